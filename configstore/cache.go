@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package configstore
+
+// EventHandler is told of one change, by the table in the package comment.
+type EventHandler func(old, curr Config, event Event)
+
+// ConfigStoreCache is a ConfigStore that tells of its changes. The package
+// comment states what handlers can rely on.
+type ConfigStoreCache interface {
+	ConfigStore
+
+	// RegisterEventHandler adds a handler for the changes of one kind. It panics
+	// if the kind is unknown: that is a programming error.
+	RegisterEventHandler(kind GroupVersionKind, handler EventHandler)
+
+	// Run delivers events until stop is closed. It finishes the event in
+	// progress and returns when its worker has ended. A second call panics.
+	Run(stop <-chan struct{})
+
+	// HasSynced reports whether the source has delivered its initial state and
+	// every handler registered before Run has processed it.
+	HasSynced() bool
+}
+
+// Subscriber is the optional ability of a cache to end a registration.
+type Subscriber interface {
+	// Subscribe is RegisterEventHandler with a way out: after cancel has
+	// returned, no further event is handed to the handler; one that is being
+	// handled may still be in progress. cancel may be called many times, from
+	// anywhere, the handler included.
+	Subscribe(kind GroupVersionKind, handler EventHandler) (cancel func())
+}
+
+// BatchHandler is told of many changes at once, in commit order. The slice is
+// the handler's only until it returns; what it points to is shared.
+type BatchHandler func(changes []Change)
+
+// BatchSubscriber is the optional ability of a cache to hand over, in one call,
+// all the events that are queued when its worker gets to them: a burst then
+// costs its receiver one update instead of many.
+type BatchSubscriber interface {
+	// SubscribeBatch registers a handler for the changes of several kinds. It
+	// sees one timeline for all of them, with the promises of EventHandler.
+	// Within one batch all single-event handlers run first. It panics if a kind
+	// is unknown.
+	SubscribeBatch(kinds []GroupVersionKind, handler BatchHandler) (cancel func())
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package configstore
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Validator checks the content of an object, which has the kind and the message
+// types of its schema. Both results list all findings, not only the first;
+// warnings never refuse an object.
+type Validator func(Config) (warnings, violations []Violation)
+
+// Schema describes one kind.
+type Schema struct {
+	// GroupVersionKind is the kind in its canonical version.
+	GroupVersionKind GroupVersionKind
+	// Aliases are the other versions under which objects of this kind may be
+	// written, for example "v1alpha3". They have the same content.
+	Aliases []string
+	// Plural is the name of the Kubernetes resource, for example
+	// "serviceentries".
+	Plural string
+	// ClusterScoped kinds have no namespace.
+	ClusterScoped bool
+	// Spec is an empty message of the type that specs of this kind have.
+	Spec proto.Message
+	// Status is the same for statuses; nil if the kind has none.
+	Status proto.Message
+	// Validate checks objects; nil accepts all.
+	Validate Validator
+}
+
+// NewSpec returns a new, empty spec of the kind.
+func (s Schema) NewSpec() proto.Message { return s.Spec.ProtoReflect().New().Interface() }
+
+// NewStatus returns a new, empty status, or nil if the kind has none.
+func (s Schema) NewStatus() proto.Message {
+	if s.Status == nil {
+		return nil
+	}
+	return s.Status.ProtoReflect().New().Interface()
+}
+
+// Check validates an object against the schema: its name, its scope, the message
+// types of Spec and Status, and then the rules of Validate. The error is a
+// *ValidationError with every violation, or nil.
+func (s Schema) Check(c Config) (warnings []Violation, err error) {
+	violations := s.checkShape(c)
+	if len(violations) == 0 && s.Validate != nil {
+		warnings, violations = s.Validate(c)
+	}
+	if len(violations) > 0 {
+		return warnings, &ValidationError{Key: c.Key(), Violations: violations}
+	}
+	return warnings, nil
+}
+
+// checkShape holds what Validate may rely on.
+func (s Schema) checkShape(c Config) []Violation {
+	var out []Violation
+	add := func(field, format string, args ...any) {
+		out = append(out, Violation{Field: field, Message: fmt.Sprintf(format, args...)})
+	}
+	if c.Name == "" {
+		add("metadata.name", "is required")
+	}
+	if s.ClusterScoped && c.Namespace != "" {
+		add("metadata.namespace", "must be empty for a cluster-scoped kind, is %q", c.Namespace)
+	}
+	switch {
+	case c.Spec == nil:
+		add("spec", "is required")
+	case !sameType(c.Spec, s.Spec):
+		add("spec", "must be a %s, is a %s", name(s.Spec), name(c.Spec))
+	}
+	switch {
+	case c.Status == nil:
+	case s.Status == nil:
+		add("status", "the kind has none")
+	case !sameType(c.Status, s.Status):
+		add("status", "must be a %s, is a %s", name(s.Status), name(c.Status))
+	}
+	return out
+}
+
+func sameType(a, b proto.Message) bool {
+	return a.ProtoReflect().Type() == b.ProtoReflect().Type() && a.ProtoReflect().IsValid()
+}
+
+func name(m proto.Message) string { return string(m.ProtoReflect().Descriptor().FullName()) }
+
+// Schemas is an immutable set of kinds. The zero value is empty. Lookups are
+// O(1).
+type Schemas struct {
+	all []Schema
+	// byKind holds the position in all, for the canonical kind and each alias.
+	byKind map[GroupVersionKind]int
+}
+
+// Find returns the schema of a kind, which may be named by any of its versions.
+func (s Schemas) Find(kind GroupVersionKind) (Schema, bool) {
+	i, ok := s.byKind[kind]
+	if !ok {
+		return Schema{}, false
+	}
+	return s.all[i], true
+}
+
+// Has reports whether Find would find the kind.
+func (s Schemas) Has(kind GroupVersionKind) bool {
+	_, ok := s.byKind[kind]
+	return ok
+}
+
+// Canonical returns the kind in its canonical version.
+func (s Schemas) Canonical(kind GroupVersionKind) (GroupVersionKind, bool) {
+	i, ok := s.byKind[kind]
+	if !ok {
+		return GroupVersionKind{}, false
+	}
+	return s.all[i].GroupVersionKind, true
+}
+
+// All returns the schemas in the order in which they were added. The caller may
+// modify the slice.
+func (s Schemas) All() []Schema { return slices.Clone(s.all) }
+
+// Len returns the number of kinds.
+func (s Schemas) Len() int { return len(s.all) }
+
+// Union returns the kinds of s and those of others that s lacks, in order of
+// first appearance: the first schema of a kind wins.
+func (s Schemas) Union(others ...Schemas) Schemas {
+	b := NewSchemasBuilder()
+	for _, set := range append([]Schemas{s}, others...) {
+		for _, schema := range set.all {
+			if _, ok := b.byKind[schema.GroupVersionKind]; !ok {
+				b.insert(schema)
+			}
+		}
+	}
+	return b.Build()
+}
+
+// SchemasBuilder collects schemas. It is not safe for concurrent use.
+type SchemasBuilder struct {
+	all    []Schema
+	byKind map[GroupVersionKind]int
+}
+
+// NewSchemasBuilder returns an empty builder.
+func NewSchemasBuilder() *SchemasBuilder {
+	return &SchemasBuilder{byKind: map[GroupVersionKind]int{}}
+}
+
+// Add adds a schema. It returns an error if the schema lacks a kind, a version or
+// a spec type, or if one of its versions was added before.
+func (b *SchemasBuilder) Add(s Schema) error {
+	kind := s.GroupVersionKind
+	switch {
+	case kind.Kind == "" || kind.Version == "":
+		return fmt.Errorf("schema %s: %w", kind, errors.New("kind and version are required"))
+	case s.Spec == nil:
+		return fmt.Errorf("schema %s: %w", kind, errors.New("a spec type is required"))
+	}
+	for _, k := range s.versions() {
+		if _, ok := b.byKind[k]; ok {
+			return fmt.Errorf("schema %s: version %s: %w", kind, k.Version, ErrAlreadyExists)
+		}
+	}
+	b.insert(s)
+	return nil
+}
+
+// MustAdd is Add for schemas that are known to be right: it panics on an error.
+// It returns the builder.
+func (b *SchemasBuilder) MustAdd(s Schema) *SchemasBuilder {
+	if err := b.Add(s); err != nil {
+		panic("configstore: " + err.Error())
+	}
+	return b
+}
+
+// Build returns the schemas added so far. The builder may be used further.
+func (b *SchemasBuilder) Build() Schemas {
+	return Schemas{all: slices.Clone(b.all), byKind: maps.Clone(b.byKind)}
+}
+
+func (b *SchemasBuilder) insert(s Schema) {
+	for _, k := range s.versions() {
+		if _, ok := b.byKind[k]; !ok {
+			b.byKind[k] = len(b.all)
+		}
+	}
+	b.all = append(b.all, s)
+}
+
+// versions returns the kind in its canonical version, then in its aliases.
+func (s Schema) versions() []GroupVersionKind {
+	out := []GroupVersionKind{s.GroupVersionKind}
+	for _, v := range s.Aliases {
+		k := s.GroupVersionKind
+		k.Version = v
+		out = append(out, k)
+	}
+	return out
+}

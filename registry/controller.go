@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+// ServiceHandler is told of a changed service:
+//
+//	event        | prev             | curr
+//	-------------|------------------|-----------------
+//	EventAdd     | nil              | the new service
+//	EventUpdate  | the one replaced | the new service
+//	EventDelete  | nil              | last known state
+type ServiceHandler func(prev, curr *Service, event Event)
+
+// WorkloadHandler is told of a changed workload; for EventDelete it gets the
+// last state that it was told.
+type WorkloadHandler func(workload *WorkloadInstance, event Event)
+
+// Controller tells of the changes of a registry. The package comment states what
+// handlers can rely on. Concrete registries also offer Subscribe methods that
+// return a cancel function.
+type Controller interface {
+	AppendServiceHandler(handler ServiceHandler)
+	AppendWorkloadHandler(handler func(workload *WorkloadInstance, event Event))
+
+	// Run works until stop is closed and returns when everything that it started
+	// has ended. A second call panics.
+	Run(stop <-chan struct{})
+
+	// HasSynced reports whether the registry shows the initial state of its
+	// source.
+	HasSynced() bool
+}
+
+// Instance is one registry: what it knows, what it tells, and what it is.
+type Instance interface {
+	Controller
+	ServiceDiscovery
+	Provider() ProviderID
+	Cluster() ClusterID
+}
+
+// Simple makes an Instance of its parts.
+type Simple struct {
+	Controller
+	ServiceDiscovery
+	ProviderID ProviderID
+	ClusterID  ClusterID
+}
+
+var _ Instance = Simple{}
+
+// Provider returns ProviderID.
+func (s Simple) Provider() ProviderID { return s.ProviderID }
+
+// Cluster returns ClusterID.
+func (s Simple) Cluster() ClusterID { return s.ClusterID }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+// ServiceDiscovery answers questions about services. All results are shared and
+// read-only.
+type ServiceDiscovery interface {
+	// Services returns all services in the order of CompareServices.
+	Services() []*Service
+
+	// GetService returns the service of a host name, or nil. If there are
+	// several, the oldest wins: by creation time, name, namespace, and the order
+	// of addresses.
+	GetService(hostname Hostname) *Service
+
+	// InstancesByPort returns the instances of a service on the service port of a
+	// number, or on all ports for 0; sorted by CompareEndpoints.
+	InstancesByPort(svc *Service, servicePort int) []*ServiceInstance
+
+	// GetProxyServiceInstances returns the instances that the proxy itself is,
+	// found by any of its addresses, in its own namespace if that is known.
+	GetProxyServiceInstances(proxy *Proxy) []*ServiceInstance
+
+	// GetProxyWorkloadLabels returns the labels of the workload that the proxy
+	// is. Nil means that the registry does not know it; a workload without labels
+	// has empty ones.
+	GetProxyWorkloadLabels(proxy *Proxy) Labels
+
+	// NetworkGateways returns the gateways of all networks, sorted.
+	NetworkGateways() []NetworkGateway
+
+	// AppendNetworkGatewayHandler adds a function that is called after the
+	// gateways have changed.
+	AppendNetworkGatewayHandler(handler func())
+}

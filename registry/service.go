@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// UnspecifiedAddress is the DefaultAddress of a service without one.
+const UnspecifiedAddress = "0.0.0.0"
+
+// Service is something that clients call by host name, on one or more ports.
+// One ServiceEntry gives one Service for each of its hosts and addresses.
+type Service struct {
+	Hostname Hostname
+	// Ports in declared order. With more than one port each has a name.
+	Ports []*Port
+	// DefaultAddress is the virtual IP; UnspecifiedAddress if there is none. It
+	// may be a CIDR range.
+	DefaultAddress string
+	// ClusterVIPs holds the service's addresses by cluster; nil unless the
+	// registry reads from clusters with addresses of their own.
+	ClusterVIPs map[ClusterID][]string
+	// AutoAllocatedIPv4 and AutoAllocatedIPv6 are virtual IPs assigned to a
+	// service that declares none; empty if not assigned.
+	AutoAllocatedIPv4 string
+	AutoAllocatedIPv6 string
+	Resolution        Resolution
+	// MeshExternal: the endpoints are outside the mesh.
+	MeshExternal bool
+	// ServiceAccounts are the identities (SPIFFE IDs or other subject
+	// alternative names) that endpoints may present, in declared order.
+	ServiceAccounts []string
+	// CreationTime orders services that compete for a host name: the oldest
+	// wins. It is not part of Equal.
+	CreationTime time.Time
+	// ResourceVersion is that of the object behind the service. It is not part
+	// of Equal.
+	ResourceVersion string
+	Attributes      ServiceAttributes
+}
+
+// ServiceAttributes is what is known of a service besides how it is reached.
+type ServiceAttributes struct {
+	// Provider is the kind of registry that the service comes from.
+	Provider ProviderID
+	// Name is the name of the Kubernetes service, or the host of a ServiceEntry.
+	Name      string
+	Namespace string
+	// ObjectName is the name of the object behind the service, for example of
+	// the ServiceEntry.
+	ObjectName string
+	Labels     Labels
+	// ExportTo limits who may see the service; sorted, without duplicates. Empty
+	// means the default, which is everybody.
+	ExportTo []Visibility
+	// Visibility is what the mesh allows on top of ExportTo: VisibilityPrivate
+	// or VisibilityNone; empty or VisibilityPublic means no limit.
+	Visibility Visibility
+	// LabelSelectors selects the workloads behind the service; nil without a
+	// selector.
+	LabelSelectors Labels
+	// PassthroughTargetPorts maps service ports to target ports, for
+	// Resolution Passthrough only.
+	PassthroughTargetPorts map[uint32]uint32
+	// TrafficDistribution is the preference for near endpoints.
+	TrafficDistribution TrafficDistribution
+	// DNSConnectStrategy is the value of the annotation
+	// istio.io/connect-strategy, in Istio 1.30's reading; empty if not given.
+	DNSConnectStrategy string
+	// ClusterExternalAddresses holds the addresses under which the service is
+	// reached from outside each cluster.
+	ClusterExternalAddresses map[ClusterID][]string
+}
+
+// TrafficDistribution is a preference for near endpoints.
+type TrafficDistribution string
+
+// The preferences of Istio 1.30.
+const (
+	TrafficDistributionAny            TrafficDistribution = ""
+	TrafficDistributionPreferSameZone TrafficDistribution = "PreferSameZone"
+	TrafficDistributionPreferSameNode TrafficDistribution = "PreferSameNode"
+)
+
+// Port is one port of a service.
+type Port struct {
+	// Name is unique in the service; may be empty if it has one port only.
+	Name string
+	// Number is the port that clients use, 1–65535.
+	Number   uint32
+	Protocol Protocol
+}
+
+// Resolution says how a proxy finds the endpoints of a service.
+type Resolution int
+
+// The resolutions of Istio 1.30.
+const (
+	// ClientSideLB: the proxy balances over the endpoints that it is sent.
+	ClientSideLB Resolution = iota
+	// DNSLB: the proxy resolves host names and balances over all addresses.
+	DNSLB
+	// DNSRoundRobinLB: the proxy resolves one host name and uses one address at
+	// a time; at most one endpoint per port.
+	DNSRoundRobinLB
+	// Passthrough: the proxy connects to where the client wanted to go.
+	Passthrough
+	// Alias: another name for a service.
+	Alias
+	// DynamicDNS: a wildcard host, resolved for each request.
+	DynamicDNS
+)
+
+// String returns Istio 1.30's name: "ClientSide", "DNS", "DNSRoundRobin",
+// "Passthrough", "Alias" or "DynamicDNS".
+func (r Resolution) String() string {
+	switch r {
+	case ClientSideLB:
+		return "ClientSide"
+	case DNSLB:
+		return "DNS"
+	case DNSRoundRobinLB:
+		return "DNSRoundRobin"
+	case Passthrough:
+		return "Passthrough"
+	case Alias:
+		return "Alias"
+	case DynamicDNS:
+		return "DynamicDNS"
+	default:
+		return "Resolution(?)"
+	}
+}
+
+// IsDNS reports whether endpoints are part of the cluster itself, so that a
+// change of endpoints changes the cluster: DNSLB and DNSRoundRobinLB.
+func (r Resolution) IsDNS() bool { return r == DNSLB || r == DNSRoundRobinLB }
+
+// Key returns "namespace/hostname", or "" for nil.
+func (s *Service) Key() string {
+	if s == nil {
+		return ""
+	}
+	return s.Attributes.Namespace + "/" + string(s.Hostname)
+}
+
+// ResourceName returns "namespace/objectName/hostname/defaultAddress", which is
+// unique among the services of ServiceEntries.
+func (s *Service) ResourceName() string {
+	return s.Attributes.Namespace + "/" + s.Attributes.ObjectName + "/" + string(s.Hostname) + "/" + s.DefaultAddress
+}
+
+// Port returns the port of a number, or nil.
+func (s *Service) Port(number uint32) *Port {
+	for _, p := range s.Ports {
+		if p.Number == number {
+			return p
+		}
+	}
+	return nil
+}
+
+// PortByName returns the port of a name, or nil.
+func (s *Service) PortByName(name string) *Port {
+	for _, p := range s.Ports {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Equal reports whether proxies would be configured alike for both: everything
+// but CreationTime and ResourceVersion.
+func (s *Service) Equal(t *Service) bool {
+	if s == t || s == nil || t == nil {
+		return s == t
+	}
+	return s.Hostname == t.Hostname && s.DefaultAddress == t.DefaultAddress &&
+		s.Resolution == t.Resolution && s.MeshExternal == t.MeshExternal &&
+		s.AutoAllocatedIPv4 == t.AutoAllocatedIPv4 && s.AutoAllocatedIPv6 == t.AutoAllocatedIPv6 &&
+		slices.EqualFunc(s.Ports, t.Ports, func(p, q *Port) bool { return p == q || *p == *q }) &&
+		slices.Equal(s.ServiceAccounts, t.ServiceAccounts) &&
+		equalAddresses(s.ClusterVIPs, t.ClusterVIPs) &&
+		s.Attributes.Equal(&t.Attributes)
+}
+
+// Equal reports whether all attributes are equal.
+func (a *ServiceAttributes) Equal(b *ServiceAttributes) bool {
+	return a.Provider == b.Provider && a.Name == b.Name && a.Namespace == b.Namespace &&
+		a.ObjectName == b.ObjectName && a.Visibility == b.Visibility &&
+		a.TrafficDistribution == b.TrafficDistribution && a.DNSConnectStrategy == b.DNSConnectStrategy &&
+		a.Labels.Equal(b.Labels) && a.LabelSelectors.Equal(b.LabelSelectors) &&
+		slices.Equal(a.ExportTo, b.ExportTo) &&
+		maps.Equal(a.PassthroughTargetPorts, b.PassthroughTargetPorts) &&
+		equalAddresses(a.ClusterExternalAddresses, b.ClusterExternalAddresses)
+}
+
+// CompareServices orders services by hostname, namespace, creation time, object
+// name and address. It is the order of ServiceDiscovery.Services.
+func CompareServices(s, t *Service) int {
+	if c := strings.Compare(string(s.Hostname), string(t.Hostname)); c != 0 {
+		return c
+	}
+	if c := strings.Compare(s.Attributes.Namespace, t.Attributes.Namespace); c != 0 {
+		return c
+	}
+	if c := s.CreationTime.Compare(t.CreationTime); c != 0 {
+		return c
+	}
+	if c := strings.Compare(s.Attributes.ObjectName, t.Attributes.ObjectName); c != 0 {
+		return c
+	}
+	return strings.Compare(s.DefaultAddress, t.DefaultAddress)
+}
+
+func equalAddresses(a, b map[ClusterID][]string) bool {
+	return maps.EqualFunc(a, b, slices.Equal[[]string])
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import "github.com/pilotkit/pilotkit/registry"
+
+// XDSUpdater is told by registries what changed. Slices and what they point to
+// are shared and read-only; the receiver may keep them.
+//
+// A registry calls it without holding a lock, one call at a time, after its own
+// reads show the new state. For one change the order is SvcUpdate, EDSUpdate,
+// ConfigUpdate, ProxyUpdate.
+type XDSUpdater interface {
+	// EDSUpdate gives the complete list of a shard's endpoints for a service,
+	// sorted by registry.CompareEndpoints, or none.
+	EDSUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint)
+
+	// EDSCacheUpdate is EDSUpdate without a push: one follows anyway.
+	EDSCacheUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint)
+
+	// SvcUpdate tells that the definition of a service changed. EventDelete
+	// removes the shard's endpoints with all that is remembered of them. It does
+	// not push; a ConfigUpdate follows.
+	SvcUpdate(shard ShardKey, hostname, namespace string, event registry.Event)
+
+	// ConfigUpdate asks for a push. The receiver owns the request.
+	ConfigUpdate(req *PushRequest)
+
+	// ProxyUpdate asks for a push to the proxy with an IP address in a cluster,
+	// because what it is has changed.
+	ProxyUpdate(cluster registry.ClusterID, ip string)
+
+	// RemoveShard removes all endpoints of a registry that is gone.
+	RemoveShard(shard ShardKey)
+}
+
+// EndpointDeltaUpdater is the optional ability of an XDSUpdater to take changes
+// of a service's endpoints instead of complete lists: a registry then pays for
+// the change, not for the service. Find it by a type assertion. Complete lists
+// and deltas may be mixed.
+type EndpointDeltaUpdater interface {
+	// EDSDeltaUpdate changes a shard's endpoints for a service. It pushes exactly
+	// when EDSUpdate with the resulting list would.
+	EDSDeltaUpdate(shard ShardKey, hostname, namespace string, changes []EndpointChange)
+}
+
+// EndpointChange is the change of one endpoint.
+type EndpointChange struct {
+	// Old is the very endpoint, by pointer, that an earlier call handed over for
+	// this shard and service; nil if the endpoint is new.
+	Old *registry.Endpoint
+	// New takes its place; nil if the endpoint is gone.
+	New *registry.Endpoint
+}
