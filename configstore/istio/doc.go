@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package istio holds the fifteen Istio kinds that Pilot watches: their
+// GroupVersionKinds, their schemas and the rules that their objects keep.
+//
+//	store := memory.Make(istio.Schemas())
+//	store.Create(configstore.Config{
+//		Meta: configstore.Meta{GroupVersionKind: istio.ServiceEntry, Name: "db", Namespace: "default"},
+//		Spec: &networking.ServiceEntry{Hosts: []string{"db.example.com"}},
+//	})
+//
+// # Validation
+//
+// Validators report every finding, each with the path of its field in the
+// object's YAML form. Violations refuse an object; warnings never do. The rules
+// are those of Istio 1.30's admission webhook and of the field comments of
+// istio.io/api. Where Istio is known to let a mistake through that nothing later
+// can repair, the validator speaks up: as a violation if the object could not
+// work at all, else as a warning.
+//
+// # Concurrency
+//
+// Everything here is a pure function or a constant value; all of it may be used
+// from any goroutine.
+package istio
