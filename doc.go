@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pilotkit is the map of a library: the core of Istio Pilot — config
+// store, service registry, aggregation, and the way from a change to an xDS
+// push — without Kubernetes and without a daemon. The package itself holds
+// nothing; a host program wires the parts below together and drives them.
+//
+//	 files ──> configstore ──events──> registry/serviceentry ─┐
+//	              │                     registry/memory ──────┼──> xdsupdate ──> xdsupdate/ads ──> Envoy, gRPC
+//	              └── ConfigHandler ──────────────────────────┘   (index, debounce)
+//	                                     aggregate: many stores as one, many registries as one
+//
+// # Configs
+//
+// Package configstore says what a config is, how a store of configs behaves, and
+// what handlers of its events can rely on. configstore/istio has the Istio kinds
+// with their validation, configstore/manifest reads and writes Kubernetes-style
+// YAML, configstore/memory is a store with one revision for all changes,
+// configstore/file keeps a store equal to a directory, and configstore/storetest
+// proves that somebody's own store keeps the promises.
+//
+// # Services
+//
+// Package registry says what services, endpoints and workloads are and how a
+// registry behaves. registry/serviceentry makes services of ServiceEntries and
+// WorkloadEntries, registry/memory is filled by hand, and registry/registrytest
+// proves that somebody's own registry keeps the promises.
+//
+// # Many sources
+//
+// Package aggregate makes one store of several and one registry of several.
+//
+// # Pushes
+//
+// Package xdsupdate is what registries tell their changes to: XDSUpdater,
+// EndpointIndex and a debouncing Pusher. xdsupdate/envoy makes xDS resources of
+// services and endpoints, xdsupdate/ads serves them to Envoys and gRPC clients,
+// and xdsupdate/xdstest has a recording updater and an xDS client for tests.
+//
+// # Life cycle
+//
+// No constructor starts a goroutine. Everything that works in the background has
+// a Run(stop) that blocks until stop is closed and returns when all that it
+// started has ended. Two of everything fit in one process.
+package pilotkit
