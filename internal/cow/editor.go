@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cow
+
+import "slices"
+
+// Editor makes many changes to a sequence and copies each part of it only once.
+// It is for one goroutine.
+type Editor[T any] struct {
+	s Sorted[T]
+	// edit marks the leaves that were made since the last call of Sorted; nil if
+	// there is only one change to make, for which nothing needs to be marked.
+	edit *edit
+	// ownsSpine: s.leaves was made by this editor and nobody else has seen it.
+	ownsSpine bool
+}
+
+// edit is compared by its address, so it must have a size.
+type edit struct{ _ byte }
+
+// Edit returns an editor that starts with s.
+func (s Sorted[T]) Edit() *Editor[T] { return &Editor[T]{s: s, edit: &edit{}} }
+
+// Sorted returns the sequence with all changes so far. The editor may be used
+// further, and does not change what it returned.
+func (e *Editor[T]) Sorted() Sorted[T] {
+	e.edit, e.ownsSpine = &edit{}, false
+	return e.s
+}
+
+// Len returns the number of elements.
+func (e *Editor[T]) Len() int { return e.s.n }
+
+// Insert is Sorted.Insert.
+func (e *Editor[T]) Insert(cmp func(a, b T) int, v T) {
+	e.s.n++
+	e.claimSpine(1)
+	p := e.s.upper(cmp, v)
+	if p.leaf == len(e.s.leaves) {
+		if p.leaf == 0 {
+			e.s.leaves = append(e.s.leaves, &leaf[T]{items: []T{v}, owner: e.edit})
+			return
+		}
+		p = position{p.leaf - 1, len(e.s.leaves[p.leaf-1].items)}
+	}
+	l := e.s.leaves[p.leaf]
+	if e.owns(l) {
+		l.items = slices.Insert(l.items, p.item, v)
+	} else {
+		items := make([]T, len(l.items)+1)
+		copy(items, l.items[:p.item])
+		items[p.item] = v
+		copy(items[p.item+1:], l.items[p.item:])
+		e.s.leaves[p.leaf] = &leaf[T]{items: items, owner: e.edit}
+	}
+	e.split(p.leaf)
+}
+
+// Delete is Sorted.Delete.
+func (e *Editor[T]) Delete(cmp func(a, b T) int, v T, same func(a, b T) bool) bool {
+	p, ok := e.s.search(cmp, v, same)
+	if ok {
+		e.deleteAt(p)
+	}
+	return ok
+}
+
+// Replace is Sorted.Replace.
+func (e *Editor[T]) Replace(cmp func(a, b T) int, old, v T, same func(a, b T) bool) bool {
+	p, ok := e.s.search(cmp, old, same)
+	switch {
+	case !ok:
+		return false
+	case e.s.neighbours(cmp, p, v):
+		e.claimSpine(0)
+		l := e.s.leaves[p.leaf]
+		if !e.owns(l) {
+			l = &leaf[T]{items: slices.Clone(l.items), owner: e.edit}
+			e.s.leaves[p.leaf] = l
+		}
+		l.items[p.item] = v
+	default:
+		e.deleteAt(p)
+		e.Insert(cmp, v)
+	}
+	return true
+}
+
+func (e *Editor[T]) deleteAt(p position) {
+	e.s.n--
+	e.claimSpine(0)
+	l := e.s.leaves[p.leaf]
+	switch {
+	case len(l.items) == 1:
+		e.s.leaves = slices.Delete(e.s.leaves, p.leaf, p.leaf+1)
+		return
+	case e.owns(l):
+		l.items = slices.Delete(l.items, p.item, p.item+1)
+	default:
+		items := make([]T, len(l.items)-1)
+		copy(items, l.items[:p.item])
+		copy(items[p.item:], l.items[p.item+1:])
+		e.s.leaves[p.leaf] = &leaf[T]{items: items, owner: e.edit}
+	}
+	e.join(p.leaf)
+}
+
+// split divides a leaf that has become too large, and is the editor's own.
+func (e *Editor[T]) split(i int) {
+	l := e.s.leaves[i]
+	if len(l.items) <= maxLeaf {
+		return
+	}
+	half := len(l.items) / 2
+	right := &leaf[T]{items: slices.Clone(l.items[half:]), owner: e.edit}
+	clear(l.items[half:])
+	l.items = l.items[:half]
+	e.s.leaves = slices.Insert(e.s.leaves, i+1, right)
+}
+
+// join unites a leaf that has become small with a neighbour that has room, so
+// that many deletes do not leave many small leaves.
+func (e *Editor[T]) join(i int) {
+	if len(e.s.leaves[i].items) < minLeaf && !e.joinNext(i-1) {
+		e.joinNext(i)
+	}
+}
+
+// joinNext unites leaves i and i+1 if both exist and have room.
+func (e *Editor[T]) joinNext(i int) bool {
+	if i < 0 || i+1 >= len(e.s.leaves) {
+		return false
+	}
+	a, b := e.s.leaves[i].items, e.s.leaves[i+1].items
+	if len(a)+len(b) > fillLeaf {
+		return false
+	}
+	e.s.leaves[i] = &leaf[T]{items: slices.Concat(a, b), owner: e.edit}
+	e.s.leaves = slices.Delete(e.s.leaves, i+1, i+2)
+	return true
+}
+
+// owns reports whether the leaf may be changed in place.
+func (e *Editor[T]) owns(l *leaf[T]) bool { return e.edit != nil && l.owner == e.edit }
+
+// claimSpine makes e.s.leaves the editor's own, with room for some more leaves.
+func (e *Editor[T]) claimSpine(room int) {
+	if e.ownsSpine {
+		return
+	}
+	leaves := make([]*leaf[T], len(e.s.leaves), len(e.s.leaves)+room)
+	copy(leaves, e.s.leaves)
+	e.s.leaves, e.ownsSpine = leaves, true
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cow
+
+import (
+	"iter"
+	"slices"
+	"sort"
+)
+
+const (
+	// maxLeaf is the largest number of elements in a leaf: a change copies one
+	// leaf and one pointer per leaf, and 128 balances the two up to 10,000
+	// elements and more.
+	maxLeaf = 128
+	// fillLeaf is how full the leaves of a new sequence are, so that the first
+	// inserts do not split them.
+	fillLeaf = 96
+	// minLeaf is the size below which a leaf is joined with a neighbour.
+	minLeaf = 32
+)
+
+// Sorted is an immutable sequence of elements, sorted by a comparison that the
+// caller gives with every call and that must always be the same. Elements that
+// compare equal may be in it many times. The zero value is empty; copying one is
+// O(1).
+//
+// A change costs O(log n) comparisons and copies at most 129 elements and n/64
+// pointers, typically; n itself does not matter up to tens of thousands.
+type Sorted[T any] struct {
+	// leaves are sorted and never empty. The elements of a sequence are those of
+	// its leaves, one after the other.
+	leaves []*leaf[T]
+	n      int
+}
+
+type leaf[T any] struct {
+	// items has 1 to maxLeaf elements.
+	items []T
+	// owner is the edit in which the leaf was made; as long as it lasts nobody
+	// else has seen the leaf.
+	owner *edit
+}
+
+// FromSlice returns the sequence of the elements of a sorted slice, which it
+// copies.
+func FromSlice[T any](sorted []T) Sorted[T] { return Adopt(slices.Clone(sorted)) }
+
+// Adopt is FromSlice without the copy: the sequence keeps parts of the slice,
+// which nobody may modify any more.
+func Adopt[T any](sorted []T) Sorted[T] {
+	if len(sorted) == 0 {
+		return Sorted[T]{}
+	}
+	count := (len(sorted) + fillLeaf - 1) / fillLeaf
+	leaves, spine := make([]leaf[T], count), make([]*leaf[T], count)
+	for i := range leaves {
+		lo, hi := i*len(sorted)/count, (i+1)*len(sorted)/count
+		leaves[i].items = sorted[lo:hi:hi]
+		spine[i] = &leaves[i]
+	}
+	return Sorted[T]{leaves: spine, n: len(sorted)}
+}
+
+// Len returns the number of elements.
+func (s Sorted[T]) Len() int { return s.n }
+
+// All returns the elements in order.
+func (s Sorted[T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, l := range s.leaves {
+			for _, v := range l.items {
+				if !yield(v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Slice returns the elements in a new slice; nil if there are none.
+func (s Sorted[T]) Slice() []T {
+	if s.n == 0 {
+		return nil
+	}
+	out := make([]T, 0, s.n)
+	for _, l := range s.leaves {
+		out = append(out, l.items...)
+	}
+	return out
+}
+
+// At returns the element at position i, 0 ≤ i < Len. It is O(n/64): to visit all
+// elements use All.
+func (s Sorted[T]) At(i int) T {
+	if i >= 0 {
+		for _, l := range s.leaves {
+			if i < len(l.items) {
+				return l.items[i]
+			}
+			i -= len(l.items)
+		}
+	}
+	panic("cow: index out of range")
+}
+
+// Find returns the first element that compares equal to v.
+func (s Sorted[T]) Find(cmp func(a, b T) int, v T) (T, bool) {
+	p := s.lower(cmp, v)
+	if p.leaf < len(s.leaves) {
+		if found := s.leaves[p.leaf].items[p.item]; cmp(found, v) == 0 {
+			return found, true
+		}
+	}
+	var none T
+	return none, false
+}
+
+// Insert returns the sequence with v added, after the elements that compare
+// equal to it.
+func (s Sorted[T]) Insert(cmp func(a, b T) int, v T) Sorted[T] {
+	e := Editor[T]{s: s}
+	e.Insert(cmp, v)
+	return e.s
+}
+
+// Delete returns the sequence without the first element that compares equal to v
+// and for which same(element, v) holds, and whether there was one.
+func (s Sorted[T]) Delete(cmp func(a, b T) int, v T, same func(a, b T) bool) (Sorted[T], bool) {
+	e := Editor[T]{s: s}
+	ok := e.Delete(cmp, v, same)
+	return e.s, ok
+}
+
+// Replace is Delete of old and, if that was found, Insert of v; it costs one
+// copy instead of two when v takes the place of old.
+func (s Sorted[T]) Replace(cmp func(a, b T) int, old, v T, same func(a, b T) bool) (Sorted[T], bool) {
+	e := Editor[T]{s: s}
+	ok := e.Replace(cmp, old, v, same)
+	return e.s, ok
+}
+
+// position is that of an element, or the end: {len(leaves), 0}.
+type position struct{ leaf, item int }
+
+// lower returns the position of the first element that is not less than v.
+func (s Sorted[T]) lower(cmp func(a, b T) int, v T) position {
+	i := sort.Search(len(s.leaves), func(i int) bool { return cmp(last(s.leaves[i]), v) >= 0 })
+	if i == len(s.leaves) {
+		return position{leaf: i}
+	}
+	items := s.leaves[i].items
+	return position{i, sort.Search(len(items), func(j int) bool { return cmp(items[j], v) >= 0 })}
+}
+
+// upper returns the position of the first element that is greater than v.
+func (s Sorted[T]) upper(cmp func(a, b T) int, v T) position {
+	i := sort.Search(len(s.leaves), func(i int) bool { return cmp(last(s.leaves[i]), v) > 0 })
+	if i == len(s.leaves) {
+		return position{leaf: i}
+	}
+	items := s.leaves[i].items
+	return position{i, sort.Search(len(items), func(j int) bool { return cmp(items[j], v) > 0 })}
+}
+
+// search returns the position of the element that Delete would delete.
+func (s Sorted[T]) search(cmp func(a, b T) int, v T, same func(a, b T) bool) (position, bool) {
+	p := s.lower(cmp, v)
+	for ; p.leaf < len(s.leaves); p = (position{leaf: p.leaf + 1}) {
+		for items := s.leaves[p.leaf].items; p.item < len(items); p.item++ {
+			switch {
+			case cmp(items[p.item], v) != 0:
+				return p, false
+			case same(items[p.item], v):
+				return p, true
+			}
+		}
+	}
+	return p, false
+}
+
+// neighbours reports whether v may stand in the place of the element at p and is
+// what Insert would put there: not less than the element before it, less than
+// the one after it.
+func (s Sorted[T]) neighbours(cmp func(a, b T) int, p position, v T) bool {
+	items := s.leaves[p.leaf].items
+	switch {
+	case p.item > 0:
+		if cmp(items[p.item-1], v) > 0 {
+			return false
+		}
+	case p.leaf > 0 && cmp(last(s.leaves[p.leaf-1]), v) > 0:
+		return false
+	}
+	switch {
+	case p.item+1 < len(items):
+		return cmp(v, items[p.item+1]) < 0
+	case p.leaf+1 < len(s.leaves):
+		return cmp(v, s.leaves[p.leaf+1].items[0]) < 0
+	default:
+		return true
+	}
+}
+
+func last[T any](l *leaf[T]) T { return l.items[len(l.items)-1] }
