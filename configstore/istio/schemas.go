@@ -28,14 +28,14 @@ func Schemas() configstore.Schemas {
 		{GroupVersionKind: PeerAuthentication, Plural: "peerauthentications", Spec: &security.PeerAuthentication{}},
 		{GroupVersionKind: ProxyConfig, Plural: "proxyconfigs", Spec: &proxyconfig.ProxyConfig{}},
 		{GroupVersionKind: RequestAuthentication, Plural: "requestauthentications", Spec: &security.RequestAuthentication{}},
-		{GroupVersionKind: ServiceEntry, Plural: "serviceentries", Spec: &networking.ServiceEntry{}, Status: &networking.ServiceEntryStatus{}},
+		{GroupVersionKind: ServiceEntry, Plural: "serviceentries", Spec: &networking.ServiceEntry{}, Validate: validator(serviceEntryRules), Status: &networking.ServiceEntryStatus{}},
 		{GroupVersionKind: Sidecar, Plural: "sidecars", Spec: &networking.Sidecar{}},
 		{GroupVersionKind: Telemetry, Plural: "telemetries", Spec: &telemetry.Telemetry{}},
 		{GroupVersionKind: TrafficExtension, Plural: "trafficextensions", Spec: &extensions.TrafficExtension{}},
 		{GroupVersionKind: VirtualService, Plural: "virtualservices", Spec: &networking.VirtualService{}},
 		{GroupVersionKind: WasmPlugin, Plural: "wasmplugins", Spec: &extensions.WasmPlugin{}},
-		{GroupVersionKind: WorkloadEntry, Plural: "workloadentries", Spec: &networking.WorkloadEntry{}},
-		{GroupVersionKind: WorkloadGroup, Plural: "workloadgroups", Spec: &networking.WorkloadGroup{}},
+		{GroupVersionKind: WorkloadEntry, Plural: "workloadentries", Spec: &networking.WorkloadEntry{}, Validate: validator(workloadEntryRules)},
+		{GroupVersionKind: WorkloadGroup, Plural: "workloadgroups", Spec: &networking.WorkloadGroup{}, Validate: validator(workloadGroupRules)},
 	} {
 		s.Aliases = aliases(s.GroupVersionKind)
 		if s.Status == nil {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// unixScheme starts the addresses of Unix domain sockets.
+const unixScheme = "unix://"
+
+func isIP(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
+}
+
+// checkIP refuses what is not an IP address.
+func checkIP(at *field, s string) {
+	if !isIP(s) {
+		at.refuse("must be an IP address, is %q", s)
+	}
+}
+
+// checkIPOrFQDN refuses what is neither an IP address nor a domain name.
+func checkIPOrFQDN(at *field, s string) {
+	if !isIP(s) && !isFQDN(s) {
+		at.refuse("must be an IP address or a domain name, is %q", s)
+	}
+}
+
+// isSubnet reports whether s is an IP address or, with a slash, a CIDR block.
+func isSubnet(s string) bool {
+	if strings.IndexByte(s, '/') < 0 {
+		return isIP(s)
+	}
+	_, err := netip.ParsePrefix(s)
+	return err == nil
+}
+
+// checkSubnet refuses what is neither an IP address nor a CIDR block.
+func checkSubnet(at *field, s string) {
+	if !isSubnet(s) {
+		at.refuse("must be an IP address or a CIDR block, is %q", s)
+	}
+}
+
+// checkUnixPath refuses what is not the path of a Unix domain socket, given
+// without its scheme: an absolute path of a file, or "@name" in Linux' abstract
+// namespace.
+func checkUnixPath(at *field, path string) {
+	switch {
+	case path == "":
+		at.refuse("must name a unix domain socket after %q", unixScheme)
+	case path[0] == '@':
+	case path[0] != '/':
+		at.refuse("must be an absolute unix domain socket path or @name, is %q", path)
+	case strings.HasSuffix(path, "/"):
+		at.refuse("must be a unix domain socket, not a directory, is %q", path)
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The limits of RFC 1123 and RFC 1035.
+const (
+	maxLabelLength  = 63
+	maxDomainLength = 255
+)
+
+const dnsLabelRule = "letters, digits and inner dashes, at most 63 characters"
+
+// isDNSLabel reports whether s is a DNS label. Istio 1.30 takes upper-case
+// letters too, here and in domains.
+func isDNSLabel(s string) bool { return len(s) <= maxLabelLength && isDashed(s) }
+
+// isWildcardLabel reports whether s is "*" or a DNS label that starts with "*-".
+func isWildcardLabel(s string) bool {
+	return s == "*" || len(s) > 2 && len(s) <= maxLabelLength && s[:2] == "*-" && isDashed(s[2:])
+}
+
+// isDashed reports whether s consists of letters, digits and inner dashes.
+func isDashed(s string) bool {
+	if s == "" || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		if !isAlphanumeric(s[i]) && s[i] != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || isDigit(c)
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// checkDNSLabel refuses what is not a DNS label.
+func checkDNSLabel(at *field, s string) {
+	switch {
+	case s == "":
+		at.refuse("is required")
+	case !isDNSLabel(s):
+		at.refuse("must be a DNS label (%s), is %q", dnsLabelRule, s)
+	}
+}
+
+// checkFQDN refuses what is not a domain name. One trailing dot is fine.
+func checkFQDN(at *field, name string) {
+	if problem := domainProblem(name, false); problem != "" {
+		at.refuse("%s", problem)
+	}
+}
+
+// checkWildcardDomain is checkFQDN for names whose first label may be "*" or
+// start with "*-".
+func checkWildcardDomain(at *field, name string) {
+	if problem := domainProblem(name, true); problem != "" {
+		at.refuse("%s", problem)
+	}
+}
+
+func isFQDN(name string) bool { return domainProblem(name, false) == "" }
+
+// isWildcarded reports whether the name stands for many, as Istio decides it: by
+// its first byte.
+func isWildcarded(name string) bool { return strings.HasPrefix(name, "*") }
+
+// isPartialWildcard reports whether a wildcard shares its label with other
+// characters, as in "*-a.example.com". Envoy matches whole labels only.
+func isPartialWildcard(name string) bool {
+	return name != "*" && strings.Contains(name, "*") && !strings.HasPrefix(name, "*.")
+}
+
+// domainProblem says what is wrong with a domain name, or returns "".
+func domainProblem(name string, wildcard bool) string {
+	if name == "" {
+		return "is required"
+	}
+	if len(name) > maxDomainLength {
+		return fmt.Sprintf("must have at most %d characters, has %d", maxDomainLength, len(name))
+	}
+	rest := strings.TrimSuffix(name, ".")
+	for first := true; ; first = false {
+		label, tail, more := strings.Cut(rest, ".")
+		if !isDNSLabel(label) && !(first && wildcard && isWildcardLabel(label)) {
+			return fmt.Sprintf("must be a domain name, is %q: %q is no DNS label (%s)", name, label, dnsLabelRule)
+		}
+		if !more {
+			if isNumeric(label) {
+				return fmt.Sprintf("must be a domain name, is %q: its last label must not be a number", name)
+			}
+			return ""
+		}
+		rest = tail
+	}
+}
+
+func isNumeric(s string) bool {
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	apitype "istio.io/api/type/v1beta1"
+)
+
+// checkWorkloadSelector checks spec.workloadSelector of the networking kinds; nil
+// is fine. target is what an empty selector applies to, for the warning.
+func checkWorkloadSelector(spec *field, selector *networking.WorkloadSelector, target string) {
+	if selector == nil {
+		return
+	}
+	at := spec.child("workloadSelector")
+	checkSelectorLabels(at, "labels", selector.Labels)
+	if len(selector.Labels) == 0 {
+		at.child("labels").warn("is empty: will be applied to all %s in the namespace", target)
+	}
+}
+
+// checkPolicySelector is checkWorkloadSelector for the selectors of policies,
+// which are written with matchLabels.
+func checkPolicySelector(at *field, selector *apitype.WorkloadSelector) {
+	if selector == nil {
+		return
+	}
+	checkSelectorLabels(at, "matchLabels", selector.MatchLabels)
+	if len(selector.MatchLabels) == 0 {
+		at.child("matchLabels").warn("is empty: will be applied to all workloads in the namespace")
+	}
+}
+
+func checkSelectorLabels(at *field, name string, labels map[string]string) {
+	start := at.out.mark()
+	for key, value := range labels {
+		switch {
+		case key == "":
+			at.entry(name, key).refuse("key must not be empty")
+		case strings.Contains(key, "*"):
+			at.entry(name, key).refuse("key must not contain a wildcard")
+		}
+		if strings.Contains(value, "*") {
+			at.entry(name, key).refuse("must not contain a wildcard, is %q", value)
+		}
+	}
+	at.out.sortSince(start)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// workloadGroupRules are the rules of Istio 1.30 for a WorkloadGroup. What the
+// template holds is not checked: addresses are filled in when workloads join.
+func workloadGroupRules(spec *field, _ configstore.Config, group *networking.WorkloadGroup) {
+	checkLabels(spec.child("metadata"), "labels", group.GetMetadata().GetLabels())
+	template := spec.child("template")
+	switch {
+	case group.Template == nil:
+		template.refuse("is required")
+	default:
+		// The API asks for both to be left out; they are overwritten.
+		if group.Template.Address != "" {
+			template.child("address").warn("has no effect: each workload brings its own")
+		}
+		if len(group.Template.Labels) > 0 {
+			template.child("labels").warn("should be set in spec.metadata.labels instead")
+		}
+	}
+	if group.Probe != nil {
+		checkProbe(spec.child("probe"), group.Probe)
+	}
+}
+
+func checkProbe(at *field, probe *networking.ReadinessProbe) {
+	checkNotNegative(at.child("initialDelaySeconds"), probe.InitialDelaySeconds)
+	checkNotNegative(at.child("timeoutSeconds"), probe.TimeoutSeconds)
+	checkNotNegative(at.child("periodSeconds"), probe.PeriodSeconds)
+	checkNotNegative(at.child("successThreshold"), probe.SuccessThreshold)
+	checkNotNegative(at.child("failureThreshold"), probe.FailureThreshold)
+	switch method := probe.HealthCheckMethod.(type) {
+	case *networking.ReadinessProbe_HttpGet:
+		checkHTTPProbe(at.child("httpGet"), method.HttpGet)
+	case *networking.ReadinessProbe_TcpSocket:
+		checkPortNumber(at.child("tcpSocket").child("port"), method.TcpSocket.GetPort())
+	case *networking.ReadinessProbe_Exec:
+		command := at.child("exec").child("command")
+		switch {
+		case len(method.Exec.GetCommand()) == 0:
+			command.refuse("is required")
+		case method.Exec.GetCommand()[0] == "":
+			at.child("exec").elem("command", 0).refuse("must not be empty")
+		}
+	case *networking.ReadinessProbe_Grpc:
+		checkPortNumber(at.child("grpc").child("port"), method.Grpc.GetPort())
+		at.child("grpc").warn("is refused by Istio 1.30, although its API has it")
+	default:
+		at.refuse("must have one of httpGet, tcpSocket, exec, grpc")
+	}
+}
+
+func checkHTTPProbe(at *field, get *networking.HTTPHealthCheckConfig) {
+	checkPortNumber(at.child("port"), get.GetPort())
+	switch get.GetScheme() {
+	case "", "HTTP", "HTTPS":
+	default:
+		at.child("scheme").refuse("must be HTTP or HTTPS, is %q", get.GetScheme())
+	}
+	for i, header := range get.GetHttpHeaders() {
+		if header == nil {
+			at.elem("httpHeaders", i).refuseNull()
+			continue
+		}
+		checkHeaderName(at.elem("httpHeaders", i).child("name"), header.Name)
+	}
+}
+
+func checkNotNegative(at *field, n int32) {
+	if n < 0 {
+		at.refuse("must not be negative, is %d", n)
+	}
+}
