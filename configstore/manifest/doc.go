@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifest turns Kubernetes-style YAML and JSON into configs and back,
+// exactly as users write them for kubectl.
+//
+//	for _, doc := range manifest.Parse(istio.Schemas(), data, manifest.Options{}) {
+//		if doc.Err != nil {
+//			fmt.Println(doc.Err) // "document 2, ServiceEntry default/db: line 14, column 5: spec.hostz: unknown field"
+//			continue
+//		}
+//		store.Create(doc.Config)
+//	}
+//
+// # Input
+//
+// The input is any number of documents: YAML separated by "---" lines, or JSON
+// objects one after the other. Documents that are empty or null are skipped.
+// A "kind: List", and a list of one kind such as ServiceEntryList, stands for
+// its items. Kinds may be written in any version that their schema knows.
+//
+// Scalars mean what they mean to kubectl, which reads YAML 1.1: unquoted yes,
+// no, on, off, y and n are booleans, 010 is eight, 1e3 is a number, 2024-01-01
+// is a string. A number or a boolean where a string belongs is an error, as it
+// is for an API server; integers of 64 bits keep every digit. Fields may be
+// written in camelCase or as in the .proto file, enums by name or number.
+// Durations take every unit of Go's time.ParseDuration, as Istio's own decoder
+// does. Anchors, aliases and merge keys work.
+//
+// Of the metadata, what a configstore.Meta has a field for is kept. The rest of
+// what an API server adds (managedFields, finalizers, selfLink, …) is accepted
+// and dropped.
+//
+// # Errors
+//
+// Each document stands alone: a bad one never hurts another, nor does a bad
+// item of a List hurt its neighbours. An error lists everything that is wrong
+// with its document, with the path, line and column of each field, and matches
+// ErrMalformed or configstore.ErrUnknownKind, so that a caller can skip kinds
+// that are none of its business.
+//
+// Parse checks the shape of objects, not their meaning: stores do that.
+//
+// # Limits
+//
+// Documents nest at most 200 levels deep, and aliases may not blow a document
+// up beyond a small multiple of its size. The size of the input is limited by
+// Options.MaxBytes.
+//
+// # Concurrency
+//
+// All functions are pure and may be called from any goroutine.
+package manifest

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+const listSuffix = "List"
+
+// listKind reports whether a kind is a list of objects, and of which kind if
+// the items need not say so themselves.
+func (p *parser) listKind(kind configstore.GroupVersionKind) (items configstore.GroupVersionKind, ok bool) {
+	if p.schemas.Has(kind) {
+		return configstore.GroupVersionKind{}, false
+	}
+	if kind == (configstore.GroupVersionKind{Version: "v1", Kind: listSuffix}) {
+		return configstore.GroupVersionKind{}, true
+	}
+	items = kind
+	items.Kind, ok = strings.CutSuffix(kind.Kind, listSuffix)
+	return items, ok && p.schemas.Has(items)
+}
+
+// list reads the items of a list, each on its own.
+func (p *parser) list(n *yaml.Node, item string, kind configstore.GroupVersionKind, entries []entry, d *decoder) {
+	if !d.enter(n) {
+		p.refuse(d, n, item, configstore.ConfigKey{})
+		return
+	}
+	defer d.leave()
+	var items *yaml.Node
+	for _, e := range entries {
+		switch e.key {
+		case fieldAPIVersion, fieldKind, fieldMetadata:
+		case fieldItems:
+			d.pushField(fieldItems)
+			if value := d.visit(e.value); value != nil && !isNull(value) {
+				items = d.list(e.value)
+			}
+			d.pop()
+		default:
+			if !d.lenient {
+				d.fieldErrorf(e.keyNode, e.key, "unknown field")
+			}
+		}
+	}
+	if len(d.problems) > 0 {
+		p.refuse(d, n, item, configstore.ConfigKey{})
+		d.problems = nil
+	}
+	if items == nil {
+		return
+	}
+	prefix := item
+	if prefix != "" {
+		prefix += "."
+	}
+	for i, child := range items.Content {
+		if d.spent {
+			return
+		}
+		p.object(child, prefix+fieldItems+"["+strconv.Itoa(i)+"]", kind, d)
+		d.problems = nil
+	}
+}

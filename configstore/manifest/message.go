@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// message reads a mapping into an empty message, by the rules of protobuf's
+// JSON mapping.
+func (d *decoder) message(n *yaml.Node, m protoreflect.Message) {
+	if !d.enter(n) {
+		return
+	}
+	defer d.leave()
+	if wellKnown(m.Descriptor()) {
+		d.wellKnown(n, m)
+		return
+	}
+	target := d.object(n)
+	if target == nil {
+		return
+	}
+	fields := m.Descriptor().Fields()
+	for _, e := range d.entries(target) {
+		fd := fields.ByJSONName(e.key)
+		if fd == nil {
+			fd = fields.ByTextName(e.key)
+		}
+		if fd == nil {
+			if !d.lenient {
+				d.fieldErrorf(e.keyNode, e.key, "unknown field")
+			}
+			continue
+		}
+		d.pushField(e.key)
+		d.field(e, fd, m)
+		d.pop()
+	}
+}
+
+// object returns the mapping that n is or stands for, or nil and a problem.
+func (d *decoder) object(n *yaml.Node) *yaml.Node {
+	target := d.visit(n)
+	if target == nil {
+		return nil
+	}
+	if target.Kind != yaml.MappingNode {
+		d.errorf(n, "must be an object, is %s", describe(target))
+		return nil
+	}
+	return target
+}
+
+// list returns the sequence that n is or stands for, or nil and a problem.
+func (d *decoder) list(n *yaml.Node) *yaml.Node {
+	target := d.visit(n)
+	if target == nil {
+		return nil
+	}
+	if target.Kind != yaml.SequenceNode {
+		d.errorf(n, "must be a list, is %s", describe(target))
+		return nil
+	}
+	return target
+}
+
+// describe names what a node holds.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "an object"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		if s, err := resolveNode(n); err == nil {
+			return s.describe()
+		}
+	}
+	return "something else"
+}
+
+// field reads one field of a message. Null means that it is not set.
+func (d *decoder) field(e entry, fd protoreflect.FieldDescriptor, m protoreflect.Message) {
+	value := d.visit(e.value)
+	if value == nil || isNull(value) && !takesNull(fd) {
+		return
+	}
+	if m.Has(fd) {
+		d.errorf(e.keyNode, "is given twice, as %s and as %s", fd.JSONName(), fd.TextName())
+		return
+	}
+	if oneof := fd.ContainingOneof(); oneof != nil && !oneof.IsSynthetic() {
+		if other := m.WhichOneof(oneof); other != nil {
+			d.errorf(e.keyNode, "cannot be given together with %s", other.JSONName())
+			return
+		}
+	}
+	switch {
+	case fd.IsList():
+		d.repeated(e.value, fd, m)
+	case fd.IsMap():
+		d.entriesOf(e.value, fd, m)
+	default:
+		if v, ok := d.singular(e.value, fd, m.NewField(fd)); ok {
+			m.Set(fd, v)
+		}
+	}
+}
+
+// takesNull reports whether null is a value of the field.
+func takesNull(fd protoreflect.FieldDescriptor) bool {
+	switch {
+	case fd.IsList() || fd.IsMap():
+		return false
+	case fd.Message() != nil:
+		return fd.Message().FullName() == "google.protobuf.Value"
+	default:
+		return fd.Enum() != nil && fd.Enum().FullName() == "google.protobuf.NullValue"
+	}
+}
+
+// singular reads a value that is neither a list nor a map. empty is the message
+// to fill, if it is one.
+func (d *decoder) singular(n *yaml.Node, fd protoreflect.FieldDescriptor, empty protoreflect.Value) (protoreflect.Value, bool) {
+	if fd.Message() != nil {
+		d.message(n, empty.Message())
+		return empty, true
+	}
+	return d.scalar(n, fd)
+}
+
+func (d *decoder) repeated(n *yaml.Node, fd protoreflect.FieldDescriptor, m protoreflect.Message) {
+	sequence := d.list(n)
+	if sequence == nil || len(sequence.Content) == 0 || !d.enter(n) {
+		return
+	}
+	defer d.leave()
+	list := m.Mutable(fd).List()
+	for i, item := range sequence.Content {
+		d.pushIndex(i)
+		var empty protoreflect.Value
+		if fd.Message() != nil {
+			empty = list.NewElement()
+		}
+		if v, ok := d.singular(item, fd, empty); ok {
+			list.Append(v)
+		}
+		d.pop()
+	}
+}
+
+func (d *decoder) entriesOf(n *yaml.Node, fd protoreflect.FieldDescriptor, m protoreflect.Message) {
+	mapping := d.object(n)
+	if mapping == nil || len(mapping.Content) == 0 || !d.enter(n) {
+		return
+	}
+	defer d.leave()
+	values := m.Mutable(fd).Map()
+	for _, e := range d.entries(mapping) {
+		d.pushKey(e.key)
+		var empty protoreflect.Value
+		if fd.MapValue().Message() != nil {
+			empty = values.NewValue()
+		}
+		key, err := parseScalar(scalar{text: e.key}, fd.MapKey(), true)
+		if err != nil {
+			d.errorf(e.keyNode, "has a key that %s", err)
+		} else if values.Has(key.MapKey()) {
+			d.errorf(e.keyNode, "is given twice")
+		} else if v, ok := d.singular(e.value, fd.MapValue(), empty); ok {
+			values.Set(key.MapKey(), v)
+		}
+		d.pop()
+	}
+}
+
+// scalar reads a scalar field.
+func (d *decoder) scalar(n *yaml.Node, fd protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
+	target := d.visit(n)
+	if target == nil {
+		return protoreflect.Value{}, false
+	}
+	if target.Kind != yaml.ScalarNode {
+		d.errorf(n, "must be %s, is %s", expected(fd), describe(target))
+		return protoreflect.Value{}, false
+	}
+	s, err := resolveNode(target)
+	if err == nil {
+		var v protoreflect.Value
+		if v, err = parseScalar(s, fd, false); err == nil {
+			return v, true
+		}
+	}
+	d.errorf(n, "%s", strings.TrimSpace(err.Error()))
+	return protoreflect.Value{}, false
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// The fields of every object.
+const (
+	fieldAPIVersion = "apiVersion"
+	fieldKind       = "kind"
+	fieldMetadata   = "metadata"
+	fieldSpec       = "spec"
+	fieldStatus     = "status"
+	fieldItems      = "items"
+)
+
+// object reads the object, or the list of objects, at a node. kind is what the
+// object is if it does not say so itself, as with the items of a list of one
+// kind.
+func (p *parser) object(n *yaml.Node, item string, kind configstore.GroupVersionKind, d *decoder) {
+	root := d.object(n)
+	if root == nil {
+		p.refuse(d, n, item, configstore.ConfigKey{})
+		return
+	}
+	entries := d.entries(root)
+	kind, ok := d.kindOf(entries, root, kind)
+	if !ok {
+		p.refuse(d, n, item, configstore.ConfigKey{})
+		return
+	}
+	if itemKind, ok := p.listKind(kind); ok {
+		p.list(n, item, itemKind, entries, d)
+		return
+	}
+	// A document in which a field stands twice may be two whose marker got
+	// lost: it cannot be said which of them it is.
+	sound := len(d.problems) == 0
+	schema, known := p.schemas.Find(kind)
+	if known {
+		kind = schema.GroupVersionKind
+	}
+	meta, named := d.metadata(entries, root)
+	sound = sound && named
+	meta.GroupVersionKind, meta.Domain = kind, p.opts.Domain
+	d.scope(&meta, schema.ClusterScoped, p.opts.DefaultNamespace, entries)
+	config := configstore.Config{Meta: meta}
+	if known {
+		d.content(&config, schema, entries)
+	}
+	var key configstore.ConfigKey
+	if sound && !d.spent {
+		key = config.Key()
+	}
+	switch {
+	case !known:
+		p.unknown(d, n, item, key, kind)
+	case len(d.problems) > 0:
+		p.refuse(d, n, item, key)
+	default:
+		p.add(d, n, Document{Item: item, Key: key, Config: config})
+	}
+}
+
+// refuse adds a document that is malformed.
+func (p *parser) refuse(d *decoder, n *yaml.Node, item string, key configstore.ConfigKey) {
+	p.add(d, n, Document{Item: item, Key: key, Err: &Error{
+		Document: p.number, Item: item, Key: key, Problems: d.problems, cause: ErrMalformed,
+	}})
+}
+
+// unknown adds a document of a kind that there is no schema for. What else is
+// wrong with it is none of our business.
+func (p *parser) unknown(d *decoder, n *yaml.Node, item string, key configstore.ConfigKey, kind configstore.GroupVersionKind) {
+	d.problems = nil
+	d.fieldErrorf(n, fieldKind, "unknown kind %s", kind)
+	p.add(d, n, Document{Item: item, Key: key, Err: &Error{
+		Document: p.number, Item: item, Key: key, Problems: d.problems, cause: configstore.ErrUnknownKind,
+	}})
+}
+
+// find returns the entry of a key.
+func find(entries []entry, key string) (entry, bool) {
+	for _, e := range entries {
+		if e.key == key {
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+// kindOf reads apiVersion and kind. An object that has neither is of the kind
+// that is given.
+func (d *decoder) kindOf(entries []entry, root *yaml.Node, given configstore.GroupVersionKind) (configstore.GroupVersionKind, bool) {
+	version, hasVersion := find(entries, fieldAPIVersion)
+	kind, hasKind := find(entries, fieldKind)
+	if !hasVersion && !hasKind && given.Kind != "" {
+		return given, true
+	}
+	before := len(d.problems)
+	apiVersion := d.requiredString(version, hasVersion, fieldAPIVersion, root)
+	name := d.requiredString(kind, hasKind, fieldKind, root)
+	group, v, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group, v = "", apiVersion
+	}
+	if strings.Contains(v, "/") {
+		d.fieldErrorf(version.value, fieldAPIVersion, "must be group/version, is %q", shorten(apiVersion))
+	}
+	return configstore.GroupVersionKind{Group: group, Version: v, Kind: name}, len(d.problems) == before
+}
+
+// requiredString reads a string that must be given and not be empty.
+func (d *decoder) requiredString(e entry, given bool, field string, parent *yaml.Node) string {
+	if !given {
+		d.fieldErrorf(parent, field, "is required")
+		return ""
+	}
+	d.pushField(field)
+	defer d.pop()
+	s, ok := d.text(e.value)
+	if ok && s == "" {
+		d.errorf(e.value, "is required")
+	}
+	return s
+}
+
+// text reads a string. Null is the empty string.
+func (d *decoder) text(n *yaml.Node) (string, bool) {
+	target := d.visit(n)
+	if target == nil {
+		return "", false
+	}
+	if target.Kind != yaml.ScalarNode {
+		d.errorf(n, "must be a string, is %s", describe(target))
+		return "", false
+	}
+	s, err := resolveNode(target)
+	switch {
+	case err != nil:
+		d.errorf(n, "%s", err)
+	case s.kind == scalarNull:
+		return "", true
+	case s.kind != scalarString:
+		d.errorf(n, "must be a string, is %s; quote it", s.describe())
+	default:
+		return s.text, true
+	}
+	return "", false
+}
+
+// scope applies the default namespace.
+func (d *decoder) scope(meta *configstore.Meta, clusterScoped bool, defaultNamespace string, entries []entry) {
+	switch {
+	case !clusterScoped && meta.Namespace == "":
+		meta.Namespace = defaultNamespace
+	case clusterScoped && meta.Namespace != "":
+		if !d.lenient {
+			e, _ := find(entries, fieldMetadata)
+			d.pushField(fieldMetadata)
+			d.fieldErrorf(e.value, "namespace", "must be empty: the kind is cluster-scoped")
+			d.pop()
+		}
+		meta.Namespace = ""
+	}
+}
+
+// content reads spec, status and the fields that should not be there.
+func (d *decoder) content(config *configstore.Config, schema configstore.Schema, entries []entry) {
+	config.Spec = schema.NewSpec()
+	for _, e := range entries {
+		switch e.key {
+		case fieldAPIVersion, fieldKind, fieldMetadata:
+			continue
+		}
+		value := d.visit(e.value)
+		if value == nil {
+			return
+		}
+		d.pushField(e.key)
+		switch {
+		case e.key == fieldSpec && isNull(value), e.key == fieldStatus && isNull(value):
+		case e.key == fieldSpec:
+			d.message(e.value, config.Spec.ProtoReflect())
+		case e.key == fieldStatus && schema.Status != nil:
+			config.Status = schema.NewStatus()
+			d.message(e.value, config.Status.ProtoReflect())
+		case d.lenient:
+		case e.key == fieldStatus:
+			d.errorf(e.keyNode, "the kind has no status")
+		default:
+			d.errorf(e.keyNode, "unknown field")
+		}
+		d.pop()
+	}
+	if err := proto.CheckInitialized(config.Spec); err != nil && len(d.problems) == 0 {
+		d.errorf(&yaml.Node{}, "%s", cleanProtoError(err))
+	}
+}

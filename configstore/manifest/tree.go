@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// trees returns the roots of the documents in a chunk, and the error that
+// ended the reading of it, if any. Empty documents are left out.
+func trees(c chunk) ([]*yaml.Node, *Problem) {
+	if !utf8.Valid(c.text) {
+		return nil, &Problem{Line: c.line + invalidLine(c.text), Message: "is not UTF-8 text"}
+	}
+	if body := c.body(); isJSON(body.text) {
+		// What is no JSON may still be YAML in flow style.
+		if roots, err := jsonTrees(body.text, 1+body.line-c.line); err == nil {
+			return roots, nil
+		}
+	}
+	return yamlTrees(c)
+}
+
+// invalidLine returns the number of the first line that is not UTF-8.
+func invalidLine(text []byte) int {
+	line := 1
+	for l := range bytes.Lines(text) {
+		if !utf8.Valid(l) {
+			break
+		}
+		line++
+	}
+	return line
+}
+
+func isJSON(text []byte) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return len(text) > 0 && text[0] == '{'
+}
+
+// yamlTrees reads a chunk as YAML. It holds one document, unless unusual line
+// breaks hid a marker from split.
+func yamlTrees(c chunk) (roots []*yaml.Node, problem *Problem) {
+	// go.yaml.in/yaml/v3 panics on some inputs that its parser did not foresee.
+	defer func() {
+		if r := recover(); r != nil {
+			problem = &Problem{Line: c.line + 1, Message: fmt.Sprintf("is not valid YAML: %v", r)}
+		}
+	}()
+	dec := yaml.NewDecoder(bytes.NewReader(c.text))
+	for {
+		var doc yaml.Node
+		err := dec.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return roots, nil
+		}
+		if err != nil {
+			return roots, syntaxProblem(err, c.line)
+		}
+		if doc.Kind != yaml.DocumentNode || len(doc.Content) == 0 {
+			continue
+		}
+		if root := doc.Content[0]; !isNull(root) {
+			roots = append(roots, root)
+		}
+	}
+}
+
+func isNull(n *yaml.Node) bool {
+	if n.Kind != yaml.ScalarNode {
+		return false
+	}
+	s, err := resolveNode(n)
+	return err == nil && s.kind == scalarNull
+}
+
+// syntaxProblem takes the line number out of an error of the YAML parser.
+func syntaxProblem(err error, above int) *Problem {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	p := &Problem{Line: above + 1}
+	if rest, ok := strings.CutPrefix(message, "line "); ok {
+		if number, text, ok := strings.Cut(rest, ": "); ok {
+			if line, err := strconv.Atoi(number); err == nil {
+				p.Line, message = above+line, text
+			}
+		}
+	}
+	p.Message = "is not valid YAML: " + message
+	return p
+}
+
+// jsonTrees reads a chunk as a sequence of JSON values. The nodes are those that
+// a YAML parser would make; JSON is read on its own because YAML 1.1 parsers
+// refuse some of it, such as surrogate pairs. line is the number of the first
+// line.
+func jsonTrees(text []byte, line int) ([]*yaml.Node, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	b := jsonBuilder{dec: dec, text: text, line: line}
+	var roots []*yaml.Node
+	for {
+		root, err := b.value(0)
+		if errors.Is(err, io.EOF) {
+			return roots, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !isNull(root) {
+			roots = append(roots, root)
+		}
+	}
+}
+
+// jsonBuilder makes nodes of JSON tokens.
+type jsonBuilder struct {
+	dec  *json.Decoder
+	text []byte
+	// pos is the offset up to which lines were counted, lineStart that of the
+	// line it is in.
+	pos, line, lineStart int
+}
+
+// errTooDeep leaves the verdict to the YAML parser's tree, which the decoder
+// walks with a limit of its own.
+var errTooDeep = errors.New("nested too deeply")
+
+func (b *jsonBuilder) value(depth int) (*yaml.Node, error) {
+	if depth > maxDepth+1 {
+		return nil, errTooDeep
+	}
+	node := b.position()
+	token, err := b.dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		return node, b.children(node, t, depth)
+	case string:
+		node.Kind, node.Tag, node.Value, node.Style = yaml.ScalarNode, "!!str", t, yaml.DoubleQuotedStyle
+	case json.Number:
+		node.Kind, node.Tag, node.Value, node.Style = yaml.ScalarNode, "!!float", t.String(), yaml.TaggedStyle
+	case bool:
+		node.Kind, node.Tag, node.Value = yaml.ScalarNode, "!!bool", strconv.FormatBool(t)
+	default:
+		node.Kind, node.Tag, node.Value = yaml.ScalarNode, "!!null", "null"
+	}
+	return node, nil
+}
+
+func (b *jsonBuilder) children(node *yaml.Node, open json.Delim, depth int) error {
+	node.Kind, node.Tag = yaml.MappingNode, "!!map"
+	if open == '[' {
+		node.Kind, node.Tag = yaml.SequenceNode, "!!seq"
+	}
+	for b.dec.More() {
+		child, err := b.value(depth + 1)
+		if err != nil {
+			return err
+		}
+		node.Content = append(node.Content, child)
+		if node.Kind == yaml.MappingNode {
+			if child, err = b.value(depth + 1); err != nil {
+				return err
+			}
+			node.Content = append(node.Content, child)
+		}
+	}
+	_, err := b.dec.Token()
+	return err
+}
+
+// position returns a node at the place of the next token.
+func (b *jsonBuilder) position() *yaml.Node {
+	at := int(b.dec.InputOffset())
+	for at < len(b.text) && bytes.IndexByte([]byte(" \t\r\n,:"), b.text[at]) >= 0 {
+		at++
+	}
+	for ; b.pos < at; b.pos++ {
+		if b.text[b.pos] == '\n' {
+			b.line++
+			b.lineStart = b.pos + 1
+		}
+	}
+	return &yaml.Node{Line: b.line, Column: utf8.RuneCount(b.text[b.lineStart:at]) + 1}
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// The names of the messages that JSON has a spelling of its own for.
+const (
+	wellKnownPackage = "google.protobuf"
+	durationName     = "Duration"
+	structName       = "Struct"
+	valueName        = "Value"
+	listName         = "ListValue"
+)
+
+// wellKnown reports whether a message has a JSON spelling of its own.
+func wellKnown(md protoreflect.MessageDescriptor) bool {
+	if md.FullName().Parent() != wellKnownPackage {
+		return false
+	}
+	switch md.Name() {
+	case durationName, structName, valueName, listName, "Any", "Timestamp", "FieldMask", "Empty":
+		return true
+	}
+	return isWrapper(md)
+}
+
+func isWrapper(md protoreflect.MessageDescriptor) bool {
+	switch md.Name() {
+	case "BoolValue", "Int32Value", "Int64Value", "UInt32Value", "UInt64Value", "FloatValue", "DoubleValue",
+		"StringValue", "BytesValue":
+		return true
+	}
+	return false
+}
+
+func (d *decoder) wellKnown(n *yaml.Node, m protoreflect.Message) {
+	md := m.Descriptor()
+	switch {
+	case isWrapper(md):
+		fd := md.Fields().ByName("value")
+		if v, ok := d.scalar(n, fd); ok {
+			m.Set(fd, v)
+		}
+	case md.Name() == durationName:
+		d.duration(n, m)
+	default:
+		d.viaJSON(n, m)
+	}
+}
+
+// duration takes what time.ParseDuration takes, as the decoder of Istio 1.30
+// does, and beyond its range of 292 years the seconds of protobuf's JSON
+// mapping.
+func (d *decoder) duration(n *yaml.Node, m protoreflect.Message) {
+	target := d.visit(n)
+	if target == nil {
+		return
+	}
+	s := scalar{kind: scalarNull}
+	var err error
+	if target.Kind == yaml.ScalarNode {
+		s, err = resolveNode(target)
+	}
+	if err == nil && target.Kind == yaml.ScalarNode && s.kind == scalarString {
+		if parsed, perr := time.ParseDuration(s.text); perr == nil {
+			setDuration(m, durationpb.New(parsed))
+			return
+		}
+		if protojson.Unmarshal(appendJSONString(nil, s.text), m.Interface()) == nil {
+			return
+		}
+	}
+	d.errorf(n, `must be a duration such as "1.5s" or "10m", is %s`, describe(target))
+}
+
+// setDuration goes by reflection because m may be a dynamic message.
+func setDuration(m protoreflect.Message, v *durationpb.Duration) {
+	fields := m.Descriptor().Fields()
+	if v.Seconds != 0 {
+		m.Set(fields.ByName("seconds"), protoreflect.ValueOfInt64(v.Seconds))
+	}
+	if v.Nanos != 0 {
+		m.Set(fields.ByName("nanos"), protoreflect.ValueOfInt32(v.Nanos))
+	}
+}
+
+// viaJSON hands a message to protojson.
+func (d *decoder) viaJSON(n *yaml.Node, m protoreflect.Message) {
+	before := len(d.problems)
+	data, ok := d.appendJSON(nil, n)
+	if !ok || len(d.problems) > before {
+		return
+	}
+	err := protojson.UnmarshalOptions{DiscardUnknown: d.lenient}.Unmarshal(data, m.Interface())
+	if err != nil {
+		d.errorf(n, "must be a %s: %s", m.Descriptor().FullName(), cleanProtoError(err))
+	}
+}
+
+// cleanProtoError drops the prefix and the position in a text that the user has
+// never seen.
+func cleanProtoError(err error) string {
+	var text strings.Builder
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		text.Reset()
+		text.WriteString(e.Error())
+	}
+	message := strings.TrimSpace(strings.TrimPrefix(strings.ReplaceAll(text.String(), "\u00a0", " "), "proto:"))
+	if strings.HasPrefix(message, "(line ") || strings.HasPrefix(message, "syntax error (line ") {
+		if _, rest, ok := strings.Cut(message, "): "); ok {
+			message = rest
+		}
+	}
+	return message
+}
