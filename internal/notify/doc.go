@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package notify delivers events: it is the only place of this module that
+// calls the handlers of stores and registries.
+//
+// A [Queue] is an unbounded first-in-first-out queue with one worker. Whoever
+// publishes changes pushes them while holding the lock under which they are
+// committed, so that the order of the queue is the order of the commits.
+// Handlers are called by the worker alone, with no lock held.
+//
+// # Events
+//
+//   - Every handler sees every value that is pushed after its registration, in
+//     the order of the queue. For each value, handlers run in the order in which
+//     they were registered.
+//   - A registration has a position in the queue, like a value. When the worker
+//     reaches it, it hands the registration's replay to the new handler, and to
+//     no other. A publisher that registers under its lock, with its state as the
+//     replay, therefore gives the handler a complete view without gap or
+//     duplicate.
+//   - What is queued when the worker looks is one batch. Within a batch, all
+//     handlers of single values run first, then the batch handlers.
+//   - After Run has ended, nothing is kept or delivered any more.
+//
+// # Concurrency
+//
+// All methods may be called from any goroutine, handlers included, but for
+// [Queue.Flush], which a handler must not call: it would wait for itself.
+// At any time at most one goroutine delivers, whether it is in Run or in Drain.
+//
+// A handler that panics takes down whoever drives the queue, as any function
+// would. The queue stays intact: a host that recovers and drains again continues
+// with the next handler of the same value.
+package notify

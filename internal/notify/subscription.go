@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"iter"
+
+	"go.uber.org/atomic"
+)
+
+// Subscription is what a handler asks for. Exactly one of Handle and Batch must
+// be set.
+type Subscription[T any] struct {
+	// Handle is called with each value.
+	Handle func(T)
+	// Batch is called with all the wanted values of a batch, at least one. The
+	// slice is the handler's own.
+	Batch func([]T)
+	// Wants says which pushed values the handler is called with; nil means all.
+	// It is not asked about replayed values.
+	Wants func(T) bool
+	// Replay yields what the handler gets before anything that is pushed later;
+	// nil means nothing. It is ranged over by the worker when it reaches the
+	// registration and again if the handler panicked in its midst, and must
+	// yield the same values each time: give it an immutable snapshot.
+	Replay iter.Seq[T]
+}
+
+// subscription is a Subscription in the queue. Except for cancelled it belongs
+// to the worker.
+type subscription[T any] struct {
+	Subscription[T]
+	cancelled atomic.Bool
+	// replayed counts the replayed values that were handed over.
+	replayed int
+	// batch collects the values of the current batch, if Batch is set.
+	batch []T
+}
+
+func (s *subscription[T]) wants(v T) bool { return s.Wants == nil || s.Wants(v) }

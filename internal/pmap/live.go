@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pmap
+
+import "go.uber.org/atomic"
+
+// Live is a map that changes in place. It serves readers that take no lock, and
+// as a builder of Maps: what no snapshot shares is changed without copying. The
+// zero value is empty. It must not be copied.
+type Live[K comparable, V any] struct {
+	hash  hasher[K]
+	root  atomic.Pointer[node[K, V]]
+	len   atomic.Int64
+	owner *owner
+}
+
+// Get returns the value of a key.
+func (l *Live[K, V]) Get(k K) (V, bool) {
+	if e := l.Entry(k); e != nil {
+		return e.Value, true
+	}
+	var zero V
+	return zero, false
+}
+
+// Entry returns the entry of a key, or nil: the very one that was given to Put.
+func (l *Live[K, V]) Entry(k K) *Entry[K, V] {
+	root := l.root.Load()
+	if root == nil {
+		return nil
+	}
+	// The seed was set before the first root and never changes.
+	return root.find(l.hash.of(k), k)
+}
+
+// Len returns the number of entries.
+func (l *Live[K, V]) Len() int { return int(l.len.Load()) }
+
+// Set sets the value of a key.
+func (l *Live[K, V]) Set(k K, v V) { l.Put(&Entry[K, V]{Key: k, Value: v}) }
+
+// Put is Set with an entry made by the caller.
+func (l *Live[K, V]) Put(entry *Entry[K, V]) {
+	if l.owner == nil {
+		l.hash.init()
+		l.owner = new(owner)
+	}
+	e := edit[K, V]{hash: l.hash, owner: l.owner}
+	old := l.root.Load()
+	l.replace(old, e.put(old, entry, l.hash.of(entry.Key), 0), e.grown)
+}
+
+// Delete removes a key, if it is there.
+func (l *Live[K, V]) Delete(k K) {
+	old := l.root.Load()
+	if old == nil {
+		return
+	}
+	e := edit[K, V]{hash: l.hash, owner: l.owner}
+	l.replace(old, e.remove(old, k, l.hash.of(k), 0), e.grown)
+}
+
+// Snapshot returns the present contents. It costs O(1); the changes that follow
+// copy each node once.
+func (l *Live[K, V]) Snapshot() Map[K, V] {
+	root := l.root.Load()
+	if root != nil {
+		l.owner = new(owner)
+	}
+	return Map[K, V]{root: root, len: l.Len(), hash: l.hash}
+}
+
+func (l *Live[K, V]) replace(old, root *node[K, V], grown int) {
+	if root != old {
+		l.root.Store(root)
+	}
+	if grown != 0 {
+		l.len.Add(int64(grown))
+	}
+}

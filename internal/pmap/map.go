@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pmap
+
+import (
+	"hash/maphash"
+	"iter"
+)
+
+// Map is an immutable map: Set and Delete return another one, which shares most
+// of its memory with the first. The zero value is empty. Copying a Map is O(1).
+type Map[K comparable, V any] struct {
+	root *node[K, V]
+	len  int
+	hash hasher[K]
+}
+
+// Get returns the value of a key.
+func (m Map[K, V]) Get(k K) (V, bool) {
+	if e := m.Entry(k); e != nil {
+		return e.Value, true
+	}
+	var zero V
+	return zero, false
+}
+
+// Entry returns the entry of a key, or nil. It is shared and read-only.
+func (m Map[K, V]) Entry(k K) *Entry[K, V] {
+	if m.root == nil {
+		return nil
+	}
+	return m.root.find(m.hash.of(k), k)
+}
+
+// Len returns the number of entries.
+func (m Map[K, V]) Len() int { return m.len }
+
+// All yields every key with its value, in an order of no meaning.
+func (m Map[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		if m.root != nil {
+			m.root.each(func(e *Entry[K, V]) bool { return yield(e.Key, e.Value) })
+		}
+	}
+}
+
+// Set returns m with a value for a key.
+func (m Map[K, V]) Set(k K, v V) Map[K, V] {
+	m.hash.init()
+	e := edit[K, V]{hash: m.hash}
+	m.root = e.put(m.root, &Entry[K, V]{Key: k, Value: v}, m.hash.of(k), 0)
+	m.len += e.grown
+	return m
+}
+
+// Delete returns m without a key: m itself if it does not have it.
+func (m Map[K, V]) Delete(k K) Map[K, V] {
+	if m.root == nil {
+		return m
+	}
+	e := edit[K, V]{hash: m.hash}
+	m.root = e.remove(m.root, k, m.hash.of(k), 0)
+	m.len += e.grown
+	return m
+}
+
+// hasher hashes keys. The trees of one map and its descendants have one seed.
+type hasher[K comparable] struct {
+	seed maphash.Seed
+	// test replaces the hash in tests of collisions.
+	test func(K) uint64
+}
+
+// init gives an unused hasher a seed.
+func (h *hasher[K]) init() {
+	if h.seed == (maphash.Seed{}) {
+		h.seed = maphash.MakeSeed()
+	}
+}
+
+func (h *hasher[K]) of(k K) uint64 {
+	if h.test != nil {
+		return h.test(k)
+	}
+	return maphash.Comparable(h.seed, k)
+}
