@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+const designDrive = "DESIGN §4.1, driving"
+
+// drainer is the ability to deliver on the caller's goroutine.
+type drainer interface{ Drain() }
+
+// flusher is the ability to wait for the running worker.
+type flusher interface {
+	Flush(ctx context.Context) error
+}
+
+func driveChecks() []check {
+	return []check{
+		{name: "Drain", promise: "Drain handles everything queued on the caller's goroutine, what handlers write included", source: designDrive, skip: needDrain, run: checkDrain},
+		{name: "Drain/HasSynced", promise: "HasSynced is true after Drain", source: designDrive, skip: needDrain, run: checkDrainSynced},
+		{name: "Flush", promise: "Flush waits until everything committed before the call has been handled", source: designDrive, skip: needFlush, run: checkFlush},
+		{name: "Flush/Context", promise: "Flush returns the error of a context that ends first", source: designDrive, skip: needFlush, run: checkFlushContext},
+	}
+}
+
+func needDrain(s *suite) string {
+	if _, ok := s.store.(drainer); !ok {
+		return "the cache has no Drain()"
+	}
+	return ""
+}
+
+func needFlush(s *suite) string {
+	if _, ok := s.store.(flusher); !ok {
+		return "the cache has no Flush(ctx) error"
+	}
+	return ""
+}
+
+func (s *suite) drain() {
+	s.Helper()
+	d, ok := s.store.(drainer)
+	if !ok {
+		s.Fatalf("storetest: %T has no Drain", s.store)
+		return
+	}
+	s.within("Drain", func() {}, d.Drain)
+}
+
+func (s *suite) flush(ctx context.Context) error {
+	s.Helper()
+	f, ok := s.store.(flusher)
+	if !ok {
+		s.Fatalf("storetest: %T has no Flush", s.store)
+		return nil
+	}
+	return f.Flush(ctx)
+}
+
+func checkDrain(s *suite) {
+	s.create(widget("default", "a", "1"))
+	var once sync.Once
+	s.cache().RegisterEventHandler(widgetKind(), func(_, _ configstore.Config, _ configstore.Event) {
+		once.Do(func() { _, _ = s.writer.Create(gadget("default", "reaction", "1")) })
+	})
+	r := s.record(widgetKind())
+	g := s.record(gadgetKind())
+	s.create(widget("default", "b", "1"))
+	s.settle()
+	s.drain()
+	s.expectCalls(r.Take(), "add Widget default/a", "add Widget default/b")
+	s.expectCalls(g.Take(), "add Gadget default/reaction")
+	s.drain()
+	s.expectCalls(r.Take())
+	s.update(widget("default", "a", "2"))
+	s.remove(widget("default", "b", ""))
+	s.expectCalls(r.Calls())
+	s.drain()
+	s.expectCalls(r.Take(), "update Widget default/a", "delete Widget default/b")
+	late := s.record(widgetKind())
+	s.drain()
+	s.expectCalls(late.Take(), "add Widget default/a")
+	s.expectCalls(r.Take())
+}
+
+func checkDrainSynced(s *suite) {
+	s.create(widget("default", "a", "1"))
+	s.record(widgetKind())
+	if s.cache().HasSynced() {
+		s.broken("HasSynced() = true before Drain, with a handler that was told nothing")
+	}
+	s.drain()
+	if !s.cache().HasSynced() {
+		s.broken("HasSynced() = false after Drain")
+	}
+}
+
+func checkFlush(s *suite) {
+	r := s.record(widgetKind())
+	defer s.start().end()
+	ctx, cancel := context.WithTimeout(s.Context(), s.subject.Timeout)
+	defer cancel()
+	for i := range rounds {
+		s.create(widget("default", strconv.Itoa(i), "1"))
+		s.update(widget("default", strconv.Itoa(i), "2"))
+		if err := s.flush(ctx); err != nil {
+			s.stop("Flush = %v, want success", err)
+		}
+		if got, want := len(r.Calls()), 2*(i+1); got != want {
+			s.stop("after Flush the handler has seen %d of %d events", got, want)
+		}
+	}
+}
+
+func checkFlushContext(s *suite) {
+	g, end := s.blocked()
+	defer end()
+	ctx, cancel := context.WithCancel(s.Context())
+	cancel()
+	var err error
+	s.within("Flush with a cancelled context", g.open, func() { err = s.flush(ctx) })
+	if err == nil {
+		s.broken("Flush with a cancelled context = nil while an event is being handled")
+	}
+}

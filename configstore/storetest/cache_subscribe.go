@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+const (
+	designCancel = "configstore.Subscriber"
+	designBatch  = "configstore.BatchSubscriber"
+)
+
+func subscribeChecks() []check {
+	return []check{
+		{name: "Subscribe/Cancel", promise: "after cancel has returned, no further event is handed to the handler; the others get theirs", source: designCancel, skip: needSubscriber, run: checkCancel},
+		{name: "Subscribe/CancelBeforeRun", promise: "a handler that was cancelled before Run is never called", source: designCancel, skip: needSubscriber, run: checkCancelBeforeRun},
+		{name: "Subscribe/CancelInHandler", promise: "cancel may be called in the handler, and more than once", source: designCancel, skip: needSubscriber, run: checkCancelInHandler},
+		{name: "Subscribe/Complete", promise: "Subscribe gives the complete view that RegisterEventHandler gives", source: designCancel, skip: needSubscriber, run: checkSubscribeComplete},
+		{name: "SubscribeBatch/Timeline", promise: "batches put together are the timeline that single handlers see", source: designBatch, skip: needBatchSubscriber, run: checkBatchTimeline},
+		{name: "SubscribeBatch/Replay", promise: "a batch handler too first receives an Add for every object that exists", source: designBatch, skip: needBatchSubscriber, run: checkBatchReplay},
+		{name: "SubscribeBatch/After", promise: "within one batch all single-event handlers run first", source: designBatch, skip: needBatchSubscriber, run: checkBatchAfter},
+		{name: "SubscribeBatch/Cancel", promise: "after cancel has returned, no further batch is handed over", source: designBatch, skip: needBatchSubscriber, run: checkBatchCancel},
+	}
+}
+
+func needSubscriber(s *suite) string {
+	if _, ok := s.store.(configstore.Subscriber); !ok {
+		return "the cache is no configstore.Subscriber"
+	}
+	return ""
+}
+
+func needBatchSubscriber(s *suite) string {
+	if _, ok := s.store.(configstore.BatchSubscriber); !ok {
+		return "the cache is no configstore.BatchSubscriber"
+	}
+	return ""
+}
+
+func (s *suite) subscribe(kind configstore.GroupVersionKind, h configstore.EventHandler) (cancel func()) {
+	s.Helper()
+	sub, ok := s.store.(configstore.Subscriber)
+	if !ok {
+		s.Fatalf("storetest: %T is no configstore.Subscriber", s.store)
+		return nil
+	}
+	return sub.Subscribe(kind, h)
+}
+
+func (s *suite) subscribeBatch(h configstore.BatchHandler) (cancel func()) {
+	s.Helper()
+	sub, ok := s.store.(configstore.BatchSubscriber)
+	if !ok {
+		s.Fatalf("storetest: %T is no configstore.BatchSubscriber", s.store)
+		return nil
+	}
+	return sub.SubscribeBatch([]configstore.GroupVersionKind{widgetKind(), gadgetKind()}, h)
+}
+
+func checkCancel(s *suite) {
+	removed := &Recorder{}
+	cancel := s.subscribe(widgetKind(), removed.Handle)
+	kept := s.record(widgetKind())
+	defer s.start().end()
+	s.create(widget("default", "a", "1"))
+	s.take(removed, 1)
+	s.take(kept, 1)
+	cancel()
+	s.create(widget("default", "b", "1"))
+	s.expectCalls(s.mark(kept, "end"), "add Widget default/b")
+	if calls := removed.Calls(); len(calls) > 0 {
+		s.broken("after cancel the handler was called: %v", calls)
+	}
+}
+
+func checkCancelBeforeRun(s *suite) {
+	s.create(widget("default", "a", "1"))
+	removed := &Recorder{}
+	cancel := s.subscribe(widgetKind(), removed.Handle)
+	s.create(widget("default", "b", "1"))
+	cancel()
+	kept := s.record(widgetKind())
+	defer s.start().end()
+	s.mark(kept, "end")
+	if calls := removed.Calls(); len(calls) > 0 {
+		s.broken("the cancelled handler was called: %v", calls)
+	}
+	s.eventually("HasSynced() == true, with a cancelled handler,", s.cache().HasSynced)
+}
+
+func checkCancelInHandler(s *suite) {
+	removed := &Recorder{}
+	var cancel func()
+	cancel = s.subscribe(widgetKind(), func(old, curr configstore.Config, event configstore.Event) {
+		removed.Handle(old, curr, event)
+		cancel()
+		cancel()
+	})
+	kept := s.record(widgetKind())
+	defer s.start().end()
+	s.create(widget("default", "a", "1"))
+	s.create(widget("default", "b", "1"))
+	s.expectCalls(s.mark(kept, "end"), "add Widget default/a", "add Widget default/b")
+	cancel()
+	s.expectCalls(removed.Calls(), "add Widget default/a")
+}
+
+func checkSubscribeComplete(s *suite) {
+	s.create(widget("default", "a", "1"))
+	early, late := &Recorder{}, &Recorder{}
+	s.subscribe(widgetKind(), early.Handle)
+	defer s.start().end()
+	s.take(early, 1)
+	s.create(widget("default", "b", "1"))
+	s.expectCalls(s.take(early, 1), "add Widget default/b")
+	s.subscribe(widgetKind(), late.Handle)
+	s.update(widget("default", "b", "2"))
+	s.expectCalls(s.mark(late, "end"), "add Widget default/a", "add Widget default/b", "update Widget default/b")
+}
+
+// batches returns a batch handler that hands its changes to a Recorder.
+func batches(r *Recorder) configstore.BatchHandler {
+	return func(changes []configstore.Change) {
+		for _, c := range changes {
+			var old configstore.Config
+			if c.Old != nil {
+				old = *c.Old
+			}
+			r.Handle(old, *c.Curr, c.Event)
+		}
+	}
+}
+
+func checkBatchTimeline(s *suite) {
+	single, batch := s.record(widgetKind(), gadgetKind()), &Recorder{}
+	s.subscribeBatch(batches(batch))
+	defer s.start().end()
+	s.churn(4, 100)
+	want := s.mark(single, "end")
+	got := s.take(batch, len(want)+1)
+	for i, c := range want {
+		if d := got[i]; c.String() != d.String() || c.Curr.Spec != d.Curr.Spec || c.Old.Spec != d.Old.Spec {
+			s.stop("change %d is %s for a single handler and %s in the batches", i, c, d)
+		}
+	}
+	s.expectHistory("a batch handler", got[:len(want)])
+}
+
+func checkBatchReplay(s *suite) {
+	s.create(widget("default", "a", "1"))
+	s.create(gadget("default", "b", "1"))
+	early, late := &Recorder{}, &Recorder{}
+	s.subscribeBatch(batches(early))
+	defer s.start().end()
+	s.create(widget("default", "c", "1"))
+	s.expectHistory("a batch handler registered before Run", s.mark(early, "middle"))
+	s.subscribeBatch(batches(late))
+	s.update(widget("default", "c", "2"))
+	s.mark(early, "end")
+	counts := map[string]int{}
+	for _, c := range s.take(late, 6) {
+		counts[c.String()]++
+	}
+	for _, want := range []string{
+		"add Widget default/a", "add Gadget default/b", "add Widget default/c", "update Widget default/c",
+		"add Widget storetest-marker/middle", "add Widget storetest-marker/end",
+	} {
+		if counts[want] != 1 {
+			s.broken("a late batch handler got %q %d times, want once; all of it: %v", want, counts[want], counts)
+		}
+	}
+}
+
+func checkBatchAfter(s *suite) {
+	var mu sync.Mutex
+	singles, early := 0, 0
+	total := 0
+	done := make(chan struct{})
+	const objects = 100
+	s.subscribeBatch(func(changes []configstore.Change) {
+		mu.Lock()
+		defer mu.Unlock()
+		total += len(changes)
+		if singles < total {
+			early++
+		}
+		if total == objects {
+			close(done)
+		}
+	})
+	// Registered later, and yet to be called first.
+	s.cache().RegisterEventHandler(widgetKind(), func(_, _ configstore.Config, _ configstore.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		singles++
+	})
+	for i := range objects {
+		s.create(widget("default", strconv.Itoa(i), "1"))
+	}
+	defer s.start().end()
+	s.await(done, fmt.Sprintf("the handling of %d changes", objects))
+	mu.Lock()
+	defer mu.Unlock()
+	if early > 0 {
+		s.broken("%d batches were handed over before the single-event handlers had seen all of their changes", early)
+	}
+}
+
+func checkBatchCancel(s *suite) {
+	removed, kept := &Recorder{}, s.record(widgetKind())
+	cancel := s.subscribeBatch(batches(removed))
+	defer s.start().end()
+	s.create(widget("default", "a", "1"))
+	s.take(removed, 1)
+	cancel()
+	cancel()
+	s.create(widget("default", "b", "1"))
+	s.mark(kept, "middle")
+	s.mark(kept, "end")
+	if calls := removed.Calls(); len(calls) > 0 {
+		s.broken("after cancel the batch handler was called: %v", calls)
+	}
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storetest proves that a store keeps the promises of package
+// configstore. TestStore runs on any ConfigStore, TestCache on any
+// ConfigStoreCache; call both for a cache:
+//
+//	func TestMyStore(t *testing.T) {
+//		factory := func(t testing.TB, schemas configstore.Schemas) storetest.Subject {
+//			return storetest.Subject{Store: mystore.New(schemas)}
+//		}
+//		storetest.TestStore(t, factory)
+//		storetest.TestCache(t, factory)
+//	}
+//
+// Each promise is a subtest with a store of its own, so that one broken promise
+// does not hide another. A failure names the promise and where it is made.
+//
+// # Optional abilities
+//
+// What a store may or may not be able to do is found by type assertion, or
+// declared in Subject:
+//
+//   - Revision() uint64: one number that grows by one with each change.
+//   - Watch(ctx, from uint64) iter.Seq2[configstore.Change, error].
+//   - Drain() and Flush(ctx) error.
+//   - configstore.Subscriber and configstore.BatchSubscriber.
+//   - Subject.Apply: atomic batches.
+//   - Subject.Settle: reads lag behind writes.
+//   - Subject.Writer: the store itself is read-only.
+//
+// # Recorder
+//
+// Recorder is an event handler that remembers what it was told. It is of use in
+// the tests of anything that feeds from a cache.
+//
+// # Concurrency
+//
+// A Recorder may be used from any goroutine. The suites start goroutines and
+// have joined them when they return.
+package storetest

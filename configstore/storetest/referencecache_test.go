@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// delivery is what the reference needs to be a cache.
+type delivery struct {
+	handlers []*registration
+	queue    []entry
+	wake     chan struct{}
+	ran      bool
+	synced   bool
+	// held is an event that the fault "kinds have queues" keeps back.
+	held []func()
+	// passing: handlers are being called.
+	passing bool
+}
+
+type registration struct {
+	kinds     []configstore.GroupVersionKind
+	single    configstore.EventHandler
+	batch     configstore.BatchHandler
+	number    int
+	since     uint64
+	cancelled bool
+	collected []configstore.Change
+}
+
+// entry is a change for all handlers, a replay for one, or a function.
+type entry struct {
+	change configstore.Change
+	replay *registration
+	do     func()
+}
+
+func (r *reference) enqueue(c configstore.Change) {
+	if last := len(r.queue) - 1; r.is("events of a key are merged") && last >= 0 &&
+		r.queue[last].do == nil && r.queue[last].change.Curr.Key() == c.Curr.Key() {
+		r.queue[last].change = c
+		return
+	}
+	if r.is("a full queue drops") && len(r.queue) >= 100 {
+		return
+	}
+	r.push(entry{change: c})
+}
+
+func (r *reference) push(e entry) {
+	r.queue = append(r.queue, e)
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// room tells a writer to wait.
+func (r *reference) room() (wait bool) { return r.is("a full queue blocks") && len(r.queue) > 100 }
+
+func (r *reference) RegisterEventHandler(kind configstore.GroupVersionKind, h configstore.EventHandler) {
+	r.register(&registration{kinds: []configstore.GroupVersionKind{kind}, single: h})
+}
+
+func (r *reference) Subscribe(kind configstore.GroupVersionKind, h configstore.EventHandler) func() {
+	reg := &registration{kinds: []configstore.GroupVersionKind{kind}, single: h}
+	if r.is("subscribe does not replay") {
+		reg.since = 1
+	}
+	return r.register(reg)
+}
+
+func (r *reference) SubscribeBatch(kinds []configstore.GroupVersionKind, h configstore.BatchHandler) func() {
+	return r.register(&registration{kinds: slices.Clone(kinds), batch: h})
+}
+
+func (r *reference) register(reg *registration) (cancel func()) {
+	r.lock()
+	defer r.unlock()
+	for i, kind := range reg.kinds {
+		canonical, ok := r.schemas.Canonical(kind)
+		if !ok && !r.is("unknown kinds may be watched") {
+			panic("storetest: unknown kind " + kind.String())
+		}
+		if !r.is("handlers are kept under the alias") {
+			reg.kinds[i] = canonical
+		}
+	}
+	if r.passing && r.is("no registration in handlers") {
+		return func() {}
+	}
+	replay := reg.since == 0 && !r.is("no replay") && (!r.ran || !r.is("no late replay")) &&
+		(reg.batch == nil || !r.is("batch handlers get no replay"))
+	reg.since = r.revision
+	reg.number = len(r.handlers)
+	if replay {
+		for _, c := range r.objects {
+			if slices.Contains(reg.kinds, c.GroupVersionKind) {
+				r.push(entry{replay: reg, change: configstore.Change{Event: configstore.EventAdd, Curr: c}})
+			}
+		}
+		r.sortReplay(reg)
+	}
+	if r.is("a gap at registration") {
+		r.unlock()
+		time.Sleep(time.Millisecond)
+		r.lock()
+		reg.since = r.revision
+	}
+	r.handlers = append(r.handlers, reg)
+	return func() {
+		r.lock()
+		defer r.unlock()
+		ignored := r.is("cancel does nothing") || reg.batch != nil && r.is("cancel does nothing for batches")
+		reg.cancelled = !ignored
+	}
+}
+
+// sortReplay makes the replay that was just queued deterministic.
+func (r *reference) sortReplay(reg *registration) {
+	from := len(r.queue)
+	for from > 0 && r.queue[from-1].replay == reg {
+		from--
+	}
+	slices.SortFunc(r.queue[from:], func(a, b entry) int { return a.change.Curr.Key().Compare(b.change.Curr.Key()) })
+}
+
+func (r *reference) Run(stop <-chan struct{}) {
+	r.lock()
+	if r.ran && !r.is("run twice is fine") {
+		r.unlock()
+		panic("storetest: Run was called twice")
+	}
+	r.ran = true
+	r.push(entry{do: func() { r.synced = true }})
+	r.unlock()
+	if r.is("run does not stop") {
+		stop = r.dead
+	}
+	for {
+		select {
+		case <-stop:
+			if r.is("the queue is drained after stop") {
+				r.passUntil(nil)
+			}
+			return
+		case <-r.wake:
+			if !r.is("run does not join") {
+				r.passUntil(stop)
+				continue
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				r.passUntil(stop)
+			}()
+			select {
+			case <-done:
+			case <-stop:
+				return
+			}
+		}
+	}
+}
+
+func (r *reference) Drain() {
+	r.lock()
+	r.push(entry{do: func() { r.synced = true }})
+	r.unlock()
+	if r.is("drain makes one pass") {
+		r.pass()
+		return
+	}
+	r.passUntil(nil)
+}
+
+func (r *reference) Flush(ctx context.Context) error {
+	done := make(chan struct{})
+	r.lock()
+	r.push(entry{do: func() { close(done) }})
+	r.unlock()
+	if r.is("flush does not wait") {
+		return nil
+	}
+	if r.is("flush ignores its context") {
+		ctx = context.WithoutCancel(ctx)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("flush: %w", ctx.Err())
+	case <-r.dead:
+		return nil
+	}
+}
+
+func (r *reference) HasSynced() bool {
+	r.lock()
+	defer r.unlock()
+	return !r.is("never synced") && (r.synced || r.is("synced at once"))
+}
+
+func (r *reference) passUntil(stop <-chan struct{}) {
+	for {
+		r.lock()
+		n := len(r.queue)
+		r.unlock()
+		if n == 0 {
+			return
+		}
+		for range n {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			r.step(1)
+		}
+		r.handBatches()
+	}
+}
+
+func (r *reference) pass() {
+	r.lock()
+	n := len(r.queue)
+	r.unlock()
+	r.step(n)
+	r.handBatches()
+}
+
+// step handles the first n entries of the queue.
+func (r *reference) step(n int) {
+	for range n {
+		r.lock()
+		if len(r.queue) == 0 {
+			r.unlock()
+			return
+		}
+		e := r.queue[0]
+		r.queue = r.queue[1:]
+		if e.do != nil {
+			e.do()
+			r.unlock()
+			continue
+		}
+		handlers := slices.Clone(r.handlers)
+		r.passing = true
+		if !r.is("handlers run under the lock") {
+			r.unlock()
+		}
+		r.deliver(e, handlers)
+		if !r.is("handlers run under the lock") {
+			r.lock()
+		}
+		r.passing = false
+		r.unlock()
+	}
+}
+
+func (r *reference) deliver(e entry, handlers []*registration) {
+	if r.is("handlers run in reverse") {
+		slices.Reverse(handlers)
+	}
+	var parallel sync.WaitGroup
+	defer parallel.Wait()
+	for _, h := range handlers {
+		if !slices.Contains(h.kinds, e.change.Curr.GroupVersionKind) {
+			continue
+		}
+		if e.replay != nil && e.replay != h && !r.is("replays reach all") || e.replay == nil && e.change.Revision <= h.since {
+			continue
+		}
+		late := e.change.Curr.GroupVersionKind.Kind == "Gadget" &&
+			(r.is("kinds have queues") || h.number%4 > 1 && r.is("handlers have queues"))
+		switch {
+		case r.is("handlers run at once"):
+			parallel.Go(func() { r.call(h, e) })
+		case late:
+			r.held = append(r.held, func() { r.call(h, e) })
+		default:
+			r.call(h, e)
+		}
+	}
+	if e.change.Curr.GroupVersionKind.Kind != "Gadget" {
+		for _, f := range r.held {
+			f()
+		}
+		r.held = nil
+	}
+}
+
+func (r *reference) call(h *registration, e entry) {
+	if !r.is("handlers run under the lock") {
+		r.lock()
+		cancelled := h.cancelled
+		r.unlock()
+		if cancelled {
+			return
+		}
+	}
+	c := e.change
+	if e.replay != nil && r.is("a replay is an update") {
+		c.Event, c.Old = configstore.EventUpdate, c.Curr
+	}
+	if h.batch != nil {
+		if r.is("batches lack old") {
+			c.Old = nil
+		}
+		if r.is("batches come first") {
+			h.batch([]configstore.Change{c})
+			return
+		}
+		h.collected = append(h.collected, c)
+		return
+	}
+	var old configstore.Config
+	if c.Old != nil {
+		old = *c.Old
+	}
+	h.single(old, *c.Curr, c.Event)
+}
+
+// handBatches hands over what the batch handlers have collected.
+func (r *reference) handBatches() {
+	r.lock()
+	handlers := slices.Clone(r.handlers)
+	r.unlock()
+	for _, h := range handlers {
+		if len(h.collected) == 0 {
+			continue
+		}
+		batch := h.collected
+		h.collected = nil
+		r.lock()
+		cancelled := h.cancelled
+		r.unlock()
+		if !cancelled {
+			h.batch(batch)
+		}
+	}
+}
+
+func (r *reference) Revision() uint64 {
+	r.lock()
+	defer r.unlock()
+	return r.revision
+}
+
+// remember keeps the history for Watch.
+func (r *reference) remember(c configstore.Change) {
+	r.changes = append(r.changes, c)
+	if len(r.changes) > r.history {
+		r.changes = slices.Clone(r.changes[1:])
+	}
+	close(r.grown)
+	r.grown = make(chan struct{})
+}
+
+func (r *reference) Watch(ctx context.Context, from uint64) iter.Seq2[configstore.Change, error] {
+	return func(yield func(configstore.Change, error) bool) {
+		end := ctx.Done()
+		if r.is("watch ignores its context") {
+			end = r.dead
+		}
+		for {
+			r.lock()
+			grown, changes := r.grown, slices.Clone(r.changes)
+			compacted := len(changes) > 0 && changes[0].Revision > from+1
+			r.unlock()
+			if compacted && !r.is("watch has silent gaps") {
+				yield(configstore.Change{}, configstore.ErrCompacted)
+				return
+			}
+			for _, c := range changes {
+				if c.Revision <= from {
+					continue
+				}
+				from = c.Revision
+				if r.is("watch forgets deletes") && c.Event == configstore.EventDelete {
+					continue
+				}
+				if !yield(c, nil) {
+					return
+				}
+			}
+			select {
+			case <-grown:
+			case <-end:
+				return
+			}
+		}
+	}
+}
+
+// apply is a batch.
+func (r *reference) apply(changes []configstore.Change) (uint64, error) {
+	r.lock()
+	defer r.unlock()
+	objects, revision, queue := r.objects, r.revision, len(r.queue)
+	r.objects = make(map[configstore.ConfigKey]*configstore.Config, len(objects))
+	for k, c := range objects {
+		r.objects[k] = c
+	}
+	if r.is("batches lose the last") {
+		changes = changes[:len(changes)-1]
+	}
+	for _, c := range changes {
+		verb := map[configstore.Event]string{
+			configstore.EventAdd: verbCreate, configstore.EventUpdate: verbUpdate, configstore.EventDelete: verbDelete,
+		}[c.Event]
+		p, err := r.plan(verb, *c.Curr, nil)
+		if err != nil {
+			if !r.is("batches are not atomic") {
+				r.objects, r.revision, r.queue = objects, revision, r.queue[:queue]
+			}
+			return 0, err
+		}
+		r.commit(p)
+	}
+	if r.is("events of a batch are reversed") {
+		slices.Reverse(r.queue[queue:])
+	}
+	return r.revision, nil
+}

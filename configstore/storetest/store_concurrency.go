@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+func concurrencyChecks() []check {
+	return []check{
+		{name: "Concurrent/Create", promise: "of n concurrent Creates of a key exactly one succeeds", source: designAtomic, skip: writes, run: checkConcurrentCreate},
+		{name: "Concurrent/Update", promise: "of n concurrent Updates with the same revision exactly one succeeds", source: designAtomic, skip: writes, run: checkConcurrentUpdate},
+		{name: "Concurrent/Delete", promise: "of n concurrent Deletes exactly one succeeds", source: designAtomic, skip: writes, run: checkConcurrentDelete},
+		{name: "Concurrent/LostUpdate", promise: "no update is lost when every writer carries the revision that it read", source: designAtomic, skip: writes, run: checkLostUpdate},
+		{name: "Concurrent/Readers", promise: "readers see whole objects and sorted lists while others write", source: "configstore, Concurrency", run: checkConcurrentReaders},
+	}
+}
+
+const (
+	racers = 8
+	rounds = 50
+)
+
+// race starts f on several goroutines at the same moment and joins them.
+func race(n int, f func(i int)) {
+	var start, done sync.WaitGroup
+	start.Add(1)
+	for i := range n {
+		done.Go(func() {
+			start.Wait()
+			f(i)
+		})
+	}
+	start.Done()
+	done.Wait()
+}
+
+// expectOne lets several goroutines do the same and demands that one succeeds
+// and all others fail as told.
+func (s *suite) expectOne(verb string, try func(i int) error, loser ...error) {
+	s.Helper()
+	results := make([]error, racers)
+	race(racers, func(i int) { results[i] = try(i) })
+	won := 0
+	for _, err := range results {
+		switch {
+		case err == nil:
+			won++
+		case !slices.ContainsFunc(loser, func(e error) bool { return errors.Is(err, e) }):
+			s.broken("a %s that came too late = %v, want %v", verb, err, loser)
+		}
+	}
+	if won != 1 {
+		s.stop("%d of %d concurrent %ss succeeded, want 1", won, racers, verb)
+	}
+}
+
+func checkConcurrentCreate(s *suite) {
+	for round := range rounds {
+		name := fmt.Sprintf("w%d", round)
+		s.expectOne("Create", func(i int) error {
+			_, err := s.writer.Create(widget("default", name, strconv.Itoa(i)))
+			return err
+		}, configstore.ErrAlreadyExists)
+	}
+	s.settle()
+	if got := len(s.store.List(widgetKind(), "default")); got != rounds {
+		s.broken("List has %d objects, want %d", got, rounds)
+	}
+}
+
+func checkConcurrentUpdate(s *suite) {
+	revision := s.create(widget("default", "foo", ""))
+	for round := range rounds {
+		revisions := make([]string, racers)
+		s.expectOne("Update", func(i int) error {
+			c := widget("default", "foo", fmt.Sprintf("%d of %d", i, round))
+			c.ResourceVersion = revision
+			var err error
+			revisions[i], err = s.writer.Update(c)
+			return err
+		}, configstore.ErrConflict)
+		s.settle()
+		// The others returned no revision.
+		revision = strings.Join(revisions, "")
+		if got := s.get(widget("default", "foo", "")).ResourceVersion; got != revision {
+			s.stop("the Update that succeeded returned the revision %q, Get has %q", revision, got)
+		}
+	}
+}
+
+func checkConcurrentDelete(s *suite) {
+	for range rounds {
+		revision := s.create(widget("default", "foo", ""))
+		s.expectOne("Delete", func(int) error {
+			return s.writer.Delete(widgetKind(), "foo", "default", &revision)
+		}, configstore.ErrNotFound, configstore.ErrConflict)
+		s.settle()
+	}
+}
+
+func checkLostUpdate(s *suite) {
+	s.create(widget("default", "counter", "0"))
+	const increments = 20
+	race(racers, func(int) {
+		for done := 0; done < increments; {
+			read := s.read(widget("default", "counter", ""))
+			n, err := strconv.Atoi(valueOf(read))
+			if err != nil {
+				s.broken("the counter is %s", describe(read))
+				return
+			}
+			c := *read
+			c.Spec = content(strconv.Itoa(n + 1))
+			switch _, err := s.writer.Update(c); {
+			case err == nil:
+				done++
+			case !errors.Is(err, configstore.ErrConflict):
+				s.broken("Update = %v, want success or ErrConflict", err)
+				return
+			}
+			s.settle()
+		}
+	})
+	s.settle()
+	s.expectValue(widget("default", "counter", ""), strconv.Itoa(racers*increments))
+}
+
+func checkConcurrentReaders(s *suite) {
+	const objects = 20
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+					s.expectWhole(fmt.Sprintf("w%02d", i%objects))
+				}
+			}
+		})
+	}
+	race(4, func(i int) {
+		for n := range 100 {
+			c := widget("default", fmt.Sprintf("w%02d", (n*7+i)%objects), strconv.Itoa(n))
+			c.Labels = map[string]string{"value": strconv.Itoa(n)}
+			if _, err := s.writer.Create(c); err == nil {
+				continue
+			}
+			if _, err := s.writer.Update(c); err == nil && n%3 == 0 {
+				// Another writer may have been faster.
+				_ = s.writer.Delete(widgetKind(), c.Name, c.Namespace, nil)
+			}
+		}
+	})
+	close(stop)
+	readers.Wait()
+}
+
+// expectWhole demands that what can be read now was written in one piece.
+func (s *suite) expectWhole(name string) {
+	list := s.store.List(widgetKind(), "default")
+	if got := names(list); !slices.IsSorted(got) || len(slices.Compact(got)) != len(list) {
+		s.broken("List = %v while others write, want sorted and without duplicates", got)
+	}
+	for _, c := range append(list[:len(list):len(list)], s.read(widget("default", name, ""))) {
+		if c != nil && c.Labels["value"] != valueOf(c) {
+			s.broken("read %s with the label %q: a part of one write and a part of another", describe(c), c.Labels["value"])
+		}
+	}
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strconv"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// revisioned is the ability to tell one number for the whole store.
+type revisioned interface{ Revision() uint64 }
+
+// watched is the ability to follow the changes from a revision on.
+type watched interface {
+	Watch(ctx context.Context, from uint64) iter.Seq2[configstore.Change, error]
+}
+
+func revisionChecks() []check {
+	return []check{
+		{name: "Revision/Grows", promise: "the revision grows by one with each committed change, and by nothing else", source: designMemory, skip: needRevision, run: checkRevisionGrows},
+		{name: "Revision/Version", promise: "ResourceVersion is the decimal form of the revision that the change produced", source: designMemory, skip: needRevision, run: checkRevisionVersion},
+	}
+}
+
+func batchChecks() []check {
+	return []check{
+		{name: "Batch/All", promise: "a batch commits all its changes, one revision each", source: designMemory, skip: needApply, run: checkBatchAll},
+		{name: "Batch/Nothing", promise: "a batch with one impossible change commits nothing", source: designMemory, skip: needApply, run: checkBatchNothing},
+	}
+}
+
+func watchChecks() []check {
+	return []check{
+		{name: "Watch/Complete", promise: "Watch yields every change after a revision, in order, old and new", source: designMemory, skip: needWatch, run: checkWatchComplete},
+		{name: "Watch/End", promise: "Watch ends when its context ends or its caller has enough", source: designMemory, skip: needWatch, run: checkWatchEnd},
+		{name: "Watch/Compacted", promise: "a revision older than the history yields ErrCompacted and ends; never a silent gap", source: designMemory, skip: needHistory, run: checkWatchCompacted},
+	}
+}
+
+func readOnlyChecks() []check {
+	return []check{{
+		name: "ReadOnly", promise: "a store that takes no writes returns ErrReadOnly", source: designErrors, run: checkReadOnly,
+		skip: func(s *suite) string {
+			if s.subject.Writer == nil {
+				return "the store takes writes"
+			}
+			return ""
+		},
+	}}
+}
+
+func needRevision(s *suite) string {
+	if _, ok := s.store.(revisioned); !ok {
+		return "the store has no Revision() uint64"
+	}
+	return writes(s)
+}
+
+func needApply(s *suite) string {
+	if s.subject.Apply == nil {
+		return "Subject.Apply is not set"
+	}
+	return ""
+}
+
+func needWatch(s *suite) string {
+	if _, ok := s.store.(watched); !ok {
+		return "the store has no Watch(ctx, from)"
+	}
+	return needRevision(s)
+}
+
+func needHistory(s *suite) string {
+	if s.subject.History == 0 {
+		return "Subject.History is not set"
+	}
+	return needWatch(s)
+}
+
+// revision returns the store-wide revision.
+func (s *suite) revision() uint64 {
+	s.Helper()
+	r, ok := s.store.(revisioned)
+	if !ok {
+		s.Fatalf("storetest: %T has no Revision() uint64", s.store)
+		return 0
+	}
+	return r.Revision()
+}
+
+func checkRevisionGrows(s *suite) {
+	c := widget("default", "foo", "1")
+	last := s.revision()
+	expect := func(what string, grown uint64) {
+		s.Helper()
+		if got := s.revision(); got != last+grown {
+			s.broken("the revision went from %d to %d by %s, want it to grow by %d", last, got, what, grown)
+		}
+		last = s.revision()
+	}
+	s.create(c)
+	expect("Create", 1)
+	stale := s.update(widget("default", "foo", "2"))
+	expect("Update", 1)
+	s.updateStatus(configstore.Config{Meta: c.Meta, Status: content("ready")})
+	expect("UpdateStatus", 1)
+	s.create(gadget("default", "foo", "1"))
+	expect("Create of another kind", 1)
+	d := widget("default", "foo", "3")
+	d.ResourceVersion = stale
+	_, create := s.writer.Create(c)
+	_, update := s.writer.Update(d)
+	remove := s.writer.Delete(widgetKind(), "absent", "default", nil)
+	if create == nil || update == nil || remove == nil {
+		s.broken("an impossible write succeeded: Create %v, Update %v, Delete %v", create, update, remove)
+	}
+	expect("writes that failed", 0)
+	d = s.get(c).Clone()
+	s.update(d)
+	expect("an Update that changes nothing", 0)
+	s.remove(c)
+	expect("Delete", 1)
+}
+
+func checkRevisionVersion(s *suite) {
+	expect := func(version string) {
+		s.Helper()
+		if want := strconv.FormatUint(s.revision(), 10); version != want {
+			s.broken("ResourceVersion = %q at the revision %s", version, want)
+		}
+	}
+	expect(s.create(widget("default", "foo", "1")))
+	expect(s.create(gadget("default", "foo", "1")))
+	expect(s.update(widget("default", "foo", "2")))
+	expect(s.get(widget("default", "foo", "")).ResourceVersion)
+}
+
+func change(event configstore.Event, c configstore.Config) configstore.Change {
+	return configstore.Change{Event: event, Curr: &c}
+}
+
+func checkBatchAll(s *suite) {
+	s.create(widget("default", "changed", "1"))
+	s.create(widget("default", "gone", "1"))
+	before := uint64(0)
+	counted := needRevision(s) == ""
+	if counted {
+		before = s.revision()
+	}
+	last, err := s.subject.Apply([]configstore.Change{
+		change(configstore.EventAdd, widget("default", "new", "2")),
+		change(configstore.EventUpdate, widget("default", "changed", "2")),
+		change(configstore.EventDelete, widget("default", "gone", "")),
+		change(configstore.EventAdd, gadget("default", "new", "2")),
+		change(configstore.EventUpdate, gadget("default", "new", "3")),
+	})
+	if err != nil {
+		s.stop("Apply = %v, want success", err)
+	}
+	s.settle()
+	s.expectValue(widget("default", "new", ""), "2")
+	s.expectValue(widget("default", "changed", ""), "2")
+	s.expectAbsent(widget("default", "gone", ""))
+	s.expectValue(gadget("default", "new", ""), "3")
+	if counted && (last != before+5 || s.revision() != last) {
+		s.broken("a batch of 5 changes returned the revision %d after %d, Revision() = %d", last, before, s.revision())
+	}
+}
+
+func checkBatchNothing(s *suite) {
+	revision := s.create(widget("default", "foo", "1"))
+	stale := widget("default", "foo", "3")
+	stale.ResourceVersion = revision + "0"
+	for what, e := range map[string]struct {
+		last configstore.Change
+		want error
+	}{
+		"a Create of what exists":     {change(configstore.EventAdd, widget("default", "foo", "9")), configstore.ErrAlreadyExists},
+		"an Update of what does not":  {change(configstore.EventUpdate, widget("default", "absent", "9")), configstore.ErrNotFound},
+		"an Update in conflict":       {change(configstore.EventUpdate, stale), configstore.ErrConflict},
+		"a Delete of what is absent":  {change(configstore.EventDelete, widget("default", "absent", "")), configstore.ErrNotFound},
+		"a Create of an unknown kind": {change(configstore.EventAdd, object(unknownKind(), "default", "x", "")), configstore.ErrUnknownKind},
+	} {
+		_, err := s.subject.Apply([]configstore.Change{
+			change(configstore.EventAdd, widget("default", "new", "2")),
+			change(configstore.EventUpdate, widget("default", "foo", "2")),
+			e.last,
+		})
+		if !errors.Is(err, e.want) {
+			s.broken("Apply with %s = %v, want %v", what, err, e.want)
+		}
+		s.settle()
+		s.expectAbsent(widget("default", "new", ""))
+		s.expectValue(widget("default", "foo", ""), "1")
+		if got := s.get(widget("default", "foo", "")).ResourceVersion; got != revision {
+			s.broken("Apply with %s changed the revision of an object from %q to %q", what, revision, got)
+		}
+	}
+}
+
+// watch follows the store until f says that it has enough or the time is up.
+func (s *suite) watch(from uint64, f func(configstore.Change, error) bool) {
+	s.Helper()
+	w, ok := s.store.(watched)
+	if !ok {
+		s.Fatalf("storetest: %T has no Watch", s.store)
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.Context(), s.subject.Timeout)
+	defer cancel()
+	for c, err := range w.Watch(ctx, from) {
+		if !f(c, err) {
+			return
+		}
+	}
+	if ctx.Err() != nil {
+		s.stop("Watch from %d has not yielded what was written after %v", from, s.subject.Timeout)
+	}
+}
+
+func checkWatchComplete(s *suite) {
+	c := widget("default", "foo", "1")
+	s.create(c)
+	from := s.revision()
+	added := s.get(c)
+	s.update(widget("default", "foo", "2"))
+	updated := s.get(c)
+	s.create(gadget("default", "bar", "1"))
+	done := make(chan struct{})
+	go func() {
+		// The rest happens while the watch is on.
+		defer close(done)
+		_ = s.writer.Delete(widgetKind(), "foo", "default", nil)
+		_, _ = s.writer.Create(widget("default", "foo", "3"))
+	}()
+	var got []configstore.Change
+	s.watch(from, func(c configstore.Change, err error) bool {
+		if err != nil {
+			s.broken("Watch yielded %v", err)
+			return false
+		}
+		got = append(got, c)
+		return len(got) < 4
+	})
+	<-done
+	want := []string{"update Widget default/foo", "add Gadget default/bar", "delete Widget default/foo", "add Widget default/foo"}
+	for i, c := range got {
+		if text := (Call{Curr: *c.Curr, Event: c.Event}).String(); text != want[i] || c.Revision != from+uint64(i)+1 {
+			s.broken("change %d is %q of revision %d, want %q of %d", i, text, c.Revision, want[i], from+uint64(i)+1)
+		}
+		if (c.Old != nil) != (c.Event == configstore.EventUpdate) {
+			s.broken("change %d, %q, has Old = %s", i, want[i], describe(c.Old))
+		}
+	}
+	if len(got) == 4 && (got[0].Old != added || got[0].Curr != updated) {
+		s.broken("the update is from %s to %s, want the very objects replaced and stored", describe(got[0].Old), describe(got[0].Curr))
+	}
+}
+
+func checkWatchEnd(s *suite) {
+	w, ok := s.store.(watched)
+	if !ok {
+		s.Fatalf("storetest: %T has no Watch", s.store)
+		return
+	}
+	from := s.revision()
+	ctx, cancel := context.WithCancel(s.Context())
+	defer cancel()
+	s.create(widget("default", "foo", "1"))
+	ended := make(chan struct{})
+	seen := make(chan struct{}, 1)
+	go func() {
+		defer close(ended)
+		for range w.Watch(ctx, from) {
+			select {
+			case seen <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	s.await(seen, "the first change of a Watch")
+	cancel()
+	s.await(ended, "the end of a Watch whose context was cancelled")
+}
+
+func checkWatchCompacted(s *suite) {
+	from := s.revision()
+	for i := range s.subject.History + 2 {
+		s.create(widget("default", "w"+strconv.Itoa(i), "1"))
+	}
+	yielded := 0
+	s.watch(from, func(_ configstore.Change, err error) bool {
+		yielded++
+		if !errors.Is(err, configstore.ErrCompacted) {
+			s.broken("Watch from %d, where the last %d changes up to %d are kept, yielded %v, want ErrCompacted",
+				from, s.subject.History, s.revision(), err)
+			return false
+		}
+		return true
+	})
+	if yielded != 1 {
+		s.broken("Watch yielded %d times, want ErrCompacted alone", yielded)
+	}
+}
+
+func checkReadOnly(s *suite) {
+	c := widget("default", "foo", "1")
+	s.create(c)
+	for verb, err := range s.writeAll(c) {
+		if !errors.Is(err, configstore.ErrReadOnly) {
+			s.broken("%s = %v, want ErrReadOnly", verb, err)
+		}
+	}
+	s.settle()
+	s.expectValue(c, "1")
+}

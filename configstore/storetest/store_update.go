@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+func updateChecks() []check {
+	return []check{
+		{name: "Update/NotFound", promise: "an Update of what does not exist returns ErrNotFound and creates nothing", source: designErrors, skip: writes, run: checkUpdateNotFound},
+		{name: "Update/Replaces", promise: "Update replaces labels, annotations and spec", source: designStore, skip: writes, run: checkUpdateReplaces},
+		{name: "Update/Conflict", promise: "an Update with a ResourceVersion that is not the stored one returns ErrConflict and changes nothing", source: designConflict, skip: writes, run: checkUpdateConflict},
+		{name: "Update/Overwrite", promise: "an Update without a ResourceVersion overwrites", source: designConflict, skip: writes, run: checkUpdateOverwrite},
+		{name: "Update/Revision", promise: "each Update that changes something gets a ResourceVersion never seen before, and returns it", source: designStore, skip: writes, run: checkUpdateRevision},
+		{name: "Update/CreationTime", promise: "Update keeps the creation time", source: designMeta, skip: writes, run: checkUpdateTime},
+		{name: "Update/Generation", promise: "Generation grows by one whenever the spec changes, and only then", source: designMeta, skip: writes, run: checkUpdateGeneration},
+		{name: "Update/NoOp", promise: "an Update that changes nothing returns the current revision and leaves the stored object as it is", source: designNoop, skip: writes, run: checkUpdateNoop},
+	}
+}
+
+func checkUpdateNotFound(s *suite) {
+	c := widget("default", "foo", "1")
+	if _, err := s.writer.Update(c); !errors.Is(err, configstore.ErrNotFound) {
+		s.broken("Update(%s) = %v, want ErrNotFound", c.Key().Object(), err)
+	}
+	c.ResourceVersion = "1"
+	if _, err := s.writer.Update(c); !errors.Is(err, configstore.ErrNotFound) {
+		s.broken("Update(%s) with a revision = %v, want ErrNotFound", c.Key().Object(), err)
+	}
+	s.settle()
+	s.expectAbsent(c)
+	s.create(c)
+	s.remove(c)
+	if _, err := s.writer.Update(c); !errors.Is(err, configstore.ErrNotFound) {
+		s.broken("Update(%s) after Delete = %v, want ErrNotFound", c.Key().Object(), err)
+	}
+}
+
+func checkUpdateReplaces(s *suite) {
+	c := widget("default", "foo", "1")
+	c.Labels = map[string]string{"app": "foo", "old": "x"}
+	c.Annotations = map[string]string{"old": "x"}
+	s.create(c)
+	d := widget("default", "foo", "2")
+	d.Labels = map[string]string{"app": "bar"}
+	d.Status = content("ready")
+	s.update(d)
+	got := s.get(c)
+	if valueOf(got) != "2" || len(got.Labels) != 1 || got.Labels["app"] != "bar" || len(got.Annotations) != 0 ||
+		!configstore.EqualMessage(got.Status, d.Status) {
+		s.broken("Get returned %+v, want what was updated to: %+v", *got, d)
+	}
+	for _, change := range []func(*configstore.Config){
+		func(c *configstore.Config) { c.Domain = "mesh.internal" },
+		func(c *configstore.Config) { c.OwnerReferences = []configstore.OwnerReference{{Name: "owner"}} },
+		func(c *configstore.Config) { c.Annotations = map[string]string{"new": "y"} },
+	} {
+		before := s.get(c).ResourceVersion
+		change(&d)
+		s.update(d)
+		got := s.get(c)
+		if got.Domain != d.Domain || len(got.OwnerReferences) != len(d.OwnerReferences) ||
+			len(got.Annotations) != len(d.Annotations) || got.ResourceVersion == before {
+			s.broken("Get returned %+v, want what was updated to: %+v", *got, d)
+		}
+	}
+}
+
+func checkUpdateConflict(s *suite) {
+	c := widget("default", "foo", "1")
+	stale := s.create(c)
+	current := s.update(widget("default", "foo", "2"))
+	// A stale revision conflicts even if the content is the stored one.
+	for revision, value := range map[string]string{stale: "3", "made-up": "3", stale + "0": "2"} {
+		d := widget("default", "foo", value)
+		d.ResourceVersion = revision
+		if _, err := s.writer.Update(d); !errors.Is(err, configstore.ErrConflict) {
+			s.broken("Update with the revision %q, where %q is stored, = %v, want ErrConflict", revision, current, err)
+		}
+		s.settle()
+		s.expectValue(c, "2")
+		if got := s.get(c).ResourceVersion; got != current {
+			s.broken("a refused Update changed the revision from %q to %q", current, got)
+		}
+	}
+	d := widget("default", "foo", "3")
+	d.ResourceVersion = current
+	s.update(d)
+	s.expectValue(c, "3")
+	s.remove(c)
+	s.create(c)
+	d.ResourceVersion = current
+	if _, err := s.writer.Update(d); !errors.Is(err, configstore.ErrConflict) {
+		s.broken("Update with a revision from before Delete and Create = %v, want ErrConflict", err)
+	}
+}
+
+func checkUpdateOverwrite(s *suite) {
+	c := widget("default", "foo", "1")
+	s.create(c)
+	s.update(widget("default", "foo", "2"))
+	s.update(widget("default", "foo", "3"))
+	s.expectValue(c, "3")
+}
+
+func checkUpdateRevision(s *suite) {
+	c := widget("default", "foo", "0")
+	seen := map[string]bool{s.create(c): true}
+	for i := range 50 {
+		d := widget("default", "foo", fmt.Sprint(i+1))
+		d.Annotations = map[string]string{"ResourceVersion": "chosen-by-annotation"}
+		revision := s.update(d)
+		if got := s.get(c).ResourceVersion; got != revision {
+			s.broken("Update returned the revision %q, Get has %q", revision, got)
+		}
+		if seen[revision] || revision == "" {
+			s.stop("Update %d returned the revision %q, which is empty or was used before", i+1, revision)
+		}
+		seen[revision] = true
+	}
+	s.remove(c)
+	if revision := s.create(c); seen[revision] {
+		s.broken("Create after Delete returned the revision %q, which was used before", revision)
+	}
+}
+
+func checkUpdateTime(s *suite) {
+	c := widget("default", "foo", "1")
+	c.CreationTimestamp = time.Date(2020, 2, 3, 4, 5, 6, 0, time.UTC)
+	s.create(c)
+	s.update(widget("default", "foo", "2"))
+	if got := s.get(c).CreationTimestamp; !got.Equal(c.CreationTimestamp) {
+		s.broken("an Update without a creation time changed it from %v to %v", c.CreationTimestamp, got)
+	}
+}
+
+func checkUpdateGeneration(s *suite) {
+	c := widget("default", "foo", "1")
+	s.create(c)
+	expect := func(what string, want int64) {
+		s.Helper()
+		if got := s.get(c).Generation; got != want {
+			s.broken("Generation = %d after %s, want %d", got, what, want)
+		}
+	}
+	d := widget("default", "foo", "1")
+	d.Labels = map[string]string{"app": "foo"}
+	s.update(d)
+	expect("a change of labels", 1)
+	d.Spec, d.Generation = content("2"), 70
+	s.update(d)
+	expect("a change of the spec", 2)
+	d.Status = content("ready")
+	s.updateStatus(d)
+	expect("a change of the status", 2)
+	d.Spec, d.Generation = content("3"), 0
+	s.update(d)
+	expect("a second change of the spec", 3)
+}
+
+func checkUpdateNoop(s *suite) {
+	c := widget("default", "foo", "1")
+	c.Labels = map[string]string{"app": "foo"}
+	revision := s.create(c)
+	before := *s.get(c)
+	same := c.Clone()
+	same.Annotations = map[string]string{}
+	whole := s.get(c).Clone()
+	for what, d := range map[string]configstore.Config{"what was created": same, "what Get returned": whole} {
+		got, err := s.writer.Update(d)
+		if err != nil || got != revision {
+			s.broken("an Update with %s = %q, %v, want the current revision %q", what, got, err, revision)
+		}
+		s.settle()
+		if after := s.get(c); !after.Equal(before) {
+			s.broken("an Update with %s changed %+v to %+v", what, before, *after)
+		}
+	}
+}
