@@ -4,6 +4,7 @@ package manifest
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -230,8 +231,15 @@ func (d *decoder) key(n *yaml.Node) (string, bool) {
 // floatKey writes a key such as 1.10 as kubectl does: 1.1.
 func floatKey(text string) string {
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
+	switch {
+	case err != nil:
 		return text
+	case math.IsNaN(f):
+		return ".nan"
+	case math.IsInf(f, 1):
+		return ".inf"
+	case math.IsInf(f, -1):
+		return "-.inf"
 	}
 	return strconv.FormatFloat(f, 'g', -1, 32)
 }

@@ -5,8 +5,6 @@ package manifest
 import (
 	"encoding/base64"
 	"errors"
-	"math"
-	"math/big"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -139,20 +137,14 @@ func resolveNumber(v string) scalar {
 		}
 		return scalar{kind: scalarInt, text: strconv.FormatInt(i, 10)}
 	}
-	u, err := strconv.ParseUint(plain, 0, 64)
-	if err == nil {
+	if u, err := strconv.ParseUint(plain, 0, 64); err == nil {
 		return scalar{kind: scalarInt, text: strconv.FormatUint(u, 10)}
 	}
 	if isDecimalFloat(plain) {
 		// Decimal integers of more than 64 bits arrive here too; kubectl
 		// rounds them to a float.
-		if f, ferr := strconv.ParseFloat(plain, 64); ferr == nil && !math.IsInf(f, 0) {
+		if _, err := strconv.ParseFloat(plain, 64); err == nil {
 			return scalar{kind: scalarFloat, text: plain}
-		}
-	}
-	if errors.Is(err, strconv.ErrRange) && len(plain) < 1024 {
-		if b, ok := new(big.Int).SetString(plain, 0); ok {
-			return scalar{kind: scalarInt, text: b.String()}
 		}
 	}
 	return scalar{text: v}
