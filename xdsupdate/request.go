@@ -3,15 +3,12 @@
 package xdsupdate
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
-
-	"github.com/pilotkit/pilotkit/configstore"
 )
-
-// ConfigKey names what changed. Services are named by kind ServiceEntry, their
-// namespace, and their host name as the name, as Istio 1.30 does, wherever they
-// come from.
-type ConfigKey = configstore.ConfigKey
 
 // TriggerReason says what caused a push.
 type TriggerReason string
@@ -41,4 +38,132 @@ type PushRequest struct {
 	Reason map[TriggerReason]int
 	// Start is when the first of the merged requests was made.
 	Start time.Time
+}
+
+// Merge returns a request that asks for everything that r and other ask for: it
+// is full or forced if one of them is, names the keys of both, or everything if
+// one of them does, adds the reasons, and has the earlier Start that is not zero.
+//
+// It is associative, and nil, for r or other, is its identity. Neither request
+// is changed; the result may be one of them. (In Istio 1.26 and later, merging a
+// request for everything with one that has keys narrows it to the keys.)
+func (r *PushRequest) Merge(other *PushRequest) *PushRequest {
+	switch {
+	case r == nil:
+		return other
+	case other == nil:
+		return r
+	}
+	out := &PushRequest{
+		Forced: r.Forced || other.Forced,
+		Full:   r.Full || other.Full || r.Forced || other.Forced,
+		Reason: addReasons(r.Reason, other.Reason),
+		Start:  earlier(r.Start, other.Start),
+	}
+	if !r.Everything() && !other.Everything() {
+		out.ConfigsUpdated = unite(r.ConfigsUpdated, other.ConfigsUpdated)
+	}
+	return out
+}
+
+// Everything reports whether the request names no keys, so that everything may
+// have changed.
+func (r *PushRequest) Everything() bool { return len(r.ConfigsUpdated) == 0 }
+
+// EndpointsOnly reports whether only endpoints changed, no definition.
+func (r *PushRequest) EndpointsOnly() bool { return !r.Full && !r.Forced }
+
+// Has reports whether what the key names may have changed.
+func (r *PushRequest) Has(key ConfigKey) bool {
+	if r.Everything() {
+		return true
+	}
+	_, ok := r.ConfigsUpdated[key]
+	return ok
+}
+
+// Keys returns ConfigsUpdated, sorted by ConfigKey.Compare; nil if the request
+// is for everything.
+func (r *PushRequest) Keys() []ConfigKey {
+	if r.Everything() {
+		return nil
+	}
+	return slices.SortedFunc(maps.Keys(r.ConfigsUpdated), ConfigKey.Compare)
+}
+
+// String describes the request in one line, for example
+// "full push of ServiceEntry/ns/a.example.com (service 2, endpoint 1)"; keys and
+// reasons are sorted.
+func (r *PushRequest) String() string {
+	if r == nil {
+		return "no push"
+	}
+	var b strings.Builder
+	switch {
+	case r.Forced:
+		b.WriteString("forced push of ")
+	case r.Full:
+		b.WriteString("full push of ")
+	default:
+		b.WriteString("endpoint push of ")
+	}
+	if r.Everything() {
+		b.WriteString("everything")
+	}
+	for i, key := range r.Keys() {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(key.String())
+	}
+	for i, reason := range slices.Sorted(maps.Keys(r.Reason)) {
+		separator := " ("
+		if i > 0 {
+			separator = ", "
+		}
+		fmt.Fprintf(&b, "%s%s %d", separator, reason, r.Reason[reason])
+	}
+	if len(r.Reason) > 0 {
+		b.WriteByte(')')
+	}
+	return b.String()
+}
+
+func addReasons(a, b map[TriggerReason]int) map[TriggerReason]int {
+	if len(a) == 0 {
+		return b
+	}
+	if len(b) == 0 {
+		return a
+	}
+	out := maps.Clone(a)
+	for reason, n := range b {
+		out[reason] += n
+	}
+	return out
+}
+
+// unite returns one of the sets if it holds the other, else a new one.
+func unite(a, b map[ConfigKey]struct{}) map[ConfigKey]struct{} {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	out, cloned := a, false
+	for key := range b {
+		if _, ok := out[key]; ok {
+			continue
+		}
+		if !cloned {
+			out, cloned = maps.Clone(a), true
+		}
+		out[key] = struct{}{}
+	}
+	return out
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

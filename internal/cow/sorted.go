@@ -116,6 +116,20 @@ func (s Sorted[T]) Find(cmp func(a, b T) int, v T) (T, bool) {
 	return none, false
 }
 
+// Matching returns the elements that compare equal to v, in order.
+func (s Sorted[T]) Matching(cmp func(a, b T) int, v T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		p := s.lower(cmp, v)
+		for ; p.leaf < len(s.leaves); p = (position{leaf: p.leaf + 1}) {
+			for _, found := range s.leaves[p.leaf].items[p.item:] {
+				if cmp(found, v) != 0 || !yield(found) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Insert returns the sequence with v added, after the elements that compare
 // equal to it.
 func (s Sorted[T]) Insert(cmp func(a, b T) int, v T) Sorted[T] {

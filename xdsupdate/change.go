@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/internal/cow"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// sequence is a shard's endpoints for a service, in the order of
+// registry.CompareEndpoints. Endpoints with equal keys, even equal endpoints,
+// may be in it many times.
+type sequence = cow.Sorted[*registry.Endpoint]
+
+// change is what an update does to a sequence.
+type change struct {
+	before, after sequence
+	// removed and added are what proxies may see: endpoints that are replaced by
+	// an unchanged one are in neither. An endpoint that is replaced by another
+	// one of the same key is in both.
+	removed, added []*registry.Endpoint
+	// same: before and after hold the same pointers.
+	same bool
+}
+
+// changeList returns the change to a complete list, which it keeps. A list that
+// is not sorted is sorted first.
+func changeList(before sequence, list []*registry.Endpoint) change {
+	c := change{before: before}
+	if before.Len() == 0 {
+		if !slices.IsSortedFunc(list, compareEndpoints) {
+			list = sorted(list)
+		}
+		c.after, c.added, c.same = cow.Adopt(list), list, len(list) == 0
+		return c
+	}
+	if !c.walk(list) {
+		list = sorted(list)
+		c = change{before: before}
+		c.walk(list)
+	}
+	if c.after = before; !c.same {
+		c.after = cow.Adopt(list)
+	}
+	return c
+}
+
+// walk goes through before and the list side by side and notes the differences.
+// It returns false if the list is not sorted. A pair of neighbours that both
+// match needs no look: what they match is sorted.
+func (c *change) walk(list []*registry.Endpoint) (ok bool) {
+	j, matched := 0, false // matched: list[j-1] has a match
+	inOrder := func() bool { return j == 0 || compareEndpoints(list[j-1], list[j]) <= 0 }
+	c.same = c.before.Len() == len(list)
+	for old := range c.before.All() {
+		order := 1
+		for order > 0 && j < len(list) {
+			if next := list[j]; old == next || unchanged(old, next) {
+				if !matched && !inOrder() {
+					return false
+				}
+				c.same = c.same && old == next
+				break
+			}
+			if order = compareKeys(old, list[j]); order >= 0 {
+				if !inOrder() {
+					return false
+				}
+				c.added, matched = append(c.added, list[j]), false
+				j++
+			}
+		}
+		if order > 0 && j < len(list) {
+			matched = true
+			j++
+		} else {
+			c.removed = append(c.removed, old)
+		}
+	}
+	for ; j < len(list); j++ {
+		if !inOrder() {
+			return false
+		}
+		c.added = append(c.added, list[j])
+	}
+	c.same = c.same && len(c.added)+len(c.removed) == 0
+	return true
+}
+
+func sorted(list []*registry.Endpoint) []*registry.Endpoint {
+	return slices.SortedStableFunc(slices.Values(list), compareEndpoints)
+}
+
+// changeSome returns the change that some replacements make.
+func changeSome(before sequence, changes []EndpointChange) change {
+	c := change{before: before, after: before}
+	if len(changes) == 1 {
+		c.applyOne(changes[0])
+	} else {
+		c.applyAll(changes)
+	}
+	c.same = len(c.removed)+len(c.added) == 0
+	return c
+}
+
+// applyOne is applyAll without an editor.
+func (c *change) applyOne(r EndpointChange) {
+	if r.Old == r.New {
+		return
+	}
+	if r.Old != nil && r.New != nil {
+		if after, ok := c.after.Replace(compareEndpoints, r.Old, r.New, identical); ok {
+			c.after = after
+			c.note(r.Old, r.New)
+			return
+		}
+	}
+	editor := c.after.Edit()
+	c.apply(editor, r)
+	c.after = editor.Sorted()
+}
+
+func (c *change) applyAll(changes []EndpointChange) {
+	editor := c.after.Edit()
+	for _, r := range changes {
+		c.apply(editor, r)
+	}
+	c.after = editor.Sorted()
+}
+
+// apply makes one replacement. An old endpoint that is not there by its pointer
+// is looked for by its content, and if there is none like it, it is not missed.
+func (c *change) apply(editor *cow.Editor[*registry.Endpoint], r EndpointChange) {
+	switch {
+	case r.Old == r.New:
+		return
+	case r.Old == nil:
+	case r.New != nil && editor.Replace(compareEndpoints, r.Old, r.New, identical):
+		c.note(r.Old, r.New)
+		return
+	case editor.Delete(compareEndpoints, r.Old, identical),
+		editor.Delete(compareKeys, r.Old, identical),
+		editor.Delete(compareKeys, r.Old, unchanged):
+		c.note(r.Old, nil)
+	}
+	if r.New != nil {
+		editor.Insert(compareEndpoints, r.New)
+		c.note(nil, r.New)
+	}
+}
+
+func (c *change) note(removed, added *registry.Endpoint) {
+	if removed != nil {
+		c.removed = append(c.removed, removed)
+	}
+	if added != nil {
+		c.added = append(c.added, added)
+	}
+}
+
+// pushes decides whether proxies have to be told, by the rules of Istio 1.30:
+// when the shard had no endpoints before, when an endpoint of a known key
+// changed or went, and when one of a new key came that proxies want to know of.
+// It is not called for an empty list.
+func (c *change) pushes() bool {
+	if c.before.Len() == 0 {
+		return true
+	}
+	for _, e := range c.removed {
+		if c.differsAt(e) {
+			return true
+		}
+	}
+	for _, e := range c.added {
+		if c.differsAt(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// differsAt decides for the endpoints with the key of e.
+func (c *change) differsAt(e *registry.Endpoint) bool {
+	var buffers [2][4]*registry.Endpoint
+	before, after := buffers[0][:0], buffers[1][:0]
+	for f := range c.before.Matching(compareKeys, e) {
+		before = append(before, f)
+	}
+	for f := range c.after.Matching(compareKeys, e) {
+		after = append(after, f)
+	}
+	switch {
+	case len(before) == 0:
+		return slices.ContainsFunc(after, wanted)
+	case len(before) != len(after):
+		return true
+	}
+	for _, f := range before {
+		i := slices.IndexFunc(after, func(g *registry.Endpoint) bool { return unchanged(f, g) })
+		if i < 0 {
+			return true
+		}
+		after = slices.Delete(after, i, i+1)
+	}
+	return false
+}
+
+// wanted reports whether proxies want to know of an endpoint that is new.
+func wanted(e *registry.Endpoint) bool {
+	return e.HealthStatus != registry.UnHealthy || e.Attributes().SendUnhealthyEndpoints
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// ServiceEndpoints is what all registries contribute to one service at one
+// moment. It is immutable: the index makes a new one for each change, so that
+// equal pointers mean equal content. Nil is a service without anything.
+type ServiceEndpoints struct {
+	service *service
+	// shards are sorted by compareShards. Those without endpoints are kept for
+	// their generation, and not shown.
+	shards []ShardEndpoints
+	// accounts are sorted.
+	accounts []string
+}
+
+// ShardEndpoints is what one registry contributes to one service. It is
+// immutable; copying it is cheap.
+type ShardEndpoints struct {
+	shard *shard
+	// generation is that of the writer.
+	generation uint64
+	endpoints  sequence
+}
+
+// Hostname returns the service's host name.
+func (e *ServiceEndpoints) Hostname() string {
+	if e == nil {
+		return ""
+	}
+	return e.service.name.hostname
+}
+
+// Namespace returns the service's namespace.
+func (e *ServiceEndpoints) Namespace() string {
+	if e == nil {
+		return ""
+	}
+	return e.service.name.namespace
+}
+
+// Key returns the key that names the service in push requests.
+func (e *ServiceEndpoints) Key() ConfigKey { return ServiceKey(e.Hostname(), e.Namespace()) }
+
+// Len returns the number of endpoints in all shards.
+func (e *ServiceEndpoints) Len() int {
+	n := 0
+	for shard := range e.Shards() {
+		n += shard.Len()
+	}
+	return n
+}
+
+// Shards returns the shards that have endpoints, sorted by provider and cluster.
+func (e *ServiceEndpoints) Shards() iter.Seq[ShardEndpoints] {
+	return func(yield func(ShardEndpoints) bool) {
+		if e == nil {
+			return
+		}
+		for _, shard := range e.shards {
+			if shard.Len() > 0 && !yield(shard) {
+				return
+			}
+		}
+	}
+}
+
+// Shard returns one shard; the zero value if it has no endpoints.
+func (e *ServiceEndpoints) Shard(key ShardKey) ShardEndpoints {
+	if i, found := e.find(key); found && e.shards[i].Len() > 0 {
+		return e.shards[i]
+	}
+	return ShardEndpoints{}
+}
+
+// All returns the endpoints of all shards: shard by shard, in the order of
+// Shards, each in its own order.
+func (e *ServiceEndpoints) All() iter.Seq[*registry.Endpoint] {
+	return func(yield func(*registry.Endpoint) bool) {
+		for shard := range e.Shards() {
+			for endpoint := range shard.All() {
+				if !yield(endpoint) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ServiceAccounts returns the identities that the endpoints have, sorted. When a
+// service has just lost its last endpoint through an empty list it still has
+// their accounts, so that its return is not a change of the service. The slice
+// is shared and read-only.
+func (e *ServiceEndpoints) ServiceAccounts() []string {
+	if e == nil {
+		return nil
+	}
+	return e.accounts
+}
+
+func (e *ServiceEndpoints) find(key ShardKey) (int, bool) {
+	if e == nil {
+		return 0, false
+	}
+	return slices.BinarySearchFunc(e.shards, key, func(s ShardEndpoints, key ShardKey) int {
+		return compareShards(s.shard.key, key)
+	})
+}
+
+// Key returns the shard; the zero key for the zero value.
+func (e ShardEndpoints) Key() ShardKey {
+	if e.shard == nil {
+		return ShardKey{}
+	}
+	return e.shard.key
+}
+
+// Len returns the number of endpoints.
+func (e ShardEndpoints) Len() int { return e.endpoints.Len() }
+
+// All returns the endpoints, sorted by registry.CompareEndpoints.
+func (e ShardEndpoints) All() iter.Seq[*registry.Endpoint] { return e.endpoints.All() }
+
+// Slice returns the endpoints in a new slice; nil if there are none.
+func (e ShardEndpoints) Slice() []*registry.Endpoint { return e.endpoints.Slice() }
+
+func compareShards(a, b ShardKey) int {
+	if a == b {
+		return 0
+	}
+	if c := strings.Compare(string(a.Provider), string(b.Provider)); c != 0 {
+		return c
+	}
+	return strings.Compare(string(a.Cluster), string(b.Cluster))
+}

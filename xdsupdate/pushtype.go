@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import "strconv"
+
+// PushType says what a change of endpoints means for proxies. A larger one
+// includes the smaller ones.
+type PushType int
+
+const (
+	// NoPush: proxies see no difference.
+	NoPush PushType = iota
+	// IncrementalPush: the endpoints of the service have to be pushed.
+	IncrementalPush
+	// FullPush: the service itself has to be pushed, because it is new or
+	// because the set of its service accounts, which clusters carry, changed.
+	FullPush
+)
+
+// String returns "NoPush", "IncrementalPush" or "FullPush".
+func (t PushType) String() string {
+	switch t {
+	case NoPush:
+		return "NoPush"
+	case IncrementalPush:
+		return "IncrementalPush"
+	case FullPush:
+		return "FullPush"
+	default:
+		return "PushType(" + strconv.Itoa(int(t)) + ")"
+	}
+}
