@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// PusherOptions are the choices for a Pusher. The zero value works.
+type PusherOptions struct {
+	// DebounceAfter is the quiet time: a push waits until nothing was asked for
+	// so long. Default 100 ms; negative: none, every request is pushed as soon as
+	// the push before it has ended.
+	DebounceAfter time.Duration
+	// DebounceMax is the longest that a request waits. Default 10 s.
+	DebounceMax time.Duration
+	// Debounce says which requests wait. Default DebounceEndpointsAfterFirst.
+	Debounce Debounce
+	// ProxyUpdate is called for each ProxyUpdate, on the caller's goroutine.
+	// Default: nothing happens; a Pusher does not know proxies.
+	ProxyUpdate func(cluster registry.ClusterID, ip string)
+	// ShardRemoved is called for each RemoveShard, on the caller's goroutine,
+	// after the endpoints are gone and a push was asked for. Default: nothing.
+	ShardRemoved func(shard ShardKey)
+}
+
+// Pusher is an XDSUpdater that keeps an EndpointIndex and makes pushes of what
+// it is told: requests that come while others wait, or while a push is running,
+// become one. It never blocks its callers and drops nothing.
+//
+//	call                         | request
+//	-----------------------------|---------------------------------------------
+//	EDSUpdate, EDSDeltaUpdate    | by the index: none for NoPush, else one for
+//	                             | the service, full for FullPush, reason endpoint
+//	EDSCacheUpdate, SvcUpdate    | none
+//	ConfigUpdate                 | the one given
+//	RemoveShard                  | full, for the services that lost endpoints,
+//	                             | reason cluster; none if there are none
+//	ProxyUpdate                  | none, see PusherOptions
+type Pusher struct {
+	push  func(*PushRequest)
+	opts  PusherOptions
+	index *EndpointIndex
+	epoch time.Time
+	wake  chan struct{} // capacity 1: something new waits
+
+	mu sync.Mutex
+	lanes
+	started bool // Run was called
+	running bool // Run is not over
+	pushing bool // push is running
+	// changed is closed and replaced when a push or Run has ended; nil unless
+	// somebody waits for that.
+	changed chan struct{}
+}
+
+var (
+	_ XDSUpdater           = (*Pusher)(nil)
+	_ EndpointDeltaUpdater = (*Pusher)(nil)
+	_ ShardClaimer         = (*Pusher)(nil)
+)
+
+// NewPusher returns a Pusher that calls push, one call at a time, with no lock
+// held, from the goroutine of Run. When push is called, the index and the
+// registries already show what was asked for. The request is immutable. Push may
+// ask for further pushes; it must not call Flush.
+func NewPusher(push func(*PushRequest), opts PusherOptions) *Pusher {
+	if opts.DebounceAfter == 0 {
+		opts.DebounceAfter = 100 * time.Millisecond
+	}
+	if opts.DebounceMax == 0 {
+		opts.DebounceMax = 10 * time.Second
+	}
+	return &Pusher{
+		push: push, opts: opts, index: NewEndpointIndex(), epoch: time.Now(), wake: make(chan struct{}, 1),
+		lanes: newLanes(opts.DebounceAfter, opts.DebounceMax, opts.Debounce),
+	}
+}
+
+// Index returns the index that the updates are kept in.
+func (p *Pusher) Index() *EndpointIndex { return p.index }
+
+// Run pushes until stop is closed. It finishes the push that is running and
+// leaves what waits. A second call panics.
+func (p *Pusher) Run(stop <-chan struct{}) {
+	p.begin()
+	defer p.end()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		wait, changed := p.pushDue(stop)
+		var due <-chan time.Time
+		if wait > 0 {
+			timer.Reset(wait)
+			due = timer.C
+		}
+		select {
+		case <-stop:
+			return
+		case <-p.wake:
+		case <-changed:
+		case <-due:
+		}
+	}
+}
+
+// Flush pushes everything that was asked for before the call, without delay, and
+// returns when that is done. While Run is running, its goroutine does it;
+// otherwise Flush itself does, so that hosts can do without Run. The error is
+// that of ctx, wrapped.
+func (p *Pusher) Flush(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all, endpoints := p.all.asked, p.endpoints.asked
+	for p.all.pushed < all || p.endpoints.pushed < endpoints {
+		p.hurry()
+		if !p.running && !p.pushing {
+			p.pushLocked(p.take(p.now()))
+			continue
+		}
+		changed := p.changedLocked()
+		p.mu.Unlock()
+		p.poke()
+		select {
+		case <-changed:
+			p.mu.Lock()
+		case <-ctx.Done():
+			p.mu.Lock()
+			return fmt.Errorf("flush pushes: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// pushDue pushes what is due. It returns how long to wait for what is due next,
+// 0 if nothing is, and a channel that is closed when another push has ended, if
+// one is running.
+func (p *Pusher) pushDue(stop <-chan struct{}) (wait time.Duration, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		select {
+		case <-stop:
+			return 0, nil
+		default:
+		}
+		if p.pushing {
+			return 0, p.changedLocked()
+		}
+		now := p.now()
+		switch next, ok := p.due(); {
+		case !ok:
+			return 0, nil
+		case next > now:
+			return next - now, nil
+		}
+		p.pushLocked(p.take(now))
+	}
+}
+
+// pushLocked calls push with the lock released.
+func (p *Pusher) pushLocked(request *PushRequest, all, endpoints uint64) {
+	p.pushing = true
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.pushing = false
+		p.all.pushed, p.endpoints.pushed = all, endpoints
+		p.notifyLocked()
+	}()
+	p.push(request)
+}
+
+func (p *Pusher) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.started {
+		panic("xdsupdate: Pusher.Run was called twice")
+	}
+	p.started, p.running = true, true
+}
+
+func (p *Pusher) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = false
+	p.notifyLocked()
+}
+
+// changedLocked returns a channel that is closed by the next notifyLocked.
+func (p *Pusher) changedLocked() <-chan struct{} {
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.changed
+}
+
+func (p *Pusher) notifyLocked() {
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
+
+// poke makes Run look again.
+func (p *Pusher) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *Pusher) now() time.Duration { return time.Since(p.epoch) }

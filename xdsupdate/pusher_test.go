@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// pushes records what a Pusher pushes, and when, since it was made.
+type pushes struct {
+	t     *testing.T
+	start time.Time
+	// slow is how long a push takes.
+	slow time.Duration
+
+	mu      sync.Mutex
+	log     []string
+	running int
+}
+
+func (p *pushes) push(r *xdsupdate.PushRequest) {
+	at := time.Since(p.start)
+	p.mu.Lock()
+	p.running++
+	if p.running > 1 {
+		p.t.Error("two pushes at a time")
+	}
+	p.log = append(p.log, at.String()+" "+r.String())
+	p.mu.Unlock()
+	time.Sleep(p.slow)
+	p.mu.Lock()
+	p.running--
+	p.mu.Unlock()
+}
+
+// expect waits until nothing happens any more for a time, and compares.
+func (p *pushes) expect(after time.Duration, want ...string) {
+	p.t.Helper()
+	time.Sleep(after)
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if diff := cmp.Diff(want, p.log); diff != "" {
+		p.t.Errorf("pushes (-want +got):\n%s", diff)
+	}
+	p.log = nil
+}
+
+// inBubble runs a test with a running Pusher, and fake time.
+func inBubble(t *testing.T, opts xdsupdate.PusherOptions, test func(t *testing.T, p *xdsupdate.Pusher, got *pushes)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		got := &pushes{t: t, start: time.Now()}
+		p := xdsupdate.NewPusher(got.push, opts)
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() { p.Run(stop) })
+		test(t, p, got)
+		close(stop)
+		wg.Wait()
+	})
+}
+
+func fullPush(name string) *xdsupdate.PushRequest {
+	return &xdsupdate.PushRequest{
+		Full: true, ConfigsUpdated: xdsupdate.KeySet(vs(name)),
+		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ConfigUpdate: 1},
+	}
+}
+
+func endpointPush(name string) *xdsupdate.PushRequest {
+	return &xdsupdate.PushRequest{
+		ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(name, ns)),
+		Reason:         map[xdsupdate.TriggerReason]int{xdsupdate.EndpointUpdate: 1},
+	}
+}
+
+func vs(name string) xdsupdate.ConfigKey {
+	kind := configstore.GroupVersionKind{Group: "networking.istio.io", Version: "v1", Kind: "VirtualService"}
+	return xdsupdate.ConfigKey{Kind: kind, Name: name, Namespace: ns}
+}
+
+// TestFullPushesAreDebounced: quiet 100 ms, as long as that is not longer than
+// 10 s, by default.
+func TestFullPushesAreDebounced(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{}, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		p.ConfigUpdate(fullPush("a"))
+		got.expect(99 * time.Millisecond)
+		got.expect(2*time.Millisecond, "100ms full push of VirtualService/default/a (config 1)")
+	})
+}
+
+// TestRequestsAreMergedUntilQuiet: each request starts the quiet time anew.
+func TestRequestsAreMergedUntilQuiet(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{}, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		for _, name := range []string{"a", "b", "c", "a"} {
+			p.ConfigUpdate(fullPush(name))
+			time.Sleep(60 * time.Millisecond)
+		}
+		got.expect(time.Second,
+			"280ms full push of VirtualService/default/a,VirtualService/default/b,VirtualService/default/c (config 4)")
+	})
+}
+
+// TestPushAfterDebounceMax: requests that never stop are pushed nevertheless.
+func TestPushAfterDebounceMax(t *testing.T) {
+	opts := xdsupdate.PusherOptions{DebounceAfter: 100 * time.Millisecond, DebounceMax: 200 * time.Millisecond}
+	inBubble(t, opts, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		for range 9 {
+			p.ConfigUpdate(fullPush("a"))
+			time.Sleep(45 * time.Millisecond)
+		}
+		got.expect(time.Second,
+			"200ms full push of VirtualService/default/a (config 5)",
+			"425ms full push of VirtualService/default/a (config 4)")
+	})
+}
+
+// TestFirstEndpointChangeGoesAtOnce: by default endpoints wait only for what
+// follows the first change, and never for full requests.
+func TestFirstEndpointChangeGoesAtOnce(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{}, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		p.ConfigUpdate(fullPush("v"))
+		p.ConfigUpdate(endpointPush("a"))
+		got.expect(50*time.Millisecond, "0s endpoint push of ServiceEntry/default/a (endpoint 1)")
+		p.ConfigUpdate(endpointPush("b"))
+		got.expect(40 * time.Millisecond)
+		got.expect(100*time.Millisecond,
+			"100ms full push of ServiceEntry/default/b,VirtualService/default/v (config 1, endpoint 1)")
+		p.ConfigUpdate(endpointPush("c"))
+		p.ConfigUpdate(endpointPush("d"))
+		got.expect(90 * time.Millisecond)
+		got.expect(100*time.Millisecond,
+			"290ms endpoint push of ServiceEntry/default/c,ServiceEntry/default/d (endpoint 2)")
+		p.ConfigUpdate(endpointPush("e"))
+		got.expect(200*time.Millisecond, "480ms endpoint push of ServiceEntry/default/e (endpoint 1)")
+		p.ConfigUpdate(endpointPush("f"))
+		got.expect(time.Second, "580ms endpoint push of ServiceEntry/default/f (endpoint 1)")
+	})
+}
+
+// TestFirstRequestGoesAtOnce: with DebounceAfterFirst full requests do, too.
+func TestFirstRequestGoesAtOnce(t *testing.T) {
+	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.DebounceAfterFirst}
+	inBubble(t, opts, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		p.ConfigUpdate(fullPush("a"))
+		got.expect(50*time.Millisecond, "0s full push of VirtualService/default/a (config 1)")
+		p.ConfigUpdate(fullPush("b"))
+		p.ConfigUpdate(fullPush("c"))
+		got.expect(time.Second,
+			"150ms full push of VirtualService/default/b,VirtualService/default/c (config 2)")
+		p.ConfigUpdate(fullPush("d"))
+		got.expect(time.Second, "1.05s full push of VirtualService/default/d (config 1)")
+	})
+}
+
+// TestEndpointsAreNotDebounced: with DebounceFull endpoint pushes go at once and
+// one by one, even while full requests wait.
+func TestEndpointsAreNotDebounced(t *testing.T) {
+	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.DebounceFull}
+	inBubble(t, opts, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		p.ConfigUpdate(fullPush("v"))
+		for _, name := range []string{"a", "b", "c"} {
+			p.ConfigUpdate(endpointPush(name))
+			synctest.Wait()
+		}
+		got.expect(50*time.Millisecond,
+			"0s endpoint push of ServiceEntry/default/a (endpoint 1)",
+			"0s endpoint push of ServiceEntry/default/b (endpoint 1)",
+			"0s endpoint push of ServiceEntry/default/c (endpoint 1)")
+		got.expect(time.Second, "100ms full push of VirtualService/default/v (config 1)")
+	})
+}
+
+// TestEverythingIsDebounced: with DebounceAll endpoints wait like all others.
+func TestEverythingIsDebounced(t *testing.T) {
+	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.DebounceAll}
+	inBubble(t, opts, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		p.ConfigUpdate(endpointPush("a"))
+		got.expect(99 * time.Millisecond)
+		p.ConfigUpdate(endpointPush("b"))
+		got.expect(time.Second, "199ms endpoint push of ServiceEntry/default/a,ServiceEntry/default/b (endpoint 2)")
+	})
+}
+
+// TestOnePushAtATime: what is asked for during a push is merged and pushed after
+// it, endpoints too: Istio 1.30 pushes those at the same time.
+func TestOnePushAtATime(t *testing.T) {
+	for _, mode := range []xdsupdate.Debounce{
+		xdsupdate.DebounceEndpointsAfterFirst, xdsupdate.DebounceAfterFirst, xdsupdate.DebounceFull, xdsupdate.DebounceAll,
+	} {
+		opts := xdsupdate.PusherOptions{Debounce: mode, DebounceAfter: -1}
+		inBubble(t, opts, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+			got.slow = time.Second
+			p.ConfigUpdate(fullPush("a"))
+			synctest.Wait()
+			p.ConfigUpdate(fullPush("b"))
+			p.ConfigUpdate(endpointPush("e"))
+			p.ConfigUpdate(fullPush("c"))
+			got.expect(5*time.Second,
+				"0s full push of VirtualService/default/a (config 1)",
+				"1s full push of ServiceEntry/default/e,VirtualService/default/b,VirtualService/default/c (config 2, endpoint 1)")
+		})
+	}
+}
+
+// TestZeroDebounce pushes each request as soon as nothing else is pushed.
+func TestZeroDebounce(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		for _, name := range []string{"a", "b"} {
+			p.ConfigUpdate(fullPush(name))
+			synctest.Wait()
+		}
+		got.expect(0,
+			"0s full push of VirtualService/default/a (config 1)", "0s full push of VirtualService/default/b (config 1)")
+	})
+}
+
+// TestCallersNeverWait: a push that takes forever delays nobody and nothing is
+// lost.
+func TestCallersNeverWait(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(t *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		got.slow = time.Hour
+		p.ConfigUpdate(fullPush("a"))
+		synctest.Wait()
+		start := time.Now()
+		for range 100_000 {
+			p.ConfigUpdate(fullPush("b"))
+		}
+		if waited := time.Since(start); waited > 0 {
+			t.Errorf("callers waited for %v", waited)
+		}
+		got.expect(3*time.Hour,
+			"0s full push of VirtualService/default/a (config 1)",
+			"1h0m0s full push of VirtualService/default/b (config 100000)")
+	})
+}
+
+func TestFlushDoesNotWaitForTheDebounce(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{}, func(t *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		p.ConfigUpdate(fullPush("a"))
+		p.ConfigUpdate(endpointPush("b"))
+		if err := p.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got.expect(0, "0s full push of ServiceEntry/default/b,VirtualService/default/a (config 1, endpoint 1)")
+		if err := p.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got.expect(time.Minute)
+	})
+}
+
+// TestFlushWaitsForTheRunningPush and for what was asked for during it.
+func TestFlushWaitsForTheRunningPush(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(t *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		got.slow = time.Second
+		p.ConfigUpdate(fullPush("a"))
+		synctest.Wait()
+		p.ConfigUpdate(fullPush("b"))
+		if err := p.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if at := time.Since(got.start); at != 2*time.Second {
+			t.Errorf("Flush returned after %v, want 2s", at)
+		}
+		got.log = nil
+	})
+}
+
+func TestFlushEndsWithItsContext(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(t *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		got.slow = time.Hour
+		p.ConfigUpdate(fullPush("a"))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := p.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Flush returned %v, want a deadline error", err)
+		}
+	})
+}
+
+// TestFlushWithoutRun: a host can drive the Pusher itself; several do it one
+// after the other.
+func TestFlushWithoutRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := &pushes{t: t, start: time.Now(), slow: time.Second}
+		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{})
+		var wg sync.WaitGroup
+		for _, name := range []string{"a", "b"} {
+			p.ConfigUpdate(fullPush(name))
+			wg.Go(func() {
+				if err := p.Flush(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		got.expect(0,
+			"0s full push of VirtualService/default/a (config 1)", "1s full push of VirtualService/default/b (config 1)")
+	})
+}
+
+// TestRunTakesOverFromFlush: Run waits for the push of a Flush that began before.
+func TestRunTakesOverFromFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := &pushes{t: t, start: time.Now(), slow: time.Second}
+		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{DebounceAfter: -1})
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		p.ConfigUpdate(fullPush("a"))
+		wg.Go(func() { _ = p.Flush(t.Context()) })
+		synctest.Wait()
+		p.ConfigUpdate(fullPush("b"))
+		wg.Go(func() { p.Run(stop) })
+		got.expect(5*time.Second,
+			"0s full push of VirtualService/default/a (config 1)", "1s full push of VirtualService/default/b (config 1)")
+		close(stop)
+		wg.Wait()
+	})
+}
+
+// TestFlushAfterRun: Flush does what Run left when it was stopped, and a Flush
+// that waits for Run goes on alone.
+func TestFlushAfterRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := &pushes{t: t, start: time.Now(), slow: time.Second}
+		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{DebounceAfter: -1})
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() { p.Run(stop) })
+		p.ConfigUpdate(fullPush("a"))
+		synctest.Wait()
+		p.ConfigUpdate(fullPush("b"))
+		wg.Go(func() {
+			if err := p.Flush(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		close(stop)
+		wg.Wait()
+		got.expect(0,
+			"0s full push of VirtualService/default/a (config 1)", "1s full push of VirtualService/default/b (config 1)")
+	})
+}
+
+func TestRunTwicePanics(t *testing.T) {
+	p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})
+	stop := make(chan struct{})
+	close(stop)
+	p.Run(stop)
+	defer func() {
+		if recover() == nil {
+			t.Error("the second Run did not panic")
+		}
+	}()
+	p.Run(stop)
+}
+
+// TestPushMayAskForPushes: Push is called with no lock held.
+func TestPushMayAskForPushes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *xdsupdate.Pusher
+		var names []string
+		p = xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) {
+			names = append(names, r.Keys()[0].Name)
+			if len(names) < 3 {
+				p.ConfigUpdate(fullPush(names[len(names)-1] + "+"))
+				p.EDSUpdate(shardOf("c1"), host, ns, nil)
+			}
+		}, xdsupdate.PusherOptions{DebounceAfter: -1})
+		p.ConfigUpdate(fullPush("a"))
+		for range 5 {
+			if err := p.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(names) < 3 || names[0] != "a" {
+			t.Errorf("pushed %q", names)
+		}
+	})
+}
+
+func TestUpdatesBecomeRequests(t *testing.T) {
+	shard := shardOf("c1")
+	tests := []struct {
+		name string
+		call func(p *xdsupdate.Pusher)
+		want []string
+	}{
+		{"new service", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, "b", ns, eps(ep("1.1.1.1"))) },
+			[]string{"0s full push of ServiceEntry/default/b (endpoint 1)"}},
+		{"changed endpoints", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, host, ns, eps(ep("2.2.2.2"))) },
+			[]string{"0s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)"}},
+		{"changed endpoints, delta", func(p *xdsupdate.Pusher) {
+			p.EDSDeltaUpdate(shard, host, ns, []xdsupdate.EndpointChange{{New: ep("2.2.2.2")}})
+		}, []string{"0s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)"}},
+		{"same endpoints", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, host, ns, eps(ep("1.1.1.1"))) }, nil},
+		{"no endpoints", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, host, ns, nil) },
+			[]string{"0s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)"}},
+		{"cache only", func(p *xdsupdate.Pusher) { p.EDSCacheUpdate(shard, host, ns, nil) }, nil},
+		{"service changed", func(p *xdsupdate.Pusher) { p.SvcUpdate(shard, host, ns, registry.EventUpdate) }, nil},
+		{"service deleted", func(p *xdsupdate.Pusher) { p.SvcUpdate(shard, host, ns, registry.EventDelete) }, nil},
+		{"shard removed", func(p *xdsupdate.Pusher) { p.RemoveShard(shard) },
+			[]string{"0s full push of ServiceEntry/default/a.example.com (cluster 1)"}},
+		{"unknown shard removed", func(p *xdsupdate.Pusher) { p.RemoveShard(shardOf("c9")) }, nil},
+		{"nothing asked", func(p *xdsupdate.Pusher) { p.ConfigUpdate(nil) }, nil},
+		{"everything, without a reason", func(p *xdsupdate.Pusher) { p.ConfigUpdate(&xdsupdate.PushRequest{Forced: true}) },
+			[]string{"0s forced push of everything (unknown 1)"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+				p.EDSCacheUpdate(shard, host, ns, eps(ep("1.1.1.1")))
+				tt.call(p)
+				got.expect(0, tt.want...)
+			})
+		})
+	}
+}
+
+// TestIndexIsCurrentWhenPushed and so is the start of the request.
+func TestIndexIsCurrentWhenPushed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		start := time.Now()
+		var p *xdsupdate.Pusher
+		p = xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) {
+			for e := range p.Index().Service(host, ns).All() {
+				got = append(got, e.Address())
+			}
+			if r.Start.Sub(start) != 0 {
+				t.Errorf("Start is %v after the call, want 0", r.Start.Sub(start))
+			}
+		}, xdsupdate.PusherOptions{})
+		p.EDSUpdate(shardOf("c1"), host, ns, eps(ep("1.1.1.1")))
+		time.Sleep(time.Second)
+		p.EDSUpdate(shardOf("c1"), host, ns, eps(ep("2.2.2.2")))
+		if err := p.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, []string{"2.2.2.2"}) {
+			t.Errorf("the push saw %q", got)
+		}
+	})
+}
+
+func TestHooks(t *testing.T) {
+	var got []string
+	p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{
+		ProxyUpdate:  func(cluster registry.ClusterID, ip string) { got = append(got, string(cluster)+" "+ip) },
+		ShardRemoved: func(shard xdsupdate.ShardKey) { got = append(got, shard.String()) },
+	})
+	p.ProxyUpdate("c1", "1.1.1.1")
+	p.RemoveShard(shardOf("c1"))
+	if want := []string{"c1 1.1.1.1", "Kubernetes/c1"}; !slices.Equal(got, want) {
+		t.Errorf("hooks got %q, want %q", got, want)
+	}
+	bare := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})
+	bare.ProxyUpdate("c1", "1.1.1.1")
+	bare.RemoveShard(shardOf("c1"))
+}
