@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	dfpcluster "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dynamic_forward_proxy/v3"
+	dfp "github.com/envoyproxy/go-control-plane/envoy/extensions/common/dynamic_forward_proxy/v3"
+	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Istio 1.30's defaults.
+const (
+	connectTimeout = 10 * time.Second
+	dnsRefreshRate = 60 * time.Second
+)
+
+// Cluster returns the cluster of a port of a service by the table of the package
+// comment, or nil where that says none. Endpoints are those of the service, and
+// matter for DNS resolutions only, of which they become a part. Identities are
+// those of the endpoints.
+//
+// Its metadata has Istio's "istio" entry (the service and the port), and
+// "pilotkit" with "subject_alt_names": the identities of the endpoints and of
+// the service itself, sorted, for hosts that add a TLS context. There is none by
+// default, because the certificates are the host's.
+func Cluster(
+	svc *registry.Service, port *registry.Port, endpoints []*registry.Endpoint, identities []string, client Client,
+) *clusterv3.Cluster {
+	if !usable(svc.Hostname, port) {
+		return nil
+	}
+	c := &clusterv3.Cluster{
+		Name:           ClusterName(port.Number, svc.Hostname),
+		ConnectTimeout: durationpb.New(connectTimeout),
+		LbPolicy:       clusterv3.Cluster_ROUND_ROBIN,
+		// Panic mode would send requests to endpoints that are known to be bad.
+		CommonLbConfig:                &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{}},
+		Metadata:                      clusterMetadata(svc, port, identities),
+		TypedExtensionProtocolOptions: protocolOptions(port),
+	}
+	if !discover(c, svc, port, endpoints, client) {
+		return nil
+	}
+	return c
+}
+
+// discover says how the cluster finds its endpoints.
+func discover(
+	c *clusterv3.Cluster, svc *registry.Service, port *registry.Port, endpoints []*registry.Endpoint, client Client,
+) bool {
+	switch svc.Resolution {
+	case registry.ClientSideLB:
+		c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_EDS)
+		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ADS(), ServiceName: c.GetName()}
+		return true
+	case registry.DNSLB, registry.DNSRoundRobinLB:
+		return discoverByDNS(c, choose(port, endpoints, client, true), svc.Resolution == registry.DNSLB && client != ForGRPC)
+	case registry.Passthrough:
+		c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_ORIGINAL_DST)
+		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+		return client != ForGRPC
+	case registry.DynamicDNS:
+		return client != ForGRPC && discoverPerRequest(c)
+	default:
+		return false
+	}
+}
+
+func discoverByDNS(c *clusterv3.Cluster, endpoints []*registry.Endpoint, strict bool) bool {
+	if len(endpoints) == 0 {
+		return false
+	}
+	c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_STRICT_DNS)
+	if !strict {
+		// Envoy and gRPC clients refuse LOGICAL_DNS with other than one endpoint.
+		c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_LOGICAL_DNS)
+		endpoints = []*registry.Endpoint{slices.MinFunc(endpoints, func(a, b *registry.Endpoint) int {
+			return preference(a) - preference(b)
+		})}
+	}
+	c.DnsLookupFamily = clusterv3.Cluster_V4_PREFERRED
+	c.DnsRefreshRate = durationpb.New(dnsRefreshRate)
+	c.RespectDnsTtl = true
+	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{
+		ClusterName: c.GetName(),
+		Endpoints:   localities(endpoints, true),
+	}
+	return true
+}
+
+// discoverPerRequest makes a cluster that resolves the host of each request. The
+// listener has to have the dynamic forward proxy filter with the same DNS cache.
+func discoverPerRequest(c *clusterv3.Cluster) bool {
+	config := packed(&dfpcluster.ClusterConfig{
+		ClusterImplementationSpecifier: &dfpcluster.ClusterConfig_DnsCacheConfig{DnsCacheConfig: &dfp.DnsCacheConfig{
+			Name: c.GetName(), DnsLookupFamily: clusterv3.Cluster_V4_PREFERRED,
+		}},
+	})
+	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+	c.ClusterDiscoveryType = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
+		Name: "envoy.clusters.dynamic_forward_proxy", TypedConfig: config,
+	}}
+	return true
+}
+
+// ADS says that a resource comes over the stream on which its user came.
+func ADS() *core.ConfigSource {
+	return &core.ConfigSource{
+		ResourceApiVersion:    core.ApiVersion_V3,
+		ConfigSourceSpecifier: &core.ConfigSource_Ads{Ads: &core.AggregatedConfigSource{}},
+	}
+}
+
+func discoveryType(t clusterv3.Cluster_DiscoveryType) *clusterv3.Cluster_Type {
+	return &clusterv3.Cluster_Type{Type: t}
+}
+
+// protocolOptions makes Envoy speak HTTP/2 to ports that are declared so; gRPC
+// clients ignore them.
+func protocolOptions(port *registry.Port) map[string]*anypb.Any {
+	if !port.Protocol.IsHTTP2() {
+		return nil
+	}
+	return map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": packed(&http.HttpProtocolOptions{
+		UpstreamProtocolOptions: &http.HttpProtocolOptions_ExplicitHttpConfig_{
+			ExplicitHttpConfig: &http.HttpProtocolOptions_ExplicitHttpConfig{
+				ProtocolConfig: &http.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
+					Http2ProtocolOptions: &core.Http2ProtocolOptions{},
+				},
+			},
+		},
+	})}
+}
+
+func clusterMetadata(svc *registry.Service, port *registry.Port, identities []string) *core.Metadata {
+	service := &structpb.Struct{Fields: map[string]*structpb.Value{
+		"host":      structpb.NewStringValue(string(svc.Hostname)),
+		"name":      stringValue(svc.Attributes.Name),
+		"namespace": stringValue(svc.Attributes.Namespace),
+	}}
+	filters := map[string]*structpb.Struct{"istio": {Fields: map[string]*structpb.Value{
+		"default_original_port": structpb.NewNumberValue(float64(port.Number)),
+		"services": structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{
+			structpb.NewStructValue(service),
+		}}),
+	}}}
+	if names := subjectAltNames(svc, identities); len(names) > 0 {
+		values := make([]*structpb.Value, len(names))
+		for i, n := range names {
+			values[i] = structpb.NewStringValue(n)
+		}
+		filters["pilotkit"] = &structpb.Struct{Fields: map[string]*structpb.Value{
+			"subject_alt_names": structpb.NewListValue(&structpb.ListValue{Values: values}),
+		}}
+	}
+	return &core.Metadata{FilterMetadata: filters}
+}
+
+func subjectAltNames(svc *registry.Service, identities []string) []string {
+	names := slices.Concat(svc.ServiceAccounts, identities)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return slices.DeleteFunc(names, func(s string) bool { return s == "" || !utf8.ValidString(s) })
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"strings"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	router "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// APIListener returns the listener through which a gRPC client that speaks xDS
+// finds a port of a service. The name is ListenerName's, or the bare host name;
+// it points to the route configuration of GRPCRoutes. The result is nil for a
+// host or port that cannot be named.
+func APIListener(name string, svc *registry.Service, port *registry.Port) *listenerv3.Listener {
+	if name == "" || !usable(svc.Hostname, port) {
+		return nil
+	}
+	return &listenerv3.Listener{
+		Name: name,
+		ApiListener: &listenerv3.ApiListener{ApiListener: packed(&hcm.HttpConnectionManager{
+			StatPrefix: name,
+			RouteSpecifier: &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{
+				ConfigSource: ADS(), RouteConfigName: ClusterName(port.Number, svc.Hostname),
+			}},
+			// gRPC clients refuse a list whose last filter is not the router.
+			HttpFilters: []*hcm.HttpFilter{{
+				Name:       "envoy.filters.http.router",
+				ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: packed(&router.Router{})},
+			}},
+		})},
+	}
+}
+
+// packed wraps a message that this package built. Encoding fails only for
+// strings that are not UTF-8, which were sorted out before.
+func packed(m proto.Message) *anypb.Any {
+	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		panic("envoy: encode " + string(m.ProtoReflect().Descriptor().FullName()) + ": " + err.Error())
+	}
+	return &anypb.Any{TypeUrl: "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName()), Value: value}
+}
+
+func stringValue(s string) *structpb.Value {
+	return structpb.NewStringValue(strings.ToValidUTF8(s, ""))
+}

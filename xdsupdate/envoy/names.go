@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// The type URLs of the resources that this package builds.
+const (
+	ClusterType        = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	LoadAssignmentType = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	ListenerType       = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	RouteType          = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+)
+
+// clusterPrefix begins the name of every cluster that a proxy calls out to. What
+// stands between the second and the third bar is a subset, which services as
+// such do not have.
+const clusterPrefix = "outbound|"
+
+// ClusterName returns "outbound|PORT||HOST".
+func ClusterName(port uint32, host registry.Hostname) string {
+	return clusterPrefix + strconv.FormatUint(uint64(port), 10) + "||" + string(host)
+}
+
+// ParseClusterName is the inverse of ClusterName. Names of other forms, those
+// with a subset among them, are not ok.
+func ParseClusterName(name string) (port uint32, host registry.Hostname, ok bool) {
+	rest, ok := strings.CutPrefix(name, clusterPrefix)
+	if !ok {
+		return 0, "", false
+	}
+	number, h, ok := strings.Cut(rest, "||")
+	if !ok || h == "" {
+		return 0, "", false
+	}
+	port, ok = parsePort(number)
+	return port, registry.Hostname(h), ok
+}
+
+// ListenerName returns "HOST:PORT": a client that dials "xds:///HOST:PORT" asks
+// for the listener of that name.
+func ListenerName(port uint32, host registry.Hostname) string {
+	return net.JoinHostPort(string(host), strconv.FormatUint(uint64(port), 10))
+}
+
+// ParseListenerName is the inverse of ListenerName. A name without a port, from
+// a client that dials "xds:///HOST", gives port 0, which stands for DefaultPort.
+func ParseListenerName(name string) (port uint32, host registry.Hostname, ok bool) {
+	h, number, err := net.SplitHostPort(name)
+	if err != nil {
+		return 0, registry.Hostname(name), name != "" && !strings.ContainsAny(name, ":[]|")
+	}
+	port, ok = parsePort(number)
+	return port, registry.Hostname(h), ok && h != ""
+}
+
+// DefaultPort returns the port that clients mean who name only the service: its
+// only port, or else its first gRPC port, or nil.
+func DefaultPort(svc *registry.Service) *registry.Port {
+	if len(svc.Ports) == 1 {
+		return svc.Ports[0]
+	}
+	for _, p := range svc.Ports {
+		if p.Protocol == registry.ProtocolGRPC {
+			return p
+		}
+	}
+	return nil
+}
+
+// HTTPRouteName returns the name of the route configuration of all HTTP services
+// on a port: its number.
+func HTTPRouteName(port uint32) string { return strconv.FormatUint(uint64(port), 10) }
+
+// ParseHTTPRouteName is the inverse of HTTPRouteName.
+func ParseHTTPRouteName(name string) (port uint32, ok bool) { return parsePort(name) }
+
+// parsePort accepts exactly what FormatUint writes, so that no two names mean
+// the same resource.
+func parsePort(s string) (uint32, bool) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n == 0 || s[0] == '0' || s[0] == '+' {
+		return 0, false
+	}
+	return uint32(n), true
+}
+
+// usable reports whether a resource can be named after the port of the service.
+// Registries validate their input; what they let through must still not become a
+// resource that clients reject or that cannot be encoded.
+func usable(host registry.Hostname, port *registry.Port) bool {
+	if host == "" || port == nil || port.Number == 0 || port.Number > maxPort || !utf8.ValidString(string(host)) {
+		return false
+	}
+	return !strings.ContainsFunc(string(host), func(r rune) bool { return r <= ' ' || r == 0x7f || r == '|' })
+}
+
+const maxPort = 1<<16 - 1

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// GRPCRoutes returns the route configuration behind the API listener of a port
+// of a service: everything goes to its cluster. It matches any domain, because
+// no other service's listener points to it. The result is nil for a host or port
+// that cannot be named.
+func GRPCRoutes(svc *registry.Service, port *registry.Port) *routev3.RouteConfiguration {
+	if !usable(svc.Hostname, port) {
+		return nil
+	}
+	name := ClusterName(port.Number, svc.Hostname)
+	return &routev3.RouteConfiguration{
+		Name: name,
+		VirtualHosts: []*routev3.VirtualHost{{
+			Name: ListenerName(port.Number, svc.Hostname), Domains: []string{"*"}, Routes: []*routev3.Route{routeTo(name)},
+		}},
+		ValidateClusters: wrapperspb.Bool(false),
+	}
+}
+
+// VirtualHost returns the virtual host of an HTTP port of a service for Envoys:
+// its domains are the host name and the addresses, each also with the port. VIPs
+// that are not single IP addresses are left out. The result is nil for a port
+// that is not HTTP, for a host or port that cannot be named, and for a service
+// without a cluster of its own (Alias).
+func VirtualHost(svc *registry.Service, port *registry.Port, vips []string) *routev3.VirtualHost {
+	if !usable(svc.Hostname, port) || !port.Protocol.IsHTTP() || svc.Resolution == registry.Alias {
+		return nil
+	}
+	number := strconv.FormatUint(uint64(port.Number), 10)
+	host := strings.ToLower(string(svc.Hostname))
+	domains := []string{host}
+	if host != "*" {
+		domains = append(domains, host+":"+number)
+	}
+	for _, vip := range vips {
+		addr, err := netip.ParseAddr(vip)
+		if err != nil || addr.IsUnspecified() || addr.Zone() != "" {
+			continue
+		}
+		bare := addr.String()
+		if addr.Is6() {
+			bare = "[" + bare + "]"
+		}
+		domains = append(domains, bare, net.JoinHostPort(addr.String(), number))
+	}
+	return &routev3.VirtualHost{
+		Name:    ListenerName(port.Number, svc.Hostname),
+		Domains: domains,
+		Routes:  []*routev3.Route{routeTo(ClusterName(port.Number, svc.Hostname))},
+	}
+}
+
+// VIPs returns the virtual addresses of a service: the declared one, or else the
+// automatically allocated ones.
+func VIPs(svc *registry.Service) []string {
+	if svc.DefaultAddress != "" && svc.DefaultAddress != registry.UnspecifiedAddress {
+		return []string{svc.DefaultAddress}
+	}
+	var out []string
+	for _, a := range []string{svc.AutoAllocatedIPv4, svc.AutoAllocatedIPv6} {
+		if a != "" {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// HTTPRoutes returns the route configuration of a port for Envoys. Envoy refuses
+// a configuration in which a domain occurs twice: the first virtual host keeps
+// it, and one without any domain left is dropped. The virtual hosts become part
+// of the result; those that lose a domain are modified.
+func HTTPRoutes(port uint32, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
+	rc := &routev3.RouteConfiguration{Name: HTTPRouteName(port), ValidateClusters: wrapperspb.Bool(false)}
+	domains := make(map[string]struct{}, len(hosts))
+	names := make(map[string]struct{}, len(hosts))
+	for _, h := range hosts {
+		if _, taken := names[h.GetName()]; taken {
+			continue
+		}
+		kept := h.GetDomains()[:0]
+		for _, d := range h.GetDomains() {
+			if _, taken := domains[d]; !taken {
+				domains[d] = struct{}{}
+				kept = append(kept, d)
+			}
+		}
+		if h.Domains = kept; len(kept) == 0 {
+			continue
+		}
+		names[h.GetName()] = struct{}{}
+		rc.VirtualHosts = append(rc.VirtualHosts, h)
+	}
+	return rc
+}
+
+// routeTo sends everything to a cluster. Envoy's default timeout of 15 s would
+// cut streams; Istio switches it off too.
+func routeTo(cluster string) *routev3.Route {
+	return &routev3.Route{
+		Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster},
+			Timeout:          durationpb.New(0),
+		}},
+	}
+}
