@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// pushes compares which services got an EDSUpdate that changed the index, and the
+// strongest push of each. Calls that appeared in some runs only may be there.
+func (c *comparison) pushes() {
+	got := pushesOf(c.want.gotBefore, c.got.Calls, normaliseReplayed, true)
+	for _, k := range keysOf(c.want.pushes.strongest, c.want.all.strongest, got.strongest) {
+		allowed := []string{c.want.pushes.strongest[k], c.want.all.strongest[k]}
+		if c.want.free[k] || c.removed(k) || slices.Contains(allowed, got.strongest[k]) {
+			continue
+		}
+		c.report("pushes", "%s: got %s, want %s", k, pushName(got.strongest[k]), pushName(allowed[0]))
+	}
+	for _, r := range got.redundant {
+		if !c.want.resync {
+			c.report("pushes", "%s: an EDSUpdate of %d endpoints that changes nothing (row 7)", key{r.Hostname, r.Namespace}, len(r.Endpoints))
+		}
+	}
+}
+
+func pushName(p string) string {
+	if p == "" {
+		return "no change"
+	}
+	return p
+}
+
+// removed reports whether the service had endpoints of a removed registry.
+func (c *comparison) removed(k key) bool {
+	for shard := range c.want.removedShards {
+		if len(c.want.before[k][shard]) > 0 || len(c.want.all.after[k][shard]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// keysOf returns the keys of maps, sorted.
+func keysOf[V any](all ...map[key]V) []key {
+	set := map[key]bool{}
+	for _, m := range all {
+		for k := range m {
+			set[k] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(set), func(a, b key) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// configUpdates compares which services were to be pushed, and why: with reason
+// service exactly those recorded; in addition the DNS services whose endpoints
+// changed (row 4: the last endpoint's removal is a change too).
+func (c *comparison) configUpdates() {
+	want := configs(c.want.rec.Calls, reasonService, false)
+	optional := configs(c.want.rec.Calls, reasonService, true)
+	got := configs(c.got.Calls, reasonService, true)
+	for _, k := range sortedKeys(union(want, optional, got)) {
+		if want[k] && !got[k] {
+			c.report("ConfigUpdate", "%s with reason service is missing", k)
+		}
+		if got[k] && !optional[k] {
+			c.report("ConfigUpdate", "%s with reason service, want none", k)
+		}
+	}
+	c.endpointUpdates(got)
+}
+
+// endpointUpdates compares ConfigUpdates for the endpoints of DNS services. One
+// that was pushed for its definition may have it merged.
+func (c *comparison) endpointUpdates(service map[string]bool) {
+	changed := map[string]bool{}
+	for k := range c.want.pushes.strongest {
+		if c.want.dns[k] && !c.want.free[k] {
+			changed[serviceConfig(k)] = true
+		}
+	}
+	got := configs(c.got.Calls, "", true)
+	for _, k := range sortedKeys(union(changed, got)) {
+		if changed[k] && !got[k] {
+			c.report("ConfigUpdate", "%s is missing: the endpoints of the DNS service changed", k)
+		}
+		if got[k] && !changed[k] && !service[k] && !c.freeConfig(k) {
+			c.report("ConfigUpdate", "%s, want none: nothing changed", k)
+		}
+	}
+	for _, call := range c.got.Calls {
+		if call.Call == callConfigUpdate && (call.Forced || len(call.ConfigsUpdated) == 0) {
+			c.report("ConfigUpdate", "forced, or without keys: %+v", call)
+		}
+	}
+}
+
+func (c *comparison) freeConfig(config string) bool {
+	for k := range c.want.free {
+		if serviceConfig(k) == config {
+			return true
+		}
+	}
+	return false
+}
+
+func union(sets ...map[string]bool) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range sets {
+		maps.Copy(out, s)
+	}
+	return out
+}
+
+// svcUpdates compares SvcUpdates. Deletions remove keys of the index: they must be
+// those recorded. Additions and updates only accompany a ConfigUpdate: those
+// recorded must be there; more only for services that are pushed.
+func (c *comparison) svcUpdates() {
+	want, wantDeleted := svcUpdatesOf(c.want.rec.Calls)
+	got, gotDeleted := svcUpdatesOf(c.got.Calls)
+	pushed := configs(c.got.Calls, reasonService, true)
+	for _, k := range keysOf(want, got) {
+		switch {
+		case want[k] && !got[k] && !gotDeleted[k]:
+			c.report("SvcUpdate", "%s is missing", k)
+		case got[k] && !pushed[serviceConfig(k)]:
+			c.report("SvcUpdate", "%s without ConfigUpdate", k)
+		}
+	}
+	for _, k := range keysOf(wantDeleted, gotDeleted) {
+		if wantDeleted[k] != gotDeleted[k] {
+			c.report("SvcUpdate", "%s deleted: got %t, want %t", k, gotDeleted[k], wantDeleted[k])
+		}
+	}
+}
+
+// svcUpdatesOf returns the services that were added or updated, and those deleted.
+func svcUpdatesOf(calls []call) (updated, deleted map[key]bool) {
+	updated, deleted = map[key]bool{}, map[key]bool{}
+	for _, c := range calls {
+		switch {
+		case c.Call != callSvcUpdate:
+		case c.Event == eventDelete:
+			deleted[key{c.Hostname, c.Namespace}] = true
+		default:
+			updated[key{c.Hostname, c.Namespace}] = true
+		}
+	}
+	return updated, deleted
+}
+
+// proxyUpdates compares the set of proxies to be pushed.
+func (c *comparison) proxyUpdates() {
+	got := map[string]bool{}
+	for _, call := range c.got.Calls {
+		if call.Call == callProxyUpdate {
+			got[call.Cluster+" "+call.IP] = true
+		}
+	}
+	for _, k := range sortedKeys(union(c.want.proxyUpdates, got)) {
+		required, allowed := c.want.proxyUpdates[k]
+		if required && !got[k] {
+			c.report("ProxyUpdate", "%s is missing", k)
+		}
+		if got[k] && !allowed {
+			c.report("ProxyUpdate", "%s, want none", k)
+		}
+	}
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+)
+
+// expectation turns a recording, step by step, into what is expected of us. It
+// keeps what the rules need to know of the past.
+type expectation struct {
+	scenario *scenario
+	// recorded and ours are the stores by registry, "" for the main one.
+	recorded map[string]*storeModel
+	ours     map[string]*storeModel
+	// symbols are the versions of ours by their name in the golden file.
+	symbols map[string]string
+	// recordedNames and modelNames relate the versions of the golden file and of
+	// the recorded model.
+	recordedNames, modelNames naming
+	created                   creationClock
+	// told is what workload handlers know, by registry, namespace and name.
+	told map[string]workloadHandlerCall
+	// members are the aggregate's registries by provider/cluster: their IDs.
+	members map[string]string
+	removed map[string]bool
+	// index and services are those expected after the previous step.
+	index     indexState
+	services  []service
+	diverged  bool
+	staleKeys map[key]bool
+}
+
+// expected is what a step must show. The embedded observation holds what is
+// compared as it is; the fields of its calls are evaluated into the others.
+type expected struct {
+	observation
+	rec observation
+
+	// before is the recorded index before the step, gotBefore ours.
+	before, gotBefore indexState
+	// pushes without the calls that appeared in some runs only; all with them.
+	pushes, all pushes
+	// dns are the services whose endpoints are part of their cluster.
+	dns map[key]bool
+	// addressOrder is the place of a service's address in its ServiceEntry, by
+	// resource.
+	addressOrder map[string]int
+	// proxyUpdates says of each "cluster ip" whether it must be there.
+	proxyUpdates map[string]bool
+	// problems are contradictions between the recording and the models.
+	problems []string
+	// storeOnly: nothing but the store can be compared; see why.
+	storeOnly bool
+	// free are services whose endpoints are not determined by the recording.
+	free map[key]bool
+	// removedShards are those of registries that were removed from the aggregate.
+	removedShards map[string]bool
+	// resync: every EDSUpdate may be repeated.
+	resync bool
+	// membership: the step changes the aggregate's registries, which makes
+	// services come and go.
+	membership bool
+}
+
+func newExpectation(s *scenario) *expectation {
+	x := &expectation{
+		scenario: s,
+		recorded: map[string]*storeModel{}, ours: map[string]*storeModel{},
+		symbols: map[string]string{}, told: map[string]workloadHandlerCall{},
+		members: map[string]string{}, removed: map[string]bool{},
+		index: indexState{}, staleKeys: map[key]bool{},
+	}
+	for _, id := range append([]string{""}, workloadEntryRegistries(s)...) {
+		x.recorded[id], x.ours[id] = newStoreModel(false), newStoreModel(true)
+	}
+	x.members[providerExternal+"/"+s.Options.ClusterID] = ""
+	for _, r := range s.Registries {
+		if !r.Deferred {
+			x.members[r.shard()] = r.ID
+		}
+	}
+	return x
+}
+
+// shard is the registry's provider/cluster.
+func (r registrySpec) shard() string {
+	if r.Type == typeWorkloadEntry {
+		return providerExternal + "/" + r.Cluster
+	}
+	return r.Provider + "/" + r.Cluster
+}
+
+// workloadEntryRegistries returns the registries that have a store.
+func workloadEntryRegistries(s *scenario) []string {
+	var out []string
+	for _, r := range s.Registries {
+		if r.Type == typeWorkloadEntry {
+			out = append(out, r.ID)
+		}
+	}
+	return out
+}
+
+// initial returns what must be seen after start.
+func (x *expectation) initial(rec observation) *expected {
+	return x.step(step{Apply: &x.scenario.Initial}, rec)
+}
+
+// step returns what must be seen after a step.
+func (x *expectation) step(st step, rec observation) *expected {
+	e := &expected{observation: rec, rec: rec, before: x.index, proxyUpdates: map[string]bool{}, free: map[key]bool{}}
+	e.resync = st.ResyncEDS != nil
+	wasDiverged := x.diverged
+	x.play(e, st)
+	x.diverged = !x.sameObjects()
+	e.storeOnly = x.scenario.Options.StoreOnly || x.diverged || wasDiverged
+	if e.storeOnly {
+		return e
+	}
+	x.expectServices(e)
+	x.expectIndex(e)
+	x.expectProxyUpdates(e)
+	x.row17Membership(e, st)
+	x.index, x.services = e.all.after, e.Services
+	return e
+}
+
+// play runs a step on the models.
+func (x *expectation) play(e *expected, st step) {
+	switch {
+	case st.Apply != nil:
+		x.apply(e, st.Registry, *st.Apply)
+	case st.Delete != nil:
+		k := configstore.ConfigKey{Kind: kindOf(st.Delete.Kind), Namespace: st.Delete.Namespace, Name: st.Delete.Name}
+		theirs := x.recorded[st.Registry].remove(k, "")
+		x.expectEvents(e, []modelResult{theirs}, []modelResult{x.ours[st.Registry].remove(k, "")})
+		x.tellWorkloads(e, st.Registry, 0, nil)
+	case st.Store != nil:
+		x.store(e, *st.Store)
+	default:
+		x.tellWorkloads(e, st.Registry, 0, nil)
+	}
+}
+
+func (x *expectation) sameObjects() bool {
+	for id, m := range x.recorded {
+		if !m.sameObjects(x.ours[id]) {
+			return false
+		}
+	}
+	return true
+}
+
+// apply creates or updates the documents, with creation times as README.md says.
+func (x *expectation) apply(e *expected, registry, text string) {
+	docs, err := documents(text)
+	if err != nil {
+		e.problems = append(e.problems, err.Error())
+		return
+	}
+	var theirs, ours []modelResult
+	for i, doc := range docs {
+		refused := ""
+		if i < len(e.rec.Results) && e.rec.Results[i].Outcome != outcomeOK {
+			refused = e.rec.Results[i].Outcome
+		}
+		stored, exists := x.ours[registry].objects[doc.config.Key()]
+		w := modelWrite{op: opCreate, config: doc.config, refused: refused}
+		if exists {
+			w.op = opUpdate
+		}
+		w.created = x.created.next(doc, stored.created)
+		theirs = append(theirs, x.recorded[registry].write(w))
+		ours = append(ours, x.ours[registry].write(w))
+		x.tellWorkloads(e, registry, i, accepted(doc, refused))
+	}
+	x.expectEvents(e, theirs, ours)
+}
+
+// expectEvents replaces the recorded calls of event handlers by ours.
+func (x *expectation) expectEvents(e *expected, theirs, ours []modelResult) {
+	e.EventHandlerCalls = nil
+	var recorded []eventHandlerCall
+	for i := range ours {
+		recorded = append(recorded, x.events(theirs[i])...)
+		e.EventHandlerCalls = append(e.EventHandlerCalls, x.events(ours[i])...)
+	}
+	x.checkModel(e, e.rec.Results, recorded)
+	x.bindEvents(e.rec.EventHandlerCalls)
+}
+
+// accepted returns a WorkloadEntry that reached the store, or nil.
+func accepted(doc document, refused string) *document {
+	if refused != "" || doc.config.GroupVersionKind != istio.WorkloadEntry {
+		return nil
+	}
+	return &doc
+}
+
+// row13CreationTimes: a changed creation time alone was ignored until something
+// else changed. Ours follows at once. Times of services are those of the stored
+// objects; where they differ from the recorded ones, an order that depends on them
+// is not determined by the recording.
+func (x *expectation) row13CreationTimes(services []service) []service {
+	out := slices.Clone(services)
+	for i, s := range out {
+		if s.Registry != providerExternal {
+			continue
+		}
+		k := configstore.ConfigKey{Kind: istio.ServiceEntry, Namespace: s.Namespace, Name: s.ObjectName}
+		if o, ok := x.ours[""].objects[k]; ok {
+			out[i].CreationTime = o.created
+		}
+	}
+	return out
+}
+
+// expectServices applies the rules that concern services and lookups.
+func (x *expectation) expectServices(e *expected) {
+	e.Services = x.row13CreationTimes(e.rec.Services)
+	e.addressOrder = map[string]int{}
+	stale := map[key]bool{}
+	for i, s := range e.Services {
+		e.addressOrder[s.resource()] = slices.Index(x.specAddresses(s), s.DefaultAddress)
+		if s.CreationTime != e.rec.Services[i].CreationTime {
+			stale[s.key()] = true
+		}
+		if !enabled(x.scenario.Options.Features.IPAutoallocate, true) && s.AutoAllocatedIPv6 != "" {
+			e.Services[i].AutoAllocatedIPv6 = row14PaddedIPv6(s.AutoAllocatedIPv4, s.AutoAllocatedIPv6)
+		}
+		if s.Resolution == resolutionDNSRoundRobin && (stale[s.key()] || x.staleKeys[s.key()]) {
+			e.free[s.key()] = true
+		}
+	}
+	x.staleKeys = stale
+	e.dns = map[key]bool{}
+	for _, s := range append(slices.Clone(x.services), e.Services...) {
+		if s.Resolution == resolutionDNS || s.Resolution == resolutionDNSRoundRobin {
+			e.dns[s.key()] = true
+		}
+	}
+}
+
+// expectIndex evaluates the recorded calls.
+func (x *expectation) expectIndex(e *expected) {
+	e.pushes = pushesOf(e.before, e.rec.Calls, normaliseRecorded, false)
+	e.all = pushesOf(e.before, e.rec.Calls, normaliseRecorded, true)
+	// The recorded index is right where it differs from the calls, for example
+	// if an answer was arbitrary.
+	e.all.after = stateOf(e.rec.EndpointIndex, normaliseRecorded)
+}
+
+// expectProxyUpdates collects the proxies to be pushed. Row 3 has added those of
+// changed addresses already.
+func (x *expectation) expectProxyUpdates(e *expected) {
+	for _, c := range e.rec.Calls {
+		if c.Call != callProxyUpdate || !row3OnlyIPs(c.IP) {
+			continue
+		}
+		k := c.Cluster + " " + c.IP
+		e.proxyUpdates[k] = e.proxyUpdates[k] || !c.Sometimes
+	}
+}
+
+// tellWorkloads follows what workload handlers were told by a document, and adds
+// what they should have been told in addition.
+func (x *expectation) tellWorkloads(e *expected, registry string, doc int, entry *document) {
+	for i, c := range e.WorkloadHandlerCalls {
+		if c.Doc != doc || c.Handler != registry {
+			continue
+		}
+		k := toldKey(registry, c.Namespace, c.Name)
+		last, known := x.told[k]
+		if c.Event == eventDelete {
+			delete(x.told, k)
+			continue
+		}
+		x.told[k] = c
+		if c.Event == eventUpdate {
+			e.WorkloadHandlerCalls = slices.Clone(e.WorkloadHandlerCalls)
+			e.WorkloadHandlerCalls[i].Event = row1BackToIP(known)
+			x.row3NewAddress(e, registry, last.Endpoint, c.Endpoint)
+		}
+	}
+	if entry != nil {
+		x.row1GoneFromIP(e, registry, doc, *entry)
+	}
+}
+
+// row1BackToIP: handlers that were not told of a workload get an add.
+func row1BackToIP(known bool) string {
+	if known {
+		return eventUpdate
+	}
+	return eventAdd
+}
+
+// row1GoneFromIP: a WorkloadEntry whose address becomes a host name or a unix
+// socket told handlers nothing. Ours get a delete with what they were told last.
+func (x *expectation) row1GoneFromIP(e *expected, registry string, doc int, entry document) {
+	k := toldKey(registry, entry.ref.Namespace, entry.ref.Name)
+	last, known := x.told[k]
+	spec, ok := entry.config.Spec.(*networking.WorkloadEntry)
+	if !known || !ok || spec.GetAddress() == "" || row3OnlyIPs(spec.GetAddress()) {
+		return
+	}
+	delete(x.told, k)
+	last.Doc, last.Event = doc, eventDelete
+	e.WorkloadHandlerCalls = append(slices.Clone(e.WorkloadHandlerCalls), last)
+}
+
+// row3NewAddress: no proxy was pushed when a WorkloadEntry's address changed. Ours
+// pushes the one at the new address.
+func (x *expectation) row3NewAddress(e *expected, registry string, last, curr endpoint) {
+	from, to := firstAddress(last), firstAddress(curr)
+	if from != to && row3OnlyIPs(to) {
+		e.proxyUpdates[x.cluster(registry)+" "+to] = true
+	}
+}
+
+func (x *expectation) cluster(registry string) string {
+	for _, r := range x.scenario.Registries {
+		if r.ID == registry {
+			return r.Cluster
+		}
+	}
+	return x.scenario.Options.ClusterID
+}
+
+func firstAddress(e endpoint) string {
+	if len(e.Addresses) == 0 {
+		return ""
+	}
+	return e.Addresses[0]
+}
+
+func toldKey(registry, namespace, name string) string { return registry + "|" + namespace + "/" + name }
+
+// specAddresses returns the addresses of a ServiceEntry in declared order, as
+// services show them.
+func (x *expectation) specAddresses(s service) []string {
+	k := configstore.ConfigKey{Kind: istio.ServiceEntry, Namespace: s.Namespace, Name: s.ObjectName}
+	spec, ok := x.ours[""].objects[k].config.Spec.(*networking.ServiceEntry)
+	if !ok {
+		return nil
+	}
+	var out []string
+	for _, a := range spec.GetAddresses() {
+		if p, err := netip.ParsePrefix(a); err == nil && p.IsSingleIP() {
+			a, _, _ = strings.Cut(a, "/")
+		}
+		out = append(out, a)
+	}
+	return out
+}

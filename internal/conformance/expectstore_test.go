@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// The values of storeStep.Op.
+const (
+	opCreate       = "create"
+	opUpdate       = "update"
+	opUpdateStatus = "updateStatus"
+	opDelete       = "delete"
+	opGet          = "get"
+	opList         = "list"
+)
+
+// store runs a step of op store on both models: the recorded one must give what
+// was recorded, ours gives what is expected.
+func (x *expectation) store(e *expected, st storeStep) {
+	calls, err := storeCalls(st)
+	if err != nil {
+		e.problems = append(e.problems, err.Error())
+		return
+	}
+	e.Results = slices.Clone(e.rec.Results)
+	e.EventHandlerCalls = nil
+	var recorded []result
+	var recordedEvents []eventHandlerCall
+	for i, c := range calls {
+		if i >= len(e.rec.Results) {
+			e.problems = append(e.problems, fmt.Sprintf("recorded results: %d for %d calls", len(e.rec.Results), len(calls)))
+			return
+		}
+		rec := e.rec.Results[i]
+		theirs, events := x.call(x.recorded[""], c, rec, x.recordedVersion)
+		recorded, recordedEvents = append(recorded, theirs), append(recordedEvents, events...)
+		ours, events := x.call(x.ours[""], c, rec, x.ourVersion)
+		e.Results[i] = ours
+		e.EventHandlerCalls = append(e.EventHandlerCalls, events...)
+		x.bindSymbols(rec)
+		x.tellWorkloads(e, "", i, accepted(c.doc, refusedAs(rec)))
+	}
+	x.checkModel(e, recorded, recordedEvents)
+	x.bindEvents(e.rec.EventHandlerCalls)
+}
+
+// storeCall is one operation of a store step.
+type storeCall struct {
+	op      string
+	ref     objectRef
+	doc     document
+	version string
+}
+
+// storeCalls returns the operations: one for each document, or one.
+func storeCalls(st storeStep) ([]storeCall, error) {
+	version := ""
+	if st.ResourceVersion != nil {
+		version = *st.ResourceVersion
+	}
+	if st.Config == "" {
+		ref := objectRef{Kind: st.Kind, Namespace: st.Namespace, Name: st.Name}
+		return []storeCall{{op: st.Op, ref: ref, version: version}}, nil
+	}
+	docs, err := documents(st.Config)
+	if err != nil {
+		return nil, err
+	}
+	var out []storeCall
+	for _, d := range docs {
+		c := storeCall{op: st.Op, ref: d.ref, doc: d, version: d.config.ResourceVersion}
+		if st.ResourceVersion != nil {
+			c.version = version
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// refusedAs returns the recorded outcome if the object or its kind was refused.
+func refusedAs(rec result) string {
+	if rec.Outcome == outcomeInvalid || rec.Outcome == outcomeUnknownType {
+		return rec.Outcome
+	}
+	return ""
+}
+
+// call runs one operation on a model.
+func (x *expectation) call(m *storeModel, c storeCall, rec result, version func(string) string) (result, []eventHandlerCall) {
+	out := result{Op: rec.Op, Object: rec.Object}
+	kind := kindOf(c.ref.Kind)
+	k := configstore.ConfigKey{Kind: kind, Namespace: c.ref.Namespace, Name: c.ref.Name}
+	var r modelResult
+	switch c.op {
+	case opGet:
+		out.Outcome = outcomeNotFound
+		if o, ok := m.objects[k]; ok {
+			out.Outcome = outcomeOK
+			out.Item = o.view(rec.Item)
+		}
+		if rec.Outcome == outcomeUnknownType {
+			out.Outcome = outcomeUnknownType
+		}
+		return out, nil
+	case opList:
+		out.Outcome = rec.Outcome
+		for i, o := range m.list(kind, c.ref.Namespace) {
+			out.Items = append(out.Items, *o.view(at(rec.Items, i)))
+		}
+		return out, nil
+	case opDelete:
+		if rec.Outcome == outcomeUnknownType {
+			r = modelResult{outcome: rec.Outcome}
+			break
+		}
+		r = m.remove(k, version(c.version))
+	default:
+		r = m.write(modelWrite{
+			op: c.op, config: c.doc.config, created: c.doc.created(),
+			version: version(c.version), refused: refusedAs(rec),
+		})
+	}
+	out.Outcome, out.ResourceVersion = r.outcome, r.version
+	return out, x.events(r)
+}
+
+// events returns the calls of the store's event handlers.
+func (x *expectation) events(r modelResult) []eventHandlerCall {
+	if r.event == "" || !slices.Contains(x.scenario.Options.EventHandlers, r.curr.config.GroupVersionKind.Kind) {
+		return nil
+	}
+	c := eventHandlerCall{Kind: r.curr.config.GroupVersionKind.Kind, Event: r.event, New: r.curr.view(nil)}
+	if r.old != nil {
+		c.Old = r.old.view(nil)
+	}
+	return []eventHandlerCall{c}
+}
+
+// at returns a pointer to an element, or nil.
+func at(items []object, i int) *object {
+	if i >= len(items) {
+		return nil
+	}
+	return &items[i]
+}
+
+// view returns the object as the files write it, with the parts that shown has.
+func (o modelObject) view(shown *object) *object {
+	out := viewOf(o.config, shown)
+	out.ResourceVersion, out.CreationTimestamp = o.version, o.created
+	return out
+}
+
+// viewOf returns a config as the files write it, without version and time. Only
+// the parts that shown has are filled: files leave out what they do not show.
+func viewOf(c configstore.Config, shown *object) *object {
+	out := &object{Kind: c.GroupVersionKind.Kind, Namespace: c.Namespace, Name: c.Name}
+	if shown == nil {
+		return out
+	}
+	if shown.Labels != nil {
+		out.Labels = c.Labels
+	}
+	if shown.Annotations != nil {
+		out.Annotations = c.Annotations
+	}
+	if shown.Spec != nil {
+		out.Spec = messageJSON(c.Spec)
+	}
+	if shown.Status != nil {
+		out.Status = messageJSON(c.Status)
+	}
+	return out
+}
+
+// messageJSON returns a message as decoded JSON.
+func messageJSON(m proto.Message) map[string]any {
+	out := map[string]any{}
+	if m == nil {
+		return out
+	}
+	data, err := protojson.Marshal(m)
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	if err != nil {
+		out["error"] = err.Error()
+	}
+	return out
+}
+
+// recordedVersion resolves a version of a scenario for the recorded model: what
+// it is called there.
+func (x *expectation) recordedVersion(version string) string {
+	if name, ok := x.recordedNames.names[version]; ok {
+		return x.modelNames.versions[name]
+	}
+	return version
+}
+
+// ourVersion resolves a version of a scenario for our model.
+func (x *expectation) ourVersion(version string) string {
+	if v, ok := x.symbols[version]; ok {
+		return v
+	}
+	return version
+}
+
+// bindSymbols learns the versions that a recorded result shows: which version of
+// ours is meant when a later step names one.
+func (x *expectation) bindSymbols(rec result) {
+	x.bindSymbol(rec.Object, rec.ResourceVersion)
+	for _, o := range append(slices.Clone(rec.Items), optional(rec.Item)...) {
+		x.bindSymbol(o.Kind+"/"+o.Namespace+"/"+o.Name, o.ResourceVersion)
+	}
+}
+
+// bindEvents is bindSymbols for the versions that only handlers were told.
+func (x *expectation) bindEvents(events []eventHandlerCall) {
+	for _, c := range events {
+		if o := c.New; o != nil && c.Event != eventDelete {
+			x.bindSymbol(o.Kind+"/"+o.Namespace+"/"+o.Name, o.ResourceVersion)
+		}
+	}
+}
+
+func optional(o *object) []object {
+	if o == nil {
+		return nil
+	}
+	return []object{*o}
+}
+
+func (x *expectation) bindSymbol(ref, symbol string) {
+	if _, known := x.symbols[symbol]; known || !strings.HasPrefix(symbol, "@") {
+		return
+	}
+	parts := strings.SplitN(ref, "/", 3)
+	k := configstore.ConfigKey{Kind: kindOf(parts[0]), Namespace: parts[1], Name: parts[2]}
+	if o, ok := x.ours[""].objects[k]; ok {
+		x.symbols[symbol] = o.version
+	}
+}
+
+// checkModel reports where the recorded model does not give what was recorded.
+func (x *expectation) checkModel(e *expected, results []result, events []eventHandlerCall) {
+	rec := named(&x.recordedNames, e.rec.Results, e.rec.EventHandlerCalls)
+	model := named(&x.modelNames, results, events)
+	if diff := cmp.Diff(rec, model, cmpopts.EquateEmpty()); diff != "" {
+		e.problems = append(e.problems, "the recorded rules do not give the recording (-recorded +rules):\n"+diff)
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/pilotkit/pilotkit/internal/cow"
+	"github.com/pilotkit/pilotkit/internal/notify"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// change is what is to be told of one commit. At most one field is set.
+type change struct {
+	service   *serviceChange
+	endpoints *endpointsChange
+	workload  *workloadChange
+	gateways  bool
+}
+
+func (c change) empty() bool { return c == change{} }
+
+// serviceChange has the arguments of a registry.ServiceHandler.
+type serviceChange struct {
+	prev, curr *registry.Service
+	event      registry.Event
+}
+
+type endpointsChange struct {
+	service   *registry.Service
+	endpoints cow.Sorted[*registry.Endpoint]
+	changes   []xdsupdate.EndpointChange
+}
+
+// workloadChange has the arguments of a registry.WorkloadHandler, and the
+// addresses of the proxies to be pushed.
+type workloadChange struct {
+	curr    *registry.WorkloadInstance
+	event   registry.Event
+	proxies []string
+}
+
+// update tells the updater of a change.
+func (r *Registry) update(c change) {
+	switch {
+	case c.service != nil:
+		k := keyOf(c.service.curr)
+		r.opts.Updater.SvcUpdate(r.shard, string(k.hostname), k.namespace, c.service.event)
+		r.push(k, xdsupdate.ServiceUpdate)
+	case c.endpoints != nil:
+		r.updateEndpoints(c.endpoints)
+	case c.workload != nil:
+		for _, ip := range c.workload.proxies {
+			r.opts.Updater.ProxyUpdate(r.opts.Cluster, ip)
+		}
+	}
+}
+
+func (r *Registry) updateEndpoints(c *endpointsChange) {
+	k := keyOf(c.service)
+	if r.deltas != nil {
+		r.deltas.EDSDeltaUpdate(r.shard, string(k.hostname), k.namespace, c.changes)
+	} else {
+		r.opts.Updater.EDSUpdate(r.shard, string(k.hostname), k.namespace, c.endpoints.Slice())
+	}
+	if c.service.Resolution.IsDNS() {
+		r.push(k, xdsupdate.EndpointUpdate)
+	}
+}
+
+// push asks for a push of a service.
+func (r *Registry) push(k serviceKey, reason xdsupdate.TriggerReason) {
+	r.opts.Updater.ConfigUpdate(&xdsupdate.PushRequest{
+		Full:           true,
+		ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(string(k.hostname), k.namespace)),
+		Reason:         map[xdsupdate.TriggerReason]int{reason: 1},
+		Start:          time.Now(),
+	})
+}
+
+// SubscribeServices is AppendServiceHandler with a way out: no call of the handler
+// begins after cancel has returned. cancel may be called many times, from
+// anywhere.
+func (r *Registry) SubscribeServices(handler registry.ServiceHandler) (cancel func()) {
+	return r.subscribe(func(s *state) notify.Subscription[change] {
+		return notify.Subscription[change]{
+			Wants:  func(c change) bool { return c.service != nil },
+			Handle: func(c change) { handler(c.service.prev, c.service.curr, c.service.event) },
+			Replay: s.serviceAdds(),
+		}
+	})
+}
+
+// SubscribeWorkloads is AppendWorkloadHandler with a way out, as in
+// SubscribeServices.
+func (r *Registry) SubscribeWorkloads(handler registry.WorkloadHandler) (cancel func()) {
+	return r.subscribe(func(s *state) notify.Subscription[change] {
+		return notify.Subscription[change]{
+			Wants:  func(c change) bool { return c.workload != nil },
+			Handle: func(c change) { handler(c.workload.curr, c.workload.event) },
+			Replay: s.workloadAdds(),
+		}
+	})
+}
+
+// SubscribeNetworkGateways is AppendNetworkGatewayHandler with a way out, as in
+// SubscribeServices.
+func (r *Registry) SubscribeNetworkGateways(handler func()) (cancel func()) {
+	return r.subscribe(func(*state) notify.Subscription[change] {
+		return notify.Subscription[change]{
+			Wants:  func(c change) bool { return c.gateways },
+			Handle: func(change) { handler() },
+		}
+	})
+}
+
+// AppendServiceHandler adds a handler of service changes. It first gets the
+// services that are there.
+func (r *Registry) AppendServiceHandler(handler registry.ServiceHandler) {
+	r.SubscribeServices(handler)
+}
+
+// AppendWorkloadHandler adds a handler of workload changes. It first gets the
+// workloads that are there.
+func (r *Registry) AppendWorkloadHandler(handler func(*registry.WorkloadInstance, registry.Event)) {
+	r.SubscribeWorkloads(handler)
+}
+
+// AppendNetworkGatewayHandler adds a function that is called after the gateways
+// have changed.
+func (r *Registry) AppendNetworkGatewayHandler(handler func()) { r.SubscribeNetworkGateways(handler) }
+
+// subscribe registers with the state that belongs to the place in the queue.
+func (r *Registry) subscribe(subscription func(*state) notify.Subscription[change]) (cancel func()) {
+	r.mu.Lock()
+	cancel = r.queue.Subscribe(subscription(r.state.Load()))
+	r.mu.Unlock()
+	r.queue.Drain()
+	return cancel
+}
+
+// serviceAdds yields an add for each service, in the order of Services.
+func (s *state) serviceAdds() iter.Seq[change] {
+	return func(yield func(change) bool) {
+		for service := range s.services.All() {
+			if !yield(change{service: &serviceChange{curr: service, event: registry.EventAdd}}) {
+				return
+			}
+		}
+	}
+}
+
+// workloadAdds yields an add for each workload, in the order of compareWorkloads.
+func (s *state) workloadAdds() iter.Seq[change] {
+	return func(yield func(change) bool) {
+		all := make([]*registry.WorkloadInstance, 0, s.workloads.Len())
+		for _, w := range s.workloads.All() {
+			all = append(all, w)
+		}
+		slices.SortFunc(all, compareWorkloads)
+		for _, w := range all {
+			if !yield(change{workload: &workloadChange{curr: w, event: registry.EventAdd}}) {
+				return
+			}
+		}
+	}
+}

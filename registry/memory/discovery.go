@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Services returns all services in the order of registry.CompareServices. It
+// costs nothing if no service has changed since the last call.
+func (r *Registry) Services() []*registry.Service { return r.state.Load().list() }
+
+// GetService returns the service of a host name, or nil. Of several, which have
+// different namespaces, it is the first by creation time, name and namespace.
+func (r *Registry) GetService(hostname registry.Hostname) *registry.Service {
+	services, _ := r.state.Load().byHost.Get(hostname)
+	if len(services) == 0 {
+		return nil
+	}
+	return services[0]
+}
+
+// InstancesByPort returns the instances of a service, which is found by host name
+// and namespace, on the service port of a number, or on all ports for 0; sorted
+// by registry.CompareEndpoints. An endpoint whose port is not one of the
+// service's gives none.
+func (r *Registry) InstancesByPort(service *registry.Service, servicePort int) []*registry.ServiceInstance {
+	if service == nil || servicePort < 0 {
+		return nil
+	}
+	e, ok := r.state.Load().entries.Get(keyOf(service))
+	if !ok {
+		return nil
+	}
+	var out []*registry.ServiceInstance
+	for ep := range e.endpoints.All() {
+		if i := instance(e.service, ep); i != nil && (servicePort == 0 || i.ServicePort.Number == uint32(servicePort)) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// instance returns an endpoint as an instance of the service port that it names,
+// by number or else by name, or nil.
+func instance(s *registry.Service, e *registry.Endpoint) *registry.ServiceInstance {
+	port := s.PortByName(e.ServicePortName)
+	if e.ServicePort != 0 {
+		port = s.Port(e.ServicePort)
+	}
+	if port == nil {
+		return nil
+	}
+	return &registry.ServiceInstance{Service: s, ServicePort: port, Endpoint: e}
+}
+
+// GetProxyServiceInstances returns the instances that the proxy itself is: those
+// of endpoints that have one of its addresses, of services of its namespace if
+// that is known. They are sorted by service and endpoint.
+func (r *Registry) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
+	s := r.state.Load()
+	seen := map[member]bool{}
+	var out []*registry.ServiceInstance
+	for _, address := range proxy.IPAddresses {
+		members, _ := s.byAddress.Get(address)
+		for _, m := range members {
+			if seen[m] || proxy.Namespace != "" && m.service.namespace != proxy.Namespace {
+				continue
+			}
+			seen[m] = true
+			if e, ok := s.entries.Get(m.service); ok {
+				if i := instance(e.service, m.endpoint); i != nil {
+					out = append(out, i)
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *registry.ServiceInstance) int {
+		if c := registry.CompareServices(a.Service, b.Service); c != 0 {
+			return c
+		}
+		return registry.CompareEndpoints(a.Endpoint, b.Endpoint)
+	})
+	return out
+}
+
+// GetProxyWorkloadLabels returns the labels of the workload that has one of the
+// proxy's addresses, or nil if there is none. Of several it is the first of the
+// proxy's own namespace, else the first of all, by kind (pods first), namespace,
+// name and cluster.
+func (r *Registry) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
+	s := r.state.Load()
+	var found []*registry.WorkloadInstance
+	for _, address := range proxy.IPAddresses {
+		list, _ := s.workloadsByAddress.Get(address)
+		found = append(found, list...)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	labels := slices.MinFunc(found, func(v, w *registry.WorkloadInstance) int {
+		if own := v.Namespace == proxy.Namespace; own != (w.Namespace == proxy.Namespace) {
+			if own {
+				return -1
+			}
+			return 1
+		}
+		return compareWorkloads(v, w)
+	}).Endpoint.Attributes().Labels
+	if labels == nil {
+		return registry.Labels{}
+	}
+	return labels
+}

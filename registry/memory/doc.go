@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package memory is a registry that the host program fills: with what it knows
+// from a discovery system of its own, a database, or a test.
+//
+//	reg := memory.New(memory.Options{Cluster: "east", Updater: updater})
+//	err := reg.SetService(service)
+//	err = reg.SetEndpoints(service.Hostname, "shop", endpoints)
+//
+// A service is identified by its host name and namespace. Its endpoints come and
+// go with SetEndpoints, which takes the complete list and finds the difference,
+// or with AddEndpoint, RemoveEndpoint and ChangeEndpoints, which cost what they
+// change. Workloads are what proxies run on: they give them labels, and other
+// registries may select them.
+//
+// Services, endpoints, workloads and gateways that were handed over are shared
+// with readers, handlers and the updater. Nobody may modify them any more; to
+// change one, hand over another.
+//
+// # Events
+//
+// Each change that is one, and no other, is told: first, if it has one, to the
+// updater, in the order SvcUpdate, EDSUpdate (or its delta form, if the updater
+// takes it), ConfigUpdate, ProxyUpdate; then to the handlers. By then the
+// registry's own reads show the new state. What a registry's handlers can rely
+// on is said in package registry.
+//
+// The goroutine that makes a change tells of it before the method returns,
+// unless another one is busy with that: then that one goes on with it. So it is
+// if a handler or the updater makes a change. There is no goroutine of the
+// registry's own, and Run is needed only to end the telling: when its stop
+// channel has been closed, nobody is told anything any more.
+//
+// # Errors
+//
+// Methods return ErrInvalid and ErrUnknownService, wrapped with the service.
+//
+// # Concurrency
+//
+// Every method may be called from any goroutine, handlers included. Readers take
+// no lock, and see a change as a whole or not at all.
+package memory

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/internal/cow"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// SetEndpoints replaces all endpoints of a service; none is fine. What is equal to
+// an endpoint that is there stays as it was, so that handing over an unchanged
+// list changes nothing. Of equal endpoints in the list one is kept. The slice
+// remains the caller's.
+//
+// The error is ErrUnknownService if there is no such service, ErrInvalid if an
+// endpoint is nil.
+func (r *Registry) SetEndpoints(hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) error {
+	k := serviceKey{hostname: hostname, namespace: namespace}
+	if slices.Contains(endpoints, nil) {
+		return invalid("set endpoints of", k, "an endpoint is nil")
+	}
+	return r.commit(func(s *state) (*state, change, error) {
+		old, exists := s.entries.Get(k)
+		if !exists {
+			return s, change{}, fmt.Errorf("set endpoints of %s: %w", k, ErrUnknownService)
+		}
+		kept, changes := difference(old.endpoints.Slice(), endpoints)
+		return s.withEndpoints(old, cow.FromSlice(kept), changes)
+	})
+}
+
+// AddEndpoint adds an endpoint to a service. If an equal one is there, it stays
+// instead. Errors as for SetEndpoints.
+func (r *Registry) AddEndpoint(hostname registry.Hostname, namespace string, endpoint *registry.Endpoint) error {
+	return r.ChangeEndpoints(hostname, namespace, []xdsupdate.EndpointChange{{New: endpoint}})
+}
+
+// RemoveEndpoint removes the endpoint that is equal to the given one. Errors as
+// for ChangeEndpoints.
+func (r *Registry) RemoveEndpoint(hostname registry.Hostname, namespace string, endpoint *registry.Endpoint) error {
+	return r.ChangeEndpoints(hostname, namespace, []xdsupdate.EndpointChange{{Old: endpoint}})
+}
+
+// ChangeEndpoints makes several changes to the endpoints of a service in one step,
+// at the cost of what changes. Old is the endpoint that is there, or one equal to
+// it; nil adds. New takes its place; nil removes.
+//
+// Nothing is changed if there is an error: ErrUnknownService, ErrUnknownEndpoint
+// if an Old is not there, ErrInvalid if a change has neither Old nor New.
+func (r *Registry) ChangeEndpoints(hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange) error {
+	k := serviceKey{hostname: hostname, namespace: namespace}
+	return r.commit(func(s *state) (*state, change, error) {
+		old, exists := s.entries.Get(k)
+		if !exists {
+			return s, change{}, fmt.Errorf("change endpoints of %s: %w", k, ErrUnknownService)
+		}
+		list := old.endpoints.Edit()
+		var made []xdsupdate.EndpointChange
+		for _, c := range changes {
+			if c.Old == nil && c.New == nil {
+				return s, change{}, invalid("change endpoints of", k, "a change without endpoint")
+			}
+			c, err := apply(list, c)
+			if err != nil {
+				return s, change{}, fmt.Errorf("change endpoints of %s: %w", k, err)
+			}
+			if c.Old != c.New {
+				made = append(made, c)
+			}
+		}
+		return s.withEndpoints(old, list.Sorted(), net(made))
+	})
+}
+
+// apply makes one change and returns it with the endpoints that are really gone
+// and there: Old and New are the same if nothing changed.
+func apply(list *cow.Editor[*registry.Endpoint], c xdsupdate.EndpointChange) (xdsupdate.EndpointChange, error) {
+	if c.Old != nil {
+		old, ok := find(list.Sorted(), c.Old)
+		if !ok {
+			return c, fmt.Errorf("%w: %s port %d", ErrUnknownEndpoint, c.Old.Address(), c.Old.EndpointPort)
+		}
+		if c.New != nil && old.Equal(c.New) {
+			return xdsupdate.EndpointChange{Old: old, New: old}, nil
+		}
+		c.Old = old
+		list.Delete(registry.CompareEndpoints, old, identical)
+	}
+	if c.New != nil {
+		if same, ok := find(list.Sorted(), c.New); ok {
+			if c.Old == nil {
+				return xdsupdate.EndpointChange{Old: same, New: same}, nil
+			}
+			c.New = nil
+			return c, nil
+		}
+		list.Insert(registry.CompareEndpoints, c.New)
+	}
+	return c, nil
+}
+
+// find returns the endpoint of a list that is equal to e.
+func find(list cow.Sorted[*registry.Endpoint], e *registry.Endpoint) (*registry.Endpoint, bool) {
+	if found, ok := list.Find(registry.CompareEndpoints, e); ok {
+		return found, true
+	}
+	if len(e.Addresses) < 2 {
+		return nil, false
+	}
+	// Equal ignores the order of addresses, on which the order of the list depends.
+	for found := range list.All() {
+		if found.Equal(e) {
+			return found, true
+		}
+	}
+	return nil, false
+}
+
+// net removes what is both made and unmade in one list of changes.
+func net(changes []xdsupdate.EndpointChange) []xdsupdate.EndpointChange {
+	var out []xdsupdate.EndpointChange
+	for _, c := range changes {
+		i := slices.IndexFunc(out, func(x xdsupdate.EndpointChange) bool { return x.New != nil && x.New == c.Old })
+		switch {
+		case i < 0:
+			out = append(out, c)
+		case out[i].Old == nil && c.New == nil:
+			out = slices.Delete(out, i, i+1)
+		default:
+			out[i].New = c.New
+		}
+	}
+	return out
+}
+
+// withEndpoints returns the state with other endpoints of a service.
+func (s *state) withEndpoints(
+	old *entry, endpoints cow.Sorted[*registry.Endpoint], changes []xdsupdate.EndpointChange,
+) (*state, change, error) {
+	if len(changes) == 0 {
+		return s, change{}, nil
+	}
+	k := keyOf(old.service)
+	next := s.clone()
+	for _, c := range changes {
+		if c.Old != nil {
+			next.unindex(k, c.Old)
+		}
+		if c.New != nil {
+			next.index(k, c.New)
+		}
+	}
+	next.setEntry(&entry{service: old.service, endpoints: endpoints})
+	return next, change{endpoints: &endpointsChange{service: old.service, endpoints: endpoints, changes: changes}}, nil
+}
+
+// difference returns the endpoints that are to be kept, sorted, and how they
+// differ from the old ones.
+func difference(old, list []*registry.Endpoint) (kept []*registry.Endpoint, changes []xdsupdate.EndpointChange) {
+	before := make(map[registry.EndpointKey][]*registry.Endpoint, len(old))
+	for _, e := range old {
+		before[e.Key()] = append(before[e.Key()], e)
+	}
+	seen := make(map[registry.EndpointKey][]*registry.Endpoint, len(list))
+	for _, e := range list {
+		k := e.Key()
+		if slices.ContainsFunc(seen[k], e.Equal) {
+			continue
+		}
+		if i := slices.IndexFunc(before[k], e.Equal); i >= 0 {
+			e = before[k][i]
+			before[k] = slices.Delete(before[k], i, i+1)
+		} else {
+			changes = append(changes, xdsupdate.EndpointChange{New: e})
+		}
+		seen[k] = append(seen[k], e)
+		kept = append(kept, e)
+	}
+	for _, e := range old {
+		if slices.Contains(before[e.Key()], e) {
+			changes = append(changes, xdsupdate.EndpointChange{Old: e})
+		}
+	}
+	slices.SortFunc(kept, registry.CompareEndpoints)
+	return kept, changes
+}

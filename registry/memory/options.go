@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// Options configure a Registry. The zero value works.
+type Options struct {
+	// Provider is the kind of the registry, which its services get that name
+	// none. The default is registry.Memory.
+	Provider registry.ProviderID
+	// Cluster is the cluster that the registry stands for. The default is the
+	// empty name.
+	Cluster registry.ClusterID
+	// Updater is told of every change. If it also is an
+	// xdsupdate.EndpointDeltaUpdater, it is told of changed endpoints only, rather
+	// than of complete lists. The default is nil: only handlers are told.
+	Updater xdsupdate.XDSUpdater
+	// HasSynced reports whether the host has filled in its initial state; it is
+	// asked by HasSynced of the registry, with no lock held. The default is nil:
+	// the registry has synced from the start.
+	HasSynced func() bool
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"fmt"
+
+	"github.com/pilotkit/pilotkit/internal/cow"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// SetService adds a service, or replaces that of the same host name and
+// namespace, whose endpoints it keeps. A service equal to the one that is there
+// changes nothing that others are told.
+//
+// A service without Attributes.Provider, Attributes.Name or DefaultAddress is
+// kept with the provider of the registry, its host name and
+// registry.UnspecifiedAddress; the caller's object is not modified.
+//
+// The error is ErrInvalid if the service has no host name, a port number is out
+// of range, port names or numbers repeat, or one of several ports has no name.
+func (r *Registry) SetService(service *registry.Service) error {
+	if service == nil {
+		return fmt.Errorf("set service: %w: nil", ErrInvalid)
+	}
+	k := keyOf(service)
+	if reason := checkService(service); reason != "" {
+		return invalid("set", k, reason)
+	}
+	service = r.complete(service)
+	return r.commit(func(s *state) (*state, change, error) {
+		old, exists := s.entries.Get(k)
+		next := s.clone()
+		if !exists {
+			next.setEntry(&entry{service: service})
+			return next, change{service: &serviceChange{curr: service, event: registry.EventAdd}}, nil
+		}
+		next.setEntry(&entry{service: service, endpoints: old.endpoints})
+		if old.service.Equal(service) {
+			return next, change{}, nil
+		}
+		return next, change{service: &serviceChange{prev: old.service, curr: service, event: registry.EventUpdate}}, nil
+	})
+}
+
+// complete returns the service with the attributes that it lacks.
+func (r *Registry) complete(s *registry.Service) *registry.Service {
+	if s.Attributes.Provider != "" && s.Attributes.Name != "" && s.DefaultAddress != "" {
+		return s
+	}
+	out := *s
+	if out.Attributes.Provider == "" {
+		out.Attributes.Provider = r.opts.Provider
+	}
+	if out.Attributes.Name == "" {
+		out.Attributes.Name = string(out.Hostname)
+	}
+	if out.DefaultAddress == "" {
+		out.DefaultAddress = registry.UnspecifiedAddress
+	}
+	return &out
+}
+
+// RemoveService removes a service with its endpoints. The error is
+// ErrUnknownService if there is none.
+func (r *Registry) RemoveService(hostname registry.Hostname, namespace string) error {
+	k := serviceKey{hostname: hostname, namespace: namespace}
+	return r.commit(func(s *state) (*state, change, error) {
+		old, exists := s.entries.Get(k)
+		if !exists {
+			return s, change{}, fmt.Errorf("remove %s: %w", k, ErrUnknownService)
+		}
+		next := s.clone()
+		for e := range old.endpoints.All() {
+			next.unindex(k, e)
+		}
+		next.deleteEntry(&entry{service: old.service, endpoints: cow.Sorted[*registry.Endpoint]{}})
+		return next, change{service: &serviceChange{curr: old.service, event: registry.EventDelete}}, nil
+	})
+}
