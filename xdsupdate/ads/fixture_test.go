@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+const testTimeout = 20 * time.Second
+
+var shard = xdsupdate.ShardKey{Cluster: "c1", Provider: registry.External}
+
+// services is a discovery that tests fill by hand.
+type services struct {
+	mu   sync.Mutex
+	list []*registry.Service
+}
+
+func (s *services) set(list ...*registry.Service) {
+	list = slices.SortedStableFunc(slices.Values(list), registry.CompareServices)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = list
+}
+
+func (s *services) Services() []*registry.Service {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.list
+}
+
+func (s *services) GetService(registry.Hostname) *registry.Service { return nil }
+func (s *services) InstancesByPort(*registry.Service, int) []*registry.ServiceInstance {
+	return nil
+}
+func (s *services) GetProxyServiceInstances(*registry.Proxy) []*registry.ServiceInstance { return nil }
+func (s *services) GetProxyWorkloadLabels(*registry.Proxy) registry.Labels               { return nil }
+func (s *services) NetworkGateways() []registry.NetworkGateway                           { return nil }
+func (s *services) AppendNetworkGatewayHandler(func())                                   {}
+
+// service returns a service with a gRPC port 80.
+func service(host, namespace string, change ...func(*registry.Service)) *registry.Service {
+	s := &registry.Service{
+		Hostname:       registry.Hostname(host),
+		DefaultAddress: registry.UnspecifiedAddress,
+		Ports:          []*registry.Port{{Name: "grpc", Number: 80, Protocol: registry.ProtocolGRPC}},
+		Resolution:     registry.ClientSideLB,
+		CreationTime:   time.Unix(1000, 0),
+		Attributes:     registry.ServiceAttributes{Name: host, Namespace: namespace, ObjectName: host},
+	}
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+func exportTo(v ...registry.Visibility) func(*registry.Service) {
+	return func(s *registry.Service) { s.Attributes.ExportTo = v }
+}
+
+func endpoint(address string, port uint32) *registry.Endpoint {
+	return &registry.Endpoint{
+		Addresses: []string{address}, EndpointPort: port, ServicePortName: "grpc", HealthStatus: registry.Healthy,
+	}
+}
+
+// fixture is a running server.
+type fixture struct {
+	*ads.Server
+	services *services
+	listener net.Listener
+	t        testing.TB
+}
+
+// serve starts a server of some services; it pushes at once.
+func serve(t testing.TB, options ads.Options, list ...*registry.Service) *fixture {
+	t.Helper()
+	f := &fixture{services: &services{}, t: t}
+	f.services.set(list...)
+	options.Pusher.DebounceAfter = -1
+	f.Server = ads.New(f.services, options)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.listener = listener
+	server := grpc.NewServer()
+	f.Register(server)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { f.Run(stop) })
+	running.Go(func() {
+		if err := server.Serve(listener); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		close(stop)
+		server.Stop()
+		running.Wait()
+	})
+	return f
+}
+
+func (f *fixture) dial() *grpc.ClientConn {
+	f.t.Helper()
+	conn, err := grpc.NewClient(f.listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// context returns a context for one test.
+func (f *fixture) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	f.t.Cleanup(cancel)
+	return ctx
+}
+
+// eds replaces the endpoints of a service in a namespace.
+func (f *fixture) eds(host, namespace string, endpoints ...*registry.Endpoint) {
+	f.EDSUpdate(shard, host, namespace, slices.SortedFunc(slices.Values(endpoints), registry.CompareEndpoints))
+}
+
+// define replaces the services and tells the server of the hosts that changed.
+func (f *fixture) define(changed []string, list ...*registry.Service) {
+	f.services.set(list...)
+	req := &xdsupdate.PushRequest{Full: true, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ServiceUpdate: 1}}
+	var keys []xdsupdate.ConfigKey
+	for _, host := range changed {
+		keys = append(keys, xdsupdate.ServiceKey(host, ""))
+	}
+	req.ConfigsUpdated = xdsupdate.KeySet(keys...)
+	f.ConfigUpdate(req)
+}
+
+func (f *fixture) flush() {
+	f.t.Helper()
+	if err := f.Flush(f.context()); err != nil {
+		f.t.Fatal(err)
+	}
+}

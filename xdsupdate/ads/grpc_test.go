@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/xds"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// backend is a health service that names itself in a header.
+type backend struct {
+	healthpb.UnimplementedHealthServer
+	name string
+}
+
+func (b backend) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	if err := grpc.SetHeader(ctx, metadata.Pairs("backend", b.name)); err != nil {
+		return nil, err
+	}
+	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, nil
+}
+
+// startBackend returns the endpoint of a new backend.
+func startBackend(t testing.TB, name string) *registry.Endpoint {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, backend{name: name})
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := server.Serve(listener); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		server.Stop()
+		running.Wait()
+	})
+	host, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return endpoint(host, uint32(number))
+}
+
+// xdsClient is grpc-go's own xDS client.
+func (f *fixture) xdsClient(target, nodeID string) healthpb.HealthClient {
+	f.t.Helper()
+	bootstrap := fmt.Sprintf(`{
+		"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
+		"node": {"id": %q, "locality": {}}
+	}`, f.listener.Addr().String(), nodeID)
+	builder, err := xds.NewXDSResolverWithConfigForTesting([]byte(bootstrap))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	conn, err := grpc.NewClient(target, grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = conn.Close() })
+	return healthpb.NewHealthClient(conn)
+}
+
+// call returns which backend answered.
+func call(ctx context.Context, t testing.TB, client healthpb.HealthClient) string {
+	t.Helper()
+	var header metadata.MD
+	if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header), grpc.WaitForReady(true)); err != nil {
+		t.Fatal(err)
+	}
+	return header.Get("backend")[0]
+}
+
+// callUntil calls until a backend answers, and fails on any failed call.
+func callUntil(ctx context.Context, t testing.TB, client healthpb.HealthClient, want string) {
+	t.Helper()
+	for call(ctx, t, client) != want {
+		if ctx.Err() != nil {
+			t.Fatalf("no answer from %s: %v", want, ctx.Err())
+		}
+	}
+}
+
+func TestGRPCClientFollowsEndpoints(t *testing.T) {
+	for _, target := range []string{"xds:///api.example.com:80", "xds:///api.example.com"} {
+		t.Run(target, func(t *testing.T) {
+			one, two := startBackend(t, "one"), startBackend(t, "two")
+			f := serve(t, ads.Options{}, service("api.example.com", "shop"))
+			ctx := f.context()
+			f.eds("api.example.com", "shop", one)
+			client := f.xdsClient(target, "sidecar~10.0.0.1~client.shop~shop.svc")
+			if got := call(ctx, t, client); got != "one" {
+				t.Fatalf("backend = %q, want one", got)
+			}
+			f.eds("api.example.com", "shop", one, two)
+			callUntil(ctx, t, client, "two")
+			f.eds("api.example.com", "shop", two)
+			if err := f.WaitApplied(ctx, nil); err != nil {
+				t.Fatal(err)
+			}
+			callUntil(ctx, t, client, "two")
+			for _, p := range f.Proxies() {
+				for typeURL, s := range p.Types {
+					if s.Acked == "" || s.Acked != s.Sent || s.Error != "" {
+						t.Errorf("%s: %+v", typeURL, s)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// host is what is known of a host name: one variant for each namespace that
+// defines it, the oldest first. It is immutable.
+type host struct {
+	name     registry.Hostname
+	variants []*variant
+}
+
+// variant is a host as one namespace defines it.
+type variant struct {
+	namespace string
+	services  []*registry.Service // those of Kubernetes first, then the oldest first; not empty
+	endpoints *xdsupdate.ServiceEndpoints
+	ports     []*port // of each number the first service's
+}
+
+// endpointsOf returns the endpoints of a host in a namespace, over all shards.
+type endpointsOf func(hostname, namespace string) *xdsupdate.ServiceEndpoints
+
+// newHost builds a host of its services, which are in the order of
+// CompareServices. What did not change is taken from old, which may be nil. It
+// returns nil without services.
+func newHost(old *host, services []*registry.Service, endpoints endpointsOf) *host {
+	if len(services) == 0 {
+		return nil
+	}
+	h := &host{name: services[0].Hostname}
+	for len(services) > 0 {
+		namespace := services[0].Attributes.Namespace
+		n := 1
+		for n < len(services) && services[n].Attributes.Namespace == namespace {
+			n++
+		}
+		h.variants = append(h.variants, newVariant(old.in(namespace), services[:n], endpoints(string(h.name), namespace)))
+		services = services[n:]
+	}
+	slices.SortStableFunc(h.variants, func(a, b *variant) int {
+		s, t := a.services[0], b.services[0]
+		return cmp.Or(
+			s.CreationTime.Compare(t.CreationTime),
+			strings.Compare(s.Attributes.ObjectName, t.Attributes.ObjectName),
+			strings.Compare(a.namespace, b.namespace),
+		)
+	})
+	return h
+}
+
+func newVariant(old *variant, services []*registry.Service, endpoints *xdsupdate.ServiceEndpoints) *variant {
+	v := &variant{namespace: services[0].Attributes.Namespace, services: slices.Clone(services), endpoints: endpoints}
+	// In its own cluster Kubernetes is the authority on a name, however old a
+	// ServiceEntry of the same name is (Istio 1.30, "domain squatting").
+	slices.SortStableFunc(v.services, func(a, b *registry.Service) int {
+		return cmp.Compare(foreign(a), foreign(b))
+	})
+	if old != nil && v.endpoints == old.endpoints &&
+		slices.EqualFunc(v.services, old.services, (*registry.Service).Equal) {
+		v.ports = old.ports
+		return v
+	}
+	for _, svc := range v.services {
+		for _, p := range svc.Ports {
+			if p != nil && !slices.ContainsFunc(v.ports, func(q *port) bool { return q.port.Number == p.Number }) {
+				v.ports = append(v.ports, newPort(svc, p, endpoints))
+			}
+		}
+	}
+	return v
+}
+
+func foreign(svc *registry.Service) int {
+	if svc.Attributes.Provider == registry.Kubernetes {
+		return 0
+	}
+	return 1
+}
+
+// refreshed returns the host after changes of endpoints only: itself if there
+// are none.
+func (h *host) refreshed(endpoints endpointsOf) *host {
+	if h == nil {
+		return nil
+	}
+	out := h
+	for i, v := range h.variants {
+		now := endpoints(string(h.name), v.namespace)
+		if now == v.endpoints {
+			continue
+		}
+		if out == h {
+			out = &host{name: h.name, variants: slices.Clone(h.variants)}
+		}
+		changed := &variant{namespace: v.namespace, services: v.services, endpoints: now, ports: make([]*port, len(v.ports))}
+		for j, p := range v.ports {
+			changed.ports[j] = p.withEndpoints(now)
+		}
+		out.variants[i] = changed
+	}
+	return out
+}
+
+// in returns the variant of a namespace, or nil.
+func (h *host) in(namespace string) *variant {
+	if h == nil {
+		return nil
+	}
+	for _, v := range h.variants {
+		if v.namespace == namespace {
+			return v
+		}
+	}
+	return nil
+}
+
+// seenBy returns the variant that proxies of a view see: that of their own
+// namespace, or else the oldest that is visible, or nil.
+func (h *host) seenBy(v View) *variant {
+	if own := h.in(v.Namespace); own.visibleIn(v.Namespace) {
+		return own
+	}
+	if h == nil {
+		return nil
+	}
+	for _, candidate := range h.variants {
+		if candidate.visibleIn(v.Namespace) {
+			return candidate
+		}
+	}
+	return nil
+}
+
+func (v *variant) visibleIn(namespace string) bool {
+	return v != nil && slices.ContainsFunc(v.services, func(s *registry.Service) bool { return s.VisibleIn(namespace) })
+}
+
+// port returns the port of a number that a view sees, or nil. Number 0 stands
+// for the default port.
+func (v *variant) port(number uint32, by View) *port {
+	if v == nil {
+		return nil
+	}
+	if number == 0 {
+		p := envoy.DefaultPort(v.services[0])
+		if p == nil {
+			return nil
+		}
+		number = p.Number
+	}
+	for _, p := range v.ports {
+		if p.port.Number == number && p.service.VisibleIn(by.Namespace) {
+			return p
+		}
+	}
+	return nil
+}
+
+// vips returns the addresses of a host for a view.
+func (v *variant) vips(by View) []string {
+	var out []string
+	for _, s := range v.services {
+		if !s.VisibleIn(by.Namespace) {
+			continue
+		}
+		own := s.ClusterVIPs[by.Cluster]
+		if len(own) == 0 {
+			own = envoy.VIPs(s)
+		}
+		for _, a := range own {
+			if !slices.Contains(out, a) {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"slices"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	xdscache "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+)
+
+// wildcardName subscribes to everything.
+const wildcardName = "*"
+
+// rename makes the names of a SotW request those of the subscription. A request
+// with the same names, as every ACK is, costs a comparison of the two lists.
+func (s *subscription) rename(names []string, sub xdscache.Subscription) {
+	if first := s.watch.sotwTo == nil; first {
+		// Envoy waits for the answer before it starts, even if there is nothing.
+		s.owed = sub.IsWildcard()
+	}
+	s.conn.cache.setWildcardLocked(s, sub.IsWildcard())
+	if slices.Equal(names, s.named) {
+		return
+	}
+	wanted := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		if name == wildcardName {
+			continue
+		}
+		wanted[name] = struct{}{}
+		s.subscribe(name)
+	}
+	for _, name := range s.named {
+		if _, ok := wanted[name]; !ok {
+			s.unsubscribe(name)
+		}
+	}
+	s.named = names
+}
+
+// subscribe adds a name. It is sent if the client does not have it.
+func (s *subscription) subscribe(name string) {
+	e := s.entries[name]
+	if e.named {
+		return
+	}
+	s.entries[name] = entry{sent: e.sent, named: true}
+	s.conn.cache.subscribeLocked(s, name)
+	s.mark(name)
+}
+
+// unsubscribe removes a name; what was sent under it is none of the client's
+// interest any more, except in a wildcard subscription.
+func (s *subscription) unsubscribe(name string) {
+	e := s.entries[name]
+	if !e.named {
+		return
+	}
+	s.conn.cache.unsubscribeLocked(s, name)
+	if s.wildcard {
+		s.set(name, entry{sent: e.sent})
+		s.mark(name)
+		return
+	}
+	s.set(name, entry{})
+	delete(s.pending, name)
+	delete(s.gone, name)
+}
+
+// resubscribe applies a delta request.
+func (s *subscription) resubscribe(req *discovery.DeltaDiscoveryRequest, sub xdscache.Subscription) {
+	first := s.watch.deltaTo == nil
+	if first {
+		s.owed = sub.IsWildcard()
+		for name, v := range req.GetInitialResourceVersions() {
+			s.set(name, entry{sent: remembered(s.typeURL, name, v)})
+			s.mark(name)
+		}
+	}
+	s.conn.cache.setWildcardLocked(s, sub.IsWildcard())
+	for _, name := range req.GetResourceNamesSubscribe() {
+		if name == wildcardName {
+			continue
+		}
+		if s.entries[name].named {
+			// The client may have forgotten it and wants it again (xDS protocol,
+			// "How the client specifies what resources to return").
+			s.forget(name)
+			continue
+		}
+		s.subscribe(name)
+	}
+	for _, name := range req.GetResourceNamesUnsubscribe() {
+		if name == wildcardName {
+			continue
+		}
+		known := s.entries[name].named
+		s.unsubscribe(name)
+		if known && s.wildcard {
+			// In a wildcard subscription the server has to say whether it still
+			// exists (xDS protocol, "Unsubscribing from resources").
+			s.forget(name)
+		}
+	}
+	if first && !s.wildcard {
+		s.dropUnnamed()
+	}
+}
+
+// dropUnnamed forgets versions of resources that the client did not subscribe
+// to.
+func (s *subscription) dropUnnamed() {
+	for name, e := range s.entries {
+		if !e.named {
+			s.set(name, entry{})
+			delete(s.pending, name)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// ProxyOf returns what an xDS node says of itself, in the ways of Istio's
+// proxies: the ID is "type~ip~name.namespace~domain", and the metadata has
+// NAMESPACE, CLUSTER_ID, NETWORK, LABELS and INSTANCE_IPS (separated by commas).
+// Metadata wins over the ID. Nodes that say nothing of that give a proxy with
+// only its ID and locality.
+func ProxyOf(node *core.Node) *registry.Proxy {
+	p := &registry.Proxy{ID: node.GetId(), Locality: localityOf(node.GetLocality())}
+	if parts := strings.Split(node.GetId(), "~"); len(parts) == 4 {
+		if parts[1] != "" {
+			p.IPAddresses = []string{parts[1]}
+		}
+		if _, namespace, ok := strings.Cut(parts[2], "."); ok {
+			p.Namespace = namespace
+		}
+	}
+	text := func(key string) string { return node.GetMetadata().GetFields()[key].GetStringValue() }
+	if ns := text("NAMESPACE"); ns != "" {
+		p.Namespace = ns
+	}
+	if ips := text("INSTANCE_IPS"); ips != "" {
+		p.IPAddresses = strings.Split(ips, ",")
+	}
+	p.ClusterID = registry.ClusterID(text("CLUSTER_ID"))
+	p.Network = text("NETWORK")
+	if labels := node.GetMetadata().GetFields()["LABELS"].GetStructValue().GetFields(); len(labels) > 0 {
+		p.Labels = make(registry.Labels, len(labels))
+		for k, v := range labels {
+			p.Labels[k] = v.GetStringValue()
+		}
+	}
+	return p
+}
+
+func localityOf(l *core.Locality) string {
+	return strings.TrimRight(l.GetRegion()+"/"+l.GetZone()+"/"+l.GetSubZone(), "/")
+}
+
+// viewOf returns the view of a proxy.
+func viewOf(node *core.Node, proxy *registry.Proxy) View {
+	v := View{Namespace: proxy.Namespace, Cluster: proxy.ClusterID}
+	// "gRPC Go", "gRPC C-core", "gRPC Java", "gRPC Node Pure JS".
+	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") {
+		v.Client = envoy.ForGRPC
+	}
+	return v
+}

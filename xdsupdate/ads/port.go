@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// port makes the resources of one port of one service. It is immutable but for
+// what it has made.
+type port struct {
+	service   *registry.Service
+	port      *registry.Port
+	endpoints *xdsupdate.ServiceEndpoints // of all ports
+
+	// What endpoints clients may have depends on their cluster, or on their kind.
+	restricted bool
+	unix       bool
+
+	mu   sync.Mutex
+	made map[variety]*resource
+}
+
+// variety tells apart the resources of a port. Views that get the same resource
+// have the same variety.
+type variety struct {
+	typeURL string
+	name    string
+	cluster registry.ClusterID
+	client  envoy.Client
+}
+
+func newPort(svc *registry.Service, p *registry.Port, endpoints *xdsupdate.ServiceEndpoints) *port {
+	out := &port{service: svc, port: p, endpoints: endpoints}
+	for e := range endpoints.All() {
+		if envoy.Serves(e, p) {
+			out.restricted = out.restricted || e.Attributes().DiscoverableFromSameCluster
+			out.unix = out.unix || envoy.IsUnix(e)
+		}
+	}
+	return out
+}
+
+// withEndpoints returns the port after a change of endpoints only. What does not
+// depend on them, or on this port's, is kept.
+func (p *port) withEndpoints(endpoints *xdsupdate.ServiceEndpoints) *port {
+	if len(p.service.Ports) > 1 && sameEndpoints(p.port, p.endpoints, endpoints) {
+		return p
+	}
+	out := newPort(p.service, p.port, endpoints)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out.made = make(map[variety]*resource, len(p.made))
+	for v, r := range p.made {
+		if v.typeURL != envoy.LoadAssignmentType && (v.typeURL != envoy.ClusterType || !p.service.Resolution.IsDNS()) {
+			out.made[v] = r
+		}
+	}
+	return out
+}
+
+// resource returns the port's resource of a type and name for a view, or nil.
+func (p *port) resource(typeURL, name string, v View) *resource {
+	key := variety{typeURL: typeURL, name: name}
+	resolution := p.service.Resolution
+	switch typeURL {
+	case envoy.ClusterType:
+		if resolution != registry.ClientSideLB {
+			key.client = v.Client
+		}
+		if p.restricted && resolution.IsDNS() {
+			key.cluster = v.Cluster
+		}
+	case envoy.LoadAssignmentType:
+		if resolution != registry.ClientSideLB {
+			return nil
+		}
+		if p.restricted {
+			key.cluster = v.Cluster
+		}
+		if p.unix {
+			key.client = v.Client
+		}
+	default:
+		// Behind other resolutions there is no cluster that a gRPC client takes.
+		if resolution != registry.ClientSideLB && !resolution.IsDNS() {
+			return nil
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.made[key]
+	if r == nil {
+		r = &resource{typeURL: typeURL, name: name, build: func() proto.Message { return p.build(key) }}
+		if p.made == nil {
+			p.made = make(map[variety]*resource)
+		}
+		p.made[key] = r
+	}
+	return r
+}
+
+func (p *port) build(key variety) proto.Message {
+	switch key.typeURL {
+	case envoy.ClusterType:
+		return envoy.Cluster(p.service, p.port, p.visible(key.cluster), p.endpoints.ServiceAccounts(), key.client)
+	case envoy.LoadAssignmentType:
+		return envoy.LoadAssignment(p.service, p.port, p.visible(key.cluster), key.client)
+	case envoy.ListenerType:
+		return envoy.APIListener(key.name, p.service, p.port)
+	case envoy.RouteType:
+		return envoy.GRPCRoutes(p.service, p.port)
+	default:
+		return nil
+	}
+}
+
+func (p *port) visible(cluster registry.ClusterID) []*registry.Endpoint {
+	out := slices.Collect(p.endpoints.All())
+	if p.restricted {
+		out = slices.DeleteFunc(out, func(e *registry.Endpoint) bool { return !e.VisibleTo(cluster) })
+	}
+	return out
+}
+
+// sameEndpoints compares, by identity, the endpoints that serve a port.
+func sameEndpoints(p *registry.Port, a, b *xdsupdate.ServiceEndpoints) bool {
+	return slices.Equal(serving(p, a), serving(p, b))
+}
+
+func serving(p *registry.Port, endpoints *xdsupdate.ServiceEndpoints) []*registry.Endpoint {
+	var out []*registry.Endpoint
+	for e := range endpoints.All() {
+		if envoy.Serves(e, p) {
+			out = append(out, e)
+		}
+	}
+	return out
+}

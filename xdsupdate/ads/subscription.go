@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	xdscache "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// subscription is what one stream wants of one type, and what it has got. All of
+// it is guarded by the cache's mutex.
+//
+// A change marks names as pending. Pending names are looked at when there is an
+// open watch, so that a slow client costs one name, however often it changes.
+type subscription struct {
+	conn     *connection
+	typeURL  string
+	wildcard bool
+	// entries has the names that are subscribed or that were sent.
+	entries map[string]entry
+	// pending has the names whose resource may differ from what was sent; gone
+	// those of them that do not exist any more.
+	pending map[string]struct{}
+	gone    map[string]struct{}
+	// sum is the sum of the hashes of what was sent: the version.
+	sum uint64
+	// owed: the client is answered even if nothing is new to it.
+	owed bool
+	// named are the names of the last SotW request.
+	named []string
+
+	watch watch
+	acks  acks
+}
+
+// entry is one name of a subscription.
+type entry struct {
+	sent  *resource // nil: the client does not know it
+	named bool      // subscribed by name
+}
+
+// watch is how a subscription can be answered: at most once.
+type watch struct {
+	sotw     *discovery.DiscoveryRequest
+	sotwTo   chan xdscache.Response
+	delta    *discovery.DeltaDiscoveryRequest
+	deltaTo  chan xdscache.DeltaResponse
+	inFlight *sotwResponse // the last SotW answer; go-control-plane may drop it
+}
+
+func (w *watch) open() bool { return w.sotw != nil || w.delta != nil }
+
+func (w *watch) close() { w.sotw, w.delta = nil, nil }
+
+func newSubscription(conn *connection, typeURL string) *subscription {
+	return &subscription{
+		conn: conn, typeURL: typeURL,
+		entries: make(map[string]entry),
+		pending: make(map[string]struct{}),
+		gone:    make(map[string]struct{}),
+	}
+}
+
+// mark notes that a resource may have changed.
+func (s *subscription) mark(name string) { s.pending[name] = struct{}{} }
+
+// set records what the client has.
+func (s *subscription) set(name string, e entry) {
+	old := s.entries[name]
+	if old.sent != nil {
+		s.sum -= old.sent.hash
+	}
+	if e.sent == nil && !e.named {
+		delete(s.entries, name)
+		return
+	}
+	if e.sent != nil {
+		s.sum += e.sent.hash
+	}
+	s.entries[name] = e
+}
+
+// review marks everything that may differ after a change of the view.
+func (s *subscription) review() {
+	for name := range s.entries {
+		s.mark(name)
+	}
+	if s.wildcard {
+		s.conn.cache.table.names(s.conn.view, s.typeURL, s.mark)
+	}
+}
+
+// forget makes sure that the client is sent the resource again, and is told if
+// it does not exist.
+func (s *subscription) forget(name string) {
+	s.set(name, entry{sent: forgotten(s.typeURL, name), named: s.entries[name].named})
+	s.mark(name)
+}
+
+// updates answers an open watch with what is new or changed, and sorts out what
+// is gone.
+func (s *subscription) updates() {
+	if !s.watch.open() {
+		return
+	}
+	var changed []*resource
+	for name := range s.pending {
+		e := s.entries[name]
+		r := s.conn.lookup(s.typeURL, name)
+		switch {
+		case !r.exists():
+			if e.sent != nil {
+				s.gone[name] = struct{}{}
+			}
+			continue
+		case !r.same(e.sent):
+			changed = append(changed, r)
+		}
+		delete(s.gone, name)
+		s.set(name, entry{sent: r, named: e.named})
+		s.warm(e.sent, r)
+	}
+	clear(s.pending)
+	if len(changed) == 0 && !s.owed {
+		return
+	}
+	s.answer(changed, nil)
+}
+
+// warm sends the load assignment of a cluster that changed once more. Envoy
+// waits for it before it uses the new state of the cluster, and does not ask for
+// what it is already subscribed to (xDS protocol, "Resource warming").
+func (s *subscription) warm(before, after *resource) {
+	if s.typeURL != envoy.ClusterType || before == nil || before.same(after) {
+		return
+	}
+	eds := s.conn.subscriptions[envoy.LoadAssignmentType]
+	if eds == nil {
+		return
+	}
+	if e := eds.entries[after.name]; e.sent != nil {
+		eds.forget(after.name)
+	}
+}
+
+// removals answers an open watch with what is gone.
+func (s *subscription) removals() {
+	if !s.watch.open() || len(s.gone) == 0 {
+		return
+	}
+	names := slices.Sorted(maps.Keys(s.gone))
+	clear(s.gone)
+	var emptied []*resource
+	for _, name := range names {
+		e := s.entries[name]
+		if s.watch.sotw != nil && s.typeURL == envoy.LoadAssignmentType && !s.wildcard {
+			// SotW cannot say that an assignment is gone; it can say that there is
+			// nothing left in it.
+			r := emptyAssignment(name)
+			if !r.same(e.sent) {
+				emptied = append(emptied, r)
+			}
+		}
+		s.set(name, entry{named: e.named})
+	}
+	if s.watch.delta != nil || s.fullState() || len(emptied) > 0 {
+		s.answer(emptied, names)
+	}
+}
+
+func emptyAssignment(name string) *resource {
+	return &resource{typeURL: envoy.LoadAssignmentType, name: name, build: func() proto.Message {
+		return &endpointv3.ClusterLoadAssignment{ClusterName: name}
+	}}
+}
+
+// fullState reports whether a SotW response has to list everything that the
+// client is subscribed to, because what it does not list is taken for removed:
+// clusters and listeners (xDS protocol, "Deleting resources"), and whatever is
+// not subscribed by name.
+func (s *subscription) fullState() bool {
+	return s.wildcard || s.typeURL == envoy.ClusterType || s.typeURL == envoy.ListenerType
+}
+
+// answer uses up the open watch.
+func (s *subscription) answer(changed []*resource, removed []string) {
+	s.owed = false
+	if s.watch.sotw != nil && s.fullState() {
+		changed = changed[:0]
+		for _, e := range s.entries {
+			if e.sent.exists() {
+				changed = append(changed, e.sent)
+			}
+		}
+	}
+	slices.SortFunc(changed, func(a, b *resource) int { return strings.Compare(a.name, b.name) })
+	// go-control-plane's channels have room for one SotW and two delta responses
+	// of each of maxTypes types, and no watch is answered twice: this never blocks.
+	if s.watch.sotw != nil {
+		r := &sotwResponse{request: s.watch.sotw, version: version(s.sum), resources: changed}
+		s.watch.inFlight = r
+		s.watch.sotwTo <- r
+	} else {
+		s.watch.deltaTo <- &deltaResponse{
+			request: s.watch.delta, version: version(s.sum), resources: changed, removed: removed,
+		}
+	}
+	s.watch.close()
+	s.acks.pushed++
+}
+
+// recover takes back a SotW answer that go-control-plane dropped, because a
+// request came before it was sent.
+func (s *subscription) recover() {
+	r := s.watch.inFlight
+	s.watch.inFlight = nil
+	if r == nil || r.taken {
+		return
+	}
+	s.acks.pushed--
+	s.owed = s.fullState()
+	for _, res := range r.resources {
+		if _, ok := s.entries[res.name]; ok {
+			s.forget(res.name)
+		}
+	}
+}
