@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// serviceAddresses returns the addresses under which the services of an entry
+// are known, in order and each once: UnspecifiedAddress alone if none is given,
+// and none at all if none of those given can be read. That is how Istio 1.30
+// reads them; validation refuses what cannot be read.
+func serviceAddresses(given []string) []string {
+	if len(given) == 0 {
+		return []string{registry.UnspecifiedAddress}
+	}
+	out := make([]string, 0, len(given))
+	for _, a := range given {
+		if a, ok := serviceAddress(a); ok && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// serviceAddress returns an IP address or a CIDR range as it is written; a range
+// of one address becomes that address.
+func serviceAddress(a string) (string, bool) {
+	if !strings.Contains(a, "/") {
+		return a, isIP(a)
+	}
+	prefix, err := netip.ParsePrefix(a)
+	if err != nil {
+		return "", false
+	}
+	if prefix.IsSingleIP() {
+		return prefix.Addr().String(), true
+	}
+	return a, true
+}
+
+// allocated returns the addresses in the status of an entry for one of its
+// hosts. Of several of one family the last counts, as in Istio 1.30.
+func (c *conversion) allocated(config *configstore.Config, spec *networking.ServiceEntry, host string) (v4, v6 string) {
+	if c.options.AddressAllocation != AllocateFromStatus || !mayAllocate(config, spec) {
+		return "", ""
+	}
+	status, _ := config.Status.(*networking.ServiceEntryStatus)
+	for _, a := range status.GetAddresses() {
+		if a.GetHost() != host {
+			continue
+		}
+		switch ip, err := netip.ParseAddr(a.GetValue()); {
+		case err != nil:
+		case ip.Is4():
+			v4 = a.GetValue()
+		default:
+			v6 = a.GetValue()
+		}
+	}
+	return v4, v6
+}
+
+func mayAllocate(config *configstore.Config, spec *networking.ServiceEntry) bool {
+	return len(spec.GetAddresses()) == 0 && spec.GetResolution() != networking.ServiceEntry_NONE &&
+		!strings.EqualFold(config.Labels[labelAutoAllocate], "false")
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// announce tells the updater and the handlers what changed. Readers see the new
+// state already.
+func (b *batch) announce() {
+	if !b.options.WorkloadEntriesOnly {
+		b.updateServices()
+		b.updateEndpoints()
+		b.updateConfigs()
+	}
+	b.updateProxies()
+	for _, c := range b.services {
+		for _, h := range b.serviceHandlers.all() {
+			h(c.prev, c.curr, c.event)
+		}
+	}
+	for _, c := range b.workloads {
+		b.announceWorkload(c)
+	}
+}
+
+// updateServices tells of hosts that are new, defined in another way, or not
+// defined any more. As in Istio 1.30 a host that loses one of its entries is not
+// mentioned: its other entries are what they were.
+func (b *batch) updateServices() {
+	for _, h := range b.hosts {
+		switch {
+		case len(h.bindings) == 0:
+			if !h.work.created {
+				b.updater.SvcUpdate(b.shard, string(h.hostname), h.namespace, registry.EventDelete)
+			}
+		case h.work.event != 0:
+			b.updater.SvcUpdate(b.shard, string(h.hostname), h.namespace, h.work.event)
+		}
+	}
+}
+
+// updateEndpoints reports the endpoints of each host of which they changed. Those
+// of a host that is gone went with it.
+func (b *batch) updateEndpoints() {
+	for _, h := range b.hosts {
+		w := h.work
+		if len(w.changes) == 0 || len(h.bindings) == 0 {
+			continue
+		}
+		if w.next.Len() == 0 || w.next.Len() == len(w.changes) || b.deltas == nil {
+			b.updater.EDSUpdate(b.shard, string(h.hostname), h.namespace, w.next.Slice())
+		} else {
+			b.deltas.EDSDeltaUpdate(b.shard, string(h.hostname), h.namespace, w.changes)
+		}
+	}
+	if b.resync {
+		b.resyncEndpoints()
+	}
+}
+
+func (b *batch) resyncEndpoints() {
+	hosts := make([]*host, 0, len(b.Controller.hosts))
+	for _, h := range b.Controller.hosts {
+		hosts = append(hosts, h)
+	}
+	slices.SortFunc(hosts, func(h, i *host) int { return h.compare(i.hostKey) })
+	for _, h := range hosts {
+		b.updater.EDSUpdate(b.shard, string(h.hostname), h.namespace, h.endpoints.Slice())
+	}
+}
+
+// updateConfigs asks for pushes: one for the hosts whose services changed, and
+// one for the others whose endpoints are part of a cluster, because a proxy
+// resolves them.
+func (b *batch) updateConfigs() {
+	var services, endpoints map[xdsupdate.ConfigKey]struct{}
+	for _, h := range b.hosts {
+		switch w := h.work; {
+		case w.services && !(w.created && len(h.bindings) == 0):
+			services = addKey(services, h.hostKey)
+		case len(w.changes) > 0 && (w.was || h.dns):
+			endpoints = addKey(endpoints, h.hostKey)
+		}
+	}
+	b.requestPush(services, xdsupdate.ServiceUpdate)
+	b.requestPush(endpoints, xdsupdate.EndpointUpdate)
+}
+
+func (b *batch) requestPush(keys map[xdsupdate.ConfigKey]struct{}, reason xdsupdate.TriggerReason) {
+	if len(keys) == 0 {
+		return
+	}
+	b.updater.ConfigUpdate(&xdsupdate.PushRequest{
+		Full: true, ConfigsUpdated: keys, Start: time.Now(),
+		Reason: map[xdsupdate.TriggerReason]int{reason: 1},
+	})
+}
+
+func addKey(keys map[xdsupdate.ConfigKey]struct{}, h hostKey) map[xdsupdate.ConfigKey]struct{} {
+	if keys == nil {
+		keys = map[xdsupdate.ConfigKey]struct{}{}
+	}
+	keys[xdsupdate.ConfigKey{Kind: istio.ServiceEntry, Name: string(h.hostname), Namespace: h.namespace}] = struct{}{}
+	return keys
+}
+
+func (b *batch) updateProxies() {
+	ips := make([]netip.Addr, 0, len(b.proxies))
+	for ip := range b.proxies {
+		ips = append(ips, ip)
+	}
+	slices.SortFunc(ips, netip.Addr.Compare)
+	for _, ip := range ips {
+		b.updater.ProxyUpdate(b.options.ClusterID, ip.String())
+	}
+}
+
+// announceWorkload tells handlers of a WorkloadEntry. Those without an IP address
+// do not exist for them, as in Istio 1.30; but a workload that they were told of
+// and that gets a host name instead is announced as deleted, which Istio forgets.
+func (b *batch) announceWorkload(c workloadChange) {
+	prev, curr := announced(c.prev), announced(c.curr)
+	var instance *registry.WorkloadInstance
+	var event registry.Event
+	switch {
+	case prev == nil && curr == nil:
+		return
+	case prev == nil:
+		instance, event = curr, registry.EventAdd
+	case curr == nil:
+		instance, event = prev, registry.EventDelete
+	default:
+		instance, event = curr, registry.EventUpdate
+	}
+	for _, h := range b.workloadHandlers.all() {
+		h(instance, event)
+	}
+}
+
+// announced returns what handlers know of a workload: nil if it is foreign, so
+// that two registries that listen to each other cannot send a workload round and
+// round.
+func announced(w *workload) *registry.WorkloadInstance {
+	if w == nil || w.foreign || w.instance.DNSServiceEntryOnly {
+		return nil
+	}
+	return w.instance
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// putEntry takes the new definition of an entry.
+func (b *batch) putEntry(d *definition) {
+	e := b.Controller.entries[d.object]
+	if e == nil {
+		e = &entry{object: d.object, definition: d}
+		b.Controller.entries[d.object] = e
+		b.replaceEntry(e, nil)
+		return
+	}
+	old := e.definition
+	b.removeBindings(e, func(bi *binding) bool {
+		return d.resolution == old.resolution && d.host(bi.host.hostname) != nil
+	})
+	if !d.sameShape(old) || !d.sameSelection(old) {
+		b.deselect(e)
+	}
+	e.definition = d
+	if !d.created.Equal(old.created) {
+		for _, bi := range e.bindings {
+			bi.host.detach(bi)
+			bi.host.attach(bi)
+			b.work(bi.host)
+		}
+	}
+	b.replaceEntry(e, old)
+}
+
+// replaceEntry completes putEntry: e has the new definition, old is the one
+// before or nil.
+func (b *batch) replaceEntry(e *entry, old *definition) {
+	b.entries = append(b.entries, e)
+	b.putInline(e, old)
+	b.putHosts(e, old)
+	if e.selects && (old == nil || !e.sameShape(old) || !e.sameSelection(old)) {
+		b.selectAll(e)
+	}
+}
+
+// deleteEntry takes an entry away.
+func (b *batch) deleteEntry(name objectName) {
+	e := b.Controller.entries[name]
+	if e == nil {
+		return
+	}
+	delete(b.Controller.entries, name)
+	b.deselect(e)
+	b.removeBindings(e, func(*binding) bool { return false })
+	for _, m := range e.inline {
+		b.removeMember(m)
+	}
+	e.inline = nil
+	b.entries = append(b.entries, e)
+}
+
+// removeBindings takes the hosts away that an entry is not to keep.
+func (b *batch) removeBindings(e *entry, keep func(*binding) bool) {
+	kept := make([]*binding, 0, len(e.bindings))
+	for _, bi := range e.bindings {
+		if keep(bi) {
+			kept = append(kept, bi)
+			continue
+		}
+		w := b.work(bi.host)
+		if bi.open != nil {
+			w.removed = bi.open.appendTo(w.removed)
+		} else {
+			for m := range e.members {
+				b.excludeMember(m, bi)
+			}
+		}
+		if bi.self != nil {
+			b.removeMember(bi.self, bi)
+			bi.self = nil
+		}
+		for _, s := range bi.services {
+			b.noteService(bi.host, nil, s, registry.EventDelete)
+		}
+		bi.services = nil
+		bi.host.detach(bi)
+		b.bindings = append(b.bindings, bi)
+	}
+	e.bindings = kept
+}
+
+// putHosts brings the hosts and services of an entry up to date. Its other
+// members are those of the new definition already.
+func (b *batch) putHosts(e *entry, old *definition) {
+	retargeted := old != nil && !slices.Equal(old.targets, e.targets)
+	bindings := make([]*binding, 0, len(e.hosts))
+	for i := range e.hosts {
+		d := &e.hosts[i]
+		bi := e.bindingOf(d.hostname)
+		if bi == nil {
+			bi = b.bind(e, d.hostname)
+		}
+		b.putServices(bi, d.services, retargeted)
+		b.putSelf(bi, d.hostname, old)
+		bindings = append(bindings, bi)
+	}
+	e.bindings = bindings
+}
+
+// bind makes an entry define one more host, with all its members.
+func (b *batch) bind(e *entry, hostname registry.Hostname) *binding {
+	h := b.host(hostKey{e.object.namespace, hostname})
+	bi := &binding{entry: e, host: h}
+	if e.resolution == registry.DNSRoundRobinLB {
+		bi.open = &opening{}
+	}
+	h.attach(bi)
+	b.work(h)
+	for m := range e.members {
+		b.includeMember(m, bi)
+	}
+	return bi
+}
+
+// putSelf makes the host its own endpoint, or no more.
+func (b *batch) putSelf(bi *binding, hostname registry.Hostname, old *definition) {
+	e := bi.entry
+	if bi.self != nil {
+		if e.hostIsEndpoint && e.sameShape(old) {
+			return
+		}
+		b.removeMember(bi.self, bi)
+		bi.self = nil
+	}
+	if e.hostIsEndpoint {
+		bi.self = &member{entry: e, binding: bi, endpoints: b.conversion.hostEndpoints(e.definition, hostname)}
+		b.addMember(bi.self, bi)
+	}
+}
+
+// putServices replaces the services of a binding. Those that would not differ
+// are kept as they are, unless clients are to be sent to other ports.
+func (b *batch) putServices(bi *binding, services []*registry.Service, retargeted bool) {
+	gone := bi.services
+	next := make([]*registry.Service, len(services))
+	changed := len(gone) != len(services)
+	for i, s := range services {
+		j := slices.IndexFunc(gone, func(t *registry.Service) bool { return t.DefaultAddress == s.DefaultAddress })
+		switch {
+		case j < 0:
+			b.noteService(bi.host, nil, s, registry.EventAdd)
+		case gone[j].Equal(s) && gone[j].CreationTime.Equal(s.CreationTime) && !retargeted:
+			s = gone[j]
+		default:
+			b.noteService(bi.host, gone[j], s, registry.EventUpdate)
+		}
+		next[i] = s
+		changed = changed || gone[i] != s
+	}
+	if !changed {
+		return
+	}
+	for _, t := range gone {
+		if !slices.ContainsFunc(services, func(s *registry.Service) bool { return s.DefaultAddress == t.DefaultAddress }) {
+			b.noteService(bi.host, nil, t, registry.EventDelete)
+		}
+	}
+	// The order of addresses alone decides which service GetService returns.
+	b.work(bi.host).services = true
+	bi.services = next
+	b.bindings = append(b.bindings, bi)
+}
+
+// putInline replaces the endpoints that are written in an entry. An endpoint that
+// does not differ from the one at its place is kept.
+func (b *batch) putInline(e *entry, old *definition) {
+	keep := old != nil && e.sameShape(old)
+	next := make([]*member, 0, len(e.endpoints))
+	gone := e.inline
+	for i, spec := range e.endpoints {
+		if spec == nil {
+			continue
+		}
+		m := &member{entry: e, endpoints: b.conversion.inlineEndpoints(e.definition, i, spec)}
+		if n := len(next); keep && n < len(gone) && m.equal(gone[n]) {
+			b.release(m)
+			next = append(next, gone[n])
+			continue
+		}
+		if n := len(next); n < len(gone) {
+			b.removeMember(gone[n], e.bindings...)
+		}
+		b.addMember(m, e.bindings...)
+		next = append(next, m)
+	}
+	for _, m := range gone[min(len(next), len(gone)):] {
+		b.removeMember(m, e.bindings...)
+	}
+	if e.inline = next; len(next) == 0 {
+		e.inline = nil
+	}
+}
+
+// release gives back the attributes of a member that was never added.
+func (b *batch) release(m *member) {
+	if len(m.endpoints) > 0 {
+		b.interner.release(m.endpoints[0].Shared)
+	}
+}
+
+// equal reports whether the endpoints are equal.
+func (m *member) equal(n *member) bool {
+	return slices.EqualFunc(m.endpoints, n.endpoints, func(e, f registry.Endpoint) bool { return e.Equal(&f) })
+}
+
+// host returns what the definition says of a host, or nil.
+func (d *definition) host(hostname registry.Hostname) *hostDefinition {
+	for i := range d.hosts {
+		if d.hosts[i].hostname == hostname {
+			return &d.hosts[i]
+		}
+	}
+	return nil
+}

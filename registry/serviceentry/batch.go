@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// batch is the way from one state to the next. While it is put together only the
+// batch and what readers do not see is changed; publish then shows the next state
+// to readers, all at once.
+type batch struct {
+	*Controller
+	conversion conversion
+
+	// hosts are those with work, newHosts those of them that readers cannot see
+	// yet.
+	hosts    []*host
+	newHosts map[hostKey]*host
+	// entries and bindings are those of which readers will see something else.
+	entries  []*entry
+	bindings []*binding
+	// addresses are the changes of the address index.
+	addresses []addressChange
+	services  []serviceChange
+	// own and foreign are the changes of the workloads.
+	workloads []workloadChange
+	// proxies are the addresses of proxies that have to be told that they are
+	// something else.
+	proxies map[netip.Addr]struct{}
+	// before is what proxies at some addresses were before the batch.
+	before map[netip.Addr][]registry.ServiceInstance
+	// resync: all endpoints are reported again.
+	resync bool
+}
+
+type addressChange struct {
+	member *member
+	added  bool
+}
+
+type serviceChange struct {
+	prev, curr *registry.Service
+	event      registry.Event
+}
+
+// workloadChange is the change of one workload. Both may be nil: then it came and
+// went.
+type workloadChange struct{ prev, curr *workload }
+
+// work returns the host with room for its changes.
+func (b *batch) work(h *host) *hostWork {
+	if h.work == nil {
+		h.work = &hostWork{}
+		b.hosts = append(b.hosts, h)
+	}
+	return h.work
+}
+
+// host returns the host of a key, a new one if there is none.
+func (b *batch) host(k hostKey) *host {
+	if h, ok := b.Controller.hosts[k]; ok {
+		return h
+	}
+	if h, ok := b.newHosts[k]; ok {
+		return h
+	}
+	if b.newHosts == nil {
+		b.newHosts = map[hostKey]*host{}
+	}
+	h := &host{hostKey: k}
+	b.newHosts[k] = h
+	b.work(h).created = true
+	return h
+}
+
+// addMember makes the endpoints of a member count for the bindings.
+func (b *batch) addMember(m *member, bindings ...*binding) {
+	b.addresses = append(b.addresses, addressChange{m, true})
+	b.includeMember(m, bindings...)
+}
+
+func (b *batch) includeMember(m *member, bindings ...*binding) {
+	for _, binding := range bindings {
+		b.work(binding.host)
+		if binding.open == nil {
+			binding.host.add(m)
+		}
+	}
+}
+
+// removeMember undoes addMember, and gives back the attributes of the member if
+// they are its own.
+func (b *batch) removeMember(m *member, bindings ...*binding) {
+	b.addresses = append(b.addresses, addressChange{m, false})
+	b.excludeMember(m, bindings...)
+	if m.workload == nil && len(m.endpoints) > 0 {
+		b.interner.release(m.endpoints[0].Shared)
+	}
+}
+
+func (b *batch) excludeMember(m *member, bindings ...*binding) {
+	for _, binding := range bindings {
+		b.work(binding.host)
+		if binding.open == nil {
+			binding.host.remove(m)
+		}
+	}
+}
+
+// noteService records the change of a service.
+func (b *batch) noteService(h *host, prev, curr *registry.Service, event registry.Event) {
+	w := b.work(h)
+	w.services = true
+	switch event {
+	case registry.EventAdd:
+		w.event = registry.EventAdd
+	case registry.EventUpdate:
+		if w.event != registry.EventAdd {
+			w.event = registry.EventUpdate
+		}
+	case registry.EventDelete:
+	}
+	b.services = append(b.services, serviceChange{prev, curr, event})
+}
+
+// settle completes the next state.
+func (b *batch) settle() {
+	slices.SortFunc(b.hosts, func(h, i *host) int { return h.compare(i.hostKey) })
+	for _, h := range b.hosts {
+		h.settle()
+	}
+	b.remember()
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// conversion turns configs into values. It holds everything that the result
+// depends on besides the config, is never modified, and has no state: the same
+// config always gives the same values.
+type conversion struct {
+	options    *Options
+	mesh       Mesh
+	namespaces map[string]Namespace
+	// intern returns the one copy of equal attributes; nil makes a new one.
+	intern func(registry.EndpointAttributes) *registry.EndpointAttributes
+}
+
+func (c *conversion) shared(a registry.EndpointAttributes) *registry.EndpointAttributes {
+	if c.intern == nil {
+		return &a
+	}
+	return c.intern(a)
+}
+
+// spiffeID returns the identity of a service account, "" for no account.
+func (c *conversion) spiffeID(namespace, account string) string {
+	if account == "" {
+		return ""
+	}
+	return "spiffe://" + c.mesh.trustDomain() + "/ns/" + namespace + "/sa/" + account
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/cow"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// settle turns what was added and removed in a batch into the next list of
+// endpoints and the changes that lead to it. What was removed and added again is
+// no change, and keeps the endpoint that the updater knows.
+func (h *host) settle() {
+	w := h.work
+	h.reopen()
+	w.was, h.dns = h.dns, h.contributesDNS()
+	w.next = h.endpoints
+	if len(w.added) == 0 && len(w.removed) == 0 {
+		return
+	}
+	w.added, w.removed = cancel(w.added, w.removed)
+	removed, added := h.withoutRepeats(w)
+	w.changes = pair(removed, added)
+	if len(w.changes) > 0 {
+		w.next = edit(h.endpoints, w.changes)
+	}
+}
+
+// cancel sorts both lists and takes equal endpoints out of them, in pairs.
+func cancel(added, removed []*registry.Endpoint) (onlyAdded, onlyRemoved []*registry.Endpoint) {
+	slices.SortFunc(added, registry.CompareEndpoints)
+	slices.SortFunc(removed, registry.CompareEndpoints)
+	if len(added) == 0 || len(removed) == 0 {
+		return added, removed
+	}
+	onlyAdded, onlyRemoved = added[:0], removed[:0]
+	for len(added) > 0 && len(removed) > 0 {
+		switch c := registry.CompareEndpoints(added[0], removed[0]); {
+		case c == 0:
+			added, removed = added[1:], removed[1:]
+		case c < 0:
+			onlyAdded, added = append(onlyAdded, added[0]), added[1:]
+		default:
+			onlyRemoved, removed = append(onlyRemoved, removed[0]), removed[1:]
+		}
+	}
+	return append(onlyAdded, added...), append(onlyRemoved, removed...)
+}
+
+// withoutRepeats returns the endpoints that leave the list and those that enter
+// it, both sorted: an endpoint leaves with the last of its equals, and enters
+// with the first.
+func (h *host) withoutRepeats(w *hostWork) (removed, added []*registry.Endpoint) {
+	for _, e := range w.removed {
+		known, ok := h.endpoints.Find(registry.CompareEndpoints, e)
+		switch {
+		case !ok:
+		case h.repeated[known] > 1:
+			h.repeated[known]--
+		case h.repeated[known] == 1:
+			delete(h.repeated, known)
+		default:
+			removed = append(removed, known)
+		}
+	}
+	for _, e := range w.added {
+		known, ok := h.endpoints.Find(registry.CompareEndpoints, e)
+		if n := len(added); !ok && n > 0 && registry.CompareEndpoints(added[n-1], e) == 0 {
+			known, ok = added[n-1], true
+		}
+		if !ok {
+			added = append(added, e)
+			continue
+		}
+		if h.repeated == nil {
+			h.repeated = map[*registry.Endpoint]int{}
+		}
+		h.repeated[known]++
+	}
+	return removed, added
+}
+
+// pair makes one change of an endpoint that leaves and one of the same key that
+// enters. Both lists are sorted, hence by key first.
+func pair(removed, added []*registry.Endpoint) []xdsupdate.EndpointChange {
+	out := make([]xdsupdate.EndpointChange, 0, max(len(removed), len(added)))
+	for len(removed) > 0 || len(added) > 0 {
+		switch c := comparePairs(removed, added); {
+		case c == 0:
+			out = append(out, xdsupdate.EndpointChange{Old: removed[0], New: added[0]})
+			removed, added = removed[1:], added[1:]
+		case c < 0:
+			out = append(out, xdsupdate.EndpointChange{Old: removed[0]})
+			removed = removed[1:]
+		default:
+			out = append(out, xdsupdate.EndpointChange{New: added[0]})
+			added = added[1:]
+		}
+	}
+	return out
+}
+
+func comparePairs(removed, added []*registry.Endpoint) int {
+	switch {
+	case len(removed) == 0:
+		return 1
+	case len(added) == 0:
+		return -1
+	default:
+		return compareKeys(removed[0].Key(), added[0].Key())
+	}
+}
+
+// compareKeys is the order in which CompareEndpoints looks at the key.
+func compareKeys(k, l registry.EndpointKey) int {
+	return cmp.Or(
+		strings.Compare(k.Address, l.Address),
+		cmp.Compare(k.ServicePort, l.ServicePort),
+		strings.Compare(k.ServicePortName, l.ServicePortName),
+		cmp.Compare(k.EndpointPort, l.EndpointPort),
+		strings.Compare(k.Namespace, l.Namespace),
+		strings.Compare(k.WorkloadName, l.WorkloadName),
+		strings.Compare(k.Network, l.Network),
+	)
+}
+
+// edit applies changes to a list of endpoints.
+func edit(list cow.Sorted[*registry.Endpoint], changes []xdsupdate.EndpointChange) cow.Sorted[*registry.Endpoint] {
+	if list.Len() == 0 {
+		all := make([]*registry.Endpoint, len(changes))
+		for i, c := range changes {
+			all[i] = c.New
+		}
+		return cow.Adopt(all)
+	}
+	e := list.Edit()
+	for _, c := range changes {
+		switch {
+		case c.Old == nil:
+			e.Insert(registry.CompareEndpoints, c.New)
+		case c.New == nil:
+			e.Delete(registry.CompareEndpoints, c.Old, identical)
+		default:
+			e.Replace(registry.CompareEndpoints, c.Old, c.New, identical)
+		}
+	}
+	return e.Sorted()
+}
+
+func identical(a, b *registry.Endpoint) bool { return a == b }

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/cow"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// hostKey names what shares a list of endpoints.
+type hostKey struct {
+	namespace string
+	hostname  registry.Hostname
+}
+
+func (k hostKey) compare(l hostKey) int {
+	if c := strings.Compare(k.namespace, l.namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(string(k.hostname), string(l.hostname))
+}
+
+// host is a host name in a namespace, which any number of entries define.
+type host struct {
+	hostKey
+	// bindings are the entries that define the host, the oldest first.
+	bindings []*binding
+	// repeated counts the equals of an endpoint beyond the first. Proxies are sent
+	// each endpoint once, whoever contributes it.
+	repeated map[*registry.Endpoint]int
+	// dns: at least one endpoint is from an entry with resolution DNS or
+	// DNS_ROUND_ROBIN.
+	dns bool
+	// work is what is changing in the current batch; nil if nothing is.
+	work *hostWork
+
+	// shown and endpoints are what readers see; guarded by Controller.mu.
+	shown     []*registry.Service
+	endpoints cow.Sorted[*registry.Endpoint]
+}
+
+// hostWork collects the changes of a host during a batch.
+type hostWork struct {
+	// added and removed are endpoints that entries contribute from now on, or no
+	// more; an endpoint may be in both.
+	added, removed []*registry.Endpoint
+	// created: the host was not there before the batch.
+	created bool
+	// event is EventAdd or EventUpdate if a service was added or changed.
+	event registry.Event
+	// services: a service was added, changed or removed.
+	services bool
+	// was is dns before the batch.
+	was bool
+	// reopened are members that an entry with resolution DNS_ROUND_ROBIN
+	// contributes from now on, or no more.
+	reopened []*member
+	// changes are the endpoints that really changed.
+	changes []xdsupdate.EndpointChange
+	// next takes the place of host.endpoints.
+	next cow.Sorted[*registry.Endpoint]
+}
+
+func (h *host) attach(b *binding) {
+	i, _ := slices.BinarySearchFunc(h.bindings, b, (*binding).compare)
+	h.bindings = slices.Insert(h.bindings, i, b)
+}
+
+func (h *host) detach(b *binding) {
+	if i := slices.Index(h.bindings, b); i >= 0 {
+		h.bindings = slices.Delete(h.bindings, i, i+1)
+	}
+}
+
+// add and remove record that the endpoints of a member count, or no more.
+func (h *host) add(m *member) {
+	for i := range m.endpoints {
+		h.work.added = append(h.work.added, &m.endpoints[i])
+	}
+}
+
+func (h *host) remove(m *member) {
+	for i := range m.endpoints {
+		h.work.removed = append(h.work.removed, &m.endpoints[i])
+	}
+}
+
+// services returns the services of the host, in the order of the bindings.
+func (h *host) services() []*registry.Service {
+	var out []*registry.Service
+	for _, b := range h.bindings {
+		out = append(out, b.services...)
+	}
+	return out
+}
+
+// reopen finds out anew what entries with resolution DNS_ROUND_ROBIN contribute:
+// the first member, on the ports that no entry before them serves. A port number
+// belongs to the first entry that has it and any member, as in Istio 1.30.
+func (h *host) reopen() {
+	if !slices.ContainsFunc(h.bindings, func(b *binding) bool { return b.open != nil }) {
+		return
+	}
+	taken := map[uint32]bool{}
+	for _, b := range h.bindings {
+		leader := b.leader()
+		if b.open != nil {
+			h.reopenBinding(b, leader, taken)
+		}
+		if leader != nil {
+			for _, p := range b.entry.ports {
+				taken[p.Number] = true
+			}
+		}
+	}
+}
+
+func (h *host) reopenBinding(b *binding, leader *member, taken map[uint32]bool) {
+	next := &opening{}
+	if leader != nil {
+		next.member, next.ports = leader, make([]bool, len(b.entry.ports))
+		for i, p := range b.entry.ports {
+			next.ports[i] = !taken[p.Number]
+			taken[p.Number] = true
+		}
+	}
+	if next.member == b.open.member && slices.Equal(next.ports, b.open.ports) {
+		return
+	}
+	h.work.removed = b.open.appendTo(h.work.removed)
+	h.work.added = next.appendTo(h.work.added)
+	for _, m := range []*member{b.open.member, next.member} {
+		if m != nil {
+			h.work.reopened = append(h.work.reopened, m)
+		}
+	}
+	b.open = next
+}
+
+func (o *opening) appendTo(list []*registry.Endpoint) []*registry.Endpoint {
+	for i, open := range o.ports {
+		if open {
+			list = append(list, &o.member.endpoints[i])
+		}
+	}
+	return list
+}
+
+// contributesDNS reports whether an entry with resolution DNS or DNS_ROUND_ROBIN
+// has an endpoint.
+func (h *host) contributesDNS() bool {
+	return slices.ContainsFunc(h.bindings, func(b *binding) bool {
+		switch {
+		case !b.entry.resolution.IsDNS():
+			return false
+		case b.open != nil:
+			return slices.Contains(b.open.ports, true)
+		default:
+			for m := range b.members {
+				return len(m.endpoints) > 0
+			}
+			return false
+		}
+	})
+}

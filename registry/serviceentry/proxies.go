@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// A pod that other registries announce may have connected before it became an
+// instance of anything, so that its proxy does not know what it serves. As in
+// Istio 1.30 a ProxyUpdate follows every change of the instances at an address
+// that belongs to a pod.
+
+// setPod keeps the table of the addresses of pods.
+func (b *batch) setPod(w *workload, present bool) {
+	if !w.isPod() {
+		return
+	}
+	for _, a := range w.base.Addresses {
+		ip, err := netip.ParseAddr(a)
+		if err != nil {
+			continue
+		}
+		if ip = ip.Unmap(); present {
+			b.pods[ip] = append(b.pods[ip], w)
+			continue
+		}
+		list := b.pods[ip]
+		if i := slices.Index(list, w); i >= 0 {
+			list = slices.Delete(list, i, i+1)
+		}
+		if b.pods[ip] = list; len(list) == 0 {
+			delete(b.pods, ip)
+		}
+	}
+}
+
+// remember notes what proxies at the addresses are that the batch may change, as
+// far as they belong to pods.
+func (b *batch) remember() {
+	if len(b.pods) == 0 {
+		return
+	}
+	for _, c := range b.addresses {
+		b.rememberMember(c.member)
+	}
+	for _, bi := range b.bindings {
+		for m := range bi.members {
+			b.rememberMember(m)
+		}
+	}
+	for _, h := range b.hosts {
+		for _, m := range h.work.reopened {
+			b.rememberMember(m)
+		}
+	}
+}
+
+func (b *batch) rememberMember(m *member) {
+	for _, a := range m.addresses() {
+		ip, err := netip.ParseAddr(a)
+		if err != nil {
+			continue
+		}
+		ip = ip.Unmap()
+		if _, known := b.before[ip]; known || len(b.pods[ip]) == 0 {
+			continue
+		}
+		if b.before == nil {
+			b.before = map[netip.Addr][]registry.ServiceInstance{}
+		}
+		b.before[ip] = b.instancesAt(a, "")
+	}
+}
+
+// compareProxies adds the pods to proxies that are something else than before.
+func (b *batch) compareProxies() {
+	for ip, before := range b.before {
+		if slices.EqualFunc(before, b.instancesAt(ip.String(), ""), sameInstance) {
+			continue
+		}
+		for _, w := range b.pods[ip] {
+			b.pushProxy(w)
+		}
+	}
+}
+
+func sameInstance(i, j registry.ServiceInstance) bool {
+	return i.ServicePort == j.ServicePort && i.Service == j.Service && i.Endpoint.Equal(j.Endpoint)
+}

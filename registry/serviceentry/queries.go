@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Services implements registry.ServiceDiscovery. The slice is made once after
+// each change.
+func (c *Controller) Services() []*registry.Service { return c.view.Load().all() }
+
+// GetService implements registry.ServiceDiscovery.
+func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
+	c.mu.RLock()
+	best := c.names[hostname].best
+	v := c.view.Load()
+	c.mu.RUnlock()
+	if best == nil {
+		return nil
+	}
+	return v.shown(best)
+}
+
+// InstancesByPort implements registry.ServiceDiscovery. All entries that define
+// the host in the service's namespace contribute instances; those on a port that
+// the service lacks are instances of the oldest of the others that has it.
+func (c *Controller) InstancesByPort(svc *registry.Service, servicePort int) []*registry.ServiceInstance {
+	if svc == nil {
+		return nil
+	}
+	c.mu.RLock()
+	h := c.hosts[hostKey{svc.Attributes.Namespace, svc.Hostname}]
+	if h == nil {
+		c.mu.RUnlock()
+		return nil
+	}
+	services, endpoints := h.shown, h.endpoints
+	c.mu.RUnlock()
+	var out []registry.ServiceInstance
+	for e := range endpoints.All() {
+		if servicePort != 0 && int(e.ServicePort) != servicePort {
+			continue
+		}
+		if s := withPort(svc, services, e.ServicePort); s != nil {
+			out = append(out, registry.ServiceInstance{Service: s, ServicePort: s.Port(e.ServicePort), Endpoint: e})
+		}
+	}
+	return pointers(out)
+}
+
+func withPort(svc *registry.Service, others []*registry.Service, number uint32) *registry.Service {
+	if svc.Port(number) != nil {
+		return svc
+	}
+	for _, s := range others {
+		if s.Port(number) != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// GetProxyServiceInstances implements registry.ServiceDiscovery. The instances of
+// workloads that cannot be told apart, because they have the same address and
+// the same name, are those of the last of them.
+func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
+	var out []registry.ServiceInstance
+	for _, ip := range proxy.IPAddresses {
+		out = append(out, c.instancesAt(ip, proxy.Namespace)...)
+	}
+	if len(proxy.IPAddresses) > 1 {
+		out = eachOnce(out)
+	}
+	return pointers(out)
+}
+
+// eachOnce removes what a workload with several addresses contributed again.
+func eachOnce(list []registry.ServiceInstance) []registry.ServiceInstance {
+	seen := map[registry.ServiceInstance]bool{}
+	return slices.DeleteFunc(list, func(i registry.ServiceInstance) bool {
+		again := seen[i]
+		seen[i] = true
+		return again
+	})
+}
+
+// GetProxyWorkloadLabels implements registry.ServiceDiscovery. Of several
+// workloads at the address, pods come before WorkloadEntries and these before
+// endpoints that are written in entries; then the namespace and the name decide.
+func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, ip := range proxy.IPAddresses {
+		var best *member
+		for _, m := range c.membersAt(ip, proxy.Namespace) {
+			if m.binding == nil && (best == nil || m.compare(best) < 0) {
+				best = m
+			}
+		}
+		if best == nil {
+			continue
+		}
+		if labels := best.endpoints[0].Attributes().Labels; labels != nil {
+			return labels
+		}
+		return registry.Labels{}
+	}
+	return nil
+}
+
+// NetworkGateways implements registry.ServiceDiscovery: there are none.
+func (c *Controller) NetworkGateways() []registry.NetworkGateway { return nil }
+
+// AppendNetworkGatewayHandler implements registry.ServiceDiscovery: there is
+// never anything to tell.
+func (c *Controller) AppendNetworkGatewayHandler(func()) {}
+
+// instancesAt returns the instances at an address, of services in a namespace or
+// in all for "".
+func (c *Controller) instancesAt(address, namespace string) []registry.ServiceInstance {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	members := c.membersAt(address, namespace)
+	var out []registry.ServiceInstance
+	for _, m := range members {
+		for _, b := range m.shownBindings() {
+			for _, s := range b.shown {
+				for i := range m.endpoints {
+					if b.shownOpen != nil && (b.shownOpen.member != m || !b.shownOpen.ports[i]) {
+						continue
+					}
+					out = append(out, registry.ServiceInstance{Service: s, ServicePort: s.Ports[i], Endpoint: &m.endpoints[i]})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// membersAt returns the members at an address that have instances, in their
+// order. c.mu is held.
+func (c *Controller) membersAt(address, namespace string) []*member {
+	found := c.addresses.find(address)
+	if len(found) == 0 {
+		return nil
+	}
+	out := make([]*member, 0, len(found))
+	for _, m := range found {
+		if m.isShown(namespace) {
+			out = append(out, m)
+		}
+	}
+	if len(out) > 1 {
+		slices.SortFunc(out, (*member).compareInstances)
+		out = lastOfEach(out)
+	}
+	return out
+}
+
+// isShown reports whether a member has instances in a namespace.
+func (m *member) isShown(namespace string) bool {
+	return slices.ContainsFunc(m.shownBindings(), func(b *binding) bool {
+		return (namespace == "" || namespace == b.host.namespace) && len(b.shown) > 0 &&
+			(b.shownOpen == nil || b.shownOpen.member == m && slices.Contains(b.shownOpen.ports, true))
+	})
+}
+
+func (m *member) shownBindings() []*binding {
+	if m.binding != nil {
+		return []*binding{m.binding}
+	}
+	return m.entry.shown
+}
+
+// lastOfEach keeps of neighbours that cannot be told apart the last.
+func lastOfEach(list []*member) []*member {
+	out := list[:0]
+	for i, m := range list {
+		if i+1 < len(list) && m.alike(list[i+1]) {
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// alike reports whether members of one entry have the same address and workload
+// name. Istio 1.30 knows only one of them as an instance.
+func (m *member) alike(n *member) bool {
+	e, f := &m.endpoints[0], &n.endpoints[0]
+	return m.entry == n.entry && m.binding == n.binding && e.WorkloadName == f.WorkloadName &&
+		e.Attributes().Namespace == f.Attributes().Namespace && e.Address() == f.Address()
+}
+
+// compareInstances orders the members at an address: by entry, then such that
+// those that are alike are neighbours, then as workloads.
+func (m *member) compareInstances(n *member) int {
+	if c := m.entry.object.compare(n.entry.object); c != 0 {
+		return c
+	}
+	e, f := &m.endpoints[0], &n.endpoints[0]
+	return cmp.Or(
+		m.compareHosts(n),
+		strings.Compare(e.Address(), f.Address()),
+		strings.Compare(e.Attributes().Namespace, f.Attributes().Namespace),
+		strings.Compare(e.WorkloadName, f.WorkloadName),
+		m.workload.compare(n.workload),
+	)
+}
+
+func (m *member) compareHosts(n *member) int {
+	if m.binding == nil || n.binding == nil {
+		return 0
+	}
+	return strings.Compare(string(m.binding.host.hostname), string(n.binding.host.hostname))
+}
+
+// compare is the order in which members give a proxy its labels.
+func (m *member) compare(n *member) int {
+	if c := m.workload.compare(n.workload); c != 0 {
+		return c
+	}
+	e, f := &m.endpoints[0], &n.endpoints[0]
+	return cmp.Or(
+		strings.Compare(e.Attributes().Namespace, f.Attributes().Namespace),
+		strings.Compare(e.WorkloadName, f.WorkloadName),
+		m.entry.object.compare(n.entry.object),
+	)
+}
+
+func pointers(list []registry.ServiceInstance) []*registry.ServiceInstance {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]*registry.ServiceInstance, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"hash/maphash"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// space is the selectors and the workloads of one namespace, arranged so that a
+// workload finds its selectors, and a selector its workloads, without looking at
+// others. Workloads with the same labels form a group, which knows the entries
+// that select it: only the first of them has to look.
+type space struct {
+	seed   maphash.Seed
+	groups map[uint64][]*group
+	// byLabel holds the groups that have a label.
+	byLabel map[label]*set[*group]
+	// selectors holds each entry that selects workloads under one label of its
+	// selector, the one that was rarest among selectors.
+	selectors map[label]*set[*entry]
+	// everything holds the entries with an empty selector, which as in Istio 1.30
+	// select every workload of the namespace.
+	everything set[*entry]
+}
+
+type label struct{ key, value string }
+
+// group is the workloads of a namespace that have the same labels.
+type group struct {
+	space  *space
+	labels registry.Labels
+	hash   uint64
+	// first is the head of the list of workloads.
+	first *workload
+	// entries are those that select the group.
+	entries []*entry
+}
+
+func newSpace(seed maphash.Seed) *space {
+	return &space{
+		seed: seed, groups: map[uint64][]*group{},
+		byLabel: map[label]*set[*group]{}, selectors: map[label]*set[*entry]{},
+	}
+}
+
+func (s *space) empty() bool {
+	return len(s.groups) == 0 && len(s.selectors) == 0 && s.everything.len() == 0
+}
+
+// addSelector files an entry and returns the groups that it selects.
+func (s *space) addSelector(e *entry) []*group {
+	if len(e.selector) == 0 {
+		s.everything.add(e)
+	} else {
+		insert(s.selectors, s.rarest(e.selector), e)
+	}
+	selected := s.matchingGroups(e.selector)
+	for _, g := range selected {
+		g.entries = append(g.entries, e)
+	}
+	return selected
+}
+
+// removeSelector undoes addSelector.
+func (s *space) removeSelector(e *entry) {
+	if len(e.selector) == 0 {
+		s.everything.remove(e)
+	}
+	for k, v := range e.selector {
+		remove(s.selectors, label{k, v}, e)
+	}
+	for _, g := range s.matchingGroups(e.selector) {
+		for i, f := range g.entries {
+			if e == f {
+				g.entries = append(g.entries[:i], g.entries[i+1:]...)
+				break
+			}
+		}
+	}
+}
+
+// rarest returns the label of a selector that the fewest selectors are filed
+// under, the least of those by text.
+func (s *space) rarest(selector registry.Labels) label {
+	var best label
+	count := -1
+	for k, v := range selector {
+		l, n := label{k, v}, 0
+		if filed := s.selectors[l]; filed != nil {
+			n = filed.len()
+		}
+		if count < 0 || n < count || n == count && l.key < best.key {
+			best, count = l, n
+		}
+	}
+	return best
+}
+
+// matchingGroups returns the groups that a selector selects.
+func (s *space) matchingGroups(selector registry.Labels) []*group {
+	var out []*group
+	if len(selector) == 0 {
+		for _, bucket := range s.groups {
+			out = append(out, bucket...)
+		}
+		return out
+	}
+	var fewest *set[*group]
+	for k, v := range selector {
+		having := s.byLabel[label{k, v}]
+		if having == nil {
+			return nil
+		}
+		if fewest == nil || having.len() < fewest.len() {
+			fewest = having
+		}
+	}
+	for _, g := range fewest.list {
+		if selector.SubsetOf(g.labels) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// matchingEntries returns the entries that select workloads with these labels.
+func (s *space) matchingEntries(labels registry.Labels) []*entry {
+	out := append([]*entry(nil), s.everything.list...)
+	for k, v := range labels {
+		filed := s.selectors[label{k, v}]
+		if filed == nil {
+			continue
+		}
+		for _, e := range filed.list {
+			if e.selector.SubsetOf(labels) {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+// join puts a workload into the group of its labels, which it returns.
+func (s *space) join(w *workload) *group {
+	labels := w.base.Attributes().Labels
+	g := s.group(labels)
+	w.group = g
+	if w.next = g.first; w.next != nil {
+		w.next.previous = w
+	}
+	g.first = w
+	return g
+}
+
+func (s *space) group(labels registry.Labels) *group {
+	h := s.hash(labels)
+	for _, g := range s.groups[h] {
+		if g.labels.Equal(labels) {
+			return g
+		}
+	}
+	g := &group{space: s, labels: labels, hash: h, entries: s.matchingEntries(labels)}
+	s.groups[h] = append(s.groups[h], g)
+	for k, v := range labels {
+		insert(s.byLabel, label{k, v}, g)
+	}
+	return g
+}
+
+// leave takes a workload out of its group.
+func (w *workload) leave() {
+	g := w.group
+	if w.previous != nil {
+		w.previous.next = w.next
+	} else {
+		g.first = w.next
+	}
+	if w.next != nil {
+		w.next.previous = w.previous
+	}
+	w.group, w.previous, w.next = nil, nil, nil
+	if g.first == nil {
+		g.space.forget(g)
+	}
+}
+
+func (s *space) forget(g *group) {
+	bucket := s.groups[g.hash]
+	for i, other := range bucket {
+		if g == other {
+			bucket = append(bucket[:i], bucket[i+1:]...)
+			break
+		}
+	}
+	if s.groups[g.hash] = bucket; len(bucket) == 0 {
+		delete(s.groups, g.hash)
+	}
+	for k, v := range g.labels {
+		remove(s.byLabel, label{k, v}, g)
+	}
+}
+
+func (s *space) hash(labels registry.Labels) uint64 {
+	var h uint64
+	for k, v := range labels {
+		// The order of the labels does not matter, so their hashes are added.
+		h += maphash.Comparable(s.seed, label{k, v})
+	}
+	return h
+}
+
+func insert[T comparable](index map[label]*set[T], l label, v T) {
+	s := index[l]
+	if s == nil {
+		s = &set[T]{}
+		index[l] = s
+	}
+	s.add(v)
+}
+
+func remove[T comparable](index map[label]*set[T], l label, v T) {
+	if s := index[l]; s != nil && s.remove(v) && s.len() == 0 {
+		delete(index, l)
+	}
+}
