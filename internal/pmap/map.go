@@ -38,9 +38,15 @@ func (m Map[K, V]) Len() int { return m.len }
 // All yields every key with its value, in an order of no meaning.
 func (m Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
-		if m.root != nil {
-			m.root.each(func(e *Entry[K, V]) bool { return yield(e.Key, e.Value) })
-		}
+		m.Entries(func(e *Entry[K, V]) bool { return yield(e.Key, e.Value) })
+	}
+}
+
+// Entries calls yield with every entry until it returns false, in an order of no
+// meaning. The entries are shared and read-only.
+func (m Map[K, V]) Entries(yield func(*Entry[K, V]) bool) {
+	if m.root != nil {
+		m.root.each(yield)
 	}
 }
 

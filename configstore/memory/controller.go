@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/notify"
+)
+
+// Controller is a store with event handlers. It has all the methods of its Store
+// and nothing of its own but the handlers and their queue. Create it with
+// NewController and drive it with Run or Drain.
+type Controller struct {
+	*Store
+	logger *slog.Logger
+	queue  *notify.Queue[configstore.Change]
+	// source is what RegisterHasSyncedHandler was given.
+	source atomic.Pointer[func() bool]
+}
+
+var (
+	_ configstore.ConfigStoreCache = (*Controller)(nil)
+	_ configstore.Subscriber       = (*Controller)(nil)
+	_ configstore.BatchSubscriber  = (*Controller)(nil)
+)
+
+// NewController returns a controller of a store, with default ControllerOptions.
+func NewController(store *Store) *Controller {
+	return NewControllerWithOptions(store, ControllerOptions{})
+}
+
+// NewControllerWithOptions returns a controller of a store. A store may have
+// several; each delivers every change to its own handlers.
+func NewControllerWithOptions(store *Store, opts ControllerOptions) *Controller {
+	c := &Controller{Store: store, logger: opts.Logger}
+	if c.logger == nil {
+		c.logger = slog.New(slog.DiscardHandler)
+	}
+	c.queue = notify.New(notify.Options[configstore.Change]{Name: "memory", Slow: c.slow, SlowAfter: opts.SlowHandler})
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	store.queues = append(store.queues, c.queue)
+	return c
+}
+
+// RegisterEventHandler implements ConfigStoreCache.
+func (c *Controller) RegisterEventHandler(kind configstore.GroupVersionKind, handler configstore.EventHandler) {
+	c.subscribe("RegisterEventHandler", []configstore.GroupVersionKind{kind}, c.single(handler))
+}
+
+// Subscribe implements Subscriber.
+func (c *Controller) Subscribe(kind configstore.GroupVersionKind, handler configstore.EventHandler) (cancel func()) {
+	return c.subscribe("Subscribe", []configstore.GroupVersionKind{kind}, c.single(handler))
+}
+
+// SubscribeBatch implements BatchSubscriber. The objects that exist come in the
+// order of kinds, then of List.
+func (c *Controller) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
+	return c.subscribe("SubscribeBatch", kinds, notify.Subscription[configstore.Change]{Batch: handler})
+}
+
+// RegisterHasSyncedHandler lets the source of the store's content hold back
+// HasSynced until hasSynced returns true, which it does once all of the initial
+// state is in the store. It replaces an earlier one. hasSynced is called with no
+// lock held, from any goroutine.
+func (c *Controller) RegisterHasSyncedHandler(hasSynced func() bool) { c.source.Store(&hasSynced) }
+
+// HasSynced implements ConfigStoreCache. It is false until the first Run or
+// Drain.
+func (c *Controller) HasSynced() bool {
+	if source := c.source.Load(); source != nil {
+		return c.queue.HasSynced(*source)
+	}
+	return c.queue.HasSynced(nil)
+}
+
+// Run implements ConfigStoreCache. When it has returned, the handlers get nothing
+// any more, also not by Drain; the store goes on.
+func (c *Controller) Run(stop <-chan struct{}) {
+	c.queue.Run(stop)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queues = slices.DeleteFunc(c.queues, func(q *notify.Queue[configstore.Change]) bool { return q == c.queue })
+}
+
+// Drain handles everything that is queued, and what handlers cause meanwhile, on
+// the caller's goroutine, and returns when nothing is left: for hosts and tests
+// that want no goroutine. While another goroutine delivers, and in a handler, it
+// returns at once, because that goroutine goes on until nothing is left; to wait
+// for a running worker use Flush.
+func (c *Controller) Drain() { c.queue.Drain() }
+
+// Flush waits until everything committed before the call has been handled by the
+// running worker. It returns the cause of ctx's end if that comes first, or an
+// error if Run has ended. A handler must not call it: it would wait for itself.
+func (c *Controller) Flush(ctx context.Context) error {
+	if err := c.queue.Flush(ctx); err != nil {
+		return fmt.Errorf("flush: %w", err)
+	}
+	return nil
+}
+
+func (c *Controller) single(handler configstore.EventHandler) notify.Subscription[configstore.Change] {
+	return notify.Subscription[configstore.Change]{Handle: func(change configstore.Change) {
+		var old configstore.Config
+		if change.Old != nil {
+			old = *change.Old
+		}
+		handler(old, *change.Curr, change.Event)
+		if c.detector.on {
+			c.verifyConfig(c.kinds.find(change.Curr.GroupVersionKind), change.Curr)
+		}
+	}}
+}
+
+// subscribe registers a handler at the present revision: it gets the objects that
+// exist now as its replay, and what is committed from now on as events.
+func (c *Controller) subscribe(method string, kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change]) (cancel func()) {
+	canonical := make([]configstore.GroupVersionKind, 0, len(kinds))
+	for _, kind := range kinds {
+		k := c.kinds.find(kind)
+		if k == nil {
+			panic(fmt.Sprintf("memory: %s: unknown kind %s", method, kind))
+		}
+		if !slices.Contains(canonical, k.gvk()) {
+			canonical = append(canonical, k.gvk())
+		}
+	}
+	sub.Wants = func(change configstore.Change) bool {
+		return slices.Contains(canonical, change.Curr.GroupVersionKind)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sub.Replay = replay(c.snapshotLocked(), canonical)
+	return c.queue.Subscribe(sub)
+}
+
+// replay yields the objects of a snapshot as Adds.
+func replay(snap *Snapshot, kinds []configstore.GroupVersionKind) iter.Seq[configstore.Change] {
+	return func(yield func(configstore.Change) bool) {
+		for _, kind := range kinds {
+			for c := range snap.All(kind, configstore.NamespaceAll) {
+				revision, _ := strconv.ParseUint(c.ResourceVersion, 10, 64) // the store's own
+				if !yield(configstore.Change{Event: configstore.EventAdd, Curr: c, Revision: revision}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (c *Controller) slow(took time.Duration, first configstore.Change, n int) {
+	c.logger.Warn("event handler is slow",
+		slog.Duration("took", took), slog.Int("events", n),
+		slog.String("event", first.Event.String()), slog.String("object", first.Curr.Key().Object()))
+}

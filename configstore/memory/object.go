@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"cmp"
+	"strings"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/pmap"
+)
+
+// key is an object's key within its kind.
+type key struct{ namespace, name string }
+
+func (k key) compare(l key) int {
+	return cmp.Or(strings.Compare(k.namespace, l.namespace), strings.Compare(k.name, l.name))
+}
+
+// object is one version of an object: what is stored, or, without a Spec, the
+// fact that nothing is. All but prev is fixed before it is put into a map.
+type object struct {
+	configstore.Config
+	// revision is the store's revision since which this version holds.
+	revision uint64
+	// prev is the version before, while this one is in the maps but its
+	// revision is not committed yet. Otherwise nil.
+	prev atomic.Pointer[object]
+	// sum is the fingerprint, if mutations are to be detected.
+	sum uint64
+}
+
+// entry is an object as maps hold it: in one allocation with its key.
+type entry = pmap.Entry[key, object]
+
+// objects is an immutable map of objects.
+type objects = pmap.Map[key, object]
+
+// exists reports whether this version is an object rather than its absence.
+func (o *object) exists() bool { return o.Spec != nil }
+
+// at returns the version that readers of a committed revision see: o, or what was
+// before it.
+func (o *object) at(revision uint64) *object {
+	if o.revision > revision {
+		// Not committed when revision was read. If prev is nil by now it has been
+		// since, and the read counts as one at that moment.
+		if prev := o.prev.Load(); prev != nil {
+			return prev
+		}
+	}
+	return o
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// Options of a Store. The zero value works.
+type Options struct {
+	// SkipValidation accepts objects that break the rules of their schema's
+	// Validate. Names, scopes and message types are checked all the same. The
+	// default is to validate.
+	SkipValidation bool
+	// OnWarning is called, after a successful write and with no lock held, with
+	// what the validator found questionable. The default is to drop warnings.
+	OnWarning func(key configstore.ConfigKey, warnings []configstore.Violation)
+	// HistoryLimit is the number of changes that are kept for Watch. The
+	// default, for values below 1, is 1024.
+	HistoryLimit int
+	// DetectMutations makes the store panic, naming the object, when it comes
+	// across a stored object that somebody has changed: when such an object is
+	// read, replaced, deleted or has been handed to an event handler, and in
+	// Store.VerifyUnchanged. It makes every access cost as much as encoding the
+	// object and is meant for tests. The default is off.
+	DetectMutations bool
+}
+
+// ControllerOptions are the options of a Controller. The zero value works.
+type ControllerOptions struct {
+	// Logger gets a warning for each call of a handler that took longer than
+	// SlowHandler. The default, nil, discards.
+	Logger *slog.Logger
+	// SlowHandler is the time that a handler may take before it is logged; it is
+	// never interrupted or skipped. The default is one second.
+	SlowHandler time.Duration
+}
+
+// defaultHistory is the default of Options.HistoryLimit.
+const defaultHistory = 1024

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// plan collects the changes of a batch. Nothing is visible before the commit.
+// It is used under the store's lock.
+type plan struct {
+	store    *Store
+	revision uint64
+	// changes are the events, in order.
+	changes []configstore.Change
+	// versions are the last versions of the objects that change.
+	versions []version
+	// byKey has the positions in versions, once there are more than a few.
+	byKey map[versionKey]int
+	// absent stands for what does not exist.
+	absent *object
+}
+
+// version is the last version of an object in a plan.
+type version struct {
+	kind  *kind
+	entry *entry
+	// before is the committed version or the absent one.
+	before *object
+}
+
+type versionKey struct {
+	kind *kind
+	key
+}
+
+// begin prepares the empty plan for a batch.
+func (p *plan) begin(s *Store) {
+	p.store, p.revision = s, s.committed.Load()
+	if p.absent == nil {
+		p.absent = &object{}
+	}
+}
+
+// maxKept is the largest plan, in changes, whose memory is kept for the next one.
+const maxKept = 64
+
+// end empties the plan.
+func (p *plan) end() {
+	p.byKey = nil
+	if len(p.changes) > maxKept {
+		p.changes, p.versions = nil, nil
+		return
+	}
+	clear(p.changes)
+	clear(p.versions)
+	p.changes, p.versions = p.changes[:0], p.versions[:0]
+}
+
+// add plans one request, whose errors are those of ConfigStore, and returns the
+// object's revision afterwards.
+func (p *plan) add(r *request) (string, error) {
+	at := r.key()
+	i, planned := p.find(r.kind, at)
+	cur := p.absent
+	if planned {
+		cur = &p.versions[i].entry.Value
+	} else if o := r.kind.get(at, p.revision); o != nil {
+		cur = o
+	}
+	if err := r.check(cur); err != nil {
+		return "", r.fail(err)
+	}
+	e := &entry{Key: at, Value: object{Config: r.config}}
+	if !r.complete(&e.Value.Config, cur) {
+		return cur.ResourceVersion, nil
+	}
+	p.revision++
+	o := &e.Value
+	o.revision = p.revision
+	o.ResourceVersion = strconv.FormatUint(p.revision, 10)
+	o.sum = p.store.detector.sum(o)
+	if planned {
+		p.versions[i].entry = e
+	} else {
+		p.keep(version{r.kind, e, cur})
+	}
+	p.changes = append(p.changes, r.event(o, cur))
+	return o.ResourceVersion, nil
+}
+
+// check says why a request cannot be met, given the current version.
+func (r *request) check(cur *object) error {
+	switch {
+	case r.op == OpCreate && cur.exists():
+		return configstore.ErrAlreadyExists
+	case r.op == OpCreate:
+		return nil
+	case !cur.exists():
+		return configstore.ErrNotFound
+	case r.resourceVersion != nil && *r.resourceVersion != cur.ResourceVersion:
+		return fmt.Errorf("%w: %q is given, %q is stored", configstore.ErrConflict, *r.resourceVersion, cur.ResourceVersion)
+	}
+	return nil
+}
+
+// complete makes the next version of c, which is as the caller gave it. It
+// returns false if the request changes nothing.
+func (r *request) complete(c *configstore.Config, cur *object) bool {
+	switch r.op {
+	case OpCreate:
+		c.Generation = 1
+		if c.CreationTimestamp.IsZero() {
+			c.CreationTimestamp = time.Now().Round(0) // no monotonic reading
+		}
+	case OpUpdate:
+		if cur != r.seen {
+			r.differs = compare(&cur.Config, c)
+		}
+		if !r.differs.anything {
+			return false
+		}
+		c.Generation = cur.Generation
+		if r.differs.spec {
+			c.Generation++
+		}
+		if c.CreationTimestamp.IsZero() {
+			c.CreationTimestamp = cur.CreationTimestamp
+		}
+	case OpUpdateStatus:
+		status := c.Status
+		if configstore.EqualMessage(cur.Status, status) {
+			return false
+		}
+		*c = cur.Config
+		c.Status = status
+	case OpDelete:
+		*c = configstore.Config{Meta: configstore.Meta{
+			GroupVersionKind: c.GroupVersionKind, Name: c.Name, Namespace: c.Namespace,
+		}}
+	}
+	return true
+}
+
+// event returns the change that a request makes, by the table of configstore.
+func (r *request) event(o, cur *object) configstore.Change {
+	change := configstore.Change{Curr: &o.Config, Revision: o.revision}
+	switch r.op {
+	case OpCreate:
+		change.Event = configstore.EventAdd
+	case OpUpdate, OpUpdateStatus:
+		change.Event, change.Old = configstore.EventUpdate, &cur.Config
+	case OpDelete:
+		change.Event, change.Curr = configstore.EventDelete, &cur.Config
+	}
+	return change
+}
+
+// indexAt is the number of versions from which on they are looked up by key.
+const indexAt = 8
+
+// find returns the position of an object's version.
+func (p *plan) find(k *kind, at key) (int, bool) {
+	if p.byKey != nil {
+		i, ok := p.byKey[versionKey{k, at}]
+		return i, ok
+	}
+	for i := range p.versions {
+		if p.versions[i].kind == k && p.versions[i].entry.Key == at {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (p *plan) keep(v version) {
+	p.versions = append(p.versions, v)
+	switch {
+	case p.byKey != nil:
+		p.byKey[versionKey{v.kind, v.entry.Key}] = len(p.versions) - 1
+	case len(p.versions) >= indexAt:
+		p.byKey = make(map[versionKey]int, 2*indexAt)
+		for i, v := range p.versions {
+			p.byKey[versionKey{v.kind, v.entry.Key}] = i
+		}
+	}
+}
+
+// commitLocked makes the planned changes visible and tells of them.
+func (s *Store) commitLocked() {
+	p := &s.plan
+	if len(p.changes) == 0 {
+		return
+	}
+	for i := range p.versions {
+		v := &p.versions[i]
+		if v.entry.Value.exists() || v.before.exists() {
+			v.kind.install(v.entry, v.before)
+		}
+	}
+	s.committed.Store(p.revision)
+	if s.snapshot.Load() != nil {
+		s.snapshot.Store(nil)
+	}
+	for i := range p.versions {
+		p.versions[i].kind.settle(p.versions[i].entry)
+	}
+	s.history.add(p.changes)
+	for _, q := range s.queues {
+		q.Push(p.changes...)
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"iter"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// Snapshot is the state of a store at one revision, consistent across kinds. It
+// never changes, and reading it takes no lock but for the first List of what has
+// changed meanwhile. It keeps the memory of its objects alive.
+type Snapshot struct {
+	store    *Store
+	revision uint64
+	views    []*view // in the order of store.kinds.all
+}
+
+// Snapshot returns the present state. It costs the same whatever the number of
+// objects; taken again without a change in between, it costs nothing.
+func (s *Store) Snapshot() *Snapshot {
+	if snap := s.snapshot.Load(); snap != nil && snap.revision == s.committed.Load() {
+		return snap
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snapshotLocked()
+}
+
+func (s *Store) snapshotLocked() *Snapshot {
+	if snap := s.snapshot.Load(); snap != nil {
+		return snap
+	}
+	snap := &Snapshot{store: s, revision: s.committed.Load(), views: make([]*view, len(s.kinds.all))}
+	for i, k := range s.kinds.all {
+		snap.views[i] = k.freeze()
+	}
+	s.snapshot.Store(snap)
+	return snap
+}
+
+// Revision returns the revision of the last change that the snapshot has.
+func (s *Snapshot) Revision() uint64 { return s.revision }
+
+// Schemas returns the kinds of the store.
+func (s *Snapshot) Schemas() configstore.Schemas { return s.store.schemas }
+
+// Get is ConfigStore.Get at the snapshot's revision.
+func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
+	i := s.store.kinds.index(kind)
+	if i < 0 {
+		return nil
+	}
+	e := s.views[i].objects.Entry(key{namespace, name})
+	if e == nil {
+		return nil
+	}
+	s.store.verify(&e.Value)
+	return &e.Value.Config
+}
+
+// List is ConfigStore.List at the snapshot's revision.
+func (s *Snapshot) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
+	i := s.store.kinds.index(kind)
+	if i < 0 {
+		return nil
+	}
+	items := s.list(s.store.kinds.all[i], s.views[i], namespace)
+	s.store.verifyList(s.store.kinds.all[i], items)
+	if len(items) == 0 {
+		return nil
+	}
+	return items
+}
+
+// All yields what List returns.
+func (s *Snapshot) All(kind configstore.GroupVersionKind, namespace string) iter.Seq[*configstore.Config] {
+	return values(s.List, kind, namespace)
+}
+
+// Select yields those of All whose labels include all of selector; an empty
+// selector selects everything. It looks at the objects of the namespace alone.
+func (s *Snapshot) Select(kind configstore.GroupVersionKind, namespace string, selector map[string]string) iter.Seq[*configstore.Config] {
+	return selected(s.All(kind, namespace), selector)
+}
+
+// list prefers the list that the store has, or makes anyway for the next reader.
+func (s *Snapshot) list(k *kind, v *view, namespace string) []*configstore.Config {
+	if l := v.list.Load(); l == nil || namespace != configstore.NamespaceAll {
+		if items, ok := s.storeList(k, namespace); ok {
+			return items
+		}
+	}
+	if namespace == configstore.NamespaceAll {
+		return v.items()
+	}
+	return inNamespace(v.items(), namespace)
+}
+
+// storeList returns the store's own list if it is the one of the snapshot.
+func (s *Snapshot) storeList(k *kind, namespace string) ([]*configstore.Config, bool) {
+	sc := k.scope(namespace)
+	if sc == nil {
+		return nil, s.revision == s.store.committed.Load()
+	}
+	l := sc.list.Load()
+	if l == nil || !l.current(s.revision) {
+		l = k.refresh(sc, &s.store.mu)
+	}
+	return l.items, l.exact(s.revision)
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"sync"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/notify"
+)
+
+// Store is a ConfigStore in memory. Objects given to it are kept as they are:
+// neither it nor anybody else modifies their maps and messages. Create it with
+// Make.
+type Store struct {
+	opts     Options
+	schemas  configstore.Schemas
+	kinds    kinds
+	detector detector
+	history  history
+
+	// committed is the revision that readers see. A change becomes visible, with
+	// all others of its batch, when this is set to its revision or beyond.
+	committed atomic.Uint64
+	// snapshot is the last snapshot, or nil if there was a change since.
+	snapshot atomic.Pointer[Snapshot]
+
+	// mu serialises writers. It is held for short sections without callbacks.
+	mu sync.Mutex
+	// queues are those of the store's controllers.
+	queues []*notify.Queue[configstore.Change]
+	// plan is the memory of the plan in progress.
+	plan plan
+}
+
+var _ configstore.ConfigStore = (*Store)(nil)
+
+// Make returns an empty store for the given kinds, with default Options.
+func Make(schemas configstore.Schemas) *Store { return MakeWithOptions(schemas, Options{}) }
+
+// MakeWithOptions returns an empty store for the given kinds.
+func MakeWithOptions(schemas configstore.Schemas, opts Options) *Store {
+	if opts.HistoryLimit < 1 {
+		opts.HistoryLimit = defaultHistory
+	}
+	return &Store{
+		opts: opts, schemas: schemas, kinds: newKinds(schemas),
+		detector: newDetector(opts.DetectMutations),
+		history:  history{limit: opts.HistoryLimit},
+	}
+}
+
+// Schemas returns the kinds that the store keeps.
+func (s *Store) Schemas() configstore.Schemas { return s.schemas }
+
+// Revision returns the revision of the last committed change; 0 if there was
+// none.
+func (s *Store) Revision() uint64 { return s.committed.Load() }
+
+// Get implements ConfigStore. It takes no lock and allocates nothing.
+func (s *Store) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
+	k := s.kinds.find(kind)
+	if k == nil {
+		return nil
+	}
+	o := k.get(key{namespace, name}, s.committed.Load())
+	if o == nil {
+		return nil
+	}
+	s.verify(o)
+	return &o.Config
+}
+
+// List implements ConfigStore. The list is kept: without a change in between, the
+// next call returns the same slice, takes no lock and allocates nothing.
+func (s *Store) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
+	k := s.kinds.find(kind)
+	if k == nil {
+		return nil
+	}
+	revision := s.committed.Load()
+	sc := k.scope(namespace)
+	if sc == nil {
+		return nil
+	}
+	l := sc.list.Load()
+	if l == nil || !l.current(revision) {
+		l = k.refresh(sc, &s.mu)
+	}
+	s.verifyList(k, l.items)
+	if len(l.items) == 0 {
+		return nil
+	}
+	return l.items
+}
+
+// VerifyUnchanged panics, naming the object, if a stored object was changed by
+// somebody. It does nothing without Options.DetectMutations.
+func (s *Store) VerifyUnchanged() {
+	if !s.opts.DetectMutations {
+		return
+	}
+	for _, v := range s.Snapshot().views {
+		v.objects.Entries(func(e *entry) bool {
+			s.verify(&e.Value)
+			return true
+		})
+	}
+}

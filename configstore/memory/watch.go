@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// watchChunk is how many changes a watch takes from the history at a time.
+const watchChunk = 64
+
+// Watch yields every change after a revision, of all kinds, in the order of the
+// revisions, which are consecutive, and then waits for more until ctx ends. To
+// follow the store from a state that is known, read a Snapshot and watch from its
+// Revision.
+//
+// If the history no longer goes back to a change that is due, because from is too
+// old or because the loop's body is too slow, or if from is a revision that the
+// store has not reached, the last element is an error that wraps ErrCompacted.
+// Without an error the loop ends only with ctx or by the caller's break.
+//
+// Watching holds up nobody: a slow loop costs neither writers nor other watches
+// anything.
+func (s *Store) Watch(ctx context.Context, from uint64) iter.Seq2[configstore.Change, error] {
+	return func(yield func(configstore.Change, error) bool) {
+		last := from
+		buf := make([]configstore.Change, 0, watchChunk)
+		for ctx.Err() == nil {
+			changes, more, err := s.history.after(last, buf)
+			if err != nil {
+				yield(configstore.Change{}, fmt.Errorf("watch from revision %d: %w", last, err))
+				return
+			}
+			for _, c := range changes {
+				if ctx.Err() != nil || !yield(c, nil) {
+					return
+				}
+				last = c.Revision
+			}
+			if more == nil {
+				continue
+			}
+			clear(buf[:watchChunk]) // no object is kept alive by waiting
+			select {
+			case <-ctx.Done():
+			case <-more:
+			}
+		}
+	}
+}
