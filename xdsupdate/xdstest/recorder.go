@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdstest
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// Recorder is an XDSUpdater that records every call in order and drops none. It
+// takes complete lists of endpoints; a DeltaRecorder takes changes, too. It also
+// does what the calls say to an index, which tells what they led to. The zero
+// value is ready for use.
+type Recorder struct {
+	// OnCall, if not nil, is called for each call after it was recorded, on the
+	// caller's goroutine, with no lock held. Set it before the first call.
+	OnCall func(Call)
+
+	mu    sync.Mutex
+	calls []Call
+	index *xdsupdate.EndpointIndex
+}
+
+// DeltaRecorder is a Recorder that takes changes of endpoints.
+type DeltaRecorder struct{ Recorder }
+
+var (
+	_ xdsupdate.XDSUpdater           = (*Recorder)(nil)
+	_ xdsupdate.XDSUpdater           = (*DeltaRecorder)(nil)
+	_ xdsupdate.EndpointDeltaUpdater = (*DeltaRecorder)(nil)
+)
+
+// Calls returns the calls since the last Take or Expect.
+func (r *Recorder) Calls() []Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.calls)
+}
+
+// Take returns the calls since the last Take or Expect, and forgets them.
+func (r *Recorder) Take() []Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	calls := r.calls
+	r.calls = nil
+	return calls
+}
+
+// Index returns an index with the endpoints that all calls so far lead to.
+func (r *Recorder) Index() *xdsupdate.EndpointIndex {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.indexLocked()
+}
+
+// Expect fails the test unless the calls since the last Take or Expect are
+// exactly those wanted, in order, each in the form of Call.String. It forgets
+// them.
+func (r *Recorder) Expect(t testing.TB, want ...string) {
+	t.Helper()
+	if diff := diffLines(want, Strings(r.Take())); diff != "" {
+		t.Errorf("calls on the updater (-want +got):\n%s", diff)
+	}
+}
+
+// ExpectInAnyOrder is Expect without regard to the order.
+func (r *Recorder) ExpectInAnyOrder(t testing.TB, want ...string) {
+	t.Helper()
+	got := Strings(r.Take())
+	slices.Sort(got)
+	if diff := diffLines(slices.Sorted(slices.Values(want)), got); diff != "" {
+		t.Errorf("calls on the updater, sorted (-want +got):\n%s", diff)
+	}
+}
+
+// EDSUpdate records the call.
+func (r *Recorder) EDSUpdate(shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+	r.record(Call{Kind: EDSUpdate, Shard: shard, Hostname: hostname, Namespace: namespace, Endpoints: endpoints})
+}
+
+// EDSCacheUpdate records the call.
+func (r *Recorder) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+	r.record(Call{Kind: EDSCacheUpdate, Shard: shard, Hostname: hostname, Namespace: namespace, Endpoints: endpoints})
+}
+
+// SvcUpdate records the call.
+func (r *Recorder) SvcUpdate(shard xdsupdate.ShardKey, hostname, namespace string, event registry.Event) {
+	r.record(Call{Kind: SvcUpdate, Shard: shard, Hostname: hostname, Namespace: namespace, Event: event})
+}
+
+// ConfigUpdate records the call.
+func (r *Recorder) ConfigUpdate(req *xdsupdate.PushRequest) {
+	r.record(Call{Kind: ConfigUpdate, Request: req})
+}
+
+// ProxyUpdate records the call.
+func (r *Recorder) ProxyUpdate(cluster registry.ClusterID, ip string) {
+	r.record(Call{Kind: ProxyUpdate, Cluster: cluster, IP: ip})
+}
+
+// RemoveShard records the call.
+func (r *Recorder) RemoveShard(shard xdsupdate.ShardKey) {
+	r.record(Call{Kind: RemoveShard, Shard: shard})
+}
+
+// EDSDeltaUpdate records the call.
+func (r *DeltaRecorder) EDSDeltaUpdate(
+	shard xdsupdate.ShardKey, hostname, namespace string, changes []xdsupdate.EndpointChange,
+) {
+	r.record(Call{
+		Kind: EDSDeltaUpdate, Shard: shard, Hostname: hostname, Namespace: namespace, Changes: slices.Clone(changes),
+	})
+}
+
+func (r *Recorder) record(c Call) {
+	r.mu.Lock()
+	c.Push = c.apply(r.indexLocked())
+	r.calls = append(r.calls, c)
+	r.mu.Unlock()
+	if r.OnCall != nil {
+		r.OnCall(c)
+	}
+}
+
+func (r *Recorder) indexLocked() *xdsupdate.EndpointIndex {
+	if r.index == nil {
+		r.index = xdsupdate.NewEndpointIndex()
+	}
+	return r.index
+}

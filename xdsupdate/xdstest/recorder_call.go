@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdstest
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// CallKind is the name of a method of xdsupdate.XDSUpdater, or EDSDeltaUpdate.
+type CallKind string
+
+// The kinds of calls.
+const (
+	EDSUpdate      CallKind = "EDSUpdate"
+	EDSDeltaUpdate CallKind = "EDSDeltaUpdate"
+	EDSCacheUpdate CallKind = "EDSCacheUpdate"
+	SvcUpdate      CallKind = "SvcUpdate"
+	ConfigUpdate   CallKind = "ConfigUpdate"
+	ProxyUpdate    CallKind = "ProxyUpdate"
+	RemoveShard    CallKind = "RemoveShard"
+)
+
+// Call is one call on an updater. Fields that the kind does not have are zero.
+type Call struct {
+	Kind                CallKind
+	Shard               xdsupdate.ShardKey
+	Hostname, Namespace string
+	// Endpoints is the complete list of EDSUpdate and EDSCacheUpdate.
+	Endpoints []*registry.Endpoint
+	// Changes are those of EDSDeltaUpdate.
+	Changes []xdsupdate.EndpointChange
+	// Push is what an EndpointIndex answers to the change of endpoints.
+	Push xdsupdate.PushType
+	// Event is that of SvcUpdate.
+	Event registry.Event
+	// Request is that of ConfigUpdate.
+	Request *xdsupdate.PushRequest
+	// Cluster and IP are those of ProxyUpdate.
+	Cluster registry.ClusterID
+	IP      string
+}
+
+// String returns the call in one line:
+//
+//	EDSUpdate External/c1 ns/a.example.com [1.1.1.1:80/http 1.1.1.2:80/http(UnHealthy)]
+//	EDSDeltaUpdate External/c1 ns/a.example.com [+1.1.1.1:80/http -1.1.1.2:80/http ~1.1.1.3:80/http]
+//	EDSCacheUpdate External/c1 ns/a.example.com []
+//	SvcUpdate External/c1 ns/a.example.com add
+//	ConfigUpdate full push of ServiceEntry/ns/a.example.com (service 1)
+//	ProxyUpdate c1 1.1.1.1
+//	RemoveShard External/c1
+//
+// An endpoint is its addresses, its port, the name of the service port, and its
+// health if that is set and not Healthy. "~" is an endpoint that takes the place
+// of one with the same key; it is the new one.
+func (c Call) String() string {
+	service := c.Shard.String() + " " + c.Namespace + "/" + c.Hostname
+	switch c.Kind {
+	case EDSUpdate, EDSCacheUpdate:
+		return string(c.Kind) + " " + service + " " + list(c.Endpoints, EndpointString)
+	case EDSDeltaUpdate:
+		return string(c.Kind) + " " + service + " " + list(c.Changes, changeString)
+	case SvcUpdate:
+		return string(c.Kind) + " " + service + " " + c.Event.String()
+	case ConfigUpdate:
+		return string(c.Kind) + " " + c.Request.String()
+	case ProxyUpdate:
+		return string(c.Kind) + " " + string(c.Cluster) + " " + c.IP
+	case RemoveShard:
+		return string(c.Kind) + " " + c.Shard.String()
+	default:
+		return string(c.Kind)
+	}
+}
+
+// Strings returns the calls in the form of Call.String; nil if there are none.
+func Strings(calls []Call) []string {
+	var out []string
+	for _, c := range calls {
+		out = append(out, c.String())
+	}
+	return out
+}
+
+// EndpointString returns an endpoint as Call.String writes it.
+func EndpointString(e *registry.Endpoint) string {
+	address := strings.Join(e.Addresses, "|")
+	if strings.Contains(address, ":") {
+		address = "[" + address + "]"
+	}
+	s := address + ":" + strconv.Itoa(int(e.EndpointPort)) + "/" + e.ServicePortName
+	if e.HealthStatus > registry.Healthy {
+		s += "(" + e.HealthStatus.String() + ")"
+	}
+	return s
+}
+
+func changeString(c xdsupdate.EndpointChange) string {
+	switch {
+	case c.Old == nil && c.New == nil:
+		return "nothing"
+	case c.Old == nil:
+		return "+" + EndpointString(c.New)
+	case c.New == nil:
+		return "-" + EndpointString(c.Old)
+	case c.Old.Key() == c.New.Key():
+		return "~" + EndpointString(c.New)
+	default:
+		return "-" + EndpointString(c.Old) + " +" + EndpointString(c.New)
+	}
+}
+
+// apply does to an index what the call says.
+func (c Call) apply(index *xdsupdate.EndpointIndex) xdsupdate.PushType {
+	switch c.Kind {
+	case EDSUpdate, EDSCacheUpdate:
+		return index.UpdateServiceEndpoints(c.Shard, c.Hostname, c.Namespace, c.Endpoints)
+	case EDSDeltaUpdate:
+		return index.UpdateEndpoints(c.Shard, c.Hostname, c.Namespace, c.Changes)
+	case SvcUpdate:
+		if c.Event == registry.EventDelete {
+			index.DeleteServiceShard(c.Shard, c.Hostname, c.Namespace)
+		}
+	case RemoveShard:
+		index.RemoveShard(c.Shard)
+	default:
+	}
+	return xdsupdate.NoPush
+}
+
+func list[T any](values []T, format func(T) string) string {
+	parts := make([]string, len(values))
+	for i, v := range values {
+		parts[i] = format(v)
+	}
+	return "[" + strings.Join(parts, " ") + "]"
+}
