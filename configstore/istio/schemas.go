@@ -3,12 +3,9 @@
 package istio
 
 import (
-	extensions "istio.io/api/extensions/v1alpha1"
+	"google.golang.org/protobuf/proto"
 	meta "istio.io/api/meta/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
-	proxyconfig "istio.io/api/networking/v1beta1"
-	security "istio.io/api/security/v1beta1"
-	telemetry "istio.io/api/telemetry/v1alpha1"
 
 	"github.com/pilotkit/pilotkit/configstore"
 )
@@ -18,32 +15,42 @@ import (
 // networking/v1alpha3 message); the v1 packages of istio.io/api are aliases of
 // the same types.
 func Schemas() configstore.Schemas {
+	serviceEntry := schema(ServiceEntry, "serviceentries", serviceEntryRules)
+	serviceEntry.Status = &networking.ServiceEntryStatus{}
 	b := configstore.NewSchemasBuilder()
-	status := &meta.IstioStatus{}
 	for _, s := range []configstore.Schema{
-		{GroupVersionKind: AuthorizationPolicy, Plural: "authorizationpolicies", Spec: &security.AuthorizationPolicy{}},
-		{GroupVersionKind: DestinationRule, Plural: "destinationrules", Spec: &networking.DestinationRule{}},
-		{GroupVersionKind: EnvoyFilter, Plural: "envoyfilters", Spec: &networking.EnvoyFilter{}},
-		{GroupVersionKind: Gateway, Plural: "gateways", Spec: &networking.Gateway{}},
-		{GroupVersionKind: PeerAuthentication, Plural: "peerauthentications", Spec: &security.PeerAuthentication{}},
-		{GroupVersionKind: ProxyConfig, Plural: "proxyconfigs", Spec: &proxyconfig.ProxyConfig{}},
-		{GroupVersionKind: RequestAuthentication, Plural: "requestauthentications", Spec: &security.RequestAuthentication{}},
-		{GroupVersionKind: ServiceEntry, Plural: "serviceentries", Spec: &networking.ServiceEntry{}, Validate: validator(serviceEntryRules), Status: &networking.ServiceEntryStatus{}},
-		{GroupVersionKind: Sidecar, Plural: "sidecars", Spec: &networking.Sidecar{}},
-		{GroupVersionKind: Telemetry, Plural: "telemetries", Spec: &telemetry.Telemetry{}},
-		{GroupVersionKind: TrafficExtension, Plural: "trafficextensions", Spec: &extensions.TrafficExtension{}},
-		{GroupVersionKind: VirtualService, Plural: "virtualservices", Spec: &networking.VirtualService{}},
-		{GroupVersionKind: WasmPlugin, Plural: "wasmplugins", Spec: &extensions.WasmPlugin{}},
-		{GroupVersionKind: WorkloadEntry, Plural: "workloadentries", Spec: &networking.WorkloadEntry{}, Validate: validator(workloadEntryRules)},
-		{GroupVersionKind: WorkloadGroup, Plural: "workloadgroups", Spec: &networking.WorkloadGroup{}, Validate: validator(workloadGroupRules)},
+		schema(AuthorizationPolicy, "authorizationpolicies", authorizationPolicyRules),
+		schema(DestinationRule, "destinationrules", destinationRuleRules),
+		schema(EnvoyFilter, "envoyfilters", envoyFilterRules),
+		schema(Gateway, "gateways", gatewayRules),
+		schema(PeerAuthentication, "peerauthentications", peerAuthenticationRules),
+		schema(ProxyConfig, "proxyconfigs", proxyConfigRules),
+		schema(RequestAuthentication, "requestauthentications", requestAuthenticationRules),
+		serviceEntry,
+		schema(Sidecar, "sidecars", sidecarRules),
+		schema(Telemetry, "telemetries", telemetryRules),
+		schema(TrafficExtension, "trafficextensions", trafficExtensionRules),
+		schema(VirtualService, "virtualservices", virtualServiceRules),
+		schema(WasmPlugin, "wasmplugins", wasmPluginRules),
+		schema(WorkloadEntry, "workloadentries", workloadEntryRules),
+		schema(WorkloadGroup, "workloadgroups", workloadGroupRules),
 	} {
-		s.Aliases = aliases(s.GroupVersionKind)
-		if s.Status == nil {
-			s.Status = status
-		}
 		b.MustAdd(s)
 	}
 	return b.Build()
+}
+
+// schema describes a kind whose specs are the messages that its rules take.
+func schema[T proto.Message](kind configstore.GroupVersionKind, plural string, rules func(*field, configstore.Config, T)) configstore.Schema {
+	var spec T
+	return configstore.Schema{
+		GroupVersionKind: kind,
+		Aliases:          aliases(kind),
+		Plural:           plural,
+		Spec:             spec.ProtoReflect().New().Interface(),
+		Status:           &meta.IstioStatus{},
+		Validate:         validator(rules),
+	}
 }
 
 // aliases returns the other versions that Istio 1.30 serves a kind under. Kinds

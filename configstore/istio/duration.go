@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// checkDuration refuses durations that Envoy cannot keep to: less than a
+// millisecond or with a fraction of one. Nil is fine: most durations have a
+// default.
+func checkDuration(at *field, d *durationpb.Duration) {
+	if d == nil || !checkDurationValid(at, d) {
+		return
+	}
+	switch length := d.AsDuration(); {
+	case length < time.Millisecond:
+		at.refuse("must be at least 1ms, is %s", length)
+	case length%time.Millisecond != 0:
+		at.refuse("must be whole milliseconds, is %s", length)
+	}
+}
+
+// checkDurationOrZero is checkDuration where zero has a meaning of its own.
+func checkDurationOrZero(at *field, d *durationpb.Duration) {
+	if d != nil && (d.Seconds != 0 || d.Nanos != 0) {
+		checkDuration(at, d)
+	}
+}
+
+// checkRequiredDuration is checkDuration for durations without a default.
+func checkRequiredDuration(at *field, d *durationpb.Duration) {
+	if d == nil {
+		at.refuse("is required")
+		return
+	}
+	checkDuration(at, d)
+}
+
+func checkDurationValid(at *field, d *durationpb.Duration) bool {
+	if d.CheckValid() != nil {
+		at.refuse("must be a duration, is %ds %dns", d.Seconds, d.Nanos)
+		return false
+	}
+	return true
+}

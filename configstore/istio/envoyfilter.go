@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// httpConnectionManager is the network filter that HTTP filters are part of.
+const httpConnectionManager = "envoy.filters.network.http_connection_manager"
+
+// envoyFilterRules are the rules for an EnvoyFilter. Whether the value of a patch
+// fits the Envoy message that it patches shows only when it is applied.
+func envoyFilterRules(spec *field, _ configstore.Config, filter *networking.EnvoyFilter) {
+	checkWorkloadSelector(spec, filter.WorkloadSelector, "workloads")
+	checkTargetRefs(spec, filter.WorkloadSelector != nil, "workloadSelector", nil, filter.TargetRefs)
+	for i, patch := range filter.ConfigPatches {
+		if patch == nil {
+			spec.elem("configPatches", i).refuseNull()
+			continue
+		}
+		checkConfigPatch(spec.elem("configPatches", i), patch)
+	}
+}
+
+func checkConfigPatch(at *field, patch *networking.EnvoyFilter_EnvoyConfigObjectPatch) {
+	checkEnum(at.child("applyTo"), patch.ApplyTo)
+	if patch.ApplyTo == networking.EnvoyFilter_INVALID {
+		at.child("applyTo").refuse("is required")
+	}
+	if patch.Patch == nil {
+		at.child("patch").refuse("is required")
+	} else {
+		checkPatch(at.child("patch"), patch.ApplyTo, patch.Patch)
+	}
+	if patch.Match != nil {
+		checkPatchMatch(at.child("match"), patch.ApplyTo, patch.Match)
+	}
+	if patch.ApplyTo == networking.EnvoyFilter_BOOTSTRAP {
+		at.child("applyTo").warn("BOOTSTRAP is deprecated")
+	}
+}
+
+func checkPatch(at *field, to networking.EnvoyFilter_ApplyTo, patch *networking.EnvoyFilter_Patch) {
+	operation := patch.Operation
+	checkEnum(at.child("operation"), operation)
+	checkEnum(at.child("filterClass"), patch.FilterClass)
+	switch operation {
+	case networking.EnvoyFilter_Patch_INVALID:
+		at.child("operation").refuse("is required")
+	case networking.EnvoyFilter_Patch_REMOVE:
+		if patch.Value != nil {
+			at.child("value").warn("has no effect for operation REMOVE")
+		}
+	default:
+		if patch.Value == nil {
+			at.child("value").refuse("is required for operation %s", operation)
+		}
+	}
+	switch {
+	case to == networking.EnvoyFilter_BOOTSTRAP && operation != networking.EnvoyFilter_Patch_MERGE:
+		at.child("operation").refuse("must be MERGE for applyTo BOOTSTRAP, is %s", operation)
+	case to == networking.EnvoyFilter_EXTENSION_CONFIG && operation != networking.EnvoyFilter_Patch_ADD:
+		at.child("operation").warn("is %s; only ADD has an effect for applyTo EXTENSION_CONFIG", operation)
+	case to == networking.EnvoyFilter_ROUTE_CONFIGURATION && operation != networking.EnvoyFilter_Patch_MERGE &&
+		operation != networking.EnvoyFilter_Patch_MERGE_AND_REPLACE_LIST:
+		at.child("operation").warn("is %s; only merging has an effect for applyTo ROUTE_CONFIGURATION", operation)
+	}
+	if patch.FilterClass != networking.EnvoyFilter_Patch_UNSPECIFIED && operation != networking.EnvoyFilter_Patch_ADD {
+		at.child("filterClass").refuse("must not be set for operation %s, only for ADD", operation)
+	}
+}
+
+// checkPatchMatch checks that the match is for the objects that are patched.
+func checkPatchMatch(at *field, to networking.EnvoyFilter_ApplyTo, match *networking.EnvoyFilter_EnvoyConfigObjectMatch) {
+	checkEnum(at.child("context"), match.Context)
+	if version := match.GetProxy().GetProxyVersion(); version != "" {
+		checkRegex(at.child("proxy").child("proxyVersion"), version)
+	}
+	waypoint := match.GetWaypoint() != nil
+	if waypoint != (match.Context == networking.EnvoyFilter_WAYPOINT) {
+		at.child("waypoint").refuse("must be set for context WAYPOINT and for no other, is %s", match.Context)
+	}
+	switch object := match.ObjectTypes.(type) {
+	case *networking.EnvoyFilter_EnvoyConfigObjectMatch_Listener:
+		checkAppliesTo(at.child("listener"), to, networking.EnvoyFilter_LISTENER, networking.EnvoyFilter_FILTER_CHAIN,
+			networking.EnvoyFilter_NETWORK_FILTER, networking.EnvoyFilter_HTTP_FILTER, networking.EnvoyFilter_LISTENER_FILTER)
+		checkListenerMatch(at.child("listener"), to, object.Listener)
+	case *networking.EnvoyFilter_EnvoyConfigObjectMatch_RouteConfiguration:
+		checkAppliesTo(at.child("routeConfiguration"), to, networking.EnvoyFilter_ROUTE_CONFIGURATION,
+			networking.EnvoyFilter_VIRTUAL_HOST, networking.EnvoyFilter_HTTP_ROUTE)
+		checkPortNumberIfSet(at.child("routeConfiguration").child("portNumber"), object.RouteConfiguration.GetPortNumber())
+		checkEnum(at.child("routeConfiguration").child("vhost").child("route").child("action"),
+			object.RouteConfiguration.GetVhost().GetRoute().GetAction())
+	case *networking.EnvoyFilter_EnvoyConfigObjectMatch_Cluster:
+		checkAppliesTo(at.child("cluster"), to, networking.EnvoyFilter_CLUSTER)
+		checkPortNumberIfSet(at.child("cluster").child("portNumber"), object.Cluster.GetPortNumber())
+	case *networking.EnvoyFilter_EnvoyConfigObjectMatch_Waypoint:
+		checkPortNumberIfSet(at.child("waypoint").child("portNumber"), object.Waypoint.GetPortNumber())
+	}
+}
+
+func checkAppliesTo(at *field, to networking.EnvoyFilter_ApplyTo, allowed ...networking.EnvoyFilter_ApplyTo) {
+	for _, a := range allowed {
+		if a == to {
+			return
+		}
+	}
+	at.refuse("must not be set for applyTo %s", to)
+}
+
+func checkListenerMatch(at *field, to networking.EnvoyFilter_ApplyTo, match *networking.EnvoyFilter_ListenerMatch) {
+	checkPortNumberIfSet(at.child("portNumber"), match.GetPortNumber())
+	chain := at.child("filterChain")
+	checkPortNumberIfSet(chain.child("destinationPort"), match.GetFilterChain().GetDestinationPort())
+	filter := match.GetFilterChain().GetFilter()
+	if filter == nil {
+		return
+	}
+	at = chain.child("filter")
+	switch {
+	case filter.Name == "":
+		at.child("name").refuse("is required")
+	case to == networking.EnvoyFilter_HTTP_FILTER && filter.Name != httpConnectionManager:
+		at.child("name").refuse("must be %s for applyTo HTTP_FILTER, is %q", httpConnectionManager, filter.Name)
+	}
+	if filter.SubFilter == nil {
+		return
+	}
+	if to != networking.EnvoyFilter_HTTP_FILTER {
+		at.child("subFilter").refuse("must not be set for applyTo %s, only for HTTP_FILTER", to)
+	}
+	checkSet(at.child("subFilter").child("name"), filter.SubFilter.Name, "is required")
+}

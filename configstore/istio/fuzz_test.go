@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio_test
+
+import (
+	"reflect"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+)
+
+// FuzzValidate gives every validator specs decoded from arbitrary bytes, and the
+// same again with null elements in their lists and maps, which decoding never
+// yields but a Go program may. Nothing may panic, every finding must have a path
+// and a message, the same spec must get the same findings twice, and the spec
+// must not be modified.
+func FuzzValidate(f *testing.F) {
+	schemas := istio.Schemas().All()
+	for i, schema := range schemas {
+		for _, seed := range seeds(f, schema.GroupVersionKind) {
+			f.Add(i, seed)
+		}
+	}
+	f.Fuzz(func(t *testing.T, i int, encoded []byte) {
+		schema := schemas[uint(i)%uint(len(schemas))]
+		spec := schema.NewSpec()
+		if (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(encoded, spec) != nil {
+			return
+		}
+		validateTwice(t, schema, spec)
+		punctured := proto.Clone(spec)
+		puncture(punctured.ProtoReflect())
+		validateTwice(t, schema, punctured)
+	})
+}
+
+func validateTwice(t *testing.T, schema configstore.Schema, spec proto.Message) {
+	t.Helper()
+	c := configstore.Config{
+		Meta: configstore.Meta{GroupVersionKind: schema.GroupVersionKind, Name: "a", Namespace: "ns"},
+		Spec: spec,
+	}
+	before := proto.Clone(spec)
+	warnings, violations := schema.Validate(c)
+	again, violationsAgain := schema.Validate(c)
+	if !reflect.DeepEqual(warnings, again) || !reflect.DeepEqual(violations, violationsAgain) {
+		t.Errorf("two runs differ: %v %v\nand %v %v", warnings, violations, again, violationsAgain)
+	}
+	for _, v := range append(warnings, violations...) {
+		if v.Field == "" || v.Message == "" {
+			t.Errorf("finding without field or message: %+v", v)
+		}
+	}
+	if !proto.Equal(before, spec) {
+		t.Errorf("validation modified the spec: %v, was %v", spec, before)
+	}
+}
+
+// puncture replaces the last element of every list of messages by null, and adds
+// a null entry to every map of messages with string keys.
+func puncture(m protoreflect.Message) {
+	m.Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		switch {
+		case fd.IsList() && fd.Message() != nil:
+			list := value.List()
+			for i := range list.Len() {
+				puncture(list.Get(i).Message())
+			}
+			list.Set(list.Len()-1, protoreflect.ValueOfMessage(null(list.NewElement())))
+		case fd.IsMap() && fd.MapValue().Message() != nil && fd.MapKey().Kind() == protoreflect.StringKind:
+			value.Map().Range(func(_ protoreflect.MapKey, element protoreflect.Value) bool {
+				puncture(element.Message())
+				return true
+			})
+			key := protoreflect.ValueOfString("null").MapKey()
+			value.Map().Set(key, protoreflect.ValueOfMessage(null(value.Map().NewValue())))
+		case !fd.IsList() && !fd.IsMap() && fd.Message() != nil:
+			puncture(value.Message())
+		}
+		return true
+	})
+}
+
+// null returns the nil message of the type of an element.
+func null(element protoreflect.Value) protoreflect.Message { return element.Message().Type().Zero() }

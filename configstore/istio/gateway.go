@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// gatewayRules are the rules of Istio 1.30 for a Gateway.
+func gatewayRules(spec *field, c configstore.Config, gateway *networking.Gateway) {
+	generated := isGenerated(c)
+	if !generated && !isDNSLabel(c.Name) {
+		spec.parent.child("metadata").child("name").refuse("must be a DNS label (%s), is %q", dnsLabelRule, c.Name)
+	}
+	checkSelectorLabels(spec, "selector", gateway.Selector)
+	if len(gateway.Servers) == 0 {
+		spec.child("servers").refuse("must have at least one server")
+	}
+	var names, portNames repetitions[string]
+	for i, server := range gateway.Servers {
+		at := spec.elem("servers", i)
+		if server == nil {
+			at.refuseNull()
+			continue
+		}
+		checkServer(at, server, generated)
+		if server.Name != "" {
+			if first, ok := names.add(server.Name, i); ok {
+				at.child("name").refuse("repeats spec.servers[%d].name: %q", first, server.Name)
+			}
+		}
+		if name := server.GetPort().GetName(); name != "" {
+			if first, ok := portNames.add(name, i); ok {
+				at.child("port").child("name").refuse("repeats spec.servers[%d].port.name: %q", first, name)
+			}
+		}
+	}
+}
+
+func checkServer(at *field, server *networking.Server, generated bool) {
+	if len(server.Hosts) == 0 {
+		at.child("hosts").refuse("must have at least one host")
+	}
+	var hosts repetitions[string]
+	for i, host := range server.Hosts {
+		checkGatewayHost(at.elem("hosts", i), host, generated)
+		if first, ok := hosts.add(host, i); ok {
+			at.elem("hosts", i).warn("repeats hosts[%d]: %q", first, host)
+		}
+	}
+	checkServerBind(at, server)
+	if server.DefaultEndpoint != "" {
+		at.child("defaultEndpoint").warn("has no effect: Istio does not implement it")
+	}
+	port := parseProtocol(server.GetPort().GetProtocol())
+	if server.Tls == nil {
+		if port.isTLS() {
+			at.child("tls").refuse("is required for protocol %s", server.Port.Protocol)
+		}
+		return
+	}
+	checkServerTLS(at.child("tls"), server.Tls)
+	switch {
+	case port.isTLS():
+	case !port.isHTTP():
+		at.child("tls").refuse("must not be set for protocol %q, only for HTTPS and TLS", server.GetPort().GetProtocol())
+	case terminatesTLS(server.Tls):
+		// What remains is httpsRedirect.
+		at.child("tls").child("mode").refuse("must not be %s for protocol %s, only for HTTPS and TLS", server.Tls.Mode, server.Port.Protocol)
+	}
+}
+
+func checkServerBind(at *field, server *networking.Server) {
+	path, unix := strings.CutPrefix(server.Bind, unixScheme)
+	switch {
+	case unix:
+		checkUnixPath(at.child("bind"), path)
+	case server.Bind != "":
+		checkIP(at.child("bind"), server.Bind)
+	}
+	port := at.child("port")
+	if server.Port == nil {
+		port.refuse("is required")
+		return
+	}
+	checkDNSLabel(port.child("name"), server.Port.Name)
+	switch {
+	case !unix:
+		checkPortNumber(port.child("number"), server.Port.Number)
+	case server.Port.Number != 0:
+		port.child("number").refuse("must be 0 for a unix domain socket, is %d", server.Port.Number)
+	}
+	if server.Port.Protocol == "" {
+		port.child("protocol").refuse("is required")
+	}
+	checkProtocol(port.child("protocol"), server.Port.Protocol)
+	if n := server.Port.TargetPort; n != 0 { //nolint:staticcheck // Users still write the deprecated field.
+		port.child("targetPort").refuse("must not be set, is %d", n)
+	}
+}
+
+// terminatesTLS reports whether the server decrypts rather than passes through.
+func terminatesTLS(tls *networking.ServerTLSSettings) bool {
+	return tls.Mode != networking.ServerTLSSettings_PASSTHROUGH && tls.Mode != networking.ServerTLSSettings_AUTO_PASSTHROUGH
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+// hostSet answers which of many hosts stands for a given one.
+type hostSet struct {
+	exact map[string]bool
+	// wild holds what follows the "*" of the wildcards.
+	wild map[string]bool
+}
+
+func newHostSet(hosts []string) hostSet {
+	s := hostSet{exact: make(map[string]bool, len(hosts)), wild: map[string]bool{}}
+	for _, host := range hosts {
+		s.exact[host] = true
+		if isWildcarded(host) {
+			s.wild[host[1:]] = true
+		}
+	}
+	return s
+}
+
+// covers reports whether a host of the set is the given one or a wildcard that
+// includes it. A wildcard includes what ends in what follows its "*", as
+// "*.example.com" includes "a.example.com" and "*.a.example.com", but not
+// "example.com".
+func (s hostSet) covers(host string) bool {
+	if s.exact[host] {
+		return true
+	}
+	_, ok := s.cover(host)
+	return ok
+}
+
+// cover returns a wildcard of the set, other than the host itself, that includes
+// the host.
+func (s hostSet) cover(host string) (wildcard string, ok bool) {
+	// At least one byte stands in for the "*"; a wildcard stands in with its own.
+	first := 1
+	if isWildcarded(host) {
+		first = 2
+	}
+	for i := first; i <= len(host); i++ {
+		if s.wild[host[i:]] {
+			return "*" + host[i:], true
+		}
+	}
+	return "", false
+}

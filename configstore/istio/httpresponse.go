@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import networking "istio.io/api/networking/v1alpha3"
+
+// The sizes of a direct response's body that Istio 1.30 warns of and refuses:
+// the body is part of every proxy's configuration.
+const (
+	largeBody = 100 << 10
+	maxBody   = 1 << 20
+)
+
+// checkStatus refuses numbers that are no final HTTP status. Istio 1.30 lets 600
+// pass.
+func checkStatus[N int32 | uint32](at *field, status N) {
+	if status < 200 || status > 599 {
+		at.refuse("must be 200–599, is %d", status)
+	}
+}
+
+func checkDirectResponse(at *field, response *networking.HTTPDirectResponse) {
+	checkStatus(at.child("status"), response.Status)
+	if response.Body == nil {
+		return
+	}
+	size, name := 0, ""
+	switch body := response.Body.Specifier.(type) {
+	case *networking.HTTPBody_String_:
+		size, name = len(body.String_), "string"
+	case *networking.HTTPBody_Bytes:
+		size, name = len(body.Bytes), "bytes"
+	default:
+		at.child("body").refuse("must have one of string, bytes")
+	}
+	switch {
+	case size > maxBody:
+		at.child("body").child(name).refuse("must have at most %d bytes, has %d", maxBody, size)
+	case size > largeBody:
+		at.child("body").child(name).warn("has %d bytes, which every proxy's configuration carries", size)
+	}
+}
+
+func checkRedirect(at *field, redirect *networking.HTTPRedirect) {
+	if redirect.Uri == "" && redirect.Authority == "" && redirect.RedirectPort == nil && redirect.Scheme == "" &&
+		redirect.RedirectCode == 0 && redirect.PrefixRewrite == "" {
+		at.refuse("must have one of uri, authority, port, derivePort, scheme, redirectCode, prefixRewrite")
+	}
+	if redirect.Uri != "" && redirect.PrefixRewrite != "" {
+		at.child("prefixRewrite").refuse("must not be set beside uri")
+	}
+	switch port := redirect.RedirectPort.(type) {
+	case *networking.HTTPRedirect_Port:
+		checkPortNumber(at.child("port"), port.Port)
+	case *networking.HTTPRedirect_DerivePort:
+		checkEnum(at.child("derivePort"), port.DerivePort)
+	}
+	switch redirect.Scheme {
+	case "", "http", "https":
+	default:
+		at.child("scheme").refuse("must be http or https, is %q", redirect.Scheme)
+	}
+	switch redirect.RedirectCode {
+	case 0, 301, 302, 303, 307, 308:
+	default:
+		// These are what Envoy's redirect action knows.
+		at.child("redirectCode").refuse("must be 301, 302, 303, 307 or 308, is %d", redirect.RedirectCode)
+	}
+}
+
+func checkRewrite(at *field, rewrite *networking.HTTPRewrite) {
+	if rewrite.Uri == "" && rewrite.Authority == "" && rewrite.UriRegexRewrite == nil {
+		at.refuse("must have one of uri, uriRegexRewrite, authority")
+	}
+	if rewrite.UriRegexRewrite == nil {
+		return
+	}
+	checkRegex(at.child("uriRegexRewrite").child("match"), rewrite.UriRegexRewrite.Match)
+	checkSet(at.child("uriRegexRewrite").child("rewrite"), rewrite.UriRegexRewrite.Rewrite, "is required")
+	if rewrite.Uri != "" {
+		at.child("uriRegexRewrite").refuse("must not be set beside uri")
+	}
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import networking "istio.io/api/networking/v1alpha3"
+
+// checkHTTPRoute checks an HTTP route of a VirtualService, which may be a
+// delegate.
+func checkHTTPRoute(at *field, route *networking.HTTPRoute, delegate bool) {
+	for i, match := range route.Match {
+		if match == nil {
+			at.elem("match", i).refuseNull()
+			continue
+		}
+		checkHTTPMatch(at.elem("match", i), match)
+	}
+	checkAction(at, route, delegate)
+	checkDestinations(at, route.Route)
+	for i, destination := range route.Route {
+		checkHeaders(at.elem("route", i).child("headers"), destination.GetHeaders())
+	}
+	if route.Redirect != nil {
+		checkRedirect(at.child("redirect"), route.Redirect)
+	}
+	if route.DirectResponse != nil {
+		checkDirectResponse(at.child("directResponse"), route.DirectResponse)
+	}
+	if route.Rewrite != nil {
+		checkRewrite(at.child("rewrite"), route.Rewrite)
+	}
+	checkDuration(at.child("timeout"), route.Timeout)
+	checkRetries(at.child("retries"), route.Retries)
+	checkFault(at.child("fault"), route.Fault)
+	checkMirrors(at, route)
+	checkCORS(at.child("corsPolicy"), route.CorsPolicy)
+	checkHeaders(at.child("headers"), route.Headers)
+}
+
+// checkAction checks that a route does one thing: forward, redirect, answer, or
+// include the routes of a delegate.
+func checkAction(at *field, route *networking.HTTPRoute, delegate bool) {
+	actions := 0
+	for _, used := range []bool{len(route.Route) > 0, route.Redirect != nil, route.DirectResponse != nil, route.Delegate != nil} {
+		if used {
+			actions++
+		}
+	}
+	if actions != 1 {
+		at.refuse("must have exactly one of route, redirect, directResponse, delegate, has %d", actions)
+	}
+	if route.Delegate != nil {
+		to := at.child("delegate")
+		if delegate {
+			to.refuse("must not be set in a delegate: there is one level only")
+		}
+		checkDNSName(to.child("name"), route.Delegate.Name)
+		if route.Delegate.Namespace != "" {
+			checkDNSLabel(to.child("namespace"), route.Delegate.Namespace)
+		}
+	}
+	if route.Rewrite != nil {
+		switch {
+		case route.Redirect != nil:
+			at.child("rewrite").refuse("must not be set beside redirect")
+		case route.DirectResponse != nil:
+			at.child("rewrite").warn("has no effect beside directResponse")
+		}
+	}
+}
+
+// checkDNSName refuses what cannot be the name of an object.
+func checkDNSName(at *field, name string) {
+	if name == "" {
+		at.refuse("is required")
+		return
+	}
+	if !isLabelPrefix(name) {
+		at.refuse("must be an object's name (DNS labels with dots), is %q", name)
+	}
+}
+
+func checkMirrors(at *field, route *networking.HTTPRoute) {
+	if route.Mirror != nil {
+		checkDestination(at.child("mirror"), route.Mirror)
+		if len(route.Mirrors) > 0 {
+			at.child("mirrors").refuse("must not be set beside mirror")
+		}
+	}
+	for i, mirror := range route.Mirrors {
+		place := at.elem("mirrors", i)
+		if mirror == nil {
+			place.refuseNull()
+			continue
+		}
+		checkDestination(place.child("destination"), mirror.Destination)
+		checkPercent(place.child("percentage").child("value"), mirror.GetPercentage().GetValue())
+	}
+	if p := route.MirrorPercent; p != nil { //nolint:staticcheck // Users still write the deprecated field.
+		checkPercent(at.child("mirrorPercent"), p.Value)
+		at.child("mirrorPercent").warn("is deprecated; use mirrorPercentage")
+	}
+	checkPercent(at.child("mirrorPercentage").child("value"), route.GetMirrorPercentage().GetValue())
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"math/big"
+
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// maxMaglevTable is the upper bound of Envoy's Maglev table sizes, exclusive as
+// the API states it.
+const maxMaglevTable = 5000011
+
+// checkLoadBalancer checks how endpoints are chosen; nil is fine.
+func checkLoadBalancer(at *field, lb *networking.LoadBalancerSettings) {
+	if lb == nil {
+		return
+	}
+	switch policy := lb.LbPolicy.(type) {
+	case *networking.LoadBalancerSettings_Simple:
+		checkEnum(at.child("simple"), policy.Simple)
+		if policy.Simple == networking.LoadBalancerSettings_LEAST_CONN { //nolint:staticcheck // Users still write it.
+			at.child("simple").warn("LEAST_CONN is deprecated; use LEAST_REQUEST")
+		}
+	case *networking.LoadBalancerSettings_ConsistentHash:
+		checkConsistentHash(at.child("consistentHash"), policy.ConsistentHash)
+	}
+	if lb.LocalityLbSetting != nil && lb.ZoneAwareLbSetting != nil {
+		at.child("zoneAwareLbSetting").refuse("must not be set beside localityLbSetting")
+	}
+	checkLocality(at.child("localityLbSetting"), lb.LocalityLbSetting)
+	checkZoneAware(at.child("zoneAwareLbSetting"), lb.ZoneAwareLbSetting)
+	checkWarmup(at, lb)
+}
+
+func checkConsistentHash(at *field, hash *networking.LoadBalancerSettings_ConsistentHashLB) {
+	switch key := hash.GetHashKey().(type) {
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName:
+		if key.HttpHeaderName == "" {
+			at.child("httpHeaderName").refuse("must not be empty")
+		}
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName:
+		if key.HttpQueryParameterName == "" {
+			at.child("httpQueryParameterName").refuse("must not be empty")
+		}
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie:
+		checkHashCookie(at.child("httpCookie"), key.HttpCookie)
+	case nil:
+		at.warn("has no hash key: every request is hashed at random")
+	}
+	minimum := hash.GetMinimumRingSize() //nolint:staticcheck // Users still write the deprecated field.
+	if minimum != 0 && hash.GetHashAlgorithm() != nil {
+		at.child("minimumRingSize").refuse("must not be set beside ringHash or maglev")
+	}
+	if maglev, ok := hash.GetHashAlgorithm().(*networking.LoadBalancerSettings_ConsistentHashLB_Maglev); ok {
+		size := maglev.Maglev.GetTableSize()
+		if size != 0 && (size >= maxMaglevTable || !new(big.Int).SetUint64(size).ProbablyPrime(0)) {
+			at.child("maglev").child("tableSize").refuse("must be a prime number less than %d, is %d", maxMaglevTable, size)
+		}
+	}
+}
+
+func checkHashCookie(at *field, cookie *networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie) {
+	if cookie.GetName() == "" {
+		at.child("name").refuse("is required")
+	}
+	checkDurationOrZero(at.child("ttl"), cookie.GetTtl())
+	var names repetitions[string]
+	for i, attribute := range cookie.GetAttributes() {
+		switch name := attribute.GetName(); {
+		case attribute == nil:
+			at.elem("attributes", i).refuseNull()
+		case name == "":
+			at.elem("attributes", i).child("name").refuse("is required")
+		default:
+			if first, ok := names.add(name, i); ok {
+				at.elem("attributes", i).child("name").refuse("repeats attributes[%d].name: %q", first, name)
+			}
+		}
+	}
+}
+
+func checkWarmup(at *field, lb *networking.LoadBalancerSettings) {
+	deprecated := lb.WarmupDurationSecs //nolint:staticcheck // Users still write the deprecated field.
+	checkDuration(at.child("warmupDurationSecs"), deprecated)
+	if deprecated != nil && lb.Warmup != nil {
+		at.child("warmupDurationSecs").refuse("must not be set beside warmup")
+	}
+	if deprecated == nil && lb.Warmup == nil {
+		return
+	}
+	switch lb.GetSimple() {
+	case networking.LoadBalancerSettings_RANDOM, networking.LoadBalancerSettings_PASSTHROUGH:
+		at.warn("warm-up has no effect with %s, only with ROUND_ROBIN and LEAST_REQUEST", lb.GetSimple())
+	default:
+		if lb.GetConsistentHash() != nil {
+			at.warn("warm-up has no effect with consistentHash, only with ROUND_ROBIN and LEAST_REQUEST")
+		}
+	}
+	if lb.Warmup == nil {
+		return
+	}
+	warmup := at.child("warmup")
+	checkRequiredDuration(warmup.child("duration"), lb.Warmup.Duration)
+	checkPercent(warmup.child("minimumPercent"), lb.Warmup.GetMinimumPercent().GetValue())
+	if a := lb.Warmup.Aggression; a != nil && !(a.Value > 0) { //nolint:staticcheck // The negation is what refuses NaN.
+		warmup.child("aggression").refuse("must be above 0, is %v", a.Value)
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio_test
+
+import (
+	"encoding/json"
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+)
+
+// ruleTest is one object and what is to be said of it.
+type ruleTest struct {
+	name string
+	// spec replaces top-level fields of the base spec; null removes one.
+	spec string
+	// meta replaces what the object has besides its name "a" and namespace "ns".
+	meta configstore.Meta
+	// violations and warnings are written "field: message".
+	violations []string
+	warnings   []string
+}
+
+// testRules validates the base spec, which must be without findings, and each
+// test's object.
+func testRules(t *testing.T, kind configstore.GroupVersionKind, base string, tests []ruleTest) {
+	t.Helper()
+	for _, tt := range append([]ruleTest{{name: "base"}}, tests...) {
+		t.Run(tt.name, func(t *testing.T) {
+			c := configstore.Config{Meta: tt.meta, Spec: decodeSpec(t, kind, base, tt.spec)}
+			c.GroupVersionKind = kind
+			if c.Name == "" {
+				c.Name = "a"
+			}
+			c.Namespace = "ns"
+			schema, _ := istio.Schemas().Find(kind)
+			warnings, violations := schema.Validate(c)
+			if diff := cmp.Diff(tt.violations, lines(violations)); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.warnings, lines(warnings)); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func decodeSpec(t testing.TB, kind configstore.GroupVersionKind, base, replacement string) proto.Message {
+	t.Helper()
+	var fields, replaced map[string]any
+	if err := yaml.Unmarshal([]byte(base), &fields); err != nil {
+		t.Fatalf("base: %v", err)
+	}
+	if err := yaml.Unmarshal([]byte(replacement), &replaced); err != nil {
+		t.Fatalf("spec: %v", err)
+	}
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	maps.Copy(fields, replaced)
+	text, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, ok := istio.Schemas().Find(kind)
+	if !ok {
+		t.Fatalf("unknown kind %s", kind)
+	}
+	spec := schema.NewSpec()
+	if err := protojson.Unmarshal(text, spec); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return spec
+}
+
+func lines(findings []configstore.Violation) []string {
+	var out []string
+	for _, f := range findings {
+		out = append(out, f.String())
+	}
+	return out
+}
+
+// bases holds a valid spec of every kind, which uses most of its fields.
+func bases() map[configstore.GroupVersionKind]string {
+	return map[configstore.GroupVersionKind]string{
+		istio.ServiceEntry:  serviceEntryBase,
+		istio.WorkloadEntry: workloadEntryBase,
+		istio.WorkloadGroup: workloadGroupBase,
+	}
+}
+
+// seeds returns specs to start fuzzing from, encoded.
+func seeds(t testing.TB, kind configstore.GroupVersionKind) [][]byte {
+	t.Helper()
+	encoded, err := proto.Marshal(decodeSpec(t, kind, bases()[kind], ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return [][]byte{nil, encoded}
+}

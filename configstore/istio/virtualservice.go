@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// meshGateway stands for all sidecars in a list of gateways.
+const meshGateway = "mesh"
+
+// virtualServiceRules are the rules of Istio 1.30 for a VirtualService. One
+// without hosts is a delegate, whose HTTP routes others include.
+func virtualServiceRules(spec *field, c configstore.Config, service *networking.VirtualService) {
+	delegate := len(service.Hosts) == 0
+	if delegate {
+		checkEmptyInDelegate(spec.child("gateways"), len(service.Gateways))
+		checkEmptyInDelegate(spec.child("tls"), len(service.Tls))
+		checkEmptyInDelegate(spec.child("tcp"), len(service.Tcp))
+	}
+	checkServiceHosts(spec, service)
+	checkGatewayNames(spec, service.Gateways)
+	if len(service.Http) == 0 && len(service.Tls) == 0 && len(service.Tcp) == 0 {
+		spec.refuse("must have one of http, tls, tcp")
+	}
+	for i, route := range service.Http {
+		if route == nil {
+			spec.elem("http", i).refuseNull()
+			continue
+		}
+		checkHTTPRoute(spec.elem("http", i), route, delegate)
+	}
+	hosts := newHostSet(service.Hosts)
+	for i, route := range service.Tls {
+		if route == nil {
+			spec.elem("tls", i).refuseNull()
+			continue
+		}
+		checkTLSRoute(spec.elem("tls", i), route, hosts)
+	}
+	for i, route := range service.Tcp {
+		if route == nil {
+			spec.elem("tcp", i).refuseNull()
+			continue
+		}
+		checkTCPRoute(spec.elem("tcp", i), route)
+	}
+	checkExportTo(spec, c, service.ExportTo, false)
+	warnUnreachable(spec, service.Http)
+}
+
+func checkEmptyInDelegate(at *field, count int) {
+	if count > 0 {
+		at.refuse("must be empty in a delegate, which has no hosts")
+	}
+}
+
+func checkServiceHosts(spec *field, service *networking.VirtualService) {
+	mesh := len(service.Gateways) == 0 || slices.Contains(service.Gateways, meshGateway)
+	hosts := newHostSet(service.Hosts)
+	var seen repetitions[string]
+	for i, host := range service.Hosts {
+		at := spec.elem("hosts", i)
+		switch {
+		case host == "*" && mesh:
+			at.refuse("must not be * for the gateway mesh")
+		case !isIP(host):
+			checkWildcardDomain(at, host)
+		}
+		if first, ok := seen.add(host, i); ok {
+			at.refuse("repeats spec.hosts[%d]: %q", first, host)
+		} else if wildcard, ok := hosts.cover(host); ok {
+			at.refuse("is %q, which %q includes", host, wildcard)
+		}
+	}
+}
+
+// checkGatewayNames checks a list of "mesh", "name" and "namespace/name".
+func checkGatewayNames(at *field, gateways []string) {
+	for i, gateway := range gateways {
+		place := at.elem("gateways", i)
+		namespace, name, ok := strings.Cut(gateway, "/")
+		switch {
+		case gateway == "":
+			place.refuse("must not be empty")
+		case ok && namespace != exportToOwn && !isDNSLabel(namespace):
+			place.refuse("must have . or a namespace before the slash, is %q", gateway)
+		case ok:
+			if !isDNSLabel(name) {
+				place.refuse("must have a DNS label after the slash (%s), is %q", dnsLabelRule, gateway)
+			}
+		case !isFQDN(gateway):
+			place.refuse("must be a gateway's name or namespace/name, is %q", gateway)
+		case strings.Contains(gateway, "."):
+			place.warn("is %q; the form namespace/name replaces domain names", gateway)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"net/url"
+	"strings"
+
+	extensions "istio.io/api/extensions/v1alpha1"
+	apitype "istio.io/api/type/v1beta1"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// The limits of istio.io/api for Wasm extensions.
+const (
+	maxPullSecretLength = 253
+	maxPluginNameLength = 256
+	maxEnvVars          = 256
+	maxEnvNameLength    = 256
+)
+
+// wasmPluginRules are the rules for a WasmPlugin.
+func wasmPluginRules(spec *field, _ configstore.Config, plugin *extensions.WasmPlugin) {
+	checkPolicyTarget(spec, plugin.Selector, plugin.TargetRef, plugin.TargetRefs)
+	checkEnum(spec.child("phase"), plugin.Phase)
+	for i, match := range plugin.Match {
+		if match == nil {
+			spec.elem("match", i).refuseNull()
+			continue
+		}
+		checkTraffic(spec.elem("match", i), match)
+	}
+	checkWasm(spec, plugin)
+}
+
+// traffic is what selects the traffic of an extension.
+type traffic interface {
+	GetMode() apitype.WorkloadMode
+	GetPorts() []*apitype.PortSelector
+}
+
+func checkTraffic(at *field, match traffic) {
+	checkEnum(at.child("mode"), match.GetMode())
+	var seen repetitions[uint32]
+	for i, port := range match.GetPorts() {
+		place := at.elem("ports", i)
+		if port == nil {
+			place.refuseNull()
+			continue
+		}
+		checkPortNumber(place.child("number"), port.Number)
+		if first, ok := seen.add(port.Number, i); ok {
+			place.child("number").refuse("repeats ports[%d].number: %d", first, port.Number)
+		}
+	}
+}
+
+// wasm is what a WasmPlugin and the Wasm part of a TrafficExtension share.
+type wasm interface {
+	GetUrl() string
+	GetSha256() string
+	GetImagePullPolicy() extensions.PullPolicy
+	GetImagePullSecret() string
+	GetPluginName() string
+	GetFailStrategy() extensions.FailStrategy
+	GetVmConfig() *extensions.VmConfig
+	GetType() extensions.PluginType
+}
+
+func checkWasm(at *field, w wasm) {
+	checkWasmURL(at, w.GetUrl(), w.GetSha256())
+	checkEnum(at.child("imagePullPolicy"), w.GetImagePullPolicy())
+	checkEnum(at.child("failStrategy"), w.GetFailStrategy())
+	checkEnum(at.child("type"), w.GetType())
+	checkLength(at.child("imagePullSecret"), w.GetImagePullSecret(), maxPullSecretLength)
+	checkLength(at.child("pluginName"), w.GetPluginName(), maxPluginNameLength)
+	vm := at.child("vmConfig")
+	env := w.GetVmConfig().GetEnv()
+	if len(env) > maxEnvVars {
+		vm.child("env").refuse("must have at most %d elements, has %d", maxEnvVars, len(env))
+	}
+	var names repetitions[string]
+	for i, variable := range env {
+		place := vm.elem("env", i)
+		if variable == nil {
+			place.refuseNull()
+			continue
+		}
+		checkEnvVar(place, variable)
+		if first, ok := names.add(variable.Name, i); ok && variable.Name != "" {
+			place.child("name").refuse("repeats env[%d].name: %q", first, variable.Name)
+		}
+	}
+}
+
+func checkWasmURL(at *field, module, sha256 string) {
+	if sha256 != "" && !isSHA256(sha256) {
+		at.child("sha256").refuse("must be 64 hexadecimal digits in lower case, is %q", sha256)
+	}
+	if module == "" {
+		at.child("url").refuse("is required")
+		return
+	}
+	if !strings.Contains(module, "://") {
+		module = "oci://" + module
+	}
+	u, err := url.Parse(module)
+	if err != nil {
+		at.child("url").refuse("must be a URL: %v", err)
+		return
+	}
+	switch u.Scheme {
+	case "oci", "http", "https", "file":
+	default:
+		at.child("url").refuse("must have the scheme oci, http, https or file, is %q", module)
+	}
+	if _, digest, ok := strings.Cut(module, "@sha256:"); ok && sha256 != "" && digest != sha256 {
+		at.child("sha256").refuse("must be the digest in url, %q, is %q", digest, sha256)
+	}
+}
+
+func isSHA256(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !isDigit(c) && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(s) == 64
+}
+
+func checkEnvVar(at *field, variable *extensions.EnvVar) {
+	checkEnum(at.child("valueFrom"), variable.ValueFrom)
+	if !isVariableName(variable.Name) {
+		at.child("name").refuse("must be the name of an environment variable, is %q", variable.Name)
+	}
+	checkLength(at.child("name"), variable.Name, maxEnvNameLength)
+	checkLength(at.child("value"), variable.Value, maxVariableLength)
+	if variable.ValueFrom == extensions.EnvValueSource_HOST {
+		checkUnset(at.child("value"), variable.Value, "must not be set for valueFrom HOST")
+	}
+}
+
+func checkLength(at *field, value string, limit int) {
+	if len(value) > limit {
+		at.refuse("must have at most %d characters, has %d", limit, len(value))
+	}
+}
