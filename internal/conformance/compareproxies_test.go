@@ -134,8 +134,8 @@ func (c *comparison) variantOfProxies(i int) bool {
 // further one; of each such endpoint there must be one.
 func (c *comparison) targets(name string, want, got proxyState) {
 	wanted, gotten := targetSet(want.Targets), targetSet(got.Targets)
-	if len(gotten) != len(got.Targets) {
-		c.report(name, "targets: duplicates in %v (row 5)", got.Targets)
+	if len(got.Targets)-len(gotten) > len(want.Targets)-len(wanted) {
+		c.report(name, "targets: more duplicates than recorded (row 5): %v", got.Targets)
 	}
 	further := c.want.row16FurtherAddresses(want)
 	for t := range gotten {

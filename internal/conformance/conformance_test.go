@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	// directoryVariable names the environment variable of another corpus.
+	directoryVariable = "PILOTKIT_CONFORMANCE"
+	notPassingFile    = "not-passing.txt"
+)
+
+// TestConformance replays every scenario.
+func TestConformance(t *testing.T) {
+	dir, own := os.Getenv(directoryVariable), false
+	if dir == "" {
+		dir, own = ownDirectory, true
+	}
+	names, err := scenarioNames(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	if own {
+		listed = notPassing(t, names)
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			differences, err := replay(t, filepath.Join(dir, filepath.FromSlash(name)))
+			if err != nil {
+				differences = append(differences, err.Error())
+			}
+			if !slices.Contains(listed, name) {
+				for _, d := range differences {
+					t.Error(d)
+				}
+				return
+			}
+			if len(differences) == 0 {
+				t.Errorf("%s passes: remove it from %s", name, notPassingFile)
+				return
+			}
+			t.Skipf("listed in %s; %d differences, the first: %s", notPassingFile, len(differences), differences[0])
+		})
+	}
+}
+
+// notPassing reads the list of scenarios that do not pass yet. Each must exist.
+func notPassing(t *testing.T, names []string) []string {
+	t.Helper()
+	f, err := os.Open(notPassingFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	var out []string
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		name, _, _ := strings.Cut(lines.Text(), "#")
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if !slices.Contains(names, name) {
+			t.Errorf("%s lists %s, which does not exist", notPassingFile, name)
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// replay runs a scenario with both kinds of updaters and returns all differences.
+func replay(t *testing.T, path string) ([]string, error) {
+	t.Helper()
+	s, err := loadScenario(path + scenarioSuffix)
+	if err != nil {
+		return nil, err
+	}
+	g, unknown, err := loadGolden(path + goldenSuffix)
+	if err != nil {
+		return nil, err
+	}
+	if unknown != nil {
+		t.Logf("not compared: %v", unknown)
+	}
+	var out []string
+	for _, deltas := range []bool{false, true} {
+		differences, err := replayOnce(s, g, deltas)
+		for _, d := range differences {
+			out = append(out, updaterName(deltas)+d)
+		}
+		if err != nil {
+			return out, err
+		}
+		if s.Options.StoreOnly {
+			break
+		}
+	}
+	return out, nil
+}
+
+func updaterName(deltas bool) string {
+	if deltas {
+		return "with deltas, "
+	}
+	return ""
+}
+
+// replayOnce runs a scenario and returns the differences by step.
+func replayOnce(s *scenario, g *golden, deltas bool) ([]string, error) {
+	sys, err := newSystem(s, deltas)
+	if err != nil {
+		return nil, err
+	}
+	run := &run{sys: sys, want: newExpectation(s)}
+	recorded := g.Steps
+	if s.Initial != "" {
+		if len(recorded) == 0 || recorded[0].Index != -1 {
+			return nil, fmt.Errorf("no recorded state after start")
+		}
+		if err := run.start(recorded[0]); err != nil {
+			return nil, err
+		}
+		recorded = recorded[1:]
+	} else if err := sys.start(); err != nil {
+		return nil, err
+	}
+	if len(recorded) != len(s.Steps) {
+		return nil, fmt.Errorf("%d steps, %d recorded", len(s.Steps), len(recorded))
+	}
+	for i, st := range s.Steps {
+		if err := run.step(i, st, recorded[i]); err != nil {
+			return run.differences, fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	return run.differences, nil
+}
+
+// run is one replay with its comparison.
+type run struct {
+	sys                 *system
+	want                *expectation
+	wantNames, gotNames naming
+	gotIndex            indexState
+	differences         []string
+}
+
+// start fills the store, starts the system and compares what it then shows.
+func (r *run) start(recorded observation) error {
+	results, err := r.sys.apply("", r.sys.scenario.Initial)
+	if err != nil {
+		return err
+	}
+	r.sys.at(0)
+	if err := r.sys.start(); err != nil {
+		return err
+	}
+	if len(recorded.Results) == 0 {
+		results = nil
+	}
+	r.compare(-1, recorded.Summary, r.want.initial(recorded), r.sys.observe(results))
+	return nil
+}
+
+func (r *run) step(i int, st step, recorded observation) error {
+	got, err := r.sys.step(st, recorded.Results)
+	if err != nil {
+		return err
+	}
+	r.compare(i, recorded.Summary, r.want.step(st, recorded), got)
+	return nil
+}
+
+func (r *run) compare(i int, summary string, want *expected, got observation) {
+	want.gotBefore = r.gotIndex
+	for _, d := range compare(want, got, &r.wantNames, &r.gotNames) {
+		r.differences = append(r.differences, fmt.Sprintf("step %d (%s): %s", i, summary, d))
+	}
+	r.gotIndex = stateOf(got.EndpointIndex, normaliseReplayed)
+}

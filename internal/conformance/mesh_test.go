@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	meshapi "istio.io/api/mesh/v1alpha1"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+)
+
+// meshOf reads a mesh config. What the registry does not need is ignored.
+func meshOf(text string) (serviceentry.Mesh, error) {
+	var generic map[string]any
+	if err := yaml.Unmarshal([]byte(text), &generic); err != nil {
+		return serviceentry.Mesh{}, err
+	}
+	data, err := json.Marshal(generic)
+	if err != nil {
+		return serviceentry.Mesh{}, err
+	}
+	config := &meshapi.MeshConfig{}
+	if len(generic) > 0 {
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, config); err != nil {
+			return serviceentry.Mesh{}, err
+		}
+	}
+	out := serviceentry.Mesh{TrustDomain: config.GetTrustDomain()}
+	visibility := config.GetServiceEntryVisibility()
+	for _, p := range visibility.GetPolicies() {
+		out.Visibility = append(out.Visibility, visibilityRule(p))
+	}
+	if v := visibility.GetDefaultVisibility(); v != meshapi.ServiceEntryVisibility_VISIBILITY_UNSPECIFIED {
+		out.Visibility = append(out.Visibility, serviceentry.VisibilityRule{Visibility: visibilityOf(v)})
+	}
+	return out, nil
+}
+
+func visibilityRule(p *meshapi.ServiceEntryVisibility_Policy) serviceentry.VisibilityRule {
+	return serviceentry.VisibilityRule{
+		Visibility: visibilityOf(p.GetVisibility()),
+		Matches: func(labels registry.Labels) bool {
+			return !slices.ContainsFunc(p.GetMatchingRules(), func(r *meshapi.ServiceEntryVisibility_MatchRule) bool {
+				return r.GetNamespaceSelector() != nil && !selects(r.GetNamespaceSelector(), labels)
+			})
+		},
+	}
+}
+
+func visibilityOf(v meshapi.ServiceEntryVisibility_Visibility) registry.Visibility {
+	switch v {
+	case meshapi.ServiceEntryVisibility_NONE:
+		return registry.VisibilityNone
+	case meshapi.ServiceEntryVisibility_NAMESPACE:
+		return registry.VisibilityPrivate
+	default:
+		return registry.VisibilityPublic
+	}
+}
+
+// selects is the label selector of Kubernetes.
+func selects(s *meshapi.LabelSelector, labels registry.Labels) bool {
+	if !registry.Labels(s.GetMatchLabels()).SubsetOf(labels) {
+		return false
+	}
+	for _, r := range s.GetMatchExpressions() {
+		value, has := labels[r.GetKey()]
+		in := has && slices.Contains(r.GetValues(), value)
+		ok := false
+		switch r.GetOperator() {
+		case "In":
+			ok = in
+		case "NotIn":
+			ok = !in
+		case "Exists":
+			ok = has
+		case "DoesNotExist":
+			ok = !has
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// networkOf is the function of the scenario's network rules: the first rule whose
+// given parts match.
+func networkOf(rules []networkRule) func(string, registry.Labels) string {
+	if len(rules) == 0 {
+		return nil
+	}
+	return func(address string, labels registry.Labels) string {
+		for _, r := range rules {
+			if r.CIDR != "" && !contains(r.CIDR, address) {
+				continue
+			}
+			if registry.Labels(r.Labels).SubsetOf(labels) {
+				return r.Network
+			}
+		}
+		return ""
+	}
+}
+
+func contains(cidr, address string) bool {
+	p, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return false
+	}
+	a, err := netip.ParseAddr(address)
+	return err == nil && p.Contains(a)
+}
+
+func (n namespace) registryNamespace() serviceentry.Namespace {
+	return serviceentry.Namespace{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations}
+}
