@@ -59,7 +59,7 @@ func (b *batch) putOwn(name objectName, config *configstore.Config) {
 				b.interner.release(instance.Endpoint.Shared)
 				return
 			}
-			curr = newWorkload(instance, isUnixEntry(config), false)
+			curr = newWorkload(instance, isUnixEntry(config))
 		}
 	}
 	if curr != nil {
@@ -69,9 +69,6 @@ func (b *batch) putOwn(name objectName, config *configstore.Config) {
 		}
 	}
 	b.replaceWorkload(old, curr)
-	if old != nil {
-		b.interner.release(old.instance.Endpoint.Shared)
-	}
 	b.noteProxy(old, curr)
 }
 
@@ -88,7 +85,7 @@ func (b *batch) putForeign(k registry.WorkloadKey, instance *registry.WorkloadIn
 		return
 	}
 	if old == nil || !old.instance.Equal(instance) {
-		b.replaceWorkload(old, newWorkload(instance, false, true))
+		b.replaceWorkload(old, b.conversion.foreignWorkload(instance))
 	}
 }
 
@@ -119,6 +116,9 @@ func (b *batch) replaceWorkload(old, curr *workload) {
 		}
 	}
 	b.setWorkload(old, curr)
+	if old != nil {
+		b.interner.release(old.base.Shared)
+	}
 }
 
 func (b *batch) addWorkload(w *workload) {
@@ -147,6 +147,7 @@ func (b *batch) setWorkload(old, curr *workload) {
 			delete(b.own, objectName{old.instance.Namespace, old.instance.Name})
 		}
 		b.setPod(old, false)
+		b.noteFormer(old, curr)
 	}
 	if curr != nil {
 		if curr.foreign {
@@ -173,14 +174,16 @@ func (b *batch) noteProxy(old, curr *workload) {
 }
 
 func (b *batch) pushProxy(w *workload) {
-	ip, err := netip.ParseAddr(w.base.Address())
-	if err != nil {
-		return
+	if ip, err := netip.ParseAddr(w.base.Address()); err == nil {
+		b.pushAddress(ip.Unmap())
 	}
+}
+
+func (b *batch) pushAddress(ip netip.Addr) {
 	if b.proxies == nil {
 		b.proxies = map[netip.Addr]struct{}{}
 	}
-	b.proxies[ip.Unmap()] = struct{}{}
+	b.proxies[ip] = struct{}{}
 }
 
 // setForeign keeps the table of the workloads of others.

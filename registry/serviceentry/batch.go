@@ -31,6 +31,8 @@ type batch struct {
 	// proxies are the addresses of proxies that have to be told that they are
 	// something else.
 	proxies map[netip.Addr]struct{}
+	// former are addresses that pods have no more.
+	former map[netip.Addr]struct{}
 	// before is what proxies at some addresses were before the batch.
 	before map[netip.Addr][]registry.ServiceInstance
 	// resync: all endpoints are reported again.

@@ -38,6 +38,32 @@ func (b *batch) setPod(w *workload, present bool) {
 	}
 }
 
+// noteFormer notes the addresses that a pod lost although it is still the same
+// pod, because it has another one of before: its proxy may be known by those.
+func (b *batch) noteFormer(prev, curr *workload) {
+	if curr == nil || !curr.isPod() {
+		return
+	}
+	kept := func(a string) bool { return slices.Contains(curr.base.Addresses, a) }
+	if !slices.ContainsFunc(prev.base.Addresses, kept) {
+		return
+	}
+	for _, a := range prev.base.Addresses {
+		if ip, err := netip.ParseAddr(a); err == nil && !kept(a) {
+			if b.former == nil {
+				b.former = map[netip.Addr]struct{}{}
+			}
+			b.former[ip.Unmap()] = struct{}{}
+		}
+	}
+}
+
+// ofPod reports whether an address belongs to a pod, or did.
+func (b *batch) ofPod(ip netip.Addr) bool {
+	_, former := b.former[ip]
+	return former || len(b.pods[ip]) > 0
+}
+
 // remember notes what proxies at the addresses are that the batch may change, as
 // far as they belong to pods.
 func (b *batch) remember() {
@@ -66,7 +92,7 @@ func (b *batch) rememberMember(m *member) {
 			continue
 		}
 		ip = ip.Unmap()
-		if _, known := b.before[ip]; known || len(b.pods[ip]) == 0 {
+		if _, known := b.before[ip]; known || !b.ofPod(ip) {
 			continue
 		}
 		if b.before == nil {
@@ -81,6 +107,9 @@ func (b *batch) compareProxies() {
 	for ip, before := range b.before {
 		if slices.EqualFunc(before, b.instancesAt(ip.String(), ""), sameInstance) {
 			continue
+		}
+		if _, former := b.former[ip]; former {
+			b.pushAddress(ip)
 		}
 		for _, w := range b.pods[ip] {
 			b.pushProxy(w)

@@ -26,17 +26,36 @@ type workload struct {
 	members []*member
 }
 
-// newWorkload returns the workload of an instance. unix: its address is the path
-// of a socket.
-func newWorkload(w *registry.WorkloadInstance, unix, foreign bool) *workload {
-	out := &workload{instance: w, base: w.Endpoint, unix: unix, foreign: foreign}
-	if a := w.Endpoint.Address(); isUnix(a) {
-		base := *w.Endpoint
-		base.Addresses = slices.Clone(base.Addresses)
-		base.Addresses[0] = strings.TrimPrefix(a, unixScheme)
-		out.base, out.unix = &base, true
+// newWorkload returns the workload of a WorkloadEntry.
+func newWorkload(w *registry.WorkloadInstance, unix bool) *workload {
+	return &workload{instance: w, base: w.Endpoint, unix: unix}
+}
+
+// foreignWorkload returns that of a workload of another registry.
+func (c *conversion) foreignWorkload(w *registry.WorkloadInstance) *workload {
+	base, unix := c.foreignBase(w)
+	return &workload{instance: w, base: base, unix: unix, foreign: true}
+}
+
+// foreignBase returns the endpoint of a workload of another registry, and whether
+// its address is a unix socket. As in Istio 1.30 the endpoint has the name and the
+// namespace of the workload if it has none of its own.
+func (c *conversion) foreignBase(w *registry.WorkloadInstance) (base *registry.Endpoint, unix bool) {
+	e := *w.Endpoint
+	unix = isUnix(e.Address())
+	if unix {
+		e.Addresses = slices.Clone(e.Addresses)
+		e.Addresses[0] = strings.TrimPrefix(e.Addresses[0], unixScheme)
 	}
-	return out
+	if e.WorkloadName == "" {
+		e.WorkloadName = w.Name
+	}
+	attributes := *e.Attributes()
+	if attributes.Namespace == "" {
+		attributes.Namespace = w.Namespace
+	}
+	e.Shared = c.shared(attributes)
+	return &e, unix
 }
 
 // compare orders workloads by kind, namespace, name and cluster, pods first. Nil,
