@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import "github.com/pilotkit/pilotkit/registry"
+
+// Discard is an XDSUpdater that does nothing, for registries whose changes
+// nobody pushes.
+type Discard struct{}
+
+var (
+	_ XDSUpdater           = Discard{}
+	_ EndpointDeltaUpdater = Discard{}
+)
+
+// EDSUpdate does nothing.
+func (Discard) EDSUpdate(ShardKey, string, string, []*registry.Endpoint) {}
+
+// EDSDeltaUpdate does nothing.
+func (Discard) EDSDeltaUpdate(ShardKey, string, string, []EndpointChange) {}
+
+// EDSCacheUpdate does nothing.
+func (Discard) EDSCacheUpdate(ShardKey, string, string, []*registry.Endpoint) {}
+
+// SvcUpdate does nothing.
+func (Discard) SvcUpdate(ShardKey, string, string, registry.Event) {}
+
+// ConfigUpdate does nothing.
+func (Discard) ConfigUpdate(*PushRequest) {}
+
+// ProxyUpdate does nothing.
+func (Discard) ProxyUpdate(registry.ClusterID, string) {}
+
+// RemoveShard does nothing.
+func (Discard) RemoveShard(ShardKey) {}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import (
+	"strings"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// StatusReporter is told which resources are on their way to proxies.
+type StatusReporter interface {
+	// AddInProgressResource is called when a resource was added or updated.
+	AddInProgressResource(resource configstore.Config)
+	// DeleteInProgressResource is called when a resource was deleted, with its
+	// last known state.
+	DeleteInProgressResource(resource configstore.Config)
+}
+
+// ConfigHandler returns a handler of config events that asks for a full push of
+// the object that changed. The reporter, which may be nil, is told of every
+// event before.
+//
+// By the rules of Istio 1.30 an update asks for no push if the object is of an
+// istio.io group, its spec is the same, and neither state has a label or an
+// annotation with "istio.io" in its key. Register the handler for all kinds that
+// no registry owns: ServiceEntry, WorkloadEntry and WorkloadGroup are pushed by
+// theirs.
+func ConfigHandler(updater XDSUpdater, reporter StatusReporter) configstore.EventHandler {
+	return func(old, curr configstore.Config, event configstore.Event) {
+		if reporter != nil && event == configstore.EventDelete {
+			reporter.DeleteInProgressResource(curr)
+		} else if reporter != nil {
+			reporter.AddInProgressResource(curr)
+		}
+		if event == configstore.EventUpdate && !relevant(old, curr) {
+			return
+		}
+		updater.ConfigUpdate(&PushRequest{
+			Full: true, ConfigsUpdated: KeySet(curr.Key()), Reason: map[TriggerReason]int{ConfigUpdate: 1},
+		})
+	}
+}
+
+// ServiceHandler returns a handler of service events that asks for a full push
+// of the service. An update asks for none if the services are Equal.
+func ServiceHandler(updater XDSUpdater) registry.ServiceHandler {
+	return func(prev, curr *registry.Service, event registry.Event) {
+		if event == registry.EventUpdate && prev.Equal(curr) {
+			return
+		}
+		keys := KeySet(keyOf(curr))
+		if event == registry.EventUpdate && prev != nil {
+			keys[keyOf(prev)] = struct{}{} // another one if the service was renamed
+		}
+		updater.ConfigUpdate(&PushRequest{
+			Full: true, ConfigsUpdated: keys, Reason: map[TriggerReason]int{ServiceUpdate: 1},
+		})
+	}
+}
+
+func keyOf(s *registry.Service) ConfigKey {
+	return ServiceKey(string(s.Hostname), s.Attributes.Namespace)
+}
+
+// relevant reports whether proxies may see a difference.
+func relevant(old, curr configstore.Config) bool {
+	return !strings.HasSuffix(curr.GroupVersionKind.Group, "istio.io") ||
+		speaksToIstio(old.Meta) || speaksToIstio(curr.Meta) ||
+		!configstore.EqualMessage(old.Spec, curr.Spec)
+}
+
+// speaksToIstio reports whether labels or annotations may change what the object
+// means.
+func speaksToIstio(m configstore.Meta) bool {
+	for _, pairs := range []map[string]string{m.Labels, m.Annotations} {
+		for key := range pairs {
+			if strings.Contains(key, "istio.io") {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import "github.com/pilotkit/pilotkit/registry"
+
+// Multi returns an updater that makes each call on all of the updaters, one
+// after the other. Nil ones are left out.
+//
+// It is an EndpointDeltaUpdater if, and only if, all of them are: a registry
+// then sends complete lists if one of them needs them. The alternative, to keep
+// all endpoints here and to make complete lists of them, would cost the same
+// work and the memory besides.
+func Multi(updaters ...XDSUpdater) XDSUpdater {
+	var m multi
+	var deltas []EndpointDeltaUpdater
+	for _, u := range updaters {
+		if u == nil {
+			continue
+		}
+		m = append(m, u)
+		if d, ok := u.(EndpointDeltaUpdater); ok {
+			deltas = append(deltas, d)
+		}
+	}
+	if len(deltas) == len(m) {
+		return deltaMulti{multi: m, deltas: deltas}
+	}
+	return m
+}
+
+type multi []XDSUpdater
+
+func (m multi) EDSUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+	for _, u := range m {
+		u.EDSUpdate(shard, hostname, namespace, endpoints)
+	}
+}
+
+func (m multi) EDSCacheUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+	for _, u := range m {
+		u.EDSCacheUpdate(shard, hostname, namespace, endpoints)
+	}
+}
+
+func (m multi) SvcUpdate(shard ShardKey, hostname, namespace string, event registry.Event) {
+	for _, u := range m {
+		u.SvcUpdate(shard, hostname, namespace, event)
+	}
+}
+
+func (m multi) ConfigUpdate(req *PushRequest) {
+	for _, u := range m {
+		u.ConfigUpdate(req)
+	}
+}
+
+func (m multi) ProxyUpdate(cluster registry.ClusterID, ip string) {
+	for _, u := range m {
+		u.ProxyUpdate(cluster, ip)
+	}
+}
+
+func (m multi) RemoveShard(shard ShardKey) {
+	for _, u := range m {
+		u.RemoveShard(shard)
+	}
+}
+
+// deltaMulti is a multi whose members all take deltas.
+type deltaMulti struct {
+	multi
+	deltas []EndpointDeltaUpdater
+}
+
+func (m deltaMulti) EDSDeltaUpdate(shard ShardKey, hostname, namespace string, changes []EndpointChange) {
+	for _, u := range m.deltas {
+		u.EDSDeltaUpdate(shard, hostname, namespace, changes)
+	}
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate_test
+
+import (
+	"testing"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// callEverything makes each call of XDSUpdater once.
+func callEverything(u xdsupdate.XDSUpdater) []string {
+	shard := shardOf("c1")
+	u.EDSUpdate(shard, host, ns, eps(ep("1.1.1.1")))
+	u.EDSCacheUpdate(shard, host, ns, nil)
+	u.SvcUpdate(shard, host, ns, registry.EventAdd)
+	u.ConfigUpdate(fullPush("v"))
+	u.ProxyUpdate("c1", "1.1.1.1")
+	u.RemoveShard(shard)
+	return []string{
+		"EDSUpdate Kubernetes/c1 default/a.example.com [1.1.1.1:8080/http]",
+		"EDSCacheUpdate Kubernetes/c1 default/a.example.com []",
+		"SvcUpdate Kubernetes/c1 default/a.example.com add",
+		"ConfigUpdate full push of VirtualService/default/v (config 1)",
+		"ProxyUpdate c1 1.1.1.1",
+		"RemoveShard Kubernetes/c1",
+	}
+}
+
+func TestMultiCallsAll(t *testing.T) {
+	var a xdstest.Recorder
+	var b xdstest.DeltaRecorder
+	want := callEverything(xdsupdate.Multi(&a, nil, &b))
+	a.Expect(t, want...)
+	b.Expect(t, want...)
+}
+
+// TestMultiTakesDeltasIfAllDo: otherwise those who do not would miss changes.
+func TestMultiTakesDeltasIfAllDo(t *testing.T) {
+	var a, b xdstest.DeltaRecorder
+	u, ok := xdsupdate.Multi(&a, &b).(xdsupdate.EndpointDeltaUpdater)
+	if !ok {
+		t.Fatal("Multi of updaters with deltas takes none")
+	}
+	u.EDSDeltaUpdate(shardOf("c1"), host, ns, []xdsupdate.EndpointChange{{New: ep("1.1.1.1")}})
+	a.Expect(t, "EDSDeltaUpdate Kubernetes/c1 default/a.example.com [+1.1.1.1:8080/http]")
+	b.Expect(t, "EDSDeltaUpdate Kubernetes/c1 default/a.example.com [+1.1.1.1:8080/http]")
+	if _, ok := xdsupdate.Multi(&a, &xdstest.Recorder{}).(xdsupdate.EndpointDeltaUpdater); ok {
+		t.Error("Multi takes deltas although one updater does not")
+	}
+	callEverything(xdsupdate.Multi())
+}
+
+func TestDiscard(t *testing.T) {
+	callEverything(xdsupdate.Discard{})
+	if _, ok := xdsupdate.XDSUpdater(xdsupdate.Discard{}).(xdsupdate.EndpointDeltaUpdater); !ok {
+		t.Error("Discard wants complete lists")
+	}
+}
