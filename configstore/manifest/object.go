@@ -61,7 +61,7 @@ func (p *parser) object(n *yaml.Node, item string, kind configstore.GroupVersion
 	}
 	switch {
 	case !known:
-		p.unknown(d, n, item, key, kind)
+		p.unknown(d, n, item, key, kind, entries)
 	case len(d.problems) > 0:
 		p.refuse(d, n, item, key)
 	default:
@@ -78,9 +78,13 @@ func (p *parser) refuse(d *decoder, n *yaml.Node, item string, key configstore.C
 
 // unknown adds a document of a kind that there is no schema for. What else is
 // wrong with it is none of our business.
-func (p *parser) unknown(d *decoder, n *yaml.Node, item string, key configstore.ConfigKey, kind configstore.GroupVersionKind) {
+func (p *parser) unknown(d *decoder, n *yaml.Node, item string, key configstore.ConfigKey, kind configstore.GroupVersionKind, entries []entry) {
 	d.problems = nil
-	d.fieldErrorf(n, fieldKind, "unknown kind %s", kind)
+	at := n
+	if e, ok := find(entries, fieldKind); ok {
+		at = e.keyNode
+	}
+	d.fieldErrorf(at, fieldKind, "unknown kind %s", kind)
 	p.add(d, n, Document{Item: item, Key: key, Err: &Error{
 		Document: p.number, Item: item, Key: key, Problems: d.problems, cause: configstore.ErrUnknownKind,
 	}})

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package file keeps the objects of a directory of Kubernetes-style manifests
+// in a store, and follows the directory.
+//
+//	store := memory.Make(istio.Schemas())
+//	source := file.New("config", store, file.Options{})
+//	go source.Run(stop)
+//
+// # What is read
+//
+// All files below the directory whose name ends in .yaml, .yml or .json, read as
+// package manifest says. Names with a leading dot are passed over, files and
+// directories: editors, version control and kubelet keep theirs there. Symbolic
+// links are followed, so that a mounted ConfigMap is read as it is meant, each
+// file once. Paths are compared as strings, with slashes and relative to the
+// directory.
+//
+// An object that several documents define is what the first of them says, by
+// path and then by place in the file; the others are reported. When the first
+// goes away, the next takes over, which is one update.
+//
+// # Last good state
+//
+// What is bad is reported by Errors, and costs nothing else:
+//
+//   - A document that is bad, or that the store finds invalid, leaves its object
+//     as it is. Which object it is about is read from its apiVersion, kind and
+//     metadata, which need not be spoilt by what is wrong elsewhere, not even by
+//     broken YAML. An object that is new is not stored until it is good.
+//   - A document whose kind is unknown is skipped. But if its kind was changed to
+//     an unknown one, its object stays: that is how a typing error looks.
+//   - If it cannot be read which object a document is about, it may be any that
+//     is missing from its file, and all of them stay until the file can be read.
+//     They yield to other files that define them.
+//   - A file that cannot be read keeps its objects in the same way, and a
+//     directory that cannot be read those of all files below. If it is the
+//     directory of the source that is gone or cannot be read, nothing changes at
+//     all.
+//   - A file, or a directory below that of the source, that is gone from a
+//     directory that can be read, has been deleted, and so are its objects.
+//
+// Run sees changes while they are being made, so it does not believe at once
+// that a file was emptied, or that files are missing from a directory that has
+// just come back: it looks again a second later. Reload takes what it sees for
+// the truth.
+//
+// # Ownership
+//
+// The source writes an object when the documents about it change, and deletes it
+// when there are none any more. It never touches what it has not created: an
+// object of the same key that somebody else has put into the store is left
+// alone and reported as ErrNotOwned, until it goes away. Others may write to the
+// source's objects; what they wrote stays until the document changes, and a
+// status that the document does not have stays even then. Files have no say in
+// resourceVersion and generation, which are the store's.
+//
+// An object that has not changed is not written: it keeps its revision and
+// causes no event. All changes that one look at the directory has found are
+// written as one batch if the store is a Batcher, so that readers see all of them
+// or none.
+//
+// # Concurrency
+//
+// All methods may be called from any goroutine.
+package file

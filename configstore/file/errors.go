@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"cmp"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+)
+
+var (
+	// ErrDuplicate: the object is in another file too, or twice in one, and the
+	// other place comes first.
+	ErrDuplicate = errors.New("object is defined elsewhere")
+	// ErrNotOwned: the store holds an object of the same key that this source
+	// has not put there. It is left alone.
+	ErrNotOwned = errors.New("object in the store belongs to somebody else")
+)
+
+// Error is one thing that keeps a part of the directory from being in the
+// store. Err matches, among others, manifest.ErrMalformed,
+// configstore.ErrUnknownKind, configstore.ErrInvalid, ErrDuplicate, ErrNotOwned,
+// or the errors of package io/fs.
+type Error struct {
+	// File is the path of the file or directory, beginning with the directory of
+	// the source as it was given to New.
+	File string
+	// Document is the number of the document in the file, from 1, or 0 if the
+	// file as a whole is meant.
+	Document int
+	// Item is the path of the object in the document if it is an item of a
+	// List, for example "items[3]"; else empty.
+	Item string
+	// Line and Column say where in the file, from 1, or are 0 if that is
+	// unknown.
+	Line, Column int
+	// Object is the object that the document is about, or the zero key if that
+	// is unknown.
+	Object configstore.ConfigKey
+	// Err says what is wrong. It is never nil.
+	Err error
+}
+
+// Error returns "path:line:column: document 2, ServiceEntry default/db: reason".
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		b.WriteString(":" + strconv.Itoa(e.Line))
+		if e.Column > 0 {
+			b.WriteString(":" + strconv.Itoa(e.Column))
+		}
+	}
+	b.WriteString(": ")
+	var m *manifest.Error
+	if e.Document > 0 && !errors.As(e.Err, &m) {
+		b.WriteString("document " + strconv.Itoa(e.Document))
+		if e.Item != "" {
+			b.WriteString(" " + e.Item)
+		}
+		if e.Object.Name != "" {
+			b.WriteString(", " + e.Object.Object())
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Err.Error())
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// compare orders errors by file, place and text.
+func (e *Error) compare(f *Error) int {
+	return cmp.Or(
+		strings.Compare(e.File, f.File),
+		cmp.Compare(e.Document, f.Document),
+		cmp.Compare(e.Line, f.Line),
+		cmp.Compare(e.Column, f.Column),
+		strings.Compare(e.Err.Error(), f.Err.Error()),
+	)
+}
+
+// duplicateError says where the object is defined that counts.
+type duplicateError struct{ first Error }
+
+// Error returns "object is defined elsewhere: path:line, document 1".
+func (e *duplicateError) Error() string {
+	at := e.first.File
+	if e.first.Line > 0 {
+		at += ":" + strconv.Itoa(e.first.Line)
+	}
+	return ErrDuplicate.Error() + ": " + at + ", document " + strconv.Itoa(e.first.Document)
+}
+
+// Unwrap returns ErrDuplicate.
+func (e *duplicateError) Unwrap() error { return ErrDuplicate }

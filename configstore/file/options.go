@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+)
+
+// The defaults of Options.
+const (
+	DefaultRescan   = time.Minute
+	DefaultDebounce = 50 * time.Millisecond
+)
+
+// settle is how long Run disbelieves what looks like the middle of something: a
+// file that was emptied, a directory that has just come back.
+const settle = time.Second
+
+// Options of a Source. The zero value works.
+type Options struct {
+	// Logger gets each error once, when it appears, and a note when it is gone.
+	// Default: nil, which discards.
+	Logger *slog.Logger
+	// Domain is written to the Domain of every object. Default: empty.
+	Domain string
+	// DefaultNamespace is the namespace of objects of namespaced kinds that
+	// name none. Default: empty, which leaves the namespace empty.
+	DefaultNamespace string
+	// Lenient ignores unknown fields, as manifest.Options.Lenient does.
+	// Default: an object with an unknown field is an error.
+	Lenient bool
+	// Rescan is the time between two looks at every file, which find what no
+	// notification tells of: changes on network file systems, or behind
+	// symbolic links out of the directory. Default: DefaultRescan; negative:
+	// never.
+	Rescan time.Duration
+	// Debounce is how long Run waits after a notification for further ones. It
+	// waits at most ten times as long if they do not stop. Default:
+	// DefaultDebounce; negative: no wait.
+	Debounce time.Duration
+	// MaxFileBytes is the size of the largest file that is read; a larger one is
+	// an error. Default: manifest.DefaultMaxBytes; negative: no limit.
+	MaxFileBytes int
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Rescan == 0 {
+		o.Rescan = DefaultRescan
+	}
+	if o.Debounce == 0 {
+		o.Debounce = DefaultDebounce
+	}
+	if o.MaxFileBytes == 0 {
+		o.MaxFileBytes = manifest.DefaultMaxBytes
+	}
+	return o
+}
+
+func (o Options) manifest() manifest.Options {
+	return manifest.Options{
+		Domain: o.Domain, DefaultNamespace: o.DefaultNamespace, Lenient: o.Lenient, MaxBytes: o.MaxFileBytes,
+	}
+}

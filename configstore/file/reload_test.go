@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/file"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+)
+
+func TestReadsEverythingThatIsAManifest(t *testing.T) {
+	f := newFixture(t, file.Options{Domain: "cluster.local", DefaultNamespace: "fallback"})
+	f.write("a.yaml", docs(entry("a1", "a1"), "# nothing\n", entry("a2", "a2")))
+	f.write("deep/er/b.yml", strings.Replace(entry("b", "b"), "/v1", "/v1alpha3", 1))
+	f.write("c.json", `{"apiVersion": "networking.istio.io/v1beta1", "kind": "ServiceEntry", "metadata": {"name": "c"},
+		"spec": {"hosts": ["c"], "resolution": "NONE", "ports": [{"number": 1, "name": "tcp"}]}}`)
+	f.write("list.yaml", "apiVersion: v1\nkind: List\nitems:\n- "+
+		strings.ReplaceAll(strings.TrimSpace(entry("d", "d")), "\n", "\n  ")+"\n")
+	f.write("e.txt", entry("e", "e"))
+	f.write("f.YAML", entry("f", "f"))
+	f.write(".hidden.yaml", entry("g", "g"))
+	f.write(".git/h.yaml", entry("h", "h"))
+	f.write("empty.yaml", "")
+	f.write("comment.yaml", "# only a comment\n---\n")
+	f.reload()
+	f.wantErrors()
+	f.wantStore("fallback/c=c", "ns/a1=a1", "ns/a2=a2", "ns/b=b", "ns/d=d")
+	stored := f.store.Get(istio.ServiceEntry, "b", "ns")
+	if stored.GroupVersionKind != istio.ServiceEntry || stored.Domain != "cluster.local" {
+		t.Errorf("kind %v, domain %q, want the canonical kind and the domain of the options", stored.GroupVersionKind, stored.Domain)
+	}
+}
+
+func TestFollowsChanges(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	f.write("a.yaml", docs(entry("a", "one"), entry("b", "one")))
+	f.write("c.yaml", entry("c", "one"))
+	f.reload()
+	f.wantEvents("add ns/a=one", "add ns/b=one", "add ns/c=one")
+	f.write("a.yaml", docs(entry("b", "two"), entry("d", "one")))
+	f.reload()
+	f.wantEvents("update ns/b=two", "add ns/d=one", "delete ns/a=one")
+	f.remove("a.yaml")
+	f.reload()
+	f.wantEvents("delete ns/b=two", "delete ns/d=one")
+	f.wantStore("ns/c=one")
+}
+
+func TestUnchangedObjectsKeepTheirRevision(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	f.write("a.yaml", docs(entry("a", "one"), entry("b", "one")))
+	f.reload()
+	before, created := f.store.Get(istio.ServiceEntry, "a", "ns"), f.store.Revision()
+	f.reload()
+	f.write("a.yaml", docs(entry("a", "one"), entry("b", "one")))
+	f.reload()
+	f.write("a.yaml", docs("# other text\n"+entry("b", "one"), strings.Replace(entry("a", "one"),
+		"metadata:", "metadata:\n  resourceVersion: '12345'\n  generation: 7", 1)))
+	f.reload()
+	f.wantEvents()
+	if f.store.Revision() != created {
+		t.Errorf("revision of the store went from %d to %d without a change", created, f.store.Revision())
+	}
+	f.write("a.yaml", docs(entry("a", "one"), entry("b", "two")))
+	f.reload()
+	f.wantEvents("update ns/b=two")
+	if after := f.store.Get(istio.ServiceEntry, "a", "ns"); after != before {
+		t.Errorf("object was replaced: revision %s, then %s", before.ResourceVersion, after.ResourceVersion)
+	}
+}
+
+// Each way of being bad costs the object that is bad nothing but the change.
+func TestBadDocumentKeepsLastGoodState(t *testing.T) {
+	for _, tt := range []struct {
+		name, bad, want string
+		is              error
+	}{
+		{"unknown field", unknownField("b"), "a.yaml:21:3: document 2, ServiceEntry ns/b: line 21, column 3: spec.hostz: unknown field", manifest.ErrMalformed},
+		{"broken YAML", brokenYAML("b"), "a.yaml:2", manifest.ErrMalformed},
+		{"invalid", invalid("b"), "a.yaml:24:5: document 2, ServiceEntry ns/b: ", configstore.ErrInvalid},
+		{"cut off in a string", entry("b", `"half`), "a.yaml:", manifest.ErrMalformed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t, file.Options{})
+			f.write("a.yaml", docs(entry("a", "one"), entry("b", "one"), entry("c", "one"), entry("d", "one")))
+			f.write("z.yaml", entry("z", "one"))
+			f.reload()
+			f.wantErrors()
+			f.write("a.yaml", docs(entry("a", "two"), tt.bad, entry("c", "two")))
+			f.write("z.yaml", entry("z", "two"))
+			f.reload()
+			f.wantEvents("update ns/a=two", "update ns/c=two", "update ns/z=two", "delete ns/d=one")
+			f.wantErrors(tt.want)
+			e := f.source.Errors()[0]
+			if !errors.Is(e, tt.is) || e.Document != 2 || e.Object.Name != "b" || e.File != f.path("a.yaml") {
+				t.Errorf("error %+v, want %v in document 2 about b", e, tt.is)
+			}
+			f.reload()
+			f.wantEvents()
+			f.wantErrors(tt.want)
+			f.write("a.yaml", docs(entry("a", "two"), entry("b", "two"), entry("c", "two")))
+			f.reload()
+			f.wantEvents("update ns/b=two")
+			f.wantErrors()
+		})
+	}
+}
+
+func TestBadFromTheStart(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	f.write("a.yaml", docs(unknownField("a"), entry("b", "one"), invalid("c"), brokenYAML("d"), "just text\n", entry("e", "one")))
+	f.reload()
+	f.wantStore("ns/b=one", "ns/e=one")
+	f.wantErrors("a.yaml:7:", "a.yaml:39:", "a.yaml:", "a.yaml:")
+	if !f.source.HasSynced() {
+		t.Error("HasSynced is false: bad documents must not hold the rest up")
+	}
+	f.write("a.yaml", docs(entry("a", "one"), entry("c", "one")))
+	f.reload()
+	f.wantStore("ns/a=one", "ns/c=one")
+	f.wantErrors()
+}
+
+// If it cannot be read which object a document is about, all that are missing
+// from the file stay.
+func TestUnreadableDocumentKeepsWhatIsMissing(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	f.write("a.yaml", docs(entry("a", "one"), entry("b", "one"), entry("c", "one")))
+	f.reload()
+	f.write("a.yaml", docs(entry("a", "two"), "kind: [\n", unknownField("c")))
+	f.reload()
+	f.wantEvents("update ns/a=two")
+	f.wantStore("ns/a=two", "ns/b=one", "ns/c=one")
+	f.wantErrors("a.yaml:", "a.yaml:")
+	// Another file that defines the object wins against a memory of it.
+	f.write("z.yaml", entry("b", "moved"))
+	f.reload()
+	f.wantEvents("update ns/b=moved")
+	f.wantErrors("a.yaml:", "a.yaml:")
+	f.write("a.yaml", docs(entry("a", "two"), entry("c", "two")))
+	f.reload()
+	f.wantEvents("update ns/c=two")
+	f.wantStore("ns/a=two", "ns/b=moved", "ns/c=two")
+	f.wantErrors()
+}
+
+// Two documents whose separator was lost are not mistaken for one of them.
+func TestLostSeparatorDeletesNothing(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	f.write("a.yaml", docs(entry("a", "one"), entry("b", "one")))
+	f.reload()
+	for _, separator := range []string{"", "--\n", "- --\n"} {
+		f.write("a.yaml", entry("a", "two")+separator+entry("b", "two"))
+		f.reload()
+		f.wantEvents()
+		f.wantStore("ns/a=one", "ns/b=one")
+		f.wantErrors("a.yaml:")
+	}
+}
+
+func TestUnknownKindsAreSkipped(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	f.write("a.yaml", docs("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: ns}\nspec: {replicas: 1}\n",
+		entry("a", "one"), "kind: Kustomization\napiVersion: kustomize.config.k8s.io/v1\n"))
+	f.reload()
+	f.wantStore("ns/a=one")
+	f.wantErrors("a.yaml:2:1: document 1, Deployment ns/a: ", "a.yaml:20:1: document 3: ")
+	for _, e := range f.source.Errors() {
+		if !errors.Is(e, configstore.ErrUnknownKind) {
+			t.Errorf("%v is no ErrUnknownKind", e)
+		}
+	}
+	// What has the name of an unknown object is deleted like any other.
+	f.write("a.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: ns}\n")
+	f.reload()
+	f.wantEvents("delete ns/a=one")
+}
+
+func TestMistypedKindDeletesNothing(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	f.write("a.yaml", docs(entry("a", "one"), entry("b", "one")))
+	f.reload()
+	mistyped := strings.Replace(entry("a", "two"), "ServiceEntry", "ServiceEntri", 1)
+	for _, b := range []string{"two", "three"} {
+		f.write("a.yaml", docs(mistyped, entry("b", b)))
+		f.reload()
+		f.wantEvents("update ns/b=" + b)
+		f.wantErrors("a.yaml:2:1: document 1, ServiceEntri ns/a: ")
+	}
+	f.write("a.yaml", docs(entry("a", "two"), entry("b", "three")))
+	f.reload()
+	f.wantEvents("update ns/a=two")
+	f.write("a.yaml", docs(mistyped, entry("b", "three")))
+	f.reload()
+	f.remove("a.yaml")
+	f.reload()
+	f.wantEvents("delete ns/a=two", "delete ns/b=three")
+}
+
+func TestLenient(t *testing.T) {
+	f := newFixture(t, file.Options{Lenient: true})
+	f.write("a.yaml", unknownField("a"))
+	f.reload()
+	f.wantStore("ns/a=bad.example.com")
+	f.wantErrors()
+}
+
+func TestErrorsAreLoggedOnce(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	f.write("a.yaml", unknownField("a"))
+	for range 3 {
+		f.reload()
+	}
+	f.write("b.yaml", entry("b", "one"))
+	f.reload()
+	if n := strings.Count(f.log.String(), "spec.hostz"); n != 1 {
+		t.Errorf("error was logged %d times, want once:\n%s", n, f.log)
+	}
+	f.write("a.yaml", entry("a", "one"))
+	f.reload()
+	f.reload()
+	if n := strings.Count(f.log.String(), "manifest error gone"); n != 1 {
+		t.Errorf("end of the error was logged %d times, want once:\n%s", n, f.log)
+	}
+}

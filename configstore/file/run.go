@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import "time"
+
+// patience is how many times Options.Debounce a burst of notifications may put
+// a reload off.
+const patience = 10
+
+// Run loads the directory, then watches it and keeps the store up to date, until
+// stop is closed. It returns when the reload in progress has ended and
+// everything that it started has stopped. While the directory cannot be read it
+// goes on trying. Run may be called once; a second call panics.
+func (s *Source) Run(stop <-chan struct{}) {
+	if s.ran.Swap(true) {
+		panic("file: Run of a Source was called twice")
+	}
+	w := newWatcher(s.dir)
+	s.turn <- struct{}{}
+	s.watcher = w
+	<-s.turn
+	defer func() {
+		s.turn <- struct{}{}
+		s.watcher = nil
+		w.close()
+		<-s.turn
+	}()
+	s.loop(w, stop)
+}
+
+func (s *Source) loop(w *watcher, stop <-chan struct{}) {
+	unfinished := time.NewTimer(0)
+	defer unfinished.Stop()
+	quiet := time.NewTimer(0)
+	defer quiet.Stop()
+	<-unfinished.C
+	<-quiet.C
+	var rescan <-chan time.Time
+	if s.opts.Rescan > 0 {
+		ticker := time.NewTicker(s.opts.Rescan)
+		defer ticker.Stop()
+		rescan = ticker.C
+	}
+	reload := func(full bool) {
+		dirty, all := w.take()
+		if s.reload(scan{full: full || all, dirty: dirty}) {
+			unfinished.Reset(settle)
+		}
+	}
+	reload(true)
+	var burst time.Time
+	for {
+		select {
+		case <-stop:
+			return
+		case <-w.poke:
+			now := time.Now()
+			if burst.IsZero() {
+				burst = now
+			}
+			quiet.Reset(max(0, min(s.opts.Debounce, burst.Add(patience*s.opts.Debounce).Sub(now))))
+		case <-quiet.C:
+			burst = time.Time{}
+			reload(false)
+		case <-unfinished.C:
+			reload(false)
+		case <-rescan:
+			reload(true)
+		}
+	}
+}
+
+// reload is Reload for Run, which reports errors but never gives up.
+func (s *Source) reload(sc scan) (again bool) {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	again, err := s.load(sc)
+	return again && err == nil
+}

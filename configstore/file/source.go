@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// Source keeps the objects of a directory in a store. Create it with New; the
+// package comment states its rules.
+type Source struct {
+	dir   string
+	store configstore.ConfigStore
+	opts  Options
+
+	ran    atomic.Bool
+	synced atomic.Bool
+
+	// turn is held by the reload in progress; what stands in the next block is
+	// its own. A channel, because a reload calls the store and the logger, and
+	// nobody may be called with a lock held that others wait for forever.
+	turn     chan struct{}
+	contents map[string]*content
+	index    index
+	owned    map[configstore.ConfigKey]owned
+	// retry holds the objects that the store has refused for reasons that may
+	// go away by themselves.
+	retry map[configstore.ConfigKey]*Error
+	// rootFailure is set while the directory cannot be read, rootBack is when it
+	// could be read again.
+	rootFailure error
+	rootBack    time.Time
+	// fresh are the contents that the reload in progress has parsed.
+	fresh []*content
+	// watcher is nil unless Run runs.
+	watcher *watcher
+
+	mu     sync.Mutex
+	errors []*Error
+}
+
+// owned is an object that this source has put into the store.
+type owned struct {
+	// config is the state in the file that was written last.
+	config *configstore.Config
+	// created tells the object from another one of the same key that somebody
+	// created after deleting it. It is zero if the store did not show the
+	// object right after it was written.
+	created time.Time
+}
+
+// New returns a source that keeps the objects of the files in dir in a store. It
+// reads nothing yet: Reload and Run do. Several sources may write to one store,
+// as may anybody else.
+func New(dir string, store configstore.ConfigStore, opts Options) *Source {
+	return &Source{
+		dir: dir, store: store, opts: opts.withDefaults(),
+		turn:     make(chan struct{}, 1),
+		contents: map[string]*content{},
+		index:    newIndex(),
+		owned:    map[configstore.ConfigKey]owned{},
+		retry:    map[configstore.ConfigKey]*Error{},
+	}
+}
+
+// Reload reads every file and brings the store up to date. When it returns, the
+// store holds what the directory held. The error is that of the directory as a
+// whole, in which case nothing has changed; what is wrong with a part of it is
+// in Errors. Reload may be called with or without Run, from any goroutine but
+// one that a write to the store waits for; calls take turns.
+func (s *Source) Reload() error {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	_, err := s.load(scan{full: true, final: true})
+	return err
+}
+
+// HasSynced reports whether the directory has been read to its end at least
+// once and the store holds what could be read. It may hold more to come if
+// Errors is not empty.
+func (s *Source) HasSynced() bool { return s.synced.Load() }
+
+// Errors returns what keeps parts of the directory from being in the store now,
+// sorted by file and place. The caller may modify the slice, not the errors.
+func (s *Source) Errors() []*Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.errors)
+}
+
+// path returns a name with the directory as the host wrote it.
+func (s *Source) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
+
+// scan says how to look at the directory.
+type scan struct {
+	// full reads every file; else those whose times or sizes have changed.
+	full bool
+	// dirty are the names of files to read in any case.
+	dirty map[string]bool
+	// final believes what it sees, even if it looks like the middle of
+	// something.
+	final bool
+}
+
+// load brings the store up to date. It reports whether it should be called
+// again because something looked unfinished.
+func (s *Source) load(sc scan) (again bool, err error) {
+	now := time.Now()
+	l, err := s.list()
+	if err != nil {
+		s.rootFailure = fmt.Errorf("read %s: %w", s.dir, withoutPath(err))
+		s.publish(l)
+		return false, s.rootFailure
+	}
+	if s.rootFailure != nil {
+		s.rootFailure, s.rootBack = nil, now
+	}
+	dirty := map[configstore.ConfigKey]struct{}{}
+	for name, info := range l.files {
+		again = s.refresh(name, info, sc, now, dirty) || again
+	}
+	for name := range s.contents {
+		if _, ok := l.files[name]; ok || !l.missing(name) {
+			continue
+		}
+		if !sc.final && now.Sub(s.rootBack) < settle {
+			again = true
+			continue
+		}
+		s.replace(name, nil, dirty)
+	}
+	for key := range s.retry {
+		dirty[key] = struct{}{}
+	}
+	s.apply(dirty)
+	for _, c := range s.fresh {
+		c.release()
+	}
+	s.fresh = nil
+	s.publish(l)
+	s.synced.Store(true)
+	return again, nil
+}
+
+// list walks through the directory, and sees to it that all of it is watched.
+func (s *Source) list() (listing, error) {
+	if s.watcher == nil {
+		return list(s.dir, func(string, fs.FileInfo) {}, s.knows)
+	}
+	for {
+		s.watcher.begin()
+		l, err := list(s.dir, s.watcher.add, s.knows)
+		if s.watcher.end() {
+			return l, err
+		}
+	}
+}
+
+// refresh looks at one file.
+func (s *Source) refresh(name string, info fs.FileInfo, sc scan, now time.Time, dirty map[configstore.ConfigKey]struct{}) (again bool) {
+	old := s.contents[name]
+	if old != nil && !sc.full && !sc.dirty[name] && old.unchanged(info) {
+		return false
+	}
+	data, info, err := read(s.path(name), s.opts.MaxFileBytes)
+	if err != nil {
+		s.replace(name, s.unreadable(name, err, old), dirty)
+		return false
+	}
+	if len(data) == 0 && old != nil && old.hasObjects() && !sc.final {
+		// An editor that writes in place empties the file first.
+		if old.emptied.IsZero() {
+			old.emptied = now
+		}
+		if now.Sub(old.emptied) < settle {
+			return true
+		}
+	}
+	if old != nil && old.same(data, info) {
+		return false
+	}
+	s.replace(name, s.parse(name, data, info, old), dirty)
+	return false
+}
+
+// replace puts the content of a file in the place of what it was before. A nil
+// content means that the file is gone. The keys of all objects concerned are
+// added to dirty.
+func (s *Source) replace(name string, c *content, dirty map[configstore.ConfigKey]struct{}) {
+	if old := s.contents[name]; old != nil {
+		for _, cl := range old.claims {
+			s.index.remove(cl)
+			dirty[cl.key] = struct{}{}
+		}
+	}
+	if c == nil {
+		delete(s.contents, name)
+		return
+	}
+	s.contents[name] = c
+	s.fresh = append(s.fresh, c)
+	for _, cl := range c.claims {
+		s.index.add(cl)
+		dirty[cl.key] = struct{}{}
+	}
+}
+
+// knows reports whether files at or below a path have been loaded.
+func (s *Source) knows(name string) bool {
+	for known := range s.contents {
+		if known == name || len(known) > len(name) && known[:len(name)] == name && known[len(name)] == '/' {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// watcher collects notifications about a directory and everything below it, and
+// about the directories above it, without which nobody would tell that it comes
+// into being.
+type watcher struct {
+	// root is absolute if possible, dir is how the host wrote it.
+	root, dir string
+	// poke has something in it if there is something to take.
+	poke chan struct{}
+
+	// These belong to the reload in progress.
+	notify *fsnotify.Watcher
+	pumped chan struct{}
+	// dirs are the watched directories by absolute path. A path that leads to
+	// another directory than before is why their identity is kept.
+	dirs map[string]fs.FileInfo
+	// seen are the directories that the current walk came across, stale is set
+	// if one of them is not the one that is watched.
+	seen    map[string]bool
+	stale   bool
+	refused map[string]error
+
+	mu    sync.Mutex
+	dirty map[string]bool
+	all   bool
+}
+
+func newWatcher(dir string) *watcher {
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		root = filepath.Clean(dir)
+	}
+	return &watcher{root: root, dir: dir, poke: make(chan struct{}, 1), dirty: map[string]bool{}}
+}
+
+// take returns the names of the files that were changed, and whether all have to
+// be looked at because notifications may have been lost.
+func (w *watcher) take() (dirty map[string]bool, all bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	dirty, all = w.dirty, w.all
+	w.dirty, w.all = map[string]bool{}, false
+	return dirty, all
+}
+
+// begin starts a walk.
+func (w *watcher) begin() {
+	w.seen, w.stale = map[string]bool{}, false
+	if w.notify == nil {
+		w.open()
+	}
+	// The nearest directory above the root that exists.
+	for dir := filepath.Dir(w.root); ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err == nil {
+			w.addPath(dir, info)
+			return
+		}
+		if dir == filepath.Dir(dir) {
+			return
+		}
+	}
+}
+
+// add watches a directory, named relative to the root.
+func (w *watcher) add(name string, info fs.FileInfo) {
+	w.addPath(filepath.Join(w.root, filepath.FromSlash(name)), info)
+}
+
+func (w *watcher) addPath(path string, info fs.FileInfo) {
+	w.seen[path] = true
+	if have, ok := w.dirs[path]; ok {
+		w.stale = w.stale || !os.SameFile(have, info)
+		return
+	}
+	if w.notify == nil {
+		return
+	}
+	if err := w.notify.Add(path); err != nil {
+		w.refused[path] = err
+		return
+	}
+	delete(w.refused, path)
+	w.dirs[path] = info
+}
+
+// end ends a walk. It returns false if the walk has to be repeated. That is so
+// when a directory has gone or been replaced: what the kernel watches is not a
+// path but the directory that was there, which may live on elsewhere, so
+// everything is watched anew.
+func (w *watcher) end() bool {
+	for path := range w.dirs {
+		w.stale = w.stale || !w.seen[path]
+	}
+	if !w.stale {
+		return true
+	}
+	w.close()
+	return false
+}
+
+// open starts to collect notifications.
+func (w *watcher) open() {
+	w.dirs, w.refused = map[string]fs.FileInfo{}, map[string]error{}
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		w.refused[w.root] = err
+		return
+	}
+	w.notify, w.pumped = notify, make(chan struct{})
+	go w.pump(notify, w.pumped)
+}
+
+// close ends the collecting and waits for its end.
+func (w *watcher) close() {
+	w.dirs = nil
+	if w.notify == nil {
+		return
+	}
+	// The error is about a file descriptor that nobody can use any more.
+	_ = w.notify.Close()
+	<-w.pumped
+	w.notify = nil
+}
+
+// pump takes notifications as fast as they come, so that the kernel's queue does
+// not overflow during a reload.
+func (w *watcher) pump(notify *fsnotify.Watcher, done chan<- struct{}) {
+	defer close(done)
+	for {
+		select {
+		case e, ok := <-notify.Events:
+			if !ok {
+				return
+			}
+			w.note(e.Name)
+		case _, ok := <-notify.Errors:
+			if !ok {
+				return
+			}
+			// Most likely an overflow: anything may have changed.
+			w.noteAll()
+		}
+	}
+}
+
+// note records a notification if it concerns the directory.
+func (w *watcher) note(path string) {
+	name, below := strings.CutPrefix(path, w.root+string(filepath.Separator))
+	above := path == w.root || strings.HasPrefix(w.root, strings.TrimSuffix(path, string(filepath.Separator))+string(filepath.Separator))
+	base := filepath.Base(path)
+	if !above && (!below || strings.HasPrefix(base, ".") && !strings.HasPrefix(base, "..")) {
+		return
+	}
+	w.mu.Lock()
+	if below {
+		w.dirty[filepath.ToSlash(name)] = true
+	}
+	w.mu.Unlock()
+	w.wake()
+}
+
+func (w *watcher) noteAll() {
+	w.mu.Lock()
+	w.all = true
+	w.mu.Unlock()
+	w.wake()
+}
+
+func (w *watcher) wake() {
+	select {
+	case w.poke <- struct{}{}:
+	default:
+	}
+}
+
+// failures returns what cannot be watched. Changes there are found by rescans.
+func (w *watcher) failures() []*Error {
+	var out []*Error
+	for path, err := range w.refused {
+		if !w.seen[path] {
+			continue
+		}
+		if name, ok := strings.CutPrefix(path, w.root); ok {
+			path = filepath.Join(w.dir, name)
+		}
+		out = append(out, &Error{File: path, Err: fmt.Errorf("watch: %w", err)})
+	}
+	return out
+}
