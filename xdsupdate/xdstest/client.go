@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc"
+)
+
+// ErrNotConnected means that the client has no stream.
+var ErrNotConnected = errors.New("not connected")
+
+// ClientOptions for NewClient. The zero value works.
+type ClientOptions struct {
+	// Node is who the client is. Nil: a node with the ID "xdstest".
+	Node *core.Node
+	// Delta makes the client speak the delta protocol; the default is SotW.
+	Delta bool
+	// Answer decides what to say to a response: nil accepts it, an error refuses
+	// it with the error's text. It is called on the goroutine that receives, one
+	// call at a time. Nil accepts everything.
+	Answer func(Response) error
+	// Manual leaves responses unanswered until Ack or Nack is called; Answer is
+	// not used.
+	Manual bool
+}
+
+// Client is an xDS client for tests of xDS servers, anybody's: it speaks ADS,
+// keeps everything that it was sent, accepts or refuses it, and can be made to
+// reconnect. It needs no sleeps: Next and Await wait for what they name.
+//
+//	client := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: true})
+//	defer client.Close()
+//	err := client.Connect(ctx)
+//	err = client.Subscribe(xdstest.ClusterType) // all of them
+//	err = client.Await(ctx, func(s xdstest.State) bool { return s.Has(xdstest.ClusterType, name) })
+//
+// Every method may be called from any goroutine.
+type Client struct {
+	conn    grpc.ClientConnInterface
+	options ClientOptions
+
+	// sending is held while a request is made and sent, so that requests are sent
+	// in the order in which they were made. It is taken before mu.
+	sending sync.Mutex
+
+	mu     sync.Mutex
+	stream stream // nil: not connected
+	ended  chan struct{}
+	fresh  bool  // nothing was sent on the stream
+	err    error // why the last stream ended
+	types  map[string]*subscription
+	log    []Response
+	read   int           // of log, by Next
+	change chan struct{} // closed and replaced when anything above changes
+}
+
+// NewClient returns a client over a connection, which stays the caller's. It is
+// not connected yet.
+func NewClient(conn grpc.ClientConnInterface, options ClientOptions) *Client {
+	if options.Node == nil {
+		options.Node = &core.Node{Id: "xdstest"}
+	}
+	return &Client{
+		conn: conn, options: options, types: make(map[string]*subscription), change: make(chan struct{}),
+	}
+}
+
+// Connect opens a stream, which lives until Disconnect or the end of ctx. If
+// there are subscriptions from an earlier stream they are made again, with the
+// versions that the client has: as version_info of each type (SotW), or as
+// initial_resource_versions of each resource (delta).
+func (c *Client) Connect(ctx context.Context) error {
+	c.Disconnect()
+	ctx, cancel := context.WithCancel(ctx)
+	s, err := c.open(ctx)
+	if err != nil {
+		cancel()
+		return fmt.Errorf("open stream: %w", err)
+	}
+	ended := make(chan struct{})
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	c.mu.Lock()
+	c.stream, c.ended, c.fresh, c.err = cancelStream{s, cancel}, ended, true, nil
+	var requests []request
+	for _, typeURL := range slices.Sorted(maps.Keys(c.types)) {
+		requests = append(requests, c.types[typeURL].again())
+	}
+	c.mu.Unlock()
+	go c.receive(s, ended)
+	for _, r := range requests {
+		if err := c.send(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Disconnect ends the stream, if there is one, and waits until nothing is
+// received any more. Subscriptions and resources are kept for Connect.
+func (c *Client) Disconnect() {
+	c.mu.Lock()
+	s, ended := c.stream, c.ended
+	c.stream = nil
+	c.mu.Unlock()
+	if s != nil {
+		s.close()
+		<-ended
+	}
+}
+
+// Close disconnects. The client can be connected again.
+func (c *Client) Close() { c.Disconnect() }
+
+// Subscribe adds names to the subscription of a type. Without names it
+// subscribes to everything: the first time by an empty request, which servers
+// take so for clusters and listeners, later and for other types by "*".
+func (c *Client) Subscribe(typeURL string, names ...string) error {
+	return c.resubscribe(typeURL, names, nil)
+}
+
+// Unsubscribe removes names from the subscription of a type; "*" ends a
+// subscription to everything.
+func (c *Client) Unsubscribe(typeURL string, names ...string) error {
+	return c.resubscribe(typeURL, nil, names)
+}
+
+func (c *Client) resubscribe(typeURL string, add, remove []string) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	c.mu.Lock()
+	t := c.types[typeURL]
+	fresh := t == nil
+	if fresh {
+		t = newSubscription(typeURL, c.options.Delta)
+		c.types[typeURL] = t
+	}
+	r, connected := t.change(add, remove, fresh), c.stream != nil
+	c.mu.Unlock()
+	if !connected {
+		return nil
+	}
+	return c.send(r)
+}
+
+// Ack accepts a response, in Manual mode.
+func (c *Client) Ack(r Response) error { return c.answer(r, nil) }
+
+// Nack refuses a response with a text, in Manual mode.
+func (c *Client) Nack(r Response, text string) error { return c.answer(r, errors.New(text)) }
+
+// Responses returns everything that was received so far, on all streams.
+func (c *Client) Responses() []Response {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.log)
+}
+
+// Next waits for the next response that Next has not returned yet. The error is
+// that of ctx, or why the stream ended, wrapped.
+func (c *Client) Next(ctx context.Context) (Response, error) {
+	var out Response
+	err := c.wait(ctx, func() bool {
+		if c.read == len(c.log) {
+			return false
+		}
+		out = c.log[c.read]
+		c.read++
+		return true
+	})
+	return out, err
+}
+
+// State returns what the client has now: what it was sent and accepted.
+func (c *Client) State() State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stateLocked()
+}
+
+// Await waits until a condition on what the client has is true. The error is
+// that of ctx, or why the stream ended, wrapped. Conditions must not call the
+// client.
+func (c *Client) Await(ctx context.Context, condition func(State) bool) error {
+	return c.wait(ctx, func() bool { return condition(c.stateLocked()) })
+}
+
+func (c *Client) stateLocked() State {
+	s := State{types: make(map[string]map[string]Resource, len(c.types))}
+	for typeURL, t := range c.types {
+		s.types[typeURL] = maps.Clone(t.resources)
+	}
+	return s
+}
+
+// wait calls done with the lock held, now and after each change.
+func (c *Client) wait(ctx context.Context, done func() bool) error {
+	for {
+		c.mu.Lock()
+		ok, change, err, connected := done(), c.change, c.err, c.stream != nil
+		c.mu.Unlock()
+		switch {
+		case ok:
+			return nil
+		case err != nil:
+			return fmt.Errorf("stream ended: %w", err)
+		case !connected:
+			return ErrNotConnected
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the server: %w", ctx.Err())
+		}
+	}
+}
+
+func (c *Client) changedLocked() {
+	close(c.change)
+	c.change = make(chan struct{})
+}
+
+// receive runs until the stream ends.
+func (c *Client) receive(s stream, ended chan struct{}) {
+	defer close(ended)
+	for {
+		r, err := s.receive()
+		c.mu.Lock()
+		if err != nil {
+			c.err = err
+			c.changedLocked()
+			c.mu.Unlock()
+			return
+		}
+		c.log = append(c.log, r)
+		c.changedLocked()
+		c.mu.Unlock()
+		if c.options.Manual {
+			continue
+		}
+		var refusal error
+		if c.options.Answer != nil {
+			refusal = c.options.Answer(r)
+		}
+		// An error shows when receiving.
+		_ = c.answer(r, refusal)
+	}
+}
+
+// answer accepts a response, or refuses it.
+func (c *Client) answer(r Response, refusal error) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	c.mu.Lock()
+	t := c.types[r.TypeURL]
+	if t == nil {
+		t = newSubscription(r.TypeURL, c.options.Delta)
+		c.types[r.TypeURL] = t
+	}
+	if refusal == nil {
+		t.apply(r)
+	}
+	req := t.answer(r, refusal)
+	c.changedLocked()
+	c.mu.Unlock()
+	return c.send(req)
+}
+
+// send sends a request; the caller holds sending. The first one on a stream says
+// who the client is.
+func (c *Client) send(r request) error {
+	c.mu.Lock()
+	s := c.stream
+	if s != nil && c.fresh {
+		r.node, c.fresh = c.options.Node, false
+	}
+	c.mu.Unlock()
+	if s == nil {
+		return ErrNotConnected
+	}
+	if err := s.send(r); err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdstest
+
+import (
+	"maps"
+	"slices"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+const wildcard = "*"
+
+// subscription is one type of a client.
+type subscription struct {
+	typeURL   string
+	delta     bool
+	names     map[string]struct{} // "*" among them: everything
+	legacy    bool                // subscribed to everything by an empty request
+	resources map[string]Resource
+	version   string // last accepted
+	nonce     string // last received
+}
+
+func newSubscription(typeURL string, delta bool) *subscription {
+	return &subscription{
+		typeURL: typeURL, delta: delta, names: make(map[string]struct{}), resources: make(map[string]Resource),
+	}
+}
+
+// request is a discovery request of either protocol.
+type request struct {
+	node                   *core.Node
+	typeURL                string
+	version, nonce         string
+	names                  []string          // SotW
+	subscribe, unsubscribe []string          // delta
+	versions               map[string]string // delta
+	refusal                error
+}
+
+// change changes the names and returns the request that tells the server.
+func (t *subscription) change(add, remove []string, fresh bool) request {
+	if len(add)+len(remove) == 0 {
+		if t.legacy = fresh && (t.typeURL == ClusterType || t.typeURL == ListenerType); !t.legacy {
+			add = []string{wildcard}
+		}
+	}
+	for _, name := range add {
+		t.names[name] = struct{}{}
+	}
+	for _, name := range remove {
+		if delete(t.names, name); name == wildcard {
+			t.legacy = false
+			continue
+		}
+		if !t.everything() {
+			delete(t.resources, name)
+		}
+	}
+	r := t.request()
+	r.subscribe, r.unsubscribe = add, remove
+	if t.delta {
+		r.nonce = "" // not an answer
+	}
+	return r
+}
+
+// again returns the first request on a new stream.
+func (t *subscription) again() request {
+	t.nonce = ""
+	r := t.request()
+	r.subscribe = r.names
+	r.versions = make(map[string]string, len(t.resources))
+	for name, res := range t.resources {
+		r.versions[name] = res.Version
+	}
+	return r
+}
+
+// answer returns the ACK or NACK of a response.
+func (t *subscription) answer(r Response, refusal error) request {
+	t.nonce = r.Nonce
+	out := t.request()
+	out.refusal = refusal
+	return out
+}
+
+func (t *subscription) request() request {
+	return request{
+		typeURL: t.typeURL, version: t.version, nonce: t.nonce, names: slices.Sorted(maps.Keys(t.names)),
+	}
+}
+
+// everything reports whether all resources of the type are subscribed.
+func (t *subscription) everything() bool {
+	_, all := t.names[wildcard]
+	return all || t.legacy
+}
+
+// apply makes a response the client's state. A SotW response of clusters or
+// listeners, and of whatever is subscribed as a whole, is complete; of other
+// types it tells of the resources in it only (xDS protocol, "Deleting
+// resources").
+func (t *subscription) apply(r Response) {
+	t.version = r.Version
+	if !t.delta && (t.everything() || t.typeURL == ClusterType || t.typeURL == ListenerType) {
+		clear(t.resources)
+	}
+	for _, res := range r.Resources {
+		t.resources[res.Name] = res
+	}
+	for _, name := range r.Removed {
+		delete(t.resources, name)
+	}
+}
