@@ -430,9 +430,9 @@ func (r *reference) announce(c configstore.Change, status bool) {
 		c.Curr = &configstore.Config{Meta: c.Curr.Meta, Spec: proto.Clone(c.Curr.Spec)}
 		proto.Reset(c.Curr.Spec)
 	}
-	if r.is("events are queued after the commit") {
+	if r.is("events are queued after the commit") && c.Revision%2 == 0 {
 		r.unlock()
-		time.Sleep(time.Microsecond)
+		time.Sleep(50 * time.Microsecond)
 		r.lock()
 	}
 	r.enqueue(c)

@@ -5,6 +5,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,6 +120,8 @@ func checkLostUpdate(s *suite) {
 			}
 			c := *read
 			c.Spec = content(strconv.Itoa(n + 1))
+			// The others get their chance to be faster.
+			runtime.Gosched()
 			switch _, err := s.writer.Update(c); {
 			case err == nil:
 				done++

@@ -129,7 +129,7 @@ func teeth() map[string][]string {
 		"Order/Kinds":               {"kinds have queues"},
 		"Order/Handlers":            {"handlers run in reverse"},
 		"Order/OneWorker":           {"handlers run at once"},
-		"Order/Concurrent":          {"events are queued after the commit", "check, then write"},
+		"Order/Concurrent":          {"events are queued after the commit"},
 		"Order/Agreement":           {"handlers have queues"},
 		"Replay/Early":              {"no replay"},
 		"Replay/Late":               {"no late replay"},
@@ -187,7 +187,11 @@ func TestEveryBrokenPromiseIsFound(t *testing.T) {
 
 func expectFound(t *testing.T, check string, factory storetest.Factory) {
 	t.Helper()
-	failures := capture(t, func(t testing.TB) { storetest.RunCheck(t, check, factory) })
+	var failures []string
+	// A race is not lost every time.
+	for attempt := 0; attempt < 20 && len(failures) == 0; attempt++ {
+		failures = capture(t, func(t testing.TB) { storetest.RunCheck(t, check, factory) })
+	}
 	if len(failures) == 0 {
 		t.Fatal("the broken store passes")
 	}
