@@ -86,15 +86,16 @@ func (s *suite) updateStatus(c configstore.Config) string {
 
 func (s *suite) remove(c configstore.Config) {
 	s.Helper()
-	if err := s.writer.Delete(c.GroupVersionKind, c.Name, c.Namespace, nil); err != nil {
-		s.stop("Delete(%s) = %v, want success", c.Key().Object(), err)
-	}
-	s.settle()
+	s.must("Delete", c, func(c configstore.Config) (string, error) {
+		return "", s.writer.Delete(c.GroupVersionKind, c.Name, c.Namespace, nil)
+	})
 }
 
 func (s *suite) must(verb string, c configstore.Config, write func(configstore.Config) (string, error)) string {
 	s.Helper()
-	revision, err := write(c)
+	var revision string
+	var err error
+	s.within(verb+" of "+c.Key().Object(), func() {}, func() { revision, err = write(c) })
 	if err != nil {
 		s.stop("%s(%s) = %v, want success", verb, c.Key().Object(), err)
 	}
