@@ -47,12 +47,10 @@ type Controller struct {
 	workloadHandlers handlers[registry.WorkloadHandler]
 
 	// Only the goroutine that handles a batch uses these.
-	entries    map[objectName]*entry
-	own        map[objectName]*workload
-	spaces     map[string]*space
-	pods       map[netip.Addr][]*workload
-	mesh       Mesh
-	namespaces map[string]Namespace
+	entries map[objectName]*entry
+	own     map[objectName]*workload
+	spaces  map[string]*space
+	pods    map[netip.Addr][]*workload
 
 	// mu guards these, and the fields of entries, bindings and hosts that readers
 	// see. Only the goroutine that handles a batch writes them, so that it may read
@@ -63,6 +61,9 @@ type Controller struct {
 	addresses addressIndex
 	services  cow.Sorted[*registry.Service]
 	foreign   map[registry.WorkloadKey]*workload
+	mesh      Mesh
+	// namespaces is replaced, never modified.
+	namespaces map[string]Namespace
 }
 
 var _ registry.Instance = (*Controller)(nil)

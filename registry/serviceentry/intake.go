@@ -126,7 +126,8 @@ func (c *Controller) collect(events []event) *pending {
 		case e.workload != nil:
 			p.addWorkload(e)
 		case e.mesh != nil:
-			c.mesh, everything = *e.mesh, true
+			everything = true
+			c.setMesh(*e.mesh)
 		case e.namespace != nil:
 			spaces[e.namespace.Name] = true
 			c.setNamespace(*e.namespace, e.deleted)
@@ -170,7 +171,15 @@ func (c *Controller) setNamespace(n Namespace, deleted bool) {
 	} else {
 		namespaces[n.Name] = n
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.namespaces = namespaces
+}
+
+func (c *Controller) setMesh(m Mesh) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mesh = m
 }
 
 // convertAgain adds the objects that may look different now.

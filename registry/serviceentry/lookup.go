@@ -70,3 +70,11 @@ func (m *member) addresses() []string {
 	}
 	return m.endpoints[0].Addresses
 }
+
+// addressText returns the form in which an address is found in the index.
+func addressText(address string) string {
+	if ip, err := netip.ParseAddr(address); err == nil {
+		return ip.Unmap().String()
+	}
+	return address
+}

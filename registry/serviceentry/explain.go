@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// HostExplanation says where a host name in a namespace, and each of its
+// endpoints, comes from.
+type HostExplanation struct {
+	Namespace string
+	Hostname  registry.Hostname
+	// Entries are the ServiceEntries that define the host, the oldest first. None:
+	// nobody defines it.
+	Entries []EntryExplanation
+}
+
+// EntryExplanation is what one ServiceEntry contributes to a host.
+type EntryExplanation struct {
+	// Name is that of the ServiceEntry.
+	Name       string
+	Created    time.Time
+	Resolution registry.Resolution
+	// Addresses are those of its services; UnspecifiedAddress if it has none.
+	Addresses []string
+	// Selects: its endpoints are workloads with all labels of Selector.
+	Selects  bool
+	Selector registry.Labels
+	// Endpoints are in the order in which they are contributed.
+	Endpoints []EndpointExplanation
+}
+
+// EndpointExplanation is where one endpoint comes from.
+type EndpointExplanation struct {
+	Endpoint *registry.Endpoint
+	Source   Source
+	// Dropped says why the endpoint is not sent; empty if it is.
+	Dropped string
+}
+
+// SourceKind is the kind of thing that an endpoint comes from.
+type SourceKind int
+
+// The kinds of sources.
+const (
+	// SourceInline: the endpoint is written in the ServiceEntry.
+	SourceInline SourceKind = iota
+	// SourceHost: the ServiceEntry has no endpoints, so that the host name itself
+	// is resolved.
+	SourceHost
+	// SourceWorkload: the ServiceEntry selects a workload.
+	SourceWorkload
+)
+
+// Source is what an endpoint comes from.
+type Source struct {
+	Kind SourceKind
+	// Index is the position in the ServiceEntry, for SourceInline.
+	Index int
+	// Workload is set for SourceWorkload. WorkloadEntries of this registry have its
+	// cluster.
+	Workload registry.WorkloadKey
+}
+
+// String returns "endpoints[1]", "the host itself", or the kind and the name of
+// the workload.
+func (s Source) String() string {
+	switch s.Kind {
+	case SourceHost:
+		return "the host itself"
+	case SourceWorkload:
+		out := s.Workload.Kind.String() + " " + s.Workload.Namespace + "/" + s.Workload.Name
+		if s.Workload.Cluster != "" {
+			out += " of cluster " + string(s.Workload.Cluster)
+		}
+		return out
+	default:
+		return fmt.Sprintf("endpoints[%d]", s.Index)
+	}
+}
+
+// Explain says where a host name in a namespace comes from. It computes the
+// answer from the stores and costs as much as all objects together: it is meant
+// for people.
+func (c *Controller) Explain(namespace string, hostname registry.Hostname) HostExplanation {
+	m := c.newModel()
+	out := HostExplanation{Namespace: namespace, Hostname: hostname}
+	contributions := m.hosts()[hostKey{namespace, hostname}]
+	for _, d := range m.entries {
+		h := d.host(hostname)
+		if h == nil || d.object.namespace != namespace {
+			continue
+		}
+		e := EntryExplanation{
+			Name: d.object.name, Created: d.created, Resolution: d.resolution,
+			Selects: d.selects, Selector: d.selector, Endpoints: endpointExplanations(contributions, d),
+		}
+		for _, s := range h.services {
+			e.Addresses = append(e.Addresses, s.DefaultAddress)
+		}
+		out.Entries = append(out.Entries, e)
+	}
+	return out
+}
+
+func endpointExplanations(all []contribution, d *definition) []EndpointExplanation {
+	var out []EndpointExplanation
+	for i, c := range all {
+		if c.entry != d {
+			continue
+		}
+		e := EndpointExplanation{Endpoint: c.endpoint, Source: c.source, Dropped: c.dropped}
+		j := slices.IndexFunc(all[:i], func(o contribution) bool { return o.dropped == "" && o.endpoint.Equal(c.endpoint) })
+		if e.Dropped == "" && j >= 0 {
+			e.Dropped = "it equals one of " + all[j].entry.object.name
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// String returns a text of several lines.
+func (h HostExplanation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s in namespace %s", h.Hostname, h.Namespace)
+	if len(h.Entries) == 0 {
+		b.WriteString(" is not defined by any ServiceEntry\n")
+		return b.String()
+	}
+	b.WriteString("\n")
+	for _, e := range h.Entries {
+		fmt.Fprintf(&b, "  ServiceEntry %s, resolution %s, addresses %s", e.Name, e.Resolution, strings.Join(e.Addresses, ", "))
+		if e.Selects {
+			fmt.Fprintf(&b, ", selects {%s}", e.Selector)
+		}
+		b.WriteString("\n")
+		for _, p := range e.Endpoints {
+			fmt.Fprintf(&b, "    %s\n", p)
+		}
+		if len(e.Endpoints) == 0 {
+			b.WriteString("    no endpoints\n")
+		}
+	}
+	return b.String()
+}
+
+// String returns "address:port for port name (number) from source", and why it
+// is not sent.
+func (e EndpointExplanation) String() string {
+	p := e.Endpoint
+	out := fmt.Sprintf("%s:%d for port %s (%d) from %s",
+		strings.Join(p.Addresses, ","), p.EndpointPort, p.ServicePortName, p.ServicePort, e.Source)
+	if e.Dropped != "" {
+		out += ", not sent: " + e.Dropped
+	}
+	return out
+}
