@@ -74,7 +74,7 @@ func (s Schema) checkShape(c Config) []Violation {
 		add("metadata.namespace", "must be empty for a cluster-scoped kind, is %q", c.Namespace)
 	}
 	switch {
-	case c.Spec == nil:
+	case c.Spec == nil || !c.Spec.ProtoReflect().IsValid():
 		add("spec", "is required")
 	case !sameType(c.Spec, s.Spec):
 		add("spec", "must be a %s, is a %s", name(s.Spec), name(c.Spec))
@@ -83,6 +83,8 @@ func (s Schema) checkShape(c Config) []Violation {
 	case c.Status == nil:
 	case s.Status == nil:
 		add("status", "the kind has none")
+	case !c.Status.ProtoReflect().IsValid():
+		add("status", "must not be a nil message")
 	case !sameType(c.Status, s.Status):
 		add("status", "must be a %s, is a %s", name(s.Status), name(c.Status))
 	}
@@ -90,7 +92,7 @@ func (s Schema) checkShape(c Config) []Violation {
 }
 
 func sameType(a, b proto.Message) bool {
-	return a.ProtoReflect().Type() == b.ProtoReflect().Type() && a.ProtoReflect().IsValid()
+	return a.ProtoReflect().Type() == b.ProtoReflect().Type()
 }
 
 func name(m proto.Message) string { return string(m.ProtoReflect().Descriptor().FullName()) }
