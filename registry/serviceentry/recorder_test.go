@@ -24,6 +24,8 @@ type recorder struct {
 	endpoints map[string][]*registry.Endpoint
 	// during is called for each call, if it is set.
 	during func(call string)
+	// resync: reports of endpoints may repeat what was reported before.
+	resync bool
 }
 
 func newRecorder(t *testing.T) *recorder {
@@ -46,8 +48,15 @@ func (r *recorder) EDSUpdate(_ xdsupdate.ShardKey, hostname, namespace string, e
 		r.t.Errorf("EDSUpdate of %s/%s is not sorted", namespace, hostname)
 	}
 	key := namespace + "/" + hostname
-	r.endpoints[key] = endpoints
+	r.report(key, endpoints)
 	r.record("eds %s %s", key, brief(endpoints))
+}
+
+func (r *recorder) report(key string, endpoints []*registry.Endpoint) {
+	if !r.resync && slices.EqualFunc(endpoints, r.endpoints[key], (*registry.Endpoint).Equal) {
+		r.t.Errorf("endpoints of %s reported although they did not change: %s", key, brief(endpoints))
+	}
+	r.endpoints[key] = endpoints
 }
 
 func (r *recorder) EDSCacheUpdate(xdsupdate.ShardKey, string, string, []*registry.Endpoint) {
@@ -112,7 +121,7 @@ func (r deltaRecorder) EDSDeltaUpdate(_ xdsupdate.ShardKey, hostname, namespace 
 		}
 	}
 	slices.SortFunc(list, registry.CompareEndpoints)
-	r.endpoints[key] = list
+	r.report(key, list)
 	r.record("delta %s %s", key, brief(list))
 }
 

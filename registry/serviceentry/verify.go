@@ -126,10 +126,13 @@ func (m *model) facts() facts {
 			}
 		}
 		for i, c := range contributions {
-			if c.dropped != "" || hidden(c, contributions[i+1:]) {
+			if c.dropped != "" {
 				continue
 			}
 			for _, a := range c.endpoint.Addresses {
+				if hidden(c, contributions[i+1:], a) {
+					continue
+				}
 				for _, s := range c.host.services {
 					out.addInstance(addressText(a), s, s.Port(c.endpoint.ServicePort), c.endpoint)
 				}
@@ -139,12 +142,12 @@ func (m *model) facts() facts {
 	return out
 }
 
-// hidden reports whether a later contribution of the entry is for the same port,
-// with the same address and workload name, so that proxies are only the later.
-func hidden(c contribution, later []contribution) bool {
+// hidden reports whether proxies at an address are not the instance c, because a
+// later one of the entry cannot be told from it.
+func hidden(c contribution, later []contribution, address string) bool {
 	return slices.ContainsFunc(later, func(l contribution) bool {
 		e, f := c.endpoint, l.endpoint
-		return l.dropped == "" && c.entry == l.entry && e.ServicePort == f.ServicePort && e.Address() == f.Address() &&
+		return l.dropped == "" && c.entry == l.entry && slices.Contains(f.Addresses, address) && e.ServicePort == f.ServicePort && e.Address() == f.Address() &&
 			e.WorkloadName == f.WorkloadName && e.Attributes().Namespace == f.Attributes().Namespace
 	})
 }
