@@ -118,7 +118,7 @@ func (c *Controller) single(handler configstore.EventHandler) notify.Subscriptio
 		}
 		handler(old, *change.Curr, change.Event)
 		if c.detector.on {
-			c.verifyConfig(c.kinds.find(change.Curr.GroupVersionKind), change.Curr)
+			c.verifyConfig(c.kinds.find(&change.Curr.GroupVersionKind), change.Curr)
 		}
 	}}
 }
@@ -128,7 +128,7 @@ func (c *Controller) single(handler configstore.EventHandler) notify.Subscriptio
 func (c *Controller) subscribe(method string, kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change]) (cancel func()) {
 	canonical := make([]configstore.GroupVersionKind, 0, len(kinds))
 	for _, kind := range kinds {
-		k := c.kinds.find(kind)
+		k := c.kinds.find(&kind)
 		if k == nil {
 			panic(fmt.Sprintf("memory: %s: unknown kind %s", method, kind))
 		}

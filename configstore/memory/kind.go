@@ -12,6 +12,8 @@ type kind struct {
 	schema configstore.Schema
 	// shape is the schema without rules: it checks names, scopes and types.
 	shape configstore.Schema
+	// index is the position in kinds.all and Snapshot.views.
+	index int
 
 	// What follows is written under the store's lock. The maps are read without.
 
@@ -23,10 +25,10 @@ type kind struct {
 	frozen *view
 }
 
-func newKind(schema configstore.Schema) *kind {
+func newKind(schema configstore.Schema, index int) *kind {
 	shape := schema
 	shape.Validate = nil
-	return &kind{schema: schema, shape: shape}
+	return &kind{schema: schema, shape: shape, index: index}
 }
 
 // gvk is the kind's name in its canonical version.
@@ -93,41 +95,4 @@ func (k *kind) scope(namespace string) *scope {
 	}
 	sc, _ := k.scopes.Get(namespace)
 	return sc
-}
-
-// kinds are the kinds of a store. They are fixed.
-type kinds struct {
-	all []*kind
-	// byKind has the position in all, for the canonical kind and each alias.
-	byKind map[configstore.GroupVersionKind]int
-}
-
-func newKinds(schemas configstore.Schemas) kinds {
-	ks := kinds{byKind: map[configstore.GroupVersionKind]int{}}
-	for i, schema := range schemas.All() {
-		ks.all = append(ks.all, newKind(schema))
-		ks.byKind[schema.GroupVersionKind] = i
-		for _, version := range schema.Aliases {
-			alias := schema.GroupVersionKind
-			alias.Version = version
-			ks.byKind[alias] = i
-		}
-	}
-	return ks
-}
-
-// index returns the position of a kind, named by any version, or -1.
-func (ks *kinds) index(gvk configstore.GroupVersionKind) int {
-	if i, ok := ks.byKind[gvk]; ok {
-		return i
-	}
-	return -1
-}
-
-// find returns a kind, named by any version, or nil.
-func (ks *kinds) find(gvk configstore.GroupVersionKind) *kind {
-	if i := ks.index(gvk); i >= 0 {
-		return ks.all[i]
-	}
-	return nil
 }

@@ -19,17 +19,20 @@ func (k key) compare(l key) int {
 	return cmp.Or(strings.Compare(k.namespace, l.namespace), strings.Compare(k.name, l.name))
 }
 
-// object is one version of an object: what is stored, or, without a Spec, the
-// fact that nothing is. All but prev is fixed before it is put into a map.
+// object is one version of an object: what is stored, or the fact that nothing
+// is. All but prev is fixed before it is put into a map. What every Get looks at
+// comes first, beside the key: for a large store each cache line counts.
 type object struct {
-	configstore.Config
 	// revision is the store's revision since which this version holds.
 	revision uint64
 	// prev is the version before, while this one is in the maps but its
 	// revision is not committed yet. Otherwise nil.
 	prev atomic.Pointer[object]
+	// gone is set if the version is the absence of the object.
+	gone bool
 	// sum is the fingerprint, if mutations are to be detected.
 	sum uint64
+	configstore.Config
 }
 
 // entry is an object as maps hold it: in one allocation with its key.
@@ -39,7 +42,7 @@ type entry = pmap.Entry[key, object]
 type objects = pmap.Map[key, object]
 
 // exists reports whether this version is an object rather than its absence.
-func (o *object) exists() bool { return o.Spec != nil }
+func (o *object) exists() bool { return !o.gone }
 
 // at returns the version that readers of a committed revision see: o, or what was
 // before it.

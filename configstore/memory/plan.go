@@ -42,7 +42,7 @@ type versionKey struct {
 func (p *plan) begin(s *Store) {
 	p.store, p.revision = s, s.committed.Load()
 	if p.absent == nil {
-		p.absent = &object{}
+		p.absent = &object{gone: true}
 	}
 }
 
@@ -75,7 +75,7 @@ func (p *plan) add(r *request) (string, error) {
 	if err := r.check(cur); err != nil {
 		return "", r.fail(err)
 	}
-	e := &entry{Key: at, Value: object{Config: r.config}}
+	e := &entry{Key: at, Value: object{gone: r.op == OpDelete, Config: r.config}}
 	if !r.complete(&e.Value.Config, cur) {
 		return cur.ResourceVersion, nil
 	}

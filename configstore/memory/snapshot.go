@@ -48,11 +48,11 @@ func (s *Snapshot) Schemas() configstore.Schemas { return s.store.schemas }
 
 // Get is ConfigStore.Get at the snapshot's revision.
 func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	i := s.store.kinds.index(kind)
-	if i < 0 {
+	k := s.store.kinds.find(&kind)
+	if k == nil {
 		return nil
 	}
-	e := s.views[i].objects.Entry(key{namespace, name})
+	e := s.views[k.index].objects.Entry(key{namespace, name})
 	if e == nil {
 		return nil
 	}
@@ -62,12 +62,12 @@ func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string
 
 // List is ConfigStore.List at the snapshot's revision.
 func (s *Snapshot) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
-	i := s.store.kinds.index(kind)
-	if i < 0 {
+	k := s.store.kinds.find(&kind)
+	if k == nil {
 		return nil
 	}
-	items := s.list(s.store.kinds.all[i], s.views[i], namespace)
-	s.store.verifyList(s.store.kinds.all[i], items)
+	items := s.list(k, s.views[k.index], namespace)
+	s.store.verifyList(k, items)
 	if len(items) == 0 {
 		return nil
 	}

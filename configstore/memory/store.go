@@ -61,7 +61,7 @@ func (s *Store) Revision() uint64 { return s.committed.Load() }
 
 // Get implements ConfigStore. It takes no lock and allocates nothing.
 func (s *Store) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	k := s.kinds.find(kind)
+	k := s.kinds.find(&kind)
 	if k == nil {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (s *Store) Get(kind configstore.GroupVersionKind, name, namespace string) *
 // List implements ConfigStore. The list is kept: without a change in between, the
 // next call returns the same slice, takes no lock and allocates nothing.
 func (s *Store) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
-	k := s.kinds.find(kind)
+	k := s.kinds.find(&kind)
 	if k == nil {
 		return nil
 	}

@@ -99,7 +99,7 @@ func (r *request) fail(err error) error {
 // prepare does what needs no lock: it finds the kind, validates, and compares
 // with what is stored at this moment.
 func (s *Store) prepare(r *request) error {
-	r.kind = s.kinds.find(r.config.GroupVersionKind)
+	r.kind = s.kinds.find(&r.config.GroupVersionKind)
 	if r.kind == nil {
 		return r.fail(fmt.Errorf("%w %s", configstore.ErrUnknownKind, r.config.GroupVersionKind))
 	}

@@ -4,11 +4,11 @@
 // immutable, and [Live], which one writer changes while others read it and whose
 // snapshots are Maps.
 //
-// Both are compressed hash-array mapped tries with 32 slots per node: Bagwell,
+// Both are compressed hash-array mapped tries with 64 slots per node: Bagwell,
 // "Ideal Hash Trees" (2001), in the layout of Steindorfer and Vinju, "Optimizing
 // Hash-Array Mapped Tries for Fast and Lean Immutable JVM Collections" (2015),
 // which keeps the entries of a node apart from its children and the shape of the
-// tree independent of its history. An operation touches O(log32 n) nodes.
+// tree independent of its history. An operation touches O(log64 n) nodes.
 //
 // # Concurrency
 //

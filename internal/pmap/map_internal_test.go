@@ -5,6 +5,7 @@ package pmap
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 
@@ -94,11 +95,21 @@ func checkShape(t *testing.T, n *node[int, int], shift int) {
 	if n.entryMap&n.childMap != 0 {
 		t.Fatal("a slot holds an entry and a child")
 	}
-	if shift > 0 && len(n.entries) < 2 && len(n.children) == 0 {
+	if shift > 0 && n.single() != nil {
 		t.Fatal("a child holds a single entry")
 	}
-	for i := range n.children {
-		checkShape(t, n.children[i].Load(), shift+levelBits)
+	if n.isBucket() != (shift >= bucketShift) {
+		t.Fatalf("at the depth %d isBucket() = %v", shift, n.isBucket())
+	}
+	if used := bits.OnesCount64(n.entryMap | n.childMap); !n.isBucket() && used != len(n.slots) {
+		t.Fatalf("the maps have %d bits for %d slots", used, len(n.slots))
+	}
+	i := 0
+	for used := n.childMap | n.entryMap; used != 0; used &= used - 1 {
+		if n.childMap&used&-used != 0 {
+			checkShape(t, n.child(i), shift+levelBits)
+		}
+		i++
 	}
 }
 

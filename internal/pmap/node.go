@@ -4,13 +4,14 @@ package pmap
 
 import (
 	"math/bits"
+	"unsafe"
 
 	"go.uber.org/atomic"
 )
 
 const (
 	// levelBits is how many bits of the hash one level consumes.
-	levelBits = 5
+	levelBits = 6
 	levelMask = 1<<levelBits - 1
 	// bucketShift is the depth, in bits, at which the hash is used up but for a
 	// rest. Nodes there are buckets: lists of entries without maps.
@@ -27,29 +28,30 @@ type Entry[K comparable, V any] struct {
 // every owner has an address of its own.
 type owner struct{ _ byte }
 
-// node has up to 32 slots, which hold nothing, an entry or a child. Everything
-// but the contents of the slots is fixed. The slots of a node without an owner,
-// or whose owner has taken a snapshot since, are fixed too; the owner may replace
-// an entry by one of the same key, and a child.
+// slot holds an *Entry or a *node; which, the maps of its node say. One type for
+// both lets a node and its slots be one allocation.
+type slot = atomic.UnsafePointer
+
+// node has up to 64 slots in use. Everything but the contents of the slots is
+// fixed. The slots of a node without an owner, or whose owner has taken a snapshot
+// since, are fixed too; the owner may replace an entry by one of the same key, and
+// a child.
 type node[K comparable, V any] struct {
 	owner *owner
 	// entryMap and childMap have a bit for each slot that holds an entry, or a
-	// child. They have no bit in common.
-	entryMap, childMap uint32
-	entries            []atomic.Pointer[Entry[K, V]]
-	children           []atomic.Pointer[node[K, V]]
+	// child. They have no bit in common. In a bucket both are empty.
+	entryMap, childMap uint64
+	// slots are those in use, in the order of their bits.
+	slots []slot
 }
 
 // find returns the entry of a key whose hash is h, or nil.
 func (n *node[K, V]) find(h uint64, k K) *Entry[K, V] {
-	for shift := 0; n != nil; shift += levelBits {
-		if shift >= bucketShift {
-			_, e := n.inBucket(k)
-			return e
-		}
-		bit := uint32(1) << (h >> shift & levelMask)
+	for shift := 0; shift < bucketShift; shift += levelBits {
+		bit := uint64(1) << (h & levelMask)
+		h >>= levelBits
 		if n.entryMap&bit != 0 {
-			if e := n.entries[index(n.entryMap, bit)].Load(); e.Key == k {
+			if e := n.entry(n.index(bit)); e.Key == k {
 				return e
 			}
 			return nil
@@ -57,15 +59,16 @@ func (n *node[K, V]) find(h uint64, k K) *Entry[K, V] {
 		if n.childMap&bit == 0 {
 			return nil
 		}
-		n = n.children[index(n.childMap, bit)].Load()
+		n = n.child(n.index(bit))
 	}
-	return nil
+	_, e := n.inBucket(k)
+	return e
 }
 
 // inBucket returns the position and the entry of a key in a bucket.
 func (n *node[K, V]) inBucket(k K) (int, *Entry[K, V]) {
-	for i := range n.entries {
-		if e := n.entries[i].Load(); e.Key == k {
+	for i := range n.slots {
+		if e := n.entry(i); e.Key == k {
 			return i, e
 		}
 	}
@@ -74,26 +77,101 @@ func (n *node[K, V]) inBucket(k K) (int, *Entry[K, V]) {
 
 // each calls yield with every entry until it returns false.
 func (n *node[K, V]) each(yield func(*Entry[K, V]) bool) bool {
-	for i := range n.entries {
-		if !yield(n.entries[i].Load()) {
-			return false
+	if n.isBucket() {
+		for i := range n.slots {
+			if !yield(n.entry(i)) {
+				return false
+			}
 		}
+		return true
 	}
-	for i := range n.children {
-		if !n.children[i].Load().each(yield) {
+	i := 0
+	for used := n.entryMap | n.childMap; used != 0; used &= used - 1 {
+		if n.childMap&used&-used != 0 {
+			if !n.child(i).each(yield) {
+				return false
+			}
+		} else if !yield(n.entry(i)) {
 			return false
 		}
+		i++
 	}
 	return true
 }
 
 // single returns the only entry of a node that has nothing else, or nil.
 func (n *node[K, V]) single() *Entry[K, V] {
-	if len(n.entries) == 1 && len(n.children) == 0 {
-		return n.entries[0].Load()
+	if len(n.slots) == 1 && n.childMap == 0 {
+		return n.entry(0)
 	}
 	return nil
 }
 
-// index is the position of a slot among those in its map.
-func index(slots, bit uint32) int { return bits.OnesCount32(slots & (bit - 1)) }
+func (n *node[K, V]) isBucket() bool { return n.entryMap|n.childMap == 0 }
+
+// index is the position of a bit's slot.
+func (n *node[K, V]) index(bit uint64) int {
+	return bits.OnesCount64((n.entryMap | n.childMap) & (bit - 1))
+}
+
+func (n *node[K, V]) entry(i int) *Entry[K, V] { return (*Entry[K, V])(n.slots[i].Load()) }
+
+func (n *node[K, V]) child(i int) *node[K, V] { return (*node[K, V])(n.slots[i].Load()) }
+
+func (n *node[K, V]) setEntry(i int, e *Entry[K, V]) { n.slots[i].Store(unsafe.Pointer(e)) }
+
+func (n *node[K, V]) setChild(i int, c *node[K, V]) { n.slots[i].Store(unsafe.Pointer(c)) }
+
+// newNode returns a node with size empty slots, in one allocation; the sizes fill
+// the allocator's size classes.
+func newNode[K comparable, V any](o *owner, entryMap, childMap uint64, size int) *node[K, V] {
+	var n *node[K, V]
+	switch {
+	case size <= 2:
+		x := new(struct {
+			node[K, V]
+			slots [2]slot
+		})
+		n, x.node.slots = &x.node, x.slots[:size]
+	case size <= 4:
+		x := new(struct {
+			node[K, V]
+			slots [4]slot
+		})
+		n, x.node.slots = &x.node, x.slots[:size]
+	case size <= 8:
+		x := new(struct {
+			node[K, V]
+			slots [8]slot
+		})
+		n, x.node.slots = &x.node, x.slots[:size]
+	case size <= 16:
+		x := new(struct {
+			node[K, V]
+			slots [16]slot
+		})
+		n, x.node.slots = &x.node, x.slots[:size]
+	case size <= 26:
+		x := new(struct {
+			node[K, V]
+			slots [26]slot
+		})
+		n, x.node.slots = &x.node, x.slots[:size]
+	case size <= 42:
+		x := new(struct {
+			node[K, V]
+			slots [42]slot
+		})
+		n, x.node.slots = &x.node, x.slots[:size]
+	case size <= 64:
+		x := new(struct {
+			node[K, V]
+			slots [64]slot
+		})
+		n, x.node.slots = &x.node, x.slots[:size]
+	default: // a bucket
+		n = &node[K, V]{slots: make([]slot, size)}
+	}
+	n.owner, n.entryMap, n.childMap = o, entryMap, childMap
+	return n
+}

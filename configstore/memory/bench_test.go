@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory_test
+
+import (
+	"fmt"
+	"testing"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+)
+
+// The benchmarks are named after the operation; those that end in "Limit" beside
+// them do only the unavoidable work, so that one run gives the ratio. Keys are
+// visited with a stride that makes large stores miss the cache, as in life.
+
+var benchKind = configstore.GroupVersionKind{Group: "networking.istio.io", Version: "v1", Kind: "ServiceEntry"}
+
+const (
+	benchNamespaces = 100
+	benchStride     = 7919
+)
+
+// benchSchemas has the 15 kinds of a mesh in number, so that finding one costs
+// what it costs in life.
+func benchSchemas() configstore.Schemas {
+	b := configstore.NewSchemasBuilder()
+	for i := range 14 {
+		kind := benchKind
+		kind.Kind = fmt.Sprintf("Other%02d", i)
+		b.MustAdd(configstore.Schema{GroupVersionKind: kind, Spec: &networking.Sidecar{}})
+	}
+	return b.MustAdd(configstore.Schema{
+		GroupVersionKind: benchKind, Aliases: []string{"v1alpha3", "v1beta1"}, Spec: &networking.ServiceEntry{},
+	}).Build()
+}
+
+func benchConfigs(n int) []configstore.Config {
+	out := make([]configstore.Config, n)
+	for i := range out {
+		out[i] = configstore.Config{
+			Meta: configstore.Meta{
+				GroupVersionKind: benchKind,
+				Name:             fmt.Sprintf("entry-%06d", i),
+				Namespace:        fmt.Sprintf("ns-%02d", i%benchNamespaces),
+			},
+			Spec: &networking.ServiceEntry{Hosts: []string{fmt.Sprintf("host-%d.example.com", i)}},
+		}
+	}
+	return out
+}
+
+// benchStore returns a store with n objects, and the objects.
+func benchStore(b *testing.B, n int) (*memory.Store, []configstore.Config) {
+	b.Helper()
+	s := memory.Make(benchSchemas())
+	configs := benchConfigs(n)
+	for _, c := range configs {
+		if _, err := s.Create(c); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return s, configs
+}
+
+func sizes(b *testing.B, f func(b *testing.B, n int)) {
+	b.Helper()
+	for _, n := range []int{1000, 10000, 100000} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			f(b, n)
+		})
+	}
+}
+
+// stride visits 0..n-1 in an order that is not that of memory.
+type stride struct{ i, n int }
+
+func (s *stride) next() int {
+	s.i = (s.i + benchStride) % s.n
+	return s.i
+}
+
+type limitKey struct{ namespace, name string }
+
+func limitMap(configs []configstore.Config) map[limitKey]*configstore.Config {
+	m := map[limitKey]*configstore.Config{}
+	for _, c := range configs {
+		m[limitKey{c.Namespace, c.Name}] = &c
+	}
+	return m
+}
+
+// must is no helper: that would cost as much as a write.
+func must(b *testing.B, err error) { //nolint:thelper // see above
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func relabelled(c configstore.Config) [2]configstore.Config {
+	d := c
+	d.Labels = map[string]string{"version": "2"}
+	return [2]configstore.Config{d, c}
+}
+
