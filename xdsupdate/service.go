@@ -84,11 +84,13 @@ func (s *service) writeLocked(view *ServiceEndpoints, w writer, u update) PushTy
 		before = view.shards[i]
 	}
 	c := u.on(before.endpoints, w.claimed && before.generation != w.generation)
-	for _, e := range c.removed {
-		s.stale = s.counts.add(e.Attributes().ServiceAccount, -1) || s.stale
-	}
+	// The added come first: a change may add what it removes again, and no count
+	// may become negative.
 	for _, e := range c.added {
 		s.stale = s.counts.add(e.Attributes().ServiceAccount, 1) || s.stale
+	}
+	for _, e := range c.removed {
+		s.stale = s.counts.add(e.Attributes().ServiceAccount, -1) || s.stale
 	}
 	push, accounts := s.judgeLocked(view, &c)
 	if !c.same || before.generation != w.generation || push == FullPush {
@@ -122,10 +124,10 @@ func (s *service) judgeLocked(view *ServiceEndpoints, c *change) (PushType, []st
 	return push, accounts
 }
 
-// publishLocked shows a shard's new state to readers. A service comes to be with
-// endpoints only.
+// publishLocked shows a shard's new state to readers. Services and their shards
+// come to be with endpoints only.
 func (s *service) publishLocked(view *ServiceEndpoints, i int, found bool, e ShardEndpoints, accounts []string) {
-	if view == nil && e.Len() == 0 {
+	if !found && e.Len() == 0 {
 		return
 	}
 	next := &ServiceEndpoints{service: s, accounts: accounts}
