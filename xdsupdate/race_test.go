@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// barrier lets a number of goroutines begin a round at the same instant: they
+// spin, because a channel would wake one after the other.
+type barrier struct {
+	parties uint64
+	arrived atomic.Uint64
+}
+
+func (b *barrier) wait(round int) {
+	b.arrived.Inc()
+	for b.arrived.Load() < uint64(round+1)*b.parties {
+		runtime.Gosched()
+	}
+}
+
+// TestNoUpdateIsLost: an update of one shard meets the delete of the only other
+// shard of the service. Istio 1.30 unlinks the service while the update is on its
+// way to it, and loses 159 of a million updates.
+func TestNoUpdateIsLost(t *testing.T) {
+	rounds := 1_000_000
+	if testing.Short() || raceEnabled {
+		rounds = 50_000
+	}
+	index, list, other := xdsupdate.NewEndpointIndex(), eps(ep("1.1.1.1")), eps(ep("2.2.2.2"))
+	mine, theirs := shardOf("mine"), shardOf("theirs")
+	begin, done := barrier{parties: 2}, barrier{parties: 2}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for round := range rounds {
+			begin.wait(round)
+			index.DeleteServiceShard(theirs, host, ns)
+			done.wait(round)
+		}
+	})
+	lost := 0
+	for round := range rounds {
+		index.DeleteServiceShard(mine, host, ns)
+		index.UpdateServiceEndpoints(theirs, host, ns, other)
+		begin.wait(round)
+		index.UpdateServiceEndpoints(mine, host, ns, list)
+		done.wait(round)
+		if index.Service(host, ns).Shard(mine).Len() != 1 {
+			lost++
+		}
+	}
+	wg.Wait()
+	if lost > 0 {
+		t.Errorf("%d of %d updates were lost", lost, rounds)
+	}
+}
+
+// TestOneRacerCreates: of the shards that bring the first endpoints of a service
+// at the same time one causes a full push. In Istio 1.30 all may.
+func TestOneRacerCreates(t *testing.T) {
+	rounds := 20_000
+	if testing.Short() || raceEnabled {
+		rounds = 2000
+	}
+	const racers = 4
+	index, begin := xdsupdate.NewEndpointIndex(), barrier{parties: racers}
+	created := make([][]bool, racers)
+	var wg sync.WaitGroup
+	for racer := range racers {
+		created[racer] = make([]bool, rounds)
+		shard, list := shardOf(strconv.Itoa(racer)), eps(ep(address(racer)))
+		wg.Go(func() {
+			for round := range rounds {
+				name := strconv.Itoa(round)
+				begin.wait(round)
+				created[racer][round] = index.UpdateServiceEndpoints(shard, name, ns, list) == full
+			}
+		})
+	}
+	wg.Wait()
+	for round := range rounds {
+		n := 0
+		for racer := range racers {
+			if created[racer][round] {
+				n++
+			}
+		}
+		if view := index.Service(strconv.Itoa(round), ns); n != 1 || view.Len() != racers {
+			t.Fatalf("round %d: %d full pushes, %d endpoints, want 1 and %d", round, n, view.Len(), racers)
+		}
+	}
+}
+
+// script is what one registry does to its shard, prepared so that it does not
+// depend on what the others do.
+type script []func(index *xdsupdate.EndpointIndex) xdsupdate.PushType
+
+// newScript makes random lists, deltas and deletes for some services. All
+// accounts are those of the anchor, so that push types depend on the shard alone.
+func newScript(seed uint64, shard xdsupdate.ShardKey, services, steps int) script {
+	r := rand.New(rand.NewPCG(seed, 3))
+	now := make([][]*registry.Endpoint, services)
+	var out script
+	for range steps {
+		data := make([]byte, 64)
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+		c, i := &choices{data: data}, r.IntN(services)
+		name := strconv.Itoa(i)
+		switch r.IntN(10) {
+		case 0:
+			now[i] = nil
+			out = append(out, func(index *xdsupdate.EndpointIndex) xdsupdate.PushType {
+				index.DeleteServiceShard(shard, name, ns)
+				return no
+			})
+		case 1, 2, 3:
+			list := c.list(now[i])
+			now[i] = list
+			out = append(out, func(index *xdsupdate.EndpointIndex) xdsupdate.PushType {
+				return index.UpdateServiceEndpoints(shard, name, ns, slices.Clone(list))
+			})
+		default:
+			changes, list := c.changes(now[i])
+			now[i] = list
+			out = append(out, func(index *xdsupdate.EndpointIndex) xdsupdate.PushType {
+				return index.UpdateEndpoints(shard, name, ns, changes)
+			})
+		}
+	}
+	return out
+}
+
+func (s script) run(index *xdsupdate.EndpointIndex) []xdsupdate.PushType {
+	var out []xdsupdate.PushType
+	for _, step := range s {
+		out = append(out, step(index))
+	}
+	return out
+}
+
+// anchored returns an index in which each service has, in a shard that does not
+// change, every account.
+func anchored(services int) *xdsupdate.EndpointIndex {
+	index := xdsupdate.NewEndpointIndex()
+	var list []*registry.Endpoint
+	for i := range 5 {
+		list = append(list, ep(address(100+i), account(string(rune('a'+i)))))
+	}
+	for i := range services {
+		index.UpdateServiceEndpoints(shardOf("anchor"), strconv.Itoa(i), ns, list)
+	}
+	return index
+}
+
+// TestInterleavingsEndAlike: registries that work at the same time, with readers
+// among them, leave the same index and get the same push types as one after the
+// other.
+func TestInterleavingsEndAlike(t *testing.T) {
+	const services = 3
+	for seed := range uint64(20) {
+		one, all := anchored(services), anchored(services)
+		want, got := runBoth(t, newScripts(seed, services), one, all)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("seed %d: push types (-one after the other +at the same time):\n%s", seed, diff)
+		}
+		if diff := cmp.Diff(dump(one), dump(all)); diff != "" {
+			t.Fatalf("seed %d: index (-one after the other +at the same time):\n%s", seed, diff)
+		}
+	}
+}
+
+// TestInterleavingsOfServicesThatComeAndGo: with no anchor, services and their
+// accounts come and go; who makes them depends on who is first, but not what is
+// left.
+func TestInterleavingsOfServicesThatComeAndGo(t *testing.T) {
+	for seed := range uint64(20) {
+		one, all := xdsupdate.NewEndpointIndex(), xdsupdate.NewEndpointIndex()
+		runBoth(t, newScripts(seed, 3), one, all)
+		want, got := dump(one), dump(all)
+		for _, d := range []map[string][]*registry.Endpoint{want, got} {
+			maps.DeleteFunc(d, func(key string, _ []*registry.Endpoint) bool { return strings.HasSuffix(key, "accounts") })
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("seed %d: index (-one after the other +at the same time):\n%s", seed, diff)
+		}
+	}
+}
+
+func newScripts(seed uint64, services int) []script {
+	var out []script
+	for i := range uint64(4) {
+		out = append(out, newScript(seed*4+i, shardOf(strconv.Itoa(int(i))), services, 300))
+	}
+	return out
+}
+
+// runBoth runs scripts one after the other on one index, and at the same time,
+// with readers, on another.
+func runBoth(t *testing.T, scripts []script, one, all *xdsupdate.EndpointIndex) (want, got [][]xdsupdate.PushType) {
+	t.Helper()
+	for _, s := range scripts {
+		want = append(want, s.run(one))
+	}
+	got = make([][]xdsupdate.PushType, len(scripts))
+	stop := make(chan struct{})
+	var writers, readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() { readUntil(t, all, stop) })
+	}
+	for i, s := range scripts {
+		writers.Go(func() { got[i] = s.run(all) })
+	}
+	writers.Wait()
+	close(stop)
+	readers.Wait()
+	return want, got
+}
+
+// readUntil checks that whatever readers see is whole.
+func readUntil(t *testing.T, index *xdsupdate.EndpointIndex, stop <-chan struct{}) {
+	t.Helper()
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		for view := range index.All() {
+			accounts, n := view.ServiceAccounts(), 0
+			for shard := range view.Shards() {
+				list := shard.Slice()
+				n += len(list)
+				if !slices.IsSortedFunc(list, registry.CompareEndpoints) {
+					t.Error("a reader saw a shard that is not sorted")
+				}
+			}
+			for e := range view.All() {
+				n--
+				if a := e.Attributes().ServiceAccount; a != "" && !slices.Contains(accounts, a) {
+					t.Errorf("a reader saw an endpoint of %s with the accounts %q", a, accounts)
+				}
+			}
+			if n != 0 {
+				t.Error("a reader saw two states of one service")
+			}
+		}
+	}
+}
+
+// dump returns all that an index shows.
+func dump(index *xdsupdate.EndpointIndex) map[string][]*registry.Endpoint {
+	out := map[string][]*registry.Endpoint{}
+	for view := range index.All() {
+		for shard := range view.Shards() {
+			out[view.Key().String()+" "+shard.Key().String()] = shard.Slice()
+		}
+		var accounts []*registry.Endpoint
+		for _, a := range view.ServiceAccounts() {
+			accounts = append(accounts, ep("", account(a)))
+		}
+		out[view.Key().String()+" accounts"] = accounts
+	}
+	return out
+}
+
+// TestReadersFindEveryService while others come and go, and the table grows and
+// shrinks.
+func TestReadersFindEveryService(t *testing.T) {
+	index := xdsupdate.NewEndpointIndex()
+	const stay, visit = 50, 5000
+	for i := range stay {
+		index.UpdateServiceEndpoints(shardOf("a"), "stay"+strconv.Itoa(i), ns, eps(ep(address(i))))
+	}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				for i := range stay {
+					if index.Service("stay"+strconv.Itoa(i), ns).Len() != 1 {
+						t.Error("a reader missed a service")
+					}
+				}
+				seen := map[string]int{}
+				for view := range index.All() {
+					seen[view.Hostname()]++
+				}
+				for i := range stay {
+					if seen["stay"+strconv.Itoa(i)] != 1 {
+						t.Error("All did not show a service once")
+					}
+				}
+			}
+		})
+	}
+	for range 3 {
+		for i := range visit {
+			index.UpdateServiceEndpoints(shardOf("b"), strconv.Itoa(i), ns, eps(ep(address(i))))
+		}
+		if n := len(index.RemoveShard(shardOf("b"))); n != visit {
+			t.Errorf("RemoveShard returned %d keys, want %d", n, visit)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	if n := len(index.Keys()); n != stay {
+		t.Errorf("%d services are left, want %d", n, stay)
+	}
+}
