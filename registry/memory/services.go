@@ -30,6 +30,9 @@ func (r *Registry) SetService(service *registry.Service) error {
 	service = r.complete(service)
 	return r.commit(func(s *state) (*state, change, error) {
 		old, exists := s.entries.Get(k)
+		if exists && same(old.service, service) {
+			return s, change{}, nil
+		}
 		next := s.clone()
 		if !exists {
 			next.setEntry(&entry{service: service})
@@ -41,6 +44,12 @@ func (r *Registry) SetService(service *registry.Service) error {
 		}
 		return next, change{service: &serviceChange{prev: old.service, curr: service, event: registry.EventUpdate}}, nil
 	})
+}
+
+// same reports whether nobody could tell the services apart. Equal leaves out what
+// proxies do not see.
+func same(s, t *registry.Service) bool {
+	return s.Equal(t) && s.CreationTime.Equal(t.CreationTime) && s.ResourceVersion == t.ResourceVersion
 }
 
 // complete returns the service with the attributes that it lacks.

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/memory"
+	"github.com/pilotkit/pilotkit/registry/registrytest"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// subject gives the suite a registry. Errors would show as missing content.
+func subject(t testing.TB, opts memory.Options) registrytest.Subject {
+	r := memory.New(opts)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+	return registrytest.Subject{
+		Registry: r,
+		Set: func(s *registry.Service, endpoints []*registry.Endpoint) {
+			must(r.SetService(s))
+			must(r.SetEndpoints(s.Hostname, s.Attributes.Namespace, endpoints))
+		},
+		Remove:      func(h registry.Hostname, namespace string) { must(r.RemoveService(h, namespace)) },
+		SetWorkload: func(w *registry.WorkloadInstance) { must(r.SetWorkload(w)) },
+		RemoveWorkload: func(namespace, name string) {
+			r.RemoveWorkload(registry.WorkloadKey{Namespace: namespace, Name: name})
+		},
+		SetGateways: r.SetNetworkGateways,
+	}
+}
+
+func TestInstance(t *testing.T) {
+	registrytest.TestInstance(t, func(t testing.TB) registrytest.Subject { return subject(t, memory.Options{}) })
+}
+
+func TestInstanceWithUpdater(t *testing.T) {
+	registrytest.TestInstance(t, func(t testing.TB) registrytest.Subject {
+		return subject(t, memory.Options{Cluster: "east", Updater: &updater{index: xdsupdate.NewEndpointIndex()}})
+	})
+}

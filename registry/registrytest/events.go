@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registrytest
+
+import (
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+const sourceServiceHandler = "registry.ServiceHandler"
+
+func eventChecks() []check {
+	return []check{
+		{
+			name: "Events/Add", source: sourceServiceHandler,
+			promise: "a new service is told as an add, with a nil prev",
+			run:     eventsAdd,
+		},
+		{
+			name: "Events/Update", source: sourceServiceHandler,
+			promise: "a changed service is told as an update, with the one replaced",
+			run:     eventsUpdate,
+		},
+		{
+			name: "Events/Delete", source: sourceServiceHandler,
+			promise: "a removed service is told as a delete, with a nil prev and the last known state",
+			run:     eventsDelete,
+		},
+		{
+			name: "Events/Nothing", source: sourcePackage,
+			promise: "what changes no service is not told as if it did",
+			run:     eventsNothing,
+		},
+		{
+			name: "Events/Order", source: sourcePackage,
+			promise: "changes are told in the order in which they were made, and none is dropped",
+			run:     eventsOrder,
+		},
+		{
+			name: "Events/Fresh", source: sourcePackage,
+			promise: "when a handler runs, the registry's own reads show the new state",
+			run:     eventsFresh,
+		},
+	}
+}
+
+// expectCalls demands these events, and that prev and curr are as the contract
+// says.
+func (s *suite) expectCalls(r *Recorder, want ...string) []Call {
+	s.Helper()
+	calls := r.Take()
+	got := texts(calls)
+	if len(got) != len(want) {
+		s.stop("told %v, want %v", got, want)
+	}
+	for i, c := range calls {
+		if got[i] != want[i] {
+			s.stop("told %v, want %v", got, want)
+		}
+		if c.Curr == nil {
+			s.stop("%s: curr is nil", got[i])
+		}
+		if (c.Prev != nil) != (c.Event == registry.EventUpdate) {
+			s.broken("%s: prev = %s", got[i], describe(c.Prev))
+		}
+	}
+	return calls
+}
+
+func (s *suite) recorder() *Recorder {
+	r := &Recorder{}
+	s.reg.AppendServiceHandler(r.Handle)
+	s.settle()
+	return r
+}
+
+func eventsAdd(s *suite) {
+	r := s.recorder()
+	s.set(bank())
+	calls := s.expectCalls(r, "add money/bank.example.com")
+	if got, want := describe(calls[0].Curr), describe(bank().service()); got != want {
+		s.broken("curr = %s, want %s", got, want)
+	}
+}
+
+func eventsUpdate(s *suite) {
+	s.set(bank())
+	s.set(shop())
+	r := s.recorder()
+	s.expectCalls(r, "add money/bank.example.com", "add retail/shop.example.com")
+	s.set(bank().onPorts(81))
+	calls := s.expectCalls(r, "update money/bank.example.com")
+	if got, want := describe(calls[0].Prev), describe(bank().service()); got != want {
+		s.broken("prev = %s, want %s", got, want)
+	}
+	if got, want := describe(calls[0].Curr), describe(bank().onPorts(81).service()); got != want {
+		s.broken("curr = %s, want %s", got, want)
+	}
+}
+
+func eventsDelete(s *suite) {
+	r := s.recorder()
+	s.set(bank())
+	s.set(bank().onPorts(81))
+	s.remove(bank())
+	calls := s.expectCalls(r, "add money/bank.example.com", "update money/bank.example.com", "delete money/bank.example.com")
+	if got, want := describe(calls[2].Curr), describe(bank().onPorts(81).service()); got != want {
+		s.broken("curr = %s, want the last known state, %s", got, want)
+	}
+}
+
+func eventsNothing(s *suite) {
+	s.set(shop())
+	r := s.recorder()
+	r.Take()
+	s.set(shop())
+	s.expectCalls(r)
+	s.set(shop().with("10.1.1.1", "10.1.1.2"))
+	s.set(shop().with())
+	s.expectCalls(r)
+}
+
+func eventsOrder(s *suite) {
+	first, second := s.recorder(), s.recorder()
+	var want []string
+	for range 5 {
+		s.subject.Set(shop().service(), shop().endpoints())
+		s.subject.Set(bank().service(), bank().endpoints())
+		s.subject.Remove(shop().hostname, shop().namespace)
+		s.settle()
+		s.subject.Remove(bank().hostname, bank().namespace)
+		s.settle()
+		want = append(want, "add retail/shop.example.com", "add money/bank.example.com",
+			"delete retail/shop.example.com", "delete money/bank.example.com")
+	}
+	if s.subject.Settle != nil {
+		// Changes that were still waiting may have been told as one.
+		s.consistent(first)
+		return
+	}
+	s.expectCalls(first, want...)
+	s.expectCalls(second, want...)
+}
+
+// consistent demands that events fold to what the registry has.
+func (s *suite) consistent(r *Recorder) {
+	s.Helper()
+	known := map[string]*registry.Service{}
+	for _, c := range r.Take() {
+		old, has := known[c.Curr.Key()]
+		switch {
+		case c.Event == registry.EventAdd == has:
+			s.broken("%s of a service that handlers were told of: %t", c, has)
+		case c.Event == registry.EventUpdate && !c.Prev.Equal(old):
+			s.broken("%s: prev is %s, told before was %s", c, describe(c.Prev), describe(old))
+		}
+		known[c.Curr.Key()] = c.Curr
+		if c.Event == registry.EventDelete {
+			delete(known, c.Curr.Key())
+		}
+	}
+	services := s.reg.Services()
+	for _, service := range services {
+		if told := known[service.Key()]; told == nil || !told.Equal(service) {
+			s.broken("the last event told %s, Services has %s", describe(told), describe(service))
+		}
+	}
+	if len(services) != len(known) {
+		s.broken("the events leave %d services, Services has %d", len(known), len(services))
+	}
+}
+
+// eventsFresh looks at the registry from within handlers.
+func eventsFresh(s *suite) {
+	s.reg.AppendServiceHandler(func(_, curr *registry.Service, event registry.Event) {
+		found := s.reg.GetService(curr.Hostname)
+		listed := false
+		for _, service := range s.reg.Services() {
+			listed = listed || service.Key() == curr.Key()
+		}
+		instances := s.reg.InstancesByPort(curr, 0)
+		switch {
+		case event == registry.EventDelete && (found != nil || listed || len(instances) > 0):
+			s.broken("in the handler of its removal, GetService = %s, Services has it: %t, %d instances", describe(found), listed, len(instances))
+		case event != registry.EventDelete && (found == nil || !listed || describe(found) != describe(curr)):
+			s.broken("in the handler of %s %s, GetService = %s, Services has it: %t", event, describe(curr), describe(found), listed)
+		}
+	})
+	s.settle()
+	s.set(shop())
+	s.set(shop().onPorts(80, 81))
+	s.remove(shop())
+}

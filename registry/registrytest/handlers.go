@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registrytest
+
+import (
+	"slices"
+	"sync"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+func handlerChecks() []check {
+	return []check{
+		{
+			name: "Handlers/Replay", source: sourcePackage,
+			promise: "a handler registered when services exist first receives an add for each, and then what happens, without gap or duplicate",
+			run:     handlersReplay,
+		},
+		{
+			name: "Handlers/Order", source: sourcePackage,
+			promise: "for each change handlers run in the order in which they were registered",
+			run:     handlersOrder,
+		},
+		{
+			name: "Handlers/CallBack", source: sourcePackage,
+			promise: "a handler may read the registry, register handlers and change the registry: no lock is held",
+			run:     handlersCallBack,
+		},
+		{
+			name: "Handlers/Block", source: sourcePackage,
+			promise: "while a handler blocks, the registry can be read",
+			run:     handlersBlock,
+		},
+		{
+			name: "Handlers/OneAtATime", source: sourcePackage,
+			promise: "handlers are called one at a time, in one order for all, whoever makes the changes",
+			run:     handlersOneAtATime,
+		},
+		{
+			name: "Subscribe/Cancel", source: "registry.Controller",
+			promise: "no call of a cancelled handler begins; cancel may be called again, and from within the handler",
+			skip:    noSubscribe, run: subscribeCancel,
+		},
+	}
+}
+
+func handlersReplay(s *suite) {
+	s.set(shop())
+	s.set(bank())
+	early := s.recorder()
+	s.set(shop().onPorts(81))
+	late := s.recorder()
+	s.remove(bank())
+	s.expectCalls(early, "add money/bank.example.com", "add retail/shop.example.com",
+		"update retail/shop.example.com", "delete money/bank.example.com")
+	calls := s.expectCalls(late, "add money/bank.example.com", "add retail/shop.example.com", "delete money/bank.example.com")
+	if got, want := describe(calls[1].Curr), describe(shop().onPorts(81).service()); got != want {
+		s.broken("the replay has %s, want %s", got, want)
+	}
+}
+
+func handlersOrder(s *suite) {
+	var mu sync.Mutex
+	var got []string
+	for _, name := range []string{"first", "second", "third"} {
+		s.reg.AppendServiceHandler(func(_, _ *registry.Service, event registry.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, name+" "+event.String())
+		})
+	}
+	s.settle()
+	s.set(shop())
+	s.remove(shop())
+	want := []string{"first add", "second add", "third add", "first delete", "second delete", "third delete"}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(got, want) {
+		s.broken("called %v, want %v", got, want)
+	}
+}
+
+func handlersCallBack(s *suite) {
+	other := &Recorder{}
+	once := sync.OnceFunc(func() {
+		s.reg.Services()
+		s.reg.GetProxyServiceInstances(&registry.Proxy{IPAddresses: []string{"10.1.1.1"}})
+		s.reg.AppendServiceHandler(other.Handle)
+		s.subject.Set(bank().service(), bank().endpoints())
+	})
+	s.reg.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { once() })
+	s.settle()
+	s.within("a change whose handler calls back", func() { s.set(shop()) })
+	s.expectServices(bank(), shop())
+	s.expectKnown(other, "money/bank.example.com", "retail/shop.example.com")
+}
+
+// expectKnown demands that exactly these services were told, as adds, in any
+// order.
+func (s *suite) expectKnown(r *Recorder, want ...string) {
+	s.Helper()
+	var got []string
+	for _, c := range r.Take() {
+		if c.Event != registry.EventAdd {
+			s.broken("told %s, want adds", c)
+		}
+		got = append(got, c.Curr.Key())
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		s.broken("told of %v, want %v", got, want)
+	}
+}
+
+func handlersBlock(s *suite) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	var blocked, open sync.Once
+	letGo := func() { open.Do(func() { close(release) }) }
+	defer letGo()
+	s.reg.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {
+		blocked.Do(func() {
+			close(entered)
+			<-release
+		})
+	})
+	changed, read := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(changed)
+		s.set(shop())
+	}()
+	s.awaitOpening(entered, letGo, "the call of the handler")
+	go func() {
+		defer close(read)
+		s.reg.GetService(shop().hostname)
+		s.reg.Services()
+		s.reg.InstancesByPort(shop().service(), 0)
+		s.reg.GetProxyWorkloadLabels(&registry.Proxy{IPAddresses: []string{"10.1.1.1"}})
+		s.reg.HasSynced()
+	}()
+	s.awaitOpening(read, letGo, "reading beside a handler that blocks")
+	letGo()
+	s.await(changed, "the end of the change")
+}
+
+// handlersOneAtATime has several goroutines change the registry.
+func handlersOneAtATime(s *suite) {
+	var running atomic.Int32
+	first, second := &Recorder{}, &Recorder{}
+	for _, r := range []*Recorder{first, second} {
+		s.reg.AppendServiceHandler(func(prev, curr *registry.Service, event registry.Event) {
+			if running.Inc() > 1 {
+				s.broken("%s %s is told while another handler runs", event, describe(curr))
+			}
+			r.Handle(prev, curr, event)
+			running.Dec()
+		})
+	}
+	s.settle()
+	s.within("changes by four goroutines", func() {
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() { churn(s, i) })
+		}
+		wg.Wait()
+	})
+	s.settle()
+	a, b := texts(first.Take()), second.Take()
+	if !slices.Equal(a, texts(b)) {
+		s.broken("two handlers were told different histories")
+	}
+	again := &Recorder{calls: b}
+	s.consistent(again)
+}
+
+// churn changes services of its own and one that others change, too.
+func churn(s *suite, worker int) {
+	own := fixture{
+		hostname: registry.Hostname([]string{"a", "b", "c", "d"}[worker] + ".example.com"), namespace: "churn",
+		ports: []uint32{80}, addresses: []string{"10.3.3.3"},
+	}
+	for round := range 25 {
+		f := own
+		if round%2 == 1 {
+			f = f.onPorts(80, 81)
+		}
+		s.subject.Set(f.service(), f.endpoints())
+		common := shop().onPorts(uint32(80 + worker))
+		s.subject.Set(common.service(), common.endpoints())
+	}
+}
+
+// serviceSubscriber is a registry whose registrations can be ended.
+type serviceSubscriber interface {
+	SubscribeServices(handler registry.ServiceHandler) (cancel func())
+}
+
+func noSubscribe(s *suite) string {
+	if _, ok := s.reg.(serviceSubscriber); !ok {
+		return "the registry has no SubscribeServices"
+	}
+	return ""
+}
+
+func subscribeCancel(s *suite) {
+	reg := s.reg.(serviceSubscriber)
+	s.set(shop())
+	r := &Recorder{}
+	cancel := reg.SubscribeServices(r.Handle)
+	s.settle()
+	s.expectCalls(r, "add retail/shop.example.com")
+	calls := 0
+	var cancelSelf func()
+	cancelSelf = reg.SubscribeServices(func(_, _ *registry.Service, event registry.Event) {
+		if event == registry.EventUpdate {
+			calls++
+			cancelSelf()
+		}
+	})
+	s.settle()
+	cancel()
+	cancel()
+	s.within("a change whose handler cancels itself", func() {
+		s.set(shop().onPorts(81))
+		s.set(shop().onPorts(82))
+	})
+	s.expectCalls(r)
+	if calls != 1 {
+		s.broken("a handler that cancelled itself in its first call was called %d times", calls)
+	}
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registrytest
+
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+const (
+	sourceDiscovery = "registry.ServiceDiscovery"
+	sourcePackage   = "package registry"
+)
+
+func readChecks() []check {
+	return []check{
+		{
+			name: "Reads/Empty", source: sourceDiscovery,
+			promise: "an empty registry has nothing and knows nobody",
+			run:     readsEmpty,
+		},
+		{
+			name: "Reads/Services", source: sourceDiscovery,
+			promise: "Services returns all services in the order of CompareServices",
+			run:     readsServices,
+		},
+		{
+			name: "Reads/GetService", source: sourceDiscovery,
+			promise: "GetService returns the service of a host name; if there are several, the oldest",
+			run:     readsGetService,
+		},
+		{
+			name: "Reads/InstancesByPort", source: sourceDiscovery,
+			promise: "InstancesByPort returns the instances on a port, or on all ports for 0, sorted by CompareEndpoints",
+			run:     readsInstances,
+		},
+		{
+			name: "Reads/Update", source: sourcePackage,
+			promise: "reads show the services and endpoints that there are",
+			run:     readsUpdate,
+		},
+		{
+			name: "Reads/Remove", source: sourcePackage,
+			promise: "of a removed service nothing is left",
+			run:     readsRemove,
+		},
+		{
+			name: "Reads/Immutable", source: sourcePackage,
+			promise: "what a registry has handed out does not change",
+			run:     readsImmutable,
+		},
+	}
+}
+
+func readsEmpty(s *suite) {
+	s.settle()
+	if got := s.reg.Services(); len(got) != 0 {
+		s.broken("Services() has %d services", len(got))
+	}
+	if got := s.reg.GetService("shop.example.com"); got != nil {
+		s.broken("GetService = %s", describe(got))
+	}
+	if got := s.reg.InstancesByPort(shop().service(), 0); len(got) != 0 {
+		s.broken("InstancesByPort of an unknown service has %d instances", len(got))
+	}
+	proxy := &registry.Proxy{Namespace: "retail", IPAddresses: []string{"10.1.1.1"}}
+	if got := s.reg.GetProxyServiceInstances(proxy); len(got) != 0 {
+		s.broken("GetProxyServiceInstances has %d instances", len(got))
+	}
+	if got := s.reg.GetProxyWorkloadLabels(proxy); got != nil {
+		s.broken("GetProxyWorkloadLabels = %v, want nil: the proxy is not known", got)
+	}
+}
+
+func readsServices(s *suite) {
+	other := shop()
+	other.namespace, other.addresses = "abroad", nil
+	for _, f := range []fixture{shop(), bank(), other} {
+		s.set(f)
+	}
+	s.expectServices(bank(), other, shop())
+}
+
+func readsGetService(s *suite) {
+	younger, oldest := shop(), shop()
+	oldest.namespace, oldest.age = "zoo", 60
+	s.set(younger)
+	s.set(bank())
+	for _, f := range []fixture{younger, bank()} {
+		if got := s.reg.GetService(f.hostname); describe(got) != describe(f.service()) {
+			s.broken("GetService(%s) = %s, want %s", f.hostname, describe(got), describe(f.service()))
+		}
+	}
+	if got := s.reg.GetService("nobody.example.com"); got != nil {
+		s.broken("GetService of an unknown host = %s", describe(got))
+	}
+	s.set(oldest)
+	if got := s.reg.GetService(oldest.hostname); describe(got) != describe(oldest.service()) {
+		s.broken("GetService = %s, want the oldest, %s", describe(got), describe(oldest.service()))
+	}
+	s.remove(oldest)
+	if got := s.reg.GetService(oldest.hostname); describe(got) != describe(younger.service()) {
+		s.broken("GetService after the oldest was removed = %s, want %s", describe(got), describe(younger.service()))
+	}
+}
+
+func readsInstances(s *suite) {
+	s.set(shop())
+	s.set(bank())
+	service := s.reg.GetService(bank().hostname)
+	if service == nil {
+		s.stop("GetService(%s) = nil", bank().hostname)
+	}
+	for _, port := range []uint32{0, 80, 443, 81} {
+		got := describeInstances(s.reg.InstancesByPort(service, int(port)))
+		if want := bank().describeEndpoints(port); !slices.Equal(got, want) {
+			s.broken("InstancesByPort(port %d) = %v, want %v", port, got, want)
+		}
+	}
+	for _, i := range s.reg.InstancesByPort(service, 0) {
+		if describe(i.Service) != describe(service) || i.ServicePort == nil || i.ServicePort.Name != i.Endpoint.ServicePortName {
+			s.broken("an instance of %s on port %v with an endpoint for %q", describe(i.Service), i.ServicePort, i.Endpoint.ServicePortName)
+		}
+	}
+}
+
+func readsUpdate(s *suite) {
+	s.set(bank())
+	s.set(shop())
+	for _, f := range []fixture{
+		shop().with("10.1.1.1", "10.1.1.2"), shop().with("10.1.1.3"), shop().with(),
+		shop().onPorts(80, 81), shop().onPorts(82),
+	} {
+		s.set(f)
+		s.expectServices(bank(), f)
+	}
+}
+
+func readsRemove(s *suite) {
+	s.set(shop())
+	s.set(bank())
+	s.remove(bank())
+	s.expectServices(shop())
+	if got := s.reg.GetService(bank().hostname); got != nil {
+		s.broken("GetService = %s", describe(got))
+	}
+	if got := s.reg.InstancesByPort(bank().service(), 0); len(got) != 0 {
+		s.broken("InstancesByPort has %v", describeInstances(got))
+	}
+	proxy := &registry.Proxy{IPAddresses: bank().addresses}
+	if got := s.reg.GetProxyServiceInstances(proxy); len(got) != 0 {
+		s.broken("GetProxyServiceInstances has %v", describeInstances(got))
+	}
+	s.set(bank().with("10.2.2.9"))
+	s.expectServices(bank().with("10.2.2.9"), shop())
+}
+
+// readsImmutable keeps results while the registry changes and compares them with
+// copies made at once.
+func readsImmutable(s *suite) {
+	s.set(shop())
+	s.set(bank())
+	services := s.reg.Services()
+	instances := s.reg.InstancesByPort(s.reg.GetService(bank().hostname), 0)
+	proxies := s.reg.GetProxyServiceInstances(&registry.Proxy{IPAddresses: bank().addresses})
+	before := snapshot(services, instances, proxies)
+	s.set(bank().onPorts(80).with("10.2.2.3"))
+	s.set(fixture{hostname: "aaa.example.com", namespace: "retail", ports: []uint32{80}})
+	s.remove(shop())
+	s.reg.Services()
+	s.reg.InstancesByPort(s.reg.GetService(bank().hostname), 0)
+	s.reg.GetProxyServiceInstances(&registry.Proxy{IPAddresses: bank().addresses})
+	if after := snapshot(services, instances, proxies); !slices.Equal(before, after) {
+		s.broken("results became %v, were %v", after, before)
+	}
+}
+
+func snapshot(services []*registry.Service, lists ...[]*registry.ServiceInstance) []string {
+	var out []string
+	for _, service := range services {
+		out = append(out, describe(service))
+	}
+	for _, instances := range lists {
+		for _, i := range instances {
+			out = append(out, describe(i.Service)+" "+describeEndpoint(i.Endpoint))
+		}
+	}
+	return out
+}

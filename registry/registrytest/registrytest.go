@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registrytest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Subject is one fresh, empty registry and the means to change it.
+type Subject struct {
+	// Registry is what is tested.
+	Registry registry.Instance
+
+	// Set makes the registry have a service with exactly these endpoints; it adds
+	// the service or replaces that of the same host name and namespace. The suite
+	// sets Hostname, Ports, CreationTime, DefaultAddress, Attributes.Namespace,
+	// Attributes.Name and Attributes.ObjectName, and of endpoints one IP address,
+	// EndpointPort, ServicePort and ServicePortName; an address that has an
+	// endpoint on one port has one on each port. It is required.
+	Set func(service *registry.Service, endpoints []*registry.Endpoint)
+	// Remove makes the registry not have the service, which it has. It is
+	// required.
+	Remove func(hostname registry.Hostname, namespace string)
+
+	// SetWorkload adds a workload, or replaces that of the same namespace and
+	// name. The suite sets these and, in the endpoint, one IP address and Labels;
+	// the registry announces it with at least those labels. Default: the registry
+	// announces no workloads.
+	SetWorkload func(w *registry.WorkloadInstance)
+	// RemoveWorkload removes a workload. It goes with SetWorkload.
+	RemoveWorkload func(namespace, name string)
+
+	// SetGateways replaces all network gateways. Default: the registry has none.
+	SetGateways func(gateways []registry.NetworkGateway)
+
+	// Settle returns when everything that was changed before the call shows in
+	// reads and has been told to handlers. Set it if a change takes effect later
+	// than the function that makes it returns. Default: it does not.
+	Settle func()
+
+	// Running says that the registry has been started already, so that the suite
+	// does not call Run. Default: it has not.
+	Running bool
+
+	// Timeout is how long the suite waits for something that must happen before
+	// it calls it lost or deadlocked. Default: 10 s.
+	Timeout time.Duration
+}
+
+// Factory makes a Subject. It is called once for each promise; t.Cleanup ends
+// what it started.
+type Factory func(t testing.TB) Subject
+
+// TestInstance proves the promises of registry.Instance.
+func TestInstance(t *testing.T, factory Factory) {
+	t.Helper()
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) { c.execute(t, factory) })
+	}
+}
+
+func checks() []check {
+	return slices.Concat(readChecks(), proxyChecks(), eventChecks(), handlerChecks(), workloadChecks(),
+		gatewayChecks(), lifecycleChecks(), historyChecks())
+}
+
+// check proves one promise.
+type check struct {
+	name    string
+	promise string
+	// source is where the promise is made.
+	source string
+	// skip tells why the promise does not apply to the subject; nil: it does.
+	skip func(*suite) string
+	run  func(*suite)
+}
+
+func (c check) execute(t testing.TB, factory Factory) {
+	t.Helper()
+	s := newSuite(t, c, factory(t))
+	if c.skip != nil {
+		if why := c.skip(s); why != "" {
+			t.Skip(why)
+		}
+	}
+	c.run(s)
+}

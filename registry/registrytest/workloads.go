@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registrytest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+const sourceWorkloadHandler = "registry.WorkloadHandler"
+
+func workloadChecks() []check {
+	return []check{
+		{
+			name: "Workloads/Events", source: sourceWorkloadHandler,
+			promise: "workloads are told as adds, updates and deletes, a delete with the last state that was told",
+			skip:    noWorkloads, run: workloadsEvents,
+		},
+		{
+			name: "Workloads/Nothing", source: sourcePackage,
+			promise: "a workload that did not change is not told again",
+			skip:    noWorkloads, run: workloadsNothing,
+		},
+		{
+			name: "Workloads/Replay", source: sourcePackage,
+			promise: "a handler registered when workloads exist first receives an add for each",
+			skip:    noWorkloads, run: workloadsReplay,
+		},
+		{
+			name: "Workloads/CallBack", source: sourcePackage,
+			promise: "a workload handler may read and change the registry: no lock is held",
+			skip:    noWorkloads, run: workloadsCallBack,
+		},
+	}
+}
+
+func noWorkloads(s *suite) string {
+	if s.subject.SetWorkload == nil {
+		return "the registry announces no workloads"
+	}
+	return ""
+}
+
+// machine is a workload as far as the suite looks at it.
+func machine(name, address, app string) *registry.WorkloadInstance {
+	return &registry.WorkloadInstance{
+		Namespace: "retail", Name: name,
+		Endpoint: &registry.Endpoint{
+			Addresses: []string{address},
+			Shared:    &registry.EndpointAttributes{Labels: registry.Labels{"app": app}, Namespace: "retail"},
+		},
+	}
+}
+
+// workloadRecorder remembers what a workload handler was told.
+type workloadRecorder struct {
+	mu    sync.Mutex
+	calls []string
+}
+
+func (r *workloadRecorder) handle(w *registry.WorkloadInstance, event registry.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, fmt.Sprintf("%s %s/%s %s app=%s", event, w.Namespace, w.Name,
+		w.Endpoint.Address(), w.Endpoint.Attributes().Labels["app"]))
+}
+
+func (r *workloadRecorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	calls := r.calls
+	r.calls = nil
+	return calls
+}
+
+func (s *suite) setWorkload(w *registry.WorkloadInstance) {
+	s.subject.SetWorkload(w)
+	s.settle()
+}
+
+func (s *suite) removeWorkload(name string) {
+	s.subject.RemoveWorkload("retail", name)
+	s.settle()
+}
+
+func (s *suite) workloadRecorder() *workloadRecorder {
+	r := &workloadRecorder{}
+	s.reg.AppendWorkloadHandler(r.handle)
+	s.settle()
+	return r
+}
+
+func (s *suite) expectWorkloads(r *workloadRecorder, want ...string) {
+	s.Helper()
+	if got := r.take(); !slices.Equal(got, want) {
+		s.broken("told %q, want %q", got, want)
+	}
+}
+
+func workloadsEvents(s *suite) {
+	r := s.workloadRecorder()
+	s.setWorkload(machine("vm", "10.5.5.5", "a"))
+	s.setWorkload(machine("vm", "10.5.5.5", "b"))
+	s.setWorkload(machine("vm", "10.5.5.6", "b"))
+	s.removeWorkload("vm")
+	s.setWorkload(machine("vm", "10.5.5.7", "c"))
+	s.expectWorkloads(r, "add retail/vm 10.5.5.5 app=a", "update retail/vm 10.5.5.5 app=b",
+		"update retail/vm 10.5.5.6 app=b", "delete retail/vm 10.5.5.6 app=b", "add retail/vm 10.5.5.7 app=c")
+}
+
+func workloadsNothing(s *suite) {
+	r := s.workloadRecorder()
+	s.setWorkload(machine("vm", "10.5.5.5", "a"))
+	r.take()
+	s.setWorkload(machine("vm", "10.5.5.5", "a"))
+	s.set(shop())
+	s.expectWorkloads(r)
+}
+
+func workloadsReplay(s *suite) {
+	s.setWorkload(machine("one", "10.5.5.5", "a"))
+	s.setWorkload(machine("two", "10.5.5.6", "b"))
+	r := s.workloadRecorder()
+	s.removeWorkload("one")
+	got := r.take()
+	slices.Sort(got[:min(2, len(got))])
+	want := []string{"add retail/one 10.5.5.5 app=a", "add retail/two 10.5.5.6 app=b", "delete retail/one 10.5.5.5 app=a"}
+	if !slices.Equal(got, want) {
+		s.broken("told %q, want %q", got, want)
+	}
+}
+
+func workloadsCallBack(s *suite) {
+	once := sync.OnceFunc(func() {
+		s.reg.Services()
+		s.subject.SetWorkload(machine("two", "10.5.5.6", "b"))
+	})
+	r := &workloadRecorder{}
+	s.reg.AppendWorkloadHandler(func(w *registry.WorkloadInstance, event registry.Event) {
+		r.handle(w, event)
+		once()
+	})
+	s.settle()
+	s.within("a change whose handler calls back", func() { s.setWorkload(machine("one", "10.5.5.5", "a")) })
+	s.expectWorkloads(r, "add retail/one 10.5.5.5 app=a", "add retail/two 10.5.5.6 app=b")
+}
