@@ -105,4 +105,3 @@ func relabelled(c configstore.Config) [2]configstore.Config {
 	d.Labels = map[string]string{"version": "2"}
 	return [2]configstore.Config{d, c}
 }
-

@@ -75,7 +75,7 @@ const (
 // change notes a change that is about to be committed. It returns false if too
 // much is pending.
 func (sc *scope) change(at key, revision uint64, before *object) bool {
-	sc.last = revision
+	sc.last = max(sc.last, revision) // a batch is not installed in the order of its revisions
 	if !sc.noting {
 		return true
 	}

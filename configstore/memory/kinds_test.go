@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory_test
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+)
+
+// The kinds of these tests. Widgets have a status and an alias; nodes are
+// cluster-scoped.
+func widget() configstore.GroupVersionKind {
+	return configstore.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Widget"}
+}
+
+func widgetAlias() configstore.GroupVersionKind {
+	gvk := widget()
+	gvk.Version = "v1alpha1"
+	return gvk
+}
+
+func gadget() configstore.GroupVersionKind {
+	return configstore.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Gadget"}
+}
+
+func node() configstore.GroupVersionKind {
+	return configstore.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Node"}
+}
+
+// testSchemas has these kinds. A widget must not be "bad", and "odd" ones cause a
+// warning.
+func testSchemas() configstore.Schemas {
+	return configstore.NewSchemasBuilder().
+		MustAdd(configstore.Schema{
+			GroupVersionKind: widget(), Aliases: []string{"v1alpha1"},
+			Spec: &wrapperspb.StringValue{}, Status: &wrapperspb.StringValue{}, Validate: validate,
+		}).
+		MustAdd(configstore.Schema{GroupVersionKind: gadget(), Spec: &wrapperspb.StringValue{}}).
+		MustAdd(configstore.Schema{GroupVersionKind: node(), ClusterScoped: true, Spec: &wrapperspb.StringValue{}}).
+		Build()
+}
+
+func validate(c configstore.Config) (warnings, violations []configstore.Violation) {
+	switch value(&c) {
+	case "bad":
+		violations = append(violations, configstore.Violation{Field: "spec", Message: `must not be "bad"`})
+	case "odd":
+		warnings = append(warnings, configstore.Violation{Field: "spec", Message: "is odd"})
+	}
+	return warnings, violations
+}
+
+func object(kind configstore.GroupVersionKind, namespace, name, value string) configstore.Config {
+	return configstore.Config{
+		Meta: configstore.Meta{GroupVersionKind: kind, Namespace: namespace, Name: name},
+		Spec: wrapperspb.String(value),
+	}
+}
+
+func value(c *configstore.Config) string {
+	if c == nil {
+		return "absent"
+	}
+	spec, _ := c.Spec.(*wrapperspb.StringValue)
+	return spec.GetValue()
+}
+
+func newStore() *memory.Store {
+	return memory.MakeWithOptions(testSchemas(), memory.Options{DetectMutations: true})
+}
+
+func create(t testing.TB, s configstore.ConfigStore, c configstore.Config) string {
+	t.Helper()
+	revision, err := s.Create(c)
+	if err != nil {
+		t.Fatalf("Create(%s) = %v", c.Key().Object(), err)
+	}
+	return revision
+}
+
+func update(t testing.TB, s configstore.ConfigStore, c configstore.Config) string {
+	t.Helper()
+	revision, err := s.Update(c)
+	if err != nil {
+		t.Fatalf("Update(%s) = %v", c.Key().Object(), err)
+	}
+	return revision
+}
