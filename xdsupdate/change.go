@@ -95,58 +95,33 @@ func sorted(list []*registry.Endpoint) []*registry.Endpoint {
 
 // changeSome returns the change that some replacements make.
 func changeSome(before sequence, changes []EndpointChange) change {
-	c := change{before: before, after: before}
-	if len(changes) == 1 {
-		c.applyOne(changes[0])
-	} else {
-		c.applyAll(changes)
-	}
-	c.same = len(c.removed)+len(c.added) == 0
-	return c
-}
-
-// applyOne is applyAll without an editor.
-func (c *change) applyOne(r EndpointChange) {
-	if r.Old == r.New {
-		return
-	}
-	if r.Old != nil && r.New != nil {
-		if after, ok := c.after.Replace(compareEndpoints, r.Old, r.New, identical); ok {
-			c.after = after
-			c.note(r.Old, r.New)
-			return
-		}
-	}
-	editor := c.after.Edit()
-	c.apply(editor, r)
-	c.after = editor.Sorted()
-}
-
-func (c *change) applyAll(changes []EndpointChange) {
-	editor := c.after.Edit()
+	c := change{before: before}
+	editor := before.Edit()
 	for _, r := range changes {
 		c.apply(editor, r)
 	}
 	c.after = editor.Sorted()
+	c.same = len(c.removed)+len(c.added) == 0
+	return c
 }
 
 // apply makes one replacement. An old endpoint that is not there by its pointer
 // is looked for by its content, and if there is none like it, it is not missed.
-func (c *change) apply(editor *cow.Editor[*registry.Endpoint], r EndpointChange) {
+func (c *change) apply(s *cow.Editor[*registry.Endpoint], r EndpointChange) {
 	switch {
 	case r.Old == r.New:
 		return
 	case r.Old == nil:
-	case r.New != nil && editor.Replace(compareEndpoints, r.Old, r.New, identical):
+	case r.New != nil && s.Replace(compareEndpoints, r.Old, r.New, identical):
 		c.note(r.Old, r.New)
 		return
-	case editor.Delete(compareEndpoints, r.Old, identical),
-		editor.Delete(compareKeys, r.Old, identical),
-		editor.Delete(compareKeys, r.Old, unchanged):
+	case s.Delete(compareEndpoints, r.Old, identical),
+		s.Delete(compareKeys, r.Old, identical),
+		s.Delete(compareKeys, r.Old, unchanged):
 		c.note(r.Old, nil)
 	}
 	if r.New != nil {
-		editor.Insert(compareEndpoints, r.New)
+		s.Insert(compareEndpoints, r.New)
 		c.note(nil, r.New)
 	}
 }

@@ -8,9 +8,10 @@ import "slices"
 // It is for one goroutine.
 type Editor[T any] struct {
 	s Sorted[T]
-	// edit marks the leaves that were made since the last call of Sorted; nil if
-	// there is only one change to make, for which nothing needs to be marked.
-	edit *edit
+	// edit marks the leaves that were made since the last call of Sorted. It is
+	// made with the second change: after only one there is nothing to reuse.
+	edit    *edit
+	changed bool
 	// ownsSpine: s.leaves was made by this editor and nobody else has seen it.
 	ownsSpine bool
 }
@@ -19,12 +20,12 @@ type Editor[T any] struct {
 type edit struct{ _ byte }
 
 // Edit returns an editor that starts with s.
-func (s Sorted[T]) Edit() *Editor[T] { return &Editor[T]{s: s, edit: &edit{}} }
+func (s Sorted[T]) Edit() *Editor[T] { return &Editor[T]{s: s} }
 
 // Sorted returns the sequence with all changes so far. The editor may be used
 // further, and does not change what it returned.
 func (e *Editor[T]) Sorted() Sorted[T] {
-	e.edit, e.ownsSpine = &edit{}, false
+	e.edit, e.changed, e.ownsSpine = nil, false, false
 	return e.s
 }
 
@@ -34,7 +35,7 @@ func (e *Editor[T]) Len() int { return e.s.n }
 // Insert is Sorted.Insert.
 func (e *Editor[T]) Insert(cmp func(a, b T) int, v T) {
 	e.s.n++
-	e.claimSpine(1)
+	e.begin(1)
 	p := e.s.upper(cmp, v)
 	if p.leaf == len(e.s.leaves) {
 		if p.leaf == 0 {
@@ -72,7 +73,7 @@ func (e *Editor[T]) Replace(cmp func(a, b T) int, old, v T, same func(a, b T) bo
 	case !ok:
 		return false
 	case e.s.neighbours(cmp, p, v):
-		e.claimSpine(0)
+		e.begin(0)
 		l := e.s.leaves[p.leaf]
 		if !e.owns(l) {
 			l = &leaf[T]{items: slices.Clone(l.items), owner: e.edit}
@@ -88,7 +89,7 @@ func (e *Editor[T]) Replace(cmp func(a, b T) int, old, v T, same func(a, b T) bo
 
 func (e *Editor[T]) deleteAt(p position) {
 	e.s.n--
-	e.claimSpine(0)
+	e.begin(0)
 	l := e.s.leaves[p.leaf]
 	switch {
 	case len(l.items) == 1:
@@ -143,8 +144,13 @@ func (e *Editor[T]) joinNext(i int) bool {
 // owns reports whether the leaf may be changed in place.
 func (e *Editor[T]) owns(l *leaf[T]) bool { return e.edit != nil && l.owner == e.edit }
 
-// claimSpine makes e.s.leaves the editor's own, with room for some more leaves.
-func (e *Editor[T]) claimSpine(room int) {
+// begin makes e.s.leaves the editor's own, with room for some more leaves, before
+// a change.
+func (e *Editor[T]) begin(room int) {
+	if e.changed && e.edit == nil {
+		e.edit = &edit{}
+	}
+	e.changed = true
 	if e.ownsSpine {
 		return
 	}
