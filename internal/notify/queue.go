@@ -130,21 +130,16 @@ func (q *Queue[T]) Run(stop <-chan struct{}) {
 	}
 	q.running = true
 	q.mu.Unlock()
-	defer q.end()
-	for {
-		q.deliver(stop)
-		if isClosed(stop) {
-			return
-		}
+	for q.deliver(stop); !isClosed(stop); q.deliver(stop) {
 		if !q.sleep() {
 			continue
 		}
 		select {
 		case <-stop:
-			return
 		case <-q.wake:
 		}
 	}
+	q.end() // not after a panic: a host that recovers may go on with Drain
 }
 
 // Drain delivers on the caller's goroutine until nothing is left, including what
