@@ -12,15 +12,11 @@ func checkSidecarHost(at *field, value string) {
 		at.refuse("must be namespace/dnsName, is %q", value)
 		return
 	}
-	if namespace != exportToNone {
-		namespace = strings.TrimPrefix(namespace, exportToNone)
-	}
-	switch namespace {
-	case exportToAll, exportToOwn, exportToNone:
-	default:
-		if !isDNSLabel(namespace) {
-			at.refuse("must have *, ., ~ or a namespace before the slash, is %q", value)
-		}
+	selected := strings.TrimPrefix(namespace, exportToNone)
+	switch {
+	case namespace == exportToNone, selected == exportToAll, selected == exportToOwn:
+	case !isDNSLabel(selected):
+		at.refuse("must have *, ., ~ or a namespace before the slash, is %q", value)
 	}
 	checkQualifiedHost(at, host)
 }

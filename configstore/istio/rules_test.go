@@ -91,9 +91,21 @@ func lines(findings []configstore.Violation) []string {
 // bases holds a valid spec of every kind, which uses most of its fields.
 func bases() map[configstore.GroupVersionKind]string {
 	return map[configstore.GroupVersionKind]string{
-		istio.ServiceEntry:  serviceEntryBase,
-		istio.WorkloadEntry: workloadEntryBase,
-		istio.WorkloadGroup: workloadGroupBase,
+		istio.AuthorizationPolicy:   authorizationPolicyBase,
+		istio.DestinationRule:       destinationRuleBase,
+		istio.EnvoyFilter:           envoyFilterBase,
+		istio.Gateway:               gatewayBase,
+		istio.PeerAuthentication:    peerAuthenticationBase,
+		istio.ProxyConfig:           proxyConfigBase,
+		istio.RequestAuthentication: requestAuthenticationBase,
+		istio.ServiceEntry:          serviceEntryBase,
+		istio.Sidecar:               sidecarBase,
+		istio.Telemetry:             telemetryBase,
+		istio.TrafficExtension:      trafficExtensionBase,
+		istio.VirtualService:        virtualServiceBase,
+		istio.WasmPlugin:            wasmPluginBase,
+		istio.WorkloadEntry:         workloadEntryBase,
+		istio.WorkloadGroup:         workloadGroupBase,
 	}
 }
 

@@ -102,16 +102,18 @@ func checkWasmURL(at *field, module, sha256 string) {
 		at.child("url").refuse("is required")
 		return
 	}
-	if !strings.Contains(module, "://") {
-		module = "oci://" + module
+	scheme, rest, ok := strings.Cut(module, "://")
+	if !ok {
+		scheme, rest = "oci", module
 	}
-	u, err := url.Parse(module)
-	if err != nil {
-		at.child("url").refuse("must be a URL: %v", err)
-		return
-	}
-	switch u.Scheme {
-	case "oci", "http", "https", "file":
+	switch scheme {
+	case "oci", "file":
+		// Image references are no URLs: what follows a colon need not be a port.
+		checkSet(at.child("url"), rest, "must have something after the scheme")
+	case "http", "https":
+		if u, err := url.Parse(module); err != nil || u.Host == "" {
+			at.child("url").refuse("must be a URL, is %q", module)
+		}
 	default:
 		at.child("url").refuse("must have the scheme oci, http, https or file, is %q", module)
 	}
