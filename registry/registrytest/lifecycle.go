@@ -63,6 +63,7 @@ func hasSynced(s *suite) {
 			s.await(done, "the return of Run")
 		}()
 	}
+	s.settle()
 	s.eventually("HasSynced", s.reg.HasSynced)
 	s.set(shop())
 	if !s.reg.HasSynced() {
@@ -82,6 +83,7 @@ func (s *suite) run() (stop, done chan struct{}) {
 
 func runStop(s *suite) {
 	stop, done := s.run()
+	s.settle()
 	s.eventually("HasSynced", s.reg.HasSynced)
 	told := make(chan struct{}, 1)
 	s.reg.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"slices"
+	"testing"
+
+	networking "istio.io/api/networking/v1"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/registrytest"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// TestServiceEntryInstance runs the suite of registries on the ServiceEntry
+// registry, which is filled through a store.
+func TestServiceEntryInstance(t *testing.T) {
+	registrytest.TestInstance(t, func(t testing.TB) registrytest.Subject {
+		store := storememory.NewController(storememory.Make(istio.Schemas()))
+		updater := &recorder{index: xdsupdate.NewEndpointIndex()}
+		w := writer{t: t, store: store}
+		return registrytest.Subject{
+			Registry: serviceentry.New(store, updater, serviceentry.Options{}),
+			Set:      w.setService, Remove: w.removeService,
+			SetWorkload: w.setWorkload, RemoveWorkload: w.removeWorkload,
+			Settle: store.Drain,
+		}
+	})
+}
+
+// writer writes what the suite asks for as configs.
+type writer struct {
+	t     testing.TB
+	store *storememory.Controller
+}
+
+func (w writer) put(c configstore.Config) {
+	w.t.Helper()
+	write := w.store.Update
+	if w.store.Get(c.GroupVersionKind, c.Name, c.Namespace) == nil {
+		write = w.store.Create
+	}
+	if _, err := write(c); err != nil {
+		w.t.Errorf("write %s: %v", c.Key().Object(), err)
+	}
+}
+
+func (w writer) delete(kind configstore.GroupVersionKind, name, namespace string) {
+	w.t.Helper()
+	if err := w.store.Delete(kind, name, namespace, nil); err != nil {
+		w.t.Errorf("%v", err)
+	}
+}
+
+// objectName makes the name of the ServiceEntry of a host name.
+func objectName(hostname registry.Hostname) string { return "se-" + string(hostname) }
+
+func (w writer) setService(s *registry.Service, endpoints []*registry.Endpoint) {
+	w.t.Helper()
+	spec := &networking.ServiceEntry{
+		Hosts: []string{string(s.Hostname)}, Resolution: networking.ServiceEntry_STATIC,
+		Location: networking.ServiceEntry_MESH_INTERNAL,
+	}
+	for _, p := range s.Ports {
+		spec.Ports = append(spec.Ports, &networking.ServicePort{Name: p.Name, Number: p.Number, Protocol: string(p.Protocol)})
+	}
+	var addresses []string
+	for _, e := range endpoints {
+		i := slices.Index(addresses, e.Address())
+		if i < 0 {
+			i = len(addresses)
+			addresses = append(addresses, e.Address())
+			spec.Endpoints = append(spec.Endpoints, &networking.WorkloadEntry{Address: e.Address(), Ports: map[string]uint32{}})
+		}
+		spec.Endpoints[i].Ports[e.ServicePortName] = e.EndpointPort
+	}
+	w.put(configstore.Config{
+		Meta: configstore.Meta{
+			GroupVersionKind: istio.ServiceEntry, Name: objectName(s.Hostname), Namespace: s.Attributes.Namespace,
+			CreationTimestamp: s.CreationTime,
+		},
+		Spec: spec,
+	})
+}
+
+func (w writer) removeService(hostname registry.Hostname, namespace string) {
+	w.t.Helper()
+	w.delete(istio.ServiceEntry, objectName(hostname), namespace)
+}
+
+func (w writer) setWorkload(wi *registry.WorkloadInstance) {
+	w.t.Helper()
+	w.put(configstore.Config{
+		Meta: configstore.Meta{GroupVersionKind: istio.WorkloadEntry, Name: wi.Name, Namespace: wi.Namespace},
+		Spec: &networking.WorkloadEntry{Address: wi.Endpoint.Address(), Labels: wi.Endpoint.Attributes().Labels},
+	})
+}
+
+func (w writer) removeWorkload(namespace, name string) {
+	w.t.Helper()
+	w.delete(istio.WorkloadEntry, name, namespace)
+}
