@@ -48,45 +48,52 @@ func changeList(before sequence, list []*registry.Endpoint) change {
 }
 
 // walk goes through before and the list side by side and notes the differences.
-// It returns false if the list is not sorted. A pair of neighbours that both
-// match needs no look: what they match is sorted.
+// It returns false if the list is not sorted. Neighbours that both match need no
+// look: what they match is sorted.
 func (c *change) walk(list []*registry.Endpoint) (ok bool) {
-	j, matched := 0, false // matched: list[j-1] has a match
-	inOrder := func() bool { return j == 0 || compareEndpoints(list[j-1], list[j]) <= 0 }
+	var m matcher
+	next, matched := 0, true // list[:next] is done; matched: its last element, if any, has a match
 	c.same = c.before.Len() == len(list)
-	for old := range c.before.All() {
-		order := 1
-		for order > 0 && j < len(list) {
-			if next := list[j]; old == next || unchanged(old, next) {
-				if !matched && !inOrder() {
+	for chunk := range c.before.Chunks() {
+		for i := 0; i < len(chunk); {
+			if n, same := m.run(chunk[i:], list[next:]); n > 0 {
+				if !matched && !inOrder(list, next) {
 					return false
 				}
-				c.same = c.same && old == next
-				break
+				c.same = c.same && same
+				i, next, matched = i+n, next+n, true
+				continue
 			}
-			if order = compareKeys(old, list[j]); order >= 0 {
-				if !inOrder() {
+			order := -1
+			if next < len(list) {
+				order = compareKeys(chunk[i], list[next])
+			}
+			if order >= 0 {
+				if !inOrder(list, next) {
 					return false
 				}
-				c.added, matched = append(c.added, list[j]), false
-				j++
+				c.added, matched = append(c.added, list[next]), false
+				next++
 			}
-		}
-		if order > 0 && j < len(list) {
-			matched = true
-			j++
-		} else {
-			c.removed = append(c.removed, old)
+			if order <= 0 {
+				c.removed = append(c.removed, chunk[i])
+				i++
+			}
 		}
 	}
-	for ; j < len(list); j++ {
-		if !inOrder() {
+	for ; next < len(list); next++ {
+		if !inOrder(list, next) {
 			return false
 		}
-		c.added = append(c.added, list[j])
+		c.added = append(c.added, list[next])
 	}
 	c.same = c.same && len(c.added)+len(c.removed) == 0
 	return true
+}
+
+// inOrder reports whether an element is not less than the one before it.
+func inOrder(list []*registry.Endpoint, i int) bool {
+	return i == 0 || compareEndpoints(list[i-1], list[i]) <= 0
 }
 
 func sorted(list []*registry.Endpoint) []*registry.Endpoint {
@@ -117,7 +124,7 @@ func (c *change) apply(s *cow.Editor[*registry.Endpoint], r EndpointChange) {
 		return
 	case s.Delete(compareEndpoints, r.Old, identical),
 		s.Delete(compareKeys, r.Old, identical),
-		s.Delete(compareKeys, r.Old, unchanged):
+		s.Delete(compareKeys, r.Old, new(matcher).unchanged):
 		c.note(r.Old, nil)
 	}
 	if r.New != nil {
@@ -166,6 +173,7 @@ func (c *change) differsAt(e *registry.Endpoint) bool {
 	for f := range c.after.Matching(compareKeys, e) {
 		after = append(after, f)
 	}
+	var m matcher
 	switch {
 	case len(before) == 0:
 		return slices.ContainsFunc(after, wanted)
@@ -173,7 +181,7 @@ func (c *change) differsAt(e *registry.Endpoint) bool {
 		return true
 	}
 	for _, f := range before {
-		i := slices.IndexFunc(after, func(g *registry.Endpoint) bool { return unchanged(f, g) })
+		i := slices.IndexFunc(after, func(g *registry.Endpoint) bool { return m.unchanged(f, g) })
 		if i < 0 {
 			return true
 		}

@@ -45,11 +45,3 @@ func compareKeys(e, f *registry.Endpoint) int {
 	}
 	return strings.Compare(a.Network, b.Network)
 }
-
-// unchanged reports whether proxies see no difference between two endpoints.
-// Equal ignores the order of the addresses; which one is the first matters.
-func unchanged(e, f *registry.Endpoint) bool {
-	return e == f || (len(e.Addresses) < 2 || e.Address() == f.Address()) && e.Equal(f)
-}
-
-func identical(e, f *registry.Endpoint) bool { return e == f }

@@ -78,6 +78,18 @@ func (s Sorted[T]) All() iter.Seq[T] {
 	}
 }
 
+// Chunks returns the elements in order, many at a time, which is faster than All.
+// The slices are not empty, and part of the sequence: they must not be modified.
+func (s Sorted[T]) Chunks() iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for _, l := range s.leaves {
+			if !yield(l.items[:len(l.items):len(l.items)]) {
+				return
+			}
+		}
+	}
+}
+
 // Slice returns the elements in a new slice; nil if there are none.
 func (s Sorted[T]) Slice() []T {
 	if s.n == 0 {

@@ -72,6 +72,9 @@ func check(t *testing.T, s cow.Sorted[entry], want model) {
 	if got := slices.Collect(s.All()); !slices.Equal(got, want) {
 		t.Fatalf("All() differs from Slice()")
 	}
+	if got := slices.Concat(slices.Collect(s.Chunks())...); !slices.Equal(got, want) {
+		t.Fatalf("Chunks() differs from Slice()")
+	}
 }
 
 func TestZeroValueIsEmpty(t *testing.T) {
