@@ -127,7 +127,10 @@ func (b *batch) updateProxies() {
 // do not exist for them, as in Istio 1.30; but a workload that they were told of
 // and that gets a host name instead is announced as deleted, which Istio forgets.
 func (b *batch) announceWorkload(c workloadChange) {
-	prev, curr := announced(c.prev), announced(c.curr)
+	if b.workloadHandlers.empty() {
+		return
+	}
+	prev, curr := c.prev.announced(), c.curr.announced()
 	var instance *registry.WorkloadInstance
 	var event registry.Event
 	switch {
@@ -143,14 +146,4 @@ func (b *batch) announceWorkload(c workloadChange) {
 	for _, h := range b.workloadHandlers.all() {
 		h(instance, event)
 	}
-}
-
-// announced returns what handlers know of a workload: nil if it is foreign, so
-// that two registries that listen to each other cannot send a workload round and
-// round.
-func announced(w *workload) *registry.WorkloadInstance {
-	if w == nil || w.foreign || w.instance.DNSServiceEntryOnly {
-		return nil
-	}
-	return w.instance
 }

@@ -8,39 +8,41 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// putEntry takes the new definition of an entry.
-func (b *batch) putEntry(d *definition) {
-	e := b.Controller.entries[d.object]
+// putEntry takes the new state of an entry.
+func (b *batch) putEntry(d *definition, hosts []hostDefinition) {
+	name := d.name()
+	s := b.space(name.namespace)
+	e := s.entries[name.name]
 	if e == nil {
-		e = &entry{object: d.object, definition: d}
-		b.Controller.entries[d.object] = e
-		b.replaceEntry(e, nil)
+		e = &entry{object: name, definition: d}
+		s.entries[name.name] = e
+		b.replaceEntry(e, nil, hosts)
 		return
 	}
 	old := e.definition
 	b.removeBindings(e, func(bi *binding) bool {
-		return d.resolution == old.resolution && d.host(bi.host.hostname) != nil
+		return d.resolution == old.resolution && findHost(hosts, bi.host.hostname) != nil
 	})
 	if !d.sameShape(old) || !d.sameSelection(old) {
 		b.deselect(e)
 	}
 	e.definition = d
-	if !d.created.Equal(old.created) {
+	if !d.created().Equal(old.created()) {
 		for _, bi := range e.bindings {
 			bi.host.detach(bi)
 			bi.host.attach(bi)
 			b.work(bi.host)
 		}
 	}
-	b.replaceEntry(e, old)
+	b.replaceEntry(e, old, hosts)
 }
 
 // replaceEntry completes putEntry: e has the new definition, old is the one
 // before or nil.
-func (b *batch) replaceEntry(e *entry, old *definition) {
+func (b *batch) replaceEntry(e *entry, old *definition, hosts []hostDefinition) {
 	b.entries = append(b.entries, e)
 	b.putInline(e, old)
-	b.putHosts(e, old)
+	b.putHosts(e, old, hosts)
 	if e.selects && (old == nil || !e.sameShape(old) || !e.sameSelection(old)) {
 		b.selectAll(e)
 	}
@@ -48,12 +50,15 @@ func (b *batch) replaceEntry(e *entry, old *definition) {
 
 // deleteEntry takes an entry away.
 func (b *batch) deleteEntry(name objectName) {
-	e := b.Controller.entries[name]
+	s := b.space(name.namespace)
+	e := s.entries[name.name]
 	if e == nil {
+		b.dropSpace(name.namespace)
 		return
 	}
-	delete(b.Controller.entries, name)
 	b.deselect(e)
+	delete(s.entries, name.name)
+	b.dropSpace(name.namespace)
 	b.removeBindings(e, func(*binding) bool { return false })
 	for _, m := range e.inline {
 		b.removeMember(m)
@@ -94,11 +99,11 @@ func (b *batch) removeBindings(e *entry, keep func(*binding) bool) {
 
 // putHosts brings the hosts and services of an entry up to date. Its other
 // members are those of the new definition already.
-func (b *batch) putHosts(e *entry, old *definition) {
+func (b *batch) putHosts(e *entry, old *definition, hosts []hostDefinition) {
 	retargeted := old != nil && !slices.Equal(old.targets, e.targets)
-	bindings := make([]*binding, 0, len(e.hosts))
-	for i := range e.hosts {
-		d := &e.hosts[i]
+	bindings := make([]*binding, 0, len(hosts))
+	for i := range hosts {
+		d := &hosts[i]
 		bi := e.bindingOf(d.hostname)
 		if bi == nil {
 			bi = b.bind(e, d.hostname)
@@ -136,7 +141,7 @@ func (b *batch) putSelf(bi *binding, hostname registry.Hostname, old *definition
 		bi.self = nil
 	}
 	if e.hostIsEndpoint {
-		bi.self = &member{entry: e, binding: bi, endpoints: b.conversion.hostEndpoints(e.definition, hostname)}
+		bi.self = b.conversion.selfMember(e, e.definition, hostname)
 		b.addMember(bi.self, bi)
 	}
 }
@@ -177,20 +182,25 @@ func (b *batch) putServices(bi *binding, services []*registry.Service, retargete
 // putInline replaces the endpoints that are written in an entry. An endpoint that
 // does not differ from the one at its place is kept.
 func (b *batch) putInline(e *entry, old *definition) {
+	specs := e.definition.inline()
+	if len(specs) == 0 && len(e.inline) == 0 {
+		return
+	}
 	keep := old != nil && e.sameShape(old)
-	next := make([]*member, 0, len(e.endpoints))
-	gone := e.inline
-	for i, spec := range e.endpoints {
+	next, gone := make([]*member, 0, len(specs)), e.inline
+	addresses := make([]string, len(specs))
+	for i, spec := range specs {
 		if spec == nil {
 			continue
 		}
-		m := &member{entry: e, endpoints: b.conversion.inlineEndpoints(e.definition, i, spec)}
-		if n := len(next); keep && n < len(gone) && m.equal(gone[n]) {
-			b.release(m)
+		n := len(next)
+		m := b.conversion.inlineMember(e, e.definition, i, spec, addresses[i:])
+		if keep && n < len(gone) && m.equal(gone[n]) {
+			b.interner.release(m.attributes)
 			next = append(next, gone[n])
 			continue
 		}
-		if n := len(next); n < len(gone) {
+		if n < len(gone) {
 			b.removeMember(gone[n], e.bindings...)
 		}
 		b.addMember(m, e.bindings...)
@@ -202,26 +212,4 @@ func (b *batch) putInline(e *entry, old *definition) {
 	if e.inline = next; len(next) == 0 {
 		e.inline = nil
 	}
-}
-
-// release gives back the attributes of a member that was never added.
-func (b *batch) release(m *member) {
-	if len(m.endpoints) > 0 {
-		b.interner.release(m.endpoints[0].Shared)
-	}
-}
-
-// equal reports whether the endpoints are equal.
-func (m *member) equal(n *member) bool {
-	return slices.EqualFunc(m.endpoints, n.endpoints, func(e, f registry.Endpoint) bool { return e.Equal(&f) })
-}
-
-// host returns what the definition says of a host, or nil.
-func (d *definition) host(hostname registry.Hostname) *hostDefinition {
-	for i := range d.hosts {
-		if d.hosts[i].hostname == hostname {
-			return &d.hosts[i]
-		}
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ package serviceentry
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
@@ -13,19 +12,19 @@ import (
 // selectAll gives an entry the workloads that it selects.
 func (b *batch) selectAll(e *entry) {
 	for _, g := range b.space(e.object.namespace).addSelector(e) {
-		for w := g.first; w != nil; w = w.next {
+		for _, w := range g.workloads {
 			b.selectOne(e, w)
 		}
 	}
 }
 
 func (b *batch) selectOne(e *entry, w *workload) {
-	if !e.mayServe(w.instance) {
+	if !e.mayServe(w) {
 		return
 	}
-	m := &member{entry: e, workload: w, endpoints: e.endpointsOf(w.base, w.unix, w.instance.PortMap)}
-	e.link(m)
-	w.members = append(w.members, m)
+	m := selectedMember(e, e.definition, w)
+	e.addSelected(m)
+	m.nextOf, w.first = w.first, m
 	b.addMember(m, e.bindings...)
 }
 
@@ -34,42 +33,60 @@ func (b *batch) deselect(e *entry) {
 	if !e.selects {
 		return
 	}
-	s := b.space(e.object.namespace)
-	s.removeSelector(e)
-	b.dropSpace(e.object.namespace)
-	for m := e.first; m != nil; {
-		next := m.next
+	b.space(e.object.namespace).removeSelector(e)
+	for _, m := range e.selected {
 		b.removeMember(m, e.bindings...)
-		if i := slices.Index(m.workload.members, m); i >= 0 {
-			m.workload.members = slices.Delete(m.workload.members, i, i+1)
-		}
-		m.previous, m.next = nil, nil
-		m = next
+		m.workload.forget(m)
 	}
-	e.first = nil
+	e.selected = nil
+}
+
+// forget takes a member off the list of a workload, which has one for each entry
+// that selects it.
+func (w *workload) forget(m *member) {
+	for p := &w.first; *p != nil; p = &(*p).nextOf {
+		if *p == m {
+			*p, m.nextOf = m.nextOf, nil
+			return
+		}
+	}
 }
 
 // putOwn takes the new state of a WorkloadEntry; nil if it is gone.
 func (b *batch) putOwn(name objectName, config *configstore.Config) {
-	old := b.own[name]
+	old := b.ownWorkload(name)
 	var curr *workload
 	if config != nil {
-		if instance := b.conversion.workload(config); instance != nil {
-			if old != nil && old.instance.Equal(instance) && old.unix == isUnixEntry(config) {
-				b.interner.release(instance.Endpoint.Shared)
-				return
-			}
-			curr = newWorkload(instance, isUnixEntry(config))
-		}
+		curr = b.conversion.ownWorkload(config)
+	}
+	if old != nil && curr != nil && old.sameAs(curr) {
+		b.interner.release(curr.attributes)
+		b.setConfig(old, config)
+		return
 	}
 	if curr != nil {
 		// The store knows best what its own WorkloadEntries are.
-		if k := curr.instance.Key(); b.foreign[k] != nil {
+		if k := curr.key(); b.foreign[k] != nil {
 			b.putForeign(k, nil)
 		}
 	}
 	b.replaceWorkload(old, curr)
 	b.noteProxy(old, curr)
+}
+
+func (c *Controller) ownWorkload(name objectName) *workload {
+	if s := c.spaces[name.namespace]; s != nil {
+		return s.own[name.name]
+	}
+	return nil
+}
+
+// setConfig replaces the config of a workload by one that differs in nothing that
+// matters, so that the old one is not kept alive.
+func (c *Controller) setConfig(w *workload, config *configstore.Config) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.config = config
 }
 
 // putForeign takes the new state of a workload of another registry; nil if it is
@@ -89,101 +106,74 @@ func (b *batch) putForeign(k registry.WorkloadKey, instance *registry.WorkloadIn
 	}
 }
 
-// isUnixEntry reports whether the address of a WorkloadEntry is a unix socket.
-func isUnixEntry(config *configstore.Config) bool {
-	t, ok := workloadTemplate(config)
-	return ok && isUnix(t.spec.GetAddress())
-}
-
 // isOwn reports whether a key is that of a WorkloadEntry of this registry.
 func (b *batch) isOwn(k registry.WorkloadKey) bool {
 	return k.Kind == registry.WorkloadEntry && k.Cluster == b.options.ClusterID &&
-		b.own[objectName{k.Namespace, k.Name}] != nil
+		b.ownWorkload(objectName{k.Namespace, k.Name}) != nil
 }
 
-// replaceWorkload puts one workload in the place of another; either may be nil.
+// replaceWorkload puts one state of a workload in the place of another; either
+// may be nil.
 func (b *batch) replaceWorkload(old, curr *workload) {
 	if old == nil && curr == nil {
 		return
 	}
 	b.workloads = append(b.workloads, workloadChange{old, curr})
-	if !b.options.WorkloadEntriesOnly {
-		if old != nil {
-			b.removeWorkload(old)
-		}
-		if curr != nil {
-			b.addWorkload(curr)
-		}
+	namespace := curr.or(old).namespace()
+	s := b.space(namespace)
+	// The new state joins before the old one leaves, so that a group of one does
+	// not have to be made again.
+	if curr != nil {
+		s.join(curr)
 	}
-	b.setWorkload(old, curr)
 	if old != nil {
-		b.interner.release(old.base.Shared)
+		b.removeMembers(old)
+		old.leave()
 	}
+	if curr != nil && !b.options.WorkloadEntriesOnly {
+		for _, e := range curr.group.entries {
+			b.selectOne(e, curr)
+		}
+	}
+	b.setWorkload(s, old, curr)
+	if old != nil {
+		b.interner.release(old.attributes)
+	}
+	b.dropSpace(namespace)
 }
 
-func (b *batch) addWorkload(w *workload) {
-	g := b.space(w.instance.Namespace).join(w)
-	for _, e := range g.entries {
-		b.selectOne(e, w)
+// or returns w, or x if w is nil.
+func (w *workload) or(x *workload) *workload {
+	if w == nil {
+		return x
 	}
+	return w
 }
 
-func (b *batch) removeWorkload(w *workload) {
-	for _, m := range w.members {
-		m.entry.unlink(m)
+func (b *batch) removeMembers(w *workload) {
+	for m := w.first; m != nil; m = w.first {
+		w.first, m.nextOf = m.nextOf, nil
+		m.entry.removeSelected(m)
 		b.removeMember(m, m.entry.bindings...)
 	}
-	w.members = nil
-	w.leave()
-	b.dropSpace(w.instance.Namespace)
 }
 
 // setWorkload keeps the tables of workloads.
-func (b *batch) setWorkload(old, curr *workload) {
+func (b *batch) setWorkload(s *space, old, curr *workload) {
 	if old != nil {
-		if old.foreign {
-			b.setForeign(old.instance.Key(), nil)
-		} else {
-			delete(b.own, objectName{old.instance.Namespace, old.instance.Name})
-		}
 		b.setPod(old, false)
 		b.noteFormer(old, curr)
 	}
 	if curr != nil {
-		if curr.foreign {
-			b.setForeign(curr.instance.Key(), curr)
-		} else {
-			b.own[objectName{curr.instance.Namespace, curr.instance.Name}] = curr
-		}
 		b.setPod(curr, true)
 	}
-}
-
-// noteProxy asks for a push to the proxy of a WorkloadEntry that is new, has
-// other labels, or another address. Istio 1.30 does not for an address, and does
-// for host names, which no proxy is known by.
-func (b *batch) noteProxy(old, curr *workload) {
-	if curr == nil {
-		return
+	if w := curr.or(old); w.foreign() {
+		b.setForeign(w.key(), curr)
+	} else if curr != nil {
+		s.own[w.config.Name] = curr
+	} else {
+		delete(s.own, w.config.Name)
 	}
-	if old != nil && old.base.Address() == curr.base.Address() &&
-		old.base.Attributes().Labels.Equal(curr.base.Attributes().Labels) {
-		return
-	}
-	b.pushProxy(curr)
-}
-
-func (b *batch) pushProxy(w *workload) {
-	if ip, err := netip.ParseAddr(w.base.Address()); err == nil {
-		b.pushAddress(ip.Unmap())
-	}
-}
-
-func (b *batch) pushAddress(ip netip.Addr) {
-	if b.proxies == nil {
-		b.proxies = map[netip.Addr]struct{}{}
-	}
-	b.proxies[ip] = struct{}{}
 }
 
 // setForeign keeps the table of the workloads of others.
@@ -197,7 +187,21 @@ func (c *Controller) setForeign(k registry.WorkloadKey, w *workload) {
 	}
 }
 
-// space returns the selectors and workloads of a namespace.
+// noteProxy asks for a push to the proxy of a WorkloadEntry that is new, has
+// other labels, or another address. Istio 1.30 does not for an address, and does
+// for host names, which no proxy is known by.
+func (b *batch) noteProxy(old, curr *workload) {
+	if curr == nil {
+		return
+	}
+	if old != nil && old.addressOfConfig == curr.addressOfConfig &&
+		(old.attributes == curr.attributes || old.attributes.Labels.Equal(curr.attributes.Labels)) {
+		return
+	}
+	b.pushProxy(curr)
+}
+
+// space returns what there is in a namespace.
 func (b *batch) space(namespace string) *space {
 	s := b.spaces[namespace]
 	if s == nil {
@@ -211,4 +215,18 @@ func (b *batch) dropSpace(namespace string) {
 	if s := b.spaces[namespace]; s != nil && s.empty() {
 		delete(b.spaces, namespace)
 	}
+}
+
+// pushProxy asks for a push to the proxy of a workload, if it has an IP address.
+func (b *batch) pushProxy(w *workload) {
+	if ip, err := netip.ParseAddr(w.address()); err == nil {
+		b.pushAddress(ip.Unmap())
+	}
+}
+
+func (b *batch) pushAddress(ip netip.Addr) {
+	if b.proxies == nil {
+		b.proxies = map[netip.Addr]struct{}{}
+	}
+	b.proxies[ip] = struct{}{}
 }

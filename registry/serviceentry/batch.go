@@ -99,8 +99,8 @@ func (b *batch) includeMember(m *member, bindings ...*binding) {
 func (b *batch) removeMember(m *member, bindings ...*binding) {
 	b.addresses = append(b.addresses, addressChange{m, false})
 	b.excludeMember(m, bindings...)
-	if m.workload == nil && len(m.endpoints) > 0 {
-		b.interner.release(m.endpoints[0].Shared)
+	if m.workload == nil {
+		b.interner.release(m.attributes)
 	}
 }
 

@@ -77,8 +77,7 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 		options: options, configs: configs, updater: updater, logger: options.Logger,
 		shard:    xdsupdate.ShardKey{Cluster: options.ClusterID, Provider: registry.External},
 		interner: newInterner(), addresses: newAddressIndex(),
-		entries: map[objectName]*entry{}, own: map[objectName]*workload{}, spaces: map[string]*space{},
-		pods: map[netip.Addr][]*workload{}, mesh: options.Mesh, namespaces: map[string]Namespace{},
+		spaces: map[string]*space{}, pods: map[netip.Addr][]*workload{}, mesh: options.Mesh, namespaces: map[string]Namespace{},
 		hosts: map[hostKey]*host{}, names: map[registry.Hostname]name{},
 		foreign: map[registry.WorkloadKey]*workload{},
 	}

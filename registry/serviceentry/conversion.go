@@ -2,10 +2,6 @@
 
 package serviceentry
 
-import (
-	"github.com/pilotkit/pilotkit/registry"
-)
-
 // conversion turns configs into values. It holds everything that the result
 // depends on besides the config, is never modified, and has no state: the same
 // config always gives the same values.
@@ -13,15 +9,8 @@ type conversion struct {
 	options    *Options
 	mesh       Mesh
 	namespaces map[string]Namespace
-	// intern returns the one copy of equal attributes; nil makes a new one.
-	intern func(registry.EndpointAttributes) *registry.EndpointAttributes
-}
-
-func (c *conversion) shared(a registry.EndpointAttributes) *registry.EndpointAttributes {
-	if c.intern == nil {
-		return &a
-	}
-	return c.intern(a)
+	// intern returns the one copy of equal attributes.
+	intern func(*draft) *interned
 }
 
 // spiffeID returns the identity of a service account, "" for no account.
@@ -31,3 +20,6 @@ func (c *conversion) spiffeID(namespace, account string) string {
 	}
 	return "spiffe://" + c.mesh.trustDomain() + "/ns/" + namespace + "/sa/" + account
 }
+
+// build is an intern function that makes new attributes each time.
+func build(d *draft) *interned { return &interned{EndpointAttributes: d.build()} }

@@ -14,10 +14,9 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// definition is a ServiceEntry without its endpoints. It is immutable.
+// definition is a ServiceEntry without its hosts. It is immutable.
 type definition struct {
-	object     objectName
-	created    time.Time
+	config     *configstore.Config
 	resolution registry.Resolution
 	ports      []*registry.Port
 	// targets holds the target port of each port, 0 for none; nil if all are 0.
@@ -26,13 +25,8 @@ type definition struct {
 	// the entry itself are then ignored; validation does not allow them.
 	selects  bool
 	selector registry.Labels
-	// hosts holds each host once, and is empty if no address is usable.
-	hosts []hostDefinition
-	// endpoints are those in the entry; nil if it selects workloads.
-	endpoints []*networking.WorkloadEntry
 	// hostIsEndpoint: the proxy resolves the host itself.
 	hostIsEndpoint bool
-	config         *configstore.Config
 }
 
 // hostDefinition is one host of an entry: a service for each address.
@@ -53,40 +47,49 @@ func (n objectName) compare(m objectName) int {
 	return strings.Compare(n.name, m.name)
 }
 
-// definition converts a ServiceEntry; false if the config is none.
-func (c *conversion) definition(config *configstore.Config) (*definition, bool) {
+// definition converts a ServiceEntry; nil if the config is none. Each host is
+// returned once; there are none if no address is usable.
+func (c *conversion) definition(config *configstore.Config) (*definition, []hostDefinition) {
 	spec, ok := config.Spec.(*networking.ServiceEntry)
 	if !ok || spec == nil {
-		return nil, false
+		return nil, nil
 	}
-	d := &definition{
-		object: nameOf(config), created: config.CreationTimestamp, resolution: resolutionOf(spec), config: config,
-	}
+	d := &definition{config: config, resolution: resolutionOf(spec)}
 	d.ports, d.targets = portsOf(spec)
 	if s := spec.GetWorkloadSelector(); s != nil {
 		d.selects, d.selector = true, s.GetLabels()
-	} else {
-		d.endpoints = spec.GetEndpoints()
 	}
-	d.hostIsEndpoint = !d.selects && len(d.endpoints) == 0 && d.resolution.IsDNS()
-	d.hosts = c.hosts(config, spec, d)
-	return d, true
+	d.hostIsEndpoint = !d.selects && len(spec.GetEndpoints()) == 0 && d.resolution.IsDNS()
+	return d, c.hosts(spec, d)
 }
 
-func (c *conversion) hosts(config *configstore.Config, spec *networking.ServiceEntry, d *definition) []hostDefinition {
+func (d *definition) name() objectName { return nameOf(d.config) }
+
+func (d *definition) created() time.Time { return d.config.CreationTimestamp }
+
+// inline returns the endpoints that are written in the entry and count.
+func (d *definition) inline() []*networking.WorkloadEntry {
+	spec, _ := d.config.Spec.(*networking.ServiceEntry)
+	if d.selects {
+		return nil
+	}
+	return spec.GetEndpoints()
+}
+
+func (c *conversion) hosts(spec *networking.ServiceEntry, d *definition) []hostDefinition {
 	addresses := serviceAddresses(spec.GetAddresses())
 	if len(addresses) == 0 {
 		return nil
 	}
-	prototype := c.service(config, spec, d)
+	prototype := c.service(spec, d)
 	out := make([]hostDefinition, 0, len(spec.GetHosts()))
 	for _, host := range spec.GetHosts() {
 		hostname := registry.Hostname(host)
-		if slices.ContainsFunc(out, func(h hostDefinition) bool { return h.hostname == hostname }) {
+		if findHost(out, hostname) != nil {
 			continue
 		}
 		services := make([]*registry.Service, len(addresses))
-		v4, v6 := c.allocated(config, spec, host)
+		v4, v6 := c.allocated(d.config, spec, host)
 		for i, address := range addresses {
 			s := prototype
 			s.Hostname, s.Attributes.Name, s.DefaultAddress = hostname, host, address
@@ -98,9 +101,19 @@ func (c *conversion) hosts(config *configstore.Config, spec *networking.ServiceE
 	return out
 }
 
+// findHost returns the one of a host name, or nil.
+func findHost(hosts []hostDefinition, hostname registry.Hostname) *hostDefinition {
+	i := slices.IndexFunc(hosts, func(h hostDefinition) bool { return h.hostname == hostname })
+	if i < 0 {
+		return nil
+	}
+	return &hosts[i]
+}
+
 // service returns what the services of an entry have in common. They share its
 // maps and slices.
-func (c *conversion) service(config *configstore.Config, spec *networking.ServiceEntry, d *definition) registry.Service {
+func (c *conversion) service(spec *networking.ServiceEntry, d *definition) registry.Service {
+	config := d.config
 	namespace := c.namespaces[config.Namespace]
 	s := registry.Service{
 		Ports:           d.ports,

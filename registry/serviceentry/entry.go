@@ -18,8 +18,8 @@ type entry struct {
 	bindings []*binding
 	// inline are the members that are written in the entry, in order.
 	inline []*member
-	// first is the head of the list of members that are selected.
-	first *member
+	// selected are the members that the entry selects, in no order.
+	selected []*member
 
 	// shown is what readers see of bindings; guarded by Controller.mu.
 	shown []*binding
@@ -51,31 +51,6 @@ type opening struct {
 	ports []bool
 }
 
-// member is the endpoints that one workload contributes to an entry: one for each
-// port. All but the links is immutable.
-type member struct {
-	entry     *entry
-	endpoints []registry.Endpoint
-	// workload is nil unless the entry selected it.
-	workload *workload
-	// binding is set if the member belongs to one host of the entry only.
-	binding *binding
-	// previous and next link the members that an entry selected.
-	previous, next *member
-}
-
-// members yields all members that count for a binding, unless it has an opening.
-func (b *binding) members(yield func(*member) bool) {
-	if b.self != nil && !yield(b.self) {
-		return
-	}
-	for m := range b.entry.members {
-		if !yield(m) {
-			return
-		}
-	}
-}
-
 // members yields the members that all bindings have in common.
 func (e *entry) members(yield func(*member) bool) {
 	for _, m := range e.inline {
@@ -83,51 +58,49 @@ func (e *entry) members(yield func(*member) bool) {
 			return
 		}
 	}
-	for m := e.first; m != nil; m = m.next {
+	for _, m := range e.selected {
 		if !yield(m) {
 			return
 		}
 	}
 }
 
-func (e *entry) link(m *member) {
-	if m.next = e.first; m.next != nil {
-		m.next.previous = m
+// members yields the members that count for a binding, as if it had no opening.
+func (b *binding) members(yield func(*member) bool) {
+	if b.self == nil || yield(b.self) {
+		b.entry.members(yield)
 	}
-	e.first = m
 }
 
-func (e *entry) unlink(m *member) {
-	if m.previous != nil {
-		m.previous.next = m.next
-	} else {
-		e.first = m.next
-	}
-	if m.next != nil {
-		m.next.previous = m.previous
-	}
-	m.previous, m.next = nil, nil
+func (e *entry) addSelected(m *member) {
+	m.position = int32(len(e.selected)) //nolint:gosec // there are fewer workloads than 2^31
+	e.selected = append(e.selected, m)
+}
+
+func (e *entry) removeSelected(m *member) {
+	last := len(e.selected) - 1
+	moved := e.selected[last]
+	e.selected[m.position], moved.position = moved, m.position
+	e.selected[last] = nil
+	e.selected = e.selected[:last]
 }
 
 // leader returns the member that comes first: inline endpoints in their order,
 // workloads by kind, namespace and name, pods first.
 func (b *binding) leader() *member {
-	if b.self != nil {
+	switch {
+	case b.self != nil:
 		return b.self
-	}
-	if len(b.entry.inline) > 0 {
+	case len(b.entry.inline) > 0:
 		return b.entry.inline[0]
+	case len(b.entry.selected) > 0:
+		return slices.MinFunc(b.entry.selected, func(m, n *member) int { return m.workload.compare(n.workload) })
+	default:
+		return nil
 	}
-	var leader *member
-	for m := range b.entry.members {
-		if leader == nil || m.workload.compare(leader.workload) < 0 {
-			leader = m
-		}
-	}
-	return leader
 }
 
-// bindingOf returns the binding of the entry to a host with the resolution.
+// bindingOf returns the binding of the entry to a host, or nil.
 func (e *entry) bindingOf(hostname registry.Hostname) *binding {
 	i := slices.IndexFunc(e.bindings, func(b *binding) bool { return b.host.hostname == hostname })
 	if i < 0 {
@@ -139,7 +112,7 @@ func (e *entry) bindingOf(hostname registry.Hostname) *binding {
 // compare is the order in which the entries of a host contribute: the oldest
 // first, then by name.
 func (b *binding) compare(c *binding) int {
-	if t := b.entry.created.Compare(c.entry.created); t != 0 {
+	if t := b.entry.created().Compare(c.entry.created()); t != 0 {
 		return t
 	}
 	return b.entry.object.compare(c.entry.object)

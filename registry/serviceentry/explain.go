@@ -93,13 +93,13 @@ func (c *Controller) Explain(namespace string, hostname registry.Hostname) HostE
 	out := HostExplanation{Namespace: namespace, Hostname: hostname}
 	contributions := m.hosts()[hostKey{namespace, hostname}]
 	for _, d := range m.entries {
-		h := d.host(hostname)
-		if h == nil || d.object.namespace != namespace {
+		h := findHost(d.hosts, hostname)
+		if h == nil || d.config.Namespace != namespace {
 			continue
 		}
 		e := EntryExplanation{
-			Name: d.object.name, Created: d.created, Resolution: d.resolution,
-			Selects: d.selects, Selector: d.selector, Endpoints: endpointExplanations(contributions, d),
+			Name: d.config.Name, Created: d.created(), Resolution: d.resolution,
+			Selects: d.selects, Selector: d.selector, Endpoints: endpointExplanations(contributions, d.definition),
 		}
 		for _, s := range h.services {
 			e.Addresses = append(e.Addresses, s.DefaultAddress)
@@ -118,7 +118,7 @@ func endpointExplanations(all []contribution, d *definition) []EndpointExplanati
 		e := EndpointExplanation{Endpoint: c.endpoint, Source: c.source, Dropped: c.dropped}
 		j := slices.IndexFunc(all[:i], func(o contribution) bool { return o.dropped == "" && o.endpoint.Equal(c.endpoint) })
 		if e.Dropped == "" && j >= 0 {
-			e.Dropped = "it equals one of " + all[j].entry.object.name
+			e.Dropped = "it equals one of " + all[j].entry.config.Name
 		}
 		out = append(out, e)
 	}

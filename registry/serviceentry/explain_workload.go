@@ -48,15 +48,16 @@ func (c *Controller) ExplainWorkload(key registry.WorkloadKey) WorkloadExplanati
 		key.Cluster = c.options.ClusterID
 	}
 	out := WorkloadExplanation{Key: key}
-	i := slices.IndexFunc(m.workloads, func(w *workload) bool { return w.instance.Key() == key })
+	i := slices.IndexFunc(m.workloads, func(w *workload) bool { return w.key() == key })
 	if i < 0 {
 		out.Ignored = c.whyIgnored(key)
 		return out
 	}
 	w := m.workloads[i]
-	out.Endpoint = w.base
+	e := w.endpoint()
+	out.Endpoint = &e
 	for _, d := range m.entries {
-		sees := d.object.namespace == key.Namespace || d.selector.SubsetOf(w.base.Attributes().Labels) && len(d.selector) > 0
+		sees := d.config.Namespace == key.Namespace || d.selector.SubsetOf(w.attributes.Labels) && len(d.selector) > 0
 		if d.selects && sees {
 			out.Entries = append(out.Entries, d.explainSelection(w))
 		}
@@ -82,8 +83,8 @@ func (c *Controller) whyIgnored(key registry.WorkloadKey) string {
 	}
 }
 
-func (d *definition) explainSelection(w *workload) SelectionExplanation {
-	out := SelectionExplanation{Namespace: d.object.namespace, Name: d.object.name, WhyNot: d.whyNot(w)}
+func (d modelEntry) explainSelection(w *workload) SelectionExplanation {
+	out := SelectionExplanation{Namespace: d.config.Namespace, Name: d.config.Name, WhyNot: d.whyNot(w)}
 	for _, h := range d.hosts {
 		out.Hosts = append(out.Hosts, h.hostname)
 	}
@@ -92,9 +93,9 @@ func (d *definition) explainSelection(w *workload) SelectionExplanation {
 	}
 	out.Ports = map[string]uint32{}
 	for i, p := range d.ports {
-		out.Ports[p.Name] = d.endpointPort(i, w.unix, w.instance.PortMap)
+		out.Ports[p.Name] = d.endpointPort(i, w.unix, w.ports())
 	}
-	for name := range w.instance.PortMap {
+	for name := range w.ports() {
 		if _, used := out.Ports[name]; !used {
 			out.UnusedPorts = append(out.UnusedPorts, name)
 		}

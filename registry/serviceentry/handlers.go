@@ -37,6 +37,12 @@ func (l *handlers[F]) cancel(h *handler[F]) {
 	l.list = slices.DeleteFunc(slices.Clone(l.list), func(i *handler[F]) bool { return i == h })
 }
 
+func (l *handlers[F]) empty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.list) == 0
+}
+
 // all yields the handlers that are on the list now and not cancelled when it is
 // their turn.
 func (l *handlers[F]) all() func(yield func(int, F) bool) {

@@ -4,6 +4,7 @@ package serviceentry
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -70,12 +71,42 @@ func (c *Controller) ResyncEDS() { c.queue.Add(event{resync: true}) }
 // pending is what is waiting, without what was overtaken by a later event.
 type pending struct {
 	// entries and own hold the last state of each object, nil if it is gone.
-	entries map[objectName]*configstore.Config
-	own     map[objectName]*configstore.Config
-	foreign map[registry.WorkloadKey]*registry.WorkloadInstance
+	entries latest[objectName, *configstore.Config]
+	own     latest[objectName, *configstore.Config]
+	foreign latest[registry.WorkloadKey, *registry.WorkloadInstance]
 	// subscriptions are made after everything else.
 	subscriptions []func()
 	resync        bool
+}
+
+// latest keeps the last value for each key, in the order in which the keys came.
+// The usual one value costs nothing but itself.
+type latest[K comparable, V any] struct {
+	keys   []K
+	values []V
+	index  map[K]int
+}
+
+func (l *latest[K, V]) put(k K, v V) {
+	if i, ok := l.find(k); ok {
+		l.values[i] = v
+		return
+	}
+	if len(l.keys) == 1 {
+		l.index = map[K]int{l.keys[0]: 0}
+	}
+	if l.index != nil {
+		l.index[k] = len(l.keys)
+	}
+	l.keys, l.values = append(l.keys, k), append(l.values, v)
+}
+
+func (l *latest[K, V]) find(k K) (int, bool) {
+	if l.index != nil {
+		i, ok := l.index[k]
+		return i, ok
+	}
+	return 0, len(l.keys) == 1 && l.keys[0] == k
 }
 
 // handle makes one batch of everything that is waiting.
@@ -96,29 +127,24 @@ func (c *Controller) handle(events []event) {
 }
 
 func (b *batch) apply(p *pending) {
-	for name, config := range p.entries {
+	for i, config := range p.entries.values {
 		if config == nil {
-			b.deleteEntry(name)
-			continue
-		}
-		if d, ok := b.conversion.definition(config); ok {
-			b.putEntry(d)
+			b.deleteEntry(p.entries.keys[i])
+		} else if d, hosts := b.conversion.definition(config); d != nil {
+			b.putEntry(d, hosts)
 		}
 	}
-	for name, config := range p.own {
-		b.putOwn(name, config)
+	for i, config := range p.own.values {
+		b.putOwn(p.own.keys[i], config)
 	}
-	for k, instance := range p.foreign {
-		b.putForeign(k, instance)
+	for i, instance := range p.foreign.values {
+		b.putForeign(p.foreign.keys[i], instance)
 	}
 }
 
 func (c *Controller) collect(events []event) *pending {
-	p := &pending{
-		entries: map[objectName]*configstore.Config{}, own: map[objectName]*configstore.Config{},
-		foreign: map[registry.WorkloadKey]*registry.WorkloadInstance{},
-	}
-	everything, spaces := false, map[string]bool{}
+	p := &pending{}
+	everything, spaces := false, []string(nil)
 	for _, e := range events {
 		switch {
 		case e.config != nil:
@@ -129,7 +155,7 @@ func (c *Controller) collect(events []event) *pending {
 			everything = true
 			c.setMesh(*e.mesh)
 		case e.namespace != nil:
-			spaces[e.namespace.Name] = true
+			spaces = append(spaces, e.namespace.Name)
 			c.setNamespace(*e.namespace, e.deleted)
 		case e.subscribe != nil:
 			p.subscriptions = append(p.subscriptions, e.subscribe)
@@ -137,29 +163,33 @@ func (c *Controller) collect(events []event) *pending {
 			p.resync = true
 		}
 	}
-	if everything || len(spaces) > 0 {
-		c.convertAgain(p, everything, spaces)
+	if everything {
+		spaces = slices.AppendSeq(spaces, maps.Keys(c.spaces))
+	}
+	slices.Sort(spaces)
+	for _, namespace := range slices.Compact(spaces) {
+		c.convertAgain(p, namespace, everything)
 	}
 	return p
 }
 
 func (p *pending) addConfig(e event) {
-	to := p.entries
+	to := &p.entries
 	if e.config.GroupVersionKind.Kind == istio.WorkloadEntry.Kind {
-		to = p.own
+		to = &p.own
 	}
 	if e.deleted {
-		to[nameOf(e.config)] = nil
+		to.put(nameOf(e.config), nil)
 	} else {
-		to[nameOf(e.config)] = e.config
+		to.put(nameOf(e.config), e.config)
 	}
 }
 
 func (p *pending) addWorkload(e event) {
 	if e.deleted {
-		p.foreign[e.workload.Key()] = nil
+		p.foreign.put(e.workload.Key(), nil)
 	} else {
-		p.foreign[e.workload.Key()] = e.workload
+		p.foreign.put(e.workload.Key(), e.workload)
 	}
 }
 
@@ -182,24 +212,21 @@ func (c *Controller) setMesh(m Mesh) {
 	c.mesh = m
 }
 
-// convertAgain adds the objects that may look different now.
-func (c *Controller) convertAgain(p *pending, everything bool, spaces map[string]bool) {
-	for name, e := range c.entries {
-		if _, changed := p.entries[name]; !changed && (everything || spaces[name.namespace]) {
-			p.entries[name] = e.config
-		}
-	}
-	if !everything {
+// convertAgain adds the objects of a namespace that may look different now:
+// entries, and if the mesh changed WorkloadEntries, too.
+func (c *Controller) convertAgain(p *pending, namespace string, mesh bool) {
+	s := c.spaces[namespace]
+	if s == nil {
 		return
 	}
-	for name := range c.own {
-		if _, changed := p.own[name]; changed {
-			continue
+	for _, e := range s.entries {
+		if _, changed := p.entries.find(e.object); !changed {
+			p.entries.put(e.object, e.config)
 		}
-		// What the cache has may be fresher than the events so far; those that it
-		// overtakes find nothing to do.
-		if config := c.configs.Get(istio.WorkloadEntry, name.name, name.namespace); config != nil {
-			p.own[name] = config
+	}
+	for _, w := range s.own {
+		if _, changed := p.own.find(nameOf(w.config)); mesh && !changed {
+			p.own.put(nameOf(w.config), w.config)
 		}
 	}
 }

@@ -13,61 +13,62 @@ import (
 // does; whoever was given a copy before may keep it.
 type interner struct {
 	seed  maphash.Seed
-	table map[uint64][]*interned
+	table map[uint64]*interned
 }
 
+// interned is one copy. Two of one interner are equal only if they are the same.
 type interned struct {
-	attributes registry.EndpointAttributes
-	users      int
+	registry.EndpointAttributes
+	// labelsHash depends on the labels alone, hash on everything.
+	labelsHash, hash uint64
+	users            int
+	// next has the same hash.
+	next *interned
 }
 
 func newInterner() *interner {
-	return &interner{seed: maphash.MakeSeed(), table: map[uint64][]*interned{}}
+	return &interner{seed: maphash.MakeSeed(), table: map[uint64]*interned{}}
 }
 
-// acquire returns the copy of attributes and counts one more user.
-func (n *interner) acquire(a registry.EndpointAttributes) *registry.EndpointAttributes {
-	h := n.hash(&a)
-	for _, e := range n.table[h] {
-		if e.attributes.Equal(&a) {
+// acquire returns the copy of what is drafted, and counts one more user. Nothing
+// is built that there is already.
+func (n *interner) acquire(d *draft) *interned {
+	labels := d.hashLabels(n.seed)
+	h := n.hash(&d.EndpointAttributes, labels)
+	for e := n.table[h]; e != nil; e = e.next {
+		if d.matches(&e.EndpointAttributes) {
 			e.users++
-			return &e.attributes
+			return e
 		}
 	}
-	e := &interned{attributes: a, users: 1}
-	n.table[h] = append(n.table[h], e)
-	return &e.attributes
+	e := &interned{EndpointAttributes: d.build(), labelsHash: labels, hash: h, users: 1, next: n.table[h]}
+	n.table[h] = e
+	return e
 }
 
 // release is told that a user of what acquire returned is gone.
-func (n *interner) release(a *registry.EndpointAttributes) {
-	h := n.hash(a)
-	bucket := n.table[h]
-	for i, e := range bucket {
-		if &e.attributes != a {
-			continue
-		}
-		if e.users--; e.users > 0 {
-			return
-		}
-		if len(bucket) == 1 {
-			delete(n.table, h)
-			return
-		}
-		bucket[i] = bucket[len(bucket)-1]
-		bucket[len(bucket)-1] = nil
-		n.table[h] = bucket[:len(bucket)-1]
+func (n *interner) release(e *interned) {
+	if e.users--; e.users > 0 {
 		return
+	}
+	if n.table[e.hash] == e {
+		if e.next == nil {
+			delete(n.table, e.hash)
+		} else {
+			n.table[e.hash] = e.next
+		}
+		return
+	}
+	for f := n.table[e.hash]; f != nil; f = f.next {
+		if f.next == e {
+			f.next = e.next
+			return
+		}
 	}
 }
 
 // hash covers what usually differs.
-func (n *interner) hash(a *registry.EndpointAttributes) uint64 {
-	var labels uint64
-	for k, v := range a.Labels {
-		// The order of the labels does not matter, so their hashes are added.
-		labels += maphash.Comparable(n.seed, [2]string{k, v})
-	}
+func (n *interner) hash(a *registry.EndpointAttributes, labels uint64) uint64 {
 	type identity struct {
 		labels                                      uint64
 		account, network, locality, namespace, mode string

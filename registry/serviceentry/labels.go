@@ -45,28 +45,6 @@ func mergeLabels(metadata, spec map[string]string) registry.Labels {
 	return out
 }
 
-// augmentLabels returns a copy of labels with those of the topology set: region,
-// zone and subzone from the locality, and the cluster, as far as they are known.
-// The network is only set if the labels do not name one.
-func augmentLabels(labels registry.Labels, locality string, cluster registry.ClusterID, network string) registry.Labels {
-	region, zone, subzone := splitLocality(locality)
-	out := make(registry.Labels, len(labels)+5)
-	maps.Copy(out, labels)
-	set := func(key, value string) {
-		if value != "" {
-			out[key] = value
-		}
-	}
-	set(labelRegion, region)
-	set(labelZone, zone)
-	set(labelSubzone, subzone)
-	set(labelCluster, string(cluster))
-	if out[labelNetwork] == "" {
-		set(labelNetwork, network)
-	}
-	return out
-}
-
 // canonicalLabels returns a copy of the labels of a service with the two
 // canonical ones added, by Istio 1.30's rules.
 func canonicalLabels(labels registry.Labels, object string) registry.Labels {

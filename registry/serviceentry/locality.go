@@ -2,22 +2,11 @@
 
 package serviceentry
 
-import (
-	"strings"
+import "strings"
 
-	"github.com/pilotkit/pilotkit/registry"
-)
-
-// localityOf returns the locality of a workload: the field as it is written, else
-// the label. In a label, which must not contain slashes, dots separate the parts.
-func localityOf(field string, labels registry.Labels) string {
-	if field != "" {
-		return field
-	}
-	value := labels[labelLocality]
-	if value == "" {
-		value = labels[labelLegacyLocality]
-	}
+// localityFromLabel returns the locality that a label names. Labels must not
+// contain slashes, hence dots separate the parts.
+func localityFromLabel(value string) string {
 	if strings.Contains(value, "/") {
 		return value
 	}

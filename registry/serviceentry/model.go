@@ -17,8 +17,13 @@ import (
 // to check and to explain.
 type model struct {
 	conversion conversion
-	entries    []*definition
+	entries    []modelEntry
 	workloads  []*workload
+}
+
+type modelEntry struct {
+	*definition
+	hosts []hostDefinition
 }
 
 // newModel reads the stores.
@@ -29,23 +34,23 @@ func (c *Controller) newModel() *model {
 		m.workloads = append(m.workloads, w)
 	}
 	c.mu.RUnlock()
-	m.conversion.intern = nil
+	m.conversion.intern = build
 	if c.options.WorkloadEntriesOnly {
 		return m
 	}
 	for _, config := range c.configs.List(istio.ServiceEntry, configstore.NamespaceAll) {
-		if d, ok := m.conversion.definition(config); ok {
-			m.entries = append(m.entries, d)
+		if d, hosts := m.conversion.definition(config); d != nil {
+			m.entries = append(m.entries, modelEntry{d, hosts})
 		}
 	}
 	for _, config := range c.configs.List(istio.WorkloadEntry, configstore.NamespaceAll) {
-		if w := m.conversion.workload(config); w != nil {
-			m.workloads = append(m.workloads, newWorkload(w, isUnixEntry(config)))
+		if w := m.conversion.ownWorkload(config); w != nil {
+			m.workloads = append(m.workloads, w)
 		}
 	}
 	slices.SortFunc(m.workloads, (*workload).compare)
-	slices.SortFunc(m.entries, func(d, e *definition) int {
-		return cmp.Or(d.created.Compare(e.created), d.object.compare(e.object))
+	slices.SortFunc(m.entries, func(d, e modelEntry) int {
+		return cmp.Or(d.created().Compare(e.created()), d.name().compare(e.name()))
 	})
 	return m
 }
@@ -56,8 +61,6 @@ type contribution struct {
 	host     *hostDefinition
 	endpoint *registry.Endpoint
 	source   Source
-	// workload is nil unless the entry selects it.
-	workload *workload
 	// dropped says why the endpoint does not count; empty if it does.
 	dropped string
 }
@@ -68,8 +71,8 @@ func (m *model) hosts() map[hostKey][]contribution {
 	out := map[hostKey][]contribution{}
 	for _, d := range m.entries {
 		for i := range d.hosts {
-			k := hostKey{d.object.namespace, d.hosts[i].hostname}
-			out[k] = append(out[k], m.contributions(d, &d.hosts[i])...)
+			k := hostKey{d.config.Namespace, d.hosts[i].hostname}
+			out[k] = append(out[k], m.contributions(d.definition, &d.hosts[i])...)
 		}
 	}
 	for _, list := range out {
@@ -81,24 +84,24 @@ func (m *model) hosts() map[hostKey][]contribution {
 // contributions returns those of an entry to one of its hosts.
 func (m *model) contributions(d *definition, h *hostDefinition) []contribution {
 	var out []contribution
-	add := func(endpoints []registry.Endpoint, s Source, w *workload) {
-		for i := range endpoints {
-			out = append(out, contribution{entry: d, host: h, endpoint: &endpoints[i], source: s, workload: w})
+	add := func(m *member, s Source) {
+		for i := range m.endpoints {
+			out = append(out, contribution{entry: d, host: h, endpoint: &m.endpoints[i], source: s})
 		}
 	}
 	switch {
 	case d.hostIsEndpoint:
-		add(m.conversion.hostEndpoints(d, h.hostname), Source{Kind: SourceHost}, nil)
+		add(m.conversion.selfMember(nil, d, h.hostname), Source{Kind: SourceHost})
 	case d.selects:
 		for _, w := range m.workloads {
 			if d.whyNot(w) == "" {
-				add(d.endpointsOf(w.base, w.unix, w.instance.PortMap), Source{Kind: SourceWorkload, Workload: w.instance.Key()}, w)
+				add(selectedMember(nil, d, w), Source{Kind: SourceWorkload, Workload: w.key()})
 			}
 		}
 	default:
-		for i, spec := range d.endpoints {
+		for i, spec := range d.inline() {
 			if spec != nil {
-				add(m.conversion.inlineEndpoints(d, i, spec), Source{Kind: SourceInline, Index: i}, nil)
+				add(m.conversion.inlineMember(nil, d, i, spec, make([]string, 1)), Source{Kind: SourceInline, Index: i})
 			}
 		}
 	}
@@ -115,7 +118,7 @@ func dropRoundRobin(list []contribution) {
 		if first == nil {
 			taken[c.endpoint.ServicePort] = c
 		} else if c.entry.resolution == registry.DNSRoundRobinLB {
-			c.dropped = "DNS_ROUND_ROBIN has one endpoint for a port, that of " + first.entry.object.name
+			c.dropped = "DNS_ROUND_ROBIN has one endpoint for a port, that of " + first.entry.config.Name
 		}
 	}
 }
@@ -123,13 +126,13 @@ func dropRoundRobin(list []contribution) {
 // whyNot returns the reason why an entry that selects workloads does not select
 // one; empty if it does.
 func (d *definition) whyNot(w *workload) string {
-	labels := w.base.Attributes().Labels
+	labels := w.attributes.Labels
 	switch {
 	case !d.selector.SubsetOf(labels):
 		return "the workload lacks labels: " + missingLabels(d.selector, labels).String()
-	case d.object.namespace != w.instance.Namespace:
-		return "the workload is in namespace " + w.instance.Namespace
-	case !d.mayServe(w.instance):
+	case d.config.Namespace != w.namespace():
+		return "the workload is in namespace " + w.namespace()
+	case !d.mayServe(w):
 		return "the address of the workload is not an IP address, and the resolution is not DNS"
 	default:
 		return ""

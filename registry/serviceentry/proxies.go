@@ -19,7 +19,7 @@ func (b *batch) setPod(w *workload, present bool) {
 	if !w.isPod() {
 		return
 	}
-	for _, a := range w.base.Addresses {
+	for _, a := range w.addresses() {
 		ip, err := netip.ParseAddr(a)
 		if err != nil {
 			continue
@@ -44,11 +44,11 @@ func (b *batch) noteFormer(prev, curr *workload) {
 	if curr == nil || !curr.isPod() {
 		return
 	}
-	kept := func(a string) bool { return slices.Contains(curr.base.Addresses, a) }
-	if !slices.ContainsFunc(prev.base.Addresses, kept) {
+	kept := func(a string) bool { return slices.Contains(curr.addresses(), a) }
+	if !slices.ContainsFunc(prev.addresses(), kept) {
 		return
 	}
-	for _, a := range prev.base.Addresses {
+	for _, a := range prev.addresses() {
 		if ip, err := netip.ParseAddr(a); err == nil && !kept(a) {
 			if b.former == nil {
 				b.former = map[netip.Addr]struct{}{}

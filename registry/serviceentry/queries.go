@@ -97,8 +97,8 @@ func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labe
 	defer c.mu.RUnlock()
 	for _, ip := range proxy.IPAddresses {
 		var best *member
-		for _, m := range c.membersAt(ip, proxy.Namespace) {
-			if m.binding == nil && (best == nil || m.compare(best) < 0) {
+		for _, m := range c.membersAt(ip, proxy.Namespace, nil) {
+			if !m.self && (best == nil || m.compare(best) < 0) {
 				best = m
 			}
 		}
@@ -125,7 +125,8 @@ func (c *Controller) AppendNetworkGatewayHandler(func()) {}
 func (c *Controller) instancesAt(address, namespace string) []registry.ServiceInstance {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	members := c.membersAt(address, namespace)
+	var room [8]*member
+	members := c.membersAt(address, namespace, room[:0])
 	var out []registry.ServiceInstance
 	for _, m := range members {
 		for _, b := range m.shownBindings() {
@@ -143,18 +144,9 @@ func (c *Controller) instancesAt(address, namespace string) []registry.ServiceIn
 }
 
 // membersAt returns the members at an address that have instances, in their
-// order. c.mu is held.
-func (c *Controller) membersAt(address, namespace string) []*member {
-	found := c.addresses.find(address)
-	if len(found) == 0 {
-		return nil
-	}
-	out := make([]*member, 0, len(found))
-	for _, m := range found {
-		if m.isShown(namespace) {
-			out = append(out, m)
-		}
-	}
+// order, in to, which is empty. c.mu is held.
+func (c *Controller) membersAt(address, namespace string, to []*member) []*member {
+	out := slices.DeleteFunc(c.addresses.find(address, to), func(m *member) bool { return !m.isShown(namespace) })
 	if len(out) > 1 {
 		slices.SortFunc(out, (*member).compareInstances)
 		out = lastOfEach(out)
@@ -170,11 +162,17 @@ func (m *member) isShown(namespace string) bool {
 	})
 }
 
+// shownBindings returns the bindings that readers see a member in.
 func (m *member) shownBindings() []*binding {
-	if m.binding != nil {
-		return []*binding{m.binding}
+	if !m.self {
+		return m.entry.shown
 	}
-	return m.entry.shown
+	for i, b := range m.entry.shown {
+		if string(b.host.hostname) == m.endpoints[0].Address() {
+			return m.entry.shown[i : i+1]
+		}
+	}
+	return nil
 }
 
 // lastOfEach keeps of neighbours that cannot be told apart the last.
@@ -193,7 +191,7 @@ func lastOfEach(list []*member) []*member {
 // name. Istio 1.30 knows only one of them as an instance.
 func (m *member) alike(n *member) bool {
 	e, f := &m.endpoints[0], &n.endpoints[0]
-	return m.entry == n.entry && m.binding == n.binding && e.WorkloadName == f.WorkloadName &&
+	return m.entry == n.entry && e.WorkloadName == f.WorkloadName &&
 		e.Attributes().Namespace == f.Attributes().Namespace && e.Address() == f.Address()
 }
 
@@ -205,19 +203,11 @@ func (m *member) compareInstances(n *member) int {
 	}
 	e, f := &m.endpoints[0], &n.endpoints[0]
 	return cmp.Or(
-		m.compareHosts(n),
 		strings.Compare(e.Address(), f.Address()),
 		strings.Compare(e.Attributes().Namespace, f.Attributes().Namespace),
 		strings.Compare(e.WorkloadName, f.WorkloadName),
 		m.workload.compare(n.workload),
 	)
-}
-
-func (m *member) compareHosts(n *member) int {
-	if m.binding == nil || n.binding == nil {
-		return 0
-	}
-	return strings.Compare(string(m.binding.host.hostname), string(n.binding.host.hostname))
 }
 
 // compare is the order in which members give a proxy its labels.

@@ -8,13 +8,16 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// space is the selectors and the workloads of one namespace, arranged so that a
+// space is the entries and the workloads of one namespace, arranged so that a
 // workload finds its selectors, and a selector its workloads, without looking at
 // others. Workloads with the same labels form a group, which knows the entries
 // that select it: only the first of them has to look.
 type space struct {
-	seed   maphash.Seed
-	groups map[uint64][]*group
+	seed maphash.Seed
+	// entries are the ServiceEntries, own the workloads of WorkloadEntries.
+	entries map[string]*entry
+	own     map[string]*workload
+	groups  map[uint64][]*group
 	// byLabel holds the groups that have a label.
 	byLabel map[label]*set[*group]
 	// selectors holds each entry that selects workloads under one label of its
@@ -32,21 +35,21 @@ type group struct {
 	space  *space
 	labels registry.Labels
 	hash   uint64
-	// first is the head of the list of workloads.
-	first *workload
+	// workloads are in no order.
+	workloads []*workload
 	// entries are those that select the group.
 	entries []*entry
 }
 
 func newSpace(seed maphash.Seed) *space {
 	return &space{
-		seed: seed, groups: map[uint64][]*group{},
+		seed: seed, entries: map[string]*entry{}, own: map[string]*workload{}, groups: map[uint64][]*group{},
 		byLabel: map[label]*set[*group]{}, selectors: map[label]*set[*entry]{},
 	}
 }
 
 func (s *space) empty() bool {
-	return len(s.groups) == 0 && len(s.selectors) == 0 && s.everything.len() == 0
+	return len(s.entries) == 0 && len(s.groups) == 0
 }
 
 // addSelector files an entry and returns the groups that it selects.
@@ -142,28 +145,22 @@ func (s *space) matchingEntries(labels registry.Labels) []*entry {
 	return out
 }
 
-// join puts a workload into the group of its labels, which it returns.
-func (s *space) join(w *workload) *group {
-	labels := w.base.Attributes().Labels
-	g := s.group(labels)
-	w.group = g
-	if w.next = g.first; w.next != nil {
-		w.next.previous = w
-	}
-	g.first = w
-	return g
+// join puts a workload into the group of its labels.
+func (s *space) join(w *workload) {
+	g := s.group(w.attributes)
+	w.group, w.position = g, int32(len(g.workloads)) //nolint:gosec // there are fewer workloads than 2^31
+	g.workloads = append(g.workloads, w)
 }
 
-func (s *space) group(labels registry.Labels) *group {
-	h := s.hash(labels)
-	for _, g := range s.groups[h] {
-		if g.labels.Equal(labels) {
+func (s *space) group(a *interned) *group {
+	for _, g := range s.groups[a.labelsHash] {
+		if g.labels.Equal(a.Labels) {
 			return g
 		}
 	}
-	g := &group{space: s, labels: labels, hash: h, entries: s.matchingEntries(labels)}
-	s.groups[h] = append(s.groups[h], g)
-	for k, v := range labels {
+	g := &group{space: s, labels: a.Labels, hash: a.labelsHash, entries: s.matchingEntries(a.Labels)}
+	s.groups[g.hash] = append(s.groups[g.hash], g)
+	for k, v := range g.labels {
 		insert(s.byLabel, label{k, v}, g)
 	}
 	return g
@@ -171,17 +168,13 @@ func (s *space) group(labels registry.Labels) *group {
 
 // leave takes a workload out of its group.
 func (w *workload) leave() {
-	g := w.group
-	if w.previous != nil {
-		w.previous.next = w.next
-	} else {
-		g.first = w.next
-	}
-	if w.next != nil {
-		w.next.previous = w.previous
-	}
-	w.group, w.previous, w.next = nil, nil, nil
-	if g.first == nil {
+	g, last := w.group, len(w.group.workloads)-1
+	moved := g.workloads[last]
+	g.workloads[w.position], moved.position = moved, w.position
+	g.workloads[last] = nil
+	g.workloads = g.workloads[:last]
+	w.group = nil
+	if last == 0 {
 		g.space.forget(g)
 	}
 }
@@ -200,15 +193,6 @@ func (s *space) forget(g *group) {
 	for k, v := range g.labels {
 		remove(s.byLabel, label{k, v}, g)
 	}
-}
-
-func (s *space) hash(labels registry.Labels) uint64 {
-	var h uint64
-	for k, v := range labels {
-		// The order of the labels does not matter, so their hashes are added.
-		h += maphash.Comparable(s.seed, label{k, v})
-	}
-	return h
 }
 
 func insert[T comparable](index map[label]*set[T], l label, v T) {

@@ -55,16 +55,16 @@ func (c *Controller) SubscribeWorkloads(handle registry.WorkloadHandler) (cancel
 }
 
 func (c *Controller) announcedWorkloads() []*registry.WorkloadInstance {
-	var all []*workload
-	for _, w := range c.own {
-		if announced(w) != nil {
-			all = append(all, w)
+	var out []*registry.WorkloadInstance
+	for _, s := range c.spaces {
+		for _, w := range s.own {
+			if i := w.announced(); i != nil {
+				out = append(out, i)
+			}
 		}
 	}
-	slices.SortFunc(all, (*workload).compare)
-	out := make([]*registry.WorkloadInstance, len(all))
-	for i, w := range all {
-		out[i] = w.instance
-	}
+	slices.SortFunc(out, func(i, j *registry.WorkloadInstance) int {
+		return objectName{i.Namespace, i.Name}.compare(objectName{j.Namespace, j.Name})
+	})
 	return out
 }

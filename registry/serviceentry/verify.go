@@ -90,11 +90,7 @@ func (c *Controller) facts() facts {
 			out.addEndpoint(k, e)
 		}
 	}
-	var addresses []string
-	for ip := range c.addresses.byIP {
-		addresses = append(addresses, ip.String())
-	}
-	addresses = slices.AppendSeq(addresses, maps.Keys(c.addresses.byName))
+	addresses := slices.Collect(c.addresses.all)
 	c.mu.RUnlock()
 	for s := range services.All() {
 		out.addService(s)

@@ -3,132 +3,182 @@
 package serviceentry
 
 import (
-	"net/netip"
-	"strconv"
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
-
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-const (
-	tlsModeIstio    = "istio"
-	tlsModeDisabled = "disabled"
-	unixScheme      = "unix://"
-)
+// workload is one that entries may select: of a WorkloadEntry, or of another
+// registry. All but the links is immutable. There may be very many, so that what
+// follows from the others is not kept.
+type workload struct {
+	// config is the WorkloadEntry; nil if another registry announced the workload.
+	config *configstore.Config
+	// instance is what another registry announced; nil for a WorkloadEntry.
+	instance   *registry.WorkloadInstance
+	attributes *interned
+	// addressOfConfig is the address in a WorkloadEntry without its scheme.
+	addressOfConfig [1]string
+	// unix: the address is a unix socket.
+	unix bool
+	// dnsOnly: the address is not an IP address, so that only entries with
+	// resolution DNS or DNS_ROUND_ROBIN may select the workload.
+	dnsOnly bool
 
-// template is a workload as ServiceEntries and WorkloadEntries describe it.
-type template struct {
-	name, namespace string
-	annotations     map[string]string
-	// labels are those of the metadata and of the spec.
-	labels registry.Labels
-	spec   *networking.WorkloadEntry
+	group *group
+	// position is the place in the group.
+	position int32
+	// first is the head of the list of members, one for each entry that selects
+	// the workload.
+	first *member
 }
 
-// workloadTemplate returns the template in a WorkloadEntry, false if the config
-// is none.
-func workloadTemplate(c *configstore.Config) (template, bool) {
-	spec, ok := c.Spec.(*networking.WorkloadEntry)
-	if !ok || spec == nil {
-		return template{}, false
-	}
-	return template{
-		name: c.Name, namespace: c.Namespace, annotations: c.Annotations,
-		labels: mergeLabels(c.Labels, spec.GetLabels()), spec: spec,
-	}, true
-}
-
-// inlineTemplate returns the template of an endpoint that is written in a
-// ServiceEntry. As in Istio 1.30 its name comes from its position.
-func inlineTemplate(entry *configstore.Config, index int, spec *networking.WorkloadEntry) template {
-	return template{
-		name: entry.Name + "-" + strconv.Itoa(index), namespace: entry.Namespace,
-		labels: spec.GetLabels(), spec: spec,
-	}
-}
-
-// workload returns the workload of a WorkloadEntry, or nil if the entry does not
-// count because it is not healthy.
-func (c *conversion) workload(config *configstore.Config) *registry.WorkloadInstance {
+// ownWorkload returns the workload of a WorkloadEntry, or nil if the entry does
+// not count because it is not healthy.
+func (c *conversion) ownWorkload(config *configstore.Config) *workload {
 	t, ok := workloadTemplate(config)
 	if !ok || (!c.options.IgnoreHealth && !healthy(config)) {
 		return nil
 	}
-	// The instance and all that belongs to it alone is one piece of memory.
-	w := &struct {
-		registry.WorkloadInstance
-		endpoint registry.Endpoint
-		address  [1]string
-	}{}
+	d := c.draft(&t)
 	address := t.spec.GetAddress()
-	w.address[0] = strings.TrimPrefix(address, unixScheme)
-	w.endpoint = registry.Endpoint{
-		Addresses: w.address[:], WorkloadName: t.workloadName(), Shared: c.shared(c.attributes(t)),
-	}
-	w.WorkloadInstance = registry.WorkloadInstance{
-		Cluster: c.options.ClusterID, Kind: registry.WorkloadEntry, Namespace: t.namespace, Name: t.name,
-		Endpoint: &w.endpoint, PortMap: t.spec.GetPorts(), DNSServiceEntryOnly: !isIP(address) && address != "",
-	}
-	return &w.WorkloadInstance
-}
-
-// attributes returns what all endpoints of a workload have in common.
-func (c *conversion) attributes(t template) registry.EndpointAttributes {
-	locality := localityOf(t.spec.GetLocality(), t.labels)
-	network := c.network(t)
-	return registry.EndpointAttributes{
-		Labels:         augmentLabels(t.labels, locality, c.options.ClusterID, network),
-		ServiceAccount: c.spiffeID(t.namespace, t.spec.GetServiceAccount()),
-		Network:        network,
-		Locality:       locality,
-		ClusterID:      c.options.ClusterID,
-		LbWeight:       t.spec.GetWeight(),
-		TLSMode:        t.tlsMode(),
-		Namespace:      t.namespace,
+	return &workload{
+		config: config, attributes: c.intern(&d), addressOfConfig: [1]string{t.address()},
+		unix: isUnix(address), dnsOnly: address != "" && !isIP(address),
 	}
 }
 
-// network returns the network of a workload: the field, else the label, else
-// what the host program says. Istio 1.30 does not write the last into the
-// endpoint, only into its labels, so that readers of the one and of the other
-// disagree.
-func (c *conversion) network(t template) string {
-	if n := t.spec.GetNetwork(); n != "" {
-		return n
+// foreignWorkload returns that of a workload of another registry. As in Istio
+// 1.30 its endpoints have the name and the namespace of the workload if it has
+// none of its own.
+func (c *conversion) foreignWorkload(instance *registry.WorkloadInstance) *workload {
+	d := draft{EndpointAttributes: *instance.Endpoint.Attributes()}
+	d.metadata, d.Labels = d.Labels, nil
+	if d.Namespace == "" {
+		d.Namespace = instance.Namespace
 	}
-	if n := t.labels[labelNetwork]; n != "" {
-		return n
+	return &workload{
+		instance: instance, attributes: c.intern(&d),
+		unix: isUnix(instance.Endpoint.Address()), dnsOnly: instance.DNSServiceEntryOnly,
 	}
-	if c.options.NetworkOf == nil {
-		return ""
-	}
-	return c.options.NetworkOf(t.spec.GetAddress(), t.labels)
 }
 
-func (t template) tlsMode() string {
-	if mode, ok := t.labels[labelTLSMode]; ok {
-		return mode
-	}
-	if t.spec.GetServiceAccount() != "" {
-		return tlsModeIstio
-	}
-	return tlsModeDisabled
+// sameAs reports whether two states of a WorkloadEntry differ in nothing that
+// matters. Both are of one interner.
+func (w *workload) sameAs(x *workload) bool {
+	return w.attributes == x.attributes && w.addressOfConfig == x.addressOfConfig && w.unix == x.unix &&
+		w.workloadName() == x.workloadName() && maps.Equal(w.ports(), x.ports())
 }
 
-func (t template) workloadName() string {
-	if group := t.annotations[annotationRegistrationGroup]; group != "" {
-		return group
+// foreign reports whether another registry announced the workload.
+func (w *workload) foreign() bool { return w.instance != nil }
+
+// isPod reports whether the proxy of the workload is told when its instances
+// change.
+func (w *workload) isPod() bool { return w.foreign() && w.instance.Kind == registry.Pod }
+
+func (w *workload) key() registry.WorkloadKey {
+	if w.foreign() {
+		return w.instance.Key()
 	}
-	if name := t.labels[labelWorkloadName]; name != "" {
+	return registry.WorkloadKey{
+		Cluster: w.attributes.ClusterID, Kind: registry.WorkloadEntry, Namespace: w.config.Namespace, Name: w.config.Name,
+	}
+}
+
+func (w *workload) namespace() string {
+	if w.foreign() {
+		return w.instance.Namespace
+	}
+	return w.config.Namespace
+}
+
+// compare orders workloads by kind, namespace, name and cluster, pods first. Nil,
+// for an endpoint that is written in an entry, is last.
+func (w *workload) compare(x *workload) int {
+	switch {
+	case w == x:
+		return 0
+	case w == nil:
+		return 1
+	case x == nil:
+		return -1
+	}
+	a, b := w.key(), x.key()
+	return cmp.Or(
+		cmp.Compare(a.Kind, b.Kind),
+		strings.Compare(a.Namespace, b.Namespace),
+		strings.Compare(a.Name, b.Name),
+		strings.Compare(string(a.Cluster), string(b.Cluster)),
+	)
+}
+
+// addresses returns those of the workload's endpoints.
+func (w *workload) addresses() []string {
+	switch {
+	case !w.foreign():
+		return w.addressOfConfig[:]
+	case w.unix:
+		out := slices.Clone(w.instance.Endpoint.Addresses)
+		out[0] = strings.TrimPrefix(out[0], unixScheme)
+		return out
+	default:
+		return w.instance.Endpoint.Addresses
+	}
+}
+
+// address returns the first address, or "".
+func (w *workload) address() string {
+	if a := w.addresses(); len(a) > 0 {
+		return a[0]
+	}
+	return ""
+}
+
+// ports returns the workload's ports by service port name.
+func (w *workload) ports() map[string]uint32 {
+	if w.foreign() {
+		return w.instance.PortMap
+	}
+	t, _ := workloadTemplate(w.config)
+	return t.spec.GetPorts()
+}
+
+func (w *workload) workloadName() string {
+	if !w.foreign() {
+		t, _ := workloadTemplate(w.config)
+		return t.workloadName()
+	}
+	if name := w.instance.Endpoint.WorkloadName; name != "" {
 		return name
 	}
-	return t.name
+	return w.instance.Name
 }
 
-func isIP(address string) bool {
-	_, err := netip.ParseAddr(address)
-	return err == nil
+// endpoint returns the workload's endpoint without a port.
+func (w *workload) endpoint() registry.Endpoint {
+	var e registry.Endpoint
+	if w.foreign() {
+		e = *w.instance.Endpoint
+	}
+	e.Addresses, e.WorkloadName, e.Shared = w.addresses(), w.workloadName(), &w.attributes.EndpointAttributes
+	return e
+}
+
+// announced returns what the handlers of workloads know of one: nil if it is
+// foreign, so that registries that listen to each other cannot send a workload
+// round and round, and, as in Istio 1.30, if it has no IP address.
+func (w *workload) announced() *registry.WorkloadInstance {
+	if w == nil || w.foreign() || w.dnsOnly {
+		return nil
+	}
+	k := w.key()
+	e := w.endpoint()
+	return &registry.WorkloadInstance{
+		Cluster: k.Cluster, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Endpoint: &e, PortMap: w.ports(),
+	}
 }

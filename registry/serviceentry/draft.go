@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"hash/maphash"
+	"maps"
+	"math/bits"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// draft is endpoint attributes of which the labels have not been put together:
+// they are those of the metadata, then those of the spec, and over both those of
+// the topology.
+type draft struct {
+	registry.EndpointAttributes
+	metadata, spec map[string]string
+	topology       topology
+}
+
+// topology is labels that say where a workload is; empty values are not set.
+type topology [5]label
+
+// topologyOf returns the labels for the region, zone and subzone of a locality,
+// the cluster and the network.
+func topologyOf(locality string, cluster registry.ClusterID, network string) topology {
+	region, zone, subzone := splitLocality(locality)
+	return topology{
+		{labelRegion, region}, {labelZone, zone}, {labelSubzone, subzone},
+		{labelCluster, string(cluster)}, {labelNetwork, network},
+	}
+}
+
+func (t *topology) sets(key string) bool {
+	for i := range t {
+		if t[i].key == key && t[i].value != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// labels yields each label of the endpoint once.
+func (d *draft) labels(yield func(key, value string) bool) {
+	for k, v := range d.metadata {
+		if !d.topology.sets(k) && !yield(k, v) {
+			return
+		}
+	}
+	for k, v := range d.spec {
+		if _, hidden := d.metadata[k]; !hidden && !d.topology.sets(k) && !yield(k, v) {
+			return
+		}
+	}
+	for _, l := range d.topology {
+		if l.value != "" && !yield(l.key, l.value) {
+			return
+		}
+	}
+}
+
+// hashLabels returns the sum of the hashes of the labels: their order does not
+// matter.
+func (d *draft) hashLabels(seed maphash.Seed) uint64 {
+	var sum uint64
+	for k, v := range d.labels {
+		sum += label{k, v}.hash(seed)
+	}
+	return sum
+}
+
+// matches reports whether build would return attributes equal to a.
+func (d *draft) matches(a *registry.EndpointAttributes) bool {
+	b := d.EndpointAttributes
+	b.Labels = a.Labels
+	if !b.Equal(a) {
+		return false
+	}
+	n := 0
+	for k, v := range d.labels {
+		if got, ok := a.Labels[k]; !ok || got != v {
+			return false
+		}
+		n++
+	}
+	return n == len(a.Labels)
+}
+
+// build returns the attributes. Labels that come from one place are not copied.
+func (d *draft) build() registry.EndpointAttributes {
+	out := d.EndpointAttributes
+	switch {
+	case d.topology != topology{} || len(d.metadata) > 0 && len(d.spec) > 0:
+		out.Labels = maps.Collect(d.labels)
+	case len(d.spec) > 0:
+		out.Labels = d.spec
+	default:
+		out.Labels = d.metadata
+	}
+	return out
+}
+
+func (l label) hash(seed maphash.Seed) uint64 {
+	value := maphash.String(seed, l.value)
+	// Without the rotation, exchanging key and value would not matter; without
+	// something that is not a sum, exchanging the values of two keys.
+	return (maphash.String(seed, l.key) ^ bits.RotateLeft64(value, 1)) * mix
+}
+
+// mix is an odd number without a pattern: the golden ratio.
+const mix = 0x9e3779b97f4a7c15

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+const (
+	tlsModeIstio    = "istio"
+	tlsModeDisabled = "disabled"
+	unixScheme      = "unix://"
+)
+
+// template is a workload as ServiceEntries and WorkloadEntries describe it.
+type template struct {
+	name, namespace string
+	annotations     map[string]string
+	// metadata are the labels of the object; they win over those of the spec.
+	metadata map[string]string
+	spec     *networking.WorkloadEntry
+}
+
+// workloadTemplate returns the template in a WorkloadEntry, false if the config
+// is none.
+func workloadTemplate(c *configstore.Config) (template, bool) {
+	spec, ok := c.Spec.(*networking.WorkloadEntry)
+	if !ok || spec == nil {
+		return template{}, false
+	}
+	return template{
+		name: c.Name, namespace: c.Namespace, annotations: c.Annotations, metadata: c.Labels, spec: spec,
+	}, true
+}
+
+// inlineTemplate returns the template of an endpoint that is written in a
+// ServiceEntry. As in Istio 1.30 its name comes from its position.
+func inlineTemplate(entry *configstore.Config, index int, spec *networking.WorkloadEntry) template {
+	return template{name: entry.Name + "-" + strconv.Itoa(index), namespace: entry.Namespace, spec: spec}
+}
+
+// label returns the value of a label.
+func (t *template) label(key string) (string, bool) {
+	if v, ok := t.metadata[key]; ok {
+		return v, true
+	}
+	v, ok := t.spec.GetLabels()[key]
+	return v, ok
+}
+
+// draft returns what all endpoints of a workload have in common.
+func (c *conversion) draft(t *template) draft {
+	locality, network := t.locality(), c.network(t)
+	return draft{
+		EndpointAttributes: registry.EndpointAttributes{
+			ServiceAccount: c.spiffeID(t.namespace, t.spec.GetServiceAccount()),
+			Network:        network,
+			Locality:       locality,
+			ClusterID:      c.options.ClusterID,
+			LbWeight:       t.spec.GetWeight(),
+			TLSMode:        t.tlsMode(),
+			Namespace:      t.namespace,
+		},
+		metadata: t.metadata, spec: t.spec.GetLabels(),
+		topology: topologyOf(locality, c.options.ClusterID, t.networkLabel(network)),
+	}
+}
+
+// network returns the network of a workload: the field, else the label, else
+// what the host program says. Istio 1.30 does not write the last two into the
+// endpoint, only into its labels, so that readers of the one and of the other
+// disagree.
+func (c *conversion) network(t *template) string {
+	if n := t.spec.GetNetwork(); n != "" {
+		return n
+	}
+	if n, _ := t.label(labelNetwork); n != "" {
+		return n
+	}
+	if c.options.NetworkOf == nil {
+		return ""
+	}
+	return c.options.NetworkOf(t.spec.GetAddress(), mergeLabels(t.metadata, t.spec.GetLabels()))
+}
+
+// networkLabel returns the label to set for a network: none if there is one.
+func (t *template) networkLabel(network string) string {
+	if n, _ := t.label(labelNetwork); n != "" {
+		return ""
+	}
+	return network
+}
+
+func (t *template) locality() string {
+	if l := t.spec.GetLocality(); l != "" {
+		return l
+	}
+	value, _ := t.label(labelLocality)
+	if value == "" {
+		value, _ = t.label(labelLegacyLocality)
+	}
+	return localityFromLabel(value)
+}
+
+func (t *template) tlsMode() string {
+	if mode, ok := t.label(labelTLSMode); ok {
+		return mode
+	}
+	if t.spec.GetServiceAccount() != "" {
+		return tlsModeIstio
+	}
+	return tlsModeDisabled
+}
+
+func (t *template) workloadName() string {
+	if group := t.annotations[annotationRegistrationGroup]; group != "" {
+		return group
+	}
+	if name, _ := t.label(labelWorkloadName); name != "" {
+		return name
+	}
+	return t.name
+}
+
+// address returns the address without its scheme.
+func (t *template) address() string { return strings.TrimPrefix(t.spec.GetAddress(), unixScheme) }
+
+func isUnix(address string) bool { return strings.HasPrefix(address, unixScheme) }
+
+func isIP(address string) bool {
+	_, err := netip.ParseAddr(address)
+	return err == nil
+}
