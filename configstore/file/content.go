@@ -76,6 +76,9 @@ func (c *content) unchanged(info fs.FileInfo) bool {
 		c.info.Size() == info.Size() && c.info.ModTime().Equal(info.ModTime()) && os.SameFile(c.info, info)
 }
 
+// unseen reports whether the file cannot be read because of its directory.
+func (c *content) unseen() bool { return c.info == nil && c.failure == nil }
+
 // hasObjects reports whether there is anything to lose.
 func (c *content) hasObjects() bool {
 	for _, cl := range c.claims {
@@ -233,10 +236,12 @@ func (c *content) keepVaguely(lost map[configstore.ConfigKey]*claim) {
 }
 
 // unreadable returns the content of a file that cannot be read: what it held
-// before.
+// before. The error is nil if it is the file's directory that cannot be read.
 func (s *Source) unreadable(name string, err error, old *content) *content {
 	c := &content{name: name, path: s.path(name)}
-	c.failure = &Error{File: c.path, Err: withoutPath(err)}
+	if err != nil {
+		c.failure = &Error{File: c.path, Err: withoutPath(err)}
+	}
 	if old != nil {
 		c.mistaken = old.mistaken
 		for _, cl := range old.claims {

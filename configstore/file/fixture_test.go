@@ -17,6 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/file"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
@@ -54,7 +55,7 @@ func newFixture(t *testing.T, opts file.Options) *fixture {
 // ServiceEntry.
 func describe(c configstore.Config) string {
 	if entry, ok := c.Spec.(*networking.ServiceEntry); ok {
-		return c.Namespace + "/" + c.Name + "=" + strings.Join(entry.Hosts, ",")
+		return c.Namespace + "/" + c.Name + "=" + strings.ReplaceAll(strings.Join(entry.Hosts, ","), ".test", "")
 	}
 	return c.Key().Object()
 }
@@ -64,17 +65,17 @@ func entry(name, host string) string {
 	return fmt.Sprintf(`apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata:
-  name: %s
+  name: %q
   namespace: ns
 spec:
   hosts:
-  - %s
+  - %q
   ports:
   - number: 80
     name: http
     protocol: HTTP
   resolution: DNS
-`, name, host)
+`, name, host+".test")
 }
 
 // docs joins documents.
@@ -165,4 +166,12 @@ func (f *fixture) errors() []string {
 		out = append(out, strings.ReplaceAll(e.Error(), f.dir+string(filepath.Separator), ""))
 	}
 	return out
+}
+
+// parse returns the object of a document.
+func (f *fixture) parse(text string) configstore.Config {
+	f.Helper()
+	configs, err := manifest.ParseAll(istio.Schemas(), []byte(text), manifest.Options{})
+	f.must(err)
+	return configs[0]
 }

@@ -128,8 +128,14 @@ func (s *Source) load(sc scan) (again bool, err error) {
 	for name, info := range l.files {
 		again = s.refresh(name, info, sc, now, dirty) || again
 	}
-	for name := range s.contents {
-		if _, ok := l.files[name]; ok || !l.missing(name) {
+	for name, c := range s.contents {
+		if _, ok := l.files[name]; ok {
+			continue
+		}
+		if !l.missing(name) {
+			if !c.unseen() {
+				s.replace(name, s.unreadable(name, nil, c), dirty)
+			}
 			continue
 		}
 		if !sc.final && now.Sub(s.rootBack) < settle {

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/file"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+)
+
+// patience bounds how long a test waits for what must come.
+const patience = 15 * time.Second
+
+// watched is a fixture whose source and cache run.
+type watched struct {
+	*fixture
+	arrived chan string
+	seen    []string
+}
+
+// watch starts the source of a fixture. prepare sees the directory before.
+func watch(t *testing.T, opts file.Options, prepare func(f *fixture)) *watched {
+	t.Helper()
+	if opts.Rescan == 0 {
+		opts.Rescan = -1
+	}
+	w := &watched{fixture: newFixture(t, opts), arrived: make(chan string, 10000)}
+	w.cache.RegisterEventHandler(istio.ServiceEntry, func(_, curr configstore.Config, event configstore.Event) {
+		w.arrived <- event.String() + " " + describe(curr)
+	})
+	prepare(w.fixture)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { w.cache.Run(stop) })
+	running.Go(func() { w.source.Run(stop) })
+	t.Cleanup(func() {
+		close(stop)
+		running.Wait()
+	})
+	return w
+}
+
+// await returns when an event has arrived; it fails the test if one of the
+// unwanted ones, by prefix, comes before.
+func (w *watched) await(want string, unwanted ...string) {
+	w.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		select {
+		case got := <-w.arrived:
+			w.seen = append(w.seen, got)
+			if got == want {
+				return
+			}
+			for _, u := range unwanted {
+				if strings.HasPrefix(got, u) {
+					w.Fatalf("got %q before %q", got, want)
+				}
+			}
+		case <-timeout.C:
+			w.Fatalf("no %q; events so far: %q; errors: %q", want, w.seen, w.errors())
+		}
+	}
+}
+
+// marker makes sure that everything written before has been looked at.
+func (w *watched) marker(name string) {
+	w.Helper()
+	w.write("marker-"+name+".yaml", entry("marker-"+name, name))
+	w.await("add ns/marker-"+name+"="+name, "delete")
+}
+
+func TestWatchFollowsFiles(t *testing.T) {
+	w := watch(t, file.Options{}, func(f *fixture) { f.write("a.yaml", entry("a", "one")) })
+	w.await("add ns/a=one")
+	w.write("a.yaml", entry("a", "two"))
+	w.await("update ns/a=two")
+	w.write("b.json", `{"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "metadata": {"name": "b", "namespace": "ns"},
+		"spec": {"hosts": ["b"], "resolution": "NONE", "ports": [{"number": 1, "name": "tcp"}]}}`)
+	w.await("add ns/b=b")
+	w.remove("b.json")
+	w.await("delete ns/b=b")
+	w.rename("a.yaml", "a.yaml.bak")
+	w.await("delete ns/a=two")
+	w.rename("a.yaml.bak", "c.yml")
+	w.await("add ns/a=two")
+}
+
+func TestWatchAtomicRename(t *testing.T) {
+	w := watch(t, file.Options{}, func(f *fixture) { f.write("a.yaml", entry("a", "0")) })
+	w.await("add ns/a=0")
+	for _, host := range []string{"1", "2", "3"} {
+		w.write(".a.yaml.tmp", entry("a", host))
+		w.rename(".a.yaml.tmp", "a.yaml")
+		w.await("update ns/a="+host, "delete")
+	}
+	w.write("../outside", entry("a", "4"))
+	w.rename("../outside", "a.yaml")
+	w.await("update ns/a=4", "delete")
+}
+
+// Editors move the old file away and write a new one, or write in place.
+func TestWatchEditorSave(t *testing.T) {
+	w := watch(t, file.Options{Debounce: 300 * time.Millisecond}, func(f *fixture) { f.write("a.yaml", entry("a", "0")) })
+	w.await("add ns/a=0")
+	w.write("4913", "")
+	w.remove("4913")
+	w.rename("a.yaml", "a.yaml~")
+	w.write("a.yaml", entry("a", "1"))
+	w.remove("a.yaml~")
+	w.await("update ns/a=1", "delete")
+}
+
+// A file that is written in pieces ends in the right state, and what it is in
+// between deletes nothing.
+func TestWatchPartialWrite(t *testing.T) {
+	w := watch(t, file.Options{Debounce: -1}, func(f *fixture) { f.write("a.yaml", entry("a", "0")) })
+	w.await("add ns/a=0")
+	f, err := os.Create(w.path("a.yaml"))
+	w.must(err)
+	w.marker("emptied")
+	text := entry("a", "1")
+	for i, cut := range []int{30, 70, 110, len(text)} {
+		from := []int{0, 30, 70, 110}[i]
+		_, err := f.WriteString(text[from:cut])
+		w.must(err)
+		if cut < len(text) {
+			w.marker("piece" + string(rune('a'+i)))
+		}
+	}
+	w.must(f.Close())
+	w.await("update ns/a=1", "delete")
+
+	// Created empty and filled later.
+	f, err = os.Create(w.path("b.yaml"))
+	w.must(err)
+	w.marker("created")
+	w.wantErrors()
+	_, err = f.WriteString(entry("b", "1"))
+	w.must(err)
+	w.must(f.Close())
+	w.await("add ns/b=1", "delete")
+}
+
+// A file that stays empty is empty.
+func TestWatchEmptiedFile(t *testing.T) {
+	w := watch(t, file.Options{}, func(f *fixture) { f.write("a.yaml", entry("a", "0")) })
+	w.await("add ns/a=0")
+	w.write("a.yaml", "")
+	w.marker("first")
+	w.await("delete ns/a=0")
+}
+
+func TestWatchDirectories(t *testing.T) {
+	w := watch(t, file.Options{}, func(f *fixture) { f.write("a.yaml", entry("a", "0")) })
+	w.await("add ns/a=0")
+	w.write("one/two/three/b.yaml", entry("b", "0"))
+	w.await("add ns/b=0")
+	w.write("one/two/three/b.yaml", entry("b", "1"))
+	w.await("update ns/b=1")
+	// Moved, its files have other paths and are watched under these.
+	w.rename("one/two", "one/deux")
+	w.write("one/deux/three/b.yaml", entry("b", "2"))
+	w.await("update ns/b=2", "delete")
+	w.write("one/deux/three/b.yaml", entry("b", "3"))
+	w.await("update ns/b=3", "delete")
+	w.rename("one/deux", "../elsewhere")
+	w.await("delete ns/b=3")
+	w.write("one/deux/b.yaml", entry("b", "4"))
+	w.await("add ns/b=4")
+	w.write("../elsewhere/three/b.yaml", entry("b", "outside"))
+	w.write("one/deux/b.yaml", entry("b", "5"))
+	w.await("update ns/b=5", "update ns/b=outside")
+}
+
+// The directory of the source comes, goes and comes again.
+func TestWatchRecreatedDirectory(t *testing.T) {
+	w := watch(t, file.Options{}, func(f *fixture) { f.remove(".") })
+	w.write("a.yaml", entry("a", "0"))
+	w.await("add ns/a=0")
+	for _, host := range []string{"1", "2"} {
+		w.remove(".")
+		w.mkdir("../config")
+		w.write("a.yaml", entry("a", host))
+		w.await("update ns/a="+host, "delete")
+	}
+	w.rename(".", "../away")
+	w.mkdir(".")
+	w.write("b.yaml", entry("b", "0"))
+	w.await("add ns/b=0", "delete")
+	w.await("delete ns/a=2")
+	w.write("b.yaml", entry("b", "1"))
+	w.await("update ns/b=1")
+}
+
+// publishConfigMap does what kubelet does to show a new state of a ConfigMap.
+func (f *fixture) publishConfigMap(version string, files map[string]string) {
+	f.Helper()
+	previous, err := os.Readlink(f.path("..data"))
+	for name, text := range files {
+		f.write("..v"+version+"/"+name, text)
+	}
+	f.symlink("..v"+version, "..data_tmp")
+	f.rename("..data_tmp", "..data")
+	for name := range files {
+		top, _, _ := strings.Cut(name, "/")
+		if _, err := os.Lstat(f.path(top)); err != nil {
+			f.symlink("..data/"+top, top)
+		}
+	}
+	if err == nil {
+		f.remove(previous)
+	}
+}
+
+func TestWatchConfigMap(t *testing.T) {
+	w := watch(t, file.Options{}, func(f *fixture) {
+		f.publishConfigMap("1", map[string]string{"a.yaml": entry("a", "1"), "sub/b.yaml": entry("b", "1")})
+	})
+	w.await("add ns/a=1")
+	w.await("add ns/b=1")
+	w.wantErrors()
+	for _, v := range []string{"2", "3"} {
+		w.publishConfigMap(v, map[string]string{"a.yaml": entry("a", v), "sub/b.yaml": entry("b", v)})
+		w.await("update ns/a="+v, "delete")
+		w.await("update ns/b="+v, "delete")
+		w.wantErrors()
+	}
+	w.publishConfigMap("4", map[string]string{"sub/b.yaml": entry("b", "4")})
+	w.remove("a.yaml")
+	w.await("delete ns/a=3")
+	w.publishConfigMap("5", map[string]string{"sub/b.yaml": entry("b", "5")})
+	w.await("update ns/b=5", "delete")
+	w.wantErrors()
+}
+
+// The directory itself may be a link that is changed, as git-sync does.
+func TestWatchDirectoryIsALink(t *testing.T) {
+	w := watch(t, file.Options{}, func(f *fixture) {
+		f.remove(".")
+		f.write("../v1/a.yaml", entry("a", "1"))
+		f.symlink("v1", ".")
+	})
+	w.await("add ns/a=1")
+	w.write("../v2/a.yaml", entry("a", "2"))
+	w.symlink("v2", "../tmp")
+	w.rename("../tmp", ".")
+	w.await("update ns/a=2", "delete")
+	w.write("../v2/a.yaml", entry("a", "3"))
+	w.await("update ns/a=3", "delete")
+}
+
+// A burst is one change, however many notifications it makes.
+func TestWatchCoalescesBursts(t *testing.T) {
+	const writes = 200
+	w := watch(t, file.Options{Debounce: 500 * time.Millisecond}, func(f *fixture) { f.write("a.yaml", entry("a", "start")) })
+	w.await("add ns/a=start")
+	for i := range writes {
+		w.write("a.yaml", entry("a", "h"+string(rune('a'+i%26))))
+	}
+	w.write("a.yaml", entry("a", "end"))
+	w.await("update ns/a=end")
+	if updates := len(w.seen) - 1; updates > writes/10 {
+		t.Errorf("%d updates for %d writes, want few", updates, writes)
+	}
+}
+
+// Neither size nor time of the file tell that it has changed.
+func TestChangeThatTimesDoNotShow(t *testing.T) {
+	old := time.Now().Add(-time.Hour)
+	rewrite := func(f *fixture, host string) {
+		f.write("a.yaml", entry("a", host))
+		f.must(os.Chtimes(f.path("a.yaml"), old, old))
+	}
+	w := watch(t, file.Options{}, func(f *fixture) { rewrite(f, "1") })
+	w.await("add ns/a=1")
+	rewrite(w.fixture, "2")
+	w.await("update ns/a=2")
+
+	f := newFixture(t, file.Options{})
+	rewrite(f, "1")
+	f.reload()
+	rewrite(f, "2")
+	f.reload()
+	f.wantEvents("update ns/a=2")
+}
+
+// What no notification tells of is found by a rescan.
+func TestRescan(t *testing.T) {
+	w := watch(t, file.Options{Rescan: 20 * time.Millisecond}, func(f *fixture) {
+		f.write("../outside.yaml", entry("a", "1"))
+		f.symlink("../outside.yaml", "a.yaml")
+	})
+	w.await("add ns/a=1")
+	w.write("../outside.yaml", entry("a", "2"))
+	w.await("update ns/a=2")
+}
+
+func TestReloadBesideRun(t *testing.T) {
+	w := watch(t, file.Options{}, func(f *fixture) { f.write("a.yaml", entry("a", "0")) })
+	w.await("add ns/a=0")
+	var reloads sync.WaitGroup
+	for range 4 {
+		reloads.Go(func() {
+			for range 20 {
+				if err := w.source.Reload(); err != nil {
+					t.Error(err)
+				}
+				w.source.Errors()
+			}
+		})
+	}
+	for i := range 20 {
+		w.write("sub/a.yaml", entry("s", string(rune('a'+i))))
+	}
+	reloads.Wait()
+	w.must(w.source.Reload())
+	if !slices.ContainsFunc(w.store.List(istio.ServiceEntry, "ns"), func(c *configstore.Config) bool {
+		return describe(*c) == "ns/s=t"
+	}) {
+		t.Error("Reload returned before the store held the last write")
+	}
+	w.write("sub/a.yaml", entry("s", "end"))
+	w.await("update ns/s=end")
+}
+
+func TestHasSyncedAfterFirstScan(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	f.write("a.yaml", docs(entry("a", "one"), unknownField("b")))
+	if f.source.HasSynced() {
+		t.Error("HasSynced before anything was read")
+	}
+	f.cache.RegisterHasSyncedHandler(f.source.HasSynced)
+	if f.cache.HasSynced() {
+		t.Error("the cache claims to be synced before its source is")
+	}
+	f.reload()
+	if !f.source.HasSynced() {
+		t.Error("HasSynced is false after a complete scan")
+	}
+}
+
+func TestRunTwicePanics(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	stop := make(chan struct{})
+	close(stop)
+	f.source.Run(stop)
+	defer func() {
+		if recover() == nil {
+			t.Error("second Run did not panic")
+		}
+	}()
+	f.source.Run(stop)
+}
