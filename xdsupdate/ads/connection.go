@@ -61,7 +61,7 @@ func (c *connection) CreateWatch(
 	return c.watch(req.GetNode(), req.GetTypeUrl(), func(s *subscription) {
 		s.recover()
 		s.acks.answered(req.GetResponseNonce(), req.GetErrorDetail())
-		s.rename(req.GetResourceNames(), sub)
+		s.rename(req, sub)
 		s.watch.sotw, s.watch.sotwTo = req, to
 	})
 }
@@ -99,7 +99,6 @@ func (c *connection) watch(node *core.Node, typeURL string, apply func(*subscrip
 	if c.readyLocked() {
 		todo = c.cache.pendingLocked(map[*connection]struct{}{c: {}})
 	}
-	c.cache.progressedLocked()
 	c.cache.mu.Unlock()
 
 	if fresh {
@@ -174,6 +173,7 @@ func (c *connection) flushLocked() {
 		s.removals()
 		unsettled = unsettled || pointsToClusters(s.typeURL) && len(s.pending)+len(s.gone) > 0
 	}
+	c.cache.progressedLocked()
 }
 
 func pointsToClusters(typeURL string) bool {

@@ -7,6 +7,8 @@ import (
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	xdscache "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // wildcardName subscribes to everything.
@@ -14,8 +16,9 @@ const wildcardName = "*"
 
 // rename makes the names of a SotW request those of the subscription. A request
 // with the same names, as every ACK is, costs a comparison of the two lists.
-func (s *subscription) rename(names []string, sub xdscache.Subscription) {
-	if first := s.watch.sotwTo == nil; first {
+func (s *subscription) rename(req *discovery.DiscoveryRequest, sub xdscache.Subscription) {
+	names, first := req.GetResourceNames(), s.watch.sotwTo == nil
+	if first {
 		// Envoy waits for the answer before it starts, even if there is nothing.
 		s.owed = sub.IsWildcard()
 	}
@@ -37,6 +40,12 @@ func (s *subscription) rename(names []string, sub xdscache.Subscription) {
 		}
 	}
 	s.named = names
+	if first && req.GetVersionInfo() != "" && s.typeURL == envoy.LoadAssignmentType {
+		// The client comes back with assignments that may be gone meanwhile.
+		for name := range wanted {
+			s.forget(name)
+		}
+	}
 }
 
 // subscribe adds a name. It is sent if the client does not have it.

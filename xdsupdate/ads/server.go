@@ -45,6 +45,7 @@ type Server struct {
 var (
 	_ xdsupdate.XDSUpdater           = (*Server)(nil)
 	_ xdsupdate.EndpointDeltaUpdater = (*Server)(nil)
+	_ xdsupdate.ShardClaimer         = (*Server)(nil)
 )
 
 // New returns a server of the services of a discovery and of the endpoints that
@@ -148,6 +149,9 @@ func (s *Server) proxyUpdate(cluster registry.ClusterID, ip string) {
 		conn.reenter()
 	}
 }
+
+// Claim implements xdsupdate.ShardClaimer.
+func (s *Server) Claim(shard xdsupdate.ShardKey) xdsupdate.ShardUpdater { return s.pusher.Claim(shard) }
 
 // RemoveShard implements xdsupdate.XDSUpdater.
 func (s *Server) RemoveShard(shard xdsupdate.ShardKey) { s.pusher.RemoveShard(shard) }

@@ -61,6 +61,9 @@ func (f *fixture) await(c *xdstest.Client, typeURL string, names ...string) {
 func (f *fixture) settle() {
 	f.t.Helper()
 	if err := f.WaitApplied(f.context(), nil); err != nil && !errors.Is(err, ads.ErrRejected) {
+		for _, p := range f.Proxies() {
+			f.t.Logf("%+v", p)
+		}
 		f.t.Fatal(err)
 	}
 }

@@ -179,6 +179,13 @@ func (c *Client) Next(ctx context.Context) (Response, error) {
 	return out, err
 }
 
+// Err returns why the last stream ended; nil while it lives.
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
 // State returns what the client has now: what it was sent and accepted.
 func (c *Client) State() State {
 	c.mu.Lock()

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// world is a random state of services and endpoints over few names.
+type world struct {
+	random   *rand.Rand
+	services map[string]*registry.Service // by namespace and host
+}
+
+func (w *world) list() []*registry.Service {
+	var out []*registry.Service
+	for _, s := range w.services {
+		out = append(out, s)
+	}
+	return out
+}
+
+func (w *world) step(f *fixture) {
+	host, namespace := fmt.Sprintf("h%d", w.random.IntN(4)), fmt.Sprintf("n%d", w.random.IntN(3))
+	key := namespace + "/" + host
+	switch w.random.IntN(5) {
+	case 0, 1:
+		var list []*registry.Endpoint
+		for range w.random.IntN(4) {
+			e := endpoint(fmt.Sprintf("10.0.0.%d", w.random.IntN(4)), 80)
+			e.HealthStatus = registry.HealthStatus(w.random.IntN(5))
+			e.Shared = &registry.EndpointAttributes{
+				Locality: []string{"", "r/z", "r/y/s"}[w.random.IntN(3)], LbWeight: uint32(w.random.IntN(3)),
+			}
+			list = append(list, e)
+		}
+		f.eds(host, namespace, list...)
+	case 2:
+		delete(w.services, key)
+		f.SvcUpdate(shard, host, namespace, registry.EventDelete)
+		f.define([]string{host}, w.list()...)
+	default:
+		w.services[key] = service(host, namespace, func(s *registry.Service) {
+			s.Resolution = []registry.Resolution{registry.ClientSideLB, registry.ClientSideLB, registry.DNSLB, registry.Passthrough}[w.random.IntN(4)]
+			s.Ports = slices.Clone(s.Ports)
+			if w.random.IntN(2) == 0 {
+				s.Ports = append(s.Ports, &registry.Port{Name: "http", Number: uint32(81 + w.random.IntN(2)), Protocol: registry.ProtocolHTTP})
+			}
+			switch w.random.IntN(4) {
+			case 0:
+				s.Attributes.ExportTo = []registry.Visibility{registry.VisibilityPrivate}
+			case 1:
+				s.Attributes.ExportTo = []registry.Visibility{"n1"}
+			}
+		})
+		f.define([]string{host}, w.list()...)
+	}
+}
+
+// subscribeAll asks for everything that can exist in a world, in any order.
+func (f *fixture) subscribeAll(c *xdstest.Client, shuffle func(int, func(int, int))) {
+	var names, listeners []string
+	for i := range 4 {
+		host := registry.Hostname(fmt.Sprintf("h%d", i))
+		for port := uint32(80); port < 83; port++ {
+			names = append(names, envoy.ClusterName(port, host))
+			listeners = append(listeners, envoy.ListenerName(port, host))
+		}
+	}
+	steps := []func(){
+		func() { f.subscribe(c, envoy.ClusterType) },
+		func() { f.subscribe(c, envoy.LoadAssignmentType, names...) },
+		func() { f.subscribe(c, envoy.ListenerType, listeners...) },
+		func() { f.subscribe(c, envoy.RouteType, append([]string{"80", "81", "82"}, names...)...) },
+	}
+	shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+	for _, step := range steps {
+		step()
+	}
+}
+
+// TestRandomHistories compares clients that saw a whole history with clients that
+// come to its end.
+func TestRandomHistories(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			f := serve(t, ads.Options{})
+			w := &world{random: rand.New(rand.NewPCG(seed, 1)), services: make(map[string]*registry.Service)}
+			var clients []*xdstest.Client
+			var options []xdstest.ClientOptions
+			for i := range 6 {
+				o := xdstest.ClientOptions{Delta: i%2 == 0, Node: node("a", fmt.Sprintf("n%d", i/2))}
+				if i >= 4 {
+					o.Node.UserAgentName = "gRPC Go"
+				}
+				c := f.client(o)
+				f.subscribeAll(c, w.random.Shuffle)
+				clients, options = append(clients, c), append(options, o)
+			}
+			for i := range 150 {
+				w.step(f)
+				if w.random.IntN(8) == 0 {
+					f.settle()
+				}
+				if i%40 == 39 {
+					j := w.random.IntN(len(clients))
+					if err := clients[j].Connect(f.context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			f.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
+			f.settle()
+			for i, c := range clients {
+				fresh := f.client(options[i])
+				f.subscribeAll(fresh, func(int, func(int, int)) {})
+				f.compare(fmt.Sprintf("client %d", i), c, fresh)
+			}
+		})
+	}
+}
+
+// compare waits until a client that has just come has what another has.
+func (f *fixture) compare(what string, old, fresh *xdstest.Client) {
+	f.t.Helper()
+	if err := old.Err(); err != nil {
+		f.t.Fatalf("%s: stream ended: %v", what, err)
+	}
+	want := contents(f.t, old.State())
+	var got map[string]any
+	err := fresh.Await(f.context(), func(s xdstest.State) bool {
+		got = contents(f.t, s)
+		return cmp.Equal(got, want, protocmp.Transform())
+	})
+	if err != nil {
+		f.t.Errorf("%s: %v (-long connected +new):\n%s", what, err, cmp.Diff(want, got, protocmp.Transform()))
+	}
+}
+
+// contents decodes a state. Load assignments without endpoints and routes
+// without a listener are left out: SotW cannot take them away.
+func contents(t testing.TB, s xdstest.State) map[string]any {
+	t.Helper()
+	out := make(map[string]any)
+	for _, typeURL := range []string{envoy.ClusterType, envoy.LoadAssignmentType, envoy.ListenerType} {
+		for name, r := range s.Resources(typeURL) {
+			m, err := r.Message()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a, ok := m.(*endpointv3.ClusterLoadAssignment); ok && len(a.GetEndpoints()) == 0 {
+				continue
+			}
+			out[short(typeURL)+" "+name] = m
+		}
+	}
+	return out
+}
