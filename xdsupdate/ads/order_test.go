@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+func http(s *registry.Service) {
+	s.Ports = []*registry.Port{{Name: "http", Number: 80, Protocol: registry.ProtocolHTTP}}
+	s.DefaultAddress = "10.9.9.9"
+}
+
+func TestMakeBeforeBreak(t *testing.T) {
+	protocols(t, func(t *testing.T, delta bool) {
+		f := serve(t, ads.Options{}, service("old", "shop", http))
+		e := endpoint("10.0.0.1", 80)
+		e.ServicePortName = "http"
+		f.eds("old", "shop", e)
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		f.subscribe(c, envoy.LoadAssignmentType, cluster("old"), cluster("new"))
+		f.subscribe(c, envoy.RouteType, "80")
+		f.await(c, envoy.ClusterType, cluster("old"))
+		f.await(c, envoy.LoadAssignmentType, cluster("old"))
+		f.await(c, envoy.RouteType, "80")
+		f.settle()
+		since := len(c.Responses())
+		f.define([]string{"old", "new"}, service("new", "shop", http))
+		f.settle()
+		want := []string{
+			"CDS " + cluster("new"), "EDS " + cluster("new"), "RDS 80", "EDS -" + cluster("old"), "CDS -" + cluster("old"),
+		}
+		if !delta {
+			want = []string{
+				"CDS " + cluster("new"), "CDS " + cluster("old"), // both, while routes point to the old one
+				"EDS " + cluster("new"), "RDS 80",
+				"EDS " + cluster("old"), // empty now
+				"CDS " + cluster("new"),
+			}
+		}
+		got := received(c, since)
+		if i := slices.Index(got, "RDS 80"); i < 0 || slices.Index(got, want[0]) > i {
+			t.Errorf("routes do not come after clusters: %q", got)
+		}
+		// What is gone may come in either order, but after the rest.
+		slices.Sort(got[3:])
+		slices.Sort(want[3:])
+		check(t, "responses", got, want)
+	})
+}
+
+func TestHTTPRoutes(t *testing.T) {
+	f := serve(t, ads.Options{}, service("a", "shop", http))
+	f.flush()
+	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+	f.subscribe(c, envoy.RouteType, "80", "81")
+	f.await(c, envoy.RouteType, "80")
+	f.settle()
+	since := len(c.Responses())
+	f.define([]string{"b"}, service("a", "shop", http), service("b", "shop", http), service("c", "other", http, exportTo(".")))
+	f.eds("a", "shop", endpoint("10.0.0.1", 80))
+	f.settle()
+	check(t, "responses", received(c, since), []string{"RDS 80"})
+	f.define([]string{"a", "b"}, service("b", "shop", func(s *registry.Service) { http(s); s.Ports[0].Number = 81 }))
+	f.await(c, envoy.RouteType, "81")
+}

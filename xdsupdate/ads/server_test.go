@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.uber.org/atomic"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+const customType = "type.googleapis.com/google.protobuf.StringValue"
+
+func TestGenerators(t *testing.T) {
+	protocols(t, func(t *testing.T, delta bool) {
+		var text atomic.String
+		text.Store("one")
+		options := ads.Options{Generators: map[string]ads.Generator{
+			customType: ads.GeneratorFunc(func(v ads.View, _ *xdsupdate.PushRequest) ([]ads.Resource, bool) {
+				return []ads.Resource{{Name: v.Namespace, Message: wrapperspb.String(text.Load())}}, true
+			}),
+			envoy.ClusterType: ads.GeneratorFunc(func(_ ads.View, req *xdsupdate.PushRequest) ([]ads.Resource, bool) {
+				custom := envoy.Cluster(service("custom", "x"), service("custom", "x").Ports[0], nil, nil, envoy.ForEnvoy)
+				custom.Name = cluster("a")
+				return []ads.Resource{{Name: cluster("a"), Message: custom}, {Name: cluster("hidden")}}, req.Forced
+			}),
+		}}
+		f := serve(t, options, service("a", "shop"), service("hidden", "shop"), service("b", "shop"))
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		f.subscribe(c, customType, "*")
+		f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
+		m, err := c.State().Resources(envoy.ClusterType)[cluster("a")].Message()
+		if err != nil {
+			t.Fatal(err)
+		}
+		replaced := m.(interface{ GetMetadata() *core.Metadata })
+		host := replaced.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"].GetListValue().GetValues()[0]
+		check(t, "host of the replaced cluster", host.GetStructValue().GetFields()["host"].GetStringValue(), "custom")
+
+		custom := func(want string) {
+			t.Helper()
+			if err := c.Await(f.context(), func(s xdstest.State) bool {
+				for _, r := range s.Resources(customType) {
+					if m, err := r.Message(); err == nil && m.(*wrapperspb.StringValue).GetValue() == want {
+						return true
+					}
+				}
+				return false
+			}); err != nil {
+				t.Fatalf("%q: %v", want, err)
+			}
+		}
+		custom("one")
+		f.settle()
+		since := len(c.Responses())
+		text.Store("two")
+		f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ConfigKey{Name: "x"})})
+		custom("two")
+		f.settle()
+		if got := len(c.Responses()) - since; got != 1 {
+			t.Errorf("%d responses: %q", got, received(c, since))
+		}
+	})
+}
+
+func TestProxyUpdate(t *testing.T) {
+	var namespace atomic.String
+	namespace.Store("shop")
+	options := ads.Options{Proxy: func(n *core.Node) *registry.Proxy {
+		p := ads.ProxyOf(n)
+		p.Namespace = namespace.Load()
+		return p
+	}}
+	f := serve(t, options, service("a", "shop", exportTo(".")), service("b", "other", exportTo(".")), service("c", "shop"))
+	f.flush()
+	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "x")})
+	f.subscribe(c, envoy.ClusterType)
+	f.await(c, envoy.ClusterType, cluster("a"), cluster("c"))
+	f.settle()
+	since := len(c.Responses())
+	namespace.Store("other")
+	f.Server.ProxyUpdate("", "10.0.0.99") // somebody else
+	f.Server.ProxyUpdate("", "10.0.0.1")
+	f.await(c, envoy.ClusterType, cluster("b"), cluster("c"))
+	f.settle()
+	check(t, "responses", received(c, since), []string{"CDS " + cluster("b"), "CDS -" + cluster("a")})
+}
+
+// TestSlowClient: a client that reads nothing, and one that answers nothing,
+// delay nobody.
+func TestSlowClient(t *testing.T) {
+	f := serve(t, ads.Options{}, service("a", "shop"))
+	f.flush()
+	deaf, err := discovery.NewAggregatedDiscoveryServiceClient(f.dial()).DeltaAggregatedResources(f.context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := deaf.Send(&discovery.DeltaDiscoveryRequest{
+		Node: node("deaf", "shop"), TypeUrl: envoy.LoadAssignmentType, ResourceNamesSubscribe: []string{cluster("a")},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	mute := f.client(xdstest.ClientOptions{Delta: true, Node: node("mute", "shop"), Manual: true})
+	f.subscribe(mute, envoy.LoadAssignmentType, cluster("a"))
+	first, err := mute.Next(f.context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("good", "shop")})
+	f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
+	good := func(p ads.ProxyStatus) bool { return p.ID == node("good", "shop").GetId() }
+	for i := range 200 {
+		f.eds("a", "shop", endpoint(fmt.Sprintf("10.0.1.%d", i+1), 80))
+		if err := f.WaitApplied(f.context(), good); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(t, "addresses", addressesOf(t, c, "a"), []string{"10.0.1.200"})
+
+	// The mute one is sent the last state only, and only when it has answered.
+	if got := len(mute.Responses()); got != 1 {
+		t.Errorf("%d responses without an answer", got)
+	}
+	if err := mute.Ack(first); err != nil {
+		t.Fatal(err)
+	}
+	second, err := mute.Next(f.context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mute.Ack(second); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.WaitApplied(f.context(), func(p ads.ProxyStatus) bool { return p.ID == node("mute", "shop").GetId() }); err != nil {
+		t.Fatal(err)
+	}
+	check(t, "responses", len(mute.Responses()), 2)
+	check(t, "addresses", addressesOf(t, mute, "a"), []string{"10.0.1.200"})
+}
+
+func TestManyClients(t *testing.T) {
+	f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
+	f.flush()
+	var clients []*xdstest.Client
+	conn := f.dial()
+	for i := range 100 {
+		c := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: i%2 == 0, Node: node(fmt.Sprintf("p%d", i), "shop")})
+		t.Cleanup(c.Close)
+		if err := c.Connect(f.context()); err != nil {
+			t.Fatal(err)
+		}
+		f.subscribe(c, envoy.LoadAssignmentType, cluster([]string{"a", "b"}[i/50]))
+		clients = append(clients, c)
+	}
+	for i, c := range clients {
+		f.await(c, envoy.LoadAssignmentType, cluster([]string{"a", "b"}[i/50]))
+	}
+	f.eds("a", "shop", endpoint("10.0.0.1", 80))
+	f.settle()
+	for i, c := range clients {
+		if want := 2 - i/50; len(c.Responses()) != want {
+			t.Errorf("client %d: %d responses, want %d", i, len(c.Responses()), want)
+		}
+	}
+	check(t, "proxies", len(f.Proxies()), 100)
+}
+
+// TestNobodyIsAnsweredBeforeTheFirstState: an answer from nothing would take
+// everything away from a proxy that comes back.
+func TestNobodyIsAnsweredBeforeTheFirstState(t *testing.T) {
+	protocols(t, func(t *testing.T, delta bool) {
+		server := ads.New(&services{list: []*registry.Service{service("a", "shop")}}, ads.Options{})
+		grpcServer, listener := grpc.NewServer(), listen(t)
+		server.Register(grpcServer)
+		var running sync.WaitGroup
+		running.Go(func() { _ = grpcServer.Serve(listener) })
+		defer running.Wait()
+		defer grpcServer.Stop()
+		conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+		defer cancel()
+		c := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: delta})
+		defer c.Close()
+		if err := c.Connect(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Subscribe(envoy.ClusterType); err != nil {
+			t.Fatal(err)
+		}
+		// The second type is only refused when the first request was handled.
+		for i := range 11 {
+			if err := c.Subscribe(fmt.Sprintf("%s%d", customType, i), "x"); err != nil {
+				break
+			}
+		}
+		_, err = c.Next(ctx)
+		if status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("Next = %v, want ResourceExhausted and no response", err)
+		}
+
+		c = xdstest.NewClient(conn, xdstest.ClientOptions{Delta: delta})
+		defer c.Close()
+		if err := c.Connect(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Subscribe(envoy.ClusterType); err != nil {
+			t.Fatal(err)
+		}
+		server.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
+		if err := server.Flush(ctx); err != nil { // without Run
+			t.Fatal(err)
+		}
+		r, err := c.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, "names", r.Names(), []string{cluster("a")})
+	})
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}
+
+func TestRunEndsTheStreams(t *testing.T) {
+	protocols(t, func(t *testing.T, delta bool) {
+		f := serve(t, ads.Options{}, service("a", "shop"))
+		server := ads.New(f.services, ads.Options{})
+		grpcServer, listener := grpc.NewServer(), listen(t)
+		server.Register(grpcServer)
+		stop := make(chan struct{})
+		var running, serving sync.WaitGroup
+		running.Go(func() { server.Run(stop) })
+		serving.Go(func() { _ = grpcServer.Serve(listener) })
+		defer serving.Wait()
+		defer grpcServer.Stop()
+		f.listener = listener
+		c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		f.await(c, envoy.ClusterType, cluster("a"))
+		close(stop)
+		running.Wait()
+		err := c.Await(f.context(), func(xdstest.State) bool { return false })
+		if status.Code(err) != codes.Unavailable {
+			t.Errorf("stream ended with %v, want Unavailable", err)
+		}
+	})
+}
+
+// TestNoCallIsLost moves endpoints under a constant stream of calls.
+func TestNoCallIsLost(t *testing.T) {
+	backends := []*registry.Endpoint{startBackend(t, "one"), startBackend(t, "two"), startBackend(t, "three")}
+	f := serve(t, ads.Options{}, service("a", "shop"))
+	f.eds("a", "shop", backends[0])
+	client := f.xdsClient("xds:///a:80", "n1")
+	ctx := f.context()
+	call(ctx, t, client)
+	var calls atomic.Int64
+	done := make(chan struct{})
+	var caller sync.WaitGroup
+	caller.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				call(ctx, t, client)
+				calls.Inc()
+			}
+		}
+	})
+	for i := range 20 {
+		from, to := backends[i%3], backends[(i+1)%3]
+		f.eds("a", "shop", from, to)
+		callUntil(ctx, t, client, []string{"one", "two", "three"}[(i+1)%3])
+		f.eds("a", "shop", to)
+		f.settle()
+	}
+	close(done)
+	caller.Wait()
+	t.Logf("%d calls", calls.Load())
+}
+
+func TestProxyOf(t *testing.T) {
+	p := ads.ProxyOf(&core.Node{
+		Id: "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local", Locality: &core.Locality{Region: "r", Zone: "z"},
+	})
+	check(t, "proxy", p, &registry.Proxy{
+		ID: "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local", Namespace: "shop",
+		IPAddresses: []string{"10.0.0.1"}, Locality: "r/z",
+	})
+	check(t, "bare", ads.ProxyOf(&core.Node{Id: "x"}), &registry.Proxy{ID: "x"})
+	check(t, "none", ads.ProxyOf(nil), &registry.Proxy{})
+}
+
