@@ -147,8 +147,15 @@ func (c *change) note(removed, added *registry.Endpoint) {
 // changed or went, and when one of a new key came that proxies want to know of.
 // It is not called for an empty list.
 func (c *change) pushes() bool {
-	if c.before.Len() == 0 {
+	switch {
+	case c.before.Len() == 0:
 		return true
+	case len(c.removed) == 0 && slices.ContainsFunc(c.added, wanted):
+		return true
+	case len(c.added) == 0 && len(c.removed) > 0:
+		return true
+	case len(c.removed) == 1 && len(c.added) == 1:
+		return !new(matcher).unchanged(c.removed[0], c.added[0])
 	}
 	for _, e := range c.removed {
 		if c.differsAt(e) {

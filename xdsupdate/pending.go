@@ -14,8 +14,14 @@ type pending struct {
 	requests                 uint64
 	full, forced, everything bool
 	keys                     map[ConfigKey]struct{}
-	reasons                  map[TriggerReason]int
-	start                    time.Time
+	// reasons are so few that a list is faster than a map.
+	reasons []reasonCount
+	start   time.Time
+}
+
+type reasonCount struct {
+	reason TriggerReason
+	n      int
 }
 
 // add merges a request, which it does not keep.
@@ -46,11 +52,15 @@ func (p *pending) addOne(key ConfigKey, full bool, reason TriggerReason) {
 // take returns what was merged as one request, and becomes empty. A request
 // without a reason gets UnknownUpdate.
 func (p *pending) take() *PushRequest {
-	r := &PushRequest{
-		Full: p.full, Forced: p.forced, ConfigsUpdated: p.keys, Reason: p.reasons, Start: p.start,
+	if len(p.reasons) == 0 {
+		p.addReason(UnknownUpdate, 1)
 	}
-	if len(r.Reason) == 0 {
-		r.Reason = map[TriggerReason]int{UnknownUpdate: 1}
+	r := &PushRequest{
+		Full: p.full, Forced: p.forced, ConfigsUpdated: p.keys, Start: p.start,
+		Reason: make(map[TriggerReason]int, len(p.reasons)),
+	}
+	for _, c := range p.reasons {
+		r.Reason[c.reason] = c.n
 	}
 	*p = pending{}
 	return r
@@ -67,10 +77,13 @@ func (p *pending) addKey(key ConfigKey) {
 }
 
 func (p *pending) addReason(reason TriggerReason, n int) {
-	if p.reasons == nil {
-		p.reasons = map[TriggerReason]int{}
+	for i := range p.reasons {
+		if p.reasons[i].reason == reason {
+			p.reasons[i].n += n
+			return
+		}
 	}
-	p.reasons[reason] += n
+	p.reasons = append(p.reasons, reasonCount{reason: reason, n: n})
 }
 
 // addAll moves what is pending in q to p.
@@ -85,8 +98,8 @@ func (p *pending) addAll(q *pending) {
 	p.requests += q.requests
 	p.forced, p.full = p.forced || q.forced, p.full || q.full
 	p.start = earlier(p.start, q.start)
-	for reason, n := range q.reasons {
-		p.addReason(reason, n)
+	for _, c := range q.reasons {
+		p.addReason(c.reason, c.n)
 	}
 	if p.everything = p.everything || q.everything; p.everything {
 		p.keys = nil
