@@ -294,7 +294,11 @@ func TestSchemaCheck(t *testing.T) {
 				tt.schema(&s)
 			}
 			_, err := s.Check(tt.config)
-			if got := fmt.Sprint(err); got != tt.want && !(tt.want == "" && err == nil) {
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
 				t.Errorf("Check =\n%s, want\n%s", got, tt.want)
 			}
 			if (err != nil) != errors.Is(err, configstore.ErrInvalid) {

@@ -266,6 +266,7 @@ func TestLoadBalancer(t *testing.T) {
 			},
 			warnings: []string{"spec.trafficPolicy.loadBalancer: warm-up has no effect with RANDOM, only with ROUND_ROBIN and LEAST_REQUEST"},
 		},
+		{name: "warm-up in the old form", spec: `trafficPolicy: {loadBalancer: {simple: LEAST_REQUEST, warmupDurationSecs: 30s}}`},
 		{
 			name: "numbers that are none",
 			spec: `trafficPolicy: {loadBalancer: {warmup: {duration: 1s, minimumPercent: NaN, aggression: NaN}}}`,

@@ -91,7 +91,8 @@ func domainProblem(name string, wildcard bool) string {
 	rest := strings.TrimSuffix(name, ".")
 	for first := true; ; first = false {
 		label, tail, more := strings.Cut(rest, ".")
-		if !isDNSLabel(label) && !(first && wildcard && isWildcardLabel(label)) {
+		ok := isDNSLabel(label) || first && wildcard && isWildcardLabel(label)
+		if !ok {
 			return fmt.Sprintf("must be a domain name, is %q: %q is no DNS label (%s)", name, label, dnsLabelRule)
 		}
 		if !more {

@@ -3,6 +3,8 @@
 package istio
 
 import (
+	"slices"
+
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -69,7 +71,7 @@ func checkPatch(at *field, to networking.EnvoyFilter_ApplyTo, patch *networking.
 		at.child("operation").warn("is %s; only merging has an effect for applyTo ROUTE_CONFIGURATION", operation)
 	}
 	if patch.FilterClass != networking.EnvoyFilter_Patch_UNSPECIFIED && operation != networking.EnvoyFilter_Patch_ADD {
-		at.child("filterClass").refuse("must not be set for operation %s, only for ADD", operation)
+		at.child("filterClass").warn("has no effect for operation %s, only for ADD", operation)
 	}
 }
 
@@ -103,12 +105,14 @@ func checkPatchMatch(at *field, to networking.EnvoyFilter_ApplyTo, match *networ
 }
 
 func checkAppliesTo(at *field, to networking.EnvoyFilter_ApplyTo, allowed ...networking.EnvoyFilter_ApplyTo) {
-	for _, a := range allowed {
-		if a == to {
-			return
-		}
+	switch {
+	case slices.Contains(allowed, to):
+	case to == networking.EnvoyFilter_EXTENSION_CONFIG, to == networking.EnvoyFilter_BOOTSTRAP:
+		// These are matched by context and proxy alone; Istio 1.30 ignores the rest.
+		at.warn("has no effect for applyTo %s", to)
+	default:
+		at.refuse("must not be set for applyTo %s", to)
 	}
-	at.refuse("must not be set for applyTo %s", to)
 }
 
 func checkListenerMatch(at *field, to networking.EnvoyFilter_ApplyTo, match *networking.EnvoyFilter_ListenerMatch) {

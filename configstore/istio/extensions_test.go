@@ -3,6 +3,7 @@
 package istio_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -156,6 +157,11 @@ func TestWasmPlugin(t *testing.T) {
 			},
 		},
 		{
+			name:       "too many variables",
+			spec:       `vmConfig: {env: [` + numbered("{name: A%d},", 257) + `]}`,
+			violations: []string{"spec.vmConfig.env: must have at most 256 elements, has 257"},
+		},
+		{
 			name: "traffic",
 			spec: `match: [{mode: 9, ports: [{}, {number: 80}, {number: 80}]}]`,
 			violations: []string{
@@ -165,6 +171,15 @@ func TestWasmPlugin(t *testing.T) {
 			},
 		},
 	})
+}
+
+// numbered repeats a format for 0 to n-1.
+func numbered(format string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
 }
 
 const trafficExtensionBase = `
@@ -243,8 +258,8 @@ func TestEnvoyFilter(t *testing.T) {
 				"spec.configPatches[2].patch.operation: must be one of INVALID, MERGE, ADD, REMOVE, INSERT_BEFORE, INSERT_AFTER, INSERT_FIRST, REPLACE, MERGE_AND_REPLACE_LIST, is 99",
 				"spec.configPatches[2].patch.filterClass: must be one of UNSPECIFIED, AUTHN, AUTHZ, STATS, is 99",
 				"spec.configPatches[2].patch.value: is required for operation 99",
-				"spec.configPatches[2].patch.filterClass: must not be set for operation 99, only for ADD",
 			},
+			warnings: []string{"spec.configPatches[2].patch.filterClass: has no effect for operation 99, only for ADD"},
 		},
 		{
 			name: "operations",
@@ -271,7 +286,9 @@ configPatches:
 - {applyTo: HTTP_FILTER, patch: {operation: REMOVE}, match: {context: ANY, waypoint: {portNumber: 65536}}}
 - {applyTo: HTTP_FILTER, patch: {operation: REMOVE}, match: {context: WAYPOINT}}
 - {applyTo: HTTP_FILTER, patch: {operation: REMOVE}, match: {listener: {filterChain: {destinationPort: 65536, filter: {name: other, subFilter: {}}}}}}
-- {applyTo: NETWORK_FILTER, patch: {operation: REMOVE}, match: {listener: {filterChain: {filter: {subFilter: {name: a}}}}}}`,
+- {applyTo: NETWORK_FILTER, patch: {operation: REMOVE}, match: {listener: {filterChain: {filter: {subFilter: {name: a}}}}}}
+- {applyTo: EXTENSION_CONFIG, patch: {operation: ADD, value: {}}, match: {context: GATEWAY, listener: {portNumber: 80}}}`,
+			warnings: []string{"spec.configPatches[7].match.listener: has no effect for applyTo EXTENSION_CONFIG"},
 			violations: []string{
 				"spec.configPatches[0].match.context: must be one of ANY, SIDECAR_INBOUND, SIDECAR_OUTBOUND, GATEWAY, WAYPOINT, is 9",
 				"spec.configPatches[0].match.proxy.proxyVersion: must be a regular expression: error parsing regexp: missing closing ): `(`",

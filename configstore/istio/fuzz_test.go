@@ -60,8 +60,8 @@ func validateTwice(t *testing.T, schema configstore.Schema, spec proto.Message) 
 	}
 }
 
-// puncture replaces the last element of every list of messages by null, and adds
-// a null entry to every map of messages with string keys.
+// puncture adds a null to every list of messages and to every map of messages
+// with string keys.
 func puncture(m protoreflect.Message) {
 	m.Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
@@ -70,7 +70,7 @@ func puncture(m protoreflect.Message) {
 			for i := range list.Len() {
 				puncture(list.Get(i).Message())
 			}
-			list.Set(list.Len()-1, protoreflect.ValueOfMessage(null(list.NewElement())))
+			list.Append(protoreflect.ValueOfMessage(null(list.NewElement())))
 		case fd.IsMap() && fd.MapValue().Message() != nil && fd.MapKey().Kind() == protoreflect.StringKind:
 			value.Map().Range(func(_ protoreflect.MapKey, element protoreflect.Value) bool {
 				puncture(element.Message())

@@ -40,8 +40,8 @@ func checkTCPRoute(at *field, route *networking.TCPRoute) {
 			continue
 		}
 		checkSubnets(place, match.DestinationSubnets)
-		if match.SourceSubnet != "" { //nolint:staticcheck // Users still write the hidden field.
-			checkSubnet(place.child("sourceSubnet"), match.SourceSubnet) //nolint:staticcheck // As above.
+		if match.SourceSubnet != "" {
+			checkSubnet(place.child("sourceSubnet"), match.SourceSubnet)
 		}
 		checkSource(place, match)
 	}

@@ -104,7 +104,8 @@ func checkWarmup(at *field, lb *networking.LoadBalancerSettings) {
 	warmup := at.child("warmup")
 	checkRequiredDuration(warmup.child("duration"), lb.Warmup.Duration)
 	checkPercent(warmup.child("minimumPercent"), lb.Warmup.GetMinimumPercent().GetValue())
-	if a := lb.Warmup.Aggression; a != nil && !(a.Value > 0) { //nolint:staticcheck // The negation is what refuses NaN.
+	// Written so that what is not a number is refused.
+	if a := lb.Warmup.Aggression; a != nil && !(a.Value > 0) {
 		warmup.child("aggression").refuse("must be above 0, is %v", a.Value)
 	}
 }

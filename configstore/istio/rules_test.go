@@ -52,14 +52,14 @@ func testRules(t *testing.T, kind configstore.GroupVersionKind, base string, tes
 	}
 }
 
-func decodeSpec(t testing.TB, kind configstore.GroupVersionKind, base, replacement string) proto.Message {
-	t.Helper()
+func decodeSpec(tb testing.TB, kind configstore.GroupVersionKind, base, replacement string) proto.Message {
+	tb.Helper()
 	var fields, replaced map[string]any
 	if err := yaml.Unmarshal([]byte(base), &fields); err != nil {
-		t.Fatalf("base: %v", err)
+		tb.Fatalf("base: %v", err)
 	}
 	if err := yaml.Unmarshal([]byte(replacement), &replaced); err != nil {
-		t.Fatalf("spec: %v", err)
+		tb.Fatalf("spec: %v", err)
 	}
 	if fields == nil {
 		fields = map[string]any{}
@@ -67,15 +67,15 @@ func decodeSpec(t testing.TB, kind configstore.GroupVersionKind, base, replaceme
 	maps.Copy(fields, replaced)
 	text, err := json.Marshal(fields)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	schema, ok := istio.Schemas().Find(kind)
 	if !ok {
-		t.Fatalf("unknown kind %s", kind)
+		tb.Fatalf("unknown kind %s", kind)
 	}
 	spec := schema.NewSpec()
 	if err := protojson.Unmarshal(text, spec); err != nil {
-		t.Fatalf("%v in %s", err, text)
+		tb.Fatalf("%v in %s", err, text)
 	}
 	return spec
 }
@@ -109,12 +109,48 @@ func bases() map[configstore.GroupVersionKind]string {
 	}
 }
 
-// seeds returns specs to start fuzzing from, encoded.
-func seeds(t testing.TB, kind configstore.GroupVersionKind) [][]byte {
-	t.Helper()
-	encoded, err := proto.Marshal(decodeSpec(t, kind, bases()[kind], ""))
-	if err != nil {
-		t.Fatal(err)
+// variants holds replacements for parts of the base specs, which lead to more
+// rules.
+func variants() map[configstore.GroupVersionKind][]string {
+	return map[configstore.GroupVersionKind][]string{
+		istio.DestinationRule: {
+			`trafficPolicy: {loadBalancer: {consistentHash: {httpCookie: {name: a, attributes: [{name: b}]}}, localityLbSetting: {failover: [{from: a, to: b}]}}}`,
+			`trafficPolicy: {loadBalancer: {zoneAwareLbSetting: {failover: [{from: a, to: b}]}}}`,
+		},
+		istio.Gateway: {
+			`servers: [{port: {number: 443, name: a, protocol: TLS}, hosts: ["*"], tls: {mode: SIMPLE, tlsCertificates: [{serverCertificate: a, privateKey: b}]}}]`,
+		},
+		istio.ServiceEntry: {
+			`{resolution: DNS, endpoints: [{address: a.example.com}]}`,
+			`{hosts: ["*.example.com"], resolution: DYNAMIC_DNS, addresses: [], endpoints: []}`,
+			`{resolution: NONE, endpoints: []}`,
+		},
+		istio.TrafficExtension: {
+			`{lua: null, wasm: {url: a, vmConfig: {env: [{name: A}]}}}`,
+		},
 	}
-	return [][]byte{nil, encoded}
+}
+
+// specs returns the base spec of a kind and its variants.
+func specs(tb testing.TB, kind configstore.GroupVersionKind) []proto.Message {
+	tb.Helper()
+	out := []proto.Message{decodeSpec(tb, kind, bases()[kind], "")}
+	for _, variant := range variants()[kind] {
+		out = append(out, decodeSpec(tb, kind, bases()[kind], variant))
+	}
+	return out
+}
+
+// seeds returns specs to start fuzzing from, encoded.
+func seeds(tb testing.TB, kind configstore.GroupVersionKind) [][]byte {
+	tb.Helper()
+	out := [][]byte{nil}
+	for _, spec := range specs(tb, kind) {
+		encoded, err := proto.Marshal(spec)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out = append(out, encoded)
+	}
+	return out
 }

@@ -126,11 +126,9 @@ func checkTLSVersions(at *field, tls *networking.ServerTLSSettings) {
 	if maximum != networking.ServerTLSSettings_TLS_AUTO && minimum > maximum {
 		at.child("minProtocolVersion").refuse("must not be above maxProtocolVersion %s, is %s", maximum, minimum)
 	}
-	switch minimum {
-	case networking.ServerTLSSettings_TLSV1_0, networking.ServerTLSSettings_TLSV1_1:
-		if len(tls.CipherSuites) == 0 {
-			at.child("minProtocolVersion").warn("is %s, which has none of the default ciphers; set cipherSuites", minimum)
-		}
+	old := minimum == networking.ServerTLSSettings_TLSV1_0 || minimum == networking.ServerTLSSettings_TLSV1_1
+	if old && len(tls.CipherSuites) == 0 {
+		at.child("minProtocolVersion").warn("is %s, which has none of the default ciphers; set cipherSuites", minimum)
 	}
 }
 

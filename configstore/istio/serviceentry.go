@@ -125,7 +125,8 @@ func checkHostsDistinguishable(spec *field, entry *networking.ServiceEntry) {
 		if port == nil {
 			continue
 		}
-		if p := parseProtocol(port.Protocol); !p.isHTTP() && !p.isTLS() {
+		// Unknown protocols are refused already.
+		if p := parseProtocol(port.Protocol); !p.isHTTP() && !p.isTLS() && p != protocolUnknown {
 			spec.elem("ports", i).child("protocol").refuse(
 				"must be an HTTP or TLS protocol, as there are %d hosts, is %q", len(entry.Hosts), port.Protocol)
 		}

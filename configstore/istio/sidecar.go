@@ -111,8 +111,7 @@ func checkIngressTLS(at *field, tls *networking.ServerTLSSettings) {
 	if len(tls.CredentialNames) > 0 {
 		at.child("credentialNames").refuse("%s", inSidecar)
 	}
-	switch tls.Mode {
-	case networking.ServerTLSSettings_ISTIO_MUTUAL, networking.ServerTLSSettings_AUTO_PASSTHROUGH:
+	if tls.Mode == networking.ServerTLSSettings_ISTIO_MUTUAL || tls.Mode == networking.ServerTLSSettings_AUTO_PASSTHROUGH {
 		at.child("mode").refuse("must not be %s in a Sidecar", tls.Mode)
 	}
 }

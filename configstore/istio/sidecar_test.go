@@ -44,6 +44,7 @@ func TestSidecar(t *testing.T) {
 			spec:       `{ingress: [], egress: [], outboundTrafficPolicy: null, inboundConnectionPool: null}`,
 			violations: []string{"spec: must have one of ingress, egress, outboundTrafficPolicy, inboundConnectionPool"},
 		},
+		{name: "direct outbound traffic", spec: `outboundTrafficPolicy: {mode: ALLOW_ANY}`},
 		{name: "a pool alone", spec: `{ingress: [], egress: [], outboundTrafficPolicy: null}`},
 		{
 			name:       "bad pool",

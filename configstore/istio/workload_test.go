@@ -3,6 +3,7 @@
 package istio_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -108,6 +109,18 @@ probe:
   failureThreshold: 5
   httpGet: {port: 8080, path: /health, scheme: HTTPS, httpHeaders: [{name: X-A, value: b}]}
 `
+
+func TestLabelPrefixLength(t *testing.T) {
+	prefix := strings.Repeat("a.", 126) + "b" // 253 characters
+	testRules(t, istio.WorkloadEntry, workloadEntryBase, []ruleTest{
+		{name: "at the limit", spec: `labels: {` + prefix + `/a: b}`},
+		{
+			name:       "above",
+			spec:       `labels: {a` + prefix + `/a: b}`,
+			violations: []string{"spec.labels[a" + prefix + "/a]: key must have a DNS name before the slash, at most 253 characters"},
+		},
+	})
+}
 
 func TestWorkloadGroup(t *testing.T) {
 	testRules(t, istio.WorkloadGroup, workloadGroupBase, []ruleTest{

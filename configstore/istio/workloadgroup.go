@@ -13,17 +13,15 @@ import (
 func workloadGroupRules(spec *field, _ configstore.Config, group *networking.WorkloadGroup) {
 	checkLabels(spec.child("metadata"), "labels", group.GetMetadata().GetLabels())
 	template := spec.child("template")
-	switch {
-	case group.Template == nil:
+	if group.Template == nil {
 		template.refuse("is required")
-	default:
-		// The API asks for both to be left out; they are overwritten.
-		if group.Template.Address != "" {
-			template.child("address").warn("has no effect: each workload brings its own")
-		}
-		if len(group.Template.Labels) > 0 {
-			template.child("labels").warn("should be set in spec.metadata.labels instead")
-		}
+	}
+	// The API asks for both to be left out; they are overwritten.
+	if group.Template.GetAddress() != "" {
+		template.child("address").warn("has no effect: each workload brings its own")
+	}
+	if len(group.Template.GetLabels()) > 0 {
+		template.child("labels").warn("should be set in spec.metadata.labels instead")
 	}
 	if group.Probe != nil {
 		checkProbe(spec.child("probe"), group.Probe)
