@@ -61,7 +61,7 @@ func (b *batch) updateEndpoints() {
 			b.deltas.EDSDeltaUpdate(b.shard, string(h.hostname), h.namespace, w.changes)
 		}
 	}
-	if b.resync {
+	if b.pending.resync {
 		b.resyncEndpoints()
 	}
 }

@@ -69,6 +69,9 @@ func (b *batch) deleteEntry(name objectName) {
 
 // removeBindings takes the hosts away that an entry is not to keep.
 func (b *batch) removeBindings(e *entry, keep func(*binding) bool) {
+	if !slices.ContainsFunc(e.bindings, func(bi *binding) bool { return !keep(bi) }) {
+		return
+	}
 	kept := make([]*binding, 0, len(e.bindings))
 	for _, bi := range e.bindings {
 		if keep(bi) {
@@ -101,7 +104,11 @@ func (b *batch) removeBindings(e *entry, keep func(*binding) bool) {
 // members are those of the new definition already.
 func (b *batch) putHosts(e *entry, old *definition, hosts []hostDefinition) {
 	retargeted := old != nil && !slices.Equal(old.targets, e.targets)
-	bindings := make([]*binding, 0, len(hosts))
+	bindings := e.bindings
+	if !slices.EqualFunc(bindings, hosts, func(bi *binding, d hostDefinition) bool { return bi.host.hostname == d.hostname }) {
+		// Readers may still see the old slice.
+		bindings = make([]*binding, len(hosts))
+	}
 	for i := range hosts {
 		d := &hosts[i]
 		bi := e.bindingOf(d.hostname)
@@ -110,7 +117,9 @@ func (b *batch) putHosts(e *entry, old *definition, hosts []hostDefinition) {
 		}
 		b.putServices(bi, d.services, retargeted)
 		b.putSelf(bi, d.hostname, old)
-		bindings = append(bindings, bi)
+		if bindings[i] != bi {
+			bindings[i] = bi
+		}
 	}
 	e.bindings = bindings
 }
@@ -150,33 +159,40 @@ func (b *batch) putSelf(bi *binding, hostname registry.Hostname, old *definition
 // are kept as they are, unless clients are to be sent to other ports.
 func (b *batch) putServices(bi *binding, services []*registry.Service, retargeted bool) {
 	gone := bi.services
-	next := make([]*registry.Service, len(services))
-	changed := len(gone) != len(services)
-	for i, s := range services {
-		j := slices.IndexFunc(gone, func(t *registry.Service) bool { return t.DefaultAddress == s.DefaultAddress })
-		switch {
-		case j < 0:
-			b.noteService(bi.host, nil, s, registry.EventAdd)
-		case gone[j].Equal(s) && gone[j].CreationTime.Equal(s.CreationTime) && !retargeted:
-			s = gone[j]
-		default:
-			b.noteService(bi.host, gone[j], s, registry.EventUpdate)
-		}
-		next[i] = s
-		changed = changed || gone[i] != s
-	}
-	if !changed {
+	if !retargeted && slices.EqualFunc(gone, services, sameService) {
 		return
 	}
+	for i, s := range services {
+		switch t := withAddress(gone, s.DefaultAddress); {
+		case t == nil:
+			b.noteService(bi.host, nil, s, registry.EventAdd)
+		case !retargeted && sameService(t, s):
+			services[i] = t
+		default:
+			b.noteService(bi.host, t, s, registry.EventUpdate)
+		}
+	}
 	for _, t := range gone {
-		if !slices.ContainsFunc(services, func(s *registry.Service) bool { return s.DefaultAddress == t.DefaultAddress }) {
+		if withAddress(services, t.DefaultAddress) == nil {
 			b.noteService(bi.host, nil, t, registry.EventDelete)
 		}
 	}
-	// The order of addresses alone decides which service GetService returns.
+	// The order of the addresses alone decides which service GetService returns.
 	b.work(bi.host).services = true
-	bi.services = next
+	bi.services = services
 	b.bindings = append(b.bindings, bi)
+}
+
+func sameService(s, t *registry.Service) bool {
+	return s.Equal(t) && s.CreationTime.Equal(t.CreationTime)
+}
+
+func withAddress(services []*registry.Service, address string) *registry.Service {
+	i := slices.IndexFunc(services, func(s *registry.Service) bool { return s.DefaultAddress == address })
+	if i < 0 {
+		return nil
+	}
+	return services[i]
 }
 
 // putInline replaces the endpoints that are written in an entry. An endpoint that
@@ -193,15 +209,18 @@ func (b *batch) putInline(e *entry, old *definition) {
 		if spec == nil {
 			continue
 		}
-		n := len(next)
-		m := b.conversion.inlineMember(e, e.definition, i, spec, addresses[i:])
-		if keep && n < len(gone) && m.equal(gone[n]) {
+		var former *member
+		if n := len(next); n < len(gone) {
+			former = gone[n]
+		}
+		m := b.conversion.inlineMember(e, e.definition, i, spec, addresses[i:], former)
+		if keep && former != nil && m.equal(former) {
 			b.interner.release(m.attributes)
-			next = append(next, gone[n])
+			next = append(next, former)
 			continue
 		}
-		if n < len(gone) {
-			b.removeMember(gone[n], e.bindings...)
+		if former != nil {
+			b.removeMember(former, e.bindings...)
 		}
 		b.addMember(m, e.bindings...)
 		next = append(next, m)

@@ -12,9 +12,12 @@ import (
 // batch is the way from one state to the next. While it is put together only the
 // batch and what readers do not see is changed; publish then shows the next state
 // to readers, all at once.
+//
+// There is one, which is used again for every batch.
 type batch struct {
 	*Controller
 	conversion conversion
+	pending    pending
 
 	// hosts are those with work, newHosts those of them that readers cannot see
 	// yet.
@@ -35,8 +38,50 @@ type batch struct {
 	former map[netip.Addr]struct{}
 	// before is what proxies at some addresses were before the batch.
 	before map[netip.Addr][]registry.ServiceInstance
-	// resync: all endpoints are reported again.
-	resync bool
+	// spare are hostWorks to use again.
+	spare []*hostWork
+}
+
+// maxSpare is how much room, in elements, is kept for the next batch. What a
+// large one needed is not.
+const maxSpare = 256
+
+// reset makes the batch ready for the next one.
+func (b *batch) reset() {
+	for _, h := range b.hosts {
+		b.recycle(h.work)
+		h.work = nil
+	}
+	spare := b.spare
+	room := len(b.hosts) <= maxSpare && len(b.addresses) <= maxSpare && len(b.workloads) <= maxSpare
+	if next := (batch{Controller: b.Controller}); !room {
+		*b = next
+		return
+	}
+	b.pending.entries.reset()
+	b.pending.own.reset()
+	b.pending.foreign.reset()
+	*b = batch{
+		Controller: b.Controller, spare: spare,
+		pending: pending{entries: b.pending.entries, own: b.pending.own, foreign: b.pending.foreign},
+		hosts:   emptied(b.hosts), entries: emptied(b.entries), bindings: emptied(b.bindings),
+		addresses: emptied(b.addresses), services: emptied(b.services), workloads: emptied(b.workloads),
+	}
+}
+
+func emptied[T any](list []T) []T {
+	clear(list)
+	return list[:0]
+}
+
+// recycle keeps the room that the changes of a host needed. The changes
+// themselves belong to the updater now.
+func (b *batch) recycle(w *hostWork) {
+	if len(b.spare) >= maxSpare || cap(w.added) > maxSpare || cap(w.removed) > maxSpare {
+		return
+	}
+	*w = hostWork{added: emptied(w.added[:cap(w.added)]), removed: emptied(w.removed[:cap(w.removed)])}
+	b.spare = append(b.spare, w)
 }
 
 type addressChange struct {
@@ -56,7 +101,12 @@ type workloadChange struct{ prev, curr *workload }
 // work returns the host with room for its changes.
 func (b *batch) work(h *host) *hostWork {
 	if h.work == nil {
-		h.work = &hostWork{}
+		if n := len(b.spare); n > 0 {
+			h.work, b.spare[n-1] = b.spare[n-1], nil
+			b.spare = b.spare[:n-1]
+		} else {
+			h.work = &hostWork{}
+		}
 		b.hosts = append(b.hosts, h)
 	}
 	return h.work

@@ -47,10 +47,9 @@ type Controller struct {
 	workloadHandlers handlers[registry.WorkloadHandler]
 
 	// Only the goroutine that handles a batch uses these.
-	entries map[objectName]*entry
-	own     map[objectName]*workload
-	spaces  map[string]*space
-	pods    map[netip.Addr][]*workload
+	spaces map[string]*space
+	pods   map[netip.Addr][]*workload
+	batch  *batch
 
 	// mu guards these, and the fields of entries, bindings and hosts that readers
 	// see. Only the goroutine that handles a batch writes them, so that it may read
@@ -89,6 +88,7 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 		c.namespaces[n.Name] = n
 	}
 	c.view.Store(newView(c.services, options.AddressAllocation, c.logger))
+	c.batch = &batch{Controller: c}
 	c.queue = serial.NewQueue(c.handle)
 	c.cancel = c.subscribe()
 	return c

@@ -9,17 +9,39 @@ type conversion struct {
 	options    *Options
 	mesh       Mesh
 	namespaces map[string]Namespace
-	// intern returns the one copy of equal attributes.
-	intern func(*draft) *interned
+	// interner keeps one copy of equal attributes; nil makes new ones each time.
+	interner *interner
 }
 
-// spiffeID returns the identity of a service account, "" for no account.
-func (c *conversion) spiffeID(namespace, account string) string {
-	if account == "" {
+// intern returns the copy of what is drafted.
+func (c *conversion) intern(d *draft) *interned {
+	if c.interner == nil {
+		return &interned{EndpointAttributes: d.build()}
+	}
+	return c.interner.acquire(d)
+}
+
+// spiffe is the identity of a service account, in its parts: the text is built
+// only if nobody has built it before. An empty account has no identity.
+type spiffe struct{ trustDomain, namespace, account string }
+
+func (s spiffe) String() string {
+	if s.account == "" {
 		return ""
 	}
-	return "spiffe://" + c.mesh.trustDomain() + "/ns/" + namespace + "/sa/" + account
+	return "spiffe://" + s.trustDomain + "/ns/" + s.namespace + "/sa/" + s.account
 }
 
-// build is an intern function that makes new attributes each time.
-func build(d *draft) *interned { return &interned{EndpointAttributes: d.build()} }
+// is reports whether String would return text.
+func (s spiffe) is(text string) bool {
+	if s.account == "" {
+		return text == ""
+	}
+	for _, part := range [...]string{"spiffe://", s.trustDomain, "/ns/", s.namespace, "/sa/", s.account} {
+		if len(text) < len(part) || text[:len(part)] != part {
+			return false
+		}
+		text = text[len(part):]
+	}
+	return text == ""
+}

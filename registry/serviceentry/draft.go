@@ -10,11 +10,13 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// draft is endpoint attributes of which the labels have not been put together:
-// they are those of the metadata, then those of the spec, and over both those of
-// the topology.
+// draft is endpoint attributes of which the labels and the identity have not been
+// put together. The labels are those of the metadata, then those of the spec, and
+// over both those of the topology.
 type draft struct {
 	registry.EndpointAttributes
+	// identity takes the place of ServiceAccount, unless it is empty.
+	identity       spiffe
 	metadata, spec map[string]string
 	topology       topology
 }
@@ -74,6 +76,12 @@ func (d *draft) hashLabels(seed maphash.Seed) uint64 {
 func (d *draft) matches(a *registry.EndpointAttributes) bool {
 	b := d.EndpointAttributes
 	b.Labels = a.Labels
+	if d.identity.account != "" {
+		if !d.identity.is(a.ServiceAccount) {
+			return false
+		}
+		b.ServiceAccount = a.ServiceAccount
+	}
 	if !b.Equal(a) {
 		return false
 	}
@@ -90,6 +98,9 @@ func (d *draft) matches(a *registry.EndpointAttributes) bool {
 // build returns the attributes. Labels that come from one place are not copied.
 func (d *draft) build() registry.EndpointAttributes {
 	out := d.EndpointAttributes
+	if d.identity.account != "" {
+		out.ServiceAccount = d.identity.String()
+	}
 	switch {
 	case d.topology != topology{} || len(d.metadata) > 0 && len(d.spec) > 0:
 		out.Labels = maps.Collect(d.labels)

@@ -28,6 +28,10 @@ type event struct {
 }
 
 func (c *Controller) configsChanged(changes []configstore.Change) {
+	if len(changes) == 1 {
+		c.queue.Add(event{config: changes[0].Curr, deleted: changes[0].Event == configstore.EventDelete})
+		return
+	}
 	events := make([]event, len(changes))
 	for i, change := range changes {
 		events[i] = event{config: change.Curr, deleted: change.Event == configstore.EventDelete}
@@ -101,6 +105,12 @@ func (l *latest[K, V]) put(k K, v V) {
 	l.keys, l.values = append(l.keys, k), append(l.values, v)
 }
 
+func (l *latest[K, V]) reset() {
+	clear(l.keys)
+	clear(l.values)
+	l.keys, l.values, l.index = l.keys[:0], l.values[:0], nil
+}
+
 func (l *latest[K, V]) find(k K) (int, bool) {
 	if l.index != nil {
 		i, ok := l.index[k]
@@ -111,22 +121,28 @@ func (l *latest[K, V]) find(k K) (int, bool) {
 
 // handle makes one batch of everything that is waiting.
 func (c *Controller) handle(events []event) {
-	p := c.collect(events)
-	b := &batch{Controller: c, conversion: c.newConversion(), resync: p.resync}
-	b.apply(p)
+	b := c.batch
+	b.conversion = c.newConversion()
+	b.collect(events)
+	b.apply()
 	b.settle()
 	b.publish()
 	b.compareProxies()
-	b.announce()
-	for _, h := range b.hosts {
-		h.work = nil
-	}
-	for _, subscribe := range p.subscriptions {
+	for _, subscribe := range b.tell() {
 		subscribe()
 	}
 }
 
-func (b *batch) apply(p *pending) {
+// tell announces the batch and gives it back, also if a handler panics and the
+// host program recovers. It returns the subscriptions that are left to make.
+func (b *batch) tell() (subscriptions []func()) {
+	defer b.reset()
+	b.announce()
+	return b.pending.subscriptions
+}
+
+func (b *batch) apply() {
+	p := &b.pending
 	for i, config := range p.entries.values {
 		if config == nil {
 			b.deleteEntry(p.entries.keys[i])
@@ -142,8 +158,9 @@ func (b *batch) apply(p *pending) {
 	}
 }
 
-func (c *Controller) collect(events []event) *pending {
-	p := &pending{}
+// collect takes what happened, of each object only the last.
+func (b *batch) collect(events []event) {
+	c, p := b.Controller, &b.pending
 	everything, spaces := false, []string(nil)
 	for _, e := range events {
 		switch {
@@ -170,7 +187,9 @@ func (c *Controller) collect(events []event) *pending {
 	for _, namespace := range slices.Compact(spaces) {
 		c.convertAgain(p, namespace, everything)
 	}
-	return p
+	if everything || len(spaces) > 0 {
+		b.conversion = c.newConversion()
+	}
 }
 
 func (p *pending) addConfig(e event) {
@@ -232,5 +251,5 @@ func (c *Controller) convertAgain(p *pending, namespace string, mesh bool) {
 }
 
 func (c *Controller) newConversion() conversion {
-	return conversion{options: &c.options, mesh: c.mesh, namespaces: c.namespaces, intern: c.interner.acquire}
+	return conversion{options: &c.options, mesh: c.mesh, namespaces: c.namespaces, interner: c.interner}
 }

@@ -34,7 +34,7 @@ func newInterner() *interner {
 // is built that there is already.
 func (n *interner) acquire(d *draft) *interned {
 	labels := d.hashLabels(n.seed)
-	h := n.hash(&d.EndpointAttributes, labels)
+	h := n.hash(d, labels)
 	for e := n.table[h]; e != nil; e = e.next {
 		if d.matches(&e.EndpointAttributes) {
 			e.users++
@@ -68,13 +68,14 @@ func (n *interner) release(e *interned) {
 }
 
 // hash covers what usually differs.
-func (n *interner) hash(a *registry.EndpointAttributes, labels uint64) uint64 {
-	type identity struct {
+func (n *interner) hash(d *draft, labels uint64) uint64 {
+	type key struct {
 		labels                                      uint64
+		identity                                    spiffe
 		account, network, locality, namespace, mode string
 		weight                                      uint32
 	}
-	return maphash.Comparable(n.seed, identity{
-		labels, a.ServiceAccount, a.Network, a.Locality, a.Namespace, a.TLSMode, a.LbWeight,
+	return maphash.Comparable(n.seed, key{
+		labels, d.identity, d.ServiceAccount, d.Network, d.Locality, d.Namespace, d.TLSMode, d.LbWeight,
 	})
 }

@@ -89,9 +89,9 @@ func (d *definition) endpointPort(i int, unix bool, portMap map[string]uint32) u
 }
 
 // inlineMember returns the member for an endpoint that is written in an entry.
-// addresses has room for one.
-func (c *conversion) inlineMember(e *entry, d *definition, index int, spec *networking.WorkloadEntry, addresses []string) *member {
-	t := inlineTemplate(d.config, index, spec)
+// addresses has room for one, former is the one that was at the position or nil.
+func (c *conversion) inlineMember(e *entry, d *definition, index int, spec *networking.WorkloadEntry, addresses []string, former *member) *member {
+	t := inlineTemplate(d.config, index, spec, former.workloadName())
 	a := c.draft(&t)
 	m := newMember(e, len(d.ports))
 	m.attributes = c.intern(&a)
@@ -129,6 +129,13 @@ func selectedMember(e *entry, d *definition, w *workload) *member {
 // mayServe reports whether a workload may be an endpoint of the entry, as far as
 // its address is concerned.
 func (d *definition) mayServe(w *workload) bool { return !w.dnsOnly || d.resolution.IsDNS() }
+
+func (m *member) workloadName() string {
+	if m == nil || len(m.endpoints) == 0 {
+		return ""
+	}
+	return m.endpoints[0].WorkloadName
+}
 
 // equal reports whether the endpoints are equal.
 func (m *member) equal(n *member) bool {

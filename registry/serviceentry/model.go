@@ -34,7 +34,7 @@ func (c *Controller) newModel() *model {
 		m.workloads = append(m.workloads, w)
 	}
 	c.mu.RUnlock()
-	m.conversion.intern = build
+	m.conversion.interner = nil
 	if c.options.WorkloadEntriesOnly {
 		return m
 	}
@@ -101,7 +101,7 @@ func (m *model) contributions(d *definition, h *hostDefinition) []contribution {
 	default:
 		for i, spec := range d.inline() {
 			if spec != nil {
-				add(m.conversion.inlineMember(nil, d, i, spec, make([]string, 1)), Source{Kind: SourceInline, Index: i})
+				add(m.conversion.inlineMember(nil, d, i, spec, make([]string, 1), nil), Source{Kind: SourceInline, Index: i})
 			}
 		}
 	}

@@ -41,9 +41,16 @@ func workloadTemplate(c *configstore.Config) (template, bool) {
 }
 
 // inlineTemplate returns the template of an endpoint that is written in a
-// ServiceEntry. As in Istio 1.30 its name comes from its position.
-func inlineTemplate(entry *configstore.Config, index int, spec *networking.WorkloadEntry) template {
-	return template{name: entry.Name + "-" + strconv.Itoa(index), namespace: entry.Namespace, spec: spec}
+// ServiceEntry. As in Istio 1.30 its name comes from its position. former is the
+// name that an endpoint at the position had, which is probably the same.
+func inlineTemplate(entry *configstore.Config, index int, spec *networking.WorkloadEntry, former string) template {
+	var buffer [20]byte
+	position := strconv.AppendInt(buffer[:0], int64(index), 10)
+	name := former
+	if n := len(entry.Name); len(name) != n+1+len(position) || name[:n] != entry.Name || name[n] != '-' || name[n+1:] != string(position) {
+		name = entry.Name + "-" + string(position)
+	}
+	return template{name: name, namespace: entry.Namespace, spec: spec}
 }
 
 // label returns the value of a label.
@@ -60,14 +67,14 @@ func (c *conversion) draft(t *template) draft {
 	locality, network := t.locality(), c.network(t)
 	return draft{
 		EndpointAttributes: registry.EndpointAttributes{
-			ServiceAccount: c.spiffeID(t.namespace, t.spec.GetServiceAccount()),
-			Network:        network,
-			Locality:       locality,
-			ClusterID:      c.options.ClusterID,
-			LbWeight:       t.spec.GetWeight(),
-			TLSMode:        t.tlsMode(),
-			Namespace:      t.namespace,
+			Network:   network,
+			Locality:  locality,
+			ClusterID: c.options.ClusterID,
+			LbWeight:  t.spec.GetWeight(),
+			TLSMode:   t.tlsMode(),
+			Namespace: t.namespace,
 		},
+		identity: spiffe{c.mesh.trustDomain(), t.namespace, t.spec.GetServiceAccount()},
 		metadata: t.metadata, spec: t.spec.GetLabels(),
 		topology: topologyOf(locality, c.options.ClusterID, t.networkLabel(network)),
 	}
