@@ -5,6 +5,7 @@ package memory
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pilotkit/pilotkit/internal/cow"
 	"github.com/pilotkit/pilotkit/registry"
@@ -159,32 +160,79 @@ func (s *state) withEndpoints(
 }
 
 // difference returns the endpoints that are to be kept, sorted, and how they
-// differ from the old ones.
+// differ from the old ones, which are sorted and without equal ones.
 func difference(old, list []*registry.Endpoint) (kept []*registry.Endpoint, changes []xdsupdate.EndpointChange) {
-	before := make(map[registry.EndpointKey][]*registry.Endpoint, len(old))
-	for _, e := range old {
-		before[e.Key()] = append(before[e.Key()], e)
+	if !slices.IsSortedFunc(list, registry.CompareEndpoints) {
+		list = slices.Clone(list)
+		slices.SortFunc(list, registry.CompareEndpoints)
 	}
-	seen := make(map[registry.EndpointKey][]*registry.Endpoint, len(list))
-	for _, e := range list {
-		k := e.Key()
-		if slices.ContainsFunc(seen[k], e.Equal) {
+	kept = make([]*registry.Endpoint, 0, len(list))
+	var added, gone []*registry.Endpoint
+	i := 0
+	for j, e := range list {
+		if j > 0 && registry.CompareEndpoints(list[j-1], e) == 0 {
 			continue
 		}
-		if i := slices.IndexFunc(before[k], e.Equal); i >= 0 {
-			e = before[k][i]
-			before[k] = slices.Delete(before[k], i, i+1)
-		} else {
-			changes = append(changes, xdsupdate.EndpointChange{New: e})
+		for i < len(old) && registry.CompareEndpoints(old[i], e) < 0 {
+			gone = append(gone, old[i])
+			i++
 		}
-		seen[k] = append(seen[k], e)
-		kept = append(kept, e)
-	}
-	for _, e := range old {
-		if slices.Contains(before[e.Key()], e) {
-			changes = append(changes, xdsupdate.EndpointChange{Old: e})
+		if i < len(old) && registry.CompareEndpoints(old[i], e) == 0 {
+			kept = append(kept, old[i])
+			i++
+			continue
 		}
+		added = append(added, e)
 	}
-	slices.SortFunc(kept, registry.CompareEndpoints)
+	gone = append(gone, old[i:]...)
+	added, gone, kept = reordered(added, gone, kept)
+	for _, e := range added {
+		changes = append(changes, xdsupdate.EndpointChange{New: e})
+	}
+	for _, e := range gone {
+		changes = append(changes, xdsupdate.EndpointChange{Old: e})
+	}
+	if len(added) > 0 || len(kept) < cap(kept) {
+		kept = append(kept, added...)
+		slices.SortFunc(kept, registry.CompareEndpoints)
+	}
 	return kept, changes
+}
+
+// reordered moves to kept what differs from an endpoint that is gone, or from
+// another one, in the order of its addresses only: the order of lists depends on
+// that, Equal does not.
+func reordered(added, gone, kept []*registry.Endpoint) (stillAdded, stillGone, nowKept []*registry.Endpoint) {
+	if !slices.ContainsFunc(added, hasSeveral) {
+		return added, gone, kept
+	}
+	left, there := byAddresses(gone), byAddresses(kept)
+	for _, e := range added {
+		k := addressSet(e)
+		if i := slices.IndexFunc(left[k], e.Equal); i >= 0 {
+			e = left[k][i]
+			left[k] = slices.Delete(left[k], i, i+1)
+			gone = slices.DeleteFunc(gone, func(x *registry.Endpoint) bool { return x == e })
+			kept = append(kept, e)
+		} else if !slices.ContainsFunc(there[k], e.Equal) {
+			stillAdded = append(stillAdded, e)
+		}
+		there[k] = append(there[k], e)
+	}
+	return stillAdded, gone, kept
+}
+
+func hasSeveral(e *registry.Endpoint) bool { return len(e.Addresses) > 1 }
+
+// byAddresses finds endpoints by their addresses, in whatever order.
+func byAddresses(endpoints []*registry.Endpoint) map[string][]*registry.Endpoint {
+	out := make(map[string][]*registry.Endpoint, len(endpoints))
+	for _, e := range endpoints {
+		out[addressSet(e)] = append(out[addressSet(e)], e)
+	}
+	return out
+}
+
+func addressSet(e *registry.Endpoint) string {
+	return strings.Join(slices.Sorted(slices.Values(e.Addresses)), " ")
 }
