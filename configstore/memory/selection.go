@@ -4,37 +4,26 @@ package memory
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// All yields what List returns now, when the loop begins.
+// All iterates over what List returns at the time of the call.
 func (s *Store) All(kind configstore.GroupVersionKind, namespace string) iter.Seq[*configstore.Config] {
-	return values(s.List, kind, namespace)
+	return slices.Values(s.List(kind, namespace))
 }
 
-// Select yields those of All whose labels include all of selector; an empty
-// selector selects everything. It looks at the objects of the namespace alone.
+// Select iterates over those objects of List, at the time of the call, whose labels
+// include all of selector; an empty selector selects everything. It looks at the
+// objects of the namespace alone.
 func (s *Store) Select(kind configstore.GroupVersionKind, namespace string, selector map[string]string) iter.Seq[*configstore.Config] {
-	return selected(s.All(kind, namespace), selector)
+	return selected(s.List(kind, namespace), selector)
 }
 
-func values(
-	list func(configstore.GroupVersionKind, string) []*configstore.Config,
-	kind configstore.GroupVersionKind, namespace string,
-) iter.Seq[*configstore.Config] {
+func selected(items []*configstore.Config, selector map[string]string) iter.Seq[*configstore.Config] {
 	return func(yield func(*configstore.Config) bool) {
-		for _, c := range list(kind, namespace) {
-			if !yield(c) {
-				return
-			}
-		}
-	}
-}
-
-func selected(all iter.Seq[*configstore.Config], selector map[string]string) iter.Seq[*configstore.Config] {
-	return func(yield func(*configstore.Config) bool) {
-		for c := range all {
+		for _, c := range items {
 			if includes(c.Labels, selector) && !yield(c) {
 				return
 			}

@@ -4,6 +4,7 @@ package memory
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
 )
@@ -74,15 +75,16 @@ func (s *Snapshot) List(kind configstore.GroupVersionKind, namespace string) []*
 	return items
 }
 
-// All yields what List returns.
+// All iterates over what List returns.
 func (s *Snapshot) All(kind configstore.GroupVersionKind, namespace string) iter.Seq[*configstore.Config] {
-	return values(s.List, kind, namespace)
+	return slices.Values(s.List(kind, namespace))
 }
 
-// Select yields those of All whose labels include all of selector; an empty
-// selector selects everything. It looks at the objects of the namespace alone.
+// Select iterates over those objects of List whose labels include all of selector;
+// an empty selector selects everything. It looks at the objects of the namespace
+// alone.
 func (s *Snapshot) Select(kind configstore.GroupVersionKind, namespace string, selector map[string]string) iter.Seq[*configstore.Config] {
-	return selected(s.All(kind, namespace), selector)
+	return selected(s.List(kind, namespace), selector)
 }
 
 // list prefers the list that the store has, or makes anyway for the next reader.
