@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// texts are what may be found in the fields of a service: usual things, edge
+// cases, and what no registry should let through.
+func texts(fuzzed string) []string {
+	return []string{
+		fuzzed, "", "a.com", "A.com", "*.a.com", "*", "10.0.0.1", "2001:db8::1", "::ffff:10.0.0.1", "fe80::1%0", "/run/s", "@s",
+		"10.0.0.0/8", "0.0.0.0", "a b", "a\nb", "\xff\xfe", "r/z/s", "a|b", "istio", "disabled",
+	}
+}
+
+func FuzzResources(f *testing.F) {
+	for seed := range uint64(50) {
+		f.Add(seed, "a.example.com")
+	}
+	f.Add(uint64(7), "a:80")
+	f.Add(uint64(8), "\x00")
+	f.Fuzz(func(t *testing.T, seed uint64, fuzzed string) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		list := texts(fuzzed)
+		text := func() string { return list[r.IntN(len(list))] }
+		number := func() uint32 { return []uint32{0, 1, 80, 8080, 65535, 65536, 1<<32 - 1}[r.IntN(7)] }
+		protocols := []registry.Protocol{"", registry.ProtocolHTTP, registry.ProtocolGRPC, registry.ProtocolTCP, registry.ProtocolHTTP2}
+		svc := &registry.Service{
+			Hostname: registry.Hostname(text()), DefaultAddress: text(), Resolution: registry.Resolution(r.IntN(7)),
+			ServiceAccounts: []string{text(), text()}, AutoAllocatedIPv4: text(),
+			Attributes: registry.ServiceAttributes{Name: text(), Namespace: text()},
+		}
+		for range r.IntN(3) {
+			svc.Ports = append(svc.Ports, &registry.Port{Name: text(), Number: number(), Protocol: protocols[r.IntN(5)]})
+		}
+		var endpoints []*registry.Endpoint
+		for range r.IntN(8) {
+			e := &registry.Endpoint{
+				EndpointPort: number(), HealthStatus: registry.HealthStatus(r.IntN(6)), WorkloadName: text(),
+				Shared: &registry.EndpointAttributes{
+					Locality: text(), LbWeight: number(), TLSMode: text(), Namespace: text(), SendUnhealthyEndpoints: r.IntN(2) == 0,
+				},
+			}
+			for range r.IntN(3) {
+				e.Addresses = append(e.Addresses, text())
+			}
+			if len(svc.Ports) > 0 {
+				e.ServicePortName = svc.Ports[0].Name
+			}
+			endpoints = append(endpoints, e)
+		}
+		shuffled := slices.Clone(endpoints)
+		r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		var hosts []*routev3.VirtualHost
+		for _, client := range []envoy.Client{envoy.ForEnvoy, envoy.ForGRPC} {
+			for _, p := range svc.Ports {
+				valid(t, envoy.Cluster(svc, p, endpoints, []string{text()}, client), nil)
+				a, b := envoy.LoadAssignment(svc, p, endpoints, client), envoy.LoadAssignment(svc, p, shuffled, client)
+				valid(t, a, b)
+				acceptable(t, a)
+				valid(t, envoy.APIListener(string(svc.Hostname), svc, p), nil)
+				valid(t, envoy.GRPCRoutes(svc, p), nil)
+				if vh := envoy.VirtualHost(svc, p, append(envoy.VIPs(svc), text())); vh != nil {
+					hosts = append(hosts, vh)
+				}
+			}
+		}
+		rc := envoy.HTTPRoutes(80, hosts)
+		valid(t, rc, nil)
+		domains := make(map[string]bool)
+		for _, h := range rc.GetVirtualHosts() {
+			for _, d := range h.GetDomains() {
+				if domains[d] {
+					t.Errorf("domain %q twice", d)
+				}
+				domains[d] = true
+			}
+		}
+	})
+}
+
+// message is a generated message with its validators.
+type message interface {
+	proto.Message
+	Validate() error
+	ValidateAll() error
+}
+
+// valid checks that a resource is valid and encodes, and to the same bytes as
+// another one, if that is given.
+func valid(t *testing.T, m, same message) {
+	t.Helper()
+	if !m.ProtoReflect().IsValid() {
+		return
+	}
+	if err := m.Validate(); err != nil {
+		t.Errorf("%T: %v", m, err)
+	}
+	if err := m.ValidateAll(); err != nil {
+		t.Errorf("%T: %v", m, err)
+	}
+	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		t.Fatalf("%T: %v", m, err)
+	}
+	if same == nil {
+		return
+	}
+	other, err := proto.MarshalOptions{Deterministic: true}.Marshal(same)
+	if err != nil {
+		t.Fatalf("%T: %v", m, err)
+	}
+	if !bytes.Equal(encoded, other) {
+		t.Errorf("another order of endpoints gives another %T", m)
+	}
+}
+
+// acceptable checks what gRPC clients refuse in a load assignment.
+func acceptable(t *testing.T, a *endpointv3.ClusterLoadAssignment) {
+	t.Helper()
+	localities, addresses := make(map[string]bool), make(map[string]bool)
+	for _, l := range a.GetEndpoints() {
+		if l.Locality == nil || l.GetLoadBalancingWeight().GetValue() == 0 || l.GetPriority() != 0 {
+			t.Errorf("locality %v", l)
+		}
+		if key := l.GetLocality().String(); localities[key] {
+			t.Errorf("locality %s twice", key)
+		} else {
+			localities[key] = true
+		}
+		for _, lb := range l.GetLbEndpoints() {
+			if lb.LoadBalancingWeight != nil && lb.GetLoadBalancingWeight().GetValue() == 0 {
+				t.Error("weight 0")
+			}
+			if key := lb.GetEndpoint().GetAddress().String(); addresses[key] {
+				t.Errorf("address %s twice", key)
+			} else {
+				addresses[key] = true
+			}
+		}
+	}
+}
