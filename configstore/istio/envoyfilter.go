@@ -16,7 +16,7 @@ const httpConnectionManager = "envoy.filters.network.http_connection_manager"
 // envoyFilterRules are the rules for an EnvoyFilter. Whether the value of a patch
 // fits the Envoy message that it patches shows only when it is applied.
 func envoyFilterRules(spec *field, _ configstore.Config, filter *networking.EnvoyFilter) {
-	checkWorkloadSelector(spec, filter.WorkloadSelector, "workloads")
+	checkWorkloadSelector(spec, filter.WorkloadSelector)
 	checkTargetRefs(spec, filter.WorkloadSelector != nil, "workloadSelector", nil, filter.TargetRefs)
 	for i, patch := range filter.ConfigPatches {
 		if patch == nil {

@@ -10,15 +10,15 @@ import (
 )
 
 // checkWorkloadSelector checks spec.workloadSelector of the networking kinds; nil
-// is fine. target is what an empty selector applies to, for the warning.
-func checkWorkloadSelector(spec *field, selector *networking.WorkloadSelector, target string) {
+// is fine.
+func checkWorkloadSelector(spec *field, selector *networking.WorkloadSelector) {
 	if selector == nil {
 		return
 	}
 	at := spec.child("workloadSelector")
 	checkSelectorLabels(at, "labels", selector.Labels)
 	if len(selector.Labels) == 0 {
-		at.child("labels").warn("is empty: will be applied to all %s in the namespace", target)
+		at.child("labels").warn("is empty: will be applied to all workloads in the namespace")
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 // serviceEntryRules are the rules of Istio 1.30 for a ServiceEntry, with warnings
 // for repeated hosts and addresses, which Istio takes silently.
 func serviceEntryRules(spec *field, c configstore.Config, entry *networking.ServiceEntry) {
-	checkWorkloadSelector(spec, entry.WorkloadSelector, "workloads")
+	checkWorkloadSelector(spec, entry.WorkloadSelector)
 	if entry.WorkloadSelector != nil && len(entry.Endpoints) > 0 {
 		spec.child("endpoints").refuse("must be empty beside a workloadSelector")
 	}

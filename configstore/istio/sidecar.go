@@ -14,7 +14,7 @@ import (
 
 // sidecarRules are the rules of Istio 1.30 for a Sidecar.
 func sidecarRules(spec *field, _ configstore.Config, sidecar *networking.Sidecar) {
-	checkWorkloadSelector(spec, sidecar.WorkloadSelector, "workloads")
+	checkWorkloadSelector(spec, sidecar.WorkloadSelector)
 	if len(sidecar.Ingress) == 0 && len(sidecar.Egress) == 0 && sidecar.OutboundTrafficPolicy == nil && sidecar.InboundConnectionPool == nil {
 		spec.refuse("must have one of ingress, egress, outboundTrafficPolicy, inboundConnectionPool")
 	}
