@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Services implements registry.ServiceDiscovery. It costs nothing as long as no
+// registry has changed its services.
+func (c *Controller) Services() []*registry.Service { return c.current().services }
+
+// GetService implements registry.ServiceDiscovery. The answer is one of Services:
+// the service of Kubernetes registries if there is one, else that of the first
+// registry that has the host name.
+func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
+	s, _ := c.current().first.Get(hostname)
+	return s
+}
+
+// InstancesByPort implements registry.ServiceDiscovery.
+func (c *Controller) InstancesByPort(svc *registry.Service, servicePort int) []*registry.ServiceInstance {
+	var all []*registry.ServiceInstance
+	parts := 0
+	for _, reg := range c.merged.Load().registrations {
+		all, parts = join(all, parts, reg.instance.InstancesByPort(svc, servicePort))
+	}
+	if parts > 1 {
+		slices.SortStableFunc(all, func(a, b *registry.ServiceInstance) int {
+			return registry.CompareEndpoints(a.Endpoint, b.Endpoint)
+		})
+	}
+	return all
+}
+
+// GetProxyServiceInstances implements registry.ServiceDiscovery. Kubernetes
+// registries are asked for proxies of their own cluster, or if the proxy's is not
+// known; the others always.
+func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
+	var all []*registry.ServiceInstance
+	parts := 0
+	for _, reg := range c.merged.Load().registrations {
+		if reg.serves(proxy.ClusterID) {
+			all, parts = join(all, parts, reg.instance.GetProxyServiceInstances(proxy))
+		}
+	}
+	return all
+}
+
+// join appends part to all. As long as there is only one part it is not copied,
+// because it is not ours to change.
+func join(all []*registry.ServiceInstance, parts int, part []*registry.ServiceInstance) ([]*registry.ServiceInstance, int) {
+	switch {
+	case len(part) == 0:
+		return all, parts
+	case parts == 0:
+		return part, 1
+	case parts == 1:
+		all = slices.Clip(all)
+	}
+	return append(all, part...), parts + 1
+}
+
+// GetProxyWorkloadLabels implements registry.ServiceDiscovery: the answer of the
+// first registry that knows the proxy, of those that GetProxyServiceInstances
+// asks.
+func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
+	for _, reg := range c.merged.Load().registrations {
+		if !reg.serves(proxy.ClusterID) {
+			continue
+		}
+		if labels := reg.instance.GetProxyWorkloadLabels(proxy); labels != nil {
+			return labels
+		}
+	}
+	return nil
+}
+
+// NetworkGateways implements registry.ServiceDiscovery: those of all registries,
+// each once, sorted by network, cluster, address and ports.
+func (c *Controller) NetworkGateways() []registry.NetworkGateway {
+	var all []registry.NetworkGateway
+	for _, reg := range c.merged.Load().registrations {
+		all = append(all, reg.instance.NetworkGateways()...)
+	}
+	slices.SortFunc(all, compareGateways)
+	return slices.Compact(all)
+}
+
+func compareGateways(g, h registry.NetworkGateway) int {
+	return cmp.Or(
+		strings.Compare(g.Network, h.Network),
+		strings.Compare(string(g.Cluster), string(h.Cluster)),
+		strings.Compare(g.Addr, h.Addr),
+		cmp.Compare(g.Port, h.Port),
+		cmp.Compare(g.HBONEPort, h.HBONEPort),
+		strings.Compare(g.ServiceAccount, h.ServiceAccount),
+	)
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// refresh brings the views up to date with the members that can tell what they
+// have changed since.
+func (c *Cache) refresh() {
+	for _, m := range c.members {
+		if m.stale() {
+			c.pull(m)
+		}
+	}
+}
+
+// pull applies what a member has changed since the last time.
+func (c *Cache) pull(m *member) {
+	changes, err := m.since(m.applied.Load())
+	if err != nil {
+		// The history does not go back that far.
+		c.reload(m)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.applyLocked(m, changes)
+}
+
+// feed takes the changes that a member delivers. Those that a read has pulled
+// before are not applied again.
+func (c *Cache) feed(m *member, changes []configstore.Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fed.Inc()
+	c.applyLocked(m, changes)
+}
+
+func (c *Cache) applyLocked(m *member, changes []configstore.Change) {
+	applied := m.applied.Load()
+	for _, change := range changes {
+		if m.numbered != nil {
+			if change.Revision <= applied {
+				continue
+			}
+			applied = change.Revision
+		}
+		config := change.Curr
+		if change.Event == configstore.EventDelete {
+			config = nil
+		}
+		c.setLocked(m, m.kinds[change.Curr.GroupVersionKind], keyOf(change.Curr), config)
+	}
+	// Last, because reads that find nothing new take no lock.
+	m.applied.Store(applied)
+}
+
+// setLocked takes the state of an object in a member; nil: it has none.
+func (c *Cache) setLocked(m *member, v *view, k key, config *configstore.Config) {
+	if v == nil {
+		return
+	}
+	if config != nil {
+		config = v.canonical(config)
+	}
+	if change, ok := v.set(m.index, k, config); ok {
+		c.queue.Push(change)
+	}
+}
+
+// reload compares the views with all that a member has.
+func (c *Cache) reload(m *member) {
+	now := m.load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.revision < m.applied.Load() {
+		return // somebody else was faster
+	}
+	for v, objects := range now.objects {
+		for _, k := range v.keysOf(m.index) {
+			if objects[k] == nil {
+				c.setLocked(m, v, k, nil)
+			}
+		}
+		for k, config := range objects {
+			c.setLocked(m, v, k, config)
+		}
+	}
+	m.applied.Store(now.revision)
+}

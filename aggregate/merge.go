@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// merge appends to group the services of a host, sorted, and returns also the one
+// that GetService answers with. cursors are at or before the host.
+func (m *merged) merge(host registry.Hostname, cursors []cursor, group []*registry.Service) (all []*registry.Service, winner *registry.Service) {
+	var kubernetes *registry.Service
+	owned := false
+	for i, reg := range m.registrations {
+		services := cursors[i].take(host)
+		if len(services) == 0 {
+			continue
+		}
+		if !reg.kubernetes {
+			group = append(group, services...)
+			if winner == nil {
+				winner = reg.choose(host, services)
+			}
+			continue
+		}
+		// One host name is one service, whichever clusters have it.
+		for _, s := range oldestFirst(services) {
+			if kubernetes == nil {
+				kubernetes = s
+				continue
+			}
+			kubernetes, owned = mergeService(kubernetes, owned, s, reg.cluster)
+		}
+	}
+	if kubernetes != nil {
+		group = slices.Insert(group, 0, kubernetes)
+		winner = kubernetes
+	}
+	if len(group) > 1 {
+		slices.SortStableFunc(group, registry.CompareServices)
+	}
+	return group, winner
+}
+
+// choose returns which of several services of a host is the registry's answer:
+// one of the very services that it lists.
+func (r *registration) choose(host registry.Hostname, services []*registry.Service) *registry.Service {
+	if len(services) == 1 {
+		return services[0]
+	}
+	if answer := r.instance.GetService(host); answer != nil {
+		for _, s := range services {
+			if s == answer || keyOfService(s) == keyOfService(answer) {
+				return s
+			}
+		}
+	}
+	// The registry has changed since; the next read will see that.
+	return oldestFirst(services)[0]
+}
+
+func oldestFirst(services []*registry.Service) []*registry.Service {
+	if len(services) == 1 {
+		return services
+	}
+	return slices.SortedStableFunc(slices.Values(services), func(s, t *registry.Service) int {
+		return cmp.Or(
+			s.CreationTime.Compare(t.CreationTime),
+			strings.Compare(s.Attributes.ObjectName, t.Attributes.ObjectName),
+			strings.Compare(s.Attributes.Namespace, t.Attributes.Namespace),
+		)
+	})
+}
+
+// mergeService returns base with what a service of the same host name adds in its
+// own cluster: the addresses there, inside and outside, and service accounts.
+// Everything else is that of base, as in Istio 1.30. owned says that base is a
+// copy already, that may be changed; the result is one unless there was nothing
+// to add.
+func mergeService(base *registry.Service, owned bool, s *registry.Service, cluster registry.ClusterID) (*registry.Service, bool) {
+	vips := missing(base.ClusterVIPs, s.ClusterVIPs, cluster)
+	external := missing(base.Attributes.ClusterExternalAddresses, s.Attributes.ClusterExternalAddresses, cluster)
+	var accounts []string
+	for _, a := range s.ServiceAccounts {
+		if !slices.Contains(base.ServiceAccounts, a) && !slices.Contains(accounts, a) {
+			accounts = append(accounts, a)
+		}
+	}
+	if vips == nil && external == nil && accounts == nil {
+		return base, owned
+	}
+	if !owned {
+		c := *base
+		c.ClusterVIPs = maps.Clone(base.ClusterVIPs)
+		c.Attributes.ClusterExternalAddresses = maps.Clone(base.Attributes.ClusterExternalAddresses)
+		c.ServiceAccounts = slices.Clip(base.ServiceAccounts)
+		base = &c
+	}
+	base.ClusterVIPs = added(base.ClusterVIPs, cluster, vips)
+	base.Attributes.ClusterExternalAddresses = added(base.Attributes.ClusterExternalAddresses, cluster, external)
+	base.ServiceAccounts = append(base.ServiceAccounts, accounts...)
+	return base, true
+}
+
+// missing returns the addresses of a cluster that base has none for.
+func missing(base, other map[registry.ClusterID][]string, cluster registry.ClusterID) []string {
+	if len(other[cluster]) == 0 || len(base[cluster]) > 0 {
+		return nil
+	}
+	return other[cluster]
+}
+
+func added(m map[registry.ClusterID][]string, cluster registry.ClusterID, addresses []string) map[registry.ClusterID][]string {
+	if addresses == nil {
+		return m
+	}
+	if m == nil {
+		m = map[registry.ClusterID][]string{}
+	}
+	m[cluster] = addresses
+	return m
+}

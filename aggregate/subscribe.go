@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/notify"
+)
+
+// Subscribe implements configstore.Subscriber.
+func (c *Cache) Subscribe(kind configstore.GroupVersionKind, handler configstore.EventHandler) (cancel func()) {
+	return c.subscribe([]configstore.GroupVersionKind{kind}, notify.Subscription[configstore.Change]{
+		Handle: func(change configstore.Change) {
+			var old configstore.Config
+			if change.Old != nil {
+				old = *change.Old
+			}
+			handler(old, *change.Curr, change.Event)
+		},
+	})
+}
+
+// SubscribeBatch implements configstore.BatchSubscriber. The objects that exist
+// come in the order of kinds, then of List.
+func (c *Cache) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
+	return c.subscribe(kinds, notify.Subscription[configstore.Change]{Batch: handler})
+}
+
+// subscribe registers a handler with what exists now as its replay.
+func (c *Cache) subscribe(kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change]) (cancel func()) {
+	canonical := make([]configstore.GroupVersionKind, 0, len(kinds))
+	var views []*view
+	for _, kind := range kinds {
+		v := c.views.find(&kind)
+		if v == nil {
+			panic(fmt.Sprintf("aggregate: unknown kind %s", kind))
+		}
+		if !slices.Contains(canonical, v.kind) {
+			canonical = append(canonical, v.kind)
+			views = append(views, v)
+		}
+	}
+	sub.Wants = func(change configstore.Change) bool {
+		return slices.Contains(canonical, change.Curr.GroupVersionKind)
+	}
+	c.refresh()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var lists [][]*configstore.Config
+	for _, v := range views {
+		lists = append(lists, v.list(configstore.NamespaceAll))
+	}
+	sub.Replay = replay(lists)
+	return c.queue.Subscribe(sub)
+}
+
+// replay yields objects as Adds.
+func replay(lists [][]*configstore.Config) iter.Seq[configstore.Change] {
+	return func(yield func(configstore.Change) bool) {
+		for _, list := range lists {
+			for _, config := range list {
+				if !yield(configstore.Change{Event: configstore.EventAdd, Curr: config}) {
+					return
+				}
+			}
+		}
+	}
+}
