@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -49,22 +50,32 @@ func isJSON(text []byte) bool {
 
 // yamlTrees reads a chunk as YAML. It holds one document, unless unusual line
 // breaks hid a marker from split.
-func yamlTrees(c chunk) (roots []*yaml.Node, problem *Problem) {
+func yamlTrees(c chunk) ([]*yaml.Node, *Problem) {
+	roots, message := parseYAML(c.text)
+	if message == "" {
+		return roots, nil
+	}
+	return roots, &Problem{Line: c.line + errorLine(c.text, message), Message: "is not valid YAML: " + message}
+}
+
+// parseYAML returns the roots of the documents in a text, and what is wrong with
+// it, without the line.
+func parseYAML(text []byte) (roots []*yaml.Node, message string) {
 	// go.yaml.in/yaml/v3 panics on some inputs that its parser did not foresee.
 	defer func() {
 		if r := recover(); r != nil {
-			problem = &Problem{Line: c.line + 1, Message: fmt.Sprintf("is not valid YAML: %v", r)}
+			message = fmt.Sprint(r)
 		}
 	}()
-	dec := yaml.NewDecoder(bytes.NewReader(c.text))
+	dec := yaml.NewDecoder(bytes.NewReader(text))
 	for {
 		var doc yaml.Node
 		err := dec.Decode(&doc)
 		if errors.Is(err, io.EOF) {
-			return roots, nil
+			return roots, ""
 		}
 		if err != nil {
-			return roots, syntaxProblem(err, c.line)
+			return roots, withoutLine(err.Error())
 		}
 		if doc.Kind != yaml.DocumentNode || len(doc.Content) == 0 {
 			continue
@@ -75,27 +86,46 @@ func yamlTrees(c chunk) (roots []*yaml.Node, problem *Problem) {
 	}
 }
 
+// withoutLine takes the line out of a message of the YAML parser.
+func withoutLine(message string) string {
+	message = strings.TrimPrefix(message, "yaml: ")
+	if rest, ok := strings.CutPrefix(message, "line "); ok {
+		if number, text, ok := strings.Cut(rest, ": "); ok && leadingDigits(number) == len(number) {
+			return text
+		}
+	}
+	return message
+}
+
+// maxLocated is the size of the largest text in which an error is located.
+const maxLocated = 1 << 20
+
+// errorLine returns the number of the line from which on a text cannot be read
+// for the reason given. The line that the YAML parser names is not of much use:
+// mostly that where the innermost mapping begins, and often one off. So the
+// shortest part is looked for that fails in the same way.
+func errorLine(text []byte, message string) int {
+	if len(text) > maxLocated {
+		return 1
+	}
+	var ends []int
+	end := 0
+	for line := range bytes.Lines(text) {
+		end += len(line)
+		ends = append(ends, end)
+	}
+	return 1 + sort.Search(len(ends)-1, func(i int) bool {
+		_, got := parseYAML(text[:ends[i]])
+		return got == message
+	})
+}
+
 func isNull(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode {
 		return false
 	}
 	s, err := resolveNode(n)
 	return err == nil && s.kind == scalarNull
-}
-
-// syntaxProblem takes the line number out of an error of the YAML parser.
-func syntaxProblem(err error, above int) *Problem {
-	message := strings.TrimPrefix(err.Error(), "yaml: ")
-	p := &Problem{Line: above + 1}
-	if rest, ok := strings.CutPrefix(message, "line "); ok {
-		if number, text, ok := strings.Cut(rest, ": "); ok {
-			if line, err := strconv.Atoi(number); err == nil {
-				p.Line, message = above+line, text
-			}
-		}
-	}
-	p.Message = "is not valid YAML: " + message
-	return p
 }
 
 // jsonTrees reads a chunk as a sequence of JSON values. The nodes are those that

@@ -3,7 +3,6 @@
 package manifest
 
 import (
-	"errors"
 	"strings"
 	"time"
 
@@ -107,18 +106,15 @@ func (d *decoder) viaJSON(n *yaml.Node, m protoreflect.Message) {
 	}
 }
 
-// cleanProtoError drops the prefix and the position in a text that the user has
-// never seen.
+// cleanProtoError drops the prefix, whose blanks are random by intent, and the
+// position, which is in a text that the user has never seen.
 func cleanProtoError(err error) string {
-	var text strings.Builder
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		text.Reset()
-		text.WriteString(e.Error())
-	}
-	message := strings.TrimSpace(strings.TrimPrefix(strings.ReplaceAll(text.String(), "\u00a0", " "), "proto:"))
-	if strings.HasPrefix(message, "(line ") || strings.HasPrefix(message, "syntax error (line ") {
+	message := strings.ReplaceAll(err.Error(), "\u00a0", " ")
+	message = strings.TrimPrefix(message, "proto: ")
+	message = strings.TrimPrefix(message, "syntax error ")
+	if strings.HasPrefix(message, "(line ") {
 		if _, rest, ok := strings.Cut(message, "): "); ok {
-			message = rest
+			return rest
 		}
 	}
 	return message
