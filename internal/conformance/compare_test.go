@@ -32,15 +32,19 @@ func compare(want *expected, got observation, wantNames, gotNames *naming) []str
 	}
 	c.services()
 	c.lookups()
-	c.index()
-	c.proxies()
 	c.aggregate()
-	c.pushes()
-	c.proxyUpdates()
-	c.configUpdates()
-	c.svcUpdates()
 	c.workloads()
 	c.serviceHandlers()
+	c.serviceUpdates()
+	if want.collisions {
+		return c.differences
+	}
+	c.index()
+	c.proxies()
+	c.pushes()
+	c.proxyUpdates()
+	c.endpointUpdates()
+	c.svcUpdates()
 	return c.differences
 }
 

@@ -78,10 +78,9 @@ func keysOf[V any](all ...map[key]V) []key {
 	return slices.SortedFunc(maps.Keys(set), func(a, b key) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// configUpdates compares which services were to be pushed, and why: with reason
-// service exactly those recorded; in addition the DNS services whose endpoints
-// changed (row 4: the last endpoint's removal is a change too).
-func (c *comparison) configUpdates() {
+// serviceUpdates compares which services were to be pushed with reason service:
+// exactly those recorded.
+func (c *comparison) serviceUpdates() {
 	want := configs(c.want.rec.Calls, reasonService, false)
 	optional := configs(c.want.rec.Calls, reasonService, true)
 	got := configs(c.got.Calls, reasonService, true)
@@ -93,12 +92,13 @@ func (c *comparison) configUpdates() {
 			c.report("ConfigUpdate", "%s with reason service, want none", k)
 		}
 	}
-	c.endpointUpdates(got)
 }
 
-// endpointUpdates compares ConfigUpdates for the endpoints of DNS services. One
-// that was pushed for its definition may have it merged.
-func (c *comparison) endpointUpdates(service map[string]bool) {
+// endpointUpdates compares ConfigUpdates for the endpoints of DNS services: those
+// whose endpoints changed (row 4: the last endpoint's removal is a change, too).
+// One that was pushed for its definition may have it merged.
+func (c *comparison) endpointUpdates() {
+	service := configs(c.got.Calls, reasonService, true)
 	changed := map[string]bool{}
 	for k := range c.want.pushes.strongest {
 		if c.want.dns[k] && !c.want.free[k] {

@@ -98,7 +98,7 @@ func replay(t *testing.T, path string, tampering tamper) ([]string, error) {
 	}
 	var out []string
 	for _, deltas := range []bool{false, true} {
-		differences, err := replayOnce(s, g, deltas, tampering)
+		differences, err := replayOnce(filepath.Base(filepath.Dir(path)), s, g, deltas, tampering)
 		for _, d := range differences {
 			out = append(out, updaterName(deltas)+d)
 		}
@@ -120,12 +120,12 @@ func updaterName(deltas bool) string {
 }
 
 // replayOnce runs a scenario and returns the differences by step.
-func replayOnce(s *scenario, g *golden, deltas bool, tampering tamper) ([]string, error) {
+func replayOnce(topic string, s *scenario, g *golden, deltas bool, tampering tamper) ([]string, error) {
 	sys, err := newSystem(s, deltas)
 	if err != nil {
 		return nil, err
 	}
-	run := &run{sys: sys, want: newExpectation(s), tampering: tampering}
+	run := &run{sys: sys, want: newExpectation(topic, s), tampering: tampering}
 	recorded := g.Steps
 	if s.Initial != "" {
 		if len(recorded) == 0 || recorded[0].Index != -1 {
@@ -195,4 +195,10 @@ func (r *run) compare(i int, summary string, want *expected, got observation) {
 		r.differences = append(r.differences, fmt.Sprintf("step %d (%s): %s", i, summary, d))
 	}
 	r.gotIndex = index
+	if r.sys.main == nil {
+		return
+	}
+	for _, d := range r.sys.main.Verify() {
+		r.differences = append(r.differences, fmt.Sprintf("step %d (%s): the registry is not what its stores give: %s", i, summary, d))
+	}
 }

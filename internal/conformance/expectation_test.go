@@ -37,6 +37,8 @@ type expectation struct {
 	services  []service
 	diverged  bool
 	staleKeys map[key]bool
+	// collisions: see row2SameNames.
+	collisions bool
 }
 
 // expected is what a step must show. The embedded observation holds what is
@@ -66,6 +68,8 @@ type expected struct {
 	free map[key]bool
 	// removedShards are those of registries that were removed from the aggregate.
 	removedShards map[string]bool
+	// collisions: the recorded endpoints are wrong; see row2SameNames.
+	collisions bool
 	// resync: every EDSUpdate may be repeated.
 	resync bool
 	// membership: the step changes the aggregate's registries, which makes
@@ -73,9 +77,9 @@ type expected struct {
 	membership bool
 }
 
-func newExpectation(s *scenario) *expectation {
+func newExpectation(topic string, s *scenario) *expectation {
 	x := &expectation{
-		scenario: s,
+		scenario: s, collisions: row2SameNames(topic, s.Name),
 		recorded: map[string]*storeModel{}, ours: map[string]*storeModel{},
 		symbols: map[string]string{}, told: map[string]workloadHandlerCall{},
 		members: map[string]string{}, removed: map[string]bool{},
@@ -120,7 +124,7 @@ func (x *expectation) initial(rec observation) *expected {
 // step returns what must be seen after a step.
 func (x *expectation) step(st step, rec observation) *expected {
 	e := &expected{observation: rec, rec: rec, before: x.index, proxyUpdates: map[string]bool{}, free: map[key]bool{}}
-	e.resync = st.ResyncEDS != nil
+	e.resync, e.collisions = st.ResyncEDS != nil, x.collisions
 	wasDiverged := x.diverged
 	x.play(e, st)
 	x.diverged = !x.sameObjects()

@@ -37,7 +37,7 @@ func TestRecordings(t *testing.T) {
 
 func checkRecording(t *testing.T, s *scenario, g *golden) {
 	t.Helper()
-	x := newExpectation(s)
+	x := newExpectation("", s)
 	for i, rec := range g.Steps {
 		st := step{Apply: &s.Initial}
 		if rec.Index >= 0 {
