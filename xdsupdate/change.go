@@ -157,17 +157,7 @@ func (c *change) pushes() bool {
 	case len(c.removed) == 1 && len(c.added) == 1:
 		return !new(matcher).unchanged(c.removed[0], c.added[0])
 	}
-	for _, e := range c.removed {
-		if c.differsAt(e) {
-			return true
-		}
-	}
-	for _, e := range c.added {
-		if c.differsAt(e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.removed, c.differsAt) || slices.ContainsFunc(c.added, c.differsAt)
 }
 
 // differsAt decides for the endpoints with the key of e.

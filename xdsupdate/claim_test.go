@@ -209,7 +209,7 @@ func TestShardUpdater(t *testing.T) {
 	opts := xdsupdate.PusherOptions{
 		Debounce: xdsupdate.DebounceAll, ShardRemoved: func(s xdsupdate.ShardKey) { removed = append(removed, s) },
 	}
-	inBubble(t, opts, func(t *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		shard := shardOf("c1")
 		was := p.Claim(shard)
 		was.EDSUpdate(shard, "a", ns, eps(ep("1.1.1.1")))
@@ -225,8 +225,8 @@ func TestShardUpdater(t *testing.T) {
 		was.Prune()
 		was.Close()
 		got.expect(time.Second)
-		wantAddresses(t, p.Index(), shard, "a", "1.1.1.1")
-		wantAddresses(t, p.Index(), shard, "b", "1.1.1.1")
+		wantAddresses(got.t, p.Index(), shard, "a", "1.1.1.1")
+		wantAddresses(got.t, p.Index(), shard, "b", "1.1.1.1")
 
 		now.EDSUpdate(shard, "a", ns, eps(ep("2.2.2.2")))
 		got.expect(time.Second, "2.1s endpoint push of ServiceEntry/default/a (endpoint 1)")
@@ -234,11 +234,11 @@ func TestShardUpdater(t *testing.T) {
 		got.expect(time.Second, "3.1s full push of ServiceEntry/default/b (cluster 1)")
 		now.SvcUpdate(shard, "a", ns, registry.EventUpdate)
 		now.EDSCacheUpdate(shard, "a", ns, eps(ep("3.3.3.3")))
-		wantAddresses(t, p.Index(), shard, "a", "3.3.3.3")
+		wantAddresses(got.t, p.Index(), shard, "a", "3.3.3.3")
 		now.RemoveShard(shard)
 		got.expect(time.Second, "4.1s full push of ServiceEntry/default/a (cluster 1)")
 		if diff := cmp.Diff([]xdsupdate.ShardKey{shard}, removed); diff != "" {
-			t.Errorf("removed shards (-want +got):\n%s", diff)
+			got.t.Errorf("removed shards (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -251,7 +251,7 @@ func TestShardUpdaterPassesTheRest(t *testing.T) {
 		ProxyUpdate:  func(registry.ClusterID, string) { proxies++ },
 		ShardRemoved: func(xdsupdate.ShardKey) { removed++ },
 	}
-	inBubble(t, opts, func(t *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		other := shardOf("c2")
 		u := p.Claim(shardOf("c1"))
 		u.Close()
@@ -259,16 +259,16 @@ func TestShardUpdaterPassesTheRest(t *testing.T) {
 		u.ProxyUpdate("c1", "1.1.1.1")
 		u.EDSUpdate(other, "a", ns, eps(ep("1.1.1.1")))
 		u.EDSDeltaUpdate(other, "a", ns, []xdsupdate.EndpointChange{{New: ep("2.2.2.2")}})
-		wantAddresses(t, p.Index(), other, "a", "1.1.1.1", "2.2.2.2")
+		wantAddresses(got.t, p.Index(), other, "a", "1.1.1.1", "2.2.2.2")
 		u.EDSCacheUpdate(other, "a", ns, eps(ep("3.3.3.3")))
-		wantAddresses(t, p.Index(), other, "a", "3.3.3.3")
+		wantAddresses(got.t, p.Index(), other, "a", "3.3.3.3")
 		u.SvcUpdate(other, "a", ns, registry.EventDelete)
-		wantAddresses(t, p.Index(), other, "a")
+		wantAddresses(got.t, p.Index(), other, "a")
 		u.RemoveShard(other)
 		got.expect(time.Second,
 			"100ms full push of ServiceEntry/default/a,VirtualService/default/v (config 1, endpoint 2)")
 		if proxies != 1 || removed != 1 {
-			t.Errorf("%d proxies and %d removed shards, want 1 and 1", proxies, removed)
+			got.t.Errorf("%d proxies and %d removed shards, want 1 and 1", proxies, removed)
 		}
 	})
 }

@@ -64,11 +64,15 @@ func TestConfigHandler(t *testing.T) {
 		{"label", gateway(), gateway(labelled("istio.io/rev")), configstore.EventUpdate, []string{push}, "add g"},
 		{
 			"annotation, before", gateway(annotated("networking.istio.io/exportTo")), gateway(),
-			configstore.EventUpdate, []string{push}, "add g",
+			configstore.EventUpdate,
+			[]string{push},
+			"add g",
 		},
 		{
 			"another group", gateway(ofGroup("gateway.networking.k8s.io")), gateway(ofGroup("gateway.networking.k8s.io")),
-			configstore.EventUpdate, []string{push}, "add g",
+			configstore.EventUpdate,
+			[]string{push},
+			"add g",
 		},
 	}
 	for _, tt := range tests {
@@ -107,11 +111,15 @@ func TestServiceHandler(t *testing.T) {
 		{"add", nil, svc("a", "1"), registry.EventAdd, []string{"ConfigUpdate full push of ServiceEntry/ns/a (service 1)"}},
 		{"delete", nil, svc("a", "1"), registry.EventDelete, []string{"ConfigUpdate full push of ServiceEntry/ns/a (service 1)"}},
 		{"changed", svc("a", "1"), svc("a", "2"), registry.EventUpdate, []string{"ConfigUpdate full push of ServiceEntry/ns/a (service 1)"}},
-		{"renamed", svc("a", "1"), svc("b", "1"), registry.EventUpdate,
-			[]string{"ConfigUpdate full push of ServiceEntry/ns/a,ServiceEntry/ns/b (service 1)"}},
+		{
+			"renamed", svc("a", "1"), svc("b", "1"), registry.EventUpdate,
+			[]string{"ConfigUpdate full push of ServiceEntry/ns/a,ServiceEntry/ns/b (service 1)"},
+		},
 		{"unchanged", svc("a", "1"), svc("a", "1"), registry.EventUpdate, nil},
-		{"updated, nothing known of before", nil, svc("a", "1"), registry.EventUpdate,
-			[]string{"ConfigUpdate full push of ServiceEntry/ns/a (service 1)"}},
+		{
+			"updated, nothing known of before", nil, svc("a", "1"), registry.EventUpdate,
+			[]string{"ConfigUpdate full push of ServiceEntry/ns/a (service 1)"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ package xdsupdate_test
 
 import (
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
 	"strconv"
@@ -15,13 +16,11 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-var benchSizes = []int{10, 100, 1000, 10_000} //nolint:gochecknoglobals // constant
-
 // benchList returns n endpoints as a registry makes them: every endpoint an
 // object of its own, the attributes shared, by several lists too.
 func benchList(n int) []*registry.Endpoint { return benchListWith(n, benchAttributes) }
 
-var benchAttributes = ep("", account("spiffe://cluster.local/ns/default/sa/a")).Shared //nolint:gochecknoglobals // constant
+var benchAttributes = ep("", account("spiffe://cluster.local/ns/default/sa/a")).Shared
 
 func benchListWith(n int, attributes *registry.EndpointAttributes) []*registry.Endpoint {
 	out := make([]*registry.Endpoint, n)
@@ -44,59 +43,69 @@ func benchIndex(list []*registry.Endpoint, shards int) *xdsupdate.EndpointIndex 
 	return index
 }
 
-func perSize(b *testing.B, run func(b *testing.B, n int)) {
-	b.Helper()
-	for _, n := range benchSizes {
-		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			run(b, n)
-		})
+// sizes yields the sizes of a service, with the names of their benchmarks.
+func sizes() iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		for _, n := range []int{10, 100, 1000, 10_000} {
+			if !yield(fmt.Sprintf("n=%d", n), n) {
+				return
+			}
+		}
 	}
 }
 
 // BenchmarkListUnchanged gives a list of different but equal endpoints.
 func BenchmarkListUnchanged(b *testing.B) {
-	perSize(b, func(b *testing.B, n int) {
-		lists := [2][]*registry.Endpoint{benchList(n), benchList(n)}
-		index, i := benchIndex(lists[0], 1), 0
-		for b.Loop() {
-			i = 1 - i
-			if index.UpdateServiceEndpoints(shardOf("0"), host, ns, lists[i]) != no {
-				b.Fatal("a push")
+	for name, n := range sizes() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			lists := [2][]*registry.Endpoint{benchList(n), benchList(n)}
+			index, i := benchIndex(lists[0], 1), 0
+			for b.Loop() {
+				i = 1 - i
+				if index.UpdateServiceEndpoints(shardOf("0"), host, ns, lists[i]) != no {
+					b.Fatal("a push")
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // BenchmarkListUnchangedNotShared is the same with attributes of its own for each
 // list, of which the labels have to be compared.
 func BenchmarkListUnchangedNotShared(b *testing.B) {
-	perSize(b, func(b *testing.B, n int) {
-		var lists [2][]*registry.Endpoint
-		for i := range lists {
-			lists[i] = benchListWith(n, ep("", account("a")).Shared)
-		}
-		index, i := benchIndex(lists[0], 1), 0
-		for b.Loop() {
-			i = 1 - i
-			if index.UpdateServiceEndpoints(shardOf("0"), host, ns, lists[i]) != no {
-				b.Fatal("a push")
+	for name, n := range sizes() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var lists [2][]*registry.Endpoint
+			for i := range lists {
+				lists[i] = benchListWith(n, ep("", account("a")).Shared)
 			}
-		}
-	})
+			index, i := benchIndex(lists[0], 1), 0
+			for b.Loop() {
+				i = 1 - i
+				if index.UpdateServiceEndpoints(shardOf("0"), host, ns, lists[i]) != no {
+					b.Fatal("a push")
+				}
+			}
+		})
+	}
 }
 
 // BenchmarkListIdentical gives the same list again.
 func BenchmarkListIdentical(b *testing.B) {
-	perSize(b, func(b *testing.B, n int) {
-		list := benchList(n)
-		index := benchIndex(list, 1)
-		for b.Loop() {
-			if index.UpdateServiceEndpoints(shardOf("0"), host, ns, list) != no {
-				b.Fatal("a push")
+	for name, n := range sizes() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			list := benchList(n)
+			index := benchIndex(list, 1)
+			for b.Loop() {
+				if index.UpdateServiceEndpoints(shardOf("0"), host, ns, list) != no {
+					b.Fatal("a push")
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // BenchmarkListOneChanged gives a new list in which one endpoint is another one;
@@ -104,58 +113,67 @@ func BenchmarkListIdentical(b *testing.B) {
 func BenchmarkListOneChanged(b *testing.B) {
 	for _, shards := range []int{1, 10} {
 		b.Run(fmt.Sprintf("shards=%d", shards), func(b *testing.B) {
-			perSize(b, func(b *testing.B, n int) {
-				lists := [2][]*registry.Endpoint{benchList(n)}
-				lists[1] = slices.Clone(lists[0])
-				changed := *lists[0][n/2]
-				changed.HealthStatus = registry.Draining
-				lists[1][n/2] = &changed
-				index, i := benchIndex(lists[0], shards), 0
-				for b.Loop() {
-					i = 1 - i
-					if index.UpdateServiceEndpoints(shardOf("0"), host, ns, lists[i]) != incremental {
-						b.Fatal("no push")
+			for name, n := range sizes() {
+				b.Run(name, func(b *testing.B) {
+					b.ReportAllocs()
+					lists := [2][]*registry.Endpoint{benchList(n)}
+					lists[1] = slices.Clone(lists[0])
+					changed := *lists[0][n/2]
+					changed.HealthStatus = registry.Draining
+					lists[1][n/2] = &changed
+					index, i := benchIndex(lists[0], shards), 0
+					for b.Loop() {
+						i = 1 - i
+						if index.UpdateServiceEndpoints(shardOf("0"), host, ns, lists[i]) != incremental {
+							b.Fatal("no push")
+						}
 					}
-				}
-			})
+				})
+			}
 		})
 	}
 }
 
 // BenchmarkListOneChangedAllNew is the same with all endpoints new objects.
 func BenchmarkListOneChangedAllNew(b *testing.B) {
-	perSize(b, func(b *testing.B, n int) {
-		lists := [2][]*registry.Endpoint{benchList(n), benchList(n)}
-		lists[1][n/2].HealthStatus = registry.Draining
-		index, i := benchIndex(lists[0], 1), 0
-		for b.Loop() {
-			i = 1 - i
-			if index.UpdateServiceEndpoints(shardOf("0"), host, ns, lists[i]) != incremental {
-				b.Fatal("no push")
+	for name, n := range sizes() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			lists := [2][]*registry.Endpoint{benchList(n), benchList(n)}
+			lists[1][n/2].HealthStatus = registry.Draining
+			index, i := benchIndex(lists[0], 1), 0
+			for b.Loop() {
+				i = 1 - i
+				if index.UpdateServiceEndpoints(shardOf("0"), host, ns, lists[i]) != incremental {
+					b.Fatal("no push")
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // BenchmarkDelta changes one endpoint by a delta.
 func BenchmarkDelta(b *testing.B) {
 	for _, shards := range []int{1, 10} {
 		b.Run(fmt.Sprintf("shards=%d", shards), func(b *testing.B) {
-			perSize(b, func(b *testing.B, n int) {
-				list := benchList(n)
-				index, i := benchIndex(slices.Clone(list), shards), 0
-				changes := make([]xdsupdate.EndpointChange, 1)
-				for b.Loop() {
-					i = (i + 7919) % n
-					next := *list[i]
-					next.HealthStatus = registry.Draining - next.HealthStatus
-					changes[0] = xdsupdate.EndpointChange{Old: list[i], New: &next}
-					if index.UpdateEndpoints(shardOf("0"), host, ns, changes) != incremental {
-						b.Fatal("no push")
+			for name, n := range sizes() {
+				b.Run(name, func(b *testing.B) {
+					b.ReportAllocs()
+					list := benchList(n)
+					index, i := benchIndex(slices.Clone(list), shards), 0
+					changes := make([]xdsupdate.EndpointChange, 1)
+					for b.Loop() {
+						i = (i + 7919) % n
+						next := *list[i]
+						next.HealthStatus = registry.Draining - next.HealthStatus
+						changes[0] = xdsupdate.EndpointChange{Old: list[i], New: &next}
+						if index.UpdateEndpoints(shardOf("0"), host, ns, changes) != incremental {
+							b.Fatal("no push")
+						}
+						list[i] = &next
 					}
-					list[i] = &next
-				}
-			})
+				})
+			}
 		})
 	}
 }
@@ -163,108 +181,123 @@ func BenchmarkDelta(b *testing.B) {
 // BenchmarkDeltaAddRemove adds an endpoint and removes it again; the figure is
 // for both.
 func BenchmarkDeltaAddRemove(b *testing.B) {
-	perSize(b, func(b *testing.B, n int) {
-		index, added := benchIndex(benchList(n), 1), ep("10.0.0.3x", account("other"))
-		add := []xdsupdate.EndpointChange{{New: added}}
-		remove := []xdsupdate.EndpointChange{{Old: added}}
-		for b.Loop() {
-			index.UpdateEndpoints(shardOf("0"), host, ns, add)
-			index.UpdateEndpoints(shardOf("0"), host, ns, remove)
-		}
-	})
+	for name, n := range sizes() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			index, added := benchIndex(benchList(n), 1), ep("10.0.0.3x", account("other"))
+			add := []xdsupdate.EndpointChange{{New: added}}
+			remove := []xdsupdate.EndpointChange{{Old: added}}
+			for b.Loop() {
+				index.UpdateEndpoints(shardOf("0"), host, ns, add)
+				index.UpdateEndpoints(shardOf("0"), host, ns, remove)
+			}
+		})
+	}
 }
 
 // BenchmarkDeltaMany changes a tenth of the endpoints in one call; the figure is
 // for the call.
 func BenchmarkDeltaMany(b *testing.B) {
-	perSize(b, func(b *testing.B, n int) {
-		list := benchList(n)
-		index := benchIndex(slices.Clone(list), 1)
-		changes := make([]xdsupdate.EndpointChange, n/10)
-		for b.Loop() {
-			for i := range changes {
-				next := *list[i*10]
-				next.HealthStatus = registry.Draining - next.HealthStatus
-				changes[i] = xdsupdate.EndpointChange{Old: list[i*10], New: &next}
-				list[i*10] = &next
+	for name, n := range sizes() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			list := benchList(n)
+			index := benchIndex(slices.Clone(list), 1)
+			changes := make([]xdsupdate.EndpointChange, n/10)
+			for b.Loop() {
+				for i := range changes {
+					next := *list[i*10]
+					next.HealthStatus = registry.Draining - next.HealthStatus
+					changes[i] = xdsupdate.EndpointChange{Old: list[i*10], New: &next}
+					list[i*10] = &next
+				}
+				if index.UpdateEndpoints(shardOf("0"), host, ns, changes) != incremental {
+					b.Fatal("no push")
+				}
 			}
-			if index.UpdateEndpoints(shardOf("0"), host, ns, changes) != incremental {
-				b.Fatal("no push")
-			}
-		}
-	})
+		})
+	}
 }
 
 // BenchmarkLimitPointerDiff compares two lists by pointer.
 func BenchmarkLimitPointerDiff(b *testing.B) {
-	perSize(b, func(b *testing.B, n int) {
-		a := benchList(n)
-		c, equal := slices.Clone(a), 0
-		for b.Loop() {
-			for i, e := range a {
-				if e == c[i] {
-					equal++
+	for name, n := range sizes() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			a := benchList(n)
+			c, equal := slices.Clone(a), 0
+			for b.Loop() {
+				for i, e := range a {
+					if e == c[i] {
+						equal++
+					}
 				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // limitEndpoint is an endpoint of 56 bytes with interned attributes, all of
 // which a comparison looks at.
 type limitEndpoint struct {
-	address          string
-	portName         string
-	attributes       *registry.EndpointAttributes
-	port, target     uint32
-	health, location uint32
+	address      string
+	portName     string
+	attributes   *registry.EndpointAttributes
+	port, target uint32
+	_, _         uint32 // health, location
 }
 
 // BenchmarkLimitValueDiff compares two lists by value, in the same order.
 func BenchmarkLimitValueDiff(b *testing.B) {
-	perSize(b, func(b *testing.B, n int) {
-		attributes := &registry.EndpointAttributes{}
-		var lists [2][]limitEndpoint
-		for k := range lists {
-			for i := range n {
-				lists[k] = append(lists[k], limitEndpoint{
-					address: address(i), portName: "http", attributes: attributes, port: 80, target: 8080,
-				})
-			}
-		}
-		equal := 0
-		for b.Loop() {
-			for i := range lists[0] {
-				if lists[0][i] == lists[1][i] {
-					equal++
+	for name, n := range sizes() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			attributes := &registry.EndpointAttributes{}
+			var lists [2][]limitEndpoint
+			for k := range lists {
+				for i := range n {
+					lists[k] = append(lists[k], limitEndpoint{
+						address: address(i), portName: "http", attributes: attributes, port: 80, target: 8080,
+					})
 				}
 			}
-		}
-	})
+			equal := 0
+			for b.Loop() {
+				for i := range lists[0] {
+					if lists[0][i] == lists[1][i] {
+						equal++
+					}
+				}
+			}
+		})
+	}
 }
 
 // BenchmarkLimitValueDiffByPointer is the same for endpoints that are objects of
 // their own, as registries have them.
 func BenchmarkLimitValueDiffByPointer(b *testing.B) {
-	perSize(b, func(b *testing.B, n int) {
-		attributes := &registry.EndpointAttributes{}
-		var lists [2][]*limitEndpoint
-		for k := range lists {
-			for i := range n {
-				lists[k] = append(lists[k], &limitEndpoint{
-					address: address(i), portName: "http", attributes: attributes, port: 80, target: 8080,
-				})
-			}
-		}
-		equal := 0
-		for b.Loop() {
-			for i, e := range lists[0] {
-				if *e == *lists[1][i] {
-					equal++
+	for name, n := range sizes() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			attributes := &registry.EndpointAttributes{}
+			var lists [2][]*limitEndpoint
+			for k := range lists {
+				for i := range n {
+					lists[k] = append(lists[k], &limitEndpoint{
+						address: address(i), portName: "http", attributes: attributes, port: 80, target: 8080,
+					})
 				}
 			}
-		}
-	})
+			equal := 0
+			for b.Loop() {
+				for i, e := range lists[0] {
+					if *e == *lists[1][i] {
+						equal++
+					}
+				}
+			}
+		})
+	}
 }
 
 // BenchmarkParallelServices updates services with one endpoint from several

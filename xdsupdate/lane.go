@@ -61,7 +61,7 @@ func (l *lanes) take(now time.Duration) (request *PushRequest, all, endpoints ui
 		l.endpoints.window.take(now)
 		return l.endpoints.pending.take(), l.all.pushed, l.endpoints.asked
 	}
-	l.all.pending.addAll(&l.endpoints.pending)
+	l.all.addAll(&l.endpoints.pending)
 	l.all.window.take(now)
 	if l.endpoints.open {
 		l.endpoints.window.take(now)

@@ -31,36 +31,42 @@ func Multi(updaters ...XDSUpdater) XDSUpdater {
 
 type multi []XDSUpdater
 
+// EDSUpdate calls all.
 func (m multi) EDSUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
 	for _, u := range m {
 		u.EDSUpdate(shard, hostname, namespace, endpoints)
 	}
 }
 
+// EDSCacheUpdate calls all.
 func (m multi) EDSCacheUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
 	for _, u := range m {
 		u.EDSCacheUpdate(shard, hostname, namespace, endpoints)
 	}
 }
 
+// SvcUpdate calls all.
 func (m multi) SvcUpdate(shard ShardKey, hostname, namespace string, event registry.Event) {
 	for _, u := range m {
 		u.SvcUpdate(shard, hostname, namespace, event)
 	}
 }
 
+// ConfigUpdate calls all.
 func (m multi) ConfigUpdate(req *PushRequest) {
 	for _, u := range m {
 		u.ConfigUpdate(req)
 	}
 }
 
+// ProxyUpdate calls all.
 func (m multi) ProxyUpdate(cluster registry.ClusterID, ip string) {
 	for _, u := range m {
 		u.ProxyUpdate(cluster, ip)
 	}
 }
 
+// RemoveShard calls all.
 func (m multi) RemoveShard(shard ShardKey) {
 	for _, u := range m {
 		u.RemoveShard(shard)
@@ -73,6 +79,7 @@ type deltaMulti struct {
 	deltas []EndpointDeltaUpdater
 }
 
+// EDSDeltaUpdate calls all.
 func (m deltaMulti) EDSDeltaUpdate(shard ShardKey, hostname, namespace string, changes []EndpointChange) {
 	for _, u := range m.deltas {
 		u.EDSDeltaUpdate(shard, hostname, namespace, changes)

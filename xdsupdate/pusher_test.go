@@ -59,7 +59,7 @@ func (p *pushes) expect(after time.Duration, want ...string) {
 }
 
 // inBubble runs a test with a running Pusher, and fake time.
-func inBubble(t *testing.T, opts xdsupdate.PusherOptions, test func(t *testing.T, p *xdsupdate.Pusher, got *pushes)) {
+func inBubble(t *testing.T, opts xdsupdate.PusherOptions, test func(p *xdsupdate.Pusher, got *pushes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		got := &pushes{t: t, start: time.Now()}
@@ -67,7 +67,7 @@ func inBubble(t *testing.T, opts xdsupdate.PusherOptions, test func(t *testing.T
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() { p.Run(stop) })
-		test(t, p, got)
+		test(p, got)
 		close(stop)
 		wg.Wait()
 	})
@@ -95,7 +95,7 @@ func vs(name string) xdsupdate.ConfigKey {
 // TestFullPushesAreDebounced: quiet 100 ms, as long as that is not longer than
 // 10 s, by default.
 func TestFullPushesAreDebounced(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{}, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(fullPush("a"))
 		got.expect(99 * time.Millisecond)
 		got.expect(2*time.Millisecond, "100ms full push of VirtualService/default/a (config 1)")
@@ -104,7 +104,7 @@ func TestFullPushesAreDebounced(t *testing.T) {
 
 // TestRequestsAreMergedUntilQuiet: each request starts the quiet time anew.
 func TestRequestsAreMergedUntilQuiet(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{}, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {
 		for _, name := range []string{"a", "b", "c", "a"} {
 			p.ConfigUpdate(fullPush(name))
 			time.Sleep(60 * time.Millisecond)
@@ -117,7 +117,7 @@ func TestRequestsAreMergedUntilQuiet(t *testing.T) {
 // TestPushAfterDebounceMax: requests that never stop are pushed nevertheless.
 func TestPushAfterDebounceMax(t *testing.T) {
 	opts := xdsupdate.PusherOptions{DebounceAfter: 100 * time.Millisecond, DebounceMax: 200 * time.Millisecond}
-	inBubble(t, opts, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		for range 9 {
 			p.ConfigUpdate(fullPush("a"))
 			time.Sleep(45 * time.Millisecond)
@@ -131,7 +131,7 @@ func TestPushAfterDebounceMax(t *testing.T) {
 // TestFirstEndpointChangeGoesAtOnce: by default endpoints wait only for what
 // follows the first change, and never for full requests.
 func TestFirstEndpointChangeGoesAtOnce(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{}, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(fullPush("v"))
 		p.ConfigUpdate(endpointPush("a"))
 		got.expect(50*time.Millisecond, "0s endpoint push of ServiceEntry/default/a (endpoint 1)")
@@ -154,7 +154,7 @@ func TestFirstEndpointChangeGoesAtOnce(t *testing.T) {
 // TestFirstRequestGoesAtOnce: with DebounceAfterFirst full requests do, too.
 func TestFirstRequestGoesAtOnce(t *testing.T) {
 	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.DebounceAfterFirst}
-	inBubble(t, opts, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(fullPush("a"))
 		got.expect(50*time.Millisecond, "0s full push of VirtualService/default/a (config 1)")
 		p.ConfigUpdate(fullPush("b"))
@@ -170,7 +170,7 @@ func TestFirstRequestGoesAtOnce(t *testing.T) {
 // one by one, even while full requests wait.
 func TestEndpointsAreNotDebounced(t *testing.T) {
 	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.DebounceFull}
-	inBubble(t, opts, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(fullPush("v"))
 		for _, name := range []string{"a", "b", "c"} {
 			p.ConfigUpdate(endpointPush(name))
@@ -187,7 +187,7 @@ func TestEndpointsAreNotDebounced(t *testing.T) {
 // TestEverythingIsDebounced: with DebounceAll endpoints wait like all others.
 func TestEverythingIsDebounced(t *testing.T) {
 	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.DebounceAll}
-	inBubble(t, opts, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(endpointPush("a"))
 		got.expect(99 * time.Millisecond)
 		p.ConfigUpdate(endpointPush("b"))
@@ -202,7 +202,7 @@ func TestOnePushAtATime(t *testing.T) {
 		xdsupdate.DebounceEndpointsAfterFirst, xdsupdate.DebounceAfterFirst, xdsupdate.DebounceFull, xdsupdate.DebounceAll,
 	} {
 		opts := xdsupdate.PusherOptions{Debounce: mode, DebounceAfter: -1}
-		inBubble(t, opts, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+		inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 			got.slow = time.Second
 			p.ConfigUpdate(fullPush("a"))
 			synctest.Wait()
@@ -218,7 +218,7 @@ func TestOnePushAtATime(t *testing.T) {
 
 // TestZeroDebounce pushes each request as soon as nothing else is pushed.
 func TestZeroDebounce(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
 		for _, name := range []string{"a", "b"} {
 			p.ConfigUpdate(fullPush(name))
 			synctest.Wait()
@@ -231,7 +231,7 @@ func TestZeroDebounce(t *testing.T) {
 // TestCallersNeverWait: a push that takes forever delays nobody and nothing is
 // lost.
 func TestCallersNeverWait(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(t *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
 		got.slow = time.Hour
 		p.ConfigUpdate(fullPush("a"))
 		synctest.Wait()
@@ -240,7 +240,7 @@ func TestCallersNeverWait(t *testing.T) {
 			p.ConfigUpdate(fullPush("b"))
 		}
 		if waited := time.Since(start); waited > 0 {
-			t.Errorf("callers waited for %v", waited)
+			got.t.Errorf("callers waited for %v", waited)
 		}
 		got.expect(3*time.Hour,
 			"0s full push of VirtualService/default/a (config 1)",
@@ -249,15 +249,15 @@ func TestCallersNeverWait(t *testing.T) {
 }
 
 func TestFlushDoesNotWaitForTheDebounce(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{}, func(t *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(fullPush("a"))
 		p.ConfigUpdate(endpointPush("b"))
-		if err := p.Flush(t.Context()); err != nil {
-			t.Fatal(err)
+		if err := p.Flush(got.t.Context()); err != nil {
+			got.t.Fatal(err)
 		}
 		got.expect(0, "0s full push of ServiceEntry/default/b,VirtualService/default/a (config 1, endpoint 1)")
-		if err := p.Flush(t.Context()); err != nil {
-			t.Fatal(err)
+		if err := p.Flush(got.t.Context()); err != nil {
+			got.t.Fatal(err)
 		}
 		got.expect(time.Minute)
 	})
@@ -265,30 +265,30 @@ func TestFlushDoesNotWaitForTheDebounce(t *testing.T) {
 
 // TestFlushWaitsForTheRunningPush and for what was asked for during it.
 func TestFlushWaitsForTheRunningPush(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(t *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
 		got.slow = time.Second
 		p.ConfigUpdate(fullPush("a"))
 		synctest.Wait()
 		p.ConfigUpdate(fullPush("b"))
-		if err := p.Flush(t.Context()); err != nil {
-			t.Fatal(err)
+		if err := p.Flush(got.t.Context()); err != nil {
+			got.t.Fatal(err)
 		}
 		if at := time.Since(got.start); at != 2*time.Second {
-			t.Errorf("Flush returned after %v, want 2s", at)
+			got.t.Errorf("Flush returned after %v, want 2s", at)
 		}
 		got.log = nil
 	})
 }
 
 func TestFlushEndsWithItsContext(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(t *testing.T, p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
 		got.slow = time.Hour
 		p.ConfigUpdate(fullPush("a"))
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(got.t.Context(), time.Second)
 		defer cancel()
 		if err := p.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Flush returned %v, want a deadline error", err)
+			got.t.Errorf("Flush returned %v, want a deadline error", err)
 		}
 	})
 }
@@ -403,29 +403,39 @@ func TestUpdatesBecomeRequests(t *testing.T) {
 		call func(p *xdsupdate.Pusher)
 		want []string
 	}{
-		{"new service", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, "b", ns, eps(ep("1.1.1.1"))) },
-			[]string{"0s full push of ServiceEntry/default/b (endpoint 1)"}},
-		{"changed endpoints", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, host, ns, eps(ep("2.2.2.2"))) },
-			[]string{"0s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)"}},
+		{
+			"new service", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, "b", ns, eps(ep("1.1.1.1"))) },
+			[]string{"0s full push of ServiceEntry/default/b (endpoint 1)"},
+		},
+		{
+			"changed endpoints", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, host, ns, eps(ep("2.2.2.2"))) },
+			[]string{"0s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)"},
+		},
 		{"changed endpoints, delta", func(p *xdsupdate.Pusher) {
 			p.EDSDeltaUpdate(shard, host, ns, []xdsupdate.EndpointChange{{New: ep("2.2.2.2")}})
 		}, []string{"0s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)"}},
 		{"same endpoints", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, host, ns, eps(ep("1.1.1.1"))) }, nil},
-		{"no endpoints", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, host, ns, nil) },
-			[]string{"0s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)"}},
+		{
+			"no endpoints", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, host, ns, nil) },
+			[]string{"0s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)"},
+		},
 		{"cache only", func(p *xdsupdate.Pusher) { p.EDSCacheUpdate(shard, host, ns, nil) }, nil},
 		{"service changed", func(p *xdsupdate.Pusher) { p.SvcUpdate(shard, host, ns, registry.EventUpdate) }, nil},
 		{"service deleted", func(p *xdsupdate.Pusher) { p.SvcUpdate(shard, host, ns, registry.EventDelete) }, nil},
-		{"shard removed", func(p *xdsupdate.Pusher) { p.RemoveShard(shard) },
-			[]string{"0s full push of ServiceEntry/default/a.example.com (cluster 1)"}},
+		{
+			"shard removed", func(p *xdsupdate.Pusher) { p.RemoveShard(shard) },
+			[]string{"0s full push of ServiceEntry/default/a.example.com (cluster 1)"},
+		},
 		{"unknown shard removed", func(p *xdsupdate.Pusher) { p.RemoveShard(shardOf("c9")) }, nil},
 		{"nothing asked", func(p *xdsupdate.Pusher) { p.ConfigUpdate(nil) }, nil},
-		{"everything, without a reason", func(p *xdsupdate.Pusher) { p.ConfigUpdate(&xdsupdate.PushRequest{Forced: true}) },
-			[]string{"0s forced push of everything (unknown 1)"}},
+		{
+			"everything, without a reason", func(p *xdsupdate.Pusher) { p.ConfigUpdate(&xdsupdate.PushRequest{Forced: true}) },
+			[]string{"0s forced push of everything (unknown 1)"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(_ *testing.T, p *xdsupdate.Pusher, got *pushes) {
+			inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
 				p.EDSCacheUpdate(shard, host, ns, eps(ep("1.1.1.1")))
 				tt.call(p)
 				got.expect(0, tt.want...)

@@ -9,12 +9,12 @@ import "strconv"
 type PushType int
 
 const (
-	// NoPush: proxies see no difference.
+	// NoPush means that proxies see no difference.
 	NoPush PushType = iota
-	// IncrementalPush: the endpoints of the service have to be pushed.
+	// IncrementalPush means that the endpoints of the service have to be pushed.
 	IncrementalPush
-	// FullPush: the service itself has to be pushed, because it is new or
-	// because the set of its service accounts, which clusters carry, changed.
+	// FullPush means that the service itself has to be pushed, because it is new
+	// or because the set of its service accounts, which clusters carry, changed.
 	FullPush
 )
 

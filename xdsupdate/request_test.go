@@ -3,6 +3,7 @@
 package xdsupdate_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -33,16 +34,24 @@ func TestMerge(t *testing.T) {
 	}{
 		{"nothing", nil, nil, nil},
 		{"nil is the identity", nil, &request{Start: late}, &request{Start: late}},
-		{"keys are united", &request{ConfigsUpdated: keys("a", "b")}, &request{ConfigsUpdated: keys("b", "c")},
-			&request{ConfigsUpdated: keys("a", "b", "c")}},
+		{
+			"keys are united", &request{ConfigsUpdated: keys("a", "b")}, &request{ConfigsUpdated: keys("b", "c")},
+			&request{ConfigsUpdated: keys("a", "b", "c")},
+		},
 		{"everything stays everything", &request{}, &request{ConfigsUpdated: keys("a")}, &request{}},
-		{"empty is everything", &request{ConfigsUpdated: map[xdsupdate.ConfigKey]struct{}{}},
-			&request{ConfigsUpdated: keys("a")}, &request{}},
-		{"full if one is", &request{ConfigsUpdated: keys("a")}, &request{Full: true, ConfigsUpdated: keys("b")},
-			&request{Full: true, ConfigsUpdated: keys("a", "b")}},
+		{
+			"empty is everything", &request{ConfigsUpdated: map[xdsupdate.ConfigKey]struct{}{}},
+			&request{ConfigsUpdated: keys("a")}, &request{},
+		},
+		{
+			"full if one is", &request{ConfigsUpdated: keys("a")}, &request{Full: true, ConfigsUpdated: keys("b")},
+			&request{Full: true, ConfigsUpdated: keys("a", "b")},
+		},
 		{"forced is full", &request{Forced: true}, &request{}, &request{Forced: true, Full: true}},
-		{"reasons are counted", &request{Reason: reasons{"a": 1, "b": 2}}, &request{Reason: reasons{"b": 3, "c": 1}},
-			&request{Reason: reasons{"a": 1, "b": 5, "c": 1}}},
+		{
+			"reasons are counted", &request{Reason: reasons{"a": 1, "b": 2}}, &request{Reason: reasons{"b": 3, "c": 1}},
+			&request{Reason: reasons{"a": 1, "b": 5, "c": 1}},
+		},
 		{"earliest start", &request{Start: late}, &request{Start: early}, &request{Start: early}},
 		{"unknown start", &request{}, &request{Start: late}, &request{Start: late}},
 	}
@@ -126,8 +135,8 @@ func FuzzMerge(f *testing.F) {
 			t.Errorf("grouped at %d (-left +other):\n%s", n, diff)
 		}
 		var right *request
-		for i := len(requests) - 1; i >= 0; i-- {
-			right = requests[i].Merge(right)
+		for _, r := range slices.Backward(requests) {
+			right = r.Merge(right)
 		}
 		if diff := cmp.Diff(left, right); diff != "" {
 			t.Errorf("folded from the right (-left +right):\n%s", diff)

@@ -45,12 +45,16 @@ type shardUpdater struct {
 	writer *ShardWriter
 }
 
+// Shard returns the shard.
 func (u *shardUpdater) Shard() ShardKey { return u.writer.Shard() }
 
+// Close gives the shard up.
 func (u *shardUpdater) Close() { u.writer.Close() }
 
+// Prune removes what a predecessor left and asks for a push of it.
 func (u *shardUpdater) Prune() { u.pusher.askRemoved(u.writer.Prune()) }
 
+// EDSUpdate is Pusher.EDSUpdate while the shard is held.
 func (u *shardUpdater) EDSUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
 	if shard != u.Shard() {
 		u.pusher.EDSUpdate(shard, hostname, namespace, endpoints)
@@ -59,6 +63,7 @@ func (u *shardUpdater) EDSUpdate(shard ShardKey, hostname, namespace string, end
 	u.pusher.ask(hostname, namespace, u.writer.UpdateServiceEndpoints(hostname, namespace, endpoints))
 }
 
+// EDSDeltaUpdate is Pusher.EDSDeltaUpdate while the shard is held.
 func (u *shardUpdater) EDSDeltaUpdate(shard ShardKey, hostname, namespace string, changes []EndpointChange) {
 	if shard != u.Shard() {
 		u.pusher.EDSDeltaUpdate(shard, hostname, namespace, changes)
@@ -67,6 +72,7 @@ func (u *shardUpdater) EDSDeltaUpdate(shard ShardKey, hostname, namespace string
 	u.pusher.ask(hostname, namespace, u.writer.UpdateEndpoints(hostname, namespace, changes))
 }
 
+// EDSCacheUpdate is Pusher.EDSCacheUpdate while the shard is held.
 func (u *shardUpdater) EDSCacheUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
 	if shard != u.Shard() {
 		u.pusher.EDSCacheUpdate(shard, hostname, namespace, endpoints)
@@ -75,6 +81,7 @@ func (u *shardUpdater) EDSCacheUpdate(shard ShardKey, hostname, namespace string
 	u.writer.UpdateServiceEndpoints(hostname, namespace, endpoints)
 }
 
+// SvcUpdate is Pusher.SvcUpdate while the shard is held.
 func (u *shardUpdater) SvcUpdate(shard ShardKey, hostname, namespace string, event registry.Event) {
 	if shard != u.Shard() {
 		u.pusher.SvcUpdate(shard, hostname, namespace, event)
@@ -101,8 +108,10 @@ func (u *shardUpdater) RemoveShard(shard ShardKey) {
 	}
 }
 
+// ConfigUpdate is Pusher.ConfigUpdate.
 func (u *shardUpdater) ConfigUpdate(req *PushRequest) { u.pusher.ConfigUpdate(req) }
 
+// ProxyUpdate is Pusher.ProxyUpdate.
 func (u *shardUpdater) ProxyUpdate(cluster registry.ClusterID, ip string) {
 	u.pusher.ProxyUpdate(cluster, ip)
 }

@@ -39,7 +39,7 @@ func (p *Pusher) ConfigUpdate(req *PushRequest) {
 	now := p.now()
 	p.mu.Lock()
 	l := p.lane(req.EndpointsOnly())
-	l.pending.add(req)
+	l.add(req)
 	opened := l.ask(now, p.epoch)
 	p.mu.Unlock()
 	if opened {

@@ -13,8 +13,8 @@ import (
 
 // thing is what the sequences of the library hold: a pointer to something larger.
 type thing struct {
-	key  int
-	rest [6]uint64
+	key int
+	_   [6]uint64
 }
 
 func byThing(a, b *thing) int    { return cmp.Compare(a.key, b.key) }

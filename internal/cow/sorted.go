@@ -83,7 +83,7 @@ func (s Sorted[T]) All() iter.Seq[T] {
 func (s Sorted[T]) Chunks() iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for _, l := range s.leaves {
-			if !yield(l.items[:len(l.items):len(l.items)]) {
+			if !yield(slices.Clip(l.items)) {
 				return
 			}
 		}

@@ -60,20 +60,20 @@ func (r *Recorder) Index() *xdsupdate.EndpointIndex {
 // Expect fails the test unless the calls since the last Take or Expect are
 // exactly those wanted, in order, each in the form of Call.String. It forgets
 // them.
-func (r *Recorder) Expect(t testing.TB, want ...string) {
-	t.Helper()
+func (r *Recorder) Expect(tb testing.TB, want ...string) {
+	tb.Helper()
 	if diff := diffLines(want, Strings(r.Take())); diff != "" {
-		t.Errorf("calls on the updater (-want +got):\n%s", diff)
+		tb.Errorf("calls on the updater (-want +got):\n%s", diff)
 	}
 }
 
 // ExpectInAnyOrder is Expect without regard to the order.
-func (r *Recorder) ExpectInAnyOrder(t testing.TB, want ...string) {
-	t.Helper()
+func (r *Recorder) ExpectInAnyOrder(tb testing.TB, want ...string) {
+	tb.Helper()
 	got := Strings(r.Take())
 	slices.Sort(got)
 	if diff := diffLines(slices.Sorted(slices.Values(want)), got); diff != "" {
-		t.Errorf("calls on the updater, sorted (-want +got):\n%s", diff)
+		tb.Errorf("calls on the updater, sorted (-want +got):\n%s", diff)
 	}
 }
 

@@ -2,7 +2,10 @@
 
 package xdstest
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // diffLines returns the shortest way from want to got, a line for each element:
 // "  kept", "- missing", "+ unexpected". It is empty if both are equal.
@@ -13,9 +16,9 @@ func diffLines(want, got []string) string {
 	for i := range common {
 		common[i] = make([]int, len(got)+1)
 	}
-	for i := len(want) - 1; i >= 0; i-- {
-		for j := len(got) - 1; j >= 0; j-- {
-			if want[i] == got[j] {
+	for i, w := range slices.Backward(want) {
+		for j, g := range slices.Backward(got) {
+			if w == g {
 				common[i][j] = common[i+1][j+1] + 1
 			} else {
 				common[i][j] = max(common[i+1][j], common[i][j+1])
