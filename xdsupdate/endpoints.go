@@ -17,7 +17,7 @@ type ServiceEndpoints struct {
 	service *service
 	// shards are sorted by compareShards. Those without endpoints are kept for
 	// their generation, and not shown.
-	shards []ShardEndpoints
+	shards []*ShardEndpoints
 	// accounts are sorted.
 	accounts []string
 }
@@ -66,7 +66,7 @@ func (e *ServiceEndpoints) Shards() iter.Seq[ShardEndpoints] {
 			return
 		}
 		for _, shard := range e.shards {
-			if shard.Len() > 0 && !yield(shard) {
+			if shard.Len() > 0 && !yield(*shard) {
 				return
 			}
 		}
@@ -76,7 +76,7 @@ func (e *ServiceEndpoints) Shards() iter.Seq[ShardEndpoints] {
 // Shard returns one shard; the zero value if it has no endpoints.
 func (e *ServiceEndpoints) Shard(key ShardKey) ShardEndpoints {
 	if i, found := e.find(key); found && e.shards[i].Len() > 0 {
-		return e.shards[i]
+		return *e.shards[i]
 	}
 	return ShardEndpoints{}
 }
@@ -110,7 +110,7 @@ func (e *ServiceEndpoints) find(key ShardKey) (int, bool) {
 	if e == nil {
 		return 0, false
 	}
-	return slices.BinarySearchFunc(e.shards, key, func(s ShardEndpoints, key ShardKey) int {
+	return slices.BinarySearchFunc(e.shards, key, func(s *ShardEndpoints, key ShardKey) int {
 		return compareShards(s.shard.key, key)
 	})
 }

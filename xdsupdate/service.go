@@ -81,7 +81,7 @@ func (s *service) writeLocked(view *ServiceEndpoints, w writer, u update) PushTy
 	i, found := view.find(w.shard.key)
 	before := next
 	if found {
-		before = view.shards[i]
+		before = *view.shards[i]
 	}
 	c := u.on(before.endpoints, w.claimed && before.generation != w.generation)
 	// The added come first: a change may add what it removes again, and no count
@@ -133,12 +133,12 @@ func (s *service) publishLocked(view *ServiceEndpoints, i int, found bool, e Sha
 	next := &ServiceEndpoints{service: s, accounts: accounts}
 	switch {
 	case view == nil:
-		next.shards = []ShardEndpoints{e}
+		next.shards = []*ShardEndpoints{&e}
 	case found:
 		next.shards = slices.Clone(view.shards)
-		next.shards[i] = e
+		next.shards[i] = &e
 	default:
-		next.shards = slices.Concat(view.shards[:i], []ShardEndpoints{e}, view.shards[i:])
+		next.shards = slices.Concat(view.shards[:i], []*ShardEndpoints{&e}, view.shards[i:])
 	}
 	s.view.Store(next)
 }
@@ -157,7 +157,7 @@ func (s *service) removeShard(d *directory, w writer, where func(ShardEndpoints)
 	i, found := view.find(w.shard.key)
 	var gone ShardEndpoints
 	if found {
-		gone = view.shards[i]
+		gone = *view.shards[i]
 	}
 	if where != nil && (!found || !where(gone)) {
 		return false
