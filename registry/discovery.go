@@ -9,8 +9,9 @@ type ServiceDiscovery interface {
 	Services() []*Service
 
 	// GetService returns the service of a host name, or nil. If there are
-	// several, the oldest wins: by creation time, name, namespace, and the order
-	// of addresses.
+	// several, the oldest wins; of those of one age the first by namespace, then
+	// by ObjectName, then in the order of the object's addresses. As in Istio
+	// 1.30 the name of a service, which comes before its namespace, is its host.
 	GetService(hostname Hostname) *Service
 
 	// InstancesByPort returns the instances of a service on the service port of a

@@ -67,11 +67,7 @@ func (b *batch) updateEndpoints() {
 }
 
 func (b *batch) resyncEndpoints() {
-	hosts := make([]*host, 0, len(b.Controller.hosts))
-	for _, h := range b.Controller.hosts {
-		hosts = append(hosts, h)
-	}
-	slices.SortFunc(hosts, func(h, i *host) int { return h.compare(i.hostKey) })
+	hosts := slices.SortedFunc(b.directory.all, func(h, i *host) int { return h.compare(i.hostKey) })
 	for _, h := range hosts {
 		b.updater.EDSUpdate(b.shard, string(h.hostname), h.namespace, h.endpoints.Slice())
 	}

@@ -14,7 +14,7 @@ func (b *batch) putEntry(d *definition, hosts []hostDefinition) {
 	s := b.space(name.namespace)
 	e := s.entries[name.name]
 	if e == nil {
-		e = &entry{object: name, definition: d}
+		e = &entry{definition: d}
 		s.entries[name.name] = e
 		b.replaceEntry(e, nil, hosts)
 		return
@@ -60,7 +60,7 @@ func (b *batch) deleteEntry(name objectName) {
 	delete(s.entries, name.name)
 	b.dropSpace(name.namespace)
 	b.removeBindings(e, func(*binding) bool { return false })
-	for _, m := range e.inline {
+	for m := e.inline; m != nil; m = m.next {
 		b.removeMember(m)
 	}
 	e.inline = nil
@@ -126,7 +126,7 @@ func (b *batch) putHosts(e *entry, old *definition, hosts []hostDefinition) {
 
 // bind makes an entry define one more host, with all its members.
 func (b *batch) bind(e *entry, hostname registry.Hostname) *binding {
-	h := b.host(hostKey{e.object.namespace, hostname})
+	h := b.host(hostKey{e.config.Namespace, hostname})
 	bi := &binding{entry: e, host: h}
 	if e.resolution == registry.DNSRoundRobinLB {
 		bi.open = &opening{}
@@ -199,36 +199,40 @@ func withAddress(services []*registry.Service, address string) *registry.Service
 // does not differ from the one at its place is kept.
 func (b *batch) putInline(e *entry, old *definition) {
 	specs := e.definition.inline()
-	if len(specs) == 0 && len(e.inline) == 0 {
-		return
-	}
 	keep := old != nil && e.sameShape(old)
-	next, gone := make([]*member, 0, len(specs)), e.inline
 	addresses := make([]string, len(specs))
+	place, former := &e.inline, e.inline
 	for i, spec := range specs {
 		if spec == nil {
 			continue
 		}
-		var former *member
-		if n := len(next); n < len(gone) {
-			former = gone[n]
-		}
 		m := b.conversion.inlineMember(e, e.definition, i, spec, addresses[i:], former)
-		if keep && former != nil && m.equal(former) {
+		following := former.following()
+		switch {
+		case former == nil:
+			b.addMember(m, e.bindings...)
+		case keep && m.equal(former):
 			b.interner.release(m.attributes)
-			next = append(next, former)
-			continue
-		}
-		if former != nil {
+			m = former
+		default:
 			b.removeMember(former, e.bindings...)
+			b.addMember(m, e.bindings...)
+			former.next = nil
 		}
-		b.addMember(m, e.bindings...)
-		next = append(next, m)
+		*place = m
+		place, former = &m.next, following
 	}
-	for _, m := range gone[min(len(next), len(gone)):] {
-		b.removeMember(m, e.bindings...)
+	*place = nil
+	for former != nil {
+		b.removeMember(former, e.bindings...)
+		former, former.next = former.next, nil
 	}
-	if e.inline = next; len(next) == 0 {
-		e.inline = nil
+}
+
+// following returns the next member, nil for nil.
+func (m *member) following() *member {
+	if m == nil {
+		return nil
 	}
+	return m.next
 }

@@ -11,7 +11,7 @@ import (
 
 // selectAll gives an entry the workloads that it selects.
 func (b *batch) selectAll(e *entry) {
-	for _, g := range b.space(e.object.namespace).addSelector(e) {
+	for _, g := range b.space(e.config.Namespace).addSelector(e) {
 		for _, w := range g.workloads {
 			b.selectOne(e, w)
 		}
@@ -24,7 +24,7 @@ func (b *batch) selectOne(e *entry, w *workload) {
 	}
 	m := selectedMember(e, e.definition, w)
 	e.addSelected(m)
-	m.nextOf, w.first = w.first, m
+	m.next, w.first = w.first, m
 	b.addMember(m, e.bindings...)
 }
 
@@ -33,7 +33,7 @@ func (b *batch) deselect(e *entry) {
 	if !e.selects {
 		return
 	}
-	b.space(e.object.namespace).removeSelector(e)
+	b.space(e.config.Namespace).removeSelector(e)
 	for _, m := range e.selected {
 		b.removeMember(m, e.bindings...)
 		m.workload.forget(m)
@@ -44,9 +44,9 @@ func (b *batch) deselect(e *entry) {
 // forget takes a member off the list of a workload, which has one for each entry
 // that selects it.
 func (w *workload) forget(m *member) {
-	for p := &w.first; *p != nil; p = &(*p).nextOf {
+	for p := &w.first; *p != nil; p = &(*p).next {
 		if *p == m {
-			*p, m.nextOf = m.nextOf, nil
+			*p, m.next = m.next, nil
 			return
 		}
 	}
@@ -152,7 +152,7 @@ func (w *workload) or(x *workload) *workload {
 
 func (b *batch) removeMembers(w *workload) {
 	for m := w.first; m != nil; m = w.first {
-		w.first, m.nextOf = m.nextOf, nil
+		w.first, m.next = m.next, nil
 		m.entry.removeSelected(m)
 		b.removeMember(m, m.entry.bindings...)
 	}

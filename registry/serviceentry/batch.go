@@ -114,7 +114,7 @@ func (b *batch) work(h *host) *hostWork {
 
 // host returns the host of a key, a new one if there is none.
 func (b *batch) host(k hostKey) *host {
-	if h, ok := b.Controller.hosts[k]; ok {
+	if h := b.directory.find(k); h != nil {
 		return h
 	}
 	if h, ok := b.newHosts[k]; ok {

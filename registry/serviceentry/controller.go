@@ -55,8 +55,7 @@ type Controller struct {
 	// see. Only the goroutine that handles a batch writes them, so that it may read
 	// them without mu.
 	mu        sync.RWMutex
-	hosts     map[hostKey]*host
-	names     map[registry.Hostname]name
+	directory directory
 	addresses addressIndex
 	services  cow.Sorted[*registry.Service]
 	foreign   map[registry.WorkloadKey]*workload
@@ -77,8 +76,7 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 		shard:    xdsupdate.ShardKey{Cluster: options.ClusterID, Provider: registry.External},
 		interner: newInterner(), addresses: newAddressIndex(),
 		spaces: map[string]*space{}, pods: map[netip.Addr][]*workload{}, mesh: options.Mesh, namespaces: map[string]Namespace{},
-		hosts: map[hostKey]*host{}, names: map[registry.Hostname]name{},
-		foreign: map[registry.WorkloadKey]*workload{},
+		directory: directory{}, foreign: map[registry.WorkloadKey]*workload{},
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)

@@ -22,11 +22,11 @@ func (c *conversion) intern(d *draft) *interned {
 }
 
 // spiffe is the identity of a service account, in its parts: the text is built
-// only if nobody has built it before. An empty account has no identity.
+// only if nobody has built it before. The zero value is none.
 type spiffe struct{ trustDomain, namespace, account string }
 
 func (s spiffe) String() string {
-	if s.account == "" {
+	if s == (spiffe{}) {
 		return ""
 	}
 	return "spiffe://" + s.trustDomain + "/ns/" + s.namespace + "/sa/" + s.account
@@ -34,7 +34,7 @@ func (s spiffe) String() string {
 
 // is reports whether String would return text.
 func (s spiffe) is(text string) bool {
-	if s.account == "" {
+	if s == (spiffe{}) {
 		return text == ""
 	}
 	for _, part := range [...]string{"spiffe://", s.trustDomain, "/ns/", s.namespace, "/sa/", s.account} {

@@ -15,7 +15,7 @@ import (
 // over both those of the topology.
 type draft struct {
 	registry.EndpointAttributes
-	// identity takes the place of ServiceAccount, unless it is empty.
+	// identity takes the place of ServiceAccount, unless it is zero.
 	identity       spiffe
 	metadata, spec map[string]string
 	topology       topology
@@ -76,7 +76,7 @@ func (d *draft) hashLabels(seed maphash.Seed) uint64 {
 func (d *draft) matches(a *registry.EndpointAttributes) bool {
 	b := d.EndpointAttributes
 	b.Labels = a.Labels
-	if d.identity.account != "" {
+	if d.identity != (spiffe{}) {
 		if !d.identity.is(a.ServiceAccount) {
 			return false
 		}
@@ -98,7 +98,7 @@ func (d *draft) matches(a *registry.EndpointAttributes) bool {
 // build returns the attributes. Labels that come from one place are not copied.
 func (d *draft) build() registry.EndpointAttributes {
 	out := d.EndpointAttributes
-	if d.identity.account != "" {
+	if d.identity != (spiffe{}) {
 		out.ServiceAccount = d.identity.String()
 	}
 	switch {

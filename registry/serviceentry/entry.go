@@ -12,12 +12,12 @@ import (
 // in groups, its members: one for each workload, inline endpoint or host that is
 // its own endpoint.
 type entry struct {
-	object objectName
 	*definition
 	// bindings holds one for each host, in the order of the hosts.
 	bindings []*binding
-	// inline are the members that are written in the entry, in order.
-	inline []*member
+	// inline is the head of the list of members that are written in the entry, in
+	// order.
+	inline *member
 	// selected are the members that the entry selects, in no order.
 	selected []*member
 
@@ -53,7 +53,7 @@ type opening struct {
 
 // members yields the members that all bindings have in common.
 func (e *entry) members(yield func(*member) bool) {
-	for _, m := range e.inline {
+	for m := e.inline; m != nil; m = m.next {
 		if !yield(m) {
 			return
 		}
@@ -91,8 +91,8 @@ func (b *binding) leader() *member {
 	switch {
 	case b.self != nil:
 		return b.self
-	case len(b.entry.inline) > 0:
-		return b.entry.inline[0]
+	case b.entry.inline != nil:
+		return b.entry.inline
 	case len(b.entry.selected) > 0:
 		return slices.MinFunc(b.entry.selected, func(m, n *member) int { return m.workload.compare(n.workload) })
 	default:
@@ -115,5 +115,5 @@ func (b *binding) compare(c *binding) int {
 	if t := b.entry.created().Compare(c.entry.created()); t != 0 {
 		return t
 	}
-	return b.entry.object.compare(c.entry.object)
+	return b.entry.name().compare(c.entry.name())
 }

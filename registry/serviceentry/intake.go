@@ -239,8 +239,8 @@ func (c *Controller) convertAgain(p *pending, namespace string, mesh bool) {
 		return
 	}
 	for _, e := range s.entries {
-		if _, changed := p.entries.find(e.object); !changed {
-			p.entries.put(e.object, e.config)
+		if _, changed := p.entries.find(e.name()); !changed {
+			p.entries.put(e.name(), e.config)
 		}
 	}
 	for _, w := range s.own {

@@ -24,8 +24,9 @@ type member struct {
 	self bool
 	// position is the place among the members that the entry selected.
 	position int32
-	// nextOf is another member of the workload.
-	nextOf *member
+	// next is another member of the workload, or the next one that is written in
+	// the entry.
+	next *member
 
 	// nextAt is another member with the same first address; guarded by
 	// Controller.mu.

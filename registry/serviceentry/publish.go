@@ -2,12 +2,6 @@
 
 package serviceentry
 
-import (
-	"slices"
-
-	"github.com/pilotkit/pilotkit/registry"
-)
-
 // publish shows the next state to readers.
 func (b *batch) publish() {
 	c := b.Controller
@@ -41,37 +35,12 @@ func (b *batch) publish() {
 	}
 }
 
-// showHost keeps the tables by which services and their endpoints are found.
+// showHost keeps the directory.
 func (c *Controller) showHost(h *host) {
 	h.shown = h.services()
-	n := c.names[h.hostname]
-	i := slices.Index(n.hosts, h)
-	switch {
-	case len(h.bindings) == 0:
-		delete(c.hosts, h.hostKey)
-		if i >= 0 {
-			n.hosts = slices.Delete(n.hosts, i, i+1)
-		}
-	case i < 0:
-		c.hosts[h.hostKey] = h
-		n.hosts = append(n.hosts, h)
+	if len(h.bindings) == 0 {
+		c.directory.remove(h)
+	} else {
+		c.directory.put(h)
 	}
-	n.best = nil
-	for _, h := range n.hosts {
-		if s := h.shown[0]; n.best == nil || compareAge(s, n.best) < 0 {
-			n.best = s
-		}
-	}
-	if len(n.hosts) == 0 {
-		delete(c.names, h.hostname)
-		return
-	}
-	c.names[h.hostname] = n
-}
-
-// name is what is known of a host name in all namespaces.
-type name struct {
-	// best is the service that GetService returns.
-	best  *registry.Service
-	hosts []*host
 }

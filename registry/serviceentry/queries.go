@@ -17,7 +17,7 @@ func (c *Controller) Services() []*registry.Service { return c.view.Load().all()
 // GetService implements registry.ServiceDiscovery.
 func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
 	c.mu.RLock()
-	best := c.names[hostname].best
+	best := c.directory[hostname].best
 	v := c.view.Load()
 	c.mu.RUnlock()
 	if best == nil {
@@ -34,7 +34,7 @@ func (c *Controller) InstancesByPort(svc *registry.Service, servicePort int) []*
 		return nil
 	}
 	c.mu.RLock()
-	h := c.hosts[hostKey{svc.Attributes.Namespace, svc.Hostname}]
+	h := c.directory.find(hostKey{svc.Attributes.Namespace, svc.Hostname})
 	if h == nil {
 		c.mu.RUnlock()
 		return nil
@@ -175,6 +175,15 @@ func (m *member) shownBindings() []*binding {
 	return nil
 }
 
+// compareShown orders entries that readers see, by namespace and name.
+func (e *entry) compareShown(f *entry) int {
+	if e == f {
+		return 0
+	}
+	a, b := &e.shown[0].shown[0].Attributes, &f.shown[0].shown[0].Attributes
+	return objectName{a.Namespace, a.ObjectName}.compare(objectName{b.Namespace, b.ObjectName})
+}
+
 // lastOfEach keeps of neighbours that cannot be told apart the last.
 func lastOfEach(list []*member) []*member {
 	out := list[:0]
@@ -198,7 +207,7 @@ func (m *member) alike(n *member) bool {
 // compareInstances orders the members at an address: by entry, then such that
 // those that are alike are neighbours, then as workloads.
 func (m *member) compareInstances(n *member) int {
-	if c := m.entry.object.compare(n.entry.object); c != 0 {
+	if c := m.entry.compareShown(n.entry); c != 0 {
 		return c
 	}
 	e, f := &m.endpoints[0], &n.endpoints[0]
@@ -219,7 +228,7 @@ func (m *member) compare(n *member) int {
 	return cmp.Or(
 		strings.Compare(e.Attributes().Namespace, f.Attributes().Namespace),
 		strings.Compare(e.WorkloadName, f.WorkloadName),
-		m.entry.object.compare(n.entry.object),
+		m.entry.compareShown(n.entry),
 	)
 }
 

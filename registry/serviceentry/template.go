@@ -65,6 +65,10 @@ func (t *template) label(key string) (string, bool) {
 // draft returns what all endpoints of a workload have in common.
 func (c *conversion) draft(t *template) draft {
 	locality, network := t.locality(), c.network(t)
+	var identity spiffe
+	if account := t.spec.GetServiceAccount(); account != "" {
+		identity = spiffe{c.mesh.trustDomain(), t.namespace, account}
+	}
 	return draft{
 		EndpointAttributes: registry.EndpointAttributes{
 			Network:   network,
@@ -74,7 +78,7 @@ func (c *conversion) draft(t *template) draft {
 			TLSMode:   t.tlsMode(),
 			Namespace: t.namespace,
 		},
-		identity: spiffe{c.mesh.trustDomain(), t.namespace, t.spec.GetServiceAccount()},
+		identity: identity,
 		metadata: t.metadata, spec: t.spec.GetLabels(),
 		topology: topologyOf(locality, c.options.ClusterID, t.networkLabel(network)),
 	}

@@ -85,9 +85,9 @@ func (c *Controller) facts() facts {
 	out := facts{}
 	c.mu.RLock()
 	services := c.services
-	for k, h := range c.hosts {
+	for h := range c.directory.all {
 		for e := range h.endpoints.All() {
-			out.addEndpoint(k, e)
+			out.addEndpoint(h.hostKey, e)
 		}
 	}
 	addresses := slices.Collect(c.addresses.all)

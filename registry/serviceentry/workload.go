@@ -29,6 +29,9 @@ type workload struct {
 	// resolution DNS or DNS_ROUND_ROBIN may select the workload.
 	dnsOnly bool
 
+	// told is what handlers were told last; nil if nothing.
+	told *registry.WorkloadInstance
+
 	group *group
 	// position is the place in the group.
 	position int32
@@ -171,14 +174,18 @@ func (w *workload) endpoint() registry.Endpoint {
 
 // announced returns what the handlers of workloads know of one: nil if it is
 // foreign, so that registries that listen to each other cannot send a workload
-// round and round, and, as in Istio 1.30, if it has no IP address.
+// round and round, and, as in Istio 1.30, if it has no IP address. It is made when
+// it is asked for first, and kept.
 func (w *workload) announced() *registry.WorkloadInstance {
 	if w == nil || w.foreign() || w.dnsOnly {
 		return nil
 	}
-	k := w.key()
-	e := w.endpoint()
-	return &registry.WorkloadInstance{
-		Cluster: k.Cluster, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Endpoint: &e, PortMap: w.ports(),
+	if w.told == nil {
+		k := w.key()
+		e := w.endpoint()
+		w.told = &registry.WorkloadInstance{
+			Cluster: k.Cluster, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Endpoint: &e, PortMap: w.ports(),
+		}
 	}
+	return w.told
 }
