@@ -3,35 +3,13 @@
 package conformance
 
 import (
-	"errors"
-
+	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// aggregated is what a scenario needs of the aggregate.
-type aggregated interface {
-	registry.ServiceDiscovery
-	AppendServiceHandler(handler registry.ServiceHandler)
-	AppendServiceHandlerForCluster(cluster registry.ClusterID, handler registry.ServiceHandler)
-	UnRegisterHandlersForCluster(cluster registry.ClusterID)
-	AddRegistry(r registry.Instance)
-	UpdateRegistry(r registry.Instance)
-	DeleteRegistry(cluster registry.ClusterID, provider registry.ProviderID)
-	DeleteRegistryIfCurrent(r registry.Instance) bool
-	Registries() []registry.Instance
-}
-
-func newAggregate(removed func(xdsupdate.ShardKey)) (aggregated, error) {
-	return nil, errors.New("there is no aggregate of registries")
-}
-
 // startAggregate creates the other registries and the aggregate of all.
-func (sys *system) startAggregate() error {
-	var err error
-	if sys.aggregate, err = newAggregate(sys.recorder.RemoveShard); err != nil {
-		return err
-	}
+func (sys *system) startAggregate() {
+	sys.aggregate = aggregate.NewController(aggregate.Options{Updater: sys.updater})
 	sys.aggregate.AppendServiceHandler(sys.onService("aggregate"))
 	for _, cluster := range sys.scenario.Options.ServiceHandlersForClusters {
 		sys.aggregate.AppendServiceHandlerForCluster(registry.ClusterID(cluster), sys.onService("aggregate/"+cluster))
@@ -44,5 +22,4 @@ func (sys *system) startAggregate() error {
 			sys.aggregate.AddRegistry(instance)
 		}
 	}
-	return nil
 }

@@ -118,7 +118,9 @@ func workloadEntryRegistries(s *scenario) []string {
 
 // initial returns what must be seen after start.
 func (x *expectation) initial(rec observation) *expected {
-	return x.step(step{Apply: &x.scenario.Initial}, rec)
+	e := x.step(step{Apply: &x.scenario.Initial}, rec)
+	e.membership = true // the registries of the aggregate join
+	return e
 }
 
 // step returns what must be seen after a step.

@@ -28,6 +28,7 @@ func play(t *testing.T, text string) []observation {
 	if err := sys.start(); err != nil {
 		t.Fatal(err)
 	}
+	sys.observe(nil)
 	var out []observation
 	for i, st := range s.Steps {
 		if err := st.check(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
@@ -31,7 +32,7 @@ type system struct {
 	statics map[string]*memory.Registry
 	remotes map[string]*serviceentry.Controller
 
-	aggregate aggregated
+	aggregate *aggregate.Controller
 
 	created creationClock
 	// symbols are the store's versions by their names in the golden file.
@@ -84,9 +85,7 @@ func (sys *system) start() error {
 	sys.main = serviceentry.New(sys.stores[""], sys.updater, opts)
 	sys.main.AppendWorkloadHandler(sys.onWorkload(""))
 	if len(sys.scenario.Registries) > 0 {
-		if err := sys.startAggregate(); err != nil {
-			return err
-		}
+		sys.startAggregate()
 	}
 	sys.settle()
 	return nil

@@ -264,8 +264,10 @@ func handlerTamperings() []tampering {
 		workload("workload ports", func(c *workloadHandlerCall) bool { c.PortMap = map[string]uint32{"x": 1}; return true }),
 		workload("workload content", func(c *workloadHandlerCall) bool { c.Endpoint.ServiceAccount = "x"; return true }),
 		{"service call missing", "serviceHandlerCalls", func(o *observation) bool {
-			ok := len(o.ServiceHandlerCalls) > 0
-			o.ServiceHandlerCalls = nil
+			ok := len(o.ServiceHandlerCalls) > 0 && o.ServiceHandlerCalls[0].Previous != ""
+			if ok {
+				o.ServiceHandlerCalls = nil
+			}
 			return ok
 		}},
 	}
@@ -302,7 +304,7 @@ func TestComparisonFinds(t *testing.T) {
 				}
 				return
 			}
-			t.Skip("no scenario that passes offers an occasion")
+			t.Error("no scenario that passes offers an occasion")
 		})
 	}
 }
