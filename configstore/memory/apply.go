@@ -52,7 +52,7 @@ type Mutation struct {
 func (s *Store) Apply(mutations ...Mutation) (revision uint64, err error) {
 	requests := make([]request, len(mutations))
 	for i, m := range mutations {
-		requests[i] = request{op: m.Op, config: m.Config, resourceVersion: given(m.Config.ResourceVersion)}
+		requests[i] = request{op: m.Op, config: m.Config, given: m.Config.ResourceVersion != ""}
 		if err := s.prepare(&requests[i]); err != nil {
 			return s.Revision(), err
 		}

@@ -13,8 +13,10 @@ import (
 // plan collects the changes of a batch. Nothing is visible before the commit.
 // It is used under the store's lock.
 type plan struct {
-	store    *Store
-	revision uint64
+	store *Store
+	// committed is the revision to which the plan applies, revision the last one
+	// that is planned.
+	committed, revision uint64
 	// changes are the events, in order.
 	changes []configstore.Change
 	// versions are the last versions of the objects that change.
@@ -40,7 +42,8 @@ type versionKey struct {
 
 // begin prepares the empty plan for a batch.
 func (p *plan) begin(s *Store) {
-	p.store, p.revision = s, s.committed.Load()
+	p.store, p.committed = s, s.committed.Load()
+	p.revision = p.committed
 	if p.absent == nil {
 		p.absent = &object{gone: true}
 	}
@@ -66,12 +69,7 @@ func (p *plan) end() {
 func (p *plan) add(r *request) (string, error) {
 	at := r.key()
 	i, planned := p.find(r.kind, at)
-	cur := p.absent
-	if planned {
-		cur = &p.versions[i].entry.Value
-	} else if o := r.kind.get(at, p.revision); o != nil {
-		cur = o
-	}
+	cur := p.current(r, i, planned)
 	if err := r.check(cur); err != nil {
 		return "", r.fail(err)
 	}
@@ -93,6 +91,21 @@ func (p *plan) add(r *request) (string, error) {
 	return o.ResourceVersion, nil
 }
 
+// current returns the version that a request applies to, or the absent one.
+func (p *plan) current(r *request, i int, planned bool) *object {
+	o := r.seen
+	switch {
+	case planned:
+		return &p.versions[i].entry.Value
+	case r.seenAt != p.committed:
+		o = r.kind.get(r.key(), p.committed)
+	}
+	if o == nil {
+		return p.absent
+	}
+	return o
+}
+
 // check says why a request cannot be met, given the current version.
 func (r *request) check(cur *object) error {
 	switch {
@@ -102,8 +115,8 @@ func (r *request) check(cur *object) error {
 		return nil
 	case !cur.exists():
 		return configstore.ErrNotFound
-	case r.resourceVersion != nil && *r.resourceVersion != cur.ResourceVersion:
-		return fmt.Errorf("%w: %q is given, %q is stored", configstore.ErrConflict, *r.resourceVersion, cur.ResourceVersion)
+	case r.given && r.config.ResourceVersion != cur.ResourceVersion:
+		return fmt.Errorf("%w: %q is given, %q is stored", configstore.ErrConflict, r.config.ResourceVersion, cur.ResourceVersion)
 	}
 	return nil
 }

@@ -13,47 +13,41 @@ import (
 
 // Create implements ConfigStore.
 func (s *Store) Create(c configstore.Config) (revision string, err error) {
-	return s.write(Mutation{Op: OpCreate, Config: c}, nil)
+	return s.write(&request{op: OpCreate, config: c})
 }
 
 // Update implements ConfigStore. A zero CreationTimestamp keeps the stored one;
-// any other replaces it. Generation and everything else that the store sets are
-// ignored.
+// any other replaces it. Generation is ignored.
 func (s *Store) Update(c configstore.Config) (revision string, err error) {
-	return s.write(Mutation{Op: OpUpdate, Config: c}, given(c.ResourceVersion))
+	return s.write(&request{op: OpUpdate, config: c, given: c.ResourceVersion != ""})
 }
 
 // UpdateStatus implements ConfigStore.
 func (s *Store) UpdateStatus(c configstore.Config) (revision string, err error) {
-	return s.write(Mutation{Op: OpUpdateStatus, Config: c}, given(c.ResourceVersion))
+	return s.write(&request{op: OpUpdateStatus, config: c, given: c.ResourceVersion != ""})
 }
 
 // Delete implements ConfigStore.
 func (s *Store) Delete(kind configstore.GroupVersionKind, name, namespace string, resourceVersion *string) error {
-	meta := configstore.Meta{GroupVersionKind: kind, Name: name, Namespace: namespace}
-	_, err := s.write(Mutation{Op: OpDelete, Config: configstore.Config{Meta: meta}}, resourceVersion)
+	r := request{op: OpDelete}
+	r.config.GroupVersionKind, r.config.Name, r.config.Namespace = kind, name, namespace
+	if resourceVersion != nil {
+		r.config.ResourceVersion, r.given = *resourceVersion, true
+	}
+	_, err := s.write(&r)
 	return err
 }
 
-// given returns the condition that a ResourceVersion makes: none if empty.
-func given(resourceVersion string) *string {
-	if resourceVersion == "" {
-		return nil
-	}
-	return &resourceVersion
-}
-
-// write commits one mutation and returns the object's revision.
-func (s *Store) write(m Mutation, resourceVersion *string) (string, error) {
-	r := request{op: m.Op, config: m.Config, resourceVersion: resourceVersion}
-	if err := s.prepare(&r); err != nil {
+// write commits one request and returns the object's revision.
+func (s *Store) write(r *request) (string, error) {
+	if err := s.prepare(r); err != nil {
 		return "", err
 	}
-	revision, err := s.commitOne(&r)
+	revision, err := s.commitOne(r)
 	if err != nil {
 		return "", err
 	}
-	s.warn(&r)
+	s.warn(r)
 	return revision, nil
 }
 
@@ -72,17 +66,20 @@ func (s *Store) commitOne(r *request) (string, error) {
 
 // request is a mutation on its way through the store.
 type request struct {
-	op     Op
+	op Op
+	// config is the caller's, under the canonical kind.
 	config configstore.Config
-	// resourceVersion is what the stored one has to be; nil: anything.
-	resourceVersion *string
+	// given is set if the stored ResourceVersion has to be that of config.
+	given bool
 
 	// What prepare finds:
 
 	kind     *kind
 	warnings []configstore.Violation
-	// seen is the object that an Update was compared with, and differs how.
+	// seen is the object at the revision seenAt, or nil. An Update was compared
+	// with it, and differs how.
 	seen    *object
+	seenAt  uint64
 	differs difference
 }
 
@@ -104,34 +101,39 @@ func (s *Store) prepare(r *request) error {
 		return r.fail(fmt.Errorf("%w %s", configstore.ErrUnknownKind, r.config.GroupVersionKind))
 	}
 	r.config.GroupVersionKind = r.kind.gvk()
-	switch r.op {
-	case OpCreate, OpUpdate:
-		schema := &r.kind.schema
-		if s.opts.SkipValidation {
-			schema = &r.kind.shape
-		}
-		warnings, err := schema.Check(r.config)
-		if err != nil {
-			return r.fail(err)
-		}
-		r.warnings = warnings
-	case OpUpdateStatus:
-		c := r.config
-		c.Spec = r.kind.schema.Spec
-		if _, err := r.kind.shape.Check(c); err != nil {
-			return r.fail(err)
-		}
-	case OpDelete:
-	default:
-		return r.fail(fmt.Errorf("%w: unknown operation", configstore.ErrInvalid))
+	if err := s.validate(r); err != nil {
+		return r.fail(err)
 	}
-	if r.seen = r.kind.get(r.key(), s.committed.Load()); r.seen != nil {
-		s.verify(r.seen)
-		if r.op == OpUpdate {
-			r.differs = compare(&r.seen.Config, &r.config)
-		}
+	r.seenAt = s.committed.Load()
+	r.seen = r.kind.get(r.key(), r.seenAt)
+	if r.seen == nil {
+		return nil
+	}
+	s.verify(r.seen)
+	if r.op == OpUpdate {
+		r.differs = compare(&r.seen.Config, &r.config)
 	}
 	return nil
+}
+
+// validate checks what is going to be stored.
+func (s *Store) validate(r *request) (err error) {
+	schema := &r.kind.schema
+	if s.opts.SkipValidation {
+		schema = &r.kind.shape
+	}
+	switch r.op {
+	case OpCreate, OpUpdate:
+		r.warnings, err = schema.Check(r.config)
+	case OpUpdateStatus:
+		c := r.config
+		c.Spec = r.kind.schema.Spec // only the status counts
+		_, err = r.kind.shape.Check(c)
+	case OpDelete:
+	default:
+		err = fmt.Errorf("%w: unknown operation", configstore.ErrInvalid)
+	}
+	return err
 }
 
 // warn tells of the validator's warnings.
