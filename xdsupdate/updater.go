@@ -23,7 +23,7 @@ type XDSUpdater interface {
 	// not push; a ConfigUpdate follows.
 	SvcUpdate(shard ShardKey, hostname, namespace string, event registry.Event)
 
-	// ConfigUpdate asks for a push. The receiver owns the request.
+	// ConfigUpdate asks for a push. Nobody modifies the request any more.
 	ConfigUpdate(req *PushRequest)
 
 	// ProxyUpdate asks for a push to the proxy with an IP address in a cluster,
@@ -47,7 +47,9 @@ type EndpointDeltaUpdater interface {
 // EndpointChange is the change of one endpoint.
 type EndpointChange struct {
 	// Old is the very endpoint, by pointer, that an earlier call handed over for
-	// this shard and service; nil if the endpoint is new.
+	// this shard and service; nil if the endpoint is new. If the receiver does
+	// not have it any more, for instance since a SvcUpdate, it takes New all the
+	// same.
 	Old *registry.Endpoint
 	// New takes its place; nil if the endpoint is gone.
 	New *registry.Endpoint
