@@ -24,9 +24,12 @@ import (
 // rawCodec passes bytes, so that clients cost next to nothing.
 type rawCodec struct{}
 
-func (rawCodec) Marshal(v any) ([]byte, error)      { return *v.(*[]byte), nil }
-func (rawCodec) Unmarshal(data []byte, v any) error { *v.(*[]byte) = append([]byte(nil), data...); return nil }
-func (rawCodec) Name() string                       { return "proto" }
+func (rawCodec) Marshal(v any) ([]byte, error) { return *v.(*[]byte), nil }
+func (rawCodec) Unmarshal(data []byte, v any) error {
+	*v.(*[]byte) = append([]byte(nil), data...)
+	return nil
+}
+func (rawCodec) Name() string { return "proto" }
 
 // rawClient is a client that only scans responses for what an ACK needs.
 type rawClient struct {
@@ -85,6 +88,7 @@ func (c *rawClient) subscribe(b *testing.B) {
 
 // receive takes a response and accepts it.
 func (c *rawClient) receive(b *testing.B) {
+	b.Helper()
 	if err := c.stream.RecvMsg(&c.message); err != nil {
 		b.Error(err)
 		return
@@ -177,6 +181,7 @@ func BenchmarkEndpointChange(b *testing.B) {
 }
 
 func benchEndpointChange(b *testing.B, delta, all bool, n, clients int) {
+	b.Helper()
 	f, names := benchServer(b, n)
 	const host = "service-00007.example.com"
 	if !all {
@@ -209,6 +214,7 @@ func benchEndpointChange(b *testing.B, delta, all bool, n, clients int) {
 }
 
 func receiveAll(b *testing.B, list []*rawClient) {
+	b.Helper()
 	if len(list) == 1 {
 		list[0].receive(b)
 		return
@@ -259,6 +265,7 @@ func BenchmarkLimitPush(b *testing.B) {
 }
 
 func benchLimitPush(b *testing.B, clients int) {
+	b.Helper()
 	message := []byte(strings.Repeat("x", 1050))
 	push := make(chan chan struct{}, clients)
 	var waiting sync.WaitGroup

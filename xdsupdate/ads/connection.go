@@ -45,8 +45,8 @@ type connection struct {
 
 var (
 	_ xdscache.ConfigWatcher = (*connection)(nil)
-	_ sotw.Callbacks      = (*connection)(nil)
-	_ delta.Callbacks     = (*connection)(nil)
+	_ sotw.Callbacks         = (*connection)(nil)
+	_ delta.Callbacks        = (*connection)(nil)
 )
 
 // lookup returns the resource of a name that the connection may have.

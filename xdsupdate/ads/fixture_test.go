@@ -45,10 +45,13 @@ func (s *services) GetService(registry.Hostname) *registry.Service { return nil 
 func (s *services) InstancesByPort(*registry.Service, int) []*registry.ServiceInstance {
 	return nil
 }
+
 func (s *services) GetProxyServiceInstances(*registry.Proxy) []*registry.ServiceInstance { return nil }
-func (s *services) GetProxyWorkloadLabels(*registry.Proxy) registry.Labels               { return nil }
-func (s *services) NetworkGateways() []registry.NetworkGateway                           { return nil }
-func (s *services) AppendNetworkGatewayHandler(func())                                   {}
+
+func (s *services) GetProxyWorkloadLabels(*registry.Proxy) registry.Labels { return nil }
+
+func (s *services) NetworkGateways() []registry.NetworkGateway { return nil }
+func (s *services) AppendNetworkGatewayHandler(func())         {}
 
 // service returns a service with a gRPC port 80.
 func service(host, namespace string, change ...func(*registry.Service)) *registry.Service {
@@ -85,16 +88,13 @@ type fixture struct {
 }
 
 // serve starts a server of some services; it pushes at once.
-func serve(t testing.TB, options ads.Options, list ...*registry.Service) *fixture {
-	t.Helper()
-	f := &fixture{services: &services{}, t: t}
+func serve(tb testing.TB, options ads.Options, list ...*registry.Service) *fixture {
+	tb.Helper()
+	f := &fixture{services: &services{}, t: tb}
 	f.services.set(list...)
 	options.Pusher.DebounceAfter = -1
 	f.Server = ads.New(f.services, options)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := listen(tb)
 	f.listener = listener
 	server := grpc.NewServer()
 	f.Register(server)
@@ -103,15 +103,24 @@ func serve(t testing.TB, options ads.Options, list ...*registry.Service) *fixtur
 	running.Go(func() { f.Run(stop) })
 	running.Go(func() {
 		if err := server.Serve(listener); err != nil {
-			t.Errorf("Serve: %v", err)
+			tb.Errorf("Serve: %v", err)
 		}
 	})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		close(stop)
 		server.Stop()
 		running.Wait()
 	})
 	return f
+}
+
+func listen(tb testing.TB) net.Listener {
+	tb.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return listener
 }
 
 func (f *fixture) dial() *grpc.ClientConn {

@@ -34,31 +34,28 @@ func (b backend) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*he
 }
 
 // startBackend returns the endpoint of a new backend.
-func startBackend(t testing.TB, name string) *registry.Endpoint {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+func startBackend(tb testing.TB, name string) *registry.Endpoint {
+	tb.Helper()
+	listener := listen(tb)
 	server := grpc.NewServer()
 	healthpb.RegisterHealthServer(server, backend{name: name})
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := server.Serve(listener); err != nil {
-			t.Errorf("Serve: %v", err)
+			tb.Errorf("Serve: %v", err)
 		}
 	})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		server.Stop()
 		running.Wait()
 	})
 	host, port, err := net.SplitHostPort(listener.Addr().String())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return endpoint(host, uint32(number))
 }
@@ -83,21 +80,21 @@ func (f *fixture) xdsClient(target, nodeID string) healthpb.HealthClient {
 }
 
 // call returns which backend answered.
-func call(ctx context.Context, t testing.TB, client healthpb.HealthClient) string {
-	t.Helper()
+func call(ctx context.Context, tb testing.TB, client healthpb.HealthClient) string {
+	tb.Helper()
 	var header metadata.MD
 	if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header), grpc.WaitForReady(true)); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return header.Get("backend")[0]
 }
 
 // callUntil calls until a backend answers, and fails on any failed call.
-func callUntil(ctx context.Context, t testing.TB, client healthpb.HealthClient, want string) {
-	t.Helper()
-	for call(ctx, t, client) != want {
+func callUntil(ctx context.Context, tb testing.TB, client healthpb.HealthClient, want string) {
+	tb.Helper()
+	for call(ctx, tb, client) != want {
 		if ctx.Err() != nil {
-			t.Fatalf("no answer from %s: %v", want, ctx.Err())
+			tb.Fatalf("no answer from %s: %v", want, ctx.Err())
 		}
 	}
 }

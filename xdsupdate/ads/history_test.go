@@ -152,14 +152,14 @@ func (f *fixture) compare(what string, old, fresh *xdstest.Client) {
 
 // contents decodes a state. Load assignments without endpoints and routes
 // without a listener are left out: SotW cannot take them away.
-func contents(t testing.TB, s xdstest.State) map[string]any {
-	t.Helper()
+func contents(tb testing.TB, s xdstest.State) map[string]any {
+	tb.Helper()
 	out := make(map[string]any)
 	for _, typeURL := range []string{envoy.ClusterType, envoy.LoadAssignmentType, envoy.ListenerType} {
 		for name, r := range s.Resources(typeURL) {
 			m, err := r.Message()
 			if err != nil {
-				t.Fatal(err)
+				tb.Fatal(err)
 			}
 			if a, ok := m.(*endpointv3.ClusterLoadAssignment); ok && len(a.GetEndpoints()) == 0 {
 				continue

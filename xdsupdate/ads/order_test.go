@@ -18,43 +18,45 @@ func http(s *registry.Service) {
 }
 
 func TestMakeBeforeBreak(t *testing.T) {
-	protocols(t, func(t *testing.T, delta bool) {
-		f := serve(t, ads.Options{}, service("old", "shop", http))
-		e := endpoint("10.0.0.1", 80)
-		e.ServicePortName = "http"
-		f.eds("old", "shop", e)
-		f.flush()
-		c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-		f.subscribe(c, envoy.ClusterType)
-		f.subscribe(c, envoy.LoadAssignmentType, cluster("old"), cluster("new"))
-		f.subscribe(c, envoy.RouteType, "80")
-		f.await(c, envoy.ClusterType, cluster("old"))
-		f.await(c, envoy.LoadAssignmentType, cluster("old"))
-		f.await(c, envoy.RouteType, "80")
-		f.settle()
-		since := len(c.Responses())
-		f.define([]string{"old", "new"}, service("new", "shop", http))
-		f.settle()
-		want := []string{
-			"CDS " + cluster("new"), "EDS " + cluster("new"), "RDS 80", "EDS -" + cluster("old"), "CDS -" + cluster("old"),
-		}
-		if !delta {
-			want = []string{
-				"CDS " + cluster("new"), "CDS " + cluster("old"), // both, while routes point to the old one
-				"EDS " + cluster("new"), "RDS 80",
-				"EDS " + cluster("old"), // empty now
-				"CDS " + cluster("new"),
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			f := serve(t, ads.Options{}, service("old", "shop", http))
+			e := endpoint("10.0.0.1", 80)
+			e.ServicePortName = "http"
+			f.eds("old", "shop", e)
+			f.flush()
+			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+			f.subscribe(c, envoy.ClusterType)
+			f.subscribe(c, envoy.LoadAssignmentType, cluster("old"), cluster("new"))
+			f.subscribe(c, envoy.RouteType, "80")
+			f.await(c, envoy.ClusterType, cluster("old"))
+			f.await(c, envoy.LoadAssignmentType, cluster("old"))
+			f.await(c, envoy.RouteType, "80")
+			f.settle()
+			since := len(c.Responses())
+			f.define([]string{"old", "new"}, service("new", "shop", http))
+			f.settle()
+			want := []string{
+				"CDS " + cluster("new"), "EDS " + cluster("new"), "RDS 80", "EDS -" + cluster("old"), "CDS -" + cluster("old"),
 			}
-		}
-		got := received(c, since)
-		if i := slices.Index(got, "RDS 80"); i < 0 || slices.Index(got, want[0]) > i {
-			t.Errorf("routes do not come after clusters: %q", got)
-		}
-		// What is gone may come in either order, but after the rest.
-		slices.Sort(got[3:])
-		slices.Sort(want[3:])
-		check(t, "responses", got, want)
-	})
+			if !delta {
+				want = []string{
+					"CDS " + cluster("new"), "CDS " + cluster("old"), // both, while routes point to the old one
+					"EDS " + cluster("new"), "RDS 80",
+					"EDS " + cluster("old"), // empty now
+					"CDS " + cluster("new"),
+				}
+			}
+			got := received(c, since)
+			if i := slices.Index(got, "RDS 80"); i < 0 || slices.Index(got, want[0]) > i {
+				t.Errorf("routes do not come after clusters: %q", got)
+			}
+			// What is gone may come in either order, but after the rest.
+			slices.Sort(got[3:])
+			slices.Sort(want[3:])
+			check(t, "responses", got, want)
+		})
+	}
 }
 
 func TestHTTPRoutes(t *testing.T) {

@@ -37,9 +37,14 @@ func (r *sotwResponse) GetDiscoveryResponse() (*discovery.DiscoveryResponse, err
 	return out, nil
 }
 
+// GetRequest returns the request that opened the watch.
 func (r *sotwResponse) GetRequest() *discovery.DiscoveryRequest { return r.request }
-func (r *sotwResponse) GetVersion() (string, error)             { return r.version, nil }
-func (r *sotwResponse) GetResponseVersion() string              { return r.version }
+
+// GetVersion returns the version.
+func (r *sotwResponse) GetVersion() (string, error) { return r.version, nil }
+
+// GetResponseVersion returns the version.
+func (r *sotwResponse) GetResponseVersion() string { return r.version }
 
 // GetContext returns nil: nobody reads it.
 func (r *sotwResponse) GetContext() context.Context { return nil }
@@ -72,14 +77,21 @@ func (r *deltaResponse) GetDeltaDiscoveryResponse() (*discovery.DeltaDiscoveryRe
 	return out, nil
 }
 
+// GetDeltaRequest returns the request that opened the watch.
 func (r *deltaResponse) GetDeltaRequest() *discovery.DeltaDiscoveryRequest { return r.request }
-func (r *deltaResponse) GetSystemVersion() (string, error)                 { return r.version, nil }
-func (r *deltaResponse) GetResponseVersion() string                        { return r.version }
+
+// GetSystemVersion returns the version.
+func (r *deltaResponse) GetSystemVersion() (string, error) { return r.version, nil }
+
+// GetResponseVersion returns the version.
+func (r *deltaResponse) GetResponseVersion() string { return r.version }
 
 // GetContext returns nil: nobody reads it.
 func (r *deltaResponse) GetContext() context.Context { return nil }
 
 // GetNextVersionMap is a new map, because go-control-plane notes in it what is
 // unsubscribed.
-func (r *deltaResponse) GetNextVersionMap() map[string]string    { return make(map[string]string) }
+func (r *deltaResponse) GetNextVersionMap() map[string]string { return make(map[string]string) }
+
+// GetReturnedResources is GetNextVersionMap.
 func (r *deltaResponse) GetReturnedResources() map[string]string { return make(map[string]string) }

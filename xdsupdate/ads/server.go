@@ -142,7 +142,9 @@ func (s *Server) ConfigUpdate(req *xdsupdate.PushRequest) { s.pusher.ConfigUpdat
 
 // ProxyUpdate implements xdsupdate.XDSUpdater: it asks again who the nodes with
 // that address are, and changes what they can see accordingly.
-func (s *Server) ProxyUpdate(cluster registry.ClusterID, ip string) { s.pusher.ProxyUpdate(cluster, ip) }
+func (s *Server) ProxyUpdate(cluster registry.ClusterID, ip string) {
+	s.pusher.ProxyUpdate(cluster, ip)
+}
 
 func (s *Server) proxyUpdate(cluster registry.ClusterID, ip string) {
 	for _, conn := range s.cache.find(cluster, ip) {

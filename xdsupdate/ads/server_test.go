@@ -5,7 +5,6 @@ package ads_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 
@@ -28,57 +27,59 @@ import (
 const customType = "type.googleapis.com/google.protobuf.StringValue"
 
 func TestGenerators(t *testing.T) {
-	protocols(t, func(t *testing.T, delta bool) {
-		var text atomic.String
-		text.Store("one")
-		options := ads.Options{Generators: map[string]ads.Generator{
-			customType: ads.GeneratorFunc(func(v ads.View, _ *xdsupdate.PushRequest) ([]ads.Resource, bool) {
-				return []ads.Resource{{Name: v.Namespace, Message: wrapperspb.String(text.Load())}}, true
-			}),
-			envoy.ClusterType: ads.GeneratorFunc(func(_ ads.View, req *xdsupdate.PushRequest) ([]ads.Resource, bool) {
-				custom := envoy.Cluster(service("custom", "x"), service("custom", "x").Ports[0], nil, nil, envoy.ForEnvoy)
-				custom.Name = cluster("a")
-				return []ads.Resource{{Name: cluster("a"), Message: custom}, {Name: cluster("hidden")}}, req.Forced
-			}),
-		}}
-		f := serve(t, options, service("a", "shop"), service("hidden", "shop"), service("b", "shop"))
-		f.flush()
-		c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-		f.subscribe(c, envoy.ClusterType)
-		f.subscribe(c, customType, "*")
-		f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
-		m, err := c.State().Resources(envoy.ClusterType)[cluster("a")].Message()
-		if err != nil {
-			t.Fatal(err)
-		}
-		replaced := m.(interface{ GetMetadata() *core.Metadata })
-		host := replaced.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"].GetListValue().GetValues()[0]
-		check(t, "host of the replaced cluster", host.GetStructValue().GetFields()["host"].GetStringValue(), "custom")
-
-		custom := func(want string) {
-			t.Helper()
-			if err := c.Await(f.context(), func(s xdstest.State) bool {
-				for _, r := range s.Resources(customType) {
-					if m, err := r.Message(); err == nil && m.(*wrapperspb.StringValue).GetValue() == want {
-						return true
-					}
-				}
-				return false
-			}); err != nil {
-				t.Fatalf("%q: %v", want, err)
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			var text atomic.String
+			text.Store("one")
+			options := ads.Options{Generators: map[string]ads.Generator{
+				customType: ads.GeneratorFunc(func(v ads.View, _ *xdsupdate.PushRequest) ([]ads.Resource, bool) {
+					return []ads.Resource{{Name: v.Namespace, Message: wrapperspb.String(text.Load())}}, true
+				}),
+				envoy.ClusterType: ads.GeneratorFunc(func(_ ads.View, req *xdsupdate.PushRequest) ([]ads.Resource, bool) {
+					custom := envoy.Cluster(service("custom", "x"), service("custom", "x").Ports[0], nil, nil, envoy.ForEnvoy)
+					custom.Name = cluster("a")
+					return []ads.Resource{{Name: cluster("a"), Message: custom}, {Name: cluster("hidden")}}, req.Forced
+				}),
+			}}
+			f := serve(t, options, service("a", "shop"), service("hidden", "shop"), service("b", "shop"))
+			f.flush()
+			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+			f.subscribe(c, envoy.ClusterType)
+			f.subscribe(c, customType, "*")
+			f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
+			m, err := c.State().Resources(envoy.ClusterType)[cluster("a")].Message()
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		custom("one")
-		f.settle()
-		since := len(c.Responses())
-		text.Store("two")
-		f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ConfigKey{Name: "x"})})
-		custom("two")
-		f.settle()
-		if got := len(c.Responses()) - since; got != 1 {
-			t.Errorf("%d responses: %q", got, received(c, since))
-		}
-	})
+			replaced := m.(interface{ GetMetadata() *core.Metadata })
+			host := replaced.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"].GetListValue().GetValues()[0]
+			check(t, "host of the replaced cluster", host.GetStructValue().GetFields()["host"].GetStringValue(), "custom")
+
+			custom := func(want string) {
+				t.Helper()
+				if err := c.Await(f.context(), func(s xdstest.State) bool {
+					for _, r := range s.Resources(customType) {
+						if m, err := r.Message(); err == nil && m.(*wrapperspb.StringValue).GetValue() == want {
+							return true
+						}
+					}
+					return false
+				}); err != nil {
+					t.Fatalf("%q: %v", want, err)
+				}
+			}
+			custom("one")
+			f.settle()
+			since := len(c.Responses())
+			text.Store("two")
+			f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ConfigKey{Name: "x"})})
+			custom("two")
+			f.settle()
+			if got := len(c.Responses()) - since; got != 1 {
+				t.Errorf("%d responses: %q", got, received(c, since))
+			}
+		})
+	}
 }
 
 func TestProxyUpdate(t *testing.T) {
@@ -97,8 +98,8 @@ func TestProxyUpdate(t *testing.T) {
 	f.settle()
 	since := len(c.Responses())
 	namespace.Store("other")
-	f.Server.ProxyUpdate("", "10.0.0.99") // somebody else
-	f.Server.ProxyUpdate("", "10.0.0.1")
+	f.ProxyUpdate("", "10.0.0.99") // somebody else
+	f.ProxyUpdate("", "10.0.0.1")
 	f.await(c, envoy.ClusterType, cluster("b"), cluster("c"))
 	f.settle()
 	check(t, "responses", received(c, since), []string{"CDS " + cluster("b"), "CDS -" + cluster("a")})
@@ -186,92 +187,87 @@ func TestManyClients(t *testing.T) {
 // TestNobodyIsAnsweredBeforeTheFirstState: an answer from nothing would take
 // everything away from a proxy that comes back.
 func TestNobodyIsAnsweredBeforeTheFirstState(t *testing.T) {
-	protocols(t, func(t *testing.T, delta bool) {
-		server := ads.New(&services{list: []*registry.Service{service("a", "shop")}}, ads.Options{})
-		grpcServer, listener := grpc.NewServer(), listen(t)
-		server.Register(grpcServer)
-		var running sync.WaitGroup
-		running.Go(func() { _ = grpcServer.Serve(listener) })
-		defer running.Wait()
-		defer grpcServer.Stop()
-		conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
-		defer cancel()
-		c := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: delta})
-		defer c.Close()
-		if err := c.Connect(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Subscribe(envoy.ClusterType); err != nil {
-			t.Fatal(err)
-		}
-		// The second type is only refused when the first request was handled.
-		for i := range 11 {
-			if err := c.Subscribe(fmt.Sprintf("%s%d", customType, i), "x"); err != nil {
-				break
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			server := ads.New(&services{list: []*registry.Service{service("a", "shop")}}, ads.Options{})
+			grpcServer, listener := grpc.NewServer(), listen(t)
+			server.Register(grpcServer)
+			var running sync.WaitGroup
+			running.Go(func() { _ = grpcServer.Serve(listener) })
+			defer running.Wait()
+			defer grpcServer.Stop()
+			conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		_, err = c.Next(ctx)
-		if status.Code(err) != codes.ResourceExhausted {
-			t.Errorf("Next = %v, want ResourceExhausted and no response", err)
-		}
+			defer func() { _ = conn.Close() }()
+			ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+			defer cancel()
+			c := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: delta})
+			defer c.Close()
+			if err := c.Connect(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Subscribe(envoy.ClusterType); err != nil {
+				t.Fatal(err)
+			}
+			// The second type is only refused when the first request was handled.
+			for i := range 11 {
+				if err := c.Subscribe(fmt.Sprintf("%s%d", customType, i), "x"); err != nil {
+					break
+				}
+			}
+			_, err = c.Next(ctx)
+			if status.Code(err) != codes.ResourceExhausted {
+				t.Errorf("Next = %v, want ResourceExhausted and no response", err)
+			}
 
-		c = xdstest.NewClient(conn, xdstest.ClientOptions{Delta: delta})
-		defer c.Close()
-		if err := c.Connect(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Subscribe(envoy.ClusterType); err != nil {
-			t.Fatal(err)
-		}
-		server.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
-		if err := server.Flush(ctx); err != nil { // without Run
-			t.Fatal(err)
-		}
-		r, err := c.Next(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(t, "names", r.Names(), []string{cluster("a")})
-	})
-}
-
-func listen(t testing.TB) net.Listener {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+			c = xdstest.NewClient(conn, xdstest.ClientOptions{Delta: delta})
+			defer c.Close()
+			if err := c.Connect(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Subscribe(envoy.ClusterType); err != nil {
+				t.Fatal(err)
+			}
+			server.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
+			if err := server.Flush(ctx); err != nil { // without Run
+				t.Fatal(err)
+			}
+			r, err := c.Next(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, "names", r.Names(), []string{cluster("a")})
+		})
 	}
-	return listener
 }
 
 func TestRunEndsTheStreams(t *testing.T) {
-	protocols(t, func(t *testing.T, delta bool) {
-		f := serve(t, ads.Options{}, service("a", "shop"))
-		server := ads.New(f.services, ads.Options{})
-		grpcServer, listener := grpc.NewServer(), listen(t)
-		server.Register(grpcServer)
-		stop := make(chan struct{})
-		var running, serving sync.WaitGroup
-		running.Go(func() { server.Run(stop) })
-		serving.Go(func() { _ = grpcServer.Serve(listener) })
-		defer serving.Wait()
-		defer grpcServer.Stop()
-		f.listener = listener
-		c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-		f.subscribe(c, envoy.ClusterType)
-		f.await(c, envoy.ClusterType, cluster("a"))
-		close(stop)
-		running.Wait()
-		err := c.Await(f.context(), func(xdstest.State) bool { return false })
-		if status.Code(err) != codes.Unavailable {
-			t.Errorf("stream ended with %v, want Unavailable", err)
-		}
-	})
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			f := serve(t, ads.Options{}, service("a", "shop"))
+			server := ads.New(f.services, ads.Options{})
+			grpcServer, listener := grpc.NewServer(), listen(t)
+			server.Register(grpcServer)
+			stop := make(chan struct{})
+			var running, serving sync.WaitGroup
+			running.Go(func() { server.Run(stop) })
+			serving.Go(func() { _ = grpcServer.Serve(listener) })
+			defer serving.Wait()
+			defer grpcServer.Stop()
+			f.listener = listener
+			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+			f.subscribe(c, envoy.ClusterType)
+			f.await(c, envoy.ClusterType, cluster("a"))
+			close(stop)
+			running.Wait()
+			err := c.Await(f.context(), func(xdstest.State) bool { return false })
+			if status.Code(err) != codes.Unavailable {
+				t.Errorf("stream ended with %v, want Unavailable", err)
+			}
+		})
+	}
 }
 
 // TestNoCallIsLost moves endpoints under a constant stream of calls.
@@ -319,4 +315,3 @@ func TestProxyOf(t *testing.T) {
 	check(t, "bare", ads.ProxyOf(&core.Node{Id: "x"}), &registry.Proxy{ID: "x"})
 	check(t, "none", ads.ProxyOf(nil), &registry.Proxy{})
 }
-

@@ -92,8 +92,8 @@ func discoverByDNS(c *clusterv3.Cluster, endpoints []*registry.Endpoint, strict 
 		})}
 	}
 	c.DnsLookupFamily = clusterv3.Cluster_V4_PREFERRED
-	c.DnsRefreshRate = durationpb.New(dnsRefreshRate)
-	c.RespectDnsTtl = true
+	c.DnsRefreshRate = durationpb.New(dnsRefreshRate) //nolint:staticcheck // its successor is unknown to Envoys before 1.34 and to gRPC
+	c.RespectDnsTtl = true                            //nolint:staticcheck // the same
 	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{
 		ClusterName: c.GetName(),
 		Endpoints:   localities(endpoints, true),

@@ -16,10 +16,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-func check(t testing.TB, what string, got, want any) {
-	t.Helper()
+func check(tb testing.TB, what string, got, want any) {
+	tb.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
+		tb.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 
@@ -44,13 +44,18 @@ func endpoint(address string, change ...func(*registry.Endpoint)) *registry.Endp
 func locality(l string) func(*registry.Endpoint) {
 	return func(e *registry.Endpoint) { e.Shared.Locality = l }
 }
+
 func weight(w uint32) func(*registry.Endpoint) {
 	return func(e *registry.Endpoint) { e.Shared.LbWeight = w }
 }
+
 func health(h registry.HealthStatus) func(*registry.Endpoint) {
 	return func(e *registry.Endpoint) { e.HealthStatus = h }
 }
-func port(p uint32) func(*registry.Endpoint) { return func(e *registry.Endpoint) { e.EndpointPort = p } }
+
+func port(p uint32) func(*registry.Endpoint) {
+	return func(e *registry.Endpoint) { e.EndpointPort = p }
+}
 
 // text is a load assignment in short: locality=weight[address/weight/health …].
 func text(a *endpointv3.ClusterLoadAssignment) []string {
@@ -303,4 +308,3 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
-

@@ -71,7 +71,9 @@ func nameOf(a *anypb.Any) string {
 
 // State is what a client has: the resources that it was sent and accepted, by
 // type and name. The maps are copies; what is in them is shared and read-only.
-type State struct{ types map[string]map[string]Resource }
+type State struct {
+	types map[string]map[string]Resource
+}
 
 // Resources returns the resources of a type, by name.
 func (s State) Resources(typeURL string) map[string]Resource { return s.types[typeURL] }
