@@ -212,7 +212,7 @@ func (b *batch) putInline(e *entry, old *definition) {
 		case former == nil:
 			b.addMember(m, e.bindings...)
 		case keep && m.equal(former):
-			b.interner.release(m.attributes)
+			b.interner.releaseMember(m)
 			m = former
 		default:
 			b.removeMember(former, e.bindings...)

@@ -149,9 +149,7 @@ func (b *batch) includeMember(m *member, bindings ...*binding) {
 func (b *batch) removeMember(m *member, bindings ...*binding) {
 	b.addresses = append(b.addresses, addressChange{m, false})
 	b.excludeMember(m, bindings...)
-	if m.workload == nil {
-		b.interner.release(m.attributes)
-	}
+	b.interner.releaseMember(m)
 }
 
 func (b *batch) excludeMember(m *member, bindings ...*binding) {

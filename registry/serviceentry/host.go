@@ -91,6 +91,9 @@ func (h *host) remove(m *member) {
 
 // services returns the services of the host, in the order of the bindings.
 func (h *host) services() []*registry.Service {
+	if len(h.bindings) == 1 {
+		return h.bindings[0].services
+	}
 	var out []*registry.Service
 	for _, b := range h.bindings {
 		out = append(out, b.services...)

@@ -14,6 +14,8 @@ import (
 type interner struct {
 	seed  maphash.Seed
 	table map[uint64]*interned
+	// copies finds what belongs to a copy.
+	copies map[*registry.EndpointAttributes]*interned
 }
 
 // interned is one copy. Two of one interner are equal only if they are the same.
@@ -27,7 +29,10 @@ type interned struct {
 }
 
 func newInterner() *interner {
-	return &interner{seed: maphash.MakeSeed(), table: map[uint64]*interned{}}
+	return &interner{
+		seed: maphash.MakeSeed(), table: map[uint64]*interned{},
+		copies: map[*registry.EndpointAttributes]*interned{},
+	}
 }
 
 // acquire returns the copy of what is drafted, and counts one more user. Nothing
@@ -42,15 +47,17 @@ func (n *interner) acquire(d *draft) *interned {
 		}
 	}
 	e := &interned{EndpointAttributes: d.build(), labelsHash: labels, hash: h, users: 1, next: n.table[h]}
-	n.table[h] = e
+	n.table[h], n.copies[&e.EndpointAttributes] = e, e
 	return e
 }
 
 // release is told that a user of what acquire returned is gone.
-func (n *interner) release(e *interned) {
+func (n *interner) release(a *registry.EndpointAttributes) {
+	e := n.copies[a]
 	if e.users--; e.users > 0 {
 		return
 	}
+	delete(n.copies, a)
 	if n.table[e.hash] == e {
 		if e.next == nil {
 			delete(n.table, e.hash)

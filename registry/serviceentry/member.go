@@ -15,8 +15,6 @@ import (
 type member struct {
 	entry     *entry
 	endpoints []registry.Endpoint
-	// attributes are those of the endpoints.
-	attributes *interned
 	// workload is nil unless the entry selected it.
 	workload *workload
 	// self: the host itself is the endpoint, so that the member belongs to the
@@ -95,24 +93,37 @@ func (c *conversion) inlineMember(e *entry, d *definition, index int, spec *netw
 	t := inlineTemplate(d.config, index, spec, former.workloadName())
 	a := c.draft(&t)
 	m := newMember(e, len(d.ports))
-	m.attributes = c.intern(&a)
 	addresses[0] = t.address()
-	base := registry.Endpoint{
-		Addresses: addresses[:1:1], WorkloadName: t.workloadName(), Shared: &m.attributes.EndpointAttributes,
-	}
+	base := registry.Endpoint{Addresses: addresses[:1:1], WorkloadName: t.workloadName(), Shared: c.shared(&a, len(d.ports))}
 	m.fill(d, &base, isUnix(spec.GetAddress()), spec.GetPorts())
 	return m
+}
+
+// shared returns the copy of attributes for the endpoints of a member, of which
+// all together are one user; nil if there are none.
+func (c *conversion) shared(d *draft, endpoints int) *registry.EndpointAttributes {
+	if endpoints == 0 {
+		return nil
+	}
+	return &c.intern(d).EndpointAttributes
+}
+
+// releaseMember undoes shared for a member that is used no more.
+func (n *interner) releaseMember(m *member) {
+	if m.workload == nil && len(m.endpoints) > 0 {
+		n.release(m.endpoints[0].Shared)
+	}
 }
 
 // selfMember returns the member for a host that is its own endpoint.
 func (c *conversion) selfMember(e *entry, d *definition, hostname registry.Hostname) *member {
 	m := newMember(e, len(d.ports))
 	m.self = true
-	m.attributes = c.intern(&draft{EndpointAttributes: registry.EndpointAttributes{
+	a := draft{EndpointAttributes: registry.EndpointAttributes{
 		ClusterID: c.options.ClusterID, TLSMode: tlsModeDisabled, Namespace: d.config.Namespace,
-	}})
+	}}
 	base := registry.Endpoint{
-		Addresses: []string{string(hostname)}, WorkloadName: d.config.Name, Shared: &m.attributes.EndpointAttributes,
+		Addresses: []string{string(hostname)}, WorkloadName: d.config.Name, Shared: c.shared(&a, len(d.ports)),
 	}
 	m.fill(d, &base, false, nil)
 	return m
@@ -121,7 +132,7 @@ func (c *conversion) selfMember(e *entry, d *definition, hostname registry.Hostn
 // selectedMember returns the member for a workload that an entry selects.
 func selectedMember(e *entry, d *definition, w *workload) *member {
 	m := newMember(e, len(d.ports))
-	m.workload, m.attributes = w, w.attributes
+	m.workload = w
 	base := w.endpoint()
 	m.fill(d, &base, w.unix, w.ports())
 	return m
