@@ -15,6 +15,10 @@ type golden struct {
 	FormatVersion int           `json:"formatVersion"`
 	RecordedFrom  string        `json:"recordedFrom"`
 	Steps         []observation `json:"steps"`
+
+	// unknown says which field the runner does not know, if there is one: it is not
+	// compared.
+	unknown error
 }
 
 // alternative holds the variants of a section that differed between runs, in
@@ -82,27 +86,27 @@ func (t tables) resolve(field string, v any) (any, error) {
 	return v, nil
 }
 
-// loadGolden reads a recording. unknown says which field the runner does not know,
-// if there is one: it is not compared.
-func loadGolden(file string) (g *golden, unknown error, err error) { //nolint:revive,staticcheck // the second result is a remark, not the error
+// loadGolden reads a recording.
+func loadGolden(file string) (*golden, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	plain, err := resolveTables(data)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	g = &golden{}
+	g := &golden{}
 	if err := json.Unmarshal(plain, g); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if g.FormatVersion != 1 {
-		return nil, nil, fmt.Errorf("%s: format version %d", file, g.FormatVersion)
+		return nil, fmt.Errorf("%s: format version %d", file, g.FormatVersion)
 	}
 	strict := json.NewDecoder(bytes.NewReader(plain))
 	strict.DisallowUnknownFields()
-	return g, strict.Decode(&golden{}), nil
+	g.unknown = strict.Decode(&golden{})
+	return g, nil
 }
 
 // resolveTables returns the JSON of a recording without tables.

@@ -20,10 +20,11 @@ import (
 // TestServiceEntryInstance runs the suite of registries on the ServiceEntry
 // registry, which is filled through a store.
 func TestServiceEntryInstance(t *testing.T) {
-	registrytest.TestInstance(t, func(t testing.TB) registrytest.Subject {
+	registrytest.TestInstance(t, func(tb testing.TB) registrytest.Subject {
+		tb.Helper()
 		store := storememory.NewController(storememory.Make(istio.Schemas()))
 		updater := &recorder{index: xdsupdate.NewEndpointIndex()}
-		w := writer{t: t, store: store}
+		w := writer{TB: tb, store: store}
 		return registrytest.Subject{
 			Registry: serviceentry.New(store, updater, serviceentry.Options{}),
 			Set:      w.setService, Remove: w.removeService,
@@ -35,25 +36,25 @@ func TestServiceEntryInstance(t *testing.T) {
 
 // writer writes what the suite asks for as configs.
 type writer struct {
-	t     testing.TB
+	testing.TB
 	store *storememory.Controller
 }
 
 func (w writer) put(c configstore.Config) {
-	w.t.Helper()
+	w.Helper()
 	write := w.store.Update
 	if w.store.Get(c.GroupVersionKind, c.Name, c.Namespace) == nil {
 		write = w.store.Create
 	}
 	if _, err := write(c); err != nil {
-		w.t.Errorf("write %s: %v", c.Key().Object(), err)
+		w.Errorf("write %s: %v", c.Key().Object(), err)
 	}
 }
 
 func (w writer) delete(kind configstore.GroupVersionKind, name, namespace string) {
-	w.t.Helper()
+	w.Helper()
 	if err := w.store.Delete(kind, name, namespace, nil); err != nil {
-		w.t.Errorf("%v", err)
+		w.Errorf("%v", err)
 	}
 }
 
@@ -61,7 +62,7 @@ func (w writer) delete(kind configstore.GroupVersionKind, name, namespace string
 func objectName(hostname registry.Hostname) string { return "se-" + string(hostname) }
 
 func (w writer) setService(s *registry.Service, endpoints []*registry.Endpoint) {
-	w.t.Helper()
+	w.Helper()
 	spec := &networking.ServiceEntry{
 		Hosts: []string{string(s.Hostname)}, Resolution: networking.ServiceEntry_STATIC,
 		Location: networking.ServiceEntry_MESH_INTERNAL,
@@ -89,12 +90,12 @@ func (w writer) setService(s *registry.Service, endpoints []*registry.Endpoint) 
 }
 
 func (w writer) removeService(hostname registry.Hostname, namespace string) {
-	w.t.Helper()
+	w.Helper()
 	w.delete(istio.ServiceEntry, objectName(hostname), namespace)
 }
 
 func (w writer) setWorkload(wi *registry.WorkloadInstance) {
-	w.t.Helper()
+	w.Helper()
 	w.put(configstore.Config{
 		Meta: configstore.Meta{GroupVersionKind: istio.WorkloadEntry, Name: wi.Name, Namespace: wi.Namespace},
 		Spec: &networking.WorkloadEntry{Address: wi.Endpoint.Address(), Labels: wi.Endpoint.Attributes().Labels},
@@ -102,6 +103,6 @@ func (w writer) setWorkload(wi *registry.WorkloadInstance) {
 }
 
 func (w writer) removeWorkload(namespace, name string) {
-	w.t.Helper()
+	w.Helper()
 	w.delete(istio.WorkloadEntry, name, namespace)
 }

@@ -33,6 +33,7 @@ func filled(b *testing.B, n int) *memory.Registry {
 func address(i int) string { return fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255) }
 
 func sizes(b *testing.B, run func(b *testing.B, n int)) {
+	b.Helper()
 	for _, n := range []int{1000, 10000} {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
@@ -44,6 +45,7 @@ func sizes(b *testing.B, run func(b *testing.B, n int)) {
 // BenchmarkChangeEndpoint moves one of n endpoints of a service.
 func BenchmarkChangeEndpoint(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		r := filled(b, n)
 		one, two := endpoint(address(n/2)), endpoint("11.0.0.1")
 		for b.Loop() {
@@ -56,6 +58,7 @@ func BenchmarkChangeEndpoint(b *testing.B) {
 // BenchmarkSetEndpointsOfOne replaces the only endpoint of one of n services.
 func BenchmarkSetEndpointsOfOne(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		r := filled(b, n)
 		lists := [2][]*registry.Endpoint{{endpoint("11.0.0.1")}, {endpoint("11.0.0.2")}}
 		for i := 0; b.Loop(); i++ {
@@ -68,6 +71,7 @@ func BenchmarkSetEndpointsOfOne(b *testing.B) {
 // is what a host that polls does.
 func BenchmarkSetEndpointsUnchanged(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		r := filled(b, n)
 		endpoints := make([]*registry.Endpoint, n)
 		for i := range endpoints {
@@ -82,6 +86,7 @@ func BenchmarkSetEndpointsUnchanged(b *testing.B) {
 // BenchmarkSetService changes one of n services and tells a handler.
 func BenchmarkSetService(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		r := filled(b, n)
 		r.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {})
 		states := [2]*registry.Service{
@@ -96,6 +101,7 @@ func BenchmarkSetService(b *testing.B) {
 // BenchmarkServices lists n services of which none has changed.
 func BenchmarkServices(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		r := filled(b, n)
 		for b.Loop() {
 			if len(r.Services()) != n+1 {
@@ -108,6 +114,7 @@ func BenchmarkServices(b *testing.B) {
 // BenchmarkProxyInstances finds the instances of one proxy.
 func BenchmarkProxyInstances(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		r := filled(b, n)
 		p := &registry.Proxy{Namespace: "ns", IPAddresses: []string{address(n / 2)}}
 		for b.Loop() {

@@ -12,12 +12,13 @@ import (
 )
 
 // subject gives the suite a registry. Errors would show as missing content.
-func subject(t testing.TB, opts memory.Options) registrytest.Subject {
+func subject(tb testing.TB, opts memory.Options) registrytest.Subject {
+	tb.Helper()
 	r := memory.New(opts)
 	must := func(err error) {
-		t.Helper()
+		tb.Helper()
 		if err != nil {
-			t.Errorf("%v", err)
+			tb.Errorf("%v", err)
 		}
 	}
 	return registrytest.Subject{
@@ -36,11 +37,15 @@ func subject(t testing.TB, opts memory.Options) registrytest.Subject {
 }
 
 func TestInstance(t *testing.T) {
-	registrytest.TestInstance(t, func(t testing.TB) registrytest.Subject { return subject(t, memory.Options{}) })
+	registrytest.TestInstance(t, func(tb testing.TB) registrytest.Subject {
+		tb.Helper()
+		return subject(tb, memory.Options{})
+	})
 }
 
 func TestInstanceWithUpdater(t *testing.T) {
-	registrytest.TestInstance(t, func(t testing.TB) registrytest.Subject {
-		return subject(t, memory.Options{Cluster: "east", Updater: &updater{index: xdsupdate.NewEndpointIndex()}})
+	registrytest.TestInstance(t, func(tb testing.TB) registrytest.Subject {
+		tb.Helper()
+		return subject(tb, memory.Options{Cluster: "east", Updater: &updater{index: xdsupdate.NewEndpointIndex()}})
 	})
 }

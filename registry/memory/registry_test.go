@@ -245,6 +245,7 @@ func write(r *memory.Registry, random *rand.Rand) {
 // read looks for halves of a change: the instances of a service that is not
 // listed, or a list out of order.
 func read(t *testing.T, r *memory.Registry, done <-chan struct{}) {
+	t.Helper()
 	for {
 		select {
 		case <-done:

@@ -134,10 +134,12 @@ func actions() []action {
 		}
 	}
 	return []action{
-		{"a new service", func(r *memory.Registry) error {
-			return r.SetService(service("a.example.com", "ns", registry.ClientSideLB))
+		{
+			"a new service", func(r *memory.Registry) error {
+				return r.SetService(service("a.example.com", "ns", registry.ClientSideLB))
+			},
+			[]string{"svc Memory/east ns/a.example.com add", "config full=true ServiceEntry/ns/a.example.com service×1"},
 		},
-			[]string{"svc Memory/east ns/a.example.com add", "config full=true ServiceEntry/ns/a.example.com service×1"}},
 		{"the same service", func(r *memory.Registry) error {
 			return r.SetService(service("a.example.com", "ns", registry.ClientSideLB))
 		}, nil},
@@ -145,19 +147,31 @@ func actions() []action {
 		{"endpoints", set("2.2.2.2", "1.1.1.1", "1.1.1.1"), []string{"eds Memory/east ns/a.example.com [1.1.1.1 2.2.2.2] FullPush"}},
 		{"the same endpoints in another order", set("1.1.1.1", "2.2.2.2"), nil},
 		{"another endpoint", set("1.1.1.1", "3.3.3.3"), []string{"eds Memory/east ns/a.example.com [1.1.1.1 3.3.3.3] IncrementalPush"}},
-		{"one more", func(r *memory.Registry) error { return r.AddEndpoint("a.example.com", "ns", endpoint("0.0.0.1")) },
-			[]string{"eds Memory/east ns/a.example.com [0.0.0.1 1.1.1.1 3.3.3.3] IncrementalPush"}},
+		{
+			"one more", func(r *memory.Registry) error { return r.AddEndpoint("a.example.com", "ns", endpoint("0.0.0.1")) },
+			[]string{"eds Memory/east ns/a.example.com [0.0.0.1 1.1.1.1 3.3.3.3] IncrementalPush"},
+		},
 		{"one that is there", func(r *memory.Registry) error { return r.AddEndpoint("a.example.com", "ns", endpoint("0.0.0.1")) }, nil},
-		{"one less", func(r *memory.Registry) error { return r.RemoveEndpoint("a.example.com", "ns", endpoint("1.1.1.1")) },
-			[]string{"eds Memory/east ns/a.example.com [0.0.0.1 3.3.3.3] IncrementalPush"}},
-		{"a DNS service instead", func(r *memory.Registry) error { return r.SetService(service("a.example.com", "ns", registry.DNSLB)) },
-			[]string{"svc Memory/east ns/a.example.com update", "config full=true ServiceEntry/ns/a.example.com service×1"}},
-		{"its last endpoints", set(), []string{"eds Memory/east ns/a.example.com [] IncrementalPush",
-			"config full=true ServiceEntry/ns/a.example.com endpoint×1"}},
-		{"its first endpoint", set("1.1.1.1"), []string{"eds Memory/east ns/a.example.com [1.1.1.1] IncrementalPush",
-			"config full=true ServiceEntry/ns/a.example.com endpoint×1"}},
-		{"its removal", func(r *memory.Registry) error { return r.RemoveService("a.example.com", "ns") },
-			[]string{"svc Memory/east ns/a.example.com delete", "config full=true ServiceEntry/ns/a.example.com service×1"}},
+		{
+			"one less", func(r *memory.Registry) error { return r.RemoveEndpoint("a.example.com", "ns", endpoint("1.1.1.1")) },
+			[]string{"eds Memory/east ns/a.example.com [0.0.0.1 3.3.3.3] IncrementalPush"},
+		},
+		{
+			"a DNS service instead", func(r *memory.Registry) error { return r.SetService(service("a.example.com", "ns", registry.DNSLB)) },
+			[]string{"svc Memory/east ns/a.example.com update", "config full=true ServiceEntry/ns/a.example.com service×1"},
+		},
+		{"its last endpoints", set(), []string{
+			"eds Memory/east ns/a.example.com [] IncrementalPush",
+			"config full=true ServiceEntry/ns/a.example.com endpoint×1",
+		}},
+		{"its first endpoint", set("1.1.1.1"), []string{
+			"eds Memory/east ns/a.example.com [1.1.1.1] IncrementalPush",
+			"config full=true ServiceEntry/ns/a.example.com endpoint×1",
+		}},
+		{
+			"its removal", func(r *memory.Registry) error { return r.RemoveService("a.example.com", "ns") },
+			[]string{"svc Memory/east ns/a.example.com delete", "config full=true ServiceEntry/ns/a.example.com service×1"},
+		},
 		{"a workload", func(r *memory.Registry) error { return r.SetWorkload(vm("vm", "5.5.5.5", "a")) }, []string{"proxy east 5.5.5.5"}},
 		{"the same workload", func(r *memory.Registry) error { return r.SetWorkload(vm("vm", "5.5.5.5", "a")) }, nil},
 		{"its labels", func(r *memory.Registry) error { return r.SetWorkload(vm("vm", "5.5.5.5", "b")) }, []string{"proxy east 5.5.5.5"}},
@@ -256,9 +270,9 @@ func TestUpdaterSeesTheNewState(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }

@@ -29,9 +29,10 @@ type broken struct {
 // deadlocks leave no goroutines behind.
 type lock struct{ taken, over chan struct{} }
 
-func newLock(t testing.TB) lock {
+func newLock(tb testing.TB) lock {
+	tb.Helper()
 	l := lock{taken: make(chan struct{}, 1), over: make(chan struct{})}
-	t.Cleanup(func() { close(l.over) })
+	tb.Cleanup(func() { close(l.over) })
 	return l
 }
 
@@ -47,6 +48,12 @@ func (l lock) Unlock() {
 	case <-l.taken:
 	default:
 	}
+}
+
+// pass waits until nobody holds the lock.
+func (l lock) pass() {
+	l.Lock()
+	defer l.Unlock()
 }
 
 func (b *broken) is(fault string) bool { return b.fault == fault }
@@ -259,8 +266,7 @@ func (b *broken) Run(stop <-chan struct{}) {
 // set is SetService and SetEndpoints, with the faults of what fills a registry.
 func (b *broken) set(s *registry.Service, endpoints []*registry.Endpoint) {
 	if b.is("handlers run under the lock") {
-		b.held.Lock()
-		b.held.Unlock()
+		b.held.pass()
 	}
 	if b.is("equal services are updates") {
 		renamed := *s
@@ -283,14 +289,14 @@ func (b *broken) remove(hostname registry.Hostname, namespace string) {
 }
 
 func factory(fault string) registrytest.Factory {
-	return func(t testing.TB) registrytest.Subject {
-		b := &broken{Registry: memory.New(memory.Options{}), fault: fault, held: newLock(t)}
+	return func(tb testing.TB) registrytest.Subject {
+		tb.Helper()
+		b := &broken{Registry: memory.New(memory.Options{}), fault: fault, held: newLock(tb)}
 		s := registrytest.Subject{
 			Registry: b, Set: b.set, Remove: b.remove,
 			SetWorkload: func(w *registry.WorkloadInstance) {
 				if b.is("handlers run under the lock") {
-					b.held.Lock()
-					b.held.Unlock()
+					b.held.pass()
 				}
 				if b.is("equal workloads are updates") {
 					w.Endpoint.WorkloadName = time.Now().String()

@@ -4,7 +4,7 @@
 // registry:
 //
 //	func TestMyRegistry(t *testing.T) {
-//		registrytest.TestInstance(t, func(t testing.TB) registrytest.Subject {
+//		registrytest.TestInstance(t, func(tb testing.TB) registrytest.Subject {
 //			r := myregistry.New()
 //			return registrytest.Subject{Registry: r, Set: r.Set, Remove: r.Remove}
 //		})

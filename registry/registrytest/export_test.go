@@ -14,13 +14,13 @@ func CheckNames() []string {
 }
 
 // RunCheck runs one check.
-func RunCheck(t testing.TB, name string, factory Factory) {
-	t.Helper()
+func RunCheck(tb testing.TB, name string, factory Factory) {
+	tb.Helper()
 	for _, c := range checks() {
 		if c.name == name {
-			c.execute(t, factory)
+			c.execute(tb, factory)
 			return
 		}
 	}
-	t.Fatalf("no check %s", name)
+	tb.Fatalf("no check %s", name)
 }

@@ -46,10 +46,10 @@ func (r *Recorder) Take() []Call {
 // ExpectExactly fails the test unless the calls that were not yet taken are
 // these, in this order, each written as Call.String does. It takes them. It does
 // not wait: what makes the calls must have settled.
-func (r *Recorder) ExpectExactly(t testing.TB, want ...string) {
-	t.Helper()
+func (r *Recorder) ExpectExactly(tb testing.TB, want ...string) {
+	tb.Helper()
 	if got := texts(r.Take()); !slices.Equal(got, want) {
-		t.Errorf("events:\n\t%s\nwant exactly:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+		tb.Errorf("events:\n\t%s\nwant exactly:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 	}
 }
 

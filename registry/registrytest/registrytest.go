@@ -51,9 +51,9 @@ type Subject struct {
 	Timeout time.Duration
 }
 
-// Factory makes a Subject. It is called once for each promise; t.Cleanup ends
+// Factory makes a Subject. It is called once for each promise; tb.Cleanup ends
 // what it started.
-type Factory func(t testing.TB) Subject
+type Factory func(tb testing.TB) Subject
 
 // TestInstance proves the promises of registry.Instance.
 func TestInstance(t *testing.T, factory Factory) {
@@ -79,12 +79,12 @@ type check struct {
 	run  func(*suite)
 }
 
-func (c check) execute(t testing.TB, factory Factory) {
-	t.Helper()
-	s := newSuite(t, c, factory(t))
+func (c check) execute(tb testing.TB, factory Factory) {
+	tb.Helper()
+	s := newSuite(tb, c, factory(tb))
 	if c.skip != nil {
 		if why := c.skip(s); why != "" {
-			t.Skip(why)
+			tb.Skip(why)
 		}
 	}
 	c.run(s)

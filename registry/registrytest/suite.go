@@ -19,18 +19,18 @@ type suite struct {
 	reg     registry.Instance
 }
 
-func newSuite(t testing.TB, c check, subject Subject) *suite {
-	t.Helper()
+func newSuite(tb testing.TB, c check, subject Subject) *suite {
+	tb.Helper()
 	if subject.Registry == nil || subject.Set == nil || subject.Remove == nil {
-		t.Fatalf("registrytest: the factory returned a Subject without Registry, Set or Remove")
+		tb.Fatalf("registrytest: the factory returned a Subject without Registry, Set or Remove")
 	}
 	if (subject.SetWorkload == nil) != (subject.RemoveWorkload == nil) {
-		t.Fatalf("registrytest: SetWorkload and RemoveWorkload go together")
+		tb.Fatalf("registrytest: SetWorkload and RemoveWorkload go together")
 	}
 	if subject.Timeout == 0 {
 		subject.Timeout = 10 * time.Second
 	}
-	return &suite{TB: t, check: c, subject: subject, reg: subject.Registry}
+	return &suite{TB: tb, check: c, subject: subject, reg: subject.Registry}
 }
 
 // broken reports that the promise is not kept.

@@ -70,7 +70,10 @@ func expectFound(t *testing.T, check, fault string) {
 	var failures []string
 	// A race is not lost every time.
 	for attempt := 0; attempt < 20 && len(failures) == 0; attempt++ {
-		failures = capture(t, func(t testing.TB) { registrytest.RunCheck(t, check, factory(fault)) })
+		failures = capture(t, func(tb testing.TB) {
+			tb.Helper()
+			registrytest.RunCheck(tb, check, factory(fault))
+		})
 	}
 	if len(failures) == 0 {
 		t.Fatal("the broken registry passes")
@@ -112,7 +115,7 @@ func (s *standIn) Fatalf(format string, args ...any) {
 }
 
 // capture runs f with a stand-in and returns its failures.
-func capture(t *testing.T, f func(t testing.TB)) []string {
+func capture(t *testing.T, f func(tb testing.TB)) []string {
 	t.Helper()
 	s := &standIn{TB: t}
 	func() {
