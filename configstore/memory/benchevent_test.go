@@ -36,6 +36,7 @@ func newObjects(b *testing.B, s *memory.Store, n int) (next func() configstore.C
 // goroutine.
 func BenchmarkCreateToHandlerDrain(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, _ := benchStore(b, n)
 		c := memory.NewController(s)
 		handled := 0
@@ -54,6 +55,7 @@ func BenchmarkCreateToHandlerDrain(b *testing.B) {
 // handled it.
 func BenchmarkCreateToHandlerRun(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, _ := benchStore(b, n)
 		c := memory.NewController(s)
 		handled, ready := make(chan struct{}, 1), false
@@ -94,6 +96,7 @@ func BenchmarkHandlerLimit(b *testing.B) {
 // BenchmarkWatch updates an object and waits until a watch has yielded the change.
 func BenchmarkWatch(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, configs := benchStore(b, n)
 		changes, done, from := make(chan configstore.Change, 1), make(chan struct{}), s.Revision()
 		go func() {
@@ -121,6 +124,7 @@ func BenchmarkWatch(b *testing.B) {
 // reads when it is over.
 func BenchmarkWatchBurst(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, configs := benchStore(b, n)
 		c, i := relabelled(configs[0]), 0
 		from := s.Revision()

@@ -13,6 +13,7 @@ import (
 
 func BenchmarkGet(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, configs := benchStore(b, n)
 		at := stride{n: n}
 		for b.Loop() {
@@ -27,6 +28,7 @@ func BenchmarkGet(b *testing.B) {
 // BenchmarkGetLimit reads a Go map under a read lock.
 func BenchmarkGetLimit(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		configs := benchConfigs(n)
 		m := limitMap(configs)
 		var mu sync.RWMutex
@@ -75,6 +77,7 @@ func writing(b *testing.B, s *memory.Store, configs []configstore.Config, f func
 
 func BenchmarkGetBesideWriter(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, configs := benchStore(b, n)
 		writing(b, s, configs, func() {
 			at := stride{n: n}
@@ -91,6 +94,7 @@ func BenchmarkGetBesideWriter(b *testing.B) {
 // BenchmarkSnapshotBesideWriter takes a snapshot and reads ten objects of it.
 func BenchmarkSnapshotBesideWriter(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, configs := benchStore(b, n)
 		writing(b, s, configs, func() {
 			at := stride{n: n}
@@ -108,8 +112,10 @@ func BenchmarkSnapshotBesideWriter(b *testing.B) {
 }
 
 func benchList(b *testing.B, namespace string) {
+	b.Helper()
 	b.Run("unchanged", func(b *testing.B) {
 		sizes(b, func(b *testing.B, n int) {
+			b.Helper()
 			s, _ := benchStore(b, n)
 			s.List(benchKind, namespace)
 			for b.Loop() {
@@ -121,6 +127,7 @@ func benchList(b *testing.B, namespace string) {
 	})
 	b.Run("changed", func(b *testing.B) {
 		sizes(b, func(b *testing.B, n int) {
+			b.Helper()
 			s, configs := benchStore(b, n)
 			c, i := relabelled(configs[0]), 0
 			s.List(benchKind, namespace)
@@ -138,6 +145,7 @@ func benchList(b *testing.B, namespace string) {
 	})
 	b.Run("limit", func(b *testing.B) {
 		sizes(b, func(b *testing.B, n int) {
+			b.Helper()
 			s, _ := benchStore(b, n)
 			items := s.List(benchKind, namespace)
 			for b.Loop() {
@@ -156,6 +164,7 @@ func BenchmarkListAll(b *testing.B) { benchList(b, configstore.NamespaceAll) }
 // BenchmarkIterate touches every object; the figure is that of all n.
 func BenchmarkIterate(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, _ := benchStore(b, n)
 		snap, touched := s.Snapshot(), 0
 		snap.List(benchKind, configstore.NamespaceAll)
@@ -169,6 +178,7 @@ func BenchmarkIterate(b *testing.B) {
 
 func BenchmarkIterateLimit(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, _ := benchStore(b, n)
 		items, touched := s.List(benchKind, configstore.NamespaceAll), 0
 		for b.Loop() {

@@ -15,6 +15,7 @@ import (
 // BenchmarkCreate creates the objects of a store of n, over and over.
 func BenchmarkCreate(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		configs := benchConfigs(n)
 		s, i := memory.Make(benchSchemas()), 0
 		for b.Loop() {
@@ -34,6 +35,7 @@ func BenchmarkCreate(b *testing.B) {
 // figure is that of both.
 func BenchmarkCreateOne(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, _ := benchStore(b, n)
 		more := benchConfigs(n + 1)[n]
 		for b.Loop() {
@@ -46,6 +48,7 @@ func BenchmarkCreateOne(b *testing.B) {
 
 func BenchmarkUpdate(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, configs := benchStore(b, n)
 		at, round := stride{n: n}, 0
 		labels := [2]map[string]string{{"version": "1"}, {"version": "2"}}
@@ -65,6 +68,7 @@ func BenchmarkUpdate(b *testing.B) {
 // BenchmarkUpdateSpec changes the spec, which has to be compared.
 func BenchmarkUpdateSpec(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, configs := benchStore(b, n)
 		at, round := stride{n: n}, 0
 		specs := [2]*networking.ServiceEntry{{Hosts: []string{"one.example.com"}}, {Hosts: []string{"two.example.com"}}}
@@ -85,6 +89,7 @@ func BenchmarkUpdateSpec(b *testing.B) {
 // a reader: of all namespaces, every thousand changes.
 func BenchmarkUpdateListed(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, configs := benchStore(b, n)
 		at, round, count := stride{n: n}, 0, 0
 		labels := [2]map[string]string{{"version": "1"}, {"version": "2"}}
@@ -107,6 +112,7 @@ func BenchmarkUpdateListed(b *testing.B) {
 // BenchmarkApply is Update in batches of 100; the figure is that of one change.
 func BenchmarkApply(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		s, configs := benchStore(b, n)
 		at, round := stride{n: n}, 0
 		labels := [2]map[string]string{{"version": "1"}, {"version": "2"}}
@@ -131,6 +137,7 @@ func BenchmarkApply(b *testing.B) {
 // BenchmarkWriteLimit writes a new object to a Go map under a lock.
 func BenchmarkWriteLimit(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		configs := benchConfigs(n)
 		m := limitMap(configs)
 		var mu sync.RWMutex

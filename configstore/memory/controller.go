@@ -66,19 +66,20 @@ func (c *Controller) Subscribe(kind configstore.GroupVersionKind, handler config
 // SubscribeBatch implements BatchSubscriber. The objects that exist come in the
 // order of kinds, then of List.
 func (c *Controller) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
-	return c.subscribe("SubscribeBatch", kinds, notify.Subscription[configstore.Change]{Batch: handler})
+	return c.subscribe("SubscribeBatch", kinds, c.batch(handler))
 }
 
 // RegisterHasSyncedHandler lets the source of the store's content hold back
 // HasSynced until hasSynced returns true, which it does once all of the initial
-// state is in the store. It replaces an earlier one. hasSynced is called with no
-// lock held, from any goroutine.
+// state is in the store. Call it before the first HasSynced. It replaces an earlier
+// one; nil holds nothing back. hasSynced is called with no lock held, from any
+// goroutine.
 func (c *Controller) RegisterHasSyncedHandler(hasSynced func() bool) { c.source.Store(&hasSynced) }
 
 // HasSynced implements ConfigStoreCache. It is false until the first Run or
 // Drain.
 func (c *Controller) HasSynced() bool {
-	if source := c.source.Load(); source != nil {
+	if source := c.source.Load(); source != nil && *source != nil {
 		return c.queue.HasSynced(*source)
 	}
 	return c.queue.HasSynced(nil)
@@ -118,6 +119,19 @@ func (c *Controller) single(handler configstore.EventHandler) notify.Subscriptio
 		}
 		handler(old, *change.Curr, change.Event)
 		if c.detector.on {
+			c.verifyConfig(c.kinds.find(&change.Curr.GroupVersionKind), change.Curr)
+		}
+	}}
+}
+
+func (c *Controller) batch(handler configstore.BatchHandler) notify.Subscription[configstore.Change] {
+	if !c.detector.on {
+		return notify.Subscription[configstore.Change]{Batch: handler}
+	}
+	return notify.Subscription[configstore.Change]{Batch: func(changes []configstore.Change) {
+		given := slices.Clone(changes) // the slice is the handler's
+		handler(changes)
+		for _, change := range given {
 			c.verifyConfig(c.kinds.find(&change.Curr.GroupVersionKind), change.Curr)
 		}
 	}}

@@ -88,6 +88,18 @@ func TestDetectMutationsByCallerAndHandler(t *testing.T) {
 		t.Error("a handler changed an object and nobody noticed")
 	}
 	s = newStore()
+	c.Labels = map[string]string{}
+	create(t, s, c)
+	control = memory.NewController(s)
+	control.SubscribeBatch([]configstore.GroupVersionKind{widget()}, func(changes []configstore.Change) {
+		changes[0].Curr.Labels["a"] = "b"
+		changes[0].Curr = nil // the slice is its own
+	})
+	if panicOf(control.Drain) == "" {
+		t.Error("a batch handler changed an object and nobody noticed")
+	}
+	s = newStore()
+	c.Labels = map[string]string{}
 	create(t, s, c)
 	c.Labels["a"] = "c"
 	if panicOf(func() { s.Get(widget(), "foo", "default") }) == "" {

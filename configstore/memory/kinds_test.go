@@ -73,20 +73,20 @@ func newStore() *memory.Store {
 	return memory.MakeWithOptions(testSchemas(), memory.Options{DetectMutations: true})
 }
 
-func create(t testing.TB, s configstore.ConfigStore, c configstore.Config) string {
-	t.Helper()
+func create(tb testing.TB, s configstore.ConfigStore, c configstore.Config) string {
+	tb.Helper()
 	revision, err := s.Create(c)
 	if err != nil {
-		t.Fatalf("Create(%s) = %v", c.Key().Object(), err)
+		tb.Fatalf("Create(%s) = %v", c.Key().Object(), err)
 	}
 	return revision
 }
 
-func update(t testing.TB, s configstore.ConfigStore, c configstore.Config) string {
-	t.Helper()
+func update(tb testing.TB, s configstore.ConfigStore, c configstore.Config) string {
+	tb.Helper()
 	revision, err := s.Update(c)
 	if err != nil {
-		t.Fatalf("Update(%s) = %v", c.Key().Object(), err)
+		tb.Fatalf("Update(%s) = %v", c.Key().Object(), err)
 	}
 	return revision
 }

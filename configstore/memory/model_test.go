@@ -112,7 +112,8 @@ func (m *model) run(t *testing.T) {
 		r := m.fork()
 		working.Go(func() { m.write(r) })
 	}
-	for range modelReaders {
+	// Without readers, what is noted for lists piles up.
+	for range m.rand.IntN(modelReaders + 1) {
 		r := m.fork()
 		working.Go(func() { m.read(r) })
 	}
@@ -126,6 +127,7 @@ func (m *model) run(t *testing.T) {
 	}
 	close(stop)
 	running.Wait()
+	m.read(m.fork())
 	m.store.VerifyUnchanged()
 	m.check(t)
 }

@@ -235,6 +235,7 @@ func after(x memory.Mutation, cur *configstore.Config, version string) *configst
 	case memory.OpUpdateStatus:
 		c = *cur
 		c.Status = x.Config.Status
+	case memory.OpCreate, memory.OpUpdate:
 	}
 	c.ResourceVersion = version
 	return &c

@@ -15,10 +15,10 @@ import (
 )
 
 // fill creates n widgets.
-func fill(t testing.TB, s *memory.Store, n int) {
-	t.Helper()
+func fill(tb testing.TB, s *memory.Store, n int) {
+	tb.Helper()
 	for range n {
-		create(t, s, object(widget(), "a", fmt.Sprintf("n%d", s.Revision()+1), "1"))
+		create(tb, s, object(widget(), "a", fmt.Sprintf("n%d", s.Revision()+1), "1"))
 	}
 }
 
@@ -74,7 +74,10 @@ func TestWatchEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	n := 0
-	for range s.Watch(ctx, 0) {
+	for _, err := range s.Watch(ctx, 0) {
+		if err != nil {
+			t.Error(err)
+		}
 		if n++; n == 2 {
 			cancel()
 		}
@@ -82,8 +85,8 @@ func TestWatchEnds(t *testing.T) {
 	if n != 2 {
 		t.Errorf("%d changes, the context having ended after 2", n)
 	}
-	for range s.Watch(ctx, 0) {
-		t.Error("a watch with an ended context yields something")
+	for c, err := range s.Watch(ctx, 0) {
+		t.Errorf("a watch with an ended context yields %+v, %v", c, err)
 	}
 }
 
