@@ -172,10 +172,15 @@ func CompareEndpoints(e, f *Endpoint) int {
 	if e == f {
 		return 0
 	}
+	// Nearly always the address decides, so nothing else is looked at before it.
+	if c := strings.Compare(e.Address(), f.Address()); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(e.ServicePort, f.ServicePort); c != 0 {
+		return c
+	}
 	a, b := e.Attributes(), f.Attributes()
 	if c := cmp.Or(
-		strings.Compare(e.Address(), f.Address()),
-		cmp.Compare(e.ServicePort, f.ServicePort),
 		strings.Compare(e.ServicePortName, f.ServicePortName),
 		cmp.Compare(e.EndpointPort, f.EndpointPort),
 		strings.Compare(a.Namespace, b.Namespace),
@@ -186,6 +191,11 @@ func CompareEndpoints(e, f *Endpoint) int {
 	); c != 0 || a == b {
 		return c
 	}
+	return compareAttributes(a, b)
+}
+
+// compareAttributes orders what CompareEndpoints has not looked at.
+func compareAttributes(a, b *EndpointAttributes) int {
 	return cmp.Or(
 		strings.Compare(a.ServiceAccount, b.ServiceAccount),
 		strings.Compare(a.Locality, b.Locality),
