@@ -113,16 +113,16 @@ func (s limitSelectors) add(key, value string) *limitSelector {
 func (s limitSelectors) matching(labels map[string]string, f func(*limitSelector)) {
 	for k, v := range labels {
 		for _, selector := range s[limitLabel{k, v}] {
-			if subset(selector.labels, labels) {
+			if selector.matches(labels) {
 				f(selector)
 			}
 		}
 	}
 }
 
-func subset(some, all map[string]string) bool {
-	for k, v := range some {
-		if w, ok := all[k]; !ok || v != w {
+func (s *limitSelector) matches(labels map[string]string) bool {
+	for k, v := range s.labels {
+		if w, ok := labels[k]; !ok || v != w {
 			return false
 		}
 	}
