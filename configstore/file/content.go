@@ -3,6 +3,7 @@
 package file
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -100,16 +101,18 @@ func read(path string, limit int) (data []byte, info fs.FileInfo, err error) {
 		return nil, nil, err
 	}
 	var r io.Reader = f
+	size := info.Size()
 	if limit >= 0 {
-		r = io.LimitReader(f, int64(limit)+1)
+		r, size = io.LimitReader(f, int64(limit)+1), min(size, int64(limit)+1)
 	}
-	if data, err = io.ReadAll(r); err != nil {
+	buffer := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	if _, err = buffer.ReadFrom(r); err != nil {
 		return nil, nil, err
 	}
-	if limit >= 0 && len(data) > limit {
+	if limit >= 0 && buffer.Len() > limit {
 		return nil, nil, fmt.Errorf("the file is larger than the limit of %d bytes", limit)
 	}
-	return data, info, nil
+	return buffer.Bytes(), info, nil
 }
 
 // parse makes the content of a file's bytes. Documents that are bad keep what

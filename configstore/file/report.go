@@ -12,12 +12,12 @@ import (
 )
 
 // publish makes the list of errors and logs what is new on it and what is gone.
-func (s *Source) publish(l listing) {
+func (s *Source) publish() {
 	var errs []*Error
 	if s.rootFailure != nil {
 		errs = append(errs, &Error{File: s.dir, Err: errors.Unwrap(s.rootFailure)})
 	}
-	for name, err := range l.failed {
+	for name, err := range s.listing.failed {
 		errs = append(errs, &Error{File: s.path(name), Err: withoutPath(err)})
 	}
 	for _, c := range s.contents {

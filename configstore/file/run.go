@@ -43,8 +43,9 @@ func (s *Source) loop(w *watcher, stop <-chan struct{}) {
 		rescan = ticker.C
 	}
 	reload := func(full bool) {
-		dirty, all := w.take()
-		if s.reload(scan{full: full || all, dirty: dirty}) {
+		sc := w.take()
+		sc.full = sc.full || full
+		if s.reload(sc) {
 			unfinished.Reset(settle)
 		}
 	}

@@ -35,6 +35,8 @@ type Source struct {
 	// retry holds the objects that the store has refused for reasons that may
 	// go away by themselves.
 	retry map[configstore.ConfigKey]*Error
+	// listing is what the last walk has found.
+	listing listing
 	// rootFailure is set while the directory cannot be read, rootBack is when it
 	// could be read again.
 	rootFailure error
@@ -104,8 +106,11 @@ func (s *Source) path(name string) string { return filepath.Join(s.dir, filepath
 type scan struct {
 	// full reads every file; else those whose times or sizes have changed.
 	full bool
-	// dirty are the names of files to read in any case.
+	// dirty are the names that notifications were about. They are looked at in
+	// any case, and alone if that is enough.
 	dirty map[string]bool
+	// walk means that there were notifications about more than names.
+	walk bool
 	// final believes what it sees, even if it looks like the middle of
 	// something.
 	final bool
@@ -115,34 +120,21 @@ type scan struct {
 // again because something looked unfinished.
 func (s *Source) load(sc scan) (again bool, err error) {
 	now := time.Now()
-	l, err := s.list()
-	if err != nil {
-		s.rootFailure = fmt.Errorf("read %s: %w", s.dir, withoutPath(err))
-		s.publish(l)
-		return false, s.rootFailure
-	}
-	if s.rootFailure != nil {
-		s.rootFailure, s.rootBack = nil, now
-	}
 	dirty := map[configstore.ConfigKey]struct{}{}
-	for name, info := range l.files {
-		again = s.refresh(name, info, sc, now, dirty) || again
+	names, narrow := s.narrow(sc)
+	if !narrow {
+		if err := s.walk(now); err != nil {
+			s.publish()
+			return false, err
+		}
+		names = s.suspects(sc)
+		again = s.forget(sc, now, dirty)
 	}
-	for name, c := range s.contents {
-		if _, ok := l.files[name]; ok {
-			continue
+	for _, r := range s.look(names, sc, now) {
+		again = again || r.again
+		if r.content != nil {
+			s.replace(r.content.name, r.content, dirty)
 		}
-		if !l.missing(name) {
-			if !c.unseen() {
-				s.replace(name, s.unreadable(name, nil, c), dirty)
-			}
-			continue
-		}
-		if !sc.final && now.Sub(s.rootBack) < settle {
-			again = true
-			continue
-		}
-		s.replace(name, nil, dirty)
 	}
 	for key := range s.retry {
 		dirty[key] = struct{}{}
@@ -152,9 +144,43 @@ func (s *Source) load(sc scan) (again bool, err error) {
 		c.release()
 	}
 	s.fresh = nil
-	s.publish(l)
+	s.publish()
 	s.synced.Store(true)
 	return again, nil
+}
+
+// walk lists the directory.
+func (s *Source) walk(now time.Time) error {
+	l, err := s.list()
+	s.listing = l
+	if err != nil {
+		s.rootFailure = fmt.Errorf("read %s: %w", s.dir, withoutPath(err))
+		return s.rootFailure
+	}
+	if s.rootFailure != nil {
+		s.rootFailure, s.rootBack = nil, now
+	}
+	return nil
+}
+
+// forget drops the files that are gone.
+func (s *Source) forget(sc scan, now time.Time, dirty map[configstore.ConfigKey]struct{}) (again bool) {
+	for name, c := range s.contents {
+		if _, ok := s.listing.files[name]; ok {
+			continue
+		}
+		switch {
+		case !s.listing.missing(name):
+			if !c.unseen() {
+				s.replace(name, s.unreadable(name, nil, c), dirty)
+			}
+		case !sc.final && now.Sub(s.rootBack) < settle:
+			again = true
+		default:
+			s.replace(name, nil, dirty)
+		}
+	}
+	return again
 }
 
 // list walks through the directory, and sees to it that all of it is watched.
@@ -169,33 +195,6 @@ func (s *Source) list() (listing, error) {
 			return l, err
 		}
 	}
-}
-
-// refresh looks at one file.
-func (s *Source) refresh(name string, info fs.FileInfo, sc scan, now time.Time, dirty map[configstore.ConfigKey]struct{}) (again bool) {
-	old := s.contents[name]
-	if old != nil && !sc.full && !sc.dirty[name] && old.unchanged(info) {
-		return false
-	}
-	data, info, err := read(s.path(name), s.opts.MaxFileBytes)
-	if err != nil {
-		s.replace(name, s.unreadable(name, err, old), dirty)
-		return false
-	}
-	if len(data) == 0 && old != nil && old.hasObjects() && !sc.final {
-		// An editor that writes in place empties the file first.
-		if old.emptied.IsZero() {
-			old.emptied = now
-		}
-		if now.Sub(old.emptied) < settle {
-			return true
-		}
-	}
-	if old != nil && old.same(data, info) {
-		return false
-	}
-	s.replace(name, s.parse(name, data, info, old), dirty)
-	return false
 }
 
 // replace puts the content of a file in the place of what it was before. A nil

@@ -3,6 +3,7 @@
 package file_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -67,6 +68,24 @@ func (w *watched) await(want string, unwanted ...string) {
 			}
 		case <-timeout.C:
 			w.Fatalf("no %q; events so far: %q; errors: %q", want, w.seen, w.errors())
+		}
+	}
+}
+
+// awaitHost returns when an object has a host, by an Add or an Update.
+func (w *watched) awaitHost(name, host string) {
+	w.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		select {
+		case got := <-w.arrived:
+			w.seen = append(w.seen, got)
+			if got == "add ns/"+name+"="+host || got == "update ns/"+name+"="+host {
+				return
+			}
+		case <-timeout.C:
+			w.Fatalf("%s never had host %s; events so far: %q; errors: %q", name, host, w.seen, w.errors())
 		}
 	}
 }
@@ -199,6 +218,21 @@ func TestWatchRecreatedDirectory(t *testing.T) {
 	w.await("delete ns/a=2")
 	w.write("b.yaml", entry("b", "1"))
 	w.await("update ns/b=1")
+}
+
+// A directory that takes the place of another may well have its inode, which
+// does not make it watched.
+func TestWatchRecreatedSubdirectory(t *testing.T) {
+	w := watch(t, file.Options{Debounce: 5 * time.Millisecond}, func(f *fixture) { f.write("sub/a.yaml", entry("a", "start")) })
+	w.await("add ns/a=start")
+	for i := range 10 {
+		w.remove("sub")
+		w.mkdir("sub")
+		w.write("sub/b.yaml", entry("b", fmt.Sprintf("first%d", i)))
+		w.awaitHost("b", fmt.Sprintf("first%d", i))
+		w.write("sub/b.yaml", entry("b", fmt.Sprintf("second%d", i)))
+		w.awaitHost("b", fmt.Sprintf("second%d", i))
+	}
 }
 
 // publishConfigMap does what kubelet does to show a new state of a ConfigMap.

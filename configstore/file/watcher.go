@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -35,8 +36,7 @@ type watcher struct {
 	refused map[string]error
 
 	mu    sync.Mutex
-	dirty map[string]bool
-	all   bool
+	noted scan
 }
 
 func newWatcher(dir string) *watcher {
@@ -44,17 +44,17 @@ func newWatcher(dir string) *watcher {
 	if err != nil {
 		root = filepath.Clean(dir)
 	}
-	return &watcher{root: root, dir: dir, poke: make(chan struct{}, 1), dirty: map[string]bool{}}
+	return &watcher{root: root, dir: dir, poke: make(chan struct{}, 1)}
 }
 
-// take returns the names of the files that were changed, and whether all have to
-// be looked at because notifications may have been lost.
-func (w *watcher) take() (dirty map[string]bool, all bool) {
+// take returns what there was notice of since it was called last. The scan is
+// full if notifications may have been lost.
+func (w *watcher) take() scan {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	dirty, all = w.dirty, w.all
-	w.dirty, w.all = map[string]bool{}, false
-	return dirty, all
+	noted := w.noted
+	w.noted = scan{}
+	return noted
 }
 
 // begin starts a walk.
@@ -62,6 +62,17 @@ func (w *watcher) begin() {
 	w.seen, w.stale = map[string]bool{}, false
 	if w.notify == nil {
 		w.open()
+	}
+	if w.notify != nil {
+		// A directory that was removed is no longer watched, even if another
+		// one, perhaps with the same inode, has taken its place since.
+		watched := w.notify.WatchList()
+		slices.Sort(watched)
+		for path := range w.dirs {
+			if _, ok := slices.BinarySearch(watched, path); !ok {
+				w.stale = true
+			}
+		}
 	}
 	// The nearest directory above the root that exists.
 	for dir := filepath.Dir(w.root); ; dir = filepath.Dir(dir) {
@@ -167,7 +178,12 @@ func (w *watcher) note(path string) {
 	}
 	w.mu.Lock()
 	if below {
-		w.dirty[filepath.ToSlash(name)] = true
+		if w.noted.dirty == nil {
+			w.noted.dirty = map[string]bool{}
+		}
+		w.noted.dirty[filepath.ToSlash(name)] = true
+	} else {
+		w.noted.walk = true
 	}
 	w.mu.Unlock()
 	w.wake()
@@ -175,7 +191,7 @@ func (w *watcher) note(path string) {
 
 func (w *watcher) noteAll() {
 	w.mu.Lock()
-	w.all = true
+	w.noted.full = true
 	w.mu.Unlock()
 	w.wake()
 }

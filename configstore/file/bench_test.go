@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fsnotify/fsnotify"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/file"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+)
+
+// standardEntry is a ServiceEntry with two ports and five endpoints.
+func standardEntry(i int, host string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata:\n  name: se-%d\n  namespace: ns-%02d\nspec:\n", i, i%100)
+	fmt.Fprintf(&b, "  hosts:\n  - %s-%d.example.com\n  addresses:\n  - 240.0.%d.%d\n  location: MESH_INTERNAL\n  resolution: STATIC\n", host, i, i/256%256, i%256)
+	b.WriteString("  ports:\n  - number: 80\n    name: http\n    protocol: HTTP\n  - number: 9090\n    name: grpc\n    protocol: GRPC\n  endpoints:\n")
+	for e := range 5 {
+		fmt.Fprintf(&b, "  - address: 10.%d.%d.%d\n    locality: region/zone/subzone\n    serviceAccount: sa-%d\n    weight: 1\n    labels:\n", i/256%256, i%256, e, i)
+		for l := range 6 {
+			fmt.Fprintf(&b, "      label-%d: value-%d\n", l, i+l)
+		}
+	}
+	return b.String()
+}
+
+const objectsPerFile = 10
+
+// populate writes n objects in files of ten.
+func populate(tb testing.TB, dir string, n int) {
+	tb.Helper()
+	for f := range n / objectsPerFile {
+		var texts []string
+		for i := range objectsPerFile {
+			texts = append(texts, standardEntry(f*objectsPerFile+i, "svc"))
+		}
+		name := filepath.Join(dir, fmt.Sprintf("team-%02d", f%20), fmt.Sprintf("file-%04d.yaml", f))
+		if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+			tb.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(strings.Join(texts, "---\n")), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// Ten thousand objects in a thousand files: all are loaded as one batch, and a
+// change of one costs one event.
+func TestTenThousandObjects(t *testing.T) {
+	const n = 10_000
+	dir := t.TempDir()
+	populate(t, dir, n)
+	store := memory.Make(istio.Schemas())
+	cache := memory.NewController(store)
+	var batches []int
+	cache.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func(changes []configstore.Change) {
+		batches = append(batches, len(changes))
+	})
+	source := file.New(dir, store, file.Options{})
+	reload := func() {
+		t.Helper()
+		if err := source.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		cache.Drain()
+		if errs := source.Errors(); len(errs) > 0 {
+			t.Fatal(errs[0])
+		}
+	}
+	reload()
+	if got := len(store.List(istio.ServiceEntry, configstore.NamespaceAll)); got != n {
+		t.Fatalf("%d objects, want %d", got, n)
+	}
+	first := store.Revision()
+	name := filepath.Join(dir, "team-07", "file-0507.yaml")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(strings.Replace(string(text), "svc-5075.", "changed-5075.", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	batches = nil
+	reload()
+	if len(batches) != 1 || batches[0] != 1 || store.Revision() != first+1 {
+		t.Errorf("batches %v and %d revisions after a change of one object, want one of one", batches, store.Revision()-first)
+	}
+}
+
+// BenchmarkLoad loads n objects in n/10 files into an empty store. L/parse only
+// parses the same files.
+func BenchmarkLoad(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		dir := b.TempDir()
+		populate(b, dir, n)
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := file.New(dir, memory.Make(istio.Schemas()), file.Options{}).Reload(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("L/parse/n=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			names, err := filepath.Glob(filepath.Join(dir, "*", "*.yaml"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			schemas := istio.Schemas()
+			for b.Loop() {
+				for _, name := range names {
+					data, err := os.ReadFile(name)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if _, err := manifest.ParseAll(schemas, data, manifest.Options{}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkReload looks at n objects in n/10 files again: nothing has changed, or
+// one object in one file.
+func BenchmarkReload(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		dir := b.TempDir()
+		populate(b, dir, n)
+		source := file.New(dir, memory.Make(istio.Schemas()), file.Options{})
+		reload := func(b *testing.B) {
+			b.Helper()
+			if err := source.Reload(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		reload(b)
+		b.Run(fmt.Sprintf("unchanged/n=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				reload(b)
+			}
+		})
+		b.Run(fmt.Sprintf("one-changed/n=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			name := filepath.Join(dir, "changing.yaml")
+			for i := 0; b.Loop(); i++ {
+				if err := os.WriteFile(name, []byte(standardEntry(n, fmt.Sprintf("v%d", i))), 0o600); err != nil {
+					b.Fatal(err)
+				}
+				reload(b)
+			}
+		})
+	}
+}
+
+// BenchmarkChangeToEvent rewrites one of n/10 files, without any debounce, and
+// waits for the event of the store. L/notify only waits for the notification.
+func BenchmarkChangeToEvent(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			dir := b.TempDir()
+			populate(b, dir, n)
+			cache := memory.NewController(memory.Make(istio.Schemas()))
+			source := file.New(dir, cache, file.Options{Debounce: -1})
+			if err := source.Reload(); err != nil {
+				b.Fatal(err)
+			}
+			arrived := make(chan string, n+1)
+			cache.RegisterEventHandler(istio.ServiceEntry, func(_, curr configstore.Config, _ configstore.Event) {
+				arrived <- curr.Spec.(*networking.ServiceEntry).Hosts[0]
+			})
+			stop := make(chan struct{})
+			var running sync.WaitGroup
+			running.Go(func() { cache.Run(stop) })
+			running.Go(func() { source.Run(stop) })
+			change := func(i int) {
+				name := filepath.Join(dir, "changing.yaml")
+				host := fmt.Sprintf("v%d", i)
+				if err := os.WriteFile(name+".tmp", []byte(standardEntry(n, host)), 0o600); err != nil {
+					b.Fatal(err)
+				}
+				if err := os.Rename(name+".tmp", name); err != nil {
+					b.Fatal(err)
+				}
+				for want := fmt.Sprintf("%s-%d.example.com", host, n); <-arrived != want; {
+				}
+			}
+			change(-1)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				change(i)
+			}
+			b.StopTimer()
+			close(stop)
+			running.Wait()
+		})
+	}
+	b.Run("L/notify", func(b *testing.B) {
+		dir := b.TempDir()
+		w, err := fsnotify.NewWatcher()
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer w.Close()
+		if err := w.Add(dir); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			name := filepath.Join(dir, "changing.yaml")
+			if err := os.WriteFile(name+".tmp", []byte(standardEntry(1, "v")), 0o600); err != nil {
+				b.Fatal(err)
+			}
+			if err := os.Rename(name+".tmp", name); err != nil {
+				b.Fatal(err)
+			}
+			for e := range w.Events {
+				if e.Name == name {
+					break
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"os"
+	"path"
+	"runtime"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+)
+
+// result is what one look at a file has found.
+type result struct {
+	// content replaces what was known of the file; nil if it has not changed.
+	content *content
+	// again means that the file looked unfinished.
+	again bool
+}
+
+// suspects returns the names of the listed files that may have changed.
+func (s *Source) suspects(sc scan) []string {
+	var names []string
+	for name, info := range s.listing.files {
+		if old := s.contents[name]; old == nil || sc.full || sc.dirty[name] || !old.unchanged(info) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// narrow returns the files that notifications were about, and whether these are
+// all there is to look at: so it is if files were written, but neither removed
+// nor linked, in directories that have been read without errors.
+func (s *Source) narrow(sc scan) ([]string, bool) {
+	l := s.listing
+	if sc.full || sc.walk || len(sc.dirty) == 0 || s.rootFailure != nil || len(l.failed) > 0 {
+		return nil, false
+	}
+	var names []string
+	for name := range sc.dirty {
+		info, err := os.Lstat(s.path(name))
+		_, listed := l.dirs[path.Dir(name)]
+		_, directory := l.dirs[name]
+		switch {
+		case directory:
+			return nil, false
+		case listed && err == nil && info.Mode().IsRegular() && isManifest(name):
+			names = append(names, name)
+		case listed && (os.IsNotExist(err) || err == nil && info.Mode().IsRegular()) && !s.knows(name):
+			// The name of a file that is none of ours, or was there for a
+			// moment only.
+		default:
+			return nil, false
+		}
+	}
+	return names, true
+}
+
+// look examines files, several at a time: reading YAML is what most of the time
+// goes into.
+func (s *Source) look(names []string, sc scan, now time.Time) []result {
+	results := make([]result, len(names))
+	var next atomic.Int64
+	examine := func() {
+		for i := next.Inc() - 1; int(i) < len(names); i = next.Inc() - 1 {
+			results[i] = s.examine(names[i], sc, now)
+		}
+	}
+	var helpers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(names)) - 1 {
+		helpers.Go(examine)
+	}
+	examine()
+	helpers.Wait()
+	return results
+}
+
+// examine looks at one file. It may run beside others, for other files.
+func (s *Source) examine(name string, sc scan, now time.Time) result {
+	old := s.contents[name]
+	data, info, err := read(s.path(name), s.opts.MaxFileBytes)
+	if err != nil {
+		return result{content: s.unreadable(name, err, old)}
+	}
+	if len(data) == 0 && old != nil && old.hasObjects() && !sc.final {
+		// An editor that writes in place empties the file first.
+		if old.emptied.IsZero() {
+			old.emptied = now
+		}
+		if now.Sub(old.emptied) < settle {
+			return result{again: true}
+		}
+	}
+	if old != nil && old.same(data, info) {
+		return result{}
+	}
+	return result{content: s.parse(name, data, info, old)}
+}
