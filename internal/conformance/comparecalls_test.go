@@ -96,13 +96,18 @@ func (c *comparison) serviceUpdates() {
 
 // endpointUpdates compares ConfigUpdates for the endpoints of DNS services: those
 // whose endpoints changed (row 4: the last endpoint's removal is a change, too).
-// One that was pushed for its definition may have it merged.
+// One that was pushed for its definition may have it merged. Where a host has
+// definitions of both kinds, it depends on which endpoints changed: then the
+// recording decides what must be pushed.
 func (c *comparison) endpointUpdates() {
 	service := configs(c.got.Calls, reasonService, true)
-	changed := map[string]bool{}
+	recorded := configs(c.want.rec.Calls, reasonEndpoint, true)
+	changed, optional := map[string]bool{}, map[string]bool{}
 	for k := range c.want.pushes.strongest {
-		if c.want.dns[k] && !c.want.free[k] {
-			changed[serviceConfig(k)] = true
+		all, some := c.want.dns[k]
+		if some && !c.want.free[k] {
+			optional[serviceConfig(k)] = true
+			changed[serviceConfig(k)] = all || recorded[serviceConfig(k)]
 		}
 	}
 	got := configs(c.got.Calls, "", true)
@@ -110,7 +115,7 @@ func (c *comparison) endpointUpdates() {
 		if changed[k] && !got[k] {
 			c.report("ConfigUpdate", "%s is missing: the endpoints of the DNS service changed", k)
 		}
-		if got[k] && !changed[k] && !service[k] && !c.freeConfig(k) {
+		if got[k] && !optional[k] && !service[k] && !c.freeConfig(k) {
 			c.report("ConfigUpdate", "%s, want none: nothing changed", k)
 		}
 	}

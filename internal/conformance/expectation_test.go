@@ -39,6 +39,9 @@ type expectation struct {
 	staleKeys map[key]bool
 	// collisions: see row2SameNames.
 	collisions bool
+	// verbatim are the labels of workloads of other registries that have no network:
+	// what they say of it is taken as it is.
+	verbatim []map[string]string
 }
 
 // expected is what a step must show. The embedded observation holds what is
@@ -51,7 +54,10 @@ type expected struct {
 	before, gotBefore indexState
 	// pushes without the calls that appeared in some runs only; all with them.
 	pushes, all pushes
-	// dns are the services whose endpoints are part of their cluster.
+	// normalise makes a set of a recorded endpoint list.
+	normalise func([]endpoint) []endpoint
+	// dns says of the services some of whose definitions make endpoints a part of
+	// the cluster whether all do.
 	dns map[key]bool
 	// addressOrder is the place of a service's address in its ServiceEntry, by
 	// resource.
@@ -126,6 +132,7 @@ func (x *expectation) initial(rec observation) *expected {
 // step returns what must be seen after a step.
 func (x *expectation) step(st step, rec observation) *expected {
 	e := &expected{observation: rec, rec: rec, before: x.index, proxyUpdates: map[string]bool{}, free: map[key]bool{}}
+	e.normalise = x.normaliseRecorded
 	e.resync, e.collisions = st.ResyncEDS != nil, x.collisions
 	wasDiverged := x.diverged
 	x.play(e, st)
@@ -154,7 +161,10 @@ func (x *expectation) play(e *expected, st step) {
 		x.tellWorkloads(e, st.Registry, 0, nil)
 	case st.Store != nil:
 		x.store(e, *st.Store)
-	default:
+	case st.Workload != nil && st.Workload.Network == "" && st.Workload.Labels[labelNetwork] != "":
+		x.verbatim = append(x.verbatim, st.Workload.Labels)
+	}
+	if st.Apply == nil && st.Delete == nil && st.Store == nil {
 		x.tellWorkloads(e, st.Registry, 0, nil)
 	}
 }
@@ -256,15 +266,20 @@ func (x *expectation) expectServices(e *expected) {
 			e.dns[s.key()] = true
 		}
 	}
+	for _, s := range append(slices.Clone(x.services), e.Services...) {
+		if _, some := e.dns[s.key()]; some && s.Resolution != resolutionDNS && s.Resolution != resolutionDNSRoundRobin {
+			e.dns[s.key()] = false
+		}
+	}
 }
 
 // expectIndex evaluates the recorded calls.
 func (x *expectation) expectIndex(e *expected) {
-	e.pushes = pushesOf(e.before, e.rec.Calls, normaliseRecorded, false)
-	e.all = pushesOf(e.before, e.rec.Calls, normaliseRecorded, true)
+	e.pushes = pushesOf(e.before, e.rec.Calls, x.normaliseRecorded, false)
+	e.all = pushesOf(e.before, e.rec.Calls, x.normaliseRecorded, true)
 	// The recorded index is right where it differs from the calls, for example
 	// if an answer was arbitrary.
-	e.all.after = stateOf(e.rec.EndpointIndex, normaliseRecorded)
+	e.all.after = stateOf(e.rec.EndpointIndex, x.normaliseRecorded)
 }
 
 // expectProxyUpdates collects the proxies to be pushed. Row 3 has added those of

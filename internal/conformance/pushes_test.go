@@ -154,10 +154,13 @@ const (
 func serviceConfig(k key) string { return "ServiceEntry/" + k.String() }
 
 // normaliseRecorded makes a set of a recorded endpoint list.
-func normaliseRecorded(endpoints []endpoint) []endpoint {
+func (x *expectation) normaliseRecorded(endpoints []endpoint) []endpoint {
 	out := make([]endpoint, 0, len(endpoints))
 	for _, e := range endpoints {
-		out = append(out, normaliseEndpoint(row11EffectiveNetwork(e)))
+		if !slices.ContainsFunc(x.verbatim, func(l map[string]string) bool { return maps.Equal(l, e.Labels) }) {
+			e = row11EffectiveNetwork(e)
+		}
+		out = append(out, normaliseEndpoint(e))
 	}
 	return row5EachEndpointOnce(out)
 }

@@ -61,7 +61,7 @@ func checkRecording(t *testing.T, s *scenario, g *golden) {
 // changed.
 func checkRecordedCalls(t *testing.T, rec observation, e *expected) {
 	t.Helper()
-	after := pushesOf(e.before, rec.Calls, normaliseRecorded, true).after
+	after := pushesOf(e.before, rec.Calls, e.normalise, true).after
 	for _, k := range keysOf(after, e.all.after) {
 		for shard := range after[k] {
 			if !sameEndpoints(after[k][shard], e.all.after[k][shard]) {
@@ -72,7 +72,8 @@ func checkRecordedCalls(t *testing.T, rec observation, e *expected) {
 	for config := range configs(withoutNoPush(rec.Calls), reasonEndpoint, true) {
 		changed := false
 		for k := range e.all.strongest {
-			changed = changed || serviceConfig(k) == config && e.dns[k]
+			_, dns := e.dns[k]
+			changed = changed || serviceConfig(k) == config && dns
 		}
 		if !changed {
 			t.Errorf("entry %d: %s was pushed for its endpoints, which did not change", rec.Index, config)

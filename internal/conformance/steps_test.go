@@ -177,3 +177,52 @@ func TestUnknownStepIsRefused(t *testing.T) {
 		t.Error("an unknown action is accepted")
 	}
 }
+
+func TestAggregateSteps(t *testing.T) {
+	got := play(t, `
+options: {clusterID: c, serviceHandlersForClusters: [east]}
+registries:
+- id: one
+  type: static
+  provider: Kubernetes
+  cluster: east
+  services: [{hostname: a.local, namespace: ns1, defaultAddress: 10.0.0.1, ports: [{name: http, port: 80, protocol: HTTP}]}]
+  gateways: [{network: n1, cluster: east, addr: 1.1.1.1, port: 15443}]
+- id: two
+  type: static
+  provider: Kubernetes
+  cluster: east
+  deferred: true
+  services: [{hostname: b.local, namespace: ns1, defaultAddress: 10.0.0.2, ports: [{name: http, port: 80, protocol: HTTP}]}]
+- {id: remote, type: workloadEntry, cluster: west}
+steps:
+- aggregate: {op: updateRegistry, id: two}
+- aggregate: {op: addService, id: one, service: {hostname: late.local, namespace: ns1, ports: [{name: http, port: 80}]}}
+- aggregate: {op: deleteRegistryIfCurrent, id: one}
+- aggregate: {op: addService, id: two, service: {hostname: c.local, namespace: ns1, ports: [{name: http, port: 80}]}}
+- aggregate: {op: unregisterHandlersForCluster, cluster: east}
+- aggregate: {op: removeService, id: two, hostname: c.local}
+- aggregate: {op: deleteRegistryIfCurrent, id: two}
+`)
+	about := func(o observation) string {
+		var out []string
+		for _, s := range o.Services {
+			out = append(out, s.Hostname)
+		}
+		for _, c := range o.ServiceHandlerCalls {
+			out = append(out, c.Handler+" "+c.Event)
+		}
+		for _, r := range o.Results {
+			out = append(out, r.Outcome)
+		}
+		return fmt.Sprint(len(o.NetworkGateways), len(o.RegistryOrder), " ", strings.Join(out, ", "))
+	}
+	expectEach(t, got, about,
+		"0 3 b.local, aggregate add, aggregate/east add, aggregate delete, aggregate/east delete",
+		"0 3 b.local",
+		"0 3 b.local, notfound",
+		"0 3 b.local, c.local, aggregate add, aggregate/east add",
+		"0 3 b.local, c.local",
+		"0 3 b.local, aggregate delete",
+		"0 2 aggregate delete, ok")
+}

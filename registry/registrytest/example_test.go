@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registrytest_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/memory"
+	"github.com/pilotkit/pilotkit/registry/registrytest"
+)
+
+// A registry is proved by a test of its own package. This one proves the
+// registry of package memory.
+func ExampleTestInstance() {
+	_ = func(t *testing.T) { // TestMyRegistry
+		registrytest.TestInstance(t, func(tb testing.TB) registrytest.Subject {
+			tb.Helper()
+			r := memory.New(memory.Options{})
+			check := func(err error) {
+				if err != nil {
+					tb.Error(err)
+				}
+			}
+			return registrytest.Subject{
+				Registry: r,
+				Set: func(s *registry.Service, endpoints []*registry.Endpoint) {
+					check(r.SetService(s))
+					check(r.SetEndpoints(s.Hostname, s.Attributes.Namespace, endpoints))
+				},
+				Remove: func(hostname registry.Hostname, namespace string) {
+					check(r.RemoveService(hostname, namespace))
+				},
+			}
+		})
+	}
+}
+
+// A Recorder remembers what a registry tells.
+func ExampleRecorder() {
+	r := memory.New(memory.Options{})
+	var told registrytest.Recorder
+	r.AppendServiceHandler(told.Handle)
+	err := r.SetService(&registry.Service{
+		Hostname: "shop.example.com", Attributes: registry.ServiceAttributes{Namespace: "retail"},
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, call := range told.Take() {
+		fmt.Println(call)
+	}
+	// Output:
+	// add retail/shop.example.com
+}
