@@ -18,11 +18,12 @@ func (c *Controller) Services() []*registry.Service { return c.view.Load().all()
 func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
 	c.mu.RLock()
 	best := c.directory[hostname].best
+	if best == nil || c.options.AddressAllocation != AllocateByHash {
+		c.mu.RUnlock()
+		return best
+	}
 	v := c.view.Load()
 	c.mu.RUnlock()
-	if best == nil {
-		return nil
-	}
 	return v.shown(best)
 }
 
@@ -69,9 +70,10 @@ func withPort(svc *registry.Service, others []*registry.Service, number uint32) 
 // workloads that cannot be told apart, because they have the same address and
 // the same name, are those of the last of them.
 func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
-	var out []registry.ServiceInstance
+	var room [8]registry.ServiceInstance
+	out := room[:0]
 	for _, ip := range proxy.IPAddresses {
-		out = append(out, c.instancesAt(ip, proxy.Namespace)...)
+		out = c.instancesAt(ip, proxy.Namespace, out)
 	}
 	if len(proxy.IPAddresses) > 1 {
 		out = eachOnce(out)
@@ -120,27 +122,30 @@ func (c *Controller) NetworkGateways() []registry.NetworkGateway { return nil }
 // never anything to tell.
 func (c *Controller) AppendNetworkGatewayHandler(func()) {}
 
-// instancesAt returns the instances at an address, of services in a namespace or
+// instancesAt appends the instances at an address, of services in a namespace or
 // in all for "".
-func (c *Controller) instancesAt(address, namespace string) []registry.ServiceInstance {
+func (c *Controller) instancesAt(address, namespace string, to []registry.ServiceInstance) []registry.ServiceInstance {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	var room [8]*member
-	members := c.membersAt(address, namespace, room[:0])
-	var out []registry.ServiceInstance
-	for _, m := range members {
+	for _, m := range c.membersAt(address, namespace, room[:0]) {
 		for _, b := range m.shownBindings() {
-			for _, s := range b.shown {
-				for i := range m.endpoints {
-					if b.shownOpen != nil && (b.shownOpen.member != m || !b.shownOpen.ports[i]) {
-						continue
-					}
-					out = append(out, registry.ServiceInstance{Service: s, ServicePort: s.Ports[i], Endpoint: &m.endpoints[i]})
-				}
+			to = b.instances(m, to)
+		}
+	}
+	return to
+}
+
+// instances appends those that a member gives the services of a binding.
+func (b *binding) instances(m *member, to []registry.ServiceInstance) []registry.ServiceInstance {
+	for _, s := range b.shown {
+		for i := range m.endpoints {
+			if b.shownOpen == nil || b.shownOpen.member == m && b.shownOpen.ports[i] {
+				to = append(to, registry.ServiceInstance{Service: s, ServicePort: s.Ports[i], Endpoint: &m.endpoints[i]})
 			}
 		}
 	}
-	return out
+	return to
 }
 
 // membersAt returns the members at an address that have instances, in their
@@ -232,13 +237,30 @@ func (m *member) compare(n *member) int {
 	)
 }
 
+// pointers returns pointers to copies of the instances; the usual few are one
+// piece of memory with the slice.
 func pointers(list []registry.ServiceInstance) []*registry.ServiceInstance {
 	if len(list) == 0 {
 		return nil
 	}
-	out := make([]*registry.ServiceInstance, len(list))
-	for i := range list {
-		out[i] = &list[i]
+	var copies []registry.ServiceInstance
+	var out []*registry.ServiceInstance
+	if len(list) <= few {
+		block := &fewInstances{}
+		copies, out = block.instances[:len(list)], block.pointers[:len(list)]
+	} else {
+		copies, out = make([]registry.ServiceInstance, len(list)), make([]*registry.ServiceInstance, len(list))
+	}
+	copy(copies, list)
+	for i := range copies {
+		out[i] = &copies[i]
 	}
 	return out
+}
+
+const few = 4
+
+type fewInstances struct {
+	instances [few]registry.ServiceInstance
+	pointers  [few]*registry.ServiceInstance
 }
