@@ -24,8 +24,10 @@ type port struct {
 	restricted bool
 	unix       bool
 
-	mu   sync.Mutex
-	made map[variety]*resource
+	mu       sync.Mutex
+	made     map[variety]*resource
+	prepared *envoy.Prepared // those that serve the port; nil: not yet
+	before   *envoy.Prepared // an earlier state of it, until it is prepared
 }
 
 // variety tells apart the resources of a port. Views that get the same resource
@@ -57,6 +59,9 @@ func (p *port) withEndpoints(endpoints *xdsupdate.ServiceEndpoints) *port {
 	out := newPort(p.service, p.port, endpoints)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if out.before = p.prepared; out.before == nil {
+		out.before = p.before
+	}
 	out.made = make(map[variety]*resource, len(p.made))
 	for v, r := range p.made {
 		if v.typeURL != envoy.LoadAssignmentType && (v.typeURL != envoy.ClusterType || !p.service.Resolution.IsDNS()) {
@@ -98,7 +103,12 @@ func (p *port) resource(typeURL, name string, v View) *resource {
 	defer p.mu.Unlock()
 	r := p.made[key]
 	if r == nil {
-		r = &resource{typeURL: typeURL, name: name, build: func() proto.Message { return p.build(key) }}
+		r = &resource{typeURL: typeURL, name: name}
+		if typeURL == envoy.LoadAssignmentType {
+			r.bytes = func() []byte { return p.assignment(key) }
+		} else {
+			r.build = func() proto.Message { return p.build(key) }
+		}
 		if p.made == nil {
 			p.made = make(map[variety]*resource)
 		}
@@ -111,8 +121,6 @@ func (p *port) build(key variety) proto.Message {
 	switch key.typeURL {
 	case envoy.ClusterType:
 		return envoy.Cluster(p.service, p.port, p.visible(key.cluster), p.endpoints.ServiceAccounts(), key.client)
-	case envoy.LoadAssignmentType:
-		return envoy.LoadAssignment(p.service, p.port, p.visible(key.cluster), key.client)
 	case envoy.ListenerType:
 		return envoy.APIListener(key.name, p.service, p.port)
 	case envoy.RouteType:
@@ -120,6 +128,22 @@ func (p *port) build(key variety) proto.Message {
 	default:
 		return nil
 	}
+}
+
+// assignment puts the load assignment together from endpoints that are encoded
+// once for all states of the port.
+func (p *port) assignment(key variety) []byte {
+	p.mu.Lock()
+	if p.prepared == nil {
+		p.prepared, p.before = envoy.Prepare(p.port, slices.Collect(p.endpoints.All()), p.before), nil
+	}
+	prepared := p.prepared
+	p.mu.Unlock()
+	var visible func(*registry.Endpoint) bool
+	if p.restricted {
+		visible = func(e *registry.Endpoint) bool { return e.VisibleTo(key.cluster) }
+	}
+	return prepared.Encode(p.service.Hostname, visible, key.client)
 }
 
 func (p *port) visible(cluster registry.ClusterID) []*registry.Endpoint {

@@ -18,7 +18,9 @@ import (
 type resource struct {
 	typeURL string
 	name    string
-	build   func() proto.Message // nil result: there is no such resource
+	// One of them makes the resource, or nil if there is none; both nil: none.
+	build func() proto.Message
+	bytes func() []byte
 
 	once sync.Once
 	// Written by once.
@@ -51,24 +53,35 @@ func encodeAll(resources []*resource, report func(error)) {
 }
 
 func (r *resource) encode() {
-	build := r.build
-	r.build = nil // with all that it holds on to
-	if build == nil {
-		return
-	}
-	m := build()
-	if m == nil || !m.ProtoReflect().IsValid() {
-		return
-	}
-	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		r.err = fmt.Errorf("encode %s %s: %w", r.typeURL, r.name, err)
+	value := r.content()
+	r.build, r.bytes = nil, nil // with all that they hold on to
+	if value == nil {
 		return
 	}
 	// Hashes are versions: equal content has equal ones in every replica.
 	r.hash = max(1, xxhash.Sum64(value))
 	r.any = &anypb.Any{TypeUrl: r.typeURL, Value: value}
 	r.delta = &discovery.Resource{Name: r.name, Version: version(r.hash), Resource: r.any}
+}
+
+// content returns the encoded resource, or nil.
+func (r *resource) content() []byte {
+	if r.bytes != nil {
+		return r.bytes()
+	}
+	if r.build == nil {
+		return nil
+	}
+	m := r.build()
+	if m == nil || !m.ProtoReflect().IsValid() {
+		return nil
+	}
+	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, m)
+	if err != nil {
+		r.err = fmt.Errorf("encode %s %s: %w", r.typeURL, r.name, err)
+		return nil
+	}
+	return value
 }
 
 // same reports whether a client that has s needs not be sent r.

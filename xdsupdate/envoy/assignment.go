@@ -5,13 +5,12 @@ package envoy
 import (
 	"cmp"
 	"math"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -26,103 +25,173 @@ import (
 // Endpoints are grouped by locality, all at priority 0; the weight of a locality
 // is the sum of the weights in it. Of several endpoints with one address the
 // healthiest is taken, because gRPC clients refuse an assignment with the same
-// address twice.
+// address twice. Weights are scaled down where their sum would exceed 32 bits,
+// which gRPC clients refuse too.
 func LoadAssignment(
 	svc *registry.Service, port *registry.Port, endpoints []*registry.Endpoint, client Client,
 ) *endpointv3.ClusterLoadAssignment {
 	if !usable(svc.Hostname, port) {
 		return nil
 	}
+	var chosen []*registry.Endpoint
+	for _, p := range Prepare(port, endpoints, nil).choose(nil, client) {
+		chosen = append(chosen, p.endpoint)
+	}
 	return &endpointv3.ClusterLoadAssignment{
-		ClusterName: ClusterName(port.Number, svc.Hostname),
-		Endpoints:   localities(choose(port, endpoints, client, false), false),
+		ClusterName: ClusterName(port.Number, svc.Hostname), Endpoints: localities(chosen, false),
 	}
 }
 
-// choose returns the endpoints of a port that clients are sent, in the order of
-// CompareEndpoints, no address twice.
-func choose(port *registry.Port, endpoints []*registry.Endpoint, client Client, names bool) []*registry.Endpoint {
-	var out []*registry.Endpoint
-	for _, e := range endpoints {
-		if !Serves(e, port) || !Sent(e) || client == ForGRPC && IsUnix(e) || len(addresses(e, names)) == 0 {
-			continue
-		}
-		out = append(out, e)
+// Encode returns the encoding of what LoadAssignment returns for the endpoints
+// that are visible; nil: all are. It returns nil where LoadAssignment does.
+func (p *Prepared) Encode(host registry.Hostname, visible func(*registry.Endpoint) bool, client Client) []byte {
+	if !usable(host, p.port) {
+		return nil
 	}
-	slices.SortStableFunc(out, func(a, b *registry.Endpoint) int {
-		return cmp.Or(cmp.Compare(preference(a), preference(b)), registry.CompareEndpoints(a, b))
-	})
-	seen := make(map[string]struct{}, len(out))
-	out = slices.DeleteFunc(out, func(e *registry.Endpoint) bool { return !claim(seen, e, names) })
-	slices.SortStableFunc(out, registry.CompareEndpoints)
+	chosen := p.choose(visible, client)
+	groups := groupParts(chosen)
+	name := ClusterName(p.port.Number, host)
+	size, total := len(name)+8, uint64(0)
+	for _, g := range groups {
+		size += g.size()
+		total += g.weight
+	}
+	if total > math.MaxUint32 {
+		return p.encodeScaled(name, chosen)
+	}
+	out := make([]byte, 0, size)
+	out = protowire.AppendTag(out, 1, protowire.BytesType) // cluster_name
+	out = protowire.AppendString(out, name)
+	for _, g := range groups {
+		out = protowire.AppendTag(out, 2, protowire.BytesType) // endpoints
+		out = protowire.AppendVarint(out, uint64(g.encodedSize()))
+		out = g.append(out)
+	}
 	return out
 }
 
-func preference(e *registry.Endpoint) int {
-	switch e.HealthStatus {
-	case registry.HealthUnset, registry.Healthy:
-		return 0
-	case registry.Draining, registry.Terminating:
-		return 1
-	default:
-		return 2
+// encodeScaled encodes what needs its weights changed.
+func (p *Prepared) encodeScaled(name string, chosen []*part) []byte {
+	endpoints := make([]*registry.Endpoint, len(chosen))
+	for i, q := range chosen {
+		endpoints[i] = q.endpoint
 	}
+	return packed(&endpointv3.ClusterLoadAssignment{
+		ClusterName: name, Endpoints: localities(endpoints, false),
+	}).GetValue()
 }
 
-// claim takes all addresses of an endpoint, or none if one is taken.
-func claim(seen map[string]struct{}, e *registry.Endpoint, names bool) bool {
-	keys := addressKeys(e, names)
-	for i, k := range keys {
-		if _, taken := seen[k]; taken || slices.Contains(keys[:i], k) {
-			return false
-		}
+// localityKey is a locality.
+type localityKey struct{ region, zone, subZone string }
+
+func keyOfLocality(s string) localityKey {
+	parts := strings.SplitN(strings.ToValidUTF8(s, ""), "/", 4)
+	for len(parts) < 3 {
+		parts = append(parts, "")
 	}
-	for _, k := range keys {
-		seen[k] = struct{}{}
-	}
-	return true
+	return localityKey{parts[0], parts[1], parts[2]}
 }
 
-// addressKeys are equal for addresses that clients take for the same.
-func addressKeys(e *registry.Endpoint, names bool) []string {
-	var keys []string
-	for _, a := range addresses(e, names) {
-		if a.GetPipe() != nil {
-			keys = append(keys, a.GetPipe().GetPath())
-			continue
+func (k localityKey) compare(l localityKey) int {
+	return cmp.Or(
+		strings.Compare(k.region, l.region), strings.Compare(k.zone, l.zone), strings.Compare(k.subZone, l.subZone))
+}
+
+// partGroup is the parts of one locality.
+type partGroup struct {
+	locality localityKey
+	parts    []*part
+	weight   uint64
+	bytes    int // of the encoded parts, with tags and lengths
+}
+
+// groupParts groups parts by locality, sorted.
+func groupParts(parts []*part) []*partGroup {
+	var groups []*partGroup
+	var last *partGroup
+	for _, p := range parts {
+		if last == nil || last.locality != p.locality {
+			i, found := slices.BinarySearchFunc(groups, p.locality, func(g *partGroup, k localityKey) int {
+				return g.locality.compare(k)
+			})
+			if !found {
+				groups = slices.Insert(groups, i, &partGroup{locality: p.locality})
+			}
+			last = groups[i]
 		}
-		host := a.GetSocketAddress().GetAddress()
-		if addr, err := netip.ParseAddr(host); err == nil {
-			host = addr.Unmap().String()
-		} else {
-			host = strings.ToLower(host)
-		}
-		keys = append(keys, host+"|"+strconv.FormatUint(uint64(a.GetSocketAddress().GetPortValue()), 10))
+		last.parts = append(last.parts, p)
+		last.weight += uint64(p.weight)
+		last.bytes += 1 + protowire.SizeBytes(len(p.encoded))
 	}
-	return keys
+	return groups
+}
+
+// size bounds what the group takes in the assignment.
+func (g *partGroup) size() int { return g.encodedSize() + 16 }
+
+func (g *partGroup) encodedSize() int {
+	return 1 + protowire.SizeBytes(g.locality.size()) + g.bytes + 1 + protowire.SizeBytes(g.weightSize())
+}
+
+// append appends a LocalityLbEndpoints: locality, lb_endpoints,
+// load_balancing_weight.
+func (g *partGroup) append(out []byte) []byte {
+	out = protowire.AppendTag(out, 1, protowire.BytesType)
+	out = protowire.AppendVarint(out, uint64(g.locality.size()))
+	out = g.locality.append(out)
+	for _, p := range g.parts {
+		out = protowire.AppendTag(out, 2, protowire.BytesType)
+		out = protowire.AppendBytes(out, p.encoded)
+	}
+	out = protowire.AppendTag(out, 3, protowire.BytesType)
+	out = protowire.AppendVarint(out, uint64(g.weightSize()))
+	out = protowire.AppendTag(out, 1, protowire.VarintType)
+	return protowire.AppendVarint(out, g.weight)
+}
+
+func (g *partGroup) weightSize() int { return 1 + protowire.SizeVarint(g.weight) }
+
+func (k localityKey) size() int {
+	n := 0
+	for _, s := range []string{k.region, k.zone, k.subZone} {
+		if s != "" {
+			n += 1 + protowire.SizeBytes(len(s))
+		}
+	}
+	return n
+}
+
+func (k localityKey) append(out []byte) []byte {
+	for i, s := range []string{k.region, k.zone, k.subZone} {
+		if s != "" {
+			out = protowire.AppendTag(out, protowire.Number(i+1), protowire.BytesType)
+			out = protowire.AppendString(out, s)
+		}
+	}
+	return out
 }
 
 // localities groups endpoints, which are in order, by locality.
 func localities(endpoints []*registry.Endpoint, names bool) []*endpointv3.LocalityLbEndpoints {
-	groups := make(map[string]*endpointv3.LocalityLbEndpoints)
-	weights := make(map[string]uint64)
+	groups := make(map[localityKey]*endpointv3.LocalityLbEndpoints)
+	weights := make(map[localityKey]uint64)
+	var keys []localityKey
 	for _, e := range endpoints {
-		locality := parseLocality(e.Attributes().Locality)
-		key := strings.Join([]string{locality.GetRegion(), locality.GetZone(), locality.GetSubZone()}, "/")
+		key := keyOfLocality(e.Attributes().Locality)
 		g := groups[key]
 		if g == nil {
-			g = &endpointv3.LocalityLbEndpoints{Locality: locality}
+			// Never nil: gRPC clients refuse a locality that is not set.
+			g = &endpointv3.LocalityLbEndpoints{
+				Locality: &core.Locality{Region: key.region, Zone: key.zone, SubZone: key.subZone},
+			}
 			groups[key] = g
+			keys = append(keys, key)
 		}
 		g.LbEndpoints = append(g.LbEndpoints, LbEndpoint(e, names))
 		weights[key] += uint64(max(1, e.Attributes().LbWeight))
 	}
 	limitWeights(groups, weights)
-	keys := make([]string, 0, len(groups))
-	for k := range groups {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
+	slices.SortFunc(keys, localityKey.compare)
 	out := make([]*endpointv3.LocalityLbEndpoints, 0, len(keys))
 	for _, k := range keys {
 		groups[k].LoadBalancingWeight = wrapperspb.UInt32(uint32(weights[k]))
@@ -131,16 +200,16 @@ func localities(endpoints []*registry.Endpoint, names bool) []*endpointv3.Locali
 	return out
 }
 
-// limitWeights halves weights until no sum exceeds 32 bits, which gRPC clients
-// refuse: that of the endpoints of a locality, and that of the localities of a
-// priority. A weight stays at least 1.
-func limitWeights(groups map[string]*endpointv3.LocalityLbEndpoints, weights map[string]uint64) {
+// limitWeights halves weights until no sum exceeds 32 bits: that of the
+// endpoints of a locality, and that of the localities of a priority. A weight
+// stays at least 1.
+func limitWeights(groups map[localityKey]*endpointv3.LocalityLbEndpoints, weights map[localityKey]uint64) {
 	var total uint64
 	for key, w := range weights {
 		if shift := excess(w, len(groups[key].GetLbEndpoints())); shift > 0 {
 			for _, lb := range groups[key].GetLbEndpoints() {
 				if lb.LoadBalancingWeight != nil {
-					lb.LoadBalancingWeight.Value = max(1, lb.LoadBalancingWeight.GetValue()>>shift)
+					lb.LoadBalancingWeight.Value = max(1, lb.GetLoadBalancingWeight().GetValue()>>shift)
 				}
 			}
 		}
@@ -156,18 +225,8 @@ func limitWeights(groups map[string]*endpointv3.LocalityLbEndpoints, weights map
 // excess returns by how many bits n weights with a sum have to be shifted, with
 // room for the ones that become 1 instead of 0.
 func excess(sum uint64, n int) (shift uint) {
-	for sum>>shift+uint64(n) > math.MaxUint32 && sum > math.MaxUint32 {
+	for sum > math.MaxUint32 && sum>>shift+uint64(n) > math.MaxUint32 {
 		shift++
 	}
 	return shift
-}
-
-// parseLocality never returns nil: gRPC clients refuse a locality that is not
-// set.
-func parseLocality(s string) *core.Locality {
-	parts := strings.SplitN(strings.ToValidUTF8(s, ""), "/", 4)
-	for len(parts) < 3 {
-		parts = append(parts, "")
-	}
-	return &core.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
 }

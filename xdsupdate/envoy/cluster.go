@@ -67,7 +67,7 @@ func discover(
 		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ADS(), ServiceName: c.GetName()}
 		return true
 	case registry.DNSLB, registry.DNSRoundRobinLB:
-		return discoverByDNS(c, choose(port, endpoints, client, true), svc.Resolution == registry.DNSLB && client != ForGRPC)
+		return discoverByDNS(c, chooseNames(port, endpoints, client), svc.Resolution == registry.DNSLB && client != ForGRPC)
 	case registry.Passthrough:
 		c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_ORIGINAL_DST)
 		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED

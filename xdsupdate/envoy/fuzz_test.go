@@ -70,6 +70,8 @@ func FuzzResources(f *testing.F) {
 				a, b := envoy.LoadAssignment(svc, p, endpoints, client), envoy.LoadAssignment(svc, p, shuffled, client)
 				valid(t, a, b)
 				acceptable(t, a)
+				before := envoy.Prepare(p, shuffled[:r.IntN(len(shuffled)+1)], nil)
+				sameEncoding(t, a, envoy.Prepare(p, endpoints, before).Encode(svc.Hostname, nil, client))
 				valid(t, envoy.APIListener(string(svc.Hostname), svc, p), nil)
 				valid(t, envoy.GRPCRoutes(svc, p), nil)
 				if vh := envoy.VirtualHost(svc, p, append(envoy.VIPs(svc), text())); vh != nil {
@@ -124,6 +126,24 @@ func valid(t *testing.T, m, same message) {
 	}
 	if !bytes.Equal(encoded, other) {
 		t.Errorf("another order of endpoints gives another %T", m)
+	}
+}
+
+// sameEncoding checks an encoding that was put together against the message.
+func sameEncoding(t *testing.T, want *endpointv3.ClusterLoadAssignment, got []byte) {
+	t.Helper()
+	if want == nil {
+		if got != nil {
+			t.Errorf("%d bytes for no assignment", len(got))
+		}
+		return
+	}
+	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, encoded) {
+		t.Errorf("encoded\n%x\nwant\n%x", got, encoded)
 	}
 }
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// chooseNames returns the endpoints of a port for the cluster of a DNS service,
+// in the order of CompareEndpoints, no address twice.
+func chooseNames(port *registry.Port, endpoints []*registry.Endpoint, client Client) []*registry.Endpoint {
+	var out []*registry.Endpoint
+	for _, e := range endpoints {
+		if !Serves(e, port) || !Sent(e) || client == ForGRPC && IsUnix(e) || len(addresses(e, true)) == 0 {
+			continue
+		}
+		out = append(out, e)
+	}
+	slices.SortStableFunc(out, registry.CompareEndpoints)
+	return dedupe(out, func(e *registry.Endpoint) *registry.Endpoint { return e }, true)
+}
+
+// preference is 0 for the endpoints that clients like best, up to 2.
+func preference(e *registry.Endpoint) int {
+	switch e.HealthStatus {
+	case registry.HealthUnset, registry.Healthy:
+		return 0
+	case registry.Draining, registry.Terminating:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// claim takes all addresses of an endpoint, or none if one is taken.
+func claim(taken map[string]struct{}, e *registry.Endpoint, names bool) bool {
+	keys := addressKeys(e, names)
+	for i, k := range keys {
+		if _, ok := taken[k]; ok || slices.Contains(keys[:i], k) {
+			return false
+		}
+	}
+	for _, k := range keys {
+		taken[k] = struct{}{}
+	}
+	return true
+}
+
+// addressKeys are equal for addresses that clients take for the same.
+func addressKeys(e *registry.Endpoint, names bool) []string {
+	var keys []string
+	for _, a := range addresses(e, names) {
+		if a.GetPipe() != nil {
+			keys = append(keys, a.GetPipe().GetPath())
+			continue
+		}
+		host := a.GetSocketAddress().GetAddress()
+		if addr, err := netip.ParseAddr(host); err == nil {
+			host = addr.Unmap().String()
+		} else {
+			host = strings.ToLower(host)
+		}
+		keys = append(keys, host+"|"+strconv.FormatUint(uint64(a.GetSocketAddress().GetPortValue()), 10))
+	}
+	return keys
+}

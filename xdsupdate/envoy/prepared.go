@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"net/netip"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Prepared is the endpoints of one port of a service, ready to be encoded as a
+// load assignment. When some of the endpoints change, what was done for the
+// others is used again: an assignment of many endpoints is put together from
+// encoded ones. It is immutable.
+type Prepared struct {
+	port  *registry.Port
+	parts []*part // sorted by CompareEndpoints
+	// simple: all parts are.
+	simple bool
+}
+
+// part is one endpoint, whichever client it is for.
+type part struct {
+	endpoint *registry.Endpoint
+	// encoded is the LbEndpoint; nil: not to be sent to anybody.
+	encoded  []byte
+	locality localityKey
+	weight   uint32
+	unix     bool
+	// simple: the only address is an IP address in canonical form, so that
+	// endpoints with the same address stand side by side in the order.
+	simple bool
+}
+
+// Prepare returns the endpoints that serve a port. They may be in any order;
+// those sorted by registry.CompareEndpoints cost less. Before, which may be nil,
+// is an earlier state of the same port: endpoints that are still there, by
+// pointer, are taken from it.
+func Prepare(port *registry.Port, endpoints []*registry.Endpoint, before *Prepared) *Prepared {
+	out := &Prepared{port: port, parts: make([]*part, 0, len(endpoints)), simple: true}
+	var old []*part
+	if before != nil {
+		old = before.parts
+	}
+	var last *registry.Endpoint
+	for _, e := range endpoints {
+		if !Serves(e, port) {
+			continue
+		}
+		if last != nil && !(len(old) > 0 && old[0].endpoint == e) && registry.CompareEndpoints(last, e) > 0 {
+			return Prepare(port, slices.SortedStableFunc(slices.Values(endpoints), registry.CompareEndpoints), before)
+		}
+		for len(old) > 0 && old[0].endpoint != e && registry.CompareEndpoints(old[0].endpoint, e) < 0 {
+			old = old[1:]
+		}
+		var p *part
+		if len(old) > 0 && old[0].endpoint == e {
+			p, old = old[0], old[1:]
+		} else {
+			p = newPart(e)
+		}
+		out.parts = append(out.parts, p)
+		out.simple = out.simple && p.simple
+		last = e
+	}
+	return out
+}
+
+func newPart(e *registry.Endpoint) *part {
+	p := &part{
+		endpoint: e, unix: IsUnix(e), weight: max(1, e.Attributes().LbWeight),
+		locality: keyOfLocality(e.Attributes().Locality), simple: true,
+	}
+	if !Sent(e) {
+		return p
+	}
+	lb := LbEndpoint(e, false)
+	if lb == nil {
+		return p
+	}
+	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(lb)
+	if err != nil {
+		return p // text that is not UTF-8, which LbEndpoint leaves out
+	}
+	p.encoded = encoded
+	addr, err := netip.ParseAddr(e.Address())
+	p.simple = len(e.Addresses) == 1 && err == nil && addr.Unmap().String() == e.Address()
+	return p
+}
+
+// choose returns the parts that a client is sent: no address twice, of several
+// endpoints with one address the healthiest.
+func (p *Prepared) choose(visible func(*registry.Endpoint) bool, client Client) []*part {
+	out := make([]*part, 0, len(p.parts))
+	for _, q := range p.parts {
+		if q.encoded != nil && !(client == ForGRPC && q.unix) && (visible == nil || visible(q.endpoint)) {
+			out = append(out, q)
+		}
+	}
+	if p.simple {
+		return dedupeSimple(out)
+	}
+	return dedupe(out, func(q *part) *registry.Endpoint { return q.endpoint }, false)
+}
+
+// dedupeSimple is dedupe for simple parts: only neighbours with the same text
+// can have the same address.
+func dedupeSimple(parts []*part) []*part {
+	out := parts[:0]
+	for i := 0; i < len(parts); {
+		n := i + 1
+		for n < len(parts) && parts[n].endpoint.Address() == parts[i].endpoint.Address() {
+			n++
+		}
+		if n == i+1 {
+			out = append(out, parts[i])
+		} else {
+			run := slices.Clone(parts[i:n])
+			out = append(out, dedupe(run, func(q *part) *registry.Endpoint { return q.endpoint }, false)...)
+		}
+		i = n
+	}
+	return out
+}
+
+// dedupe keeps one endpoint of each address: the healthiest, then the first. The
+// order stays.
+func dedupe[T any](list []T, endpoint func(T) *registry.Endpoint, names bool) []T {
+	taken := make(map[string]struct{}, len(list))
+	keep := make([]bool, len(list))
+	for level := range 3 {
+		for i, x := range list {
+			if e := endpoint(x); preference(e) == level {
+				keep[i] = claim(taken, e, names)
+			}
+		}
+	}
+	out := list[:0]
+	for i, x := range list {
+		if keep[i] {
+			out = append(out, x)
+		}
+	}
+	return out
+}
