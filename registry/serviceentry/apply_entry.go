@@ -20,9 +20,7 @@ func (b *batch) putEntry(d *definition, hosts []hostDefinition) {
 		return
 	}
 	old := e.definition
-	b.removeBindings(e, func(bi *binding) bool {
-		return d.resolution == old.resolution && findHost(hosts, bi.host.hostname) != nil
-	})
+	b.removeBindings(e, func(bi *binding) bool { return findHost(hosts, bi.host.hostname) != nil })
 	if !d.sameShape(old) || !d.sameSelection(old) {
 		b.deselect(e)
 	}
@@ -34,7 +32,28 @@ func (b *batch) putEntry(d *definition, hosts []hostDefinition) {
 			b.work(bi.host)
 		}
 	}
+	for _, bi := range e.bindings {
+		b.setOpen(bi, e.resolution == registry.DNSRoundRobinLB)
+	}
 	b.replaceEntry(e, old, hosts)
+}
+
+// setOpen lets all members of a binding count, or those that its opening names.
+func (b *batch) setOpen(bi *binding, open bool) {
+	switch {
+	case open && bi.open == nil:
+		for m := range bi.members {
+			b.excludeMember(m, bi)
+		}
+		bi.open = &opening{}
+	case !open && bi.open != nil:
+		w := b.work(bi.host)
+		w.removed = bi.open.appendTo(w.removed)
+		bi.open = nil
+		for m := range bi.members {
+			b.includeMember(m, bi)
+		}
+	}
 }
 
 // replaceEntry completes putEntry: e has the new definition, old is the one

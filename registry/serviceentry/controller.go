@@ -40,6 +40,7 @@ type Controller struct {
 	cancel   func()
 	running  atomic.Bool
 	synced   atomic.Bool
+	ended    atomic.Bool
 	view     atomic.Pointer[view]
 	interner *interner
 
@@ -125,14 +126,16 @@ func (c *Controller) Provider() registry.ProviderID { return registry.External }
 // Cluster returns Options.ClusterID.
 func (c *Controller) Cluster() registry.ClusterID { return c.options.ClusterID }
 
-// Run returns when stop is closed, and with it ends the registry: configs that
-// change from then on are not heeded. Registries that were never run work all the
-// same. A second call panics.
+// Run returns when stop is closed, and with it ends the registry: nothing that
+// happens from then on is heeded, and the updater is told nothing more, except of
+// a batch that another goroutine is handling. What the registry shows stays.
+// Registries that were never run work all the same. A second call panics.
 func (c *Controller) Run(stop <-chan struct{}) {
 	if !c.running.CompareAndSwap(false, true) {
 		panic("serviceentry: Run was called twice")
 	}
 	<-stop
+	c.ended.Store(true)
 	c.cancel()
 }
 

@@ -121,6 +121,9 @@ func (l *latest[K, V]) find(k K) (int, bool) {
 
 // handle makes one batch of everything that is waiting.
 func (c *Controller) handle(events []event) {
+	if c.ended.Load() {
+		return
+	}
 	b := c.batch
 	b.conversion = c.newConversion()
 	b.collect(events)
