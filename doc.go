@@ -5,10 +5,10 @@
 // push — without Kubernetes and without a daemon. The package itself holds
 // nothing; a host program wires the parts below together and drives them.
 //
-//	 files ──> configstore ──events──> registry/serviceentry ─┐
-//	              │                     registry/memory ──────┼──> xdsupdate ──> xdsupdate/ads ──> Envoy, gRPC
-//	              └── ConfigHandler ──────────────────────────┘   (index, debounce)
-//	                                     aggregate: many stores as one, many registries as one
+//	files ──> configstore ──events──> registry/serviceentry ─┐
+//	             │                     registry/memory ──────┼──> xdsupdate ──> xdsupdate/ads ──> Envoy, gRPC
+//	             └── ConfigHandler ──────────────────────────┘   (index, debounce)
+//	                                    aggregate: many stores as one, many registries as one
 //
 // # Configs
 //

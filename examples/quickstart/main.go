@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command quickstart serves a directory of Istio YAML to xDS clients.
+//
+// Without arguments it shows the whole way on the loopback interface and exits:
+// it serves a copy of its own config folder, calls backends through a gRPC
+// client that is configured by xDS, edits the copy, and watches the calls
+// follow. With -config and -listen it serves the user's directory until it is
+// interrupted.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // main has no caller
+	defer cancel()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "quickstart:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to clean up
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
+	flags.SetOutput(out)
+	config := flags.String("config", "", "serve this `directory` of Istio YAML; without it a demonstration runs")
+	listen := flags.String("listen", "127.0.0.1:15010", "`address` to serve xDS on, with -config")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *config == "" {
+		return demonstrate(ctx, out)
+	}
+	return serve(ctx, *config, *listen, out)
+}
+
+// serve serves a directory until ctx ends.
+func serve(ctx context.Context, dir, address string, out io.Writer) error {
+	p := newPipeline(dir, slog.New(slog.NewTextHandler(out, nil)))
+	s, err := p.start(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	fmt.Fprintf(out, "serving %s on %s\n", dir, s.address)
+	p.report(out)
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/file"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// pipeline is a control plane: a directory becomes a store, the store's
+// ServiceEntries become services, and services become what xDS clients get.
+type pipeline struct {
+	store      *memory.Store
+	configs    *memory.Controller
+	files      *file.Source
+	services   *serviceentry.Controller
+	registries *aggregate.Controller
+	server     *ads.Server
+}
+
+// newPipeline wires the parts together. Nothing runs yet.
+func newPipeline(dir string, log *slog.Logger) *pipeline {
+	p := &pipeline{}
+	p.store = memory.Make(istio.Schemas())
+	p.configs = memory.NewController(p.store)
+	p.files = file.New(dir, p.store, file.Options{Domain: "cluster.local", DefaultNamespace: "default", Logger: log})
+	p.registries = aggregate.NewController(aggregate.Options{})
+	p.server = ads.New(p.registries, ads.Options{Logger: log})
+	p.services = serviceentry.New(p.configs, p.server, serviceentry.Options{})
+	p.registries.AddRegistry(p.services)
+	return p
+}
+
+// serving is a pipeline that runs.
+type serving struct {
+	address string
+	stop    func()
+}
+
+// start reads the directory once, so that the first client finds all of it, and
+// serves it.
+func (p *pipeline) start(ctx context.Context, address string) (*serving, error) {
+	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.files.Reload(); err != nil {
+		lis.Close()
+		return nil, fmt.Errorf("read the directory: %w", err)
+	}
+	server := grpc.NewServer()
+	p.server.Register(server)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	for _, run := range []func(<-chan struct{}){p.configs.Run, p.registries.Run, p.server.Run, p.files.Run} {
+		running.Go(func() { run(stop) })
+	}
+	running.Go(func() { _ = server.Serve(lis) }) // ends when stopped
+	return &serving{address: lis.Addr().String(), stop: sync.OnceFunc(func() {
+		server.Stop()
+		close(stop)
+		running.Wait()
+	})}, nil
+}
+
+// report says what of the directory is served, and what is not and why.
+func (p *pipeline) report(out io.Writer) {
+	for _, schema := range p.store.Schemas().All() {
+		for _, c := range p.store.List(schema.GroupVersionKind, configstore.NamespaceAll) {
+			fmt.Fprintf(out, "  loaded    %s\n", c.Key().Object())
+		}
+	}
+	for _, err := range p.files.Errors() {
+		fmt.Fprintf(out, "  rejected  %v\n", err)
+	}
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pilotkit_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pilotkit/pilotkit"
+
+// pkg is what go list tells of a package.
+type pkg struct {
+	ImportPath   string
+	Name         string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+	Standard     bool
+	Module       *struct{ Path string }
+}
+
+func goList(t *testing.T, args ...string) []pkg {
+	t.Helper()
+	out := run(t, append([]string{"list", "-json=ImportPath,Name,Imports,TestImports,XTestImports,Standard,Module"}, args...)...)
+	var pkgs []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		switch err := d.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return pkgs
+		case err != nil:
+			t.Fatalf("go list: %v", err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+func run(t *testing.T, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return out
+}
+
+// allowed lists, for each package, which of our packages its non-test code may
+// import.
+var allowed = map[string][]string{
+	"":                      {},
+	"configstore":           {},
+	"configstore/istio":     {"configstore"},
+	"configstore/manifest":  {"configstore"},
+	"configstore/memory":    {"configstore"},
+	"configstore/file":      {"configstore", "configstore/manifest"},
+	"configstore/storetest": {"configstore"},
+	"registry":              {"configstore"},
+	"registry/registrytest": {"configstore", "registry"},
+	"xdsupdate":             {"configstore", "configstore/istio", "registry"},
+	"xdsupdate/xdstest":     {"configstore", "registry", "xdsupdate"},
+	"xdsupdate/envoy":       {"configstore", "registry", "xdsupdate"},
+	"xdsupdate/ads":         {"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy"},
+	"registry/memory":       {"configstore", "registry", "xdsupdate"},
+	"registry/serviceentry": {"configstore", "configstore/istio", "registry", "xdsupdate"},
+	"aggregate":             {"configstore", "registry", "xdsupdate"},
+}
+
+// TestImportDirection keeps the layers of the library apart: a lower one never
+// imports a higher one, and nobody imports an example.
+func TestImportDirection(t *testing.T) {
+	for _, p := range goList(t, "./...") {
+		from := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		if strings.HasPrefix(from, "examples/") || from == "internal/everything" || from == "internal/conformance" {
+			continue
+		}
+		for _, path := range p.Imports {
+			to, ours := strings.CutPrefix(path, module+"/")
+			if !ours {
+				continue
+			}
+			switch {
+			case strings.HasPrefix(from, "internal/"):
+				if !strings.HasPrefix(to, "internal/") && from != "internal/notify" {
+					t.Errorf("%s imports %s: internal packages import none but internal ones", from, to)
+				}
+			case strings.HasPrefix(to, "internal/"):
+			default:
+				may, known := allowed[from]
+				if !known {
+					t.Errorf("%s has no place in the layers: add it to the table of this test", from)
+				}
+				if !slices.Contains(may, to) {
+					t.Errorf("%s imports %s, which is not below it", from, to)
+				}
+			}
+		}
+	}
+}
+
+// TestNoKubernetes keeps Kubernetes and Istio's own module out, tests included.
+func TestNoKubernetes(t *testing.T) {
+	for _, p := range goList(t, "-deps", "-test", "./...") {
+		for _, banned := range []string{"k8s.io/", "sigs.k8s.io/", "istio.io/istio", "istio.io/client-go"} {
+			if strings.HasPrefix(p.ImportPath, banned) {
+				t.Errorf("the library depends on %s", p.ImportPath)
+			}
+		}
+	}
+}
+
+// TestBudget bounds what a program drags in that imports the whole library:
+// packages, modules, and the size of its binary without symbols. The figures of
+// a program that imports Istio's config store stand beside the budget.
+func TestBudget(t *testing.T) {
+	data, err := os.ReadFile("testdata/budget.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var budget struct {
+		Pilotkit, Istio struct{ Packages, Modules, BinaryMB int }
+	}
+	if err := json.Unmarshal(data, &budget); err != nil {
+		t.Fatal(err)
+	}
+	deps := goList(t, "-deps", "./internal/everything")
+	modules := map[string]bool{}
+	for _, p := range deps {
+		if p.Module != nil {
+			modules[p.Module.Path] = true
+		}
+	}
+	binary := filepath.Join(t.TempDir(), "everything")
+	run(t, "build", "-ldflags=-s -w", "-o", binary, "./internal/everything")
+	stat, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	megabytes := int((stat.Size() + 1<<20 - 1) >> 20)
+	t.Logf("%d packages, %d modules, %d MB; with Istio's: %d packages, %d modules, %d MB",
+		len(deps), len(modules), megabytes, budget.Istio.Packages, budget.Istio.Modules, budget.Istio.BinaryMB)
+	for _, figure := range []struct {
+		name      string
+		got, most int
+	}{
+		{"packages", len(deps), budget.Pilotkit.Packages},
+		{"modules", len(modules), budget.Pilotkit.Modules},
+		{"MB of binary", megabytes, budget.Pilotkit.BinaryMB},
+	} {
+		if figure.got > figure.most {
+			t.Errorf("%d %s, more than the %d of testdata/budget.json", figure.got, figure.name, figure.most)
+		}
+	}
+}
+
+// TestEverythingIsEverything keeps the program of TestBudget honest.
+func TestEverythingIsEverything(t *testing.T) {
+	var imported []string
+	for _, p := range goList(t, "./internal/everything") {
+		imported = p.Imports
+	}
+	for _, p := range goList(t, "./...") {
+		path := strings.TrimPrefix(p.ImportPath, module+"/")
+		if p.Name == "main" || p.ImportPath == module || strings.HasPrefix(path, "internal/") || strings.HasSuffix(path, "test") {
+			continue
+		}
+		if !slices.Contains(imported, p.ImportPath) {
+			t.Errorf("internal/everything does not import %s", p.ImportPath)
+		}
+	}
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command everything imports every package that a host program may import, so
+// that a test can count what the library drags in. It does nothing.
+package main
+
+import (
+	_ "github.com/pilotkit/pilotkit/aggregate"
+	_ "github.com/pilotkit/pilotkit/configstore"
+	_ "github.com/pilotkit/pilotkit/configstore/file"
+	_ "github.com/pilotkit/pilotkit/configstore/istio"
+	_ "github.com/pilotkit/pilotkit/configstore/manifest"
+	_ "github.com/pilotkit/pilotkit/configstore/memory"
+	_ "github.com/pilotkit/pilotkit/registry"
+	_ "github.com/pilotkit/pilotkit/registry/memory"
+	_ "github.com/pilotkit/pilotkit/registry/serviceentry"
+	_ "github.com/pilotkit/pilotkit/xdsupdate"
+	_ "github.com/pilotkit/pilotkit/xdsupdate/ads"
+	_ "github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+func main() {}
