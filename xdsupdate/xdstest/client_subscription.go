@@ -108,7 +108,10 @@ func (t *subscription) apply(r Response) {
 		clear(t.resources)
 	}
 	for _, res := range r.Resources {
-		t.resources[res.Name] = res
+		// What was unsubscribed meanwhile is ignored, as real clients do.
+		if _, named := t.names[res.Name]; named || t.everything() {
+			t.resources[res.Name] = res
+		}
 	}
 	for _, name := range r.Removed {
 		delete(t.resources, name)
