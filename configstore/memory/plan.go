@@ -209,21 +209,32 @@ func (s *Store) commitLocked() {
 	if len(p.changes) == 0 {
 		return
 	}
-	for i := range p.versions {
-		v := &p.versions[i]
-		if v.entry.Value.exists() || v.before.exists() {
-			v.kind.install(v.entry, v.before)
-		}
-	}
+	p.install()
 	s.committed.Store(p.revision)
 	if s.snapshot.Load() != nil {
 		s.snapshot.Store(nil)
 	}
-	for i := range p.versions {
-		p.versions[i].kind.settle(p.versions[i].entry)
-	}
+	p.settle()
 	s.history.add(p.changes)
 	for _, q := range s.queues {
 		q.Push(p.changes...)
+	}
+}
+
+// install puts the planned versions into the maps, where nobody sees them before
+// the revision is committed.
+func (p *plan) install() {
+	for i := range p.versions {
+		// What comes and goes within a batch never gets there.
+		if v := &p.versions[i]; v.entry.Value.exists() || v.before.exists() {
+			v.kind.install(v.entry, v.before)
+		}
+	}
+}
+
+// settle ends what install began, once the revision is committed.
+func (p *plan) settle() {
+	for i := range p.versions {
+		p.versions[i].kind.settle(p.versions[i].entry)
 	}
 }
