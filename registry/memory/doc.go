@@ -33,7 +33,8 @@
 //
 // # Errors
 //
-// Methods return ErrInvalid and ErrUnknownService, wrapped with the service.
+// Methods return ErrInvalid, ErrUnknownService and ErrUnknownEndpoint, wrapped with
+// the verb and the service. After an error nothing has changed.
 //
 // # Concurrency
 //

@@ -34,6 +34,11 @@ func TestDefaults(t *testing.T) {
 	if got := r.GetService("a.example.com"); got != &complete {
 		t.Errorf("a complete service was replaced by %+v", got)
 	}
+	equal := complete
+	must(t, r.SetService(&equal))
+	if got := r.GetService("a.example.com"); got != &complete {
+		t.Errorf("an equal service took the place of the one that is there: %p", got)
+	}
 	named := memory.New(memory.Options{Provider: "Consul", Cluster: "east"})
 	if named.Provider() != "Consul" || named.Cluster() != "east" {
 		t.Errorf("%s/%s", named.Provider(), named.Cluster())
@@ -120,6 +125,7 @@ func TestEqualEndpointStays(t *testing.T) {
 	must(t, r.AddEndpoint("a.example.com", "ns", swapped))
 	must(t, r.SetEndpoints("a.example.com", "ns", []*registry.Endpoint{endpoint("1.1.1.1"), first}))
 	must(t, r.RemoveEndpoint("a.example.com", "ns", endpoint("1.1.1.1")))
+	must(t, r.SetEndpoints("a.example.com", "ns", []*registry.Endpoint{swapped, swapped}))
 	got := r.InstancesByPort(r.GetService("a.example.com"), 80)
 	if len(got) != 1 || got[0].Endpoint != first {
 		t.Errorf("the endpoint became %v", got)
@@ -157,8 +163,23 @@ func TestWorkloadLabels(t *testing.T) {
 			t.Errorf("in namespace %q the labels are those of %q, want %q", namespace, got, want)
 		}
 	}
+	moved := *near
+	moved.Endpoint = &registry.Endpoint{Addresses: []string{"8.8.8.8"}, Shared: near.Endpoint.Shared}
+	must(t, r.SetWorkload(&moved))
+	if got := labels("ns", "5.5.5.5")["app"]; got != "pod" {
+		t.Errorf("after the workload of the namespace moved, the labels are those of %q, want %q", got, "pod")
+	}
 	if !r.RemoveWorkload(pod.Key()) || labels("", "5.5.5.5")["app"] != "far" {
 		t.Errorf("after the pod went: %v", labels("", "5.5.5.5"))
+	}
+}
+
+func TestGatewaysOnce(t *testing.T) {
+	r := memory.New(memory.Options{})
+	one, two := registry.NetworkGateway{Network: "a", Addr: "1.1.1.1"}, registry.NetworkGateway{Network: "b"}
+	r.SetNetworkGateways([]registry.NetworkGateway{two, one, two, one})
+	if got := r.NetworkGateways(); !slices.Equal(got, []registry.NetworkGateway{one, two}) {
+		t.Errorf("NetworkGateways() = %v", got)
 	}
 }
 

@@ -53,7 +53,8 @@ type state struct {
 	byAddress pmap.Map[string, []member]
 
 	workloads pmap.Map[registry.WorkloadKey, *registry.WorkloadInstance]
-	// workloadsByAddress is in the order of compareWorkloads.
+	// workloadsByAddress has the workloads of an address, the order having no
+	// meaning.
 	workloadsByAddress pmap.Map[string, []*registry.WorkloadInstance]
 
 	gateways []registry.NetworkGateway

@@ -62,9 +62,7 @@ func (s *state) addWorkload(w *registry.WorkloadInstance) {
 	s.workloads = s.workloads.Set(w.Key(), w)
 	for _, a := range distinct(w.Endpoint.Addresses) {
 		list, _ := s.workloadsByAddress.Get(a)
-		list = append(slices.Clone(list), w)
-		slices.SortFunc(list, compareWorkloads)
-		s.workloadsByAddress = s.workloadsByAddress.Set(a, list)
+		s.workloadsByAddress = s.workloadsByAddress.Set(a, append(slices.Clip(list), w))
 	}
 }
 
