@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
 // write is one change that the store needs.
@@ -92,11 +91,11 @@ func (s *Source) commitOne(w write) error {
 			return err
 		}
 		switch c := m.Config; m.Op {
-		case memory.OpCreate:
+		case configstore.OpCreate:
 			_, err = s.store.Create(c)
-		case memory.OpUpdate:
+		case configstore.OpUpdate:
 			_, err = s.store.Update(c)
-		case memory.OpDelete:
+		case configstore.OpDelete:
 			err = s.store.Delete(c.GroupVersionKind, c.Name, c.Namespace, &c.ResourceVersion)
 		default:
 			return nil
@@ -111,20 +110,20 @@ func (s *Source) commitOne(w write) error {
 
 // mutation returns how to write to the object that the store holds. The zero
 // mutation means that nothing is to be done.
-func (s *Source) mutation(w write) (memory.Mutation, error) {
+func (s *Source) mutation(w write) (configstore.Mutation, error) {
 	stored := s.store.Get(w.key.Kind, w.key.Name, w.key.Namespace)
 	have, mine := s.owned[w.key]
 	foreign := stored != nil && (!mine || !have.created.IsZero() && !have.created.Equal(stored.CreationTimestamp))
 	switch {
 	case w.claim == nil && (stored == nil || foreign):
 		// Somebody else has deleted it, and perhaps created another one.
-		return memory.Mutation{}, nil
+		return configstore.Mutation{}, nil
 	case w.claim == nil:
-		return memory.Mutation{Op: memory.OpDelete, Config: *stored}, nil
+		return configstore.Mutation{Op: configstore.OpDelete, Config: *stored}, nil
 	case stored == nil:
-		return memory.Mutation{Op: memory.OpCreate, Config: *w.claim.config}, nil
+		return configstore.Mutation{Op: configstore.OpCreate, Config: *w.claim.config}, nil
 	case foreign:
-		return memory.Mutation{}, fmt.Errorf("write %s: %w", w.key.Object(), ErrNotOwned)
+		return configstore.Mutation{}, fmt.Errorf("write %s: %w", w.key.Object(), ErrNotOwned)
 	}
 	config := *w.claim.config
 	config.ResourceVersion = stored.ResourceVersion
@@ -132,5 +131,5 @@ func (s *Source) mutation(w write) (memory.Mutation, error) {
 		// A status that files do not speak of belongs to whoever wrote it.
 		config.Status = stored.Status
 	}
-	return memory.Mutation{Op: memory.OpUpdate, Config: config}, nil
+	return configstore.Mutation{Op: configstore.OpUpdate, Config: config}, nil
 }

@@ -2,25 +2,13 @@
 
 package file
 
-import (
-	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/memory"
-)
-
-// Batcher is the optional ability of a store to commit several writes at once,
-// all of them or none, as memory.Store and memory.Controller do. If the store
-// has it, readers never see half of what one look at the directory has found.
-type Batcher interface {
-	Apply(mutations ...memory.Mutation) (revision uint64, err error)
-}
-
-var _ Batcher = (*memory.Store)(nil)
+import "github.com/pilotkit/pilotkit/configstore"
 
 // commit writes, and returns the outcome of each write. One write that is
 // refused does not keep back the others.
 func (s *Source) commit(writes []write) []error {
 	errs := make([]error, len(writes))
-	if batcher, ok := s.store.(Batcher); ok && len(writes) > 1 {
+	if batcher, ok := s.store.(configstore.BatchWriter); ok && len(writes) > 1 {
 		// The second attempt leaves out what the store is going to refuse.
 		for _, check := range []bool{false, true} {
 			if s.commitBatch(batcher, writes, errs, check) {
@@ -36,8 +24,8 @@ func (s *Source) commit(writes []write) []error {
 
 // commitBatch writes all at once and reports whether that went well. Objects
 // that cannot be written are left out; their errors are in errs.
-func (s *Source) commitBatch(batcher Batcher, writes []write, errs []error, check bool) bool {
-	batch := make([]memory.Mutation, 0, len(writes))
+func (s *Source) commitBatch(batcher configstore.BatchWriter, writes []write, errs []error, check bool) bool {
+	batch := make([]configstore.Mutation, 0, len(writes))
 	for i, w := range writes {
 		m, err := s.mutation(w)
 		if err == nil && check && w.claim != nil {

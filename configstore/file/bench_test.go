@@ -215,7 +215,11 @@ func BenchmarkChangeToEvent(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer w.Close()
+		defer func() {
+			if err := w.Close(); err != nil {
+				b.Error(err)
+			}
+		}()
 		if err := w.Add(dir); err != nil {
 			b.Fatal(err)
 		}

@@ -13,11 +13,11 @@ import (
 )
 
 var (
-	// ErrDuplicate: the object is in another file too, or twice in one, and the
-	// other place comes first.
+	// ErrDuplicate means that the object is in another file too, or twice in
+	// one, and that the other place comes first.
 	ErrDuplicate = errors.New("object is defined elsewhere")
-	// ErrNotOwned: the store holds an object of the same key that this source
-	// has not put there. It is left alone.
+	// ErrNotOwned means that the store holds an object of the same key that this
+	// source has not put there. It is left alone.
 	ErrNotOwned = errors.New("object in the store belongs to somebody else")
 )
 

@@ -43,7 +43,7 @@ func list(root string, watch func(string, fs.FileInfo), known func(string) bool)
 		},
 	}
 	err := func() error {
-		real, err := filepath.EvalSymlinks(root)
+		resolved, err := filepath.EvalSymlinks(root)
 		if err != nil {
 			return err
 		}
@@ -51,17 +51,17 @@ func list(root string, watch func(string, fs.FileInfo), known func(string) bool)
 		if err != nil {
 			return err
 		}
-		return w.dir(".", real, info)
+		return w.dir(".", resolved, info)
 	}()
 	return w.listing, err
 }
 
 // dir walks through one directory.
-func (w *walker) dir(name, real string, info fs.FileInfo) error {
-	if w.visited[real] {
+func (w *walker) dir(name, resolved string, info fs.FileInfo) error {
+	if w.visited[resolved] {
 		return nil
 	}
-	w.visited[real] = true
+	w.visited[resolved] = true
 	w.watch(name, info)
 	entries, err := os.ReadDir(w.abs(name))
 	if err != nil {
@@ -74,22 +74,22 @@ func (w *walker) dir(name, real string, info fs.FileInfo) error {
 		// which kubelet keeps the files of a mounted ConfigMap. The links that
 		// it shows beside them lead to each file once.
 		if !strings.HasPrefix(e.Name(), ".") {
-			w.entry(path.Join(name, e.Name()), filepath.Join(real, e.Name()), e)
+			w.entry(path.Join(name, e.Name()), filepath.Join(resolved, e.Name()), e)
 		}
 	}
 	return nil
 }
 
-func (w *walker) entry(name, real string, e fs.DirEntry) {
+func (w *walker) entry(name, resolved string, e fs.DirEntry) {
 	link := e.Type()&fs.ModeSymlink != 0
 	info, err := os.Stat(w.abs(name))
 	if err == nil && link && info.IsDir() {
-		real, err = filepath.EvalSymlinks(w.abs(name))
+		resolved, err = filepath.EvalSymlinks(w.abs(name))
 	}
 	switch {
 	case err != nil:
 	case info.IsDir():
-		err = w.dir(name, real, info)
+		err = w.dir(name, resolved, info)
 	case isManifest(name) && info.Mode().IsRegular():
 		w.listing.files[name] = info
 	}

@@ -3,7 +3,6 @@
 package file
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -52,15 +51,15 @@ func (s *Source) log(before, after []*Error) {
 	for len(before) > 0 || len(after) > 0 {
 		switch {
 		case len(after) == 0 || len(before) > 0 && before[0].compare(after[0]) < 0:
-			s.opts.Logger.LogAttrs(context.Background(), slog.LevelInfo, "manifest error gone", attrs(before[0])...)
+			s.opts.Logger.Info("manifest error gone", attrs(before[0])...)
 			before = before[1:]
 		case len(before) == 0 || before[0].compare(after[0]) > 0:
-			level := slog.LevelWarn
 			if errors.Is(after[0], configstore.ErrUnknownKind) {
 				// Directories are shared with other programs.
-				level = slog.LevelInfo
+				s.opts.Logger.Info("manifest of an unknown kind", attrs(after[0])...)
+			} else {
+				s.opts.Logger.Warn("manifest error", attrs(after[0])...)
 			}
-			s.opts.Logger.LogAttrs(context.Background(), level, "manifest error", attrs(after[0])...)
 			after = after[1:]
 		default:
 			before, after = before[1:], after[1:]
@@ -68,8 +67,8 @@ func (s *Source) log(before, after []*Error) {
 	}
 }
 
-func attrs(e *Error) []slog.Attr {
-	return []slog.Attr{
+func attrs(e *Error) []any {
+	return []any{
 		slog.String("file", e.File),
 		slog.Int("document", e.Document),
 		slog.Int("line", e.Line),

@@ -54,8 +54,9 @@ func newDecoder(c chunk, opts Options) *decoder {
 
 func (d *decoder) pushField(name string) { d.path = append(d.path, step{name: name}) }
 func (d *decoder) pushKey(name string)   { d.path = append(d.path, step{name: name, kind: stepKey}) }
-func (d *decoder) pushIndex(i int)       { d.path = append(d.path, step{index: i, kind: stepIndex}) }
-func (d *decoder) pop()                  { d.path = d.path[:len(d.path)-1] }
+
+func (d *decoder) pushIndex(i int) { d.path = append(d.path, step{index: i, kind: stepIndex}) }
+func (d *decoder) pop()            { d.path = d.path[:len(d.path)-1] }
 
 // errorf notes a problem of the field that the decoder is at.
 func (d *decoder) errorf(n *yaml.Node, format string, args ...any) {

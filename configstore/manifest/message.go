@@ -79,8 +79,10 @@ func describe(n *yaml.Node) string {
 		if s, err := resolveNode(n); err == nil {
 			return s.describe()
 		}
+		return "a scalar"
+	default:
+		return "something else"
 	}
-	return "something else"
 }
 
 // field reads one field of a message. Null means that it is not set.

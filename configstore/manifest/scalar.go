@@ -73,7 +73,7 @@ func resolveNode(n *yaml.Node) (scalar, error) {
 // resolveTagged returns the value of a scalar with an explicit tag. Like
 // kubectl's YAML reader it takes values with tags it does not know as strings.
 func resolveTagged(tag, value string) (scalar, error) {
-	want := scalarString
+	var want scalarKind
 	switch tag {
 	case "!!null":
 		want = scalarNull

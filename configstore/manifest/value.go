@@ -97,6 +97,7 @@ func parseEnum(s scalar, ed protoreflect.EnumDescriptor) (protoreflect.Value, bo
 		return protoreflect.ValueOfEnum(protoreflect.EnumNumber(i)), ok
 	case scalarNull:
 		return protoreflect.ValueOfEnum(0), ed.FullName() == "google.protobuf.NullValue"
+	case scalarBool:
 	}
 	return protoreflect.Value{}, false
 }
