@@ -2,47 +2,21 @@
 
 package memory
 
-import (
-	"strconv"
+import "github.com/pilotkit/pilotkit/configstore"
 
-	"github.com/pilotkit/pilotkit/configstore"
-)
+// Mutation is configstore.Mutation.
+type Mutation = configstore.Mutation
 
-// Op is what a Mutation does.
-type Op int
+// Op is configstore.Op.
+type Op = configstore.Op
 
-// The operations of a ConfigStore. The zero value is none of them.
+// The operations.
 const (
-	OpCreate Op = iota + 1
-	OpUpdate
-	OpUpdateStatus
-	OpDelete
+	OpCreate       = configstore.OpCreate
+	OpUpdate       = configstore.OpUpdate
+	OpUpdateStatus = configstore.OpUpdateStatus
+	OpDelete       = configstore.OpDelete
 )
-
-// String returns the verb that begins the operation's errors: "create",
-// "update", "update status of" or "delete".
-func (o Op) String() string {
-	switch o {
-	case OpCreate:
-		return "create"
-	case OpUpdate:
-		return "update"
-	case OpUpdateStatus:
-		return "update status of"
-	case OpDelete:
-		return "delete"
-	default:
-		return "Op(" + strconv.Itoa(int(o)) + ")"
-	}
-}
-
-// Mutation is one change of a batch.
-type Mutation struct {
-	Op Op
-	// Config is the argument of the ConfigStore method of that name. For OpDelete
-	// only its key and, unless empty, its ResourceVersion count.
-	Config configstore.Config
-}
 
 // Apply commits a batch, all or nothing, and returns the store's revision after
 // it. Each mutation sees the effects of those before it and gets a revision of
@@ -65,6 +39,8 @@ func (s *Store) Apply(mutations ...Mutation) (revision uint64, err error) {
 	}
 	return revision, nil
 }
+
+var _ configstore.BatchWriter = (*Store)(nil)
 
 func (s *Store) commitAll(requests []request) (uint64, error) {
 	s.mu.Lock()

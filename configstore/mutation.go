@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package configstore
+
+import "strconv"
+
+// Op is what a Mutation does.
+type Op int
+
+// The operations of a ConfigStore. The zero value is none of them.
+const (
+	OpCreate Op = iota + 1
+	OpUpdate
+	OpUpdateStatus
+	OpDelete
+)
+
+// String returns the verb that begins the operation's errors: "create",
+// "update", "update status of" or "delete".
+func (o Op) String() string {
+	switch o {
+	case OpCreate:
+		return "create"
+	case OpUpdate:
+		return "update"
+	case OpUpdateStatus:
+		return "update status of"
+	case OpDelete:
+		return "delete"
+	default:
+		return "Op(" + strconv.Itoa(int(o)) + ")"
+	}
+}
+
+// Mutation is one change of a batch.
+type Mutation struct {
+	Op Op
+	// Config is the argument of the ConfigStore method of that name. For OpDelete
+	// only its key and, unless empty, its ResourceVersion count.
+	Config Config
+}
+
+// BatchWriter is the optional ability of a store to commit several changes as
+// one. Find it by a type assertion.
+type BatchWriter interface {
+	// Apply commits a batch, all or nothing, and returns the store's revision
+	// after it. Each mutation sees the effects of those before it; readers see
+	// none or all of them; their events follow each other without another in
+	// between. The error is that of the first mutation that is not possible.
+	Apply(mutations ...Mutation) (revision uint64, err error)
+}
