@@ -29,8 +29,11 @@ type system struct {
 
 func newSystem(t *testing.T, options serviceentry.Options) *system {
 	t.Helper()
-	return newSystemWith(t, options, func(r *recorder) xdsupdate.XDSUpdater { return r })
+	return newSystemWith(t, options, updates)
 }
+
+// updates makes the recorder itself the updater.
+func updates(r *recorder) xdsupdate.XDSUpdater { return r }
 
 func newSystemWith(t *testing.T, options serviceentry.Options, updater func(*recorder) xdsupdate.XDSUpdater) *system {
 	t.Helper()
