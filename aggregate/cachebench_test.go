@@ -40,7 +40,7 @@ func must(b *testing.B, err error) { //nolint:thelper // a helper would cost as 
 	}
 }
 
-// benchMembersWith returns caches with n objects between them.
+// benchCaches returns caches with n objects between them.
 func benchCaches(b *testing.B, members, n int) []*memory.Controller {
 	b.Helper()
 	caches := make([]*memory.Controller, members)
@@ -187,7 +187,7 @@ func benchUpdate(b *testing.B, store configstore.ConfigStore, drain func(), cach
 	i, events0 := 0, events
 	for b.Loop() {
 		at := (i * benchStride) % len(updates)
-		_, err := store.Update(updates[at][(i/len(updates)+1)%2])
+		_, err := store.Update(updates[at][(i/len(updates))%2])
 		must(b, err)
 		drain()
 		i++

@@ -43,10 +43,8 @@ func (c *Controller) InstancesByPort(svc *registry.Service, servicePort int) []*
 func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
 	var all []*registry.ServiceInstance
 	parts := 0
-	for _, reg := range c.merged.Load().registrations {
-		if reg.serves(proxy.ClusterID) {
-			all, parts = join(all, parts, reg.instance.GetProxyServiceInstances(proxy))
-		}
+	for _, reg := range c.merged.Load().serversOf(proxy.ClusterID) {
+		all, parts = join(all, parts, reg.instance.GetProxyServiceInstances(proxy))
 	}
 	return all
 }
@@ -69,10 +67,7 @@ func join(all []*registry.ServiceInstance, parts int, part []*registry.ServiceIn
 // first registry that knows the proxy, of those that GetProxyServiceInstances
 // asks.
 func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
-	for _, reg := range c.merged.Load().registrations {
-		if !reg.serves(proxy.ClusterID) {
-			continue
-		}
+	for _, reg := range c.merged.Load().serversOf(proxy.ClusterID) {
 		if labels := reg.instance.GetProxyWorkloadLabels(proxy); labels != nil {
 			return labels
 		}

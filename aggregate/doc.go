@@ -1,4 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package aggregate makes many config caches one, and many registries one.
+//
+// # Caches
+//
+// [MakeCache] and [MakeWriteableCache] unite caches in an order. Each key has the
+// object of the first cache that has one; the others are as if they did not
+// exist. There is one merged view, maintained as the caches change, behind Get,
+// List and events, so the three agree:
+//
+//	change of a cache                            | event of the aggregate
+//	---------------------------------------------|-----------------------------
+//	of an object that an earlier cache also has  | none
+//	Add of what a later cache also has           | Update from the later one's
+//	Delete of what a later cache also has        | Update to the later one's
+//	any other                                    | the same
+//
+// All promises of [configstore.ConfigStoreCache] hold, with one order of events
+// over all caches. Two things follow from there being several:
+//
+//   - A resource version is that of the cache that the object comes from. Those of
+//     two caches may be equal by chance; an object and the one that takes its
+//     place are told apart by their events.
+//   - The changes of one cache keep their order. Changes of two caches are in the
+//     order in which the aggregate learns of them.
+//
+// How fresh reads are depends on the caches:
+//
+//   - A cache that has Revision() uint64, growing by one with each change,
+//     Watch(ctx, from uint64) iter.Seq2[configstore.Change, error], and is a
+//     [configstore.BatchSubscriber], as those of configstore/memory do and are, is
+//     read through: a read asks for the revision, and takes in what has changed
+//     since the last time. When a write has returned, the aggregate's Get sees it,
+//     whether anything runs or not. If more has changed than the cache's history
+//     holds, the cache is listed again.
+//   - Of any other cache the aggregate knows what it had when the aggregate was
+//     made, and what its events have told since. Reads are at least as fresh as
+//     the events, and no fresher.
+//
+// # Registries
+//
+// [Controller] unites registries, which may come and go at any time. Kubernetes
+// registries come first, then the others, each in the order in which they were
+// added; the first Kubernetes registry is the primary one.
+//
+//   - Services has the services of all. Those of Kubernetes registries merge by
+//     host name: the first registry's service with the ClusterVIPs and external
+//     addresses that the others have in their clusters, and their service
+//     accounts. The services of other registries stay as they are.
+//   - GetService answers with one of Services: the Kubernetes service of a host
+//     name if there is one, else the answer of the first registry that has it.
+//     (Istio 1.30 prefers the other registries here, and Kubernetes elsewhere.)
+//   - Proxies are looked up in the Kubernetes registries of their own cluster, or
+//     all if that is not known, and in every other registry.
+//   - Handlers are told what the registries tell. When a registry is added or
+//     deleted its services and workloads come or go; when it is replaced, handlers
+//     are told of the difference.
+//
+// A registry has to hand out, from Services, the same slice as long as nothing
+// has changed, and another one, sorted by registry.CompareServices, afterwards,
+// never changing one that was handed out. That, and not its events, is how the
+// aggregate knows that its merged view is current: an updater is told of a change
+// before handlers are, and must not read what was before. So reads are always as
+// fresh as the registries, also for a registry that sends no events. One that
+// makes a new slice for each call is right but costs a comparison of its services
+// with each read.
+//
+// # Concurrency
+//
+// Every method may be called from any goroutine. Reads take no lock as long as
+// nothing has changed. Handlers are called one at a time, with no lock held, by
+// Run, by Drain, or by whoever causes the event.
 package aggregate

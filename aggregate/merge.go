@@ -14,37 +14,52 @@ import (
 // merge appends to group the services of a host, sorted, and returns also the one
 // that GetService answers with. cursors are at or before the host.
 func (m *merged) merge(host registry.Hostname, cursors []cursor, group []*registry.Service) (all []*registry.Service, winner *registry.Service) {
-	var kubernetes *registry.Service
-	owned := false
+	var kubernetes clusterServices
 	for i, reg := range m.registrations {
 		services := cursors[i].take(host)
-		if len(services) == 0 {
-			continue
-		}
-		if !reg.kubernetes {
+		switch {
+		case len(services) == 0:
+		case reg.kubernetes:
+			kubernetes.add(oldestFirst(services), reg.cluster)
+		default:
 			group = append(group, services...)
 			if winner == nil {
 				winner = reg.choose(host, services)
 			}
-			continue
-		}
-		// One host name is one service, whichever clusters have it.
-		for _, s := range oldestFirst(services) {
-			if kubernetes == nil {
-				kubernetes = s
-				continue
-			}
-			kubernetes, owned = mergeService(kubernetes, owned, s, reg.cluster)
 		}
 	}
-	if kubernetes != nil {
-		group = slices.Insert(group, 0, kubernetes)
-		winner = kubernetes
+	if len(kubernetes.services) > 0 {
+		winner = kubernetes.services[0]
+		group = slices.Insert(group, 0, kubernetes.services...)
 	}
 	if len(group) > 1 {
 		slices.SortStableFunc(group, registry.CompareServices)
 	}
 	return group, winner
+}
+
+// clusterServices are the services of one host name in Kubernetes clusters. One
+// host name is one service, whichever clusters have it: those of the first
+// cluster that has it, with what the others add.
+type clusterServices struct {
+	services []*registry.Service
+	// owned are the services that are copies and may be changed.
+	owned []bool
+}
+
+func (c *clusterServices) add(services []*registry.Service, cluster registry.ClusterID) {
+	if len(c.services) == 0 {
+		c.services, c.owned = slices.Clone(services), make([]bool, len(services))
+		return
+	}
+	for _, s := range services {
+		// Host names of Kubernetes contain the namespace, so there is one service.
+		// If a host has made others, those of one namespace belong together.
+		i := max(0, slices.IndexFunc(c.services, func(base *registry.Service) bool {
+			return base.Attributes.Namespace == s.Attributes.Namespace
+		}))
+		c.services[i], c.owned[i] = mergeService(c.services[i], c.owned[i], s, cluster)
+	}
 }
 
 // choose returns which of several services of a host is the registry's answer:

@@ -14,6 +14,10 @@ import (
 // merged is what the services of the registries make together. It is immutable.
 type merged struct {
 	registrations []*registration
+	// serving are the registries that proxies of a cluster may ask, for the
+	// clusters of registries; others are for proxies of any other cluster.
+	serving map[registry.ClusterID][]*registration
+	others  []*registration
 	// lists are the services of each registry from which the rest was made.
 	lists [][]*registry.Service
 	// services is sorted by registry.CompareServices; first has the answers of
@@ -62,7 +66,13 @@ func identical(a, b []*registry.Service) bool {
 // to date that differ.
 func (m *merged) with(registrations []*registration, lists [][]*registry.Service) *merged {
 	hosts := m.changed(registrations, lists)
-	next := &merged{registrations: registrations, lists: lists, services: m.services, first: m.first}
+	next := &merged{
+		registrations: registrations, serving: m.serving, others: m.others,
+		lists: lists, services: m.services, first: m.first,
+	}
+	if !slices.Equal(registrations, m.registrations) {
+		next.serve()
+	}
 	if len(hosts) == 0 {
 		return next
 	}
@@ -85,6 +95,34 @@ func (m *merged) with(registrations []*registration, lists [][]*registry.Service
 	next.services = append(next.services, old.rest()...)
 	next.first = first.done()
 	return next
+}
+
+// serve finds out which registries serve which proxies.
+func (m *merged) serve() {
+	m.serving, m.others = map[registry.ClusterID][]*registration{"": m.registrations}, nil
+	for _, of := range m.registrations {
+		if _, ok := m.serving[of.cluster]; ok {
+			continue
+		}
+		for _, reg := range m.registrations {
+			if reg.serves(of.cluster) {
+				m.serving[of.cluster] = append(m.serving[of.cluster], reg)
+			}
+		}
+	}
+	for _, reg := range m.registrations {
+		if !reg.kubernetes {
+			m.others = append(m.others, reg)
+		}
+	}
+}
+
+// serversOf returns the registries that a proxy of a cluster may ask.
+func (m *merged) serversOf(cluster registry.ClusterID) []*registration {
+	if registrations, ok := m.serving[cluster]; ok {
+		return registrations
+	}
+	return m.others
 }
 
 // changed returns the hosts, sorted, whose services are not the same in the other

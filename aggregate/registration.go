@@ -52,10 +52,9 @@ func (r *registration) attributes() []any {
 }
 
 // serves reports whether proxies of a cluster may ask the registry: a Kubernetes
-// registry knows those of its own cluster, any other all. An empty cluster is one
-// that is not known.
+// registry knows those of its own cluster, any other all.
 func (r *registration) serves(cluster registry.ClusterID) bool {
-	return !r.kubernetes || cluster == "" || r.cluster == cluster
+	return !r.kubernetes || r.cluster == cluster
 }
 
 // insert adds a registry at its place.

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// stub is a registry that costs nothing: a prepared list and a map.
+type stub struct {
+	registry.Controller
+	cluster  registry.ClusterID
+	services []*registry.Service
+	byHost   map[registry.Hostname]*registry.Service
+	targets  []*registry.ServiceInstance
+}
+
+func (s *stub) Provider() registry.ProviderID { return registry.Kubernetes }
+
+func (s *stub) Cluster() registry.ClusterID { return s.cluster }
+
+func (s *stub) Services() []*registry.Service { return s.services }
+
+func (s *stub) GetService(h registry.Hostname) *registry.Service { return s.byHost[h] }
+
+func (s *stub) InstancesByPort(*registry.Service, int) []*registry.ServiceInstance { return nil }
+
+func (s *stub) GetProxyServiceInstances(*registry.Proxy) []*registry.ServiceInstance {
+	return s.targets
+}
+
+func (s *stub) GetProxyWorkloadLabels(*registry.Proxy) registry.Labels { return nil }
+
+func (s *stub) NetworkGateways() []registry.NetworkGateway { return nil }
+
+func (s *stub) AppendNetworkGatewayHandler(func()) {}
+
+func (s *stub) AppendServiceHandler(registry.ServiceHandler) {}
+
+func (s *stub) AppendWorkloadHandler(func(*registry.WorkloadInstance, registry.Event)) {}
+
+func benchService(i int, cluster registry.ClusterID) *registry.Service {
+	return service(fmt.Sprintf("host-%06d.example.com", i), "ns",
+		vip(cluster, fmt.Sprintf("10.0.%d.%d", i/256, i%256)), accounts("sa-"+string(cluster)))
+}
+
+// benchRegistries returns registries that have the same n services each.
+func benchRegistries(registries, n int) (*aggregate.Controller, []*stub) {
+	c := aggregate.NewController(aggregate.Options{})
+	var stubs []*stub
+	for r := range registries {
+		s := &stub{cluster: registry.ClusterID(fmt.Sprint("cluster-", r)), byHost: map[registry.Hostname]*registry.Service{}}
+		for i := range n {
+			svc := benchService(i, s.cluster)
+			s.services = append(s.services, svc)
+			s.byHost[svc.Hostname] = svc
+		}
+		s.targets = []*registry.ServiceInstance{{Service: s.services[0]}, {Service: s.services[1]}}
+		stubs = append(stubs, s)
+		c.AddRegistry(s)
+	}
+	return c, stubs
+}
+
+func registrySizes(b *testing.B, f func(b *testing.B, c *aggregate.Controller, stubs []*stub, n int)) {
+	b.Helper()
+	for _, n := range []int{1000, 10000} {
+		for _, registries := range []int{1, 3, 10} {
+			c, stubs := benchRegistries(registries, n)
+			b.Run(fmt.Sprintf("n=%d/registries=%d", n, registries), func(b *testing.B) {
+				b.ReportAllocs()
+				c.Services()
+				f(b, c, stubs, n)
+			})
+		}
+	}
+}
+
+func BenchmarkControllerServices(b *testing.B) {
+	registrySizes(b, func(b *testing.B, c *aggregate.Controller, _ []*stub, n int) {
+		for b.Loop() {
+			if len(c.Services()) != n {
+				b.Fatal("services are missing")
+			}
+		}
+	})
+}
+
+// BenchmarkControllerServicesChanged lists after one service of one registry has
+// changed.
+func BenchmarkControllerServicesChanged(b *testing.B) {
+	registrySizes(b, func(b *testing.B, c *aggregate.Controller, stubs []*stub, n int) {
+		last := stubs[len(stubs)-1]
+		versions := [2]*registry.Service{benchService(n/2, last.cluster), benchService(n/2, last.cluster)}
+		c.Services()
+		i := 0
+		for b.Loop() {
+			b.StopTimer()
+			i++
+			last.services = slices.Clone(last.services)
+			last.services[n/2] = versions[i%2]
+			b.StartTimer()
+			c.Services()
+		}
+	})
+}
+
+func BenchmarkControllerServicesChangedLimit(b *testing.B) {
+	for _, n := range []int{1000, 10000} {
+		list := make([]*registry.Service, n)
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				list = slices.Clone(list)
+			}
+		})
+	}
+}
+
+// BenchmarkControllerServicesFirst merges everything.
+func BenchmarkControllerServicesFirst(b *testing.B) {
+	registrySizes(b, func(b *testing.B, _ *aggregate.Controller, stubs []*stub, n int) {
+		for b.Loop() {
+			c := aggregate.NewController(aggregate.Options{})
+			for _, s := range stubs {
+				c.AddRegistry(s)
+			}
+			if len(c.Services()) != n {
+				b.Fatal("services are missing")
+			}
+		}
+	})
+}
+
+func BenchmarkControllerGetService(b *testing.B) {
+	registrySizes(b, func(b *testing.B, c *aggregate.Controller, stubs []*stub, n int) {
+		benchLookup(b, stubs[0], n, c.GetService)
+	})
+}
+
+func BenchmarkControllerGetServiceLimit(b *testing.B) {
+	for _, n := range []int{1000, 10000} {
+		_, stubs := benchRegistries(1, n)
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) { benchLookup(b, stubs[0], n, stubs[0].GetService) })
+	}
+}
+
+func benchLookup(b *testing.B, s *stub, n int, get func(registry.Hostname) *registry.Service) {
+	b.Helper()
+	hosts := make([]registry.Hostname, n)
+	for i := range hosts {
+		hosts[i] = s.services[i].Hostname
+	}
+	i := 0
+	for b.Loop() {
+		i = (i + benchStride) % n
+		if get(hosts[i]) == nil {
+			b.Fatal("no service")
+		}
+	}
+}
+
+func BenchmarkControllerProxyInstances(b *testing.B) {
+	for name, cluster := range map[string]registry.ClusterID{"known": "cluster-0", "unknown": ""} {
+		b.Run("cluster="+name, func(b *testing.B) {
+			registrySizes(b, func(b *testing.B, c *aggregate.Controller, stubs []*stub, _ int) {
+				for _, s := range stubs[1:] {
+					s.targets = nil
+				}
+				proxy := &registry.Proxy{IPAddresses: []string{"10.0.0.1"}, ClusterID: cluster}
+				for b.Loop() {
+					if len(c.GetProxyServiceInstances(proxy)) != 2 {
+						b.Fatal("instances are missing")
+					}
+				}
+			})
+		})
+	}
+}
