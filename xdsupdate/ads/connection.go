@@ -30,10 +30,11 @@ const maxTypes = int(types.UnknownType)
 // such server for each stream.
 type connection struct {
 	cache    *cache
-	identify func(*core.Node) *registry.Proxy
+	identify func(*core.Node) (*registry.Proxy, error)
 	poke     func() // wakes the worker: there is a new view
 	report   func(error)
-	entered  bool // after the first request; only the stream's goroutine uses it
+	end      func() // ends the stream
+	entered  bool   // after the first request; only the stream's goroutine uses it
 
 	// The rest is guarded by cache.mu.
 	node          *core.Node
@@ -41,6 +42,9 @@ type connection struct {
 	view          *view
 	subscriptions map[string]*subscription
 	order         []*subscription // in the order of sending
+	// warming has the clusters that were sent anew before the client asked for
+	// load assignments on this stream.
+	warming map[string]struct{}
 }
 
 var (
@@ -81,7 +85,10 @@ func (c *connection) CreateDeltaWatch(
 func (c *connection) watch(node *core.Node, typeURL string, apply func(*subscription)) (func(), error) {
 	var proxy *registry.Proxy
 	if !c.entered {
-		proxy = c.identify(node)
+		var err error
+		if proxy, err = c.identify(node); err != nil {
+			return nil, err
+		}
 	}
 	c.cache.mu.Lock()
 	if proxy != nil {
@@ -185,11 +192,17 @@ func (c *connection) reenter() {
 	c.cache.mu.Lock()
 	node := c.node
 	c.cache.mu.Unlock()
-	proxy := c.identify(node)
+	proxy, err := c.identify(node)
 
 	c.cache.mu.Lock()
 	if _, live := c.cache.conns[c]; !live {
 		c.cache.mu.Unlock()
+		return
+	}
+	if err != nil {
+		c.cache.mu.Unlock()
+		c.report(err)
+		c.end()
 		return
 	}
 	c.proxy = proxy

@@ -55,6 +55,7 @@ func (s *subscription) subscribe(name string) {
 		return
 	}
 	s.entries[name] = entry{sent: e.sent, named: true}
+	s.names++
 	s.conn.cache.subscribeLocked(s, name)
 	s.mark(name)
 }
@@ -67,6 +68,7 @@ func (s *subscription) unsubscribe(name string) {
 		return
 	}
 	s.conn.cache.unsubscribeLocked(s, name)
+	s.names--
 	if s.wildcard {
 		s.set(name, entry{sent: e.sent})
 		s.mark(name)
@@ -83,6 +85,9 @@ func (s *subscription) resubscribe(req *discovery.DeltaDiscoveryRequest, sub xds
 	if first {
 		s.owed = sub.IsWildcard()
 		for name, v := range req.GetInitialResourceVersions() {
+			if _, waiting := s.conn.warming[name]; waiting && s.typeURL == envoy.LoadAssignmentType {
+				v = ""
+			}
 			s.set(name, entry{sent: remembered(s.typeURL, name, v)})
 			s.mark(name)
 		}

@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"context"
 	"log/slog"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -22,9 +23,10 @@ type Options struct {
 	// ones. A client can subscribe to ten types on a stream at most, the built-in
 	// ones included.
 	Generators map[string]Generator
-	// Proxy tells who a node is. Its namespace decides which services the client
-	// may see, so a host that does not trust its clients authenticates them and
-	// answers from that. It is called once for each stream, and again for
-	// ProxyUpdate. Nil: ProxyOf.
-	Proxy func(node *core.Node) *registry.Proxy
+	// Proxy tells who a client is; an error ends its stream. The namespace
+	// decides which services the client may see, so a host that does not trust
+	// what nodes say authenticates the peer, whom ctx has, and answers from that.
+	// It is called for the first request of each stream, and for ProxyUpdate, on
+	// any goroutine, with no lock held. Nil: ProxyOf.
+	Proxy func(ctx context.Context, node *core.Node) (*registry.Proxy, error)
 }

@@ -75,15 +75,10 @@ func (c *connection) statusLocked() ProxyStatus {
 
 func (s *subscription) statusLocked() TypeStatus {
 	t := TypeStatus{
-		Wildcard: s.wildcard,
-		Sent:     s.acks.sentVersion, Acked: s.acks.ackedVersion,
+		Wildcard: s.wildcard, Names: s.names,
+		Sent: s.acks.sentVersion, Acked: s.acks.ackedVersion,
 		Pending:  s.acks.done < s.target(),
 		Rejected: s.acks.nackVersion, Error: s.acks.nackError, Rejections: s.acks.nacks,
-	}
-	for _, e := range s.entries {
-		if e.named {
-			t.Names++
-		}
 	}
 	return t
 }

@@ -9,14 +9,8 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
-	"github.com/envoyproxy/go-control-plane/pkg/server/config"
-	"github.com/envoyproxy/go-control-plane/pkg/server/delta/v3"
-	"github.com/envoyproxy/go-control-plane/pkg/server/sotw/v3"
 	"go.uber.org/atomic"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -27,14 +21,14 @@ import (
 type Server struct {
 	discovery  registry.ServiceDiscovery
 	generators map[string]Generator
-	proxyOf    func(*core.Node) *registry.Proxy
+	proxyOf    func(context.Context, *core.Node) (*registry.Proxy, error)
 	logger     *slog.Logger
 	pusher     *xdsupdate.Pusher
 	cache      *cache
 
 	running atomic.Bool
 	wake    chan struct{} // holds one token if there are new views
-	stopped chan struct{} // closed when Run ends
+	streams liveStreams
 
 	// building makes pushes one at a time. It is no lock that anybody else can
 	// wait for: the discovery and the generators are asked while it is held.
@@ -59,10 +53,9 @@ func New(services registry.ServiceDiscovery, options Options) *Server {
 		logger:     options.Logger,
 		cache:      newCache(len(options.Generators) > 0),
 		wake:       make(chan struct{}, 1),
-		stopped:    make(chan struct{}),
 	}
 	if s.proxyOf == nil {
-		s.proxyOf = ProxyOf
+		s.proxyOf = func(_ context.Context, node *core.Node) (*registry.Proxy, error) { return ProxyOf(node), nil }
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
@@ -77,7 +70,7 @@ func New(services registry.ServiceDiscovery, options Options) *Server {
 // server. Streams may come before Run; they are answered when Run has looked at
 // the discovery for the first time.
 func (s *Server) Register(server grpc.ServiceRegistrar) {
-	discovery.RegisterAggregatedDiscoveryServiceServer(server, streams{s})
+	discovery.RegisterAggregatedDiscoveryServiceServer(server, service{s})
 }
 
 // Run pushes until stop is closed, then ends all streams with the status
@@ -99,7 +92,7 @@ func (s *Server) Run(stop <-chan struct{}) {
 			open = false
 		}
 	}
-	close(s.stopped)
+	s.streams.stop()
 	pusher.Wait()
 }
 
@@ -160,66 +153,6 @@ func (s *Server) RemoveShard(shard xdsupdate.ShardKey) { s.pusher.RemoveShard(sh
 
 func (s *Server) report(err error) {
 	s.logger.Warn("resource left out", slog.Any("error", err))
-}
-
-// streams is the discovery service; it keeps its methods out of Server's.
-type streams struct{ server *Server }
-
-// StreamAggregatedResources serves SotW.
-func (a streams) StreamAggregatedResources(
-	stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer,
-) error {
-	return a.server.serve(stream.Context(), func(ctx context.Context, c *connection) error {
-		return sotw.NewServer(ctx, c, c, sotw.WithOrderedADS(), noLegacyWildcards()).StreamHandler(stream, resourcev3.AnyType)
-	})
-}
-
-// DeltaAggregatedResources serves delta.
-func (a streams) DeltaAggregatedResources(
-	stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer,
-) error {
-	return a.server.serve(stream.Context(), func(ctx context.Context, c *connection) error {
-		return delta.NewServer(ctx, c, c, noLegacyWildcards()).DeltaStreamHandler(stream, resourcev3.AnyType)
-	})
-}
-
-// noLegacyWildcards: an empty request means everything for clusters and
-// listeners only (xDS protocol, "How the client specifies what resources to
-// return").
-func noLegacyWildcards() config.XDSOption {
-	return config.DeactivateLegacyWildcardForTypes([]string{
-		resourcev3.EndpointType, resourcev3.RouteType, resourcev3.ScopedRouteType, resourcev3.VirtualHostType,
-		resourcev3.SecretType, resourcev3.RuntimeType, resourcev3.ExtensionConfigType,
-	})
-}
-
-// serve runs a stream until it ends or the server stops.
-func (s *Server) serve(ctx context.Context, run func(context.Context, *connection) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan struct{})
-	var watcher sync.WaitGroup
-	watcher.Go(func() {
-		select {
-		case <-s.stopped:
-			cancel()
-		case <-ended:
-		}
-	})
-	c := &connection{
-		cache: s.cache, identify: s.proxyOf, poke: s.poke, report: s.report,
-		subscriptions: make(map[string]*subscription),
-	}
-	err := run(ctx, c)
-	c.close()
-	close(ended)
-	watcher.Wait()
-	select {
-	case <-s.stopped:
-		return status.Error(codes.Unavailable, "server is stopping")
-	default:
-		return err
-	}
 }
 
 func (s *Server) poke() {

@@ -4,6 +4,7 @@ package ads_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -85,10 +86,13 @@ func TestGenerators(t *testing.T) {
 func TestProxyUpdate(t *testing.T) {
 	var namespace atomic.String
 	namespace.Store("shop")
-	options := ads.Options{Proxy: func(n *core.Node) *registry.Proxy {
+	options := ads.Options{Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
 		p := ads.ProxyOf(n)
 		p.Namespace = namespace.Load()
-		return p
+		if p.Namespace == "nobody" {
+			return nil, status.Error(codes.PermissionDenied, "who are you?")
+		}
+		return p, nil
 	}}
 	f := serve(t, options, service("a", "shop", exportTo(".")), service("b", "other", exportTo(".")), service("c", "shop"))
 	f.flush()
@@ -103,6 +107,19 @@ func TestProxyUpdate(t *testing.T) {
 	f.await(c, envoy.ClusterType, cluster("b"), cluster("c"))
 	f.settle()
 	check(t, "responses", received(c, since), []string{"CDS " + cluster("b"), "CDS -" + cluster("a")})
+
+	// Who is not recognised any more is served no more.
+	namespace.Store("nobody")
+	f.ProxyUpdate("", "10.0.0.1")
+	if err := c.Await(f.context(), func(xdstest.State) bool { return false }); err == nil {
+		t.Error("stream lives")
+	}
+	if err := c.Connect(f.context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Await(f.context(), func(xdstest.State) bool { return false }); status.Code(errors.Unwrap(err)) != codes.PermissionDenied {
+		t.Errorf("stream ended with %v, want PermissionDenied", err)
+	}
 }
 
 // TestSlowClient: a client that reads nothing, and one that answers nothing,

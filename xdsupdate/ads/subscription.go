@@ -34,8 +34,10 @@ type subscription struct {
 	sum uint64
 	// owed: the client is answered even if nothing is new to it.
 	owed bool
-	// named are the names of the last SotW request.
+	// named are the names of the last SotW request; names counts those that are
+	// subscribed, in either protocol.
 	named []string
+	names int
 
 	watch watch
 	acks  acks
@@ -144,6 +146,10 @@ func (s *subscription) warm(before, after *resource) {
 	}
 	eds := s.conn.subscriptions[envoy.LoadAssignmentType]
 	if eds == nil {
+		if s.conn.warming == nil {
+			s.conn.warming = make(map[string]struct{})
+		}
+		s.conn.warming[after.name] = struct{}{}
 		return
 	}
 	if e := eds.entries[after.name]; e.sent != nil {

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"testing"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// TestDeltaSubscriptions: what the protocol says of subscribing twice and of
+// names in a wildcard subscription.
+func TestDeltaSubscriptions(t *testing.T) {
+	f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
+	f.flush()
+	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+	since := 0
+	next := func(what string, want ...string) {
+		t.Helper()
+		// The answer to this comes after all others.
+		f.subscribe(c, envoy.RouteType, cluster("a"))
+		if err := c.Await(f.context(), func(s xdstest.State) bool { return s.Has(envoy.RouteType, cluster("a")) }); err != nil {
+			t.Fatal(err)
+		}
+		f.settle()
+		if err := c.Unsubscribe(envoy.RouteType, cluster("a")); err != nil {
+			t.Fatal(err)
+		}
+		check(t, what, received(c, since), append(append([]string{}, want...), "RDS "+cluster("a")))
+		since = len(c.Responses())
+	}
+	f.subscribe(c, envoy.ClusterType)
+	next("wildcard", "CDS "+cluster("a"), "CDS "+cluster("b"))
+	f.subscribe(c, envoy.ClusterType, cluster("a"), "gone")
+	next("a name that is known, and one that does not exist")
+	f.subscribe(c, envoy.ClusterType, cluster("a"))
+	next("the same name again", "CDS "+cluster("a"))
+	if err := c.Unsubscribe(envoy.ClusterType, cluster("a")); err != nil {
+		t.Fatal(err)
+	}
+	next("a name out of a wildcard: it still exists", "CDS "+cluster("a"))
+	if err := c.Unsubscribe(envoy.ClusterType, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	next("a name out of a wildcard: it does not exist", "CDS -gone")
+	f.subscribe(c, envoy.ClusterType, cluster("b"))
+	if err := c.Unsubscribe(envoy.ClusterType, "*"); err != nil {
+		t.Fatal(err)
+	}
+	next("the wildcard is over")
+	f.define([]string{"a"}, service("b", "shop"), service("a", "shop", http))
+	next("a change of what is not subscribed any more")
+	f.define([]string{"a", "b"}, service("a", "shop"))
+	f.flush()
+	next("the name that is left is gone", "CDS -"+cluster("b"))
+	f.subscribe(c, envoy.ClusterType)
+	next("everything again", "CDS "+cluster("a"))
+}
+
+// TestWarmingAfterReconnect: an Envoy that comes back to changed clusters waits
+// for their load assignments, although it has them.
+func TestWarmingAfterReconnect(t *testing.T) {
+	f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
+	f.flush()
+	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+	f.subscribe(c, envoy.ClusterType)
+	f.subscribe(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
+	f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
+	f.await(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
+	c.Disconnect()
+	f.define([]string{"a"}, service("a", "shop", func(s *registry.Service) { s.ServiceAccounts = []string{"spiffe://x"} }), service("b", "shop"))
+	f.flush()
+	since := len(c.Responses())
+	if err := c.Connect(f.context()); err != nil {
+		t.Fatal(err)
+	}
+	for len(c.Responses()) < since+2 {
+		if _, err := c.Next(f.context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.settle()
+	check(t, "responses", received(c, since), []string{"CDS " + cluster("a"), "EDS " + cluster("a")})
+}
