@@ -38,12 +38,12 @@ func standardEntry(i int, host string) string {
 const objectsPerFile = 10
 
 // populate writes n objects in files of ten.
-func populate(tb testing.TB, dir string, n int) {
+func populate(tb testing.TB, dir string, n int, text func(i int, host string) string) {
 	tb.Helper()
 	for f := range n / objectsPerFile {
 		var texts []string
 		for i := range objectsPerFile {
-			texts = append(texts, standardEntry(f*objectsPerFile+i, "svc"))
+			texts = append(texts, text(f*objectsPerFile+i, "svc"))
 		}
 		name := filepath.Join(dir, fmt.Sprintf("team-%02d", f%20), fmt.Sprintf("file-%04d.yaml", f))
 		if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
@@ -55,55 +55,12 @@ func populate(tb testing.TB, dir string, n int) {
 	}
 }
 
-// Ten thousand objects in a thousand files: all are loaded as one batch, and a
-// change of one costs one event.
-func TestTenThousandObjects(t *testing.T) {
-	const n = 10_000
-	dir := t.TempDir()
-	populate(t, dir, n)
-	store := memory.Make(istio.Schemas())
-	cache := memory.NewController(store)
-	var batches []int
-	cache.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func(changes []configstore.Change) {
-		batches = append(batches, len(changes))
-	})
-	source := file.New(dir, store, file.Options{})
-	reload := func() {
-		t.Helper()
-		if err := source.Reload(); err != nil {
-			t.Fatal(err)
-		}
-		cache.Drain()
-		if errs := source.Errors(); len(errs) > 0 {
-			t.Fatal(errs[0])
-		}
-	}
-	reload()
-	if got := len(store.List(istio.ServiceEntry, configstore.NamespaceAll)); got != n {
-		t.Fatalf("%d objects, want %d", got, n)
-	}
-	first := store.Revision()
-	name := filepath.Join(dir, "team-07", "file-0507.yaml")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(strings.Replace(string(text), "svc-5075.", "changed-5075.", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	batches = nil
-	reload()
-	if len(batches) != 1 || batches[0] != 1 || store.Revision() != first+1 {
-		t.Errorf("batches %v and %d revisions after a change of one object, want one of one", batches, store.Revision()-first)
-	}
-}
-
 // BenchmarkLoad loads n objects in n/10 files into an empty store. L/parse only
 // parses the same files.
 func BenchmarkLoad(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		dir := b.TempDir()
-		populate(b, dir, n)
+		populate(b, dir, n, standardEntry)
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -139,7 +96,7 @@ func BenchmarkLoad(b *testing.B) {
 func BenchmarkReload(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		dir := b.TempDir()
-		populate(b, dir, n)
+		populate(b, dir, n, standardEntry)
 		source := file.New(dir, memory.Make(istio.Schemas()), file.Options{})
 		reload := func(b *testing.B) {
 			b.Helper()
@@ -173,7 +130,7 @@ func BenchmarkChangeToEvent(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 			dir := b.TempDir()
-			populate(b, dir, n)
+			populate(b, dir, n, standardEntry)
 			cache := memory.NewController(memory.Make(istio.Schemas()))
 			source := file.New(dir, cache, file.Options{Debounce: -1})
 			if err := source.Reload(); err != nil {
