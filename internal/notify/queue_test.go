@@ -167,6 +167,7 @@ func TestCancelAmidReplayAndBatch(t *testing.T) {
 	var l log[int]
 	var cancel, cancelBatch func()
 	cancelBatch = q.Subscribe(subscription{Batch: func([]int) { l.add(100) }})
+	q.Push(4)
 	cancel = q.Subscribe(subscription{Replay: slices.Values([]int{1, 2, 3}), Handle: func(v int) {
 		l.add(v)
 		if v == 2 {
@@ -174,7 +175,7 @@ func TestCancelAmidReplayAndBatch(t *testing.T) {
 			cancelBatch() // its batch is collected, but it was not called yet
 		}
 	}})
-	q.Push(4)
+	q.Push(5)
 	q.Drain()
 	l.want(t, 1, 2)
 }
@@ -183,6 +184,9 @@ func TestCancelAmidReplayAndBatch(t *testing.T) {
 func TestNothingIsKeptForNobody(t *testing.T) {
 	q := notify.New(options{})
 	q.Push(1)
+	if err := q.Flush(t.Context()); err != nil { // would wait for ever
+		t.Error(err)
+	}
 	cancel := q.Subscribe(subscription{Handle: func(int) {}})
 	cancel()
 	q.Push(2)
@@ -388,6 +392,27 @@ func TestDrainBesideRun(t *testing.T) {
 	}
 	end()
 	l.want(t, want...)
+}
+
+// A value that is pushed at the moment when the worker goes to sleep wakes it.
+func TestNoWakeUpIsLost(t *testing.T) {
+	q := notify.New(options{})
+	n := 0
+	q.Subscribe(subscription{Handle: func(int) { n++ }})
+	end := run(q)
+	defer end()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	const rounds = 20000
+	for range rounds {
+		q.Push(1)
+		if err := q.Flush(ctx); err != nil {
+			t.Fatalf("after %d rounds: %v", n, err)
+		}
+	}
+	if n != rounds {
+		t.Errorf("%d values were handled, want %d", n, rounds)
+	}
 }
 
 func TestFlush(t *testing.T) {
