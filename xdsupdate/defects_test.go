@@ -124,6 +124,55 @@ func TestCrashLoopCausesNoFullPush(t *testing.T) {
 	})
 }
 
+// TestUnsortedLists are stored sorted, also where the keys are equal.
+func TestUnsortedLists(t *testing.T) {
+	state := func(h registry.HealthStatus) *registry.Endpoint { return ep("1.1.1.1", health(h)) }
+	for name, lists := range map[string][2][]*registry.Endpoint{
+		"first":    {nil, eps(ep("2.2.2.2"), ep("1.1.1.1"))},
+		"all new":  {eps(ep("5.5.5.5")), eps(ep("2.2.2.2"), ep("1.1.1.1"))},
+		"swapped":  {eps(ep("1.1.1.1"), ep("2.2.2.2")), eps(ep("2.2.2.2"), ep("1.1.1.1"))},
+		"inserted": {eps(ep("1.1.1.1"), ep("3.3.3.3")), eps(ep("1.1.1.1"), ep("3.3.3.3"), ep("2.2.2.2"))},
+		"one key": {
+			eps(state(registry.HealthUnset), state(registry.Healthy)), eps(state(registry.Draining), state(registry.Healthy)),
+		},
+	} {
+		index := xdsupdate.NewEndpointIndex()
+		for _, list := range lists {
+			given := slices.Clone(list)
+			index.UpdateServiceEndpoints(shardOf("c1"), host, ns, given)
+			if !slices.Equal(given, list) {
+				t.Errorf("%s: the list that was handed over is sorted now", name)
+			}
+		}
+		got := index.Service(host, ns).Shard(shardOf("c1")).Slice()
+		if len(got) != len(lists[1]) || !slices.IsSortedFunc(got, registry.CompareEndpoints) {
+			t.Errorf("%s: %v is not sorted", name, got)
+		}
+	}
+}
+
+// TestFirstAddressMatters although two endpoints are Equal.
+func TestFirstAddressMatters(t *testing.T) {
+	index, a, b := xdsupdate.NewEndpointIndex(), ep("1.1.1.1"), ep("1.1.1.1")
+	a.Addresses, b.Addresses = []string{"1.1.1.1", "fd00::1"}, []string{"fd00::1", "1.1.1.1"}
+	index.UpdateServiceEndpoints(shardOf("c1"), host, ns, eps(a))
+	if got := index.UpdateServiceEndpoints(shardOf("c1"), host, ns, eps(b)); !a.Equal(b) || got != incremental {
+		t.Errorf("%v, want %v", got, incremental)
+	}
+}
+
+// TestSharedAttributesAreComparedForEach of the endpoints that no longer share.
+func TestSharedAttributesAreComparedForEach(t *testing.T) {
+	one, two := ep("1.1.1.1"), ep("2.2.2.2")
+	two.Shared = one.Shared
+	changed := ep("2.2.2.2", shared(func(a *registry.EndpointAttributes) { a.Locality = "region" }))
+	index := xdsupdate.NewEndpointIndex()
+	index.UpdateServiceEndpoints(shardOf("c1"), host, ns, eps(one, two))
+	if got := index.UpdateServiceEndpoints(shardOf("c1"), host, ns, eps(ep("1.1.1.1"), changed)); got != incremental {
+		t.Errorf("%v, want %v", got, incremental)
+	}
+}
+
 // TestUnknownOldEndpoints: a delta that names an endpoint that is not there.
 func TestUnknownOldEndpoints(t *testing.T) {
 	index, shard := xdsupdate.NewEndpointIndex(), shardOf("c1")

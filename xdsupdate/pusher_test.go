@@ -359,6 +359,28 @@ func TestFlushAfterRun(t *testing.T) {
 	})
 }
 
+// TestFlushNeverHangs: Run ends at any moment of a Flush.
+func TestFlushNeverHangs(t *testing.T) {
+	for range 500 {
+		p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{DebounceAfter: -1})
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() { p.Run(stop) })
+		for range 2 {
+			wg.Go(func() {
+				for range 3 {
+					p.ConfigUpdate(fullPush("a"))
+					if err := p.Flush(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		close(stop)
+		wg.Wait()
+	}
+}
+
 func TestRunTwicePanics(t *testing.T) {
 	p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})
 	stop := make(chan struct{})

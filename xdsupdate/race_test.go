@@ -39,7 +39,7 @@ func (b *barrier) wait(round int) {
 func TestNoUpdateIsLost(t *testing.T) {
 	rounds := 1_000_000
 	if testing.Short() || raceEnabled {
-		rounds = 50_000
+		rounds = 150_000
 	}
 	index, list, other := xdsupdate.NewEndpointIndex(), eps(ep("1.1.1.1")), eps(ep("2.2.2.2"))
 	mine, theirs := shardOf("mine"), shardOf("theirs")

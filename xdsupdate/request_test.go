@@ -124,6 +124,7 @@ func TestServiceKey(t *testing.T) {
 func FuzzMerge(f *testing.F) {
 	f.Add([]byte{0x01, 0x22, 0x13, 0x84, 0x40, 0xff}, uint8(3))
 	f.Add([]byte{0x0f, 0x00, 0xf1}, uint8(1))
+	f.Add([]byte{0x38, 0x3a}, uint8(1))
 	f.Fuzz(func(t *testing.T, data []byte, cut uint8) {
 		requests, copies := decode(data), decode(data)
 		n := 0
@@ -177,7 +178,7 @@ func fold(requests ...*request) *request {
 func decode(data []byte) []*request {
 	var out []*request
 	for i, b := range data {
-		r := &request{Full: b&1 != 0, Forced: b&7 == 7}
+		r := &request{Full: b&1 != 0, Forced: b&0x30 == 0x30}
 		if b&2 != 0 {
 			r.Start = time.Unix(int64(b>>4), 0)
 		}
