@@ -36,6 +36,7 @@ func compare(want *expected, got observation, wantNames, gotNames *naming) []str
 	c.workloads()
 	c.serviceHandlers()
 	c.serviceUpdates()
+	c.order()
 	if want.collisions {
 		return c.differences
 	}

@@ -78,6 +78,24 @@ func keysOf[V any](all ...map[key]V) []key {
 	return slices.SortedFunc(maps.Keys(set), func(a, b key) int { return strings.Compare(a.String(), b.String()) })
 }
 
+// order checks what is not in the recordings, where calls have no order: one
+// registry tells of a document in the order SvcUpdate, EDSUpdate, ConfigUpdate,
+// ProxyUpdate (DESIGN §4.4).
+func (c *comparison) order() {
+	if c.want.severalUpdaters {
+		return
+	}
+	rank := map[string]int{callSvcUpdate: 0, callEDSUpdate: 1, callConfigUpdate: 2, callProxyUpdate: 3}
+	for i, curr := range c.got.Calls {
+		if i == 0 || curr.Doc != c.got.Calls[i-1].Doc {
+			continue
+		}
+		if prev := c.got.Calls[i-1]; rank[curr.Call] < rank[prev.Call] {
+			c.report("order", "%s after %s", curr.Call, prev.Call)
+		}
+	}
+}
+
 // serviceUpdates compares which services were to be pushed with reason service:
 // exactly those recorded.
 func (c *comparison) serviceUpdates() {

@@ -76,6 +76,8 @@ type expected struct {
 	removedShards map[string]bool
 	// collisions: the recorded endpoints are wrong; see row2SameNames.
 	collisions bool
+	// severalUpdaters: more than one registry tells the updater.
+	severalUpdaters bool
 	// resync: every EDSUpdate may be repeated.
 	resync bool
 	// membership: the step changes the aggregate's registries, which makes
@@ -132,7 +134,7 @@ func (x *expectation) initial(rec observation) *expected {
 // step returns what must be seen after a step.
 func (x *expectation) step(st step, rec observation) *expected {
 	e := &expected{observation: rec, rec: rec, before: x.index, proxyUpdates: map[string]bool{}, free: map[key]bool{}}
-	e.normalise = x.normaliseRecorded
+	e.normalise, e.severalUpdaters = x.normaliseRecorded, len(x.recorded) > 1
 	e.resync, e.collisions = st.ResyncEDS != nil, x.collisions
 	wasDiverged := x.diverged
 	x.play(e, st)
@@ -214,14 +216,6 @@ func (x *expectation) expectEvents(e *expected, theirs, ours []modelResult) {
 	}
 	x.checkModel(e, e.rec.Results, recorded)
 	x.bindEvents(e.rec.EventHandlerCalls)
-}
-
-// accepted returns a WorkloadEntry that reached the store, or nil.
-func accepted(doc document, refused string) *document {
-	if refused != "" || doc.config.GroupVersionKind != istio.WorkloadEntry {
-		return nil
-	}
-	return &doc
 }
 
 // row13CreationTimes: a changed creation time alone was ignored until something
@@ -320,80 +314,6 @@ func (e *expected) row16SameProxy(cluster, ip string) []string {
 	}
 	return out
 }
-
-// tellWorkloads follows what workload handlers were told by a document, and adds
-// what they should have been told in addition.
-func (x *expectation) tellWorkloads(e *expected, registry string, doc int, entry *document) {
-	for i, c := range e.WorkloadHandlerCalls {
-		if c.Doc != doc || c.Handler != registry {
-			continue
-		}
-		k := toldKey(registry, c.Namespace, c.Name)
-		last, known := x.told[k]
-		if c.Event == eventDelete {
-			delete(x.told, k)
-			continue
-		}
-		x.told[k] = c
-		if c.Event == eventUpdate {
-			e.WorkloadHandlerCalls = slices.Clone(e.WorkloadHandlerCalls)
-			e.WorkloadHandlerCalls[i].Event = row1BackToIP(known)
-			x.row3NewAddress(e, registry, last.Endpoint, c.Endpoint)
-		}
-	}
-	if entry != nil {
-		x.row1GoneFromIP(e, registry, doc, *entry)
-	}
-}
-
-// row1BackToIP: handlers that were not told of a workload get an add.
-func row1BackToIP(known bool) string {
-	if known {
-		return eventUpdate
-	}
-	return eventAdd
-}
-
-// row1GoneFromIP: a WorkloadEntry whose address becomes a host name or a unix
-// socket told handlers nothing. Ours get a delete with what they were told last.
-func (x *expectation) row1GoneFromIP(e *expected, registry string, doc int, entry document) {
-	k := toldKey(registry, entry.ref.Namespace, entry.ref.Name)
-	last, known := x.told[k]
-	spec, ok := entry.config.Spec.(*networking.WorkloadEntry)
-	if !known || !ok || spec.GetAddress() == "" || row3OnlyIPs(spec.GetAddress()) {
-		return
-	}
-	delete(x.told, k)
-	last.Doc, last.Event = doc, eventDelete
-	e.WorkloadHandlerCalls = append(slices.Clone(e.WorkloadHandlerCalls), last)
-}
-
-// row3NewAddress: no proxy was pushed when a WorkloadEntry's address changed. Ours
-// pushes the one at the new address.
-func (x *expectation) row3NewAddress(e *expected, registry string, last, curr endpoint) {
-	from, to := firstAddress(last), firstAddress(curr)
-	if from != to && row3OnlyIPs(to) {
-		e.proxyUpdates[x.cluster(registry)+" "+to] = true
-	}
-}
-
-func (x *expectation) cluster(registry string) string {
-	for _, r := range x.scenario.Registries {
-		if r.ID == registry {
-			return r.Cluster
-		}
-	}
-	return x.scenario.Options.ClusterID
-}
-
-func firstAddress(e endpoint) string {
-	if len(e.Addresses) == 0 {
-		return ""
-	}
-	return e.Addresses[0]
-}
-
-func toldKey(registry, namespace, name string) string { return registry + "|" + namespace + "/" + name }
 
 // specAddresses returns the addresses of a ServiceEntry in declared order, as
 // services show them.

@@ -214,6 +214,14 @@ func callTamperings() []tampering {
 			o.Calls = append(o.Calls, o.Calls[i])
 			return true
 		}},
+		{"ConfigUpdate first", "order", func(o *observation) bool {
+			i := slices.IndexFunc(o.Calls, isCall(callConfigUpdate))
+			if i < 1 {
+				return false
+			}
+			o.Calls[0], o.Calls[i] = o.Calls[i], o.Calls[0]
+			return true
+		}},
 		{"EDSUpdate for nothing", "pushes", func(o *observation) bool {
 			o.Calls = append(o.Calls, call{Call: callEDSUpdate, Hostname: "ghost", Namespace: "ns1", PushType: incrementalPush})
 			return true

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"slices"
+
+	networking "istio.io/api/networking/v1"
+
+	"github.com/pilotkit/pilotkit/configstore/istio"
+)
+
+// accepted returns a WorkloadEntry that reached the store, or nil.
+func accepted(doc document, refused string) *document {
+	if refused != "" || doc.config.GroupVersionKind != istio.WorkloadEntry {
+		return nil
+	}
+	return &doc
+}
+
+// tellWorkloads follows what workload handlers were told by a document, and adds
+// what they should have been told in addition.
+func (x *expectation) tellWorkloads(e *expected, registry string, doc int, entry *document) {
+	for i, c := range e.WorkloadHandlerCalls {
+		if c.Doc != doc || c.Handler != registry {
+			continue
+		}
+		k := toldKey(registry, c.Namespace, c.Name)
+		last, known := x.told[k]
+		if c.Event == eventDelete {
+			delete(x.told, k)
+			continue
+		}
+		x.told[k] = c
+		if c.Event == eventUpdate {
+			e.WorkloadHandlerCalls = slices.Clone(e.WorkloadHandlerCalls)
+			e.WorkloadHandlerCalls[i].Event = row1BackToIP(known)
+			x.row3NewAddress(e, registry, last.Endpoint, c.Endpoint)
+		}
+	}
+	if entry != nil {
+		x.row1GoneFromIP(e, registry, doc, *entry)
+	}
+}
+
+// row1BackToIP: handlers that were not told of a workload get an add.
+func row1BackToIP(known bool) string {
+	if known {
+		return eventUpdate
+	}
+	return eventAdd
+}
+
+// row1GoneFromIP: a WorkloadEntry whose address becomes a host name or a unix
+// socket told handlers nothing. Ours get a delete with what they were told last.
+func (x *expectation) row1GoneFromIP(e *expected, registry string, doc int, entry document) {
+	k := toldKey(registry, entry.ref.Namespace, entry.ref.Name)
+	last, known := x.told[k]
+	spec, ok := entry.config.Spec.(*networking.WorkloadEntry)
+	if !known || !ok || spec.GetAddress() == "" || row3OnlyIPs(spec.GetAddress()) {
+		return
+	}
+	delete(x.told, k)
+	last.Doc, last.Event = doc, eventDelete
+	e.WorkloadHandlerCalls = append(slices.Clone(e.WorkloadHandlerCalls), last)
+}
+
+// row3NewAddress: no proxy was pushed when a WorkloadEntry's address changed. Ours
+// pushes the one at the new address.
+func (x *expectation) row3NewAddress(e *expected, registry string, last, curr endpoint) {
+	from, to := firstAddress(last), firstAddress(curr)
+	if from != to && row3OnlyIPs(to) {
+		e.proxyUpdates[x.cluster(registry)+" "+to] = true
+	}
+}
+
+func (x *expectation) cluster(registry string) string {
+	for _, r := range x.scenario.Registries {
+		if r.ID == registry {
+			return r.Cluster
+		}
+	}
+	return x.scenario.Options.ClusterID
+}
+
+func firstAddress(e endpoint) string {
+	if len(e.Addresses) == 0 {
+		return ""
+	}
+	return e.Addresses[0]
+}
+
+func toldKey(registry, namespace, name string) string { return registry + "|" + namespace + "/" + name }
