@@ -238,6 +238,30 @@ func TestViews(t *testing.T) {
 	}
 }
 
+func TestIteratorsStop(t *testing.T) {
+	index := xdsupdate.NewEndpointIndex()
+	for _, shard := range []xdsupdate.ShardKey{shardOf("c1"), shardOf("c2")} {
+		for _, name := range []string{"a", "b"} {
+			index.UpdateServiceEndpoints(shard, name, ns, eps(ep("1.1.1.1"), ep("2.2.2.2")))
+		}
+	}
+	n := 0
+	for view := range index.All() {
+		for range view.Shards() {
+			n++
+			break
+		}
+		for range view.All() {
+			n++
+			break
+		}
+		break
+	}
+	if n != 2 {
+		t.Errorf("%d steps, want 2", n)
+	}
+}
+
 func TestPushTypeString(t *testing.T) {
 	var got []string
 	for _, p := range []xdsupdate.PushType{no, incremental, full, 7} {

@@ -10,23 +10,30 @@ import "github.com/pilotkit/pilotkit/registry"
 // It is an EndpointDeltaUpdater if, and only if, all of them are: a registry
 // then sends complete lists if one of them needs them. The alternative, to keep
 // all endpoints here and to make complete lists of them, would cost the same
-// work and the memory besides.
+// work and the memory besides. In the same way it is a ShardClaimer if all are.
 func Multi(updaters ...XDSUpdater) XDSUpdater {
-	var m multi
-	var deltas []EndpointDeltaUpdater
+	var m deltaMulti
+	var claimers []ShardClaimer
 	for _, u := range updaters {
 		if u == nil {
 			continue
 		}
-		m = append(m, u)
+		m.multi = append(m.multi, u)
 		if d, ok := u.(EndpointDeltaUpdater); ok {
-			deltas = append(deltas, d)
+			m.deltas = append(m.deltas, d)
+		}
+		if c, ok := u.(ShardClaimer); ok {
+			claimers = append(claimers, c)
 		}
 	}
-	if len(deltas) == len(m) {
-		return deltaMulti{multi: m, deltas: deltas}
+	switch n := len(m.multi); {
+	case len(m.deltas) < n:
+		return m.multi
+	case len(claimers) < n || n == 0:
+		return m
+	default:
+		return claimMulti{deltaMulti: m, claimers: claimers}
 	}
-	return m
 }
 
 type multi []XDSUpdater
@@ -83,5 +90,45 @@ type deltaMulti struct {
 func (m deltaMulti) EDSDeltaUpdate(shard ShardKey, hostname, namespace string, changes []EndpointChange) {
 	for _, u := range m.deltas {
 		u.EDSDeltaUpdate(shard, hostname, namespace, changes)
+	}
+}
+
+// claimMulti is a deltaMulti whose members can all be claimed.
+type claimMulti struct {
+	deltaMulti
+	claimers []ShardClaimer
+}
+
+// Claim claims the shard of all.
+func (m claimMulti) Claim(shard ShardKey) ShardUpdater {
+	u := &multiShardUpdater{shard: shard}
+	for _, c := range m.claimers {
+		claim := c.Claim(shard)
+		u.multi, u.deltas, u.claims = append(u.multi, claim), append(u.deltas, claim), append(u.claims, claim)
+	}
+	return u
+}
+
+// multiShardUpdater is the claims of a shard of many updaters.
+type multiShardUpdater struct {
+	deltaMulti
+	shard  ShardKey
+	claims []ShardUpdater
+}
+
+// Shard returns the shard.
+func (u *multiShardUpdater) Shard() ShardKey { return u.shard }
+
+// Prune calls all.
+func (u *multiShardUpdater) Prune() {
+	for _, c := range u.claims {
+		c.Prune()
+	}
+}
+
+// Close calls all.
+func (u *multiShardUpdater) Close() {
+	for _, c := range u.claims {
+		c.Close()
 	}
 }

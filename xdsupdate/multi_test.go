@@ -53,6 +53,37 @@ func TestMultiTakesDeltasIfAllDo(t *testing.T) {
 	callEverything(xdsupdate.Multi())
 }
 
+// TestMultiClaims: a shard is claimed everywhere, or nowhere.
+func TestMultiClaims(t *testing.T) {
+	push := func(*xdsupdate.PushRequest) {}
+	a, b := xdsupdate.NewPusher(push, xdsupdate.PusherOptions{}), xdsupdate.NewPusher(push, xdsupdate.PusherOptions{})
+	m, shard := xdsupdate.Multi(a, b).(xdsupdate.ShardClaimer), shardOf("c1")
+	was := m.Claim(shard)
+	was.EDSUpdate(shard, "a", ns, eps(ep("1.1.1.1")))
+	was.EDSDeltaUpdate(shard, "b", ns, []xdsupdate.EndpointChange{{New: ep("1.1.1.1")}})
+	now := m.Claim(shard)
+	was.EDSUpdate(shard, "a", ns, nil)
+	for _, p := range []*xdsupdate.Pusher{a, b} {
+		wantAddresses(t, p.Index(), shard, "a", "1.1.1.1")
+	}
+	now.EDSUpdate(shard, "a", ns, eps(ep("2.2.2.2")))
+	now.Prune()
+	now.Close()
+	now.EDSUpdate(shard, "a", ns, eps(ep("3.3.3.3")))
+	for _, p := range []*xdsupdate.Pusher{a, b} {
+		wantAddresses(t, p.Index(), shard, "a", "2.2.2.2")
+		wantAddresses(t, p.Index(), shard, "b")
+	}
+	if now.Shard() != shard {
+		t.Errorf("Shard = %v, want %v", now.Shard(), shard)
+	}
+	for _, u := range []xdsupdate.XDSUpdater{xdsupdate.Multi(), xdsupdate.Multi(a, xdsupdate.Discard{})} {
+		if _, ok := u.(xdsupdate.ShardClaimer); ok {
+			t.Error("claims although not all can be claimed")
+		}
+	}
+}
+
 func TestDiscard(t *testing.T) {
 	callEverything(xdsupdate.Discard{})
 	if _, ok := xdsupdate.XDSUpdater(xdsupdate.Discard{}).(xdsupdate.EndpointDeltaUpdater); !ok {

@@ -144,9 +144,9 @@ func (s *service) publishLocked(view *ServiceEndpoints, i int, found bool, e Sha
 }
 
 // removeShard removes a shard with all that is remembered of it, and the service
-// if no endpoint is left. It reports whether endpoints were removed. Unless the
-// shard is only to be cleared (where), it also removes a service that is there
-// for its memory only.
+// if no endpoint is left. It reports whether endpoints were removed. With where,
+// it does so only if the shard is known and where holds; without, it also removes
+// a service that only other shards, which have no endpoints, are remembered of.
 func (s *service) removeShard(d *directory, w writer, where func(ShardEndpoints) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -126,6 +126,14 @@ func TestAllStopsEarly(t *testing.T) {
 	if !slices.Equal(got, []entry{{1, 1}, {2, 2}}) {
 		t.Errorf("All() gave %v before the break", got)
 	}
+	chunks := 0
+	for range sequence(1000).Chunks() {
+		chunks++
+		break
+	}
+	if chunks != 1 {
+		t.Errorf("Chunks() gave %d before the break", chunks)
+	}
 }
 
 func TestAtOutOfRangePanics(t *testing.T) {
@@ -206,6 +214,9 @@ func replay(t *testing.T, steps []byte, keys int) {
 		}
 	}
 	if editor != nil {
+		if editor.Len() != len(want) {
+			t.Fatalf("Editor.Len() = %d, want %d", editor.Len(), len(want))
+		}
 		check(t, editor.Sorted(), want)
 	}
 	for i, v := range versions {

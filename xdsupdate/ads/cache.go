@@ -151,9 +151,11 @@ func (c *cache) publish(ch change, report func(error)) {
 
 // changedLocked marks a resource for all that are subscribed to it.
 func (c *cache) changedLocked(name resourceName, touched map[*connection]struct{}) {
-	if number, ok := envoy.ParseHTTPRouteName(name.name); ok && name.typeURL == envoy.RouteType {
-		for _, v := range c.views {
-			delete(v.routes, number)
+	if name.typeURL == envoy.RouteType {
+		if number, ok := envoy.ParseHTTPRouteName(name.name); ok {
+			for _, v := range c.views {
+				delete(v.routes, number)
+			}
 		}
 	}
 	for _, s := range c.subscribers[name] {

@@ -144,6 +144,7 @@ func TestSlowClient(t *testing.T) {
 	}
 	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("good", "shop")})
 	f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
+	f.await(c, envoy.LoadAssignmentType, cluster("a"))
 	good := func(p ads.ProxyStatus) bool { return p.ID == node("good", "shop").GetId() }
 	for i := range 200 {
 		f.eds("a", "shop", endpoint(fmt.Sprintf("10.0.1.%d", i+1), 80))

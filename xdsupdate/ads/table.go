@@ -31,7 +31,7 @@ func newTable() table {
 
 // set replaces a host; nil removes it.
 func (t *table) set(name registry.Hostname, h *host) {
-	for number := range httpPorts(t.hosts[name]) {
+	for _, number := range httpPorts(t.hosts[name]) {
 		delete(t.http[number], name)
 		if len(t.http[number]) == 0 {
 			delete(t.http, number)
@@ -42,7 +42,7 @@ func (t *table) set(name registry.Hostname, h *host) {
 		return
 	}
 	t.hosts[name] = h
-	for number := range httpPorts(h) {
+	for _, number := range httpPorts(h) {
 		if t.http[number] == nil {
 			t.http[number] = make(map[registry.Hostname]struct{})
 		}
@@ -205,11 +205,12 @@ func ports(hosts ...*host) iter.Seq[*port] {
 	}
 }
 
-func httpPorts(h *host) map[uint32]struct{} {
-	out := make(map[uint32]struct{})
+// httpPorts returns the numbers of the HTTP ports of a host, which may be nil.
+func httpPorts(h *host) []uint32 {
+	var out []uint32
 	for p := range ports(h) {
-		if p.port.Protocol.IsHTTP() {
-			out[p.port.Number] = struct{}{}
+		if p.port.Protocol.IsHTTP() && !slices.Contains(out, p.port.Number) {
+			out = append(out, p.port.Number)
 		}
 	}
 	return out

@@ -85,11 +85,17 @@ func ParseHTTPRouteName(name string) (port uint32, ok bool) { return parsePort(n
 // parsePort accepts exactly what FormatUint writes, so that no two names mean
 // the same resource.
 func parsePort(s string) (uint32, bool) {
-	n, err := strconv.ParseUint(s, 10, 16)
-	if err != nil || n == 0 || s[0] == '0' || s[0] == '+' {
+	if s == "" || len(s) > 5 || s[0] == '0' {
 		return 0, false
 	}
-	return uint32(n), true
+	n := uint32(0)
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + uint32(c-'0')
+	}
+	return n, n <= maxPort
 }
 
 // usable reports whether a resource can be named after the port of the service.
