@@ -59,6 +59,9 @@ type expected struct {
 	// dns says of the services some of whose definitions make endpoints a part of
 	// the cluster whether all do.
 	dns map[key]bool
+	// retimed are the services whose creation time changed (row 13): they may be
+	// pushed, as another one may win now.
+	retimed map[string]bool
 	// addressOrder is the place of a service's address in its ServiceEntry, by
 	// resource.
 	addressOrder map[string]int
@@ -239,9 +242,16 @@ func (x *expectation) row13CreationTimes(services []service) []service {
 // expectServices applies the rules that concern services and lookups.
 func (x *expectation) expectServices(e *expected) {
 	e.Services = x.row13CreationTimes(e.rec.Services)
-	e.addressOrder = map[string]int{}
+	before := map[string]string{}
+	for _, s := range x.services {
+		before[s.resource()] = s.CreationTime
+	}
+	e.addressOrder, e.retimed = map[string]int{}, map[string]bool{}
 	stale := map[key]bool{}
 	for i, s := range e.Services {
+		if t, ok := before[s.resource()]; ok && t != s.CreationTime {
+			e.retimed[serviceConfig(s.key())] = true
+		}
 		e.addressOrder[s.resource()] = slices.Index(x.specAddresses(s), s.DefaultAddress)
 		if s.CreationTime != e.rec.Services[i].CreationTime {
 			stale[s.key()] = true
