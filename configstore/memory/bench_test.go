@@ -4,6 +4,7 @@ package memory_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -104,4 +105,40 @@ func relabelled(c configstore.Config) [2]configstore.Config {
 	d := c
 	d.Labels = map[string]string{"version": "2"}
 	return [2]configstore.Config{d, c}
+}
+
+// BenchmarkOverhead reports the memory of a store beyond that of the objects, per
+// object: before anything was listed, and after.
+func BenchmarkOverhead(b *testing.B) {
+	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
+		configs := benchConfigs(n)
+		const size = 240 // a Config on the heap
+		for b.Loop() {
+			before := heap()
+			s := memory.Make(benchSchemas())
+			for i := range configs {
+				_, err := s.Create(configs[i])
+				must(b, err)
+			}
+			b.ReportMetric(float64(heap()-before)/float64(n)-size, "B/object")
+			s.List(benchKind, configstore.NamespaceAll)
+			for i := range benchNamespaces {
+				s.List(benchKind, fmt.Sprintf("ns-%02d", i))
+			}
+			b.ReportMetric(float64(heap()-before)/float64(n)-size, "B/object-listed")
+			runtime.KeepAlive(s)
+		}
+		runtime.KeepAlive(configs)
+	})
+}
+
+// heap returns the live heap.
+func heap() uint64 {
+	for range 3 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

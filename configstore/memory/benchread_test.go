@@ -146,9 +146,15 @@ func benchList(b *testing.B, namespace string) {
 	b.Run("limit", func(b *testing.B) {
 		sizes(b, func(b *testing.B, n int) {
 			b.Helper()
-			s, _ := benchStore(b, n)
+			s, configs := benchStore(b, n)
+			c, i := relabelled(configs[0]), 0
 			items := s.List(benchKind, namespace)
 			for b.Loop() {
+				b.StopTimer()
+				_, err := s.Update(c[i%2])
+				must(b, err)
+				i++
+				b.StartTimer()
 				if len(slices.Clone(items)) == 0 {
 					b.Fatal("empty")
 				}

@@ -100,7 +100,7 @@ func (sc *scope) forget() {
 
 // compact drops keys that are pending twice, or of objects that came and went
 // since the list was made.
-func (sc *scope) compact(objects *kind) {
+func (sc *scope) compact(k *kind) {
 	items := sc.list.Load().configs()
 	seen := make(map[key]struct{}, sc.len)
 	var kept []key
@@ -110,7 +110,7 @@ func (sc *scope) compact(objects *kind) {
 		}
 		seen[at] = struct{}{}
 		_, listed := slices.BinarySearchFunc(items, at, compareKey)
-		if listed || objects.objects.Entry(at) != nil {
+		if listed || k.objects.Entry(at) != nil {
 			kept = append(kept, at)
 		}
 	}

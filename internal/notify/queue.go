@@ -42,8 +42,9 @@ type Queue[T any] struct {
 	// subscribers counts subscriptions that were not cancelled; without any,
 	// nothing is queued.
 	subscribers int
-	// busy is set while a goroutine delivers. work is that goroutine's.
-	busy bool
+	// busy is set while a goroutine delivers. work is that goroutine's; left is set
+	// if the last one left some of it.
+	busy, left bool
 	// sleeping is set while Run waits for wake.
 	sleeping bool
 	// started is set by the first Run or Drain, running by Run.
@@ -214,7 +215,7 @@ func (q *Queue[T]) wakeLocked() {
 func (q *Queue[T]) sleep() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.queued) > 0 && !q.busy {
+	if (len(q.queued) > 0 || q.left) && !q.busy {
 		return false
 	}
 	q.sleeping = true

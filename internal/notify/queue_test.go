@@ -351,6 +351,34 @@ func TestPanicInRun(t *testing.T) {
 	l.want(t, 1, 2, 3)
 }
 
+// What a Drain that panicked left behind, a sleeping Run takes up.
+func TestPanicInDrainBesideRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		var l log[int]
+		proceed := make(chan struct{})
+		q.Subscribe(subscription{Handle: func(v int) {
+			l.add(v)
+			if v == 1 {
+				<-proceed
+				panic("once")
+			}
+		}})
+		q.Push(1, 2)
+		drained := make(chan bool)
+		go func() { drained <- panics(q.Drain) }()
+		synctest.Wait()
+		defer run(q)()
+		synctest.Wait() // Run sleeps: somebody else delivers
+		close(proceed)
+		if !<-drained {
+			t.Error("Drain swallowed the panic of a handler")
+		}
+		synctest.Wait()
+		l.want(t, 1, 2)
+	})
+}
+
 func TestDrainInHandlerReturns(t *testing.T) {
 	q := notify.New(options{})
 	var l log[int]

@@ -33,7 +33,7 @@ func (q *Queue[T]) deliver(stop <-chan struct{}) {
 		q.mu.Unlock()
 		return
 	}
-	q.busy, q.started = true, true
+	q.busy, q.left, q.started = true, false, true
 	q.mu.Unlock()
 	finished := false
 	defer func() {
@@ -194,7 +194,7 @@ const maxKept = 4096
 func (q *Queue[T]) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.busy = false
+	q.busy, q.left = false, true
 	q.wakeLocked()
 }
 
