@@ -98,14 +98,14 @@ func (b *batch) rememberMember(m *member) {
 		if b.before == nil {
 			b.before = map[netip.Addr][]registry.ServiceInstance{}
 		}
-		b.before[ip] = b.instancesAt(a, "", nil)
+		b.before[ip] = b.instancesAt(a)
 	}
 }
 
 // compareProxies adds the pods to proxies that are something else than before.
 func (b *batch) compareProxies() {
 	for ip, before := range b.before {
-		if slices.EqualFunc(before, b.instancesAt(ip.String(), "", nil), sameInstance) {
+		if slices.EqualFunc(before, b.instancesAt(ip.String()), sameInstance) {
 			continue
 		}
 		if _, former := b.former[ip]; former {

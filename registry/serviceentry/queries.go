@@ -72,9 +72,11 @@ func withPort(svc *registry.Service, others []*registry.Service, number uint32) 
 func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
 	var room [8]registry.ServiceInstance
 	out := room[:0]
+	c.mu.RLock()
 	for _, ip := range proxy.IPAddresses {
-		out = c.instancesAt(ip, proxy.Namespace, out)
+		out = c.appendInstances(ip, proxy.Namespace, out)
 	}
+	c.mu.RUnlock()
 	if len(proxy.IPAddresses) > 1 {
 		out = eachOnce(out)
 	}
@@ -122,11 +124,16 @@ func (c *Controller) NetworkGateways() []registry.NetworkGateway { return nil }
 // never anything to tell.
 func (c *Controller) AppendNetworkGatewayHandler(func()) {}
 
-// instancesAt appends the instances at an address, of services in a namespace or
-// in all for "".
-func (c *Controller) instancesAt(address, namespace string, to []registry.ServiceInstance) []registry.ServiceInstance {
+// instancesAt returns the instances at an address, of services in all namespaces.
+func (c *Controller) instancesAt(address string) []registry.ServiceInstance {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	return c.appendInstances(address, "", nil)
+}
+
+// appendInstances appends the instances at an address, of services in a namespace
+// or in all for "". c.mu is held.
+func (c *Controller) appendInstances(address, namespace string, to []registry.ServiceInstance) []registry.ServiceInstance {
 	var room [8]*member
 	for _, m := range c.membersAt(address, namespace, room[:0]) {
 		for _, b := range m.shownBindings() {
