@@ -74,3 +74,54 @@ func TestHTTPRoutes(t *testing.T) {
 	f.define([]string{"a", "b"}, service("b", "shop", func(s *registry.Service) { http(s); s.Ports[0].Number = 81 }))
 	f.await(c, envoy.RouteType, "81")
 }
+
+// TestOrderWaitsForAnswers: what cannot be sent because the client has not
+// answered holds back what must come after it.
+func TestOrderWaitsForAnswers(t *testing.T) {
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			f := serve(t, ads.Options{}, service("a", "shop", http))
+			f.flush()
+			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop"), Manual: true})
+			next := func(want string) xdstest.Response {
+				t.Helper()
+				r, err := c.Next(f.context())
+				if err != nil {
+					t.Fatalf("%s: %v", want, err)
+				}
+				if got := short(r.TypeURL); got != want {
+					t.Fatalf("got %s %q -%q, want %s", got, r.Names(), r.Removed, want)
+				}
+				return r
+			}
+			ack := func(r xdstest.Response) {
+				t.Helper()
+				if err := c.Ack(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.subscribe(c, envoy.ClusterType)
+			clusters := next("CDS")
+			f.subscribe(c, envoy.RouteType, "80")
+			ack(next("RDS"))
+			f.define([]string{"b"}, service("a", "shop", http), service("b", "shop", http))
+			f.flush()
+			ack(clusters)
+			ack(next("CDS"))
+			routes := next("RDS")
+
+			f.define([]string{"a"}, service("b", "shop", http))
+			f.flush()
+			ack(routes)
+			routes = next("RDS")
+			last := next("CDS")
+			if delta {
+				check(t, "removed", last.Removed, []string{cluster("a")})
+			} else {
+				check(t, "clusters", last.Names(), []string{cluster("b")})
+			}
+			ack(routes)
+			ack(last)
+		})
+	}
+}

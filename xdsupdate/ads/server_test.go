@@ -48,13 +48,7 @@ func TestGenerators(t *testing.T) {
 			f.subscribe(c, envoy.ClusterType)
 			f.subscribe(c, customType, "*")
 			f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
-			m, err := c.State().Resources(envoy.ClusterType)[cluster("a")].Message()
-			if err != nil {
-				t.Fatal(err)
-			}
-			replaced := m.(interface{ GetMetadata() *core.Metadata })
-			host := replaced.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"].GetListValue().GetValues()[0]
-			check(t, "host of the replaced cluster", host.GetStructValue().GetFields()["host"].GetStringValue(), "custom")
+			check(t, "service of the replaced cluster", serviceOf(t, c, "a"), "custom")
 
 			custom := func(want string) {
 				t.Helper()
@@ -81,6 +75,17 @@ func TestGenerators(t *testing.T) {
 			}
 		})
 	}
+}
+
+// serviceOf returns the name of the service in a client's cluster.
+func serviceOf(tb testing.TB, c *xdstest.Client, host string) string {
+	tb.Helper()
+	m, err := c.State().Resources(envoy.ClusterType)[cluster(host)].Message()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	services := m.(interface{ GetMetadata() *core.Metadata }).GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"]
+	return services.GetListValue().GetValues()[0].GetStructValue().GetFields()["name"].GetStringValue()
 }
 
 func TestProxyUpdate(t *testing.T) {

@@ -388,12 +388,16 @@ func TestVisibility(t *testing.T) {
 
 func TestOwnNamespaceFirst(t *testing.T) {
 	old := service("a", "old")
+	oldest := service("a", "private", exportTo(registry.VisibilityPrivate), func(s *registry.Service) {
+		s.CreationTime = s.CreationTime.Add(-1)
+	})
 	own := service("a", "shop", func(s *registry.Service) { s.CreationTime = s.CreationTime.Add(1) })
-	f := serve(t, ads.Options{}, old, own)
+	f := serve(t, ads.Options{}, oldest, old, own)
+	f.eds("a", "private", endpoint("10.0.0.3", 80))
 	f.eds("a", "old", endpoint("10.0.0.1", 80))
 	f.eds("a", "shop", endpoint("10.0.0.2", 80))
 	f.flush()
-	for namespace, want := range map[string]string{"shop": "10.0.0.2", "old": "10.0.0.1", "third": "10.0.0.1"} {
+	for namespace, want := range map[string]string{"shop": "10.0.0.2", "old": "10.0.0.1", "third": "10.0.0.1", "private": "10.0.0.3"} {
 		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", namespace)})
 		f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
 		f.await(c, envoy.LoadAssignmentType, cluster("a"))
