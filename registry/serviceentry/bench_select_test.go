@@ -4,6 +4,7 @@ package serviceentry_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -90,7 +91,9 @@ func measurePair(b *testing.B, name string, add, remove func(*testing.B)) {
 	b.Helper()
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
+		runtime.GC()
 		var adding, removing time.Duration
+		cpu := cpuTime()
 		for b.Loop() {
 			start := time.Now()
 			add(b)
@@ -99,6 +102,7 @@ func measurePair(b *testing.B, name string, add, remove func(*testing.B)) {
 			adding += middle.Sub(start)
 			removing += time.Since(middle)
 		}
+		b.ReportMetric(float64(cpuTime()-cpu)/float64(b.N), "cpu-ns/op")
 		b.ReportMetric(float64(adding.Nanoseconds())/float64(b.N), "add-ns/op")
 		b.ReportMetric(float64(removing.Nanoseconds())/float64(b.N), "delete-ns/op")
 	})

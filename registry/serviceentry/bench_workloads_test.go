@@ -60,7 +60,8 @@ func benchmarkManyEntries(b *testing.B, name string, n, selected int, deltas boo
 	heap := (liveHeap() - before) / float64(n)
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
-		before, i := p.updater.endpoints, 0
+		runtime.GC()
+		before, i, start := p.updater.endpoints, 0, cpuTime()
 		for b.Loop() {
 			p.update(b, states[i*stride%selected][1-i/selected%2])
 			i++
@@ -69,6 +70,7 @@ func benchmarkManyEntries(b *testing.B, name string, n, selected int, deltas boo
 			b.Fatalf("%d updates of endpoints after %d changes", got, b.N)
 		}
 		b.ReportMetric(heap, "heap-B/workload")
+		b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
 	})
 	runtime.KeepAlive(p)
 }
@@ -89,7 +91,8 @@ func benchmarkManyPods(b *testing.B, name string, n int, deltas bool) {
 	heap := (liveHeap() - before) / float64(n)
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
-		before, i := p.updater.endpoints, 0
+		runtime.GC()
+		before, i, start := p.updater.endpoints, 0, cpuTime()
 		for b.Loop() {
 			p.registry.WorkloadInstanceHandler(states[i*stride%n][1-i/n%2], registry.EventUpdate)
 			i++
@@ -98,6 +101,7 @@ func benchmarkManyPods(b *testing.B, name string, n int, deltas bool) {
 			b.Fatalf("%d updates of endpoints after %d changes", got, b.N)
 		}
 		b.ReportMetric(heap, "heap-B/workload")
+		b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
 	})
 	runtime.KeepAlive(p)
 }
