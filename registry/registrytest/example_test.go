@@ -13,8 +13,9 @@ import (
 
 // A registry is proved by a test of its own package. This one proves the
 // registry of package memory.
-func ExampleTestInstance() {
+func ExampleTestInstance() { //nolint:testableexamples // the suite needs a *testing.T
 	_ = func(t *testing.T) { // TestMyRegistry
+		t.Helper()
 		registrytest.TestInstance(t, func(tb testing.TB) registrytest.Subject {
 			tb.Helper()
 			r := memory.New(memory.Options{})
