@@ -14,13 +14,26 @@
 //
 // # What is compared
 //
-// Recorded and replayed observations are brought into one normal form
-// (observation), the recorded one is changed by the rules of DECISIONS.md
-// (the functions named row…), and both are compared section by section. What
-// README.md calls incidental is removed by the functions named incidental….
+// Recorded and replayed observations are brought into one form (observation).
+// The recorded one is changed by the rules of DECISIONS.md, the functions named
+// row…, which say what is right where the recording is not; both are then compared
+// section by section. What README.md calls incidental is left out by the functions
+// named incidental…, and by comparing the calls of the updater by their effect
+// (pushes). For the config store, whose rows concern whole histories, two small
+// models (storeModel) take the place of such functions: one with the recorded
+// rules, which must give the recording, and one with ours.
+//
+// Beside the recording, the registry is compared after every step with a
+// computation from scratch, and the order of its calls is checked.
 //
 // # Scenarios that do not pass
 //
 // not-passing.txt lists them, one "topic/name" a line. The list can only
 // shrink: a listed scenario that passes, or does not exist, fails the test.
+//
+// # Other scenarios
+//
+// testdata holds scenarios that were written by hand, for rules of which there is
+// no recorded example. TestUpdatersAgree plays random ones, of which nothing is
+// known but what must hold for all.
 package conformance

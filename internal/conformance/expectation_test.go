@@ -144,6 +144,7 @@ func (x *expectation) step(st step, rec observation) *expected {
 	x.diverged = !x.sameObjects()
 	e.storeOnly = x.scenario.Options.StoreOnly || x.diverged || wasDiverged
 	if e.storeOnly {
+		x.index, x.services = stateOf(rec.EndpointIndex, x.normaliseRecorded), rec.Services
 		return e
 	}
 	x.expectServices(e)

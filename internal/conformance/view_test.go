@@ -67,7 +67,7 @@ func viewProvider(p registry.ProviderID) string { return string(p) }
 // viewTime writes a time as the files do. What lies in the time of the replay is
 // the store's clock.
 func viewTime(t, started time.Time) string {
-	if !t.IsZero() && !t.Before(started.Truncate(time.Second)) {
+	if !t.Before(started.Truncate(time.Second)) && !t.After(time.Now()) {
 		return timeNow
 	}
 	return formatTime(t)
