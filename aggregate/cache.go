@@ -202,7 +202,7 @@ func (c *Cache) Flush(ctx context.Context) error {
 			return fmt.Errorf("flush: %w", err)
 		}
 	}
-	c.refresh()
+	c.refresh() //nolint:contextcheck // it waits for nothing
 	if err := c.queue.Flush(ctx); err != nil {
 		return fmt.Errorf("flush: %w", err)
 	}

@@ -5,6 +5,7 @@ package aggregate_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -91,25 +92,38 @@ func benchGet(b *testing.B, store configstore.ConfigStore, n int, missing bool) 
 }
 
 func BenchmarkCacheGet(b *testing.B) {
-	sizes(b, func(b *testing.B, n int) { benchGet(b, aggregateOf(benchCaches(b, benchMembers, n)), n, false) })
+	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
+		benchGet(b, aggregateOf(benchCaches(b, benchMembers, n)), n, false)
+	})
 }
 
 func BenchmarkCacheGetLimit(b *testing.B) {
-	sizes(b, func(b *testing.B, n int) { benchGet(b, benchCaches(b, 1, n)[0], n, false) })
+	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
+		benchGet(b, benchCaches(b, 1, n)[0], n, false)
+	})
 }
 
 func BenchmarkCacheGetMiss(b *testing.B) {
-	sizes(b, func(b *testing.B, n int) { benchGet(b, aggregateOf(benchCaches(b, benchMembers, n)), n, true) })
+	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
+		benchGet(b, aggregateOf(benchCaches(b, benchMembers, n)), n, true)
+	})
 }
 
 func BenchmarkCacheGetMissLimit(b *testing.B) {
-	sizes(b, func(b *testing.B, n int) { benchGet(b, benchCaches(b, 1, n)[0], n, true) })
+	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
+		benchGet(b, benchCaches(b, 1, n)[0], n, true)
+	})
 }
 
 func BenchmarkCacheList(b *testing.B) {
 	for _, namespace := range []string{configstore.NamespaceAll, "ns-07"} {
 		b.Run("namespace="+namespace, func(b *testing.B) {
 			sizes(b, func(b *testing.B, n int) {
+				b.Helper()
 				c := aggregateOf(benchCaches(b, benchMembers, n))
 				c.List(istio.ServiceEntry, namespace)
 				for b.Loop() {
@@ -123,6 +137,7 @@ func BenchmarkCacheList(b *testing.B) {
 // BenchmarkCacheListChanged lists after one object has changed.
 func BenchmarkCacheListChanged(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		caches := benchCaches(b, benchMembers, n)
 		c := aggregateOf(caches)
 		c.List(istio.ServiceEntry, configstore.NamespaceAll)
@@ -142,13 +157,14 @@ func BenchmarkCacheListChanged(b *testing.B) {
 
 func BenchmarkCacheListChangedLimit(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		list := make([]*configstore.Config, n)
 		for i := range list {
 			c := benchEntry(i)
 			list[i] = &c
 		}
 		for b.Loop() {
-			list = append(make([]*configstore.Config, 0, n+1), list...)
+			list = slices.Clone(list)
 		}
 	})
 }
@@ -162,6 +178,7 @@ func toggled(c configstore.Config) [2]configstore.Config {
 // BenchmarkCacheUpdate updates through a member, with one handler, and delivers.
 func BenchmarkCacheUpdate(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		caches := benchCaches(b, benchMembers, n)
 		c := aggregateOf(caches)
 		benchUpdate(b, caches[0], c.Drain, c, n)
@@ -170,6 +187,7 @@ func BenchmarkCacheUpdate(b *testing.B) {
 
 func BenchmarkCacheUpdateLimit(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		c := benchCaches(b, 1, n)[0]
 		benchUpdate(b, c, c.Drain, c, n)
 	})
@@ -200,6 +218,7 @@ func benchUpdate(b *testing.B, store configstore.ConfigStore, drain func(), cach
 // BenchmarkCacheMemory reports what an object costs beyond its own store.
 func BenchmarkCacheMemory(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
 		caches := benchCaches(b, benchMembers, n)
 		for _, c := range caches {
 			c.Drain()

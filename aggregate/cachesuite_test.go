@@ -18,15 +18,6 @@ func newMember(schemas configstore.Schemas) *memory.Controller {
 // plain hides all that a cache can do beyond its interface.
 type plain struct{ configstore.ConfigStoreCache }
 
-func TestMemoryKeepsItsPromises(t *testing.T) {
-	factory := func(_ testing.TB, schemas configstore.Schemas) storetest.Subject {
-		m := newMember(schemas)
-		return storetest.Subject{Store: m, Apply: applyTo(m), History: 50}
-	}
-	storetest.TestStore(t, factory)
-	storetest.TestCache(t, factory)
-}
-
 func applyTo(m *memory.Controller) func([]configstore.Change) (uint64, error) {
 	return func(changes []configstore.Change) (uint64, error) {
 		var mutations []memory.Mutation

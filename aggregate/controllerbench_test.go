@@ -83,6 +83,7 @@ func registrySizes(b *testing.B, f func(b *testing.B, c *aggregate.Controller, s
 
 func BenchmarkControllerServices(b *testing.B) {
 	registrySizes(b, func(b *testing.B, c *aggregate.Controller, _ []*stub, n int) {
+		b.Helper()
 		for b.Loop() {
 			if len(c.Services()) != n {
 				b.Fatal("services are missing")
@@ -95,6 +96,7 @@ func BenchmarkControllerServices(b *testing.B) {
 // changed.
 func BenchmarkControllerServicesChanged(b *testing.B) {
 	registrySizes(b, func(b *testing.B, c *aggregate.Controller, stubs []*stub, n int) {
+		b.Helper()
 		last := stubs[len(stubs)-1]
 		versions := [2]*registry.Service{benchService(n/2, last.cluster), benchService(n/2, last.cluster)}
 		c.Services()
@@ -124,6 +126,7 @@ func BenchmarkControllerServicesChangedLimit(b *testing.B) {
 // BenchmarkControllerServicesFirst merges everything.
 func BenchmarkControllerServicesFirst(b *testing.B) {
 	registrySizes(b, func(b *testing.B, _ *aggregate.Controller, stubs []*stub, n int) {
+		b.Helper()
 		for b.Loop() {
 			c := aggregate.NewController(aggregate.Options{})
 			for _, s := range stubs {
@@ -138,6 +141,7 @@ func BenchmarkControllerServicesFirst(b *testing.B) {
 
 func BenchmarkControllerGetService(b *testing.B) {
 	registrySizes(b, func(b *testing.B, c *aggregate.Controller, stubs []*stub, n int) {
+		b.Helper()
 		benchLookup(b, stubs[0], n, c.GetService)
 	})
 }
@@ -168,6 +172,7 @@ func BenchmarkControllerProxyInstances(b *testing.B) {
 	for name, cluster := range map[string]registry.ClusterID{"known": "cluster-0", "unknown": ""} {
 		b.Run("cluster="+name, func(b *testing.B) {
 			registrySizes(b, func(b *testing.B, c *aggregate.Controller, stubs []*stub, _ int) {
+				b.Helper()
 				for _, s := range stubs[1:] {
 					s.targets = nil
 				}

@@ -154,7 +154,9 @@ func (r *reference) List(kind configstore.GroupVersionKind, namespace string) []
 }
 
 func (r *reference) Create(c configstore.Config) (string, error) { return r.single(verbCreate, c, nil) }
+
 func (r *reference) Update(c configstore.Config) (string, error) { return r.single(verbUpdate, c, nil) }
+
 func (r *reference) UpdateStatus(c configstore.Config) (string, error) {
 	return r.single(verbStatus, c, nil)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -407,9 +408,7 @@ func (r *reference) apply(changes []configstore.Change) (uint64, error) {
 	defer r.unlock()
 	objects, revision, queue := r.objects, r.revision, len(r.queue)
 	r.objects = make(map[configstore.ConfigKey]*configstore.Config, len(objects))
-	for k, c := range objects {
-		r.objects[k] = c
-	}
+	maps.Copy(r.objects, objects)
 	if r.is("batches lose the last") {
 		changes = changes[:len(changes)-1]
 	}

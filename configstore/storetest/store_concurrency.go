@@ -175,7 +175,7 @@ func (s *suite) expectWhole(name string) {
 	if got := names(list); !slices.IsSorted(got) || len(slices.Compact(got)) != len(list) {
 		s.broken("List = %v while others write, want sorted and without duplicates", got)
 	}
-	for _, c := range append(list[:len(list):len(list)], s.read(widget("default", name, ""))) {
+	for _, c := range append(slices.Clip(list), s.read(widget("default", name, ""))) {
 		if c != nil && c.Labels["value"] != valueOf(c) {
 			s.broken("read %s with the label %q: a part of one write and a part of another", describe(c), c.Labels["value"])
 		}

@@ -195,8 +195,11 @@ func checkListNamespace(s *suite) {
 		kind      configstore.GroupVersionKind
 		namespace string
 	}{
-		{widgetKind(), "two"}, {widgetKind(), "three"}, {gadgetKind(), "two"},
-		{planetKind(), configstore.NamespaceAll}, {unknownKind(), configstore.NamespaceAll},
+		{widgetKind(), "two"},
+		{widgetKind(), "three"},
+		{gadgetKind(), "two"},
+		{planetKind(), configstore.NamespaceAll},
+		{unknownKind(), configstore.NamespaceAll},
 	} {
 		if list := s.store.List(c.kind, c.namespace); list != nil {
 			s.broken("List(%s, %q) = %v (nil: %t), want nil", c.kind.Kind, c.namespace, names(list), list == nil)
@@ -230,7 +233,7 @@ func checkShared(s *suite) {
 		if len(list) != 2 {
 			s.stop("List(Widget, %q) = %v, want both objects", namespace, names(list))
 		}
-		if list[0] != s.get(a) || s.get(a) != s.get(a) {
+		if one, two := s.get(a), s.get(a); list[0] != one || one != two {
 			s.broken("Get and List(Widget, %q) return different pointers for %s", namespace, a.Key())
 		}
 	}

@@ -275,7 +275,10 @@ func checkWatchEnd(s *suite) {
 	seen := make(chan struct{}, 1)
 	go func() {
 		defer close(ended)
-		for range w.Watch(ctx, from) {
+		for _, err := range w.Watch(ctx, from) {
+			if err != nil {
+				s.broken("Watch yielded %v", err)
+			}
 			select {
 			case seen <- struct{}{}:
 			default:

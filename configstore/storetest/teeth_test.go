@@ -29,7 +29,9 @@ func referenceFactory(fault string) storetest.Factory {
 type readOnly struct{ *reference }
 
 func (r readOnly) Create(c configstore.Config) (string, error) { return r.deny(c, r.reference.Create) }
+
 func (r readOnly) Update(c configstore.Config) (string, error) { return r.deny(c, r.reference.Update) }
+
 func (r readOnly) UpdateStatus(c configstore.Config) (string, error) {
 	return r.deny(c, r.reference.UpdateStatus)
 }

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// quiet is a registry that tells handlers nothing until it is asked to.
+type quiet struct {
+	stub
+	handlers []registry.ServiceHandler
+	// reading is called by the next Services.
+	reading func()
+}
+
+func newQuiet(services ...*registry.Service) *quiet {
+	return &quiet{stub: stub{cluster: "c1", services: services}}
+}
+
+func (q *quiet) AppendServiceHandler(h registry.ServiceHandler) { q.handlers = append(q.handlers, h) }
+
+func (q *quiet) Services() []*registry.Service {
+	if f := q.reading; f != nil {
+		q.reading = nil
+		f()
+	}
+	return q.stub.Services()
+}
+
+func (q *quiet) tell() {
+	for _, h := range q.handlers {
+		for _, s := range q.services {
+			h(nil, s, registry.EventAdd)
+		}
+	}
+}
+
+// In Istio 1.30 it is events that nothing is cached for; here what is cached does
+// not depend on them.
+func TestServicesOfARegistryWithoutEventsAreCurrent(t *testing.T) {
+	q := newQuiet(service("a", "ns"))
+	c := aggregate.NewController(aggregate.Options{})
+	c.AddRegistry(q)
+	expect(t, "services", listed(c.Services()), []string{"/ns/a"})
+	before := c.Services()
+	if after := c.Services(); &after[0] != &before[0] {
+		t.Error("nothing has changed and Services is not the same slice")
+	}
+	q.services = append(slices.Clip(q.services), service("b", "ns"))
+	expect(t, "services", listed(c.Services()), []string{"/ns/a", "/ns/b"})
+	if c.GetService("b") != q.services[1] {
+		t.Error("GetService does not have the new service")
+	}
+	expect(t, "the slice handed out before", listed(before), []string{"/ns/a"})
+	q.services = slices.Clone(q.services)
+	if after := c.GetService("b"); after != q.services[1] {
+		t.Error("another slice of the same services has other services")
+	}
+	q.services = nil
+	expect(t, "services", listed(c.Services()), nil)
+}
+
+func TestSuccessorsThatHaveNotToldYet(t *testing.T) {
+	one, two, three := newQuiet(service("a", "ns"), service("b", "ns")), newQuiet(service("a", "ns")), newQuiet(service("a", "ns"))
+	c := aggregate.NewController(aggregate.Options{})
+	c.AddRegistry(one)
+	var h told
+	c.AppendServiceHandler(h.service)
+	one.tell()
+	h.expect(t, "add a 0.0.0.0", "add b 0.0.0.0")
+	c.UpdateRegistry(two)
+	h.expect(t, "delete b 0.0.0.0")
+	c.UpdateRegistry(three)
+	h.expect(t)
+	var late told
+	c.AppendServiceHandler(late.service)
+	late.expect(t, "add a 0.0.0.0")
+	three.tell() // the same
+	h.expect(t)
+	c.UpdateRegistry(two)
+	c.DeleteRegistryIfCurrent(two)
+	h.expect(t, "delete a 0.0.0.0")
+	late.expect(t, "delete a 0.0.0.0")
+	one.tell()
+	three.tell()
+	h.expect(t)
+}
+
+// A registry that comes while the services are being read is not lost.
+func TestRegistryAddedDuringARead(t *testing.T) {
+	q := newQuiet(service("a", "ns"))
+	c := aggregate.NewController(aggregate.Options{})
+	c.AddRegistry(q)
+	other := newRegistry(registry.External, "c1")
+	set(t, other, service("b", "ns"))
+	q.reading = func() { c.AddRegistry(other) }
+	c.Services()
+	expect(t, "order", shards(c), "Kubernetes/c1 External/c1")
+	expect(t, "services", listed(c.Services()), []string{"/ns/a", "External/ns/b"})
+}
+
+// Handlers may do anything to the aggregate that tells them.
+func TestHandlersMayCallBack(t *testing.T) {
+	one, two := newRegistry(registry.Kubernetes, "c1"), newRegistry(registry.Kubernetes, "c2")
+	set(t, two, service("b", "ns"))
+	c := aggregate.NewController(aggregate.Options{})
+	c.AddRegistry(one)
+	var h, inner told
+	var once sync.Once
+	c.AppendServiceHandler(h.service)
+	c.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {
+		once.Do(func() {
+			c.AddRegistry(two)
+			c.AppendServiceHandler(inner.service)
+			c.DeleteRegistry("c1", registry.Kubernetes)
+		})
+	})
+	set(t, one, service("a", "ns"))
+	h.expect(t, "add a 0.0.0.0", "add b 0.0.0.0", "delete a 0.0.0.0")
+	expect(t, "services", listed(c.Services()), []string{"Kubernetes/ns/b"})
+}
