@@ -317,8 +317,8 @@ func removeShard(t *testing.T, step int, m model, index *xdsupdate.EndpointIndex
 // TestModel replays random histories of lists, deltas and deletes.
 func TestModel(t *testing.T) {
 	histories := 500
-	if testing.Short() {
-		histories = 100
+	if testing.Short() || raceEnabled {
+		histories = 50
 	}
 	for seed := range uint64(histories) {
 		r := rand.New(rand.NewPCG(seed, 2))
