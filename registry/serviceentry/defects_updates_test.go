@@ -145,6 +145,29 @@ func TestDefectOneChangeConvertsTheWorld(t *testing.T) {
 	}
 }
 
+// TestDefectWorkloadVisitsAllSelectors is not parallel because it counts
+// allocations: Istio makes some for every entry that does not select the workload.
+func TestDefectWorkloadVisitsAllSelectors(t *testing.T) {
+	allocations := func(selectors int) float64 {
+		s := newSystemWith(t, serviceentry.Options{}, func(*recorder) xdsupdate.XDSUpdater { return xdsupdate.Discard{} })
+		for i := range selectors {
+			s.write(entry(fmt.Sprint("e", i), selectingApp(fmt.Sprint("app", i)), fmt.Sprintf("h%d.com", i)))
+		}
+		s.cache.Drain()
+		states := []*registry.WorkloadInstance{
+			pod("p", registry.Labels{"app": "app1"}, "1.1.1.1"), pod("p", registry.Labels{"app": "app1"}, "1.1.1.2"),
+		}
+		next := 0
+		return testing.AllocsPerRun(50, func() {
+			s.podEvent(states[next%2], registry.EventUpdate)
+			next++
+		})
+	}
+	if few, many := allocations(5), allocations(500); many > few+5 {
+		t.Errorf("%v allocations for one workload with 500 selectors, %v with 5", many, few)
+	}
+}
+
 func TestDefectQuestionSortsAndCopiesAllServices(t *testing.T) {
 	t.Parallel()
 	for _, allocation := range []serviceentry.AddressAllocation{serviceentry.AllocateFromStatus, serviceentry.AllocateByHash} {

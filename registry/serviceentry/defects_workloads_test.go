@@ -99,6 +99,8 @@ func TestDefectProxyUpdateForWhatIsNoAddress(t *testing.T) {
 	}
 	s.apply(workloadEntry("w", "2001:db8:0::1", nil))
 	s.expect("an IP address", "proxy c1 2001:db8::1")
+	s.apply(workloadEntry("w", "1.1.1.1", nil))
+	s.expect("another one, for which Istio calls nobody", "proxy c1 1.1.1.1")
 }
 
 func TestDefectLabelsOfProxyDependOnHistory(t *testing.T) {
