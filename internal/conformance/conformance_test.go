@@ -24,10 +24,7 @@ const (
 
 // TestConformance replays every scenario.
 func TestConformance(t *testing.T) {
-	dir, own := os.Getenv(directoryVariable), false
-	if dir == "" {
-		dir, own = ownDirectory, true
-	}
+	dir, own := directory(os.Getenv(directoryVariable))
 	names, err := scenarioNames(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +51,19 @@ func TestConformance(t *testing.T) {
 			}
 			t.Skipf("listed in %s; %d differences, the first: %s", notPassingFile, len(differences), differences[0])
 		})
+	}
+}
+
+// directory returns where the scenarios are, and whether these are our own. A
+// relative directory is one of the module's root.
+func directory(given string) (dir string, own bool) {
+	switch {
+	case given == "":
+		return ownDirectory, true
+	case filepath.IsAbs(given):
+		return given, false
+	default:
+		return filepath.Join("..", "..", given), false
 	}
 }
 

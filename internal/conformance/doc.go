@@ -9,7 +9,7 @@
 //
 // The scenarios are in testdata/conformance of the module; the environment
 // variable names another directory of the same format, which its README.md
-// describes. Every scenario is replayed twice, once with an updater that takes
+// describes, absolute or from the module's root. Every scenario is replayed twice, once with an updater that takes
 // complete endpoint lists and once with one that takes deltas.
 //
 // # What is compared
