@@ -17,6 +17,9 @@ import (
 func Schemas() configstore.Schemas {
 	serviceEntry := schema(ServiceEntry, "serviceentries", serviceEntryRules)
 	serviceEntry.Status = &networking.ServiceEntryStatus{}
+	serviceEntry.Equal = equalServiceEntries
+	workloadEntry := schema(WorkloadEntry, "workloadentries", workloadEntryRules)
+	workloadEntry.Equal = equalWorkloadEntries
 	b := configstore.NewSchemasBuilder()
 	for _, s := range []configstore.Schema{
 		schema(AuthorizationPolicy, "authorizationpolicies", authorizationPolicyRules),
@@ -32,7 +35,7 @@ func Schemas() configstore.Schemas {
 		schema(TrafficExtension, "trafficextensions", trafficExtensionRules),
 		schema(VirtualService, "virtualservices", virtualServiceRules),
 		schema(WasmPlugin, "wasmplugins", wasmPluginRules),
-		schema(WorkloadEntry, "workloadentries", workloadEntryRules),
+		workloadEntry,
 		schema(WorkloadGroup, "workloadgroups", workloadGroupRules),
 	} {
 		b.MustAdd(s)

@@ -132,7 +132,7 @@ func (r *request) complete(c *configstore.Config, cur *object) bool {
 		}
 	case OpUpdate:
 		if cur != r.seen {
-			r.differs = compare(&cur.Config, c)
+			r.differs = compare(&r.kind.schema, &cur.Config, c)
 		}
 		if !r.differs.anything {
 			return false

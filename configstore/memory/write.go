@@ -111,7 +111,7 @@ func (s *Store) prepare(r *request) error {
 	}
 	s.verify(r.seen)
 	if r.op == OpUpdate {
-		r.differs = compare(&r.seen.Config, &r.config)
+		r.differs = compare(&r.kind.schema, &r.seen.Config, &r.config)
 	}
 	return nil
 }
@@ -148,8 +148,8 @@ type difference struct{ anything, spec bool }
 
 // compare says what an Update of old with c would change: what the store itself
 // sets, and a zero CreationTimestamp, do not count.
-func compare(old, c *configstore.Config) difference {
-	spec := !configstore.EqualMessage(old.Spec, c.Spec)
+func compare(schema *configstore.Schema, old, c *configstore.Config) difference {
+	spec := !schema.EqualSpecs(old.Spec, c.Spec)
 	return difference{spec: spec, anything: spec ||
 		old.UID != c.UID || old.Domain != c.Domain ||
 		!c.CreationTimestamp.IsZero() && !c.CreationTimestamp.Equal(old.CreationTimestamp) ||
