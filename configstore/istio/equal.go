@@ -32,27 +32,24 @@ func equalServiceEntries(m, n proto.Message) bool {
 func equalWorkloadEntries(m, n proto.Message) bool {
 	a, okA := m.(*networking.WorkloadEntry)
 	b, okB := n.(*networking.WorkloadEntry)
-	if !okA || !okB {
+	if !okA || !okB || a == nil || b == nil {
 		return proto.Equal(m, n)
 	}
 	return equalWorkloads(a, b)
 }
 
+// equalWorkloads and equalPorts compare elements of lists: there nil is an empty
+// message.
 func equalWorkloads(a, b *networking.WorkloadEntry) bool {
-	if a == nil || b == nil {
-		return proto.Equal(a, b)
-	}
-	return a.Address == b.Address && a.Network == b.Network && a.Locality == b.Locality &&
-		a.Weight == b.Weight && a.ServiceAccount == b.ServiceAccount &&
-		maps.Equal(a.Ports, b.Ports) && maps.Equal(a.Labels, b.Labels) && equalUnknown(a, b)
+	return a.GetAddress() == b.GetAddress() && a.GetNetwork() == b.GetNetwork() &&
+		a.GetLocality() == b.GetLocality() && a.GetWeight() == b.GetWeight() &&
+		a.GetServiceAccount() == b.GetServiceAccount() &&
+		maps.Equal(a.GetPorts(), b.GetPorts()) && maps.Equal(a.GetLabels(), b.GetLabels()) && equalUnknown(a, b)
 }
 
 func equalPorts(a, b *networking.ServicePort) bool {
-	if a == nil || b == nil {
-		return proto.Equal(a, b)
-	}
-	return a.Number == b.Number && a.Protocol == b.Protocol && a.Name == b.Name &&
-		a.TargetPort == b.TargetPort && equalUnknown(a, b)
+	return a.GetNumber() == b.GetNumber() && a.GetProtocol() == b.GetProtocol() && a.GetName() == b.GetName() &&
+		a.GetTargetPort() == b.GetTargetPort() && equalUnknown(a, b)
 }
 
 func equalSelectors(a, b *networking.WorkloadSelector) bool {
