@@ -32,9 +32,14 @@ func (c *Cache) pull(m *member) {
 // feed takes the changes that a member delivers. Those that a read has pulled
 // before are not applied again.
 func (c *Cache) feed(m *member, changes []configstore.Change) {
+	c.fed.Inc()
+	if m.numbered != nil && len(changes) > 0 && changes[0].Revision == 0 {
+		// The member does not number its events: they say that there is something.
+		c.refresh()
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fed.Inc()
 	c.applyLocked(m, changes)
 }
 

@@ -152,8 +152,16 @@ func compareWorkloads(v, w *registry.WorkloadInstance) int {
 // way out if it offers one. Otherwise a handler stays registered for the
 // registry's lifetime, and what it hears is dropped.
 
+// teller returns what sends a registry's events.
+func teller(r registry.Instance) registry.Controller {
+	if simple, ok := unclaimed(r).(registry.Simple); ok {
+		return simple.Controller
+	}
+	return unclaimed(r)
+}
+
 func subscribeServices(r registry.Instance, handler registry.ServiceHandler) (cancel func()) {
-	if s, ok := unclaimed(r).(interface {
+	if s, ok := teller(r).(interface {
 		SubscribeServices(handler registry.ServiceHandler) (cancel func())
 	}); ok {
 		return s.SubscribeServices(handler)
@@ -163,7 +171,7 @@ func subscribeServices(r registry.Instance, handler registry.ServiceHandler) (ca
 }
 
 func subscribeWorkloads(r registry.Instance, handler registry.WorkloadHandler) (cancel func()) {
-	if s, ok := unclaimed(r).(interface {
+	if s, ok := teller(r).(interface {
 		SubscribeWorkloads(handler registry.WorkloadHandler) (cancel func())
 	}); ok {
 		return s.SubscribeWorkloads(handler)
@@ -173,7 +181,11 @@ func subscribeWorkloads(r registry.Instance, handler registry.WorkloadHandler) (
 }
 
 func subscribeGateways(r registry.Instance, handler func()) (cancel func()) {
-	if s, ok := unclaimed(r).(interface {
+	var discovery registry.ServiceDiscovery = unclaimed(r)
+	if simple, ok := discovery.(registry.Simple); ok {
+		discovery = simple.ServiceDiscovery
+	}
+	if s, ok := discovery.(interface {
 		SubscribeNetworkGateways(handler func()) (cancel func())
 	}); ok {
 		return s.SubscribeNetworkGateways(handler)

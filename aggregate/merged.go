@@ -18,8 +18,10 @@ type merged struct {
 	// clusters of registries; others are for proxies of any other cluster.
 	serving map[registry.ClusterID][]*registration
 	others  []*registration
-	// lists are the services of each registry from which the rest was made.
-	lists [][]*registry.Service
+	// lists are the services of each registry from which the rest was made, and
+	// sources what it takes to see whether they still are, side by side.
+	lists   [][]*registry.Service
+	sources []source
 	// services is sorted by registry.CompareServices; first has the answers of
 	// GetService, which are all among them.
 	services []*registry.Service
@@ -49,12 +51,32 @@ func (c *Controller) current() *merged {
 
 // stale returns the first registry whose services are not those in lists, or -1.
 func (m *merged) stale() int {
-	for i, reg := range m.registrations {
-		if !identical(reg.instance.Services(), m.lists[i]) {
+	for i := range m.sources {
+		if s := &m.sources[i]; !s.is(s.discovery.Services()) {
 			return i
 		}
 	}
 	return -1
+}
+
+// source is a registry with the identity of the slice that it handed out last.
+type source struct {
+	discovery registry.ServiceDiscovery
+	first     **registry.Service
+	length    int
+}
+
+func newSource(discovery registry.ServiceDiscovery, services []*registry.Service) source {
+	s := source{discovery: discovery, length: len(services)}
+	if len(services) > 0 {
+		s.first = &services[0]
+	}
+	return s
+}
+
+// is reports whether services is the slice that the registry handed out last.
+func (s *source) is(services []*registry.Service) bool {
+	return len(services) == s.length && (s.length == 0 || &services[0] == s.first)
 }
 
 // identical reports whether two slices are one.
@@ -68,7 +90,10 @@ func (m *merged) with(registrations []*registration, lists [][]*registry.Service
 	hosts := m.changed(registrations, lists)
 	next := &merged{
 		registrations: registrations, serving: m.serving, others: m.others,
-		lists: lists, services: m.services, first: m.first,
+		lists: lists, sources: make([]source, len(lists)), services: m.services, first: m.first,
+	}
+	for i, reg := range registrations {
+		next.sources[i] = newSource(reg.instance, lists[i])
 	}
 	if !slices.Equal(registrations, m.registrations) {
 		next.serve()
