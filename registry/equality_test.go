@@ -61,7 +61,10 @@ func element(t *testing.T, name string, of reflect.Type) reflect.Value {
 	t.Helper()
 	for _, v := range []any{
 		&registry.Port{Name: "x"}, &registry.EndpointAttributes{Namespace: "x"}, &registry.Endpoint{WorkloadName: "x"},
-		time.Unix(1, 0), registry.ServiceAttributes{Name: "x"}, []string{"x"}, "x", registry.Visibility("x"), uint32(1),
+		time.Unix(1, 0),
+		registry.ServiceAttributes{Name: "x"},
+		[]string{"x"},
+		"x", registry.Visibility("x"), uint32(1),
 	} {
 		if reflect.TypeOf(v) == of {
 			return reflect.ValueOf(v)
@@ -221,12 +224,25 @@ func TestStrings(t *testing.T) {
 		got  fmt.Stringer
 		want string
 	}{
-		{registry.EventAdd, "add"}, {registry.EventUpdate, "update"}, {registry.EventDelete, "delete"}, {registry.Event(0), "Event(0)"},
-		{registry.HealthUnset, "Unset"}, {registry.Healthy, "Healthy"}, {registry.UnHealthy, "UnHealthy"},
-		{registry.Draining, "Draining"}, {registry.Terminating, "Terminating"}, {registry.HealthStatus(9), "HealthStatus(?)"},
-		{registry.ClientSideLB, "ClientSide"}, {registry.DNSLB, "DNS"}, {registry.DNSRoundRobinLB, "DNSRoundRobin"},
-		{registry.Passthrough, "Passthrough"}, {registry.Alias, "Alias"}, {registry.DynamicDNS, "DynamicDNS"}, {registry.Resolution(9), "Resolution(?)"},
-		{registry.Pod, "Pod"}, {registry.WorkloadEntry, "WorkloadEntry"},
+		{registry.EventAdd, "add"},
+		{registry.EventUpdate, "update"},
+		{registry.EventDelete, "delete"},
+		{registry.Event(0), "Event(0)"},
+		{registry.HealthUnset, "Unset"},
+		{registry.Healthy, "Healthy"},
+		{registry.UnHealthy, "UnHealthy"},
+		{registry.Draining, "Draining"},
+		{registry.Terminating, "Terminating"},
+		{registry.HealthStatus(9), "HealthStatus(?)"},
+		{registry.ClientSideLB, "ClientSide"},
+		{registry.DNSLB, "DNS"},
+		{registry.DNSRoundRobinLB, "DNSRoundRobin"},
+		{registry.Passthrough, "Passthrough"},
+		{registry.Alias, "Alias"},
+		{registry.DynamicDNS, "DynamicDNS"},
+		{registry.Resolution(9), "Resolution(?)"},
+		{registry.Pod, "Pod"},
+		{registry.WorkloadEntry, "WorkloadEntry"},
 	} {
 		if got := test.got.String(); got != test.want {
 			t.Errorf("String() = %q, want %q", got, test.want)

@@ -80,7 +80,7 @@ func (b *batch) updateConfigs() {
 	var services, endpoints map[xdsupdate.ConfigKey]struct{}
 	for _, h := range b.hosts {
 		switch w := h.work; {
-		case w.services && !(w.created && len(h.bindings) == 0):
+		case w.services && (!w.created || len(h.bindings) > 0):
 			services = addKey(services, h.hostKey)
 		case len(w.changes) > 0 && (w.was || h.dns):
 			endpoints = addKey(endpoints, h.hostKey)

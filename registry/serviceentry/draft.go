@@ -29,8 +29,11 @@ type topology [5]label
 func topologyOf(locality string, cluster registry.ClusterID, network string) topology {
 	region, zone, subzone := splitLocality(locality)
 	return topology{
-		{labelRegion, region}, {labelZone, zone}, {labelSubzone, subzone},
-		{labelCluster, string(cluster)}, {labelNetwork, network},
+		{labelRegion, region},
+		{labelZone, zone},
+		{labelSubzone, subzone},
+		{labelCluster, string(cluster)},
+		{labelNetwork, network},
 	}
 }
 

@@ -3,6 +3,7 @@
 package serviceentry_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -19,9 +20,7 @@ import (
 // Labels are added to the one that all have.
 func attributes(labels registry.Labels, edit func(*registry.EndpointAttributes)) *registry.EndpointAttributes {
 	all := registry.Labels{"topology.istio.io/cluster": "c1"}
-	for k, v := range labels {
-		all[k] = v
-	}
+	maps.Copy(all, labels)
 	a := &registry.EndpointAttributes{Labels: all, ClusterID: "c1", TLSMode: "disabled", Namespace: "ns"}
 	if edit != nil {
 		edit(a)
