@@ -219,6 +219,23 @@ func (e *expected) row17OtherClusters(p proxyState) []match {
 	})
 }
 
+// row17StaticLabels is row17OtherClusters for static registries: the labels that
+// they have for the proxy.
+func (e *expected) row17StaticLabels(p proxyState) []map[string]string {
+	if p.WorkloadLabels != nil || len(p.WorkloadLabelsOneOf) > 0 {
+		return nil
+	}
+	var out []map[string]string
+	for _, r := range e.members {
+		for _, l := range r.WorkloadLabels {
+			if r.Provider != providerKubernetes && slices.Contains(p.IPs, l.IP) {
+				out = append(out, l.Labels)
+			}
+		}
+	}
+	return out
+}
+
 // labels compares the workload labels of a proxy: the recorded ones, or one of
 // them if they were arbitrary (row 6).
 func (c *comparison) labels(name string, want, got proxyState) {
@@ -229,6 +246,9 @@ func (c *comparison) labels(name string, want, got proxyState) {
 	none := len(allowed) == 0
 	for _, m := range append(c.want.row16FurtherAddresses(want), c.want.row17OtherClusters(want)...) {
 		allowed, none = append(allowed, m.endpoint.Labels), false
+	}
+	if static := c.want.row17StaticLabels(want); len(static) > 0 {
+		allowed, none = append(allowed, static...), false
 	}
 	if c.want.freeProxy(want) {
 		return

@@ -23,6 +23,11 @@ func (x *expectation) row17Membership(e *expected, st step) {
 	for shard := range x.removed {
 		e.removedShards[shard] = true
 	}
+	for _, id := range x.members {
+		if spec := x.spec(id); spec.Type == typeStatic {
+			e.members = append(e.members, spec)
+		}
+	}
 }
 
 func (x *expectation) member(e *expected, st aggregateStep) {

@@ -75,6 +75,8 @@ type expected struct {
 	storeOnly bool
 	// free are services whose endpoints are not determined by the recording.
 	free map[key]bool
+	// members are the static registries of the aggregate.
+	members []registrySpec
 	// removedShards are those of registries that were removed from the aggregate.
 	removedShards map[string]bool
 	// collisions: the recorded endpoints are wrong; see row2SameNames.
