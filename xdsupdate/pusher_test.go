@@ -3,9 +3,6 @@
 package xdsupdate_test
 
 import (
-	"context"
-	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -248,139 +244,6 @@ func TestCallersNeverWait(t *testing.T) {
 	})
 }
 
-func TestFlushDoesNotWaitForTheDebounce(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {
-		p.ConfigUpdate(fullPush("a"))
-		p.ConfigUpdate(endpointPush("b"))
-		if err := p.Flush(got.t.Context()); err != nil {
-			got.t.Fatal(err)
-		}
-		got.expect(0, "0s full push of ServiceEntry/default/b,VirtualService/default/a (config 1, endpoint 1)")
-		if err := p.Flush(got.t.Context()); err != nil {
-			got.t.Fatal(err)
-		}
-		got.expect(time.Minute)
-	})
-}
-
-// TestFlushWaitsForTheRunningPush and for what was asked for during it.
-func TestFlushWaitsForTheRunningPush(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
-		got.slow = time.Second
-		p.ConfigUpdate(fullPush("a"))
-		synctest.Wait()
-		p.ConfigUpdate(fullPush("b"))
-		if err := p.Flush(got.t.Context()); err != nil {
-			got.t.Fatal(err)
-		}
-		if at := time.Since(got.start); at != 2*time.Second {
-			got.t.Errorf("Flush returned after %v, want 2s", at)
-		}
-		got.log = nil
-	})
-}
-
-func TestFlushEndsWithItsContext(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
-		got.slow = time.Hour
-		p.ConfigUpdate(fullPush("a"))
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(got.t.Context(), time.Second)
-		defer cancel()
-		if err := p.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			got.t.Errorf("Flush returned %v, want a deadline error", err)
-		}
-	})
-}
-
-// TestFlushWithoutRun: a host can drive the Pusher itself; several do it one
-// after the other.
-func TestFlushWithoutRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		got := &pushes{t: t, start: time.Now(), slow: time.Second}
-		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{})
-		var wg sync.WaitGroup
-		for _, name := range []string{"a", "b"} {
-			p.ConfigUpdate(fullPush(name))
-			wg.Go(func() {
-				if err := p.Flush(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-			synctest.Wait()
-		}
-		wg.Wait()
-		got.expect(0,
-			"0s full push of VirtualService/default/a (config 1)", "1s full push of VirtualService/default/b (config 1)")
-	})
-}
-
-// TestRunTakesOverFromFlush: Run waits for the push of a Flush that began before.
-func TestRunTakesOverFromFlush(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		got := &pushes{t: t, start: time.Now(), slow: time.Second}
-		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{DebounceAfter: -1})
-		stop := make(chan struct{})
-		var wg sync.WaitGroup
-		p.ConfigUpdate(fullPush("a"))
-		wg.Go(func() { _ = p.Flush(t.Context()) })
-		synctest.Wait()
-		p.ConfigUpdate(fullPush("b"))
-		wg.Go(func() { p.Run(stop) })
-		got.expect(5*time.Second,
-			"0s full push of VirtualService/default/a (config 1)", "1s full push of VirtualService/default/b (config 1)")
-		close(stop)
-		wg.Wait()
-	})
-}
-
-// TestFlushAfterRun: Flush does what Run left when it was stopped, and a Flush
-// that waits for Run goes on alone.
-func TestFlushAfterRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		got := &pushes{t: t, start: time.Now(), slow: time.Second}
-		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{DebounceAfter: -1})
-		stop := make(chan struct{})
-		var wg sync.WaitGroup
-		wg.Go(func() { p.Run(stop) })
-		p.ConfigUpdate(fullPush("a"))
-		synctest.Wait()
-		p.ConfigUpdate(fullPush("b"))
-		wg.Go(func() {
-			if err := p.Flush(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-		synctest.Wait()
-		close(stop)
-		wg.Wait()
-		got.expect(0,
-			"0s full push of VirtualService/default/a (config 1)", "1s full push of VirtualService/default/b (config 1)")
-	})
-}
-
-// TestFlushNeverHangs: Run ends at any moment of a Flush.
-func TestFlushNeverHangs(t *testing.T) {
-	for range 500 {
-		p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{DebounceAfter: -1})
-		stop := make(chan struct{})
-		var wg sync.WaitGroup
-		wg.Go(func() { p.Run(stop) })
-		for range 2 {
-			wg.Go(func() {
-				for range 3 {
-					p.ConfigUpdate(fullPush("a"))
-					if err := p.Flush(t.Context()); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		close(stop)
-		wg.Wait()
-	}
-}
-
 func TestRunTwicePanics(t *testing.T) {
 	p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})
 	stop := make(chan struct{})
@@ -416,94 +279,4 @@ func TestPushMayAskForPushes(t *testing.T) {
 			t.Errorf("pushed %q", names)
 		}
 	})
-}
-
-func TestUpdatesBecomeRequests(t *testing.T) {
-	shard := shardOf("c1")
-	tests := []struct {
-		name string
-		call func(p *xdsupdate.Pusher)
-		want []string
-	}{
-		{
-			"new service", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, "b", ns, eps(ep("1.1.1.1"))) },
-			[]string{"0s full push of ServiceEntry/default/b (endpoint 1)"},
-		},
-		{
-			"changed endpoints", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, host, ns, eps(ep("2.2.2.2"))) },
-			[]string{"0s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)"},
-		},
-		{"changed endpoints, delta", func(p *xdsupdate.Pusher) {
-			p.EDSDeltaUpdate(shard, host, ns, []xdsupdate.EndpointChange{{New: ep("2.2.2.2")}})
-		}, []string{"0s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)"}},
-		{"same endpoints", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, host, ns, eps(ep("1.1.1.1"))) }, nil},
-		{
-			"no endpoints", func(p *xdsupdate.Pusher) { p.EDSUpdate(shard, host, ns, nil) },
-			[]string{"0s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)"},
-		},
-		{"cache only", func(p *xdsupdate.Pusher) { p.EDSCacheUpdate(shard, host, ns, nil) }, nil},
-		{"service changed", func(p *xdsupdate.Pusher) { p.SvcUpdate(shard, host, ns, registry.EventUpdate) }, nil},
-		{"service deleted", func(p *xdsupdate.Pusher) { p.SvcUpdate(shard, host, ns, registry.EventDelete) }, nil},
-		{
-			"shard removed", func(p *xdsupdate.Pusher) { p.RemoveShard(shard) },
-			[]string{"0s full push of ServiceEntry/default/a.example.com (cluster 1)"},
-		},
-		{"unknown shard removed", func(p *xdsupdate.Pusher) { p.RemoveShard(shardOf("c9")) }, nil},
-		{"nothing asked", func(p *xdsupdate.Pusher) { p.ConfigUpdate(nil) }, nil},
-		{
-			"everything, without a reason", func(p *xdsupdate.Pusher) { p.ConfigUpdate(&xdsupdate.PushRequest{Forced: true}) },
-			[]string{"0s forced push of everything (unknown 1)"},
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
-				p.EDSCacheUpdate(shard, host, ns, eps(ep("1.1.1.1")))
-				tt.call(p)
-				got.expect(0, tt.want...)
-			})
-		})
-	}
-}
-
-// TestIndexIsCurrentWhenPushed and so is the start of the request.
-func TestIndexIsCurrentWhenPushed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var got []string
-		start := time.Now()
-		var p *xdsupdate.Pusher
-		p = xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) {
-			for e := range p.Index().Service(host, ns).All() {
-				got = append(got, e.Address())
-			}
-			if r.Start.Sub(start) != 0 {
-				t.Errorf("Start is %v after the call, want 0", r.Start.Sub(start))
-			}
-		}, xdsupdate.PusherOptions{})
-		p.EDSUpdate(shardOf("c1"), host, ns, eps(ep("1.1.1.1")))
-		time.Sleep(time.Second)
-		p.EDSUpdate(shardOf("c1"), host, ns, eps(ep("2.2.2.2")))
-		if err := p.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(got, []string{"2.2.2.2"}) {
-			t.Errorf("the push saw %q", got)
-		}
-	})
-}
-
-func TestHooks(t *testing.T) {
-	var got []string
-	p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{
-		ProxyUpdate:  func(cluster registry.ClusterID, ip string) { got = append(got, string(cluster)+" "+ip) },
-		ShardRemoved: func(shard xdsupdate.ShardKey) { got = append(got, shard.String()) },
-	})
-	p.ProxyUpdate("c1", "1.1.1.1")
-	p.RemoveShard(shardOf("c1"))
-	if want := []string{"c1 1.1.1.1", "Kubernetes/c1"}; !slices.Equal(got, want) {
-		t.Errorf("hooks got %q, want %q", got, want)
-	}
-	bare := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})
-	bare.ProxyUpdate("c1", "1.1.1.1")
-	bare.RemoveShard(shardOf("c1"))
 }

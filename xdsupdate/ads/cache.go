@@ -137,7 +137,10 @@ func (c *cache) publish(ch change, report func(error)) {
 			touched[conn] = struct{}{}
 		}
 	}
-	todo := c.pendingLocked(touched)
+	var todo []*resource
+	for conn := range touched {
+		todo = conn.appendPendingLocked(todo)
+	}
 	c.mu.Unlock()
 
 	encodeAll(todo, report)
@@ -202,29 +205,6 @@ func (c *cache) overlaidNameLocked(v *view, name resourceName) {
 			s.mark(name.name)
 		}
 	}
-}
-
-// pendingLocked returns the resources that connections are about to be sent, to
-// be encoded without the lock.
-func (c *cache) pendingLocked(conns map[*connection]struct{}) []*resource {
-	seen := make(map[*resource]struct{})
-	for conn := range conns {
-		for _, s := range conn.subscriptions {
-			if !s.watch.open() {
-				continue
-			}
-			for name := range s.pending {
-				if r := conn.lookup(s.typeURL, name); r != nil {
-					seen[r] = struct{}{}
-				}
-			}
-		}
-	}
-	out := make([]*resource, 0, len(seen))
-	for r := range seen {
-		out = append(out, r)
-	}
-	return out
 }
 
 // progressedLocked wakes those who wait for proxies.

@@ -31,7 +31,7 @@ const maxTypes = int(types.UnknownType)
 type connection struct {
 	cache    *cache
 	identify func(*core.Node) (*registry.Proxy, error)
-	poke     func() // wakes the worker: there is a new view
+	poke     func() // wakes Run: there is a new view
 	report   func(error)
 	end      func() // ends the stream
 	entered  bool   // after the first request; only the stream's goroutine uses it
@@ -52,11 +52,6 @@ var (
 	_ sotw.Callbacks         = (*connection)(nil)
 	_ delta.Callbacks        = (*connection)(nil)
 )
-
-// lookup returns the resource of a name that the connection may have.
-func (c *connection) lookup(typeURL, name string) *resource {
-	return c.cache.table.lookup(c.view, typeURL, name)
-}
 
 // CreateWatch implements xdscache.ConfigWatcher.
 func (c *connection) CreateWatch(
@@ -101,13 +96,22 @@ func (c *connection) watch(node *core.Node, typeURL string, apply func(*subscrip
 		return nil, err
 	}
 	apply(s)
+	c.flushAndUnlock()
+	return func() {
+		c.cache.mu.Lock()
+		defer c.cache.mu.Unlock()
+		s.watch.close()
+	}, nil
+}
+
+// flushAndUnlock sends what is pending, after it was encoded without the lock.
+func (c *connection) flushAndUnlock() {
 	fresh := !c.view.ready
 	var todo []*resource
 	if c.readyLocked() {
-		todo = c.cache.pendingLocked(map[*connection]struct{}{c: {}})
+		todo = c.appendPendingLocked(nil)
 	}
 	c.cache.mu.Unlock()
-
 	if fresh {
 		c.poke()
 	}
@@ -116,11 +120,22 @@ func (c *connection) watch(node *core.Node, typeURL string, apply func(*subscrip
 	c.cache.mu.Lock()
 	defer c.cache.mu.Unlock()
 	c.flushLocked()
-	return func() {
-		c.cache.mu.Lock()
-		defer c.cache.mu.Unlock()
-		s.watch.close()
-	}, nil
+}
+
+// appendPendingLocked appends the resources that the connection is about to be
+// sent.
+func (c *connection) appendPendingLocked(out []*resource) []*resource {
+	for _, s := range c.order {
+		if !s.watch.open() {
+			continue
+		}
+		for name := range s.pending {
+			if r := s.lookup(name); r != nil {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
 }
 
 func (c *connection) enterLocked(node *core.Node, proxy *registry.Proxy) {
@@ -214,20 +229,7 @@ func (c *connection) reenter() {
 		}
 		c.cache.leaveLocked(old)
 	}
-	fresh := !c.view.ready
-	var todo []*resource
-	if c.readyLocked() {
-		todo = c.cache.pendingLocked(map[*connection]struct{}{c: {}})
-	}
-	c.cache.mu.Unlock()
-	if fresh {
-		c.poke()
-	}
-	encodeAll(todo, c.report)
-
-	c.cache.mu.Lock()
-	defer c.cache.mu.Unlock()
-	c.flushLocked()
+	c.flushAndUnlock()
 }
 
 // close ends the connection.

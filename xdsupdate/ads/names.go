@@ -117,18 +117,4 @@ func (s *subscription) resubscribe(req *discovery.DeltaDiscoveryRequest, sub xds
 			s.forget(name)
 		}
 	}
-	if first && !s.wildcard {
-		s.dropUnnamed()
-	}
-}
-
-// dropUnnamed forgets versions of resources that the client did not subscribe
-// to.
-func (s *subscription) dropUnnamed() {
-	for name, e := range s.entries {
-		if !e.named {
-			s.set(name, entry{})
-			delete(s.pending, name)
-		}
-	}
 }

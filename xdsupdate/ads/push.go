@@ -121,6 +121,7 @@ func (s *Server) generate(views []*view, req *xdsupdate.PushRequest) map[*view]m
 		for _, typeURL := range slices.Sorted(maps.Keys(s.generators)) {
 			if resources, changed := s.generators[typeURL].Generate(v.View, req); changed {
 				made[typeURL] = overlay(typeURL, resources)
+				encodeAll(slices.Collect(maps.Values(made[typeURL])), s.report)
 			}
 		}
 		out[v] = made

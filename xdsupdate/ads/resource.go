@@ -44,6 +44,9 @@ func (r *resource) exists() bool {
 // told of it once.
 func encodeAll(resources []*resource, report func(error)) {
 	for _, r := range resources {
+		if r == nil {
+			continue
+		}
 		r.once.Do(func() {
 			if r.encode(); r.err != nil {
 				report(r.err)

@@ -15,6 +15,7 @@ type sotwResponse struct {
 	request   *discovery.DiscoveryRequest
 	version   string
 	resources []*resource
+	changed   []*resource // those of them that are new to the client
 	// taken is set when it is about to be sent; only the stream's goroutine
 	// touches it.
 	taken bool

@@ -107,6 +107,15 @@ func (s *subscription) forget(name string) {
 	s.mark(name)
 }
 
+// lookup returns the resource that the client may have under a name.
+func (s *subscription) lookup(name string) *resource {
+	v := s.conn.view
+	if s.entries[name].named || wildcardBuiltIn(s.typeURL) {
+		return s.conn.cache.table.lookup(v, s.typeURL, name)
+	}
+	return v.overlay[s.typeURL][name] // the others are sent to those who name them
+}
+
 // updates answers an open watch with what is new or changed, and sorts out what
 // is gone.
 func (s *subscription) updates() {
@@ -116,8 +125,11 @@ func (s *subscription) updates() {
 	var changed []*resource
 	for name := range s.pending {
 		e := s.entries[name]
-		r := s.conn.lookup(s.typeURL, name)
+		r := s.lookup(name)
 		switch {
+		case !e.named && !s.wildcard:
+			s.set(name, entry{})
+			continue
 		case !r.exists():
 			if e.sent != nil {
 				s.gone[name] = struct{}{}
@@ -199,24 +211,25 @@ func (s *subscription) fullState() bool {
 // answer uses up the open watch.
 func (s *subscription) answer(changed []*resource, removed []string) {
 	s.owed = false
+	listed := changed
 	if s.watch.sotw != nil && s.fullState() {
-		changed = changed[:0]
+		listed = nil
 		for _, e := range s.entries {
 			if e.sent.exists() {
-				changed = append(changed, e.sent)
+				listed = append(listed, e.sent)
 			}
 		}
 	}
-	slices.SortFunc(changed, func(a, b *resource) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(listed, func(a, b *resource) int { return strings.Compare(a.name, b.name) })
 	// go-control-plane's channels have room for one SotW and two delta responses
 	// of each of maxTypes types, and no watch is answered twice: this never blocks.
 	if s.watch.sotw != nil {
-		r := &sotwResponse{request: s.watch.sotw, version: version(s.sum), resources: changed}
+		r := &sotwResponse{request: s.watch.sotw, version: version(s.sum), resources: listed, changed: changed}
 		s.watch.inFlight = r
 		s.watch.sotwTo <- r
 	} else {
 		s.watch.deltaTo <- &deltaResponse{
-			request: s.watch.delta, version: version(s.sum), resources: changed, removed: removed,
+			request: s.watch.delta, version: version(s.sum), resources: listed, removed: removed,
 		}
 	}
 	s.watch.close()
@@ -233,7 +246,7 @@ func (s *subscription) recover() {
 	}
 	s.acks.pushed--
 	s.owed = s.fullState()
-	for _, res := range r.resources {
+	for _, res := range r.changed {
 		if _, ok := s.entries[res.name]; ok {
 			s.forget(res.name)
 		}

@@ -96,6 +96,9 @@ func (t *table) httpRoutes(v *view, number uint32) *resource {
 			entries = append(entries, entry{p, seen.vips(v.View)})
 		}
 	}
+	if len(entries) == 0 {
+		return nil
+	}
 	r := &resource{typeURL: envoy.RouteType, name: envoy.HTTPRouteName(number), build: func() proto.Message {
 		var hosts []*routev3.VirtualHost
 		for _, e := range entries {

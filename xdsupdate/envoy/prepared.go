@@ -50,7 +50,7 @@ func Prepare(port *registry.Port, endpoints []*registry.Endpoint, before *Prepar
 		if !Serves(e, port) {
 			continue
 		}
-		if last != nil && !(len(old) > 0 && old[0].endpoint == e) && registry.CompareEndpoints(last, e) > 0 {
+		if last != nil && (len(old) == 0 || old[0].endpoint != e) && registry.CompareEndpoints(last, e) > 0 {
 			return Prepare(port, slices.SortedStableFunc(slices.Values(endpoints), registry.CompareEndpoints), before)
 		}
 		for len(old) > 0 && old[0].endpoint != e && registry.CompareEndpoints(old[0].endpoint, e) < 0 {
@@ -96,7 +96,7 @@ func newPart(e *registry.Endpoint) *part {
 func (p *Prepared) choose(visible func(*registry.Endpoint) bool, client Client) []*part {
 	out := make([]*part, 0, len(p.parts))
 	for _, q := range p.parts {
-		if q.encoded != nil && !(client == ForGRPC && q.unix) && (visible == nil || visible(q.endpoint)) {
+		if q.encoded != nil && (client != ForGRPC || !q.unix) && (visible == nil || visible(q.endpoint)) {
 			out = append(out, q)
 		}
 	}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+func TestFlushDoesNotWaitForTheDebounce(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {
+		p.ConfigUpdate(fullPush("a"))
+		p.ConfigUpdate(endpointPush("b"))
+		if err := p.Flush(got.t.Context()); err != nil {
+			got.t.Fatal(err)
+		}
+		got.expect(0, "0s full push of ServiceEntry/default/b,VirtualService/default/a (config 1, endpoint 1)")
+		if err := p.Flush(got.t.Context()); err != nil {
+			got.t.Fatal(err)
+		}
+		got.expect(time.Minute)
+	})
+}
+
+// TestFlushWaitsForTheRunningPush and for what was asked for during it.
+func TestFlushWaitsForTheRunningPush(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
+		got.slow = time.Second
+		p.ConfigUpdate(fullPush("a"))
+		synctest.Wait()
+		p.ConfigUpdate(fullPush("b"))
+		if err := p.Flush(got.t.Context()); err != nil {
+			got.t.Fatal(err)
+		}
+		if at := time.Since(got.start); at != 2*time.Second {
+			got.t.Errorf("Flush returned after %v, want 2s", at)
+		}
+		got.log = nil
+	})
+}
+
+func TestFlushEndsWithItsContext(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
+		got.slow = time.Hour
+		p.ConfigUpdate(fullPush("a"))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(got.t.Context(), time.Second)
+		defer cancel()
+		if err := p.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			got.t.Errorf("Flush returned %v, want a deadline error", err)
+		}
+	})
+}
+
+// TestFlushWithoutRun: a host can drive the Pusher itself; several do it one
+// after the other.
+func TestFlushWithoutRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := &pushes{t: t, start: time.Now(), slow: time.Second}
+		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{})
+		var wg sync.WaitGroup
+		for _, name := range []string{"a", "b"} {
+			p.ConfigUpdate(fullPush(name))
+			wg.Go(func() {
+				if err := p.Flush(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		got.expect(0,
+			"0s full push of VirtualService/default/a (config 1)", "1s full push of VirtualService/default/b (config 1)")
+	})
+}
+
+// TestRunTakesOverFromFlush: Run waits for the push of a Flush that began before.
+func TestRunTakesOverFromFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := &pushes{t: t, start: time.Now(), slow: time.Second}
+		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{DebounceAfter: -1})
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		p.ConfigUpdate(fullPush("a"))
+		wg.Go(func() { _ = p.Flush(t.Context()) })
+		synctest.Wait()
+		p.ConfigUpdate(fullPush("b"))
+		wg.Go(func() { p.Run(stop) })
+		got.expect(5*time.Second,
+			"0s full push of VirtualService/default/a (config 1)", "1s full push of VirtualService/default/b (config 1)")
+		close(stop)
+		wg.Wait()
+	})
+}
+
+// TestFlushAfterRun: Flush does what Run left when it was stopped, and a Flush
+// that waits for Run goes on alone.
+func TestFlushAfterRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := &pushes{t: t, start: time.Now(), slow: time.Second}
+		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{DebounceAfter: -1})
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() { p.Run(stop) })
+		p.ConfigUpdate(fullPush("a"))
+		synctest.Wait()
+		p.ConfigUpdate(fullPush("b"))
+		wg.Go(func() {
+			if err := p.Flush(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		close(stop)
+		wg.Wait()
+		got.expect(0,
+			"0s full push of VirtualService/default/a (config 1)", "1s full push of VirtualService/default/b (config 1)")
+	})
+}
+
+// TestFlushNeverHangs: Run ends at any moment of a Flush.
+func TestFlushNeverHangs(t *testing.T) {
+	for range 500 {
+		p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{DebounceAfter: -1})
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() { p.Run(stop) })
+		for range 2 {
+			wg.Go(func() {
+				for range 3 {
+					p.ConfigUpdate(fullPush("a"))
+					if err := p.Flush(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		close(stop)
+		wg.Wait()
+	}
+}
