@@ -127,3 +127,24 @@ func TestGRPCClientFollowsEndpoints(t *testing.T) {
 		})
 	}
 }
+
+// TestGRPCClientResolvesNames: gRPC clients refuse STRICT_DNS, which Envoys get.
+func TestGRPCClientResolvesNames(t *testing.T) {
+	e := startBackend(t, "one")
+	e.Addresses = []string{"localhost"}
+	other := *e
+	other.Addresses = []string{"unused.invalid"}
+	f := serve(t, ads.Options{}, service("api.example.com", "shop", func(s *registry.Service) { s.Resolution = registry.DNSLB }))
+	f.eds("api.example.com", "shop", e, &other)
+	client := f.xdsClient("xds:///api.example.com:80", "n1")
+	if got := call(f.context(), t, client); got != "one" {
+		t.Fatalf("backend = %q, want one", got)
+	}
+	for _, p := range f.Proxies() {
+		for typeURL, s := range p.Types {
+			if s.Error != "" {
+				t.Errorf("%s: %s", typeURL, s.Error)
+			}
+		}
+	}
+}
