@@ -19,8 +19,8 @@ func instance(c *aggregate.Controller) registry.Instance {
 func TestControllerKeepsThePromisesOfARegistry(t *testing.T) {
 	for name, provider := range map[string]registry.ProviderID{"kubernetes": registry.Kubernetes, "other": registry.Memory} {
 		t.Run(name, func(t *testing.T) {
-			registrytest.TestInstance(t, func(t testing.TB) registrytest.Subject {
-				t.Helper()
+			registrytest.TestInstance(t, func(tb testing.TB) registrytest.Subject {
+				tb.Helper()
 				c := aggregate.NewController(aggregate.Options{})
 				before := memory.New(memory.Options{Provider: registry.Kubernetes, Cluster: "before"})
 				r := memory.New(memory.Options{Provider: provider, Cluster: "filled"})
@@ -28,19 +28,19 @@ func TestControllerKeepsThePromisesOfARegistry(t *testing.T) {
 				c.AddRegistry(before)
 				c.AddRegistry(r)
 				c.AddRegistry(after)
-				return subject(t, instance(c), r)
+				return subject(tb, instance(c), r)
 			})
 		})
 	}
 }
 
 // subject is an aggregate that the suite changes through one of its registries.
-func subject(t testing.TB, aggregated registry.Instance, r *memory.Registry) registrytest.Subject {
-	t.Helper()
+func subject(tb testing.TB, aggregated registry.Instance, r *memory.Registry) registrytest.Subject {
+	tb.Helper()
 	ok := func(err error) {
-		t.Helper()
+		tb.Helper()
 		if err != nil {
-			t.Errorf("%v", err)
+			tb.Errorf("%v", err)
 		}
 	}
 	return registrytest.Subject{

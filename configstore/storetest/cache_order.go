@@ -100,7 +100,7 @@ func checkOneWorker(s *suite) {
 	}
 	r := s.record(widgetKind(), gadgetKind())
 	defer s.start().end()
-	s.churn(4, 50)
+	s.churn(50)
 	s.mark(r, "end")
 	mu.Lock()
 	defer mu.Unlock()
@@ -109,10 +109,10 @@ func checkOneWorker(s *suite) {
 	}
 }
 
-// churn lets several goroutines create, update and delete the same few objects
+// churn lets four goroutines create, update and delete the same few objects
 // of two kinds, and returns when all is written.
-func (s *suite) churn(writers, writes int) {
-	race(writers, func(i int) {
+func (s *suite) churn(writes int) {
+	race(4, func(i int) {
 		for n := range writes {
 			name, value := strconv.Itoa((n*7+i*3)%10), fmt.Sprintf("%d of %d", n, i)
 			c := widget("default", name, value)
@@ -139,7 +139,7 @@ func (s *suite) churn(writers, writes int) {
 func checkOrderConcurrent(s *suite) {
 	r := s.record(widgetKind(), gadgetKind())
 	defer s.start().end()
-	s.churn(4, 200)
+	s.churn(200)
 	s.expectHistory("a handler registered before Run", s.mark(r, "end"))
 }
 
@@ -185,7 +185,7 @@ func (s *suite) expectHistory(who string, calls []Call) {
 func checkOrderAgreement(s *suite) {
 	one, two := s.record(widgetKind(), gadgetKind()), s.record(widgetKind(), gadgetKind())
 	defer s.start().end()
-	s.churn(4, 100)
+	s.churn(100)
 	first := s.mark(one, "end")
 	second := s.take(two, len(first)+1)
 	for i, c := range first {

@@ -97,7 +97,7 @@ func checkReplayConcurrent(s *suite) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.churn(4, 200)
+		s.churn(200)
 	}()
 	var late []*Recorder
 	for range 8 {

@@ -140,7 +140,7 @@ func checkBatchTimeline(s *suite) {
 	single, batch := s.record(widgetKind(), gadgetKind()), &Recorder{}
 	s.subscribeBatch(batches(batch))
 	defer s.start().end()
-	s.churn(4, 100)
+	s.churn(100)
 	want := s.mark(single, "end")
 	got := s.take(batch, len(want)+1)
 	for i, c := range want {

@@ -5,7 +5,7 @@
 // ConfigStoreCache; call both for a cache:
 //
 //	func TestMyStore(t *testing.T) {
-//		factory := func(t testing.TB, schemas configstore.Schemas) storetest.Subject {
+//		factory := func(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
 //			return storetest.Subject{Store: mystore.New(schemas)}
 //		}
 //		storetest.TestStore(t, factory)

@@ -35,6 +35,7 @@ func (a *audited) Delete(kind configstore.GroupVersionKind, name, namespace stri
 // in a test.
 func ExampleTestCache() {
 	testAudited := func(t *testing.T) {
+		t.Helper()
 		factory := func(_ testing.TB, schemas configstore.Schemas) storetest.Subject {
 			return storetest.Subject{Store: &audited{Controller: memory.NewController(memory.Make(schemas))}}
 		}

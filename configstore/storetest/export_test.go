@@ -16,13 +16,13 @@ func CheckNames() (store, cache []string) {
 }
 
 // RunCheck runs one check; t may be a stand-in that keeps the failures.
-func RunCheck(t testing.TB, name string, factory Factory) {
-	t.Helper()
+func RunCheck(tb testing.TB, name string, factory Factory) {
+	tb.Helper()
 	for _, c := range concat(storeChecks(), cacheChecks()) {
 		if c.name == name {
-			c.execute(t, factory)
+			c.execute(tb, factory)
 			return
 		}
 	}
-	t.Fatalf("no check is named %q", name)
+	tb.Fatalf("no check is named %q", name)
 }

@@ -61,8 +61,8 @@ func (r *Recorder) Take() []Call {
 // these, in this order, each written as Call.String does. It waits up to 10 s
 // until there are as many, and takes them. A call too many that comes later is
 // found by the next ExpectExactly.
-func (r *Recorder) ExpectExactly(t testing.TB, want ...string) {
-	t.Helper()
+func (r *Recorder) ExpectExactly(tb testing.TB, want ...string) {
+	tb.Helper()
 	r.await(10*time.Second, func(calls []Call) bool { return len(calls) >= len(want) })
 	calls := r.Take()
 	got := make([]string, len(calls))
@@ -70,7 +70,7 @@ func (r *Recorder) ExpectExactly(t testing.TB, want ...string) {
 		got[i] = c.String()
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("events:\n\t%s\nwant exactly:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+		tb.Errorf("events:\n\t%s\nwant exactly:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 	}
 }
 

@@ -40,7 +40,10 @@ func TestRecorderExpectExactly(t *testing.T) {
 					}
 				}()
 				synctest.Wait()
-				failures := capture(t, func(t testing.TB) { r.ExpectExactly(t, test.want...) })
+				failures := capture(t, func(tb testing.TB) {
+					tb.Helper()
+					r.ExpectExactly(tb, test.want...)
+				})
 				if (len(failures) > 0) != test.fails {
 					t.Errorf("ExpectExactly(%v) after %q: failures %v, want some: %t", test.want, test.calls, failures, test.fails)
 				}

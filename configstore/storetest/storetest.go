@@ -40,7 +40,7 @@ type Subject struct {
 
 // Factory makes a Subject that keeps the kinds of schemas and validates with
 // them. It is called once for each promise; t.Cleanup ends what it started.
-type Factory func(t testing.TB, schemas configstore.Schemas) Subject
+type Factory func(tb testing.TB, schemas configstore.Schemas) Subject
 
 // TestStore proves the promises of configstore.ConfigStore.
 func TestStore(t *testing.T, factory Factory) {
@@ -91,12 +91,12 @@ type check struct {
 	run  func(*suite)
 }
 
-func (c check) execute(t testing.TB, factory Factory) {
-	t.Helper()
-	s := newSuite(t, c, factory(t, kinds()))
+func (c check) execute(tb testing.TB, factory Factory) {
+	tb.Helper()
+	s := newSuite(tb, c, factory(tb, kinds()))
 	if c.skip != nil {
 		if why := c.skip(s); why != "" {
-			t.Skip(why)
+			tb.Skip(why)
 		}
 	}
 	c.run(s)

@@ -20,10 +20,10 @@ type suite struct {
 	writer  configstore.ConfigStore
 }
 
-func newSuite(t testing.TB, c check, subject Subject) *suite {
-	t.Helper()
+func newSuite(tb testing.TB, c check, subject Subject) *suite {
+	tb.Helper()
 	if subject.Store == nil {
-		t.Fatalf("storetest: the factory returned a Subject without a Store")
+		tb.Fatalf("storetest: the factory returned a Subject without a Store")
 	}
 	if subject.Timeout == 0 {
 		subject.Timeout = 10 * time.Second
@@ -32,7 +32,7 @@ func newSuite(t testing.TB, c check, subject Subject) *suite {
 	if writer == nil {
 		writer = subject.Store
 	}
-	return &suite{TB: t, check: c, subject: subject, store: subject.Store, writer: writer}
+	return &suite{TB: tb, check: c, subject: subject, store: subject.Store, writer: writer}
 }
 
 // broken reports that the promise is not kept.

@@ -14,9 +14,10 @@ import (
 )
 
 func referenceFactory(fault string) storetest.Factory {
-	return func(t testing.TB, schemas configstore.Schemas) storetest.Subject {
+	return func(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
+		tb.Helper()
 		r := newReference(schemas, fault)
-		t.Cleanup(r.kill)
+		tb.Cleanup(r.kill)
 		s := storetest.Subject{Store: r, Apply: r.apply, History: r.history}
 		if fault != "" {
 			s.Timeout = 100 * time.Millisecond
@@ -48,9 +49,10 @@ func (r readOnly) deny(c configstore.Config, write func(configstore.Config) (str
 }
 
 func readOnlyFactory(fault string) storetest.Factory {
-	return func(t testing.TB, schemas configstore.Schemas) storetest.Subject {
+	return func(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
+		tb.Helper()
 		r := newReference(schemas, fault)
-		t.Cleanup(r.kill)
+		tb.Cleanup(r.kill)
 		return storetest.Subject{Store: readOnly{r}, Writer: r, Settle: func() {}}
 	}
 }
@@ -192,7 +194,10 @@ func expectFound(t *testing.T, check string, factory storetest.Factory) {
 	var failures []string
 	// A race is not lost every time.
 	for attempt := 0; attempt < 20 && len(failures) == 0; attempt++ {
-		failures = capture(t, func(t testing.TB) { storetest.RunCheck(t, check, factory) })
+		failures = capture(t, func(tb testing.TB) {
+			tb.Helper()
+			storetest.RunCheck(tb, check, factory)
+		})
 	}
 	if len(failures) == 0 {
 		t.Fatal("the broken store passes")
@@ -232,7 +237,7 @@ func (s *standIn) Fatalf(format string, args ...any) {
 func (s *standIn) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
 
 // capture runs f with a stand-in and returns its failures.
-func capture(t *testing.T, f func(t testing.TB)) []string {
+func capture(t *testing.T, f func(tb testing.TB)) []string {
 	t.Helper()
 	s := &standIn{TB: t}
 	func() {
