@@ -47,7 +47,8 @@ func newLimitRegistry() *limitRegistry {
 	}
 }
 
-func (r *limitRegistry) put(spec *networking.ServiceEntry) {
+// put takes the new state of an entry, and reports whether it is a valid one.
+func (r *limitRegistry) put(spec *networking.ServiceEntry) bool {
 	hostname := spec.GetHosts()[0]
 	if old := r.hosts[hostname]; old != nil {
 		for i := range old.endpoints {
@@ -58,7 +59,7 @@ func (r *limitRegistry) put(spec *networking.ServiceEntry) {
 	for i, e := range spec.GetEndpoints() {
 		address, err := netip.ParseAddr(e.GetAddress())
 		if err != nil {
-			panic(err)
+			return false
 		}
 		s.endpoints[i] = limitEndpoint{
 			address: address, labels: r.internLabels(e.GetLabels()), weight: e.GetWeight(),
@@ -67,6 +68,7 @@ func (r *limitRegistry) put(spec *networking.ServiceEntry) {
 		r.byIP[address] = &s.endpoints[i]
 	}
 	r.hosts[hostname] = s
+	return true
 }
 
 func (r *limitRegistry) internText(s string) *string {
@@ -175,22 +177,4 @@ func (s *limitSequence) put(e *limitAddress) {
 		next[i] = slices.Insert(slices.Clip(next[i]), j, e)
 	}
 	s.chunks.Store(&next)
-}
-
-// remove takes the element of an address away.
-func (s *limitSequence) remove(e *limitAddress) {
-	old := *s.chunks.Load()
-	for i, c := range old {
-		j, found := slices.BinarySearchFunc(c, e, (*limitAddress).compare)
-		if !found {
-			continue
-		}
-		next := slices.Clone(old)
-		next[i] = slices.Delete(slices.Clone(c), j, j+1)
-		if len(next[i]) == 0 {
-			next = slices.Delete(next, i, i+1)
-		}
-		s.chunks.Store(&next)
-		return
-	}
 }

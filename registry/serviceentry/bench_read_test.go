@@ -49,25 +49,12 @@ func newReadLimit(services []*registry.Service) *readLimit {
 
 func benchmarkServices(b *testing.B, p *plant, limit *readLimit, n int) {
 	b.Helper()
-	measure(b, "services", func(b *testing.B, _ int) {
-		if got := len(p.registry.Services()); got != n {
-			b.Fatal(got)
-		}
-	})
-	measure(b, "services-limit", func(b *testing.B, _ int) {
-		if got := len(*limit.all.Load()); got != n {
-			b.Fatal(got)
-		}
-	})
+	measure(b, "services", func(int) bool { return len(p.registry.Services()) == n })
+	measure(b, "services-limit", func(int) bool { return len(*limit.all.Load()) == n })
 	// The first question after a change pays for the slice.
 	c := newChanges(n, otherPort)
-	measure(b, "services-after-change", func(b *testing.B, i int) {
-		p.update(b, c.at(i))
-		if got := len(p.registry.Services()); got != n {
-			b.Fatal(got)
-		}
-	})
-	c.undo(b, p)
+	measure(b, "services-after-change", func(i int) bool { return p.update(c.at(i)) && len(p.registry.Services()) == n })
+	c.undo(p)
 }
 
 func benchmarkGetService(b *testing.B, p *plant, limit *readLimit, n int) {
@@ -76,16 +63,8 @@ func benchmarkGetService(b *testing.B, p *plant, limit *readLimit, n int) {
 	for i := range hosts {
 		hosts[i] = registry.Hostname(fmt.Sprintf("svc-%d.example.com", i))
 	}
-	measure(b, "getservice", func(b *testing.B, i int) {
-		if p.registry.GetService(hosts[i*stride%n]) == nil {
-			b.Fatal("not found")
-		}
-	})
-	measure(b, "getservice-limit", func(b *testing.B, i int) {
-		if limit.byHost[hosts[i*stride%n]] == nil {
-			b.Fatal("not found")
-		}
-	})
+	measure(b, "getservice", func(i int) bool { return p.registry.GetService(hosts[i*stride%n]) != nil })
+	measure(b, "getservice-limit", func(i int) bool { return limit.byHost[hosts[i*stride%n]] != nil })
 }
 
 func benchmarkProxies(b *testing.B, p *plant, limit *readLimit, n int) {
@@ -94,20 +73,14 @@ func benchmarkProxies(b *testing.B, p *plant, limit *readLimit, n int) {
 	for i := range proxies {
 		proxies[i] = &registry.Proxy{Namespace: fmt.Sprintf("ns-%02d", i%100), IPAddresses: []string{ipOf(20, 5*i)}}
 	}
-	measure(b, "proxyinstances", func(b *testing.B, i int) {
-		if got := len(p.registry.GetProxyServiceInstances(proxies[i*stride%n])); got != 2 {
-			b.Fatal(got)
-		}
+	measure(b, "proxyinstances", func(i int) bool {
+		return len(p.registry.GetProxyServiceInstances(proxies[i*stride%n])) == 2
 	})
-	measure(b, "proxylabels", func(b *testing.B, i int) {
-		if p.registry.GetProxyWorkloadLabels(proxies[i*stride%n]) == nil {
-			b.Fatal("not found")
-		}
+	measure(b, "proxylabels", func(i int) bool {
+		return p.registry.GetProxyWorkloadLabels(proxies[i*stride%n]) != nil
 	})
-	measure(b, "proxy-limit", func(b *testing.B, i int) {
+	measure(b, "proxy-limit", func(i int) bool {
 		address, err := netip.ParseAddr(proxies[i*stride%n].IPAddresses[0])
-		if err != nil || limit.byIP[address] == nil {
-			b.Fatal("not found")
-		}
+		return err == nil && limit.byIP[address] != nil
 	})
 }

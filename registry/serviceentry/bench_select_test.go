@@ -35,24 +35,26 @@ func benchmarkEntryEvents(b *testing.B, p *plant) {
 	b.Helper()
 	w, changed := benchWorkloadEntry(0, 0, "app-1"), benchWorkloadEntry(0, 1, "app-1")
 	measurePair(b, "workloadentry-add-delete",
-		func(b *testing.B) { p.create(b, w) }, func(b *testing.B) { p.delete(b, w) })
-	p.create(b, w)
-	measure(b, "workloadentry-update", func(b *testing.B, i int) { p.update(b, either(i, changed, w)) })
-	p.delete(b, w)
+		func() { p.create(w) }, func() { p.delete(w) })
+	p.create(w)
+	measure(b, "workloadentry-update", func(i int) bool { return p.update(either(i, changed, w)) })
+	p.delete(w)
 	store := newStore()
 	fill(b, store, []configstore.Config{w})
-	measure(b, "store=workloadentry-update", func(b *testing.B, i int) { updateOnly(b, store, either(i, changed, w)) })
+	measure(b, "store=workloadentry-update", func(i int) bool { return updateOnly(store, either(i, changed, w)) })
 }
 
 func benchmarkPodEvents(b *testing.B, p *plant) {
 	b.Helper()
 	w, changed := benchPod(0, 0, "app-1"), benchPod(0, 1, "app-1")
 	measurePair(b, "pod-add-delete",
-		func(*testing.B) { p.registry.WorkloadInstanceHandler(w, registry.EventAdd) },
-		func(*testing.B) { p.registry.WorkloadInstanceHandler(w, registry.EventDelete) })
+		func() { p.registry.WorkloadInstanceHandler(w, registry.EventAdd) },
+		func() { p.registry.WorkloadInstanceHandler(w, registry.EventDelete) })
 	p.registry.WorkloadInstanceHandler(w, registry.EventAdd)
-	measure(b, "pod-update", func(_ *testing.B, i int) {
+	measure(b, "pod-update", func(i int) bool {
+		before := p.updater.endpoints
 		p.registry.WorkloadInstanceHandler(either(i, changed, w), registry.EventUpdate)
+		return p.updater.endpoints == before+1
 	})
 	p.registry.WorkloadInstanceHandler(w, registry.EventDelete)
 }
@@ -66,15 +68,14 @@ func benchmarkSelectorsLimit(b *testing.B, n int) {
 		limit.add("app", fmt.Sprintf("app-%d", i))
 	}
 	labels := sixLabels("app-1")
-	measure(b, "limit=select", func(b *testing.B, _ int) {
+	measure(b, "limit=select", func(int) bool {
 		found := 0
 		limit.matching(labels, func(*limitSelector) { found++ })
-		if found != 1 {
-			b.Fatal(found)
-		}
+		return found == 1
 	})
-	measure(b, "limit=update", func(_ *testing.B, i int) {
+	measure(b, "limit=update", func(i int) bool {
 		limit.matching(labels, func(s *limitSelector) { s.endpoints.put(&limitAddress{address: "30.0.0.1", weight: uint32(i)}) })
+		return true
 	})
 }
 
@@ -87,7 +88,7 @@ func either[T any](i int, first, second T) T {
 
 // measurePair runs two operations in turn. ns/op is that of both, add-ns and
 // delete-ns those of each.
-func measurePair(b *testing.B, name string, add, remove func(*testing.B)) {
+func measurePair(b *testing.B, name string, add, remove func()) {
 	b.Helper()
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
@@ -96,9 +97,9 @@ func measurePair(b *testing.B, name string, add, remove func(*testing.B)) {
 		cpu := cpuTime()
 		for b.Loop() {
 			start := time.Now()
-			add(b)
+			add()
 			middle := time.Now()
-			remove(b)
+			remove()
 			adding += middle.Sub(start)
 			removing += time.Since(middle)
 		}

@@ -82,7 +82,7 @@ func BenchmarkCreateMany(b *testing.B) {
 				total.start()
 				p := newPlant(true)
 				for _, e := range entries {
-					p.create(b, e)
+					p.create(e)
 				}
 				total.stop()
 				if p.updater.endpoints != n {

@@ -63,7 +63,7 @@ func benchmarkManyEntries(b *testing.B, name string, n, selected int, deltas boo
 		runtime.GC()
 		before, i, start := p.updater.endpoints, 0, cpuTime()
 		for b.Loop() {
-			p.update(b, states[i*stride%selected][1-i/selected%2])
+			p.update(states[i*stride%selected][1-i/selected%2])
 			i++
 		}
 		if got := p.updater.endpoints - before; got != b.N {
@@ -115,12 +115,14 @@ func benchmarkWorkloadsLimit(b *testing.B, n int) {
 		all[i] = &limitAddress{address: fmt.Sprintf("30.0.%05d", i)}
 	}
 	sequence := newLimitSequence(slices.Clone(all))
-	measure(b, "limit=chunks", func(_ *testing.B, i int) {
+	measure(b, "limit=chunks", func(i int) bool {
 		sequence.put(&limitAddress{address: all[i*stride%n].address, weight: uint32(i)})
+		return true
 	})
 	flat := slices.Clone(all)
-	measure(b, "limit=flat", func(_ *testing.B, i int) {
+	measure(b, "limit=flat", func(i int) bool {
 		flat = slices.Clone(flat)
 		flat[i*stride%n] = &limitAddress{address: all[i*stride%n].address, weight: uint32(i)}
+		return true
 	})
 }

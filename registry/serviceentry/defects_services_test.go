@@ -90,7 +90,7 @@ func hostWithSlot(slot uint32) string {
 	for i := 0; ; i++ {
 		host := fmt.Sprintf("h%d.com", i)
 		h := fnv.New32a()
-		fmt.Fprint(h, "ns/", host)
+		_, _ = fmt.Fprint(h, "ns/", host)
 		if h.Sum32()%65024 == slot {
 			return host
 		}

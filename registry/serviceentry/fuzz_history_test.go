@@ -197,7 +197,8 @@ func fuzzSeeds() []fuzzSeed {
 		spec := &networking.ServiceEntry{
 			Hosts: []string{"a.com", "*.b.com", "a.com"}, Addresses: []string{"10.0.0.1", "10.0.0.0/8", "10.1.1.1/32", "nonsense"},
 			Ports: []*networking.ServicePort{
-				{Number: 80, Name: "http", Protocol: "HTTP", TargetPort: 8080}, {Number: 443, Name: "tls", Protocol: "TLS"},
+				{Number: 80, Name: "http", Protocol: "HTTP", TargetPort: 8080},
+				{Number: 443, Name: "tls", Protocol: "TLS"},
 				{Number: 81, Name: "other", Protocol: "?"},
 			},
 			Resolution: resolution, ExportTo: []string{".", "*", "."}, SubjectAltNames: []string{"spiffe://a"},
