@@ -50,8 +50,10 @@ func (w *window) ask(now time.Duration) bool {
 		w.open, w.first = true, now
 		w.atOnce = w.leading && (!w.used || now-w.active >= w.quiet)
 	}
-	w.last = now
-	w.active, w.used = now, true
+	// Callers read the clock before they get the lock: times may come out of
+	// order.
+	w.active, w.used = max(w.active, now), true
+	w.last = w.active
 	return opened
 }
 
@@ -69,5 +71,5 @@ func (w *window) due() (time.Duration, bool) {
 // take notes that what waits is pushed now.
 func (w *window) take(now time.Duration) {
 	w.open, w.atOnce = false, false
-	w.active, w.used = now, true
+	w.active, w.used = max(w.active, now), true
 }
