@@ -146,6 +146,32 @@ func TestListInstalledTooLate(t *testing.T) {
 	}
 }
 
+// Who has looked up a namespace that was emptied meanwhile, and filled again, finds
+// it empty: not what happens to have the name of something it had.
+func TestListOfEmptiedNamespace(t *testing.T) {
+	s, k := testStore(t, "gone")
+	sc := k.scope("a")
+	snap := s.Snapshot()
+	if err := s.Delete(testGVK(), "gone", "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"changed", "gone"} {
+		if _, err := s.Create(testObject(name, "new")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := sc.list.Load()
+	if !l.current(s.Revision()) {
+		l = k.refresh(sc, &s.mu)
+	}
+	if len(l.items) != 0 || l.exact(snap.Revision()) {
+		t.Errorf("the old scope has %d objects, exact %v", len(l.items), l.exact(snap.Revision()))
+	}
+	if got, want := state(s), "changed=new gone=new changed:new gone:new changed:new gone:new "; got != want {
+		t.Errorf("the state is %s, want %s", got, want)
+	}
+}
+
 // Compaction keeps the deletion of what is listed.
 func TestCompactionKeepsDeletions(t *testing.T) {
 	s, k := testStore(t, "changed", "gone")

@@ -84,6 +84,7 @@ func (k *kind) settle(e *entry) {
 	k.objects.Delete(e.Key)
 	if sc, _ := k.scopes.Get(e.Key.namespace); sc != nil && sc.len == 0 {
 		k.scopes.Delete(e.Key.namespace)
+		sc.close()
 	}
 }
 

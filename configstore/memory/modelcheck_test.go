@@ -281,8 +281,13 @@ func (h *history) checkRead(t *testing.T, r read) {
 			return
 		}
 	}
-	t.Fatalf("%s of %s %s/%s between the revisions %d and %d = %v, at the end it is %v",
-		r.source, r.kind.Kind, r.namespace, r.name, r.from, r.to, r.versions, h.list(r.kind, r.namespace, r.to))
+	t.Errorf("%s of %s %s/%s between the revisions %d and %d = %v; it is, in turn:",
+		r.source, r.kind.Kind, r.namespace, r.name, r.from, r.to, r.versions)
+	for revision := r.from; revision <= r.to; revision++ {
+		t.Logf("%d: %v, by %v of %s", revision, h.list(r.kind, r.namespace, revision),
+			h.changes[revision-1].Event, h.changes[revision-1].Curr.Key())
+	}
+	t.FailNow()
 }
 
 // checkStream demands that a handler or a watch saw one complete timeline.

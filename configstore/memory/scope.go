@@ -98,6 +98,15 @@ func (sc *scope) forget() {
 	sc.replaced++
 }
 
+// close ends the life of a namespace's scope with the empty list: who still has it
+// must not find what the namespace gets later.
+func (sc *scope) close() {
+	sc.list.Store(&list{revision: sc.last})
+	sc.noting = false
+	sc.pending = nil
+	sc.replaced++
+}
+
 // compact drops keys that are pending twice, or of objects that came and went
 // since the list was made.
 func (sc *scope) compact(k *kind) {
