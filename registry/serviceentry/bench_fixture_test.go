@@ -36,6 +36,8 @@ type listUpdater struct {
 	endpoints, configs int
 }
 
+func newListUpdater() *listUpdater { return &listUpdater{index: xdsupdate.NewEndpointIndex()} }
+
 func (u *listUpdater) EDSUpdate(shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
 	u.index.UpdateServiceEndpoints(shard, hostname, namespace, endpoints)
 	u.endpoints++
@@ -54,16 +56,16 @@ func (u *listUpdater) SvcUpdate(shard xdsupdate.ShardKey, hostname, namespace st
 func (u *listUpdater) ConfigUpdate(*xdsupdate.PushRequest)    { u.configs++ }
 func (u *listUpdater) ProxyUpdate(registry.ClusterID, string) {}
 func (u *listUpdater) RemoveShard(shard xdsupdate.ShardKey)   { u.index.RemoveShard(shard) }
-func newListUpdater() *listUpdater                            { return &listUpdater{index: xdsupdate.NewEndpointIndex()} }
 
-func (u *listUpdater) updater(deltas bool) (out xdsupdate.XDSUpdater) {
+// updater returns u as it is, or as one that takes deltas as well.
+func (u *listUpdater) updater(deltas bool) xdsupdate.XDSUpdater {
 	if deltas {
 		return deltaUpdater{u}
 	}
 	return u
 }
 
-// deltaUpdater takes deltas as well.
+// deltaUpdater is a listUpdater that takes deltas as well.
 type deltaUpdater struct{ *listUpdater }
 
 func (u deltaUpdater) EDSDeltaUpdate(shard xdsupdate.ShardKey, hostname, namespace string, changes []xdsupdate.EndpointChange) {
@@ -82,9 +84,7 @@ func newStore() *memory.Store {
 	return memory.MakeWithOptions(istio.Schemas(), memory.Options{SkipValidation: true})
 }
 
-func newPlant(deltas bool) *plant {
-	return newPlantOn(newStore(), deltas)
-}
+func newPlant(deltas bool) *plant { return newPlantOn(newStore(), deltas) }
 
 func newPlantOn(store *memory.Store, deltas bool) *plant {
 	p := &plant{configs: memory.NewController(store), updater: newListUpdater()}

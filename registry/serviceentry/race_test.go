@@ -4,6 +4,7 @@ package serviceentry_test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -126,10 +127,18 @@ func TestReadersNeverSeeHalfAnEntry(t *testing.T) {
 		}
 	}
 	race(t, func(generation int) {
+		hosts := []string{"a.com", "b.com"}
+		if generation%3 == 1 {
+			slices.Reverse(hosts)
+		}
+		next := generationEntry("a", generation, hosts...)
+		if spec, _ := next.Spec.(*networking.ServiceEntry); generation%5 >= 2 {
+			dns(spec)
+		}
 		if generation%7 == 6 {
 			s.delete(istio.ServiceEntry, "ns", "a")
 		} else {
-			s.apply(generationEntry("a", generation, "a.com", "b.com"))
+			s.apply(next)
 		}
 	}, reader(0), reader(1))
 }
