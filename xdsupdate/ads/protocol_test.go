@@ -3,6 +3,7 @@
 package ads_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -84,4 +85,27 @@ func TestWarmingAfterReconnect(t *testing.T) {
 	}
 	f.settle()
 	check(t, "responses", received(c, since), []string{"CDS " + cluster("a"), "EDS " + cluster("a")})
+}
+
+// TestNothingIsAnAnswer: an Envoy starts only when it has heard of its clusters
+// and listeners, be it that there are none.
+func TestNothingIsAnAnswer(t *testing.T) {
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			f := serve(t, ads.Options{})
+			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+			for _, typeURL := range []string{envoy.ClusterType, envoy.ListenerType} {
+				f.subscribe(c, typeURL)
+				r, err := c.Next(f.context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(t, "response", short(r.TypeURL)+fmt.Sprint(r.Names()), short(typeURL)+"[]")
+			}
+			f.define([]string{"a"}, service("a", "shop"))
+			f.await(c, envoy.ClusterType, cluster("a"))
+			f.settle()
+			check(t, "responses", received(c, 0), []string{"CDS nothing", "LDS nothing", "CDS " + cluster("a")})
+		})
+	}
 }
