@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/configstore/storetest"
+)
+
+// What follows is named after defects of the config aggregate of Istio 1.30.
+
+func TestNamespacedListHasNoShadowedDuplicates(t *testing.T) {
+	w := newWorld(t, memory.Options{})
+	for i, m := range w.members {
+		_, err := m.Create(object("B", "ns-0", "o-0", fmt.Sprint(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, namespace := range []string{"ns-0", configstore.NamespaceAll} {
+		if got := keys(w.cache.List(kind("B"), namespace)); len(got) != 1 || !strings.HasSuffix(got[0], "=0") {
+			t.Errorf("List(B, %q) = %v, want the object of the first member alone", namespace, got)
+		}
+	}
+}
+
+func TestEventsOfShadowedObjectsAreHidden(t *testing.T) {
+	w := newWorld(t, memory.Options{})
+	var r storetest.Recorder
+	w.cache.RegisterEventHandler(kind("B"), r.Handle)
+	do := func(member int, f func(m *memory.Controller) error) {
+		t.Helper()
+		if err := f(w.members[member]); err != nil {
+			t.Fatal(err)
+		}
+		w.cache.Drain()
+	}
+	create := func(v string) func(*memory.Controller) error {
+		return func(m *memory.Controller) error { _, err := m.Create(object("B", "ns", "x", v)); return err }
+	}
+	update := func(v string) func(*memory.Controller) error {
+		return func(m *memory.Controller) error { _, err := m.Update(object("B", "ns", "x", v)); return err }
+	}
+	remove := func(m *memory.Controller) error { return m.Delete(kind("B"), "x", "ns", nil) }
+	expect := func(old, curr string, want ...string) {
+		t.Helper()
+		calls := r.Calls()
+		r.ExpectExactly(t, want...)
+		if len(calls) == 1 && (value(&calls[0].Curr) != curr || calls[0].Old.Spec != nil && value(&calls[0].Old) != old) {
+			t.Errorf("event from %s to %s, want from %s to %s", value(&calls[0].Old), value(&calls[0].Curr), old, curr)
+		}
+	}
+
+	do(1, create("one"))
+	expect("", "one", "add B ns/x")
+	do(2, create("two")) // shadowed
+	expect("", "")
+	do(2, update("two again"))
+	expect("", "")
+	do(0, create("zero")) // takes over
+	expect("one", "zero", "update B ns/x")
+	do(1, update("one again"))
+	expect("", "")
+	do(1, remove)
+	expect("", "")
+	do(0, remove) // falls back
+	expect("zero", "two again", "update B ns/x")
+	do(0, create("zero"))
+	expect("two again", "zero", "update B ns/x")
+	do(2, remove)
+	expect("", "")
+	do(0, remove)
+	expect("", "zero", "delete B ns/x")
+}
+
+func TestReadOnlyWritesAreRefused(t *testing.T) {
+	w := newWorld(t, memory.Options{})
+	if _, err := w.cache.Create(object("A", "ns", "x", "")); err == nil || err.Error() != "create A ns/x: read-only store" {
+		t.Errorf("Create = %v", err)
+	}
+}
