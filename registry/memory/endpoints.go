@@ -109,10 +109,15 @@ func find(list cow.Sorted[*registry.Endpoint], e *registry.Endpoint) (*registry.
 	if found, ok := list.Find(registry.CompareEndpoints, e); ok {
 		return found, true
 	}
-	if len(e.Addresses) < 2 {
-		return nil, false
-	}
 	// Equal ignores the order of addresses, on which the order of the list depends.
+	switch len(e.Addresses) {
+	case 0, 1:
+		return nil, false
+	case 2:
+		swapped := *e
+		swapped.Addresses = []string{e.Addresses[1], e.Addresses[0]}
+		return list.Find(registry.CompareEndpoints, &swapped)
+	}
 	for found := range list.All() {
 		if found.Equal(e) {
 			return found, true

@@ -5,7 +5,6 @@ package memory
 import (
 	"fmt"
 
-	"github.com/pilotkit/pilotkit/internal/cow"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -83,7 +82,7 @@ func (r *Registry) RemoveService(hostname registry.Hostname, namespace string) e
 		for e := range old.endpoints.All() {
 			next.unindex(k, e)
 		}
-		next.deleteEntry(&entry{service: old.service, endpoints: cow.Sorted[*registry.Endpoint]{}})
+		next.deleteService(old.service)
 		return next, change{service: &serviceChange{curr: old.service, event: registry.EventDelete}}, nil
 	})
 }

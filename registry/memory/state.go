@@ -95,18 +95,18 @@ func (s *state) setEntry(e *entry) {
 	s.withServices(services.Insert(registry.CompareServices, e.service))
 }
 
-// deleteEntry removes a service. Its endpoints must be gone.
-func (s *state) deleteEntry(e *entry) {
-	k := keyOf(e.service)
+// deleteService removes a service, whose endpoints must not be indexed any more.
+func (s *state) deleteService(service *registry.Service) {
+	k := keyOf(service)
 	s.entries = s.entries.Delete(k)
 	hosts, _ := s.byHost.Get(k.hostname)
-	hosts = slices.DeleteFunc(slices.Clone(hosts), func(x *registry.Service) bool { return x == e.service })
+	hosts = slices.DeleteFunc(slices.Clone(hosts), func(x *registry.Service) bool { return x == service })
 	if len(hosts) == 0 {
 		s.byHost = s.byHost.Delete(k.hostname)
 	} else {
 		s.byHost = s.byHost.Set(k.hostname, hosts)
 	}
-	services, _ := s.services.Delete(registry.CompareServices, e.service, identical)
+	services, _ := s.services.Delete(registry.CompareServices, service, identical)
 	s.withServices(services)
 }
 
