@@ -48,7 +48,7 @@ const (
 func dialRaw(b *testing.B, address, method string) grpc.ClientStream {
 	b.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{}), grpc.MaxCallRecvMsgSize(64<<20)))
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{})))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -75,23 +75,25 @@ func (c *rawClient) send(b *testing.B, m proto.Message) {
 	}
 }
 
-// subscribe asks for names, or everything, and takes the answer.
-func (c *rawClient) subscribe(b *testing.B) {
+// subscribe asks for names, or everything, and takes n resources.
+func (c *rawClient) subscribe(b *testing.B, n int) {
 	b.Helper()
 	if c.delta {
 		c.send(b, &discovery.DeltaDiscoveryRequest{Node: node("a", "shop"), TypeUrl: c.typeURL, ResourceNamesSubscribe: c.names})
 	} else {
 		c.send(b, &discovery.DiscoveryRequest{Node: node("a", "shop"), TypeUrl: c.typeURL, ResourceNames: c.names})
 	}
-	c.receive(b)
+	for n > 0 {
+		n -= max(1, c.receive(b))
+	}
 }
 
-// receive takes a response and accepts it.
-func (c *rawClient) receive(b *testing.B) {
+// receive takes a response and accepts it. It returns the number of resources.
+func (c *rawClient) receive(b *testing.B) (resources int) {
 	b.Helper()
 	if err := c.stream.RecvMsg(&c.message); err != nil {
 		b.Error(err)
-		return
+		return 0
 	}
 	var version, nonce string
 	for data := c.message; len(data) > 0; {
@@ -103,6 +105,8 @@ func (c *rawClient) receive(b *testing.B) {
 			switch {
 			case number == 5:
 				nonce = string(value)
+			case number == 2:
+				resources++
 			case number == 1 && !c.delta:
 				version = string(value)
 			}
@@ -122,6 +126,7 @@ func (c *rawClient) receive(b *testing.B) {
 	if err := c.stream.SendMsg(&ack); err != nil {
 		b.Error(err)
 	}
+	return resources
 }
 
 func appendString(b []byte, number protowire.Number, s string) []byte {
@@ -200,7 +205,7 @@ func benchEndpointChange(b *testing.B, delta, all bool, n, clients int) {
 			stream: dialRaw(b, f.listener.Addr().String(), method), delta: delta,
 			typeURL: envoy.LoadAssignmentType, names: names,
 		}
-		c.subscribe(b)
+		c.subscribe(b, len(names))
 		list = append(list, c)
 	}
 	f.settle()
@@ -233,7 +238,7 @@ func BenchmarkClusterChange(b *testing.B) {
 		b.Run(fmt.Sprintf("delta/n=%d", n), func(b *testing.B) {
 			f, _ := benchServer(b, n)
 			c := &rawClient{stream: dialRaw(b, f.listener.Addr().String(), deltaMethod), delta: true, typeURL: envoy.ClusterType}
-			c.subscribe(b)
+			c.subscribe(b, n)
 			f.settle()
 			list := append([]*registry.Service(nil), f.services.Services()...)
 			host := string(list[7].Hostname)

@@ -44,6 +44,7 @@
 // # Concurrency
 //
 // Every method may be called from any goroutine. No update waits for a client: a
-// stream has at most one response of each type in flight, and of what changes
-// meanwhile only the names are kept.
+// response follows when the client has answered the one before, and of what
+// changes meanwhile only the names are kept. Large responses are divided where
+// the protocol allows it.
 package ads

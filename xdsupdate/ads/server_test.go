@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -86,6 +87,36 @@ func serviceOf(tb testing.TB, c *xdstest.Client, host string) string {
 	}
 	services := m.(interface{ GetMetadata() *core.Metadata }).GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"]
 	return services.GetListValue().GetValues()[0].GetStructValue().GetFields()["name"].GetStringValue()
+}
+
+// TestLargeResponsesAreDivided: gRPC takes 4 MiB by default.
+func TestLargeResponsesAreDivided(t *testing.T) {
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			var made []ads.Resource
+			var names []string
+			for i := range 10 {
+				names = append(names, fmt.Sprint(i))
+				made = append(made, ads.Resource{Name: names[i], Message: wrapperspb.String(strings.Repeat("x", 900_000))})
+			}
+			f := serve(t, ads.Options{Generators: map[string]ads.Generator{
+				customType: ads.GeneratorFunc(func(ads.View, *xdsupdate.PushRequest) ([]ads.Resource, bool) { return made, true }),
+			}})
+			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+			f.subscribe(c, customType, names...)
+			for total := 0; total < len(names); {
+				r, err := c.Next(f.context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(r.Resources) > 3 {
+					t.Errorf("%d resources, %d bytes in a response", len(r.Resources), r.Bytes)
+				}
+				total += len(r.Resources)
+			}
+			f.settle()
+		})
+	}
 }
 
 func TestProxyUpdate(t *testing.T) {

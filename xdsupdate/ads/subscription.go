@@ -15,6 +15,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
+// responseBytes is how much a response holds before it is divided, where the
+// protocol allows that: gRPC takes messages of up to 4 MiB by default.
+const responseBytes = 2 << 20
+
 // subscription is what one stream wants of one type, and what it has got. All of
 // it is guarded by the cache's mutex.
 //
@@ -116,14 +120,19 @@ func (s *subscription) lookup(name string) *resource {
 	return v.overlay[s.typeURL][name] // the others are sent to those who name them
 }
 
-// updates answers an open watch with what is new or changed, and sorts out what
-// is gone.
+// updates answers an open watch with what is new or changed, in the order of
+// names, and sorts out what is gone.
 func (s *subscription) updates() {
 	if !s.watch.open() {
 		return
 	}
 	var changed []*resource
-	for name := range s.pending {
+	size, divisible := 0, s.watch.delta != nil || !s.fullState()
+	for _, name := range slices.Sorted(maps.Keys(s.pending)) {
+		if size >= responseBytes && divisible {
+			break // the rest follows when the client has answered
+		}
+		delete(s.pending, name)
 		e := s.entries[name]
 		r := s.lookup(name)
 		switch {
@@ -137,12 +146,12 @@ func (s *subscription) updates() {
 			continue
 		case !r.same(e.sent):
 			changed = append(changed, r)
+			size += len(r.any.GetValue())
 		}
 		delete(s.gone, name)
 		s.set(name, entry{sent: r, named: e.named})
 		s.warm(e.sent, r)
 	}
-	clear(s.pending)
 	if len(changed) == 0 && !s.owed {
 		return
 	}
