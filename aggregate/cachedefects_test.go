@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/configstore/storetest"
@@ -82,5 +85,76 @@ func TestReadOnlyWritesAreRefused(t *testing.T) {
 	w := newWorld(t, memory.Options{})
 	if _, err := w.cache.Create(object("A", "ns", "x", "")); err == nil || err.Error() != "create A ns/x: read-only store" {
 		t.Errorf("Create = %v", err)
+	}
+}
+
+// A member may have revisions that its events do not tell.
+type silent struct{ *memory.Controller }
+
+func (s silent) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
+	return s.Controller.SubscribeBatch(kinds, func(changes []configstore.Change) {
+		for i := range changes {
+			changes[i].Revision = 0
+		}
+		handler(changes)
+	})
+}
+
+func TestEventsWithoutRevisionsAreNotLost(t *testing.T) {
+	m := memory.NewController(memory.Make(schemas("A")))
+	c := aggregate.MakeCache(silent{m})
+	var r storetest.Recorder
+	c.RegisterEventHandler(kind("A"), r.Handle)
+	for _, name := range []string{"x", "y"} {
+		if _, err := m.Create(object("A", "ns", name, "1")); err != nil {
+			t.Fatal(err)
+		}
+		c.Drain()
+	}
+	r.ExpectExactly(t, "add A ns/x", "add A ns/y")
+}
+
+func TestAggregateOfAggregates(t *testing.T) {
+	one, two := memory.NewController(memory.Make(schemas("A"))), memory.NewController(memory.Make(schemas("A", "B")))
+	c := aggregate.MakeCache(aggregate.MakeCache(one), aggregate.MakeCache(two))
+	var r storetest.Recorder
+	c.RegisterEventHandler(kind("A"), r.Handle)
+	for i, m := range []*memory.Controller{two, one} {
+		if _, err := m.Create(object("A", "ns", "x", fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+		c.Drain()
+	}
+	r.ExpectExactly(t, "add A ns/x", "update A ns/x")
+	if got := value(c.Get(kind("A"), "x", "ns")); got != "1" {
+		t.Errorf("Get = %s, want the object of the first aggregate", got)
+	}
+	if !c.Schemas().Has(kind("B")) {
+		t.Error("a kind of the second aggregate is missing")
+	}
+}
+
+// The first schema of a kind counts; objects of a cache that has another
+// canonical version are handed out under that of the first.
+func TestCanonicalVersionsDiffer(t *testing.T) {
+	beta := kind("A")
+	beta.Version = "v1beta1"
+	old := configstore.NewSchemasBuilder().
+		MustAdd(configstore.Schema{GroupVersionKind: beta, Aliases: []string{"v1"}, Spec: &structpb.Struct{}}).Build()
+	one, two := memory.NewController(memory.Make(schemas("A"))), memory.NewController(memory.Make(old))
+	c := aggregate.MakeCache(one, two)
+	var r storetest.Recorder
+	c.RegisterEventHandler(beta, r.Handle)
+	if _, err := two.Create(object("A", "ns", "x", "1")); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []configstore.GroupVersionKind{kind("A"), beta} {
+		if got := c.Get(k, "x", "ns"); got == nil || got.GroupVersionKind != kind("A") {
+			t.Errorf("Get(%s) = %v, want the object as %s", k, got, kind("A"))
+		}
+	}
+	c.Drain()
+	if calls := r.Take(); len(calls) != 1 || calls[0].Curr.GroupVersionKind != kind("A") {
+		t.Errorf("events %v, want one for %s", calls, kind("A"))
 	}
 }

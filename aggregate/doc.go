@@ -22,6 +22,7 @@
 //   - A resource version is that of the cache that the object comes from. Those of
 //     two caches may be equal by chance; an object and the one that takes its
 //     place are told apart by their events.
+//     For the same reason the changes of a batch carry no revision.
 //   - The changes of one cache keep their order. Changes of two caches are in the
 //     order in which the aggregate learns of them.
 //

@@ -143,11 +143,11 @@ func (c *Controller) forgo(reg *registration) {
 			c.queue.Push(event{cluster: reg.cluster, service: &serviceEvent{nil, s, registry.EventDelete}})
 		}
 	}
-	for k, w := range reg.inheritedWorkloads {
+	for _, w := range slices.SortedFunc(maps.Values(reg.inheritedWorkloads), compareWorkloads) {
 		// Workloads cannot be listed. What the new registry has not told by now is
 		// gone, or comes again as an Add.
 		if !reg.retired {
-			delete(reg.inheritedWorkloads, k)
+			delete(reg.inheritedWorkloads, w.Key())
 			c.queue.Push(event{cluster: reg.cluster, workload: &workloadEvent{w, registry.EventDelete}})
 		}
 	}

@@ -2,9 +2,7 @@
 
 package aggregate
 
-import (
-	"github.com/pilotkit/pilotkit/configstore"
-)
+import "github.com/pilotkit/pilotkit/configstore"
 
 // refresh brings the views up to date with the members that can tell what they
 // have changed since.
@@ -43,6 +41,7 @@ func (c *Cache) feed(m *member, changes []configstore.Change) {
 	c.applyLocked(m, changes)
 }
 
+// applyLocked applies changes of a member, in their order.
 func (c *Cache) applyLocked(m *member, changes []configstore.Change) {
 	applied := m.applied.Load()
 	for _, change := range changes {

@@ -72,6 +72,10 @@ func (m *member) subscribe(feed func(*member, []configstore.Change)) {
 	}
 }
 
+// maxExpected is for how many changes room is made before it is known whether the
+// history has them.
+const maxExpected = 256
+
 // since returns the member's changes after a revision, up to the present one. It
 // is called without a lock. The error is that of Watch.
 func (m *member) since(revision uint64) ([]configstore.Change, error) {
@@ -79,7 +83,7 @@ func (m *member) since(revision uint64) ([]configstore.Change, error) {
 	if target <= revision {
 		return nil, nil
 	}
-	changes := make([]configstore.Change, 0, target-revision)
+	changes := make([]configstore.Change, 0, min(target-revision, maxExpected))
 	// The watch ends at a revision that is committed: it has nothing to wait for.
 	for c, err := range m.numbered.Watch(context.Background(), revision) { //nolint:forbidigo // a read has no context
 		if err != nil {

@@ -266,11 +266,11 @@ func (e *editor) set(host registry.Hostname, s *registry.Service) {
 	case e.many != nil && s == nil:
 		e.many.Delete(host)
 	case e.many != nil:
-		e.many.Set(host, s)
+		e.many.Set(s.Hostname, s)
 	case s == nil:
 		e.few = e.few.Delete(host)
 	default:
-		e.few = e.few.Set(host, s)
+		e.few = e.few.Set(s.Hostname, s)
 	}
 }
 
