@@ -3,7 +3,10 @@
 package serviceentry
 
 import (
+	"maps"
 	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -217,15 +220,30 @@ func withAddress(services []*registry.Service, address string) *registry.Service
 // putInline replaces the endpoints that are written in an entry. An endpoint that
 // does not differ from the one at its place is kept.
 func (b *batch) putInline(e *entry, old *definition) {
-	specs := e.definition.inline()
+	specs, formerSpecs := e.definition.inline(), []*networking.WorkloadEntry(nil)
 	keep := old != nil && e.sameShape(old)
-	addresses := make([]string, len(specs))
+	if keep && !b.pending.everything {
+		formerSpecs = old.inline()
+	}
+	var addresses []string
 	place, former := &e.inline, e.inline
 	for i, spec := range specs {
+		if i >= len(formerSpecs) || (spec == nil) != (formerSpecs[i] == nil) {
+			// From here on former is not what formerSpecs says.
+			formerSpecs = nil
+		}
 		if spec == nil {
 			continue
 		}
-		m := b.conversion.inlineMember(e, e.definition, i, spec, addresses[i:], former)
+		if formerSpecs != nil && sameEndpoint(spec, formerSpecs[i]) {
+			*place = former
+			place, former = &former.next, former.next
+			continue
+		}
+		if addresses == nil {
+			addresses = make([]string, len(specs)-i)
+		}
+		m := b.conversion.inlineMember(e, e.definition, i, spec, addresses[i-len(specs)+len(addresses):], former)
 		following := former.following()
 		switch {
 		case former == nil:
@@ -246,6 +264,15 @@ func (b *batch) putInline(e *entry, old *definition) {
 		b.removeMember(former, e.bindings...)
 		former, former.next = former.next, nil
 	}
+}
+
+// sameEndpoint reports whether two endpoints that are written in an entry are the
+// same.
+func sameEndpoint(s, t *networking.WorkloadEntry) bool {
+	return s == t || s.GetAddress() == t.GetAddress() && s.GetNetwork() == t.GetNetwork() &&
+		s.GetLocality() == t.GetLocality() && s.GetWeight() == t.GetWeight() &&
+		s.GetServiceAccount() == t.GetServiceAccount() &&
+		maps.Equal(s.GetPorts(), t.GetPorts()) && maps.Equal(s.GetLabels(), t.GetLabels())
 }
 
 // following returns the next member, nil for nil.

@@ -195,7 +195,7 @@ func (b *batch) noteProxy(old, curr *workload) {
 		return
 	}
 	if old != nil && old.addressOfConfig == curr.addressOfConfig &&
-		(old.attributes == curr.attributes || old.attributes.Labels.Equal(curr.attributes.Labels)) {
+		old.attributes.labels == curr.attributes.labels {
 		return
 	}
 	b.pushProxy(curr)
@@ -205,7 +205,7 @@ func (b *batch) noteProxy(old, curr *workload) {
 func (b *batch) space(namespace string) *space {
 	s := b.spaces[namespace]
 	if s == nil {
-		s = newSpace(b.interner.seed)
+		s = newSpace()
 		b.spaces[namespace] = s
 	}
 	return s

@@ -16,7 +16,7 @@ type conversion struct {
 // intern returns the copy of what is drafted.
 func (c *conversion) intern(d *draft) *interned {
 	if c.interner == nil {
-		return &interned{EndpointAttributes: d.build()}
+		return &interned{EndpointAttributes: d.build(d.buildLabels())}
 	}
 	return c.interner.acquire(d)
 }

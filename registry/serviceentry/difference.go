@@ -54,8 +54,9 @@ func cancel(added, removed []*registry.Endpoint) (onlyAdded, onlyRemoved []*regi
 
 // withoutRepeats returns the endpoints that leave the list and those that enter
 // it, both sorted: an endpoint leaves with the last of its equals, and enters
-// with the first.
+// with the first. The results take the place of w.removed and w.added.
 func (h *host) withoutRepeats(w *hostWork) (removed, added []*registry.Endpoint) {
+	removed, added = w.removed[:0], w.added[:0]
 	for _, e := range w.removed {
 		known, ok := h.endpoints.Find(registry.CompareEndpoints, e)
 		switch {

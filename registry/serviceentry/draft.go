@@ -4,7 +4,6 @@ package serviceentry
 
 import (
 	"hash/maphash"
-	"maps"
 	"math/bits"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -75,42 +74,54 @@ func (d *draft) hashLabels(seed maphash.Seed) uint64 {
 	return sum
 }
 
-// matches reports whether build would return attributes equal to a.
-func (d *draft) matches(a *registry.EndpointAttributes) bool {
-	b := d.EndpointAttributes
-	b.Labels = a.Labels
+// matchesLabels reports whether buildLabels would return labels equal to l.
+func (d *draft) matchesLabels(l registry.Labels) bool {
+	n := 0
+	for k, v := range d.labels {
+		if got, ok := l[k]; !ok || got != v {
+			return false
+		}
+		n++
+	}
+	return n == len(l)
+}
+
+// buildLabels returns the labels. Those that come from one place are not copied.
+func (d *draft) buildLabels() registry.Labels {
+	switch {
+	case d.topology != topology{} || len(d.metadata) > 0 && len(d.spec) > 0:
+		out := make(registry.Labels, len(d.metadata)+len(d.spec)+len(d.topology))
+		for k, v := range d.labels {
+			out[k] = v
+		}
+		return out
+	case len(d.spec) > 0:
+		return d.spec
+	default:
+		return d.metadata
+	}
+}
+
+// matchesWithoutLabels reports whether build would return attributes equal to a,
+// but for the labels.
+func (d *draft) matchesWithoutLabels(a *registry.EndpointAttributes) bool {
+	b, c := d.EndpointAttributes, *a
 	if d.identity != (spiffe{}) {
 		if !d.identity.is(a.ServiceAccount) {
 			return false
 		}
 		b.ServiceAccount = a.ServiceAccount
 	}
-	if !b.Equal(a) {
-		return false
-	}
-	n := 0
-	for k, v := range d.labels {
-		if got, ok := a.Labels[k]; !ok || got != v {
-			return false
-		}
-		n++
-	}
-	return n == len(a.Labels)
+	b.Labels, c.Labels = nil, nil
+	return b.Equal(&c)
 }
 
-// build returns the attributes. Labels that come from one place are not copied.
-func (d *draft) build() registry.EndpointAttributes {
+// build returns the attributes with the labels.
+func (d *draft) build(labels registry.Labels) registry.EndpointAttributes {
 	out := d.EndpointAttributes
+	out.Labels = labels
 	if d.identity != (spiffe{}) {
 		out.ServiceAccount = d.identity.String()
-	}
-	switch {
-	case d.topology != topology{} || len(d.metadata) > 0 && len(d.spec) > 0:
-		out.Labels = maps.Collect(d.labels)
-	case len(d.spec) > 0:
-		out.Labels = d.spec
-	default:
-		out.Labels = d.metadata
 	}
 	return out
 }

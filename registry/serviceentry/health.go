@@ -17,7 +17,11 @@ const conditionHealthy = "Healthy"
 // healthy reports whether a WorkloadEntry may be used: it has no health checks,
 // or the last one succeeded. One that was never checked is not healthy.
 func healthy(c *configstore.Config) bool {
-	if checked, err := strconv.ParseBool(c.Annotations[annotationHealthChecks]); err != nil || !checked {
+	annotation := c.Annotations[annotationHealthChecks]
+	if annotation == "" {
+		return true
+	}
+	if checked, err := strconv.ParseBool(annotation); err != nil || !checked {
 		return true
 	}
 	status, _ := c.Status.(*meta.IstioStatus)

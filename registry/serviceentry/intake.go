@@ -81,6 +81,8 @@ type pending struct {
 	// subscriptions are made after everything else.
 	subscriptions []func()
 	resync        bool
+	// everything: all conversions may give other results than before.
+	everything bool
 }
 
 // latest keeps the last value for each key, in the order in which the keys came.
@@ -164,7 +166,7 @@ func (b *batch) apply() {
 // collect takes what happened, of each object only the last.
 func (b *batch) collect(events []event) {
 	c, p := b.Controller, &b.pending
-	everything, spaces := false, []string(nil)
+	var spaces []string
 	for _, e := range events {
 		switch {
 		case e.config != nil:
@@ -172,7 +174,7 @@ func (b *batch) collect(events []event) {
 		case e.workload != nil:
 			p.addWorkload(e)
 		case e.mesh != nil:
-			everything = true
+			p.everything = true
 			c.setMesh(*e.mesh)
 		case e.namespace != nil:
 			spaces = append(spaces, e.namespace.Name)
@@ -183,14 +185,14 @@ func (b *batch) collect(events []event) {
 			p.resync = true
 		}
 	}
-	if everything {
+	if p.everything {
 		spaces = slices.AppendSeq(spaces, maps.Keys(c.spaces))
 	}
 	slices.Sort(spaces)
 	for _, namespace := range slices.Compact(spaces) {
-		c.convertAgain(p, namespace, everything)
+		c.convertAgain(p, namespace, p.everything)
 	}
-	if everything || len(spaces) > 0 {
+	if len(spaces) > 0 || p.everything {
 		b.conversion = c.newConversion()
 	}
 }

@@ -8,29 +8,41 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// interner keeps one copy of equal endpoint attributes and counts its users.
-// What nobody uses is forgotten, so the table never holds more than the registry
-// does; whoever was given a copy before may keep it.
+// interner keeps one copy of equal labels, and one of equal endpoint attributes,
+// and counts their users. What nobody uses is forgotten, so the tables never hold
+// more than the registry does; whoever was given a copy before may keep it.
 type interner struct {
-	seed  maphash.Seed
-	table map[uint64]*interned
+	seed       maphash.Seed
+	labels     map[uint64]*sharedLabels
+	attributes map[uint64]*interned
 	// copies finds what belongs to a copy.
 	copies map[*registry.EndpointAttributes]*interned
 }
 
-// interned is one copy. Two of one interner are equal only if they are the same.
+// sharedLabels is one copy of labels. Two of one interner are equal only if they
+// are the same.
+type sharedLabels struct {
+	labels registry.Labels
+	hash   uint64
+	users  int
+	// next has the same hash.
+	next *sharedLabels
+}
+
+// interned is one copy of attributes. Two of one interner are equal only if they
+// are the same.
 type interned struct {
 	registry.EndpointAttributes
-	// labelsHash depends on the labels alone, hash on everything.
-	labelsHash, hash uint64
-	users            int
+	labels *sharedLabels
+	hash   uint64
+	users  int
 	// next has the same hash.
 	next *interned
 }
 
 func newInterner() *interner {
 	return &interner{
-		seed: maphash.MakeSeed(), table: map[uint64]*interned{},
+		seed: maphash.MakeSeed(), labels: map[uint64]*sharedLabels{}, attributes: map[uint64]*interned{},
 		copies: map[*registry.EndpointAttributes]*interned{},
 	}
 }
@@ -38,17 +50,31 @@ func newInterner() *interner {
 // acquire returns the copy of what is drafted, and counts one more user. Nothing
 // is built that there is already.
 func (n *interner) acquire(d *draft) *interned {
-	labels := d.hashLabels(n.seed)
-	h := n.hash(d, labels)
-	for e := n.table[h]; e != nil; e = e.next {
-		if d.matches(&e.EndpointAttributes) {
+	labels := n.findLabels(d)
+	h := n.hash(d, labels.hash)
+	for e := n.attributes[h]; e != nil; e = e.next {
+		if e.labels == labels && d.matchesWithoutLabels(&e.EndpointAttributes) {
 			e.users++
 			return e
 		}
 	}
-	e := &interned{EndpointAttributes: d.build(), labelsHash: labels, hash: h, users: 1, next: n.table[h]}
-	n.table[h], n.copies[&e.EndpointAttributes] = e, e
+	labels.users++
+	e := &interned{EndpointAttributes: d.build(labels.labels), labels: labels, hash: h, users: 1, next: n.attributes[h]}
+	n.attributes[h], n.copies[&e.EndpointAttributes] = e, e
 	return e
+}
+
+// findLabels returns the copy of the labels, which may have no user yet.
+func (n *interner) findLabels(d *draft) *sharedLabels {
+	h := d.hashLabels(n.seed)
+	for l := n.labels[h]; l != nil; l = l.next {
+		if d.matchesLabels(l.labels) {
+			return l
+		}
+	}
+	l := &sharedLabels{labels: d.buildLabels(), hash: h, next: n.labels[h]}
+	n.labels[h] = l
+	return l
 }
 
 // release is told that a user of what acquire returned is gone.
@@ -58,19 +84,25 @@ func (n *interner) release(a *registry.EndpointAttributes) {
 		return
 	}
 	delete(n.copies, a)
-	if n.table[e.hash] == e {
-		if e.next == nil {
-			delete(n.table, e.hash)
-		} else {
-			n.table[e.hash] = e.next
-		}
-		return
+	unlink(n.attributes, e.hash, e, func(e *interned) **interned { return &e.next })
+	if l := e.labels; l.users == 1 {
+		unlink(n.labels, l.hash, l, func(l *sharedLabels) **sharedLabels { return &l.next })
+	} else {
+		l.users--
 	}
-	for f := n.table[e.hash]; f != nil; f = f.next {
-		if f.next == e {
-			f.next = e.next
-			return
+}
+
+// unlink takes an element out of the list that a table holds for a hash.
+func unlink[T any](table map[uint64]*T, hash uint64, v *T, next func(*T) **T) {
+	head := table[hash]
+	for p := &head; *p != nil; p = next(*p) {
+		if *p == v {
+			*p = *next(v)
+			break
 		}
+	}
+	if table[hash] = head; head == nil {
+		delete(table, hash)
 	}
 }
 

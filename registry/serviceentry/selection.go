@@ -3,7 +3,8 @@
 package serviceentry
 
 import (
-	"hash/maphash"
+	"maps"
+	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -13,11 +14,10 @@ import (
 // others. Workloads with the same labels form a group, which knows the entries
 // that select it: only the first of them has to look.
 type space struct {
-	seed maphash.Seed
 	// entries are the ServiceEntries, own the workloads of WorkloadEntries.
 	entries map[string]*entry
 	own     map[string]*workload
-	groups  map[uint64][]*group
+	groups  map[*sharedLabels]*group
 	// byLabel holds the groups that have a label.
 	byLabel map[label]*set[*group]
 	// selectors holds each entry that selects workloads under one label of its
@@ -33,17 +33,16 @@ type label struct{ key, value string }
 // group is the workloads of a namespace that have the same labels.
 type group struct {
 	space  *space
-	labels registry.Labels
-	hash   uint64
+	labels *sharedLabels
 	// workloads are in no order.
 	workloads []*workload
 	// entries are those that select the group.
 	entries []*entry
 }
 
-func newSpace(seed maphash.Seed) *space {
+func newSpace() *space {
 	return &space{
-		seed: seed, entries: map[string]*entry{}, own: map[string]*workload{}, groups: map[uint64][]*group{},
+		entries: map[string]*entry{}, own: map[string]*workload{}, groups: map[*sharedLabels]*group{},
 		byLabel: map[label]*set[*group]{}, selectors: map[label]*set[*entry]{},
 	}
 }
@@ -103,12 +102,8 @@ func (s *space) rarest(selector registry.Labels) label {
 
 // matchingGroups returns the groups that a selector selects.
 func (s *space) matchingGroups(selector registry.Labels) []*group {
-	var out []*group
 	if len(selector) == 0 {
-		for _, bucket := range s.groups {
-			out = append(out, bucket...)
-		}
-		return out
+		return slices.Collect(maps.Values(s.groups))
 	}
 	var fewest *set[*group]
 	for k, v := range selector {
@@ -120,8 +115,9 @@ func (s *space) matchingGroups(selector registry.Labels) []*group {
 			fewest = having
 		}
 	}
+	var out []*group
 	for _, g := range fewest.list {
-		if selector.SubsetOf(g.labels) {
+		if selector.SubsetOf(g.labels.labels) {
 			out = append(out, g)
 		}
 	}
@@ -147,20 +143,18 @@ func (s *space) matchingEntries(labels registry.Labels) []*entry {
 
 // join puts a workload into the group of its labels.
 func (s *space) join(w *workload) {
-	g := s.group(w.attributes)
+	g := s.group(w.attributes.labels)
 	w.group, w.position = g, int32(len(g.workloads)) //nolint:gosec // there are fewer workloads than 2^31
 	g.workloads = append(g.workloads, w)
 }
 
-func (s *space) group(a *interned) *group {
-	for _, g := range s.groups[a.labelsHash] {
-		if g.labels.Equal(a.Labels) {
-			return g
-		}
+func (s *space) group(labels *sharedLabels) *group {
+	if g, ok := s.groups[labels]; ok {
+		return g
 	}
-	g := &group{space: s, labels: a.Labels, hash: a.labelsHash, entries: s.matchingEntries(a.Labels)}
-	s.groups[g.hash] = append(s.groups[g.hash], g)
-	for k, v := range g.labels {
+	g := &group{space: s, labels: labels, entries: s.matchingEntries(labels.labels)}
+	s.groups[labels] = g
+	for k, v := range labels.labels {
 		insert(s.byLabel, label{k, v}, g)
 	}
 	return g
@@ -180,17 +174,8 @@ func (w *workload) leave() {
 }
 
 func (s *space) forget(g *group) {
-	bucket := s.groups[g.hash]
-	for i, other := range bucket {
-		if g == other {
-			bucket = append(bucket[:i], bucket[i+1:]...)
-			break
-		}
-	}
-	if s.groups[g.hash] = bucket; len(bucket) == 0 {
-		delete(s.groups, g.hash)
-	}
-	for k, v := range g.labels {
+	delete(s.groups, g.labels)
+	for k, v := range g.labels.labels {
 		remove(s.byLabel, label{k, v}, g)
 	}
 }
