@@ -17,6 +17,10 @@ func http(s *registry.Service) {
 	s.DefaultAddress = "10.9.9.9"
 }
 
+func tcp(s *registry.Service) {
+	s.Ports = []*registry.Port{{Name: "tcp", Number: 80, Protocol: registry.ProtocolTCP}}
+}
+
 func TestMakeBeforeBreak(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
@@ -110,15 +114,36 @@ func TestOrderWaitsForAnswers(t *testing.T) {
 			ack(next("CDS"))
 			routes := next("RDS")
 
+			// What goes and comes back while its removal waits does not go.
 			f.define([]string{"a"}, service("b", "shop", http))
+			f.flush()
+			f.define([]string{"a"}, service("a", "shop", http), service("b", "shop", http))
+			f.flush()
+			ack(routes)
+			f.subscribe(c, envoy.ListenerType, "g:80") // the answer to this comes after all others
+			f.define([]string{"g"}, service("a", "shop", http), service("b", "shop", http), service("g", "shop", tcp))
+			f.flush()
+			ack(next("CDS"))
+			ack(next("LDS"))
+
+			f.define([]string{"b"}, service("a", "shop", http), service("g", "shop", tcp))
+			f.flush()
+			ack(next("RDS"))
+			last := next("CDS")
+			ack(last)
+			f.define([]string{"b"}, service("a", "shop", http), service("b", "shop", http), service("g", "shop", tcp))
+			f.flush()
+			ack(next("CDS"))
+			routes = next("RDS")
+			f.define([]string{"a"}, service("b", "shop", http), service("g", "shop", tcp))
 			f.flush()
 			ack(routes)
 			routes = next("RDS")
-			last := next("CDS")
+			last = next("CDS")
 			if delta {
 				check(t, "removed", last.Removed, []string{cluster("a")})
 			} else {
-				check(t, "clusters", last.Names(), []string{cluster("b")})
+				check(t, "clusters", last.Names(), []string{cluster("b"), cluster("g")})
 			}
 			ack(routes)
 			ack(last)
