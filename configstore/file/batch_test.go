@@ -51,6 +51,12 @@ func TestReloadIsOneBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.batches = nil
+	f.write("a.yaml", strings.ReplaceAll(docs(entry("a", "one"), entry("b", "one"), entry("c", "one")),
+		"metadata:", "metadata:\n  resourceVersion: '7'\n  generation: 7"))
+	f.reload()
+	if len(store.batches) != 0 || store.single != 0 {
+		t.Errorf("batches %v and %d single writes for nothing, want none", store.batches, store.single)
+	}
 	f.write("a.yaml", docs(entry("a", "two"), invalid("b"), entry("d", "one"), invalid("e"), entry("x", "ours")))
 	f.reload()
 	f.wantStore("ns/a=two", "ns/b=one", "ns/d=one", "ns/x=theirs")

@@ -43,10 +43,7 @@ func (s *Source) narrow(sc scan) ([]string, bool) {
 	for name := range sc.dirty {
 		info, err := os.Lstat(s.path(name))
 		_, listed := l.dirs[path.Dir(name)]
-		_, directory := l.dirs[name]
 		switch {
-		case directory:
-			return nil, false
 		case listed && err == nil && info.Mode().IsRegular() && isManifest(name):
 			names = append(names, name)
 		case listed && (os.IsNotExist(err) || err == nil && info.Mode().IsRegular()) && !s.knows(name):

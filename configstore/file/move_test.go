@@ -210,6 +210,44 @@ func TestStatusOfOthersIsKept(t *testing.T) {
 	}
 }
 
+// busyStore has somebody write to an object just before it is updated.
+type busyStore struct {
+	configstore.ConfigStore
+	before func()
+}
+
+func (s *busyStore) Update(c configstore.Config) (string, error) {
+	if before := s.before; before != nil {
+		s.before = nil
+		before()
+	}
+	return s.ConfigStore.Update(c)
+}
+
+// A status that is written while the source updates the object is kept too.
+func TestStatusWrittenInBetweenIsKept(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	store := &busyStore{ConfigStore: f.store}
+	f.source = file.New(f.dir, store, file.Options{})
+	f.write("a.yaml", entry("x", "one"))
+	f.reload()
+	status := f.parse(entry("x", "one") + "status: {addresses: [{value: 240.240.0.1}]}\n").Status
+	store.before = func() {
+		stored := *f.store.Get(istio.ServiceEntry, "x", "ns")
+		stored.Status = status
+		if _, err := f.store.UpdateStatus(stored); err != nil {
+			t.Error(err)
+		}
+	}
+	f.write("a.yaml", entry("x", "two"))
+	f.reload()
+	f.wantStore("ns/x=two")
+	if got := f.store.Get(istio.ServiceEntry, "x", "ns").Status; !configstore.EqualMessage(got, status) {
+		t.Errorf("status = %v, want %v", got, status)
+	}
+	f.wantErrors()
+}
+
 // What has been changed behind the source's back is written when the document
 // changes, and created again if it was deleted.
 func TestObjectChangedByOthers(t *testing.T) {

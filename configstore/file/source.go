@@ -5,6 +5,7 @@ package file
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -38,7 +39,7 @@ type Source struct {
 	// listing is what the last walk has found.
 	listing listing
 	// rootFailure is set while the directory cannot be read, rootBack is when it
-	// could be read again.
+	// could be read again, or another one was found in its place.
 	rootFailure error
 	rootBack    time.Time
 	// fresh are the contents that the reload in progress has parsed.
@@ -151,13 +152,19 @@ func (s *Source) load(sc scan) (again bool, err error) {
 
 // walk lists the directory.
 func (s *Source) walk(now time.Time) error {
+	before := s.listing.dirs["."]
 	l, err := s.list()
 	s.listing = l
 	if err != nil {
 		s.rootFailure = fmt.Errorf("read %s: %w", s.dir, withoutPath(err))
 		return s.rootFailure
 	}
-	if s.rootFailure != nil {
+	lost := before != nil && !os.SameFile(before, l.dirs["."])
+	if s.watcher != nil {
+		lost = lost || s.watcher.rootLost
+		s.watcher.rootLost = false
+	}
+	if lost || s.rootFailure != nil {
 		s.rootFailure, s.rootBack = nil, now
 	}
 	return nil

@@ -212,10 +212,14 @@ func TestWatchRecreatedDirectory(t *testing.T) {
 		w.await("update ns/a="+host, "delete")
 	}
 	w.rename(".", "../away")
+	back := time.Now()
 	w.mkdir(".")
 	w.write("b.yaml", entry("b", "0"))
 	w.await("add ns/b=0", "delete")
 	w.await("delete ns/a=2")
+	if took := time.Since(back); took < time.Second {
+		t.Errorf("the directory that came back was believed to be complete after %v", took)
+	}
 	w.write("b.yaml", entry("b", "1"))
 	w.await("update ns/b=1")
 }
@@ -319,12 +323,56 @@ func TestChangeThatTimesDoNotShow(t *testing.T) {
 	rewrite(w.fixture, "2")
 	w.await("update ns/a=2")
 
+	// Together with something that needs all directories to be read.
+	w = watch(t, file.Options{Debounce: 300 * time.Millisecond}, func(f *fixture) { rewrite(f, "1") })
+	w.await("add ns/a=1")
+	rewrite(w.fixture, "2")
+	w.mkdir("new")
+	w.await("update ns/a=2")
+
 	f := newFixture(t, file.Options{})
 	rewrite(f, "1")
 	f.reload()
 	rewrite(f, "2")
 	f.reload()
 	f.wantEvents("update ns/a=2")
+}
+
+// The times of a file that has just been changed prove nothing: they are too
+// coarse. Here no notification is about the file either.
+func TestRecentTimesAreNotTrusted(t *testing.T) {
+	now := time.Now().Add(time.Hour)
+	rewrite := func(f *fixture, host string) {
+		f.write("../outside.yaml", entry("a", host))
+		f.must(os.Chtimes(f.path("../outside.yaml"), now, now))
+	}
+	w := watch(t, file.Options{}, func(f *fixture) {
+		rewrite(f, "1")
+		f.symlink("../outside.yaml", "a.yaml")
+	})
+	w.await("add ns/a=1")
+	rewrite(w.fixture, "2")
+	w.mkdir("new")
+	w.await("update ns/a=2")
+}
+
+// Links that lead in circles, or twice to the same directory, are followed once.
+func TestLinkedDirectories(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	f.write("real/a.yaml", entry("a", "one"))
+	f.write("../outside/b.yaml", entry("b", "one"))
+	f.symlink(".", "real/circle")
+	f.symlink("..", "real/up")
+	f.symlink("real", "twice")
+	f.symlink("../outside", "out")
+	f.symlink(f.dir, "self")
+	f.reload()
+	f.wantStore("ns/a=one", "ns/b=one")
+	f.wantErrors()
+	f.write("real/a.yaml", entry("a", "two"))
+	f.remove("out")
+	f.reload()
+	f.wantEvents("update ns/a=two", "delete ns/b=one")
 }
 
 // What no notification tells of is found by a rescan.

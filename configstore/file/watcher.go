@@ -34,6 +34,8 @@ type watcher struct {
 	seen    map[string]bool
 	stale   bool
 	refused map[string]error
+	// rootLost is set if the root was removed, if only for a moment.
+	rootLost bool
 
 	mu    sync.Mutex
 	noted scan
@@ -71,6 +73,7 @@ func (w *watcher) begin() {
 		for path := range w.dirs {
 			if _, ok := slices.BinarySearch(watched, path); !ok {
 				w.stale = true
+				w.rootLost = w.rootLost || path == w.root
 			}
 		}
 	}
