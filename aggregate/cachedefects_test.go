@@ -4,6 +4,7 @@ package aggregate_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -157,4 +158,50 @@ func TestCanonicalVersionsDiffer(t *testing.T) {
 	if calls := r.Take(); len(calls) != 1 || calls[0].Curr.GroupVersionKind != kind("A") {
 		t.Errorf("events %v, want one for %s", calls, kind("A"))
 	}
+}
+
+// busy is a member in which much happens while it is being listed.
+type busy struct {
+	*memory.Controller
+	listed func()
+}
+
+func (b *busy) List(k configstore.GroupVersionKind, namespace string) []*configstore.Config {
+	list := b.Controller.List(k, namespace)
+	if f := b.listed; f != nil {
+		b.listed = nil
+		f()
+	}
+	return list
+}
+
+func TestChangesDuringTheFirstListAreNotLost(t *testing.T) {
+	m := memory.NewController(memory.Make(schemas("A", "B")))
+	do := func(_ string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"changed", "gone", "kept"} {
+		do(m.Create(object("A", "ns", name, "1")))
+	}
+	c := aggregate.MakeCache(&busy{m, func() {
+		do(m.Update(object("A", "ns", "changed", "2")))
+		do("", m.Delete(kind("A"), "gone", "ns", nil))
+		do(m.Create(object("A", "ns", "new", "2")))
+		do(m.Create(object("B", "ns", "new", "2")))
+		do(m.Update(object("B", "ns", "new", "3")))
+	}})
+	for kindName, want := range map[string][]string{
+		"A": {"A/ns/changed=2", "A/ns/kept=1", "A/ns/new=2"}, "B": {"B/ns/new=3"},
+	} {
+		if got := keys(c.List(kind(kindName), configstore.NamespaceAll)); !slices.Equal(got, want) {
+			t.Errorf("List(%s) = %v, want %v", kindName, got, want)
+		}
+	}
+	var r storetest.Recorder
+	c.RegisterEventHandler(kind("A"), r.Handle)
+	c.Drain()
+	r.ExpectExactly(t, "add A ns/changed", "add A ns/kept", "add A ns/new")
 }

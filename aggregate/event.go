@@ -162,6 +162,7 @@ func (c *Controller) onService(reg *registration, prev, curr *registry.Service, 
 		return
 	}
 	told := serviceEvent{prev, curr, e}
+	news := true
 	if prev != nil {
 		delete(reg.services, keyOfService(prev))
 		delete(reg.inherited, keyOfService(prev))
@@ -171,6 +172,7 @@ func (c *Controller) onService(reg *registration, prev, curr *registry.Service, 
 		delete(reg.inherited, k)
 		if e == registry.EventAdd {
 			told = serviceEvent{before, curr, registry.EventUpdate}
+			news = !before.Equal(curr)
 		}
 	}
 	if e == registry.EventDelete {
@@ -178,7 +180,7 @@ func (c *Controller) onService(reg *registration, prev, curr *registry.Service, 
 	} else {
 		reg.services[k] = curr
 	}
-	if told.event != registry.EventUpdate || !told.prev.Equal(told.curr) || e == registry.EventUpdate {
+	if news {
 		c.queue.Push(event{cluster: reg.cluster, service: &told})
 	}
 	c.mu.Unlock()
@@ -192,10 +194,12 @@ func (c *Controller) onWorkload(reg *registration, w *registry.WorkloadInstance,
 		return
 	}
 	told := workloadEvent{w, e}
+	news := true
 	if before := reg.inheritedWorkloads[w.Key()]; before != nil {
 		delete(reg.inheritedWorkloads, w.Key())
 		if e == registry.EventAdd {
 			told.event = registry.EventUpdate
+			news = !before.Equal(w)
 		}
 	}
 	if e == registry.EventDelete {
@@ -203,7 +207,9 @@ func (c *Controller) onWorkload(reg *registration, w *registry.WorkloadInstance,
 	} else {
 		reg.workloads[w.Key()] = w
 	}
-	c.queue.Push(event{cluster: reg.cluster, workload: &told})
+	if news {
+		c.queue.Push(event{cluster: reg.cluster, workload: &told})
+	}
 	c.mu.Unlock()
 	c.queue.Drain()
 }

@@ -3,6 +3,7 @@
 package aggregate_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -121,4 +122,84 @@ func indexed(pusher *xdsupdate.Pusher, hostname, namespace string) string {
 		out = append(out, e.Address())
 	}
 	return strings.Join(out, " ")
+}
+
+func TestReplacementOfWorkloads(t *testing.T) {
+	filled := func(workloads map[string]string) *memory.Registry {
+		r := newRegistry(registry.Kubernetes, "c1")
+		for _, name := range slices.Sorted(maps.Keys(workloads)) {
+			w := &registry.WorkloadInstance{Namespace: "ns", Name: name, Endpoint: &registry.Endpoint{Addresses: []string{workloads[name]}}}
+			if err := r.SetWorkload(w); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return r
+	}
+	c := aggregate.NewController(aggregate.Options{})
+	c.AddRegistry(filled(map[string]string{"changed": "1.1.1.1", "gone": "2.2.2.2", "same": "3.3.3.3"}))
+	var h told
+	cancel := c.SubscribeWorkloads(h.workload)
+	h.expect(t, "add changed", "add gone", "add same")
+	c.UpdateRegistry(filled(map[string]string{"changed": "1.1.1.9", "new": "4.4.4.4", "same": "3.3.3.3"}))
+	h.expect(t, "update changed", "add new", "delete gone")
+	cancel()
+	c.DeleteRegistry("c1", registry.Kubernetes)
+	h.expect(t)
+}
+
+func TestInstancesOfAllRegistriesAreSorted(t *testing.T) {
+	c := aggregate.NewController(aggregate.Options{})
+	var last *memory.Registry
+	for cluster, address := range map[registry.ClusterID]string{"c1": "10.0.0.2", "c2": "10.0.0.3", "c3": "10.0.0.1", "c4": ""} {
+		last = newRegistry(registry.Kubernetes, cluster)
+		set(t, last, service("a", "ns"))
+		if address != "" {
+			e := &registry.Endpoint{Addresses: []string{address}, EndpointPort: 80, ServicePort: 80, ServicePortName: "http"}
+			if err := last.AddEndpoint("a", "ns", e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.AddRegistry(last)
+	}
+	var got []string
+	for _, i := range c.InstancesByPort(c.GetService("a"), 80) {
+		got = append(got, i.Endpoint.Address())
+	}
+	expect(t, "addresses", strings.Join(got, " "), "10.0.0.1 10.0.0.2 10.0.0.3")
+	expect(t, "instances of another port", len(c.InstancesByPort(c.GetService("a"), 81)), 0)
+}
+
+func TestHasSyncedAsksAll(t *testing.T) {
+	c := aggregate.NewController(aggregate.Options{})
+	if !c.HasSynced() {
+		t.Error("HasSynced() = false without registries")
+	}
+	synced := false
+	c.AddRegistry(newRegistry(registry.External, "c1"))
+	c.AddRegistry(memory.New(memory.Options{HasSynced: func() bool { return synced }}))
+	if c.HasSynced() {
+		t.Error("HasSynced() = true with a registry that has not")
+	}
+	if synced = true; !c.HasSynced() {
+		t.Error("HasSynced() = false with all registries in sync")
+	}
+}
+
+func TestShardOfTwoRegistriesStays(t *testing.T) {
+	var removed []xdsupdate.ShardKey
+	c := aggregate.NewController(aggregate.Options{})
+	cancel := c.OnRemoveShard(func(shard xdsupdate.ShardKey) { removed = append(removed, shard) })
+	for range 3 {
+		c.AddRegistry(newRegistry(registry.External, "c1"))
+	}
+	c.DeleteRegistry("c1", registry.External)
+	expect(t, "removed", len(removed), 0)
+	c.DeleteRegistry("c1", registry.External)
+	c.DeleteRegistry("c1", registry.External)
+	expect(t, "removed", len(removed), 1)
+	cancel()
+	cancel()
+	c.AddRegistry(newRegistry(registry.External, "c1"))
+	c.DeleteRegistry("c1", registry.External)
+	expect(t, "removed", len(removed), 1)
 }

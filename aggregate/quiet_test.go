@@ -3,6 +3,7 @@
 package aggregate_test
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -124,4 +125,35 @@ func TestHandlersMayCallBack(t *testing.T) {
 	set(t, one, service("a", "ns"))
 	h.expect(t, "add a 0.0.0.0", "add b 0.0.0.0", "delete a 0.0.0.0")
 	expect(t, "services", listed(c.Services()), []string{"Kubernetes/ns/b"})
+}
+
+// Few changes and many take different ways to the same end.
+func TestServicesChangeInBulk(t *testing.T) {
+	q, other := newQuiet(), newRegistry(registry.External, "c1")
+	set(t, other, service("host-0050", "ns"), service("host-1000", "ns"), service("a", "ns"))
+	c := aggregate.NewController(aggregate.Options{})
+	c.AddRegistry(q)
+	c.AddRegistry(other)
+	for round, step := range []int{1, 2, 3, 50, 7, 1} {
+		var services []*registry.Service
+		for i := 0; i < 200; i += step {
+			services = append(services, service(fmt.Sprintf("host-%04d", i), "ns", at(fmt.Sprint("10.0.0.", round))))
+		}
+		q.services = services
+		want := slices.SortedStableFunc(slices.Values(slices.Concat(services, other.Services())), registry.CompareServices)
+		if got := c.Services(); !slices.Equal(got, want) {
+			t.Fatalf("round %d: Services() = %v, want %v", round, described(got), described(want))
+		}
+		for i := range 200 {
+			host := registry.Hostname(fmt.Sprintf("host-%04d", i))
+			right := other.GetService(host)
+			if i%step == 0 {
+				right = services[i/step]
+			}
+			if got := c.GetService(host); got != right {
+				t.Fatalf("round %d: GetService(%s) = %v, want %v", round, host,
+					described([]*registry.Service{got}), described([]*registry.Service{right}))
+			}
+		}
+	}
 }
