@@ -163,10 +163,15 @@ func TestCanonicalVersionsDiffer(t *testing.T) {
 // busy is a member in which much happens while it is being listed.
 type busy struct {
 	*memory.Controller
-	listed func()
+	// listing is called by the next List before it reads, listed afterwards.
+	listing, listed func()
 }
 
 func (b *busy) List(k configstore.GroupVersionKind, namespace string) []*configstore.Config {
+	if f := b.listing; f != nil {
+		b.listing = nil
+		f()
+	}
 	list := b.Controller.List(k, namespace)
 	if f := b.listed; f != nil {
 		b.listed = nil
@@ -186,7 +191,7 @@ func TestChangesDuringTheFirstListAreNotLost(t *testing.T) {
 	for _, name := range []string{"changed", "gone", "kept"} {
 		do(m.Create(object("A", "ns", name, "1")))
 	}
-	c := aggregate.MakeCache(&busy{m, func() {
+	c := aggregate.MakeCache(&busy{Controller: m, listed: func() {
 		do(m.Update(object("A", "ns", "changed", "2")))
 		do("", m.Delete(kind("A"), "gone", "ns", nil))
 		do(m.Create(object("A", "ns", "new", "2")))
@@ -204,4 +209,36 @@ func TestChangesDuringTheFirstListAreNotLost(t *testing.T) {
 	c.RegisterEventHandler(kind("A"), r.Handle)
 	c.Drain()
 	r.ExpectExactly(t, "add A ns/changed", "add A ns/kept", "add A ns/new")
+}
+
+// A cache that has to be listed again is never seen to go back.
+func TestListingAgainDoesNotGoBack(t *testing.T) {
+	const history = 4
+	m := &busy{Controller: memory.NewController(memory.MakeWithOptions(schemas("A"), memory.Options{HistoryLimit: history}))}
+	c := aggregate.MakeCache(m)
+	var events []string
+	c.RegisterEventHandler(kind("A"), func(_, curr configstore.Config, event configstore.Event) {
+		events = append(events, event.String()+" "+curr.Name+"="+value(&curr))
+	})
+	write := func(v string) {
+		t.Helper()
+		if _, err := m.Update(object("A", "ns", "x", v)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := m.Create(object("A", "ns", "x", "0")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range history {
+		write(fmt.Sprint(i + 1))
+	}
+	m.listing = func() { write("5"); write("6") }
+	m.listed = func() { write("7") }
+	if got := value(c.Get(kind("A"), "x", "ns")); got != "7" {
+		t.Errorf("Get = %s, want 7", got)
+	}
+	c.Drain()
+	if want := []string{"add x=7"}; !slices.Equal(events, want) {
+		t.Errorf("events %v, want %v", events, want)
+	}
 }
