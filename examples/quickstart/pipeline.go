@@ -51,8 +51,8 @@ type serving struct {
 	stop    func()
 }
 
-// start reads the directory once, so that the first client finds all of it, and
-// serves it.
+// start serves. It first reads the directory and lets the registry see all of it:
+// what is known when the server starts is the first that clients are sent.
 func (p *pipeline) start(ctx context.Context, address string) (*serving, error) {
 	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -62,6 +62,7 @@ func (p *pipeline) start(ctx context.Context, address string) (*serving, error) 
 		lis.Close()
 		return nil, fmt.Errorf("read the directory: %w", err)
 	}
+	p.configs.Drain()
 	server := grpc.NewServer()
 	p.server.Register(server)
 	stop := make(chan struct{})
