@@ -29,8 +29,8 @@ type Meta struct {
 	// Empty means that the object was never stored, or, in a write, that
 	// whatever is stored is to be replaced.
 	ResourceVersion string
-	// CreationTimestamp is set by the store on Create if zero, and kept by
-	// Update.
+	// CreationTimestamp is set by the store on Create if zero, and kept by an
+	// Update with a zero one.
 	CreationTimestamp time.Time
 	OwnerReferences   []OwnerReference
 	// Generation is set by the store: 1 on Create, one more whenever the spec
