@@ -228,3 +228,22 @@ func TestErrorsAreLoggedOnce(t *testing.T) {
 		t.Errorf("end of the error was logged %d times, want once:\n%s", n, f.log)
 	}
 }
+
+// Links that lead in circles, or twice to the same directory, are followed once.
+func TestLinkedDirectories(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	f.write("real/a.yaml", entry("a", "one"))
+	f.write("../outside/b.yaml", entry("b", "one"))
+	f.symlink(".", "real/circle")
+	f.symlink("..", "real/up")
+	f.symlink("real", "twice")
+	f.symlink("../outside", "out")
+	f.symlink(f.dir, "self")
+	f.reload()
+	f.wantStore("ns/a=one", "ns/b=one")
+	f.wantErrors()
+	f.write("real/a.yaml", entry("a", "two"))
+	f.remove("out")
+	f.reload()
+	f.wantEvents("update ns/a=two", "delete ns/b=one")
+}

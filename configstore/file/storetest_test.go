@@ -29,15 +29,15 @@ func TestReadSide(t *testing.T) {
 	storetest.TestCache(t, readSide)
 }
 
-func readSide(t testing.TB, schemas configstore.Schemas) storetest.Subject {
-	t.Helper()
+func readSide(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
+	tb.Helper()
 	store := memory.MakeWithOptions(schemas, memory.Options{DetectMutations: true})
 	w := &fileWriter{ConfigStore: store}
-	root := t.TempDir()
+	root := tb.TempDir()
 	for i := range 16 {
 		dir := filepath.Join(root, strconv.Itoa(i))
 		if err := os.Mkdir(dir, 0o750); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		w.dirs = append(w.dirs, dir)
 		w.sources = append(w.sources, file.New(dir, store, file.Options{Domain: "cluster.local"}))

@@ -28,9 +28,9 @@ func TestProblems(t *testing.T) {
 	}{
 		{"unknown field", head + "spec:\n  hosts: [a]\n  hostz: [a]\n", []string{"line 6, column 3: spec.hostz: unknown field"}},
 		{
-			"unknown fields deep down", head + "spec:\n  endpoints:\n  - address: x\n  - {addrezz: y, labels: {a.b/c: 5}}\n",
+			"unknown fields deep down", head + "spec:\n  endpoints:\n  - address: x\n  - {adresz: y, labels: {a.b/c: 5}}\n",
 			[]string{
-				"line 7, column 6: spec.endpoints[1].addrezz: unknown field",
+				"line 7, column 6: spec.endpoints[1].adresz: unknown field",
 				`line 7, column 33: spec.endpoints[1].labels["a.b/c"]: must be a string, is the number 5; quote it`,
 			},
 		},
