@@ -55,7 +55,7 @@ func (b *batch) updateEndpoints() {
 		if len(w.changes) == 0 || len(h.bindings) == 0 {
 			continue
 		}
-		if w.next.Len() == 0 || w.next.Len() == len(w.changes) || b.deltas == nil {
+		if b.deltas == nil || w.next.Len() <= len(w.changes) {
 			b.updater.EDSUpdate(b.shard, string(h.hostname), h.namespace, w.next.Slice())
 		} else {
 			b.deltas.EDSDeltaUpdate(b.shard, string(h.hostname), h.namespace, w.changes)

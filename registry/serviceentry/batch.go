@@ -61,8 +61,11 @@ func (b *batch) reset() {
 	b.pending.entries.reset()
 	b.pending.own.reset()
 	b.pending.foreign.reset()
+	clear(b.proxies)
+	clear(b.former)
+	clear(b.before)
 	*b = batch{
-		Controller: b.Controller, spare: spare,
+		Controller: b.Controller, spare: spare, proxies: b.proxies, former: b.former, before: b.before,
 		pending: pending{entries: b.pending.entries, own: b.pending.own, foreign: b.pending.foreign},
 		hosts:   emptied(b.hosts), entries: emptied(b.entries), bindings: emptied(b.bindings),
 		addresses: emptied(b.addresses), services: emptied(b.services), workloads: emptied(b.workloads),

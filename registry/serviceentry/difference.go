@@ -130,14 +130,11 @@ func compareKeys(k, l registry.EndpointKey) int {
 	)
 }
 
-// edit applies changes to a list of endpoints.
+// edit applies changes to a list of endpoints. The old endpoints of the changes
+// are sorted, and so are the new ones.
 func edit(list cow.Sorted[*registry.Endpoint], changes []xdsupdate.EndpointChange) cow.Sorted[*registry.Endpoint] {
-	if list.Len() == 0 {
-		all := make([]*registry.Endpoint, len(changes))
-		for i, c := range changes {
-			all[i] = c.New
-		}
-		return cow.Adopt(all)
+	if 2*len(changes) >= list.Len() {
+		return rebuild(list, changes)
 	}
 	e := list.Edit()
 	for _, c := range changes {
@@ -151,6 +148,40 @@ func edit(list cow.Sorted[*registry.Endpoint], changes []xdsupdate.EndpointChang
 		}
 	}
 	return e.Sorted()
+}
+
+// rebuild is edit for changes that leave little as it is.
+func rebuild(list cow.Sorted[*registry.Endpoint], changes []xdsupdate.EndpointChange) cow.Sorted[*registry.Endpoint] {
+	size, added := list.Len(), 0
+	for _, c := range changes {
+		if c.Old != nil {
+			size--
+		}
+		if c.New != nil {
+			added++
+		}
+	}
+	out := make([]*registry.Endpoint, 0, size+added)
+	for _, c := range changes {
+		if c.New != nil {
+			out = append(out, c.New)
+		}
+	}
+	gone := changes
+	for e := range list.All() {
+		for len(gone) > 0 && gone[0].Old == nil {
+			gone = gone[1:]
+		}
+		if len(gone) > 0 && gone[0].Old == e {
+			gone = gone[1:]
+			continue
+		}
+		out = append(out, e)
+	}
+	if added < len(out) {
+		slices.SortFunc(out, registry.CompareEndpoints)
+	}
+	return cow.Adopt(out)
 }
 
 func identical(a, b *registry.Endpoint) bool { return a == b }

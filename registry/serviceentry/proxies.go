@@ -98,14 +98,15 @@ func (b *batch) rememberMember(m *member) {
 		if b.before == nil {
 			b.before = map[netip.Addr][]registry.ServiceInstance{}
 		}
-		b.before[ip] = b.instancesAt(a)
+		b.before[ip] = b.instancesAt(a, nil)
 	}
 }
 
 // compareProxies adds the pods to proxies that are something else than before.
 func (b *batch) compareProxies() {
+	var room [8]registry.ServiceInstance
 	for ip, before := range b.before {
-		if slices.EqualFunc(before, b.instancesAt(ip.String()), sameInstance) {
+		if slices.EqualFunc(before, b.instancesAt(ip.String(), room[:0]), sameInstance) {
 			continue
 		}
 		if _, former := b.former[ip]; former {

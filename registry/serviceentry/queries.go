@@ -124,11 +124,11 @@ func (c *Controller) NetworkGateways() []registry.NetworkGateway { return nil }
 // never anything to tell.
 func (c *Controller) AppendNetworkGatewayHandler(func()) {}
 
-// instancesAt returns the instances at an address, of services in all namespaces.
-func (c *Controller) instancesAt(address string) []registry.ServiceInstance {
+// instancesAt appends the instances at an address, of services in all namespaces.
+func (c *Controller) instancesAt(address string, to []registry.ServiceInstance) []registry.ServiceInstance {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.appendInstances(address, "", nil)
+	return c.appendInstances(address, "", to)
 }
 
 // appendInstances appends the instances at an address, of services in a namespace

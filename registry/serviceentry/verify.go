@@ -96,7 +96,7 @@ func (c *Controller) facts() facts {
 		out.addService(s)
 	}
 	for _, a := range addresses {
-		for _, i := range c.instancesAt(a) {
+		for _, i := range c.instancesAt(a, nil) {
 			out.addInstance(a, i.Service, i.ServicePort, i.Endpoint)
 		}
 	}
