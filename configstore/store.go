@@ -28,7 +28,8 @@ type ConfigStore interface {
 
 	// Update replaces the object of the same key and returns the new revision.
 	// A zero CreationTimestamp keeps the stored one; another one replaces it, for
-	// sources that know better. A non-empty ResourceVersion must be the stored one. An update that changes nothing returns the current revision and sends
+	// sources that know better. A non-empty ResourceVersion must be the stored
+	// one. An update that changes nothing returns the current revision and sends
 	// no event. Errors: ErrUnknownKind, ErrInvalid, ErrNotFound, ErrConflict,
 	// ErrReadOnly.
 	Update(c Config) (revision string, err error)
