@@ -12,6 +12,18 @@
 // the stored objects themselves. To change an object, Clone it, change the
 // clone and Update.
 //
+// # Writes
+//
+//   - Keys are unique, and checking and writing are one atomic step: of any number
+//     of concurrent Creates of a key exactly one succeeds, and so does one of
+//     concurrent Updates with the same resource version.
+//   - A resource version that is given and is not the stored one makes the write
+//     fail with ErrConflict; none overwrites whatever is stored.
+//   - When a write has returned, reads see it. Stores of remote objects may be
+//     later than that, and say so.
+//   - A write that changes nothing returns the current revision and is no event.
+//   - A write that fails has no effect.
+//
 // # Events
 //
 // A ConfigStoreCache tells its handlers of every change:

@@ -10,7 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-const designDrive = "DESIGN §4.1, driving"
+const promisedDrive = "package storetest, Subject.Settle and the methods Drain and Flush"
 
 // drainer is the ability to deliver on the caller's goroutine.
 type drainer interface{ Drain() }
@@ -22,10 +22,10 @@ type flusher interface {
 
 func driveChecks() []check {
 	return []check{
-		{name: "Drain", promise: "Drain handles everything queued on the caller's goroutine, what handlers write included", source: designDrive, skip: needDrain, run: checkDrain},
-		{name: "Drain/HasSynced", promise: "HasSynced is true after Drain", source: designDrive, skip: needDrain, run: checkDrainSynced},
-		{name: "Flush", promise: "Flush waits until everything committed before the call has been handled", source: designDrive, skip: needFlush, run: checkFlush},
-		{name: "Flush/Context", promise: "Flush returns the error of a context that ends first", source: designDrive, skip: needFlush, run: checkFlushContext},
+		{name: "Drain", promise: "Drain handles everything queued on the caller's goroutine, what handlers write included", source: promisedDrive, skip: needDrain, run: checkDrain},
+		{name: "Drain/HasSynced", promise: "HasSynced is true after Drain", source: promisedDrive, skip: needDrain, run: checkDrainSynced},
+		{name: "Flush", promise: "Flush waits until everything committed before the call has been handled", source: promisedDrive, skip: needFlush, run: checkFlush},
+		{name: "Flush/Context", promise: "Flush returns the error of a context that ends first", source: promisedDrive, skip: needFlush, run: checkFlushContext},
 	}
 }
 

@@ -11,15 +11,15 @@ import (
 
 func eventChecks() []check {
 	return []check{
-		{name: "Events/Add", promise: "Add: old is the zero Config, curr the stored object with revision and times set", source: designEvents, run: checkEventAdd},
-		{name: "Events/Update", promise: "Update: old is the very object replaced, curr the stored object", source: designEvents, run: checkEventUpdate},
-		{name: "Events/UpdateStatus", promise: "a change of the status is an Update", source: designEvents, skip: writes, run: checkEventStatus},
-		{name: "Events/Delete", promise: "Delete: old is the zero Config, curr the last known state", source: designEvents, run: checkEventDelete},
-		{name: "Events/Recreate", promise: "nothing is dropped: Delete and Create of a key are a Delete and an Add", source: designEvents, run: checkEventRecreate},
-		{name: "Events/Kind", promise: "a handler gets the events of its kind only, under whichever version it was registered", source: designEvents, run: checkEventKind},
-		{name: "Events/NoOp", promise: "a write that changes nothing sends no event", source: designNoop, skip: writes, run: checkEventNoop},
-		{name: "Events/Refused", promise: "a write that fails sends no event", source: designEvents, skip: writes, run: checkEventRefused},
-		{name: "Events/Batch", promise: "the events of a batch are contiguous and in its order", source: designMemory, skip: needApply, run: checkEventBatch},
+		{name: "Events/Add", promise: "Add: old is the zero Config, curr the stored object with revision and times set", source: promisedEvents, run: checkEventAdd},
+		{name: "Events/Update", promise: "Update: old is the very object replaced, curr the stored object", source: promisedEvents, run: checkEventUpdate},
+		{name: "Events/UpdateStatus", promise: "a change of the status is an Update", source: promisedEvents, skip: writes, run: checkEventStatus},
+		{name: "Events/Delete", promise: "Delete: old is the zero Config, curr the last known state", source: promisedEvents, run: checkEventDelete},
+		{name: "Events/Recreate", promise: "nothing is dropped: Delete and Create of a key are a Delete and an Add", source: promisedEvents, run: checkEventRecreate},
+		{name: "Events/Kind", promise: "a handler gets the events of its kind only, under whichever version it was registered", source: promisedEvents, run: checkEventKind},
+		{name: "Events/NoOp", promise: "a write that changes nothing sends no event", source: promisedNoop, skip: writes, run: checkEventNoop},
+		{name: "Events/Refused", promise: "a write that fails sends no event", source: promisedEvents, skip: writes, run: checkEventRefused},
+		{name: "Events/Batch", promise: "the events of a batch are contiguous and in its order", source: promisedMemory, skip: needApply, run: checkEventBatch},
 	}
 }
 

@@ -9,19 +9,19 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-const designFree = "DESIGN §4.1, a handler may write, register handlers, or block; configstore, Events"
+const promisedFree = "package configstore, Events: a handler may write, register handlers, or block"
 
 func handlerChecks() []check {
 	return []check{
-		{name: "Handler/Blocks/Writers", promise: "writers never wait for handlers, and nothing is lost", source: designFree, run: checkBlockedWriters},
-		{name: "Handler/Blocks/Readers", promise: "reads and registrations do not wait for handlers", source: designFree, run: checkBlockedReaders},
-		{name: "Handler/Writes", promise: "a handler may write to the store, and the events of that follow", source: designFree, run: checkHandlerWrites},
-		{name: "Handler/Registers", promise: "a handler may register handlers, and they too get a complete view", source: designFree, run: checkHandlerRegisters},
+		{name: "Handler/Blocks/Writers", promise: "writers never wait for handlers, and nothing is lost", source: promisedFree, run: checkBlockedWriters},
+		{name: "Handler/Blocks/Readers", promise: "reads and registrations do not wait for handlers", source: promisedFree, run: checkBlockedReaders},
+		{name: "Handler/Writes", promise: "a handler may write to the store, and the events of that follow", source: promisedFree, run: checkHandlerWrites},
+		{name: "Handler/Registers", promise: "a handler may register handlers, and they too get a complete view", source: promisedFree, run: checkHandlerRegisters},
 	}
 }
 
 func freshnessChecks() []check {
-	const source = "DESIGN §4.1, reads see a state at least as fresh as the event; configstore, Events"
+	const source = "package configstore, Events: reads are at least as fresh as the event"
 	return []check{
 		{name: "Fresh/Get", promise: "when a handler runs, Get shows a state at least as fresh as the event", source: source, run: checkFreshGet},
 		{name: "Fresh/List", promise: "when a handler runs, List shows a state at least as fresh as the event", source: source, run: checkFreshList},

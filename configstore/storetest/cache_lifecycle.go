@@ -10,12 +10,12 @@ import (
 
 func lifecycleChecks() []check {
 	return []check{
-		{name: "Register/UnknownKind", promise: "registering for an unknown kind panics", source: designReplay, run: checkRegisterUnknown},
-		{name: "Run/Twice", promise: "a second Run panics", source: designLife, run: checkRunTwice},
-		{name: "Run/Stop", promise: "Run returns when stop is closed, also if it was closed before", source: designLife, run: checkRunStop},
-		{name: "Run/Joins", promise: "Run finishes the event in progress before it returns, and does not drain the queue", source: designLife, run: checkRunJoins},
-		{name: "HasSynced/Handlers", promise: "HasSynced is false until every handler registered before Run has processed the initial state", source: designLife, run: checkHasSyncedHandlers},
-		{name: "HasSynced/True", promise: "HasSynced becomes true, also without handlers", source: designLife, run: checkHasSyncedTrue},
+		{name: "Register/UnknownKind", promise: "registering for an unknown kind panics", source: promisedReplay, run: checkRegisterUnknown},
+		{name: "Run/Twice", promise: "a second Run panics", source: promisedLife, run: checkRunTwice},
+		{name: "Run/Stop", promise: "Run returns when stop is closed, also if it was closed before", source: promisedLife, run: checkRunStop},
+		{name: "Run/Joins", promise: "Run finishes the event in progress before it returns, and does not drain the queue", source: promisedLife, run: checkRunJoins},
+		{name: "HasSynced/Handlers", promise: "HasSynced is false until every handler registered before Run has processed the initial state", source: promisedLife, run: checkHasSyncedHandlers},
+		{name: "HasSynced/True", promise: "HasSynced becomes true, also without handlers", source: promisedLife, run: checkHasSyncedTrue},
 	}
 }
 

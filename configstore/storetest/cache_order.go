@@ -13,11 +13,11 @@ import (
 
 func orderChecks() []check {
 	return []check{
-		{name: "Order/Kinds", promise: "there is one order of events over all kinds: the order of the writes", source: designEvents, run: checkOrderKinds},
-		{name: "Order/Handlers", promise: "for each event the handlers run in the order in which they were registered", source: designEvents, run: checkOrderHandlers},
-		{name: "Order/OneWorker", promise: "all handlers of all kinds run on one worker, never two at a time", source: designEvents, run: checkOneWorker},
-		{name: "Order/Concurrent", promise: "under concurrent writes every event follows from the one before: no gap, no duplicate, no wrong old", source: designEvents, run: checkOrderConcurrent},
-		{name: "Order/Agreement", promise: "all handlers see the same order", source: designEvents, run: checkOrderAgreement},
+		{name: "Order/Kinds", promise: "there is one order of events over all kinds: the order of the writes", source: promisedEvents, run: checkOrderKinds},
+		{name: "Order/Handlers", promise: "for each event the handlers run in the order in which they were registered", source: promisedEvents, run: checkOrderHandlers},
+		{name: "Order/OneWorker", promise: "all handlers of all kinds run on one worker, never two at a time", source: promisedEvents, run: checkOneWorker},
+		{name: "Order/Concurrent", promise: "under concurrent writes every event follows from the one before: no gap, no duplicate, no wrong old", source: promisedEvents, run: checkOrderConcurrent},
+		{name: "Order/Agreement", promise: "all handlers see the same order", source: promisedEvents, run: checkOrderAgreement},
 	}
 }
 

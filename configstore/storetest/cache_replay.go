@@ -10,16 +10,16 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-const designReplay = "DESIGN §4.1, RegisterEventHandler; configstore, Events"
+const promisedReplay = "package configstore, Events: a handler's view starts complete"
 
 func replayChecks() []check {
 	return []check{
-		{name: "Replay/Early", promise: "a handler registered before Run first receives an Add for every object that exists, then the changes", source: designReplay, run: checkReplayEarly},
-		{name: "Replay/Late", promise: "a handler registered after Run first receives an Add for every object that exists, then the changes", source: designReplay, run: checkReplayLate},
-		{name: "Replay/Zero", promise: "a replayed Add is an Add: old is the zero Config, curr the stored object", source: designReplay, run: checkReplayZero},
-		{name: "Replay/Others", promise: "the replay for a new handler does not reach the others", source: designReplay, run: checkReplayOthers},
-		{name: "Replay/Concurrent", promise: "a handler registered while others write misses nothing and gets nothing twice", source: designReplay, run: checkReplayConcurrent},
-		{name: "Replay/BeforeRun", promise: "events before Run are kept, however many, and delivered by Run", source: designEvents, run: checkBeforeRun},
+		{name: "Replay/Early", promise: "a handler registered before Run first receives an Add for every object that exists, then the changes", source: promisedReplay, run: checkReplayEarly},
+		{name: "Replay/Late", promise: "a handler registered after Run first receives an Add for every object that exists, then the changes", source: promisedReplay, run: checkReplayLate},
+		{name: "Replay/Zero", promise: "a replayed Add is an Add: old is the zero Config, curr the stored object", source: promisedReplay, run: checkReplayZero},
+		{name: "Replay/Others", promise: "the replay for a new handler does not reach the others", source: promisedReplay, run: checkReplayOthers},
+		{name: "Replay/Concurrent", promise: "a handler registered while others write misses nothing and gets nothing twice", source: promisedReplay, run: checkReplayConcurrent},
+		{name: "Replay/BeforeRun", promise: "events before Run are kept, however many, and delivered by Run", source: promisedEvents, run: checkBeforeRun},
 	}
 }
 

@@ -16,10 +16,10 @@ import (
 
 func concurrencyChecks() []check {
 	return []check{
-		{name: "Concurrent/Create", promise: "of n concurrent Creates of a key exactly one succeeds", source: designAtomic, skip: writes, run: checkConcurrentCreate},
-		{name: "Concurrent/Update", promise: "of n concurrent Updates with the same revision exactly one succeeds", source: designAtomic, skip: writes, run: checkConcurrentUpdate},
-		{name: "Concurrent/Delete", promise: "of n concurrent Deletes exactly one succeeds", source: designAtomic, skip: writes, run: checkConcurrentDelete},
-		{name: "Concurrent/LostUpdate", promise: "no update is lost when every writer carries the revision that it read", source: designAtomic, skip: writes, run: checkLostUpdate},
+		{name: "Concurrent/Create", promise: "of n concurrent Creates of a key exactly one succeeds", source: promisedAtomic, skip: writes, run: checkConcurrentCreate},
+		{name: "Concurrent/Update", promise: "of n concurrent Updates with the same revision exactly one succeeds", source: promisedAtomic, skip: writes, run: checkConcurrentUpdate},
+		{name: "Concurrent/Delete", promise: "of n concurrent Deletes exactly one succeeds", source: promisedAtomic, skip: writes, run: checkConcurrentDelete},
+		{name: "Concurrent/LostUpdate", promise: "no update is lost when every writer carries the revision that it read", source: promisedAtomic, skip: writes, run: checkLostUpdate},
 		{name: "Concurrent/Readers", promise: "readers see whole objects and sorted lists while others write", source: "configstore, Concurrency", run: checkConcurrentReaders},
 	}
 }

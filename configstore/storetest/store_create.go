@@ -16,15 +16,15 @@ import (
 
 func createChecks() []check {
 	return []check{
-		{name: "Create/Exists", promise: "a Create of a key that exists returns ErrAlreadyExists and changes nothing", source: designAtomic, skip: writes, run: checkCreateExists},
-		{name: "Create/Revision", promise: "the store alone assigns ResourceVersion, and Create returns it", source: designMeta, skip: writes, run: checkCreateRevision},
-		{name: "Create/Generation", promise: "Create sets Generation to 1", source: designMeta, skip: writes, run: checkCreateGeneration},
-		{name: "Create/CreationTime", promise: "Create sets CreationTimestamp to the current time if it is zero, and keeps it otherwise", source: designMeta, skip: writes, run: checkCreateTime},
-		{name: "Create/Status", promise: "Create stores the Status", source: designStore, skip: writes, run: checkCreateStatus},
-		{name: "UnknownKind", promise: "a write of an unknown kind returns ErrUnknownKind", source: designErrors, skip: writes, run: checkUnknownKind},
-		{name: "Invalid", promise: "an invalid object is refused with a *ValidationError that lists every violation, and nothing changes", source: designErrors, skip: writes, run: checkInvalid},
+		{name: "Create/Exists", promise: "a Create of a key that exists returns ErrAlreadyExists and changes nothing", source: promisedAtomic, skip: writes, run: checkCreateExists},
+		{name: "Create/Revision", promise: "the store alone assigns ResourceVersion, and Create returns it", source: promisedMeta, skip: writes, run: checkCreateRevision},
+		{name: "Create/Generation", promise: "Create sets Generation to 1", source: promisedMeta, skip: writes, run: checkCreateGeneration},
+		{name: "Create/CreationTime", promise: "Create sets CreationTimestamp to the current time if it is zero, and keeps it otherwise", source: promisedMeta, skip: writes, run: checkCreateTime},
+		{name: "Create/Status", promise: "Create stores the Status", source: promisedStore, skip: writes, run: checkCreateStatus},
+		{name: "UnknownKind", promise: "a write of an unknown kind returns ErrUnknownKind", source: promisedErrors, skip: writes, run: checkUnknownKind},
+		{name: "Invalid", promise: "an invalid object is refused with a *ValidationError that lists every violation, and nothing changes", source: promisedErrors, skip: writes, run: checkInvalid},
 		{name: "Invalid/Shape", promise: "an object that does not fit its schema is refused with ErrInvalid", source: "configstore.Schema.Check", skip: writes, run: checkShape},
-		{name: "Errors/Text", promise: "errors name the verb and the object, as in \"create ServiceEntry default/foo: already exists\"", source: designErrors, skip: writes, run: checkErrorText},
+		{name: "Errors/Text", promise: "errors name the verb and the object, as in \"create ServiceEntry default/foo: already exists\"", source: promisedErrors, skip: writes, run: checkErrorText},
 	}
 }
 

@@ -12,16 +12,16 @@ import (
 
 func deleteChecks() []check {
 	return []check{
-		{name: "Delete/NotFound", promise: "a Delete of what does not exist returns ErrNotFound", source: designErrors, skip: writes, run: checkDeleteNotFound},
-		{name: "Delete/Conflict", promise: "a Delete with a resourceVersion that is not the stored one returns ErrConflict and changes nothing", source: designConflict, skip: writes, run: checkDeleteConflict},
-		{name: "Delete/Revision", promise: "a Delete with the stored resourceVersion, or with none, removes the object", source: designConflict, skip: writes, run: checkDeleteRevision},
+		{name: "Delete/NotFound", promise: "a Delete of what does not exist returns ErrNotFound", source: promisedErrors, skip: writes, run: checkDeleteNotFound},
+		{name: "Delete/Conflict", promise: "a Delete with a resourceVersion that is not the stored one returns ErrConflict and changes nothing", source: promisedConflict, skip: writes, run: checkDeleteConflict},
+		{name: "Delete/Revision", promise: "a Delete with the stored resourceVersion, or with none, removes the object", source: promisedConflict, skip: writes, run: checkDeleteRevision},
 	}
 }
 
 func ownershipChecks() []check {
 	return []check{
-		{name: "Ownership/Arguments", promise: "the store never modifies a caller's maps or messages", source: designOwnership, skip: writes, run: checkArguments},
-		{name: "Ownership/Results", promise: "an object that was handed out does not change any more", source: designOwnership, run: checkResults},
+		{name: "Ownership/Arguments", promise: "the store never modifies a caller's maps or messages", source: promisedOwnership, skip: writes, run: checkArguments},
+		{name: "Ownership/Results", promise: "an object that was handed out does not change any more", source: promisedOwnership, run: checkResults},
 	}
 }
 

@@ -11,32 +11,32 @@ import (
 
 // Where promises are made.
 const (
-	designStore     = "DESIGN §4.1; configstore.ConfigStore"
-	designReads     = "DESIGN §4.1, read your writes; configstore.ConfigStore"
-	designOwnership = "DESIGN §4.1, ownership; configstore, Immutability"
-	designErrors    = "DESIGN §4.1, errors; configstore, Errors"
-	designAtomic    = "DESIGN §4.1, keys are unique, check-and-write is one atomic step"
-	designConflict  = "DESIGN §4.1, optimistic concurrency"
-	designNoop      = "DESIGN §4.1, no-op writes"
-	designMeta      = "DESIGN §4.1, type Meta"
-	designEvents    = "DESIGN §4.1, events; configstore, Events"
-	designLife      = "DESIGN §4.1, Run and HasSynced; configstore.ConfigStoreCache"
-	designMemory    = "DESIGN §4.1, beyond the interface"
+	promisedStore     = "configstore.ConfigStore"
+	promisedReads     = "package configstore, Writes: reads see what was written"
+	promisedOwnership = "package configstore, Immutability"
+	promisedErrors    = "package configstore, Errors"
+	promisedAtomic    = "package configstore, Writes: checking and writing are one atomic step"
+	promisedConflict  = "package configstore, Writes: resource versions"
+	promisedNoop      = "package configstore, Writes: what changes nothing"
+	promisedMeta      = "configstore.Meta"
+	promisedEvents    = "package configstore, Events"
+	promisedLife      = "configstore.ConfigStoreCache, Run and HasSynced"
+	promisedMemory    = "package storetest, optional abilities"
 )
 
 func readChecks() []check {
 	return []check{
-		{name: "Schemas", promise: "Schemas returns the kinds that the store keeps", source: designStore, run: checkSchemas},
-		{name: "Get/Absent", promise: "Get returns nil for what does not exist", source: designStore, run: checkGetAbsent},
-		{name: "Get/Written", promise: "when a write has returned, Get sees it", source: designReads, run: checkGetWritten},
-		{name: "Get/Keys", promise: "an object is named by its kind, namespace and name, and by nothing else", source: designStore, run: checkKeys},
-		{name: "Get/Alias", promise: "a kind may be named by any of its versions; objects are kept under the canonical one", source: designStore, run: checkAlias},
-		{name: "Get/ClusterScoped", promise: "objects of cluster-scoped kinds have no namespace", source: designStore, run: checkClusterScoped},
-		{name: "List/Written", promise: "when a write has returned, List sees it", source: designReads, run: checkListWritten},
-		{name: "List/Sorted", promise: "lists are sorted by namespace and name", source: designStore, run: checkListSorted},
-		{name: "List/Namespace", promise: "List returns the objects of the namespace, or of all for NamespaceAll; nil if there are none", source: designStore, run: checkListNamespace},
-		{name: "List/Snapshot", promise: "a list that was handed out does not change any more", source: designOwnership, run: checkListSnapshot},
-		{name: "Get/Shared", promise: "Get and List hand out the stored objects themselves", source: designOwnership, run: checkShared},
+		{name: "Schemas", promise: "Schemas returns the kinds that the store keeps", source: promisedStore, run: checkSchemas},
+		{name: "Get/Absent", promise: "Get returns nil for what does not exist", source: promisedStore, run: checkGetAbsent},
+		{name: "Get/Written", promise: "when a write has returned, Get sees it", source: promisedReads, run: checkGetWritten},
+		{name: "Get/Keys", promise: "an object is named by its kind, namespace and name, and by nothing else", source: promisedStore, run: checkKeys},
+		{name: "Get/Alias", promise: "a kind may be named by any of its versions; objects are kept under the canonical one", source: promisedStore, run: checkAlias},
+		{name: "Get/ClusterScoped", promise: "objects of cluster-scoped kinds have no namespace", source: promisedStore, run: checkClusterScoped},
+		{name: "List/Written", promise: "when a write has returned, List sees it", source: promisedReads, run: checkListWritten},
+		{name: "List/Sorted", promise: "lists are sorted by namespace and name", source: promisedStore, run: checkListSorted},
+		{name: "List/Namespace", promise: "List returns the objects of the namespace, or of all for NamespaceAll; nil if there are none", source: promisedStore, run: checkListNamespace},
+		{name: "List/Snapshot", promise: "a list that was handed out does not change any more", source: promisedOwnership, run: checkListSnapshot},
+		{name: "Get/Shared", promise: "Get and List hand out the stored objects themselves", source: promisedOwnership, run: checkShared},
 	}
 }
 

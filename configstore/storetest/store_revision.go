@@ -21,29 +21,29 @@ type watched interface {
 
 func revisionChecks() []check {
 	return []check{
-		{name: "Revision/Grows", promise: "the revision grows by one with each committed change, and by nothing else", source: designMemory, skip: needRevision, run: checkRevisionGrows},
-		{name: "Revision/Version", promise: "ResourceVersion is the decimal form of the revision that the change produced", source: designMemory, skip: needRevision, run: checkRevisionVersion},
+		{name: "Revision/Grows", promise: "the revision grows by one with each committed change, and by nothing else", source: promisedMemory, skip: needRevision, run: checkRevisionGrows},
+		{name: "Revision/Version", promise: "ResourceVersion is the decimal form of the revision that the change produced", source: promisedMemory, skip: needRevision, run: checkRevisionVersion},
 	}
 }
 
 func batchChecks() []check {
 	return []check{
-		{name: "Batch/All", promise: "a batch commits all its changes, one revision each", source: designMemory, skip: needApply, run: checkBatchAll},
-		{name: "Batch/Nothing", promise: "a batch with one impossible change commits nothing", source: designMemory, skip: needApply, run: checkBatchNothing},
+		{name: "Batch/All", promise: "a batch commits all its changes, one revision each", source: promisedMemory, skip: needApply, run: checkBatchAll},
+		{name: "Batch/Nothing", promise: "a batch with one impossible change commits nothing", source: promisedMemory, skip: needApply, run: checkBatchNothing},
 	}
 }
 
 func watchChecks() []check {
 	return []check{
-		{name: "Watch/Complete", promise: "Watch yields every change after a revision, in order, old and new", source: designMemory, skip: needWatch, run: checkWatchComplete},
-		{name: "Watch/End", promise: "Watch ends when its context ends or its caller has enough", source: designMemory, skip: needWatch, run: checkWatchEnd},
-		{name: "Watch/Compacted", promise: "a revision older than the history yields ErrCompacted and ends; never a silent gap", source: designMemory, skip: needHistory, run: checkWatchCompacted},
+		{name: "Watch/Complete", promise: "Watch yields every change after a revision, in order, old and new", source: promisedMemory, skip: needWatch, run: checkWatchComplete},
+		{name: "Watch/End", promise: "Watch ends when its context ends or its caller has enough", source: promisedMemory, skip: needWatch, run: checkWatchEnd},
+		{name: "Watch/Compacted", promise: "a revision older than the history yields ErrCompacted and ends; never a silent gap", source: promisedMemory, skip: needHistory, run: checkWatchCompacted},
 	}
 }
 
 func readOnlyChecks() []check {
 	return []check{{
-		name: "ReadOnly", promise: "a store that takes no writes returns ErrReadOnly", source: designErrors, run: checkReadOnly,
+		name: "ReadOnly", promise: "a store that takes no writes returns ErrReadOnly", source: promisedErrors, run: checkReadOnly,
 		skip: func(s *suite) string {
 			if s.subject.Writer == nil {
 				return "the store takes writes"

@@ -12,12 +12,12 @@ import (
 
 func statusChecks() []check {
 	return []check{
-		{name: "UpdateStatus/StatusOnly", promise: "UpdateStatus replaces the Status and nothing else", source: designStore, skip: writes, run: checkStatusOnly},
-		{name: "UpdateStatus/KeyOnly", promise: "UpdateStatus needs the key and the Status only", source: designStore, skip: writes, run: checkStatusKeyOnly},
-		{name: "UpdateStatus/NotFound", promise: "an UpdateStatus of what does not exist returns ErrNotFound", source: designErrors, skip: writes, run: checkStatusNotFound},
-		{name: "UpdateStatus/Conflict", promise: "an UpdateStatus with a ResourceVersion that is not the stored one returns ErrConflict and changes nothing", source: designConflict, skip: writes, run: checkStatusConflict},
-		{name: "UpdateStatus/NoOp", promise: "an UpdateStatus that changes nothing returns the current revision", source: designNoop, skip: writes, run: checkStatusNoop},
-		{name: "UpdateStatus/Invalid", promise: "a status of a wrong type, or for a kind without status, is refused with ErrInvalid", source: designErrors, skip: writes, run: checkStatusInvalid},
+		{name: "UpdateStatus/StatusOnly", promise: "UpdateStatus replaces the Status and nothing else", source: promisedStore, skip: writes, run: checkStatusOnly},
+		{name: "UpdateStatus/KeyOnly", promise: "UpdateStatus needs the key and the Status only", source: promisedStore, skip: writes, run: checkStatusKeyOnly},
+		{name: "UpdateStatus/NotFound", promise: "an UpdateStatus of what does not exist returns ErrNotFound", source: promisedErrors, skip: writes, run: checkStatusNotFound},
+		{name: "UpdateStatus/Conflict", promise: "an UpdateStatus with a ResourceVersion that is not the stored one returns ErrConflict and changes nothing", source: promisedConflict, skip: writes, run: checkStatusConflict},
+		{name: "UpdateStatus/NoOp", promise: "an UpdateStatus that changes nothing returns the current revision", source: promisedNoop, skip: writes, run: checkStatusNoop},
+		{name: "UpdateStatus/Invalid", promise: "a status of a wrong type, or for a kind without status, is refused with ErrInvalid", source: promisedErrors, skip: writes, run: checkStatusInvalid},
 	}
 }
 

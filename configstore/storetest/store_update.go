@@ -12,14 +12,14 @@ import (
 
 func updateChecks() []check {
 	return []check{
-		{name: "Update/NotFound", promise: "an Update of what does not exist returns ErrNotFound and creates nothing", source: designErrors, skip: writes, run: checkUpdateNotFound},
-		{name: "Update/Replaces", promise: "Update replaces labels, annotations and spec", source: designStore, skip: writes, run: checkUpdateReplaces},
-		{name: "Update/Conflict", promise: "an Update with a ResourceVersion that is not the stored one returns ErrConflict and changes nothing", source: designConflict, skip: writes, run: checkUpdateConflict},
-		{name: "Update/Overwrite", promise: "an Update without a ResourceVersion overwrites", source: designConflict, skip: writes, run: checkUpdateOverwrite},
-		{name: "Update/Revision", promise: "each Update that changes something gets a ResourceVersion never seen before, and returns it", source: designStore, skip: writes, run: checkUpdateRevision},
-		{name: "Update/CreationTime", promise: "Update keeps the creation time", source: designMeta, skip: writes, run: checkUpdateTime},
-		{name: "Update/Generation", promise: "Generation grows by one whenever the spec changes, and only then", source: designMeta, skip: writes, run: checkUpdateGeneration},
-		{name: "Update/NoOp", promise: "an Update that changes nothing returns the current revision and leaves the stored object as it is", source: designNoop, skip: writes, run: checkUpdateNoop},
+		{name: "Update/NotFound", promise: "an Update of what does not exist returns ErrNotFound and creates nothing", source: promisedErrors, skip: writes, run: checkUpdateNotFound},
+		{name: "Update/Replaces", promise: "Update replaces labels, annotations and spec", source: promisedStore, skip: writes, run: checkUpdateReplaces},
+		{name: "Update/Conflict", promise: "an Update with a ResourceVersion that is not the stored one returns ErrConflict and changes nothing", source: promisedConflict, skip: writes, run: checkUpdateConflict},
+		{name: "Update/Overwrite", promise: "an Update without a ResourceVersion overwrites", source: promisedConflict, skip: writes, run: checkUpdateOverwrite},
+		{name: "Update/Revision", promise: "each Update that changes something gets a ResourceVersion never seen before, and returns it", source: promisedStore, skip: writes, run: checkUpdateRevision},
+		{name: "Update/CreationTime", promise: "Update keeps the creation time", source: promisedMeta, skip: writes, run: checkUpdateTime},
+		{name: "Update/Generation", promise: "Generation grows by one whenever the spec changes, and only then", source: promisedMeta, skip: writes, run: checkUpdateGeneration},
+		{name: "Update/NoOp", promise: "an Update that changes nothing returns the current revision and leaves the stored object as it is", source: promisedNoop, skip: writes, run: checkUpdateNoop},
 	}
 }
 

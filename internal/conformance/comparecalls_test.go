@@ -31,8 +31,8 @@ func (c *comparison) pushes() {
 
 // twins reports whether endpoints of the service hid one another from the recorded
 // decision what to push, before or after the step: those that agree in namespace,
-// workload name, first address and port name (Istio's endpoint key; §8.3 of the
-// reference calls it a weakness). A change among them was recorded as NoPush.
+// workload name, first address and port name (Istio 1.30's endpoint key, which
+// is too weak). A change among them was recorded as NoPush.
 func (e *expected) twins(k key) bool {
 	type weakKey struct{ namespace, workload, address, port string }
 	for _, index := range []indexState{e.before, e.all.after} {
@@ -80,7 +80,7 @@ func keysOf[V any](all ...map[key]V) []key {
 
 // order checks what is not in the recordings, where calls have no order: one
 // registry tells of a document in the order SvcUpdate, EDSUpdate, ConfigUpdate,
-// ProxyUpdate (DESIGN §4.4).
+// ProxyUpdate (xdsupdate.XDSUpdater).
 func (c *comparison) order() {
 	if c.want.severalUpdaters {
 		return

@@ -166,7 +166,7 @@ func benchServer(b *testing.B, n int) (*fixture, []string) {
 }
 
 // BenchmarkEndpointChange: one endpoint of one service changes, until all
-// clients have it; the next one follows at once (PERFORMANCE.md §7, tight loop).
+// clients have it; the next one follows at once.
 // The limit is BenchmarkLimitPush.
 func BenchmarkEndpointChange(b *testing.B) {
 	for _, protocol := range []string{"delta", "sotw"} {

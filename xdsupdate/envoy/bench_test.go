@@ -28,8 +28,7 @@ func benchEndpoints(n int) []*registry.Endpoint {
 	return out
 }
 
-// BenchmarkAssignment: an assignment of which one endpoint changed
-// (PERFORMANCE.md §7, "CLA of E endpoints with one change").
+// BenchmarkAssignment: an assignment of n endpoints of which one changed.
 func BenchmarkAssignment(b *testing.B) {
 	svc := service(registry.ClientSideLB)
 	for _, n := range []int{5, 100, 1_000, 10_000} {
