@@ -38,9 +38,7 @@ func (b *batch) updateServices() {
 	for _, h := range b.hosts {
 		switch {
 		case len(h.bindings) == 0:
-			if !h.work.created {
-				b.updater.SvcUpdate(b.shard, string(h.hostname), h.namespace, registry.EventDelete)
-			}
+			b.updater.SvcUpdate(b.shard, string(h.hostname), h.namespace, registry.EventDelete)
 		case h.work.event != 0:
 			b.updater.SvcUpdate(b.shard, string(h.hostname), h.namespace, h.work.event)
 		}
@@ -80,7 +78,7 @@ func (b *batch) updateConfigs() {
 	var services, endpoints map[xdsupdate.ConfigKey]struct{}
 	for _, h := range b.hosts {
 		switch w := h.work; {
-		case w.services && (!w.created || len(h.bindings) > 0):
+		case w.push:
 			services = addKey(services, h.hostKey)
 		case len(w.changes) > 0 && (w.was || h.dns):
 			endpoints = addKey(endpoints, h.hostKey)

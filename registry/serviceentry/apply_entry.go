@@ -199,7 +199,8 @@ func (b *batch) putServices(bi *binding, services []*registry.Service, retargete
 			b.noteService(bi.host, nil, t, registry.EventDelete)
 		}
 	}
-	// The order of the addresses alone decides which service GetService returns.
+	// If only the order of the addresses changed, proxies need not know; but it
+	// decides which service GetService returns.
 	b.work(bi.host).services = true
 	bi.services = services
 	b.bindings = append(b.bindings, bi)

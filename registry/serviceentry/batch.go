@@ -29,7 +29,6 @@ type batch struct {
 	// addresses are the changes of the address index.
 	addresses []addressChange
 	services  []serviceChange
-	// own and foreign are the changes of the workloads.
 	workloads []workloadChange
 	// proxies are the addresses of proxies that have to be told that they are
 	// something else.
@@ -101,7 +100,7 @@ type serviceChange struct {
 // went.
 type workloadChange struct{ prev, curr *workload }
 
-// work returns the host with room for its changes.
+// work returns what is changing of a host, which from then on is one of b.hosts.
 func (b *batch) work(h *host) *hostWork {
 	if h.work == nil {
 		if n := len(b.spare); n > 0 {
@@ -128,7 +127,7 @@ func (b *batch) host(k hostKey) *host {
 	}
 	h := &host{hostKey: k}
 	b.newHosts[k] = h
-	b.work(h).created = true
+	b.work(h)
 	return h
 }
 
@@ -167,7 +166,7 @@ func (b *batch) excludeMember(m *member, bindings ...*binding) {
 // noteService records the change of a service.
 func (b *batch) noteService(h *host, prev, curr *registry.Service, event registry.Event) {
 	w := b.work(h)
-	w.services = true
+	w.services, w.push = true, true
 	switch event {
 	case registry.EventAdd:
 		w.event = registry.EventAdd

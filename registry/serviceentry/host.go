@@ -48,12 +48,12 @@ type hostWork struct {
 	// added and removed are endpoints that entries contribute from now on, or no
 	// more; an endpoint may be in both.
 	added, removed []*registry.Endpoint
-	// created: the host was not there before the batch.
-	created bool
 	// event is EventAdd or EventUpdate if a service was added or changed.
 	event registry.Event
-	// services: a service was added, changed or removed.
+	// services: the list of services is another one.
 	services bool
+	// push: a service was added, changed or removed.
+	push bool
 	// was is dns before the batch.
 	was bool
 	// reopened are members that an entry with resolution DNS_ROUND_ROBIN

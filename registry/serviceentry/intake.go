@@ -11,7 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// event is something that happens to the registry. Exactly one field is set.
+// event is something that happens to the registry. Besides deleted exactly one
+// field is set.
 type event struct {
 	// config is an object that changed; deleted says whether it is gone.
 	config  *configstore.Config

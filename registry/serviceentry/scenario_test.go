@@ -42,6 +42,10 @@ func hosts(names ...string) func(*networking.ServiceEntry) {
 	return func(e *networking.ServiceEntry) { e.Hosts = names }
 }
 
+func addresses(all ...string) func(*networking.ServiceEntry) {
+	return func(e *networking.ServiceEntry) { e.Addresses = all }
+}
+
 const (
 	serviceA = "config service ServiceEntry/ns/a.com"
 	endpoint = "config endpoint ServiceEntry/ns/a.com"
@@ -77,6 +81,12 @@ func scenarios() map[string][]step {
 			{"endpoint back", apply(entry("a", nil, "a.com", "1.1.1.1")), calls("eds ns/a.com [1.1.1.1:80]")},
 			{"target port", apply(entry("a", ports(8080), "a.com", "1.1.1.1")), calls("service ns/a.com update", "eds ns/a.com [1.1.1.1:8080<80]", serviceA)},
 			{"delete", remove(istio.ServiceEntry, "a"), calls("service ns/a.com delete", serviceA)},
+		},
+		"addresses": {
+			{"create", apply(entry("a", addresses("10.0.0.1", "10.0.0.2"), "a.com", "1.1.1.1")), added},
+			{"another order", apply(entry("a", addresses("10.0.0.2", "10.0.0.1"), "a.com", "1.1.1.1")), nil},
+			{"another address", apply(entry("a", addresses("10.0.0.3"), "a.com", "1.1.1.1")), calls("service ns/a.com add", serviceA)},
+			{"no address", apply(entry("a", nil, "a.com", "1.1.1.1")), calls("service ns/a.com add", serviceA)},
 		},
 		"second entry": {
 			{"create", apply(entry("a", nil, "a.com", "1.1.1.1")), added},
