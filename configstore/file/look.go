@@ -36,7 +36,7 @@ func (s *Source) suspects(sc scan) []string {
 // nor linked, in directories that have been read without errors.
 func (s *Source) narrow(sc scan) ([]string, bool) {
 	l := s.listing
-	if sc.full || sc.walk || len(sc.dirty) == 0 || s.rootFailure != nil || len(l.failed) > 0 {
+	if sc.full || sc.walk || s.rootFailure != nil || len(l.failed) > 0 {
 		return nil, false
 	}
 	var names []string

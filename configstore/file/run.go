@@ -42,14 +42,16 @@ func (s *Source) loop(w *watcher, stop <-chan struct{}) {
 		defer ticker.Stop()
 		rescan = ticker.C
 	}
-	reload := func(full bool) {
+	// reload looks at what there was notice of, and at what why says. There may
+	// be nothing, if a reload has taken what a later poke was about.
+	reload := func(why scan) {
 		sc := w.take()
-		sc.full = sc.full || full
-		if s.reload(sc) {
+		sc.full, sc.walk = sc.full || why.full, sc.walk || why.walk
+		if (sc.full || sc.walk || len(sc.dirty) > 0) && s.reload(sc) {
 			unfinished.Reset(settle)
 		}
 	}
-	reload(true)
+	reload(scan{full: true})
 	var burst time.Time
 	for {
 		select {
@@ -63,11 +65,11 @@ func (s *Source) loop(w *watcher, stop <-chan struct{}) {
 			quiet.Reset(max(0, min(s.opts.Debounce, burst.Add(patience*s.opts.Debounce).Sub(now))))
 		case <-quiet.C:
 			burst = time.Time{}
-			reload(false)
+			reload(scan{})
 		case <-unfinished.C:
-			reload(false)
+			reload(scan{walk: true})
 		case <-rescan:
-			reload(true)
+			reload(scan{full: true})
 		}
 	}
 }

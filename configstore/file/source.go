@@ -110,7 +110,7 @@ type scan struct {
 	// dirty are the names that notifications were about. They are looked at in
 	// any case, and alone if that is enough.
 	dirty map[string]bool
-	// walk means that there were notifications about more than names.
+	// walk means that more than the dirty names has to be looked at.
 	walk bool
 	// final believes what it sees, even if it looks like the middle of
 	// something.
