@@ -4,6 +4,7 @@ package serviceentry
 
 import (
 	"hash/maphash"
+	"maps"
 	"math/bits"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -90,10 +91,12 @@ func (d *draft) matchesLabels(l registry.Labels) bool {
 func (d *draft) buildLabels() registry.Labels {
 	switch {
 	case d.topology != topology{} || len(d.metadata) > 0 && len(d.spec) > 0:
-		out := make(registry.Labels, len(d.metadata)+len(d.spec)+len(d.topology))
-		for k, v := range d.labels {
-			out[k] = v
+		n := 0
+		for range d.labels {
+			n++
 		}
+		out := make(registry.Labels, n)
+		maps.Insert(out, d.labels)
 		return out
 	case len(d.spec) > 0:
 		return d.spec
