@@ -44,6 +44,7 @@ func startBackend(ctx context.Context, name string) (*backend, error) {
 	return b, nil
 }
 
+//nolint:revive // the signature is grpc's
 func (b *backend) who(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 	if err := decode(new(emptypb.Empty)); err != nil {
 		return nil, err

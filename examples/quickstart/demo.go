@@ -18,7 +18,7 @@ import (
 )
 
 //go:embed config
-var configFiles embed.FS //nolint:gochecknoglobals // what go:embed fills
+var configFiles embed.FS
 
 // patience bounds every wait of the demonstration.
 const patience = 20 * time.Second
