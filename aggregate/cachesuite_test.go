@@ -20,12 +20,12 @@ type plain struct{ configstore.ConfigStoreCache }
 
 func applyTo(m *memory.Controller) func([]configstore.Change) (uint64, error) {
 	return func(changes []configstore.Change) (uint64, error) {
-		var mutations []memory.Mutation
+		var mutations []configstore.Mutation
 		for _, c := range changes {
-			op := map[configstore.Event]memory.Op{
-				configstore.EventAdd: memory.OpCreate, configstore.EventUpdate: memory.OpUpdate, configstore.EventDelete: memory.OpDelete,
+			op := map[configstore.Event]configstore.Op{
+				configstore.EventAdd: configstore.OpCreate, configstore.EventUpdate: configstore.OpUpdate, configstore.EventDelete: configstore.OpDelete,
 			}[c.Event]
-			mutations = append(mutations, memory.Mutation{Op: op, Config: *c.Curr})
+			mutations = append(mutations, configstore.Mutation{Op: op, Config: *c.Curr})
 		}
 		return m.Apply(mutations...)
 	}

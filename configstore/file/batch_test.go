@@ -22,7 +22,7 @@ type countingStore struct {
 	single  int
 }
 
-func (s *countingStore) Apply(mutations ...memory.Mutation) (uint64, error) {
+func (s *countingStore) Apply(mutations ...configstore.Mutation) (uint64, error) {
 	s.batches = append(s.batches, len(mutations))
 	return s.Store.Apply(mutations...)
 }

@@ -4,26 +4,12 @@ package memory
 
 import "github.com/pilotkit/pilotkit/configstore"
 
-// Mutation is configstore.Mutation.
-type Mutation = configstore.Mutation
-
-// Op is configstore.Op.
-type Op = configstore.Op
-
-// The operations.
-const (
-	OpCreate       = configstore.OpCreate
-	OpUpdate       = configstore.OpUpdate
-	OpUpdateStatus = configstore.OpUpdateStatus
-	OpDelete       = configstore.OpDelete
-)
-
 // Apply commits a batch, all or nothing, and returns the store's revision after
 // it. Each mutation sees the effects of those before it and gets a revision of
 // its own, unless it changes nothing; readers see none or all of them; their
 // events follow each other without another in between. An object may occur more
 // than once. The error is that of the first mutation that is not possible.
-func (s *Store) Apply(mutations ...Mutation) (revision uint64, err error) {
+func (s *Store) Apply(mutations ...configstore.Mutation) (revision uint64, err error) {
 	requests := make([]request, len(mutations))
 	for i, m := range mutations {
 		requests[i] = request{op: m.Op, config: m.Config, given: m.Config.ResourceVersion != ""}

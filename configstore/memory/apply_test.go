@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-func mutation(op memory.Op, c configstore.Config) memory.Mutation {
-	return memory.Mutation{Op: op, Config: c}
+func mutation(op configstore.Op, c configstore.Config) configstore.Mutation {
+	return configstore.Mutation{Op: op, Config: c}
 }
 
 // record returns what a handler for widgets and gadgets is told, as text.
@@ -55,15 +55,15 @@ func TestApply(t *testing.T) {
 	conditional := object(widget(), "a", "changed", "3")
 	conditional.ResourceVersion = "5" // of the mutation before it
 	revision, err := s.Apply(
-		mutation(memory.OpCreate, object(widget(), "a", "new", "1")),
-		mutation(memory.OpDelete, object(widget(), "a", "gone", "")),
-		mutation(memory.OpUpdate, object(widget(), "a", "changed", "2")),
-		mutation(memory.OpUpdate, object(widget(), "a", "changed", "2")), // changes nothing
-		mutation(memory.OpUpdate, conditional),
-		mutation(memory.OpUpdateStatus, status),
-		mutation(memory.OpCreate, object(gadget(), "b", "brief", "1")),
-		mutation(memory.OpDelete, object(gadget(), "b", "brief", "")),
-		mutation(memory.OpCreate, object(widget(), "a", "gone", "2")),
+		mutation(configstore.OpCreate, object(widget(), "a", "new", "1")),
+		mutation(configstore.OpDelete, object(widget(), "a", "gone", "")),
+		mutation(configstore.OpUpdate, object(widget(), "a", "changed", "2")),
+		mutation(configstore.OpUpdate, object(widget(), "a", "changed", "2")), // changes nothing
+		mutation(configstore.OpUpdate, conditional),
+		mutation(configstore.OpUpdateStatus, status),
+		mutation(configstore.OpCreate, object(gadget(), "b", "brief", "1")),
+		mutation(configstore.OpDelete, object(gadget(), "b", "brief", "")),
+		mutation(configstore.OpCreate, object(widget(), "a", "gone", "2")),
 	)
 	if err != nil || revision != 10 || s.Revision() != 10 {
 		t.Errorf("Apply = %d, %v, Revision() = %d, want 10", revision, err, s.Revision())
@@ -89,24 +89,24 @@ func TestApplyAllOrNothing(t *testing.T) {
 	stale := object(widget(), "a", "foo", "3")
 	stale.ResourceVersion = "1" // not any more, at that point of the batch
 	for _, tt := range []struct {
-		last memory.Mutation
+		last configstore.Mutation
 		want error
 	}{
-		{mutation(memory.OpCreate, object(widget(), "a", "foo", "2")), configstore.ErrAlreadyExists},
-		{mutation(memory.OpCreate, object(widget(), "a", "new", "2")), configstore.ErrAlreadyExists},
-		{mutation(memory.OpUpdate, object(widget(), "a", "none", "2")), configstore.ErrNotFound},
-		{mutation(memory.OpDelete, object(widget(), "a", "gone", "2")), configstore.ErrNotFound},
-		{mutation(memory.OpUpdate, stale), configstore.ErrConflict},
-		{mutation(memory.OpDelete, stale), configstore.ErrConflict},
-		{mutation(memory.OpCreate, object(widget(), "a", "x", "bad")), configstore.ErrInvalid},
-		{mutation(memory.OpCreate, object(configstore.GroupVersionKind{Kind: "None"}, "a", "x", "1")), configstore.ErrUnknownKind},
+		{mutation(configstore.OpCreate, object(widget(), "a", "foo", "2")), configstore.ErrAlreadyExists},
+		{mutation(configstore.OpCreate, object(widget(), "a", "new", "2")), configstore.ErrAlreadyExists},
+		{mutation(configstore.OpUpdate, object(widget(), "a", "none", "2")), configstore.ErrNotFound},
+		{mutation(configstore.OpDelete, object(widget(), "a", "gone", "2")), configstore.ErrNotFound},
+		{mutation(configstore.OpUpdate, stale), configstore.ErrConflict},
+		{mutation(configstore.OpDelete, stale), configstore.ErrConflict},
+		{mutation(configstore.OpCreate, object(widget(), "a", "x", "bad")), configstore.ErrInvalid},
+		{mutation(configstore.OpCreate, object(configstore.GroupVersionKind{Kind: "None"}, "a", "x", "1")), configstore.ErrUnknownKind},
 		{mutation(0, object(widget(), "a", "x", "1")), configstore.ErrInvalid},
 	} {
 		revision, err := s.Apply(
-			mutation(memory.OpCreate, object(widget(), "a", "new", "1")),
-			mutation(memory.OpUpdate, object(widget(), "a", "foo", "2")),
-			mutation(memory.OpCreate, object(widget(), "a", "gone", "1")),
-			mutation(memory.OpDelete, object(widget(), "a", "gone", "1")),
+			mutation(configstore.OpCreate, object(widget(), "a", "new", "1")),
+			mutation(configstore.OpUpdate, object(widget(), "a", "foo", "2")),
+			mutation(configstore.OpCreate, object(widget(), "a", "gone", "1")),
+			mutation(configstore.OpDelete, object(widget(), "a", "gone", "1")),
 			tt.last,
 		)
 		if !errors.Is(err, tt.want) || revision != 1 || s.Revision() != 1 {
@@ -126,16 +126,16 @@ func TestApplyAllOrNothing(t *testing.T) {
 // A large batch finds its own objects by key.
 func TestApplyLarge(t *testing.T) {
 	s := newStore()
-	var batch []memory.Mutation
+	var batch []configstore.Mutation
 	for i := range 1000 {
 		name := fmt.Sprintf("n%03d", i/4)
 		switch i % 4 {
 		case 0, 2:
-			batch = append(batch, mutation(memory.OpCreate, object(widget(), "a", name, fmt.Sprint(i))))
+			batch = append(batch, mutation(configstore.OpCreate, object(widget(), "a", name, fmt.Sprint(i))))
 		case 1:
-			batch = append(batch, mutation(memory.OpDelete, object(widget(), "a", name, "")))
+			batch = append(batch, mutation(configstore.OpDelete, object(widget(), "a", name, "")))
 		case 3:
-			batch = append(batch, mutation(memory.OpUpdate, object(widget(), "a", name, fmt.Sprint(i))))
+			batch = append(batch, mutation(configstore.OpUpdate, object(widget(), "a", name, fmt.Sprint(i))))
 		}
 	}
 	revision, err := s.Apply(batch...)
@@ -162,9 +162,9 @@ func TestListAfterBatchOutOfOrder(t *testing.T) {
 		}
 		s.List(widget(), ns)
 		_, err := s.Apply(
-			mutation(memory.OpUpdate, object(widget(), "a", "x", ns+"1")),
-			mutation(memory.OpUpdate, object(widget(), "a", "y", ns+"2")),
-			mutation(memory.OpUpdate, object(widget(), "a", "x", ns+"3")),
+			mutation(configstore.OpUpdate, object(widget(), "a", "x", ns+"1")),
+			mutation(configstore.OpUpdate, object(widget(), "a", "y", ns+"2")),
+			mutation(configstore.OpUpdate, object(widget(), "a", "x", ns+"3")),
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -178,9 +178,9 @@ func TestListAfterBatchOutOfOrder(t *testing.T) {
 }
 
 func TestOpString(t *testing.T) {
-	for op, want := range map[memory.Op]string{
-		memory.OpCreate: "create", memory.OpUpdate: "update", memory.OpUpdateStatus: "update status of",
-		memory.OpDelete: "delete", 0: "Op(0)",
+	for op, want := range map[configstore.Op]string{
+		configstore.OpCreate: "create", configstore.OpUpdate: "update", configstore.OpUpdateStatus: "update status of",
+		configstore.OpDelete: "delete", 0: "Op(0)",
 	} {
 		if got := op.String(); got != want {
 			t.Errorf("String() = %q, want %q", got, want)

@@ -116,7 +116,7 @@ func BenchmarkApply(b *testing.B) {
 		s, configs := benchStore(b, n)
 		at, round := stride{n: n}, 0
 		labels := [2]map[string]string{{"version": "1"}, {"version": "2"}}
-		batch := make([]memory.Mutation, 0, 100)
+		batch := make([]configstore.Mutation, 0, 100)
 		for b.Loop() {
 			i := at.next()
 			if i == 0 {
@@ -124,7 +124,7 @@ func BenchmarkApply(b *testing.B) {
 			}
 			c := configs[i]
 			c.Labels = labels[round%2]
-			batch = append(batch, memory.Mutation{Op: memory.OpUpdate, Config: c})
+			batch = append(batch, configstore.Mutation{Op: configstore.OpUpdate, Config: c})
 			if len(batch) == cap(batch) {
 				_, err := s.Apply(batch...)
 				must(b, err)

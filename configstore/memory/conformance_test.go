@@ -34,15 +34,15 @@ func TestControllerSuite(t *testing.T) {
 
 // applyChanges is Apply in the terms of the suite.
 func applyChanges(s *memory.Store) func([]configstore.Change) (uint64, error) {
-	ops := map[configstore.Event]memory.Op{
-		configstore.EventAdd:    memory.OpCreate,
-		configstore.EventUpdate: memory.OpUpdate,
-		configstore.EventDelete: memory.OpDelete,
+	ops := map[configstore.Event]configstore.Op{
+		configstore.EventAdd:    configstore.OpCreate,
+		configstore.EventUpdate: configstore.OpUpdate,
+		configstore.EventDelete: configstore.OpDelete,
 	}
 	return func(changes []configstore.Change) (uint64, error) {
-		mutations := make([]memory.Mutation, len(changes))
+		mutations := make([]configstore.Mutation, len(changes))
 		for i, c := range changes {
-			mutations[i] = memory.Mutation{Op: ops[c.Event], Config: *c.Curr}
+			mutations[i] = configstore.Mutation{Op: ops[c.Event], Config: *c.Curr}
 		}
 		return s.Apply(mutations...)
 	}

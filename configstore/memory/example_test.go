@@ -139,15 +139,15 @@ func ExampleStore_Apply() {
 	_, _ = store.Create(motto("lisp", "code is data"))
 
 	revision, err := store.Apply(
-		memory.Mutation{Op: memory.OpCreate, Config: motto("go", "share by communicating")},
-		memory.Mutation{Op: memory.OpUpdate, Config: motto("lisp", "(code is data)")},
+		configstore.Mutation{Op: configstore.OpCreate, Config: motto("go", "share by communicating")},
+		configstore.Mutation{Op: configstore.OpUpdate, Config: motto("lisp", "(code is data)")},
 	)
 	fmt.Println(revision, err)
 
 	// All or nothing: the update is not made, because the create is not possible.
 	_, err = store.Apply(
-		memory.Mutation{Op: memory.OpUpdate, Config: motto("lisp", "")},
-		memory.Mutation{Op: memory.OpCreate, Config: motto("go", "")},
+		configstore.Mutation{Op: configstore.OpUpdate, Config: motto("lisp", "")},
+		configstore.Mutation{Op: configstore.OpCreate, Config: motto("go", "")},
 	)
 	fmt.Println(err, "at", store.Revision())
 	// Output:

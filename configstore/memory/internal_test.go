@@ -64,9 +64,9 @@ func TestUncommittedIsInvisible(t *testing.T) {
 	p := &s.plan
 	p.begin(s)
 	for _, r := range []request{
-		{op: OpUpdate, config: testObject("changed", "new")},
-		{op: OpDelete, config: testObject("gone", "")},
-		{op: OpCreate, config: testObject("new", "new")},
+		{op: configstore.OpUpdate, config: testObject("changed", "new")},
+		{op: configstore.OpDelete, config: testObject("gone", "")},
+		{op: configstore.OpCreate, config: testObject("new", "new")},
 	} {
 		if err := s.prepare(&r); err != nil {
 			t.Error(err)

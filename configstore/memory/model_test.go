@@ -59,13 +59,13 @@ type model struct {
 // result is an operation and what it returned.
 type result struct {
 	span
-	op       memory.Op
+	op       configstore.Op
 	config   configstore.Config
 	revision string
 	err      error
 	// batch is set for the operations of one Apply, whose errors are not told
 	// apart; revision is then the store's.
-	batch []memory.Mutation
+	batch []configstore.Mutation
 }
 
 // read is what was read at one moment: the resource versions of a list, or of one
@@ -158,15 +158,15 @@ func (m *model) write(r *rand.Rand) {
 	}
 }
 
-func (m *model) do(x memory.Mutation) (string, error) {
+func (m *model) do(x configstore.Mutation) (string, error) {
 	switch x.Op {
-	case memory.OpCreate:
+	case configstore.OpCreate:
 		return m.control.Create(x.Config)
-	case memory.OpUpdate:
+	case configstore.OpUpdate:
 		return m.store.Update(x.Config)
-	case memory.OpUpdateStatus:
+	case configstore.OpUpdateStatus:
 		return m.store.UpdateStatus(x.Config)
-	case memory.OpDelete:
+	case configstore.OpDelete:
 		var rv *string
 		if x.Config.ResourceVersion != "" {
 			rv = &x.Config.ResourceVersion
@@ -178,7 +178,7 @@ func (m *model) do(x memory.Mutation) (string, error) {
 }
 
 func (m *model) apply(r *rand.Rand) {
-	batch := make([]memory.Mutation, 1+r.IntN(12))
+	batch := make([]configstore.Mutation, 1+r.IntN(12))
 	for i := range batch {
 		batch[i] = m.mutation(r)
 	}
@@ -191,13 +191,13 @@ func (m *model) apply(r *rand.Rand) {
 }
 
 // mutation returns a random write, which may be impossible.
-func (m *model) mutation(r *rand.Rand) memory.Mutation {
+func (m *model) mutation(r *rand.Rand) configstore.Mutation {
 	c := object(pick(r, modelKinds()), pick(r, modelNamespaces()), "n"+strconv.Itoa(r.IntN(5)), strconv.Itoa(r.IntN(3)))
 	if r.IntN(4) == 0 {
 		c.Labels = map[string]string{"l": strconv.Itoa(r.IntN(2))}
 	}
-	x := memory.Mutation{Op: pick(r, []memory.Op{memory.OpCreate, memory.OpUpdate, memory.OpUpdate, memory.OpUpdateStatus, memory.OpDelete}), Config: c}
-	if x.Op == memory.OpUpdateStatus {
+	x := configstore.Mutation{Op: pick(r, []configstore.Op{configstore.OpCreate, configstore.OpUpdate, configstore.OpUpdate, configstore.OpUpdateStatus, configstore.OpDelete}), Config: c}
+	if x.Op == configstore.OpUpdateStatus {
 		x.Config.GroupVersionKind = widget()
 		x.Config.Status = wrapperspb.String(strconv.Itoa(r.IntN(2)))
 	}

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
 // history is the model: the content at each revision, as a map with its past.
@@ -121,7 +120,7 @@ func (m *model) checkResults(t *testing.T, h *history) {
 	// what no other operation made.
 	slices.SortStableFunc(m.results, func(a, b result) int {
 		isDelete := func(r result) int {
-			if r.op == memory.OpDelete {
+			if r.op == configstore.OpDelete {
 				return 1
 			}
 			return 0
@@ -170,7 +169,7 @@ func (h *history) explain(r result, claimed []bool) (made []uint64, ok bool) {
 func (h *history) simulate(r result, before uint64) (made []uint64, ok bool) {
 	batch := r.batch
 	if batch == nil {
-		batch = []memory.Mutation{{Op: r.op, Config: r.config}}
+		batch = []configstore.Mutation{{Op: r.op, Config: r.config}}
 	}
 	own := map[configstore.ConfigKey]*configstore.Config{}
 	next, version := before, ""
@@ -200,25 +199,25 @@ func (h *history) simulate(r result, before uint64) (made []uint64, ok bool) {
 	case r.batch != nil:
 		return made, r.revision == strconv.FormatUint(next, 10)
 	default:
-		return made, r.op == memory.OpDelete || r.revision == version
+		return made, r.op == configstore.OpDelete || r.revision == version
 	}
 }
 
 // outcome says whether a write changes an object.
-func outcome(x memory.Mutation, cur *configstore.Config) (changed bool, err error) {
+func outcome(x configstore.Mutation, cur *configstore.Config) (changed bool, err error) {
 	c := x.Config
 	switch {
-	case x.Op == memory.OpCreate && cur != nil:
+	case x.Op == configstore.OpCreate && cur != nil:
 		return false, configstore.ErrAlreadyExists
-	case x.Op == memory.OpCreate:
+	case x.Op == configstore.OpCreate:
 		return true, nil
 	case cur == nil:
 		return false, configstore.ErrNotFound
 	case c.ResourceVersion != "" && c.ResourceVersion != cur.ResourceVersion:
 		return false, configstore.ErrConflict
-	case x.Op == memory.OpDelete:
+	case x.Op == configstore.OpDelete:
 		return true, nil
-	case x.Op == memory.OpUpdateStatus:
+	case x.Op == configstore.OpUpdateStatus:
 		return !sameText(cur.Status, c.Status), nil
 	}
 	// With what the store sets taken over, the two are compared whole.
@@ -227,15 +226,15 @@ func outcome(x memory.Mutation, cur *configstore.Config) (changed bool, err erro
 }
 
 // after returns the object that a write makes of cur, as far as outcome looks.
-func after(x memory.Mutation, cur *configstore.Config, version string) *configstore.Config {
+func after(x configstore.Mutation, cur *configstore.Config, version string) *configstore.Config {
 	c := x.Config
 	switch x.Op {
-	case memory.OpDelete:
+	case configstore.OpDelete:
 		return nil
-	case memory.OpUpdateStatus:
+	case configstore.OpUpdateStatus:
 		c = *cur
 		c.Status = x.Config.Status
-	case memory.OpCreate, memory.OpUpdate:
+	case configstore.OpCreate, configstore.OpUpdate:
 	}
 	c.ResourceVersion = version
 	return &c
@@ -249,7 +248,7 @@ func sameText(a, b proto.Message) bool {
 }
 
 // matches reports whether the change of a revision is the one that a write makes.
-func (h *history) matches(x memory.Mutation, revision uint64) bool {
+func (h *history) matches(x configstore.Mutation, revision uint64) bool {
 	if revision > uint64(len(h.changes)) {
 		return false
 	}
@@ -258,11 +257,11 @@ func (h *history) matches(x memory.Mutation, revision uint64) bool {
 		return false
 	}
 	switch x.Op {
-	case memory.OpCreate:
+	case configstore.OpCreate:
 		return c.Event == configstore.EventAdd && c.Curr.Spec == x.Config.Spec
-	case memory.OpUpdate:
+	case configstore.OpUpdate:
 		return c.Event == configstore.EventUpdate && c.Curr.Spec == x.Config.Spec
-	case memory.OpUpdateStatus:
+	case configstore.OpUpdateStatus:
 		return c.Event == configstore.EventUpdate && c.Curr.Status == x.Config.Status && c.Curr.Spec == c.Old.Spec
 	default:
 		return c.Event == configstore.EventDelete

@@ -73,7 +73,7 @@ func (p *plan) add(r *request) (string, error) {
 	if err := r.check(cur); err != nil {
 		return "", r.fail(err)
 	}
-	e := &entry{Key: at, Value: object{gone: r.op == OpDelete, Config: r.config}}
+	e := &entry{Key: at, Value: object{gone: r.op == configstore.OpDelete, Config: r.config}}
 	if !r.complete(&e.Value.Config, cur) {
 		return cur.ResourceVersion, nil
 	}
@@ -109,9 +109,9 @@ func (p *plan) current(r *request, i int, planned bool) *object {
 // check says why a request cannot be met, given the current version.
 func (r *request) check(cur *object) error {
 	switch {
-	case r.op == OpCreate && cur.exists():
+	case r.op == configstore.OpCreate && cur.exists():
 		return configstore.ErrAlreadyExists
-	case r.op == OpCreate:
+	case r.op == configstore.OpCreate:
 		return nil
 	case !cur.exists():
 		return configstore.ErrNotFound
@@ -125,12 +125,12 @@ func (r *request) check(cur *object) error {
 // returns false if the request changes nothing.
 func (r *request) complete(c *configstore.Config, cur *object) bool {
 	switch r.op {
-	case OpCreate:
+	case configstore.OpCreate:
 		c.Generation = 1
 		if c.CreationTimestamp.IsZero() {
 			c.CreationTimestamp = time.Now().Round(0) // no monotonic reading
 		}
-	case OpUpdate:
+	case configstore.OpUpdate:
 		if cur != r.seen {
 			r.differs = compare(&r.kind.schema, &cur.Config, c)
 		}
@@ -144,14 +144,14 @@ func (r *request) complete(c *configstore.Config, cur *object) bool {
 		if c.CreationTimestamp.IsZero() {
 			c.CreationTimestamp = cur.CreationTimestamp
 		}
-	case OpUpdateStatus:
+	case configstore.OpUpdateStatus:
 		status := c.Status
 		if configstore.EqualMessage(cur.Status, status) {
 			return false
 		}
 		*c = cur.Config
 		c.Status = status
-	case OpDelete:
+	case configstore.OpDelete:
 		*c = configstore.Config{Meta: configstore.Meta{
 			GroupVersionKind: c.GroupVersionKind, Name: c.Name, Namespace: c.Namespace,
 		}}
@@ -163,11 +163,11 @@ func (r *request) complete(c *configstore.Config, cur *object) bool {
 func (r *request) event(o, cur *object) configstore.Change {
 	change := configstore.Change{Curr: &o.Config, Revision: o.revision}
 	switch r.op {
-	case OpCreate:
+	case configstore.OpCreate:
 		change.Event = configstore.EventAdd
-	case OpUpdate, OpUpdateStatus:
+	case configstore.OpUpdate, configstore.OpUpdateStatus:
 		change.Event, change.Old = configstore.EventUpdate, &cur.Config
-	case OpDelete:
+	case configstore.OpDelete:
 		change.Event, change.Curr = configstore.EventDelete, &cur.Config
 	}
 	return change

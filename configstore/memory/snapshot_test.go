@@ -129,8 +129,8 @@ func TestSnapshotIsConsistentAcrossKinds(t *testing.T) {
 	for range 300 {
 		text += "i"
 		_, err := s.Apply(
-			mutation(memory.OpUpdate, object(gadget(), "a", "x", text)),
-			mutation(memory.OpUpdate, object(widget(), "a", "x", text)),
+			mutation(configstore.OpUpdate, object(gadget(), "a", "x", text)),
+			mutation(configstore.OpUpdate, object(widget(), "a", "x", text)),
 		)
 		if err != nil {
 			t.Error(err)

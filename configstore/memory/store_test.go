@@ -227,7 +227,7 @@ func TestSkipValidation(t *testing.T) {
 	}}
 	s := memory.MakeWithOptions(testSchemas(), opts)
 	create(t, s, object(widget(), "default", "odd", "odd"))
-	if _, err := s.Apply(memory.Mutation{Op: memory.OpCreate, Config: object(widget(), "default", "odd2", "odd")}); err != nil {
+	if _, err := s.Apply(configstore.Mutation{Op: configstore.OpCreate, Config: object(widget(), "default", "odd2", "odd")}); err != nil {
 		t.Error(err)
 	}
 	if _, err := s.Create(object(widget(), "default", "odd", "odd")); err == nil {

@@ -13,23 +13,23 @@ import (
 
 // Create implements ConfigStore.
 func (s *Store) Create(c configstore.Config) (revision string, err error) {
-	return s.write(&request{op: OpCreate, config: c})
+	return s.write(&request{op: configstore.OpCreate, config: c})
 }
 
 // Update implements ConfigStore. A zero CreationTimestamp keeps the stored one;
 // any other replaces it. Generation is ignored.
 func (s *Store) Update(c configstore.Config) (revision string, err error) {
-	return s.write(&request{op: OpUpdate, config: c, given: c.ResourceVersion != ""})
+	return s.write(&request{op: configstore.OpUpdate, config: c, given: c.ResourceVersion != ""})
 }
 
 // UpdateStatus implements ConfigStore.
 func (s *Store) UpdateStatus(c configstore.Config) (revision string, err error) {
-	return s.write(&request{op: OpUpdateStatus, config: c, given: c.ResourceVersion != ""})
+	return s.write(&request{op: configstore.OpUpdateStatus, config: c, given: c.ResourceVersion != ""})
 }
 
 // Delete implements ConfigStore.
 func (s *Store) Delete(kind configstore.GroupVersionKind, name, namespace string, resourceVersion *string) error {
-	r := request{op: OpDelete}
+	r := request{op: configstore.OpDelete}
 	r.config.GroupVersionKind, r.config.Name, r.config.Namespace = kind, name, namespace
 	if resourceVersion != nil {
 		r.config.ResourceVersion, r.given = *resourceVersion, true
@@ -66,7 +66,7 @@ func (s *Store) commitOne(r *request) (string, error) {
 
 // request is a mutation on its way through the store.
 type request struct {
-	op Op
+	op configstore.Op
 	// config is the caller's, under the canonical kind.
 	config configstore.Config
 	// given is set if the stored ResourceVersion has to be that of config.
@@ -110,7 +110,7 @@ func (s *Store) prepare(r *request) error {
 		return nil
 	}
 	s.verify(r.seen)
-	if r.op == OpUpdate {
+	if r.op == configstore.OpUpdate {
 		r.differs = compare(&r.kind.schema, &r.seen.Config, &r.config)
 	}
 	return nil
@@ -123,13 +123,13 @@ func (s *Store) validate(r *request) (err error) {
 		schema = &r.kind.shape
 	}
 	switch r.op {
-	case OpCreate, OpUpdate:
+	case configstore.OpCreate, configstore.OpUpdate:
 		r.warnings, err = schema.Check(r.config)
-	case OpUpdateStatus:
+	case configstore.OpUpdateStatus:
 		c := r.config
 		c.Spec = r.kind.schema.Spec // only the status counts
 		_, err = r.kind.shape.Check(c)
-	case OpDelete:
+	case configstore.OpDelete:
 	default:
 		err = fmt.Errorf("%w: unknown operation", configstore.ErrInvalid)
 	}

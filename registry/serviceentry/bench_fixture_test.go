@@ -116,9 +116,9 @@ func (p *plant) delete(c configstore.Config) bool {
 // fill commits configs without delivering them.
 func fill(b *testing.B, store *memory.Store, configs []configstore.Config) {
 	b.Helper()
-	mutations := make([]memory.Mutation, len(configs))
+	mutations := make([]configstore.Mutation, len(configs))
 	for i, c := range configs {
-		mutations[i] = memory.Mutation{Op: memory.OpCreate, Config: c}
+		mutations[i] = configstore.Mutation{Op: configstore.OpCreate, Config: c}
 	}
 	if _, err := store.Apply(mutations...); err != nil {
 		b.Fatal(err)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -167,14 +166,14 @@ func TestReadersNeverSeeHalfABatch(t *testing.T) {
 		w := workloadEntry("w", "2.2.2.2", nil)
 		spec, _ := w.Spec.(*networking.WorkloadEntry)
 		spec.Weight = uint32(generation)
-		op := memory.OpUpdate
+		op := configstore.OpUpdate
 		if generation == 0 {
-			op = memory.OpCreate
+			op = configstore.OpCreate
 		}
 		if _, err := s.cache.Apply(
-			memory.Mutation{Op: op, Config: selectingEntry("a", "a.com", generation)},
-			memory.Mutation{Op: op, Config: w},
-			memory.Mutation{Op: op, Config: selectingEntry("b", "b.com", generation)},
+			configstore.Mutation{Op: op, Config: selectingEntry("a", "a.com", generation)},
+			configstore.Mutation{Op: op, Config: w},
+			configstore.Mutation{Op: op, Config: selectingEntry("b", "b.com", generation)},
 		); err != nil {
 			t.Error(err)
 		}
