@@ -38,6 +38,7 @@ func newPipeline(dir string, log *slog.Logger) *pipeline {
 	p.store = memory.Make(istio.Schemas())
 	p.configs = memory.NewController(p.store)
 	p.files = file.New(dir, p.store, file.Options{Domain: "cluster.local", DefaultNamespace: "default", Logger: log})
+	p.configs.RegisterHasSyncedHandler(p.files.HasSynced)
 	p.registries = aggregate.NewController(aggregate.Options{})
 	p.server = ads.New(p.registries, ads.Options{Logger: log})
 	p.services = serviceentry.New(p.configs, p.server, serviceentry.Options{})
