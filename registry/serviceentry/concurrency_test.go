@@ -80,3 +80,28 @@ func TestLoop(t *testing.T) {
 	diff(t, "b's endpoints", brief(b.recorder.endpoints["ns/b.com"]), "[]")
 	diff(t, "what was told", told, []string{"a add w", "a delete w"})
 }
+
+// TestOwnWorkloadComesBack: what this registry announced is no news, whoever
+// tells it, and a WorkloadEntry takes the place of a workload of the same key.
+func TestOwnWorkloadComesBack(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, serviceentry.Options{})
+	s.apply(entry("s", selecting, "a.com"))
+	cancel := s.registry.SubscribeWorkloads(func(w *registry.WorkloadInstance, _ registry.Event) {
+		s.registry.WorkloadInstanceHandler(w, registry.EventUpdate)
+	})
+	s.apply(workloadEntry("w", "1.1.1.1", nil))
+	cancel()
+	s.delete(istio.WorkloadEntry, "ns", "w")
+	diff(t, "endpoints after an echo", brief(s.recorder.endpoints["ns/a.com"]), "[]")
+
+	same := pod("w", nil, "1.1.1.2")
+	same.Kind = registry.WorkloadEntry
+	s.registry.WorkloadInstanceHandler(same, registry.EventAdd)
+	diff(t, "endpoints of a foreign one", brief(s.recorder.endpoints["ns/a.com"]), "[1.1.1.2:80]")
+	s.apply(workloadEntry("w", "1.1.1.1", nil))
+	diff(t, "endpoints of our own", brief(s.recorder.endpoints["ns/a.com"]), "[1.1.1.1:80]")
+	s.delete(istio.WorkloadEntry, "ns", "w")
+	diff(t, "endpoints of neither", brief(s.recorder.endpoints["ns/a.com"]), "[]")
+	diff(t, "Verify", s.registry.Verify(), []serviceentry.Difference(nil))
+}

@@ -257,3 +257,23 @@ func TestAttributesAreShared(t *testing.T) {
 		t.Error("equal attributes are not shared")
 	}
 }
+
+// Endpoints have their names from their positions, at which there may be nothing.
+func TestInlinePositions(t *testing.T) {
+	t.Parallel()
+	s := newUncheckedSystem(t, serviceentry.Options{}, updates)
+	for _, addresses := range [][]string{{"", "1"}, {"2", "1"}, {"1", "", "2"}, {"1", "2"}, {"", "", "2"}, {"1"}, {""}, {"", "1", "1"}} {
+		s.apply(entry("a", func(e *networking.ServiceEntry) {
+			for _, a := range addresses {
+				if a == "" {
+					e.Endpoints = append(e.Endpoints, nil)
+				} else {
+					e.Endpoints = append(e.Endpoints, &networking.WorkloadEntry{Address: "1.1.1." + a})
+				}
+			}
+		}, "a.com"))
+		diff(t, "Verify", s.registry.Verify(), []serviceentry.Difference(nil))
+	}
+	diff(t, "endpoints", brief(s.recorder.endpoints["ns/a.com"]), "[1.1.1.1:80 1.1.1.1:80]")
+	diff(t, "workload", s.recorder.endpoints["ns/a.com"][1].WorkloadName, "a-2")
+}

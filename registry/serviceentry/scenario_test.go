@@ -144,6 +144,15 @@ func scenarios() map[string][]step {
 			{"delete", announce(pod("p", nil, "1.1.1.2"), registry.EventDelete), calls("eds ns/a.com []")},
 			{"delete again", announce(pod("p", nil, "1.1.1.2"), registry.EventDelete), nil},
 		},
+		"dual-stack pod": {
+			selects,
+			{"add", announce(pod("p", nil, "1.1.1.1", "2001:db8::1"), registry.EventAdd), calls("eds ns/a.com [1.1.1.1+2001:db8::1:80]", "proxy c1 1.1.1.1")},
+			{"another order", announce(pod("p", nil, "2001:db8::1", "1.1.1.1"), registry.EventUpdate), nil},
+			// The proxy may still be known by the address that the pod lost.
+			{"one address lost", announce(pod("p", nil, "2001:db8::1"), registry.EventUpdate), calls(
+				"eds ns/a.com [2001:db8::1:80]", "proxy c1 1.1.1.1", "proxy c1 2001:db8::1")},
+			{"both gone", announce(pod("p", nil, "2001:db8::1"), registry.EventDelete), calls("eds ns/a.com []")},
+		},
 		"pod of a dns service": {
 			selectsDNS,
 			{"add", announce(pod("p", nil, "1.1.1.1"), registry.EventAdd), calls("eds ns/a.com [1.1.1.1:80]", endpoint, "proxy c1 1.1.1.1")},
