@@ -37,8 +37,8 @@ type Service struct {
 	// CreationTime orders services that compete for a host name: the oldest
 	// wins. It is not part of Equal.
 	CreationTime time.Time
-	// ResourceVersion is that of the object behind the service. It is not part
-	// of Equal.
+	// ResourceVersion is that of the object behind the service, or a former one
+	// that gave an equal service. It is not part of Equal.
 	ResourceVersion string
 	Attributes      ServiceAttributes
 }
