@@ -25,9 +25,9 @@ func TestDefectGetServiceIsArbitrary(t *testing.T) {
 	s.apply(at(5, inNamespace("a", entry("c", nil, "a.com"))))
 	diff(t, "the only one", chosen(), "a/c")
 	s.apply(at(5, inNamespace("c", entry("a", nil, "a.com"))), at(5, inNamespace("b", entry("a", nil, "a.com"))))
-	diff(t, "the first name, then namespace", chosen(), "b/a")
+	diff(t, "the first namespace, then name", chosen(), "a/c")
 	s.apply(at(4, inNamespace("z", entry("z", nil, "a.com"))))
 	diff(t, "the oldest", chosen(), "z/z")
 	s.delete(istio.ServiceEntry, "z", "z")
-	diff(t, "without the oldest", chosen(), "b/a")
+	diff(t, "without the oldest", chosen(), "a/c")
 }

@@ -276,8 +276,8 @@ func (m *modelSystem) checkServices(after *outcome) {
 	m.checkGetService(all)
 }
 
-// checkGetService: the oldest service of a host name wins, then name, namespace
-// and the order of addresses.
+// checkGetService: the oldest service of a host name wins, then namespace, name and
+// the order of addresses.
 func (m *modelSystem) checkGetService(all []*registry.Service) {
 	m.t.Helper()
 	for _, host := range []registry.Hostname{"one.example.com", "two.example.com", "none.example.com"} {
@@ -306,10 +306,10 @@ func older(s, t *registry.Service) bool {
 	if c := s.CreationTime.Compare(t.CreationTime); c != 0 {
 		return c < 0
 	}
-	if c := strings.Compare(s.Attributes.ObjectName, t.Attributes.ObjectName); c != 0 {
+	if c := strings.Compare(s.Attributes.Namespace, t.Attributes.Namespace); c != 0 {
 		return c < 0
 	}
-	return s.Attributes.Namespace < t.Attributes.Namespace
+	return s.Attributes.ObjectName < t.Attributes.ObjectName
 }
 
 // checkEndpoints compares the registry's own answer and the index that its calls

@@ -45,13 +45,13 @@ func firstServices(changes []serviceChange) cow.Sorted[*registry.Service] {
 
 func identicalService(s, t *registry.Service) bool { return s == t }
 
-// compareAge orders services that compete for a host name: the oldest first, then
-// by name and namespace.
+// compareAge orders services that compete for a host name, as
+// registry.ServiceDiscovery says.
 func compareAge(s, t *registry.Service) int {
 	return cmp.Or(
 		s.CreationTime.Compare(t.CreationTime),
-		strings.Compare(s.Attributes.ObjectName, t.Attributes.ObjectName),
 		strings.Compare(s.Attributes.Namespace, t.Attributes.Namespace),
+		strings.Compare(s.Attributes.ObjectName, t.Attributes.ObjectName),
 	)
 }
 

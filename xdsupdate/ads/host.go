@@ -49,11 +49,7 @@ func newHost(old *host, services []*registry.Service, endpoints endpointsOf) *ho
 	}
 	slices.SortStableFunc(h.variants, func(a, b *variant) int {
 		s, t := a.services[0], b.services[0]
-		return cmp.Or(
-			s.CreationTime.Compare(t.CreationTime),
-			strings.Compare(s.Attributes.ObjectName, t.Attributes.ObjectName),
-			strings.Compare(a.namespace, b.namespace),
-		)
+		return cmp.Or(s.CreationTime.Compare(t.CreationTime), strings.Compare(a.namespace, b.namespace))
 	})
 	return h
 }
