@@ -175,7 +175,12 @@ func (b *jsonBuilder) value(depth int) (*yaml.Node, error) {
 	}
 	switch t := token.(type) {
 	case json.Delim:
-		return node, b.children(node, t, depth)
+		err := b.children(node, t, depth)
+		if errors.Is(err, io.EOF) {
+			// Token says the same within a value as after the last one.
+			err = io.ErrUnexpectedEOF
+		}
+		return node, err
 	case string:
 		node.Kind, node.Tag, node.Value, node.Style = yaml.ScalarNode, "!!str", t, yaml.DoubleQuotedStyle
 	case json.Number:
