@@ -112,6 +112,10 @@ func TestApplyAllOrNothing(t *testing.T) {
 		if !errors.Is(err, tt.want) || revision != 1 || s.Revision() != 1 {
 			t.Errorf("Apply = %d, %v, want 1, %v", revision, err, tt.want)
 		}
+		var invalid *configstore.ValidationError
+		if errors.Is(err, configstore.ErrInvalid) && (!errors.As(err, &invalid) || invalid.Key.Name != "x") {
+			t.Errorf("Apply = %v, which is no ValidationError of the object", err)
+		}
 	}
 	if l := s.List(widget(), "a"); &l[0] != &list[0] || s.List(widget(), "")[0] != all[0] {
 		t.Error("a batch that failed changed a list")

@@ -105,6 +105,7 @@ func (c *Controller) Drain() { c.queue.Drain() }
 // running worker. It returns the cause of ctx's end if that comes first, or an
 // error if Run has ended. A handler must not call it: it would wait for itself.
 func (c *Controller) Flush(ctx context.Context) error {
+	c.awaitCommit()
 	if err := c.queue.Flush(ctx); err != nil {
 		return fmt.Errorf("flush: %w", err)
 	}

@@ -38,22 +38,24 @@ func (h *history) add(changes []configstore.Change) {
 	}
 }
 
-// after appends to buf, up to its capacity, the changes after a revision. If
-// there are none yet, it returns a channel that is closed when there are.
-func (h *history) after(revision uint64, buf []configstore.Change) ([]configstore.Change, <-chan struct{}, error) {
+// after appends to buf, up to its capacity, the changes after a committed
+// revision. If there are none yet, it returns a channel that is closed when the
+// history grows, which it is about to if it does not have the revision itself. ok
+// is false if the history no longer goes back that far.
+func (h *history) after(revision uint64, buf []configstore.Change) (changes []configstore.Change, more <-chan struct{}, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if revision > h.last || h.last-revision > uint64(len(h.ring)) {
-		return nil, nil, configstore.ErrCompacted
-	}
-	if revision == h.last {
+	if revision >= h.last {
 		if h.more == nil {
 			h.more = make(chan struct{})
 		}
-		return nil, h.more, nil
+		return nil, h.more, true
+	}
+	if h.last-revision > uint64(len(h.ring)) {
+		return nil, nil, false
 	}
 	for r := revision + 1; r <= h.last && len(buf) < cap(buf); r++ {
 		buf = append(buf, h.ring[(r-1)%uint64(h.limit)])
 	}
-	return buf, nil, nil
+	return buf, nil, true
 }

@@ -221,6 +221,13 @@ func (s *Store) commitLocked() {
 	}
 }
 
+// awaitCommit waits until the commit in progress, if there is one, has ended: its
+// changes can be read before they are in the queues.
+func (s *Store) awaitCommit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+}
+
 // install puts the planned versions into the maps, where nobody sees them before
 // the revision is committed.
 func (p *plan) install() {

@@ -27,12 +27,16 @@ const watchChunk = 64
 // anything.
 func (s *Store) Watch(ctx context.Context, from uint64) iter.Seq2[configstore.Change, error] {
 	return func(yield func(configstore.Change, error) bool) {
+		if from > s.Revision() {
+			yield(configstore.Change{}, compacted(from))
+			return
+		}
 		last := from
 		buf := make([]configstore.Change, 0, watchChunk)
 		for ctx.Err() == nil {
-			changes, more, err := s.history.after(last, buf)
-			if err != nil {
-				yield(configstore.Change{}, fmt.Errorf("watch from revision %d: %w", last, err))
+			changes, more, ok := s.history.after(last, buf)
+			if !ok {
+				yield(configstore.Change{}, compacted(last))
 				return
 			}
 			for _, c := range changes {
@@ -51,4 +55,8 @@ func (s *Store) Watch(ctx context.Context, from uint64) iter.Seq2[configstore.Ch
 			}
 		}
 	}
+}
+
+func compacted(from uint64) error {
+	return fmt.Errorf("watch from revision %d: %w", from, configstore.ErrCompacted)
 }

@@ -131,7 +131,10 @@ func (s *Store) validate(r *request) (err error) {
 		_, err = r.kind.shape.Check(c)
 	case configstore.OpDelete:
 	default:
-		err = fmt.Errorf("%w: unknown operation", configstore.ErrInvalid)
+		err = &configstore.ValidationError{
+			Key:        r.config.Key(),
+			Violations: []configstore.Violation{{Message: "the operation is unknown"}},
+		}
 	}
 	return err
 }

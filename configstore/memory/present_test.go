@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory_test
+
+import (
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+)
+
+// besideWriter calls f often while somebody writes.
+func besideWriter(t *testing.T, s *memory.Store, f func()) {
+	create(t, s, object(widget(), "a", "x", "0"))
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 1; !done.Load(); i++ {
+			update(t, s, object(widget(), "a", "x", strconv.Itoa(i)))
+		}
+	})
+	defer wg.Wait()
+	defer done.Store(true)
+	for range 2000 {
+		f()
+	}
+}
+
+// A revision that can be read can be watched from.
+func TestWatchFromPresentRevision(t *testing.T) {
+	s := memory.MakeWithOptions(newStore().Schemas(), memory.Options{HistoryLimit: 1 << 20})
+	besideWriter(t, s, func() {
+		from := s.Revision()
+		for c, err := range s.Watch(t.Context(), from) {
+			if err != nil || c.Revision != from+1 {
+				t.Fatalf("Watch from %d, which was the present revision, yields revision %d, %v", from, c.Revision, err)
+			}
+			break
+		}
+	})
+}
+
+// Flush waits for all that could be read before it was called.
+func TestFlushWhatIsRead(t *testing.T) {
+	s := newStore()
+	c := memory.NewController(s)
+	var handled atomic.Uint64
+	c.SubscribeBatch([]configstore.GroupVersionKind{widget()}, func(changes []configstore.Change) {
+		handled.Store(changes[len(changes)-1].Revision)
+	})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { c.Run(stop) })
+	defer wg.Wait()
+	defer close(stop)
+	besideWriter(t, s, func() {
+		before := s.Revision()
+		read := before
+		for read == before { // until a commit is in progress
+			runtime.Gosched()
+			read = s.Revision()
+		}
+		if err := c.Flush(t.Context()); err != nil {
+			t.Fatalf("Flush = %v", err)
+		}
+		if got := handled.Load(); got < read {
+			t.Fatalf("Flush after revision %d was read returned when %d was handled", read, got)
+		}
+	})
+}
