@@ -3,7 +3,6 @@
 package serviceentry_test
 
 import (
-	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -46,24 +45,12 @@ func FuzzHistory(f *testing.F) {
 		var e networking.ServiceEntry
 		var w networking.WorkloadEntry
 		if len(entryBytes)+len(workloadBytes)+len(text) > fuzzLimit ||
-			proto.Unmarshal(entryBytes, &e) != nil || proto.Unmarshal(workloadBytes, &w) != nil ||
-			repeatsPort(&e) {
+			proto.Unmarshal(entryBytes, &e) != nil || proto.Unmarshal(workloadBytes, &w) != nil {
 			return
 		}
 		z := newFuzzed(t, bits)
 		z.text = text
 		z.run(&e, &w)
-	})
-}
-
-// repeatsPort reports whether a port number occurs twice, which makes services
-// that nobody can tell the ports of.
-func repeatsPort(e *networking.ServiceEntry) bool {
-	seen := map[uint32]bool{}
-	return slices.ContainsFunc(e.GetPorts(), func(p *networking.ServicePort) bool {
-		again := seen[p.GetNumber()]
-		seen[p.GetNumber()] = true
-		return again
 	})
 }
 
@@ -166,6 +153,10 @@ func (z *fuzzed) check(what string) {
 		var shown []*registry.Endpoint
 		for _, i := range z.registry.InstancesByPort(s, 0) {
 			shown = append(shown, i.Endpoint)
+			// All entries have the same ports.
+			if i.ServicePort.Name != i.Endpoint.ServicePortName {
+				z.t.Errorf("after %s: the instance on port %s is one on port %s", what, i.Endpoint.ServicePortName, i.ServicePort.Name)
+			}
 		}
 		if told := z.recorder.endpoints[s.Key()]; brief(shown) != brief(told) {
 			z.t.Errorf("after %s: %s has %s, was reported with %s", what, s.Key(), brief(shown), brief(told))
@@ -200,6 +191,7 @@ func fuzzSeeds() []fuzzSeed {
 				{Number: 80, Name: "http", Protocol: "HTTP", TargetPort: 8080},
 				{Number: 443, Name: "tls", Protocol: "TLS"},
 				{Number: 81, Name: "other", Protocol: "?"},
+				{Number: 80, Name: "again", Protocol: "?"},
 			},
 			Resolution: resolution, ExportTo: []string{".", "*", "."}, SubjectAltNames: []string{"spiffe://a"},
 		}
@@ -209,6 +201,8 @@ func fuzzSeeds() []fuzzSeed {
 		out = append(out,
 			fuzzSeed{spec, workload, addresses[i]}, fuzzSeed{inline, workload, "True"},
 			fuzzSeed{&networking.ServiceEntry{Hosts: []string{"c.com"}, Resolution: resolution}, &networking.WorkloadEntry{}, ""},
+			// The pod has its address twice, in one form and in two.
+			fuzzSeed{spec, workload, "192.0.2.1"}, fuzzSeed{spec, workload, "::ffff:192.0.2.1"},
 		)
 	}
 	return out

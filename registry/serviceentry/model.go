@@ -60,7 +60,10 @@ type contribution struct {
 	entry    *definition
 	host     *hostDefinition
 	endpoint *registry.Endpoint
-	source   Source
+	// port is the position of the endpoint's port in the entry: a number may be
+	// there twice.
+	port   int
+	source Source
 	// dropped says why the endpoint does not count; empty if it does.
 	dropped string
 }
@@ -86,7 +89,7 @@ func (m *model) contributions(d *definition, h *hostDefinition) []contribution {
 	var out []contribution
 	add := func(m *member, s Source) {
 		for i := range m.endpoints {
-			out = append(out, contribution{entry: d, host: h, endpoint: &m.endpoints[i], source: s})
+			out = append(out, contribution{entry: d, host: h, endpoint: &m.endpoints[i], port: i, source: s})
 		}
 	}
 	switch {

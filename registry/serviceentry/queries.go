@@ -48,7 +48,7 @@ func (c *Controller) InstancesByPort(svc *registry.Service, servicePort int) []*
 			continue
 		}
 		if s := withPort(svc, services, e.ServicePort); s != nil {
-			out = append(out, registry.ServiceInstance{Service: s, ServicePort: s.Port(e.ServicePort), Endpoint: e})
+			out = append(out, registry.ServiceInstance{Service: s, ServicePort: portOf(s, e), Endpoint: e})
 		}
 	}
 	return pointers(out)
@@ -64,6 +64,16 @@ func withPort(svc *registry.Service, others []*registry.Service, number uint32) 
 		}
 	}
 	return nil
+}
+
+// portOf returns the port that an endpoint serves. The name tells apart ports of
+// one number, which only unvalidated entries have; but the endpoints of another
+// entry may have other names for it.
+func portOf(s *registry.Service, e *registry.Endpoint) *registry.Port {
+	if p := s.PortByName(e.ServicePortName); p != nil && p.Number == e.ServicePort {
+		return p
+	}
+	return s.Port(e.ServicePort)
 }
 
 // GetProxyServiceInstances implements registry.ServiceDiscovery. The instances of

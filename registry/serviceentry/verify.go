@@ -125,12 +125,12 @@ func (m *model) facts() facts {
 			if c.dropped != "" {
 				continue
 			}
-			for _, a := range c.endpoint.Addresses {
+			for _, a := range addressTexts(c.endpoint) {
 				if hidden(c, contributions[i+1:], a) {
 					continue
 				}
 				for _, s := range c.host.services {
-					out.addInstance(addressText(a), s, s.Port(c.endpoint.ServicePort), c.endpoint)
+					out.addInstance(a, s, s.Ports[c.port], c.endpoint)
 				}
 			}
 		}
@@ -143,9 +143,21 @@ func (m *model) facts() facts {
 func hidden(c contribution, later []contribution, address string) bool {
 	return slices.ContainsFunc(later, func(l contribution) bool {
 		e, f := c.endpoint, l.endpoint
-		return l.dropped == "" && c.entry == l.entry && slices.Contains(f.Addresses, address) && e.ServicePort == f.ServicePort && e.Address() == f.Address() &&
+		return l.dropped == "" && c.entry == l.entry && c.port == l.port &&
+			slices.Contains(addressTexts(f), address) && e.Address() == f.Address() &&
 			e.WorkloadName == f.WorkloadName && e.Attributes().Namespace == f.Attributes().Namespace
 	})
+}
+
+// addressTexts returns the addresses of an endpoint, each once and in one form.
+func addressTexts(e *registry.Endpoint) []string {
+	var out []string
+	for _, a := range e.Addresses {
+		if a = addressText(a); !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 func describeService(s *registry.Service) string {
