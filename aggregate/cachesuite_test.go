@@ -18,19 +18,6 @@ func newMember(schemas configstore.Schemas) *memory.Controller {
 // plain hides all that a cache can do beyond its interface.
 type plain struct{ configstore.ConfigStoreCache }
 
-func applyTo(m *memory.Controller) func([]configstore.Change) (uint64, error) {
-	return func(changes []configstore.Change) (uint64, error) {
-		var mutations []configstore.Mutation
-		for _, c := range changes {
-			op := map[configstore.Event]configstore.Op{
-				configstore.EventAdd: configstore.OpCreate, configstore.EventUpdate: configstore.OpUpdate, configstore.EventDelete: configstore.OpDelete,
-			}[c.Event]
-			mutations = append(mutations, configstore.Mutation{Op: op, Config: *c.Curr})
-		}
-		return m.Apply(mutations...)
-	}
-}
-
 func TestWriteableCacheKeepsItsPromises(t *testing.T) {
 	for name, position := range map[string]int{"first": 0, "last": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +25,7 @@ func TestWriteableCacheKeepsItsPromises(t *testing.T) {
 				members := []*memory.Controller{newMember(schemas), newMember(schemas), newMember(schemas)}
 				w := members[position]
 				c := aggregate.MakeWriteableCache([]configstore.ConfigStoreCache{members[0], members[1], members[2]}, w)
-				return storetest.Subject{Store: c, Apply: applyTo(w)}
+				return storetest.Subject{Store: c, Batches: w}
 			}
 			storetest.TestStore(t, factory)
 			storetest.TestCache(t, factory)
@@ -49,7 +36,7 @@ func TestWriteableCacheKeepsItsPromises(t *testing.T) {
 func TestReadOnlyCacheKeepsItsPromises(t *testing.T) {
 	factory := func(_ testing.TB, schemas configstore.Schemas) storetest.Subject {
 		w := newMember(schemas)
-		return storetest.Subject{Store: aggregate.MakeCache(newMember(schemas), w), Writer: w, Apply: applyTo(w)}
+		return storetest.Subject{Store: aggregate.MakeCache(newMember(schemas), w), Writer: w}
 	}
 	storetest.TestStore(t, factory)
 	storetest.TestCache(t, factory)

@@ -19,31 +19,15 @@ func newTestStore(schemas configstore.Schemas) *memory.Store {
 func TestStoreSuite(t *testing.T) {
 	storetest.TestStore(t, func(_ testing.TB, schemas configstore.Schemas) storetest.Subject {
 		s := newTestStore(schemas)
-		return storetest.Subject{Store: s, Apply: applyChanges(s), History: testHistory}
+		return storetest.Subject{Store: s, History: testHistory}
 	})
 }
 
 func TestControllerSuite(t *testing.T) {
 	factory := func(_ testing.TB, schemas configstore.Schemas) storetest.Subject {
 		s := newTestStore(schemas)
-		return storetest.Subject{Store: memory.NewController(s), Apply: applyChanges(s), History: testHistory}
+		return storetest.Subject{Store: memory.NewController(s), History: testHistory}
 	}
 	storetest.TestStore(t, factory)
 	storetest.TestCache(t, factory)
-}
-
-// applyChanges is Apply in the terms of the suite.
-func applyChanges(s *memory.Store) func([]configstore.Change) (uint64, error) {
-	ops := map[configstore.Event]configstore.Op{
-		configstore.EventAdd:    configstore.OpCreate,
-		configstore.EventUpdate: configstore.OpUpdate,
-		configstore.EventDelete: configstore.OpDelete,
-	}
-	return func(changes []configstore.Change) (uint64, error) {
-		mutations := make([]configstore.Mutation, len(changes))
-		for i, c := range changes {
-			mutations[i] = configstore.Mutation{Op: ops[c.Event], Config: *c.Curr}
-		}
-		return s.Apply(mutations...)
-	}
 }

@@ -22,11 +22,12 @@ func besideWriter(t *testing.T, s *memory.Store, f func()) {
 	wg.Go(func() {
 		for i := 1; !done.Load(); i++ {
 			update(t, s, object(widget(), "a", "x", strconv.Itoa(i)))
+			runtime.Gosched() // the only processor would be the writer's for long
 		}
 	})
 	defer wg.Wait()
 	defer done.Store(true)
-	for range 2000 {
+	for range 1000 {
 		f()
 	}
 }

@@ -262,12 +262,12 @@ func checkEventBatch(s *suite) {
 			_, _ = s.writer.Create(widget("other", fmt.Sprint(i), "1"))
 		}
 	}()
-	_, err := s.subject.Apply([]configstore.Change{
-		change(configstore.EventAdd, widget("default", "a", "1")),
-		change(configstore.EventAdd, gadget("default", "b", "1")),
-		change(configstore.EventUpdate, widget("default", "a", "2")),
-		change(configstore.EventDelete, gadget("default", "b", "")),
-	})
+	_, err := s.subject.Batches.Apply(
+		mutation(configstore.OpCreate, widget("default", "a", "1")),
+		mutation(configstore.OpCreate, gadget("default", "b", "1")),
+		mutation(configstore.OpUpdate, widget("default", "a", "2")),
+		mutation(configstore.OpDelete, gadget("default", "b", "")),
+	)
 	<-other
 	if err != nil {
 		s.stop("Apply = %v, want success", err)

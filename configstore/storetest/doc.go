@@ -23,8 +23,8 @@
 //   - Revision() uint64: one number that grows by one with each change.
 //   - Watch(ctx, from uint64) iter.Seq2[configstore.Change, error].
 //   - Drain() and Flush(ctx) error.
-//   - configstore.Subscriber and configstore.BatchSubscriber.
-//   - Subject.Apply: atomic batches.
+//   - configstore.Subscriber, configstore.BatchSubscriber and
+//     configstore.BatchWriter.
 //   - Subject.Settle: reads lag behind writes.
 //   - Subject.Writer: the store itself is read-only.
 //

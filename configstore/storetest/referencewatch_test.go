@@ -63,21 +63,18 @@ func (r *reference) Watch(ctx context.Context, from uint64) iter.Seq2[configstor
 	}
 }
 
-// apply is a batch.
-func (r *reference) apply(changes []configstore.Change) (uint64, error) {
+// Apply is a batch.
+func (r *reference) Apply(mutations ...configstore.Mutation) (uint64, error) {
 	r.lock()
 	defer r.unlock()
 	objects, revision, queue := r.objects, r.revision, len(r.queue)
 	r.objects = make(map[configstore.ConfigKey]*configstore.Config, len(objects))
 	maps.Copy(r.objects, objects)
 	if r.is("batches lose the last") {
-		changes = changes[:len(changes)-1]
+		mutations = mutations[:len(mutations)-1]
 	}
-	for _, c := range changes {
-		verb := map[configstore.Event]string{
-			configstore.EventAdd: verbCreate, configstore.EventUpdate: verbUpdate, configstore.EventDelete: verbDelete,
-		}[c.Event]
-		p, err := r.plan(verb, *c.Curr, nil)
+	for _, m := range mutations {
+		p, err := r.plan(m.Op.String(), m.Config, nil)
 		if err != nil {
 			if !r.is("batches are not atomic") {
 				r.objects, r.revision, r.queue = objects, revision, r.queue[:queue]

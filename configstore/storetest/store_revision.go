@@ -61,8 +61,8 @@ func needRevision(s *suite) string {
 }
 
 func needApply(s *suite) string {
-	if s.subject.Apply == nil {
-		return "Subject.Apply is not set"
+	if s.subject.Batches == nil {
+		return "the store is no configstore.BatchWriter"
 	}
 	return ""
 }
@@ -139,8 +139,8 @@ func checkRevisionVersion(s *suite) {
 	expect(s.get(widget("default", "foo", "")).ResourceVersion)
 }
 
-func change(event configstore.Event, c configstore.Config) configstore.Change {
-	return configstore.Change{Event: event, Curr: &c}
+func mutation(op configstore.Op, c configstore.Config) configstore.Mutation {
+	return configstore.Mutation{Op: op, Config: c}
 }
 
 func checkBatchAll(s *suite) {
@@ -151,13 +151,13 @@ func checkBatchAll(s *suite) {
 	if counted {
 		before = s.revision()
 	}
-	last, err := s.subject.Apply([]configstore.Change{
-		change(configstore.EventAdd, widget("default", "new", "2")),
-		change(configstore.EventUpdate, widget("default", "changed", "2")),
-		change(configstore.EventDelete, widget("default", "gone", "")),
-		change(configstore.EventAdd, gadget("default", "new", "2")),
-		change(configstore.EventUpdate, gadget("default", "new", "3")),
-	})
+	last, err := s.subject.Batches.Apply(
+		mutation(configstore.OpCreate, widget("default", "new", "2")),
+		mutation(configstore.OpUpdate, widget("default", "changed", "2")),
+		mutation(configstore.OpDelete, widget("default", "gone", "")),
+		mutation(configstore.OpCreate, gadget("default", "new", "2")),
+		mutation(configstore.OpUpdate, gadget("default", "new", "3")),
+	)
 	if err != nil {
 		s.stop("Apply = %v, want success", err)
 	}
@@ -176,20 +176,20 @@ func checkBatchNothing(s *suite) {
 	stale := widget("default", "foo", "3")
 	stale.ResourceVersion = revision + "0"
 	for what, e := range map[string]struct {
-		last configstore.Change
+		last configstore.Mutation
 		want error
 	}{
-		"a Create of what exists":     {change(configstore.EventAdd, widget("default", "foo", "9")), configstore.ErrAlreadyExists},
-		"an Update of what does not":  {change(configstore.EventUpdate, widget("default", "absent", "9")), configstore.ErrNotFound},
-		"an Update in conflict":       {change(configstore.EventUpdate, stale), configstore.ErrConflict},
-		"a Delete of what is absent":  {change(configstore.EventDelete, widget("default", "absent", "")), configstore.ErrNotFound},
-		"a Create of an unknown kind": {change(configstore.EventAdd, object(unknownKind(), "default", "x", "")), configstore.ErrUnknownKind},
+		"a Create of what exists":     {mutation(configstore.OpCreate, widget("default", "foo", "9")), configstore.ErrAlreadyExists},
+		"an Update of what does not":  {mutation(configstore.OpUpdate, widget("default", "absent", "9")), configstore.ErrNotFound},
+		"an Update in conflict":       {mutation(configstore.OpUpdate, stale), configstore.ErrConflict},
+		"a Delete of what is absent":  {mutation(configstore.OpDelete, widget("default", "absent", "")), configstore.ErrNotFound},
+		"a Create of an unknown kind": {mutation(configstore.OpCreate, object(unknownKind(), "default", "x", "")), configstore.ErrUnknownKind},
 	} {
-		_, err := s.subject.Apply([]configstore.Change{
-			change(configstore.EventAdd, widget("default", "new", "2")),
-			change(configstore.EventUpdate, widget("default", "foo", "2")),
+		_, err := s.subject.Batches.Apply(
+			mutation(configstore.OpCreate, widget("default", "new", "2")),
+			mutation(configstore.OpUpdate, widget("default", "foo", "2")),
 			e.last,
-		})
+		)
 		if !errors.Is(err, e.want) {
 			s.broken("Apply with %s = %v, want %v", what, err, e.want)
 		}

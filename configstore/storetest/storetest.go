@@ -24,10 +24,9 @@ type Subject struct {
 	// before the call. Set it if reads lag behind writes. Default: they do not.
 	Settle func()
 
-	// Apply commits several changes at once, all or none. It takes the Event and
-	// Curr of each: EventAdd creates, EventUpdate updates, EventDelete deletes by
-	// key. It returns the last revision. Default: the store has no batches.
-	Apply func(changes []configstore.Change) (revision uint64, err error)
+	// Batches takes the suite's batches. Default: the one of Writer and Store
+	// that takes its writes, if it is a configstore.BatchWriter; else none does.
+	Batches configstore.BatchWriter
 
 	// History is the number of changes that Watch can go back. Set it to have
 	// ErrCompacted checked. Default: 0, not checked.

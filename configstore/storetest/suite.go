@@ -32,6 +32,9 @@ func newSuite(tb testing.TB, c check, subject Subject) *suite {
 	if writer == nil {
 		writer = subject.Store
 	}
+	if b, ok := writer.(configstore.BatchWriter); ok && subject.Batches == nil {
+		subject.Batches = b
+	}
 	return &suite{TB: tb, check: c, subject: subject, store: subject.Store, writer: writer}
 }
 

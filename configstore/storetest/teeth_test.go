@@ -18,7 +18,7 @@ func referenceFactory(fault string) storetest.Factory {
 		tb.Helper()
 		r := newReference(schemas, fault)
 		tb.Cleanup(r.kill)
-		s := storetest.Subject{Store: r, Apply: r.apply, History: r.history}
+		s := storetest.Subject{Store: r, History: r.history}
 		if fault != "" {
 			s.Timeout = 100 * time.Millisecond
 		}
