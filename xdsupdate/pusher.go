@@ -36,7 +36,10 @@ type PusherOptions struct {
 //	call                         | request
 //	-----------------------------|---------------------------------------------
 //	EDSUpdate, EDSDeltaUpdate    | by the index: none for NoPush, else one for
-//	                             | the service, full for FullPush, reason endpoint
+//	                             | the service, reason endpoint; full for FullPush,
+//	                             | and after a SvcUpdate until a full push of the
+//	                             | service: new endpoints do not go to clients
+//	                             | before the definition that they belong to
 //	EDSCacheUpdate, SvcUpdate    | none
 //	ConfigUpdate                 | the one given
 //	RemoveShard                  | full, for the services that lost endpoints,
@@ -51,9 +54,11 @@ type Pusher struct {
 
 	mu sync.Mutex
 	lanes
-	started bool // Run was called
-	running bool // Run is not over
-	pushing bool // push is running
+	// redefined are the services of which SvcUpdate told, and no full push yet.
+	redefined map[ConfigKey]struct{}
+	started   bool // Run was called
+	running   bool // Run is not over
+	pushing   bool // push is running
 	// changed is closed and replaced when a push or Run has ended; nil unless
 	// somebody waits for that.
 	changed chan struct{}
@@ -78,7 +83,8 @@ func NewPusher(push func(*PushRequest), opts PusherOptions) *Pusher {
 	}
 	return &Pusher{
 		push: push, opts: opts, index: NewEndpointIndex(), epoch: time.Now(), wake: make(chan struct{}, 1),
-		lanes: newLanes(opts.DebounceAfter, opts.DebounceMax, opts.Debounce),
+		lanes:     newLanes(opts.DebounceAfter, opts.DebounceMax, opts.Debounce),
+		redefined: map[ConfigKey]struct{}{},
 	}
 }
 
@@ -166,6 +172,7 @@ func (p *Pusher) pushDue(stop <-chan struct{}) (wait time.Duration, changed <-ch
 // pushLocked calls push with the lock released.
 func (p *Pusher) pushLocked(request *PushRequest, all, endpoints uint64) {
 	p.pushing = true
+	p.settleLocked(request)
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
@@ -174,6 +181,22 @@ func (p *Pusher) pushLocked(request *PushRequest, all, endpoints uint64) {
 		p.notifyLocked()
 	}()
 	p.push(request)
+}
+
+// settleLocked makes a request full if the definition of one of its services has
+// changed meanwhile. A full push shows services as they are now defined: the
+// registries do so before they call SvcUpdate.
+func (p *Pusher) settleLocked(request *PushRequest) {
+	if request.Everything() && len(p.redefined) > 0 {
+		request.Full = true
+		clear(p.redefined)
+	}
+	for key := range request.ConfigsUpdated {
+		if _, ok := p.redefined[key]; ok {
+			request.Full = true
+			delete(p.redefined, key)
+		}
+	}
 }
 
 func (p *Pusher) begin() {

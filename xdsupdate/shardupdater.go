@@ -87,6 +87,9 @@ func (u *shardUpdater) SvcUpdate(shard ShardKey, hostname, namespace string, eve
 		u.pusher.SvcUpdate(shard, hostname, namespace, event)
 		return
 	}
+	if u.writer.Valid() {
+		u.pusher.redefine(hostname, namespace)
+	}
 	if event == registry.EventDelete {
 		u.writer.DeleteService(hostname, namespace)
 	}

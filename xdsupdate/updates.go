@@ -24,8 +24,9 @@ func (p *Pusher) EDSCacheUpdate(shard ShardKey, hostname, namespace string, endp
 }
 
 // SvcUpdate removes the shard's endpoints from the index if the service was
-// deleted.
+// deleted. What is then told of the service's endpoints is pushed in full.
 func (p *Pusher) SvcUpdate(shard ShardKey, hostname, namespace string, event registry.Event) {
+	p.redefine(hostname, namespace)
 	if event == registry.EventDelete {
 		p.index.DeleteServiceShard(shard, hostname, namespace)
 	}
@@ -68,15 +69,24 @@ func (p *Pusher) ask(hostname, namespace string, push PushType) {
 	if push == NoPush {
 		return
 	}
-	now, full := p.now(), push == FullPush
+	now, key := p.now(), ServiceKey(hostname, namespace)
 	p.mu.Lock()
+	_, full := p.redefined[key]
+	full = full || push == FullPush
 	l := p.lane(!full)
-	l.addOne(ServiceKey(hostname, namespace), full, EndpointUpdate)
+	l.addOne(key, full, EndpointUpdate)
 	opened := l.ask(now, p.epoch)
 	p.mu.Unlock()
 	if opened {
 		p.poke()
 	}
+}
+
+// redefine notes that the definition of a service has changed.
+func (p *Pusher) redefine(hostname, namespace string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.redefined[ServiceKey(hostname, namespace)] = struct{}{}
 }
 
 // askRemoved asks for a push of services that lost a registry.

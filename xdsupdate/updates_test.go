@@ -60,6 +60,43 @@ func TestUpdatesBecomeRequests(t *testing.T) {
 	}
 }
 
+// TestEndpointsWaitForTheirService: what a redefined service has for endpoints
+// means nothing to clients that have its old definition. A service that goes from
+// STATIC to DNS would have none for them.
+func TestEndpointsWaitForTheirService(t *testing.T) {
+	shard := shardOf("c1")
+	definition := &xdsupdate.PushRequest{
+		Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(host, ns)),
+		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ServiceUpdate: 1},
+	}
+	both := "full push of ServiceEntry/default/a.example.com (endpoint 1, service 1)"
+	for name, updater := range map[string]func(*xdsupdate.Pusher) xdsupdate.XDSUpdater{
+		"pusher": func(p *xdsupdate.Pusher) xdsupdate.XDSUpdater { return p },
+		"claim":  func(p *xdsupdate.Pusher) xdsupdate.XDSUpdater { return p.Claim(shard) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {
+				u := updater(p)
+				u.EDSCacheUpdate(shard, host, ns, eps(ep("1.1.1.1")))
+				u.SvcUpdate(shard, host, ns, registry.EventUpdate)
+				u.EDSUpdate(shard, host, ns, eps(ep("2.2.2.2")))
+				got.expect(50 * time.Millisecond)
+				u.ConfigUpdate(definition)
+				got.expect(time.Second, "150ms "+both)
+
+				u.EDSUpdate(shard, host, ns, eps(ep("3.3.3.3")))
+				got.expect(0, "1.05s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)")
+
+				// These endpoints wait already when the service is redefined.
+				u.EDSUpdate(shard, host, ns, eps(ep("4.4.4.4")))
+				time.Sleep(50 * time.Millisecond)
+				u.SvcUpdate(shard, host, ns, registry.EventUpdate)
+				got.expect(60*time.Millisecond, "1.15s full push of ServiceEntry/default/a.example.com (endpoint 1)")
+			})
+		})
+	}
+}
+
 // TestIndexIsCurrentWhenPushed and so is the start of the request.
 func TestIndexIsCurrentWhenPushed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
