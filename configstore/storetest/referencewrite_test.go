@@ -145,7 +145,7 @@ func (r *reference) stamp(stored *configstore.Config, c configstore.Config) *con
 		}
 		return &c
 	}
-	if !r.is("update forgets the creation time") {
+	if c.CreationTimestamp.IsZero() && !r.is("update forgets the creation time") || r.is("creation time never changes") {
 		c.CreationTimestamp = stored.CreationTimestamp
 	}
 	c.Generation = stored.Generation

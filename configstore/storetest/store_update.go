@@ -17,7 +17,7 @@ func updateChecks() []check {
 		{name: "Update/Conflict", promise: "an Update with a ResourceVersion that is not the stored one returns ErrConflict and changes nothing", source: promisedConflict, skip: writes, run: checkUpdateConflict},
 		{name: "Update/Overwrite", promise: "an Update without a ResourceVersion overwrites", source: promisedConflict, skip: writes, run: checkUpdateOverwrite},
 		{name: "Update/Revision", promise: "each Update that changes something gets a ResourceVersion never seen before, and returns it", source: promisedStore, skip: writes, run: checkUpdateRevision},
-		{name: "Update/CreationTime", promise: "Update keeps the creation time", source: promisedMeta, skip: writes, run: checkUpdateTime},
+		{name: "Update/CreationTime", promise: "Update keeps the creation time unless it is given another one", source: promisedMeta, skip: writes, run: checkUpdateTime},
 		{name: "Update/Generation", promise: "Generation grows by one whenever the spec changes, and only then", source: promisedMeta, skip: writes, run: checkUpdateGeneration},
 		{name: "Update/NoOp", promise: "an Update that changes nothing returns the current revision and leaves the stored object as it is", source: promisedNoop, skip: writes, run: checkUpdateNoop},
 	}
@@ -136,6 +136,12 @@ func checkUpdateTime(s *suite) {
 	s.update(widget("default", "foo", "2"))
 	if got := s.get(c).CreationTimestamp; !got.Equal(c.CreationTimestamp) {
 		s.broken("an Update without a creation time changed it from %v to %v", c.CreationTimestamp, got)
+	}
+	d := widget("default", "foo", "2")
+	d.CreationTimestamp = c.CreationTimestamp.AddDate(-1, 0, 0)
+	s.update(d)
+	if got := s.get(c).CreationTimestamp; !got.Equal(d.CreationTimestamp) {
+		s.broken("an Update with the creation time %v left it at %v", d.CreationTimestamp, got)
 	}
 }
 

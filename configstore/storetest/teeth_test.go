@@ -95,7 +95,7 @@ func teeth() map[string][]string {
 		"Update/Conflict":           {"update ignores the revision"},
 		"Update/Overwrite":          {"update needs a revision"},
 		"Update/Revision":           {"versions repeat", "an annotation is the version"},
-		"Update/CreationTime":       {"update forgets the creation time"},
+		"Update/CreationTime":       {"update forgets the creation time", "creation time never changes"},
 		"Update/Generation":         {"generation counts updates"},
 		"Update/NoOp":               {"no-ops are updates"},
 		"UpdateStatus/StatusOnly":   {"status replaces everything"},
