@@ -3,10 +3,7 @@
 package serviceentry
 
 import (
-	"maps"
 	"slices"
-
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -216,70 +213,4 @@ func withAddress(services []*registry.Service, address string) *registry.Service
 		return nil
 	}
 	return services[i]
-}
-
-// putInline replaces the endpoints that are written in an entry. An endpoint that
-// does not differ from the one at its place is kept.
-func (b *batch) putInline(e *entry, old *definition) {
-	specs, formerSpecs := e.definition.inline(), []*networking.WorkloadEntry(nil)
-	keep := old != nil && e.sameShape(old)
-	if keep && !b.pending.everything {
-		formerSpecs = old.inline()
-	}
-	var addresses []string
-	place, former := &e.inline, e.inline
-	for i, spec := range specs {
-		if i >= len(formerSpecs) || (spec == nil) != (formerSpecs[i] == nil) {
-			// From here on former is not what formerSpecs says.
-			formerSpecs = nil
-		}
-		if spec == nil {
-			continue
-		}
-		if formerSpecs != nil && sameEndpoint(spec, formerSpecs[i]) {
-			*place = former
-			place, former = &former.next, former.next
-			continue
-		}
-		if addresses == nil {
-			addresses = make([]string, len(specs)-i)
-		}
-		m := b.conversion.inlineMember(e, e.definition, i, spec, addresses[i-len(specs)+len(addresses):], former)
-		following := former.following()
-		switch {
-		case former == nil:
-			b.addMember(m, e.bindings...)
-		case keep && m.equal(former):
-			b.interner.releaseMember(m)
-			m = former
-		default:
-			b.removeMember(former, e.bindings...)
-			b.addMember(m, e.bindings...)
-			former.next = nil
-		}
-		*place = m
-		place, former = &m.next, following
-	}
-	*place = nil
-	for former != nil {
-		b.removeMember(former, e.bindings...)
-		former, former.next = former.next, nil
-	}
-}
-
-// sameEndpoint reports whether two endpoints that are written in an entry are the
-// same.
-func sameEndpoint(s, t *networking.WorkloadEntry) bool {
-	return s == t || s.GetAddress() == t.GetAddress() && s.GetNetwork() == t.GetNetwork() &&
-		s.GetLocality() == t.GetLocality() && s.GetWeight() == t.GetWeight() &&
-		s.GetServiceAccount() == t.GetServiceAccount() &&
-		maps.Equal(s.GetPorts(), t.GetPorts()) && maps.Equal(s.GetLabels(), t.GetLabels())
-}
-
-// following returns the next member, nil for nil.
-func (m *member) following() *member {
-	if m == nil {
-		return nil
-	}
-	return m.next
 }

@@ -5,8 +5,6 @@ package serviceentry
 import (
 	"slices"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -87,18 +85,6 @@ func (d *definition) endpointPort(i int, unix bool, portMap map[string]uint32) u
 	return d.ports[i].Number
 }
 
-// inlineMember returns the member for an endpoint that is written in an entry.
-// addresses has room for one, former is the one that was at the position or nil.
-func (c *conversion) inlineMember(e *entry, d *definition, index int, spec *networking.WorkloadEntry, addresses []string, former *member) *member {
-	t := inlineTemplate(d.config, index, spec, former.workloadName())
-	a := c.draft(&t)
-	m := newMember(e, len(d.ports))
-	addresses[0] = t.address()
-	base := registry.Endpoint{Addresses: addresses[:1:1], WorkloadName: t.workloadName(), Shared: c.shared(&a, len(d.ports))}
-	m.fill(d, &base, isUnix(spec.GetAddress()), spec.GetPorts())
-	return m
-}
-
 // shared returns the copy of attributes for the endpoints of a member, of which
 // all together are one user; nil if there are none.
 func (c *conversion) shared(d *draft, endpoints int) *registry.EndpointAttributes {
@@ -106,6 +92,14 @@ func (c *conversion) shared(d *draft, endpoints int) *registry.EndpointAttribute
 		return nil
 	}
 	return &c.intern(d).EndpointAttributes
+}
+
+// sharedAgain returns a copy that shared has returned, to one more user.
+func (c *conversion) sharedAgain(a *registry.EndpointAttributes) *registry.EndpointAttributes {
+	if c.interner != nil {
+		c.interner.copies[a].users++
+	}
+	return a
 }
 
 // releaseMember undoes shared for a member that is used no more.

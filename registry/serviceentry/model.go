@@ -102,9 +102,10 @@ func (m *model) contributions(d *definition, h *hostDefinition) []contribution {
 			}
 		}
 	default:
+		members := inlineMembers{conversion: &m.conversion, definition: d}
 		for i, spec := range d.inline() {
 			if spec != nil {
-				add(m.conversion.inlineMember(nil, d, i, spec, make([]string, 1), nil), Source{Kind: SourceInline, Index: i})
+				add(members.convert(i, spec, nil), Source{Kind: SourceInline, Index: i})
 			}
 		}
 	}

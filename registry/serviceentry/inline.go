@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry
+
+import (
+	"maps"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// putInline replaces the endpoints that are written in an entry. An endpoint that
+// does not differ from the one at its place is kept.
+func (b *batch) putInline(e *entry, old *definition) {
+	specs, formerSpecs := e.definition.inline(), []*networking.WorkloadEntry(nil)
+	keep := old != nil && e.sameShape(old)
+	if keep && !b.pending.everything {
+		formerSpecs = old.inline()
+	}
+	members := inlineMembers{conversion: &b.conversion, entry: e, definition: e.definition}
+	place, former := &e.inline, e.inline
+	for i, spec := range specs {
+		if i >= len(formerSpecs) || (spec == nil) != (formerSpecs[i] == nil) {
+			// From here on former is not what formerSpecs says.
+			formerSpecs = nil
+		}
+		if spec == nil {
+			continue
+		}
+		if formerSpecs != nil && sameEndpoint(spec, formerSpecs[i]) {
+			members.last(spec, former)
+			*place = former
+			place, former = &former.next, former.next
+			continue
+		}
+		m := members.convert(i, spec, former)
+		following := former.following()
+		switch {
+		case former == nil:
+			b.addMember(m, e.bindings...)
+		case keep && m.equal(former):
+			b.interner.releaseMember(m)
+			m = former
+		default:
+			b.removeMember(former, e.bindings...)
+			b.addMember(m, e.bindings...)
+			former.next = nil
+		}
+		members.last(spec, m)
+		*place = m
+		place, former = &m.next, following
+	}
+	*place = nil
+	for former != nil {
+		b.removeMember(former, e.bindings...)
+		former, former.next = former.next, nil
+	}
+}
+
+// inlineMembers converts the endpoints that are written in an entry, one after
+// the other. Most are like the one before them but for the address, so that
+// nothing else has to be looked up again.
+type inlineMembers struct {
+	conversion *conversion
+	entry      *entry // nil for a member that belongs to none
+	definition *definition
+	// addresses is room for those of the next endpoints.
+	addresses []string
+	// spec is the endpoint before, and shared its attributes; nil if unknown.
+	spec   *networking.WorkloadEntry
+	shared *registry.EndpointAttributes
+}
+
+// addressBlock is for how many endpoints room is made at once. One of them that
+// stays when the others are replaced keeps the whole room alive.
+const addressBlock = 8
+
+// convert returns the member for an endpoint; former is the one that was at its
+// position, or nil.
+func (l *inlineMembers) convert(index int, spec *networking.WorkloadEntry, former *member) *member {
+	d := l.definition
+	if len(l.addresses) == 0 {
+		l.addresses = make([]string, min(len(d.inline())-index, addressBlock))
+	}
+	t := inlineTemplate(d.config, index, spec, former.workloadName())
+	m := newMember(l.entry, len(d.ports))
+	l.addresses[0] = t.address()
+	base := registry.Endpoint{Addresses: l.addresses[:1:1], WorkloadName: t.workloadName(), Shared: l.attributes(&t)}
+	l.addresses = l.addresses[1:]
+	m.fill(d, &base, isUnix(spec.GetAddress()), spec.GetPorts())
+	return m
+}
+
+func (l *inlineMembers) attributes(t *template) *registry.EndpointAttributes {
+	if l.shared != nil && sameAttributes(l.spec, t.spec) {
+		return l.conversion.sharedAgain(l.shared)
+	}
+	a := l.conversion.draft(t)
+	return l.conversion.shared(&a, len(l.definition.ports))
+}
+
+// last takes notice of what an endpoint became.
+func (l *inlineMembers) last(spec *networking.WorkloadEntry, m *member) {
+	l.spec, l.shared = spec, nil
+	// NetworkOf may have another answer for another address.
+	if len(m.endpoints) > 0 && l.conversion.options.NetworkOf == nil {
+		l.shared = m.endpoints[0].Shared
+	}
+}
+
+// sameEndpoint reports whether two endpoints that are written in an entry are the
+// same.
+func sameEndpoint(s, t *networking.WorkloadEntry) bool {
+	return s == t || s.GetAddress() == t.GetAddress() && maps.Equal(s.GetPorts(), t.GetPorts()) && sameAttributes(s, t)
+}
+
+// sameAttributes reports whether two endpoints that are written in an entry have
+// the same attributes, unless those depend on the address.
+func sameAttributes(s, t *networking.WorkloadEntry) bool {
+	return s.GetNetwork() == t.GetNetwork() && s.GetLocality() == t.GetLocality() && s.GetWeight() == t.GetWeight() &&
+		s.GetServiceAccount() == t.GetServiceAccount() && maps.Equal(s.GetLabels(), t.GetLabels())
+}
+
+// following returns the next member, nil for nil.
+func (m *member) following() *member {
+	if m == nil {
+		return nil
+	}
+	return m.next
+}
