@@ -31,6 +31,8 @@ type list struct {
 	pending []key
 	// lost: made is worthless, because too much was pending.
 	lost bool
+	// objects is the number of objects in a namespace; of all nobody counts them.
+	objects int
 }
 
 // pendingMin is how many changes are always noted.

@@ -3,12 +3,10 @@
 package aggregate
 
 import (
-	"maps"
 	"slices"
 
-	"go.uber.org/atomic"
-
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
 // view is the merged content of one kind: of each key the object of the first
@@ -22,9 +20,8 @@ type view struct {
 	shadowed map[key][]version
 
 	all list
-	// byNamespace are the lists that were asked for. The map is replaced, not
-	// changed.
-	byNamespace atomic.Pointer[map[string]*list]
+	// namespaces are the lists of the namespaces that have objects.
+	namespaces pmap.Live[string, *list]
 }
 
 // version is an object of one member.
@@ -34,9 +31,7 @@ type version struct {
 }
 
 func newView(kind configstore.GroupVersionKind) *view {
-	v := &view{kind: kind, winners: newTable(), shadowed: map[key][]version{}}
-	v.byNamespace.Store(&map[string]*list{})
-	return v
+	return &view{kind: kind, winners: newTable(), shadowed: map[key][]version{}}
 }
 
 // set takes the state of an object in one member; nil: it has none. It returns
@@ -65,17 +60,18 @@ func (v *view) set(member int, k key, c *configstore.Config) (change configstore
 		return v.win(fallback.member, fallback.config, winner), !fallback.config.Equal(*winner)
 	}
 	v.winners.remove(k)
-	v.note(k)
+	v.note(k, -1)
 	return configstore.Change{Event: configstore.EventDelete, Curr: winner}, true
 }
 
 // win makes an object the one that is seen.
 func (v *view) win(member int, c, old *configstore.Config) configstore.Change {
 	v.winners.set(c, member)
-	v.note(keyOf(c))
 	if old == nil {
+		v.note(keyOf(c), 1)
 		return configstore.Change{Event: configstore.EventAdd, Curr: c}
 	}
+	v.note(keyOf(c), 0)
 	return configstore.Change{Event: configstore.EventUpdate, Old: old, Curr: c}
 }
 
@@ -125,21 +121,25 @@ func (v *view) keysOf(member int) []key {
 	return keys
 }
 
-// note tells the lists of a change.
-func (v *view) note(k key) {
+// note tells the lists of a change, by which the number of objects has grown.
+func (v *view) note(k key, grown int) {
 	v.all.note(k)
-	if l := (*v.byNamespace.Load())[k.namespace]; l != nil {
-		l.note(k)
+	l, _ := v.namespaces.Get(k.namespace)
+	if l == nil {
+		l = &list{lost: true} // nothing is noted until somebody asks for it
+		v.namespaces.Set(k.namespace, l)
+	}
+	l.note(k)
+	if l.objects += grown; l.objects == 0 {
+		v.namespaces.Delete(k.namespace)
 	}
 }
 
 // fresh returns a list if that takes no work.
 func (v *view) fresh(namespace string) ([]*configstore.Config, bool) {
-	l := &v.all
-	if namespace != configstore.NamespaceAll {
-		if l = (*v.byNamespace.Load())[namespace]; l == nil {
-			return nil, false
-		}
+	l := v.listOf(namespace)
+	if l == nil {
+		return nil, true
 	}
 	if list := l.fresh.Load(); list != nil {
 		return *list, true
@@ -147,25 +147,28 @@ func (v *view) fresh(namespace string) ([]*configstore.Config, bool) {
 	return nil, false
 }
 
+// listOf returns the list of a namespace, or of all, or nil if a namespace has no
+// objects.
+func (v *view) listOf(namespace string) *list {
+	if namespace == configstore.NamespaceAll {
+		return &v.all
+	}
+	l, _ := v.namespaces.Get(namespace)
+	return l
+}
+
 // list returns the sorted objects of a namespace, or of all.
 func (v *view) list(namespace string) []*configstore.Config {
-	if namespace == configstore.NamespaceAll {
-		return v.all.refresh(v.winners.get, v.sorted)
-	}
-	in := func() []*configstore.Config { return inNamespace(v.list(configstore.NamespaceAll), namespace) }
-	if l := (*v.byNamespace.Load())[namespace]; l != nil {
-		return l.refresh(v.winners.get, in)
-	}
-	items := in()
-	if len(items) == 0 {
-		// Names that are asked for and never exist must not pile up.
+	l := v.listOf(namespace)
+	switch l {
+	case nil:
 		return nil
+	case &v.all:
+		return l.refresh(v.winners.get, v.sorted)
 	}
-	l := &list{lost: true}
-	lists := maps.Clone(*v.byNamespace.Load())
-	lists[namespace] = l
-	v.byNamespace.Store(&lists)
-	return l.refresh(v.winners.get, in)
+	return l.refresh(v.winners.get, func() []*configstore.Config {
+		return inNamespace(v.list(configstore.NamespaceAll), namespace)
+	})
 }
 
 func (v *view) sorted() []*configstore.Config {
