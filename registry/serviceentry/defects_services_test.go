@@ -84,13 +84,30 @@ func TestDefectAllocatedIPv6AddressesCollide(t *testing.T) {
 	diff(t, "addresses of the other", got(two), []string{"240.240.1.1", "2001:2::f0f0:101"})
 }
 
+// TestAllocatedAddressesByHostName: of two services of one age that have the same
+// place the one with the lesser host name gets it, whatever its namespace and
+// object.
+func TestAllocatedAddressesByHostName(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, serviceentry.Options{AddressAllocation: serviceentry.AllocateByHash})
+	first, second := hostIn("z", "a", 16), hostIn("a", "b", 16)
+	s.apply(at(5, inNamespace("z", entry("z", nil, first))), at(5, inNamespace("a", entry("a", nil, second))))
+	diff(t, "the first", s.registry.GetService(registry.Hostname(first)).AutoAllocatedIPv4, "240.240.0.17")
+	if got := s.registry.GetService(registry.Hostname(second)).AutoAllocatedIPv4; got == "240.240.0.17" || got == "" {
+		t.Errorf("the second has %q", got)
+	}
+}
+
 // hostWithSlot returns a host name that has its address, in namespace ns, at a
 // place among the 65024 that there are.
-func hostWithSlot(slot uint32) string {
+func hostWithSlot(slot uint32) string { return hostIn("ns", "h", slot) }
+
+// hostIn is hostWithSlot for any namespace and start of the host name.
+func hostIn(namespace, start string, slot uint32) string {
 	for i := 0; ; i++ {
-		host := fmt.Sprintf("h%d.com", i)
+		host := fmt.Sprintf("%s%d.com", start, i)
 		h := fnv.New32a()
-		_, _ = fmt.Fprint(h, "ns/", host)
+		_, _ = fmt.Fprint(h, namespace, "/", host)
 		if h.Sum32()%65024 == slot {
 			return host
 		}

@@ -45,11 +45,13 @@ func firstServices(changes []serviceChange) cow.Sorted[*registry.Service] {
 
 func identicalService(s, t *registry.Service) bool { return s == t }
 
-// compareAge orders services that compete for a host name, as
-// registry.ServiceDiscovery says.
+// compareAge orders services that compete for a host name or an address, as
+// registry.ServiceDiscovery says for the former.
 func compareAge(s, t *registry.Service) int {
 	return cmp.Or(
 		s.CreationTime.Compare(t.CreationTime),
+		strings.Compare(s.Attributes.Name, t.Attributes.Name),
+		strings.Compare(s.Attributes.Name, t.Attributes.Name),
 		strings.Compare(s.Attributes.Namespace, t.Attributes.Namespace),
 		strings.Compare(s.Attributes.ObjectName, t.Attributes.ObjectName),
 	)
