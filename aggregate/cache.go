@@ -141,17 +141,18 @@ func (c *Cache) RegisterEventHandler(kind configstore.GroupVersionKind, handler 
 }
 
 // Run runs all members and delivers events until stop is closed; it returns when
-// all members' Run has.
+// all members' Run has. A handler's panic is Run's, and leaves the members running
+// until stop is closed.
 func (c *Cache) Run(stop <-chan struct{}) {
 	if c.ran.Swap(true) {
 		panic("aggregate: Run called twice")
 	}
 	var members sync.WaitGroup
-	defer members.Wait()
 	for _, m := range c.members {
 		members.Go(func() { m.cache.Run(stop) })
 	}
 	c.queue.Run(stop)
+	members.Wait() // not deferred: it would hold up a handler's panic
 }
 
 // HasSynced reports whether all members have, and every handler registered
