@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"testing"
+	"time"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -91,7 +92,10 @@ func TestAllocatedAddressesByHostName(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, serviceentry.Options{AddressAllocation: serviceentry.AllocateByHash})
 	first, second := hostIn("z", "a", 16), hostIn("a", "b", 16)
-	s.apply(at(5, inNamespace("z", entry("z", nil, first))), at(5, inNamespace("a", entry("a", nil, second))))
+	one, two := inNamespace("z", entry("z", nil, first)), inNamespace("a", entry("a", nil, second))
+	one.CreationTimestamp = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	two.CreationTimestamp = one.CreationTimestamp
+	s.apply(one, two)
 	diff(t, "the first", s.registry.GetService(registry.Hostname(first)).AutoAllocatedIPv4, "240.240.0.17")
 	if got := s.registry.GetService(registry.Hostname(second)).AutoAllocatedIPv4; got == "240.240.0.17" || got == "" {
 		t.Errorf("the second has %q", got)

@@ -51,7 +51,6 @@ func compareAge(s, t *registry.Service) int {
 	return cmp.Or(
 		s.CreationTime.Compare(t.CreationTime),
 		strings.Compare(s.Attributes.Name, t.Attributes.Name),
-		strings.Compare(s.Attributes.Name, t.Attributes.Name),
 		strings.Compare(s.Attributes.Namespace, t.Attributes.Namespace),
 		strings.Compare(s.Attributes.ObjectName, t.Attributes.ObjectName),
 	)
