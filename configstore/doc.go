@@ -47,6 +47,8 @@
 //   - A handler may write to the store, register handlers, or block. Nobody
 //     deadlocks, nothing is lost, and writers never wait for handlers.
 //   - An Update that changes nothing sends no event.
+//   - A handler that panics takes down whoever drives the cache, as any function
+//     would. Nothing stays locked and no event is lost for the others.
 //
 // Less formally: there is one true timeline per cache, and every handler sees
 // all of it.

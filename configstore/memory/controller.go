@@ -22,6 +22,7 @@ import (
 // NewController and drive it with Run or Drain.
 type Controller struct {
 	*Store
+	// logger may be nil.
 	logger *slog.Logger
 	queue  *notify.Queue[configstore.Change]
 	// source is what RegisterHasSyncedHandler was given.
@@ -43,10 +44,11 @@ func NewController(store *Store) *Controller {
 // several; each delivers every change to its own handlers.
 func NewControllerWithOptions(store *Store, opts ControllerOptions) *Controller {
 	c := &Controller{Store: store, logger: opts.Logger}
-	if c.logger == nil {
-		c.logger = slog.New(slog.DiscardHandler)
+	queue := notify.Options[configstore.Change]{Name: "memory", SlowAfter: opts.SlowHandler}
+	if c.logger != nil {
+		queue.Slow = c.slow // without it no call is measured
 	}
-	c.queue = notify.New(notify.Options[configstore.Change]{Name: "memory", Slow: c.slow, SlowAfter: opts.SlowHandler})
+	c.queue = notify.New(queue)
 	store.mu.Lock()
 	defer store.mu.Unlock()
 	store.queues = append(store.queues, c.queue)
@@ -86,7 +88,8 @@ func (c *Controller) HasSynced() bool {
 }
 
 // Run implements ConfigStoreCache. When it has returned, the handlers get nothing
-// any more, also not by Drain; the store goes on.
+// any more, also not by Drain; the store goes on. If a handler panics, so does Run;
+// a host that recovers may go on with Drain, which begins at the next handler.
 func (c *Controller) Run(stop <-chan struct{}) {
 	c.queue.Run(stop)
 	c.mu.Lock()

@@ -32,7 +32,8 @@ type Options struct {
 // ControllerOptions are the options of a Controller. The zero value works.
 type ControllerOptions struct {
 	// Logger gets a warning for each call of a handler that took longer than
-	// SlowHandler. The default, nil, discards.
+	// SlowHandler, when the call has returned; one that never returns shows in
+	// Flush, which does not either. The default, nil, discards.
 	Logger *slog.Logger
 	// SlowHandler is the time that a handler may take before it is logged; it is
 	// never interrupted or skipped. The default is one second.
