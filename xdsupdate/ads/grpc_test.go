@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/xds"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
@@ -145,6 +146,54 @@ func TestGRPCClientResolvesNames(t *testing.T) {
 			if s.Error != "" {
 				t.Errorf("%s: %s", typeURL, s.Error)
 			}
+		}
+	}
+}
+
+// TestGRPCClientKeepsCallingThroughRedefinition: a service goes from STATIC to DNS
+// and back, told as registries tell it, and no call fails.
+func TestGRPCClientKeepsCallingThroughRedefinition(t *testing.T) {
+	const host = "api.example.com"
+	static, byName := startBackend(t, "static"), startBackend(t, "dns")
+	byName.Addresses = []string{"localhost"}
+	f := serve(t, ads.Options{}, service(host, "shop"))
+	f.eds(host, "shop", static)
+	client := f.xdsClient("xds:///"+host+":80", "n1")
+	callUntil(f.context(), t, client, "static")
+	for range 3 {
+		for _, as := range []struct {
+			resolution registry.Resolution
+			endpoint   *registry.Endpoint
+			backend    string
+		}{{registry.DNSLB, byName, "dns"}, {registry.ClientSideLB, static, "static"}} {
+			f.services.set(service(host, "shop", func(s *registry.Service) { s.Resolution = as.resolution }))
+			f.SvcUpdate(shard, host, "shop", registry.EventUpdate)
+			f.eds(host, "shop", as.endpoint)
+			if err := f.WaitApplied(f.context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			callWithoutWaiting(f.context(), t, client, as.backend)
+			f.push(host, "shop")
+		}
+	}
+}
+
+// push asks for a full push of a service.
+func (f *fixture) push(host, namespace string) {
+	f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(host, namespace))})
+}
+
+// callWithoutWaiting is callUntil with calls that fail as soon as there is no
+// endpoint.
+func callWithoutWaiting(ctx context.Context, tb testing.TB, client healthpb.HealthClient, want string) {
+	tb.Helper()
+	for {
+		var header metadata.MD
+		if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header)); err != nil {
+			tb.Fatal(err)
+		}
+		if header.Get("backend")[0] == want {
+			return
 		}
 	}
 }
