@@ -38,7 +38,7 @@ func (b *barrier) wait(round int) {
 // it, and loses 159 of a million updates.
 func TestNoUpdateIsLost(t *testing.T) {
 	t.Run("aligned", func(t *testing.T) {
-		race := newLostUpdates(30_000)
+		race := newLostUpdates(1_000_000)
 		begin, done := barrier{parties: 2}, barrier{parties: 2}
 		var wg sync.WaitGroup
 		wg.Go(func() {

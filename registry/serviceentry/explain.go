@@ -4,7 +4,9 @@ package serviceentry
 
 import (
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -154,8 +156,8 @@ func (h HostExplanation) String() string {
 // is not sent.
 func (e EndpointExplanation) String() string {
 	p := e.Endpoint
-	out := fmt.Sprintf("%s:%d for port %s (%d) from %s",
-		strings.Join(p.Addresses, ","), p.EndpointPort, p.ServicePortName, p.ServicePort, e.Source)
+	address := net.JoinHostPort(strings.Join(p.Addresses, ","), strconv.FormatUint(uint64(p.EndpointPort), 10))
+	out := fmt.Sprintf("%s for port %s (%d) from %s", address, p.ServicePortName, p.ServicePort, e.Source)
 	if e.Dropped != "" {
 		out += ", not sent: " + e.Dropped
 	}

@@ -28,16 +28,16 @@ func TestExplain(t *testing.T) {
 		entry("host", dns, "b.com"),
 		workloadEntry("w", "1.1.1.2", nil),
 	)
-	s.registry.WorkloadInstanceHandler(pod("p", nil, "1.1.1.3"), registry.EventAdd)
+	s.registry.WorkloadInstanceHandler(pod("p", nil, "1.1.1.3", "2001:db8::3"), registry.EventAdd)
 	for hostname, want := range map[registry.Hostname]string{
 		"a.com": `a.com in namespace ns
   ServiceEntry inline, resolution ClientSide, addresses 0.0.0.0
     1.1.1.1:80 for port http (80) from endpoints[0]
   ServiceEntry selects, resolution ClientSide, addresses 10.0.0.1, 10.0.0.2, selects {app=web}
-    1.1.1.3:80 for port http (80) from Pod ns/p of cluster c1
+    [1.1.1.3,2001:db8::3]:80 for port http (80) from Pod ns/p of cluster c1
     1.1.1.2:80 for port http (80) from WorkloadEntry ns/w of cluster c1
   ServiceEntry selects-too, resolution ClientSide, addresses 0.0.0.0, selects {app=web}
-    1.1.1.3:80 for port http (80) from Pod ns/p of cluster c1, not sent: it equals one of selects
+    [1.1.1.3,2001:db8::3]:80 for port http (80) from Pod ns/p of cluster c1, not sent: it equals one of selects
     1.1.1.2:80 for port http (80) from WorkloadEntry ns/w of cluster c1, not sent: it equals one of selects
   ServiceEntry robin, resolution DNSRoundRobin, addresses 0.0.0.0
     e.org:80 for port http (80) from endpoints[0], not sent: DNS_ROUND_ROBIN has one endpoint for a port, that of inline
