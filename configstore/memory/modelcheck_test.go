@@ -369,11 +369,18 @@ func (h *history) startOf(s *stream, n int) uint64 {
 	return notFound
 }
 
+// continues reports whether the next change of a stream's kinds after a revision
+// is the stream's change n. A stream that ends there ends with the history, or
+// was cancelled: an object that came and went leaves the content as it was.
 func (h *history) continues(s *stream, n int, revision uint64) bool {
 	for _, c := range h.changes[revision:] {
-		if slices.Contains(s.kinds, c.Curr.GroupVersionKind) {
-			return n == len(s.changes) || s.changes[n].Curr.ResourceVersion == c.Curr.ResourceVersion
+		if c.Curr.GroupVersionKind == node() || !slices.Contains(s.kinds, c.Curr.GroupVersionKind) {
+			continue
 		}
+		if n == len(s.changes) {
+			return s.cancelled
+		}
+		return s.changes[n].Curr.ResourceVersion == c.Curr.ResourceVersion
 	}
 	return n == len(s.changes)
 }
