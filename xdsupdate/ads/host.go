@@ -24,7 +24,7 @@ type variant struct {
 	namespace string
 	services  []*registry.Service // those of Kubernetes first, then the oldest first; not empty
 	endpoints *xdsupdate.ServiceEndpoints
-	ports     []*port // of each number the first service's
+	ports     []*port // of each number the first service's, for each visibility
 }
 
 // endpointsOf returns the endpoints of a host in a namespace, over all shards.
@@ -68,12 +68,19 @@ func newVariant(old *variant, services []*registry.Service, endpoints *xdsupdate
 	}
 	for _, svc := range v.services {
 		for _, p := range svc.Ports {
-			if p != nil && !slices.ContainsFunc(v.ports, func(q *port) bool { return q.port.Number == p.Number }) {
+			if p != nil && !slices.ContainsFunc(v.ports, func(q *port) bool {
+				return q.port.Number == p.Number && sameVisibility(q.service, svc)
+			}) {
 				v.ports = append(v.ports, newPort(svc, p, endpoints))
 			}
 		}
 	}
 	return v
+}
+
+// sameVisibility compares services of one namespace.
+func sameVisibility(a, b *registry.Service) bool {
+	return a.Attributes.Visibility == b.Attributes.Visibility && slices.Equal(a.Attributes.ExportTo, b.Attributes.ExportTo)
 }
 
 func foreign(svc *registry.Service) int {
@@ -148,7 +155,11 @@ func (v *variant) port(number uint32, by View) *port {
 		return nil
 	}
 	if number == 0 {
-		p := envoy.DefaultPort(v.services[0])
+		first := slices.IndexFunc(v.services, func(s *registry.Service) bool { return s.VisibleIn(by.Namespace) })
+		if first < 0 {
+			return nil
+		}
+		p := envoy.DefaultPort(v.services[first])
 		if p == nil {
 			return nil
 		}

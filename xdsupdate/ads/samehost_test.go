@@ -48,6 +48,28 @@ func TestSeveralServicesOfOneHost(t *testing.T) {
 	}
 }
 
+// TestPrivateServiceHidesNothing: of two services of one host and port, other
+// namespaces see the one that is exported to them, however old the other is.
+func TestPrivateServiceHidesNothing(t *testing.T) {
+	second := func(s *registry.Service) {
+		s.CreationTime = s.CreationTime.Add(time.Hour)
+		s.Attributes.ObjectName, s.Attributes.Name = "second", "second"
+	}
+	f := serve(t, ads.Options{}, service("a", "shop", exportTo(registry.VisibilityPrivate)), service("a", "shop", second))
+	f.eds("a", "shop", endpoint("10.0.0.1", 80))
+	f.flush()
+	for namespace, want := range map[string]string{"shop": "a", "other": "second"} {
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", namespace)})
+		f.subscribe(c, envoy.ListenerType, "a", "a:80")
+		f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
+		f.subscribe(c, envoy.ClusterType)
+		f.await(c, envoy.ClusterType, cluster("a"))
+		f.await(c, envoy.ListenerType, "a", "a:80")
+		f.await(c, envoy.LoadAssignmentType, cluster("a"))
+		check(t, namespace, serviceOf(t, c, "a"), want)
+	}
+}
+
 // TestKubernetesOwnsItsNames: a ServiceEntry does not take over the name of a
 // Kubernetes service of its namespace, however old it is.
 func TestKubernetesOwnsItsNames(t *testing.T) {
