@@ -91,19 +91,27 @@ func (h *history) serviceEntry() configstore.Config {
 			map[string]string{"app": "web"}, map[string]string{"app": "db"}, map[string]string{"v": "1"},
 			map[string]string{"app": "web", "v": "1"}, map[string]string{})}
 	}
-	return configstore.Config{
+	c := configstore.Config{
 		Meta: configstore.Meta{
 			GroupVersionKind: istio.ServiceEntry, Namespace: pick(h, modelNamespaces...), Name: pick(h, modelNames...),
 			CreationTimestamp: h.created(),
 		},
 		Spec: spec,
 	}
+	if h.chance(8) {
+		c.Annotations = distributed(pick(h, "PreferSameNode", "Any", ""))
+	}
+	return c
+}
+
+func distributed(how string) map[string]string {
+	return map[string]string{"networking.istio.io/traffic-distribution": how}
 }
 
 func (h *history) workload(names bool) *networking.WorkloadEntry {
 	spec := &networking.WorkloadEntry{Address: pick(h, modelIPs...), Labels: h.labels()}
 	if names && h.chance(3) {
-		spec.Address = pick(h, "vm.example.com", "unix:///run/app.sock")
+		spec.Address = pick(h, "vm.example.com", "unix:///run/app.sock", "")
 	}
 	if h.chance(3) {
 		spec.Ports = map[string]uint32{pick(h, "http", "grpc", "other"): pick[uint32](h, 8000, 9000)}
@@ -168,6 +176,20 @@ func (h *history) foreign() *registry.WorkloadInstance {
 	return wi
 }
 
+// announced is foreign, or one that is there with its addresses in another order.
+func (h *history) announced(m *modelSystem) *registry.WorkloadInstance {
+	wi := h.foreign()
+	old := m.world.foreign[wi.Key()]
+	if old == nil || !h.chance(3) {
+		return wi
+	}
+	same, endpoint := *old, *old.Endpoint
+	endpoint.Addresses = slices.Clone(endpoint.Addresses)
+	slices.Reverse(endpoint.Addresses)
+	same.Endpoint = &endpoint
+	return &same
+}
+
 // step makes one change of the system and of the world, without delivering
 // configs: those wait until the next delivery.
 func (h *history) step(m *modelSystem) {
@@ -181,13 +203,15 @@ func (h *history) step(m *modelSystem) {
 	case n < 15:
 		h.remove(m, m.world.workloads)
 	case n < 18:
-		wi := h.foreign()
+		wi := h.announced(m)
 		h.note("put %s %v %s", showKey(wi.Key()), wi.Endpoint.Addresses, describeEndpoint(wi.Endpoint))
 		event := registry.EventUpdate
 		if m.world.foreign[wi.Key()] == nil {
 			event = registry.EventAdd
 		}
-		m.world.foreign[wi.Key()] = wi
+		if old := m.world.foreign[wi.Key()]; !old.Equal(wi) {
+			m.world.foreign[wi.Key()] = wi
+		} // Else it is no news, and the order of the addresses stays.
 		m.feed(wi, event)
 	case n < 19:
 		// Often of something that is not there.
@@ -195,6 +219,10 @@ func (h *history) step(m *modelSystem) {
 		h.note("delete %s", showKey(wi.Key()))
 		delete(m.world.foreign, wi.Key())
 		m.feed(wi, registry.EventDelete)
+	case h.chance(2):
+		namespace, how := pick(h, modelNamespaces...), pick(h, "PreferSameZone", "PreferSameNode", "?", "")
+		h.note("namespace %s has %q", namespace, how)
+		m.setNamespace(namespace, how)
 	default:
 		m.world.trustDomain = pick(h, "cluster.local", "other.domain")
 		h.note("trust domain %s", m.world.trustDomain)

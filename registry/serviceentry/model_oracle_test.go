@@ -4,7 +4,6 @@ package serviceentry_test
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -27,13 +26,17 @@ type world struct {
 	entries     map[string]configstore.Config
 	workloads   map[string]configstore.Config
 	foreign     map[registry.WorkloadKey]*registry.WorkloadInstance
+	// namespaces holds the annotation for the traffic distribution.
+	namespaces map[string]string
+	// As in the options of the registry.
+	workloadEntriesOnly, ignoreHealth bool
 }
 
 func newWorld(cluster registry.ClusterID) *world {
 	return &world{
 		cluster: cluster, trustDomain: "cluster.local",
 		entries: map[string]configstore.Config{}, workloads: map[string]configstore.Config{},
-		foreign: map[registry.WorkloadKey]*registry.WorkloadInstance{},
+		foreign: map[registry.WorkloadKey]*registry.WorkloadInstance{}, namespaces: map[string]string{},
 	}
 }
 
@@ -78,6 +81,9 @@ func (w *world) outcome() *outcome {
 		services: map[string][]string{}, endpoints: map[string][]string{}, dns: map[string]bool{},
 		announced: w.announced(),
 	}
+	if w.workloadEntriesOnly {
+		return o
+	}
 	taken := map[string]map[uint32]bool{}
 	for _, c := range w.sortedEntries() {
 		spec := c.Spec.(*networking.ServiceEntry)
@@ -88,7 +94,7 @@ func (w *world) outcome() *outcome {
 			}
 			key := c.Namespace + "/" + host
 			for _, a := range addresses {
-				o.services[key] = append(o.services[key], describeService(c, host, a))
+				o.services[key] = append(o.services[key], w.describeService(c, host, a))
 			}
 			if o.endpoints[key] == nil {
 				o.endpoints[key], taken[key] = []string{}, map[uint32]bool{}
@@ -213,7 +219,7 @@ func (w *world) candidates(namespace string) []source {
 }
 
 func (w *world) ownSource(c configstore.Config) (source, bool) {
-	if c.Annotations["proxy.istio.io/health-checks-enabled"] == "true" {
+	if c.Annotations["proxy.istio.io/health-checks-enabled"] == "true" && !w.ignoreHealth {
 		ok := false
 		if status, is := c.Status.(*meta.IstioStatus); is {
 			for _, condition := range status.GetConditions() {
@@ -362,44 +368,3 @@ func (o *outcome) at(ip, namespace string) []contribution {
 	}
 	return out
 }
-
-func describeService(c configstore.Config, host, address string) string {
-	spec := c.Spec.(*networking.ServiceEntry)
-	resolution := map[networking.ServiceEntry_Resolution]string{
-		networking.ServiceEntry_STATIC: "ClientSide", networking.ServiceEntry_DNS: "DNS",
-		networking.ServiceEntry_DNS_ROUND_ROBIN: "DNSRoundRobin", networking.ServiceEntry_NONE: "Passthrough",
-	}[spec.GetResolution()]
-	ports := ""
-	for _, p := range spec.GetPorts() {
-		ports += fmt.Sprintf(" %s/%d/%s", p.GetName(), p.GetNumber(), strings.ToUpper(p.GetProtocol()))
-	}
-	return fmt.Sprintf("%s/%s/%s/%s %s external=%t sans=%v export=%v created=%d ports%s",
-		c.Namespace, c.Name, host, address, resolution, spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
-		spec.GetSubjectAltNames(), sortedCopy(spec.GetExportTo()), c.CreationTimestamp.Unix(), ports)
-}
-
-func showService(s *registry.Service) string {
-	ports := ""
-	for _, p := range s.Ports {
-		ports += fmt.Sprintf(" %s/%d/%s", p.Name, p.Number, p.Protocol)
-	}
-	return fmt.Sprintf("%s %s external=%t sans=%v export=%v created=%d ports%s",
-		s.ResourceName(), s.Resolution, s.MeshExternal, s.ServiceAccounts, s.Attributes.ExportTo, s.CreationTime.Unix(), ports)
-}
-
-func describeEndpoint(e *registry.Endpoint) string {
-	a := e.Attributes()
-	return fmt.Sprintf("%v:%d port %d %s health=%s workload=%s/%s labels=%s sa=%s network=%s locality=%s cluster=%s weight=%d tls=%s",
-		sortedCopy(e.Addresses), e.EndpointPort, e.ServicePort, e.ServicePortName, e.HealthStatus, a.Namespace, e.WorkloadName,
-		a.Labels, a.ServiceAccount, a.Network, a.Locality, a.ClusterID, a.LbWeight, a.TLSMode)
-}
-
-func describeWorkload(e *registry.Endpoint, ports map[string]uint32) string {
-	return fmt.Sprintf("%s %v", describeEndpoint(e), ports)
-}
-
-func describeInstance(service string, e *registry.Endpoint) string {
-	return fmt.Sprintf("%s %d %s", service, e.ServicePort, describeEndpoint(e))
-}
-
-func sortedCopy(list []string) []string { return slices.Sorted(slices.Values(list)) }

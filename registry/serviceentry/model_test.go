@@ -8,9 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"maps"
 	"math/rand/v2"
-	"net/netip"
 	"os"
 	"reflect"
 	"slices"
@@ -78,7 +76,7 @@ func failedSeeds(t *testing.T) []uint64 {
 func runHistory(t *testing.T, seed uint64) {
 	t.Helper()
 	h := &history{rand: rand.New(rand.NewPCG(seed, 0))}
-	m := newModelSystem(t, seed%2 == 0)
+	m := newModelSystem(t, seed%2 == 0, seed/2%modelKinds)
 	before := m.world.outcome()
 	for step := range modelSteps {
 		// Often one change at a time, sometimes a burst.
@@ -115,12 +113,22 @@ type modelSystem struct {
 	batches int
 	touched map[string]bool
 	written bool
+	// byHash: services get addresses.
+	byHash bool
 	// services and workloads are what handlers know.
 	services  map[string]*registry.Service
 	workloads map[string]*registry.WorkloadInstance
 }
 
-func newModelSystem(t *testing.T, deltas bool) *modelSystem {
+// The kinds of registries; a seed has one of them. Most have the default options.
+const (
+	byHash = iota
+	workloadEntriesOnly
+	ignoreHealth
+	modelKinds = 10
+)
+
+func newModelSystem(t *testing.T, deltas bool, kind uint64) *modelSystem {
 	t.Helper()
 	m := &modelSystem{
 		t: t, world: newWorld("c1"),
@@ -138,7 +146,14 @@ func newModelSystem(t *testing.T, deltas bool) *modelSystem {
 		m.recorder = &xdstest.Recorder{}
 		updater = m.recorder
 	}
-	m.registry = serviceentry.New(m.cache, updater, serviceentry.Options{ClusterID: "c1"})
+	m.world.workloadEntriesOnly, m.world.ignoreHealth = kind == workloadEntriesOnly, kind == ignoreHealth
+	options := serviceentry.Options{
+		ClusterID: "c1", WorkloadEntriesOnly: kind == workloadEntriesOnly, IgnoreHealth: kind == ignoreHealth,
+	}
+	if m.byHash = kind == byHash; m.byHash {
+		options.AddressAllocation = serviceentry.AllocateByHash
+	}
+	m.registry = serviceentry.New(m.cache, updater, options)
 	m.registry.AppendServiceHandler(m.serviceChanged)
 	m.registry.AppendWorkloadHandler(m.workloadChanged)
 	m.cache.Drain()
@@ -174,6 +189,18 @@ func (m *modelSystem) feed(wi *registry.WorkloadInstance, event registry.Event) 
 
 func (m *modelSystem) setTrustDomain(domain string) {
 	m.fed = append(m.fed, func() { m.registry.UpdateMesh(serviceentry.Mesh{TrustDomain: domain}) })
+}
+
+// setNamespace sets the annotation of a namespace; none for "".
+func (m *modelSystem) setNamespace(name, distribution string) {
+	m.world.namespaces[name] = distribution
+	m.fed = append(m.fed, func() {
+		if distribution == "" {
+			m.registry.DeleteNamespace(name)
+		} else {
+			m.registry.UpdateNamespace(serviceentry.Namespace{Name: name, Annotations: distributed(distribution)})
+		}
+	})
 }
 
 func (m *modelSystem) deliver() {
@@ -237,6 +264,7 @@ func (m *modelSystem) check(before, after *outcome) {
 	m.checkServices(after)
 	m.checkEndpoints(after)
 	m.checkProxies(after)
+	m.checkExplanations(after)
 	m.checkCalls(before, after, m.recorder.Take())
 	clear(m.touched)
 	told := map[string]string{}
@@ -274,6 +302,28 @@ func (m *modelSystem) checkServices(after *outcome) {
 		m.t.Error("Services is not sorted")
 	}
 	m.checkGetService(all)
+	m.checkAllocation(all)
+}
+
+// checkAllocation: services without an address get one in byHash, those of a host
+// the same, those of two hosts never.
+func (m *modelSystem) checkAllocation(all []*registry.Service) {
+	m.t.Helper()
+	owner, address := map[string]string{}, map[string]string{}
+	for _, s := range all {
+		eligible := m.byHash && s.DefaultAddress == registry.UnspecifiedAddress && s.Resolution != registry.Passthrough
+		for _, a := range []string{s.AutoAllocatedIPv4, s.AutoAllocatedIPv6} {
+			if (a != "") != eligible || a != "" && owner[a] != "" && owner[a] != s.Key() {
+				m.t.Errorf("%s has the address %q, should have one: %t, owner: %q", s.ResourceName(), a, eligible, owner[a])
+			}
+			owner[a] = s.Key()
+		}
+		if other := address[s.Key()]; eligible && other != "" && other != s.AutoAllocatedIPv4 {
+			m.t.Errorf("%s has the addresses %s and %s", s.Key(), other, s.AutoAllocatedIPv4)
+		} else if eligible {
+			address[s.Key()] = s.AutoAllocatedIPv4
+		}
+	}
 }
 
 // checkGetService: the oldest service of a host name wins, then namespace, name and
@@ -298,6 +348,8 @@ func (m *modelSystem) checkGetService(all []*registry.Service) {
 			}
 		case got.Attributes.ObjectName != best.Attributes.ObjectName || got.Attributes.Namespace != best.Attributes.Namespace:
 			m.t.Errorf("GetService(%s) = %s, want %s", host, got.ResourceName(), best.ResourceName())
+		case !slices.Contains(all, got):
+			m.t.Errorf("GetService(%s) is none of Services", host)
 		}
 	}
 }
@@ -360,130 +412,5 @@ func (m *modelSystem) checkProxies(after *outcome) {
 				m.t.Errorf("labels of a proxy at %s in %q: %v, want %v", ip, namespace, labels, want)
 			}
 		}
-	}
-}
-
-// said is what the calls of one delivery said, by "namespace/host".
-type said struct {
-	services, endpoints                                 map[string]int
-	deleted, pushedServices, pushedEndpoints, proxiesAt map[string]bool
-}
-
-// checkCalls compares what was said with what changed.
-func (m *modelSystem) checkCalls(before, after *outcome, calls []xdstest.Call) {
-	m.t.Helper()
-	s := m.read(calls)
-	for key := range union(before.services, after.services) {
-		was, is := len(before.services[key]) > 0, len(after.services[key]) > 0
-		if was && !is && !s.deleted[key] {
-			m.t.Errorf("%s is gone without SvcUpdate(delete)", key)
-		}
-		if !was && is && s.services[key] == 0 {
-			m.t.Errorf("%s is new without SvcUpdate", key)
-		}
-		changed := !slices.Equal(before.services[key], after.services[key])
-		if changed && !s.pushedServices[key] {
-			m.t.Errorf("the services of %s changed without ConfigUpdate", key)
-		}
-		moved := !slices.Equal(before.endpoints[key], after.endpoints[key])
-		if moved && is && s.endpoints[key] == 0 {
-			m.t.Errorf("the endpoints of %s changed without EDSUpdate", key)
-		}
-		if moved && (before.dns[key] || after.dns[key]) && !s.pushedServices[key] && !s.pushedEndpoints[key] {
-			m.t.Errorf("the endpoints of %s, which proxies resolve, changed without ConfigUpdate", key)
-		}
-	}
-	if m.batches == 1 {
-		m.checkMinimal(before, after, s)
-	}
-}
-
-// checkMinimal: after one batch nothing is said that did not change, and nothing
-// twice.
-func (m *modelSystem) checkMinimal(before, after *outcome, s *said) {
-	m.t.Helper()
-	for key, n := range s.endpoints {
-		if n > 1 || slices.Equal(before.endpoints[key], after.endpoints[key]) {
-			m.t.Errorf("%d EDSUpdates of %s, whose endpoints were %v and are %v", n, key, before.endpoints[key], after.endpoints[key])
-		}
-	}
-	for key, n := range s.services {
-		// Of a target port that changed services show nothing.
-		if n > 1 || slices.Equal(before.services[key], after.services[key]) && !m.touched[key] {
-			m.t.Errorf("%d SvcUpdates of %s, whose services were %v and are %v", n, key, before.services[key], after.services[key])
-		}
-	}
-	for key := range s.pushedServices {
-		if slices.Equal(before.services[key], after.services[key]) && !m.touched[key] {
-			m.t.Errorf("push of %s, whose services did not change", key)
-		}
-	}
-	for key := range s.pushedEndpoints {
-		if slices.Equal(before.endpoints[key], after.endpoints[key]) {
-			m.t.Errorf("push of %s, whose endpoints did not change", key)
-		}
-	}
-}
-
-func union[V any](a, b map[string]V) map[string]V {
-	out := maps.Clone(a)
-	maps.Copy(out, b)
-	return out
-}
-
-// read checks each call by itself and collects what they said.
-func (m *modelSystem) read(calls []xdstest.Call) *said {
-	m.t.Helper()
-	s := &said{
-		services: map[string]int{}, endpoints: map[string]int{}, deleted: map[string]bool{},
-		pushedServices: map[string]bool{}, pushedEndpoints: map[string]bool{}, proxiesAt: map[string]bool{},
-	}
-	for _, c := range calls {
-		key := c.Namespace + "/" + c.Hostname
-		switch c.Kind {
-		case xdstest.SvcUpdate:
-			s.services[key]++
-			if c.Event == registry.EventDelete {
-				s.deleted[key] = true
-			}
-		case xdstest.EDSUpdate:
-			s.endpoints[key]++
-			if !slices.IsSortedFunc(c.Endpoints, registry.CompareEndpoints) {
-				m.t.Errorf("not sorted: %s", c)
-			}
-		case xdstest.EDSDeltaUpdate:
-			s.endpoints[key]++
-			if len(c.Changes) == 0 {
-				m.t.Errorf("nothing changes: %s", c)
-			}
-			for _, change := range c.Changes {
-				if change.Old.Equal(change.New) {
-					m.t.Errorf("an endpoint changes into itself: %s", c)
-				}
-			}
-		case xdstest.ConfigUpdate:
-			m.readRequest(c, s)
-		case xdstest.ProxyUpdate:
-			if _, err := netip.ParseAddr(c.IP); err != nil {
-				m.t.Errorf("not an IP address: %s", c)
-			}
-		case xdstest.EDSCacheUpdate, xdstest.RemoveShard:
-			m.t.Errorf("unexpected call: %s", c)
-		}
-	}
-	return s
-}
-
-func (m *modelSystem) readRequest(c xdstest.Call, s *said) {
-	m.t.Helper()
-	if !c.Request.Full || len(c.Request.ConfigsUpdated) == 0 {
-		m.t.Errorf("not a full push of named services: %s", c)
-	}
-	pushed := s.pushedEndpoints
-	if c.Request.Reason[xdsupdate.ServiceUpdate] > 0 {
-		pushed = s.pushedServices
-	}
-	for key := range c.Request.ConfigsUpdated {
-		pushed[key.Namespace+"/"+key.Name] = true
 	}
 }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+func (w *world) describeService(c configstore.Config, host, address string) string {
+	spec := c.Spec.(*networking.ServiceEntry)
+	resolution := map[networking.ServiceEntry_Resolution]string{
+		networking.ServiceEntry_STATIC: "ClientSide", networking.ServiceEntry_DNS: "DNS",
+		networking.ServiceEntry_DNS_ROUND_ROBIN: "DNSRoundRobin", networking.ServiceEntry_NONE: "Passthrough",
+	}[spec.GetResolution()]
+	ports := ""
+	for _, p := range spec.GetPorts() {
+		ports += fmt.Sprintf(" %s/%d/%s", p.GetName(), p.GetNumber(), strings.ToUpper(p.GetProtocol()))
+	}
+	distribution, own := c.Annotations["networking.istio.io/traffic-distribution"]
+	if !own {
+		distribution = w.namespaces[c.Namespace]
+	}
+	if distribution != "PreferSameNode" && distribution != "PreferSameZone" {
+		distribution = ""
+	}
+	return fmt.Sprintf("%s/%s/%s/%s %s %s external=%t sans=%v export=%v created=%d ports%s",
+		c.Namespace, c.Name, host, address, resolution, distribution, spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
+		spec.GetSubjectAltNames(), sortedCopy(spec.GetExportTo()), c.CreationTimestamp.Unix(), ports)
+}
+
+func showService(s *registry.Service) string {
+	ports := ""
+	for _, p := range s.Ports {
+		ports += fmt.Sprintf(" %s/%d/%s", p.Name, p.Number, p.Protocol)
+	}
+	return fmt.Sprintf("%s %s %s external=%t sans=%v export=%v created=%d ports%s",
+		s.ResourceName(), s.Resolution, s.Attributes.TrafficDistribution, s.MeshExternal, s.ServiceAccounts, s.Attributes.ExportTo, s.CreationTime.Unix(), ports)
+}
+
+func describeEndpoint(e *registry.Endpoint) string {
+	a := e.Attributes()
+	return fmt.Sprintf("%v:%d port %d %s health=%s workload=%s/%s labels=%s sa=%s network=%s locality=%s cluster=%s weight=%d tls=%s",
+		sortedCopy(e.Addresses), e.EndpointPort, e.ServicePort, e.ServicePortName, e.HealthStatus, a.Namespace, e.WorkloadName,
+		a.Labels, a.ServiceAccount, a.Network, a.Locality, a.ClusterID, a.LbWeight, a.TLSMode)
+}
+
+func describeWorkload(e *registry.Endpoint, ports map[string]uint32) string {
+	return fmt.Sprintf("%s %v", describeEndpoint(e), ports)
+}
+
+func describeInstance(service string, e *registry.Endpoint) string {
+	return fmt.Sprintf("%s %d %s", service, e.ServicePort, describeEndpoint(e))
+}
+
+func sortedCopy(list []string) []string { return slices.Sorted(slices.Values(list)) }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+)
+
+// checkExplanations: what Explain says is contributed is what the oracle says, in
+// its order; and what is sent are the endpoints.
+func (m *modelSystem) checkExplanations(after *outcome) {
+	m.t.Helper()
+	contributed := map[string][]string{}
+	for _, c := range after.all {
+		key := c.entry.Namespace + "/" + c.host
+		contributed[key] = append(contributed[key], fmt.Sprintf("%s from %s: %s", c.entry.Name, c.name, describeEndpoint(&c.endpoint)))
+	}
+	for key := range after.services {
+		namespace, hostname, _ := strings.Cut(key, "/")
+		var explained []string
+		sent := []string{}
+		for _, e := range m.registry.Explain(namespace, registry.Hostname(hostname)).Entries {
+			for _, p := range e.Endpoints {
+				if strings.HasPrefix(p.Dropped, "DNS_ROUND_ROBIN") {
+					continue
+				}
+				explained = append(explained, fmt.Sprintf("%s from %s: %s", e.Name, sourceName(e, hostname, p.Source), describeEndpoint(p.Endpoint)))
+				if p.Dropped == "" {
+					sent = append(sent, describeEndpoint(p.Endpoint))
+				}
+			}
+		}
+		slices.Sort(sent)
+		m.equal("Explain "+key, contributed[key], explained)
+		m.equal("Explain "+key+", what is sent", after.endpoints[key], sent)
+	}
+}
+
+// sourceName is contribution.name.
+func sourceName(e serviceentry.EntryExplanation, hostname string, s serviceentry.Source) string {
+	switch s.Kind {
+	case serviceentry.SourceWorkload:
+		return s.Workload.Namespace + "/" + s.Workload.Name + "/" + string(s.Workload.Cluster)
+	case serviceentry.SourceInline:
+		return fmt.Sprintf("%s-%d", e.Name, s.Index)
+	default:
+		return hostname
+	}
+}
