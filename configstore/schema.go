@@ -162,7 +162,8 @@ func (s Schemas) Union(others ...Schemas) Schemas {
 	return b.Build()
 }
 
-// SchemasBuilder collects schemas. It is not safe for concurrent use.
+// SchemasBuilder collects schemas. It is not safe for concurrent use. Create it
+// with NewSchemasBuilder.
 type SchemasBuilder struct {
 	all    []Schema
 	byKind map[GroupVersionKind]int

@@ -68,11 +68,15 @@ func (s *Source) log(before, after []*Error) {
 }
 
 func attrs(e *Error) []any {
+	object := ""
+	if e.Object != (configstore.ConfigKey{}) {
+		object = e.Object.String()
+	}
 	return []any{
 		slog.String("file", e.File),
 		slog.Int("document", e.Document),
 		slog.Int("line", e.Line),
-		slog.String("object", e.Object.String()),
+		slog.String("object", object),
 		slog.String("error", e.Err.Error()),
 	}
 }

@@ -37,7 +37,12 @@ func newKinds(schemas configstore.Schemas) kinds {
 	return ks
 }
 
+// name names a kind, unless the name is taken: in a union an alias may be the
+// version of a schema that comes before, which it then means, as in Schemas.Find.
 func (ks *kinds) name(gvk configstore.GroupVersionKind, k *kind) {
+	if ks.find(&gvk) != nil {
+		return
+	}
 	slot := &ks.table[kindSlot(&gvk)]
 	*slot = &kindName{gvk, k, *slot}
 }

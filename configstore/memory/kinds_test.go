@@ -90,3 +90,21 @@ func update(tb testing.TB, s configstore.ConfigStore, c configstore.Config) stri
 	}
 	return revision
 }
+
+// A name means what it means to the schemas: here an alias of one kind is the
+// version of another.
+func TestAliasThatIsTaken(t *testing.T) {
+	old := widgetAlias()
+	schemas := configstore.NewSchemasBuilder().
+		MustAdd(configstore.Schema{GroupVersionKind: old, Spec: &wrapperspb.StringValue{}}).Build().
+		Union(testSchemas())
+	s := memory.Make(schemas)
+	create(t, s, object(old, "a", "foo", "1"))
+	want, _ := schemas.Canonical(old)
+	if got := s.Get(old, "foo", "a"); got == nil || got.GroupVersionKind != want {
+		t.Errorf("Get(%s) = %v, want a %s", old, got, want)
+	}
+	if got := s.Get(widget(), "foo", "a"); got != nil {
+		t.Errorf("Get(%s) = %v, want nil", widget(), got)
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 // besideWriter calls f often while somebody writes.
 func besideWriter(t *testing.T, s *memory.Store, f func()) {
+	t.Helper()
 	create(t, s, object(widget(), "a", "x", "0"))
 	var done atomic.Bool
 	var wg sync.WaitGroup
