@@ -162,6 +162,10 @@ func TestWorkloadEntriesOnly(t *testing.T) {
 	if s.registry.GetService("a.com") != nil || len(s.registry.Services()) != 0 || s.targets("ns", "1.1.1.1") != nil {
 		t.Error("there are services")
 	}
+	explained := s.registry.ExplainWorkload(registry.WorkloadKey{Kind: registry.WorkloadEntry, Namespace: "ns", Name: "w"})
+	if explained.Ignored != "" || len(explained.Entries) != 0 {
+		t.Errorf("the explanation is %s", explained)
+	}
 }
 
 func TestResyncEDS(t *testing.T) {

@@ -35,12 +35,11 @@ func (c *Controller) newModel() *model {
 	}
 	c.mu.RUnlock()
 	m.conversion.interner = nil
-	if c.options.WorkloadEntriesOnly {
-		return m
-	}
-	for _, config := range c.configs.List(istio.ServiceEntry, configstore.NamespaceAll) {
-		if d, hosts := m.conversion.definition(config); d != nil {
-			m.entries = append(m.entries, modelEntry{d, hosts})
+	if !c.options.WorkloadEntriesOnly {
+		for _, config := range c.configs.List(istio.ServiceEntry, configstore.NamespaceAll) {
+			if d, hosts := m.conversion.definition(config); d != nil {
+				m.entries = append(m.entries, modelEntry{d, hosts})
+			}
 		}
 	}
 	for _, config := range c.configs.List(istio.WorkloadEntry, configstore.NamespaceAll) {

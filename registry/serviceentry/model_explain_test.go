@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 )
@@ -38,6 +40,36 @@ func (m *modelSystem) checkExplanations(after *outcome) {
 		slices.Sort(sent)
 		m.equal("Explain "+key, contributed[key], explained)
 		m.equal("Explain "+key+", what is sent", after.endpoints[key], sent)
+	}
+	if !m.world.workloadEntriesOnly {
+		m.checkSelections()
+	}
+}
+
+// checkSelections: ExplainWorkload names the entries that select a workload, as
+// the oracle says, and gives a reason for each of the others.
+func (m *modelSystem) checkSelections() {
+	m.t.Helper()
+	for _, namespace := range modelNamespaces {
+		for _, s := range m.world.candidates(namespace) {
+			explained := m.registry.ExplainWorkload(s.key())
+			if explained.Ignored != "" {
+				m.t.Errorf("ExplainWorkload: %s is ignored: %s", s.name, explained.Ignored)
+			}
+			want, got := map[string]bool{}, map[string]bool{}
+			for _, c := range m.world.entries {
+				selector := c.Spec.(*networking.ServiceEntry).GetWorkloadSelector()
+				if selector != nil && c.Namespace == namespace {
+					want[keyOf(c)] = s.selectedBy(c)
+				}
+			}
+			for _, e := range explained.Entries {
+				if e.Namespace == namespace {
+					got[e.Namespace+"/"+e.Name] = e.WhyNot == ""
+				}
+			}
+			m.equal("what selects "+s.name, want, got)
+		}
 	}
 }
 

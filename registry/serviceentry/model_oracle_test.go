@@ -173,7 +173,7 @@ func (w *world) contributions(c configstore.Config, host string) []contribution 
 	switch {
 	case spec.GetWorkloadSelector() != nil:
 		for _, s := range w.candidates(c.Namespace) {
-			if subset(spec.GetWorkloadSelector().GetLabels(), s.base.Attributes().Labels) && (!s.dnsOnly || isDNS(spec)) {
+			if s.selectedBy(c) {
 				give(s.base, s.unix, s.ports, s.rank, s.name, s.name)
 			}
 		}
@@ -199,6 +199,22 @@ type source struct {
 	dnsOnly bool
 	rank    int
 	name    string
+}
+
+func (s source) key() registry.WorkloadKey {
+	parts := strings.Split(s.name, "/")
+	k := registry.WorkloadKey{Cluster: registry.ClusterID(parts[2]), Kind: registry.Pod, Namespace: parts[0], Name: parts[1]}
+	if s.rank == rankWorkloadEntry {
+		k.Kind = registry.WorkloadEntry
+	}
+	return k
+}
+
+// selectedBy reports whether an entry with a selector selects a workload of its
+// namespace.
+func (s source) selectedBy(c configstore.Config) bool {
+	spec := c.Spec.(*networking.ServiceEntry)
+	return subset(spec.GetWorkloadSelector().GetLabels(), s.base.Attributes().Labels) && (!s.dnsOnly || isDNS(spec))
 }
 
 // candidates returns the workloads of a namespace, pods first, by name.

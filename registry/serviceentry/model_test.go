@@ -90,6 +90,7 @@ func runHistory(t *testing.T, seed uint64) {
 			for _, d := range m.registry.Verify() {
 				t.Errorf("Verify: %s", d)
 			}
+			m.checkExplanations(after)
 		}
 		if t.Failed() {
 			t.Fatalf("step %d of seed %d; the last changes were:\n%s", step, seed, strings.Join(h.log[max(0, len(h.log)-8):], "\n"))
@@ -264,7 +265,6 @@ func (m *modelSystem) check(before, after *outcome) {
 	m.checkServices(after)
 	m.checkEndpoints(after)
 	m.checkProxies(after)
-	m.checkExplanations(after)
 	m.checkCalls(before, after, m.recorder.Take())
 	clear(m.touched)
 	told := map[string]string{}
