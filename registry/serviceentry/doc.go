@@ -22,3 +22,41 @@
 // by the goroutine that brought its first event. The updater and the handlers are
 // called one at a time and with no lock held.
 package serviceentry
+
+// How the files hang together, in the order of a batch:
+//
+//	controller.go      the registry; it listens to the config cache
+//	intake.go          events go into a queue; what waits is one batch, of which
+//	                   only the last state of each object counts
+//	batch.go           what a batch changes, collected while it is put together
+//	apply_entry.go     the new state of a ServiceEntry: its hosts and services,
+//	inline.go          and the endpoints that are written in it
+//	apply_workload.go  the new state of a WorkloadEntry or a foreign workload
+//	difference.go      settle: what was added and removed becomes the next list
+//	                   of endpoints of each host, and the changes that lead to it
+//	publish.go         readers see the next state
+//	announce.go        the updater and the handlers are told
+//	proxies.go         which pods have to be told that they are something else
+//
+// What there is:
+//
+//	entry.go           an entry has a binding to each host that it defines, and
+//	member.go          members: the endpoints that one source gives it
+//	host.go            a host name in a namespace, with all its bindings
+//	workload.go        what entries may select
+//	selection.go       the entries and workloads of a namespace, by label
+//	lookup.go, directory.go, services.go
+//	                   what readers look into: members by address, hosts by name,
+//	                   services in order
+//	interner.go        one copy of equal attributes (set.go, handlers.go: small tools)
+//
+// What an object means, as functions without state: conversion.go,
+// definition.go (ServiceEntries), template.go and draft.go (endpoints),
+// address.go, allocation.go, health.go, labels.go, locality.go, mesh.go.
+//
+// What readers ask is in queries.go and subscribe.go. model.go computes the whole
+// state anew, for verify.go and the explain files.
+//
+// Only the goroutine that handles a batch writes. What readers see it writes under
+// Controller.mu, nearly all of it in publish.go; the rest is its own and needs no
+// lock.
