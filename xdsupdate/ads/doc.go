@@ -8,6 +8,15 @@
 //	server.Register(grpcServer)
 //	go server.Run(stop)
 //
+// Registries that come and go are united by aggregate.Controller. It is what the
+// server reads, and it tells the server of registries that are deleted: of their
+// endpoints, and of their services that have none.
+//
+//	registries := aggregate.NewController(aggregate.Options{})
+//	server := ads.New(registries, ads.Options{})
+//	registries.OnRemoveShard(server.RemoveShard)
+//	registries.SubscribeServices(xdsupdate.ServiceHandler(server))
+//
 // go-control-plane's server speaks the protocol. Behind it is a cache of our own:
 // resources have versions of their own, are built and encoded once per change and
 // only if somebody is subscribed to them, and find their subscribers by a reverse

@@ -90,10 +90,19 @@ type fixture struct {
 // serve starts a server of some services; it pushes at once.
 func serve(tb testing.TB, options ads.Options, list ...*registry.Service) *fixture {
 	tb.Helper()
-	f := &fixture{services: &services{}, t: tb}
-	f.services.set(list...)
+	discovery := &services{}
+	discovery.set(list...)
+	f := serveDiscovery(tb, options, discovery)
+	f.services = discovery
+	return f
+}
+
+// serveDiscovery is serve for services from elsewhere.
+func serveDiscovery(tb testing.TB, options ads.Options, discovery registry.ServiceDiscovery) *fixture {
+	tb.Helper()
+	f := &fixture{t: tb}
 	options.Pusher.DebounceAfter = -1
-	f.Server = ads.New(f.services, options)
+	f.Server = ads.New(discovery, options)
 	listener := listen(tb)
 	f.listener = listener
 	server := grpc.NewServer()

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"testing"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/memory"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// TestRegistriesComeAndGo, wired as the package comment says: a client follows
+// when one of two registries of a host is deleted, and when the other is
+// replaced, whatever those that are gone still write.
+func TestRegistriesComeAndGo(t *testing.T) {
+	registries := aggregate.NewController(aggregate.Options{})
+	f := serveDiscovery(t, ads.Options{}, registries)
+	registries.OnRemoveShard(f.RemoveShard)
+	registries.SubscribeServices(xdsupdate.ServiceHandler(f))
+	claim := func(cluster registry.ClusterID) (*memory.Registry, aggregate.Claimed) {
+		u := f.Claim(xdsupdate.ShardKey{Provider: registry.Memory, Cluster: cluster})
+		r := memory.New(memory.Options{Cluster: cluster, Updater: u})
+		return r, aggregate.Claimed{Instance: r, Updater: u}
+	}
+	fill := func(r *memory.Registry, address string, more ...*registry.Service) {
+		t.Helper()
+		for _, s := range append(more, service("a", "shop")) {
+			if err := r.SetService(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.SetEndpoints("a", "shop", []*registry.Endpoint{endpoint(address, 80)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	east, claimedEast := claim("east")
+	west, claimedWest := claim("west")
+	registries.AddRegistry(claimedEast)
+	registries.AddRegistry(claimedWest)
+	fill(east, "10.0.0.1")
+	fill(west, "10.0.0.2", service("bare", "shop"))
+
+	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+	f.subscribe(c, envoy.ClusterType)
+	f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
+	f.await(c, envoy.ClusterType, cluster("a"), cluster("bare"))
+	f.await(c, envoy.LoadAssignmentType, cluster("a"))
+	clusters := func(what string, want ...string) {
+		t.Helper()
+		f.settle()
+		check(t, what, c.State().Names(envoy.ClusterType), want)
+	}
+	addresses := func(what string, want ...string) {
+		t.Helper()
+		f.settle()
+		check(t, what, addressesOf(t, c, "a"), want)
+	}
+	addresses("both", "10.0.0.1", "10.0.0.2")
+
+	registries.DeleteRegistry("west", registry.Memory)
+	clusters("one deleted", cluster("a"))
+	addresses("one deleted", "10.0.0.1")
+	fill(west, "10.0.0.9")
+	addresses("one deleted, which still writes", "10.0.0.1")
+
+	next, claimedNext := claim("east")
+	fill(next, "10.0.0.3", service("new", "shop"))
+	registries.UpdateRegistry(claimedNext)
+	claimedNext.Updater.Prune()
+	clusters("the other replaced", cluster("a"), cluster("new"))
+	fill(east, "10.0.0.8", service("ghost", "shop"))
+	clusters("the other replaced, which still writes", cluster("a"), cluster("new"))
+	addresses("the other replaced, which still writes", "10.0.0.3")
+
+	registries.DeleteRegistry("east", registry.Memory)
+	clusters("all deleted")
+}
