@@ -25,7 +25,8 @@ var (
 	// ErrReadOnly: the store takes no writes.
 	ErrReadOnly = errors.New("read-only store")
 	// ErrCompacted: the revision to watch from is older than the history that
-	// the store keeps. List again and watch from the revision of the list.
+	// the store keeps, or one that the store has not reached, as after a restart.
+	// List again and watch from the revision of the list.
 	ErrCompacted = errors.New("revision compacted")
 )
 

@@ -227,6 +227,11 @@ func TestErrorsAreLoggedOnce(t *testing.T) {
 	if n := strings.Count(f.log.String(), "manifest error gone"); n != 1 {
 		t.Errorf("end of the error was logged %d times, want once:\n%s", n, f.log)
 	}
+	f.write("a.yaml", "broken: [")
+	f.reload()
+	if strings.Contains(f.log.String(), "//") {
+		t.Errorf("an object that is not known is logged as an empty key:\n%s", f.log)
+	}
 }
 
 // Links that lead in circles, or twice to the same directory, are followed once.
