@@ -165,10 +165,30 @@ func (e *Endpoint) VisibleTo(cluster ClusterID) bool {
 	return !a.DiscoverableFromSameCluster || cluster == "" || a.ClusterID == "" || a.ClusterID == cluster
 }
 
-// CompareEndpoints is the order of endpoint lists: by address, service port,
-// port name, endpoint port, namespace, workload name and network; what is still
-// equal is ordered by the rest, so that the order is the same in every replica.
+// CompareEndpoints is the order of endpoint lists: by CompareEndpointKeys; what is
+// still equal is ordered by the rest, so that the order is the same in every
+// replica.
 func CompareEndpoints(e, f *Endpoint) int {
+	if e == f {
+		return 0
+	}
+	if c := CompareEndpointKeys(e, f); c != 0 {
+		return c
+	}
+	a, b := e.Attributes(), f.Attributes()
+	if c := cmp.Or(
+		cmp.Compare(e.HealthStatus, f.HealthStatus),
+		slices.Compare(e.Addresses, f.Addresses),
+	); c != 0 || a == b {
+		return c
+	}
+	return compareAttributes(a, b)
+}
+
+// CompareEndpointKeys orders endpoints by their EndpointKey: by address, service
+// port, port name, endpoint port, namespace, workload name and network. In a list
+// that is sorted by CompareEndpoints those with equal keys are neighbours.
+func CompareEndpointKeys(e, f *Endpoint) int {
 	if e == f {
 		return 0
 	}
@@ -179,19 +199,16 @@ func CompareEndpoints(e, f *Endpoint) int {
 	if c := cmp.Compare(e.ServicePort, f.ServicePort); c != 0 {
 		return c
 	}
+	if c := strings.Compare(e.ServicePortName, f.ServicePortName); c != 0 {
+		return c
+	}
 	a, b := e.Attributes(), f.Attributes()
-	if c := cmp.Or(
-		strings.Compare(e.ServicePortName, f.ServicePortName),
+	return cmp.Or(
 		cmp.Compare(e.EndpointPort, f.EndpointPort),
 		strings.Compare(a.Namespace, b.Namespace),
 		strings.Compare(e.WorkloadName, f.WorkloadName),
 		strings.Compare(a.Network, b.Network),
-		cmp.Compare(e.HealthStatus, f.HealthStatus),
-		slices.Compare(e.Addresses, f.Addresses),
-	); c != 0 || a == b {
-		return c
-	}
-	return compareAttributes(a, b)
+	)
 }
 
 // compareAttributes orders what CompareEndpoints has not looked at.

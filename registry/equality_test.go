@@ -135,6 +135,10 @@ func TestCompareEndpointsLooksAtEveryField(t *testing.T) {
 		if there == 0 || there != -back {
 			t.Errorf("another %s: CompareEndpoints = %d and %d the other way", name, there, back)
 		}
+		// Endpoints of one key must be neighbours.
+		if keys := registry.CompareEndpointKeys(&v, &e); (keys == 0) != (v.Key() == e.Key()) || keys != 0 && keys != there {
+			t.Errorf("another %s: CompareEndpointKeys = %d, CompareEndpoints = %d", name, keys, there)
+		}
 	}
 	w := v
 	w.Shared = &registry.EndpointAttributes{Labels: registry.Labels{}}

@@ -30,7 +30,7 @@ type change struct {
 func changeList(before sequence, list []*registry.Endpoint) change {
 	c := change{before: before}
 	if before.Len() == 0 {
-		if !slices.IsSortedFunc(list, compareEndpoints) {
+		if !slices.IsSortedFunc(list, registry.CompareEndpoints) {
 			list = sorted(list)
 		}
 		c.after, c.added, c.same = cow.Adopt(list), list, len(list) == 0
@@ -66,7 +66,7 @@ func (c *change) walk(list []*registry.Endpoint) (ok bool) {
 			}
 			order := -1
 			if next < len(list) {
-				order = compareKeys(chunk[i], list[next])
+				order = registry.CompareEndpointKeys(chunk[i], list[next])
 			}
 			if order >= 0 {
 				if !inOrder(list, next) {
@@ -93,11 +93,11 @@ func (c *change) walk(list []*registry.Endpoint) (ok bool) {
 
 // inOrder reports whether an element is not less than the one before it.
 func inOrder(list []*registry.Endpoint, i int) bool {
-	return i == 0 || compareEndpoints(list[i-1], list[i]) <= 0
+	return i == 0 || registry.CompareEndpoints(list[i-1], list[i]) <= 0
 }
 
 func sorted(list []*registry.Endpoint) []*registry.Endpoint {
-	return slices.SortedStableFunc(slices.Values(list), compareEndpoints)
+	return slices.SortedStableFunc(slices.Values(list), registry.CompareEndpoints)
 }
 
 // changeSome returns the change that some replacements make.
@@ -119,16 +119,16 @@ func (c *change) apply(s *cow.Editor[*registry.Endpoint], r EndpointChange) {
 	case r.Old == r.New:
 		return
 	case r.Old == nil:
-	case r.New != nil && s.Replace(compareEndpoints, r.Old, r.New, identical):
+	case r.New != nil && s.Replace(registry.CompareEndpoints, r.Old, r.New, identical):
 		c.note(r.Old, r.New)
 		return
-	case s.Delete(compareEndpoints, r.Old, identical),
-		s.Delete(compareKeys, r.Old, identical),
-		s.Delete(compareKeys, r.Old, new(matcher).unchanged):
+	case s.Delete(registry.CompareEndpoints, r.Old, identical),
+		s.Delete(registry.CompareEndpointKeys, r.Old, identical),
+		s.Delete(registry.CompareEndpointKeys, r.Old, new(matcher).unchanged):
 		c.note(r.Old, nil)
 	}
 	if r.New != nil {
-		s.Insert(compareEndpoints, r.New)
+		s.Insert(registry.CompareEndpoints, r.New)
 		c.note(nil, r.New)
 	}
 }
@@ -164,10 +164,10 @@ func (c *change) pushes() bool {
 func (c *change) differsAt(e *registry.Endpoint) bool {
 	var buffers [2][4]*registry.Endpoint
 	before, after := buffers[0][:0], buffers[1][:0]
-	for f := range c.before.Matching(compareKeys, e) {
+	for f := range c.before.Matching(registry.CompareEndpointKeys, e) {
 		before = append(before, f)
 	}
-	for f := range c.after.Matching(compareKeys, e) {
+	for f := range c.after.Matching(registry.CompareEndpointKeys, e) {
 		after = append(after, f)
 	}
 	var m matcher

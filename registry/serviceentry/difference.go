@@ -3,9 +3,7 @@
 package serviceentry
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/internal/cow"
 	"github.com/pilotkit/pilotkit/registry"
@@ -113,21 +111,8 @@ func comparePairs(removed, added []*registry.Endpoint) int {
 	case len(added) == 0:
 		return -1
 	default:
-		return compareKeys(removed[0].Key(), added[0].Key())
+		return registry.CompareEndpointKeys(removed[0], added[0])
 	}
-}
-
-// compareKeys is the order in which CompareEndpoints looks at the key.
-func compareKeys(k, l registry.EndpointKey) int {
-	return cmp.Or(
-		strings.Compare(k.Address, l.Address),
-		cmp.Compare(k.ServicePort, l.ServicePort),
-		strings.Compare(k.ServicePortName, l.ServicePortName),
-		cmp.Compare(k.EndpointPort, l.EndpointPort),
-		strings.Compare(k.Namespace, l.Namespace),
-		strings.Compare(k.WorkloadName, l.WorkloadName),
-		strings.Compare(k.Network, l.Network),
-	)
 }
 
 // edit applies changes to a list of endpoints. The old endpoints of the changes
