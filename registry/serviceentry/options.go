@@ -62,6 +62,8 @@ const (
 	AllocateFromStatus AddressAllocation = iota
 	// AllocateByHash computes addresses from the names of all services, as Istio
 	// does when PILOT_ENABLE_IP_AUTOALLOCATE is off. They are in 240.240.0.0/16
-	// and 2001:2::f0f0:0/112, and are seen by Services and GetService.
+	// and 2001:2::f0f0:0/112, and are seen by Services and GetService. As in Istio a
+	// service may get another address when others come or go, of which nobody is
+	// told.
 	AllocateByHash
 )
