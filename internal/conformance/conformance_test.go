@@ -3,12 +3,9 @@
 package conformance
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -16,77 +13,40 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const (
-	// directoryVariable names the environment variable of another corpus.
-	directoryVariable = "PILOTKIT_CONFORMANCE"
-	notPassingFile    = "not-passing.txt"
-)
+// directoryVariable names the environment variable of another corpus.
+const directoryVariable = "PILOTKIT_CONFORMANCE"
 
 // TestConformance replays every scenario.
 func TestConformance(t *testing.T) {
-	dir, own := directory(os.Getenv(directoryVariable))
+	dir := directory(os.Getenv(directoryVariable))
 	names, err := scenarioNames(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var listed []string
-	if own {
-		listed = notPassing(t, names)
-	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			differences, err := replay(t, filepath.Join(dir, filepath.FromSlash(name)), nil)
+			for _, d := range differences {
+				t.Error(d)
+			}
 			if err != nil {
-				differences = append(differences, err.Error())
+				t.Error(err)
 			}
-			if !slices.Contains(listed, name) {
-				for _, d := range differences {
-					t.Error(d)
-				}
-				return
-			}
-			if len(differences) == 0 {
-				t.Errorf("%s passes: remove it from %s", name, notPassingFile)
-				return
-			}
-			t.Skipf("listed in %s; %d differences, the first: %s", notPassingFile, len(differences), differences[0])
 		})
 	}
 }
 
-// directory returns where the scenarios are, and whether these are our own. A
+// directory returns where the scenarios are: our own unless others are given. A
 // relative directory is one of the module's root.
-func directory(given string) (dir string, own bool) {
+func directory(given string) string {
 	switch {
 	case given == "":
-		return ownDirectory, true
+		return ownDirectory
 	case filepath.IsAbs(given):
-		return given, false
+		return given
 	default:
-		return filepath.Join("..", "..", given), false
+		return filepath.Join("..", "..", given)
 	}
-}
-
-// notPassing reads the list of scenarios that do not pass yet. Each must exist.
-func notPassing(t *testing.T, names []string) []string {
-	t.Helper()
-	f, err := os.Open(notPassingFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close() //nolint:errcheck // read only
-	var out []string
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		name, _, _ := strings.Cut(lines.Text(), "#")
-		if name = strings.TrimSpace(name); name == "" {
-			continue
-		}
-		if !slices.Contains(names, name) {
-			t.Errorf("%s lists %s, which does not exist", notPassingFile, name)
-		}
-		out = append(out, name)
-	}
-	return out
 }
 
 // tamper changes what was observed before it is compared.

@@ -26,11 +26,6 @@
 // Beside the recording, the registry is compared after every step with a
 // computation from scratch, and the order of its calls is checked.
 //
-// # Scenarios that do not pass
-//
-// not-passing.txt lists them, one "topic/name" a line. The list can only
-// shrink: a listed scenario that passes, or does not exist, fails the test.
-//
 // # Other scenarios
 //
 // testdata holds scenarios that were written by hand, for rules of which there is

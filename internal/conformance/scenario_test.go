@@ -5,6 +5,7 @@ package conformance
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -252,19 +253,21 @@ func loadScenario(file string) (*scenario, error) {
 	return s, nil
 }
 
-// scenarioNames returns the scenarios of a directory as "topic/name", sorted.
+// scenarioNames returns the scenarios below a directory as "topic/name", sorted. A
+// corpus may have folders above its topics.
 func scenarioNames(dir string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*", "*"+scenarioSuffix))
+	var names []string
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		base, found := strings.CutSuffix(path, scenarioSuffix)
+		if err != nil || e.IsDir() || !found {
+			return err
+		}
+		rel, err := filepath.Rel(dir, base)
+		names = append(names, filepath.ToSlash(rel))
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	names := make([]string, 0, len(files))
-	for _, file := range files {
-		rel, err := filepath.Rel(dir, strings.TrimSuffix(file, scenarioSuffix))
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, filepath.ToSlash(rel))
 	}
 	slices.Sort(names)
 	if len(names) == 0 {
