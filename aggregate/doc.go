@@ -70,6 +70,7 @@
 // # Concurrency
 //
 // Every method may be called from any goroutine. Reads take no lock as long as
-// nothing has changed. Handlers are called one at a time, with no lock held, by
-// Run, by Drain, or by whoever causes the event.
+// nothing has changed. Handlers are called one at a time, with no lock held: those
+// of a Cache by its Run or Drain, those of a Controller by whoever causes the
+// event, or by its Run.
 package aggregate
