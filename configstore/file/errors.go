@@ -56,8 +56,7 @@ func (e *Error) Error() string {
 		}
 	}
 	b.WriteString(": ")
-	var m *manifest.Error
-	if e.Document > 0 && !errors.As(e.Err, &m) {
+	if e.Document > 0 {
 		b.WriteString("document " + strconv.Itoa(e.Document))
 		if e.Item != "" {
 			b.WriteString(" " + e.Item)
@@ -67,8 +66,25 @@ func (e *Error) Error() string {
 		}
 		b.WriteString(": ")
 	}
-	b.WriteString(e.Err.Error())
+	b.WriteString(e.reason())
 	return b.String()
+}
+
+// reason returns what Error has not said yet: a single problem of a document
+// stands at the position of the error.
+func (e *Error) reason() string {
+	var m *manifest.Error
+	if !errors.As(e.Err, &m) {
+		return e.Err.Error()
+	}
+	problems := make([]string, len(m.Problems))
+	for i, p := range m.Problems {
+		if len(m.Problems) == 1 && p.Line == e.Line && p.Column == e.Column {
+			p.Line = 0
+		}
+		problems[i] = p.String()
+	}
+	return strings.Join(problems, "; ")
 }
 
 // Unwrap returns Err.

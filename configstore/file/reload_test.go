@@ -80,7 +80,7 @@ func TestBadDocumentKeepsLastGoodState(t *testing.T) {
 		name, bad, want string
 		is              error
 	}{
-		{"unknown field", unknownField("b"), "a.yaml:21:3: document 2, ServiceEntry ns/b: line 21, column 3: spec.hostz: unknown field", manifest.ErrMalformed},
+		{"unknown field", unknownField("b"), "a.yaml:21:3: document 2, ServiceEntry ns/b: spec.hostz: unknown field", manifest.ErrMalformed},
 		{"broken YAML", brokenYAML("b"), "a.yaml:2", manifest.ErrMalformed},
 		{"invalid", invalid("b"), "a.yaml:24:5: document 2, ServiceEntry ns/b: ", configstore.ErrInvalid},
 		{"cut off in a string", strings.Replace(entry("b", "half"), `half.test"`, "half", 1), "a.yaml:", manifest.ErrMalformed},
