@@ -20,7 +20,8 @@ type Subject struct {
 	// sets Hostname, Ports, CreationTime, DefaultAddress, Attributes.Namespace,
 	// Attributes.Name and Attributes.ObjectName, and of endpoints one IP address,
 	// EndpointPort, ServicePort and ServicePortName; an address that has an
-	// endpoint on one port has one on each port. It is required.
+	// endpoint on one port has one on each port. Several goroutines call it at
+	// once, also for one service. It is required.
 	Set func(service *registry.Service, endpoints []*registry.Endpoint)
 	// Remove makes the registry not have the service, which it has. It is
 	// required.
