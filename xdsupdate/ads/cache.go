@@ -137,13 +137,13 @@ func (c *cache) publish(ch change, report func(error)) {
 			touched[conn] = struct{}{}
 		}
 	}
-	var todo []*resource
+	var unencoded []*resource
 	for conn := range touched {
-		todo = conn.appendPendingLocked(todo)
+		unencoded = conn.appendPendingLocked(unencoded)
 	}
 	c.mu.Unlock()
 
-	encodeAll(todo, report)
+	encodeAll(unencoded, report)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()

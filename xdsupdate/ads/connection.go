@@ -107,15 +107,15 @@ func (c *connection) watch(node *core.Node, typeURL string, apply func(*subscrip
 // flushAndUnlock sends what is pending, after it was encoded without the lock.
 func (c *connection) flushAndUnlock() {
 	fresh := !c.view.ready
-	var todo []*resource
+	var unencoded []*resource
 	if c.readyLocked() {
-		todo = c.appendPendingLocked(nil)
+		unencoded = c.appendPendingLocked(nil)
 	}
 	c.cache.mu.Unlock()
 	if fresh {
 		c.poke()
 	}
-	encodeAll(todo, c.report)
+	encodeAll(unencoded, c.report)
 
 	c.cache.mu.Lock()
 	defer c.cache.mu.Unlock()
