@@ -97,13 +97,15 @@ func (s *subscription) resubscribe(req *discovery.DeltaDiscoveryRequest, sub xds
 		if name == wildcardName {
 			continue
 		}
-		if s.entries[name].named {
-			// The client may have forgotten it and wants it again (xDS protocol,
-			// "How the client specifies what resources to return").
-			s.forget(name)
-			continue
-		}
+		e := s.entries[name]
 		s.subscribe(name)
+		if e.named || e.sent == nil {
+			// It wants to hear of it in any case: it may have forgotten the resource
+			// (xDS protocol, "How the client specifies what resources to return"), or
+			// there may be none (xDS protocol, "Knowing When a Requested Resource Does
+			// Not Exist").
+			s.forget(name)
+		}
 	}
 	for _, name := range req.GetResourceNamesUnsubscribe() {
 		if name == wildcardName {

@@ -36,7 +36,7 @@ func TestDeltaSubscriptions(t *testing.T) {
 	f.subscribe(c, envoy.ClusterType)
 	next("wildcard", "CDS "+cluster("a"), "CDS "+cluster("b"))
 	f.subscribe(c, envoy.ClusterType, cluster("a"), "gone")
-	next("a name that is known, and one that does not exist")
+	next("a name that is known, and one that does not exist", "CDS -gone")
 	f.subscribe(c, envoy.ClusterType, cluster("a"))
 	next("the same name again", "CDS "+cluster("a"))
 	if err := c.Unsubscribe(envoy.ClusterType, cluster("a")); err != nil {

@@ -317,7 +317,11 @@ func TestAnswerComesWhenTheResourceAppears(t *testing.T) {
 					if err := c.Await(f.context(), func(s xdstest.State) bool { return s.Has(envoy.RouteType, cluster("early")) }); err != nil {
 						t.Fatal(err)
 					}
-					check(t, "before", received(c, 0), []string{"RDS " + cluster("early")})
+					var before []string
+					if delta {
+						before = []string{short(typeURL) + " -" + name} // there is none yet
+					}
+					check(t, "before", received(c, 0), append(before, "RDS "+cluster("early")))
 					f.define([]string{"late"}, service("early", "shop"), service("late", "shop"))
 					if err := c.Await(f.context(), func(s xdstest.State) bool { return s.Has(typeURL, name) }); err != nil {
 						t.Fatal(err)
