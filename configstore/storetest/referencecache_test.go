@@ -19,6 +19,9 @@ type delivery struct {
 	wake     chan struct{}
 	ran      bool
 	synced   bool
+	// aside guards held and collected: a fault that has writers call handlers
+	// makes several passes at once, which must break the promise and nothing else.
+	aside sync.Mutex
 	// held is an event that the fault "kinds have queues" keeps back.
 	held []func()
 	// passing: handlers are being called.
@@ -284,17 +287,27 @@ func (r *reference) deliver(e entry, handlers []*registration) {
 		case r.is("handlers run at once"):
 			parallel.Go(func() { r.call(h, e) })
 		case late:
+			r.aside.Lock()
 			r.held = append(r.held, func() { r.call(h, e) })
+			r.aside.Unlock()
 		default:
 			r.call(h, e)
 		}
 	}
 	if e.change.Curr.GroupVersionKind.Kind != "Gadget" {
-		for _, f := range r.held {
+		for _, f := range takeAll(r, &r.held) {
 			f()
 		}
-		r.held = nil
 	}
+}
+
+// takeAll empties what is set aside.
+func takeAll[T any](r *reference, from *[]T) []T {
+	r.aside.Lock()
+	defer r.aside.Unlock()
+	out := *from
+	*from = nil
+	return out
 }
 
 func (r *reference) call(h *registration, e entry) {
@@ -318,7 +331,9 @@ func (r *reference) call(h *registration, e entry) {
 			h.batch([]configstore.Change{c})
 			return
 		}
+		r.aside.Lock()
 		h.collected = append(h.collected, c)
+		r.aside.Unlock()
 		return
 	}
 	var old configstore.Config
@@ -334,11 +349,10 @@ func (r *reference) handBatches() {
 	handlers := slices.Clone(r.handlers)
 	r.unlock()
 	for _, h := range handlers {
-		if len(h.collected) == 0 {
+		batch := takeAll(r, &h.collected)
+		if len(batch) == 0 {
 			continue
 		}
-		batch := h.collected
-		h.collected = nil
 		r.lock()
 		cancelled := h.cancelled
 		r.unlock()
