@@ -211,9 +211,10 @@ func CompareEndpointKeys(e, f *Endpoint) int {
 	)
 }
 
-// compareAttributes orders what CompareEndpoints has not looked at.
+// compareAttributes orders what CompareEndpoints has not looked at. Labels are
+// dear to compare, and nearly always of no consequence.
 func compareAttributes(a, b *EndpointAttributes) int {
-	return cmp.Or(
+	if c := cmp.Or(
 		strings.Compare(a.ServiceAccount, b.ServiceAccount),
 		strings.Compare(a.Locality, b.Locality),
 		strings.Compare(string(a.ClusterID), string(b.ClusterID)),
@@ -224,8 +225,10 @@ func compareAttributes(a, b *EndpointAttributes) int {
 		strings.Compare(a.NodeName, b.NodeName),
 		compareBools(a.SendUnhealthyEndpoints, b.SendUnhealthyEndpoints),
 		compareBools(a.DiscoverableFromSameCluster, b.DiscoverableFromSameCluster),
-		compareLabels(a.Labels, b.Labels),
-	)
+	); c != 0 {
+		return c
+	}
+	return compareLabels(a.Labels, b.Labels)
 }
 
 func compareBools(a, b bool) int {
