@@ -22,10 +22,10 @@ type flusher interface {
 
 func driveChecks() []check {
 	return []check{
-		{name: "Drain", promise: "Drain handles everything queued on the caller's goroutine, what handlers write included", source: promisedDrive, skip: needDrain, run: checkDrain},
-		{name: "Drain/HasSynced", promise: "HasSynced is true after Drain", source: promisedDrive, skip: needDrain, run: checkDrainSynced},
-		{name: "Flush", promise: "Flush waits until everything committed before the call has been handled", source: promisedDrive, skip: needFlush, run: checkFlush},
-		{name: "Flush/Context", promise: "Flush returns the error of a context that ends first", source: promisedDrive, skip: needFlush, run: checkFlushContext},
+		{Name: "Drain", Promise: "Drain handles everything queued on the caller's goroutine, what handlers write included", Source: promisedDrive, Skip: needDrain, Run: checkDrain},
+		{Name: "Drain/HasSynced", Promise: "HasSynced is true after Drain", Source: promisedDrive, Skip: needDrain, Run: checkDrainSynced},
+		{Name: "Flush", Promise: "Flush waits until everything committed before the call has been handled", Source: promisedDrive, Skip: needFlush, Run: checkFlush},
+		{Name: "Flush/Context", Promise: "Flush returns the error of a context that ends first", Source: promisedDrive, Skip: needFlush, Run: checkFlushContext},
 	}
 }
 
@@ -50,7 +50,7 @@ func (s *suite) drain() {
 		s.Fatalf("storetest: %T has no Drain", s.store)
 		return
 	}
-	s.within("Drain", func() {}, d.Drain)
+	s.Within("Drain", d.Drain)
 }
 
 func (s *suite) flush(ctx context.Context) error {
@@ -93,27 +93,27 @@ func checkDrainSynced(s *suite) {
 	s.create(widget("default", "a", "1"))
 	s.record(widgetKind())
 	if s.cache().HasSynced() {
-		s.broken("HasSynced() = true before Drain, with a handler that was told nothing")
+		s.Broken("HasSynced() = true before Drain, with a handler that was told nothing")
 	}
 	s.drain()
 	if !s.cache().HasSynced() {
-		s.broken("HasSynced() = false after Drain")
+		s.Broken("HasSynced() = false after Drain")
 	}
 }
 
 func checkFlush(s *suite) {
 	r := s.record(widgetKind())
 	defer s.start().end()
-	ctx, cancel := context.WithTimeout(s.Context(), s.subject.Timeout)
+	ctx, cancel := context.WithTimeout(s.Context(), s.Timeout)
 	defer cancel()
 	for i := range rounds {
 		s.create(widget("default", strconv.Itoa(i), "1"))
 		s.update(widget("default", strconv.Itoa(i), "2"))
 		if err := s.flush(ctx); err != nil {
-			s.stop("Flush = %v, want success", err)
+			s.Stop("Flush = %v, want success", err)
 		}
 		if got, want := len(r.Calls()), 2*(i+1); got != want {
-			s.stop("after Flush the handler has seen %d of %d events", got, want)
+			s.Stop("after Flush the handler has seen %d of %d events", got, want)
 		}
 	}
 }
@@ -124,8 +124,8 @@ func checkFlushContext(s *suite) {
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
 	var err error
-	s.within("Flush with a cancelled context", g.open, func() { err = s.flush(ctx) })
+	s.WithinOpening("Flush with a cancelled context", g.Open, func() { err = s.flush(ctx) })
 	if err == nil {
-		s.broken("Flush with a cancelled context = nil while an event is being handled")
+		s.Broken("Flush with a cancelled context = nil while an event is being handled")
 	}
 }

@@ -11,15 +11,15 @@ import (
 
 func eventChecks() []check {
 	return []check{
-		{name: "Events/Add", promise: "Add: old is the zero Config, curr the stored object with revision and times set", source: promisedEvents, run: checkEventAdd},
-		{name: "Events/Update", promise: "Update: old is the very object replaced, curr the stored object", source: promisedEvents, run: checkEventUpdate},
-		{name: "Events/UpdateStatus", promise: "a change of the status is an Update", source: promisedEvents, skip: writes, run: checkEventStatus},
-		{name: "Events/Delete", promise: "Delete: old is the zero Config, curr the last known state", source: promisedEvents, run: checkEventDelete},
-		{name: "Events/Recreate", promise: "nothing is dropped: Delete and Create of a key are a Delete and an Add", source: promisedEvents, run: checkEventRecreate},
-		{name: "Events/Kind", promise: "a handler gets the events of its kind only, under whichever version it was registered", source: promisedEvents, run: checkEventKind},
-		{name: "Events/NoOp", promise: "a write that changes nothing sends no event", source: promisedNoop, skip: writes, run: checkEventNoop},
-		{name: "Events/Refused", promise: "a write that fails sends no event", source: promisedEvents, skip: writes, run: checkEventRefused},
-		{name: "Events/Batch", promise: "the events of a batch are contiguous and in its order", source: promisedMemory, skip: needApply, run: checkEventBatch},
+		{Name: "Events/Add", Promise: "Add: old is the zero Config, curr the stored object with revision and times set", Source: promisedEvents, Run: checkEventAdd},
+		{Name: "Events/Update", Promise: "Update: old is the very object replaced, curr the stored object", Source: promisedEvents, Run: checkEventUpdate},
+		{Name: "Events/UpdateStatus", Promise: "a change of the status is an Update", Source: promisedEvents, Skip: writes, Run: checkEventStatus},
+		{Name: "Events/Delete", Promise: "Delete: old is the zero Config, curr the last known state", Source: promisedEvents, Run: checkEventDelete},
+		{Name: "Events/Recreate", Promise: "nothing is dropped: Delete and Create of a key are a Delete and an Add", Source: promisedEvents, Run: checkEventRecreate},
+		{Name: "Events/Kind", Promise: "a handler gets the events of its kind only, under whichever version it was registered", Source: promisedEvents, Run: checkEventKind},
+		{Name: "Events/NoOp", Promise: "a write that changes nothing sends no event", Source: promisedNoop, Skip: writes, Run: checkEventNoop},
+		{Name: "Events/Refused", Promise: "a write that fails sends no event", Source: promisedEvents, Skip: writes, Run: checkEventRefused},
+		{Name: "Events/Batch", Promise: "the events of a batch are contiguous and in its order", Source: promisedMemory, Skip: needApply, Run: checkEventBatch},
 	}
 }
 
@@ -51,12 +51,12 @@ func (r *running) end() {
 	}
 	r.closed = true
 	close(r.stop)
-	timer := time.NewTimer(r.s.subject.Timeout)
+	timer := time.NewTimer(r.s.Timeout)
 	defer timer.Stop()
 	select {
 	case <-r.ended:
 	case <-timer.C:
-		r.s.broken("Run has not returned %v after stop was closed", r.s.subject.Timeout)
+		r.s.Broken("Run has not returned %v after stop was closed", r.s.Timeout)
 	}
 }
 
@@ -72,8 +72,8 @@ func (s *suite) record(kinds ...configstore.GroupVersionKind) *Recorder {
 // take waits until the recorder has n calls and takes them.
 func (s *suite) take(r *Recorder, n int) []Call {
 	s.Helper()
-	if !r.await(s.subject.Timeout, func(calls []Call) bool { return len(calls) >= n }) {
-		s.stop("only these %d of %d events have come after %v: %v", len(r.Calls()), n, s.subject.Timeout, r.Calls())
+	if !r.calls.Await(s.Timeout, func(calls []Call) bool { return len(calls) >= n }) {
+		s.Stop("only these %d of %d events have come after %v: %v", len(r.Calls()), n, s.Timeout, r.Calls())
 	}
 	return r.Take()
 }
@@ -87,8 +87,8 @@ func (s *suite) mark(r *Recorder, name string) []Call {
 	isMarker := func(calls []Call) bool {
 		return len(calls) > 0 && calls[len(calls)-1].Curr.Key() == marker.Key()
 	}
-	if !r.await(s.subject.Timeout, isMarker) {
-		s.stop("the Add of %s has not come last after %v; events so far: %v", marker.Key().Object(), s.subject.Timeout, r.Calls())
+	if !r.calls.Await(s.Timeout, isMarker) {
+		s.Stop("the Add of %s has not come last after %v; events so far: %v", marker.Key().Object(), s.Timeout, r.Calls())
 	}
 	calls := r.Take()
 	return calls[:len(calls)-1]
@@ -98,7 +98,7 @@ func (s *suite) mark(r *Recorder, name string) []Call {
 func (s *suite) expectCalls(calls []Call, want ...string) bool {
 	s.Helper()
 	if got := fmt.Sprint(calls); got != fmt.Sprint(want) {
-		s.broken("events %v, want %v", got, fmt.Sprint(want))
+		s.Broken("events %v, want %v", got, fmt.Sprint(want))
 		return false
 	}
 	return true
@@ -119,14 +119,14 @@ func checkEventAdd(s *suite) {
 		return
 	}
 	if !isZero(calls[0].Old) {
-		s.broken("old = %s, want the zero Config", describe(&calls[0].Old))
+		s.Broken("old = %s, want the zero Config", describe(&calls[0].Old))
 	}
 	stored, curr := s.get(c), calls[0].Curr
 	if !curr.Equal(*stored) || curr.Spec != stored.Spec {
-		s.broken("curr = %+v, want the stored object %+v", curr, *stored)
+		s.Broken("curr = %+v, want the stored object %+v", curr, *stored)
 	}
 	if revision != "" && curr.ResourceVersion != revision || curr.CreationTimestamp.IsZero() {
-		s.broken("curr has the revision %q and the creation time %v, want %q and a time", curr.ResourceVersion, curr.CreationTimestamp, revision)
+		s.Broken("curr has the revision %q and the creation time %v, want %q and a time", curr.ResourceVersion, curr.CreationTimestamp, revision)
 	}
 }
 
@@ -143,11 +143,11 @@ func checkEventUpdate(s *suite) {
 		return
 	}
 	if old := calls[0].Old; !old.Equal(*before) || old.Spec != before.Spec {
-		s.broken("old = %s, want the very object replaced, %s", describe(&old), describe(before))
+		s.Broken("old = %s, want the very object replaced, %s", describe(&old), describe(before))
 	}
 	stored := s.get(c)
 	if curr := calls[0].Curr; !curr.Equal(*stored) || curr.Spec != stored.Spec {
-		s.broken("curr = %s, want the stored object %s", describe(&curr), describe(stored))
+		s.Broken("curr = %s, want the stored object %s", describe(&curr), describe(stored))
 	}
 }
 
@@ -163,7 +163,7 @@ func checkEventStatus(s *suite) {
 		return
 	}
 	if calls[0].Old.Status != nil || !configstore.EqualMessage(calls[0].Curr.Status, content("ready")) {
-		s.broken("the status went from %v to %v, want from nil to what was written", calls[0].Old.Status, calls[0].Curr.Status)
+		s.Broken("the status went from %v to %v, want from nil to what was written", calls[0].Old.Status, calls[0].Curr.Status)
 	}
 }
 
@@ -181,10 +181,10 @@ func checkEventDelete(s *suite) {
 		return
 	}
 	if old := calls[2].Old; !isZero(old) {
-		s.broken("old = %s, want the zero Config", describe(&old))
+		s.Broken("old = %s, want the zero Config", describe(&old))
 	}
 	if curr := calls[2].Curr; valueOf(&curr) != "2" || !configstore.EqualMessage(curr.Spec, last.Spec) || curr.UID != last.UID {
-		s.broken("curr = %s, want the last known state %s", describe(&curr), describe(last))
+		s.Broken("curr = %s, want the last known state %s", describe(&curr), describe(last))
 	}
 }
 
@@ -246,7 +246,7 @@ func checkEventRefused(s *suite) {
 		},
 	} {
 		if _, err := try(); err == nil {
-			s.broken("an impossible write succeeded")
+			s.Broken("an impossible write succeeded")
 		}
 	}
 	s.expectCalls(s.mark(r, "end"), "add Widget default/foo")
@@ -270,7 +270,7 @@ func checkEventBatch(s *suite) {
 	)
 	<-other
 	if err != nil {
-		s.stop("Apply = %v, want success", err)
+		s.Stop("Apply = %v, want success", err)
 	}
 	calls := s.mark(r, "end")
 	for i, c := range calls {
@@ -279,5 +279,5 @@ func checkEventBatch(s *suite) {
 			return
 		}
 	}
-	s.broken("the events of the batch are not among %v", calls)
+	s.Broken("the events of the batch are not among %v", calls)
 }

@@ -7,59 +7,42 @@ import (
 	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/contract"
 )
 
 const promisedFree = "package configstore, Events: a handler may write, register handlers, or block"
 
 func handlerChecks() []check {
 	return []check{
-		{name: "Handler/Blocks/Writers", promise: "writers never wait for handlers, and nothing is lost", source: promisedFree, run: checkBlockedWriters},
-		{name: "Handler/Blocks/Readers", promise: "reads and registrations do not wait for handlers", source: promisedFree, run: checkBlockedReaders},
-		{name: "Handler/Writes", promise: "a handler may write to the store, and the events of that follow", source: promisedFree, run: checkHandlerWrites},
-		{name: "Handler/Registers", promise: "a handler may register handlers, and they too get a complete view", source: promisedFree, run: checkHandlerRegisters},
+		{Name: "Handler/Blocks/Writers", Promise: "writers never wait for handlers, and nothing is lost", Source: promisedFree, Run: checkBlockedWriters},
+		{Name: "Handler/Blocks/Readers", Promise: "reads and registrations do not wait for handlers", Source: promisedFree, Run: checkBlockedReaders},
+		{Name: "Handler/Writes", Promise: "a handler may write to the store, and the events of that follow", Source: promisedFree, Run: checkHandlerWrites},
+		{Name: "Handler/Registers", Promise: "a handler may register handlers, and they too get a complete view", Source: promisedFree, Run: checkHandlerRegisters},
 	}
 }
 
 func freshnessChecks() []check {
 	const source = "package configstore, Events: reads are at least as fresh as the event"
 	return []check{
-		{name: "Fresh/Get", promise: "when a handler runs, Get shows a state at least as fresh as the event", source: source, run: checkFreshGet},
-		{name: "Fresh/List", promise: "when a handler runs, List shows a state at least as fresh as the event", source: source, run: checkFreshList},
-		{name: "Fresh/Kinds", promise: "when a handler runs, reads of other kinds show at least what was written before", source: source, run: checkFreshKinds},
+		{Name: "Fresh/Get", Promise: "when a handler runs, Get shows a state at least as fresh as the event", Source: source, Run: checkFreshGet},
+		{Name: "Fresh/List", Promise: "when a handler runs, List shows a state at least as fresh as the event", Source: source, Run: checkFreshList},
+		{Name: "Fresh/Kinds", Promise: "when a handler runs, reads of other kinds show at least what was written before", Source: source, Run: checkFreshKinds},
 	}
-}
-
-// gate blocks a handler at its first call until it is opened.
-type gate struct {
-	entered, opened chan struct{}
-	enter, open     func()
-}
-
-func newGate() *gate {
-	g := &gate{entered: make(chan struct{}), opened: make(chan struct{})}
-	g.enter = sync.OnceFunc(func() { close(g.entered) })
-	g.open = sync.OnceFunc(func() { close(g.opened) })
-	return g
-}
-
-func (g *gate) handle(_, _ configstore.Config, _ configstore.Event) {
-	g.enter()
-	<-g.opened
 }
 
 // blocked starts the cache with a handler that is blocked in its first event.
-func (s *suite) blocked() (g *gate, end func()) {
+func (s *suite) blocked() (g *contract.Gate, end func()) {
 	s.Helper()
-	g = newGate()
-	s.cache().RegisterEventHandler(widgetKind(), g.handle)
+	g = contract.NewGate()
+	s.cache().RegisterEventHandler(widgetKind(), func(_, _ configstore.Config, _ configstore.Event) { g.Pass() })
 	r := s.start()
 	end = func() {
-		g.open()
+		g.Open()
 		r.end()
 	}
-	s.within("a Create with a handler that blocks", end, func() { _, _ = s.writer.Create(widget("default", "first", "1")) })
+	s.WithinOpening("a Create with a handler that blocks", end, func() { _, _ = s.writer.Create(widget("default", "first", "1")) })
 	s.settle()
-	s.awaitOpening(g.entered, end, "the call of a handler")
+	s.AwaitOpening(g.Entered, end, "the call of a handler")
 	return g, end
 }
 
@@ -72,15 +55,15 @@ func checkBlockedWriters(s *suite) {
 	for i := range objects {
 		want = append(want, "add Widget default/"+strconv.Itoa(i))
 	}
-	s.within("the writing while a handler is blocked", g.open, func() {
+	s.WithinOpening("the writing while a handler is blocked", g.Open, func() {
 		for i := range objects {
 			if _, err := s.writer.Create(widget("default", strconv.Itoa(i), "1")); err != nil {
-				s.broken("Create = %v", err)
+				s.Broken("Create = %v", err)
 			}
 		}
 	})
 	s.settle()
-	g.open()
+	g.Open()
 	s.expectCalls(s.mark(r, "end"), append([]string{"add Widget default/first"}, want...)...)
 }
 
@@ -88,19 +71,19 @@ func checkBlockedReaders(s *suite) {
 	g, end := s.blocked()
 	defer end()
 	r := &Recorder{}
-	s.within("the reading while a handler is blocked", g.open, func() {
+	s.WithinOpening("the reading while a handler is blocked", g.Open, func() {
 		if s.read(widget("default", "first", "")) == nil {
-			s.broken("Get = nil, want the object whose event is being handled")
+			s.Broken("Get = nil, want the object whose event is being handled")
 		}
 		if got := len(s.store.List(widgetKind(), "default")); got != 1 {
-			s.broken("List has %d objects, want 1", got)
+			s.Broken("List has %d objects, want 1", got)
 		}
 		s.cache().HasSynced()
 	})
-	s.within("RegisterEventHandler while a handler is blocked", g.open, func() {
+	s.WithinOpening("RegisterEventHandler while a handler is blocked", g.Open, func() {
 		s.cache().RegisterEventHandler(widgetKind(), r.Handle)
 	})
-	g.open()
+	g.Open()
 	s.expectCalls(s.mark(r, "end"), "add Widget default/first")
 }
 
@@ -121,12 +104,12 @@ func checkHandlerWrites(s *suite) {
 	})
 	r := s.record(widgetKind(), gadgetKind())
 	defer s.start().end()
-	s.within("a Create whose handler writes", func() {}, func() { _, _ = s.writer.Create(widget("default", "trigger", "1")) })
+	s.Within("a Create whose handler writes", func() { _, _ = s.writer.Create(widget("default", "trigger", "1")) })
 	calls := s.take(r, 4)
 	s.expectCalls(calls, "add Widget default/trigger", "add Gadget default/reaction",
 		"update Gadget default/reaction", "delete Gadget default/reaction")
 	if failed != nil {
-		s.broken("a write in a handler = %v", failed)
+		s.Broken("a write in a handler = %v", failed)
 	}
 }
 
@@ -151,7 +134,7 @@ func checkHandlerRegisters(s *suite) {
 	}
 	for _, want := range []string{"add Gadget default/before", "add Widget default/trigger", "add Gadget default/after"} {
 		if counts[want] != 1 {
-			s.broken("the handler got %q %d times, want once; all of it: %v", want, counts[want], counts)
+			s.Broken("the handler got %q %d times, want once; all of it: %v", want, counts[want], counts)
 		}
 	}
 }
@@ -188,14 +171,14 @@ func checkFreshList(s *suite) {
 // checkFresh reads each object in the handlers of its events.
 func (s *suite) checkFresh(read func(configstore.Config) *configstore.Config) {
 	s.Helper()
-	var stale log
+	var stale contract.Recording[string]
 	s.cache().RegisterEventHandler(widgetKind(), func(_, curr configstore.Config, event configstore.Event) {
 		got := read(curr)
 		switch {
 		case event != configstore.EventDelete && version(got) < version(&curr):
-			stale.add(event.String() + " of the value " + valueOf(&curr) + ", read " + describe(got))
+			stale.Add(event.String() + " of the value " + valueOf(&curr) + ", read " + describe(got))
 		case event == configstore.EventDelete && got != nil:
-			stale.add("delete, read " + describe(got))
+			stale.Add("delete, read " + describe(got))
 		}
 	})
 	r := s.record(widgetKind())
@@ -216,16 +199,16 @@ func (s *suite) checkFresh(read func(configstore.Config) *configstore.Config) {
 		s.update(widget("default", c.Name, "2"))
 		s.take(r, 1)
 	}
-	if lines := stale.all(); len(lines) > 0 {
-		s.broken("%d reads in handlers were stale, the first: %s", len(lines), lines[0])
+	if lines := stale.All(); len(lines) > 0 {
+		s.Broken("%d reads in handlers were stale, the first: %s", len(lines), lines[0])
 	}
 }
 
 func checkFreshKinds(s *suite) {
-	var stale log
+	var stale contract.Recording[string]
 	s.cache().RegisterEventHandler(gadgetKind(), func(_, curr configstore.Config, _ configstore.Event) {
 		if s.read(widget(curr.Namespace, curr.Name, "")) == nil || len(s.store.List(widgetKind(), curr.Namespace)) == 0 {
-			stale.add(curr.Name)
+			stale.Add(curr.Name)
 		}
 	})
 	r := s.record(gadgetKind())
@@ -235,7 +218,7 @@ func checkFreshKinds(s *suite) {
 		s.create(gadget("default", strconv.Itoa(i), "1"))
 	}
 	s.take(r, 50)
-	if lines := stale.all(); len(lines) > 0 {
-		s.broken("in the handlers of %d Gadgets the Widgets that were written before them were not there", len(lines))
+	if lines := stale.All(); len(lines) > 0 {
+		s.Broken("in the handlers of %d Gadgets the Widgets that were written before them were not there", len(lines))
 	}
 }

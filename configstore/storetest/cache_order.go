@@ -9,15 +9,16 @@ import (
 	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/contract"
 )
 
 func orderChecks() []check {
 	return []check{
-		{name: "Order/Kinds", promise: "there is one order of events over all kinds: the order of the writes", source: promisedEvents, run: checkOrderKinds},
-		{name: "Order/Handlers", promise: "for each event the handlers run in the order in which they were registered", source: promisedEvents, run: checkOrderHandlers},
-		{name: "Order/OneWorker", promise: "all handlers of all kinds run on one worker, never two at a time", source: promisedEvents, run: checkOneWorker},
-		{name: "Order/Concurrent", promise: "under concurrent writes every event follows from the one before: no gap, no duplicate, no wrong old", source: promisedEvents, run: checkOrderConcurrent},
-		{name: "Order/Agreement", promise: "all handlers see the same order", source: promisedEvents, run: checkOrderAgreement},
+		{Name: "Order/Kinds", Promise: "there is one order of events over all kinds: the order of the writes", Source: promisedEvents, Run: checkOrderKinds},
+		{Name: "Order/Handlers", Promise: "for each event the handlers run in the order in which they were registered", Source: promisedEvents, Run: checkOrderHandlers},
+		{Name: "Order/OneWorker", Promise: "all handlers of all kinds run on one worker, never two at a time", Source: promisedEvents, Run: checkOneWorker},
+		{Name: "Order/Concurrent", Promise: "under concurrent writes every event follows from the one before: no gap, no duplicate, no wrong old", Source: promisedEvents, Run: checkOrderConcurrent},
+		{Name: "Order/Agreement", Promise: "all handlers see the same order", Source: promisedEvents, Run: checkOrderAgreement},
 	}
 }
 
@@ -36,30 +37,12 @@ func checkOrderKinds(s *suite) {
 	s.expectCalls(s.mark(r, "end"), want...)
 }
 
-// log is what several handlers write to.
-type log struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *log) add(line string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, line)
-}
-
-func (l *log) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]string(nil), l.lines...)
-}
-
 func checkOrderHandlers(s *suite) {
-	var l log
+	var l contract.Recording[string]
 	const handlers = 3
 	for i := range handlers {
 		s.cache().RegisterEventHandler(widgetKind(), func(_, curr configstore.Config, event configstore.Event) {
-			l.add(fmt.Sprintf("%d %s %s", i, event, curr.Name))
+			l.Add(fmt.Sprintf("%d %s %s", i, event, curr.Name))
 		})
 	}
 	r := s.record(widgetKind())
@@ -75,8 +58,8 @@ func checkOrderHandlers(s *suite) {
 			want = append(want, fmt.Sprintf("%d %s", i, event))
 		}
 	}
-	if got := l.all(); fmt.Sprint(got) != fmt.Sprint(want) {
-		s.broken("handlers ran as %v, want %v", got, want)
+	if got := l.All(); fmt.Sprint(got) != fmt.Sprint(want) {
+		s.Broken("handlers ran as %v, want %v", got, want)
 	}
 }
 
@@ -105,7 +88,7 @@ func checkOneWorker(s *suite) {
 	mu.Lock()
 	defer mu.Unlock()
 	if overlaps > 0 {
-		s.broken("%d times a handler was called while another was running", overlaps)
+		s.Broken("%d times a handler was called while another was running", overlaps)
 	}
 }
 
@@ -153,13 +136,13 @@ func (s *suite) expectHistory(who string, calls []Call) {
 		last, exists := state[key]
 		switch {
 		case c.Event == configstore.EventAdd && exists:
-			s.stop("%s: call %d is %s, but the object was there as %s", who, i, c, describe(&last))
+			s.Stop("%s: call %d is %s, but the object was there as %s", who, i, c, describe(&last))
 		case c.Event != configstore.EventAdd && !exists:
-			s.stop("%s: call %d is %s, but the object was not there", who, i, c)
+			s.Stop("%s: call %d is %s, but the object was not there", who, i, c)
 		case c.Event == configstore.EventUpdate && (c.Old.Spec != last.Spec || c.Old.ResourceVersion != last.ResourceVersion):
-			s.stop("%s: call %d is %s with old = %s, but the object was %s", who, i, c, describe(&c.Old), describe(&last))
+			s.Stop("%s: call %d is %s with old = %s, but the object was %s", who, i, c, describe(&c.Old), describe(&last))
 		case c.Event == configstore.EventDelete && !configstore.EqualMessage(c.Curr.Spec, last.Spec):
-			s.stop("%s: call %d is %s with curr = %s, but the last state was %s", who, i, c, describe(&c.Curr), describe(&last))
+			s.Stop("%s: call %d is %s with curr = %s, but the last state was %s", who, i, c, describe(&c.Curr), describe(&last))
 		}
 		if c.Event == configstore.EventDelete {
 			delete(state, key)
@@ -173,12 +156,12 @@ func (s *suite) expectHistory(who string, calls []Call) {
 			stored++
 			told, ok := state[c.Key()]
 			if !ok || told.Spec != c.Spec || told.ResourceVersion != c.ResourceVersion {
-				s.broken("%s: the calls lead to %s, the store has %s", who, describe(&told), describe(c))
+				s.Broken("%s: the calls lead to %s, the store has %s", who, describe(&told), describe(c))
 			}
 		}
 	}
 	if stored != len(state) {
-		s.broken("%s: the calls lead to %d objects, the store has %d", who, len(state), stored)
+		s.Broken("%s: the calls lead to %d objects, the store has %d", who, len(state), stored)
 	}
 }
 
@@ -190,7 +173,7 @@ func checkOrderAgreement(s *suite) {
 	second := s.take(two, len(first)+1)
 	for i, c := range first {
 		if d := second[i]; c.String() != d.String() || c.Curr.ResourceVersion != d.Curr.ResourceVersion {
-			s.stop("call %d is %s for one handler and %s for another", i, c, d)
+			s.Stop("call %d is %s for one handler and %s for another", i, c, d)
 		}
 	}
 }

@@ -14,12 +14,12 @@ const promisedReplay = "package configstore, Events: a handler's view starts com
 
 func replayChecks() []check {
 	return []check{
-		{name: "Replay/Early", promise: "a handler registered before Run first receives an Add for every object that exists, then the changes", source: promisedReplay, run: checkReplayEarly},
-		{name: "Replay/Late", promise: "a handler registered after Run first receives an Add for every object that exists, then the changes", source: promisedReplay, run: checkReplayLate},
-		{name: "Replay/Zero", promise: "a replayed Add is an Add: old is the zero Config, curr the stored object", source: promisedReplay, run: checkReplayZero},
-		{name: "Replay/Others", promise: "the replay for a new handler does not reach the others", source: promisedReplay, run: checkReplayOthers},
-		{name: "Replay/Concurrent", promise: "a handler registered while others write misses nothing and gets nothing twice", source: promisedReplay, run: checkReplayConcurrent},
-		{name: "Replay/BeforeRun", promise: "events before Run are kept, however many, and delivered by Run", source: promisedEvents, run: checkBeforeRun},
+		{Name: "Replay/Early", Promise: "a handler registered before Run first receives an Add for every object that exists, then the changes", Source: promisedReplay, Run: checkReplayEarly},
+		{Name: "Replay/Late", Promise: "a handler registered after Run first receives an Add for every object that exists, then the changes", Source: promisedReplay, Run: checkReplayLate},
+		{Name: "Replay/Zero", Promise: "a replayed Add is an Add: old is the zero Config, curr the stored object", Source: promisedReplay, Run: checkReplayZero},
+		{Name: "Replay/Others", Promise: "the replay for a new handler does not reach the others", Source: promisedReplay, Run: checkReplayOthers},
+		{Name: "Replay/Concurrent", Promise: "a handler registered while others write misses nothing and gets nothing twice", Source: promisedReplay, Run: checkReplayConcurrent},
+		{Name: "Replay/BeforeRun", Promise: "events before Run are kept, however many, and delivered by Run", Source: promisedEvents, Run: checkBeforeRun},
 	}
 }
 
@@ -33,7 +33,7 @@ func checkReplayEarly(s *suite) {
 	defer s.start().end()
 	calls := s.mark(r, "end")
 	if s.expectCalls(calls, "add Widget default/a", "add Widget default/b") && valueOf(&calls[0].Curr) != "2" {
-		s.broken("the Add for an object that was updated before has the value %q, want the current %q", valueOf(&calls[0].Curr), "2")
+		s.Broken("the Add for an object that was updated before has the value %q, want the current %q", valueOf(&calls[0].Curr), "2")
 	}
 }
 
@@ -50,7 +50,7 @@ func checkReplayLate(s *suite) {
 	s.update(widget("default", "a", "2"))
 	calls := s.mark(late, "end")
 	if len(calls) != 4 {
-		s.stop("events %v, want an Add for each of 3 objects and an update", calls)
+		s.Stop("events %v, want an Add for each of 3 objects and an update", calls)
 	}
 	added := map[string]string{}
 	for _, c := range calls[:3] {
@@ -58,7 +58,7 @@ func checkReplayLate(s *suite) {
 	}
 	for _, c := range []configstore.Config{widget("default", "b", "2"), widget("default", "a", "1"), widget("storetest-marker", "middle", "")} {
 		if got, ok := added["add "+c.Key().Object()]; !ok || got != valueOf(&c) {
-			s.broken("the first events are %v, want an Add of %s with the value %q among them", calls[:3], c.Key().Object(), valueOf(&c))
+			s.Broken("the first events are %v, want an Add of %s with the value %q among them", calls[:3], c.Key().Object(), valueOf(&c))
 		}
 	}
 	s.expectCalls(calls[3:], "update Widget default/a")
@@ -75,7 +75,7 @@ func checkReplayZero(s *suite) {
 	calls := s.take(s.record(widgetKind()), 1)
 	stored := s.get(c)
 	if got := calls[0]; !isZero(got.Old) || !got.Curr.Equal(*stored) || got.Curr.Spec != stored.Spec {
-		s.broken("the replay is %s from %s to %s, want an Add of the stored object %s",
+		s.Broken("the replay is %s from %s to %s, want an Add of the stored object %s",
 			got, describe(&got.Old), describe(&got.Curr), describe(stored))
 	}
 }
@@ -119,7 +119,7 @@ func (s *suite) untilMarker(r *Recorder) []Call {
 	s.Helper()
 	seen := 0
 	var others []Call
-	found := r.await(s.subject.Timeout, func(calls []Call) bool {
+	found := r.calls.Await(s.Timeout, func(calls []Call) bool {
 		for ; seen < len(calls); seen++ {
 			if calls[seen].Curr.Namespace == "storetest-marker" {
 				others = append(append(others, calls[:seen]...), calls[seen+1:]...)
@@ -129,7 +129,7 @@ func (s *suite) untilMarker(r *Recorder) []Call {
 		return false
 	})
 	if !found {
-		s.stop("the marker has not come after %v; events so far: %v", s.subject.Timeout, r.Calls())
+		s.Stop("the marker has not come after %v; events so far: %v", s.Timeout, r.Calls())
 	}
 	return others
 }
@@ -140,21 +140,21 @@ func checkBeforeRun(s *suite) {
 	var want []string
 	for i := range objects {
 		c := widget("default", strconv.Itoa(i), "1")
-		s.within("the Create of object "+strconv.Itoa(i)+" before Run", func() {}, func() {
+		s.Within("the Create of object "+strconv.Itoa(i)+" before Run", func() {
 			if _, err := s.writer.Create(c); err != nil {
-				s.broken("Create before Run = %v", err)
+				s.Broken("Create before Run = %v", err)
 			}
 		})
 		want = append(want, "add "+c.Key().Object())
 	}
 	s.settle()
 	if calls := r.Calls(); len(calls) != 0 {
-		s.broken("before Run the handler was called already: %v", calls[0])
+		s.Broken("before Run the handler was called already: %v", calls[0])
 	}
 	before := time.Now()
 	defer s.start().end()
 	calls := s.take(r, objects)
 	if fmt.Sprint(calls) != fmt.Sprint(want) {
-		s.broken("%v after Run the events are not those of the %d writes before it, in their order", time.Since(before), objects)
+		s.Broken("%v after Run the events are not those of the %d writes before it, in their order", time.Since(before), objects)
 	}
 }

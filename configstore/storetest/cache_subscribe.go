@@ -17,14 +17,14 @@ const (
 
 func subscribeChecks() []check {
 	return []check{
-		{name: "Subscribe/Cancel", promise: "after cancel has returned, no further event is handed to the handler; the others get theirs", source: designCancel, skip: needSubscriber, run: checkCancel},
-		{name: "Subscribe/CancelBeforeRun", promise: "a handler that was cancelled before Run is never called", source: designCancel, skip: needSubscriber, run: checkCancelBeforeRun},
-		{name: "Subscribe/CancelInHandler", promise: "cancel may be called in the handler, and more than once", source: designCancel, skip: needSubscriber, run: checkCancelInHandler},
-		{name: "Subscribe/Complete", promise: "Subscribe gives the complete view that RegisterEventHandler gives", source: designCancel, skip: needSubscriber, run: checkSubscribeComplete},
-		{name: "SubscribeBatch/Timeline", promise: "batches put together are the timeline that single handlers see", source: designBatch, skip: needBatchSubscriber, run: checkBatchTimeline},
-		{name: "SubscribeBatch/Replay", promise: "a batch handler too first receives an Add for every object that exists", source: designBatch, skip: needBatchSubscriber, run: checkBatchReplay},
-		{name: "SubscribeBatch/After", promise: "within one batch all single-event handlers run first", source: designBatch, skip: needBatchSubscriber, run: checkBatchAfter},
-		{name: "SubscribeBatch/Cancel", promise: "after cancel has returned, no further batch is handed over", source: designBatch, skip: needBatchSubscriber, run: checkBatchCancel},
+		{Name: "Subscribe/Cancel", Promise: "after cancel has returned, no further event is handed to the handler; the others get theirs", Source: designCancel, Skip: needSubscriber, Run: checkCancel},
+		{Name: "Subscribe/CancelBeforeRun", Promise: "a handler that was cancelled before Run is never called", Source: designCancel, Skip: needSubscriber, Run: checkCancelBeforeRun},
+		{Name: "Subscribe/CancelInHandler", Promise: "cancel may be called in the handler, and more than once", Source: designCancel, Skip: needSubscriber, Run: checkCancelInHandler},
+		{Name: "Subscribe/Complete", Promise: "Subscribe gives the complete view that RegisterEventHandler gives", Source: designCancel, Skip: needSubscriber, Run: checkSubscribeComplete},
+		{Name: "SubscribeBatch/Timeline", Promise: "batches put together are the timeline that single handlers see", Source: designBatch, Skip: needBatchSubscriber, Run: checkBatchTimeline},
+		{Name: "SubscribeBatch/Replay", Promise: "a batch handler too first receives an Add for every object that exists", Source: designBatch, Skip: needBatchSubscriber, Run: checkBatchReplay},
+		{Name: "SubscribeBatch/After", Promise: "within one batch all single-event handlers run first", Source: designBatch, Skip: needBatchSubscriber, Run: checkBatchAfter},
+		{Name: "SubscribeBatch/Cancel", Promise: "after cancel has returned, no further batch is handed over", Source: designBatch, Skip: needBatchSubscriber, Run: checkBatchCancel},
 	}
 }
 
@@ -74,7 +74,7 @@ func checkCancel(s *suite) {
 	s.create(widget("default", "b", "1"))
 	s.expectCalls(s.mark(kept, "end"), "add Widget default/b")
 	if calls := removed.Calls(); len(calls) > 0 {
-		s.broken("after cancel the handler was called: %v", calls)
+		s.Broken("after cancel the handler was called: %v", calls)
 	}
 }
 
@@ -88,9 +88,9 @@ func checkCancelBeforeRun(s *suite) {
 	defer s.start().end()
 	s.mark(kept, "end")
 	if calls := removed.Calls(); len(calls) > 0 {
-		s.broken("the cancelled handler was called: %v", calls)
+		s.Broken("the cancelled handler was called: %v", calls)
 	}
-	s.eventually("HasSynced() == true, with a cancelled handler,", s.cache().HasSynced)
+	s.Eventually("HasSynced() == true, with a cancelled handler,", s.cache().HasSynced)
 }
 
 func checkCancelInHandler(s *suite) {
@@ -145,7 +145,7 @@ func checkBatchTimeline(s *suite) {
 	got := s.take(batch, len(want)+1)
 	for i, c := range want {
 		if d := got[i]; c.String() != d.String() || c.Curr.Spec != d.Curr.Spec || c.Old.Spec != d.Old.Spec {
-			s.stop("change %d is %s for a single handler and %s in the batches", i, c, d)
+			s.Stop("change %d is %s for a single handler and %s in the batches", i, c, d)
 		}
 	}
 	s.expectHistory("a batch handler", got[:len(want)])
@@ -171,7 +171,7 @@ func checkBatchReplay(s *suite) {
 		"add Widget storetest-marker/middle", "add Widget storetest-marker/end",
 	} {
 		if counts[want] != 1 {
-			s.broken("a late batch handler got %q %d times, want once; all of it: %v", want, counts[want], counts)
+			s.Broken("a late batch handler got %q %d times, want once; all of it: %v", want, counts[want], counts)
 		}
 	}
 }
@@ -203,11 +203,11 @@ func checkBatchAfter(s *suite) {
 		s.create(widget("default", strconv.Itoa(i), "1"))
 	}
 	defer s.start().end()
-	s.await(done, fmt.Sprintf("the handling of %d changes", objects))
+	s.Await(done, fmt.Sprintf("the handling of %d changes", objects))
 	mu.Lock()
 	defer mu.Unlock()
 	if early > 0 {
-		s.broken("%d batches were handed over before the single-event handlers had seen all of their changes", early)
+		s.Broken("%d batches were handed over before the single-event handlers had seen all of their changes", early)
 	}
 }
 
@@ -223,6 +223,6 @@ func checkBatchCancel(s *suite) {
 	s.mark(kept, "middle")
 	s.mark(kept, "end")
 	if calls := removed.Calls(); len(calls) > 0 {
-		s.broken("after cancel the batch handler was called: %v", calls)
+		s.Broken("after cancel the batch handler was called: %v", calls)
 	}
 }

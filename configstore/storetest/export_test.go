@@ -2,27 +2,17 @@
 
 package storetest
 
-import "testing"
+import (
+	"slices"
+	"testing"
 
-// CheckNames returns the names of all checks.
-func CheckNames() (store, cache []string) {
-	for _, c := range storeChecks() {
-		store = append(store, c.name)
-	}
-	for _, c := range cacheChecks() {
-		cache = append(cache, c.name)
-	}
-	return store, cache
-}
+	"github.com/pilotkit/pilotkit/internal/contract"
+)
 
-// RunCheck runs one check; t may be a stand-in that keeps the failures.
-func RunCheck(tb testing.TB, name string, factory Factory) {
-	tb.Helper()
-	for _, c := range concat(storeChecks(), cacheChecks()) {
-		if c.name == name {
-			c.execute(tb, factory)
-			return
-		}
-	}
-	tb.Fatalf("no check is named %q", name)
+// ExpectTeeth demands that every check finds the faults that teeth has by its
+// name.
+func ExpectTeeth(t *testing.T, teeth map[string][]string, factory func(fault string) Factory) {
+	t.Helper()
+	contract.ExpectTeeth(t, slices.Concat(storeChecks(), cacheChecks()), teeth,
+		func(fault string) func(*contract.T) *suite { return setUp(factory(fault)) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/storetest"
+	"github.com/pilotkit/pilotkit/internal/contract"
 )
 
 func TestRecorderExpectExactly(t *testing.T) {
@@ -40,7 +41,7 @@ func TestRecorderExpectExactly(t *testing.T) {
 					}
 				}()
 				synctest.Wait()
-				failures := capture(t, func(tb testing.TB) {
+				failures := contract.Capture(t, func(tb testing.TB) {
 					tb.Helper()
 					r.ExpectExactly(tb, test.want...)
 				})

@@ -177,7 +177,7 @@ func (r *reference) single(verb string, c configstore.Config, revision *string) 
 	next, err := r.plan(verb, c, revision)
 	if r.is("check, then write") {
 		r.unlock()
-		time.Sleep(time.Microsecond)
+		time.Sleep(time.Microsecond) // a gap that other goroutines get into; no test waits for it
 		r.lock()
 	}
 	version := ""

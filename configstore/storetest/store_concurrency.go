@@ -16,11 +16,11 @@ import (
 
 func concurrencyChecks() []check {
 	return []check{
-		{name: "Concurrent/Create", promise: "of n concurrent Creates of a key exactly one succeeds", source: promisedAtomic, skip: writes, run: checkConcurrentCreate},
-		{name: "Concurrent/Update", promise: "of n concurrent Updates with the same revision exactly one succeeds", source: promisedAtomic, skip: writes, run: checkConcurrentUpdate},
-		{name: "Concurrent/Delete", promise: "of n concurrent Deletes exactly one succeeds", source: promisedAtomic, skip: writes, run: checkConcurrentDelete},
-		{name: "Concurrent/LostUpdate", promise: "no update is lost when every writer carries the revision that it read", source: promisedAtomic, skip: writes, run: checkLostUpdate},
-		{name: "Concurrent/Readers", promise: "readers see whole objects and sorted lists while others write", source: "configstore, Concurrency", run: checkConcurrentReaders},
+		{Name: "Concurrent/Create", Promise: "of n concurrent Creates of a key exactly one succeeds", Source: promisedAtomic, Skip: writes, Run: checkConcurrentCreate},
+		{Name: "Concurrent/Update", Promise: "of n concurrent Updates with the same revision exactly one succeeds", Source: promisedAtomic, Skip: writes, Run: checkConcurrentUpdate},
+		{Name: "Concurrent/Delete", Promise: "of n concurrent Deletes exactly one succeeds", Source: promisedAtomic, Skip: writes, Run: checkConcurrentDelete},
+		{Name: "Concurrent/LostUpdate", Promise: "no update is lost when every writer carries the revision that it read", Source: promisedAtomic, Skip: writes, Run: checkLostUpdate},
+		{Name: "Concurrent/Readers", Promise: "readers see whole objects and sorted lists while others write", Source: "configstore, Concurrency", Run: checkConcurrentReaders},
 	}
 }
 
@@ -55,11 +55,11 @@ func (s *suite) expectOne(verb string, try func(i int) error, loser ...error) {
 		case err == nil:
 			won++
 		case !slices.ContainsFunc(loser, func(e error) bool { return errors.Is(err, e) }):
-			s.broken("a %s that came too late = %v, want %v", verb, err, loser)
+			s.Broken("a %s that came too late = %v, want %v", verb, err, loser)
 		}
 	}
 	if won != 1 {
-		s.stop("%d of %d concurrent %ss succeeded, want 1", won, racers, verb)
+		s.Stop("%d of %d concurrent %ss succeeded, want 1", won, racers, verb)
 	}
 }
 
@@ -73,7 +73,7 @@ func checkConcurrentCreate(s *suite) {
 	}
 	s.settle()
 	if got := len(s.store.List(widgetKind(), "default")); got != rounds {
-		s.broken("List has %d objects, want %d", got, rounds)
+		s.Broken("List has %d objects, want %d", got, rounds)
 	}
 }
 
@@ -92,7 +92,7 @@ func checkConcurrentUpdate(s *suite) {
 		// The others returned no revision.
 		revision = strings.Join(revisions, "")
 		if got := s.get(widget("default", "foo", "")).ResourceVersion; got != revision {
-			s.stop("the Update that succeeded returned the revision %q, Get has %q", revision, got)
+			s.Stop("the Update that succeeded returned the revision %q, Get has %q", revision, got)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func checkLostUpdate(s *suite) {
 			read := s.read(widget("default", "counter", ""))
 			n, err := strconv.Atoi(valueOf(read))
 			if err != nil {
-				s.broken("the counter is %s", describe(read))
+				s.Broken("the counter is %s", describe(read))
 				return
 			}
 			c := *read
@@ -126,7 +126,7 @@ func checkLostUpdate(s *suite) {
 			case err == nil:
 				done++
 			case !errors.Is(err, configstore.ErrConflict):
-				s.broken("Update = %v, want success or ErrConflict", err)
+				s.Broken("Update = %v, want success or ErrConflict", err)
 				return
 			}
 			s.settle()
@@ -173,11 +173,11 @@ func checkConcurrentReaders(s *suite) {
 func (s *suite) expectWhole(name string) {
 	list := s.store.List(widgetKind(), "default")
 	if got := names(list); !slices.IsSorted(got) || len(slices.Compact(got)) != len(list) {
-		s.broken("List = %v while others write, want sorted and without duplicates", got)
+		s.Broken("List = %v while others write, want sorted and without duplicates", got)
 	}
 	for _, c := range append(slices.Clip(list), s.read(widget("default", name, ""))) {
 		if c != nil && c.Labels["value"] != valueOf(c) {
-			s.broken("read %s with the label %q: a part of one write and a part of another", describe(c), c.Labels["value"])
+			s.Broken("read %s with the label %q: a part of one write and a part of another", describe(c), c.Labels["value"])
 		}
 	}
 }

@@ -16,15 +16,15 @@ import (
 
 func createChecks() []check {
 	return []check{
-		{name: "Create/Exists", promise: "a Create of a key that exists returns ErrAlreadyExists and changes nothing", source: promisedAtomic, skip: writes, run: checkCreateExists},
-		{name: "Create/Revision", promise: "the store alone assigns ResourceVersion, and Create returns it", source: promisedMeta, skip: writes, run: checkCreateRevision},
-		{name: "Create/Generation", promise: "Create sets Generation to 1", source: promisedMeta, skip: writes, run: checkCreateGeneration},
-		{name: "Create/CreationTime", promise: "Create sets CreationTimestamp to the current time if it is zero, and keeps it otherwise", source: promisedMeta, skip: writes, run: checkCreateTime},
-		{name: "Create/Status", promise: "Create stores the Status", source: promisedStore, skip: writes, run: checkCreateStatus},
-		{name: "UnknownKind", promise: "a write of an unknown kind returns ErrUnknownKind", source: promisedErrors, skip: writes, run: checkUnknownKind},
-		{name: "Invalid", promise: "an invalid object is refused with a *ValidationError that lists every violation, and nothing changes", source: promisedErrors, skip: writes, run: checkInvalid},
-		{name: "Invalid/Shape", promise: "an object that does not fit its schema is refused with ErrInvalid", source: "configstore.Schema.Check", skip: writes, run: checkShape},
-		{name: "Errors/Text", promise: "errors name the verb and the object, as in \"create ServiceEntry default/foo: already exists\"", source: promisedErrors, skip: writes, run: checkErrorText},
+		{Name: "Create/Exists", Promise: "a Create of a key that exists returns ErrAlreadyExists and changes nothing", Source: promisedAtomic, Skip: writes, Run: checkCreateExists},
+		{Name: "Create/Revision", Promise: "the store alone assigns ResourceVersion, and Create returns it", Source: promisedMeta, Skip: writes, Run: checkCreateRevision},
+		{Name: "Create/Generation", Promise: "Create sets Generation to 1", Source: promisedMeta, Skip: writes, Run: checkCreateGeneration},
+		{Name: "Create/CreationTime", Promise: "Create sets CreationTimestamp to the current time if it is zero, and keeps it otherwise", Source: promisedMeta, Skip: writes, Run: checkCreateTime},
+		{Name: "Create/Status", Promise: "Create stores the Status", Source: promisedStore, Skip: writes, Run: checkCreateStatus},
+		{Name: "UnknownKind", Promise: "a write of an unknown kind returns ErrUnknownKind", Source: promisedErrors, Skip: writes, Run: checkUnknownKind},
+		{Name: "Invalid", Promise: "an invalid object is refused with a *ValidationError that lists every violation, and nothing changes", Source: promisedErrors, Skip: writes, Run: checkInvalid},
+		{Name: "Invalid/Shape", Promise: "an object that does not fit its schema is refused with ErrInvalid", Source: "configstore.Schema.Check", Skip: writes, Run: checkShape},
+		{Name: "Errors/Text", Promise: "errors name the verb and the object, as in \"create ServiceEntry default/foo: already exists\"", Source: promisedErrors, Skip: writes, Run: checkErrorText},
 	}
 }
 
@@ -34,12 +34,12 @@ func checkCreateExists(s *suite) {
 	second := widget("default", "foo", "2")
 	second.ResourceVersion = revision
 	if _, err := s.writer.Create(second); !errors.Is(err, configstore.ErrAlreadyExists) {
-		s.broken("the second Create(%s) = %v, want ErrAlreadyExists", c.Key().Object(), err)
+		s.Broken("the second Create(%s) = %v, want ErrAlreadyExists", c.Key().Object(), err)
 	}
 	s.settle()
 	s.expectValue(c, "1")
 	if got := s.get(c).ResourceVersion; got != revision {
-		s.broken("the revision went from %q to %q", revision, got)
+		s.Broken("the revision went from %q to %q", revision, got)
 	}
 }
 
@@ -51,14 +51,14 @@ func checkCreateRevision(s *suite) {
 	got := s.get(c)
 	switch {
 	case revision == "":
-		s.broken("Create returned an empty revision")
+		s.Broken("Create returned an empty revision")
 	case revision != got.ResourceVersion:
-		s.broken("Create returned the revision %q, Get has %q", revision, got.ResourceVersion)
+		s.Broken("Create returned the revision %q, Get has %q", revision, got.ResourceVersion)
 	case revision == "chosen-by-caller" || revision == "chosen-by-annotation":
-		s.broken("Create took over the revision %q from the caller", revision)
+		s.Broken("Create took over the revision %q from the caller", revision)
 	}
 	if got.Annotations["ResourceVersion"] != "chosen-by-annotation" {
-		s.broken("an annotation of the name ResourceVersion was taken away; it has no meaning")
+		s.Broken("an annotation of the name ResourceVersion was taken away; it has no meaning")
 	}
 }
 
@@ -67,13 +67,13 @@ func checkCreateGeneration(s *suite) {
 	c.Generation = 7
 	s.create(c)
 	if got := s.get(c).Generation; got != 1 {
-		s.broken("Generation = %d after Create, want 1", got)
+		s.Broken("Generation = %d after Create, want 1", got)
 	}
 	s.update(widget("default", "foo", "2"))
 	s.remove(c)
 	s.create(c)
 	if got := s.get(c).Generation; got != 1 {
-		s.broken("Generation = %d after Create, Update, Delete, Create, want 1", got)
+		s.Broken("Generation = %d after Create, Update, Delete, Create, want 1", got)
 	}
 }
 
@@ -83,14 +83,14 @@ func checkCreateTime(s *suite) {
 	s.create(c)
 	// Stores may keep seconds only, as Kubernetes does.
 	if got := s.get(c).CreationTimestamp; got.Before(before.Add(-time.Second)) || got.After(time.Now().Add(time.Second)) {
-		s.broken("CreationTimestamp = %v, want the current time %v", got, before)
+		s.Broken("CreationTimestamp = %v, want the current time %v", got, before)
 	}
 	given := time.Date(2020, 2, 3, 4, 5, 6, 0, time.UTC)
 	d := widget("default", "bar", "1")
 	d.CreationTimestamp = given
 	s.create(d)
 	if got := s.get(d).CreationTimestamp; !got.Equal(given) {
-		s.broken("CreationTimestamp = %v, want the given %v", got, given)
+		s.Broken("CreationTimestamp = %v, want the given %v", got, given)
 	}
 }
 
@@ -99,7 +99,7 @@ func checkCreateStatus(s *suite) {
 	c.Status = content("ready")
 	s.create(c)
 	if got := s.get(c).Status; !configstore.EqualMessage(got, content("ready")) {
-		s.broken("Status = %v, want what was created", got)
+		s.Broken("Status = %v, want what was created", got)
 	}
 }
 
@@ -107,7 +107,7 @@ func checkUnknownKind(s *suite) {
 	c := object(unknownKind(), "default", "foo", "1")
 	for verb, err := range s.writeAll(c) {
 		if !errors.Is(err, configstore.ErrUnknownKind) {
-			s.broken("%s of a %s = %v, want ErrUnknownKind", verb, unknownKind(), err)
+			s.Broken("%s of a %s = %v, want ErrUnknownKind", verb, unknownKind(), err)
 		}
 	}
 }
@@ -137,19 +137,19 @@ func checkInvalid(s *suite) {
 	s.expectViolations("Update", bad, err)
 	s.expectValue(bad, "1")
 	if got := s.get(bad).ResourceVersion; got != revision {
-		s.broken("a refused Update changed the revision from %q to %q", revision, got)
+		s.Broken("a refused Update changed the revision from %q to %q", revision, got)
 	}
 }
 
 func (s *suite) expectViolations(verb string, c configstore.Config, err error) {
 	s.Helper()
 	if !errors.Is(err, configstore.ErrInvalid) {
-		s.broken("%s of an invalid object = %v, want ErrInvalid", verb, err)
+		s.Broken("%s of an invalid object = %v, want ErrInvalid", verb, err)
 		return
 	}
 	var invalid *configstore.ValidationError
 	if !errors.As(err, &invalid) {
-		s.broken("%s of an invalid object = %T, want a *ValidationError in it", verb, err)
+		s.Broken("%s of an invalid object = %T, want a *ValidationError in it", verb, err)
 		return
 	}
 	var fields []string
@@ -157,7 +157,7 @@ func (s *suite) expectViolations(verb string, c configstore.Config, err error) {
 		fields = append(fields, v.Field)
 	}
 	if want := []string{"spec.bad1", "spec.bad2"}; !slices.Equal(fields, want) || invalid.Key != c.Key() {
-		s.broken("%s: violations of %s in %v, want of %s in %v", verb, invalid.Key, fields, c.Key(), want)
+		s.Broken("%s: violations of %s in %v, want of %s in %v", verb, invalid.Key, fields, c.Key(), want)
 	}
 }
 
@@ -180,7 +180,7 @@ func checkShape(s *suite) {
 		"a spec that is a nil pointer of the right type ": {Meta: widget("default", "foo", "").Meta, Spec: (*structpb.Struct)(nil)},
 	} {
 		if _, err := s.writer.Create(c); !errors.Is(err, configstore.ErrInvalid) {
-			s.broken("Create of an object with %s = %v, want ErrInvalid", strings.TrimSpace(what), err)
+			s.Broken("Create of an object with %s = %v, want ErrInvalid", strings.TrimSpace(what), err)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func checkErrorText(s *suite) {
 		{unknown, "create", "Phantom default/foo"},
 	} {
 		if e.err == nil || !strings.Contains(e.err.Error(), e.verb) || !strings.Contains(e.err.Error(), e.object) {
-			s.broken("the error is %q, want the verb %q and the object %q in it", e.err, e.verb, e.object)
+			s.Broken("the error is %q, want the verb %q and the object %q in it", e.err, e.verb, e.object)
 		}
 	}
 }

@@ -12,28 +12,28 @@ import (
 
 func deleteChecks() []check {
 	return []check{
-		{name: "Delete/NotFound", promise: "a Delete of what does not exist returns ErrNotFound", source: promisedErrors, skip: writes, run: checkDeleteNotFound},
-		{name: "Delete/Conflict", promise: "a Delete with a resourceVersion that is not the stored one returns ErrConflict and changes nothing", source: promisedConflict, skip: writes, run: checkDeleteConflict},
-		{name: "Delete/Revision", promise: "a Delete with the stored resourceVersion, or with none, removes the object", source: promisedConflict, skip: writes, run: checkDeleteRevision},
+		{Name: "Delete/NotFound", Promise: "a Delete of what does not exist returns ErrNotFound", Source: promisedErrors, Skip: writes, Run: checkDeleteNotFound},
+		{Name: "Delete/Conflict", Promise: "a Delete with a resourceVersion that is not the stored one returns ErrConflict and changes nothing", Source: promisedConflict, Skip: writes, Run: checkDeleteConflict},
+		{Name: "Delete/Revision", Promise: "a Delete with the stored resourceVersion, or with none, removes the object", Source: promisedConflict, Skip: writes, Run: checkDeleteRevision},
 	}
 }
 
 func ownershipChecks() []check {
 	return []check{
-		{name: "Ownership/Arguments", promise: "the store never modifies a caller's maps or messages", source: promisedOwnership, skip: writes, run: checkArguments},
-		{name: "Ownership/Results", promise: "an object that was handed out does not change any more", source: promisedOwnership, run: checkResults},
+		{Name: "Ownership/Arguments", Promise: "the store never modifies a caller's maps or messages", Source: promisedOwnership, Skip: writes, Run: checkArguments},
+		{Name: "Ownership/Results", Promise: "an object that was handed out does not change any more", Source: promisedOwnership, Run: checkResults},
 	}
 }
 
 func checkDeleteNotFound(s *suite) {
 	for range 2 {
 		if err := s.writer.Delete(widgetKind(), "foo", "default", nil); !errors.Is(err, configstore.ErrNotFound) {
-			s.broken("Delete(Widget default/foo) = %v, want ErrNotFound", err)
+			s.Broken("Delete(Widget default/foo) = %v, want ErrNotFound", err)
 		}
 		revision := s.create(widget("default", "foo", "1"))
 		s.remove(widget("default", "foo", ""))
 		if err := s.writer.Delete(widgetKind(), "foo", "default", &revision); !errors.Is(err, configstore.ErrNotFound) {
-			s.broken("a second Delete(Widget default/foo) = %v, want ErrNotFound", err)
+			s.Broken("a second Delete(Widget default/foo) = %v, want ErrNotFound", err)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func checkDeleteConflict(s *suite) {
 	s.update(widget("default", "foo", "2"))
 	for _, revision := range []string{stale, "made-up"} {
 		if err := s.writer.Delete(widgetKind(), "foo", "default", &revision); !errors.Is(err, configstore.ErrConflict) {
-			s.broken("Delete with the revision %q = %v, want ErrConflict", revision, err)
+			s.Broken("Delete with the revision %q = %v, want ErrConflict", revision, err)
 		}
 	}
 	s.settle()
@@ -55,7 +55,7 @@ func checkDeleteRevision(s *suite) {
 	c := widget("default", "foo", "1")
 	revision := s.create(c)
 	if err := s.writer.Delete(widgetKind(), "foo", "default", &revision); err != nil {
-		s.broken("Delete with the stored revision %q = %v, want success", revision, err)
+		s.Broken("Delete with the stored revision %q = %v, want success", revision, err)
 	}
 	s.settle()
 	s.expectAbsent(c)
@@ -81,7 +81,7 @@ func checkArguments(s *suite) {
 		before := c.Clone()
 		s.must(step.verb, c, step.write)
 		if !c.Equal(before) {
-			s.broken("%s changed its argument from %+v to %+v", step.verb, before, c)
+			s.Broken("%s changed its argument from %+v to %+v", step.verb, before, c)
 		}
 	}
 }
@@ -97,6 +97,6 @@ func checkResults(s *suite) {
 	s.update(d)
 	s.remove(c)
 	if !got.Equal(before) || !proto.Equal(got.Spec, spec) {
-		s.broken("an object from Get was %+v and became %+v after later writes", before, *got)
+		s.Broken("an object from Get was %+v and became %+v after later writes", before, *got)
 	}
 }

@@ -26,17 +26,17 @@ const (
 
 func readChecks() []check {
 	return []check{
-		{name: "Schemas", promise: "Schemas returns the kinds that the store keeps", source: promisedStore, run: checkSchemas},
-		{name: "Get/Absent", promise: "Get returns nil for what does not exist", source: promisedStore, run: checkGetAbsent},
-		{name: "Get/Written", promise: "when a write has returned, Get sees it", source: promisedReads, run: checkGetWritten},
-		{name: "Get/Keys", promise: "an object is named by its kind, namespace and name, and by nothing else", source: promisedStore, run: checkKeys},
-		{name: "Get/Alias", promise: "a kind may be named by any of its versions; objects are kept under the canonical one", source: promisedStore, run: checkAlias},
-		{name: "Get/ClusterScoped", promise: "objects of cluster-scoped kinds have no namespace", source: promisedStore, run: checkClusterScoped},
-		{name: "List/Written", promise: "when a write has returned, List sees it", source: promisedReads, run: checkListWritten},
-		{name: "List/Sorted", promise: "lists are sorted by namespace and name", source: promisedStore, run: checkListSorted},
-		{name: "List/Namespace", promise: "List returns the objects of the namespace, or of all for NamespaceAll; nil if there are none", source: promisedStore, run: checkListNamespace},
-		{name: "List/Snapshot", promise: "a list that was handed out does not change any more", source: promisedOwnership, run: checkListSnapshot},
-		{name: "Get/Shared", promise: "Get and List hand out the stored objects themselves", source: promisedOwnership, run: checkShared},
+		{Name: "Schemas", Promise: "Schemas returns the kinds that the store keeps", Source: promisedStore, Run: checkSchemas},
+		{Name: "Get/Absent", Promise: "Get returns nil for what does not exist", Source: promisedStore, Run: checkGetAbsent},
+		{Name: "Get/Written", Promise: "when a write has returned, Get sees it", Source: promisedReads, Run: checkGetWritten},
+		{Name: "Get/Keys", Promise: "an object is named by its kind, namespace and name, and by nothing else", Source: promisedStore, Run: checkKeys},
+		{Name: "Get/Alias", Promise: "a kind may be named by any of its versions; objects are kept under the canonical one", Source: promisedStore, Run: checkAlias},
+		{Name: "Get/ClusterScoped", Promise: "objects of cluster-scoped kinds have no namespace", Source: promisedStore, Run: checkClusterScoped},
+		{Name: "List/Written", Promise: "when a write has returned, List sees it", Source: promisedReads, Run: checkListWritten},
+		{Name: "List/Sorted", Promise: "lists are sorted by namespace and name", Source: promisedStore, Run: checkListSorted},
+		{Name: "List/Namespace", Promise: "List returns the objects of the namespace, or of all for NamespaceAll; nil if there are none", Source: promisedStore, Run: checkListNamespace},
+		{Name: "List/Snapshot", Promise: "a list that was handed out does not change any more", Source: promisedOwnership, Run: checkListSnapshot},
+		{Name: "Get/Shared", Promise: "Get and List hand out the stored objects themselves", Source: promisedOwnership, Run: checkShared},
 	}
 }
 
@@ -44,11 +44,11 @@ func checkSchemas(s *suite) {
 	schemas := s.store.Schemas()
 	for _, kind := range []configstore.GroupVersionKind{widgetKind(), widgetAlias(), gadgetKind(), planetKind()} {
 		if !schemas.Has(kind) {
-			s.broken("Schemas().Has(%s) = false, want true", kind)
+			s.Broken("Schemas().Has(%s) = false, want true", kind)
 		}
 	}
 	if schemas.Has(unknownKind()) {
-		s.broken("Schemas().Has(%s) = true, want false", unknownKind())
+		s.Broken("Schemas().Has(%s) = true, want false", unknownKind())
 	}
 }
 
@@ -73,10 +73,10 @@ func checkGetWritten(s *suite) {
 	s.create(c)
 	got := s.get(c)
 	if got.Key() != c.Key() {
-		s.broken("Get returned %s, want %s", got.Key(), c.Key())
+		s.Broken("Get returned %s, want %s", got.Key(), c.Key())
 	}
 	if valueOf(got) != "1" || got.Labels["app"] != "foo" || got.Annotations["note"] != "bar" || got.Domain != c.Domain {
-		s.broken("Get returned %+v, want what was created: %+v", *got, c)
+		s.Broken("Get returned %+v, want what was created: %+v", *got, c)
 	}
 	s.update(widget("default", "foo", "2"))
 	s.expectValue(c, "2")
@@ -107,14 +107,14 @@ func checkAlias(s *suite) {
 	for _, c := range []configstore.Config{alias, widget("default", "foo", "")} {
 		s.expectValue(c, "1")
 		if got := s.get(c).GroupVersionKind; got != widgetKind() {
-			s.broken("the object is handed out as %s, want %s", got, widgetKind())
+			s.Broken("the object is handed out as %s, want %s", got, widgetKind())
 		}
 		s.expectList(c.GroupVersionKind, "default", "default/foo")
 	}
 	s.update(object(widgetAlias(), "default", "foo", "2"))
 	s.expectValue(widget("default", "foo", ""), "2")
 	if list := s.store.List(widgetKind(), ""); len(list) != 1 || list[0].GroupVersionKind != widgetKind() {
-		s.broken("an update under an alias left %d objects, want one of kind %s", len(list), widgetKind())
+		s.Broken("an update under an alias left %d objects, want one of kind %s", len(list), widgetKind())
 	}
 	s.remove(alias)
 	s.expectAbsent(widget("default", "foo", ""))
@@ -141,7 +141,7 @@ func checkListWritten(s *suite) {
 	s.update(widget("default", "foo", "2"))
 	for _, namespace := range []string{"default", configstore.NamespaceAll} {
 		if list := s.store.List(widgetKind(), namespace); len(list) != 1 || valueOf(list[0]) != "2" {
-			s.broken("after an update List(Widget, %q) has %d objects with the first %s, want one with the value 2",
+			s.Broken("after an update List(Widget, %q) has %d objects with the first %s, want one with the value 2",
 				namespace, len(list), describe(first(list)))
 		}
 	}
@@ -202,7 +202,7 @@ func checkListNamespace(s *suite) {
 		{unknownKind(), configstore.NamespaceAll},
 	} {
 		if list := s.store.List(c.kind, c.namespace); list != nil {
-			s.broken("List(%s, %q) = %v (nil: %t), want nil", c.kind.Kind, c.namespace, names(list), list == nil)
+			s.Broken("List(%s, %q) = %v (nil: %t), want nil", c.kind.Kind, c.namespace, names(list), list == nil)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func checkListSnapshot(s *suite) {
 		s.create(widget("default", "a", "1"))
 		s.remove(widget("default", "c", ""))
 		if !slices.Equal(list, before) {
-			s.broken("List(Widget, %q) was %v and became %v after later writes", namespace, names(before), names(list))
+			s.Broken("List(Widget, %q) was %v and became %v after later writes", namespace, names(before), names(list))
 		}
 		s.remove(widget("default", "a", ""))
 		s.create(widget("default", "c", "1"))
@@ -231,10 +231,10 @@ func checkShared(s *suite) {
 	for _, namespace := range []string{"default", configstore.NamespaceAll} {
 		list := s.store.List(widgetKind(), namespace)
 		if len(list) != 2 {
-			s.stop("List(Widget, %q) = %v, want both objects", namespace, names(list))
+			s.Stop("List(Widget, %q) = %v, want both objects", namespace, names(list))
 		}
 		if one, two := s.get(a), s.get(a); list[0] != one || one != two {
-			s.broken("Get and List(Widget, %q) return different pointers for %s", namespace, a.Key())
+			s.Broken("Get and List(Widget, %q) return different pointers for %s", namespace, a.Key())
 		}
 	}
 }

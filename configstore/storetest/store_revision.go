@@ -21,30 +21,30 @@ type watched interface {
 
 func revisionChecks() []check {
 	return []check{
-		{name: "Revision/Grows", promise: "the revision grows by one with each committed change, and by nothing else", source: promisedMemory, skip: needRevision, run: checkRevisionGrows},
-		{name: "Revision/Version", promise: "ResourceVersion is the decimal form of the revision that the change produced", source: promisedMemory, skip: needRevision, run: checkRevisionVersion},
+		{Name: "Revision/Grows", Promise: "the revision grows by one with each committed change, and by nothing else", Source: promisedMemory, Skip: needRevision, Run: checkRevisionGrows},
+		{Name: "Revision/Version", Promise: "ResourceVersion is the decimal form of the revision that the change produced", Source: promisedMemory, Skip: needRevision, Run: checkRevisionVersion},
 	}
 }
 
 func batchChecks() []check {
 	return []check{
-		{name: "Batch/All", promise: "a batch commits all its changes, one revision each", source: promisedMemory, skip: needApply, run: checkBatchAll},
-		{name: "Batch/Nothing", promise: "a batch with one impossible change commits nothing", source: promisedMemory, skip: needApply, run: checkBatchNothing},
+		{Name: "Batch/All", Promise: "a batch commits all its changes, one revision each", Source: promisedMemory, Skip: needApply, Run: checkBatchAll},
+		{Name: "Batch/Nothing", Promise: "a batch with one impossible change commits nothing", Source: promisedMemory, Skip: needApply, Run: checkBatchNothing},
 	}
 }
 
 func watchChecks() []check {
 	return []check{
-		{name: "Watch/Complete", promise: "Watch yields every change after a revision, in order, old and new", source: promisedMemory, skip: needWatch, run: checkWatchComplete},
-		{name: "Watch/End", promise: "Watch ends when its context ends or its caller has enough", source: promisedMemory, skip: needWatch, run: checkWatchEnd},
-		{name: "Watch/Compacted", promise: "a revision older than the history yields ErrCompacted and ends; never a silent gap", source: promisedMemory, skip: needHistory, run: checkWatchCompacted},
+		{Name: "Watch/Complete", Promise: "Watch yields every change after a revision, in order, old and new", Source: promisedMemory, Skip: needWatch, Run: checkWatchComplete},
+		{Name: "Watch/End", Promise: "Watch ends when its context ends or its caller has enough", Source: promisedMemory, Skip: needWatch, Run: checkWatchEnd},
+		{Name: "Watch/Compacted", Promise: "a revision older than the history yields ErrCompacted and ends; never a silent gap", Source: promisedMemory, Skip: needHistory, Run: checkWatchCompacted},
 	}
 }
 
 func readOnlyChecks() []check {
 	return []check{{
-		name: "ReadOnly", promise: "a store that takes no writes returns ErrReadOnly", source: promisedErrors, run: checkReadOnly,
-		skip: func(s *suite) string {
+		Name: "ReadOnly", Promise: "a store that takes no writes returns ErrReadOnly", Source: promisedErrors, Run: checkReadOnly,
+		Skip: func(s *suite) string {
 			if s.subject.Writer == nil {
 				return "the store takes writes"
 			}
@@ -98,7 +98,7 @@ func checkRevisionGrows(s *suite) {
 	expect := func(what string, grown uint64) {
 		s.Helper()
 		if got := s.revision(); got != last+grown {
-			s.broken("the revision went from %d to %d by %s, want it to grow by %d", last, got, what, grown)
+			s.Broken("the revision went from %d to %d by %s, want it to grow by %d", last, got, what, grown)
 		}
 		last = s.revision()
 	}
@@ -116,7 +116,7 @@ func checkRevisionGrows(s *suite) {
 	_, update := s.writer.Update(d)
 	remove := s.writer.Delete(widgetKind(), "absent", "default", nil)
 	if create == nil || update == nil || remove == nil {
-		s.broken("an impossible write succeeded: Create %v, Update %v, Delete %v", create, update, remove)
+		s.Broken("an impossible write succeeded: Create %v, Update %v, Delete %v", create, update, remove)
 	}
 	expect("writes that failed", 0)
 	d = s.get(c).Clone()
@@ -130,7 +130,7 @@ func checkRevisionVersion(s *suite) {
 	expect := func(version string) {
 		s.Helper()
 		if want := strconv.FormatUint(s.revision(), 10); version != want {
-			s.broken("ResourceVersion = %q at the revision %s", version, want)
+			s.Broken("ResourceVersion = %q at the revision %s", version, want)
 		}
 	}
 	expect(s.create(widget("default", "foo", "1")))
@@ -159,7 +159,7 @@ func checkBatchAll(s *suite) {
 		mutation(configstore.OpUpdate, gadget("default", "new", "3")),
 	)
 	if err != nil {
-		s.stop("Apply = %v, want success", err)
+		s.Stop("Apply = %v, want success", err)
 	}
 	s.settle()
 	s.expectValue(widget("default", "new", ""), "2")
@@ -167,7 +167,7 @@ func checkBatchAll(s *suite) {
 	s.expectAbsent(widget("default", "gone", ""))
 	s.expectValue(gadget("default", "new", ""), "3")
 	if counted && (last != before+5 || s.revision() != last) {
-		s.broken("a batch of 5 changes returned the revision %d after %d, Revision() = %d", last, before, s.revision())
+		s.Broken("a batch of 5 changes returned the revision %d after %d, Revision() = %d", last, before, s.revision())
 	}
 }
 
@@ -191,13 +191,13 @@ func checkBatchNothing(s *suite) {
 			e.last,
 		)
 		if !errors.Is(err, e.want) {
-			s.broken("Apply with %s = %v, want %v", what, err, e.want)
+			s.Broken("Apply with %s = %v, want %v", what, err, e.want)
 		}
 		s.settle()
 		s.expectAbsent(widget("default", "new", ""))
 		s.expectValue(widget("default", "foo", ""), "1")
 		if got := s.get(widget("default", "foo", "")).ResourceVersion; got != revision {
-			s.broken("Apply with %s changed the revision of an object from %q to %q", what, revision, got)
+			s.Broken("Apply with %s changed the revision of an object from %q to %q", what, revision, got)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func (s *suite) watch(from uint64, f func(configstore.Change, error) bool) {
 		s.Fatalf("storetest: %T has no Watch", s.store)
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.Context(), s.subject.Timeout)
+	ctx, cancel := context.WithTimeout(s.Context(), s.Timeout)
 	defer cancel()
 	for c, err := range w.Watch(ctx, from) {
 		if !f(c, err) {
@@ -218,7 +218,7 @@ func (s *suite) watch(from uint64, f func(configstore.Change, error) bool) {
 		}
 	}
 	if ctx.Err() != nil {
-		s.stop("Watch from %d has not yielded what was written after %v", from, s.subject.Timeout)
+		s.Stop("Watch from %d has not yielded what was written after %v", from, s.Timeout)
 	}
 }
 
@@ -240,7 +240,7 @@ func checkWatchComplete(s *suite) {
 	var got []configstore.Change
 	s.watch(from, func(c configstore.Change, err error) bool {
 		if err != nil {
-			s.broken("Watch yielded %v", err)
+			s.Broken("Watch yielded %v", err)
 			return false
 		}
 		got = append(got, c)
@@ -250,14 +250,14 @@ func checkWatchComplete(s *suite) {
 	want := []string{"update Widget default/foo", "add Gadget default/bar", "delete Widget default/foo", "add Widget default/foo"}
 	for i, c := range got {
 		if text := (Call{Curr: *c.Curr, Event: c.Event}).String(); text != want[i] || c.Revision != from+uint64(i)+1 {
-			s.broken("change %d is %q of revision %d, want %q of %d", i, text, c.Revision, want[i], from+uint64(i)+1)
+			s.Broken("change %d is %q of revision %d, want %q of %d", i, text, c.Revision, want[i], from+uint64(i)+1)
 		}
 		if (c.Old != nil) != (c.Event == configstore.EventUpdate) {
-			s.broken("change %d, %q, has Old = %s", i, want[i], describe(c.Old))
+			s.Broken("change %d, %q, has Old = %s", i, want[i], describe(c.Old))
 		}
 	}
 	if len(got) == 4 && (got[0].Old != added || got[0].Curr != updated) {
-		s.broken("the update is from %s to %s, want the very objects replaced and stored", describe(got[0].Old), describe(got[0].Curr))
+		s.Broken("the update is from %s to %s, want the very objects replaced and stored", describe(got[0].Old), describe(got[0].Curr))
 	}
 }
 
@@ -277,7 +277,7 @@ func checkWatchEnd(s *suite) {
 		defer close(ended)
 		for _, err := range w.Watch(ctx, from) {
 			if err != nil {
-				s.broken("Watch yielded %v", err)
+				s.Broken("Watch yielded %v", err)
 			}
 			select {
 			case seen <- struct{}{}:
@@ -285,9 +285,9 @@ func checkWatchEnd(s *suite) {
 			}
 		}
 	}()
-	s.await(seen, "the first change of a Watch")
+	s.Await(seen, "the first change of a Watch")
 	cancel()
-	s.await(ended, "the end of a Watch whose context was cancelled")
+	s.Await(ended, "the end of a Watch whose context was cancelled")
 }
 
 func checkWatchCompacted(s *suite) {
@@ -299,14 +299,14 @@ func checkWatchCompacted(s *suite) {
 	s.watch(from, func(_ configstore.Change, err error) bool {
 		yielded++
 		if !errors.Is(err, configstore.ErrCompacted) {
-			s.broken("Watch from %d, where the last %d changes up to %d are kept, yielded %v, want ErrCompacted",
+			s.Broken("Watch from %d, where the last %d changes up to %d are kept, yielded %v, want ErrCompacted",
 				from, s.subject.History, s.revision(), err)
 			return false
 		}
 		return true
 	})
 	if yielded != 1 {
-		s.broken("Watch yielded %d times, want ErrCompacted alone", yielded)
+		s.Broken("Watch yielded %d times, want ErrCompacted alone", yielded)
 	}
 }
 
@@ -315,7 +315,7 @@ func checkReadOnly(s *suite) {
 	s.create(c)
 	for verb, err := range s.writeAll(c) {
 		if !errors.Is(err, configstore.ErrReadOnly) {
-			s.broken("%s = %v, want ErrReadOnly", verb, err)
+			s.Broken("%s = %v, want ErrReadOnly", verb, err)
 		}
 	}
 	s.settle()

@@ -12,32 +12,32 @@ import (
 
 func updateChecks() []check {
 	return []check{
-		{name: "Update/NotFound", promise: "an Update of what does not exist returns ErrNotFound and creates nothing", source: promisedErrors, skip: writes, run: checkUpdateNotFound},
-		{name: "Update/Replaces", promise: "Update replaces labels, annotations and spec", source: promisedStore, skip: writes, run: checkUpdateReplaces},
-		{name: "Update/Conflict", promise: "an Update with a ResourceVersion that is not the stored one returns ErrConflict and changes nothing", source: promisedConflict, skip: writes, run: checkUpdateConflict},
-		{name: "Update/Overwrite", promise: "an Update without a ResourceVersion overwrites", source: promisedConflict, skip: writes, run: checkUpdateOverwrite},
-		{name: "Update/Revision", promise: "each Update that changes something gets a ResourceVersion never seen before, and returns it", source: promisedStore, skip: writes, run: checkUpdateRevision},
-		{name: "Update/CreationTime", promise: "Update keeps the creation time unless it is given another one", source: promisedMeta, skip: writes, run: checkUpdateTime},
-		{name: "Update/Generation", promise: "Generation grows by one whenever the spec changes, and only then", source: promisedMeta, skip: writes, run: checkUpdateGeneration},
-		{name: "Update/NoOp", promise: "an Update that changes nothing returns the current revision and leaves the stored object as it is", source: promisedNoop, skip: writes, run: checkUpdateNoop},
+		{Name: "Update/NotFound", Promise: "an Update of what does not exist returns ErrNotFound and creates nothing", Source: promisedErrors, Skip: writes, Run: checkUpdateNotFound},
+		{Name: "Update/Replaces", Promise: "Update replaces labels, annotations and spec", Source: promisedStore, Skip: writes, Run: checkUpdateReplaces},
+		{Name: "Update/Conflict", Promise: "an Update with a ResourceVersion that is not the stored one returns ErrConflict and changes nothing", Source: promisedConflict, Skip: writes, Run: checkUpdateConflict},
+		{Name: "Update/Overwrite", Promise: "an Update without a ResourceVersion overwrites", Source: promisedConflict, Skip: writes, Run: checkUpdateOverwrite},
+		{Name: "Update/Revision", Promise: "each Update that changes something gets a ResourceVersion never seen before, and returns it", Source: promisedStore, Skip: writes, Run: checkUpdateRevision},
+		{Name: "Update/CreationTime", Promise: "Update keeps the creation time unless it is given another one", Source: promisedMeta, Skip: writes, Run: checkUpdateTime},
+		{Name: "Update/Generation", Promise: "Generation grows by one whenever the spec changes, and only then", Source: promisedMeta, Skip: writes, Run: checkUpdateGeneration},
+		{Name: "Update/NoOp", Promise: "an Update that changes nothing returns the current revision and leaves the stored object as it is", Source: promisedNoop, Skip: writes, Run: checkUpdateNoop},
 	}
 }
 
 func checkUpdateNotFound(s *suite) {
 	c := widget("default", "foo", "1")
 	if _, err := s.writer.Update(c); !errors.Is(err, configstore.ErrNotFound) {
-		s.broken("Update(%s) = %v, want ErrNotFound", c.Key().Object(), err)
+		s.Broken("Update(%s) = %v, want ErrNotFound", c.Key().Object(), err)
 	}
 	c.ResourceVersion = "1"
 	if _, err := s.writer.Update(c); !errors.Is(err, configstore.ErrNotFound) {
-		s.broken("Update(%s) with a revision = %v, want ErrNotFound", c.Key().Object(), err)
+		s.Broken("Update(%s) with a revision = %v, want ErrNotFound", c.Key().Object(), err)
 	}
 	s.settle()
 	s.expectAbsent(c)
 	s.create(c)
 	s.remove(c)
 	if _, err := s.writer.Update(c); !errors.Is(err, configstore.ErrNotFound) {
-		s.broken("Update(%s) after Delete = %v, want ErrNotFound", c.Key().Object(), err)
+		s.Broken("Update(%s) after Delete = %v, want ErrNotFound", c.Key().Object(), err)
 	}
 }
 
@@ -53,7 +53,7 @@ func checkUpdateReplaces(s *suite) {
 	got := s.get(c)
 	if valueOf(got) != "2" || len(got.Labels) != 1 || got.Labels["app"] != "bar" || len(got.Annotations) != 0 ||
 		!configstore.EqualMessage(got.Status, d.Status) {
-		s.broken("Get returned %+v, want what was updated to: %+v", *got, d)
+		s.Broken("Get returned %+v, want what was updated to: %+v", *got, d)
 	}
 	for _, change := range []func(*configstore.Config){
 		func(c *configstore.Config) { c.Domain = "mesh.internal" },
@@ -66,7 +66,7 @@ func checkUpdateReplaces(s *suite) {
 		got := s.get(c)
 		if got.Domain != d.Domain || len(got.OwnerReferences) != len(d.OwnerReferences) ||
 			len(got.Annotations) != len(d.Annotations) || got.ResourceVersion == before {
-			s.broken("Get returned %+v, want what was updated to: %+v", *got, d)
+			s.Broken("Get returned %+v, want what was updated to: %+v", *got, d)
 		}
 	}
 }
@@ -80,12 +80,12 @@ func checkUpdateConflict(s *suite) {
 		d := widget("default", "foo", value)
 		d.ResourceVersion = revision
 		if _, err := s.writer.Update(d); !errors.Is(err, configstore.ErrConflict) {
-			s.broken("Update with the revision %q, where %q is stored, = %v, want ErrConflict", revision, current, err)
+			s.Broken("Update with the revision %q, where %q is stored, = %v, want ErrConflict", revision, current, err)
 		}
 		s.settle()
 		s.expectValue(c, "2")
 		if got := s.get(c).ResourceVersion; got != current {
-			s.broken("a refused Update changed the revision from %q to %q", current, got)
+			s.Broken("a refused Update changed the revision from %q to %q", current, got)
 		}
 	}
 	d := widget("default", "foo", "3")
@@ -96,7 +96,7 @@ func checkUpdateConflict(s *suite) {
 	s.create(c)
 	d.ResourceVersion = current
 	if _, err := s.writer.Update(d); !errors.Is(err, configstore.ErrConflict) {
-		s.broken("Update with a revision from before Delete and Create = %v, want ErrConflict", err)
+		s.Broken("Update with a revision from before Delete and Create = %v, want ErrConflict", err)
 	}
 }
 
@@ -116,16 +116,16 @@ func checkUpdateRevision(s *suite) {
 		d.Annotations = map[string]string{"ResourceVersion": "chosen-by-annotation"}
 		revision := s.update(d)
 		if got := s.get(c).ResourceVersion; got != revision {
-			s.broken("Update returned the revision %q, Get has %q", revision, got)
+			s.Broken("Update returned the revision %q, Get has %q", revision, got)
 		}
 		if seen[revision] || revision == "" {
-			s.stop("Update %d returned the revision %q, which is empty or was used before", i+1, revision)
+			s.Stop("Update %d returned the revision %q, which is empty or was used before", i+1, revision)
 		}
 		seen[revision] = true
 	}
 	s.remove(c)
 	if revision := s.create(c); seen[revision] {
-		s.broken("Create after Delete returned the revision %q, which was used before", revision)
+		s.Broken("Create after Delete returned the revision %q, which was used before", revision)
 	}
 }
 
@@ -135,13 +135,13 @@ func checkUpdateTime(s *suite) {
 	s.create(c)
 	s.update(widget("default", "foo", "2"))
 	if got := s.get(c).CreationTimestamp; !got.Equal(c.CreationTimestamp) {
-		s.broken("an Update without a creation time changed it from %v to %v", c.CreationTimestamp, got)
+		s.Broken("an Update without a creation time changed it from %v to %v", c.CreationTimestamp, got)
 	}
 	d := widget("default", "foo", "2")
 	d.CreationTimestamp = c.CreationTimestamp.AddDate(-1, 0, 0)
 	s.update(d)
 	if got := s.get(c).CreationTimestamp; !got.Equal(d.CreationTimestamp) {
-		s.broken("an Update with the creation time %v left it at %v", d.CreationTimestamp, got)
+		s.Broken("an Update with the creation time %v left it at %v", d.CreationTimestamp, got)
 	}
 }
 
@@ -151,7 +151,7 @@ func checkUpdateGeneration(s *suite) {
 	expect := func(what string, want int64) {
 		s.Helper()
 		if got := s.get(c).Generation; got != want {
-			s.broken("Generation = %d after %s, want %d", got, what, want)
+			s.Broken("Generation = %d after %s, want %d", got, what, want)
 		}
 	}
 	d := widget("default", "foo", "1")
@@ -180,11 +180,11 @@ func checkUpdateNoop(s *suite) {
 	for what, d := range map[string]configstore.Config{"what was created": same, "what Get returned": whole} {
 		got, err := s.writer.Update(d)
 		if err != nil || got != revision {
-			s.broken("an Update with %s = %q, %v, want the current revision %q", what, got, err, revision)
+			s.Broken("an Update with %s = %q, %v, want the current revision %q", what, got, err, revision)
 		}
 		s.settle()
 		if after := s.get(c); !after.Equal(before) {
-			s.broken("an Update with %s changed %+v to %+v", what, before, *after)
+			s.Broken("an Update with %s changed %+v to %+v", what, before, *after)
 		}
 	}
 }

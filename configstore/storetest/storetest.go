@@ -3,10 +3,12 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/contract"
 )
 
 // Subject is one fresh, empty store and what the suite may ask of it.
@@ -44,59 +46,22 @@ type Factory func(tb testing.TB, schemas configstore.Schemas) Subject
 // TestStore proves the promises of configstore.ConfigStore.
 func TestStore(t *testing.T, factory Factory) {
 	t.Helper()
-	runAll(t, factory, storeChecks())
+	contract.Run(t, storeChecks(), setUp(factory))
 }
 
 // TestCache proves what configstore.ConfigStoreCache promises beyond a
 // ConfigStore: its events and its life. Run TestStore as well.
 func TestCache(t *testing.T, factory Factory) {
 	t.Helper()
-	runAll(t, factory, cacheChecks())
+	contract.Run(t, cacheChecks(), setUp(factory))
 }
 
 func storeChecks() []check {
-	return concat(readChecks(), createChecks(), updateChecks(), statusChecks(), deleteChecks(), ownershipChecks(),
+	return slices.Concat(readChecks(), createChecks(), updateChecks(), statusChecks(), deleteChecks(), ownershipChecks(),
 		concurrencyChecks(), revisionChecks(), batchChecks(), watchChecks(), readOnlyChecks())
 }
 
 func cacheChecks() []check {
-	return concat(eventChecks(), orderChecks(), replayChecks(), handlerChecks(), freshnessChecks(),
+	return slices.Concat(eventChecks(), orderChecks(), replayChecks(), handlerChecks(), freshnessChecks(),
 		lifecycleChecks(), subscribeChecks(), driveChecks())
-}
-
-func concat(lists ...[]check) []check {
-	var all []check
-	for _, l := range lists {
-		all = append(all, l...)
-	}
-	return all
-}
-
-func runAll(t *testing.T, factory Factory, checks []check) {
-	t.Helper()
-	for _, c := range checks {
-		t.Run(c.name, func(t *testing.T) { c.execute(t, factory) })
-	}
-}
-
-// check proves one promise.
-type check struct {
-	name    string
-	promise string
-	// source is where the promise is made.
-	source string
-	// skip tells why the promise does not apply to the subject; nil: it does.
-	skip func(*suite) string
-	run  func(*suite)
-}
-
-func (c check) execute(tb testing.TB, factory Factory) {
-	tb.Helper()
-	s := newSuite(tb, c, factory(tb, kinds()))
-	if c.skip != nil {
-		if why := c.skip(s); why != "" {
-			tb.Skip(why)
-		}
-	}
-	c.run(s)
 }

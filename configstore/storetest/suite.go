@@ -3,31 +3,37 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/contract"
 )
+
+// check proves one promise.
+type check = contract.Check[*suite]
 
 // suite is one check at work on one subject.
 type suite struct {
-	testing.TB
-	check   check
+	*contract.T
 	subject Subject
 	store   configstore.ConfigStore
 	writer  configstore.ConfigStore
 }
 
-func newSuite(tb testing.TB, c check, subject Subject) *suite {
-	tb.Helper()
+// setUp returns what makes the suite of a check.
+func setUp(factory Factory) func(*contract.T) *suite {
+	return func(t *contract.T) *suite { return newSuite(t, factory(t.TB, kinds())) }
+}
+
+func newSuite(t *contract.T, subject Subject) *suite {
+	t.Helper()
 	if subject.Store == nil {
-		tb.Fatalf("storetest: the factory returned a Subject without a Store")
+		t.Fatalf("storetest: the factory returned a Subject without a Store")
 	}
-	if subject.Timeout == 0 {
-		subject.Timeout = 10 * time.Second
-	}
+	t.Timeout = cmp.Or(subject.Timeout, 10*time.Second)
 	writer := subject.Writer
 	if writer == nil {
 		writer = subject.Store
@@ -35,24 +41,7 @@ func newSuite(tb testing.TB, c check, subject Subject) *suite {
 	if b, ok := writer.(configstore.BatchWriter); ok && subject.Batches == nil {
 		subject.Batches = b
 	}
-	return &suite{TB: tb, check: c, subject: subject, store: subject.Store, writer: writer}
-}
-
-// broken reports that the promise is not kept.
-func (s *suite) broken(format string, args ...any) {
-	s.Helper()
-	s.Errorf("%s", s.report(format, args...))
-}
-
-// stop is broken for when nothing more can be learnt.
-func (s *suite) stop(format string, args ...any) {
-	s.Helper()
-	s.Fatalf("%s", s.report(format, args...))
-}
-
-func (s *suite) report(format string, args ...any) string {
-	return fmt.Sprintf("broken promise: %s\n\tmade in: %s\n\tseen: %s",
-		s.check.promise, s.check.source, fmt.Sprintf(format, args...))
+	return &suite{T: t, subject: subject, store: subject.Store, writer: writer}
 }
 
 // cache returns the subject as a cache.
@@ -98,9 +87,9 @@ func (s *suite) must(verb string, c configstore.Config, write func(configstore.C
 	s.Helper()
 	var revision string
 	var err error
-	s.within(verb+" of "+c.Key().Object(), func() {}, func() { revision, err = write(c) })
+	s.Within(verb+" of "+c.Key().Object(), func() { revision, err = write(c) })
 	if err != nil {
-		s.stop("%s(%s) = %v, want success", verb, c.Key().Object(), err)
+		s.Stop("%s(%s) = %v, want success", verb, c.Key().Object(), err)
 	}
 	s.settle()
 	return revision
@@ -111,7 +100,7 @@ func (s *suite) get(c configstore.Config) *configstore.Config {
 	s.Helper()
 	got := s.read(c)
 	if got == nil {
-		s.stop("Get(%s) = nil, want the object", c.Key().Object())
+		s.Stop("Get(%s) = nil, want the object", c.Key().Object())
 	}
 	return got
 }
@@ -126,14 +115,14 @@ func (s *suite) read(c configstore.Config) *configstore.Config {
 func (s *suite) expectValue(c configstore.Config, want string) {
 	s.Helper()
 	if got := valueOf(s.get(c)); got != want {
-		s.broken("Get(%s) has the value %q, want %q", c.Key().Object(), got, want)
+		s.Broken("Get(%s) has the value %q, want %q", c.Key().Object(), got, want)
 	}
 }
 
 func (s *suite) expectAbsent(c configstore.Config) {
 	s.Helper()
 	if got := s.read(c); got != nil {
-		s.broken("Get(%s) = %s, want nil", c.Key().Object(), describe(got))
+		s.Broken("Get(%s) = %s, want nil", c.Key().Object(), describe(got))
 	}
 }
 
@@ -142,7 +131,7 @@ func (s *suite) expectList(kind configstore.GroupVersionKind, namespace string, 
 	s.Helper()
 	list := s.store.List(kind, namespace)
 	if got := names(list); strings.Join(got, " ") != strings.Join(want, " ") {
-		s.broken("List(%s, %q) = %v, want %v", kind.Kind, namespace, got, want)
+		s.Broken("List(%s, %q) = %v, want %v", kind.Kind, namespace, got, want)
 	}
 }
 
@@ -161,67 +150,6 @@ func describe(c *configstore.Config) string {
 	}
 	return fmt.Sprintf("%s (revision %q, generation %d, value %q)",
 		c.Key().Object(), c.ResourceVersion, c.Generation, valueOf(c))
-}
-
-// await waits for something that must happen.
-func (s *suite) await(done <-chan struct{}, what string) {
-	s.Helper()
-	timer := time.NewTimer(s.subject.Timeout)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		s.stop("%s has not happened after %v", what, s.subject.Timeout)
-	}
-}
-
-// awaitOpening is await for what a blocked handler has to do; if it does not
-// happen, open lets the handler go before the suite gives up.
-func (s *suite) awaitOpening(done <-chan struct{}, open func(), what string) {
-	s.Helper()
-	timer := time.NewTimer(s.subject.Timeout)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		open()
-		s.stop("%s has not happened after %v", what, s.subject.Timeout)
-	}
-}
-
-// idle gives others a little time to do what they must not do.
-func (s *suite) idle() {
-	timer := time.NewTimer(min(s.subject.Timeout, 20*time.Millisecond))
-	defer timer.Stop()
-	<-timer.C
-}
-
-// within runs f on a goroutine of its own and waits for it. If f hangs, unblock
-// is called before the suite gives up, so that nothing is left behind.
-func (s *suite) within(what string, unblock, f func()) {
-	s.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	s.awaitOpening(done, unblock, "the end of "+what)
-}
-
-// eventually waits for a state of which nothing tells, such as HasSynced.
-func (s *suite) eventually(what string, ok func() bool) {
-	s.Helper()
-	timer := time.NewTimer(s.subject.Timeout)
-	defer timer.Stop()
-	ticker := time.NewTicker(time.Millisecond)
-	defer ticker.Stop()
-	for !ok() {
-		select {
-		case <-ticker.C:
-		case <-timer.C:
-			s.stop("%s is not so after %v", what, s.subject.Timeout)
-		}
-	}
 }
 
 // writes is the skip of checks of a store's own writing.

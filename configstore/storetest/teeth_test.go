@@ -3,9 +3,6 @@
 package storetest_test
 
 import (
-	"fmt"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +23,9 @@ func referenceFactory(fault string) storetest.Factory {
 	}
 }
 
+// writesThrough is the fault of a read-only store that writes.
+const writesThrough = "a read-only store writes"
+
 // readOnly hides what the store could write.
 type readOnly struct{ *reference }
 
@@ -42,7 +42,7 @@ func (r readOnly) Delete(configstore.GroupVersionKind, string, string, *string) 
 }
 
 func (r readOnly) deny(c configstore.Config, write func(configstore.Config) (string, error)) (string, error) {
-	if r.is("a read-only store writes") {
+	if r.is(writesThrough) {
 		return write(c)
 	}
 	return "", configstore.ErrReadOnly
@@ -166,92 +166,15 @@ func teeth() map[string][]string {
 		"Drain/HasSynced":           {"synced at once", "never synced"},
 		"Flush":                     {"flush does not wait"},
 		"Flush/Context":             {"flush ignores its context"},
+		"ReadOnly":                  {writesThrough},
 	}
 }
 
 func TestEveryBrokenPromiseIsFound(t *testing.T) {
-	store, cache := storetest.CheckNames()
-	faults := teeth()
-	for _, check := range append(store, cache...) {
-		if check == "ReadOnly" {
-			continue
+	storetest.ExpectTeeth(t, teeth(), func(fault string) storetest.Factory {
+		if fault == writesThrough {
+			return readOnlyFactory(fault)
 		}
-		if len(faults[check]) == 0 {
-			t.Errorf("no broken store proves the check %s", check)
-		}
-		for _, fault := range faults[check] {
-			t.Run(check+"/"+fault, func(t *testing.T) {
-				t.Parallel()
-				expectFound(t, check, referenceFactory(fault))
-			})
-		}
-	}
-	t.Run("ReadOnly", func(t *testing.T) { expectFound(t, "ReadOnly", readOnlyFactory("a read-only store writes")) })
-}
-
-func expectFound(t *testing.T, check string, factory storetest.Factory) {
-	t.Helper()
-	var failures []string
-	// A race is not lost every time.
-	for attempt := 0; attempt < 20 && len(failures) == 0; attempt++ {
-		failures = capture(t, func(tb testing.TB) {
-			tb.Helper()
-			storetest.RunCheck(tb, check, factory)
-		})
-	}
-	if len(failures) == 0 {
-		t.Fatal("the broken store passes")
-	}
-	for _, f := range failures {
-		if !strings.Contains(f, "broken promise: ") || !strings.Contains(f, "made in: ") {
-			t.Errorf("the failure does not name the promise and its source:\n%s", f)
-		}
-	}
-	t.Logf("%s", failures[0])
-}
-
-// standIn is a testing.TB that keeps the failures to itself.
-type standIn struct {
-	testing.TB
-	mu       sync.Mutex
-	failures []string
-	cleanups []func()
-}
-
-func (s *standIn) Helper() {}
-
-func (s *standIn) Errorf(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures = append(s.failures, fmt.Sprintf(format, args...))
-}
-
-// fatal is what Fatalf ends a check with.
-type fatal struct{}
-
-func (s *standIn) Fatalf(format string, args ...any) {
-	s.Errorf(format, args...)
-	panic(fatal{})
-}
-
-func (s *standIn) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
-
-// capture runs f with a stand-in and returns its failures.
-func capture(t *testing.T, f func(tb testing.TB)) []string {
-	t.Helper()
-	s := &standIn{TB: t}
-	func() {
-		defer func() {
-			if r := recover(); r != nil && r != any(fatal{}) {
-				panic(r)
-			}
-		}()
-		f(s)
-	}()
-	for _, c := range s.cleanups {
-		c()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.failures
+		return referenceFactory(fault)
+	})
 }

@@ -11,34 +11,34 @@ const sourceServiceHandler = "registry.ServiceHandler"
 func eventChecks() []check {
 	return []check{
 		{
-			name: "Events/Add", source: sourceServiceHandler,
-			promise: "a new service is told as an add, with a nil prev",
-			run:     eventsAdd,
+			Name: "Events/Add", Source: sourceServiceHandler,
+			Promise: "a new service is told as an add, with a nil prev",
+			Run:     eventsAdd,
 		},
 		{
-			name: "Events/Update", source: sourceServiceHandler,
-			promise: "a changed service is told as an update, with the one replaced",
-			run:     eventsUpdate,
+			Name: "Events/Update", Source: sourceServiceHandler,
+			Promise: "a changed service is told as an update, with the one replaced",
+			Run:     eventsUpdate,
 		},
 		{
-			name: "Events/Delete", source: sourceServiceHandler,
-			promise: "a removed service is told as a delete, with a nil prev and the last known state",
-			run:     eventsDelete,
+			Name: "Events/Delete", Source: sourceServiceHandler,
+			Promise: "a removed service is told as a delete, with a nil prev and the last known state",
+			Run:     eventsDelete,
 		},
 		{
-			name: "Events/Nothing", source: sourcePackage,
-			promise: "what changes no service is not told as if it did",
-			run:     eventsNothing,
+			Name: "Events/Nothing", Source: sourcePackage,
+			Promise: "what changes no service is not told as if it did",
+			Run:     eventsNothing,
 		},
 		{
-			name: "Events/Order", source: sourcePackage,
-			promise: "changes are told in the order in which they were made, and none is dropped",
-			run:     eventsOrder,
+			Name: "Events/Order", Source: sourcePackage,
+			Promise: "changes are told in the order in which they were made, and none is dropped",
+			Run:     eventsOrder,
 		},
 		{
-			name: "Events/Fresh", source: sourcePackage,
-			promise: "when a handler runs, the registry's own reads show the new state",
-			run:     eventsFresh,
+			Name: "Events/Fresh", Source: sourcePackage,
+			Promise: "when a handler runs, the registry's own reads show the new state",
+			Run:     eventsFresh,
 		},
 	}
 }
@@ -50,17 +50,17 @@ func (s *suite) expectCalls(r *Recorder, want ...string) []Call {
 	calls := r.Take()
 	got := texts(calls)
 	if len(got) != len(want) {
-		s.stop("told %v, want %v", got, want)
+		s.Stop("told %v, want %v", got, want)
 	}
 	for i, c := range calls {
 		if got[i] != want[i] {
-			s.stop("told %v, want %v", got, want)
+			s.Stop("told %v, want %v", got, want)
 		}
 		if c.Curr == nil {
-			s.stop("%s: curr is nil", got[i])
+			s.Stop("%s: curr is nil", got[i])
 		}
 		if (c.Prev != nil) != (c.Event == registry.EventUpdate) {
-			s.broken("%s: prev = %s", got[i], describe(c.Prev))
+			s.Broken("%s: prev = %s", got[i], describe(c.Prev))
 		}
 	}
 	return calls
@@ -78,7 +78,7 @@ func eventsAdd(s *suite) {
 	s.set(bank())
 	calls := s.expectCalls(r, "add money/bank.example.com")
 	if got, want := describe(calls[0].Curr), describe(bank().service()); got != want {
-		s.broken("curr = %s, want %s", got, want)
+		s.Broken("curr = %s, want %s", got, want)
 	}
 }
 
@@ -90,10 +90,10 @@ func eventsUpdate(s *suite) {
 	s.set(bank().onPorts(81))
 	calls := s.expectCalls(r, "update money/bank.example.com")
 	if got, want := describe(calls[0].Prev), describe(bank().service()); got != want {
-		s.broken("prev = %s, want %s", got, want)
+		s.Broken("prev = %s, want %s", got, want)
 	}
 	if got, want := describe(calls[0].Curr), describe(bank().onPorts(81).service()); got != want {
-		s.broken("curr = %s, want %s", got, want)
+		s.Broken("curr = %s, want %s", got, want)
 	}
 }
 
@@ -104,7 +104,7 @@ func eventsDelete(s *suite) {
 	s.remove(bank())
 	calls := s.expectCalls(r, "add money/bank.example.com", "update money/bank.example.com", "delete money/bank.example.com")
 	if got, want := describe(calls[2].Curr), describe(bank().onPorts(81).service()); got != want {
-		s.broken("curr = %s, want the last known state, %s", got, want)
+		s.Broken("curr = %s, want the last known state, %s", got, want)
 	}
 }
 
@@ -134,7 +134,7 @@ func eventsOrder(s *suite) {
 	}
 	if s.subject.Settle != nil {
 		// Changes that were still waiting may have been told as one.
-		s.consistent(first)
+		s.consistent(first.Take())
 		return
 	}
 	s.expectCalls(first, want...)
@@ -142,16 +142,16 @@ func eventsOrder(s *suite) {
 }
 
 // consistent demands that events fold to what the registry has.
-func (s *suite) consistent(r *Recorder) {
+func (s *suite) consistent(calls []Call) {
 	s.Helper()
 	known := map[string]*registry.Service{}
-	for _, c := range r.Take() {
+	for _, c := range calls {
 		old, has := known[c.Curr.Key()]
 		switch {
 		case c.Event == registry.EventAdd == has:
-			s.broken("%s of a service that handlers were told of: %t", c, has)
+			s.Broken("%s of a service that handlers were told of: %t", c, has)
 		case c.Event == registry.EventUpdate && !c.Prev.Equal(old):
-			s.broken("%s: prev is %s, told before was %s", c, describe(c.Prev), describe(old))
+			s.Broken("%s: prev is %s, told before was %s", c, describe(c.Prev), describe(old))
 		}
 		known[c.Curr.Key()] = c.Curr
 		if c.Event == registry.EventDelete {
@@ -161,11 +161,11 @@ func (s *suite) consistent(r *Recorder) {
 	services := s.reg.Services()
 	for _, service := range services {
 		if told := known[service.Key()]; told == nil || !told.Equal(service) {
-			s.broken("the last event told %s, Services has %s", describe(told), describe(service))
+			s.Broken("the last event told %s, Services has %s", describe(told), describe(service))
 		}
 	}
 	if len(services) != len(known) {
-		s.broken("the events leave %d services, Services has %d", len(known), len(services))
+		s.Broken("the events leave %d services, Services has %d", len(known), len(services))
 	}
 }
 
@@ -180,9 +180,9 @@ func eventsFresh(s *suite) {
 		instances := s.reg.InstancesByPort(curr, 0)
 		switch {
 		case event == registry.EventDelete && (found != nil || listed || len(instances) > 0):
-			s.broken("in the handler of its removal, GetService = %s, Services has it: %t, %d instances", describe(found), listed, len(instances))
+			s.Broken("in the handler of its removal, GetService = %s, Services has it: %t, %d instances", describe(found), listed, len(instances))
 		case event != registry.EventDelete && (found == nil || !listed || describe(found) != describe(curr)):
-			s.broken("in the handler of %s %s, GetService = %s, Services has it: %t", event, describe(curr), describe(found), listed)
+			s.Broken("in the handler of %s %s, GetService = %s, Services has it: %t", event, describe(curr), describe(found), listed)
 		}
 	})
 	s.settle()

@@ -2,25 +2,16 @@
 
 package registrytest
 
-import "testing"
+import (
+	"testing"
 
-// CheckNames returns the names of all checks.
-func CheckNames() []string {
-	var names []string
-	for _, c := range checks() {
-		names = append(names, c.name)
-	}
-	return names
-}
+	"github.com/pilotkit/pilotkit/internal/contract"
+)
 
-// RunCheck runs one check.
-func RunCheck(tb testing.TB, name string, factory Factory) {
-	tb.Helper()
-	for _, c := range checks() {
-		if c.name == name {
-			c.execute(tb, factory)
-			return
-		}
-	}
-	tb.Fatalf("no check %s", name)
+// ExpectTeeth demands that every check finds the faults that teeth has by its
+// name.
+func ExpectTeeth(t *testing.T, teeth map[string][]string, factory func(fault string) Factory) {
+	t.Helper()
+	contract.ExpectTeeth(t, checks(), teeth,
+		func(fault string) func(*contract.T) *suite { return setUp(factory(fault)) })
 }

@@ -13,14 +13,14 @@ import (
 func gatewayChecks() []check {
 	return []check{
 		{
-			name: "Gateways/Read", source: sourceDiscovery,
-			promise: "NetworkGateways returns the gateways of all networks, sorted",
-			skip:    noGateways, run: gatewaysRead,
+			Name: "Gateways/Read", Source: sourceDiscovery,
+			Promise: "NetworkGateways returns the gateways of all networks, sorted",
+			Skip:    noGateways, Run: gatewaysRead,
 		},
 		{
-			name: "Gateways/Handler", source: sourceDiscovery,
-			promise: "gateway handlers are called after the gateways have changed, and only then",
-			skip:    noGateways, run: gatewaysHandler,
+			Name: "Gateways/Handler", Source: sourceDiscovery,
+			Promise: "gateway handlers are called after the gateways have changed, and only then",
+			Skip:    noGateways, Run: gatewaysHandler,
 		},
 	}
 }
@@ -45,11 +45,11 @@ func gatewaysRead(s *suite) {
 	s.setGateways(gateway("n2", "1.1.1.1"), gateway("n1", "2.2.2.2"), gateway("n1", "1.1.1.1"))
 	want := []registry.NetworkGateway{gateway("n1", "1.1.1.1"), gateway("n1", "2.2.2.2"), gateway("n2", "1.1.1.1")}
 	if got := s.reg.NetworkGateways(); !slices.Equal(got, want) {
-		s.broken("NetworkGateways() = %v, want %v", got, want)
+		s.Broken("NetworkGateways() = %v, want %v", got, want)
 	}
 	s.setGateways()
 	if got := s.reg.NetworkGateways(); len(got) != 0 {
-		s.broken("NetworkGateways() = %v, want none", got)
+		s.Broken("NetworkGateways() = %v, want none", got)
 	}
 }
 
@@ -63,11 +63,11 @@ func gatewaysHandler(s *suite) {
 	calls.Store(0)
 	s.setGateways(gateway("n1", "1.1.1.1"))
 	if calls.Load() != 1 || seen.Load() != 1 {
-		s.broken("%d calls, the last of which saw %d gateways; want 1 and 1", calls.Load(), seen.Load())
+		s.Broken("%d calls, the last of which saw %d gateways; want 1 and 1", calls.Load(), seen.Load())
 	}
 	s.setGateways(gateway("n1", "1.1.1.1"))
 	s.set(shop())
 	if calls.Load() != 1 {
-		s.broken("%d calls although nothing changed", calls.Load()-1)
+		s.Broken("%d calls although nothing changed", calls.Load()-1)
 	}
 }

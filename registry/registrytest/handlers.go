@@ -8,40 +8,41 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/pilotkit/pilotkit/internal/contract"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
 func handlerChecks() []check {
 	return []check{
 		{
-			name: "Handlers/Replay", source: sourcePackage,
-			promise: "a handler registered when services exist first receives an add for each, and then what happens, without gap or duplicate",
-			run:     handlersReplay,
+			Name: "Handlers/Replay", Source: sourcePackage,
+			Promise: "a handler registered when services exist first receives an add for each, and then what happens, without gap or duplicate",
+			Run:     handlersReplay,
 		},
 		{
-			name: "Handlers/Order", source: sourcePackage,
-			promise: "for each change handlers run in the order in which they were registered",
-			run:     handlersOrder,
+			Name: "Handlers/Order", Source: sourcePackage,
+			Promise: "for each change handlers run in the order in which they were registered",
+			Run:     handlersOrder,
 		},
 		{
-			name: "Handlers/CallBack", source: sourcePackage,
-			promise: "a handler may read the registry, register handlers and change the registry: no lock is held",
-			run:     handlersCallBack,
+			Name: "Handlers/CallBack", Source: sourcePackage,
+			Promise: "a handler may read the registry, register handlers and change the registry: no lock is held",
+			Run:     handlersCallBack,
 		},
 		{
-			name: "Handlers/Block", source: sourcePackage,
-			promise: "while a handler blocks, the registry can be read",
-			run:     handlersBlock,
+			Name: "Handlers/Block", Source: sourcePackage,
+			Promise: "while a handler blocks, the registry can be read",
+			Run:     handlersBlock,
 		},
 		{
-			name: "Handlers/OneAtATime", source: sourcePackage,
-			promise: "handlers are called one at a time, in one order for all, whoever makes the changes",
-			run:     handlersOneAtATime,
+			Name: "Handlers/OneAtATime", Source: sourcePackage,
+			Promise: "handlers are called one at a time, in one order for all, whoever makes the changes",
+			Run:     handlersOneAtATime,
 		},
 		{
-			name: "Subscribe/Cancel", source: "registry.Controller",
-			promise: "no call of a cancelled handler begins; cancel may be called again, and from within the handler",
-			skip:    noSubscribe, run: subscribeCancel,
+			Name: "Subscribe/Cancel", Source: "registry.Controller",
+			Promise: "no call of a cancelled handler begins; cancel may be called again, and from within the handler",
+			Skip:    noSubscribe, Run: subscribeCancel,
 		},
 	}
 }
@@ -57,7 +58,7 @@ func handlersReplay(s *suite) {
 		"update retail/shop.example.com", "delete money/bank.example.com")
 	calls := s.expectCalls(late, "add money/bank.example.com", "add retail/shop.example.com", "delete money/bank.example.com")
 	if got, want := describe(calls[1].Curr), describe(shop().onPorts(81).service()); got != want {
-		s.broken("the replay has %s, want %s", got, want)
+		s.Broken("the replay has %s, want %s", got, want)
 	}
 }
 
@@ -78,7 +79,7 @@ func handlersOrder(s *suite) {
 	mu.Lock()
 	defer mu.Unlock()
 	if !slices.Equal(got, want) {
-		s.broken("called %v, want %v", got, want)
+		s.Broken("called %v, want %v", got, want)
 	}
 }
 
@@ -92,7 +93,7 @@ func handlersCallBack(s *suite) {
 	})
 	s.reg.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { once() })
 	s.settle()
-	s.within("a change whose handler calls back", func() { s.set(shop()) })
+	s.Within("a change whose handler calls back", func() { s.set(shop()) })
 	s.expectServices(bank(), shop())
 	s.expectKnown(other, "money/bank.example.com", "retail/shop.example.com")
 }
@@ -104,33 +105,26 @@ func (s *suite) expectKnown(r *Recorder, want ...string) {
 	var got []string
 	for _, c := range r.Take() {
 		if c.Event != registry.EventAdd {
-			s.broken("told %s, want adds", c)
+			s.Broken("told %s, want adds", c)
 		}
 		got = append(got, c.Curr.Key())
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		s.broken("told of %v, want %v", got, want)
+		s.Broken("told of %v, want %v", got, want)
 	}
 }
 
 func handlersBlock(s *suite) {
-	entered, release := make(chan struct{}), make(chan struct{})
-	var blocked, open sync.Once
-	letGo := func() { open.Do(func() { close(release) }) }
-	defer letGo()
-	s.reg.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {
-		blocked.Do(func() {
-			close(entered)
-			<-release
-		})
-	})
+	g := contract.NewGate()
+	defer g.Open()
+	s.reg.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { g.Pass() })
 	changed, read := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(changed)
 		s.set(shop())
 	}()
-	s.awaitOpening(entered, letGo, "the call of the handler")
+	s.AwaitOpening(g.Entered, g.Open, "the call of the handler")
 	go func() {
 		defer close(read)
 		s.reg.GetService(shop().hostname)
@@ -139,9 +133,9 @@ func handlersBlock(s *suite) {
 		s.reg.GetProxyWorkloadLabels(&registry.Proxy{IPAddresses: []string{"10.1.1.1"}})
 		s.reg.HasSynced()
 	}()
-	s.awaitOpening(read, letGo, "reading beside a handler that blocks")
-	letGo()
-	s.await(changed, "the end of the change")
+	s.AwaitOpening(read, g.Open, "reading beside a handler that blocks")
+	g.Open()
+	s.Await(changed, "the end of the change")
 }
 
 // handlersOneAtATime has several goroutines change the registry.
@@ -151,14 +145,14 @@ func handlersOneAtATime(s *suite) {
 	for _, r := range []*Recorder{first, second} {
 		s.reg.AppendServiceHandler(func(prev, curr *registry.Service, event registry.Event) {
 			if running.Inc() > 1 {
-				s.broken("%s %s is told while another handler runs", event, describe(curr))
+				s.Broken("%s %s is told while another handler runs", event, describe(curr))
 			}
 			r.Handle(prev, curr, event)
 			running.Dec()
 		})
 	}
 	s.settle()
-	s.within("changes by four goroutines", func() {
+	s.Within("changes by four goroutines", func() {
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Go(func() { churn(s, i) })
@@ -166,12 +160,11 @@ func handlersOneAtATime(s *suite) {
 		wg.Wait()
 	})
 	s.settle()
-	a, b := texts(first.Take()), second.Take()
-	if !slices.Equal(a, texts(b)) {
-		s.broken("two handlers were told different histories")
+	calls := second.Take()
+	if !slices.Equal(texts(first.Take()), texts(calls)) {
+		s.Broken("two handlers were told different histories")
 	}
-	again := &Recorder{calls: b}
-	s.consistent(again)
+	s.consistent(calls)
 }
 
 // churn changes services of its own and one that others change, too.
@@ -221,12 +214,12 @@ func subscribeCancel(s *suite) {
 	s.settle()
 	cancel()
 	cancel()
-	s.within("a change whose handler cancels itself", func() {
+	s.Within("a change whose handler cancels itself", func() {
 		s.set(shop().onPorts(81))
 		s.set(shop().onPorts(82))
 	})
 	s.expectCalls(r)
 	if calls != 1 {
-		s.broken("a handler that cancelled itself in its first call was called %d times", calls)
+		s.Broken("a handler that cancelled itself in its first call was called %d times", calls)
 	}
 }

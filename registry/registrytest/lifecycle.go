@@ -3,8 +3,7 @@
 package registrytest
 
 import (
-	"time"
-
+	"github.com/pilotkit/pilotkit/internal/contract"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -13,24 +12,24 @@ const sourceController = "registry.Controller"
 func lifecycleChecks() []check {
 	return []check{
 		{
-			name: "Identity", source: "registry.Instance",
-			promise: "provider and cluster never change, and the provider has a name",
-			run:     identity,
+			Name: "Identity", Source: "registry.Instance",
+			Promise: "provider and cluster never change, and the provider has a name",
+			Run:     identity,
 		},
 		{
-			name: "HasSynced", source: sourceController,
-			promise: "HasSynced becomes and stays true",
-			run:     hasSynced,
+			Name: "HasSynced", Source: sourceController,
+			Promise: "HasSynced becomes and stays true",
+			Run:     hasSynced,
 		},
 		{
-			name: "Run/Stop", source: sourceController,
-			promise: "Run works until stop is closed, and then returns",
-			skip:    isRunning, run: runStop,
+			Name: "Run/Stop", Source: sourceController,
+			Promise: "Run works until stop is closed, and then returns",
+			Skip:    isRunning, Run: runStop,
 		},
 		{
-			name: "Run/Twice", source: sourceController,
-			promise: "a second call of Run panics",
-			skip:    isRunning, run: runTwice,
+			Name: "Run/Twice", Source: sourceController,
+			Promise: "a second call of Run panics",
+			Skip:    isRunning, Run: runTwice,
 		},
 	}
 }
@@ -45,12 +44,12 @@ func isRunning(s *suite) string {
 func identity(s *suite) {
 	provider, cluster := s.reg.Provider(), s.reg.Cluster()
 	if provider == "" {
-		s.broken("the provider is empty")
+		s.Broken("the provider is empty")
 	}
 	s.set(shop())
 	s.remove(shop())
 	if s.reg.Provider() != provider || s.reg.Cluster() != cluster {
-		s.broken("%s/%s became %s/%s", provider, cluster, s.reg.Provider(), s.reg.Cluster())
+		s.Broken("%s/%s became %s/%s", provider, cluster, s.reg.Provider(), s.reg.Cluster())
 	}
 }
 
@@ -60,14 +59,14 @@ func hasSynced(s *suite) {
 		stop, done = s.run()
 		defer func() {
 			close(stop)
-			s.await(done, "the return of Run")
+			s.Await(done, "the return of Run")
 		}()
 	}
 	s.settle()
-	s.eventually("HasSynced", s.reg.HasSynced)
+	s.Eventually("HasSynced", s.reg.HasSynced)
 	s.set(shop())
 	if !s.reg.HasSynced() {
-		s.broken("HasSynced became false")
+		s.Broken("HasSynced became false")
 	}
 }
 
@@ -84,7 +83,7 @@ func (s *suite) run() (stop, done chan struct{}) {
 func runStop(s *suite) {
 	stop, done := s.run()
 	s.settle()
-	s.eventually("HasSynced", s.reg.HasSynced)
+	s.Eventually("HasSynced", s.reg.HasSynced)
 	told := make(chan struct{}, 1)
 	s.reg.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {
 		select {
@@ -101,29 +100,25 @@ func runStop(s *suite) {
 		case <-stop:
 		}
 	}()
-	s.awaitOpening(heard, func() { close(stop) }, "a handler call while Run works")
+	s.AwaitOpening(heard, func() { close(stop) }, "a handler call while Run works")
 	// A Run that does not block has had the time to return.
-	timer := time.NewTimer(min(s.subject.Timeout, 20*time.Millisecond))
-	defer timer.Stop()
+	s.Idle()
 	select {
 	case <-done:
-		s.stop("Run returned before stop was closed")
-	case <-timer.C:
+		s.Stop("Run returned before stop was closed")
+	default:
 	}
 	close(stop)
-	s.await(done, "the return of Run")
+	s.Await(done, "the return of Run")
 }
 
 func runTwice(s *suite) {
 	stop, done := s.run()
 	close(stop)
-	s.await(done, "the return of Run")
-	defer func() {
-		if recover() == nil {
-			s.broken("the second Run returned")
-		}
-	}()
+	s.Await(done, "the return of Run")
 	stopped := make(chan struct{})
 	close(stopped)
-	s.reg.Run(stopped)
+	if !contract.Panics(func() { s.reg.Run(stopped) }) {
+		s.Broken("the second Run returned")
+	}
 }

@@ -11,19 +11,19 @@ import (
 func proxyChecks() []check {
 	return []check{
 		{
-			name: "Proxy/Instances", source: sourceDiscovery,
-			promise: "GetProxyServiceInstances returns the instances that have one of the proxy's addresses",
-			run:     proxyInstances,
+			Name: "Proxy/Instances", Source: sourceDiscovery,
+			Promise: "GetProxyServiceInstances returns the instances that have one of the proxy's addresses",
+			Run:     proxyInstances,
 		},
 		{
-			name: "Proxy/Namespace", source: sourceDiscovery,
-			promise: "GetProxyServiceInstances returns only those of the proxy's own namespace if that is known",
-			run:     proxyNamespace,
+			Name: "Proxy/Namespace", Source: sourceDiscovery,
+			Promise: "GetProxyServiceInstances returns only those of the proxy's own namespace if that is known",
+			Run:     proxyNamespace,
 		},
 		{
-			name: "Proxy/Follows", source: sourceDiscovery,
-			promise: "GetProxyServiceInstances follows the endpoints",
-			run:     proxyFollows,
+			Name: "Proxy/Follows", Source: sourceDiscovery,
+			Promise: "GetProxyServiceInstances follows the endpoints",
+			Run:     proxyFollows,
 		},
 	}
 }
@@ -37,7 +37,7 @@ func (s *suite) expectProxy(namespace string, addresses []string, want ...string
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		s.broken("GetProxyServiceInstances(%q, %v) = %v, want %v", namespace, addresses, got, want)
+		s.Broken("GetProxyServiceInstances(%q, %v) = %v, want %v", namespace, addresses, got, want)
 	}
 }
 

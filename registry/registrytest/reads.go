@@ -16,39 +16,39 @@ const (
 func readChecks() []check {
 	return []check{
 		{
-			name: "Reads/Empty", source: sourceDiscovery,
-			promise: "an empty registry has nothing and knows nobody",
-			run:     readsEmpty,
+			Name: "Reads/Empty", Source: sourceDiscovery,
+			Promise: "an empty registry has nothing and knows nobody",
+			Run:     readsEmpty,
 		},
 		{
-			name: "Reads/Services", source: sourceDiscovery,
-			promise: "Services returns all services in the order of CompareServices",
-			run:     readsServices,
+			Name: "Reads/Services", Source: sourceDiscovery,
+			Promise: "Services returns all services in the order of CompareServices",
+			Run:     readsServices,
 		},
 		{
-			name: "Reads/GetService", source: sourceDiscovery,
-			promise: "GetService returns the service of a host name; if there are several, the oldest",
-			run:     readsGetService,
+			Name: "Reads/GetService", Source: sourceDiscovery,
+			Promise: "GetService returns the service of a host name; if there are several, the oldest",
+			Run:     readsGetService,
 		},
 		{
-			name: "Reads/InstancesByPort", source: sourceDiscovery,
-			promise: "InstancesByPort returns the instances on a port, or on all ports for 0, sorted by CompareEndpoints",
-			run:     readsInstances,
+			Name: "Reads/InstancesByPort", Source: sourceDiscovery,
+			Promise: "InstancesByPort returns the instances on a port, or on all ports for 0, sorted by CompareEndpoints",
+			Run:     readsInstances,
 		},
 		{
-			name: "Reads/Update", source: sourcePackage,
-			promise: "reads show the services and endpoints that there are",
-			run:     readsUpdate,
+			Name: "Reads/Update", Source: sourcePackage,
+			Promise: "reads show the services and endpoints that there are",
+			Run:     readsUpdate,
 		},
 		{
-			name: "Reads/Remove", source: sourcePackage,
-			promise: "of a removed service nothing is left",
-			run:     readsRemove,
+			Name: "Reads/Remove", Source: sourcePackage,
+			Promise: "of a removed service nothing is left",
+			Run:     readsRemove,
 		},
 		{
-			name: "Reads/Immutable", source: sourcePackage,
-			promise: "what a registry has handed out does not change",
-			run:     readsImmutable,
+			Name: "Reads/Immutable", Source: sourcePackage,
+			Promise: "what a registry has handed out does not change",
+			Run:     readsImmutable,
 		},
 	}
 }
@@ -56,20 +56,20 @@ func readChecks() []check {
 func readsEmpty(s *suite) {
 	s.settle()
 	if got := s.reg.Services(); len(got) != 0 {
-		s.broken("Services() has %d services", len(got))
+		s.Broken("Services() has %d services", len(got))
 	}
 	if got := s.reg.GetService("shop.example.com"); got != nil {
-		s.broken("GetService = %s", describe(got))
+		s.Broken("GetService = %s", describe(got))
 	}
 	if got := s.reg.InstancesByPort(shop().service(), 0); len(got) != 0 {
-		s.broken("InstancesByPort of an unknown service has %d instances", len(got))
+		s.Broken("InstancesByPort of an unknown service has %d instances", len(got))
 	}
 	proxy := &registry.Proxy{Namespace: "retail", IPAddresses: []string{"10.1.1.1"}}
 	if got := s.reg.GetProxyServiceInstances(proxy); len(got) != 0 {
-		s.broken("GetProxyServiceInstances has %d instances", len(got))
+		s.Broken("GetProxyServiceInstances has %d instances", len(got))
 	}
 	if got := s.reg.GetProxyWorkloadLabels(proxy); got != nil {
-		s.broken("GetProxyWorkloadLabels = %v, want nil: the proxy is not known", got)
+		s.Broken("GetProxyWorkloadLabels = %v, want nil: the proxy is not known", got)
 	}
 }
 
@@ -89,19 +89,19 @@ func readsGetService(s *suite) {
 	s.set(bank())
 	for _, f := range []fixture{younger, bank()} {
 		if got := s.reg.GetService(f.hostname); describe(got) != describe(f.service()) {
-			s.broken("GetService(%s) = %s, want %s", f.hostname, describe(got), describe(f.service()))
+			s.Broken("GetService(%s) = %s, want %s", f.hostname, describe(got), describe(f.service()))
 		}
 	}
 	if got := s.reg.GetService("nobody.example.com"); got != nil {
-		s.broken("GetService of an unknown host = %s", describe(got))
+		s.Broken("GetService of an unknown host = %s", describe(got))
 	}
 	s.set(oldest)
 	if got := s.reg.GetService(oldest.hostname); describe(got) != describe(oldest.service()) {
-		s.broken("GetService = %s, want the oldest, %s", describe(got), describe(oldest.service()))
+		s.Broken("GetService = %s, want the oldest, %s", describe(got), describe(oldest.service()))
 	}
 	s.remove(oldest)
 	if got := s.reg.GetService(oldest.hostname); describe(got) != describe(younger.service()) {
-		s.broken("GetService after the oldest was removed = %s, want %s", describe(got), describe(younger.service()))
+		s.Broken("GetService after the oldest was removed = %s, want %s", describe(got), describe(younger.service()))
 	}
 }
 
@@ -110,17 +110,17 @@ func readsInstances(s *suite) {
 	s.set(bank())
 	service := s.reg.GetService(bank().hostname)
 	if service == nil {
-		s.stop("GetService(%s) = nil", bank().hostname)
+		s.Stop("GetService(%s) = nil", bank().hostname)
 	}
 	for _, port := range []uint32{0, 80, 443, 81} {
 		got := describeInstances(s.reg.InstancesByPort(service, int(port)))
 		if want := bank().describeEndpoints(port); !slices.Equal(got, want) {
-			s.broken("InstancesByPort(port %d) = %v, want %v", port, got, want)
+			s.Broken("InstancesByPort(port %d) = %v, want %v", port, got, want)
 		}
 	}
 	for _, i := range s.reg.InstancesByPort(service, 0) {
 		if describe(i.Service) != describe(service) || i.ServicePort == nil || i.ServicePort.Name != i.Endpoint.ServicePortName {
-			s.broken("an instance of %s on port %v with an endpoint for %q", describe(i.Service), i.ServicePort, i.Endpoint.ServicePortName)
+			s.Broken("an instance of %s on port %v with an endpoint for %q", describe(i.Service), i.ServicePort, i.Endpoint.ServicePortName)
 		}
 	}
 }
@@ -143,14 +143,14 @@ func readsRemove(s *suite) {
 	s.remove(bank())
 	s.expectServices(shop())
 	if got := s.reg.GetService(bank().hostname); got != nil {
-		s.broken("GetService = %s", describe(got))
+		s.Broken("GetService = %s", describe(got))
 	}
 	if got := s.reg.InstancesByPort(bank().service(), 0); len(got) != 0 {
-		s.broken("InstancesByPort has %v", describeInstances(got))
+		s.Broken("InstancesByPort has %v", describeInstances(got))
 	}
 	proxy := &registry.Proxy{IPAddresses: bank().addresses}
 	if got := s.reg.GetProxyServiceInstances(proxy); len(got) != 0 {
-		s.broken("GetProxyServiceInstances has %v", describeInstances(got))
+		s.Broken("GetProxyServiceInstances has %v", describeInstances(got))
 	}
 	s.set(bank().with("10.2.2.9"))
 	s.expectServices(bank().with("10.2.2.9"), shop())
@@ -172,7 +172,7 @@ func readsImmutable(s *suite) {
 	s.reg.InstancesByPort(s.reg.GetService(bank().hostname), 0)
 	s.reg.GetProxyServiceInstances(&registry.Proxy{IPAddresses: bank().addresses})
 	if after := snapshot(services, instances, proxies); !slices.Equal(before, after) {
-		s.broken("results became %v, were %v", after, before)
+		s.Broken("results became %v, were %v", after, before)
 	}
 }
 

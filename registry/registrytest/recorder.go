@@ -5,9 +5,9 @@ package registrytest
 import (
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
+	"github.com/pilotkit/pilotkit/internal/contract"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -22,26 +22,15 @@ func (c Call) String() string { return c.Event.String() + " " + c.Curr.Key() }
 
 // Recorder is a service handler that remembers its calls. The zero value is ready
 // for use; register its Handle.
-type Recorder struct {
-	mu    sync.Mutex
-	calls []Call
-}
+type Recorder struct{ calls contract.Recording[Call] }
 
 // Handle is a registry.ServiceHandler.
 func (r *Recorder) Handle(prev, curr *registry.Service, event registry.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls = append(r.calls, Call{Prev: prev, Curr: curr, Event: event})
+	r.calls.Add(Call{Prev: prev, Curr: curr, Event: event})
 }
 
 // Take returns the calls that were not yet taken.
-func (r *Recorder) Take() []Call {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	calls := r.calls
-	r.calls = nil
-	return calls
-}
+func (r *Recorder) Take() []Call { return r.calls.Take() }
 
 // ExpectExactly fails the test unless the calls that were not yet taken are
 // these, in this order, each written as Call.String does. It takes them. It does

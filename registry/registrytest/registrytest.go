@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/contract"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -59,34 +60,10 @@ type Factory func(tb testing.TB) Subject
 // TestInstance proves the promises of registry.Instance.
 func TestInstance(t *testing.T, factory Factory) {
 	t.Helper()
-	for _, c := range checks() {
-		t.Run(c.name, func(t *testing.T) { c.execute(t, factory) })
-	}
+	contract.Run(t, checks(), setUp(factory))
 }
 
 func checks() []check {
 	return slices.Concat(readChecks(), proxyChecks(), eventChecks(), handlerChecks(), workloadChecks(),
 		gatewayChecks(), lifecycleChecks(), historyChecks())
-}
-
-// check proves one promise.
-type check struct {
-	name    string
-	promise string
-	// source is where the promise is made.
-	source string
-	// skip tells why the promise does not apply to the subject; nil: it does.
-	skip func(*suite) string
-	run  func(*suite)
-}
-
-func (c check) execute(tb testing.TB, factory Factory) {
-	tb.Helper()
-	s := newSuite(tb, c, factory(tb))
-	if c.skip != nil {
-		if why := c.skip(s); why != "" {
-			tb.Skip(why)
-		}
-	}
-	c.run(s)
 }

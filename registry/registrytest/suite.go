@@ -3,51 +3,39 @@
 package registrytest
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
-	"testing"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/contract"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
+// check proves one promise.
+type check = contract.Check[*suite]
+
 // suite is one check at work on one subject.
 type suite struct {
-	testing.TB
-	check   check
+	*contract.T
 	subject Subject
 	reg     registry.Instance
 }
 
-func newSuite(tb testing.TB, c check, subject Subject) *suite {
-	tb.Helper()
+// setUp returns what makes the suite of a check.
+func setUp(factory Factory) func(*contract.T) *suite {
+	return func(t *contract.T) *suite { return newSuite(t, factory(t.TB)) }
+}
+
+func newSuite(t *contract.T, subject Subject) *suite {
+	t.Helper()
 	if subject.Registry == nil || subject.Set == nil || subject.Remove == nil {
-		tb.Fatalf("registrytest: the factory returned a Subject without Registry, Set or Remove")
+		t.Fatalf("registrytest: the factory returned a Subject without Registry, Set or Remove")
 	}
 	if (subject.SetWorkload == nil) != (subject.RemoveWorkload == nil) {
-		tb.Fatalf("registrytest: SetWorkload and RemoveWorkload go together")
+		t.Fatalf("registrytest: SetWorkload and RemoveWorkload go together")
 	}
-	if subject.Timeout == 0 {
-		subject.Timeout = 10 * time.Second
-	}
-	return &suite{TB: tb, check: c, subject: subject, reg: subject.Registry}
-}
-
-// broken reports that the promise is not kept.
-func (s *suite) broken(format string, args ...any) {
-	s.Helper()
-	s.Errorf("%s", s.report(format, args...))
-}
-
-// stop is broken for when nothing more can be learnt.
-func (s *suite) stop(format string, args ...any) {
-	s.Helper()
-	s.Fatalf("%s", s.report(format, args...))
-}
-
-func (s *suite) report(format string, args ...any) string {
-	return fmt.Sprintf("broken promise: %s\n\tmade in: %s\n\tseen: %s",
-		s.check.promise, s.check.source, fmt.Sprintf(format, args...))
+	t.Timeout = cmp.Or(subject.Timeout, 10*time.Second)
+	return &suite{T: t, subject: subject, reg: subject.Registry}
 }
 
 func (s *suite) settle() {
@@ -81,7 +69,7 @@ func (s *suite) expectServices(want ...fixture) {
 		wanted[i] = describe(f.service())
 	}
 	if !slices.Equal(got, wanted) {
-		s.broken("Services() = %v, want %v", got, wanted)
+		s.Broken("Services() = %v, want %v", got, wanted)
 		return
 	}
 	for i, f := range want {
@@ -94,53 +82,6 @@ func (s *suite) expectInstances(service *registry.Service, f fixture) {
 	s.Helper()
 	got := describeInstances(s.reg.InstancesByPort(service, 0))
 	if want := f.describeEndpoints(0); !slices.Equal(got, want) {
-		s.broken("InstancesByPort(%s, 0) = %v, want %v", describe(service), got, want)
-	}
-}
-
-// await waits for something that must happen.
-func (s *suite) await(done <-chan struct{}, what string) {
-	s.Helper()
-	s.awaitOpening(done, func() {}, what)
-}
-
-// awaitOpening is await; if it does not happen, open lets go what is blocked
-// before the suite gives up.
-func (s *suite) awaitOpening(done <-chan struct{}, open func(), what string) {
-	s.Helper()
-	timer := time.NewTimer(s.subject.Timeout)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		open()
-		s.stop("%s has not happened after %v", what, s.subject.Timeout)
-	}
-}
-
-// within runs f on a goroutine of its own and waits for it.
-func (s *suite) within(what string, f func()) {
-	s.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	s.await(done, "the end of "+what)
-}
-
-// eventually waits for a state of which nothing tells, such as HasSynced.
-func (s *suite) eventually(what string, ok func() bool) {
-	s.Helper()
-	timer := time.NewTimer(s.subject.Timeout)
-	defer timer.Stop()
-	ticker := time.NewTicker(time.Millisecond)
-	defer ticker.Stop()
-	for !ok() {
-		select {
-		case <-ticker.C:
-		case <-timer.C:
-			s.stop("%s is not so after %v", what, s.subject.Timeout)
-		}
+		s.Broken("InstancesByPort(%s, 0) = %v, want %v", describe(service), got, want)
 	}
 }

@@ -3,10 +3,6 @@
 package registrytest_test
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/pilotkit/pilotkit/registry/registrytest"
@@ -53,80 +49,4 @@ func teeth() map[string][]string {
 	}
 }
 
-func TestEveryBrokenPromiseIsFound(t *testing.T) {
-	faults := teeth()
-	for _, check := range registrytest.CheckNames() {
-		if len(faults[check]) == 0 {
-			t.Errorf("no broken registry proves the check %s", check)
-		}
-		for _, fault := range faults[check] {
-			t.Run(check+"/"+fault, func(t *testing.T) { expectFound(t, check, fault) })
-		}
-	}
-}
-
-func expectFound(t *testing.T, check, fault string) {
-	t.Helper()
-	var failures []string
-	// A race is not lost every time.
-	for attempt := 0; attempt < 20 && len(failures) == 0; attempt++ {
-		failures = capture(t, func(tb testing.TB) {
-			tb.Helper()
-			registrytest.RunCheck(tb, check, factory(fault))
-		})
-	}
-	if len(failures) == 0 {
-		t.Fatal("the broken registry passes")
-	}
-	for _, f := range failures {
-		if !strings.Contains(f, "broken promise: ") || !strings.Contains(f, "made in: ") {
-			t.Errorf("the failure does not name the promise and its source:\n%s", f)
-		}
-	}
-}
-
-// standIn is a testing.TB that keeps the failures to itself.
-type standIn struct {
-	testing.TB
-	mu       sync.Mutex
-	failures []string
-}
-
-func (s *standIn) Helper() {}
-
-func (s *standIn) Failed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.failures) > 0
-}
-
-func (s *standIn) Errorf(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures = append(s.failures, fmt.Sprintf(format, args...))
-}
-
-// fatal is what Fatalf ends a check with.
-type fatal struct{}
-
-func (s *standIn) Fatalf(format string, args ...any) {
-	s.Errorf(format, args...)
-	panic(fatal{})
-}
-
-// capture runs f with a stand-in and returns its failures.
-func capture(t *testing.T, f func(tb testing.TB)) []string {
-	t.Helper()
-	s := &standIn{TB: t}
-	func() {
-		defer func() {
-			if r := recover(); r != nil && r != any(fatal{}) {
-				panic(r)
-			}
-		}()
-		f(s)
-	}()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.failures)
-}
+func TestEveryBrokenPromiseIsFound(t *testing.T) { registrytest.ExpectTeeth(t, teeth(), factory) }

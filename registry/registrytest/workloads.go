@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pilotkit/pilotkit/internal/contract"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -15,24 +16,24 @@ const sourceWorkloadHandler = "registry.WorkloadHandler"
 func workloadChecks() []check {
 	return []check{
 		{
-			name: "Workloads/Events", source: sourceWorkloadHandler,
-			promise: "workloads are told as adds, updates and deletes, a delete with the last state that was told",
-			skip:    noWorkloads, run: workloadsEvents,
+			Name: "Workloads/Events", Source: sourceWorkloadHandler,
+			Promise: "workloads are told as adds, updates and deletes, a delete with the last state that was told",
+			Skip:    noWorkloads, Run: workloadsEvents,
 		},
 		{
-			name: "Workloads/Nothing", source: sourcePackage,
-			promise: "a workload that did not change is not told again",
-			skip:    noWorkloads, run: workloadsNothing,
+			Name: "Workloads/Nothing", Source: sourcePackage,
+			Promise: "a workload that did not change is not told again",
+			Skip:    noWorkloads, Run: workloadsNothing,
 		},
 		{
-			name: "Workloads/Replay", source: sourcePackage,
-			promise: "a handler registered when workloads exist first receives an add for each",
-			skip:    noWorkloads, run: workloadsReplay,
+			Name: "Workloads/Replay", Source: sourcePackage,
+			Promise: "a handler registered when workloads exist first receives an add for each",
+			Skip:    noWorkloads, Run: workloadsReplay,
 		},
 		{
-			name: "Workloads/CallBack", source: sourcePackage,
-			promise: "a workload handler may read and change the registry: no lock is held",
-			skip:    noWorkloads, run: workloadsCallBack,
+			Name: "Workloads/CallBack", Source: sourcePackage,
+			Promise: "a workload handler may read and change the registry: no lock is held",
+			Skip:    noWorkloads, Run: workloadsCallBack,
 		},
 	}
 }
@@ -56,24 +57,11 @@ func machine(name, address, app string) *registry.WorkloadInstance {
 }
 
 // workloadRecorder remembers what a workload handler was told.
-type workloadRecorder struct {
-	mu    sync.Mutex
-	calls []string
-}
+type workloadRecorder struct{ contract.Recording[string] }
 
 func (r *workloadRecorder) handle(w *registry.WorkloadInstance, event registry.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls = append(r.calls, fmt.Sprintf("%s %s/%s %s app=%s", event, w.Namespace, w.Name,
+	r.Add(fmt.Sprintf("%s %s/%s %s app=%s", event, w.Namespace, w.Name,
 		w.Endpoint.Address(), w.Endpoint.Attributes().Labels["app"]))
-}
-
-func (r *workloadRecorder) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	calls := r.calls
-	r.calls = nil
-	return calls
 }
 
 func (s *suite) setWorkload(w *registry.WorkloadInstance) {
@@ -95,8 +83,8 @@ func (s *suite) workloadRecorder() *workloadRecorder {
 
 func (s *suite) expectWorkloads(r *workloadRecorder, want ...string) {
 	s.Helper()
-	if got := r.take(); !slices.Equal(got, want) {
-		s.broken("told %q, want %q", got, want)
+	if got := r.Take(); !slices.Equal(got, want) {
+		s.Broken("told %q, want %q", got, want)
 	}
 }
 
@@ -114,7 +102,7 @@ func workloadsEvents(s *suite) {
 func workloadsNothing(s *suite) {
 	r := s.workloadRecorder()
 	s.setWorkload(machine("vm", "10.5.5.5", "a"))
-	r.take()
+	r.Take()
 	s.setWorkload(machine("vm", "10.5.5.5", "a"))
 	s.set(shop())
 	s.expectWorkloads(r)
@@ -125,11 +113,11 @@ func workloadsReplay(s *suite) {
 	s.setWorkload(machine("two", "10.5.5.6", "b"))
 	r := s.workloadRecorder()
 	s.removeWorkload("one")
-	got := r.take()
+	got := r.Take()
 	slices.Sort(got[:min(2, len(got))])
 	want := []string{"add retail/one 10.5.5.5 app=a", "add retail/two 10.5.5.6 app=b", "delete retail/one 10.5.5.5 app=a"}
 	if !slices.Equal(got, want) {
-		s.broken("told %q, want %q", got, want)
+		s.Broken("told %q, want %q", got, want)
 	}
 }
 
@@ -144,6 +132,6 @@ func workloadsCallBack(s *suite) {
 		once()
 	})
 	s.settle()
-	s.within("a change whose handler calls back", func() { s.setWorkload(machine("one", "10.5.5.5", "a")) })
+	s.Within("a change whose handler calls back", func() { s.setWorkload(machine("one", "10.5.5.5", "a")) })
 	s.expectWorkloads(r, "add retail/one 10.5.5.5 app=a", "add retail/two 10.5.5.6 app=b")
 }
