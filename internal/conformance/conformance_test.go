@@ -150,7 +150,7 @@ func (r *run) start(recorded observation) error {
 }
 
 func (r *run) step(i int, st step, recorded observation) error {
-	got, err := r.sys.step(st, recorded.Results)
+	got, err := r.sys.step(st, recorded)
 	if err != nil {
 		return err
 	}

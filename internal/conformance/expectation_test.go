@@ -22,11 +22,12 @@ type expectation struct {
 	recorded map[string]*storeModel
 	ours     map[string]*storeModel
 	// symbols are the versions of ours by their name in the golden file.
-	symbols map[string]string
+	symbols symbols
 	// recordedNames and modelNames relate the versions of the golden file and of
 	// the recorded model.
 	recordedNames, modelNames naming
-	created                   creationClock
+	// recordedCreated and created are the clocks of the two stores.
+	recordedCreated, created creationClock
 	// told is what workload handlers know, by registry, namespace and name.
 	told map[string]workloadHandlerCall
 	// members are the aggregate's registries by provider/cluster: their IDs.
@@ -65,6 +66,9 @@ type expected struct {
 	// addressOrder is the place of a service's address in its ServiceEntry, by
 	// resource.
 	addressOrder map[string]int
+	// born is the order in which the ServiceEntries of services were created, by
+	// resource. It decides between those that the store's clock stamped.
+	born map[string]int
 	// proxyUpdates says of each "cluster ip" whether it must be there.
 	proxyUpdates map[string]bool
 	// proxyGroups are the sets of "cluster ip" of which at least one must be there.
@@ -94,7 +98,7 @@ func newExpectation(topic string, s *scenario) *expectation {
 	x := &expectation{
 		scenario: s, collisions: row2SameNames(topic, s.Name),
 		recorded: map[string]*storeModel{}, ours: map[string]*storeModel{},
-		symbols: map[string]string{}, told: map[string]workloadHandlerCall{},
+		symbols: symbols{}, told: map[string]workloadHandlerCall{},
 		members: map[string]string{}, removed: map[string]bool{},
 		index: indexState{}, staleKeys: map[key]bool{},
 	}
@@ -163,9 +167,13 @@ func (x *expectation) play(e *expected, st step) {
 	case st.Apply != nil:
 		x.apply(e, st.Registry, *st.Apply)
 	case st.Delete != nil:
-		k := configstore.ConfigKey{Kind: kindOf(st.Delete.Kind), Namespace: st.Delete.Namespace, Name: st.Delete.Name}
-		theirs := x.recorded[st.Registry].remove(k, "")
-		x.expectEvents(e, []modelResult{theirs}, []modelResult{x.ours[st.Registry].remove(k, "")})
+		k := st.Delete.key()
+		theirs, ours := x.recorded[st.Registry].remove(k, ""), x.ours[st.Registry].remove(k, "")
+		if len(e.Results) == 1 && e.Results[0].Outcome == theirs.outcome {
+			e.Results = slices.Clone(e.Results)
+			e.Results[0].Outcome = ours.outcome
+		}
+		x.expectEvents(e, []modelResult{theirs}, []modelResult{ours})
 		x.tellWorkloads(e, st.Registry, 0, nil)
 	case st.Store != nil:
 		x.store(e, *st.Store)
@@ -199,14 +207,12 @@ func (x *expectation) apply(e *expected, registry, text string) {
 		if i < len(e.rec.Results) && e.rec.Results[i].Outcome != outcomeOK {
 			refused = e.rec.Results[i].Outcome
 		}
-		stored, exists := x.ours[registry].objects[doc.config.Key()]
-		w := modelWrite{op: opCreate, config: doc.config, refused: refused}
-		if exists {
-			w.op = opUpdate
+		theirs = append(theirs, x.recorded[registry].apply(doc, refused, &x.recordedCreated))
+		ours = append(ours, x.ours[registry].apply(doc, refused, &x.created))
+		if i < len(e.Results) && theirs[i].op != ours[i].op {
+			e.Results = slices.Clone(e.Results)
+			e.Results[i].Op = ours[i].op
 		}
-		w.created = x.created.next(doc, stored.created)
-		theirs = append(theirs, x.recorded[registry].write(w))
-		ours = append(ours, x.ours[registry].write(w))
 		x.tellWorkloads(e, registry, i, accepted(doc, refused))
 	}
 	x.expectEvents(e, theirs, ours)
@@ -221,7 +227,7 @@ func (x *expectation) expectEvents(e *expected, theirs, ours []modelResult) {
 		e.EventHandlerCalls = append(e.EventHandlerCalls, x.events(ours[i])...)
 	}
 	x.checkModel(e, e.rec.Results, recorded)
-	x.bindEvents(e.rec.EventHandlerCalls)
+	x.symbols.bindEvents(e.rec.EventHandlerCalls, x.ourVersion)
 }
 
 // row13CreationTimes: a changed creation time alone was ignored until something
@@ -234,8 +240,7 @@ func (x *expectation) row13CreationTimes(services []service) []service {
 		if s.Registry != providerExternal {
 			continue
 		}
-		k := configstore.ConfigKey{Kind: istio.ServiceEntry, Namespace: s.Namespace, Name: s.ObjectName}
-		if o, ok := x.ours[""].objects[k]; ok {
+		if o, ok := x.ours[""].objects[s.object()]; ok {
 			out[i].CreationTime = o.created
 		}
 	}
@@ -249,13 +254,14 @@ func (x *expectation) expectServices(e *expected) {
 	for _, s := range x.services {
 		before[s.resource()] = s.CreationTime
 	}
-	e.addressOrder, e.retimed = map[string]int{}, map[string]bool{}
+	e.addressOrder, e.born, e.retimed = map[string]int{}, map[string]int{}, map[string]bool{}
 	stale := map[key]bool{}
 	for i, s := range e.Services {
 		if t, ok := before[s.resource()]; ok && t != s.CreationTime {
 			e.retimed[serviceConfig(s.key())] = true
 		}
 		e.addressOrder[s.resource()] = slices.Index(x.specAddresses(s), s.DefaultAddress)
+		e.born[s.resource()] = x.ours[""].objects[s.object()].born
 		if s.CreationTime != e.rec.Services[i].CreationTime {
 			stale[s.key()] = true
 		}
@@ -328,11 +334,15 @@ func (e *expected) row16SameProxy(cluster, ip string) []string {
 	return out
 }
 
+// object is the key of the service's ServiceEntry.
+func (s service) object() configstore.ConfigKey {
+	return configstore.ConfigKey{Kind: istio.ServiceEntry, Namespace: s.Namespace, Name: s.ObjectName}
+}
+
 // specAddresses returns the addresses of a ServiceEntry in declared order, as
 // services show them.
 func (x *expectation) specAddresses(s service) []string {
-	k := configstore.ConfigKey{Kind: istio.ServiceEntry, Namespace: s.Namespace, Name: s.ObjectName}
-	spec, ok := x.ours[""].objects[k].config.Spec.(*networking.ServiceEntry)
+	spec, ok := x.ours[""].objects[s.object()].config.Spec.(*networking.ServiceEntry)
 	if !ok {
 		return nil
 	}

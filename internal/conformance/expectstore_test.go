@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -47,14 +46,14 @@ func (x *expectation) store(e *expected, st storeStep) {
 		rec := e.rec.Results[i]
 		theirs, events := x.call(x.recorded[""], c, rec, x.recordedVersion)
 		recorded, recordedEvents = append(recorded, theirs), append(recordedEvents, events...)
-		ours, events := x.call(x.ours[""], c, rec, x.ourVersion)
+		ours, events := x.call(x.ours[""], c, rec, x.symbols.resolve)
 		e.Results[i] = ours
 		e.EventHandlerCalls = append(e.EventHandlerCalls, events...)
-		x.bindSymbols(rec)
+		x.symbols.bindResult(rec, x.ourVersion)
 		x.tellWorkloads(e, "", i, accepted(c.doc, refusedAs(rec)))
 	}
 	x.checkModel(e, recorded, recordedEvents)
-	x.bindEvents(e.rec.EventHandlerCalls)
+	x.symbols.bindEvents(e.rec.EventHandlerCalls, x.ourVersion)
 }
 
 // storeCall is one operation of a store step.
@@ -211,48 +210,9 @@ func (x *expectation) recordedVersion(version string) string {
 	return version
 }
 
-// ourVersion resolves a version of a scenario for our model.
-func (x *expectation) ourVersion(version string) string {
-	if v, ok := x.symbols[version]; ok {
-		return v
-	}
-	return version
-}
-
-// bindSymbols learns the versions that a recorded result shows: which version of
-// ours is meant when a later step names one.
-func (x *expectation) bindSymbols(rec result) {
-	x.bindSymbol(rec.Object, rec.ResourceVersion)
-	for _, o := range append(slices.Clone(rec.Items), optional(rec.Item)...) {
-		x.bindSymbol(o.Kind+"/"+o.Namespace+"/"+o.Name, o.ResourceVersion)
-	}
-}
-
-// bindEvents is bindSymbols for the versions that only handlers were told.
-func (x *expectation) bindEvents(events []eventHandlerCall) {
-	for _, c := range events {
-		if o := c.New; o != nil && c.Event != eventDelete {
-			x.bindSymbol(o.Kind+"/"+o.Namespace+"/"+o.Name, o.ResourceVersion)
-		}
-	}
-}
-
-func optional(o *object) []object {
-	if o == nil {
-		return nil
-	}
-	return []object{*o}
-}
-
-func (x *expectation) bindSymbol(ref, symbol string) {
-	if _, known := x.symbols[symbol]; known || !strings.HasPrefix(symbol, "@") {
-		return
-	}
-	parts := strings.SplitN(ref, "/", 3)
-	k := configstore.ConfigKey{Kind: kindOf(parts[0]), Namespace: parts[1], Name: parts[2]}
-	if o, ok := x.ours[""].objects[k]; ok {
-		x.symbols[symbol] = o.version
-	}
+// ourVersion returns the version of an object in our model, "" if it has none.
+func (x *expectation) ourVersion(k configstore.ConfigKey) string {
+	return x.ours[""].objects[k].version
 }
 
 // checkModel reports where the recorded model does not give what was recorded.

@@ -53,7 +53,7 @@ func start(t *testing.T, s *scenario, deltas bool) *played {
 
 func observed(t *testing.T, p *played, st step) observation {
 	t.Helper()
-	o, err := p.step(st, nil)
+	o, err := p.step(st, observation{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ package conformance
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -82,15 +81,16 @@ func (sys *system) at(doc int) {
 	sys.recorder.at(doc)
 }
 
-// step runs a step. recorded are its results in the golden file, which say what
-// is to be shown and how versions are called.
-func (sys *system) step(st step, recorded []result) (observation, error) {
+// step runs a step. recorded is what the golden file has of it, which says what is
+// to be shown and how versions are called.
+func (sys *system) step(st step, recorded observation) (observation, error) {
 	sys.at(0)
-	results, err := sys.run(st, recorded)
+	results, err := sys.run(st, recorded.Results)
 	if err != nil {
 		return observation{}, err
 	}
 	sys.settle()
+	sys.symbols.bindEvents(recorded.EventHandlerCalls, sys.version)
 	return sys.observe(results), nil
 }
 
@@ -147,7 +147,7 @@ func (sys *system) storeStep(st storeStep, recorded []result) ([]result, error) 
 			rec = recorded[i]
 		}
 		r := sys.storeCall(c, rec)
-		sys.bindSymbols(rec, r)
+		sys.symbols.bindResult(rec, sys.version)
 		out = append(out, r)
 		sys.settle()
 	}
@@ -157,10 +157,7 @@ func (sys *system) storeStep(st storeStep, recorded []result) ([]result, error) 
 func (sys *system) storeCall(c storeCall, rec result) result {
 	store, kind := sys.stores[""], kindOf(c.ref.Kind)
 	r := result{Op: c.op, Object: rec.Object}
-	version := c.version
-	if bound, ok := sys.symbols[version]; ok {
-		version = bound
-	}
+	version := sys.symbols.resolve(c.version)
 	config := c.doc.config
 	config.ResourceVersion = version
 	err := c.doc.refused
@@ -208,24 +205,12 @@ func (sys *system) storeCall(c storeCall, rec result) result {
 	return r
 }
 
-// bindSymbols learns the store's versions by the names that the recording has for
-// them.
-func (sys *system) bindSymbols(rec, got result) {
-	bind := func(symbol, version string) {
-		if _, known := sys.symbols[symbol]; !known && version != "" && strings.HasPrefix(symbol, "@") {
-			sys.symbols[symbol] = version
-		}
+// version returns the version of an object of the main store, "" if there is none.
+func (sys *system) version(k configstore.ConfigKey) string {
+	if found := sys.stores[""].Get(k.Kind, k.Name, k.Namespace); found != nil {
+		return found.ResourceVersion
 	}
-	bind(rec.ResourceVersion, got.ResourceVersion)
-	if rec.Item != nil && got.Item != nil {
-		bind(rec.Item.ResourceVersion, got.Item.ResourceVersion)
-	}
-	for _, r := range rec.Items {
-		i := slices.IndexFunc(got.Items, func(g object) bool { return g.Namespace == r.Namespace && g.Name == r.Name })
-		if i >= 0 {
-			bind(r.ResourceVersion, got.Items[i].ResourceVersion)
-		}
-	}
+	return ""
 }
 
 // aggregateStep changes the aggregate or one of its static registries.

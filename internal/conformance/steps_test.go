@@ -34,7 +34,7 @@ func play(t *testing.T, text string) []observation {
 		if err := st.check(); err != nil {
 			t.Fatalf("step %d %v", i, err)
 		}
-		o, err := sys.step(st, nil)
+		o, err := sys.step(st, observation{})
 		if err != nil {
 			t.Fatalf("step %d: %v", i, err)
 		}

@@ -20,18 +20,22 @@ type storeModel struct {
 	ours     bool
 	objects  map[configstore.ConfigKey]modelObject
 	versions int
+	births   int
 }
 
 // modelObject is a stored object. Version is an identity, created a time as the
-// files write it.
+// files write it, and born the place in the order in which objects were created.
 type modelObject struct {
 	config  configstore.Config
 	created string
 	version string
+	born    int
 }
 
-// modelResult is what an operation returns and tells handlers.
+// modelResult is what an operation returns and tells handlers. Op is which one it
+// was where the object decides that.
 type modelResult struct {
+	op      string
 	outcome string
 	version string
 	event   string
@@ -52,6 +56,19 @@ type modelWrite struct {
 	version string
 	// refused is the recorded outcome if the object or its kind was refused.
 	refused string
+}
+
+// apply creates a document's object or, if it exists, updates it. refused is the
+// recorded outcome if it was refused.
+func (m *storeModel) apply(doc document, refused string, created *creationClock) modelResult {
+	stored, exists := m.objects[doc.config.Key()]
+	w := modelWrite{op: opCreate, config: doc.config, refused: refused, created: created.next(doc, stored.created)}
+	if exists {
+		w.op = opUpdate
+	}
+	r := m.write(w)
+	r.op = w.op
+	return r
 }
 
 func (m *storeModel) write(w modelWrite) modelResult {
@@ -83,7 +100,8 @@ func (m *storeModel) create(w modelWrite) modelResult {
 	if created == timeZero {
 		created = timeNow
 	}
-	return m.put(eventAdd, nil, modelObject{config: w.config, created: created, version: version})
+	m.births++
+	return m.put(eventAdd, nil, modelObject{config: w.config, created: created, version: version, born: m.births})
 }
 
 func (m *storeModel) update(stored modelObject, w modelWrite) modelResult {
@@ -94,7 +112,7 @@ func (m *storeModel) update(stored modelObject, w modelWrite) modelResult {
 			w.config.Annotations = maps.Clone(w.config.Annotations)
 			delete(w.config.Annotations, versionAnnotation)
 		}
-		return m.put(eventUpdate, &stored, modelObject{config: w.config, created: w.created, version: version})
+		return m.put(eventUpdate, &stored, modelObject{config: w.config, created: w.created, version: version, born: stored.born})
 	}
 	next := modelObject{config: w.config, created: w.created}
 	if w.op == opUpdateStatus {
@@ -107,7 +125,7 @@ func (m *storeModel) update(stored modelObject, w modelWrite) modelResult {
 	if next.created == stored.created && sameContent(next.config, stored.config) {
 		return modelResult{outcome: outcomeOK, version: stored.version}
 	}
-	next.version = m.nextVersion()
+	next.version, next.born = m.nextVersion(), stored.born
 	return m.put(eventUpdate, &stored, next)
 }
 

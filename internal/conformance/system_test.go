@@ -36,7 +36,7 @@ type system struct {
 
 	created creationClock
 	// symbols are the store's versions by their names in the golden file.
-	symbols map[string]string
+	symbols symbols
 
 	mu           sync.Mutex
 	doc          int
@@ -51,7 +51,7 @@ func newSystem(s *scenario, deltas bool) (*system, error) {
 	sys := &system{
 		scenario: s, started: time.Now(), index: xdsupdate.NewEndpointIndex(),
 		stores: map[string]*storememory.Controller{}, statics: map[string]*memory.Registry{},
-		remotes: map[string]*serviceentry.Controller{}, symbols: map[string]string{},
+		remotes: map[string]*serviceentry.Controller{}, symbols: symbols{},
 	}
 	sys.recorder = &recorder{index: sys.index}
 	sys.updater = sys.recorder
