@@ -344,6 +344,25 @@ func TestProxiesAreServedByTheirCluster(t *testing.T) {
 	}
 }
 
+// A registry of another cluster may know something else under the same address.
+func TestLabelsComeFromTheProxysClusterFirst(t *testing.T) {
+	c := aggregate.NewController(aggregate.Options{})
+	for _, cluster := range []registry.ClusterID{"c1", "c2"} {
+		r := newRegistry("Mock", cluster)
+		err := r.SetWorkload(&registry.WorkloadInstance{Namespace: "ns", Name: "w", Endpoint: &registry.Endpoint{
+			Addresses: []string{"10.0.0.1"}, Shared: &registry.EndpointAttributes{Labels: registry.Labels{"from": string(cluster)}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.AddRegistry(r)
+	}
+	for cluster, want := range map[registry.ClusterID]string{"c1": "c1", "c2": "c2", "c3": "c1", "": "c1"} {
+		proxy := &registry.Proxy{IPAddresses: []string{"10.0.0.1"}, Namespace: "ns", ClusterID: cluster}
+		expect(t, "labels of a proxy in "+string(cluster), c.GetProxyWorkloadLabels(proxy)["from"], want)
+	}
+}
+
 func TestNetworkGatewaysOfAll(t *testing.T) {
 	one, two := newRegistry(registry.Kubernetes, "c1"), newRegistry(registry.Kubernetes, "c2")
 	a, b := registry.NetworkGateway{Network: "n1", Addr: "1.1.1.1", Port: 1}, registry.NetworkGateway{Network: "n2", Addr: "2.2.2.2", Port: 2}

@@ -65,11 +65,18 @@ func join(all []*registry.ServiceInstance, parts int, part []*registry.ServiceIn
 
 // GetProxyWorkloadLabels implements registry.ServiceDiscovery: the answer of the
 // first registry that knows the proxy, of those that GetProxyServiceInstances
-// asks.
+// asks. Those of the proxy's own cluster are asked first: what others know under
+// its address may be something else.
 func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
-	for _, reg := range c.merged.Load().serversOf(proxy.ClusterID) {
-		if labels := reg.instance.GetProxyWorkloadLabels(proxy); labels != nil {
-			return labels
+	servers := c.merged.Load().serversOf(proxy.ClusterID)
+	for _, own := range [...]bool{true, false} {
+		for _, reg := range servers {
+			if own != (proxy.ClusterID == "" || proxy.ClusterID == reg.instance.Cluster()) {
+				continue
+			}
+			if labels := reg.instance.GetProxyWorkloadLabels(proxy); labels != nil {
+				return labels
+			}
 		}
 	}
 	return nil
