@@ -5,10 +5,12 @@ package conformance
 import (
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
 )
 
-// startAggregate creates the other registries and the aggregate of all.
-func (sys *system) startAggregate() {
+// startAggregate creates the other registries and the aggregate of all. opts are
+// those of the main registry.
+func (sys *system) startAggregate(opts serviceentry.Options) {
 	sys.aggregate = aggregate.NewController(aggregate.Options{Updater: sys.updater})
 	sys.aggregate.AppendServiceHandler(sys.onService("aggregate"))
 	for _, cluster := range sys.scenario.Options.ServiceHandlersForClusters {
@@ -17,7 +19,7 @@ func (sys *system) startAggregate() {
 	sys.aggregate.AppendNetworkGatewayHandler(sys.onGateways)
 	sys.aggregate.AddRegistry(sys.main)
 	for _, spec := range sys.scenario.Registries {
-		instance := sys.newRegistry(spec)
+		instance := sys.newRegistry(spec, opts)
 		if !spec.Deferred {
 			sys.aggregate.AddRegistry(instance)
 		}

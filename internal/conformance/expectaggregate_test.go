@@ -53,7 +53,7 @@ func (x *expectation) member(e *expected, st aggregateStep) {
 			e.ServiceHandlerCalls = nil
 			return
 		}
-		e.ServiceHandlerCalls = row17OwnCluster(e.ServiceHandlerCalls, spec.Cluster)
+		e.ServiceHandlerCalls = row17ToldOnce(row17OwnCluster(e.ServiceHandlerCalls, spec.Cluster))
 	}
 }
 

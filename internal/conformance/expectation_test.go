@@ -181,7 +181,9 @@ func (x *expectation) play(e *expected, st step) {
 		x.verbatim = append(x.verbatim, st.Workload.Labels)
 	}
 	if st.Apply == nil && st.Delete == nil && st.Store == nil {
-		x.tellWorkloads(e, st.Registry, 0, nil)
+		for id := range x.recorded {
+			x.tellWorkloads(e, id, 0, nil)
+		}
 	}
 }
 

@@ -112,6 +112,9 @@ func (sys *system) run(st step, recorded []result) ([]result, error) {
 			return nil, err
 		}
 		sys.main.UpdateMesh(mesh)
+		for _, remote := range sys.remotes {
+			remote.UpdateMesh(mesh)
+		}
 	case st.ResyncEDS != nil:
 		sys.main.ResyncEDS()
 	case st.Store != nil:

@@ -75,6 +75,19 @@ func row17OwnCluster(calls []serviceHandlerCall, cluster string) []serviceHandle
 	return out
 }
 
+// row17ToldOnce: a registry that was removed kept its handlers and, when it was
+// added again, got them once more, so that every event was told several times. Ours
+// is told once.
+func row17ToldOnce(calls []serviceHandlerCall) []serviceHandlerCall {
+	var out []serviceHandlerCall
+	for _, c := range calls {
+		if !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // row17KubernetesFirst: GetService preferred External although Kubernetes
 // registries come first in Services. It returns the services that are to win.
 func row17KubernetesFirst(services []service) []service {

@@ -85,7 +85,7 @@ func (sys *system) start() error {
 	sys.main = serviceentry.New(sys.stores[""], sys.updater, opts)
 	sys.main.AppendWorkloadHandler(sys.onWorkload(""))
 	if len(sys.scenario.Registries) > 0 {
-		sys.startAggregate()
+		sys.startAggregate(opts)
 	}
 	sys.settle()
 	return nil
@@ -112,13 +112,13 @@ func (sys *system) serviceEntryOptions() (serviceentry.Options, error) {
 	return opts, nil
 }
 
-func (sys *system) newRegistry(spec registrySpec) registry.Instance {
+// newRegistry creates an additional registry. opts are those of the main one: what
+// they say of the mesh holds for all.
+func (sys *system) newRegistry(spec registrySpec, opts serviceentry.Options) registry.Instance {
 	if spec.Type == typeWorkloadEntry {
 		sys.stores[spec.ID] = sys.newStore()
-		remote := serviceentry.New(sys.stores[spec.ID], sys.updater, serviceentry.Options{
-			ClusterID: registry.ClusterID(spec.Cluster), WorkloadEntriesOnly: true,
-			NetworkOf: networkOf(sys.scenario.Options.NetworkRules),
-		})
+		opts.ClusterID, opts.WorkloadEntriesOnly = registry.ClusterID(spec.Cluster), true
+		remote := serviceentry.New(sys.stores[spec.ID], sys.updater, opts)
 		remote.AppendWorkloadHandler(sys.onWorkload(spec.ID))
 		remote.AppendWorkloadHandler(sys.main.WorkloadInstanceHandler)
 		sys.remotes[spec.ID] = remote
