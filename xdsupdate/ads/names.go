@@ -18,11 +18,12 @@ const wildcardName = "*"
 // with the same names, as every ACK is, costs a comparison of the two lists.
 func (s *subscription) rename(req *discovery.DiscoveryRequest, sub xdscache.Subscription) {
 	names, first := req.GetResourceNames(), s.watch.sotwTo == nil
-	if first {
-		// Envoy waits for the answer before it starts, even if there is nothing.
-		s.owed = sub.IsWildcard()
-	}
 	s.conn.cache.setWildcardLocked(s, sub.IsWildcard())
+	if first {
+		// Envoy waits for the answer before it starts, even if there is nothing; and
+		// nothing may be left of what a client comes back with.
+		s.owed = s.wildcard || req.GetVersionInfo() != "" && s.fullState()
+	}
 	if slices.Equal(names, s.named) {
 		return
 	}

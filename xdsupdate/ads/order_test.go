@@ -120,9 +120,9 @@ func TestOrderWaitsForAnswers(t *testing.T) {
 			f.define([]string{"a"}, service("a", "shop", http), service("b", "shop", http))
 			f.flush()
 			ack(routes)
-			f.subscribe(c, envoy.ListenerType, "g:80") // the answer to this comes after all others
 			f.define([]string{"g"}, service("a", "shop", http), service("b", "shop", http), service("g", "shop", tcp))
 			f.flush()
+			f.subscribe(c, envoy.ListenerType, "g:80") // the answer to this comes after all others
 			ack(next("CDS"))
 			ack(next("LDS"))
 

@@ -109,3 +109,29 @@ func TestNothingIsAnAnswer(t *testing.T) {
 		})
 	}
 }
+
+// TestAllGoesWhileAway: a client that comes back to nothing of what it had is told
+// so, although there is nothing to send.
+func TestAllGoesWhileAway(t *testing.T) {
+	for typeURL, resource := range map[string]string{envoy.ClusterType: cluster("a"), envoy.ListenerType: "a:80"} {
+		for name, delta := range protocols() {
+			t.Run(short(typeURL)+"/"+name, func(t *testing.T) {
+				f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
+				f.flush()
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+				f.subscribe(c, typeURL, resource)
+				f.await(c, typeURL, resource)
+				c.Disconnect()
+				f.define([]string{"a"}, service("b", "shop"))
+				f.flush()
+				if err := c.Connect(f.context()); err != nil {
+					t.Fatal(err)
+				}
+				err := c.Await(f.context(), func(s xdstest.State) bool { return !s.Has(typeURL, resource) })
+				if err != nil {
+					t.Fatalf("%v: it still has %q", err, c.State().Names(typeURL))
+				}
+			})
+		}
+	}
+}

@@ -313,13 +313,16 @@ func TestAnswerComesWhenTheResourceAppears(t *testing.T) {
 					f.flush()
 					c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
 					f.subscribe(c, typeURL, name)
+					before := []string{}
+					if delta {
+						before = append(before, short(typeURL)+" -"+name)
+						if _, err := c.Next(f.context()); err != nil {
+							t.Fatal(err)
+						}
+					}
 					f.subscribe(c, envoy.RouteType, cluster("early")) // a barrier
 					if err := c.Await(f.context(), func(s xdstest.State) bool { return s.Has(envoy.RouteType, cluster("early")) }); err != nil {
 						t.Fatal(err)
-					}
-					var before []string
-					if delta {
-						before = []string{short(typeURL) + " -" + name} // there is none yet
 					}
 					check(t, "before", received(c, 0), append(before, "RDS "+cluster("early")))
 					f.define([]string{"late"}, service("early", "shop"), service("late", "shop"))
