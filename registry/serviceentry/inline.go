@@ -39,7 +39,7 @@ func (b *batch) putInline(e *entry, old *definition) {
 		switch {
 		case former == nil:
 			b.addMember(m, e.bindings...)
-		case keep && m.equal(former):
+		case keep && m.position == former.position && m.equal(former):
 			b.interner.releaseMember(m)
 			m = former
 		default:
@@ -85,6 +85,7 @@ func (l *inlineMembers) convert(index int, spec *networking.WorkloadEntry, forme
 	}
 	t := inlineTemplate(d.config, index, spec, former.workloadName())
 	m := newMember(l.entry, len(d.ports))
+	m.position = int32(index) //nolint:gosec // there are fewer endpoints than 2^31
 	l.addresses[0] = t.address()
 	base := registry.Endpoint{Addresses: l.addresses[:1:1], WorkloadName: t.workloadName(), Shared: l.attributes(&t)}
 	l.addresses = l.addresses[1:]

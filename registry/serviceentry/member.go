@@ -18,7 +18,8 @@ type member struct {
 	// self: the host itself is the endpoint, so that the member belongs to the
 	// binding of that host only.
 	self bool
-	// position is the place among the members that the entry selected.
+	// position is the place among the members that the entry selected; of a member
+	// that is written in the entry it is the place there, which does not change.
 	position int32
 	// next is another member of the workload, or the next one that is written in
 	// the entry.
