@@ -118,6 +118,9 @@ func (b *batch) compareProxies() {
 	}
 }
 
+// sameInstance leaves out when the service was created: that does not make the
+// proxy something else.
 func sameInstance(i, j registry.ServiceInstance) bool {
-	return i.ServicePort == j.ServicePort && i.Service == j.Service && i.Endpoint.Equal(j.Endpoint)
+	return (i.ServicePort == j.ServicePort || *i.ServicePort == *j.ServicePort) &&
+		i.Service.Equal(j.Service) && i.Endpoint.Equal(j.Endpoint)
 }
