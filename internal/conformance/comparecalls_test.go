@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
 )
 
 // pushes compares which services got an EDSUpdate that changed the index, and the
@@ -14,8 +16,8 @@ func (c *comparison) pushes() {
 	got := pushesOf(c.want.gotBefore, c.got.Calls, normaliseReplayed, true)
 	for _, k := range keysOf(c.want.pushes.strongest, c.want.all.strongest, got.strongest) {
 		allowed := []string{c.want.pushes.strongest[k], c.want.all.strongest[k]}
-		if allowed[0] == noPush && c.want.twins(k) {
-			allowed = append(allowed, incrementalPush)
+		if c.want.twins(k) {
+			allowed = append(allowed, c.want.pushOfTwins(k, allowed[0]))
 		}
 		if c.want.free[k] || c.removed(k) || slices.Contains(allowed, got.strongest[k]) {
 			continue
@@ -29,10 +31,44 @@ func (c *comparison) pushes() {
 	}
 }
 
+// pushOfTwins returns what a service with twins may be pushed with instead of what
+// was recorded: a change among twins was recorded as NoPush; and as twins differ
+// from one another, any update as IncrementalPush, where one that only brings
+// endpoints that proxies do not get needs none.
+func (e *expected) pushOfTwins(k key, recorded string) string {
+	switch {
+	case recorded == noPush:
+		return incrementalPush
+	case recorded == incrementalPush && e.onlyHidden(k):
+		return noPush
+	default:
+		return recorded
+	}
+}
+
+// onlyHidden reports whether all that the step did to the endpoints of a service
+// was to add unhealthy ones that are not to be sent.
+func (e *expected) onlyHidden(k key) bool {
+	for shard, after := range e.all.after[k] {
+		kept := slices.DeleteFunc(slices.Clone(after), func(ep endpoint) bool {
+			return ep.HealthStatus == registry.UnHealthy.String() && !ep.SendUnhealthyEndpoints &&
+				!containsEndpoint(e.before[k][shard], ep)
+		})
+		if !sameEndpoints(e.before[k][shard], kept) {
+			return false
+		}
+	}
+	return len(e.before[k]) == len(e.all.after[k])
+}
+
+func containsEndpoint(list []endpoint, e endpoint) bool {
+	return slices.ContainsFunc(list, func(f endpoint) bool { return f.text() == e.text() })
+}
+
 // twins reports whether endpoints of the service hid one another from the recorded
 // decision what to push, before or after the step: those that agree in namespace,
 // workload name, first address and port name (Istio 1.30's endpoint key, which
-// is too weak). A change among them was recorded as NoPush.
+// is too weak).
 func (e *expected) twins(k key) bool {
 	type weakKey struct{ namespace, workload, address, port string }
 	for _, index := range []indexState{e.before, e.all.after} {
@@ -203,7 +239,7 @@ func (c *comparison) proxyUpdates() {
 	got := map[string]bool{}
 	for _, call := range c.got.Calls {
 		if call.Call == callProxyUpdate {
-			got[call.Cluster+" "+call.IP] = true
+			got[proxyName(call.Cluster, call.IP)] = true
 		}
 	}
 	for _, k := range sortedKeys(union(c.want.proxyUpdates, got)) {

@@ -40,6 +40,8 @@ type expectation struct {
 	staleKeys map[key]bool
 	// collisions: see row2SameNames.
 	collisions bool
+	// pods are the addresses of the pods that other registries have.
+	pods map[podName][]string
 	// verbatim are the labels of workloads of other registries that have no network:
 	// what they say of it is taken as it is.
 	verbatim []map[string]string
@@ -55,6 +57,9 @@ type expected struct {
 	before, gotBefore indexState
 	// pushes without the calls that appeared in some runs only; all with them.
 	pushes, all pushes
+	// proxyAddresses are the lists of addresses that belong to one proxy each,
+	// before or after the step.
+	proxyAddresses [][]string
 	// normalise makes a set of a recorded endpoint list.
 	normalise func([]endpoint) []endpoint
 	// dns says of the services some of whose definitions make endpoints a part of
@@ -100,7 +105,7 @@ func newExpectation(topic string, s *scenario) *expectation {
 		recorded: map[string]*storeModel{}, ours: map[string]*storeModel{},
 		symbols: symbols{}, told: map[string]workloadHandlerCall{},
 		members: map[string]string{}, removed: map[string]bool{},
-		index: indexState{}, staleKeys: map[key]bool{},
+		index: indexState{}, staleKeys: map[key]bool{}, pods: map[podName][]string{},
 	}
 	for _, id := range append([]string{""}, workloadEntryRegistries(s)...) {
 		x.recorded[id], x.ours[id] = newStoreModel(false), newStoreModel(true)
@@ -146,6 +151,7 @@ func (x *expectation) step(st step, rec observation) *expected {
 	e.normalise, e.severalUpdaters = x.normaliseRecorded, len(x.recorded) > 1
 	e.resync, e.collisions = st.ResyncEDS != nil, x.collisions
 	wasDiverged := x.diverged
+	e.proxyAddresses = slices.Collect(maps.Values(x.pods))
 	x.play(e, st)
 	x.diverged = !x.sameObjects()
 	e.storeOnly = x.scenario.Options.StoreOnly || x.diverged || wasDiverged
@@ -177,8 +183,8 @@ func (x *expectation) play(e *expected, st step) {
 		x.tellWorkloads(e, st.Registry, 0, nil)
 	case st.Store != nil:
 		x.store(e, *st.Store)
-	case st.Workload != nil && st.Workload.Network == "" && st.Workload.Labels[labelNetwork] != "":
-		x.verbatim = append(x.verbatim, st.Workload.Labels)
+	case st.Workload != nil:
+		x.workload(e, *st.Workload)
 	}
 	if st.Apply == nil && st.Delete == nil && st.Store == nil {
 		for id := range x.recorded {
@@ -215,7 +221,11 @@ func (x *expectation) apply(e *expected, registry, text string) {
 			e.Results = slices.Clone(e.Results)
 			e.Results[i].Op = ours[i].op
 		}
-		x.tellWorkloads(e, registry, i, accepted(doc, refused))
+		told := accepted(doc, refused)
+		if e.rec.Index < 0 {
+			told = nil // nobody is told anything before the start
+		}
+		x.tellWorkloads(e, registry, i, told)
 	}
 	x.expectEvents(e, theirs, ours)
 }
@@ -295,45 +305,6 @@ func (x *expectation) expectIndex(e *expected) {
 	// The recorded index is right where it differs from the calls, for example
 	// if an answer was arbitrary.
 	e.all.after = stateOf(e.rec.EndpointIndex, x.normaliseRecorded)
-}
-
-// expectProxyUpdates collects the proxies to be pushed. Row 3 has added those of
-// changed addresses already.
-func (x *expectation) expectProxyUpdates(e *expected) {
-	for _, c := range e.rec.Calls {
-		if c.Call != callProxyUpdate || !row3OnlyIPs(c.IP) {
-			continue
-		}
-		k := c.Cluster + " " + c.IP
-		if group := e.row16SameProxy(c.Cluster, c.IP); len(group) > 0 && !c.Sometimes {
-			e.proxyGroups = append(e.proxyGroups, group)
-			continue
-		}
-		e.proxyUpdates[k] = e.proxyUpdates[k] || !c.Sometimes
-	}
-	for _, k := range slices.Concat(e.proxyGroups...) {
-		e.proxyUpdates[k] = e.proxyUpdates[k] || false
-	}
-}
-
-// row16SameProxy: proxies were found by an endpoint's first address only, and
-// pushed by any that had been the first. The addresses of one endpoint are those
-// of one proxy, so that it is enough to push one of them.
-func (e *expected) row16SameProxy(cluster, ip string) []string {
-	var out []string
-	for _, index := range []indexState{e.before, e.all.after} {
-		for _, shards := range index {
-			for _, ep := range slices.Concat(slices.Collect(maps.Values(shards))...) {
-				if len(ep.Addresses) < 2 || !slices.Contains(ep.Addresses, ip) {
-					continue
-				}
-				for _, a := range ep.Addresses {
-					out = append(out, cluster+" "+a)
-				}
-			}
-		}
-	}
-	return out
 }
 
 // object is the key of the service's ServiceEntry.

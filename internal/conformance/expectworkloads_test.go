@@ -70,7 +70,7 @@ func (x *expectation) row1GoneFromIP(e *expected, registry string, doc int, entr
 func (x *expectation) row3NewAddress(e *expected, registry string, last, curr endpoint) {
 	from, to := firstAddress(last), firstAddress(curr)
 	if from != to && row3OnlyIPs(to) {
-		e.proxyUpdates[x.cluster(registry)+" "+to] = true
+		e.proxyUpdates[proxyName(x.cluster(registry), to)] = true
 	}
 }
 

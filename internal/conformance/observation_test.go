@@ -93,6 +93,10 @@ const (
 	callPruneShard     = "PruneShard"
 )
 
+// sourceWorkloads is the value of call.Source for what a WorkloadEntry itself
+// caused.
+const sourceWorkloads = "workloads"
+
 type endpoint struct {
 	Addresses              []string          `json:"addresses"`
 	EndpointPort           uint32            `json:"endpointPort"`

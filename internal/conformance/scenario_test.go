@@ -254,10 +254,14 @@ func loadScenario(file string) (*scenario, error) {
 }
 
 // scenarioNames returns the scenarios below a directory as "topic/name", sorted. A
-// corpus may have folders above its topics.
+// corpus may have folders above its topics, and dir may be a link to it.
 func scenarioNames(dir string) ([]string, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
 	var names []string
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		base, found := strings.CutSuffix(path, scenarioSuffix)
 		if err != nil || e.IsDir() || !found {
 			return err
