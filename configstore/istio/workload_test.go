@@ -159,7 +159,7 @@ func TestWorkloadGroup(t *testing.T) {
 		{
 			name:       "no method",
 			spec:       `probe: {}`,
-			violations: []string{"spec.probe: must have one of httpGet, tcpSocket, exec, grpc"},
+			violations: []string{"spec.probe: must have one of httpGet, tcpSocket, exec"},
 		},
 		{
 			name: "httpGet",
@@ -189,9 +189,8 @@ func TestWorkloadGroup(t *testing.T) {
 		},
 		{
 			name:       "grpc",
-			spec:       `probe: {grpc: {}}`,
-			violations: []string{"spec.probe.grpc.port: must be 1–65535, is 0"},
-			warnings:   []string{"spec.probe.grpc: is refused by Istio 1.30, although its API has it"},
+			spec:       `probe: {grpc: {port: 80}}`,
+			violations: []string{"spec.probe.grpc: must be httpGet, tcpSocket or exec instead"},
 		},
 	})
 }
