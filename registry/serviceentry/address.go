@@ -47,7 +47,7 @@ func serviceAddress(a string) (string, bool) {
 }
 
 // allocated returns the addresses in the status of an entry for one of its
-// hosts. Of several of one family the last counts, as in Istio 1.30.
+// hosts, in the usual spelling. Of several of one family the last counts, as in Istio 1.30.
 func (c *conversion) allocated(config *configstore.Config, spec *networking.ServiceEntry, host string) (v4, v6 string) {
 	if c.options.AddressAllocation != AllocateFromStatus || !mayAllocate(config, spec) {
 		return "", ""
@@ -60,9 +60,9 @@ func (c *conversion) allocated(config *configstore.Config, spec *networking.Serv
 		switch ip, err := netip.ParseAddr(a.GetValue()); {
 		case err != nil:
 		case ip.Is4():
-			v4 = a.GetValue()
+			v4 = ip.String()
 		default:
-			v6 = a.GetValue()
+			v6 = ip.String()
 		}
 	}
 	return v4, v6

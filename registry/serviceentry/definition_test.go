@@ -230,6 +230,7 @@ func TestAllocatedFromStatus(t *testing.T) {
 	}{
 		{"none", func(*configstore.Config) {}, "", ""},
 		{"both families", func(c *configstore.Config) { c.Status = status("240.240.0.5", "2001:2::f0f0:5") }, "240.240.0.5", "2001:2::f0f0:5"},
+		{"an unusual spelling", func(c *configstore.Config) { c.Status = status("2001:2:0:0::F0F0:5") }, "", "2001:2::f0f0:5"},
 		{"the last of a family", func(c *configstore.Config) { c.Status = status("240.240.0.5", "240.240.0.6", "nonsense") }, "240.240.0.6", ""},
 		{"given addresses", func(c *configstore.Config) {
 			c.Status = status("240.240.0.5")
