@@ -179,7 +179,7 @@ func (x *expectation) play(e *expected, st step) {
 			e.Results = slices.Clone(e.Results)
 			e.Results[0].Outcome = ours.outcome
 		}
-		x.expectEvents(e, []modelResult{theirs}, []modelResult{ours})
+		x.expectEvents(e, st.Registry, []modelResult{theirs}, []modelResult{ours})
 		x.tellWorkloads(e, st.Registry, 0, nil)
 	case st.Store != nil:
 		x.store(e, *st.Store)
@@ -227,16 +227,24 @@ func (x *expectation) apply(e *expected, registry, text string) {
 		}
 		x.tellWorkloads(e, registry, i, told)
 	}
-	x.expectEvents(e, theirs, ours)
+	x.expectEvents(e, registry, theirs, ours)
 }
 
-// expectEvents replaces the recorded calls of event handlers by ours.
-func (x *expectation) expectEvents(e *expected, theirs, ours []modelResult) {
+// expectEvents replaces the recorded calls of event handlers by ours. Only the main
+// store has handlers.
+func (x *expectation) expectEvents(e *expected, registry string, theirs, ours []modelResult) {
+	if registry != "" {
+		return
+	}
 	e.EventHandlerCalls = nil
 	var recorded []eventHandlerCall
 	for i := range ours {
 		recorded = append(recorded, x.events(theirs[i])...)
 		e.EventHandlerCalls = append(e.EventHandlerCalls, x.events(ours[i])...)
+	}
+	if e.rec.Index < 0 && len(e.rec.EventHandlerCalls) == 0 {
+		// Ours are told of what exists when they are registered, theirs were not.
+		recorded = nil
 	}
 	x.checkModel(e, e.rec.Results, recorded)
 	x.symbols.bindEvents(e.rec.EventHandlerCalls, x.ourVersion)
