@@ -88,7 +88,8 @@ func readDocument(node *yaml.Node) (document, error) {
 	if !istio.Schemas().Has(kind) {
 		return doc, nil
 	}
-	parsed := manifest.Parse(istio.Schemas(), text.Bytes(), manifest.Options{})
+	// What the recorded reader did not know it ignored.
+	parsed := manifest.Parse(istio.Schemas(), text.Bytes(), manifest.Options{Lenient: true})
 	if len(parsed) != 1 {
 		return document{}, fmt.Errorf("%s: %d objects in one document", doc.ref, len(parsed))
 	}

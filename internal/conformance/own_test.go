@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,6 +31,25 @@ func TestHandWritten(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// TestLinkedCorpus: the directory of a corpus may be a link.
+func TestLinkedCorpus(t *testing.T) {
+	target, err := filepath.Abs(handWritten)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "corpus")
+	if err := os.Symlink(target, link); err != nil {
+		t.Skip(err) // not every system lets everybody make links
+	}
+	want, err := scenarioNames(handWritten)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := scenarioNames(link); err != nil || !slices.Equal(got, want) {
+		t.Errorf("scenarioNames through a link: %d names, %v; want %d", len(got), err, len(want))
 	}
 }
 

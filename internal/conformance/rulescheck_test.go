@@ -53,4 +53,45 @@ func TestRules(t *testing.T) {
 	if got := row5EachEndpointOnce(twice); len(got) != 2 {
 		t.Errorf("row5EachEndpointOnce = %v", got)
 	}
+	e := &expected{proxyAddresses: [][]string{{"1.1.1.1", "1.1.1.2"}, {"1.1.1.2", "1.1.1.3"}, {"2.2.2.2"}}}
+	for _, tt := range []struct {
+		c    call
+		want []string
+	}{
+		{call{Cluster: "c", IP: "1.1.1.1"}, []string{"c 1.1.1.1", "c 1.1.1.2", "c 1.1.1.3"}},
+		{call{Cluster: "c", IP: "1.1.1.1", Source: sourceWorkloads}, nil},
+		{call{Cluster: "c", IP: "2.2.2.2"}, nil},
+		{call{Cluster: "c", IP: "3.3.3.3"}, nil},
+	} {
+		if got := e.row16SameProxy(tt.c); !slices.Equal(got, tt.want) {
+			t.Errorf("row16SameProxy(%+v) = %v, want %v", tt.c, got, tt.want)
+		}
+	}
+}
+
+// TestPushOfTwins checks when a push beside twins may be weaker than recorded.
+func TestPushOfTwins(t *testing.T) {
+	k := key{"a.example.com", "ns1"}
+	healthy, hidden := endpoint{WorkloadName: "h", HealthStatus: "Healthy"}, endpoint{WorkloadName: "u", HealthStatus: "UnHealthy"}
+	sent := hidden
+	sent.SendUnhealthyEndpoints = true
+	index := func(endpoints ...endpoint) indexState { return indexState{k: {"shard": endpoints}} }
+	for _, tt := range []struct {
+		name           string
+		before, after  indexState
+		recorded, want string
+	}{
+		{"a twin goes", index(healthy, hidden), index(healthy), noPush, incrementalPush},
+		{"a hidden one comes", index(healthy), index(healthy, hidden), incrementalPush, noPush},
+		{"one to be sent comes", index(healthy), index(healthy, sent), incrementalPush, incrementalPush},
+		{"a healthy one becomes another", index(healthy), index(hidden), incrementalPush, incrementalPush},
+		{"a hidden one goes", index(healthy, hidden), index(healthy), incrementalPush, incrementalPush},
+		{"the first comes", nil, index(hidden), incrementalPush, incrementalPush},
+		{"a new identity", index(healthy), index(healthy, hidden), fullPush, fullPush},
+	} {
+		e := &expected{before: tt.before, all: pushes{after: tt.after}}
+		if got := e.pushOfTwins(k, tt.recorded); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
 }

@@ -166,6 +166,19 @@ func TestSkipValidation(t *testing.T) {
 	expectEach(t, play(t, "options: {clusterID: c, skipValidation: true}\nsteps:"+invalid), about, outcomeOK)
 }
 
+func TestUnknownFieldIsIgnored(t *testing.T) {
+	about := func(o observation) string { return o.Results[0].Outcome }
+	expectEach(t, play(t, `
+options: {clusterID: c}
+steps:
+- apply: |
+    apiVersion: networking.istio.io/v1
+    kind: WorkloadEntry
+    metadata: {name: vm, namespace: ns1, madeUp: 1}
+    spec: {address: 3.3.3.3, madeUp: 1}
+`), about, outcomeOK)
+}
+
 func TestUnknownStepIsRefused(t *testing.T) {
 	if err := (step{}).check(); err == nil {
 		t.Error("a step without action is accepted")
