@@ -41,7 +41,13 @@
 //
 // On each stream clusters come first, then load assignments, listeners and
 // routes; what is gone is removed last, in the opposite order. The load
-// assignment of a changed cluster is sent again, because Envoy waits for it.
+// assignment of a changed cluster is sent again, because Envoy waits for it. A
+// cluster that no longer takes its endpoints from an assignment keeps the last one
+// until the client asks for it no more.
+//
+// A push that runs between the moment when a registry shows a service with another
+// resolution and its call of the server, may read the new service with the old
+// endpoints. The push that follows the call mends it.
 //
 // # Versions
 //

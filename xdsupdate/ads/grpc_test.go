@@ -174,6 +174,7 @@ func TestGRPCClientKeepsCallingThroughRedefinition(t *testing.T) {
 			}
 			callWithoutWaiting(f.context(), t, client, as.backend)
 			f.push(host, "shop")
+			f.flush() // the next definition must not come into the middle of this push
 		}
 	}
 }

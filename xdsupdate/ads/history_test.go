@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -150,19 +151,25 @@ func (f *fixture) compare(what string, old, fresh *xdstest.Client) {
 	}
 }
 
-// contents decodes a state. Load assignments without endpoints and routes
-// without a listener are left out: SotW cannot take them away.
+// contents decodes a state. Load assignments without endpoints, or for which there
+// is no cluster that uses one, and routes without a listener are left out: SotW
+// cannot take them away.
 func contents(tb testing.TB, s xdstest.State) map[string]any {
 	tb.Helper()
-	out := make(map[string]any)
+	out, assigned := make(map[string]any), make(map[string]bool)
 	for _, typeURL := range []string{envoy.ClusterType, envoy.LoadAssignmentType, envoy.ListenerType} {
 		for name, r := range s.Resources(typeURL) {
 			m, err := r.Message()
 			if err != nil {
 				tb.Fatal(err)
 			}
-			if a, ok := m.(*endpointv3.ClusterLoadAssignment); ok && len(a.GetEndpoints()) == 0 {
-				continue
+			switch m := m.(type) {
+			case *clusterv3.Cluster:
+				assigned[m.GetName()] = m.GetType() == clusterv3.Cluster_EDS
+			case *endpointv3.ClusterLoadAssignment:
+				if len(m.GetEndpoints()) == 0 || !assigned[name] {
+					continue
+				}
 			}
 			out[short(typeURL)+" "+name] = m
 		}

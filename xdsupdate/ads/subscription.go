@@ -188,19 +188,23 @@ func (s *subscription) removals() {
 	var emptied []*resource
 	for _, name := range names {
 		e := s.entries[name]
-		if s.watch.sotw != nil && s.typeURL == envoy.LoadAssignmentType && !s.wildcard {
-			// SotW cannot say that an assignment is gone; it can say that there is
-			// nothing left in it.
-			r := emptyAssignment(name)
-			if !r.same(e.sent) {
-				emptied = append(emptied, r)
-			}
+		if r := emptyAssignment(name); s.emptied(name) && !r.same(e.sent) {
+			emptied = append(emptied, r)
 		}
 		s.set(name, entry{named: e.named})
 	}
 	if s.watch.delta != nil || s.fullState() || len(emptied) > 0 {
 		s.answer(emptied, names)
 	}
+}
+
+// emptied reports whether the client has to be sent an assignment without
+// endpoints for one that is gone: SotW cannot say that it is gone. A client whose
+// cluster is still there, but finds its endpoints in another way, is left alone:
+// until it has found them it uses the assignment.
+func (s *subscription) emptied(name string) bool {
+	return s.watch.sotw != nil && s.typeURL == envoy.LoadAssignmentType && !s.wildcard &&
+		!s.conn.cache.table.lookup(s.conn.view, envoy.ClusterType, name).exists()
 }
 
 func emptyAssignment(name string) *resource {
