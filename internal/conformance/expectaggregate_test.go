@@ -2,6 +2,8 @@
 
 package conformance
 
+import "slices"
+
 // The values of aggregateStep.Op.
 const (
 	opAddRegistry             = "addRegistry"
@@ -20,49 +22,64 @@ func (x *expectation) row17Membership(e *expected, st step) {
 	if st.Aggregate != nil {
 		x.member(e, *st.Aggregate)
 	}
-	for shard := range x.removed {
-		e.removedShards[shard] = true
+	for shard, removed := range x.removed {
+		if removed {
+			e.removedShards[shard] = true
+		}
 	}
-	for _, id := range x.members {
-		if spec := x.spec(id); spec.Type == typeStatic {
-			e.members = append(e.members, spec)
+	for _, ids := range x.members {
+		for _, id := range ids {
+			if spec := x.spec(id); spec.Type == typeStatic {
+				e.members = append(e.members, spec)
+			}
 		}
 	}
 }
 
 func (x *expectation) member(e *expected, st aggregateStep) {
+	spec := x.spec(st.ID)
 	switch st.Op {
-	case opAddRegistry, opUpdateRegistry:
+	case opAddRegistry:
 		e.membership = true
-		spec := x.spec(st.ID)
-		if _, taken := x.members[spec.shard()]; !taken || st.Op == opUpdateRegistry {
-			x.members[spec.shard()] = st.ID
-			delete(x.removed, spec.shard())
-		}
-	case opDeleteRegistry:
+		x.addMember(spec)
+	case opUpdateRegistry:
 		e.membership = true
-		x.removeMember(st.Provider + "/" + st.Cluster)
-	case opDeleteRegistryIfCurrent:
-		e.membership = true
-		if spec := x.spec(st.ID); x.members[spec.shard()] == st.ID {
-			x.removeMember(spec.shard())
-		}
-	case opAddService, opRemoveService:
-		spec := x.spec(st.ID)
-		if x.members[spec.shard()] != st.ID {
-			e.ServiceHandlerCalls = nil
+		if ids := x.members[spec.shard()]; len(ids) > 0 {
+			ids[0] = st.ID
 			return
 		}
-		e.ServiceHandlerCalls = row17ToldOnce(row17OwnCluster(e.ServiceHandlerCalls, spec.Cluster))
+		x.addMember(spec)
+	case opDeleteRegistry:
+		e.membership = true
+		x.removeMember(st.Provider+"/"+st.Cluster, 0)
+	case opDeleteRegistryIfCurrent:
+		e.membership = true
+		x.removeMember(spec.shard(), slices.Index(x.members[spec.shard()], st.ID))
+	case opAddService, opRemoveService:
+		told := row17ToldOnce(row17OwnCluster(e.ServiceHandlerCalls, spec.Cluster))
+		e.ServiceHandlerCalls = nil
+		for _, id := range x.members[spec.shard()] {
+			if id == st.ID {
+				e.ServiceHandlerCalls = append(e.ServiceHandlerCalls, told...)
+			}
+		}
 	}
 }
 
-func (x *expectation) removeMember(shard string) {
-	if _, ok := x.members[shard]; !ok {
+func (x *expectation) addMember(spec registrySpec) {
+	x.members[spec.shard()] = append(x.members[spec.shard()], spec.ID)
+	delete(x.removed, spec.shard())
+}
+
+// removeMember removes the registry at a position of those of a shard, if there is
+// one. The shard goes with the last.
+func (x *expectation) removeMember(shard string, position int) {
+	ids := x.members[shard]
+	if position < 0 || position >= len(ids) {
 		return
 	}
-	delete(x.members, shard)
-	x.removed[shard] = true
+	x.members[shard] = slices.Delete(ids, position, position+1)
+	x.removed[shard] = len(ids) == 1
 }
 
 func (x *expectation) spec(id string) registrySpec {

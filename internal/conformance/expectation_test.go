@@ -30,8 +30,8 @@ type expectation struct {
 	recordedCreated, created creationClock
 	// told is what workload handlers know, by registry, namespace and name.
 	told map[string]workloadHandlerCall
-	// members are the aggregate's registries by provider/cluster: their IDs.
-	members map[string]string
+	// members are the aggregate's registries by provider/cluster: their IDs, in order.
+	members map[string][]string
 	removed map[string]bool
 	// index and services are those expected after the previous step.
 	index     indexState
@@ -104,16 +104,16 @@ func newExpectation(topic string, s *scenario) *expectation {
 		scenario: s, collisions: row2SameNames(topic, s.Name),
 		recorded: map[string]*storeModel{}, ours: map[string]*storeModel{},
 		symbols: symbols{}, told: map[string]workloadHandlerCall{},
-		members: map[string]string{}, removed: map[string]bool{},
+		members: map[string][]string{}, removed: map[string]bool{},
 		index: indexState{}, staleKeys: map[key]bool{}, pods: map[podName][]string{},
 	}
 	for _, id := range append([]string{""}, workloadEntryRegistries(s)...) {
 		x.recorded[id], x.ours[id] = newStoreModel(false), newStoreModel(true)
 	}
-	x.members[providerExternal+"/"+s.Options.ClusterID] = ""
+	x.members[providerExternal+"/"+s.Options.ClusterID] = []string{""}
 	for _, r := range s.Registries {
 		if !r.Deferred {
-			x.members[r.shard()] = r.ID
+			x.addMember(r)
 		}
 	}
 	return x
