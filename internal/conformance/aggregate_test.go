@@ -5,8 +5,19 @@ package conformance
 import (
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 )
+
+// staticRegistry finds proxies by address only, whatever their namespace, as
+// README.md says of static registries.
+type staticRegistry struct{ *memory.Registry }
+
+func (r staticRegistry) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
+	anywhere := *proxy
+	anywhere.Namespace = ""
+	return r.Registry.GetProxyServiceInstances(&anywhere)
+}
 
 // startAggregate creates the other registries and the aggregate of all. opts are
 // those of the main registry.

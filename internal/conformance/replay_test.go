@@ -95,6 +95,9 @@ func (sys *system) step(st step, recorded observation) (observation, error) {
 }
 
 func (sys *system) run(st step, recorded []result) ([]result, error) {
+	if sys.main == nil && st.Apply == nil && st.Delete == nil && st.Store == nil {
+		return nil, errors.New("there is nothing but a store")
+	}
 	switch {
 	case st.Apply != nil:
 		return sys.apply(st.Registry, *st.Apply)
@@ -218,23 +221,32 @@ func (sys *system) version(k configstore.ConfigKey) string {
 
 // aggregateStep changes the aggregate or one of its static registries.
 func (sys *system) aggregateStep(st aggregateStep) ([]result, error) {
+	instance, static := sys.instance(st.ID), sys.statics[st.ID]
+	switch {
+	case sys.aggregate == nil:
+		return nil, errors.New("there is no aggregate")
+	case st.ID != "" && instance == nil:
+		return nil, fmt.Errorf("there is no registry %q", st.ID)
+	case static.Registry == nil && (st.Op == opAddService || st.Op == opRemoveService):
+		return nil, fmt.Errorf("registry %q is not static", st.ID)
+	}
 	switch st.Op {
 	case opAddRegistry:
-		sys.aggregate.AddRegistry(sys.instance(st.ID))
+		sys.aggregate.AddRegistry(instance)
 	case opDeleteRegistry:
 		sys.aggregate.DeleteRegistry(registry.ClusterID(st.Cluster), registry.ProviderID(st.Provider))
 	case opUpdateRegistry:
-		sys.aggregate.UpdateRegistry(sys.instance(st.ID))
+		sys.aggregate.UpdateRegistry(instance)
 	case opDeleteRegistryIfCurrent:
 		word := outcomeNotFound
-		if sys.aggregate.DeleteRegistryIfCurrent(sys.instance(st.ID)) {
+		if sys.aggregate.DeleteRegistryIfCurrent(instance) {
 			word = outcomeOK
 		}
 		return []result{{Op: st.Op, Object: st.ID, Outcome: word}}, nil
 	case opAddService:
-		return nil, sys.statics[st.ID].SetService(st.Service.registryService(string(sys.statics[st.ID].Provider())))
+		return nil, static.SetService(st.Service.registryService(string(static.Provider())))
 	case opRemoveService:
-		return nil, sys.removeService(sys.statics[st.ID], registry.Hostname(st.Hostname))
+		return nil, sys.removeService(static, registry.Hostname(st.Hostname))
 	case opUnregisterHandlers:
 		sys.aggregate.UnRegisterHandlersForCluster(registry.ClusterID(st.Cluster))
 	default:
@@ -257,9 +269,13 @@ func (sys *system) removeService(r interface {
 	return nil
 }
 
+// instance returns an additional registry, or nil.
 func (sys *system) instance(id string) registry.Instance {
 	if r, ok := sys.remotes[id]; ok {
 		return r
 	}
-	return sys.statics[id]
+	if r, ok := sys.statics[id]; ok {
+		return r
+	}
+	return nil
 }

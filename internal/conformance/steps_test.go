@@ -191,6 +191,35 @@ func TestUnknownStepIsRefused(t *testing.T) {
 	}
 }
 
+// A step that cannot be run is an error of its scenario and stops no other.
+func TestImpossibleStepIsAnError(t *testing.T) {
+	const registries = `registries: [{id: remote, type: workloadEntry, cluster: west}]`
+	for _, text := range []string{
+		"options: {storeOnly: true}\nsteps: [{resyncEDS: true}]",
+		"steps: [{aggregate: {op: addRegistry, id: one}}]",
+		registries + "\nsteps: [{aggregate: {op: addRegistry, id: one}}]",
+		registries + "\nsteps: [{aggregate: {op: removeService, id: remote, hostname: a.local}}]",
+		registries + "\nsteps: [{aggregate: {op: explode}}]",
+		"steps: [{registry: one, apply: ''}]",
+		"steps: [{registry: one, delete: {kind: ServiceEntry}}]",
+	} {
+		s := &scenario{}
+		if err := yaml.Unmarshal([]byte(text), s); err != nil {
+			t.Fatal(err)
+		}
+		sys, err := newSystem(s, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sys.start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sys.step(s.Steps[0], observation{}); err == nil {
+			t.Errorf("no error from %q", text)
+		}
+	}
+}
+
 func TestAggregateSteps(t *testing.T) {
 	got := play(t, `
 options: {clusterID: c, serviceHandlersForClusters: [east]}

@@ -29,7 +29,7 @@ type system struct {
 	// stores are by registry, "" for the main one.
 	stores  map[string]*storememory.Controller
 	main    *serviceentry.Controller
-	statics map[string]*memory.Registry
+	statics map[string]staticRegistry
 	remotes map[string]*serviceentry.Controller
 
 	aggregate *aggregate.Controller
@@ -50,7 +50,7 @@ type system struct {
 func newSystem(s *scenario, deltas bool) (*system, error) {
 	sys := &system{
 		scenario: s, started: time.Now(), index: xdsupdate.NewEndpointIndex(),
-		stores: map[string]*storememory.Controller{}, statics: map[string]*memory.Registry{},
+		stores: map[string]*storememory.Controller{}, statics: map[string]staticRegistry{},
 		remotes: map[string]*serviceentry.Controller{}, symbols: symbols{},
 	}
 	sys.recorder = &recorder{index: sys.index}
@@ -84,7 +84,7 @@ func (sys *system) start() error {
 	}
 	sys.main = serviceentry.New(sys.stores[""], sys.updater, opts)
 	sys.main.AppendWorkloadHandler(sys.onWorkload(""))
-	if len(sys.scenario.Registries) > 0 {
+	if sys.scenario.Registries != nil {
 		sys.startAggregate(opts)
 	}
 	sys.settle()
@@ -124,9 +124,11 @@ func (sys *system) newRegistry(spec registrySpec, opts serviceentry.Options) reg
 		sys.remotes[spec.ID] = remote
 		return remote
 	}
-	static := memory.New(memory.Options{Provider: registry.ProviderID(spec.Provider), Cluster: registry.ClusterID(spec.Cluster)})
+	static := staticRegistry{memory.New(memory.Options{
+		Provider: registry.ProviderID(spec.Provider), Cluster: registry.ClusterID(spec.Cluster),
+	})}
 	sys.statics[spec.ID] = static
-	fillStatic(static, spec)
+	fillStatic(static.Registry, spec)
 	return static
 }
 
