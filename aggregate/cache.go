@@ -79,8 +79,11 @@ func (c *Cache) Get(kind configstore.GroupVersionKind, name, namespace string) *
 	if v == nil {
 		return nil
 	}
-	c.refresh()
-	return v.winners.get(key{namespace, name})
+	k := key{namespace, name}
+	if !c.refresh() {
+		return c.find(v, k)
+	}
+	return v.winners.get(k)
 }
 
 // List implements ConfigStore. Without a change in between the next call returns
@@ -90,7 +93,9 @@ func (c *Cache) List(kind configstore.GroupVersionKind, namespace string) []*con
 	if v == nil {
 		return nil
 	}
-	c.refresh()
+	if !c.refresh() {
+		return c.gather(v, namespace)
+	}
 	if list, ok := v.fresh(namespace); ok {
 		return list
 	}
@@ -193,17 +198,19 @@ func (c *Cache) Drain() {
 // Run has ended. A handler must not call it: it would wait for itself.
 func (c *Cache) Flush(ctx context.Context) error {
 	for _, m := range c.members {
+		if m.numbered != nil && c.catchUp(m) { //nolint:contextcheck // it waits for nothing
+			continue
+		}
 		f, ok := m.cache.(interface {
 			Flush(ctx context.Context) error
 		})
-		if !ok || m.numbered != nil {
+		if !ok {
 			continue
 		}
 		if err := f.Flush(ctx); err != nil {
 			return fmt.Errorf("flush: %w", err)
 		}
 	}
-	c.refresh() //nolint:contextcheck // it waits for nothing
 	if err := c.queue.Flush(ctx); err != nil {
 		return fmt.Errorf("flush: %w", err)
 	}

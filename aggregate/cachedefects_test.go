@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/pilotkit/pilotkit/aggregate"
@@ -216,10 +217,6 @@ func TestListingAgainDoesNotGoBack(t *testing.T) {
 	const history = 4
 	m := &busy{Controller: memory.NewController(memory.MakeWithOptions(schemas("A"), memory.Options{HistoryLimit: history}))}
 	c := aggregate.MakeCache(m)
-	var events []string
-	c.RegisterEventHandler(kind("A"), func(_, curr configstore.Config, event configstore.Event) {
-		events = append(events, event.String()+" "+curr.Name+"="+value(&curr))
-	})
 	write := func(v string) {
 		t.Helper()
 		if _, err := m.Update(object("A", "ns", "x", v)); err != nil {
@@ -238,7 +235,57 @@ func TestListingAgainDoesNotGoBack(t *testing.T) {
 		t.Errorf("Get = %s, want 7", got)
 	}
 	c.Drain()
-	if want := []string{"add x=7"}; !slices.Equal(events, want) {
-		t.Errorf("events %v, want %v", events, want)
+	if got := value(c.Get(kind("A"), "x", "ns")); got != "7" {
+		t.Errorf("Get = %s after Drain, want 7", got)
+	}
+}
+
+// Handlers are told every change, in its order, also if reads come when the
+// history of a cache does not go back as far as the views any more.
+func TestReadsDoNotMergeEvents(t *testing.T) {
+	const history, changes = 4, 50
+	first := memory.NewController(memory.MakeWithOptions(schemas("A"), memory.Options{HistoryLimit: history}))
+	second, third := memory.NewController(memory.Make(schemas("A"))), memory.NewController(memory.Make(schemas("A")))
+	for m, name := range map[*memory.Controller]string{second: "x0", third: "y"} {
+		if _, err := m.Create(object("A", "ns", name, "hidden")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := aggregate.MakeCache(first, second, plain{third})
+	var events, want []string
+	c.RegisterEventHandler(kind("A"), func(_, curr configstore.Config, event configstore.Event) {
+		events = append(events, event.String()+" "+curr.Name+"="+value(&curr))
+	})
+	c.Drain()
+	events = nil
+	for i := range changes {
+		name, v, event, write := fmt.Sprint("x", i%10), fmt.Sprint(i), "update", first.Update
+		if i < 10 {
+			write = first.Create
+			if i > 0 { // the second cache has x0
+				event = "add"
+			}
+		}
+		if _, err := write(object("A", "ns", name, v)); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, event+" "+name+"="+v)
+		if i <= history {
+			continue
+		}
+		if got := value(c.Get(kind("A"), name, "ns")); got != v {
+			t.Errorf("Get(%s) = %s, want %s", name, got, v)
+		}
+	}
+	before := keys(c.List(kind("A"), "ns"))
+	c.Drain()
+	if diff := cmp.Diff(want, events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(keys(c.List(kind("A"), "ns")), before); diff != "" {
+		t.Errorf("list, when events have come (-) and before (+):\n%s", diff)
+	}
+	if len(before) != 11 || !slices.Contains(before, "A/ns/y=hidden") {
+		t.Errorf("list before the events = %q, want x0 to x9 and y", before)
 	}
 }

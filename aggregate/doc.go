@@ -34,7 +34,8 @@
 //     read through: a read asks for the revision, and takes in what has changed
 //     since the last time. When a write has returned, the aggregate's Get sees it,
 //     whether anything runs or not. If more has changed than the cache's history
-//     holds, the cache is listed again.
+//     holds, reads ask the caches until their events, of which none is missing,
+//     have come; as long as there are no handlers, the cache is listed again.
 //   - Of any other cache the aggregate knows what it had when the aggregate was
 //     made, and what its events have told since. Reads are at least as fresh as
 //     the events, and no fresher.

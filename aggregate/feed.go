@@ -5,26 +5,32 @@ package aggregate
 import "github.com/pilotkit/pilotkit/configstore"
 
 // refresh brings the views up to date with the members that can tell what they
-// have changed since.
-func (c *Cache) refresh() {
+// have changed since, and reports whether they are.
+func (c *Cache) refresh() (current bool) {
+	current = true
 	for _, m := range c.members {
-		if m.stale() {
-			c.pull(m)
-		}
+		current = c.catchUp(m) && current
 	}
+	return current
 }
 
-// pull applies what a member has changed since the last time.
-func (c *Cache) pull(m *member) {
+// catchUp is refresh for one member. If its history does not go back far enough,
+// the views fall behind until its events, which have every change, have come.
+func (c *Cache) catchUp(m *member) (current bool) {
+	return !m.stale() || c.pull(m) || c.reloadUnheard(m)
+}
+
+// pull applies what a member has changed since the last time, if its history goes
+// back that far.
+func (c *Cache) pull(m *member) bool {
 	changes, err := m.since(m.applied.Load())
 	if err != nil {
-		// The history does not go back that far.
-		c.reload(m)
-		return
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.applyLocked(m, changes)
+	return true
 }
 
 // feed takes the changes that a member delivers. Those that a read has pulled
@@ -33,7 +39,9 @@ func (c *Cache) feed(m *member, changes []configstore.Change) {
 	c.fed.Inc()
 	if m.numbered != nil && len(changes) > 0 && changes[0].Revision == 0 {
 		// The member does not number its events: they say that there is something.
-		c.refresh()
+		if !c.pull(m) {
+			c.reload(m)
+		}
 		return
 	}
 	c.mu.Lock()
@@ -74,13 +82,34 @@ func (c *Cache) setLocked(m *member, v *view, k key, config *configstore.Config)
 	}
 }
 
-// reload compares the views with all that a member has.
+// reload compares the views with all that a member has. Handlers are told of the
+// difference, and not of what was in between.
 func (c *Cache) reload(m *member) {
 	now := m.load()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.replaceLocked(m, now)
+}
+
+// reloadUnheard is reload, if there are no handlers.
+func (c *Cache) reloadUnheard(m *member) bool {
+	if c.queue.Subscribed() {
+		return false
+	}
+	now := m.load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue.Subscribed() {
+		return false
+	}
+	c.replaceLocked(m, now)
+	return true
+}
+
+// replaceLocked takes all that a member has, unless somebody else was faster.
+func (c *Cache) replaceLocked(m *member, now contents) {
 	if now.revision < m.applied.Load() {
-		return // somebody else was faster
+		return
 	}
 	for v, objects := range now.objects {
 		for _, k := range v.keysOf(m.index) {

@@ -46,6 +46,17 @@ func newMember(index int, cache configstore.ConfigStoreCache, views *views) *mem
 	return m
 }
 
+// kindsOf yields the member's names for the kind of a view.
+func (m *member) kindsOf(v *view) iter.Seq[configstore.GroupVersionKind] {
+	return func(yield func(configstore.GroupVersionKind) bool) {
+		for kind, w := range m.kinds {
+			if v == w && !yield(kind) {
+				return
+			}
+		}
+	}
+}
+
 // stale reports whether the member has changes that the views lack.
 func (m *member) stale() bool {
 	return m.numbered != nil && m.numbered.Revision() != m.applied.Load()

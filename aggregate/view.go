@@ -105,6 +105,19 @@ func (v *view) fallback(k key) (version, bool) {
 	return first, true
 }
 
+// of returns the object that a member has, seen or shadowed, or nil.
+func (v *view) of(member int, k key) *configstore.Config {
+	if winner, owner := v.winners.owned(k); winner != nil && owner == member {
+		return winner
+	}
+	for _, version := range v.shadowed[k] {
+		if version.member == member {
+			return version.config
+		}
+	}
+	return nil
+}
+
 // keysOf returns all that a member has, seen or shadowed.
 func (v *view) keysOf(member int) []key {
 	var keys []key

@@ -120,6 +120,13 @@ func (q *Queue[T]) Subscribe(s Subscription[T]) (cancel func()) {
 	return func() { q.cancel(sub) }
 }
 
+// Subscribed reports whether there is a handler that was not cancelled.
+func (q *Queue[T]) Subscribed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.subscribers > 0
+}
+
 // Run delivers until stop is closed. It finishes the call of a handler that is in
 // progress, and the batch handlers of the values that were handled, and returns;
 // what is still queued is dropped. A second call panics.
