@@ -90,7 +90,9 @@ func (c *comparison) answer(want, got result) {
 
 func (c *comparison) services() {
 	c.equal("services", normaliseServices(c.want.Services), normaliseServices(c.got.Services),
-		variants(c.want, "services", normaliseServices)...)
+		variants(c.want, "services", func(services []service) []service {
+			return normaliseServices(c.want.rightServices(services))
+		})...)
 }
 
 // normaliseServices brings services into a common order and spelling.

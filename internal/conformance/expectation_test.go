@@ -60,6 +60,8 @@ type expected struct {
 	// proxyAddresses are the lists of addresses that belong to one proxy each,
 	// before or after the step.
 	proxyAddresses [][]string
+	// rightServices makes of recorded services those that are expected.
+	rightServices func([]service) []service
 	// normalise makes a set of a recorded endpoint list.
 	normalise func([]endpoint) []endpoint
 	// dns says of the services some of whose definitions make endpoints a part of
@@ -267,9 +269,21 @@ func (x *expectation) row13CreationTimes(services []service) []service {
 	return out
 }
 
+// rightServices applies the rules that change recorded services.
+func (x *expectation) rightServices(services []service) []service {
+	out := x.row13CreationTimes(services)
+	if !enabled(x.scenario.Options.Features.IPAutoallocate, true) {
+		for i, s := range out {
+			out[i].AutoAllocatedIPv6 = row14PaddedIPv6(s.AutoAllocatedIPv4, s.AutoAllocatedIPv6)
+		}
+	}
+	return out
+}
+
 // expectServices applies the rules that concern services and lookups.
 func (x *expectation) expectServices(e *expected) {
-	e.Services = x.row13CreationTimes(e.rec.Services)
+	e.rightServices = x.rightServices
+	e.Services = x.rightServices(e.rec.Services)
 	before := map[string]string{}
 	for _, s := range x.services {
 		before[s.resource()] = s.CreationTime
@@ -284,9 +298,6 @@ func (x *expectation) expectServices(e *expected) {
 		e.born[s.resource()] = x.ours[""].objects[s.object()].born
 		if s.CreationTime != e.rec.Services[i].CreationTime {
 			stale[s.key()] = true
-		}
-		if !enabled(x.scenario.Options.Features.IPAutoallocate, true) && s.AutoAllocatedIPv6 != "" {
-			e.Services[i].AutoAllocatedIPv6 = row14PaddedIPv6(s.AutoAllocatedIPv4, s.AutoAllocatedIPv6)
 		}
 		if s.Resolution == resolutionDNSRoundRobin && (stale[s.key()] || x.staleKeys[s.key()]) {
 			e.free[s.key()] = true
