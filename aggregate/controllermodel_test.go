@@ -298,6 +298,16 @@ func TestControllerConcurrentHistories(t *testing.T) {
 	close(done)
 	readers.Wait()
 	m.check("at the end")
+	// Whoever is at it tells what is queued; this is told last, and to the first
+	// two handlers before.
+	told := make(chan struct{})
+	m.c.AppendServiceHandler(func(_, curr *registry.Service, _ registry.Event) {
+		if curr.Hostname == "last" {
+			close(told)
+		}
+	})
+	_ = m.members[0].SetService(service("last", "ns1"))
+	<-told
 	close(stop)
 	<-ended
 	for _, h := range []*history{early, late} {
