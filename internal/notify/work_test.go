@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pilotkit/pilotkit/internal/notify"
+)
+
+func TestRunDeliversWhatWasQueuedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		var l log[int]
+		q.Subscribe(subscription{Handle: l.add})
+		q.Push(1, 2)
+		defer run(q)()
+		synctest.Wait()
+		l.want(t, 1, 2)
+		q.Push(3)
+		synctest.Wait()
+		l.want(t, 1, 2, 3)
+	})
+}
+
+func TestRunTwicePanics(t *testing.T) {
+	q := notify.New(options{Name: "thing"})
+	run(q)()
+	defer func() {
+		if got, want := recover(), "thing: Run called twice"; got != want {
+			t.Errorf("a second Run panics with %v, want %q", got, want)
+		}
+	}()
+	q.Run(nil)
+}
+
+// Run finishes the call in progress and the batch of what was handled, and drops
+// the rest.
+func TestRunStops(t *testing.T) {
+	q := notify.New(options{})
+	stop := make(chan struct{})
+	var l log[int]
+	q.Subscribe(subscription{Handle: func(v int) {
+		l.add(v)
+		if v == 2 {
+			close(stop)
+		}
+	}})
+	q.Subscribe(subscription{Handle: func(v int) { l.add(10 * v) }})
+	q.Subscribe(subscription{Batch: func(vs []int) { l.add(100 + len(vs)) }})
+	q.Push(1, 2, 3)
+	q.Run(stop)
+	l.want(t, 1, 10, 2, 20, 102)
+	q.Push(4)
+	q.Subscribe(subscription{Handle: l.add, Replay: slices.Values([]int{5})})()
+	q.Drain()
+	l.want(t, 1, 10, 2, 20, 102)
+	if err := q.Flush(t.Context()); !errors.Is(err, notify.ErrStopped) {
+		t.Errorf("Flush after the end with values left = %v, want ErrStopped", err)
+	}
+}
+
+func TestRunStopsAmidReplay(t *testing.T) {
+	q := notify.New(options{})
+	stop := make(chan struct{})
+	var l log[int]
+	q.Subscribe(subscription{Replay: slices.Values([]int{1, 2, 3}), Handle: func(v int) {
+		l.add(v)
+		if v == 1 {
+			close(stop)
+		}
+	}})
+	q.Run(stop)
+	l.want(t, 1)
+}
+
+// A panic leaves the queue as if the call had returned: whoever drains next goes
+// on with the next handler of the same value.
+func TestPanic(t *testing.T) {
+	q := notify.New(options{})
+	var l log[int]
+	var batch log[int]
+	explode := true
+	fuse := func(v int) {
+		if explode {
+			panic(v)
+		}
+	}
+	q.Subscribe(subscription{Batch: func(vs []int) { batch.add(len(vs)); fuse(len(vs)) }})
+	q.Subscribe(subscription{Handle: func(v int) { l.add(v); fuse(v) }, Replay: slices.Values([]int{1, 2})})
+	q.Subscribe(subscription{Handle: func(v int) { l.add(10 * v) }})
+	q.Push(3)
+	for _, after := range [][]int{{1}, {1, 2}, {1, 2, 3}, {1, 2, 3, 30}} {
+		if !panics(q.Drain) {
+			t.Fatal("the panic of a handler was swallowed")
+		}
+		l.want(t, after...)
+	}
+	batch.want(t, 1)
+	q.Push(4)
+	explode = false
+	q.Drain()
+	l.want(t, 1, 2, 3, 30, 4, 40)
+	batch.want(t, 1, 1)
+	if err := q.Flush(t.Context()); err != nil {
+		t.Errorf("Flush = %v", err)
+	}
+}
+
+// If the host recovers from a panic that ended Run, it can go on with Drain.
+func TestPanicInRun(t *testing.T) {
+	q := notify.New(options{})
+	var l log[int]
+	q.Subscribe(subscription{Handle: func(v int) {
+		l.add(v)
+		if v == 1 {
+			panic("once")
+		}
+	}})
+	q.Push(1, 2)
+	if !panics(func() { q.Run(nil) }) {
+		t.Fatal("Run swallowed the panic of a handler")
+	}
+	q.Push(3)
+	q.Drain()
+	l.want(t, 1, 2, 3)
+}
+
+// What a Drain that panicked left behind, a sleeping Run takes up.
+func TestPanicInDrainBesideRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		var l log[int]
+		proceed := make(chan struct{})
+		q.Subscribe(subscription{Handle: func(v int) {
+			l.add(v)
+			if v == 1 {
+				<-proceed
+				panic("once")
+			}
+		}})
+		q.Push(1, 2)
+		drained := make(chan bool)
+		go func() { drained <- panics(q.Drain) }()
+		synctest.Wait()
+		defer run(q)()
+		synctest.Wait() // Run sleeps: somebody else delivers
+		close(proceed)
+		if !<-drained {
+			t.Error("Drain swallowed the panic of a handler")
+		}
+		synctest.Wait()
+		l.want(t, 1, 2)
+	})
+}
+
+func TestDrainInHandlerReturns(t *testing.T) {
+	q := notify.New(options{})
+	var l log[int]
+	q.Subscribe(subscription{Handle: func(v int) {
+		l.add(v)
+		q.Push(v - 1)
+		q.Drain()
+		l.add(-v)
+	}, Wants: func(v int) bool { return v > 0 }})
+	q.Push(2)
+	q.Drain()
+	l.want(t, 2, -2, 1, -1)
+}
+
+// Drain beside Run: the handlers still run one at a time and see one order.
+func TestDrainBesideRun(t *testing.T) {
+	q := notify.New(options{})
+	var l log[int]
+	active := 0
+	q.Subscribe(subscription{Handle: func(v int) {
+		active++
+		if active != 1 {
+			t.Error("two handlers at a time")
+		}
+		l.add(v)
+		active--
+	}})
+	end := run(q)
+	var want []int
+	for i := range 5000 {
+		want = append(want, i)
+		q.Push(i)
+		if i%3 == 0 {
+			q.Drain()
+		}
+	}
+	if err := q.Flush(t.Context()); err != nil {
+		t.Errorf("Flush = %v", err)
+	}
+	end()
+	l.want(t, want...)
+}
+
+// A value that is pushed at the moment when the worker goes to sleep wakes it.
+func TestNoWakeUpIsLost(t *testing.T) {
+	q := notify.New(options{})
+	n := 0
+	q.Subscribe(subscription{Handle: func(int) { n++ }})
+	end := run(q)
+	defer end()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	const rounds = 20000
+	for range rounds {
+		q.Push(1)
+		if err := q.Flush(ctx); err != nil {
+			t.Fatalf("after %d rounds: %v", n, err)
+		}
+	}
+	if n != rounds {
+		t.Errorf("%d values were handled, want %d", n, rounds)
+	}
+}
