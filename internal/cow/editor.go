@@ -12,6 +12,9 @@ type Editor[T any] struct {
 	// made with the second change: after only one there is nothing to reuse.
 	edit    *edit
 	changed bool
+	// near is where something was found last: those who make many changes often
+	// make them close to each other.
+	near position
 	// ownsSpine: s.leaves was made by this editor and nobody else has seen it.
 	ownsSpine bool
 }
@@ -31,6 +34,9 @@ func (e *Editor[T]) Sorted() Sorted[T] {
 
 // Len returns the number of elements.
 func (e *Editor[T]) Len() int { return e.s.n }
+
+// Find is Sorted.Find.
+func (e *Editor[T]) Find(cmp func(a, b T) int, v T) (T, bool) { return e.s.at(cmp, e.lower(cmp, v), v) }
 
 // Insert is Sorted.Insert.
 func (e *Editor[T]) Insert(cmp func(a, b T) int, v T) {
@@ -59,7 +65,7 @@ func (e *Editor[T]) Insert(cmp func(a, b T) int, v T) {
 
 // Delete is Sorted.Delete.
 func (e *Editor[T]) Delete(cmp func(a, b T) int, v T, same func(a, b T) bool) bool {
-	p, ok := e.s.search(cmp, v, same)
+	p, ok := e.search(cmp, v, same)
 	if ok {
 		e.deleteAt(p)
 	}
@@ -68,7 +74,7 @@ func (e *Editor[T]) Delete(cmp func(a, b T) int, v T, same func(a, b T) bool) bo
 
 // Replace is Sorted.Replace.
 func (e *Editor[T]) Replace(cmp func(a, b T) int, old, v T, same func(a, b T) bool) bool {
-	p, ok := e.s.search(cmp, old, same)
+	p, ok := e.search(cmp, old, same)
 	switch {
 	case !ok:
 		return false
@@ -85,6 +91,21 @@ func (e *Editor[T]) Replace(cmp func(a, b T) int, old, v T, same func(a, b T) bo
 		e.Insert(cmp, v)
 	}
 	return true
+}
+
+// search returns the position of the element that Delete would delete.
+func (e *Editor[T]) search(cmp func(a, b T) int, v T, same func(a, b T) bool) (position, bool) {
+	return e.s.search(cmp, e.lower(cmp, v), v, same)
+}
+
+// lower is Sorted.lower, in a few comparisons if it is near.
+func (e *Editor[T]) lower(cmp func(a, b T) int, v T) position {
+	p, ok := e.s.beside(cmp, e.near, v)
+	if !ok {
+		p = e.s.lower(cmp, v)
+	}
+	e.near = p
+	return p
 }
 
 func (e *Editor[T]) deleteAt(p position) {

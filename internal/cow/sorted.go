@@ -118,7 +118,11 @@ func (s Sorted[T]) At(i int) T {
 
 // Find returns the first element that compares equal to v.
 func (s Sorted[T]) Find(cmp func(a, b T) int, v T) (T, bool) {
-	p := s.lower(cmp, v)
+	return s.at(cmp, s.lower(cmp, v), v)
+}
+
+// at returns the element at a position, if that is equal to v.
+func (s Sorted[T]) at(cmp func(a, b T) int, p position, v T) (T, bool) {
 	if p.leaf < len(s.leaves) {
 		if found := s.leaves[p.leaf].items[p.item]; cmp(found, v) == 0 {
 			return found, true
@@ -189,9 +193,23 @@ func (s Sorted[T]) upper(cmp func(a, b T) int, v T) position {
 	return position{i, sort.Search(len(items), func(j int) bool { return cmp(items[j], v) > 0 })}
 }
 
-// search returns the position of the element that Delete would delete.
-func (s Sorted[T]) search(cmp func(a, b T) int, v T, same func(a, b T) bool) (position, bool) {
-	p := s.lower(cmp, v)
+// beside returns lower's answer if that is p or the position after it, in one
+// leaf. What is at p does not matter.
+func (s Sorted[T]) beside(cmp func(a, b T) int, p position, v T) (position, bool) {
+	if p.leaf >= len(s.leaves) || p.item >= len(s.leaves[p.leaf].items) {
+		return p, false
+	}
+	items := s.leaves[p.leaf].items
+	if cmp(items[p.item], v) >= 0 {
+		return p, p.item > 0 && cmp(items[p.item-1], v) < 0
+	}
+	p.item++
+	return p, p.item < len(items) && cmp(items[p.item], v) >= 0
+}
+
+// search returns the position of the element that Delete would delete, from
+// lower's answer on.
+func (s Sorted[T]) search(cmp func(a, b T) int, p position, v T, same func(a, b T) bool) (position, bool) {
 	for ; p.leaf < len(s.leaves); p = (position{leaf: p.leaf + 1}) {
 		for items := s.leaves[p.leaf].items; p.item < len(items); p.item++ {
 			switch {

@@ -201,6 +201,7 @@ func replay(t *testing.T, steps []byte, keys int) {
 			s, ok = change.onSorted(s)
 		} else {
 			ok = change.onEditor(editor)
+			findNear(t, editor, want, r.IntN(keys))
 			if step&0x40 != 0 {
 				s = editor.Sorted()
 			}
@@ -226,6 +227,18 @@ func replay(t *testing.T, steps []byte, keys int) {
 	}
 	if len(versions) > 0 {
 		checkFind(t, versions[len(versions)-1], keys)
+	}
+}
+
+// findNear looks for a key and for its neighbours, which an editor finds from
+// where it was.
+func findNear(t *testing.T, e *cow.Editor[entry], want model, key int) {
+	t.Helper()
+	for _, k := range []int{key, key, key + 1, key, key - 1, key + 2} {
+		got, ok := e.Find(byKey, entry{key: k})
+		if wantEntry, wantOK := want.find(entry{key: k}); got != wantEntry || ok != wantOK {
+			t.Fatalf("Editor.Find(%d) = %v, %v, want %v, %v", k, got, ok, wantEntry, wantOK)
+		}
 	}
 }
 

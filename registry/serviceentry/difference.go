@@ -22,10 +22,11 @@ func (h *host) settle() {
 		return
 	}
 	w.added, w.removed = cancel(w.added, w.removed)
-	removed, added := h.withoutRepeats(w)
+	editor := h.endpoints.Edit()
+	removed, added := h.withoutRepeats(w, editor)
 	w.changes = pair(removed, added)
 	if len(w.changes) > 0 {
-		w.next = edit(h.endpoints, w.changes)
+		w.next = edit(h.endpoints, editor, w.changes)
 	}
 }
 
@@ -52,11 +53,12 @@ func cancel(added, removed []*registry.Endpoint) (onlyAdded, onlyRemoved []*regi
 
 // withoutRepeats returns the endpoints that leave the list and those that enter
 // it, both sorted: an endpoint leaves with the last of its equals, and enters
-// with the first. The results take the place of w.removed and w.added.
-func (h *host) withoutRepeats(w *hostWork) (removed, added []*registry.Endpoint) {
+// with the first. The results take the place of w.removed and w.added. editor has
+// the list as it is.
+func (h *host) withoutRepeats(w *hostWork, editor *cow.Editor[*registry.Endpoint]) (removed, added []*registry.Endpoint) {
 	removed, added = w.removed[:0], w.added[:0]
 	for _, e := range w.removed {
-		known, ok := h.endpoints.Find(registry.CompareEndpoints, e)
+		known, ok := editor.Find(registry.CompareEndpoints, e)
 		switch {
 		case !ok:
 		case h.repeated[known] > 1:
@@ -68,7 +70,7 @@ func (h *host) withoutRepeats(w *hostWork) (removed, added []*registry.Endpoint)
 		}
 	}
 	for _, e := range w.added {
-		known, ok := h.endpoints.Find(registry.CompareEndpoints, e)
+		known, ok := editor.Find(registry.CompareEndpoints, e)
 		if n := len(added); !ok && n > 0 && registry.CompareEndpoints(added[n-1], e) == 0 {
 			known, ok = added[n-1], true
 		}
@@ -115,13 +117,14 @@ func comparePairs(removed, added []*registry.Endpoint) int {
 	}
 }
 
-// edit applies changes to a list of endpoints. The old endpoints of the changes
-// are sorted, and so are the new ones.
-func edit(list cow.Sorted[*registry.Endpoint], changes []xdsupdate.EndpointChange) cow.Sorted[*registry.Endpoint] {
+// edit applies changes to a list of endpoints, of which e is an editor. The old
+// endpoints of the changes are sorted, and so are the new ones.
+func edit(
+	list cow.Sorted[*registry.Endpoint], e *cow.Editor[*registry.Endpoint], changes []xdsupdate.EndpointChange,
+) cow.Sorted[*registry.Endpoint] {
 	if 2*len(changes) >= list.Len() {
 		return rebuild(list, changes)
 	}
-	e := list.Edit()
 	for _, c := range changes {
 		switch {
 		case c.Old == nil:
