@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
 )
@@ -60,6 +59,14 @@ func (r *reference) lock() {
 }
 
 func (r *reference) unlock() { <-r.sem }
+
+// giveWay lets others into the middle of something that a fault has made two
+// steps.
+func (r *reference) giveWay() {
+	r.unlock()
+	runtime.Gosched()
+	r.lock()
+}
 
 // kill ends whatever still waits.
 func (r *reference) kill() { close(r.dead) }
@@ -176,9 +183,7 @@ func (r *reference) single(verb string, c configstore.Config, revision *string) 
 	}
 	next, err := r.plan(verb, c, revision)
 	if r.is("check, then write") {
-		r.unlock()
-		time.Sleep(time.Microsecond) // a gap that other goroutines get into; no test waits for it
-		r.lock()
+		r.giveWay()
 	}
 	version := ""
 	if err == nil {

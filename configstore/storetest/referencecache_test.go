@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
 )
@@ -112,9 +111,7 @@ func (r *reference) register(reg *registration) (cancel func()) {
 		r.sortReplay(reg)
 	}
 	if r.is("a gap at registration") {
-		r.unlock()
-		time.Sleep(time.Millisecond)
-		r.lock()
+		r.giveWay()
 		reg.since = r.revision
 	}
 	r.handlers = append(r.handlers, reg)

@@ -174,9 +174,7 @@ func (r *reference) commit(p planned) string {
 		half := *old
 		half.Labels = p.curr.Labels
 		r.objects[key] = &half
-		r.unlock()
-		time.Sleep(time.Microsecond)
-		r.lock()
+		r.giveWay()
 	}
 	r.revision++
 	change := configstore.Change{Event: p.event, Curr: p.curr, Revision: r.revision}
@@ -241,9 +239,7 @@ func (r *reference) announce(c configstore.Change, status bool) {
 		proto.Reset(c.Curr.Spec)
 	}
 	if r.is("events are queued after the commit") && c.Revision%2 == 0 {
-		r.unlock()
-		time.Sleep(50 * time.Microsecond)
-		r.lock()
+		r.giveWay()
 	}
 	r.enqueue(c)
 }
