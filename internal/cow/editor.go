@@ -8,8 +8,9 @@ import "slices"
 // It is for one goroutine.
 type Editor[T any] struct {
 	s Sorted[T]
-	// edit marks the leaves that were made since the last call of Sorted. It is
-	// made with the second change: after only one there is nothing to reuse.
+	// edit marks the leaves that were made since the last call of Sorted. Without
+	// one it is made with the second change: after only one there is nothing to
+	// reuse.
 	edit    *edit
 	changed bool
 	// near is where something was found last: those who make many changes often
@@ -23,7 +24,7 @@ type Editor[T any] struct {
 type edit struct{ _ byte }
 
 // Edit returns an editor that starts with s.
-func (s Sorted[T]) Edit() *Editor[T] { return &Editor[T]{s: s} }
+func (s Sorted[T]) Edit() *Editor[T] { return &Editor[T]{s: s, edit: &edit{}} }
 
 // Sorted returns the sequence with all changes so far. The editor may be used
 // further, and does not change what it returned.
