@@ -103,7 +103,7 @@ func sorted(list []*registry.Endpoint) []*registry.Endpoint {
 // changeSome returns the change that some replacements make.
 func changeSome(before sequence, changes []EndpointChange) change {
 	c := change{before: before}
-	editor := before.Edit()
+	editor := before.Edit(len(changes))
 	for _, r := range changes {
 		c.apply(editor, r)
 	}

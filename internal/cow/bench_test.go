@@ -108,7 +108,7 @@ func BenchmarkEdit(b *testing.B) {
 			all := things(n)
 			s := cow.FromSlice(all)
 			for b.Loop() {
-				e := s.Edit()
+				e := s.Edit(n / 10)
 				for i := 0; i < n; i += 10 {
 					v := &thing{key: i}
 					e.Replace(byThing, all[i], v, identical)

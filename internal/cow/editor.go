@@ -23,8 +23,15 @@ type Editor[T any] struct {
 // edit is compared by its address, so it must have a size.
 type edit struct{ _ byte }
 
-// Edit returns an editor that starts with s.
-func (s Sorted[T]) Edit() *Editor[T] { return &Editor[T]{s: s, edit: &edit{}} }
+// Edit returns an editor that starts with s, for about so many changes. Any number
+// may follow.
+func (s Sorted[T]) Edit(changes int) *Editor[T] {
+	e := &Editor[T]{s: s}
+	if changes > 1 {
+		e.edit = &edit{}
+	}
+	return e
+}
 
 // Sorted returns the sequence with all changes so far. The editor may be used
 // further, and does not change what it returned.

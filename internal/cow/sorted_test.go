@@ -190,7 +190,7 @@ func replay(t *testing.T, steps []byte, keys int) {
 	)
 	for id, step := range steps {
 		if edit := step&0x80 != 0; edit && editor == nil {
-			editor = s.Edit()
+			editor = s.Edit(int(step & 3))
 		} else if !edit && editor != nil {
 			s, editor = editor.Sorted(), nil
 		}
@@ -320,7 +320,7 @@ func (c change) onEditor(e *cow.Editor[entry]) bool {
 // copies no more than in a sequence that was small from the start.
 func TestDeletesLeaveFewLeaves(t *testing.T) {
 	s := sequence(20_000)
-	e := s.Edit()
+	e := s.Edit(20_000)
 	for i := range 20_000 {
 		if i%100 == 0 {
 			continue
@@ -330,7 +330,7 @@ func TestDeletesLeaveFewLeaves(t *testing.T) {
 			continue
 		}
 		s, _ = e.Sorted().Delete(byKey, entry{key: i}, always)
-		e = s.Edit()
+		e = s.Edit(2)
 	}
 	if s = e.Sorted(); s.Len() != 200 || len(s.Leaves()) > 8 {
 		t.Errorf("%d elements in leaves of %v, want 200 in at most 8 leaves", s.Len(), s.Leaves())
@@ -369,7 +369,7 @@ func TestReadersDuringChanges(t *testing.T) {
 			}
 		})
 	}
-	e := s.Edit()
+	e := s.Edit(5000)
 	for i := range 5000 {
 		e.Replace(byKey, entry{key: i}, entry{key: i, id: -i}, always)
 		if i%3 == 0 {

@@ -59,7 +59,7 @@ func (r *Registry) ChangeEndpoints(hostname registry.Hostname, namespace string,
 		if !exists {
 			return s, change{}, fmt.Errorf("change endpoints of %s: %w", k, ErrUnknownService)
 		}
-		list := old.endpoints.Edit()
+		list := old.endpoints.Edit(len(changes))
 		var made []xdsupdate.EndpointChange
 		for _, c := range changes {
 			if c.Old == nil && c.New == nil {

@@ -22,7 +22,7 @@ func (h *host) settle() {
 		return
 	}
 	w.added, w.removed = cancel(w.added, w.removed)
-	editor := h.endpoints.Edit()
+	editor := h.endpoints.Edit(max(len(w.added), len(w.removed)))
 	removed, added := h.withoutRepeats(w, editor)
 	w.changes = pair(removed, added)
 	if len(w.changes) > 0 {

@@ -18,7 +18,7 @@ func editServices(list cow.Sorted[*registry.Service], changes []serviceChange) c
 	if list.Len() == 0 {
 		return firstServices(changes)
 	}
-	e := list.Edit()
+	e := list.Edit(len(changes))
 	for _, c := range changes {
 		switch c.event {
 		case registry.EventAdd:
