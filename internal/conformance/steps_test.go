@@ -11,9 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// play runs the steps of a scenario for which there is no recording and returns
-// what was observed after each.
-func play(t *testing.T, text string) []observation {
+// begin starts the system of a scenario that is written here.
+func begin(t *testing.T, text string) (*scenario, *system) {
 	t.Helper()
 	s := &scenario{}
 	dec := yaml.NewDecoder(strings.NewReader(text))
@@ -28,6 +27,14 @@ func play(t *testing.T, text string) []observation {
 	if err := sys.start(); err != nil {
 		t.Fatal(err)
 	}
+	return s, sys
+}
+
+// play runs the steps of a scenario for which there is no recording and returns
+// what was observed after each.
+func play(t *testing.T, text string) []observation {
+	t.Helper()
+	s, sys := begin(t, text)
 	sys.observe(nil)
 	var out []observation
 	for i, st := range s.Steps {
@@ -203,17 +210,7 @@ func TestImpossibleStepIsAnError(t *testing.T) {
 		"steps: [{registry: one, apply: ''}]",
 		"steps: [{registry: one, delete: {kind: ServiceEntry}}]",
 	} {
-		s := &scenario{}
-		if err := yaml.Unmarshal([]byte(text), s); err != nil {
-			t.Fatal(err)
-		}
-		sys, err := newSystem(s, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := sys.start(); err != nil {
-			t.Fatal(err)
-		}
+		s, sys := begin(t, text)
 		if _, err := sys.step(s.Steps[0], observation{}); err == nil {
 			t.Errorf("no error from %q", text)
 		}
