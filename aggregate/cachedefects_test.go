@@ -116,6 +116,57 @@ func TestEventsWithoutRevisionsAreNotLost(t *testing.T) {
 	r.ExpectExactly(t, "add A ns/x", "add A ns/y")
 }
 
+// A cache that does not number its events only says that there is something, so
+// that its history has to do.
+func TestEventsWithoutRevisionsBeyondTheHistory(t *testing.T) {
+	const changes = 20
+	m := memory.NewController(memory.MakeWithOptions(schemas("A"), memory.Options{HistoryLimit: 4}))
+	c := aggregate.MakeCache(silent{m})
+	var r storetest.Recorder
+	c.RegisterEventHandler(kind("A"), r.Handle)
+	for i := range changes {
+		if _, err := m.Create(object("A", "ns", fmt.Sprint("x", i), "1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Drain()
+	if got := len(r.Calls()); got != changes {
+		t.Errorf("%d events, want %d", got, changes)
+	}
+	if got := len(c.List(kind("A"), "ns")); got != changes {
+		t.Errorf("%d objects, want %d", got, changes)
+	}
+}
+
+// Flush waits for the events of a cache whose history does not hold them.
+func TestFlushBeyondTheHistory(t *testing.T) {
+	const changes = 200
+	m := memory.NewController(memory.MakeWithOptions(schemas("A"), memory.Options{HistoryLimit: 4}))
+	c := aggregate.MakeCache(m)
+	var r storetest.Recorder
+	c.RegisterEventHandler(kind("A"), r.Handle)
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.Run(stop)
+	}()
+	var mutations []configstore.Mutation
+	for i := range changes {
+		mutations = append(mutations, configstore.Mutation{Op: configstore.OpCreate, Config: object("A", "ns", fmt.Sprint("x", i), "1")})
+	}
+	if _, err := m.Apply(mutations...); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(r.Calls()); got != changes {
+		t.Errorf("%d events when Flush returned, want %d", got, changes)
+	}
+	close(stop)
+	<-ended
+}
+
 func TestAggregateOfAggregates(t *testing.T) {
 	one, two := memory.NewController(memory.Make(schemas("A"))), memory.NewController(memory.Make(schemas("A", "B")))
 	c := aggregate.MakeCache(aggregate.MakeCache(one), aggregate.MakeCache(two))
@@ -246,8 +297,11 @@ func TestReadsDoNotMergeEvents(t *testing.T) {
 	const history, changes = 4, 50
 	first := memory.NewController(memory.MakeWithOptions(schemas("A"), memory.Options{HistoryLimit: history}))
 	second, third := memory.NewController(memory.Make(schemas("A"))), memory.NewController(memory.Make(schemas("A")))
-	for m, name := range map[*memory.Controller]string{second: "x0", third: "y"} {
-		if _, err := m.Create(object("A", "ns", name, "hidden")); err != nil {
+	for _, hidden := range []struct {
+		in   *memory.Controller
+		name string
+	}{{second, "x0"}, {third, "x0"}, {third, "y"}} {
+		if _, err := hidden.in.Create(object("A", "ns", hidden.name, "hidden")); err != nil {
 			t.Fatal(err)
 		}
 	}

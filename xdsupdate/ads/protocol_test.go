@@ -4,6 +4,7 @@ package ads_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -134,4 +135,34 @@ func TestAllGoesWhileAway(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestClusterChangesItsKind: a SotW client whose cluster does not take its
+// endpoints from an assignment any more keeps the last one, as it may still use
+// it; when the service is gone there is nothing left in an assignment.
+func TestClusterChangesItsKind(t *testing.T) {
+	f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
+	for _, host := range []string{"a", "b"} {
+		f.eds(host, "shop", endpoint("10.0.0.1", 80))
+	}
+	f.flush()
+	c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
+	f.subscribe(c, envoy.ClusterType)
+	f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
+	f.subscribe(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
+	f.await(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
+	f.settle()
+	since := len(c.Responses())
+	f.define([]string{"a", "b"}, service("a", "shop", func(s *registry.Service) { s.Resolution = registry.DNSLB }))
+	f.flush()
+	f.settle()
+	var assignments []string
+	for _, line := range received(c, since) {
+		if strings.HasPrefix(line, "EDS") {
+			assignments = append(assignments, line)
+		}
+	}
+	check(t, "assignments", assignments, []string{"EDS " + cluster("b")})
+	check(t, "addresses of a", addressesOf(t, c, "a"), []string{"10.0.0.1"})
+	check(t, "addresses of b", len(addressesOf(t, c, "b")), 0)
 }
