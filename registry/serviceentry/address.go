@@ -47,7 +47,8 @@ func serviceAddress(a string) (string, bool) {
 }
 
 // allocated returns the addresses in the status of an entry for one of its
-// hosts, in the usual spelling. Of several of one family the last counts, as in Istio 1.30.
+// hosts, in the usual spelling. Of several of one family the last counts, as in
+// Istio 1.30.
 func (c *conversion) allocated(config *configstore.Config, spec *networking.ServiceEntry, host string) (v4, v6 string) {
 	if c.options.AddressAllocation != AllocateFromStatus || !mayAllocate(config, spec) {
 		return "", ""

@@ -6,9 +6,14 @@ import (
 	"testing"
 	"time"
 
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 func TestDefectGetServiceIsArbitrary(t *testing.T) {
@@ -30,4 +35,36 @@ func TestDefectGetServiceIsArbitrary(t *testing.T) {
 	diff(t, "the oldest", chosen(), "z/z")
 	s.delete(istio.ServiceEntry, "z", "z")
 	diff(t, "without the oldest", chosen(), "a/c")
+}
+
+// Of endpoints that are written alike a proxy is the last, however they came to
+// their places. Only an entry that was not validated has nil among them.
+func TestDefectLastOfAlikeEndpoints(t *testing.T) {
+	t.Parallel()
+	cache := memory.NewController(memory.MakeWithOptions(istio.Schemas(), memory.Options{SkipValidation: true}))
+	r := serviceentry.New(cache, xdsupdate.Discard{}, serviceentry.Options{})
+	alike := func(weight uint32) *networking.WorkloadEntry {
+		return &networking.WorkloadEntry{
+			Address: "1.1.1.1", Weight: weight, Labels: map[string]string{"service.istio.io/workload-name": "w"},
+		}
+	}
+	last := func(endpoints ...*networking.WorkloadEntry) uint32 {
+		t.Helper()
+		c := entry("a", func(spec *networking.ServiceEntry) { spec.Endpoints = endpoints }, "a.com")
+		write := cache.Create
+		if cache.Get(c.GroupVersionKind, c.Name, c.Namespace) != nil {
+			write = cache.Update
+		}
+		if _, err := write(c); err != nil {
+			t.Fatal(err)
+		}
+		cache.Drain()
+		instances := r.GetProxyServiceInstances(&registry.Proxy{IPAddresses: []string{"1.1.1.1"}, Namespace: c.Namespace})
+		if len(instances) != 1 {
+			t.Fatalf("%d instances, want 1", len(instances))
+		}
+		return instances[0].Endpoint.Attributes().LbWeight
+	}
+	diff(t, "behind two that are nil", last(nil, nil, alike(1), alike(2)), uint32(2))
+	diff(t, "the first kept, the second another one", last(alike(1), alike(3)), uint32(3))
 }
