@@ -46,7 +46,7 @@ func benchCaches(b *testing.B, members, n int) []*memory.Controller {
 	b.Helper()
 	caches := make([]*memory.Controller, members)
 	for i := range caches {
-		caches[i] = memory.NewController(memory.MakeWithOptions(istio.Schemas(), memory.Options{SkipValidation: true}))
+		caches[i] = memory.NewController(memory.Make(istio.Schemas(), memory.Options{SkipValidation: true}))
 	}
 	for i := range n {
 		_, err := caches[i*members/n].Create(benchEntry(i))

@@ -120,7 +120,7 @@ func TestEventsWithoutRevisionsAreNotLost(t *testing.T) {
 // that its history has to do.
 func TestEventsWithoutRevisionsBeyondTheHistory(t *testing.T) {
 	const changes = 20
-	m := memory.NewController(memory.MakeWithOptions(schemas("A"), memory.Options{HistoryLimit: 4}))
+	m := memory.NewController(memory.Make(schemas("A"), memory.Options{HistoryLimit: 4}))
 	c := aggregate.MakeCache(silent{m})
 	var r storetest.Recorder
 	c.RegisterEventHandler(kind("A"), r.Handle)
@@ -141,7 +141,7 @@ func TestEventsWithoutRevisionsBeyondTheHistory(t *testing.T) {
 // Flush waits for the events of a cache whose history does not hold them.
 func TestFlushBeyondTheHistory(t *testing.T) {
 	const changes = 200
-	m := memory.NewController(memory.MakeWithOptions(schemas("A"), memory.Options{HistoryLimit: 4}))
+	m := memory.NewController(memory.Make(schemas("A"), memory.Options{HistoryLimit: 4}))
 	c := aggregate.MakeCache(m)
 	var r storetest.Recorder
 	c.RegisterEventHandler(kind("A"), r.Handle)
@@ -266,7 +266,7 @@ func TestChangesDuringTheFirstListAreNotLost(t *testing.T) {
 // A cache that has to be listed again is never seen to go back.
 func TestListingAgainDoesNotGoBack(t *testing.T) {
 	const history = 4
-	m := &busy{Controller: memory.NewController(memory.MakeWithOptions(schemas("A"), memory.Options{HistoryLimit: history}))}
+	m := &busy{Controller: memory.NewController(memory.Make(schemas("A"), memory.Options{HistoryLimit: history}))}
 	c := aggregate.MakeCache(m)
 	write := func(v string) {
 		t.Helper()
@@ -295,7 +295,7 @@ func TestListingAgainDoesNotGoBack(t *testing.T) {
 // history of a cache does not go back as far as the views any more.
 func TestReadsDoNotMergeEvents(t *testing.T) {
 	const history, changes = 4, 50
-	first := memory.NewController(memory.MakeWithOptions(schemas("A"), memory.Options{HistoryLimit: history}))
+	first := memory.NewController(memory.Make(schemas("A"), memory.Options{HistoryLimit: history}))
 	second, third := memory.NewController(memory.Make(schemas("A"))), memory.NewController(memory.Make(schemas("A")))
 	for _, hidden := range []struct {
 		in   *memory.Controller

@@ -63,7 +63,7 @@ func newWorldOf(t *testing.T, options memory.Options, as func(*memory.Controller
 	w := &world{t: t}
 	var caches []configstore.ConfigStoreCache
 	for _, names := range [][]string{{"A", "B"}, {"B", "C"}, {"A", "B", "C"}} {
-		m := memory.NewController(memory.MakeWithOptions(schemas(names...), options))
+		m := memory.NewController(memory.Make(schemas(names...), options))
 		w.members = append(w.members, m)
 		caches = append(caches, as(m))
 	}

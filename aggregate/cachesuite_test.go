@@ -12,7 +12,7 @@ import (
 )
 
 func newMember(schemas configstore.Schemas) *memory.Controller {
-	return memory.NewController(memory.MakeWithOptions(schemas, memory.Options{DetectMutations: true, HistoryLimit: 50}))
+	return memory.NewController(memory.Make(schemas, memory.Options{DetectMutations: true, HistoryLimit: 50}))
 }
 
 // plain hides all that a cache can do beyond its interface.

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/internal/notify"
+	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -69,9 +70,10 @@ type Claimed struct {
 }
 
 // NewController returns a controller without registries.
-func NewController(opts Options) *Controller {
+func NewController(opts ...Options) *Controller {
+	o := options.One("aggregate.NewController", opts)
 	c := &Controller{
-		updater: opts.Updater, logger: opts.Logger,
+		updater: o.Updater, logger: o.Logger,
 		queue:    notify.New(notify.Options[event]{Name: "aggregate"}),
 		clusters: map[registry.ClusterID][]func(){},
 	}

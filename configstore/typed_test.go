@@ -23,7 +23,7 @@ import (
 
 func newStore(t *testing.T, schemas configstore.Schemas) *memory.Store {
 	t.Helper()
-	return memory.MakeWithOptions(schemas, memory.Options{DetectMutations: true})
+	return memory.Make(schemas, memory.Options{DetectMutations: true})
 }
 
 func entry(hosts ...string) *networking.ServiceEntry {

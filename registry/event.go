@@ -2,28 +2,15 @@
 
 package registry
 
-import "strconv"
+import "github.com/pilotkit/pilotkit/configstore"
 
-// Event is the kind of a change of a service or a workload.
-type Event int
+// Event is the kind of a change of a service or a workload: the same type as that
+// of config events.
+type Event = configstore.Event
 
 // The events. The zero value is none of them.
 const (
-	EventAdd Event = iota + 1
-	EventUpdate
-	EventDelete
+	EventAdd    = configstore.EventAdd
+	EventUpdate = configstore.EventUpdate
+	EventDelete = configstore.EventDelete
 )
-
-// String returns "add", "update" or "delete".
-func (e Event) String() string {
-	switch e {
-	case EventAdd:
-		return "add"
-	case EventUpdate:
-		return "update"
-	case EventDelete:
-		return "delete"
-	default:
-		return "Event(" + strconv.Itoa(int(e)) + ")"
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -74,16 +75,17 @@ var (
 // held, from the goroutine of Run. When push is called, the index and the
 // registries already show what was asked for. The request is immutable. Push may
 // ask for further pushes; it must not call Flush.
-func NewPusher(push func(*PushRequest), opts PusherOptions) *Pusher {
-	if opts.DebounceAfter == 0 {
-		opts.DebounceAfter = 100 * time.Millisecond
+func NewPusher(push func(*PushRequest), opts ...PusherOptions) *Pusher {
+	o := options.One("xdsupdate.NewPusher", opts)
+	if o.DebounceAfter == 0 {
+		o.DebounceAfter = 100 * time.Millisecond
 	}
-	if opts.DebounceMax == 0 {
-		opts.DebounceMax = 10 * time.Second
+	if o.DebounceMax == 0 {
+		o.DebounceMax = 10 * time.Second
 	}
 	return &Pusher{
-		push: push, opts: opts, index: NewEndpointIndex(), epoch: time.Now(), wake: make(chan struct{}, 1),
-		lanes:     newLanes(opts.DebounceAfter, opts.DebounceMax, opts.Debounce),
+		push: push, opts: o, index: NewEndpointIndex(), epoch: time.Now(), wake: make(chan struct{}, 1),
+		lanes:     newLanes(o.DebounceAfter, o.DebounceMax, o.Debounce),
 		redefined: map[ConfigKey]struct{}{},
 	}
 }

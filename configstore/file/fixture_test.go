@@ -37,7 +37,7 @@ func newFixture(t *testing.T, opts file.Options) *fixture {
 	t.Helper()
 	f := &fixture{T: t, dir: filepath.Join(t.TempDir(), "config"), log: &bytes.Buffer{}}
 	f.mkdir(".")
-	f.store = memory.MakeWithOptions(istio.Schemas(), memory.Options{DetectMutations: true})
+	f.store = memory.Make(istio.Schemas(), memory.Options{DetectMutations: true})
 	f.cache = memory.NewController(f.store)
 	for _, schema := range f.store.Schemas().All() {
 		f.cache.RegisterEventHandler(schema.GroupVersionKind, func(_, curr configstore.Config, event configstore.Event) {

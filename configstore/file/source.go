@@ -14,6 +14,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/options"
 )
 
 // Source keeps the objects of a directory in a store. Create it with New; the
@@ -64,9 +65,10 @@ type owned struct {
 // New returns a source that keeps the objects of the files in dir in a store. It
 // reads nothing yet: Reload and Run do. Several sources may write to one store,
 // as may anybody else.
-func New(dir string, store configstore.ConfigStore, opts Options) *Source {
+func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
+	o := options.One("file.New", opts)
 	return &Source{
-		dir: dir, store: store, opts: opts.withDefaults(),
+		dir: dir, store: store, opts: o.withDefaults(),
 		turn:     make(chan struct{}, 1),
 		contents: map[string]*content{},
 		index:    newIndex(),

@@ -31,7 +31,7 @@ func TestReadSide(t *testing.T) {
 
 func readSide(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
 	tb.Helper()
-	store := memory.MakeWithOptions(schemas, memory.Options{DetectMutations: true})
+	store := memory.Make(schemas, memory.Options{DetectMutations: true})
 	w := &fileWriter{ConfigStore: store}
 	root := tb.TempDir()
 	for i := range 16 {

@@ -13,7 +13,7 @@ import (
 const testHistory = 20
 
 func newTestStore(schemas configstore.Schemas) *memory.Store {
-	return memory.MakeWithOptions(schemas, memory.Options{HistoryLimit: testHistory, DetectMutations: true})
+	return memory.Make(schemas, memory.Options{HistoryLimit: testHistory, DetectMutations: true})
 }
 
 func TestStoreSuite(t *testing.T) {

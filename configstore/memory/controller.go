@@ -15,6 +15,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/notify"
+	"github.com/pilotkit/pilotkit/internal/options"
 )
 
 // Controller is a store with event handlers. It has all the methods of its Store
@@ -35,16 +36,12 @@ var (
 	_ configstore.BatchSubscriber  = (*Controller)(nil)
 )
 
-// NewController returns a controller of a store, with default ControllerOptions.
-func NewController(store *Store) *Controller {
-	return NewControllerWithOptions(store, ControllerOptions{})
-}
-
-// NewControllerWithOptions returns a controller of a store. A store may have
+// NewController returns a controller of a store. A store may have
 // several; each delivers every change to its own handlers.
-func NewControllerWithOptions(store *Store, opts ControllerOptions) *Controller {
-	c := &Controller{Store: store, logger: opts.Logger}
-	queue := notify.Options[configstore.Change]{Name: "memory", SlowAfter: opts.SlowHandler}
+func NewController(store *Store, opts ...ControllerOptions) *Controller {
+	o := options.One("memory.NewController", opts)
+	c := &Controller{Store: store, logger: o.Logger}
+	queue := notify.Options[configstore.Change]{Name: "memory", SlowAfter: o.SlowHandler}
 	if c.logger != nil {
 		queue.Slow = c.slow // without it no call is measured
 	}

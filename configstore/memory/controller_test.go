@@ -311,7 +311,7 @@ func TestSlowHandlerIsLogged(t *testing.T) {
 			return a
 		}}))
 		s := newStore()
-		c := memory.NewControllerWithOptions(s, memory.ControllerOptions{Logger: logger, SlowHandler: 100 * time.Millisecond})
+		c := memory.NewController(s, memory.ControllerOptions{Logger: logger, SlowHandler: 100 * time.Millisecond})
 		calls := 0
 		c.RegisterEventHandler(widget(), func(_, curr configstore.Config, _ configstore.Event) {
 			calls++

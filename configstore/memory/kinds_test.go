@@ -70,7 +70,7 @@ func value(c *configstore.Config) string {
 }
 
 func newStore() *memory.Store {
-	return memory.MakeWithOptions(testSchemas(), memory.Options{DetectMutations: true})
+	return memory.Make(testSchemas(), memory.Options{DetectMutations: true})
 }
 
 func create(tb testing.TB, s configstore.ConfigStore, c configstore.Config) string {

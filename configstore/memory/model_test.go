@@ -96,7 +96,7 @@ type stream struct {
 
 func newModel(seed uint64) *model {
 	m := &model{rand: rand.New(rand.NewPCG(seed, 0))}
-	m.store = memory.MakeWithOptions(testSchemas(), memory.Options{HistoryLimit: 1 << 16, DetectMutations: seed%2 == 0})
+	m.store = memory.Make(testSchemas(), memory.Options{HistoryLimit: 1 << 16, DetectMutations: seed%2 == 0})
 	m.control = memory.NewController(m.store)
 	return m
 }

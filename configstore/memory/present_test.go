@@ -35,7 +35,7 @@ func besideWriter(t *testing.T, s *memory.Store, f func()) {
 
 // A revision that can be read can be watched from.
 func TestWatchFromPresentRevision(t *testing.T) {
-	s := memory.MakeWithOptions(newStore().Schemas(), memory.Options{HistoryLimit: 1 << 20})
+	s := memory.Make(newStore().Schemas(), memory.Options{HistoryLimit: 1 << 20})
 	besideWriter(t, s, func() {
 		from := s.Revision()
 		for c, err := range s.Watch(t.Context(), from) {

@@ -118,7 +118,7 @@ func TestUpdateModifiesCallersAnnotations(t *testing.T) {
 
 // Make ignores the flag that switches validation off.
 func TestMakeIgnoresSkipValidation(t *testing.T) {
-	s := memory.MakeWithOptions(testSchemas(), memory.Options{SkipValidation: true})
+	s := memory.Make(testSchemas(), memory.Options{SkipValidation: true})
 	create(t, s, object(widget(), "default", "foo", "bad"))
 }
 

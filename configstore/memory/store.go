@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/notify"
+	"github.com/pilotkit/pilotkit/internal/options"
 )
 
 // Store is a ConfigStore in memory. Objects given to it are kept as they are:
@@ -37,18 +38,16 @@ type Store struct {
 
 var _ configstore.ConfigStore = (*Store)(nil)
 
-// Make returns an empty store for the given kinds, with default Options.
-func Make(schemas configstore.Schemas) *Store { return MakeWithOptions(schemas, Options{}) }
-
-// MakeWithOptions returns an empty store for the given kinds.
-func MakeWithOptions(schemas configstore.Schemas, opts Options) *Store {
-	if opts.HistoryLimit < 1 {
-		opts.HistoryLimit = defaultHistory
+// Make returns an empty store for the given kinds.
+func Make(schemas configstore.Schemas, opts ...Options) *Store {
+	o := options.One("memory.Make", opts)
+	if o.HistoryLimit < 1 {
+		o.HistoryLimit = defaultHistory
 	}
 	return &Store{
-		opts: opts, schemas: schemas, kinds: newKinds(schemas),
-		detector: newDetector(opts.DetectMutations),
-		history:  history{limit: opts.HistoryLimit},
+		opts: o, schemas: schemas, kinds: newKinds(schemas),
+		detector: newDetector(o.DetectMutations),
+		history:  history{limit: o.HistoryLimit},
 	}
 }
 

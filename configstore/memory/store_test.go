@@ -225,7 +225,7 @@ func TestSkipValidation(t *testing.T) {
 	opts := memory.Options{OnWarning: func(key configstore.ConfigKey, w []configstore.Violation) {
 		warned = append(warned, key.Object()+" "+w[0].String())
 	}}
-	s := memory.MakeWithOptions(testSchemas(), opts)
+	s := memory.Make(testSchemas(), opts)
 	create(t, s, object(widget(), "default", "odd", "odd"))
 	if _, err := s.Apply(configstore.Mutation{Op: configstore.OpCreate, Config: object(widget(), "default", "odd2", "odd")}); err != nil {
 		t.Error(err)
@@ -237,7 +237,7 @@ func TestSkipValidation(t *testing.T) {
 		t.Errorf("warnings %q, want %q", warned, want)
 	}
 	opts.SkipValidation = true
-	s = memory.MakeWithOptions(testSchemas(), opts)
+	s = memory.Make(testSchemas(), opts)
 	create(t, s, object(widget(), "default", "foo", "bad"))
 	update(t, s, object(widget(), "default", "foo", "odd"))
 	if len(warned) != 2 {

@@ -91,7 +91,7 @@ func TestWatchEnds(t *testing.T) {
 }
 
 func TestWatchCompacted(t *testing.T) {
-	s := memory.MakeWithOptions(testSchemas(), memory.Options{HistoryLimit: 10})
+	s := memory.Make(testSchemas(), memory.Options{HistoryLimit: 10})
 	first := func(from uint64) (configstore.Change, error) {
 		for c, err := range s.Watch(t.Context(), from) {
 			return c, err
@@ -119,7 +119,7 @@ func TestWatchCompacted(t *testing.T) {
 // A watch that falls behind the history ends with an error: it never has a gap,
 // and never holds up the writer.
 func TestWatchFallsBehind(t *testing.T) {
-	s := memory.MakeWithOptions(testSchemas(), memory.Options{HistoryLimit: 100})
+	s := memory.Make(testSchemas(), memory.Options{HistoryLimit: 100})
 	fill(t, s, 1)
 	next := uint64(1)
 	var last error

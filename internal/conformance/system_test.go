@@ -66,7 +66,7 @@ func newSystem(s *scenario, deltas bool) (*system, error) {
 }
 
 func (sys *system) newStore() *storememory.Controller {
-	store := storememory.MakeWithOptions(istio.Schemas(), storememory.Options{
+	store := storememory.Make(istio.Schemas(), storememory.Options{
 		SkipValidation: sys.scenario.Options.SkipValidation, DetectMutations: true,
 	})
 	return storememory.NewController(store)

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/internal/notify"
+	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -29,18 +30,19 @@ type Registry struct {
 var _ registry.Instance = (*Registry)(nil)
 
 // New returns an empty registry. It starts nothing.
-func New(opts Options) *Registry {
-	if opts.Provider == "" {
-		opts.Provider = registry.Memory
+func New(opts ...Options) *Registry {
+	o := options.One("memory.New", opts)
+	if o.Provider == "" {
+		o.Provider = registry.Memory
 	}
 	r := &Registry{
-		opts:  opts,
-		shard: xdsupdate.ShardKey{Cluster: opts.Cluster, Provider: opts.Provider},
+		opts:  o,
+		shard: xdsupdate.ShardKey{Cluster: o.Cluster, Provider: o.Provider},
 		queue: notify.New[change](notify.Options[change]{Name: "registry/memory"}),
 	}
 	r.state.Store(newState())
-	if opts.Updater != nil {
-		r.deltas, _ = opts.Updater.(xdsupdate.EndpointDeltaUpdater)
+	if o.Updater != nil {
+		r.deltas, _ = o.Updater.(xdsupdate.EndpointDeltaUpdater)
 		// The updater is the first subscriber, so that it knows before handlers do.
 		r.queue.Subscribe(notify.Subscription[change]{Handle: r.update})
 		r.queue.Drain()

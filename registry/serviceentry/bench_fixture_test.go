@@ -81,7 +81,7 @@ type plant struct {
 }
 
 func newStore() *memory.Store {
-	return memory.MakeWithOptions(istio.Schemas(), memory.Options{SkipValidation: true})
+	return memory.Make(istio.Schemas(), memory.Options{SkipValidation: true})
 }
 
 func newPlant(deltas bool) *plant { return newPlantOn(newStore(), deltas) }

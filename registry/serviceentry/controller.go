@@ -12,6 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/cow"
+	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/internal/serial"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -71,22 +72,23 @@ var _ registry.Instance = (*Controller)(nil)
 // every change. It starts nothing: it works whenever the cache delivers events,
 // that is while the cache runs or is drained. The cache must know the kinds
 // ServiceEntry and WorkloadEntry.
-func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, options Options) *Controller {
+func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opts ...Options) *Controller {
+	o := options.One("serviceentry.New", opts)
 	c := &Controller{
-		options: options, configs: configs, updater: updater, logger: options.Logger,
-		shard:    xdsupdate.ShardKey{Cluster: options.ClusterID, Provider: registry.External},
+		options: o, configs: configs, updater: updater, logger: o.Logger,
+		shard:    xdsupdate.ShardKey{Cluster: o.ClusterID, Provider: registry.External},
 		interner: newInterner(), addresses: newAddressIndex(),
-		spaces: map[string]*space{}, pods: map[netip.Addr][]*workload{}, mesh: options.Mesh, namespaces: map[string]Namespace{},
+		spaces: map[string]*space{}, pods: map[netip.Addr][]*workload{}, mesh: o.Mesh, namespaces: map[string]Namespace{},
 		directory: directory{}, foreign: map[registry.WorkloadKey]*workload{},
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
 	c.deltas, _ = updater.(xdsupdate.EndpointDeltaUpdater)
-	for _, n := range options.Namespaces {
+	for _, n := range o.Namespaces {
 		c.namespaces[n.Name] = n
 	}
-	c.view.Store(newView(c.services, options.AddressAllocation, c.logger))
+	c.view.Store(newView(c.services, o.AddressAllocation, c.logger))
 	c.batch = &batch{Controller: c}
 	c.queue = serial.NewQueue(c.handle)
 	c.cancel = c.subscribe()

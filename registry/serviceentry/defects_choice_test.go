@@ -41,7 +41,7 @@ func TestDefectGetServiceIsArbitrary(t *testing.T) {
 // their places. Only an entry that was not validated has nil among them.
 func TestDefectLastOfAlikeEndpoints(t *testing.T) {
 	t.Parallel()
-	cache := memory.NewController(memory.MakeWithOptions(istio.Schemas(), memory.Options{SkipValidation: true}))
+	cache := memory.NewController(memory.Make(istio.Schemas(), memory.Options{SkipValidation: true}))
 	r := serviceentry.New(cache, xdsupdate.Discard{}, serviceentry.Options{})
 	alike := func(weight uint32) *networking.WorkloadEntry {
 		return &networking.WorkloadEntry{

@@ -64,7 +64,7 @@ type fuzzed struct {
 
 func newFuzzed(t *testing.T, bits byte) *fuzzed {
 	t.Helper()
-	store := memory.MakeWithOptions(istio.Schemas(), memory.Options{SkipValidation: true, DetectMutations: true})
+	store := memory.Make(istio.Schemas(), memory.Options{SkipValidation: true, DetectMutations: true})
 	z := &fuzzed{bits: bits, system: &system{t: t, cache: memory.NewController(store), recorder: newRecorder(t)}}
 	var updater xdsupdate.XDSUpdater = z.recorder
 	if z.has(fuzzDeltas) {

@@ -133,7 +133,7 @@ func newModelSystem(t *testing.T, deltas bool, kind uint64) *modelSystem {
 	t.Helper()
 	m := &modelSystem{
 		t: t, world: newWorld("c1"),
-		cache: memory.NewController(memory.MakeWithOptions(istio.Schemas(), memory.Options{
+		cache: memory.NewController(memory.Make(istio.Schemas(), memory.Options{
 			SkipValidation: true, DetectMutations: true,
 		})),
 		touched:  map[string]bool{},

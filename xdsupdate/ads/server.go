@@ -12,6 +12,7 @@ import (
 	"go.uber.org/atomic"
 	"google.golang.org/grpc"
 
+	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -45,13 +46,14 @@ var (
 // New returns a server of the services of a discovery and of the endpoints that
 // it will be told. The discovery is read when the server pushes, so that it may
 // still be empty.
-func New(services registry.ServiceDiscovery, options Options) *Server {
+func New(services registry.ServiceDiscovery, opts ...Options) *Server {
+	o := options.One("ads.New", opts)
 	s := &Server{
 		discovery:  services,
-		generators: options.Generators,
-		proxyOf:    options.Proxy,
-		logger:     options.Logger,
-		cache:      newCache(len(options.Generators) > 0),
+		generators: o.Generators,
+		proxyOf:    o.Proxy,
+		logger:     o.Logger,
+		cache:      newCache(len(o.Generators) > 0),
 		wake:       make(chan struct{}, 1),
 	}
 	if s.proxyOf == nil {
@@ -60,7 +62,7 @@ func New(services registry.ServiceDiscovery, options Options) *Server {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	pusher := options.Pusher
+	pusher := o.Pusher
 	pusher.ProxyUpdate = s.proxyUpdate
 	s.pusher = xdsupdate.NewPusher(s.push, pusher)
 	return s

@@ -12,6 +12,8 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
+
+	"github.com/pilotkit/pilotkit/internal/options"
 )
 
 // ErrNotConnected means that the client has no stream.
@@ -64,12 +66,13 @@ type Client struct {
 
 // NewClient returns a client over a connection, which stays the caller's. It is
 // not connected yet.
-func NewClient(conn grpc.ClientConnInterface, options ClientOptions) *Client {
-	if options.Node == nil {
-		options.Node = &core.Node{Id: "xdstest"}
+func NewClient(conn grpc.ClientConnInterface, opts ...ClientOptions) *Client {
+	o := options.One("xdstest.NewClient", opts)
+	if o.Node == nil {
+		o.Node = &core.Node{Id: "xdstest"}
 	}
 	return &Client{
-		conn: conn, options: options, types: make(map[string]*subscription), change: make(chan struct{}),
+		conn: conn, options: o, types: make(map[string]*subscription), change: make(chan struct{}),
 	}
 }
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package options_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/pilotkit/pilotkit/internal/options"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestOne(t *testing.T) {
+	t.Parallel()
+	if got := options.One[int]("New", nil); got != 0 {
+		t.Errorf("without an argument: %d, want the zero value", got)
+	}
+	if got := options.One("New", []int{7}); got != 7 {
+		t.Errorf("with one argument: %d, want 7", got)
+	}
+	defer func() {
+		if got, want := recover(), "New: more than one options argument"; got != want {
+			t.Errorf("panic %v, want %q", got, want)
+		}
+	}()
+	options.One("New", []int{1, 2})
+}
