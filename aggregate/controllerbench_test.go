@@ -28,7 +28,7 @@ func (s *stub) Services() []*registry.Service { return s.services }
 
 func (s *stub) GetService(h registry.Hostname) *registry.Service { return s.byHost[h] }
 
-func (s *stub) InstancesByPort(*registry.Service, int) []*registry.ServiceInstance { return nil }
+func (s *stub) InstancesByPort(*registry.Service, uint32) []*registry.ServiceInstance { return nil }
 
 func (s *stub) GetProxyServiceInstances(*registry.Proxy) []*registry.ServiceInstance {
 	return s.targets

@@ -23,7 +23,7 @@ func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
 }
 
 // InstancesByPort implements registry.ServiceDiscovery.
-func (c *Controller) InstancesByPort(svc *registry.Service, servicePort int) []*registry.ServiceInstance {
+func (c *Controller) InstancesByPort(svc *registry.Service, servicePort uint32) []*registry.ServiceInstance {
 	var all []*registry.ServiceInstance
 	parts := 0
 	for _, reg := range c.merged.Load().registrations {

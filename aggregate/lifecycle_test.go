@@ -112,7 +112,7 @@ func TestLateWritesOfAReplacedRegistryAreIgnored(t *testing.T) {
 }
 
 // indexed returns the addresses that the index has for a service.
-func indexed(pusher *xdsupdate.Pusher, hostname, namespace string) string {
+func indexed(pusher *xdsupdate.Pusher, hostname registry.Hostname, namespace string) string {
 	service := pusher.Index().Service(hostname, namespace)
 	if service == nil {
 		return ""

@@ -16,7 +16,7 @@ type ServiceDiscovery interface {
 
 	// InstancesByPort returns the instances of a service on the service port of a
 	// number, or on all ports for 0; sorted by CompareEndpoints.
-	InstancesByPort(svc *Service, servicePort int) []*ServiceInstance
+	InstancesByPort(svc *Service, servicePort uint32) []*ServiceInstance
 
 	// GetProxyServiceInstances returns the instances that the proxy itself is,
 	// found by any of its addresses, in its own namespace if that is known.

@@ -59,7 +59,7 @@ func TestServicePortsAreComparedByValue(t *testing.T) {
 
 func TestCompareServices(t *testing.T) {
 	t.Parallel()
-	service := func(hostname, namespace string, created int64, object, address string) *registry.Service {
+	service := func(hostname registry.Hostname, namespace string, created int64, object, address string) *registry.Service {
 		return &registry.Service{
 			Hostname: registry.Hostname(hostname), DefaultAddress: address, CreationTime: time.Unix(created, 0),
 			Attributes: registry.ServiceAttributes{Namespace: namespace, ObjectName: object},

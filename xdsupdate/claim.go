@@ -42,18 +42,18 @@ func (w *ShardWriter) Valid() bool {
 
 // UpdateServiceEndpoints is EndpointIndex.UpdateServiceEndpoints; NoPush if the
 // right has ended.
-func (w *ShardWriter) UpdateServiceEndpoints(hostname, namespace string, endpoints []*registry.Endpoint) PushType {
+func (w *ShardWriter) UpdateServiceEndpoints(hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) PushType {
 	return w.index.write(w.writer, serviceName{hostname, namespace}, update{list: endpoints})
 }
 
 // UpdateEndpoints is EndpointIndex.UpdateEndpoints; NoPush if the right has
 // ended. The first call for a service replaces what a predecessor left.
-func (w *ShardWriter) UpdateEndpoints(hostname, namespace string, changes []EndpointChange) PushType {
+func (w *ShardWriter) UpdateEndpoints(hostname registry.Hostname, namespace string, changes []EndpointChange) PushType {
 	return w.index.write(w.writer, serviceName{hostname, namespace}, update{changes: changes, delta: true})
 }
 
 // DeleteService is EndpointIndex.DeleteServiceShard, if the right still exists.
-func (w *ShardWriter) DeleteService(hostname, namespace string) {
+func (w *ShardWriter) DeleteService(hostname registry.Hostname, namespace string) {
 	w.index.delete(w.writer, serviceName{hostname, namespace})
 }
 

@@ -24,7 +24,7 @@ func addresses(v xdsupdate.ShardEndpoints) []string {
 
 func wantAddresses(t *testing.T, index *xdsupdate.EndpointIndex, shard xdsupdate.ShardKey, hostname string, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, addresses(index.Service(hostname, ns).Shard(shard))); diff != "" {
+	if diff := cmp.Diff(want, addresses(index.Service(registry.Hostname(hostname), ns).Shard(shard))); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", hostname, diff)
 	}
 }
@@ -114,7 +114,7 @@ func TestPrune(t *testing.T) {
 	index, shard, other := xdsupdate.NewEndpointIndex(), shardOf("c1"), shardOf("c2")
 	was := index.Claim(shard)
 	for _, name := range []string{"a", "b", "c", "d", "empty"} {
-		was.UpdateServiceEndpoints(name, ns, eps(ep("1.1.1.1")))
+		was.UpdateServiceEndpoints(registry.Hostname(name), ns, eps(ep("1.1.1.1")))
 	}
 	was.UpdateServiceEndpoints("empty", ns, nil)
 	index.UpdateServiceEndpoints(other, "b", ns, eps(ep("2.2.2.2")))
@@ -172,9 +172,9 @@ func TestClaimsRace(t *testing.T) {
 					switch {
 					case last && i%2 == 1: // not written by the last one
 					case i%3 == 0:
-						w.UpdateEndpoints(name, ns, []xdsupdate.EndpointChange{{New: list[0]}})
+						w.UpdateEndpoints(registry.Hostname(name), ns, []xdsupdate.EndpointChange{{New: list[0]}})
 					default:
-						w.UpdateServiceEndpoints(name, ns, list)
+						w.UpdateServiceEndpoints(registry.Hostname(name), ns, list)
 					}
 				}
 				if w.Prune(); !last {
@@ -190,7 +190,7 @@ func TestClaimsRace(t *testing.T) {
 		wg.Wait()
 		for i := range services {
 			want := 1 - i%2
-			view := index.Service(strconv.Itoa(i), ns)
+			view := index.Service(registry.Hostname(strconv.Itoa(i)), ns)
 			if view.Len() != want {
 				t.Fatalf("service %d has %d endpoints, want %d", i, view.Len(), want)
 			}

@@ -95,8 +95,8 @@ func TestEndpointsOfOneAddress(t *testing.T) {
 func TestEmptiedServicesDoNotLeak(t *testing.T) {
 	index := xdsupdate.NewEndpointIndex()
 	for _, cluster := range []string{"c1", "c2"} {
-		index.UpdateServiceEndpoints(shardOf(cluster), cluster, ns, eps(ep("1.1.1.1")))
-		index.UpdateServiceEndpoints(shardOf(cluster), cluster, ns, nil)
+		index.UpdateServiceEndpoints(shardOf(cluster), registry.Hostname(cluster), ns, eps(ep("1.1.1.1")))
+		index.UpdateServiceEndpoints(shardOf(cluster), registry.Hostname(cluster), ns, nil)
 	}
 	if gone := index.RemoveShard(shardOf("c1")); gone != nil {
 		t.Errorf("RemoveShard: %v lost endpoints, want none", gone)
@@ -242,7 +242,7 @@ func TestIteratorsStop(t *testing.T) {
 	index := xdsupdate.NewEndpointIndex()
 	for _, shard := range []xdsupdate.ShardKey{shardOf("c1"), shardOf("c2")} {
 		for _, name := range []string{"a", "b"} {
-			index.UpdateServiceEndpoints(shard, name, ns, eps(ep("1.1.1.1"), ep("2.2.2.2")))
+			index.UpdateServiceEndpoints(shard, registry.Hostname(name), ns, eps(ep("1.1.1.1"), ep("2.2.2.2")))
 		}
 	}
 	n := 0

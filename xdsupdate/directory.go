@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/registry"
 )
 
 // directory finds services by name. Readers take no lock: they see a table whose
@@ -30,7 +32,10 @@ type link struct {
 }
 
 // serviceName is how services are found.
-type serviceName struct{ hostname, namespace string }
+type serviceName struct {
+	hostname  registry.Hostname
+	namespace string
+}
 
 const minChains = 64
 

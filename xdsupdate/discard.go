@@ -14,16 +14,16 @@ var (
 )
 
 // EDSUpdate does nothing.
-func (Discard) EDSUpdate(ShardKey, string, string, []*registry.Endpoint) {}
+func (Discard) EDSUpdate(ShardKey, registry.Hostname, string, []*registry.Endpoint) {}
 
 // EDSDeltaUpdate does nothing.
-func (Discard) EDSDeltaUpdate(ShardKey, string, string, []EndpointChange) {}
+func (Discard) EDSDeltaUpdate(ShardKey, registry.Hostname, string, []EndpointChange) {}
 
 // EDSCacheUpdate does nothing.
-func (Discard) EDSCacheUpdate(ShardKey, string, string, []*registry.Endpoint) {}
+func (Discard) EDSCacheUpdate(ShardKey, registry.Hostname, string, []*registry.Endpoint) {}
 
 // SvcUpdate does nothing.
-func (Discard) SvcUpdate(ShardKey, string, string, registry.Event) {}
+func (Discard) SvcUpdate(ShardKey, registry.Hostname, string, registry.Event) {}
 
 // ConfigUpdate does nothing.
 func (Discard) ConfigUpdate(*PushRequest) {}

@@ -32,7 +32,7 @@ type ShardEndpoints struct {
 }
 
 // Hostname returns the service's host name.
-func (e *ServiceEndpoints) Hostname() string {
+func (e *ServiceEndpoints) Hostname() registry.Hostname {
 	if e == nil {
 		return ""
 	}

@@ -17,7 +17,7 @@ func ExamplePusher() {
 	p = xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) {
 		fmt.Println(r)
 		for _, key := range r.Keys() {
-			for e := range p.Index().Service(key.Name, key.Namespace).All() {
+			for e := range p.Index().Service(registry.Hostname(key.Name), key.Namespace).All() {
 				fmt.Println(" ", e.Address())
 			}
 		}

@@ -61,7 +61,7 @@ func ServiceHandler(updater XDSUpdater) registry.ServiceHandler {
 }
 
 func keyOf(s *registry.Service) ConfigKey {
-	return ServiceKey(string(s.Hostname), s.Attributes.Namespace)
+	return ServiceKey(s.Hostname, s.Attributes.Namespace)
 }
 
 // relevant reports whether proxies may see a difference.

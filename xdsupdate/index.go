@@ -47,7 +47,7 @@ func NewEndpointIndex() *EndpointIndex {
 // endpoints with the same key. It costs one comparison for each endpoint, or a
 // comparison of pointers if the endpoints are those of the last list.
 func (x *EndpointIndex) UpdateServiceEndpoints(
-	shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint,
+	shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint,
 ) PushType {
 	return x.write(x.writer(shard), serviceName{hostname, namespace}, update{list: endpoints})
 }
@@ -61,7 +61,7 @@ func (x *EndpointIndex) UpdateServiceEndpoints(
 // pointer, it stands for an endpoint that is equal; if there is none either, for
 // instance because the shard was removed, New is added all the same.
 func (x *EndpointIndex) UpdateEndpoints(
-	shard ShardKey, hostname, namespace string, changes []EndpointChange,
+	shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange,
 ) PushType {
 	return x.write(x.writer(shard), serviceName{hostname, namespace}, update{changes: changes, delta: true})
 }
@@ -69,7 +69,7 @@ func (x *EndpointIndex) UpdateEndpoints(
 // DeleteServiceShard removes a shard's endpoints for a service and all that is
 // remembered of them. The service itself goes if no shard has endpoints. The
 // accounts become those of the endpoints that are left.
-func (x *EndpointIndex) DeleteServiceShard(shard ShardKey, hostname, namespace string) {
+func (x *EndpointIndex) DeleteServiceShard(shard ShardKey, hostname registry.Hostname, namespace string) {
 	x.delete(x.writer(shard), serviceName{hostname, namespace})
 }
 
@@ -81,7 +81,7 @@ func (x *EndpointIndex) RemoveShard(shard ShardKey) []ConfigKey {
 
 // Service returns the endpoints of a service; nil, which is a valid view, if the
 // index does not know it. It takes no lock.
-func (x *EndpointIndex) Service(hostname, namespace string) *ServiceEndpoints {
+func (x *EndpointIndex) Service(hostname registry.Hostname, namespace string) *ServiceEndpoints {
 	if s := x.services.find(serviceName{hostname, namespace}); s != nil {
 		return s.view.Load()
 	}

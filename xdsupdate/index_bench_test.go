@@ -311,7 +311,7 @@ func BenchmarkParallelServices(b *testing.B) {
 		lists := [2][]*registry.Endpoint{eps(ep("1.1.1.1")), eps(ep("1.1.1.1", health(registry.Draining)))}
 		for pb.Next() {
 			i = 1 - i
-			index.UpdateServiceEndpoints(shardOf("0"), name, ns, lists[i])
+			index.UpdateServiceEndpoints(shardOf("0"), registry.Hostname(name), ns, lists[i])
 		}
 	})
 }
@@ -325,12 +325,12 @@ func BenchmarkService(b *testing.B) {
 			list := eps(ep("1.1.1.1"))
 			for i := range names {
 				names[i] = "service-" + strconv.Itoa(i) + ".example.com"
-				index.UpdateServiceEndpoints(shardOf("0"), names[i], ns, list)
+				index.UpdateServiceEndpoints(shardOf("0"), registry.Hostname(names[i]), ns, list)
 			}
 			i := 0
 			for b.Loop() {
 				i = (i + 7919) % n
-				if index.Service(names[i], ns) == nil {
+				if index.Service(registry.Hostname(names[i]), ns) == nil {
 					b.Fatal("missing")
 				}
 			}
@@ -356,7 +356,7 @@ func BenchmarkMemory(b *testing.B) {
 			index := xdsupdate.NewEndpointIndex()
 			before := heap()
 			for i, name := range names {
-				index.UpdateServiceEndpoints(shardOf("0"), name, ns, lists[i])
+				index.UpdateServiceEndpoints(shardOf("0"), registry.Hostname(name), ns, lists[i])
 			}
 			b.ReportMetric(float64(heap()-before)/n, "B/service")
 			runtime.KeepAlive(index)

@@ -2,7 +2,10 @@
 
 package xdsupdate
 
-import "github.com/pilotkit/pilotkit/configstore"
+import (
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+)
 
 // ConfigKey names what changed. Services are named by kind ServiceEntry, their
 // namespace, and their host name as the name, as Istio 1.30 does, wherever they
@@ -10,8 +13,8 @@ import "github.com/pilotkit/pilotkit/configstore"
 type ConfigKey = configstore.ConfigKey
 
 // ServiceKey returns the key under which a service is named in push requests.
-func ServiceKey(hostname, namespace string) ConfigKey {
-	return ConfigKey{Kind: serviceKind(), Name: hostname, Namespace: namespace}
+func ServiceKey(hostname registry.Hostname, namespace string) ConfigKey {
+	return ConfigKey{Kind: serviceKind(), Name: string(hostname), Namespace: namespace}
 }
 
 // IsServiceKey reports whether the key names a service.

@@ -123,7 +123,7 @@ func (m model) check(t *testing.T, step int, index *xdsupdate.EndpointIndex) {
 		t.Fatalf("step %d: keys (-want +got):\n%s", step, diff)
 	}
 	for key, s := range m {
-		view := index.Service(key.Name, key.Namespace)
+		view := index.Service(registry.Hostname(key.Name), key.Namespace)
 		if accounts := slices.Sorted(maps.Keys(s.accounts)); !slices.Equal(view.ServiceAccounts(), accounts) {
 			t.Fatalf("step %d: %v: accounts are %q, want %q", step, key, view.ServiceAccounts(), accounts)
 		}
@@ -265,7 +265,7 @@ func replayModel(t *testing.T, data []byte) {
 	c, m, index := &choices{data: data}, model{}, xdsupdate.NewEndpointIndex()
 	for step := 0; len(c.data) > 0; step++ {
 		shard := shardOf(string(rune('a' + c.of(3))))
-		key := xdsupdate.ServiceKey([]string{host, "b.example.com"}[c.of(2)], ns)
+		key := xdsupdate.ServiceKey([]registry.Hostname{host, "b.example.com"}[c.of(2)], ns)
 		var now []*registry.Endpoint
 		if s := m[key]; s != nil {
 			now = s.shards[shard]
@@ -273,13 +273,13 @@ func replayModel(t *testing.T, data []byte) {
 		switch what := c.of(16); {
 		case what == 0:
 			m.forget(shard, key)
-			index.DeleteServiceShard(shard, key.Name, key.Namespace)
+			index.DeleteServiceShard(shard, registry.Hostname(key.Name), key.Namespace)
 		case what == 1:
 			removeShard(t, step, m, index, shard)
 		case what < 8:
 			list := c.list(now)
 			want := m.update(shard, key, list)
-			if got := index.UpdateServiceEndpoints(shard, key.Name, key.Namespace, slices.Clone(list)); got != want {
+			if got := index.UpdateServiceEndpoints(shard, registry.Hostname(key.Name), key.Namespace, slices.Clone(list)); got != want {
 				t.Fatalf("step %d: list: %v, want %v", step, got, want)
 			}
 		default:
@@ -288,7 +288,7 @@ func replayModel(t *testing.T, data []byte) {
 			if len(changes) > 0 {
 				want = m.update(shard, key, list)
 			}
-			if got := index.UpdateEndpoints(shard, key.Name, key.Namespace, changes); got != want {
+			if got := index.UpdateEndpoints(shard, registry.Hostname(key.Name), key.Namespace, changes); got != want {
 				t.Fatalf("step %d: %d changes: %v, want %v", step, len(changes), got, want)
 			}
 		}

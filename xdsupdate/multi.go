@@ -39,21 +39,21 @@ func Multi(updaters ...XDSUpdater) XDSUpdater {
 type multi []XDSUpdater
 
 // EDSUpdate calls all.
-func (m multi) EDSUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (m multi) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	for _, u := range m {
 		u.EDSUpdate(shard, hostname, namespace, endpoints)
 	}
 }
 
 // EDSCacheUpdate calls all.
-func (m multi) EDSCacheUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (m multi) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	for _, u := range m {
 		u.EDSCacheUpdate(shard, hostname, namespace, endpoints)
 	}
 }
 
 // SvcUpdate calls all.
-func (m multi) SvcUpdate(shard ShardKey, hostname, namespace string, event registry.Event) {
+func (m multi) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
 	for _, u := range m {
 		u.SvcUpdate(shard, hostname, namespace, event)
 	}
@@ -87,7 +87,7 @@ type deltaMulti struct {
 }
 
 // EDSDeltaUpdate calls all.
-func (m deltaMulti) EDSDeltaUpdate(shard ShardKey, hostname, namespace string, changes []EndpointChange) {
+func (m deltaMulti) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
 	for _, u := range m.deltas {
 		u.EDSDeltaUpdate(shard, hostname, namespace, changes)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -78,7 +79,7 @@ func fullPush(name string) *xdsupdate.PushRequest {
 
 func endpointPush(name string) *xdsupdate.PushRequest {
 	return &xdsupdate.PushRequest{
-		ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(name, ns)),
+		ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(registry.Hostname(name), ns)),
 		Reason:         map[xdsupdate.TriggerReason]int{xdsupdate.EndpointUpdate: 1},
 	}
 }

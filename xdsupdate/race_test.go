@@ -139,7 +139,7 @@ func TestOneRacerCreates(t *testing.T) {
 			for round := range rounds {
 				name := strconv.Itoa(round)
 				begin.wait(round)
-				created[racer][round] = index.UpdateServiceEndpoints(shard, name, ns, list) == full
+				created[racer][round] = index.UpdateServiceEndpoints(shard, registry.Hostname(name), ns, list) == full
 			}
 		})
 	}
@@ -151,7 +151,7 @@ func TestOneRacerCreates(t *testing.T) {
 				n++
 			}
 		}
-		if view := index.Service(strconv.Itoa(round), ns); n != 1 || view.Len() != racers {
+		if view := index.Service(registry.Hostname(strconv.Itoa(round)), ns); n != 1 || view.Len() != racers {
 			t.Fatalf("round %d: %d full pushes, %d endpoints, want 1 and %d", round, n, view.Len(), racers)
 		}
 	}
@@ -178,20 +178,20 @@ func newScript(seed uint64, shard xdsupdate.ShardKey, services, steps int) scrip
 		case 0:
 			now[i] = nil
 			out = append(out, func(index *xdsupdate.EndpointIndex) xdsupdate.PushType {
-				index.DeleteServiceShard(shard, name, ns)
+				index.DeleteServiceShard(shard, registry.Hostname(name), ns)
 				return no
 			})
 		case 1, 2, 3:
 			list := c.list(now[i])
 			now[i] = list
 			out = append(out, func(index *xdsupdate.EndpointIndex) xdsupdate.PushType {
-				return index.UpdateServiceEndpoints(shard, name, ns, slices.Clone(list))
+				return index.UpdateServiceEndpoints(shard, registry.Hostname(name), ns, slices.Clone(list))
 			})
 		default:
 			changes, list := c.changes(now[i])
 			now[i] = list
 			out = append(out, func(index *xdsupdate.EndpointIndex) xdsupdate.PushType {
-				return index.UpdateEndpoints(shard, name, ns, changes)
+				return index.UpdateEndpoints(shard, registry.Hostname(name), ns, changes)
 			})
 		}
 	}
@@ -215,7 +215,7 @@ func anchored(services int) *xdsupdate.EndpointIndex {
 		list = append(list, ep(address(100+i), account(string(rune('a'+i)))))
 	}
 	for i := range services {
-		index.UpdateServiceEndpoints(shardOf("anchor"), strconv.Itoa(i), ns, list)
+		index.UpdateServiceEndpoints(shardOf("anchor"), registry.Hostname(strconv.Itoa(i)), ns, list)
 	}
 	return index
 }
@@ -344,7 +344,7 @@ func TestReadersFindEveryService(t *testing.T) {
 	index := xdsupdate.NewEndpointIndex()
 	const stay, visit = 50, 5000
 	for i := range stay {
-		index.UpdateServiceEndpoints(shardOf("a"), "stay"+strconv.Itoa(i), ns, eps(ep(address(i))))
+		index.UpdateServiceEndpoints(shardOf("a"), registry.Hostname("stay"+strconv.Itoa(i)), ns, eps(ep(address(i))))
 	}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -357,13 +357,13 @@ func TestReadersFindEveryService(t *testing.T) {
 				default:
 				}
 				for i := range stay {
-					if index.Service("stay"+strconv.Itoa(i), ns).Len() != 1 {
+					if index.Service(registry.Hostname("stay"+strconv.Itoa(i)), ns).Len() != 1 {
 						t.Error("a reader missed a service")
 					}
 				}
 				seen := map[string]int{}
 				for view := range index.All() {
-					seen[view.Hostname()]++
+					seen[string(view.Hostname())]++
 				}
 				for i := range stay {
 					if seen["stay"+strconv.Itoa(i)] != 1 {
@@ -375,7 +375,7 @@ func TestReadersFindEveryService(t *testing.T) {
 	}
 	for range 3 {
 		for i := range visit {
-			index.UpdateServiceEndpoints(shardOf("b"), strconv.Itoa(i), ns, eps(ep(address(i))))
+			index.UpdateServiceEndpoints(shardOf("b"), registry.Hostname(strconv.Itoa(i)), ns, eps(ep(address(i))))
 		}
 		if n := len(index.RemoveShard(shardOf("b"))); n != visit {
 			t.Errorf("RemoveShard returned %d keys, want %d", n, visit)

@@ -55,7 +55,7 @@ func (u *shardUpdater) Close() { u.writer.Close() }
 func (u *shardUpdater) Prune() { u.pusher.askRemoved(u.writer.Prune()) }
 
 // EDSUpdate is Pusher.EDSUpdate while the shard is held.
-func (u *shardUpdater) EDSUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (u *shardUpdater) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	if shard != u.Shard() {
 		u.pusher.EDSUpdate(shard, hostname, namespace, endpoints)
 		return
@@ -64,7 +64,7 @@ func (u *shardUpdater) EDSUpdate(shard ShardKey, hostname, namespace string, end
 }
 
 // EDSDeltaUpdate is Pusher.EDSDeltaUpdate while the shard is held.
-func (u *shardUpdater) EDSDeltaUpdate(shard ShardKey, hostname, namespace string, changes []EndpointChange) {
+func (u *shardUpdater) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
 	if shard != u.Shard() {
 		u.pusher.EDSDeltaUpdate(shard, hostname, namespace, changes)
 		return
@@ -73,7 +73,7 @@ func (u *shardUpdater) EDSDeltaUpdate(shard ShardKey, hostname, namespace string
 }
 
 // EDSCacheUpdate is Pusher.EDSCacheUpdate while the shard is held.
-func (u *shardUpdater) EDSCacheUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (u *shardUpdater) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	if shard != u.Shard() {
 		u.pusher.EDSCacheUpdate(shard, hostname, namespace, endpoints)
 		return
@@ -82,7 +82,7 @@ func (u *shardUpdater) EDSCacheUpdate(shard ShardKey, hostname, namespace string
 }
 
 // SvcUpdate is Pusher.SvcUpdate while the shard is held.
-func (u *shardUpdater) SvcUpdate(shard ShardKey, hostname, namespace string, event registry.Event) {
+func (u *shardUpdater) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
 	if shard != u.Shard() {
 		u.pusher.SvcUpdate(shard, hostname, namespace, event)
 		return

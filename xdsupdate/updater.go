@@ -13,15 +13,15 @@ import "github.com/pilotkit/pilotkit/registry"
 type XDSUpdater interface {
 	// EDSUpdate gives the complete list of a shard's endpoints for a service,
 	// sorted by registry.CompareEndpoints, or none.
-	EDSUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint)
+	EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint)
 
 	// EDSCacheUpdate is EDSUpdate without a push: one follows anyway.
-	EDSCacheUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint)
+	EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint)
 
 	// SvcUpdate tells that the definition of a service changed. EventDelete
 	// removes the shard's endpoints with all that is remembered of them. It does
 	// not push; a ConfigUpdate follows.
-	SvcUpdate(shard ShardKey, hostname, namespace string, event registry.Event)
+	SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event)
 
 	// ConfigUpdate asks for a push. Nobody modifies the request any more.
 	ConfigUpdate(req *PushRequest)
@@ -41,7 +41,7 @@ type XDSUpdater interface {
 type EndpointDeltaUpdater interface {
 	// EDSDeltaUpdate changes a shard's endpoints for a service. It pushes exactly
 	// when EDSUpdate with the resulting list would.
-	EDSDeltaUpdate(shard ShardKey, hostname, namespace string, changes []EndpointChange)
+	EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange)
 }
 
 // EndpointChange is the change of one endpoint.

@@ -9,23 +9,23 @@ import (
 )
 
 // EDSUpdate updates the index and asks for the push that this needs.
-func (p *Pusher) EDSUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (p *Pusher) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	p.ask(hostname, namespace, p.index.UpdateServiceEndpoints(shard, hostname, namespace, endpoints))
 }
 
 // EDSDeltaUpdate updates the index and asks for the push that this needs.
-func (p *Pusher) EDSDeltaUpdate(shard ShardKey, hostname, namespace string, changes []EndpointChange) {
+func (p *Pusher) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
 	p.ask(hostname, namespace, p.index.UpdateEndpoints(shard, hostname, namespace, changes))
 }
 
 // EDSCacheUpdate updates the index.
-func (p *Pusher) EDSCacheUpdate(shard ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (p *Pusher) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	p.index.UpdateServiceEndpoints(shard, hostname, namespace, endpoints)
 }
 
 // SvcUpdate removes the shard's endpoints from the index if the service was
 // deleted. What is then told of the service's endpoints is pushed in full.
-func (p *Pusher) SvcUpdate(shard ShardKey, hostname, namespace string, event registry.Event) {
+func (p *Pusher) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
 	p.redefine(hostname, namespace)
 	if event == registry.EventDelete {
 		p.index.DeleteServiceShard(shard, hostname, namespace)
@@ -65,7 +65,7 @@ func (p *Pusher) RemoveShard(shard ShardKey) {
 }
 
 // ask asks for the push of one service's endpoints.
-func (p *Pusher) ask(hostname, namespace string, push PushType) {
+func (p *Pusher) ask(hostname registry.Hostname, namespace string, push PushType) {
 	if push == NoPush {
 		return
 	}
@@ -83,7 +83,7 @@ func (p *Pusher) ask(hostname, namespace string, push PushType) {
 }
 
 // redefine notes that the definition of a service has changed.
-func (p *Pusher) redefine(hostname, namespace string) {
+func (p *Pusher) redefine(hostname registry.Hostname, namespace string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.redefined[ServiceKey(hostname, namespace)] = struct{}{}

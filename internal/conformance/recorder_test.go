@@ -44,27 +44,27 @@ func (r *recorder) at(doc int) {
 	r.doc = doc
 }
 
-func (r *recorder) EDSUpdate(shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (r *recorder) EDSUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	r.eds(callEDSUpdate, shard, hostname, namespace, endpoints)
 }
 
-func (r *recorder) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (r *recorder) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	r.eds(callEDSCacheUpdate, shard, hostname, namespace, endpoints)
 }
 
-func (r *recorder) eds(name string, shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (r *recorder) eds(name string, shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	push := r.index.UpdateServiceEndpoints(shard, hostname, namespace, endpoints)
 	r.note(call{
-		Call: name, Shard: shard.String(), Hostname: hostname, Namespace: namespace,
+		Call: name, Shard: shard.String(), Hostname: string(hostname), Namespace: namespace,
 		Endpoints: viewEndpoints(endpoints), PushType: push.String(),
 	})
 }
 
-func (r *recorder) SvcUpdate(shard xdsupdate.ShardKey, hostname, namespace string, event registry.Event) {
+func (r *recorder) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
 	if event == registry.EventDelete {
 		r.index.DeleteServiceShard(shard, hostname, namespace)
 	}
-	r.note(call{Call: callSvcUpdate, Shard: shard.String(), Hostname: hostname, Namespace: namespace, Event: event.String()})
+	r.note(call{Call: callSvcUpdate, Shard: shard.String(), Hostname: string(hostname), Namespace: namespace, Event: event.String()})
 }
 
 func (r *recorder) ConfigUpdate(req *xdsupdate.PushRequest) {
@@ -95,10 +95,10 @@ type deltaRecorder struct{ *recorder }
 
 var _ xdsupdate.EndpointDeltaUpdater = deltaRecorder{}
 
-func (r deltaRecorder) EDSDeltaUpdate(shard xdsupdate.ShardKey, hostname, namespace string, changes []xdsupdate.EndpointChange) {
+func (r deltaRecorder) EDSDeltaUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange) {
 	push := r.index.UpdateEndpoints(shard, hostname, namespace, changes)
 	r.note(call{
-		Call: callEDSUpdate, Shard: shard.String(), Hostname: hostname, Namespace: namespace,
+		Call: callEDSUpdate, Shard: shard.String(), Hostname: string(hostname), Namespace: namespace,
 		Endpoints: viewEndpoints(r.index.Service(hostname, namespace).Shard(shard).Slice()), PushType: push.String(),
 	})
 }

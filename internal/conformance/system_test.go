@@ -240,7 +240,7 @@ func (sys *system) observe(results []result) observation {
 func (sys *system) viewIndex() []indexEntry {
 	var out []indexEntry
 	for view := range sys.index.All() {
-		e := indexEntry{Hostname: view.Hostname(), Namespace: view.Namespace(), ServiceAccounts: view.ServiceAccounts()}
+		e := indexEntry{Hostname: string(view.Hostname()), Namespace: view.Namespace(), ServiceAccounts: view.ServiceAccounts()}
 		for s := range view.Shards() {
 			e.Shards = append(e.Shards, shard{Shard: s.Key().String(), Endpoints: viewEndpoints(s.Slice())})
 		}

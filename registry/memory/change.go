@@ -48,7 +48,7 @@ func (r *Registry) update(c change) {
 	switch {
 	case c.service != nil:
 		k := keyOf(c.service.curr)
-		r.opts.Updater.SvcUpdate(r.shard, string(k.hostname), k.namespace, c.service.event)
+		r.opts.Updater.SvcUpdate(r.shard, k.hostname, k.namespace, c.service.event)
 		r.push(k, xdsupdate.ServiceUpdate)
 	case c.endpoints != nil:
 		r.updateEndpoints(c.endpoints)
@@ -62,9 +62,9 @@ func (r *Registry) update(c change) {
 func (r *Registry) updateEndpoints(c *endpointsChange) {
 	k := keyOf(c.service)
 	if r.deltas != nil {
-		r.deltas.EDSDeltaUpdate(r.shard, string(k.hostname), k.namespace, c.changes)
+		r.deltas.EDSDeltaUpdate(r.shard, k.hostname, k.namespace, c.changes)
 	} else {
-		r.opts.Updater.EDSUpdate(r.shard, string(k.hostname), k.namespace, c.endpoints.Slice())
+		r.opts.Updater.EDSUpdate(r.shard, k.hostname, k.namespace, c.endpoints.Slice())
 	}
 	if c.service.Resolution.IsDNS() {
 		r.push(k, xdsupdate.EndpointUpdate)
@@ -75,7 +75,7 @@ func (r *Registry) updateEndpoints(c *endpointsChange) {
 func (r *Registry) push(k serviceKey, reason xdsupdate.TriggerReason) {
 	r.opts.Updater.ConfigUpdate(&xdsupdate.PushRequest{
 		Full:           true,
-		ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(string(k.hostname), k.namespace)),
+		ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(k.hostname, k.namespace)),
 		Reason:         map[xdsupdate.TriggerReason]int{reason: 1},
 		Start:          time.Now(),
 	})

@@ -26,8 +26,8 @@ func (r *Registry) GetService(hostname registry.Hostname) *registry.Service {
 // and namespace, on the service port of a number, or on all ports for 0; sorted
 // by registry.CompareEndpoints. An endpoint whose port is not one of the
 // service's gives none.
-func (r *Registry) InstancesByPort(service *registry.Service, servicePort int) []*registry.ServiceInstance {
-	if service == nil || servicePort < 0 {
+func (r *Registry) InstancesByPort(service *registry.Service, servicePort uint32) []*registry.ServiceInstance {
+	if service == nil {
 		return nil
 	}
 	e, ok := r.state.Load().entries.Get(keyOf(service))
@@ -36,7 +36,7 @@ func (r *Registry) InstancesByPort(service *registry.Service, servicePort int) [
 	}
 	var out []*registry.ServiceInstance
 	for ep := range e.endpoints.All() {
-		if i := instance(e.service, ep); i != nil && (servicePort == 0 || i.ServicePort.Number == uint32(servicePort)) {
+		if i := instance(e.service, ep); i != nil && (servicePort == 0 || i.ServicePort.Number == servicePort) {
 			out = append(out, i)
 		}
 	}

@@ -34,16 +34,16 @@ func (u *updater) take() []string {
 	return calls
 }
 
-func (u *updater) EDSUpdate(shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (u *updater) EDSUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	push := u.index.UpdateServiceEndpoints(shard, hostname, namespace, endpoints)
 	u.note("eds %s %s/%s %s %s", shard, namespace, hostname, show(endpoints), push)
 }
 
-func (u *updater) EDSCacheUpdate(xdsupdate.ShardKey, string, string, []*registry.Endpoint) {
+func (u *updater) EDSCacheUpdate(xdsupdate.ShardKey, registry.Hostname, string, []*registry.Endpoint) {
 	u.note("eds cache")
 }
 
-func (u *updater) SvcUpdate(shard xdsupdate.ShardKey, hostname, namespace string, event registry.Event) {
+func (u *updater) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
 	if event == registry.EventDelete {
 		u.index.DeleteServiceShard(shard, hostname, namespace)
 	}
@@ -69,7 +69,7 @@ func (u *updater) RemoveShard(shard xdsupdate.ShardKey) { u.note("remove %s", sh
 // deltaUpdater takes changes of endpoints, too.
 type deltaUpdater struct{ *updater }
 
-func (u deltaUpdater) EDSDeltaUpdate(shard xdsupdate.ShardKey, hostname, namespace string, changes []xdsupdate.EndpointChange) {
+func (u deltaUpdater) EDSDeltaUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange) {
 	var parts []string
 	for _, c := range changes {
 		switch {

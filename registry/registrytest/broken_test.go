@@ -97,7 +97,7 @@ func (b *broken) GetService(hostname registry.Hostname) *registry.Service {
 	return s
 }
 
-func (b *broken) InstancesByPort(s *registry.Service, port int) []*registry.ServiceInstance {
+func (b *broken) InstancesByPort(s *registry.Service, port uint32) []*registry.ServiceInstance {
 	if b.is("ports are ignored") {
 		port = 0
 	}

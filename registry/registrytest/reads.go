@@ -113,7 +113,7 @@ func readsInstances(s *suite) {
 		s.Stop("GetService(%s) = nil", bank().hostname)
 	}
 	for _, port := range []uint32{0, 80, 443, 81} {
-		got := describeInstances(s.reg.InstancesByPort(service, int(port)))
+		got := describeInstances(s.reg.InstancesByPort(service, port))
 		if want := bank().describeEndpoints(port); !slices.Equal(got, want) {
 			s.Broken("InstancesByPort(port %d) = %v, want %v", port, got, want)
 		}

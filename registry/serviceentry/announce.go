@@ -38,9 +38,9 @@ func (b *batch) updateServices() {
 	for _, h := range b.hosts {
 		switch {
 		case len(h.bindings) == 0:
-			b.updater.SvcUpdate(b.shard, string(h.hostname), h.namespace, registry.EventDelete)
+			b.updater.SvcUpdate(b.shard, h.hostname, h.namespace, registry.EventDelete)
 		case h.work.event != 0:
-			b.updater.SvcUpdate(b.shard, string(h.hostname), h.namespace, h.work.event)
+			b.updater.SvcUpdate(b.shard, h.hostname, h.namespace, h.work.event)
 		}
 	}
 }
@@ -54,9 +54,9 @@ func (b *batch) updateEndpoints() {
 			continue
 		}
 		if b.deltas == nil || w.next.Len() <= len(w.changes) {
-			b.updater.EDSUpdate(b.shard, string(h.hostname), h.namespace, w.next.Slice())
+			b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, w.next.Slice())
 		} else {
-			b.deltas.EDSDeltaUpdate(b.shard, string(h.hostname), h.namespace, w.changes)
+			b.deltas.EDSDeltaUpdate(b.shard, h.hostname, h.namespace, w.changes)
 		}
 	}
 	if b.pending.resync {
@@ -67,7 +67,7 @@ func (b *batch) updateEndpoints() {
 func (b *batch) resyncEndpoints() {
 	hosts := slices.SortedFunc(b.directory.all, func(h, i *host) int { return h.compare(i.hostKey) })
 	for _, h := range hosts {
-		b.updater.EDSUpdate(b.shard, string(h.hostname), h.namespace, h.endpoints.Slice())
+		b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, h.endpoints.Slice())
 	}
 }
 

@@ -38,16 +38,16 @@ type listUpdater struct {
 
 func newListUpdater() *listUpdater { return &listUpdater{index: xdsupdate.NewEndpointIndex()} }
 
-func (u *listUpdater) EDSUpdate(shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (u *listUpdater) EDSUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	u.index.UpdateServiceEndpoints(shard, hostname, namespace, endpoints)
 	u.endpoints++
 }
 
-func (u *listUpdater) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (u *listUpdater) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	u.index.UpdateServiceEndpoints(shard, hostname, namespace, endpoints)
 }
 
-func (u *listUpdater) SvcUpdate(shard xdsupdate.ShardKey, hostname, namespace string, event registry.Event) {
+func (u *listUpdater) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
 	if event == registry.EventDelete {
 		u.index.DeleteServiceShard(shard, hostname, namespace)
 	}
@@ -68,7 +68,7 @@ func (u *listUpdater) updater(deltas bool) xdsupdate.XDSUpdater {
 // deltaUpdater is a listUpdater that takes deltas as well.
 type deltaUpdater struct{ *listUpdater }
 
-func (u deltaUpdater) EDSDeltaUpdate(shard xdsupdate.ShardKey, hostname, namespace string, changes []xdsupdate.EndpointChange) {
+func (u deltaUpdater) EDSDeltaUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange) {
 	u.index.UpdateEndpoints(shard, hostname, namespace, changes)
 	u.endpoints++
 }

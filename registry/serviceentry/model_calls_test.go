@@ -88,7 +88,7 @@ func (m *modelSystem) read(calls []xdstest.Call) *said {
 		pushedServices: map[string]bool{}, pushedEndpoints: map[string]bool{}, proxiesAt: map[string]bool{},
 	}
 	for _, c := range calls {
-		key := c.Namespace + "/" + c.Hostname
+		key := c.Namespace + "/" + string(c.Hostname)
 		switch c.Kind {
 		case xdstest.SvcUpdate:
 			s.services[key]++

@@ -383,7 +383,7 @@ func (m *modelSystem) checkEndpoints(after *outcome) {
 		indexed[key] = []string{}
 	}
 	for service := range m.recorder.Index().All() {
-		key := service.Namespace() + "/" + service.Hostname()
+		key := service.Namespace() + "/" + string(service.Hostname())
 		if _, exists := after.endpoints[key]; !exists {
 			m.t.Errorf("the index still has %s", key)
 		}

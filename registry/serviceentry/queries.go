@@ -30,7 +30,7 @@ func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
 // InstancesByPort implements registry.ServiceDiscovery. All entries that define
 // the host in the service's namespace contribute instances; those on a port that
 // the service lacks are instances of the oldest of the others that has it.
-func (c *Controller) InstancesByPort(svc *registry.Service, servicePort int) []*registry.ServiceInstance {
+func (c *Controller) InstancesByPort(svc *registry.Service, servicePort uint32) []*registry.ServiceInstance {
 	if svc == nil {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (c *Controller) InstancesByPort(svc *registry.Service, servicePort int) []*
 	c.mu.RUnlock()
 	var out []registry.ServiceInstance
 	for e := range endpoints.All() {
-		if servicePort != 0 && int(e.ServicePort) != servicePort {
+		if servicePort != 0 && e.ServicePort != servicePort {
 			continue
 		}
 		if s := withPort(svc, services, e.ServicePort); s != nil {

@@ -43,11 +43,11 @@ func (r *recorder) record(format string, args ...any) {
 	}
 }
 
-func (r *recorder) EDSUpdate(_ xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (r *recorder) EDSUpdate(_ xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	if !slices.IsSortedFunc(endpoints, registry.CompareEndpoints) {
 		r.t.Errorf("EDSUpdate of %s/%s is not sorted", namespace, hostname)
 	}
-	key := namespace + "/" + hostname
+	key := namespace + "/" + string(hostname)
 	r.report(key, endpoints)
 	r.record("eds %s %s", key, brief(endpoints))
 }
@@ -59,13 +59,13 @@ func (r *recorder) report(key string, endpoints []*registry.Endpoint) {
 	r.endpoints[key] = endpoints
 }
 
-func (r *recorder) EDSCacheUpdate(xdsupdate.ShardKey, string, string, []*registry.Endpoint) {
+func (r *recorder) EDSCacheUpdate(xdsupdate.ShardKey, registry.Hostname, string, []*registry.Endpoint) {
 	r.t.Error("unexpected EDSCacheUpdate")
 }
 
-func (r *recorder) SvcUpdate(_ xdsupdate.ShardKey, hostname, namespace string, event registry.Event) {
+func (r *recorder) SvcUpdate(_ xdsupdate.ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
 	if event == registry.EventDelete {
-		delete(r.endpoints, namespace+"/"+hostname)
+		delete(r.endpoints, namespace+"/"+string(hostname))
 	}
 	r.record("service %s/%s %s", namespace, hostname, event)
 }
@@ -104,8 +104,8 @@ type deltaRecorder struct{ *recorder }
 
 var _ xdsupdate.EndpointDeltaUpdater = deltaRecorder{}
 
-func (r deltaRecorder) EDSDeltaUpdate(_ xdsupdate.ShardKey, hostname, namespace string, changes []xdsupdate.EndpointChange) {
-	key := namespace + "/" + hostname
+func (r deltaRecorder) EDSDeltaUpdate(_ xdsupdate.ShardKey, hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange) {
+	key := namespace + "/" + string(hostname)
 	list := slices.Clone(r.endpoints[key])
 	for _, c := range changes {
 		if c.Old != nil {

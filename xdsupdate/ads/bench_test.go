@@ -158,7 +158,7 @@ func benchServer(b *testing.B, n int) (*fixture, []string) {
 	}
 	f := serve(b, ads.Options{}, list...)
 	for _, s := range list {
-		f.EDSCacheUpdate(shard, string(s.Hostname), "shop", benchEndpoints(0))
+		f.EDSCacheUpdate(shard, s.Hostname, "shop", benchEndpoints(0))
 	}
 	f.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
 	f.flush()
@@ -254,7 +254,7 @@ func BenchmarkClusterChange(b *testing.B) {
 				f.services.list = next
 				f.services.mu.Unlock()
 				b.StartTimer()
-				f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(host, "shop"))})
+				f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(registry.Hostname(host), "shop"))})
 				c.receive(b)
 			}
 		})

@@ -42,7 +42,7 @@ func (s *services) Services() []*registry.Service {
 }
 
 func (s *services) GetService(registry.Hostname) *registry.Service { return nil }
-func (s *services) InstancesByPort(*registry.Service, int) []*registry.ServiceInstance {
+func (s *services) InstancesByPort(*registry.Service, uint32) []*registry.ServiceInstance {
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (f *fixture) context() context.Context {
 
 // eds replaces the endpoints of a service in a namespace.
 func (f *fixture) eds(host, namespace string, endpoints ...*registry.Endpoint) {
-	f.EDSUpdate(shard, host, namespace, slices.SortedFunc(slices.Values(endpoints), registry.CompareEndpoints))
+	f.EDSUpdate(shard, registry.Hostname(host), namespace, slices.SortedFunc(slices.Values(endpoints), registry.CompareEndpoints))
 }
 
 // define replaces the services and tells the server of the hosts that changed.
@@ -160,7 +160,7 @@ func (f *fixture) define(changed []string, list ...*registry.Service) {
 	req := &xdsupdate.PushRequest{Full: true, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ServiceUpdate: 1}}
 	var keys []xdsupdate.ConfigKey
 	for _, host := range changed {
-		keys = append(keys, xdsupdate.ServiceKey(host, ""))
+		keys = append(keys, xdsupdate.ServiceKey(registry.Hostname(host), ""))
 	}
 	req.ConfigsUpdated = xdsupdate.KeySet(keys...)
 	f.ConfigUpdate(req)

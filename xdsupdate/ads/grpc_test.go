@@ -181,7 +181,7 @@ func TestGRPCClientKeepsCallingThroughRedefinition(t *testing.T) {
 
 // push asks for a full push of a service.
 func (f *fixture) push(host, namespace string) {
-	f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(host, namespace))})
+	f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(registry.Hostname(host), namespace))})
 }
 
 // callWithoutWaiting is callUntil with calls that fail as soon as there is no

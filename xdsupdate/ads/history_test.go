@@ -51,7 +51,7 @@ func (w *world) step(f *fixture) {
 		f.eds(host, namespace, list...)
 	case 2:
 		delete(w.services, key)
-		f.SvcUpdate(shard, host, namespace, registry.EventDelete)
+		f.SvcUpdate(shard, registry.Hostname(host), namespace, registry.EventDelete)
 		f.define([]string{host}, w.list()...)
 	default:
 		w.services[key] = service(host, namespace, func(s *registry.Service) {

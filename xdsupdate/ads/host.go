@@ -28,7 +28,7 @@ type variant struct {
 }
 
 // endpointsOf returns the endpoints of a host in a namespace, over all shards.
-type endpointsOf func(hostname, namespace string) *xdsupdate.ServiceEndpoints
+type endpointsOf func(hostname registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints
 
 // newHost builds a host of its services, which are in the order of
 // CompareServices. What did not change is taken from old, which may be nil. It
@@ -44,7 +44,7 @@ func newHost(old *host, services []*registry.Service, endpoints endpointsOf) *ho
 		for n < len(services) && services[n].Attributes.Namespace == namespace {
 			n++
 		}
-		h.variants = append(h.variants, newVariant(old.in(namespace), services[:n], endpoints(string(h.name), namespace)))
+		h.variants = append(h.variants, newVariant(old.in(namespace), services[:n], endpoints(h.name, namespace)))
 		services = services[n:]
 	}
 	slices.SortStableFunc(h.variants, func(a, b *variant) int {
@@ -98,7 +98,7 @@ func (h *host) refreshed(endpoints endpointsOf) *host {
 	}
 	out := h
 	for i, v := range h.variants {
-		now := endpoints(string(h.name), v.namespace)
+		now := endpoints(h.name, v.namespace)
 		if now == v.endpoints {
 			continue
 		}

@@ -109,24 +109,24 @@ func (s *Server) Flush(ctx context.Context) error { return s.pusher.Flush(ctx) }
 func (s *Server) EndpointIndex() *xdsupdate.EndpointIndex { return s.pusher.Index() }
 
 // EDSUpdate implements xdsupdate.XDSUpdater.
-func (s *Server) EDSUpdate(shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (s *Server) EDSUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	s.pusher.EDSUpdate(shard, hostname, namespace, endpoints)
 }
 
 // EDSDeltaUpdate implements xdsupdate.EndpointDeltaUpdater.
 func (s *Server) EDSDeltaUpdate(
-	shard xdsupdate.ShardKey, hostname, namespace string, changes []xdsupdate.EndpointChange,
+	shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange,
 ) {
 	s.pusher.EDSDeltaUpdate(shard, hostname, namespace, changes)
 }
 
 // EDSCacheUpdate implements xdsupdate.XDSUpdater.
-func (s *Server) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (s *Server) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	s.pusher.EDSCacheUpdate(shard, hostname, namespace, endpoints)
 }
 
 // SvcUpdate implements xdsupdate.XDSUpdater.
-func (s *Server) SvcUpdate(shard xdsupdate.ShardKey, hostname, namespace string, event registry.Event) {
+func (s *Server) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
 	s.pusher.SvcUpdate(shard, hostname, namespace, event)
 }
 

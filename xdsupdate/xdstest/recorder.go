@@ -78,17 +78,17 @@ func (r *Recorder) ExpectInAnyOrder(tb testing.TB, want ...string) {
 }
 
 // EDSUpdate records the call.
-func (r *Recorder) EDSUpdate(shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (r *Recorder) EDSUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	r.record(Call{Kind: EDSUpdate, Shard: shard, Hostname: hostname, Namespace: namespace, Endpoints: endpoints})
 }
 
 // EDSCacheUpdate records the call.
-func (r *Recorder) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname, namespace string, endpoints []*registry.Endpoint) {
+func (r *Recorder) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	r.record(Call{Kind: EDSCacheUpdate, Shard: shard, Hostname: hostname, Namespace: namespace, Endpoints: endpoints})
 }
 
 // SvcUpdate records the call.
-func (r *Recorder) SvcUpdate(shard xdsupdate.ShardKey, hostname, namespace string, event registry.Event) {
+func (r *Recorder) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
 	r.record(Call{Kind: SvcUpdate, Shard: shard, Hostname: hostname, Namespace: namespace, Event: event})
 }
 
@@ -109,7 +109,7 @@ func (r *Recorder) RemoveShard(shard xdsupdate.ShardKey) {
 
 // EDSDeltaUpdate records the call.
 func (r *DeltaRecorder) EDSDeltaUpdate(
-	shard xdsupdate.ShardKey, hostname, namespace string, changes []xdsupdate.EndpointChange,
+	shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange,
 ) {
 	r.record(Call{
 		Kind: EDSDeltaUpdate, Shard: shard, Hostname: hostname, Namespace: namespace, Changes: slices.Clone(changes),

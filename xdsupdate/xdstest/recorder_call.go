@@ -26,9 +26,10 @@ const (
 
 // Call is one call on an updater. Fields that the kind does not have are zero.
 type Call struct {
-	Kind                CallKind
-	Shard               xdsupdate.ShardKey
-	Hostname, Namespace string
+	Kind      CallKind
+	Shard     xdsupdate.ShardKey
+	Hostname  registry.Hostname
+	Namespace string
 	// Endpoints is the complete list of EDSUpdate and EDSCacheUpdate.
 	Endpoints []*registry.Endpoint
 	// Changes are those of EDSDeltaUpdate.
@@ -58,7 +59,7 @@ type Call struct {
 // health if that is set and not Healthy. "~" is an endpoint that takes the place
 // of one with the same key; it is the new one.
 func (c Call) String() string {
-	service := c.Shard.String() + " " + c.Namespace + "/" + c.Hostname
+	service := c.Shard.String() + " " + c.Namespace + "/" + string(c.Hostname)
 	switch c.Kind {
 	case EDSUpdate, EDSCacheUpdate:
 		return string(c.Kind) + " " + service + " " + list(c.Endpoints, EndpointString)
