@@ -3,9 +3,7 @@
 package aggregate
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -83,23 +81,12 @@ func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labe
 }
 
 // NetworkGateways implements registry.ServiceDiscovery: those of all registries,
-// each once, sorted by network, cluster, address and ports.
+// each once, in the order of registry.CompareNetworkGateways.
 func (c *Controller) NetworkGateways() []registry.NetworkGateway {
 	var all []registry.NetworkGateway
 	for _, reg := range c.merged.Load().registrations {
 		all = append(all, reg.instance.NetworkGateways()...)
 	}
-	slices.SortFunc(all, compareGateways)
+	slices.SortFunc(all, registry.CompareNetworkGateways)
 	return slices.Compact(all)
-}
-
-func compareGateways(g, h registry.NetworkGateway) int {
-	return cmp.Or(
-		strings.Compare(g.Network, h.Network),
-		strings.Compare(string(g.Cluster), string(h.Cluster)),
-		strings.Compare(g.Addr, h.Addr),
-		cmp.Compare(g.Port, h.Port),
-		cmp.Compare(g.HBONEPort, h.HBONEPort),
-		strings.Compare(g.ServiceAccount, h.ServiceAccount),
-	)
 }

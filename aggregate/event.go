@@ -124,7 +124,7 @@ func (c *Controller) tellGoneLocked(reg *registration) {
 	for _, s := range slices.SortedFunc(maps.Values(reg.services), registry.CompareServices) {
 		c.queue.Push(event{cluster: reg.cluster, service: &serviceEvent{nil, s, registry.EventDelete}})
 	}
-	for _, w := range slices.SortedFunc(maps.Values(reg.workloads), compareWorkloads) {
+	for _, w := range slices.SortedFunc(maps.Values(reg.workloads), registry.CompareWorkloads) {
 		c.queue.Push(event{cluster: reg.cluster, workload: &workloadEvent{w, registry.EventDelete}})
 	}
 }
@@ -143,7 +143,7 @@ func (c *Controller) forgo(reg *registration) {
 			c.queue.Push(event{cluster: reg.cluster, service: &serviceEvent{nil, s, registry.EventDelete}})
 		}
 	}
-	for _, w := range slices.SortedFunc(maps.Values(reg.inheritedWorkloads), compareWorkloads) {
+	for _, w := range slices.SortedFunc(maps.Values(reg.inheritedWorkloads), registry.CompareWorkloads) {
 		// Workloads cannot be listed. What the new registry has not told by now is
 		// gone, or comes again as an Add.
 		if !reg.retired {
@@ -237,5 +237,5 @@ func (r *registration) gateways() []registry.NetworkGateway {
 	if r == nil {
 		return nil
 	}
-	return slices.SortedFunc(slices.Values(r.instance.NetworkGateways()), compareGateways)
+	return slices.SortedFunc(slices.Values(r.instance.NetworkGateways()), registry.CompareNetworkGateways)
 }

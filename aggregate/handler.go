@@ -3,11 +3,9 @@
 package aggregate
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/registry"
@@ -121,7 +119,7 @@ func (c *Controller) serviceAddsLocked(wants func(registry.ClusterID) bool) []ev
 func (c *Controller) workloadAddsLocked() []event {
 	var adds []event
 	for _, reg := range c.told {
-		for _, w := range slices.SortedFunc(both(reg.workloads, reg.inheritedWorkloads), compareWorkloads) {
+		for _, w := range slices.SortedFunc(both(reg.workloads, reg.inheritedWorkloads), registry.CompareWorkloads) {
 			adds = append(adds, event{cluster: reg.cluster, workload: &workloadEvent{w, registry.EventAdd}})
 		}
 	}
@@ -139,13 +137,6 @@ func both[K comparable, V any](a, b map[K]V) iter.Seq[V] {
 			}
 		}
 	}
-}
-
-func compareWorkloads(v, w *registry.WorkloadInstance) int {
-	return cmp.Or(
-		strings.Compare(v.Namespace, w.Namespace), strings.Compare(v.Name, w.Name),
-		cmp.Compare(v.Kind, w.Kind), strings.Compare(string(v.Cluster), string(w.Cluster)),
-	)
 }
 
 // subscribeServices, subscribeWorkloads and subscribeGateways use the registry's

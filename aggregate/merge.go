@@ -3,10 +3,8 @@
 package aggregate
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -20,7 +18,7 @@ func (m *merged) merge(host registry.Hostname, cursors []cursor, group []*regist
 		switch {
 		case len(services) == 0:
 		case reg.kubernetes:
-			kubernetes.add(oldestFirst(services), reg.cluster)
+			kubernetes.add(byPrecedence(services), reg.cluster)
 		default:
 			group = append(group, services...)
 			if winner == nil {
@@ -76,20 +74,14 @@ func (r *registration) choose(host registry.Hostname, services []*registry.Servi
 		}
 	}
 	// The registry has changed since; the next read will see that.
-	return oldestFirst(services)[0]
+	return byPrecedence(services)[0]
 }
 
-func oldestFirst(services []*registry.Service) []*registry.Service {
+func byPrecedence(services []*registry.Service) []*registry.Service {
 	if len(services) == 1 {
 		return services
 	}
-	return slices.SortedStableFunc(slices.Values(services), func(s, t *registry.Service) int {
-		return cmp.Or(
-			s.CreationTime.Compare(t.CreationTime),
-			strings.Compare(s.Attributes.ObjectName, t.Attributes.ObjectName),
-			strings.Compare(s.Attributes.Namespace, t.Attributes.Namespace),
-		)
-	})
+	return slices.SortedStableFunc(slices.Values(services), registry.ComparePrecedence)
 }
 
 // mergeService returns base with what a service of the same host name adds in its

@@ -9,9 +9,8 @@ type ServiceDiscovery interface {
 	Services() []*Service
 
 	// GetService returns the service of a host name, or nil. If there are
-	// several, the oldest wins; of those of one age the first by namespace, then
-	// by ObjectName, then in the order of the object's addresses. As in Istio
-	// 1.30 the name of a service, which comes before its namespace, is its host.
+	// several, it is the first by ComparePrecedence; services of one object,
+	// which differ in their addresses, may come in the object's order instead.
 	GetService(hostname Hostname) *Service
 
 	// InstancesByPort returns the instances of a service on the service port of a
@@ -27,7 +26,8 @@ type ServiceDiscovery interface {
 	// has empty ones.
 	GetProxyWorkloadLabels(proxy *Proxy) Labels
 
-	// NetworkGateways returns the gateways of all networks, sorted.
+	// NetworkGateways returns the gateways of all networks in the order of
+	// CompareNetworkGateways.
 	NetworkGateways() []NetworkGateway
 
 	// AppendNetworkGatewayHandler adds a function that is called after the

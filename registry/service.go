@@ -5,7 +5,6 @@ package registry
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -198,24 +197,6 @@ func (a *ServiceAttributes) Equal(b *ServiceAttributes) bool {
 		slices.Equal(a.ExportTo, b.ExportTo) &&
 		maps.Equal(a.PassthroughTargetPorts, b.PassthroughTargetPorts) &&
 		equalAddresses(a.ClusterExternalAddresses, b.ClusterExternalAddresses)
-}
-
-// CompareServices orders services by hostname, namespace, creation time, object
-// name and address. It is the order of ServiceDiscovery.Services.
-func CompareServices(s, t *Service) int {
-	if c := strings.Compare(string(s.Hostname), string(t.Hostname)); c != 0 {
-		return c
-	}
-	if c := strings.Compare(s.Attributes.Namespace, t.Attributes.Namespace); c != 0 {
-		return c
-	}
-	if c := s.CreationTime.Compare(t.CreationTime); c != 0 {
-		return c
-	}
-	if c := strings.Compare(s.Attributes.ObjectName, t.Attributes.ObjectName); c != 0 {
-		return c
-	}
-	return strings.Compare(s.DefaultAddress, t.DefaultAddress)
 }
 
 func equalAddresses(a, b map[ClusterID][]string) bool {

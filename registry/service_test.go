@@ -3,9 +3,7 @@
 package registry_test
 
 import (
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -54,30 +52,6 @@ func TestServicePortsAreComparedByValue(t *testing.T) {
 	}
 	if s(a, b).Equal(s(b, a)) {
 		t.Error("the order of ports does not matter")
-	}
-}
-
-func TestCompareServices(t *testing.T) {
-	t.Parallel()
-	service := func(hostname registry.Hostname, namespace string, created int64, object, address string) *registry.Service {
-		return &registry.Service{
-			Hostname: registry.Hostname(hostname), DefaultAddress: address, CreationTime: time.Unix(created, 0),
-			Attributes: registry.ServiceAttributes{Namespace: namespace, ObjectName: object},
-		}
-	}
-	want := []*registry.Service{
-		service("a", "x", 1, "o", "1"),
-		service("a", "x", 1, "o", "2"),
-		service("a", "x", 1, "p", "1"),
-		service("a", "x", 2, "a", "1"),
-		service("a", "y", 1, "a", "1"),
-		service("b", "a", 1, "a", "1"),
-	}
-	got := slices.Clone(want)
-	slices.Reverse(got)
-	slices.SortFunc(got, registry.CompareServices)
-	if !slices.Equal(got, want) {
-		t.Error("CompareServices: hostname, namespace, age, object name and address do not decide in this order")
 	}
 }
 

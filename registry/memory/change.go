@@ -153,14 +153,14 @@ func (s *state) serviceAdds() iter.Seq[change] {
 	}
 }
 
-// workloadAdds yields an add for each workload, in the order of compareWorkloads.
+// workloadAdds yields an add for each workload, in the order of registry.CompareWorkloads.
 func (s *state) workloadAdds() iter.Seq[change] {
 	return func(yield func(change) bool) {
 		all := make([]*registry.WorkloadInstance, 0, s.workloads.Len())
 		for _, w := range s.workloads.All() {
 			all = append(all, w)
 		}
-		slices.SortFunc(all, compareWorkloads)
+		slices.SortFunc(all, registry.CompareWorkloads)
 		for _, w := range all {
 			if !yield(change{workload: &workloadChange{curr: w, event: registry.EventAdd}}) {
 				return

@@ -13,7 +13,8 @@ import (
 func (r *Registry) Services() []*registry.Service { return r.state.Load().list() }
 
 // GetService returns the service of a host name, or nil. Of several, which have
-// different namespaces, it is the first by creation time, name and namespace.
+// different namespaces, it is the first by
+// registry.ComparePrecedence.
 func (r *Registry) GetService(hostname registry.Hostname) *registry.Service {
 	services, _ := r.state.Load().byHost.Get(hostname)
 	if len(services) == 0 {
@@ -88,8 +89,8 @@ func (r *Registry) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.S
 
 // GetProxyWorkloadLabels returns the labels of the workload that has one of the
 // proxy's addresses, or nil if there is none. Of several it is the first of the
-// proxy's own namespace, else the first of all, by kind (pods first), namespace,
-// name and cluster.
+// proxy's own namespace, else the first of all, by
+// registry.CompareWorkloads.
 func (r *Registry) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
 	s := r.state.Load()
 	var found []*registry.WorkloadInstance
@@ -107,7 +108,7 @@ func (r *Registry) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels
 			}
 			return 1
 		}
-		return compareWorkloads(v, w)
+		return registry.CompareWorkloads(v, w)
 	}).Endpoint.Attributes().Labels
 	if labels == nil {
 		return registry.Labels{}

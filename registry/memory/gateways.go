@@ -3,9 +3,7 @@
 package memory
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -14,7 +12,7 @@ import (
 // caller's; repetitions are dropped.
 func (r *Registry) SetNetworkGateways(gateways []registry.NetworkGateway) {
 	sorted := slices.Clone(gateways)
-	slices.SortFunc(sorted, compareGateways)
+	slices.SortFunc(sorted, registry.CompareNetworkGateways)
 	sorted = slices.Compact(sorted)
 	// The edit below returns no error.
 	_ = r.commit(func(s *state) (*state, change, error) {
@@ -27,17 +25,6 @@ func (r *Registry) SetNetworkGateways(gateways []registry.NetworkGateway) {
 	})
 }
 
-// NetworkGateways returns the gateways, sorted by network, cluster, address and
-// ports.
+// NetworkGateways returns the gateways, in the order of
+// registry.CompareNetworkGateways.
 func (r *Registry) NetworkGateways() []registry.NetworkGateway { return r.state.Load().gateways }
-
-func compareGateways(g, h registry.NetworkGateway) int {
-	return cmp.Or(
-		strings.Compare(g.Network, h.Network),
-		strings.Compare(string(g.Cluster), string(h.Cluster)),
-		strings.Compare(g.Addr, h.Addr),
-		cmp.Compare(g.Port, h.Port),
-		cmp.Compare(g.HBONEPort, h.HBONEPort),
-		strings.Compare(g.ServiceAccount, h.ServiceAccount),
-	)
-}

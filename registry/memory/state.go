@@ -4,7 +4,6 @@ package memory
 
 import (
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/pilotkit/pilotkit/internal/cow"
@@ -90,7 +89,7 @@ func (s *state) setEntry(e *entry) {
 		hosts = slices.DeleteFunc(hosts, func(x *registry.Service) bool { return x == old.service })
 	}
 	hosts = append(hosts, e.service)
-	slices.SortFunc(hosts, comparePrecedence)
+	slices.SortFunc(hosts, registry.ComparePrecedence)
 	s.byHost = s.byHost.Set(k.hostname, hosts)
 	s.withServices(services.Insert(registry.CompareServices, e.service))
 }
@@ -140,18 +139,6 @@ func distinct(values []string) []string {
 		}
 	}
 	return values
-}
-
-// comparePrecedence orders the services of a host name: what a lookup returns
-// comes first.
-func comparePrecedence(s, t *registry.Service) int {
-	if c := s.CreationTime.Compare(t.CreationTime); c != 0 {
-		return c
-	}
-	if c := strings.Compare(s.Attributes.Name, t.Attributes.Name); c != 0 {
-		return c
-	}
-	return strings.Compare(s.Attributes.Namespace, t.Attributes.Namespace)
 }
 
 func identical[T any](a, b *T) bool { return a == b }

@@ -3,11 +3,9 @@
 package memory
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -77,17 +75,6 @@ func (s *state) removeWorkload(w *registry.WorkloadInstance) {
 		}
 		s.workloadsByAddress = s.workloadsByAddress.Set(a, list)
 	}
-}
-
-// compareWorkloads orders workloads by kind, pods first, namespace, name and
-// cluster.
-func compareWorkloads(v, w *registry.WorkloadInstance) int {
-	return cmp.Or(
-		cmp.Compare(v.Kind, w.Kind),
-		strings.Compare(v.Namespace, w.Namespace),
-		strings.Compare(v.Name, w.Name),
-		strings.Compare(string(v.Cluster), string(w.Cluster)),
-	)
 }
 
 // restless returns the addresses whose proxies have to learn what they are now.

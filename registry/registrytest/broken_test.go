@@ -3,7 +3,9 @@
 package registrytest_test
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -86,15 +88,26 @@ func (b *broken) Services() []*registry.Service {
 
 func (b *broken) GetService(hostname registry.Hostname) *registry.Service {
 	s := b.Registry.GetService(hostname)
-	if s == nil || !b.is("the youngest wins") {
-		return s
-	}
 	for _, other := range b.Registry.Services() {
-		if other.Hostname == hostname && other.CreationTime.After(s.CreationTime) {
+		if other.Hostname == hostname && b.prefers(other, s) {
 			s = other
 		}
 	}
 	return s
+}
+
+// prefers says which of two services of a host name a wrong GetService returns.
+func (b *broken) prefers(s, t *registry.Service) bool {
+	switch b.fault {
+	case "the youngest wins":
+		return s.CreationTime.After(t.CreationTime)
+	case "the object name decides":
+		return s.Attributes.ObjectName < t.Attributes.ObjectName
+	case "the last one wins":
+		return registry.ComparePrecedence(s, t) > 0
+	default:
+		return false
+	}
 }
 
 func (b *broken) InstancesByPort(s *registry.Service, port uint32) []*registry.ServiceInstance {
@@ -139,8 +152,14 @@ func (b *broken) GetProxyWorkloadLabels(p *registry.Proxy) registry.Labels {
 
 func (b *broken) NetworkGateways() []registry.NetworkGateway {
 	gateways := slices.Clone(b.Registry.NetworkGateways())
-	if b.is("gateways are not sorted") {
+	switch {
+	case b.is("gateways are not sorted"):
 		slices.Reverse(gateways)
+	case b.is("accounts of gateways are not sorted"):
+		slices.SortStableFunc(gateways, func(g, h registry.NetworkGateway) int {
+			return cmp.Or(strings.Compare(g.Network, h.Network), strings.Compare(g.Addr, h.Addr),
+				strings.Compare(h.ServiceAccount, g.ServiceAccount))
+		})
 	}
 	return gateways
 }

@@ -3,6 +3,7 @@
 package registrytest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ type fixture struct {
 	namespace string
 	// age is subtracted from the creation time, in seconds.
 	age int
+	// object is the ObjectName, made of the host name if it is empty.
+	object string
 	// ports are the numbers of the service's ports.
 	ports []uint32
 	// addresses are those of the endpoints; each serves every port.
@@ -54,7 +57,7 @@ func (f fixture) service() *registry.Service {
 		CreationTime:   time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(-time.Duration(f.age) * time.Second),
 		Attributes: registry.ServiceAttributes{
 			Name: string(f.hostname), Namespace: f.namespace,
-			ObjectName: strings.ReplaceAll(string(f.hostname), ".", "-"),
+			ObjectName: cmp.Or(f.object, strings.ReplaceAll(string(f.hostname), ".", "-")),
 		},
 	}
 	for _, p := range f.ports {

@@ -14,7 +14,7 @@ func gatewayChecks() []check {
 	return []check{
 		{
 			Name: "Gateways/Read", Source: sourceDiscovery,
-			Promise: "NetworkGateways returns the gateways of all networks, sorted",
+			Promise: "NetworkGateways returns the gateways of all networks in the order of CompareNetworkGateways",
 			Skip:    noGateways, Run: gatewaysRead,
 		},
 		{
@@ -42,8 +42,10 @@ func (s *suite) setGateways(gateways ...registry.NetworkGateway) {
 }
 
 func gatewaysRead(s *suite) {
-	s.setGateways(gateway("n2", "1.1.1.1"), gateway("n1", "2.2.2.2"), gateway("n1", "1.1.1.1"))
-	want := []registry.NetworkGateway{gateway("n1", "1.1.1.1"), gateway("n1", "2.2.2.2"), gateway("n2", "1.1.1.1")}
+	other := gateway("n1", "2.2.2.2")
+	other.ServiceAccount = "spiffe://other"
+	s.setGateways(gateway("n2", "1.1.1.1"), other, gateway("n1", "2.2.2.2"), gateway("n1", "1.1.1.1"))
+	want := []registry.NetworkGateway{gateway("n1", "1.1.1.1"), gateway("n1", "2.2.2.2"), other, gateway("n2", "1.1.1.1")}
 	if got := s.reg.NetworkGateways(); !slices.Equal(got, want) {
 		s.Broken("NetworkGateways() = %v, want %v", got, want)
 	}

@@ -31,6 +31,11 @@ func readChecks() []check {
 			Run:     readsGetService,
 		},
 		{
+			Name: "Reads/GetService/Tie", Source: sourceDiscovery,
+			Promise: "of several services of one age GetService returns the first by ComparePrecedence",
+			Run:     readsGetServiceTie,
+		},
+		{
 			Name: "Reads/InstancesByPort", Source: sourceDiscovery,
 			Promise: "InstancesByPort returns the instances on a port, or on all ports for 0, sorted by CompareEndpoints",
 			Run:     readsInstances,
@@ -102,6 +107,24 @@ func readsGetService(s *suite) {
 	s.remove(oldest)
 	if got := s.reg.GetService(oldest.hostname); describe(got) != describe(younger.service()) {
 		s.Broken("GetService after the oldest was removed = %s, want %s", describe(got), describe(younger.service()))
+	}
+}
+
+// readsGetServiceTie has services whose namespaces, object names and times of
+// registration each say something else.
+func readsGetServiceTie(s *suite) {
+	first, second, third := shop(), shop(), shop()
+	first.namespace, first.object = "abroad", "c"
+	second.namespace, second.object = "market", "b"
+	third.namespace, third.object = "retail", "a"
+	for _, f := range []fixture{third, first, second} {
+		s.set(f)
+	}
+	for _, want := range []fixture{first, second, third} {
+		if got := s.reg.GetService(want.hostname); describe(got) != describe(want.service()) {
+			s.Broken("GetService = %s, want %s: the namespace decides", describe(got), describe(want.service()))
+		}
+		s.remove(want)
 	}
 }
 

@@ -64,14 +64,14 @@ func (d directory) remove(h *host) {
 func (l listing) choose(changed *host) listing {
 	if l.best == nil || l.best.Attributes.Namespace != changed.namespace {
 		// Another host has the best so far.
-		if len(changed.shown) > 0 && (l.best == nil || compareAge(changed.shown[0], l.best) < 0) {
+		if len(changed.shown) > 0 && (l.best == nil || registry.ComparePrecedence(changed.shown[0], l.best) < 0) {
 			l.best = changed.shown[0]
 		}
 		return l
 	}
 	l.best = l.host.shown[0]
 	for _, h := range l.others {
-		if compareAge(h.shown[0], l.best) < 0 {
+		if registry.ComparePrecedence(h.shown[0], l.best) < 0 {
 			l.best = h.shown[0]
 		}
 	}

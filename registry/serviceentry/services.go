@@ -45,8 +45,8 @@ func firstServices(changes []serviceChange) cow.Sorted[*registry.Service] {
 
 func identicalService(s, t *registry.Service) bool { return s == t }
 
-// compareAge orders services that compete for a host name or an address, as
-// registry.ServiceDiscovery says for the former.
+// compareAge is the order in which services choose an automatically allocated
+// address, as in Istio 1.30: by age, host name, namespace and entry.
 func compareAge(s, t *registry.Service) int {
 	return cmp.Or(
 		s.CreationTime.Compare(t.CreationTime),

@@ -3,7 +3,6 @@
 package serviceentry
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -100,8 +99,8 @@ func (w *workload) namespace() string {
 	return w.config.Namespace
 }
 
-// compare orders workloads by kind, namespace, name and cluster, pods first. Nil,
-// for an endpoint that is written in an entry, is last.
+// compare orders workloads by registry.CompareWorkloadKeys. Nil, for an endpoint
+// that is written in an entry, is last.
 func (w *workload) compare(x *workload) int {
 	switch {
 	case w == x:
@@ -111,13 +110,7 @@ func (w *workload) compare(x *workload) int {
 	case x == nil:
 		return -1
 	}
-	a, b := w.key(), x.key()
-	return cmp.Or(
-		cmp.Compare(a.Kind, b.Kind),
-		strings.Compare(a.Namespace, b.Namespace),
-		strings.Compare(a.Name, b.Name),
-		strings.Compare(string(a.Cluster), string(b.Cluster)),
-	)
+	return registry.CompareWorkloadKeys(w.key(), x.key())
 }
 
 // addresses returns those of the workload's endpoints.

@@ -5,7 +5,6 @@ package ads
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -48,8 +47,7 @@ func newHost(old *host, services []*registry.Service, endpoints endpointsOf) *ho
 		services = services[n:]
 	}
 	slices.SortStableFunc(h.variants, func(a, b *variant) int {
-		s, t := a.services[0], b.services[0]
-		return cmp.Or(s.CreationTime.Compare(t.CreationTime), strings.Compare(a.namespace, b.namespace))
+		return registry.ComparePrecedence(a.services[0], b.services[0])
 	})
 	return h
 }
