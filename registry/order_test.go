@@ -47,7 +47,7 @@ func TestComparePrecedence(t *testing.T) {
 	t.Parallel()
 	service := func(created int64, namespace, object, hostname, address, provider, name, version string, r registry.Resolution) *registry.Service {
 		return &registry.Service{
-			Hostname: hostname, DefaultAddress: address, CreationTime: time.Unix(created, 0),
+			Hostname: registry.Hostname(hostname), DefaultAddress: address, CreationTime: time.Unix(created, 0),
 			ResourceVersion: version, Resolution: r,
 			Attributes: registry.ServiceAttributes{
 				Provider: registry.ProviderID(provider), Namespace: namespace, ObjectName: object, Name: name,
