@@ -36,6 +36,8 @@ var (
 	_ configstore.ConfigStoreCache = (*Cache)(nil)
 	_ configstore.Subscriber       = (*Cache)(nil)
 	_ configstore.BatchSubscriber  = (*Cache)(nil)
+	_ configstore.Drainer          = (*Cache)(nil)
+	_ configstore.Flusher          = (*Cache)(nil)
 )
 
 // MakeCache returns a read-only cache of caches, the most important first. Its

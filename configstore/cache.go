@@ -2,11 +2,11 @@
 
 package configstore
 
-// EventHandler is told of one change, by the table in the package comment.
+// EventHandler is called with one change, by the table in the package comment.
 type EventHandler func(old, curr Config, event Event)
 
-// ConfigStoreCache is a ConfigStore that tells of its changes. The package
-// comment states what handlers can rely on.
+// ConfigStoreCache is a ConfigStore that notifies handlers of its changes. The
+// package comment states what handlers can rely on.
 type ConfigStoreCache interface {
 	ConfigStore
 
@@ -25,14 +25,14 @@ type ConfigStoreCache interface {
 
 // Subscriber is the optional ability of a cache to end a registration.
 type Subscriber interface {
-	// Subscribe is RegisterEventHandler with a way out: after cancel has
-	// returned, no further event is handed to the handler; one that is being
+	// Subscribe is like RegisterEventHandler, but returns a cancel function. After
+	// cancel has returned, no further event is handed to the handler; one that is being
 	// handled may still be in progress. cancel may be called many times, from
 	// anywhere, the handler included.
 	Subscribe(kind GroupVersionKind, handler EventHandler) (cancel func())
 }
 
-// BatchHandler is told of many changes at once, in commit order. The slice is
+// BatchHandler is called with many changes at once, in commit order. The slice is
 // the handler's only until it returns; what it points to is shared.
 type BatchHandler func(changes []Change)
 

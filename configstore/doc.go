@@ -26,7 +26,7 @@
 //
 // # Events
 //
-// A ConfigStoreCache tells its handlers of every change:
+// A ConfigStoreCache notifies its handlers of every change:
 //
 //	event        | old                      | curr
 //	-------------|--------------------------|---------------------------------------------
@@ -44,14 +44,48 @@
 //   - A handler's view starts complete: registered before or after Run, it first
 //     receives an EventAdd for every object that exists, then the changes, with
 //     no gap and no duplicate.
-//   - A handler may write to the store, register handlers, or block. Nobody
-//     deadlocks, nothing is lost, and writers never wait for handlers.
+//   - A handler may write to the store, register handlers, or block: there is no
+//     deadlock, nothing is lost, and writers never wait for handlers.
 //   - An Update that changes nothing sends no event.
-//   - A handler that panics takes down whoever drives the cache, as any function
-//     would. Nothing stays locked and no event is lost for the others.
+//   - A panic of a handler is one of the goroutine that delivers, in Run, Drain or
+//     Flush. Nothing stays locked and no other handler loses an event.
 //
 // Less formally: there is one true timeline per cache, and every handler sees
 // all of it.
+//
+// # Life cycle
+//
+// Everything of this module that delivers events has the same life, whether it is
+// a cache, a registry or an updater. A constructor starts nothing.
+//
+//	            | before Run                    | while Run runs         | after Run
+//	------------|-------------------------------|------------------------|-----------------
+//	Run(stop)   | delivers until stop is closed | panics                 | panics
+//	Drain()     | delivers what is queued       | nothing: Run delivers  | nothing
+//	Flush(ctx)  | delivers what is queued       | waits for Run          | returns an error
+//	HasSynced() | false until the first Drain   | true once the initial  | as it was when
+//	            |                               | state has been handled | Run ended
+//
+// Run finishes the event in progress, joins what it started and drops what is
+// still queued. [Drainer] and [Flusher] name the two optional methods.
+//
+// # Abilities and wrappers
+//
+// The interfaces of this package do not grow: hosts implement them. What a store
+// can do beyond ConfigStore and ConfigStoreCache is an interface of its own, with
+// one or two methods: [Watcher], [Subscriber], [BatchSubscriber], [BatchWriter],
+// [Drainer], [Flusher]. Consumers look for them with [As] and do without where
+// they are missing.
+//
+// A type that wraps a store must not hide its abilities by accident. It does one
+// of two things:
+//
+//   - A wrapper whose reads and events are those of the wrapped store, as one that
+//     counts or logs calls, has a method Unwrap() ConfigStore, which returns the
+//     wrapped store. As then finds the abilities that the wrapper does not have
+//     itself.
+//   - A wrapper that shows something else, as one that filters or renames, has no
+//     Unwrap and implements the abilities itself, as far as it has them.
 //
 // # Concurrency
 //

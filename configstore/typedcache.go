@@ -10,7 +10,7 @@ import (
 // EventHandlerOf is an EventHandler for a kind whose specs have the type T.
 type EventHandlerOf[T proto.Message] func(old, curr ConfigOf[T], event Event)
 
-// CacheOf is a StoreOf that tells of its changes.
+// CacheOf is a StoreOf that notifies handlers of its changes.
 type CacheOf[T proto.Message] struct {
 	*StoreOf[T]
 	cache ConfigStoreCache
@@ -31,13 +31,13 @@ func (c *CacheOf[T]) RegisterEventHandler(handler EventHandlerOf[T]) {
 	c.cache.RegisterEventHandler(c.kind, handler.untyped())
 }
 
-// Subscribe is RegisterEventHandler with a way out: after cancel has returned, no
-// further event is handed to the handler; one that is being handled may still be
+// Subscribe is like RegisterEventHandler, but returns a cancel function. After
+// cancel has returned, no further event is handed to the handler; one that is being handled may still be
 // in progress. A cache that is no Subscriber keeps a cancelled handler, without
 // effect, for its own lifetime.
 func (c *CacheOf[T]) Subscribe(handler EventHandlerOf[T]) (cancel func()) {
 	untyped := handler.untyped()
-	if s, ok := c.cache.(Subscriber); ok {
+	if s, ok := As[Subscriber](c.cache); ok {
 		return s.Subscribe(c.kind, untyped)
 	}
 	var cancelled atomic.Bool

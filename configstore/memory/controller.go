@@ -34,6 +34,9 @@ var (
 	_ configstore.ConfigStoreCache = (*Controller)(nil)
 	_ configstore.Subscriber       = (*Controller)(nil)
 	_ configstore.BatchSubscriber  = (*Controller)(nil)
+	_ configstore.Watcher          = (*Controller)(nil)
+	_ configstore.Drainer          = (*Controller)(nil)
+	_ configstore.Flusher          = (*Controller)(nil)
 )
 
 // NewController returns a controller of a store. A store may have

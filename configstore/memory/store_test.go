@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -398,5 +399,17 @@ func TestListAfterManyChanges(t *testing.T) {
 		churn(700, keep)
 		check("")
 		check("a")
+	}
+}
+
+// The revision grows by one with each change, and its decimal form is the
+// ResourceVersion of what the change stored.
+func TestRevisionsAreConsecutive(t *testing.T) {
+	s := newStore()
+	for i := range uint64(3) {
+		want := strconv.FormatUint(i+1, 10)
+		if revision := create(t, s, object(widget(), "default", "w"+want, "1")); revision != want || s.Revision() != i+1 {
+			t.Errorf("Create = %q, Revision() = %d, want %s", revision, s.Revision(), want)
+		}
 	}
 }

@@ -10,15 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-const promisedDrive = "package storetest, Subject.Settle and the methods Drain and Flush"
-
-// drainer is the ability to deliver on the caller's goroutine.
-type drainer interface{ Drain() }
-
-// flusher is the ability to wait for the running worker.
-type flusher interface {
-	Flush(ctx context.Context) error
-}
+const promisedDrive = "package configstore, life cycle"
 
 func driveChecks() []check {
 	return []check{
@@ -30,24 +22,24 @@ func driveChecks() []check {
 }
 
 func needDrain(s *suite) string {
-	if _, ok := s.store.(drainer); !ok {
-		return "the cache has no Drain()"
+	if _, ok := configstore.As[configstore.Drainer](s.store); !ok {
+		return "the cache is no configstore.Drainer"
 	}
 	return ""
 }
 
 func needFlush(s *suite) string {
-	if _, ok := s.store.(flusher); !ok {
-		return "the cache has no Flush(ctx) error"
+	if _, ok := configstore.As[configstore.Flusher](s.store); !ok {
+		return "the cache is no configstore.Flusher"
 	}
 	return ""
 }
 
 func (s *suite) drain() {
 	s.Helper()
-	d, ok := s.store.(drainer)
+	d, ok := configstore.As[configstore.Drainer](s.store)
 	if !ok {
-		s.Fatalf("storetest: %T has no Drain", s.store)
+		s.Fatalf("storetest: %T is no configstore.Drainer", s.store)
 		return
 	}
 	s.Within("Drain", d.Drain)
@@ -55,9 +47,9 @@ func (s *suite) drain() {
 
 func (s *suite) flush(ctx context.Context) error {
 	s.Helper()
-	f, ok := s.store.(flusher)
+	f, ok := configstore.As[configstore.Flusher](s.store)
 	if !ok {
-		s.Fatalf("storetest: %T has no Flush", s.store)
+		s.Fatalf("storetest: %T is no configstore.Flusher", s.store)
 		return nil
 	}
 	return f.Flush(ctx)

@@ -19,7 +19,7 @@ func eventChecks() []check {
 		{Name: "Events/Kind", Promise: "a handler gets the events of its kind only, under whichever version it was registered", Source: promisedEvents, Run: checkEventKind},
 		{Name: "Events/NoOp", Promise: "a write that changes nothing sends no event", Source: promisedNoop, Skip: writes, Run: checkEventNoop},
 		{Name: "Events/Refused", Promise: "a write that fails sends no event", Source: promisedEvents, Skip: writes, Run: checkEventRefused},
-		{Name: "Events/Batch", Promise: "the events of a batch are contiguous and in its order", Source: promisedMemory, Skip: needApply, Run: checkEventBatch},
+		{Name: "Events/Batch", Promise: "the events of a batch are contiguous and in its order", Source: promisedBatch, Skip: needApply, Run: checkEventBatch},
 	}
 }
 

@@ -25,10 +25,10 @@ func checkRegisterUnknown(s *suite) {
 	if !contract.Panics(func() { s.cache().RegisterEventHandler(unknownKind(), ignore) }) {
 		s.Broken("RegisterEventHandler(%s) returned", unknownKind())
 	}
-	if sub, ok := s.store.(configstore.Subscriber); ok && !contract.Panics(func() { sub.Subscribe(unknownKind(), ignore) }) {
+	if sub, ok := configstore.As[configstore.Subscriber](s.store); ok && !contract.Panics(func() { sub.Subscribe(unknownKind(), ignore) }) {
 		s.Broken("Subscribe(%s) returned", unknownKind())
 	}
-	batch, ok := s.store.(configstore.BatchSubscriber)
+	batch, ok := configstore.As[configstore.BatchSubscriber](s.store)
 	kinds := []configstore.GroupVersionKind{widgetKind(), unknownKind()}
 	if ok && !contract.Panics(func() { batch.SubscribeBatch(kinds, func([]configstore.Change) {}) }) {
 		s.Broken("SubscribeBatch(%s) returned", unknownKind())

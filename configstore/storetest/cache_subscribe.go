@@ -29,14 +29,14 @@ func subscribeChecks() []check {
 }
 
 func needSubscriber(s *suite) string {
-	if _, ok := s.store.(configstore.Subscriber); !ok {
+	if _, ok := configstore.As[configstore.Subscriber](s.store); !ok {
 		return "the cache is no configstore.Subscriber"
 	}
 	return ""
 }
 
 func needBatchSubscriber(s *suite) string {
-	if _, ok := s.store.(configstore.BatchSubscriber); !ok {
+	if _, ok := configstore.As[configstore.BatchSubscriber](s.store); !ok {
 		return "the cache is no configstore.BatchSubscriber"
 	}
 	return ""
@@ -44,7 +44,7 @@ func needBatchSubscriber(s *suite) string {
 
 func (s *suite) subscribe(kind configstore.GroupVersionKind, h configstore.EventHandler) (cancel func()) {
 	s.Helper()
-	sub, ok := s.store.(configstore.Subscriber)
+	sub, ok := configstore.As[configstore.Subscriber](s.store)
 	if !ok {
 		s.Fatalf("storetest: %T is no configstore.Subscriber", s.store)
 		return nil
@@ -54,7 +54,7 @@ func (s *suite) subscribe(kind configstore.GroupVersionKind, h configstore.Event
 
 func (s *suite) subscribeBatch(h configstore.BatchHandler) (cancel func()) {
 	s.Helper()
-	sub, ok := s.store.(configstore.BatchSubscriber)
+	sub, ok := configstore.As[configstore.BatchSubscriber](s.store)
 	if !ok {
 		s.Fatalf("storetest: %T is no configstore.BatchSubscriber", s.store)
 		return nil

@@ -17,14 +17,11 @@
 //
 // # Optional abilities
 //
-// What a store may or may not be able to do is found by type assertion, or
+// What a store may or may not be able to do is found with configstore.As, or
 // declared in Subject:
 //
-//   - Revision() uint64: one number that grows by one with each change.
-//   - Watch(ctx, from uint64) iter.Seq2[configstore.Change, error].
-//   - Drain() and Flush(ctx) error.
-//   - configstore.Subscriber, configstore.BatchSubscriber and
-//     configstore.BatchWriter.
+//   - configstore.Watcher, BatchWriter, Subscriber, BatchSubscriber, Drainer and
+//     Flusher.
 //   - Subject.Settle: reads lag behind writes.
 //   - Subject.Writer: the store itself is read-only.
 //

@@ -21,7 +21,8 @@ const (
 	promisedMeta      = "configstore.Meta"
 	promisedEvents    = "package configstore, Events"
 	promisedLife      = "configstore.ConfigStoreCache, Run and HasSynced"
-	promisedMemory    = "package storetest, optional abilities"
+	promisedBatch     = "configstore.BatchWriter"
+	promisedWatcher   = "configstore.Watcher"
 )
 
 func readChecks() []check {

@@ -38,7 +38,7 @@ func newSuite(t *contract.T, subject Subject) *suite {
 	if writer == nil {
 		writer = subject.Store
 	}
-	if b, ok := writer.(configstore.BatchWriter); ok && subject.Batches == nil {
+	if b, ok := configstore.As[configstore.BatchWriter](writer); ok && subject.Batches == nil {
 		subject.Batches = b
 	}
 	return &suite{T: t, subject: subject, store: subject.Store, writer: writer}
