@@ -21,14 +21,7 @@ func (b *batch) announce() {
 		b.updateConfigs()
 	}
 	b.updateProxies()
-	for _, c := range b.services {
-		for _, h := range b.serviceHandlers.all() {
-			h(c.prev, c.curr, c.event)
-		}
-	}
-	for _, c := range b.workloads {
-		b.announceWorkload(c)
-	}
+	b.notifyHandlers()
 }
 
 // updateServices tells of hosts that are new, defined in another way, or not
@@ -114,30 +107,5 @@ func (b *batch) updateProxies() {
 	slices.SortFunc(ips, netip.Addr.Compare)
 	for _, ip := range ips {
 		b.updater.ProxyUpdate(b.options.ClusterID, ip.String())
-	}
-}
-
-// announceWorkload tells handlers of a WorkloadEntry. Those without an IP address
-// do not exist for them, as in Istio 1.30; but a workload that they were told of
-// and that gets a host name instead is announced as deleted, which Istio forgets.
-func (b *batch) announceWorkload(c workloadChange) {
-	if b.workloadHandlers.empty() {
-		return
-	}
-	prev, curr := c.prev.announced(), c.curr.announced()
-	var instance *registry.WorkloadInstance
-	var event registry.Event
-	switch {
-	case prev == nil && curr == nil:
-		return
-	case prev == nil:
-		instance, event = curr, registry.EventAdd
-	case curr == nil:
-		instance, event = prev, registry.EventDelete
-	default:
-		instance, event = curr, registry.EventUpdate
-	}
-	for _, h := range b.workloadHandlers.all() {
-		h(instance, event)
 	}
 }

@@ -3,6 +3,7 @@
 package serviceentry
 
 import (
+	"context"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -12,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/cow"
+	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
-	"github.com/pilotkit/pilotkit/internal/serial"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -31,27 +32,29 @@ import (
 //     the last endpoint of a DNS service, the creation time that orders two
 //     entries, the IP address of a WorkloadEntry.
 type Controller struct {
-	options  Options
-	configs  configstore.ConfigStoreCache
-	updater  xdsupdate.XDSUpdater
-	deltas   xdsupdate.EndpointDeltaUpdater // nil if updater takes complete lists only
-	shard    xdsupdate.ShardKey
-	logger   *slog.Logger
-	queue    *serial.Queue[event]
+	options Options
+	configs configstore.ConfigStoreCache
+	updater xdsupdate.XDSUpdater
+	deltas  xdsupdate.EndpointDeltaUpdater // nil if updater takes complete lists only
+	shard   xdsupdate.ShardKey
+	logger  *slog.Logger
+	// queue has the events that were not handled yet, and the changes that the
+	// handlers were not notified of yet.
+	queue *notify.Queue[message]
+	// handlers counts the subscriptions to changes.
+	handlers atomic.Int64
+	// cancel ends the subscription to configs.
 	cancel   func()
 	running  atomic.Bool
-	synced   atomic.Bool
-	ended    atomic.Bool
 	view     atomic.Pointer[view]
 	interner *interner
-
-	serviceHandlers  handlers[registry.ServiceHandler]
-	workloadHandlers handlers[registry.WorkloadHandler]
 
 	// Only the goroutine that handles a batch uses these.
 	spaces map[string]*space
 	pods   map[netip.Addr][]*workload
 	batch  *batch
+	// revision counts the batches.
+	revision uint64
 
 	// mu guards these, and the fields of entries, bindings and hosts that readers
 	// see. Only the goroutine that handles a batch writes them, so that it may read
@@ -66,7 +69,11 @@ type Controller struct {
 	namespaces map[string]Namespace
 }
 
-var _ registry.Instance = (*Controller)(nil)
+var (
+	_ registry.Instance   = (*Controller)(nil)
+	_ configstore.Drainer = (*Controller)(nil)
+	_ configstore.Flusher = (*Controller)(nil)
+)
 
 // New returns a registry of the configs in a cache, which tells the updater of
 // every change. It starts nothing: it works whenever the cache delivers events,
@@ -90,35 +97,37 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 	}
 	c.view.Store(newView(c.services, o.AddressAllocation, c.logger))
 	c.batch = &batch{Controller: c}
-	c.queue = serial.NewQueue(c.handle)
-	c.cancel = c.subscribe()
+	c.queue = notify.New(notify.Options[message]{Name: "serviceentry"})
+	// The registry is the first subscriber: it handles events before handlers are
+	// notified of the changes that follow from them.
+	c.queue.Subscribe(notify.Subscription[message]{Batch: c.handle, Wants: message.isEvent})
+	c.queue.Drain()
+	c.cancel = c.watchConfigs()
 	return c
 }
 
-// subscribe makes the cache deliver events, in batches if it can.
-func (c *Controller) subscribe() (cancel func()) {
+// watchConfigs makes the cache deliver events, in batches if it can.
+func (c *Controller) watchConfigs() (cancel func()) {
 	kinds := []configstore.GroupVersionKind{istio.ServiceEntry, istio.WorkloadEntry}
 	if c.options.WorkloadEntriesOnly {
 		kinds = kinds[1:]
 	}
-	switch configs := c.configs.(type) {
-	case configstore.BatchSubscriber:
+	if configs, ok := configstore.As[configstore.BatchSubscriber](c.configs); ok {
 		return configs.SubscribeBatch(kinds, c.configsChanged)
-	case configstore.Subscriber:
-		cancels := make([]func(), len(kinds))
-		for i, k := range kinds {
-			cancels[i] = configs.Subscribe(k, c.configChanged)
-		}
-		return func() {
-			for _, cancel := range cancels {
-				cancel()
-			}
-		}
-	default:
-		for _, k := range kinds {
+	}
+	configs, ok := configstore.As[configstore.Subscriber](c.configs)
+	var cancels []func()
+	for _, k := range kinds {
+		if ok {
+			cancels = append(cancels, configs.Subscribe(k, c.configChanged))
+		} else {
 			c.configs.RegisterEventHandler(k, c.configChanged)
 		}
-		return func() {}
+	}
+	return func() {
+		for _, cancel := range cancels {
+			cancel()
+		}
 	}
 }
 
@@ -128,28 +137,40 @@ func (c *Controller) Provider() registry.ProviderID { return registry.External }
 // Cluster returns Options.ClusterID.
 func (c *Controller) Cluster() registry.ClusterID { return c.options.ClusterID }
 
-// Run returns when stop is closed, and with it ends the registry: nothing that
-// happens from then on is heeded, and the updater is told nothing more, except of
-// a batch that another goroutine is handling. What the registry shows stays.
+// Run returns when stop is closed, and with it ends the registry: later events are
+// ignored, and neither the updater nor the handlers are called any more, except
+// for a batch that another goroutine is handling. What the registry shows stays.
 // Registries that were never run work all the same. A second call panics.
 func (c *Controller) Run(stop <-chan struct{}) {
 	if !c.running.CompareAndSwap(false, true) {
-		panic("serviceentry: Run was called twice")
+		panic("serviceentry: Run called twice")
 	}
 	<-stop
-	c.ended.Store(true)
+	// Until here whoever brought an event handled it. Running the queue now ends it.
+	c.queue.Run(stop)
 	c.cancel()
 }
 
-// HasSynced reports whether everything that was in the cache when it had synced
-// can be seen, and the updater has been told of it.
-func (c *Controller) HasSynced() bool {
-	if c.synced.Load() {
-		return true
+// Drain handles what is waiting on the caller's goroutine, unless another one is
+// at it. It is needed only after a handler or the updater panicked: whoever
+// brings an event drains.
+func (c *Controller) Drain() { c.queue.Drain() }
+
+// Flush returns when everything that was known to the registry before the call
+// has been handled, and the updater and the handlers have been notified of it.
+// Handlers and the updater must not call it. It returns the cause of ctx's end,
+// or an error if Run has ended.
+func (c *Controller) Flush(ctx context.Context) error {
+	c.queue.Drain()
+	// Events first, then the changes that they led to.
+	for range 2 {
+		if err := c.queue.Flush(ctx); err != nil {
+			return err
+		}
 	}
-	if !c.configs.HasSynced() || !c.queue.Idle() {
-		return false
-	}
-	c.synced.Store(true)
-	return true
+	return nil
 }
+
+// HasSynced reports whether everything that was in the cache when it had synced
+// can be seen, and the updater has been notified of it.
+func (c *Controller) HasSynced() bool { return c.queue.HasSynced(c.configs.HasSynced) }

@@ -48,7 +48,7 @@ package serviceentry
 //	lookup.go, directory.go, services.go
 //	                   what readers look into: members by address, hosts by name,
 //	                   services in order
-//	interner.go        one copy of equal attributes (set.go, handlers.go: small tools)
+//	interner.go        one copy of equal attributes (set.go: a small tool)
 //
 // What an object means, as functions without state: conversion.go,
 // definition.go (ServiceEntries), template.go and draft.go (endpoints),

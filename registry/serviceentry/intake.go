@@ -14,34 +14,42 @@ import (
 // event is something that happens to the registry. Besides deleted exactly one
 // field is set.
 type event struct {
-	// config is an object that changed; deleted says whether it is gone.
-	config  *configstore.Config
-	deleted bool
+	// configs are objects that changed.
+	configs []configstore.Change
 	// workload is one of another registry; deleted says whether it is gone.
 	workload *registry.WorkloadInstance
 	// mesh is the new state of the mesh, namespace that of a namespace, which may
 	// be deleted.
 	mesh      *Mesh
 	namespace *Namespace
-	// subscribe adds a handler, after it was told of what there is.
-	subscribe func()
+	deleted   bool
 	resync    bool
 }
 
+// message is what the queue delivers: an event to the registry or, if change is
+// set, one of the changes that events led to, to the handlers.
+type message struct {
+	event
+	change *change
+}
+
+func (m message) isEvent() bool { return m.change == nil }
+
+// enqueue hands an event to whoever handles it: the caller, unless another
+// goroutine or an outer call is at it.
+func (c *Controller) enqueue(e event) {
+	c.queue.Push(message{event: e})
+	c.queue.Drain()
+}
+
 func (c *Controller) configsChanged(changes []configstore.Change) {
-	if len(changes) == 1 {
-		c.queue.Add(event{config: changes[0].Curr, deleted: changes[0].Event == configstore.EventDelete})
-		return
-	}
-	events := make([]event, len(changes))
-	for i, change := range changes {
-		events[i] = event{config: change.Curr, deleted: change.Event == configstore.EventDelete}
-	}
-	c.queue.Add(events...)
+	// The slice is ours only until this returns, but whoever handles the event may
+	// be another goroutine.
+	c.enqueue(event{configs: slices.Clone(changes)})
 }
 
 func (c *Controller) configChanged(_, curr configstore.Config, e configstore.Event) {
-	c.queue.Add(event{config: &curr, deleted: e == configstore.EventDelete})
+	c.configsChanged([]configstore.Change{{Curr: &curr, Event: e}})
 }
 
 // WorkloadInstanceHandler takes a workload of another registry, for example as
@@ -54,24 +62,24 @@ func (c *Controller) WorkloadInstanceHandler(wi *registry.WorkloadInstance, e re
 	if c.options.WorkloadEntriesOnly || wi == nil || wi.Endpoint == nil && e != registry.EventDelete {
 		return
 	}
-	c.queue.Add(event{workload: wi, deleted: e == registry.EventDelete})
+	c.enqueue(event{workload: wi, deleted: e == registry.EventDelete})
 }
 
 // UpdateMesh replaces the state of the mesh. Everything is converted anew, and
 // NetworkOf asked again; what does not differ is not reported.
-func (c *Controller) UpdateMesh(m Mesh) { c.queue.Add(event{mesh: &m}) }
+func (c *Controller) UpdateMesh(m Mesh) { c.enqueue(event{mesh: &m}) }
 
 // UpdateNamespace makes a namespace known, or replaces what is known of it. It
 // must not be modified any more.
-func (c *Controller) UpdateNamespace(n Namespace) { c.queue.Add(event{namespace: &n}) }
+func (c *Controller) UpdateNamespace(n Namespace) { c.enqueue(event{namespace: &n}) }
 
 // DeleteNamespace makes a namespace unknown. Entries in it stay.
 func (c *Controller) DeleteNamespace(name string) {
-	c.queue.Add(event{namespace: &Namespace{Name: name}, deleted: true})
+	c.enqueue(event{namespace: &Namespace{Name: name}, deleted: true})
 }
 
 // ResyncEDS reports the endpoints of all hosts to the updater again.
-func (c *Controller) ResyncEDS() { c.queue.Add(event{resync: true}) }
+func (c *Controller) ResyncEDS() { c.enqueue(event{resync: true}) }
 
 // pending is what is waiting, without what was overtaken by a later event.
 type pending struct {
@@ -79,9 +87,7 @@ type pending struct {
 	entries latest[objectName, *configstore.Config]
 	own     latest[objectName, *configstore.Config]
 	foreign latest[registry.WorkloadKey, *registry.WorkloadInstance]
-	// subscriptions are made after everything else.
-	subscriptions []func()
-	resync        bool
+	resync  bool
 	// everything: all conversions may give other results than before.
 	everything bool
 }
@@ -123,28 +129,16 @@ func (l *latest[K, V]) find(k K) (int, bool) {
 }
 
 // handle makes one batch of everything that is waiting.
-func (c *Controller) handle(events []event) {
-	if c.ended.Load() {
-		return
-	}
+func (c *Controller) handle(events []message) {
 	b := c.batch
+	defer b.reset() // also if the updater panics and the host recovers
 	b.conversion = c.newConversion()
 	b.collect(events)
 	b.apply()
 	b.settle()
 	b.publish()
 	b.compareProxies()
-	for _, subscribe := range b.tell() {
-		subscribe()
-	}
-}
-
-// tell announces the batch and gives it back, also if a handler panics and the
-// host program recovers. It returns the subscriptions that are left to make.
-func (b *batch) tell() (subscriptions []func()) {
-	defer b.reset()
 	b.announce()
-	return b.pending.subscriptions
 }
 
 func (b *batch) apply() {
@@ -165,23 +159,23 @@ func (b *batch) apply() {
 }
 
 // collect takes what happened, of each object only the last.
-func (b *batch) collect(events []event) {
+func (b *batch) collect(events []message) {
 	c, p := b.Controller, &b.pending
 	var spaces []string
 	for _, e := range events {
 		switch {
-		case e.config != nil:
-			p.addConfig(e)
+		case e.configs != nil:
+			for i := range e.configs {
+				p.addConfig(&e.configs[i])
+			}
 		case e.workload != nil:
-			p.addWorkload(e)
+			p.addWorkload(e.event)
 		case e.mesh != nil:
 			p.everything = true
 			c.setMesh(*e.mesh)
 		case e.namespace != nil:
 			spaces = append(spaces, e.namespace.Name)
 			c.setNamespace(*e.namespace, e.deleted)
-		case e.subscribe != nil:
-			p.subscriptions = append(p.subscriptions, e.subscribe)
 		case e.resync:
 			p.resync = true
 		}
@@ -198,15 +192,15 @@ func (b *batch) collect(events []event) {
 	}
 }
 
-func (p *pending) addConfig(e event) {
-	to := &p.entries
-	if e.config.GroupVersionKind.Kind == istio.WorkloadEntry.Kind {
+func (p *pending) addConfig(c *configstore.Change) {
+	to, name := &p.entries, nameOf(c.Curr)
+	if c.Curr.GroupVersionKind.Kind == istio.WorkloadEntry.Kind {
 		to = &p.own
 	}
-	if e.deleted {
-		to.put(nameOf(e.config), nil)
+	if c.Event == configstore.EventDelete {
+		to.put(name, nil)
 	} else {
-		to.put(nameOf(e.config), e.config)
+		to.put(name, c.Curr)
 	}
 }
 

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serviceentry_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+)
+
+// TestFlush: Flush waits for what another goroutine is handling, handlers
+// included, and for nothing that comes later.
+func TestFlush(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSystem(t, serviceentry.Options{})
+		var seen []string
+		proceed := make(chan struct{})
+		s.registry.AppendServiceHandler(func(_, curr *registry.Service, _ registry.Event) {
+			<-proceed
+			seen = append(seen, string(curr.Hostname))
+		})
+		go s.apply(entry("a", nil, "a.com"))
+		synctest.Wait()
+		flushed := make(chan error, 1)
+		go func() { flushed <- s.registry.Flush(t.Context()) }()
+		synctest.Wait()
+		select {
+		case err := <-flushed:
+			t.Errorf("Flush = %v while a handler was at work", err)
+		default:
+		}
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.registry.Flush(canceled); !errors.Is(err, context.Canceled) {
+			t.Errorf("Flush with a cancelled context = %v", err)
+		}
+		close(proceed)
+		synctest.Wait()
+		if err := <-flushed; err != nil {
+			t.Errorf("Flush = %v", err)
+		}
+		diff(t, "handled before Flush returned", seen, []string{"a.com"})
+		if err := s.registry.Flush(t.Context()); err != nil {
+			t.Errorf("Flush with nothing to do = %v", err)
+		}
+	})
+}
+
+// TestPanic: what an updater's panic interrupted is not reported again; a handler
+// that panicked does not keep the others from the change.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, serviceentry.Options{})
+	var seen []string
+	s.registry.AppendServiceHandler(func(_, curr *registry.Service, _ registry.Event) {
+		if curr.Hostname == "a.com" {
+			panic("handler")
+		}
+	})
+	s.registry.AppendServiceHandler(func(_, curr *registry.Service, _ registry.Event) {
+		seen = append(seen, string(curr.Hostname))
+	})
+	recovered := func(do func()) (out any) {
+		defer func() { out = recover() }()
+		do()
+		return nil
+	}
+	diff(t, "recovered", recovered(func() { s.apply(entry("a", nil, "a.com")) }), any("handler"))
+	s.registry.Drain()
+	diff(t, "handled after Drain", seen, []string{"a.com"})
+
+	s.recorder.during = func(string) { panic("updater") }
+	diff(t, "recovered", recovered(func() { s.apply(entry("b", nil, "b.com")) }), any("updater"))
+	s.recorder.during = nil
+	s.recorder.take()
+	s.apply(entry("c", nil, "c.com"))
+	s.expect("a panic of the updater", "service ns/c.com add", "config service ServiceEntry/ns/c.com")
+}
+
+// TestSubscribeWhileBusy: a handler that registers while a batch is being
+// reported gets each service once.
+func TestSubscribeWhileBusy(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, serviceentry.Options{})
+	s.registry.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {})
+	var services, workloads []string
+	s.recorder.during = func(string) {
+		s.recorder.during = nil
+		s.registry.AppendServiceHandler(func(_, curr *registry.Service, e registry.Event) {
+			services = append(services, e.String()+" "+string(curr.Hostname))
+		})
+		s.registry.AppendWorkloadHandler(func(w *registry.WorkloadInstance, e registry.Event) {
+			workloads = append(workloads, e.String()+" "+w.Name)
+		})
+		// This comes after the registration.
+		s.write(entry("b", nil, "b.com"))
+		s.cache.Drain()
+	}
+	s.write(entry("a", nil, "a.com"), workloadEntry("w", "1.1.1.1", nil))
+	s.cache.Drain()
+	diff(t, "services", services, []string{"add a.com", "add b.com"})
+	diff(t, "workloads", workloads, []string{"add w"})
+}
+
+// TestCancelInTheMidst: a handler that is cancelled while a batch is being
+// reported gets no further change of it.
+func TestCancelInTheMidst(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, serviceentry.Options{})
+	var seen []string
+	var cancel func()
+	cancel = s.registry.SubscribeServices(func(_, curr *registry.Service, _ registry.Event) {
+		seen = append(seen, string(curr.Hostname))
+		cancel()
+	})
+	s.write(entry("a", nil, "a.com"), entry("b", nil, "b.com"))
+	s.cache.Drain()
+	diff(t, "seen", seen, []string{"a.com"})
+}
+
+// borrowing is a cache that takes back the slices that it hands to handlers.
+type borrowing struct{ configstore.ConfigStoreCache }
+
+func (b borrowing) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
+	inner, _ := b.ConfigStoreCache.(configstore.BatchSubscriber)
+	return inner.SubscribeBatch(kinds, func(changes []configstore.Change) {
+		lent := slices.Clone(changes)
+		handler(lent)
+		clear(lent)
+	})
+}
+
+// TestBorrowedChanges: configs that come while the registry is busy are copied.
+func TestBorrowedChanges(t *testing.T) {
+	t.Parallel()
+	cache, recorder := memory.NewController(memory.Make(istio.Schemas())), newRecorder(t)
+	r := serviceentry.New(borrowing{cache}, recorder)
+	create := func(c configstore.Config) {
+		if _, err := cache.Create(c); err != nil {
+			t.Error(err)
+		}
+		cache.Drain()
+	}
+	create(entry("a", selecting, "a.com"))
+	recorder.during = func(string) {
+		recorder.during = nil
+		create(entry("b", nil, "b.com"))
+	}
+	r.WorkloadInstanceHandler(pod("p", nil, "1.1.1.1"), registry.EventAdd)
+	diff(t, "services", len(r.Services()), 2)
+}
