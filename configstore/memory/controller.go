@@ -20,7 +20,8 @@ import (
 
 // Controller is a store with event handlers. It has all the methods of its Store
 // and nothing of its own but the handlers and their queue. Create it with
-// NewController and drive it with Run or Drain.
+// NewController and drive it with Run,
+// Drain or Flush.
 type Controller struct {
 	*Store
 	// logger may be nil.
@@ -78,8 +79,8 @@ func (c *Controller) SubscribeBatch(kinds []configstore.GroupVersionKind, handle
 // goroutine.
 func (c *Controller) RegisterHasSyncedHandler(hasSynced func() bool) { c.source.Store(&hasSynced) }
 
-// HasSynced implements ConfigStoreCache. It is false until the first Run or
-// Drain.
+// HasSynced implements ConfigStoreCache. It is false until the first Run,
+// Drain or Flush.
 func (c *Controller) HasSynced() bool {
 	if source := c.source.Load(); source != nil && *source != nil {
 		return c.queue.HasSynced(*source)
@@ -88,8 +89,9 @@ func (c *Controller) HasSynced() bool {
 }
 
 // Run implements ConfigStoreCache. When it has returned, the handlers get nothing
-// any more, also not by Drain; the store goes on. If a handler panics, so does Run;
-// a host that recovers may go on with Drain, which begins at the next handler.
+// any more, also not by Drain; the store continues. If a handler panics, so does
+// Run; a host that recovers may continue with Drain, which begins at the next
+// handler.
 func (c *Controller) Run(stop <-chan struct{}) {
 	c.queue.Run(stop)
 	c.mu.Lock()
@@ -97,16 +99,10 @@ func (c *Controller) Run(stop <-chan struct{}) {
 	c.queues = slices.DeleteFunc(c.queues, func(q *notify.Queue[configstore.Change]) bool { return q == c.queue })
 }
 
-// Drain handles everything that is queued, and what handlers cause meanwhile, on
-// the caller's goroutine, and returns when nothing is left: for hosts and tests
-// that want no goroutine. While another goroutine delivers, and in a handler, it
-// returns at once, because that goroutine goes on until nothing is left; to wait
-// for a running worker use Flush.
+// Drain implements configstore.Drainer.
 func (c *Controller) Drain() { c.queue.Drain() }
 
-// Flush waits until everything committed before the call has been handled by the
-// running worker. It returns the cause of ctx's end if that comes first, or an
-// error if Run has ended. A handler must not call it: it would wait for itself.
+// Flush implements configstore.Flusher.
 func (c *Controller) Flush(ctx context.Context) error {
 	c.awaitCommit()
 	if err := c.queue.Flush(ctx); err != nil {

@@ -17,6 +17,8 @@ func driveChecks() []check {
 		{Name: "Drain", Promise: "Drain handles everything queued on the caller's goroutine, what handlers write included", Source: promisedDrive, Skip: needDrain, Run: checkDrain},
 		{Name: "Drain/HasSynced", Promise: "HasSynced is true after Drain", Source: promisedDrive, Skip: needDrain, Run: checkDrainSynced},
 		{Name: "Flush", Promise: "Flush waits until everything committed before the call has been handled", Source: promisedDrive, Skip: needFlush, Run: checkFlush},
+		{Name: "Flush/Alone", Promise: "Flush does the work itself where nothing runs", Source: promisedDrive, Skip: needFlush, Run: checkFlushAlone},
+		{Name: "Flush/Ended", Promise: "Flush returns an error when Run has ended", Source: promisedDrive, Skip: needFlush, Run: checkFlushEnded},
 		{Name: "Flush/Context", Promise: "Flush returns the error of a context that ends first", Source: promisedDrive, Skip: needFlush, Run: checkFlushContext},
 	}
 }
@@ -107,6 +109,27 @@ func checkFlush(s *suite) {
 		if got, want := len(r.Calls()), 2*(i+1); got != want {
 			s.Stop("after Flush the handler has seen %d of %d events", got, want)
 		}
+	}
+}
+
+func checkFlushAlone(s *suite) {
+	r := s.record(widgetKind())
+	s.create(widget("default", "a", "1"))
+	var err error
+	s.Within("Flush without Run", func() { err = s.flush(s.Context()) })
+	if err != nil {
+		s.Broken("Flush without Run = %v, want success", err)
+	}
+	s.expectCalls(r.Take(), "add Widget default/a")
+}
+
+func checkFlushEnded(s *suite) {
+	s.record(widgetKind())
+	s.start().end()
+	var err error
+	s.Within("Flush after Run", func() { err = s.flush(s.Context()) })
+	if err == nil {
+		s.Broken("Flush after Run has ended = nil, want an error")
 	}
 }
 

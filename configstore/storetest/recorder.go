@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/contract"
@@ -37,12 +36,12 @@ func (r *Recorder) Calls() []Call { return r.calls.All() }
 func (r *Recorder) Take() []Call { return r.calls.Take() }
 
 // ExpectExactly fails the test unless the calls that were not yet taken are
-// these, in this order, each written as Call.String does. It waits up to 10 s
+// these, in this order, each written as Call.String does. It waits up to 5 s
 // until there are as many, and takes them. A call too many that comes later is
 // found by the next ExpectExactly.
 func (r *Recorder) ExpectExactly(tb testing.TB, want ...string) {
 	tb.Helper()
-	r.calls.Await(10*time.Second, func(calls []Call) bool { return len(calls) >= len(want) })
+	r.calls.Await(defaultTimeout, func(calls []Call) bool { return len(calls) >= len(want) })
 	calls := r.Take()
 	got := make([]string, len(calls))
 	for i, c := range calls {

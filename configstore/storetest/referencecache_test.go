@@ -4,6 +4,7 @@ package storetest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -17,7 +18,9 @@ type delivery struct {
 	queue    []entry
 	wake     chan struct{}
 	ran      bool
-	synced   bool
+	// running: a Run has begun and not returned; ended: it has.
+	running, ended bool
+	synced         bool
 	// aside guards held and collected: a fault that has writers call handlers
 	// makes several passes at once, which must break the promise and nothing else.
 	aside sync.Mutex
@@ -138,9 +141,10 @@ func (r *reference) Run(stop <-chan struct{}) {
 		r.unlock()
 		panic("storetest: Run was called twice")
 	}
-	r.ran = true
+	r.ran, r.running = true, true
 	r.push(entry{do: func() { r.synced = true }})
 	r.unlock()
+	defer r.end()
 	if r.is("run does not stop") {
 		stop = r.dead
 	}
@@ -181,13 +185,25 @@ func (r *reference) Drain() {
 	r.passUntil(nil)
 }
 
+func (r *reference) end() {
+	r.lock()
+	defer r.unlock()
+	r.running, r.ended = false, true
+}
+
 func (r *reference) Flush(ctx context.Context) error {
 	done := make(chan struct{})
 	r.lock()
 	r.push(entry{do: func() { close(done) }})
+	alone, ended := !r.running, r.ended
 	r.unlock()
-	if r.is("flush does not wait") {
+	switch {
+	case r.is("flush does not wait"), ended && r.is("flush succeeds after the end"):
 		return nil
+	case ended:
+		return errors.New("flush: the delivery has ended")
+	case alone && !r.is("flush needs a worker"):
+		r.passUntil(ctx.Done())
 	}
 	if r.is("flush ignores its context") {
 		ctx = context.WithoutCancel(ctx)

@@ -123,8 +123,6 @@ func (r *reference) conflict(verb string, c configstore.Config, stored *configst
 func (r *reference) stamp(stored *configstore.Config, c configstore.Config) *configstore.Config {
 	version := strconv.FormatUint(r.revision+1, 10)
 	switch {
-	case r.is("versions are not numbers"):
-		version = "v" + version
 	case r.is("versions repeat"):
 		version = strconv.FormatUint((r.revision+1)%7, 10)
 	case r.is("create takes the caller's version") && c.ResourceVersion != "":

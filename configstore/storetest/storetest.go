@@ -35,9 +35,12 @@ type Subject struct {
 	History int
 
 	// Timeout is how long the suite waits for something that must happen before
-	// it calls it lost or deadlocked. Default: 10 s.
+	// it calls it lost or deadlocked, until the first check fails. Default: 5 s.
 	Timeout time.Duration
 }
+
+// defaultTimeout leaves room for a loaded machine and the race detector.
+const defaultTimeout = 5 * time.Second
 
 // Factory makes a Subject that keeps the kinds of schemas and validates with
 // them. It is called once for each promise; t.Cleanup ends what it started.

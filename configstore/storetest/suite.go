@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/contract"
@@ -23,9 +22,19 @@ type suite struct {
 	writer  configstore.ConfigStore
 }
 
-// setUp returns what makes the suite of a check.
+// setUp returns what makes the suite of a check. Once a check has failed, the
+// others wait a tenth as long for what they miss: a store that delivers nothing
+// fails many checks, and the first has waited long enough for all.
 func setUp(factory Factory) func(*contract.T) *suite {
-	return func(t *contract.T) *suite { return newSuite(t, factory(t.TB, kinds())) }
+	failed := false
+	return func(t *contract.T) *suite {
+		s := newSuite(t, factory(t.TB, kinds()))
+		if failed {
+			t.Timeout /= 10
+		}
+		t.Cleanup(func() { failed = failed || t.Failed() })
+		return s
+	}
 }
 
 func newSuite(t *contract.T, subject Subject) *suite {
@@ -33,7 +42,7 @@ func newSuite(t *contract.T, subject Subject) *suite {
 	if subject.Store == nil {
 		t.Fatalf("storetest: the factory returned a Subject without a Store")
 	}
-	t.Timeout = cmp.Or(subject.Timeout, 10*time.Second)
+	t.Timeout = cmp.Or(subject.Timeout, defaultTimeout)
 	writer := subject.Writer
 	if writer == nil {
 		writer = subject.Store

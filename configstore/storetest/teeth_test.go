@@ -115,7 +115,6 @@ func teeth() map[string][]string {
 		"Concurrent/LostUpdate":     {"check, then write", "update ignores the revision"},
 		"Concurrent/Readers":        {"writes have two parts", "lists are sorted by time"},
 		"Revision/Grows":            {"refused writes take a revision", "no-ops are updates"},
-		"Revision/Version":          {"versions are not numbers"},
 		"Batch/All":                 {"batches lose the last"},
 		"Batch/Nothing":             {"batches are not atomic"},
 		"Watch/Complete":            {"watch forgets deletes"},
@@ -165,6 +164,8 @@ func teeth() map[string][]string {
 		"Drain":                     {"drain makes one pass"},
 		"Drain/HasSynced":           {"synced at once", "never synced"},
 		"Flush":                     {"flush does not wait"},
+		"Flush/Alone":               {"flush needs a worker", "flush does not wait"},
+		"Flush/Ended":               {"flush succeeds after the end"},
 		"Flush/Context":             {"flush ignores its context"},
 		"ReadOnly":                  {writesThrough},
 	}

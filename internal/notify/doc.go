@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify delivers events: it is the only place of this module that
-// calls the handlers of stores and registries.
+// Package notify delivers events: it is the only caller of the handlers of stores,
+// registries and updaters in this module.
 //
-// A [Queue] is an unbounded first-in-first-out queue with one worker. Whoever
-// publishes changes pushes them while holding the lock under which they are
-// committed, so that the order of the queue is the order of the commits.
-// Handlers are called by the worker alone, with no lock held.
+// A [Queue] is an unbounded first-in-first-out queue. A publisher pushes changes
+// while it holds the lock under which they are committed, so that the order of the
+// queue is the order of the commits. Handlers are called by the worker alone, with
+// no lock held. The worker is the goroutine in [Queue.Run], in [Queue.Drain] or in
+// [Queue.Flush]: at most one at any time. A publisher without a goroutine of its
+// own, as a registry that handles each change at once, calls Drain after it has
+// released its lock; within a handler that returns at once, and the call that is
+// delivering goes on to what was pushed.
 //
 // # Events
 //
@@ -24,11 +28,11 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine, handlers included, but for
-// [Queue.Flush], which a handler must not call: it would wait for itself.
-// At any time at most one goroutine delivers, whether it is in Run or in Drain.
+// All methods may be called from any goroutine, handlers included, but for Flush,
+// which a handler must not call: it would wait for itself. The life cycle is that
+// of package configstore.
 //
-// A handler that panics takes down whoever drives the queue, as any function
-// would. The queue stays intact: a host that recovers and drains again continues
-// with the next handler of the same value.
+// A panic of a handler is one of the goroutine that delivers. The queue stays
+// intact: a host that recovers and drains again continues with the next handler
+// of the same value.
 package notify

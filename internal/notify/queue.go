@@ -29,33 +29,31 @@ type Options[T any] struct {
 // its promises. Create it with New.
 type Queue[T any] struct {
 	opts Options[T]
-	// wake has room for one token, which tells Run that something was queued.
+	// wake has room for one token, which Run waits for: something was queued, or
+	// another goroutine stopped delivering before all was done.
 	wake chan struct{}
-	// ended is closed when Run returns.
-	ended chan struct{}
 
 	mu sync.Mutex
 	// queued is what the worker has not taken yet.
 	queued []entry[T]
-	// pushed and handled count entries since the beginning.
+	// pushed and handled count entries since the beginning; handled grows when a
+	// batch is complete. They are equal if and only if there is nothing to do.
 	pushed, handled uint64
 	// subscribers counts subscriptions that were not cancelled; without any,
 	// nothing is queued.
 	subscribers int
-	// busy is set while a goroutine delivers. work is that goroutine's; left is set
-	// if the last one left some of it.
-	busy, left bool
-	// sleeping is set while Run waits for wake.
-	sleeping bool
-	// started is set by the first Run or Drain, running by Run.
-	started, running bool
-	stopped          bool
-	synced           bool
-	// syncAt is the value of handled from which on the queue is synced; it counts
-	// once syncKnown is set.
+	// busy is set while a goroutine delivers; work is that goroutine's.
+	busy bool
+	// started is set by the first delivery, ran by Run, running while Run runs.
+	// stopped is set when Run has returned, though not by a panic.
+	started, ran, running, stopped bool
+	// syncAt is the value of handled from which on the queue is synced. It is
+	// fixed once, when the source first reports that it is complete: syncKnown.
 	syncAt    uint64
 	syncKnown bool
-	waiters   []waiter
+	// progress is closed and replaced by nil when handled grows and when a
+	// goroutine stops delivering; nil if no Flush waits.
+	progress chan struct{}
 
 	work work[T]
 }
@@ -66,13 +64,8 @@ type entry[T any] struct {
 	sub   *subscription[T]
 }
 
-// waiter is a Flush in progress.
-type waiter struct {
-	target uint64
-	done   chan struct{}
-}
-
-// New returns an empty queue. It starts nothing: drive it with Run or Drain.
+// New returns an empty queue. It starts nothing: drive it with Run, Drain or
+// Flush.
 func New[T any](opts Options[T]) *Queue[T] {
 	if opts.Name == "" {
 		opts.Name = "notify"
@@ -80,11 +73,11 @@ func New[T any](opts Options[T]) *Queue[T] {
 	if opts.SlowAfter <= 0 {
 		opts.SlowAfter = time.Second
 	}
-	return &Queue[T]{opts: opts, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &Queue[T]{opts: opts, wake: make(chan struct{}, 1)}
 }
 
 // Push queues values in the given order, with nothing in between. It never
-// blocks and calls nobody, so it may be called with locks held. Without
+// blocks and calls no handler, so it may be called with locks held. Without
 // subscribers it does nothing.
 func (q *Queue[T]) Push(values ...T) {
 	q.mu.Lock()
@@ -96,11 +89,11 @@ func (q *Queue[T]) Push(values ...T) {
 		q.queued = append(q.queued, entry[T]{value: v})
 	}
 	q.pushed += uint64(len(values))
-	q.wakeLocked()
+	q.wakeRun()
 }
 
-// Subscribe registers a handler at the current end of the queue. It calls
-// nobody, so it may be called with locks held. After cancel has returned, no
+// Subscribe registers a handler at the current end of the queue. It calls no
+// handler, so it may be called with locks held. After cancel has returned, no
 // further call of the handler begins; cancel may be called many times, from
 // anywhere.
 func (q *Queue[T]) Subscribe(s Subscription[T]) (cancel func()) {
@@ -116,8 +109,15 @@ func (q *Queue[T]) Subscribe(s Subscription[T]) (cancel func()) {
 	q.subscribers++
 	q.queued = append(q.queued, entry[T]{sub: sub})
 	q.pushed++
-	q.wakeLocked()
-	return func() { q.cancel(sub) }
+	q.wakeRun()
+	return func() {
+		if sub.cancelled.Swap(true) {
+			return
+		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.subscribers--
+	}
 }
 
 // Subscribed reports whether there is a handler that was not cancelled.
@@ -132,60 +132,61 @@ func (q *Queue[T]) Subscribed() bool {
 // what is still queued is dropped. A second call panics.
 func (q *Queue[T]) Run(stop <-chan struct{}) {
 	q.mu.Lock()
-	if q.running {
+	if q.ran {
 		q.mu.Unlock()
 		panic(q.opts.Name + ": Run called twice")
 	}
-	q.running = true
+	q.ran, q.running = true, true
 	q.mu.Unlock()
+	ended := false
+	defer func() { q.end(ended) }()
 	for q.deliver(stop); !isClosed(stop); q.deliver(stop) {
-		if !q.sleep() {
-			continue
-		}
 		select {
 		case <-stop:
 		case <-q.wake:
 		}
 	}
-	q.end() // not after a panic: a host that recovers may go on with Drain
+	ended = true
 }
 
 // Drain delivers on the caller's goroutine until nothing is left, including what
 // handlers push meanwhile. If another goroutine is delivering at this moment, or
-// if a handler calls it, it returns at once: whoever delivers goes on until
-// nothing is left. To wait for a running worker use Flush.
+// if a handler calls it, it returns at once: the goroutine that delivers continues
+// until nothing is left. To wait for a running worker use Flush.
 func (q *Queue[T]) Drain() { q.deliver(nil) }
 
-// Flush waits until everything that was queued before the call has been handled,
-// by whoever delivers. It returns the cause of ctx's end, or ErrStopped if Run
-// has ended.
+// Flush returns nil when everything that was queued before the call has been
+// handled: by the goroutine that delivers or, if there is none and Run does not
+// run, by Flush itself. It returns the cause of ctx's end if that comes first, or
+// ErrStopped if Run has ended.
 func (q *Queue[T]) Flush(ctx context.Context) error {
 	q.mu.Lock()
-	if q.handled >= q.pushed {
-		q.mu.Unlock()
-		return nil
-	}
+	defer q.mu.Unlock()
 	if q.stopped {
-		q.mu.Unlock()
 		return ErrStopped
 	}
-	w := waiter{target: q.pushed, done: make(chan struct{})}
-	q.waiters = append(q.waiters, w)
-	q.mu.Unlock()
-	select {
-	case <-w.done:
-		return nil
-	case <-ctx.Done():
-		q.forget(w)
-		return context.Cause(ctx)
-	case <-q.ended:
-		select {
-		case <-w.done:
-			return nil
-		default:
+	for target := q.pushed; q.handled < target; {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case q.stopped:
 			return ErrStopped
+		case !q.running && !q.busy:
+			q.unlocked(func() { q.deliver(ctx.Done()) })
+		default:
+			if q.progress == nil {
+				q.progress = make(chan struct{})
+			}
+			progress := q.progress
+			q.unlocked(func() {
+				select {
+				case <-progress:
+				case <-ctx.Done():
+				}
+			})
 		}
 	}
+	return nil
 }
 
 // HasSynced reports whether the initial state has been handled: delivery has
@@ -195,72 +196,62 @@ func (q *Queue[T]) Flush(ctx context.Context) error {
 // stays true. source is called with no lock held.
 func (q *Queue[T]) HasSynced(source func() bool) bool {
 	q.mu.Lock()
-	synced, started := q.synced, q.started
-	q.mu.Unlock()
-	if synced || !started || (source != nil && !source()) {
-		return synced
-	}
-	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.syncKnown {
-		q.syncAt, q.syncKnown = q.pushed, true
-	}
-	q.synced = q.handled >= q.syncAt
-	return q.synced
-}
-
-// wakeLocked wakes Run if it sleeps.
-func (q *Queue[T]) wakeLocked() {
-	if q.sleeping {
-		q.sleeping = false
-		q.wake <- struct{}{} // has room: only a sleeping Run is sent a token
-	}
-}
-
-// sleep announces that Run is going to wait for wake; false means that there is
-// something to do instead.
-func (q *Queue[T]) sleep() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if (len(q.queued) > 0 || q.left) && !q.busy {
+	if !q.started {
 		return false
 	}
-	q.sleeping = true
-	return true
-}
-
-func (q *Queue[T]) cancel(sub *subscription[T]) {
-	if sub.cancelled.Swap(true) {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.subscribers--
-}
-
-// end is the end of Run: nothing is delivered or kept afterwards.
-func (q *Queue[T]) end() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.stopped = true
-	q.sleeping = false
-	q.queued = nil
-	if !q.busy {
-		q.work = work[T]{}
-	}
-	close(q.ended)
-}
-
-// forget removes a waiter that gave up.
-func (q *Queue[T]) forget(w waiter) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for i := range q.waiters {
-		if q.waiters[i].done == w.done {
-			q.waiters = append(q.waiters[:i], q.waiters[i+1:]...)
-			return
+	if !q.syncKnown {
+		complete := true
+		if source != nil {
+			q.unlocked(func() { complete = source() })
+		}
+		if !complete {
+			return false
+		}
+		if !q.syncKnown {
+			q.syncAt, q.syncKnown = q.pushed, true
 		}
 	}
+	return q.handled >= q.syncAt
+}
+
+// wakeRun makes Run look for work, now or when it has finished what it is at.
+func (q *Queue[T]) wakeRun() {
+	select {
+	case q.wake <- struct{}{}:
+	default: // Run has not taken the last token: it is going to look
+	}
+}
+
+// wakeFlush makes every Flush look whether it can return, or has to deliver.
+func (q *Queue[T]) wakeFlush() {
+	if q.progress != nil {
+		close(q.progress)
+		q.progress = nil
+	}
+}
+
+// unlocked calls f, which may panic, without the lock that the caller holds.
+func (q *Queue[T]) unlocked(f func()) {
+	q.mu.Unlock()
+	defer q.mu.Lock()
+	f()
+}
+
+// end is the end of Run. After one in order nothing is delivered or kept any
+// more; after a panic, a host that recovers may continue with Drain.
+func (q *Queue[T]) end(inOrder bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.running = false
+	if inOrder {
+		q.stopped = true
+		q.queued = nil
+		if !q.busy {
+			q.work = work[T]{}
+		}
+	}
+	q.wakeFlush()
 }
 
 func isClosed(ch <-chan struct{}) bool {

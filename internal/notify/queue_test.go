@@ -3,8 +3,6 @@
 package notify_test
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -72,92 +70,6 @@ func TestHandlersMayPushAndSubscribe(t *testing.T) {
 	q.Drain()
 	a.want(t, 1, 2, 3, 30)
 	b.want(t, 0, 30) // 3 was pushed before
-}
-
-func TestFlush(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := notify.New(options{})
-		if err := q.Flush(t.Context()); err != nil {
-			t.Errorf("Flush of nothing = %v", err)
-		}
-		var l log[int]
-		q.Subscribe(subscription{Handle: func(v int) {
-			time.Sleep(time.Second) // in the bubble: costs nothing
-			l.add(v)
-		}})
-		q.Subscribe(subscription{Batch: func(vs []int) { l.add(-len(vs)) }})
-		q.Push(1, 2)
-		cause := errors.New("cause")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(cause)
-		if err := q.Flush(ctx); !errors.Is(err, cause) {
-			t.Errorf("Flush with an ended context = %v, want its cause", err)
-		}
-		end := run(q)
-		if err := q.Flush(t.Context()); err != nil {
-			t.Errorf("Flush = %v", err)
-		}
-		l.want(t, 1, 2, -2)
-		q.Push(3, 4)
-		synctest.Wait() // 3 is being handled
-		var flushed error
-		var wg sync.WaitGroup
-		wg.Go(func() { flushed = q.Flush(t.Context()) })
-		synctest.Wait()
-		end()
-		wg.Wait()
-		if !errors.Is(flushed, notify.ErrStopped) {
-			t.Errorf("Flush when Run ends = %v, want ErrStopped", flushed)
-		}
-		l.want(t, 1, 2, -2, 3, -1)
-	})
-}
-
-func TestHasSynced(t *testing.T) {
-	q := notify.New(options{})
-	var l log[int]
-	published := true
-	source := func() bool { return published }
-	if q.HasSynced(source) {
-		t.Error("synced before anything was delivered")
-	}
-	published = false
-	q.Subscribe(subscription{Replay: slices.Values([]int{1}), Handle: l.add})
-	q.Drain()
-	l.want(t, 1)
-	if q.HasSynced(source) {
-		t.Error("synced before the source")
-	}
-	q.Push(2)
-	published = true
-	if q.HasSynced(source) {
-		t.Error("synced before the initial state was handled")
-	}
-	q.Push(3) // after the initial state
-	q.Drain()
-	if !q.HasSynced(source) {
-		t.Error("not synced")
-	}
-	published = false
-	q.Push(4)
-	if !q.HasSynced(source) {
-		t.Error("no longer synced")
-	}
-}
-
-func TestHasSyncedIncludesReplays(t *testing.T) {
-	q := notify.New(options{})
-	during := false
-	q.Subscribe(subscription{Replay: slices.Values([]int{1, 2}), Handle: func(int) {
-		during = during || q.HasSynced(nil)
-	}})
-	q.Drain()
-	if during {
-		t.Error("synced while a replay was being handled")
-	}
-	if !q.HasSynced(nil) {
-		t.Error("not synced")
-	}
 }
 
 func TestSlow(t *testing.T) {

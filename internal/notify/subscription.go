@@ -36,5 +36,3 @@ type subscription[T any] struct {
 	// batch collects the values of the current batch, if Batch is set.
 	batch []T
 }
-
-func (s *subscription[T]) wants(v T) bool { return s.Wants == nil || s.Wants(v) }

@@ -134,16 +134,28 @@ func TestCancelAmidReplayAndBatch(t *testing.T) {
 	l.want(t, 1, 2)
 }
 
-// Without subscribers nothing is kept, whoever they were.
-func TestNothingIsKeptForNobody(t *testing.T) {
+// Without subscribers nothing is queued: neither before the first nor after the
+// last one, cancelled once or twice.
+func TestNothingIsQueuedWithoutSubscribers(t *testing.T) {
 	q := notify.New(options{})
-	q.Push(1)
-	if err := q.Flush(t.Context()); err != nil { // would wait for ever
-		t.Error(err)
+	queued := func(want int) {
+		t.Helper()
+		if n := q.Queued(); n != want {
+			t.Errorf("%d entries are queued, want %d", n, want)
+		}
 	}
+	q.Push(1)
+	queued(0)
 	cancel := q.Subscribe(subscription{Handle: func(int) {}})
+	q.Subscribe(subscription{Handle: func(int) {}})()
+	q.Drain()
+	q.Push(2)
+	queued(1)
+	cancel()
 	cancel()
 	q.Push(2)
+	queued(1)
+	q.Drain()
 	var l log[int]
 	q.Subscribe(subscription{Handle: l.add})
 	q.Push(3)

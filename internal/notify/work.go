@@ -9,17 +9,14 @@ import (
 
 // work is the batch in progress. It is a state machine rather than a set of
 // loops: each step moves on before it calls a handler, so that a panic of the
-// handler leaves the next step to whoever delivers next.
+// handler leaves the next step to the next goroutine that delivers.
 type work[T any] struct {
 	batch []entry[T]
 	// next is the entry in progress, sub the next subscription to be called with
 	// it.
 	next, sub int
-	// flush is the next subscription whose collected batch is to be handed over.
-	flush int
-	// counted entries of the batch are in Queue.handled.
-	counted int
-	// subs are the active subscriptions in order of registration.
+	// subs are the active subscriptions in order of registration. What the batch
+	// handlers still have to get is in their batch.
 	subs []*subscription[T]
 	// last is when the last call of a handler ended, if calls are measured.
 	last time.Time
@@ -33,35 +30,39 @@ func (q *Queue[T]) deliver(stop <-chan struct{}) {
 		q.mu.Unlock()
 		return
 	}
-	q.busy, q.left, q.started = true, false, true
+	q.busy, q.started = true, true
 	q.mu.Unlock()
-	finished := false
+	left := true // by a panic of a handler, or because of stop
 	defer func() {
-		if !finished { // a handler panicked
+		if left {
 			q.release()
 		}
 	}()
-	for q.load() {
+	for more := len(q.work.batch) > 0 || q.load(); more; more = q.load() {
 		cut := q.values(stop)
 		q.batches()
-		q.account()
 		if cut {
-			q.release()
-			break
+			return
 		}
 	}
-	finished = true
+	left = false
 }
 
-// load makes a batch of what is queued unless one is in progress. If there is
-// nothing to do it gives up the role of the worker and returns false.
+// load ends the batch that is complete and makes the next one of what is queued.
+// If that is nothing, the goroutine no longer delivers: load returns false.
 func (q *Queue[T]) load() bool {
 	w := &q.work
-	if len(w.batch) > 0 {
-		return true
-	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if n := len(w.batch); n > 0 {
+		q.handled += uint64(n)
+		q.wakeFlush()
+		w.next = 0
+		clear(w.batch)
+		if w.batch = w.batch[:0]; cap(w.batch) > maxKept {
+			w.batch = nil
+		}
+	}
 	if len(q.queued) == 0 {
 		q.busy = false
 		return false
@@ -73,6 +74,9 @@ func (q *Queue[T]) load() bool {
 	}
 	return true
 }
+
+// maxKept is the largest buffer, in entries, that is kept for the next batch.
+const maxKept = 4096
 
 // values hands the entries of the batch to the handlers of single values and
 // collects them for the batch handlers. It returns true if stop cut it short.
@@ -94,23 +98,14 @@ func (q *Queue[T]) values(stop <-chan struct{}) (cut bool) {
 		for w.sub < len(w.subs) {
 			s := w.subs[w.sub]
 			w.sub++
-			q.offer(s, e.value)
+			if s.Wants == nil || s.Wants(e.value) {
+				q.offer(s, e.value)
+			}
 		}
 		w.sub = 0
 		w.next++
 	}
 	return false
-}
-
-func (q *Queue[T]) offer(s *subscription[T], v T) {
-	switch {
-	case s.cancelled.Load() || !s.wants(v):
-	case s.Batch != nil:
-		s.batch = append(s.batch, v)
-	default:
-		s.Handle(v)
-		q.measure(v, 1)
-	}
 }
 
 // replay hands the rest of a subscription's replay to it. It returns true if
@@ -131,23 +126,27 @@ func (q *Queue[T]) replay(s *subscription[T], stop <-chan struct{}) (cut bool) {
 			return true
 		}
 		s.replayed++
-		if s.Batch != nil {
-			s.batch = append(s.batch, v)
-			continue
-		}
-		s.Handle(v)
-		q.measure(v, 1)
+		q.offer(s, v)
 	}
 	s.Replay = nil
 	return false
 }
 
+// offer hands a value to a subscription, or keeps it for its batch handler.
+func (q *Queue[T]) offer(s *subscription[T], v T) {
+	switch {
+	case s.cancelled.Load():
+	case s.Batch != nil:
+		s.batch = append(s.batch, v)
+	default:
+		s.Handle(v)
+		q.measure(v, 1)
+	}
+}
+
 // batches hands over what values collected.
 func (q *Queue[T]) batches() {
-	w := &q.work
-	for w.flush < len(w.subs) {
-		s := w.subs[w.flush]
-		w.flush++
+	for _, s := range q.work.subs {
 		batch := s.batch
 		s.batch = nil
 		if len(batch) == 0 || s.cancelled.Load() {
@@ -157,45 +156,15 @@ func (q *Queue[T]) batches() {
 		s.Batch(batch)
 		q.measure(first, len(batch))
 	}
-	w.flush = 0
 }
 
-// account counts what has been handled, tells those who wait for it, and drops
-// the batch if nothing of it is left.
-func (q *Queue[T]) account() {
-	w := &q.work
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.handled += uint64(w.next - w.counted)
-	w.counted = w.next
-	q.waiters = slices.DeleteFunc(q.waiters, func(f waiter) bool {
-		if f.target > q.handled {
-			return false
-		}
-		close(f.done)
-		return true
-	})
-	if w.next < len(w.batch) {
-		return
-	}
-	w.next, w.counted = 0, 0
-	if cap(w.batch) > maxKept {
-		w.batch = nil
-		return
-	}
-	clear(w.batch)
-	w.batch = w.batch[:0]
-}
-
-// maxKept is the largest buffer, in entries, that is kept for the next batch.
-const maxKept = 4096
-
-// release gives up the role of the worker with work left.
+// release ends the delivery of this goroutine with work left.
 func (q *Queue[T]) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.busy, q.left = false, true
-	q.wakeLocked()
+	q.busy = false
+	q.wakeRun()
+	q.wakeFlush()
 }
 
 // measure reports the last call if it was slow.

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pilotkit/pilotkit/internal/notify"
+)
+
+func TestFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		if err := q.Flush(t.Context()); err != nil {
+			t.Errorf("Flush of nothing = %v", err)
+		}
+		var l log[int]
+		q.Subscribe(subscription{Handle: func(v int) {
+			time.Sleep(time.Second) // in the bubble: costs nothing
+			l.add(v)
+		}})
+		q.Subscribe(subscription{Batch: func(vs []int) { l.add(-len(vs)) }})
+		q.Push(1, 2)
+		cause := errors.New("cause")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		if err := q.Flush(ctx); !errors.Is(err, cause) {
+			t.Errorf("Flush with an ended context = %v, want its cause", err)
+		}
+		end := run(q)
+		if err := q.Flush(t.Context()); err != nil {
+			t.Errorf("Flush = %v", err)
+		}
+		l.want(t, 1, 2, -2)
+		q.Push(3, 4)
+		synctest.Wait() // 3 is being handled
+		var flushed error
+		var wg sync.WaitGroup
+		wg.Go(func() { flushed = q.Flush(t.Context()) })
+		synctest.Wait()
+		end()
+		wg.Wait()
+		if !errors.Is(flushed, notify.ErrStopped) {
+			t.Errorf("Flush when Run ends = %v, want ErrStopped", flushed)
+		}
+		l.want(t, 1, 2, -2, 3, -1)
+	})
+}
+
+// Where nothing runs, Flush does the work itself.
+func TestFlushWithoutRun(t *testing.T) {
+	q := notify.New(options{})
+	var l log[int]
+	q.Subscribe(subscription{Handle: func(v int) {
+		l.add(v)
+		if v == 1 {
+			q.Push(2)
+		}
+	}})
+	q.Push(1)
+	if err := q.Flush(t.Context()); err != nil {
+		t.Errorf("Flush = %v", err)
+	}
+	l.want(t, 1, 2)
+}
+
+// The work that Flush does ends with its context, between two values; what is
+// left is for the next one.
+func TestFlushWithoutRunEndsWithItsContext(t *testing.T) {
+	q := notify.New(options{})
+	var l log[int]
+	ctx, cancel := context.WithCancel(t.Context())
+	q.Subscribe(subscription{Handle: func(v int) {
+		l.add(v)
+		cancel()
+	}})
+	q.Push(1, 2)
+	if err := q.Flush(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Flush = %v, want the context's error", err)
+	}
+	l.want(t, 1)
+	if err := q.Flush(t.Context()); err != nil {
+		t.Errorf("Flush = %v", err)
+	}
+	l.want(t, 1, 2)
+}
+
+// A Flush beside a Drain waits for it, and takes over if it panics.
+func TestFlushBesideDrain(t *testing.T) {
+	for name, panicking := range map[string]bool{"that ends": false, "that panics": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := notify.New(options{})
+				var l log[int]
+				proceed := make(chan struct{})
+				q.Subscribe(subscription{Handle: func(v int) {
+					l.add(v)
+					if <-proceed; panicking && v == 1 {
+						panic("once")
+					}
+				}})
+				q.Push(1, 2)
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					if got := panics(q.Drain); got != panicking {
+						t.Errorf("Drain panicked: %t, want %t", got, panicking)
+					}
+				})
+				synctest.Wait()
+				var flushed error
+				wg.Go(func() { flushed = q.Flush(t.Context()) })
+				synctest.Wait()
+				l.want(t, 1)
+				close(proceed)
+				wg.Wait()
+				if flushed != nil {
+					t.Errorf("Flush = %v", flushed)
+				}
+				l.want(t, 1, 2)
+			})
+		})
+	}
+}
+
+// After Run has ended Flush fails, also if nothing was left.
+func TestFlushAfterRun(t *testing.T) {
+	q := notify.New(options{})
+	run(q)()
+	if err := q.Flush(t.Context()); !errors.Is(err, notify.ErrStopped) {
+		t.Errorf("Flush = %v, want ErrStopped", err)
+	}
+}
