@@ -10,10 +10,8 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
-	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 func TestDefectGetServiceIsArbitrary(t *testing.T) {
@@ -37,34 +35,41 @@ func TestDefectGetServiceIsArbitrary(t *testing.T) {
 	diff(t, "without the oldest", chosen(), "a/c")
 }
 
-// Of endpoints that are written alike a proxy is the last, however they came to
-// their places. Only an entry that was not validated has nil among them.
-func TestDefectLastOfAlikeEndpoints(t *testing.T) {
+// Of workloads with one address and one workload name a proxy is the last by
+// name, whichever came or changed last.
+func TestDefectLastOfAlikeWorkloads(t *testing.T) {
 	t.Parallel()
-	cache := memory.NewController(memory.Make(istio.Schemas(), memory.Options{SkipValidation: true}))
-	r := serviceentry.New(cache, xdsupdate.Discard{}, serviceentry.Options{})
-	alike := func(weight uint32) *networking.WorkloadEntry {
-		return &networking.WorkloadEntry{
-			Address: "1.1.1.1", Weight: weight, Labels: map[string]string{"service.istio.io/workload-name": "w"},
-		}
+	s := newSystem(t, serviceentry.Options{})
+	s.apply(entry("a", selecting, "a.com"))
+	put := func(name string, weight uint32) {
+		c := workloadEntry(name, "1.1.1.1", nil)
+		c.Labels = map[string]string{"service.istio.io/workload-name": "one"}
+		spec, _ := c.Spec.(*networking.WorkloadEntry)
+		spec.Weight = weight
+		s.apply(c)
 	}
-	last := func(endpoints ...*networking.WorkloadEntry) uint32 {
-		t.Helper()
-		c := entry("a", func(spec *networking.ServiceEntry) { spec.Endpoints = endpoints }, "a.com")
-		write := cache.Create
-		if cache.Get(c.GroupVersionKind, c.Name, c.Namespace) != nil {
-			write = cache.Update
+	weights := func() []uint32 {
+		var out []uint32
+		for _, i := range s.registry.GetProxyServiceInstances(&registry.Proxy{IPAddresses: []string{"1.1.1.1"}}) {
+			out = append(out, i.Endpoint.Attributes().LbWeight)
 		}
-		if _, err := write(c); err != nil {
-			t.Fatal(err)
-		}
-		cache.Drain()
-		instances := r.GetProxyServiceInstances(&registry.Proxy{IPAddresses: []string{"1.1.1.1"}, Namespace: c.Namespace})
-		if len(instances) != 1 {
-			t.Fatalf("%d instances, want 1", len(instances))
-		}
-		return instances[0].Endpoint.Attributes().LbWeight
+		return out
 	}
-	diff(t, "behind two that are nil", last(nil, nil, alike(1), alike(2)), uint32(2))
-	diff(t, "the first kept, the second another one", last(alike(1), alike(3)), uint32(3))
+	put("w", 1)
+	put("v", 2)
+	diff(t, "the first by name came last", weights(), []uint32{1})
+	put("v", 3)
+	diff(t, "the first by name changed", weights(), []uint32{1})
+	put("w", 4)
+	diff(t, "the last by name changed", weights(), []uint32{4})
+	s.delete(istio.WorkloadEntry, "ns", "w")
+	diff(t, "the last by name gone", weights(), []uint32{3})
+}
+
+// Endpoints that are written in one entry are told apart by their places.
+func TestDefectInlineEndpointsAlike(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, serviceentry.Options{})
+	s.apply(entry("a", nil, "a.com", "1.1.1.1", "1.1.1.1"))
+	diff(t, "instances", s.targets("ns", "1.1.1.1"), []string{"a/a.com/0.0.0.0:80>80", "a/a.com/0.0.0.0:80>80"})
 }

@@ -138,14 +138,21 @@ func workloadDescriptions() []described {
 			attributes: attributes(registry.Labels{"topology.istio.io/network": "n2"}, func(a *registry.EndpointAttributes) { a.Network = "n1" }),
 		},
 		{
-			name: "workload name label", spec: &networking.WorkloadEntry{Address: "1.1.1.1", Labels: map[string]string{"service.istio.io/workload-name": "x"}},
+			name: "workload name label", metadata: map[string]string{"service.istio.io/workload-name": "x"},
+			spec:    &networking.WorkloadEntry{Address: "1.1.1.1"},
 			address: "1.1.1.1", ports: usual, workloadName: "x",
 			attributes: attributes(registry.Labels{"service.istio.io/workload-name": "x"}, nil),
 		},
 		{
+			name: "workload name label in the spec", spec: &networking.WorkloadEntry{Address: "1.1.1.1", Labels: map[string]string{"service.istio.io/workload-name": "x"}},
+			address: "1.1.1.1", ports: usual,
+			attributes: attributes(registry.Labels{"service.istio.io/workload-name": "x"}, nil),
+		},
+		{
 			name: "registration group", annotations: map[string]string{"istio.io/autoRegistrationGroup": "group"},
-			spec:    &networking.WorkloadEntry{Address: "1.1.1.1", Labels: map[string]string{"service.istio.io/workload-name": "x"}},
-			address: "1.1.1.1", ports: usual, workloadName: "group",
+			metadata: map[string]string{"service.istio.io/workload-name": "x"},
+			spec:     &networking.WorkloadEntry{Address: "1.1.1.1"},
+			address:  "1.1.1.1", ports: usual, workloadName: "group",
 			attributes: attributes(registry.Labels{"service.istio.io/workload-name": "x"}, nil),
 		},
 	}

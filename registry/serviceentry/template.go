@@ -130,11 +130,13 @@ func (t *template) tlsMode() string {
 	return tlsModeDisabled
 }
 
+// workloadName is that of the registration group, else that of a label. As in
+// Istio 1.30 the label counts in the metadata only, not in the spec.
 func (t *template) workloadName() string {
 	if group := t.annotations[annotationRegistrationGroup]; group != "" {
 		return group
 	}
-	if name, _ := t.label(labelWorkloadName); name != "" {
+	if name := t.metadata[labelWorkloadName]; name != "" {
 		return name
 	}
 	return t.name
