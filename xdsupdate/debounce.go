@@ -68,6 +68,13 @@ func (w *window) due() (time.Duration, bool) {
 	return min(w.last+w.quiet, w.first+w.max), w.open
 }
 
+// keepDue keeps what is due now from being delayed by what comes next.
+func (w *window) keepDue(now time.Duration) {
+	if due, ok := w.due(); ok && due <= now {
+		w.atOnce = true
+	}
+}
+
 // take notes that what waits is pushed now.
 func (w *window) take(now time.Duration) {
 	w.open, w.atOnce = false, false

@@ -11,6 +11,7 @@ type Discard struct{}
 var (
 	_ XDSUpdater           = Discard{}
 	_ EndpointDeltaUpdater = Discard{}
+	_ BatchUpdater         = Discard{}
 )
 
 // EDSUpdate does nothing.
@@ -33,3 +34,6 @@ func (Discard) ProxyUpdate(registry.ClusterID, string) {}
 
 // RemoveShard does nothing.
 func (Discard) RemoveShard(ShardKey) {}
+
+// UpdateBatch calls publish.
+func (Discard) UpdateBatch(publish func()) { publish() }

@@ -69,6 +69,13 @@ func (l *lanes) take(now time.Duration) (request *PushRequest, all, endpoints ui
 	return l.all.pending.take(), l.all.asked, l.endpoints.asked
 }
 
+// keepDue keeps what is due from being delayed by requests that come before it is
+// taken.
+func (l *lanes) keepDue(now time.Duration) {
+	l.all.keepDue(now)
+	l.endpoints.keepDue(now)
+}
+
 // hurry makes everything due.
 func (l *lanes) hurry() {
 	l.all.hurry()

@@ -11,6 +11,7 @@ import "github.com/pilotkit/pilotkit/registry"
 // then sends complete lists if one of them needs them. The alternative, to keep
 // all endpoints here and to make complete lists of them, would cost the same
 // work and the memory besides. In the same way it is a ShardClaimer if all are.
+// It is a BatchUpdater for those that are.
 func Multi(updaters ...XDSUpdater) XDSUpdater {
 	var m deltaMulti
 	var claimers []ShardClaimer
@@ -19,10 +20,10 @@ func Multi(updaters ...XDSUpdater) XDSUpdater {
 			continue
 		}
 		m.multi = append(m.multi, u)
-		if d, ok := u.(EndpointDeltaUpdater); ok {
+		if d, ok := As[EndpointDeltaUpdater](u); ok {
 			m.deltas = append(m.deltas, d)
 		}
-		if c, ok := u.(ShardClaimer); ok {
+		if c, ok := As[ShardClaimer](u); ok {
 			claimers = append(claimers, c)
 		}
 	}
@@ -78,6 +79,15 @@ func (m multi) RemoveShard(shard ShardKey) {
 	for _, u := range m {
 		u.RemoveShard(shard)
 	}
+}
+
+// UpdateBatch calls publish as a batch of all that are BatchUpdaters.
+func (m multi) UpdateBatch(publish func()) {
+	for _, u := range m {
+		inner := publish
+		publish = func() { UpdateBatch(u, inner) }
+	}
+	publish()
 }
 
 // deltaMulti is a multi whose members all take deltas.

@@ -52,6 +52,7 @@ type Pusher struct {
 	index *EndpointIndex
 	epoch time.Time
 	wake  chan struct{} // capacity 1: something new waits
+	gate  gate
 
 	mu sync.Mutex
 	lanes
@@ -68,6 +69,7 @@ type Pusher struct {
 var (
 	_ XDSUpdater           = (*Pusher)(nil)
 	_ EndpointDeltaUpdater = (*Pusher)(nil)
+	_ BatchUpdater         = (*Pusher)(nil)
 	_ ShardClaimer         = (*Pusher)(nil)
 )
 
@@ -128,7 +130,7 @@ func (p *Pusher) Flush(ctx context.Context) error {
 	for p.all.pushed < all || p.endpoints.pushed < endpoints {
 		p.hurry()
 		if !p.running && !p.pushing {
-			p.pushLocked(p.take(p.now()))
+			p.pushLocked()
 			continue
 		}
 		changed := p.changedLocked()
@@ -167,14 +169,16 @@ func (p *Pusher) pushDue(stop <-chan struct{}) (wait time.Duration, changed <-ch
 		case next > now:
 			return next - now, nil
 		}
-		p.pushLocked(p.take(now))
+		p.pushLocked()
 	}
 }
 
-// pushLocked calls push with the lock released.
-func (p *Pusher) pushLocked(request *PushRequest, all, endpoints uint64) {
+// pushLocked takes what is due and calls push, with the lock released. It waits
+// for the batches that are running, so that what they ask for goes together.
+func (p *Pusher) pushLocked() {
 	p.pushing = true
-	p.settleLocked(request)
+	p.keepDue(p.now())
+	all, endpoints := p.all.pushed, p.endpoints.pushed
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
@@ -182,7 +186,18 @@ func (p *Pusher) pushLocked(request *PushRequest, all, endpoints uint64) {
 		p.all.pushed, p.endpoints.pushed = all, endpoints
 		p.notifyLocked()
 	}()
+	p.gate.capture(func() {})
+	var request *PushRequest
+	request, all, endpoints = p.takeDue()
 	p.push(request)
+}
+
+func (p *Pusher) takeDue() (request *PushRequest, all, endpoints uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	request, all, endpoints = p.take(p.now())
+	p.settleLocked(request)
+	return request, all, endpoints
 }
 
 // settleLocked makes a request full if the definition of one of its services has

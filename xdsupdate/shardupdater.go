@@ -118,3 +118,6 @@ func (u *shardUpdater) ConfigUpdate(req *PushRequest) { u.pusher.ConfigUpdate(re
 func (u *shardUpdater) ProxyUpdate(cluster registry.ClusterID, ip string) {
 	u.pusher.ProxyUpdate(cluster, ip)
 }
+
+// UpdateBatch is Pusher.UpdateBatch.
+func (u *shardUpdater) UpdateBatch(publish func()) { u.pusher.UpdateBatch(publish) }

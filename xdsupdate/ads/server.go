@@ -41,6 +41,7 @@ var (
 	_ xdsupdate.XDSUpdater           = (*Server)(nil)
 	_ xdsupdate.EndpointDeltaUpdater = (*Server)(nil)
 	_ xdsupdate.ShardClaimer         = (*Server)(nil)
+	_ xdsupdate.BatchUpdater         = (*Server)(nil)
 )
 
 // New returns a server of the services of a discovery and of the endpoints that
@@ -146,6 +147,9 @@ func (s *Server) proxyUpdate(cluster registry.ClusterID, ip string) {
 		conn.reenter()
 	}
 }
+
+// UpdateBatch implements xdsupdate.BatchUpdater.
+func (s *Server) UpdateBatch(publish func()) { s.pusher.UpdateBatch(publish) }
 
 // Claim implements xdsupdate.ShardClaimer.
 func (s *Server) Claim(shard xdsupdate.ShardKey) xdsupdate.ShardUpdater { return s.pusher.Claim(shard) }
