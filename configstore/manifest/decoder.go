@@ -11,24 +11,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-const (
-	// maxDepth is the deepest nesting that is read, in levels below the
-	// object.
-	maxDepth = 200
-	// budgetBase and budgetFactor bound the nodes and bytes that are visited in
-	// a document. Without aliases no document comes near.
-	budgetBase   = 1 << 20
-	budgetFactor = 16
-)
-
-// decoder walks the tree of one object and collects what is wrong with it.
+// decoder walks the tree of one object and collects what is wrong with it. The
+// tree has been surveyed: it ends, and is not too deep.
 type decoder struct {
 	lenient bool
 	// above is the number of lines of the input above the tree.
 	above    int
-	budget   int
-	spent    bool
-	depth    int
 	path     []step
 	problems []Problem
 }
@@ -47,10 +35,6 @@ const (
 	stepKey
 	stepIndex
 )
-
-func newDecoder(c chunk, opts Options) *decoder {
-	return &decoder{lenient: opts.Lenient, above: c.line, budget: budgetBase + budgetFactor*len(c.text)}
-}
 
 func (d *decoder) pushField(name string) { d.path = append(d.path, step{name: name}) }
 func (d *decoder) pushKey(name string)   { d.path = append(d.path, step{name: name, kind: stepKey}) }
@@ -75,11 +59,18 @@ func (d *decoder) fieldErrorf(n *yaml.Node, name, format string, args ...any) {
 	d.pop()
 }
 
+// maxSteps is the length of the longest path that is written whole.
+const maxSteps = 20
+
 // formatPath writes a path as in "spec.ports[1].number", with keys that are no
 // plain words in brackets: metadata.labels["app.kubernetes.io/name"].
 func formatPath(path []step) string {
 	var b strings.Builder
-	for _, s := range path {
+	for i, s := range path {
+		if i == maxSteps {
+			b.WriteString("…")
+			break
+		}
 		switch {
 		case s.kind == stepIndex:
 			b.WriteString("[" + strconv.Itoa(s.index) + "]")
@@ -104,32 +95,12 @@ func isWord(s string) bool {
 	return s != ""
 }
 
-// enter counts a level of nesting; leave must follow if it returns true.
-func (d *decoder) enter(n *yaml.Node) bool {
-	if d.depth >= maxDepth {
-		d.errorf(n, "is nested more than %d levels deep", maxDepth)
-		return false
-	}
-	d.depth++
-	return true
-}
-
-func (d *decoder) leave() { d.depth-- }
-
-// visit follows aliases and charges the node to the budget. It returns nil if
-// the budget is used up.
-func (d *decoder) visit(n *yaml.Node) *yaml.Node {
+// follow returns the node that a node is, or is an alias of.
+func follow(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
-		n = n.Alias
+		return n.Alias
 	}
-	if d.budget -= 1 + len(n.Value); d.budget >= 0 {
-		return n
-	}
-	if !d.spent {
-		d.spent = true
-		d.errorf(n, "expands to too much through its aliases")
-	}
-	return nil
+	return n
 }
 
 // entry is a key of a mapping with its value.
@@ -139,12 +110,33 @@ type entry struct {
 	value   *yaml.Node
 }
 
+// entryList collects entries, of which the first of a key counts.
+type entryList struct {
+	entries []entry
+	seen    keySet
+}
+
+func (l *entryList) add(e entry) bool {
+	if !l.seen.add(e.key, l.entries) {
+		return false
+	}
+	l.entries = append(l.entries, e)
+	return true
+}
+
 // entries returns what a mapping holds, merge keys applied. Keys that are given
 // twice are noted as problems and returned once.
 func (d *decoder) entries(n *yaml.Node) []entry {
-	out := make([]entry, 0, len(n.Content)/2)
+	size := len(n.Content) / 2
+	l := entryList{entries: make([]entry, 0, size), seen: newKeySet(size)}
+	d.collect(n, &l, false)
+	return l.entries
+}
+
+// collect adds the entries of a mapping, and then those of the mappings that it
+// merges. Of merged is known that it may repeat what is there.
+func (d *decoder) collect(n *yaml.Node, l *entryList, merged bool) {
 	var merges []*yaml.Node
-	seen := newKeySet(len(n.Content) / 2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		keyNode, value := n.Content[i], n.Content[i+1]
 		if isMergeKey(keyNode) {
@@ -152,50 +144,34 @@ func (d *decoder) entries(n *yaml.Node) []entry {
 			continue
 		}
 		key, ok := d.key(keyNode)
-		if !ok {
-			continue
-		}
-		if !seen.add(key, out) {
+		if ok && !l.add(entry{key: key, keyNode: keyNode, value: value}) && !merged {
 			d.pushKey(key)
 			d.errorf(keyNode, "is given twice")
 			d.pop()
-			continue
 		}
-		out = append(out, entry{key: key, keyNode: keyNode, value: value})
 	}
 	for _, m := range merges {
-		out = d.merge(out, &seen, m)
+		d.merge(m, l)
 	}
-	return out
 }
 
 // merge adds the entries of the mapping, or of the list of mappings, that a
-// merge key names. What is there already wins.
-func (d *decoder) merge(out []entry, seen *keySet, from *yaml.Node) []entry {
-	from = d.visit(from)
-	if from == nil || !d.enter(from) {
-		return out
-	}
-	defer d.leave()
-	switch from.Kind {
+// merge key names.
+func (d *decoder) merge(n *yaml.Node, l *entryList) {
+	switch from := follow(n); from.Kind {
 	case yaml.MappingNode:
-		for _, e := range d.entries(from) {
-			if seen.add(e.key, out) {
-				out = append(out, e)
-			}
-		}
+		d.collect(from, l, true)
 	case yaml.SequenceNode:
 		for _, item := range from.Content {
-			if target := d.visit(item); target != nil && target.Kind == yaml.SequenceNode {
+			if follow(item).Kind == yaml.SequenceNode {
 				d.errorf(item, "merges a list of lists")
 				continue
 			}
-			out = d.merge(out, seen, item)
+			d.merge(item, l)
 		}
 	default:
 		d.errorf(from, "merges something that is not an object")
 	}
-	return out
 }
 
 func isMergeKey(n *yaml.Node) bool {
@@ -204,10 +180,7 @@ func isMergeKey(n *yaml.Node) bool {
 
 // key returns a mapping key as the JSON object that kubectl makes has it.
 func (d *decoder) key(n *yaml.Node) (string, bool) {
-	k := d.visit(n)
-	if k == nil {
-		return "", false
-	}
+	k := follow(n)
 	if k.Kind != yaml.ScalarNode {
 		d.errorf(n, "has a key that is no string")
 		return "", false

@@ -35,18 +35,28 @@
 // Each document stands alone: a bad one never hurts another, nor does a bad
 // item of a List hurt its neighbours. An error lists everything that is wrong
 // with its document, with the path, line and column of each field, and matches
-// ErrMalformed or configstore.ErrUnknownKind, so that a caller can skip kinds
-// that are none of its business.
+// ErrMalformed or configstore.ErrUnknownKind. Document.Foreign tells a document
+// that was never meant for the schemas, such as a Deployment or a values.yaml,
+// from one whose kind or version is mistyped.
 //
 // Parse checks the shape of objects, not their meaning: stores do that.
 //
 // # Limits
 //
-// Documents nest at most 200 levels deep, and aliases may not blow a document
-// up beyond a small multiple of its size. The size of the input is limited by
-// Options.MaxBytes.
+// Options limit the bytes and the documents of an input. A document nests at most
+// 200 levels deep and has at most four million nodes. What aliases and merge keys
+// stand for is at most as large as the input, plus 256 KiB, in all its documents
+// together. What exceeds a limit is an error of one line, found in time
+// proportional to the input.
+//
+// # Memory
+//
+// The tree of a document takes up to fifty times the size of its text. Parse
+// holds those of all documents until the caller drops them; ParseAll, and a caller
+// of Texts, hold one at a time.
 //
 // # Concurrency
 //
-// All functions are pure and may be called from any goroutine.
+// All functions are pure and may be called from any goroutine. The texts of one
+// input share state and belong to one goroutine at a time.
 package manifest

@@ -3,9 +3,7 @@
 package manifest
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 
 	"go.yaml.in/yaml/v3"
 
@@ -27,13 +25,21 @@ type Document struct {
 	// Key is the object. If Err is set, Key holds what could be read: it is
 	// complete, with the canonical version of the kind and the default
 	// namespace applied, or the zero key. Of an unknown kind it holds the kind
-	// as written.
+	// and the namespace as written, for it is not known whether objects of this
+	// kind have one.
 	Key configstore.ConfigKey
 	// Config is the object if Err is nil.
 	Config configstore.Config
 	// Err is nil or an *Error, which matches ErrMalformed or
 	// configstore.ErrUnknownKind.
 	Err error
+	// Foreign means that the document is none of the schemas' business, so that
+	// Err is no news for whoever wrote it: its kind is unknown and of a group
+	// that is neither that of a schema nor beside one, or the document says
+	// neither apiVersion nor kind, as a package.json or a values.yaml does. A
+	// document of networking.istio.io/v1 whose kind is mistyped is not foreign
+	// to the schemas of Istio.
+	Foreign bool
 
 	above int
 	node  *yaml.Node
@@ -43,17 +49,14 @@ type Document struct {
 // and per error, in the order of the input: documents that cannot be read take
 // none of the others with them. An empty input gives none.
 func Parse(schemas configstore.Schemas, data []byte, opts Options) []Document {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if limit := opts.maxBytes(); limit >= 0 && len(data) > limit {
-		p := &parser{number: 1}
-		p.fail(nil, configstore.ConfigKey{}, "", Problem{
-			Message: fmt.Sprintf("the input has %d bytes, which is more than the limit of %d", len(data), limit),
-		})
-		return p.docs
+	texts, err := Texts(schemas, data, opts)
+	if err != nil {
+		return []Document{{Err: err}}
 	}
-	p := &parser{schemas: schemas, opts: opts}
-	for _, c := range split(data) {
-		p.chunk(c)
+	var p parser
+	for _, t := range texts {
+		p.in = t.in
+		p.text(t)
 	}
 	return p.docs
 }
@@ -61,14 +64,23 @@ func Parse(schemas configstore.Schemas, data []byte, opts Options) []Document {
 // ParseAll is Parse for callers to whom an error anywhere is an error: it
 // returns all objects, or nil and the errors of all documents, joined.
 func ParseAll(schemas configstore.Schemas, data []byte, opts Options) ([]configstore.Config, error) {
+	texts, err := Texts(schemas, data, opts)
+	if err != nil {
+		return nil, err
+	}
 	var configs []configstore.Config
 	var errs []error
-	for _, doc := range Parse(schemas, data, opts) {
-		if doc.Err != nil {
-			errs = append(errs, doc.Err)
-			continue
+	var p parser
+	for _, t := range texts {
+		p.in, p.docs = t.in, p.docs[:0]
+		p.text(t)
+		for _, doc := range p.docs {
+			if doc.Err != nil {
+				errs = append(errs, doc.Err)
+				continue
+			}
+			configs = append(configs, doc.Config)
 		}
-		configs = append(configs, doc.Config)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -78,21 +90,24 @@ func ParseAll(schemas configstore.Schemas, data []byte, opts Options) ([]configs
 
 // parser collects the documents of an input.
 type parser struct {
-	schemas configstore.Schemas
-	opts    Options
-	number  int
-	docs    []Document
+	in     *input
+	number int
+	docs   []Document
 }
 
-func (p *parser) chunk(c chunk) {
-	roots, problem := trees(c)
+func (p *parser) text(t Text) {
+	roots, problem := p.trees(t)
 	for _, root := range roots {
 		p.number++
-		p.object(root, "", configstore.GroupVersionKind{}, newDecoder(c, p.opts))
+		if bad := survey(root, &p.in.budget); bad != nil {
+			p.fail(t, *bad)
+			continue
+		}
+		p.object(root, "", configstore.GroupVersionKind{}, &decoder{lenient: p.in.opts.Lenient, above: t.Lines})
 	}
 	if problem != nil {
 		p.number++
-		p.fail(nil, p.salvage(c), "", *problem)
+		p.fail(t, *problem)
 	}
 }
 
@@ -104,13 +119,18 @@ func (p *parser) add(d *decoder, root *yaml.Node, doc Document) {
 	p.docs = append(p.docs, doc)
 }
 
-// fail appends a document that cannot be read at all.
-func (p *parser) fail(cause error, key configstore.ConfigKey, item string, problem Problem) {
-	if cause == nil {
-		cause = ErrMalformed
+// fail appends a document of a text that cannot be read as a whole. The line of
+// the problem counts from the beginning of the text.
+func (p *parser) fail(t Text, problem Problem) {
+	problem.Line += t.Lines
+	doc := p.salvage(t)
+	e := &Error{Document: p.number, Key: doc.Key, Problems: []Problem{problem}, cause: ErrMalformed}
+	var unknown *Error
+	if errors.As(doc.Err, &unknown) && errors.Is(unknown, configstore.ErrUnknownKind) {
+		// What else is wrong with it is of no concern.
+		e.Problems[0].Message, e.cause = unknown.Problems[0].Message, configstore.ErrUnknownKind
 	}
 	p.docs = append(p.docs, Document{
-		Number: p.number, Item: item, Line: problem.Line, Column: problem.Column, Key: key,
-		Err: &Error{Document: p.number, Item: item, Key: key, Problems: []Problem{problem}, cause: cause},
+		Number: p.number, Line: problem.Line, Column: problem.Column, Key: doc.Key, Err: e, Foreign: doc.Foreign,
 	})
 }

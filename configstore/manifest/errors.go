@@ -50,7 +50,8 @@ func (p Problem) String() string {
 // Error says why a document holds no object. It matches either ErrMalformed or
 // configstore.ErrUnknownKind.
 type Error struct {
-	// Document is the number of the document in its input, from 1.
+	// Document is the number of the document in its input, from 1, or 0 if the
+	// input as a whole is meant.
 	Document int
 	// Item is the path of the object in the document if it is an item of a
 	// List, for example "items[3]"; else empty.
@@ -67,17 +68,18 @@ type Error struct {
 // Error returns "document 2, ServiceEntry default/db: problem; problem".
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString("document " + strconv.Itoa(e.Document))
-	if e.Item != "" {
-		b.WriteString(" " + e.Item)
-	}
-	if e.Key.Name != "" {
-		b.WriteString(", " + e.Key.Object())
+	if e.Document > 0 {
+		b.WriteString("document " + strconv.Itoa(e.Document))
+		if e.Item != "" {
+			b.WriteString(" " + e.Item)
+		}
+		if e.Key.Name != "" {
+			b.WriteString(", " + e.Key.Object())
+		}
+		b.WriteString(": ")
 	}
 	for i, p := range e.Problems {
-		if i == 0 {
-			b.WriteString(": ")
-		} else {
+		if i > 0 {
 			b.WriteString("; ")
 		}
 		b.WriteString(p.String())

@@ -41,7 +41,7 @@ spec:
 	}
 	// Output:
 	// networking.istio.io/v1/WorkloadEntry vm-1
-	// skipped: Deployment default/web
+	// skipped: Deployment web
 	// document 3, WorkloadEntry default/vm-2: line 15, column 3: spec.addrezz: unknown field; line 16, column 11: spec.weight: must be an integer from 0 to 4294967295, is "many"
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // FuzzParse states what holds for every input: nothing panics, every document
-// is an object or an error of the promised type, and an object survives both
-// output formats, which are stable.
+// is an object or an error of the promised type, read at once or text by text,
+// and an object survives both output formats, which are stable.
 func FuzzParse(f *testing.F) {
 	samples, err := filepath.Glob("testdata/kinds/*.yaml")
 	if err != nil {
@@ -36,18 +36,22 @@ func FuzzParse(f *testing.F) {
 		"apiVersion: networking.istio.io/v1\nkind: EnvoyFilter\nmetadata: {name: a, labels: {y: 'y', \"a\\nb\": \"\\0\"}}\n" +
 			"spec: {priority: 1e1, configPatches: [{patch: {value: {a: -0, b: [1e3, {}, [[]], null, \"x\\n y\\n\"]}}}]}\n",
 		"apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata:\n  name: b\nspec:\n  hosts: [a\n",
+		"---\n{\n---\n{\n", "{}\n{}\n {\"a\": \"}\"}\n", "{a: '}'}\n{}\n", "a: &a {<<: *a}", "a: &a {k: v}\nb: &b {<<: [*a, *a]}\n<<: *b\n",
+		"apiVersion: networking.istio.io/v2\nkind: ServiceEntry\n", "apiVersion: apps/v1\nkind: Deployment\nspec: {{\n", "kind: List\napiVersion: v1\nitems: &a [*a]\n",
 	} {
 		f.Add([]byte(s), true)
 	}
 	schemas := istio.Schemas()
 	f.Fuzz(func(t *testing.T, data []byte, lenient bool) {
 		opts := manifest.Options{Lenient: lenient, DefaultNamespace: "default", Domain: "cluster.local"}
-		for _, doc := range manifest.Parse(schemas, data, opts) {
+		docs := manifest.Parse(schemas, data, opts)
+		checkTexts(t, data, opts, docs)
+		for _, doc := range docs {
 			if doc.Err != nil {
 				checkError(t, doc)
 				continue
 			}
-			if doc.Key != doc.Config.Key() || doc.Line < 1 {
+			if doc.Key != doc.Config.Key() || doc.Line < 1 || doc.Foreign {
 				t.Fatalf("key %v, line %d of %v", doc.Key, doc.Line, doc.Config.Key())
 			}
 			checkRoundTrip(t, schemas, doc.Config, opts)

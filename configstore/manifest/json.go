@@ -14,12 +14,7 @@ import (
 // appendJSON appends the JSON form of a tree. It returns false if the tree has
 // none; the problem is noted.
 func (d *decoder) appendJSON(out []byte, n *yaml.Node) ([]byte, bool) {
-	target := d.visit(n)
-	if target == nil || !d.enter(n) {
-		return out, false
-	}
-	defer d.leave()
-	switch target.Kind {
+	switch target := follow(n); target.Kind {
 	case yaml.MappingNode:
 		return d.appendJSONObject(out, target)
 	case yaml.SequenceNode:

@@ -16,7 +16,7 @@ const listSuffix = "List"
 // listKind reports whether a kind is a list of objects, and of which kind if
 // the items need not say so themselves.
 func (p *parser) listKind(kind configstore.GroupVersionKind) (items configstore.GroupVersionKind, ok bool) {
-	if p.schemas.Has(kind) {
+	if p.in.schemas.Has(kind) {
 		return configstore.GroupVersionKind{}, false
 	}
 	if kind == (configstore.GroupVersionKind{Version: "v1", Kind: listSuffix}) {
@@ -24,23 +24,18 @@ func (p *parser) listKind(kind configstore.GroupVersionKind) (items configstore.
 	}
 	items = kind
 	items.Kind, ok = strings.CutSuffix(kind.Kind, listSuffix)
-	return items, ok && p.schemas.Has(items)
+	return items, ok && p.in.schemas.Has(items)
 }
 
 // list reads the items of a list, each on its own.
 func (p *parser) list(n *yaml.Node, item string, kind configstore.GroupVersionKind, entries []entry, d *decoder) {
-	if !d.enter(n) {
-		p.refuse(d, n, item, configstore.ConfigKey{})
-		return
-	}
-	defer d.leave()
 	var items *yaml.Node
 	for _, e := range entries {
 		switch e.key {
 		case fieldAPIVersion, fieldKind, fieldMetadata:
 		case fieldItems:
 			d.pushField(fieldItems)
-			if value := d.visit(e.value); value != nil && !isNull(value) {
+			if !isNull(follow(e.value)) {
 				items = d.list(e.value)
 			}
 			d.pop()
@@ -51,7 +46,7 @@ func (p *parser) list(n *yaml.Node, item string, kind configstore.GroupVersionKi
 		}
 	}
 	if len(d.problems) > 0 {
-		p.refuse(d, n, item, configstore.ConfigKey{})
+		p.refuse(d, n, Document{Item: item})
 		d.problems = nil
 	}
 	if items == nil {
@@ -62,9 +57,6 @@ func (p *parser) list(n *yaml.Node, item string, kind configstore.GroupVersionKi
 		prefix += "."
 	}
 	for i, child := range items.Content {
-		if d.spent {
-			return
-		}
 		p.object(child, prefix+fieldItems+"["+strconv.Itoa(i)+"]", kind, d)
 		d.problems = nil
 	}

@@ -12,10 +12,6 @@ import (
 // message reads a mapping into an empty message, by the rules of protobuf's
 // JSON mapping.
 func (d *decoder) message(n *yaml.Node, m protoreflect.Message) {
-	if !d.enter(n) {
-		return
-	}
-	defer d.leave()
 	if wellKnown(m.Descriptor()) {
 		d.wellKnown(n, m)
 		return
@@ -44,10 +40,7 @@ func (d *decoder) message(n *yaml.Node, m protoreflect.Message) {
 
 // object returns the mapping that n is or stands for, or nil and a problem.
 func (d *decoder) object(n *yaml.Node) *yaml.Node {
-	target := d.visit(n)
-	if target == nil {
-		return nil
-	}
+	target := follow(n)
 	if target.Kind != yaml.MappingNode {
 		d.errorf(n, "must be an object, is %s", describe(target))
 		return nil
@@ -57,10 +50,7 @@ func (d *decoder) object(n *yaml.Node) *yaml.Node {
 
 // list returns the sequence that n is or stands for, or nil and a problem.
 func (d *decoder) list(n *yaml.Node) *yaml.Node {
-	target := d.visit(n)
-	if target == nil {
-		return nil
-	}
+	target := follow(n)
 	if target.Kind != yaml.SequenceNode {
 		d.errorf(n, "must be a list, is %s", describe(target))
 		return nil
@@ -87,8 +77,7 @@ func describe(n *yaml.Node) string {
 
 // field reads one field of a message. Null means that it is not set.
 func (d *decoder) field(e entry, fd protoreflect.FieldDescriptor, m protoreflect.Message) {
-	value := d.visit(e.value)
-	if value == nil || isNull(value) && !takesNull(fd) {
+	if isNull(follow(e.value)) && !takesNull(fd) {
 		return
 	}
 	if m.Has(fd) {
@@ -137,10 +126,9 @@ func (d *decoder) singular(n *yaml.Node, fd protoreflect.FieldDescriptor, empty 
 
 func (d *decoder) repeated(n *yaml.Node, fd protoreflect.FieldDescriptor, m protoreflect.Message) {
 	sequence := d.list(n)
-	if sequence == nil || len(sequence.Content) == 0 || !d.enter(n) {
+	if sequence == nil || len(sequence.Content) == 0 {
 		return
 	}
-	defer d.leave()
 	list := m.Mutable(fd).List()
 	for i, item := range sequence.Content {
 		d.pushIndex(i)
@@ -157,10 +145,9 @@ func (d *decoder) repeated(n *yaml.Node, fd protoreflect.FieldDescriptor, m prot
 
 func (d *decoder) entriesOf(n *yaml.Node, fd protoreflect.FieldDescriptor, m protoreflect.Message) {
 	mapping := d.object(n)
-	if mapping == nil || len(mapping.Content) == 0 || !d.enter(n) {
+	if mapping == nil || len(mapping.Content) == 0 {
 		return
 	}
-	defer d.leave()
 	values := m.Mutable(fd).Map()
 	for _, e := range d.entries(mapping) {
 		d.pushKey(e.key)
@@ -182,10 +169,7 @@ func (d *decoder) entriesOf(n *yaml.Node, fd protoreflect.FieldDescriptor, m pro
 
 // scalar reads a scalar field.
 func (d *decoder) scalar(n *yaml.Node, fd protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
-	target := d.visit(n)
-	if target == nil {
-		return protoreflect.Value{}, false
-	}
+	target := follow(n)
 	if target.Kind != yaml.ScalarNode {
 		d.errorf(n, "must be %s, is %s", expected(fd), describe(target))
 		return protoreflect.Value{}, false

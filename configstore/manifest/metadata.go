@@ -71,8 +71,8 @@ func (d *decoder) metadataField(f entry, meta *configstore.Meta) {
 }
 
 func (d *decoder) integer(n *yaml.Node) int64 {
-	target := d.visit(n)
-	if target == nil || isNull(target) {
+	target := follow(n)
+	if isNull(target) {
 		return 0
 	}
 	if target.Kind == yaml.ScalarNode {
@@ -101,8 +101,7 @@ func (d *decoder) timestamp(n *yaml.Node) time.Time {
 // stringMap reads labels or annotations. As it is to Kubernetes, null is the
 // empty string.
 func (d *decoder) stringMap(n *yaml.Node) map[string]string {
-	target := d.visit(n)
-	if target == nil || isNull(target) {
+	if isNull(follow(n)) {
 		return nil
 	}
 	mapping := d.object(n)
@@ -122,8 +121,7 @@ func (d *decoder) stringMap(n *yaml.Node) map[string]string {
 }
 
 func (d *decoder) owners(n *yaml.Node) []configstore.OwnerReference {
-	target := d.visit(n)
-	if target == nil || isNull(target) {
+	if isNull(follow(n)) {
 		return nil
 	}
 	sequence := d.list(n)
@@ -169,8 +167,8 @@ func (d *decoder) owner(mapping *yaml.Node) configstore.OwnerReference {
 }
 
 func (d *decoder) boolean(n *yaml.Node) bool {
-	target := d.visit(n)
-	if target == nil || isNull(target) {
+	target := follow(n)
+	if isNull(target) {
 		return false
 	}
 	if target.Kind == yaml.ScalarNode {

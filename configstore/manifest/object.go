@@ -27,13 +27,14 @@ const (
 func (p *parser) object(n *yaml.Node, item string, kind configstore.GroupVersionKind, d *decoder) {
 	root := d.object(n)
 	if root == nil {
-		p.refuse(d, n, item, configstore.ConfigKey{})
+		p.refuse(d, n, Document{Item: item, Foreign: item == ""})
 		return
 	}
 	entries := d.entries(root)
 	kind, ok := d.kindOf(entries, root, kind)
 	if !ok {
-		p.refuse(d, n, item, configstore.ConfigKey{})
+		foreign := item == "" && p.in.foreign(plainText(entries, fieldAPIVersion), plainText(entries, fieldKind))
+		p.refuse(d, n, Document{Item: item, Foreign: foreign})
 		return
 	}
 	if itemKind, ok := p.listKind(kind); ok {
@@ -43,51 +44,49 @@ func (p *parser) object(n *yaml.Node, item string, kind configstore.GroupVersion
 	// A document in which a field stands twice may be two whose marker got
 	// lost: it cannot be said which of them it is.
 	sound := len(d.problems) == 0
-	schema, known := p.schemas.Find(kind)
+	schema, known := p.in.schemas.Find(kind)
 	if known {
 		kind = schema.GroupVersionKind
 	}
 	meta, named := d.metadata(entries, root)
 	sound = sound && named
-	meta.GroupVersionKind, meta.Domain = kind, p.opts.Domain
-	d.scope(&meta, schema.ClusterScoped, p.opts.DefaultNamespace, entries)
+	meta.GroupVersionKind, meta.Domain = kind, p.in.opts.Domain
 	config := configstore.Config{Meta: meta}
 	if known {
+		d.scope(&config.Meta, schema.ClusterScoped, p.in.opts.DefaultNamespace, entries)
 		d.content(&config, schema, entries)
 	}
 	var key configstore.ConfigKey
-	if sound && !d.spent {
+	if sound {
 		key = config.Key()
 	}
 	switch {
 	case !known:
-		p.unknown(d, n, item, key, kind, entries)
+		p.unknown(d, n, Document{Item: item, Key: key, Foreign: p.in.foreign(kind.APIVersion(), kind.Kind)}, kind, entries)
 	case len(d.problems) > 0:
-		p.refuse(d, n, item, key)
+		p.refuse(d, n, Document{Item: item, Key: key})
 	default:
 		p.add(d, n, Document{Item: item, Key: key, Config: config})
 	}
 }
 
 // refuse adds a document that is malformed.
-func (p *parser) refuse(d *decoder, n *yaml.Node, item string, key configstore.ConfigKey) {
-	p.add(d, n, Document{Item: item, Key: key, Err: &Error{
-		Document: p.number, Item: item, Key: key, Problems: d.problems, cause: ErrMalformed,
-	}})
+func (p *parser) refuse(d *decoder, n *yaml.Node, doc Document) {
+	doc.Err = &Error{Document: p.number, Item: doc.Item, Key: doc.Key, Problems: d.problems, cause: ErrMalformed}
+	p.add(d, n, doc)
 }
 
 // unknown adds a document of a kind that there is no schema for. What else is
-// wrong with it is none of our business.
-func (p *parser) unknown(d *decoder, n *yaml.Node, item string, key configstore.ConfigKey, kind configstore.GroupVersionKind, entries []entry) {
+// wrong with it is of no concern.
+func (p *parser) unknown(d *decoder, n *yaml.Node, doc Document, kind configstore.GroupVersionKind, entries []entry) {
 	d.problems = nil
 	at := n
 	if e, ok := find(entries, fieldKind); ok {
 		at = e.keyNode
 	}
-	d.fieldErrorf(at, fieldKind, "unknown kind %s", kind)
-	p.add(d, n, Document{Item: item, Key: key, Err: &Error{
-		Document: p.number, Item: item, Key: key, Problems: d.problems, cause: configstore.ErrUnknownKind,
-	}})
+	d.fieldErrorf(at, fieldKind, "%s", unknownKind(p.in.schemas, kind))
+	doc.Err = &Error{Document: p.number, Item: doc.Item, Key: doc.Key, Problems: d.problems, cause: configstore.ErrUnknownKind}
+	p.add(d, n, doc)
 }
 
 // find returns the entry of a key.
@@ -98,6 +97,14 @@ func find(entries []entry, key string) (entry, bool) {
 		}
 	}
 	return entry{}, false
+}
+
+// plainText returns the value of a field, or "" if it is not there or no scalar.
+func plainText(entries []entry, key string) string {
+	if e, ok := find(entries, key); ok {
+		return follow(e.value).Value
+	}
+	return ""
 }
 
 // kindOf reads apiVersion and kind. An object that has neither is of the kind
@@ -138,10 +145,7 @@ func (d *decoder) requiredString(e entry, given bool, field string, parent *yaml
 
 // text reads a string. Null is the empty string.
 func (d *decoder) text(n *yaml.Node) (string, bool) {
-	target := d.visit(n)
-	if target == nil {
-		return "", false
-	}
+	target := follow(n)
 	if target.Kind != yaml.ScalarNode {
 		d.errorf(n, "must be a string, is %s", describe(target))
 		return "", false
@@ -184,10 +188,7 @@ func (d *decoder) content(config *configstore.Config, schema configstore.Schema,
 		case fieldAPIVersion, fieldKind, fieldMetadata:
 			continue
 		}
-		value := d.visit(e.value)
-		if value == nil {
-			return
-		}
+		value := follow(e.value)
 		d.pushField(e.key)
 		switch {
 		case e.key == fieldSpec && isNull(value), e.key == fieldStatus && isNull(value):

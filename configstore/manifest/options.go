@@ -2,8 +2,13 @@
 
 package manifest
 
-// DefaultMaxBytes is the default of Options.MaxBytes.
-const DefaultMaxBytes = 64 << 20
+import "cmp"
+
+// The defaults of Options.
+const (
+	DefaultMaxBytes     = 64 << 20
+	DefaultMaxDocuments = 100_000
+)
 
 // Options say how manifests are read. The zero value reads strictly.
 type Options struct {
@@ -21,11 +26,11 @@ type Options struct {
 	// MaxBytes is the largest input that is read. Default: DefaultMaxBytes;
 	// negative: no limit.
 	MaxBytes int
+	// MaxDocuments is the largest number of documents in an input that is read,
+	// empty ones included. Default: DefaultMaxDocuments; negative: no limit.
+	MaxDocuments int
 }
 
-func (o Options) maxBytes() int {
-	if o.MaxBytes == 0 {
-		return DefaultMaxBytes
-	}
-	return o.MaxBytes
-}
+func (o Options) maxBytes() int { return cmp.Or(o.MaxBytes, DefaultMaxBytes) }
+
+func (o Options) maxDocuments() int { return cmp.Or(o.MaxDocuments, DefaultMaxDocuments) }

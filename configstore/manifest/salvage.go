@@ -8,28 +8,38 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// salvage returns the object that a document names although it is not valid
-// YAML as a whole, or the zero key. It reads the sections apiVersion, kind and
-// metadata, each on its own: what is broken is mostly the spec.
-func (p *parser) salvage(c chunk) configstore.ConfigKey {
-	sections := topLevel(c.text)
+// salvage returns what a document is about although it is not valid YAML as a
+// whole: the object or at least the kind, or the zero document. It reads the
+// sections apiVersion, kind and metadata, each on its own: what is broken is
+// mostly the spec.
+func (p *parser) salvage(t Text) Document {
+	sections := topLevel(t.Bytes)
+	doc := p.head(sections, fieldAPIVersion, fieldKind, fieldMetadata)
+	if doc.Key == (configstore.ConfigKey{}) {
+		doc = p.head(sections, fieldAPIVersion, fieldKind)
+	}
+	return doc
+}
+
+// head reads some of the sections of a document.
+func (p *parser) head(sections map[string][][]byte, names ...string) Document {
 	var head []byte
-	for _, name := range []string{fieldAPIVersion, fieldKind, fieldMetadata} {
+	for _, name := range names {
 		if len(sections[name]) != 1 {
-			return configstore.ConfigKey{}
+			return Document{}
 		}
 		head = append(append(head, sections[name][0]...), '\n')
 	}
-	roots, problem := yamlTrees(chunk{text: head})
-	if problem != nil || len(roots) != 1 {
-		return configstore.ConfigKey{}
+	roots, message := parseYAML(head)
+	if message != "" || len(roots) != 1 || survey(roots[0], &p.in.budget) != nil {
+		return Document{}
 	}
-	sub := parser{schemas: p.schemas, opts: p.opts}
-	sub.object(roots[0], "", configstore.GroupVersionKind{}, newDecoder(chunk{text: head}, p.opts))
+	sub := parser{in: p.in}
+	sub.object(roots[0], "", configstore.GroupVersionKind{}, &decoder{lenient: p.in.opts.Lenient})
 	if len(sub.docs) != 1 {
-		return configstore.ConfigKey{}
+		return Document{}
 	}
-	return sub.docs[0].Key
+	return sub.docs[0]
 }
 
 // topLevel cuts the text of a block mapping into the sections of its keys: a

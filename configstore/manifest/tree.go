@@ -16,19 +16,51 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// trees returns the roots of the documents in a chunk, and the error that
-// ended the reading of it, if any. Empty documents are left out.
-func trees(c chunk) ([]*yaml.Node, *Problem) {
-	if !utf8.Valid(c.text) {
-		return nil, &Problem{Line: c.line + invalidLine(c.text), Message: "is not UTF-8 text"}
+// maxNodes is the largest number of nodes that a document may have, as far as
+// its punctuation tells. The tree of a document takes up to 200 bytes a node.
+const maxNodes = 4 << 20
+
+// trees returns the roots of the documents in a text, and the problem that ended
+// the reading of it, if any, whose line counts from the beginning of the text.
+// Empty documents are left out.
+func (p *parser) trees(t Text) ([]*yaml.Node, *Problem) {
+	if !utf8.Valid(t.Bytes) {
+		return nil, &Problem{Line: invalidLine(t.Bytes), Message: "is not UTF-8 text"}
 	}
-	if body := c.body(); isJSON(body.text) {
+	if len(t.Bytes) > maxNodes/2 && countNodes(t.Bytes) > maxNodes {
+		return nil, &Problem{Line: 1, Message: fmt.Sprintf("has more than %d nodes", maxNodes)}
+	}
+	if body := t.body(); isJSON(body.Bytes) {
 		// What is no JSON may still be YAML in flow style.
-		if roots, err := jsonTrees(body.text, 1+body.line-c.line); err == nil {
+		if roots, err := jsonTrees(body.Bytes, 1+body.Lines-t.Lines); err == nil {
 			return roots, nil
 		}
 	}
-	return yamlTrees(c)
+	roots, message := parseYAML(t.Bytes)
+	if message == "" {
+		return roots, nil
+	}
+	return roots, &Problem{Line: p.errorLine(t.Bytes, message), Message: "is not valid YAML: " + message}
+}
+
+// countNodes returns how many nodes a text has at most: each line may hold a
+// scalar, each colon separates two, and in flow style each comma and bracket
+// begins a pair of nodes, one of which may be left out.
+func countNodes(text []byte) int {
+	n := 1
+	for i, c := range text {
+		switch c {
+		case '\n', ':', '?':
+			n++
+		case ',', '[', '{':
+			n += 2
+		case '-':
+			if i+1 == len(text) || text[i+1] == ' ' || text[i+1] == '\n' {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // invalidLine returns the number of the first line that is not UTF-8.
@@ -41,21 +73,6 @@ func invalidLine(text []byte) int {
 		line++
 	}
 	return line
-}
-
-func isJSON(text []byte) bool {
-	text = bytes.TrimLeft(text, " \t\r\n")
-	return len(text) > 0 && text[0] == '{'
-}
-
-// yamlTrees reads a chunk as YAML. It holds one document, unless unusual line
-// breaks hid a marker from split.
-func yamlTrees(c chunk) ([]*yaml.Node, *Problem) {
-	roots, message := parseYAML(c.text)
-	if message == "" {
-		return roots, nil
-	}
-	return roots, &Problem{Line: c.line + errorLine(c.text, message), Message: "is not valid YAML: " + message}
 }
 
 // parseYAML returns the roots of the documents in a text, and what is wrong with
@@ -97,15 +114,19 @@ func withoutLine(message string) string {
 	return message
 }
 
-// maxLocated is the size of the largest text in which an error is located.
-const maxLocated = 1 << 20
+// maxLocated is the size of the largest text in which an error is located,
+// maxLocating that of all texts of an input that are read to locate errors.
+const (
+	maxLocated  = 1 << 20
+	maxLocating = 16 << 20
+)
 
 // errorLine returns the number of the line from which on a text cannot be read
 // for the reason given. The line that the YAML parser names is not of much use:
 // mostly that where the innermost mapping begins, and often one off. So the
 // shortest part is looked for that fails in the same way.
-func errorLine(text []byte, message string) int {
-	if len(text) > maxLocated {
+func (p *parser) errorLine(text []byte, message string) int {
+	if len(text) > maxLocated || p.in.locating < 0 {
 		return 1
 	}
 	var ends []int
@@ -115,6 +136,7 @@ func errorLine(text []byte, message string) int {
 		ends = append(ends, end)
 	}
 	return 1 + sort.Search(len(ends)-1, func(i int) bool {
+		p.in.locating -= ends[i]
 		_, got := parseYAML(text[:ends[i]])
 		return got == message
 	})
@@ -128,7 +150,7 @@ func isNull(n *yaml.Node) bool {
 	return err == nil && s.kind == scalarNull
 }
 
-// jsonTrees reads a chunk as a sequence of JSON values. The nodes are those that
+// jsonTrees reads a text as a sequence of JSON values. The nodes are those that
 // a YAML parser would make; JSON is read on its own because YAML 1.1 parsers
 // refuse some of it, such as surrogate pairs. line is the number of the first
 // line.

@@ -61,10 +61,7 @@ func (d *decoder) wellKnown(n *yaml.Node, m protoreflect.Message) {
 // does, and beyond its range of 292 years the seconds of protobuf's JSON
 // mapping.
 func (d *decoder) duration(n *yaml.Node, m protoreflect.Message) {
-	target := d.visit(n)
-	if target == nil {
-		return
-	}
+	target := follow(n)
 	s := scalar{kind: scalarNull}
 	var err error
 	if target.Kind == yaml.ScalarNode {

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// neighbourhood says which kinds look as if they were meant for the schemas.
+type neighbourhood struct {
+	// groups are those of the schemas, domains what is behind the first dot of
+	// those that have a dot there, kinds the names of the kinds.
+	groups, domains, kinds map[string]bool
+}
+
+func newNeighbourhood(schemas configstore.Schemas) neighbourhood {
+	h := neighbourhood{groups: map[string]bool{}, domains: map[string]bool{}, kinds: map[string]bool{}}
+	for _, s := range schemas.All() {
+		h.groups[s.GroupVersionKind.Group] = true
+		h.kinds[s.GroupVersionKind.Kind] = true
+		if _, domain, _ := strings.Cut(s.GroupVersionKind.Group, "."); strings.Contains(domain, ".") {
+			h.domains[domain] = true
+		}
+	}
+	return h
+}
+
+// foreign reports whether an object of which this is known is none of the
+// schemas' business; what is not known is empty. It is if its group is neither
+// that of a schema nor one beside it, as security.istio.io is beside
+// networking.istio.io.
+func (h neighbourhood) foreign(apiVersion, kind string) bool {
+	if apiVersion == "" {
+		return !h.kinds[kind]
+	}
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	_, domain, _ := strings.Cut(group, ".")
+	return !h.groups[group] && !h.domains[domain]
+}
+
+// foreign is that of the input's schemas, which few inputs need.
+func (in *input) foreign(apiVersion, kind string) bool {
+	if in.near.groups == nil {
+		in.near = newNeighbourhood(in.schemas)
+	}
+	return in.near.foreign(apiVersion, kind)
+}
+
+// unknownKind says what is unknown about a kind.
+func unknownKind(schemas configstore.Schemas, kind configstore.GroupVersionKind) string {
+	for _, s := range schemas.All() {
+		if s.GroupVersionKind.Group == kind.Group && s.GroupVersionKind.Kind == kind.Kind {
+			versions := append(slices.Clone(s.Aliases), s.GroupVersionKind.Version)
+			slices.Sort(versions)
+			return fmt.Sprintf("unknown version %s of %s, which has %s", shorten(kind.Version), kind.Kind, strings.Join(versions, ", "))
+		}
+	}
+	return "unknown kind " + shorten(kind.APIVersion()) + "/" + shorten(kind.Kind)
+}
