@@ -38,19 +38,3 @@ type Instance interface {
 	Provider() ProviderID
 	Cluster() ClusterID
 }
-
-// Simple makes an Instance of its parts.
-type Simple struct {
-	Controller
-	ServiceDiscovery
-	ProviderID ProviderID
-	ClusterID  ClusterID
-}
-
-var _ Instance = Simple{}
-
-// Provider returns ProviderID.
-func (s Simple) Provider() ProviderID { return s.ProviderID }
-
-// Cluster returns ClusterID.
-func (s Simple) Cluster() ClusterID { return s.ClusterID }

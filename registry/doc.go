@@ -20,6 +20,26 @@
 // A handler may call back into anything. A handler that is registered when
 // services or workloads exist first receives an EventAdd for each.
 //
+// # Abilities and wrappers
+//
+// The interfaces that hosts implement, [Instance] with its parts [Controller] and
+// [ServiceDiscovery], do not grow. What a registry can do beyond them is an
+// interface of its own: [ServiceSnapshotter], [Subscriber], [GatewaySubscriber],
+// [WorkloadReceiver], configstore.Drainer, configstore.Flusher. Consumers look
+// for them with [As] and do without where they are missing.
+//
+// A type that wraps a registry must not hide or falsify its abilities by accident:
+//
+//   - A wrapper that shows exactly what the wrapped registry shows, as one that
+//     counts or logs calls, has a method Unwrap() registry.Instance. As then finds
+//     the abilities that the wrapper does not have itself.
+//   - A wrapper that shows something else, as one that filters services, has no
+//     Unwrap and implements the abilities itself, as far as it has them. One that
+//     embeds a concrete registry and shows other services has to implement
+//     ServiceSnapshot, too, if only to return nil.
+//
+// registrytest compares what a registry's abilities show with its other answers.
+//
 // # Concurrency
 //
 // Every method of every registry may be called from any goroutine. Readers see

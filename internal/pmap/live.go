@@ -14,6 +14,18 @@ type Live[K comparable, V any] struct {
 	owner *owner
 }
 
+// Live returns a map that starts with the contents of m. It costs O(1); changes
+// copy each node of m once.
+func (m Map[K, V]) Live() *Live[K, V] {
+	l := &Live[K, V]{hash: m.hash}
+	if m.root != nil {
+		l.root.Store(m.root)
+		l.len.Store(int64(m.len))
+		l.owner = new(owner)
+	}
+	return l
+}
+
 // Get returns the value of a key.
 func (l *Live[K, V]) Get(k K) (V, bool) {
 	if e := l.Entry(k); e != nil {

@@ -145,7 +145,7 @@ func (r *Registry) subscribe(subscription func(*state) notify.Subscription[chang
 // serviceAdds yields an add for each service, in the order of Services.
 func (s *state) serviceAdds() iter.Seq[change] {
 	return func(yield func(change) bool) {
-		for service := range s.services.All() {
+		for _, service := range s.services.List() {
 			if !yield(change{service: &serviceChange{curr: service, event: registry.EventAdd}}) {
 				return
 			}

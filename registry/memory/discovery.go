@@ -10,17 +10,16 @@ import (
 
 // Services returns all services in the order of registry.CompareServices. It
 // costs nothing if no service has changed since the last call.
-func (r *Registry) Services() []*registry.Service { return r.state.Load().list() }
+func (r *Registry) Services() []*registry.Service { return r.state.Load().services.List() }
+
+// ServiceSnapshot implements registry.ServiceSnapshotter.
+func (r *Registry) ServiceSnapshot() *registry.ServiceSet { return r.state.Load().services }
 
 // GetService returns the service of a host name, or nil. Of several, which have
 // different namespaces, it is the first by
 // registry.ComparePrecedence.
 func (r *Registry) GetService(hostname registry.Hostname) *registry.Service {
-	services, _ := r.state.Load().byHost.Get(hostname)
-	if len(services) == 0 {
-		return nil
-	}
-	return services[0]
+	return r.state.Load().services.Get(hostname)
 }
 
 // InstancesByPort returns the instances of a service, which is found by host name
@@ -31,13 +30,13 @@ func (r *Registry) InstancesByPort(service *registry.Service, servicePort uint32
 	if service == nil {
 		return nil
 	}
-	e, ok := r.state.Load().entries.Get(keyOf(service))
-	if !ok {
+	s, k := r.state.Load(), keyOf(service)
+	if service = s.service(k); service == nil {
 		return nil
 	}
 	var out []*registry.ServiceInstance
-	for ep := range e.endpoints.All() {
-		if i := instance(e.service, ep); i != nil && (servicePort == 0 || i.ServicePort.Number == servicePort) {
+	for ep := range s.endpointsOf(k).All() {
+		if i := instance(service, ep); i != nil && (servicePort == 0 || i.ServicePort.Number == servicePort) {
 			out = append(out, i)
 		}
 	}
@@ -71,10 +70,8 @@ func (r *Registry) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.S
 				continue
 			}
 			seen[m] = true
-			if e, ok := s.entries.Get(m.service); ok {
-				if i := instance(e.service, m.endpoint); i != nil {
-					out = append(out, i)
-				}
+			if i := instance(s.service(m.service), m.endpoint); i != nil {
+				out = append(out, i)
 			}
 		}
 	}

@@ -25,12 +25,12 @@ func (r *Registry) SetEndpoints(hostname registry.Hostname, namespace string, en
 		return invalid("set endpoints of", k, "an endpoint is nil")
 	}
 	return r.commit(func(s *state) (*state, change, error) {
-		old, exists := s.entries.Get(k)
-		if !exists {
+		service := s.service(k)
+		if service == nil {
 			return s, change{}, fmt.Errorf("set endpoints of %s: %w", k, ErrUnknownService)
 		}
-		kept, changes := difference(old.endpoints.Slice(), endpoints)
-		return s.withEndpoints(old, cow.FromSlice(kept), changes)
+		kept, changes := difference(s.endpointsOf(k).Slice(), endpoints)
+		return s.withEndpoints(service, cow.FromSlice(kept), changes)
 	})
 }
 
@@ -55,11 +55,11 @@ func (r *Registry) RemoveEndpoint(hostname registry.Hostname, namespace string, 
 func (r *Registry) ChangeEndpoints(hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange) error {
 	k := serviceKey{hostname: hostname, namespace: namespace}
 	return r.commit(func(s *state) (*state, change, error) {
-		old, exists := s.entries.Get(k)
-		if !exists {
+		service := s.service(k)
+		if service == nil {
 			return s, change{}, fmt.Errorf("change endpoints of %s: %w", k, ErrUnknownService)
 		}
-		list := old.endpoints.Edit(len(changes))
+		list := s.endpointsOf(k).Edit(len(changes))
 		var made []xdsupdate.EndpointChange
 		for _, c := range changes {
 			if c.Old == nil && c.New == nil {
@@ -73,7 +73,7 @@ func (r *Registry) ChangeEndpoints(hostname registry.Hostname, namespace string,
 				made = append(made, c)
 			}
 		}
-		return s.withEndpoints(old, list.Sorted(), net(made))
+		return s.withEndpoints(service, list.Sorted(), net(made))
 	})
 }
 
@@ -145,12 +145,12 @@ func net(changes []xdsupdate.EndpointChange) []xdsupdate.EndpointChange {
 
 // withEndpoints returns the state with other endpoints of a service.
 func (s *state) withEndpoints(
-	old *entry, endpoints cow.Sorted[*registry.Endpoint], changes []xdsupdate.EndpointChange,
+	service *registry.Service, endpoints cow.Sorted[*registry.Endpoint], changes []xdsupdate.EndpointChange,
 ) (*state, change, error) {
 	if len(changes) == 0 {
 		return s, change{}, nil
 	}
-	k := keyOf(old.service)
+	k := keyOf(service)
 	next := s.clone()
 	for _, c := range changes {
 		if c.Old != nil {
@@ -160,8 +160,12 @@ func (s *state) withEndpoints(
 			next.index(k, c.New)
 		}
 	}
-	next.setEntry(&entry{service: old.service, endpoints: endpoints})
-	return next, change{endpoints: &endpointsChange{service: old.service, endpoints: endpoints, changes: changes}}, nil
+	if endpoints.Len() == 0 {
+		next.endpoints = s.endpoints.Delete(k)
+	} else {
+		next.endpoints = s.endpoints.Set(k, endpoints)
+	}
+	return next, change{endpoints: &endpointsChange{service: service, endpoints: endpoints, changes: changes}}, nil
 }
 
 // difference returns the endpoints that are to be kept, sorted, and how they

@@ -27,7 +27,12 @@ type Registry struct {
 	mu sync.Mutex
 }
 
-var _ registry.Instance = (*Registry)(nil)
+var (
+	_ registry.Instance           = (*Registry)(nil)
+	_ registry.Subscriber         = (*Registry)(nil)
+	_ registry.GatewaySubscriber  = (*Registry)(nil)
+	_ registry.ServiceSnapshotter = (*Registry)(nil)
+)
 
 // New returns an empty registry. It starts nothing.
 func New(opts ...Options) *Registry {
@@ -40,7 +45,7 @@ func New(opts ...Options) *Registry {
 		shard: xdsupdate.ShardKey{Cluster: o.Cluster, Provider: o.Provider},
 		queue: notify.New[change](notify.Options[change]{Name: "registry/memory"}),
 	}
-	r.state.Store(newState())
+	r.state.Store(&state{services: registry.NewServiceSet()})
 	if o.Updater != nil {
 		r.deltas, _ = o.Updater.(xdsupdate.EndpointDeltaUpdater)
 		// The updater is the first subscriber, so that it knows before handlers do.

@@ -28,20 +28,20 @@ func (r *Registry) SetService(service *registry.Service) error {
 	}
 	service = r.complete(service)
 	return r.commit(func(s *state) (*state, change, error) {
-		old, exists := s.entries.Get(k)
-		if exists && same(old.service, service) {
+		old := s.service(k)
+		if old != nil && same(old, service) {
 			return s, change{}, nil
 		}
 		next := s.clone()
-		if !exists {
-			next.setEntry(&entry{service: service})
+		next.setService(k, old, service)
+		switch {
+		case old == nil:
 			return next, change{service: &serviceChange{curr: service, event: registry.EventAdd}}, nil
-		}
-		next.setEntry(&entry{service: service, endpoints: old.endpoints})
-		if old.service.Equal(service) {
+		case old.Equal(service):
 			return next, change{}, nil
+		default:
+			return next, change{service: &serviceChange{prev: old, curr: service, event: registry.EventUpdate}}, nil
 		}
-		return next, change{service: &serviceChange{prev: old.service, curr: service, event: registry.EventUpdate}}, nil
 	})
 }
 
@@ -74,15 +74,16 @@ func (r *Registry) complete(s *registry.Service) *registry.Service {
 func (r *Registry) RemoveService(hostname registry.Hostname, namespace string) error {
 	k := serviceKey{hostname: hostname, namespace: namespace}
 	return r.commit(func(s *state) (*state, change, error) {
-		old, exists := s.entries.Get(k)
-		if !exists {
+		old := s.service(k)
+		if old == nil {
 			return s, change{}, fmt.Errorf("remove %s: %w", k, ErrUnknownService)
 		}
 		next := s.clone()
-		for e := range old.endpoints.All() {
+		for e := range s.endpointsOf(k).All() {
 			next.unindex(k, e)
 		}
-		next.deleteService(old.service)
-		return next, change{service: &serviceChange{curr: old.service, event: registry.EventDelete}}, nil
+		next.endpoints = s.endpoints.Delete(k)
+		next.setService(k, old, nil)
+		return next, change{service: &serviceChange{curr: old, event: registry.EventDelete}}, nil
 	})
 }

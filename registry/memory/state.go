@@ -4,7 +4,6 @@ package memory
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/pilotkit/pilotkit/internal/cow"
 	"github.com/pilotkit/pilotkit/internal/pmap"
@@ -24,13 +23,6 @@ func keyOf(s *registry.Service) serviceKey {
 	return serviceKey{hostname: s.Hostname, namespace: s.Attributes.Namespace}
 }
 
-// entry is a service with its endpoints, in the order of
-// registry.CompareEndpoints. It is immutable.
-type entry struct {
-	service   *registry.Service
-	endpoints cow.Sorted[*registry.Endpoint]
-}
-
 // member is an endpoint of a service.
 type member struct {
 	service  serviceKey
@@ -40,14 +32,10 @@ type member struct {
 // state is everything that the registry knows. It is immutable: a change makes
 // another one, which shares what did not change.
 type state struct {
-	entries pmap.Map[serviceKey, *entry]
-	// services is in the order of registry.CompareServices. list is its slice,
-	// made when it is asked for.
-	services cow.Sorted[*registry.Service]
-	list     func() []*registry.Service
-	// byHost has the services of a host name, the first of which is what a
-	// lookup returns.
-	byHost pmap.Map[registry.Hostname, []*registry.Service]
+	services *registry.ServiceSet
+	// endpoints has those of each service that has any, in the order of
+	// registry.CompareEndpoints.
+	endpoints pmap.Map[serviceKey, cow.Sorted[*registry.Endpoint]]
 	// byAddress has the endpoints of an address, the order having no meaning.
 	byAddress pmap.Map[string, []member]
 
@@ -59,54 +47,43 @@ type state struct {
 	gateways []registry.NetworkGateway
 }
 
-func newState() *state { return (&state{}).withServices(cow.Sorted[*registry.Service]{}) }
-
 // clone returns a copy to be changed before it is published.
 func (s *state) clone() *state {
 	out := *s
 	return &out
 }
 
-// withServices sets the sorted services.
-func (s *state) withServices(services cow.Sorted[*registry.Service]) *state {
-	s.services, s.list = services, sync.OnceValue(services.Slice)
-	return s
+// service returns the service of a key, or nil.
+func (s *state) service(k serviceKey) *registry.Service {
+	for _, service := range s.services.Host(k.hostname) {
+		if service.Attributes.Namespace == k.namespace {
+			return service
+		}
+	}
+	return nil
 }
 
-// setEntry adds or replaces a service.
-func (s *state) setEntry(e *entry) {
-	k := keyOf(e.service)
-	old, exists := s.entries.Get(k)
-	s.entries = s.entries.Set(k, e)
-	if exists && old.service == e.service {
-		return
-	}
-	services := s.services
-	hosts, _ := s.byHost.Get(k.hostname)
-	hosts = slices.Clone(hosts)
-	if exists {
-		services, _ = services.Delete(registry.CompareServices, old.service, identical)
-		hosts = slices.DeleteFunc(hosts, func(x *registry.Service) bool { return x == old.service })
-	}
-	hosts = append(hosts, e.service)
-	slices.SortFunc(hosts, registry.ComparePrecedence)
-	s.byHost = s.byHost.Set(k.hostname, hosts)
-	s.withServices(services.Insert(registry.CompareServices, e.service))
+// endpointsOf returns the endpoints of a service.
+func (s *state) endpointsOf(k serviceKey) cow.Sorted[*registry.Endpoint] {
+	endpoints, _ := s.endpoints.Get(k)
+	return endpoints
 }
 
-// deleteService removes a service, whose endpoints must not be indexed any more.
-func (s *state) deleteService(service *registry.Service) {
-	k := keyOf(service)
-	s.entries = s.entries.Delete(k)
-	hosts, _ := s.byHost.Get(k.hostname)
-	hosts = slices.DeleteFunc(slices.Clone(hosts), func(x *registry.Service) bool { return x == service })
-	if len(hosts) == 0 {
-		s.byHost = s.byHost.Delete(k.hostname)
-	} else {
-		s.byHost = s.byHost.Set(k.hostname, hosts)
+// setService puts a service in the place of another one of its key, of which nil
+// is none; no service removes the other one.
+func (s *state) setService(k serviceKey, old, service *registry.Service) {
+	others := s.services.Host(k.hostname)
+	services := make([]*registry.Service, 0, len(others)+1)
+	for _, other := range others {
+		if other != old {
+			services = append(services, other)
+		}
 	}
-	services, _ := s.services.Delete(registry.CompareServices, service, identical)
-	s.withServices(services)
+	if service != nil {
+		services = append(services, service)
+	}
+	slices.SortFunc(services, registry.ComparePrecedence)
+	s.services = s.services.With(k.hostname, services...)
 }
 
 // index adds an endpoint to the addresses, unindex removes it.

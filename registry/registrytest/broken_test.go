@@ -22,6 +22,7 @@ type broken struct {
 
 	mu       sync.Mutex
 	services []*registry.Service
+	of, last *registry.ServiceSet
 	handlers []registry.ServiceHandler
 	held     lock
 	gone     []*registry.ServiceInstance
@@ -63,6 +64,8 @@ func (b *broken) is(fault string) bool { return b.fault == fault }
 func (b *broken) Services() []*registry.Service {
 	services := b.Registry.Services()
 	switch {
+	case b.is("services are made anew"):
+		return b.ServiceSnapshot().List()
 	case b.is("lists are not sorted"):
 		services = slices.Clone(services)
 		slices.Reverse(services)
@@ -86,8 +89,49 @@ func (b *broken) Services() []*registry.Service {
 	return services
 }
 
+func (b *broken) ServiceSnapshot() *registry.ServiceSet {
+	now := b.Registry.ServiceSnapshot()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last := b.last
+	switch b.fault {
+	case "lists are not sorted", "reads lag", "lists change in place", "an empty registry has a service",
+		"the youngest wins", "the object name decides", "the last one wins":
+		return nil // only what Services and GetService return is broken
+	case "snapshots lag":
+		b.last = now
+		return cmp.Or(last, now)
+	case "snapshots are made each time":
+		return registry.NewServiceSet(now.List()...)
+	case "services are made anew":
+		if b.of != now {
+			b.of, b.last = now, copied(now)
+		}
+		return b.last
+	case "snapshots change":
+		if last != now && last.Len() > 0 {
+			last.List()[0] = &registry.Service{Hostname: "changed"}
+		}
+		b.last = now
+	}
+	return now
+}
+
+// copied returns a set of copies of the services.
+func copied(set *registry.ServiceSet) *registry.ServiceSet {
+	copies := slices.Clone(set.List())
+	for i, s := range copies {
+		c := *s
+		copies[i] = &c
+	}
+	return registry.NewServiceSet(copies...)
+}
+
 func (b *broken) GetService(hostname registry.Hostname) *registry.Service {
 	s := b.Registry.GetService(hostname)
+	if b.is("services are made anew") {
+		return b.ServiceSnapshot().Get(hostname)
+	}
 	for _, other := range b.Registry.Services() {
 		if other.Hostname == hostname && b.prefers(other, s) {
 			s = other

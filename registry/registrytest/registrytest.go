@@ -64,6 +64,6 @@ func TestInstance(t *testing.T, factory Factory) {
 }
 
 func checks() []check {
-	return slices.Concat(readChecks(), proxyChecks(), eventChecks(), handlerChecks(), workloadChecks(),
+	return slices.Concat(readChecks(), snapshotChecks(), proxyChecks(), eventChecks(), handlerChecks(), workloadChecks(),
 		gatewayChecks(), lifecycleChecks(), historyChecks())
 }

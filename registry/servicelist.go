@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
+)
+
+// A ServiceSet finds services by host name. The sorted list of all is made when
+// it is asked for: from the last list, by going through the hosts that were set
+// since, and copying what is between them; without one, by sorting. So a change
+// costs O(log n), and a list after few changes a copy of n pointers.
+
+// listing is the list of all services of a set.
+type listing struct {
+	set      *ServiceSet
+	services []*Service
+}
+
+// List returns all services in the order of CompareServices. All calls return the
+// same slice, which is made by the first one; it is shared and read-only.
+func (s *ServiceSet) List() []*Service {
+	if s == nil {
+		return nil
+	}
+	for {
+		l := s.listing.Load()
+		if l != nil && l.set == s {
+			return l.services
+		}
+		next := &listing{set: s}
+		if l == nil {
+			next.services = s.sorted()
+		} else {
+			next.services = s.listSince(l)
+		}
+		// If another goroutine was faster, its list is the one.
+		s.listing.CompareAndSwap(l, next)
+	}
+}
+
+// sorted sorts by host name, and then what a host has: most have one service.
+func (s *ServiceSet) sorted() []*Service {
+	hosts := make([]*pmap.Entry[Hostname, []*Service], 0, s.hosts.Len())
+	s.hosts.Entries(func(e *pmap.Entry[Hostname, []*Service]) bool {
+		hosts = append(hosts, e)
+		return true
+	})
+	slices.SortFunc(hosts, func(a, b *pmap.Entry[Hostname, []*Service]) int {
+		return strings.Compare(string(a.Key), string(b.Key))
+	})
+	out := make([]*Service, 0, s.count)
+	for _, e := range hosts {
+		out = appendSorted(out, e.Value)
+	}
+	return out
+}
+
+func appendSorted(list, services []*Service) []*Service {
+	from := len(list)
+	list = append(list, services...)
+	if len(services) > 1 {
+		slices.SortStableFunc(list[from:], CompareServices)
+	}
+	return list
+}
+
+// listSince makes the list from that of an earlier set.
+func (s *ServiceSet) listSince(l *listing) []*Service {
+	hosts := slices.AppendSeq(make([]Hostname, 0, s.unlisted), s.ChangedSince(l.set))
+	slices.Sort(hosts)
+	out, rest := make([]*Service, 0, s.count), l.services
+	for _, host := range hosts {
+		n := gallop(rest, func(t *Service) bool { return t.Hostname >= host })
+		out, rest = append(out, rest[:n]...), rest[n:]
+		rest = rest[len(l.set.Host(host)):]
+		out = appendSorted(out, s.Host(host))
+	}
+	return append(out, rest...)
+}
+
+// gallop is sort.Search that is fast if the answer is near the beginning.
+func gallop(list []*Service, ok func(*Service) bool) int {
+	high := 1
+	for high < len(list) && !ok(list[high-1]) {
+		high *= 2
+	}
+	low := high / 2
+	high = min(high, len(list))
+	return low + sort.Search(high-low, func(i int) bool { return ok(list[low+i]) })
+}

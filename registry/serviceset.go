@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
+)
+
+// ServiceSnapshotter is the optional ability of a ServiceDiscovery to give all
+// its services of one moment as a value that can be compared with that of
+// another moment. Those who follow a registry, as package aggregate does, then
+// pay for what has changed; without it they compare the lists of Services.
+// Find it with As.
+type ServiceSnapshotter interface {
+	// ServiceSnapshot returns the services that there are: its List is what
+	// Services returns, its Get what GetService returns. It costs nothing. As long
+	// as the services do not change it returns the same pointer, and afterwards a
+	// set that was made from the one before by With or WithHosts; a later call
+	// never returns an earlier state.
+	//
+	// Nil, which is not the empty set, means that the registry does not have the
+	// ability after all, for instance because of its options.
+	ServiceSnapshot() *ServiceSet
+}
+
+// ServiceSet is a set of services: what a registry had at one moment. It is
+// immutable; a change makes another one, which shares what did not change. The
+// zero value and nil are the empty set. It must not be copied.
+type ServiceSet struct {
+	hosts pmap.Map[Hostname, []*Service]
+	count int
+	// listing is the last list that was made of this set or of one that it was
+	// made from; nil if there is none near enough.
+	listing atomic.Pointer[listing]
+	// unlisted is how many hosts were set since the listing of another set.
+	unlisted int
+}
+
+// NewServiceSet returns the set of some services; services of one host name are
+// ordered by ComparePrecedence.
+func NewServiceSet(services ...*Service) *ServiceSet {
+	hosts := make(map[Hostname][]*Service, len(services))
+	for _, s := range services {
+		hosts[s.Hostname] = append(hosts[s.Hostname], s)
+	}
+	return new(ServiceSet).WithHosts(func(yield func(Hostname, []*Service) bool) {
+		for host, services := range hosts {
+			slices.SortStableFunc(services, ComparePrecedence)
+			if !yield(host, services) {
+				return
+			}
+		}
+	})
+}
+
+// Len returns the number of services.
+func (s *ServiceSet) Len() int {
+	if s == nil {
+		return 0
+	}
+	return s.count
+}
+
+// Get returns the service that wins a host name, or nil.
+func (s *ServiceSet) Get(host Hostname) *Service {
+	if services := s.Host(host); len(services) > 0 {
+		return services[0]
+	}
+	return nil
+}
+
+// Host returns the services of a host name in the order of precedence: the first
+// one wins it. The slice is shared and read-only.
+func (s *ServiceSet) Host(host Hostname) []*Service {
+	if s == nil {
+		return nil
+	}
+	services, _ := s.hosts.Get(host)
+	return services
+}
+
+// With returns the set in which a host name has these services, and no other
+// ones, the first of which wins it. The set keeps the slice, which nobody may
+// modify any more. It costs O(log n). A service of another host name is a
+// programming error and panics.
+func (s *ServiceSet) With(host Hostname, services ...*Service) *ServiceSet {
+	s = s.orEmpty()
+	checkHost(host, services)
+	old, _ := s.hosts.Get(host)
+	next := s.successor(1)
+	next.count += len(services) - len(old)
+	if len(services) == 0 {
+		next.hosts = s.hosts.Delete(host)
+	} else {
+		next.hosts = s.hosts.Set(host, services)
+	}
+	return next
+}
+
+// WithHosts is With for many host names, which is faster than one after the
+// other.
+func (s *ServiceSet) WithHosts(hosts iter.Seq2[Hostname, []*Service]) *ServiceSet {
+	s = s.orEmpty()
+	live := s.hosts.Live()
+	changed, count := 0, s.count
+	for host, services := range hosts {
+		checkHost(host, services)
+		old, _ := live.Get(host)
+		changed, count = changed+1, count+len(services)-len(old)
+		if len(services) == 0 {
+			live.Delete(host)
+		} else {
+			live.Set(host, services)
+		}
+	}
+	if changed == 0 {
+		return s
+	}
+	next := s.successor(changed)
+	next.hosts, next.count = live.Snapshot(), count
+	return next
+}
+
+// ChangedSince yields the host names whose services, or whose order of
+// precedence, are not those in an older set, each once, in no particular order.
+// It costs O(log n) for each host name that was set since then; for a set that
+// this one was not made from, O(n).
+func (s *ServiceSet) ChangedSince(old *ServiceSet) iter.Seq[Hostname] {
+	return func(yield func(Hostname) bool) {
+		if s == old {
+			return
+		}
+		s.orEmpty().hosts.Changes(old.orEmpty().hosts, func(before, after *pmap.Entry[Hostname, []*Service]) bool {
+			switch {
+			case before == nil:
+				return yield(after.Key)
+			case after != nil && slices.Equal(before.Value, after.Value):
+				return true
+			default:
+				return yield(before.Key)
+			}
+		})
+	}
+}
+
+func (s *ServiceSet) orEmpty() *ServiceSet {
+	if s == nil {
+		return &ServiceSet{}
+	}
+	return s
+}
+
+// successor returns a copy in which so many hosts are going to be set.
+func (s *ServiceSet) successor(changes int) *ServiceSet {
+	next := &ServiceSet{hosts: s.hosts, count: s.count, unlisted: s.unlisted + changes}
+	l := s.listing.Load()
+	if l != nil && l.set == s {
+		next.unlisted = changes
+	}
+	// A listing keeps the services alive that were replaced since.
+	if next.unlisted <= s.hosts.Len()/maxUnlisted+1 {
+		next.listing.Store(l)
+	}
+	return next
+}
+
+// maxUnlisted is the part of a set's hosts that may be set before its last list
+// is of no use any more.
+const maxUnlisted = 4
+
+func checkHost(host Hostname, services []*Service) {
+	for _, s := range services {
+		if s.Hostname != host {
+			panic(fmt.Sprintf("registry: a service of host name %q is set for %q", s.Hostname, host))
+		}
+	}
+}
