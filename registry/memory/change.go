@@ -13,15 +13,15 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// change is what is to be told of one commit. At most one field is set.
+// change is what a commit has to report, in at most one of the fields after state.
+// state is that after the commit; handlers do not get it.
 type change struct {
+	state     *state
 	service   *serviceChange
 	endpoints *endpointsChange
 	workload  *workloadChange
 	gateways  bool
 }
-
-func (c change) empty() bool { return c == change{} }
 
 // serviceChange has the arguments of a registry.ServiceHandler.
 type serviceChange struct {
@@ -43,7 +43,7 @@ type workloadChange struct {
 	proxies []string
 }
 
-// update tells the updater of a change.
+// update calls the updater for a change, but for its proxies.
 func (r *Registry) update(c change) {
 	switch {
 	case c.service != nil:
@@ -52,10 +52,12 @@ func (r *Registry) update(c change) {
 		r.push(k, xdsupdate.ServiceUpdate)
 	case c.endpoints != nil:
 		r.updateEndpoints(c.endpoints)
-	case c.workload != nil:
-		for _, ip := range c.workload.proxies {
-			r.opts.Updater.ProxyUpdate(r.opts.Cluster, ip)
-		}
+	}
+}
+
+func (r *Registry) updateProxies(c change) {
+	for _, ip := range c.workload.proxies {
+		r.opts.Updater.ProxyUpdate(r.opts.Cluster, ip)
 	}
 }
 
@@ -133,10 +135,11 @@ func (r *Registry) AppendWorkloadHandler(handler func(*registry.WorkloadInstance
 // have changed.
 func (r *Registry) AppendNetworkGatewayHandler(handler func()) { r.SubscribeNetworkGateways(handler) }
 
-// subscribe registers with the state that belongs to the place in the queue.
+// subscribe registers a handler with the state that belongs to its place in the
+// queue.
 func (r *Registry) subscribe(subscription func(*state) notify.Subscription[change]) (cancel func()) {
 	r.mu.Lock()
-	cancel = r.queue.Subscribe(subscription(r.state.Load()))
+	cancel = r.queue.Subscribe(subscription(r.reported))
 	r.mu.Unlock()
 	r.queue.Drain()
 	return cancel

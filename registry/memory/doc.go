@@ -22,8 +22,9 @@
 // Each change that is one, and no other, is told: first, if it has one, to the
 // updater, in the order SvcUpdate, EDSUpdate (or its delta form, if the updater
 // takes it), ConfigUpdate, ProxyUpdate; then to the handlers. By then the
-// registry's own reads show the new state. What a registry's handlers can rely
-// on is said in package registry.
+// registry's own reads show the new state. It becomes visible and is reported, but
+// for ProxyUpdate, in one batch (xdsupdate.BatchUpdater). What a registry's
+// handlers can rely on is said in package registry.
 //
 // The goroutine that makes a change tells of it before the method returns,
 // unless another one is busy with that: then that one goes on with it. So it is

@@ -18,13 +18,19 @@ type Registry struct {
 	opts   Options
 	shard  xdsupdate.ShardKey
 	deltas xdsupdate.EndpointDeltaUpdater // nil if the updater takes none
-	queue  *notify.Queue[change]
+
+	// A change is queued twice: reports calls the updater, within the batch in
+	// which the change becomes visible; queue calls the handlers, after it.
+	reports, queue *notify.Queue[change]
 
 	// state is what readers see. It is replaced under mu.
 	state atomic.Pointer[state]
 
-	// mu makes commits and their place in the queue one step.
+	// mu makes commits and their place in the queues one step.
 	mu sync.Mutex
+	// reported is the state after the last change that reports has passed on to
+	// queue: what a new handler starts with.
+	reported *state
 }
 
 var (
@@ -41,15 +47,23 @@ func New(opts ...Options) *Registry {
 		o.Provider = registry.Memory
 	}
 	r := &Registry{
-		opts:  o,
-		shard: xdsupdate.ShardKey{Cluster: o.Cluster, Provider: o.Provider},
-		queue: notify.New[change](notify.Options[change]{Name: "registry/memory"}),
+		opts:     o,
+		shard:    xdsupdate.ShardKey{Cluster: o.Cluster, Provider: o.Provider},
+		reports:  notify.New[change](notify.Options[change]{Name: "registry/memory"}),
+		queue:    notify.New[change](notify.Options[change]{Name: "registry/memory"}),
+		reported: &state{services: registry.NewServiceSet()},
 	}
-	r.state.Store(&state{services: registry.NewServiceSet()})
+	r.state.Store(r.reported)
+	r.deltas, _ = xdsupdate.As[xdsupdate.EndpointDeltaUpdater](o.Updater)
+	r.reports.Subscribe(notify.Subscription[change]{Handle: r.report})
+	r.reports.Drain()
 	if o.Updater != nil {
-		r.deltas, _ = o.Updater.(xdsupdate.EndpointDeltaUpdater)
-		// The updater is the first subscriber, so that it knows before handlers do.
-		r.queue.Subscribe(notify.Subscription[change]{Handle: r.update})
+		// ProxyUpdate is not part of the batch: a host may do anything in it. Its
+		// subscription is the first, so that the updater knows before handlers do.
+		r.queue.Subscribe(notify.Subscription[change]{
+			Wants:  func(c change) bool { return c.workload != nil },
+			Handle: r.updateProxies,
+		})
 		r.queue.Drain()
 	}
 	return r
@@ -63,7 +77,10 @@ func (r *Registry) Cluster() registry.ClusterID { return r.opts.Cluster }
 
 // Run returns when stop is closed. From then on nobody is told of changes. A
 // second call panics. Changes are told whether Run was called or not.
-func (r *Registry) Run(stop <-chan struct{}) { r.queue.Run(stop) }
+func (r *Registry) Run(stop <-chan struct{}) {
+	r.queue.Run(stop)
+	r.reports.Run(stop) // which is closed: nothing is reported any more
+}
 
 // HasSynced reports whether the host has filled in the initial state, by
 // Options.HasSynced.
@@ -72,11 +89,15 @@ func (r *Registry) HasSynced() bool { return r.opts.HasSynced == nil || r.opts.H
 // commit runs one change: edit returns the next state and what is to be told, or
 // the state that it got if there is nothing to change.
 func (r *Registry) commit(edit func(*state) (*state, change, error)) error {
-	if err := r.commitLocked(edit); err != nil {
-		return err
-	}
+	var err error
+	xdsupdate.UpdateBatch(r.opts.Updater, func() {
+		err = r.commitLocked(edit)
+		// If another goroutine is reporting, it goes on with this change, and its
+		// batch, which began before, ends after that.
+		r.reports.Drain()
+	})
 	r.queue.Drain()
-	return nil
+	return err
 }
 
 func (r *Registry) commitLocked(edit func(*state) (*state, change, error)) error {
@@ -88,8 +109,20 @@ func (r *Registry) commitLocked(edit func(*state) (*state, change, error)) error
 		return err
 	}
 	r.state.Store(next)
-	if !c.empty() {
+	c.state = next
+	r.reports.Push(c)
+	return nil
+}
+
+// report calls the updater for a change and passes it on to the handlers.
+func (r *Registry) report(c change) {
+	if r.opts.Updater != nil {
+		r.update(c)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reported, c.state = c.state, nil
+	if c.service != nil || c.workload != nil || c.gateways {
 		r.queue.Push(c)
 	}
-	return nil
 }

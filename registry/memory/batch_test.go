@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/memory"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// TestPushReadsARegistryBetweenChanges: several goroutines change a registry, and
+// whatever a push captures of the registry and of the endpoint index belongs
+// together.
+func TestPushReadsARegistryBetweenChanges(t *testing.T) {
+	const host, namespace = "a.example.com", "ns"
+	var r *memory.Registry
+	var p *xdsupdate.Pusher
+	var pushes atomic.Int64
+	p = xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {
+		var shown, pushed []string
+		p.Capture(func() {
+			shown, pushed = nil, nil
+			if svc := r.GetService(host); svc != nil {
+				for _, i := range r.InstancesByPort(svc, 0) {
+					shown = append(shown, i.Endpoint.Address())
+				}
+			}
+			for e := range p.Index().Service(host, namespace).All() {
+				pushed = append(pushed, e.Address())
+			}
+		})
+		if !slices.Equal(shown, pushed) {
+			t.Errorf("the registry shows %v, the index has %v", shown, pushed)
+		}
+		pushes.Inc()
+	}, xdsupdate.PusherOptions{DebounceAfter: -1})
+	r = memory.New(memory.Options{Updater: p})
+	stop := make(chan struct{})
+	var run, writers sync.WaitGroup
+	run.Go(func() { p.Run(stop) })
+	for _, address := range []string{"1.1.1.1", "2.2.2.2", "3.3.3.3"} {
+		writers.Go(func() {
+			for i := 0; pushes.Load() < 30 && i < 100_000; i++ {
+				if err := r.SetService(service(host, namespace, registry.ClientSideLB)); err != nil {
+					t.Error(err)
+				}
+				_ = r.SetEndpoints(host, namespace, []*registry.Endpoint{endpoint(address)}) // another one may remove it
+				if i%2 == 0 {
+					_ = r.RemoveService(host, namespace)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(stop)
+	run.Wait()
+	if pushes.Load() == 0 {
+		t.Error("nothing was pushed")
+	}
+}
+
+// TestHandlersCanFlush: handlers run after the batch, so that one of them may wait
+// for a push of what it was called for.
+func TestHandlersCanFlush(t *testing.T) {
+	var names []string
+	p := xdsupdate.NewPusher(func(req *xdsupdate.PushRequest) { names = append(names, req.Keys()[0].Name) })
+	r := memory.New(memory.Options{Updater: p})
+	r.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {
+		must(t, p.Flush(t.Context()))
+	})
+	must(t, r.SetService(service("a.example.com", "ns", registry.ClientSideLB)))
+	if !slices.Equal(names, []string{"a.example.com"}) {
+		t.Errorf("pushed %q", names)
+	}
+}
