@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package realclients
+
+import "testing"
+
+// TestMove adds, exchanges and removes endpoints: calls follow, and none fails.
+func TestMove(t *testing.T) {
+	eachClient(t, func(s *scene) {
+		one, two, three := s.backend("one"), s.backend("two"), s.backend("three")
+		p := s.plane(entry(one.entry()))
+		c := s.call(p, target)
+		c.follow("one")
+		p.update(entry(one.entry(), two.entry()))
+		c.follow("one", "two")
+		p.update(entry(two.entry(), three.entry()))
+		c.follow("two", "three")
+		p.update(entry(three.entry()))
+		c.follow("three")
+		p.update(entry(one.entry()))
+		c.follow("one")
+		p.applied()
+		p.accepted()
+	})
+}
+
+// TestDefaultPort calls a target without a port.
+func TestDefaultPort(t *testing.T) {
+	eachClient(t, func(s *scene) {
+		one := s.backend("one")
+		p := s.plane(entry(one.entry()))
+		s.call(p, "xds:///"+host).follow("one")
+		p.accepted()
+	})
+}

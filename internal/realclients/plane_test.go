@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package realclients
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// plane is a control plane: ServiceEntries in a store, hosts that a test fills in
+// by hand, and the server of both.
+type plane struct {
+	t       *testing.T
+	configs *memory.Controller
+	hosts   *registrymemory.Registry
+	server  *ads.Server
+	address string
+	stop    func()
+}
+
+// startPlane serves some configs on an address; "127.0.0.1:0" takes a free port.
+// All of the configs are known when the server starts.
+func startPlane(t *testing.T, address string, configs ...configstore.Config) *plane {
+	t.Helper()
+	p := &plane{t: t, configs: memory.NewController(memory.Make(istio.Schemas()))}
+	registries := aggregate.NewController()
+	p.server = ads.New(registries)
+	p.hosts = registrymemory.New(registrymemory.Options{Updater: p.server})
+	registries.AddRegistry(serviceentry.New(p.configs, p.server))
+	registries.AddRegistry(p.hosts)
+	p.create(configs...)
+	p.configs.Drain()
+
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.address = listener.Addr().String()
+	server := grpc.NewServer()
+	p.server.Register(server)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	for _, run := range []func(<-chan struct{}){p.configs.Run, registries.Run, p.server.Run} {
+		running.Go(func() { run(stop) })
+	}
+	running.Go(func() { _ = server.Serve(listener) }) // ends when stopped
+	p.stop = sync.OnceFunc(func() {
+		server.Stop()
+		close(stop)
+		running.Wait()
+	})
+	t.Cleanup(p.stop)
+	return p
+}
+
+func (p *plane) create(configs ...configstore.Config) {
+	p.t.Helper()
+	for _, c := range configs {
+		if _, err := p.configs.Create(c); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func (p *plane) update(c configstore.Config) {
+	p.t.Helper()
+	if _, err := p.configs.Update(c); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// applied returns when every connected client has accepted all that follows from
+// what was written before.
+func (p *plane) applied() {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	if err := p.configs.Flush(ctx); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.server.WaitApplied(ctx, nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// accepted fails the test if a client refused something.
+func (p *plane) accepted() {
+	p.t.Helper()
+	for _, proxy := range p.server.Proxies() {
+		for typeURL, status := range proxy.Types {
+			if status.Rejections > 0 {
+				p.t.Errorf("%s refused %s %d times: %s", proxy.ID, typeURL, status.Rejections, status.Error)
+			}
+		}
+	}
+}
+
+// versions returns what the client has accepted, by type, as soon as it has
+// accepted resources of all types. It has to be the only one. Clients that lost
+// their server come back after a while: one second at least, and more after each
+// attempt.
+func (p *plane) versions() map[string]string {
+	p.t.Helper()
+	const types = 4
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	for tick := time.NewTicker(10 * time.Millisecond); ; {
+		if versions := p.accepting(); len(versions) == types {
+			return versions
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			p.t.Fatalf("no client has accepted resources of %d types: %+v", types, p.server.Proxies())
+		}
+	}
+}
+
+// accepting returns the versions of the types of which the client has everything.
+func (p *plane) accepting() map[string]string {
+	p.t.Helper()
+	p.applied()
+	versions := make(map[string]string)
+	for _, proxy := range p.server.Proxies() {
+		for typeURL, status := range proxy.Types {
+			if status.Acked != "" && !status.Pending {
+				versions[typeURL] = status.Acked
+			}
+		}
+	}
+	return versions
+}
+
+// The service that most scenarios are about.
+const (
+	host   = "api.example.com"
+	target = "xds:///" + host + ":80"
+)
+
+// entry returns a STATIC service with one gRPC port, 80.
+func entry(endpoints ...*networking.WorkloadEntry) configstore.Config {
+	return edited(func(*networking.ServiceEntry) {}, endpoints...)
+}
+
+// edited returns what entry returns, after an edit.
+func edited(edit func(*networking.ServiceEntry), endpoints ...*networking.WorkloadEntry) configstore.Config {
+	spec := &networking.ServiceEntry{
+		Hosts:      []string{host},
+		Ports:      []*networking.ServicePort{{Number: 80, Name: "grpc", Protocol: "GRPC"}},
+		Resolution: networking.ServiceEntry_STATIC,
+		Endpoints:  endpoints,
+	}
+	edit(spec)
+	meta := configstore.Meta{GroupVersionKind: istio.ServiceEntry, Name: "api", Namespace: "shop"}
+	return configstore.Config{Meta: meta, Spec: spec}
+}

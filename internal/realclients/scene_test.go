@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package realclients
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// scene is the test of a scenario with one of the clients. What it starts ends
+// with it.
+type scene struct {
+	*testing.T
+	client kind
+}
+
+// requireClients is the environment variable that makes a client that is not
+// installed a failure.
+const requireClients = "PILOTKIT_REQUIRE_CLIENTS"
+
+// eachClient runs a scenario with each of the clients.
+func eachClient(t *testing.T, scenario func(s *scene)) {
+	t.Helper()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			if why := k.missing(); why != "" {
+				if os.Getenv(requireClients) != "" {
+					t.Fatalf("%s (%s is set)", why, requireClients)
+				}
+				t.Skip(why)
+			}
+			scenario(&scene{t, k})
+		})
+	}
+}
+
+func (s *scene) backend(name string) *backend {
+	s.Helper()
+	return startBackend(s.T, name)
+}
+
+// plane starts a control plane that knows some configs from the start.
+func (s *scene) plane(configs ...configstore.Config) *plane {
+	s.Helper()
+	return s.planeAt("127.0.0.1:0", configs...)
+}
+
+func (s *scene) planeAt(address string, configs ...configstore.Config) *plane {
+	s.Helper()
+	return startPlane(s.T, address, configs...)
+}
+
+// call starts a client of a control plane that calls a target. It runs in the
+// namespace apps.
+func (s *scene) call(p *plane, target string) *caller {
+	s.Helper()
+	bootstrap, err := json.Marshal(map[string]any{
+		"xds_servers": []any{map[string]any{
+			"server_uri":      p.address,
+			"channel_creds":   []any{map[string]any{"type": "insecure"}},
+			"server_features": []string{"xds_v3"},
+		}},
+		// grpc-js needs a locality, though it may be empty.
+		"node": map[string]any{"id": "sidecar~127.0.0.1~client.apps~apps.svc.cluster.local", "locality": map[string]any{}},
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	feed, send := s.client.start(s.T, bootstrap, target)
+	return &caller{t: s.T, feed: feed, send: send}
+}
