@@ -37,8 +37,9 @@ type Options struct {
 	// symbolic links out of the directory. Default: DefaultRescan; negative:
 	// never.
 	Rescan time.Duration
-	// Debounce is how long Run waits after a notification for further ones. It
-	// waits at most ten times as long if they do not stop. Default:
+	// Debounce is how long Run waits after a notification for further ones; if it
+	// is about a single file that was written, a fifth of that. It waits at most
+	// ten times as long if they do not stop. Default:
 	// DefaultDebounce; negative: no wait.
 	Debounce time.Duration
 	// MaxFileBytes is the size of the largest file that is read; a larger one is

@@ -8,6 +8,10 @@ import "time"
 // a reload off.
 const patience = 10
 
+// singleShare is the part of Options.Debounce that the change of a single file
+// waits: programs write a file by several calls, one right after the other.
+const singleShare = 5
+
 // Run loads the directory, then watches it and keeps the store up to date, until
 // stop is closed. It returns when the reload in progress has ended and
 // everything that it started has stopped. While the directory cannot be read it
@@ -62,7 +66,11 @@ func (s *Source) loop(w *watcher, stop <-chan struct{}) {
 			if burst.IsZero() {
 				burst = now
 			}
-			quiet.Reset(max(0, min(s.opts.Debounce, burst.Add(patience*s.opts.Debounce).Sub(now))))
+			wait := s.opts.Debounce
+			if w.single() {
+				wait /= singleShare
+			}
+			quiet.Reset(max(0, min(wait, burst.Add(patience*s.opts.Debounce).Sub(now))))
 		case <-quiet.C:
 			burst = time.Time{}
 			reload(scan{})

@@ -309,3 +309,24 @@ func TestWatchCoalescesBursts(t *testing.T) {
 		t.Errorf("%d updates for %d writes, want few", updates, writes)
 	}
 }
+
+// What one file has become does not wait as long as a burst; a removal does, for
+// the file may be about to be replaced.
+func TestWatchSingleFileWaitsLess(t *testing.T) {
+	const debounce = 2 * time.Second
+	w := watch(t, file.Options{Debounce: debounce}, func(f *fixture) { f.write("a.yaml", entry("a", "0")) })
+	w.await("add ns/a=0")
+	start := time.Now()
+	w.write("a.yaml", entry("a", "1"))
+	w.await("update ns/a=1")
+	if took := time.Since(start); took >= debounce {
+		t.Errorf("a change of one file took %v, want less than %v", took, debounce)
+	}
+	w.remove("a.yaml")
+	w.write("b.yaml", entry("b", "1"))
+	start = time.Now()
+	w.await("delete ns/a=1")
+	if took := time.Since(start); took < debounce/2 {
+		t.Errorf("a removal took %v, want at least %v", took, debounce/2)
+	}
+}

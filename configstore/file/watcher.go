@@ -39,6 +39,8 @@ type watcher struct {
 
 	mu    sync.Mutex
 	noted scan
+	// gone: one of the notifications was that something was removed or renamed.
+	gone bool
 }
 
 func newWatcher(dir string) *watcher {
@@ -55,8 +57,17 @@ func (w *watcher) take() scan {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	noted := w.noted
-	w.noted = scan{}
+	w.noted, w.gone = scan{}, false
 	return noted
+}
+
+// single reports whether there was notice of one file only, which was written:
+// then nothing is likely to follow. A file that went may be about to be replaced,
+// and several changes may belong together.
+func (w *watcher) single() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.noted.dirty) == 1 && !w.noted.full && !w.noted.walk && !w.gone
 }
 
 // begin starts a walk.
@@ -160,7 +171,7 @@ func (w *watcher) pump(notify *fsnotify.Watcher, done chan<- struct{}) {
 			if !ok {
 				return
 			}
-			w.note(e.Name)
+			w.note(e)
 		case _, ok := <-notify.Errors:
 			if !ok {
 				return
@@ -172,7 +183,8 @@ func (w *watcher) pump(notify *fsnotify.Watcher, done chan<- struct{}) {
 }
 
 // note records a notification if it concerns the directory.
-func (w *watcher) note(path string) {
+func (w *watcher) note(e fsnotify.Event) {
+	path := e.Name
 	name, below := strings.CutPrefix(path, w.root+string(filepath.Separator))
 	above := path == w.root || strings.HasPrefix(w.root, strings.TrimSuffix(path, string(filepath.Separator))+string(filepath.Separator))
 	base := filepath.Base(path)
@@ -185,6 +197,7 @@ func (w *watcher) note(path string) {
 			w.noted.dirty = map[string]bool{}
 		}
 		w.noted.dirty[filepath.ToSlash(name)] = true
+		w.gone = w.gone || e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
 	} else {
 		w.noted.walk = true
 	}
