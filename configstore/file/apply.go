@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
 )
@@ -15,76 +16,73 @@ type write struct {
 	key configstore.ConfigKey
 	// claim is what is written; nil for a deletion.
 	claim *claim
+	// again means that the store has refused the object before.
+	again bool
+	// created is when the object that is updated was created; zero if that is
+	// for the store to say.
+	created time.Time
 }
 
 // apply brings the objects of the keys up to date in the store.
 func (s *Source) apply(dirty map[configstore.ConfigKey]struct{}) {
-	for len(dirty) > 0 {
-		writes := s.diff(dirty)
-		clear(dirty)
-		for i, err := range s.commit(writes) {
-			s.conclude(writes[i], err, dirty)
-		}
+	writes := s.diff(dirty)
+	for i, err := range s.commit(writes) {
+		s.conclude(writes[i], err)
 	}
 }
 
 // diff returns what the store needs, in the order in which readers are least
 // surprised: what is new before what goes.
-func (s *Source) diff(dirty map[configstore.ConfigKey]struct{}) []write {
-	var writes, deletes []write
+func (s *Source) diff(dirty map[configstore.ConfigKey]struct{}) []*write {
+	var writes, deletes []*write
 	for key := range dirty {
 		have, mine := s.owned[key]
 		winner := s.index.winner(key)
+		_, again := s.retry[key]
 		delete(s.retry, key)
 		switch {
 		case winner == nil && mine && len(s.index.claims[key]) == 0:
-			deletes = append(deletes, write{key: key})
-		case winner == nil:
-			// Nobody mentions the object and it is not ours, or those who do
-			// cannot be read: the last good state stays.
-		case !mine || have.config != winner.config && !have.config.Equal(*winner.config):
-			writes = append(writes, write{key: key, claim: winner})
+			deletes = append(deletes, &write{key: key, again: again})
+		case winner == nil, mine && have.config == winner.config:
+			// It is as it should be, or no document mentions it and it is not
+			// ours, or those that do cannot be read: the last good state stays.
+		case mine && have.config.Equal(*winner.config):
+			// The same object, so that it is recognised by its address.
+			winner.config = have.config
+		default:
+			writes = append(writes, &write{key: key, claim: winner, again: again})
 		}
 	}
-	byKey := func(a, b write) int { return a.key.Compare(b.key) }
+	byKey := func(a, b *write) int { return a.key.Compare(b.key) }
 	slices.SortFunc(writes, byKey)
 	slices.SortFunc(deletes, byKey)
 	return append(writes, deletes...)
 }
 
 // conclude notes the outcome of a write.
-func (s *Source) conclude(w write, err error, dirty map[configstore.ConfigKey]struct{}) {
+func (s *Source) conclude(w *write, err error) {
 	switch {
 	case err == nil && w.claim == nil:
 		delete(s.owned, w.key)
 	case err == nil:
-		o := s.owned[w.key]
-		o.config = w.claim.config
-		if stored := s.store.Get(w.key.Kind, w.key.Name, w.key.Namespace); stored != nil {
-			o.created = stored.CreationTimestamp
+		if w.created.IsZero() {
+			if stored := s.store.Get(w.key.Kind, w.key.Name, w.key.Namespace); stored != nil {
+				w.created = stored.CreationTimestamp
+			}
 		}
-		s.owned[w.key] = o
-		w.claim.previous, w.claim.refused = nil, nil
-	case errors.Is(err, configstore.ErrInvalid) && w.claim != nil:
-		// The document is at fault: fall back to its last good state, or to
-		// another document, until it changes.
-		w.claim.refuse(err)
-		dirty[w.key] = struct{}{}
+		s.owned[w.key] = owned{config: w.claim.config, created: w.created}
+	case w.claim != nil:
+		s.retry[w.key] = w.claim.error(err)
 	default:
-		e := Error{File: s.dir, Object: w.key}
-		if w.claim != nil {
-			e = w.claim.place
-		}
-		e.Err = err
-		s.retry[w.key] = &e
+		s.retry[w.key] = &Error{File: s.dir, Object: w.key, Err: err}
 	}
 }
 
-// attempts is how often a write is tried again because somebody else has
+// attempts is how often a write is tried again because another writer has
 // written to the object in between.
 const attempts = 10
 
-func (s *Source) commitOne(w write) error {
+func (s *Source) commitOne(w *write) error {
 	for try := 1; ; try++ {
 		m, err := s.mutation(w)
 		if err != nil {
@@ -110,13 +108,14 @@ func (s *Source) commitOne(w write) error {
 
 // mutation returns how to write to the object that the store holds. The zero
 // mutation means that nothing is to be done.
-func (s *Source) mutation(w write) (configstore.Mutation, error) {
+func (s *Source) mutation(w *write) (configstore.Mutation, error) {
 	stored := s.store.Get(w.key.Kind, w.key.Name, w.key.Namespace)
 	have, mine := s.owned[w.key]
 	foreign := stored != nil && (!mine || !have.created.IsZero() && !have.created.Equal(stored.CreationTimestamp))
+	w.created = time.Time{}
 	switch {
 	case w.claim == nil && (stored == nil || foreign):
-		// Somebody else has deleted it, and perhaps created another one.
+		// Another writer has deleted it, and perhaps created another one.
 		return configstore.Mutation{}, nil
 	case w.claim == nil:
 		return configstore.Mutation{Op: configstore.OpDelete, Config: *stored}, nil
@@ -128,8 +127,47 @@ func (s *Source) mutation(w write) (configstore.Mutation, error) {
 	config := *w.claim.config
 	config.ResourceVersion = stored.ResourceVersion
 	if config.Status == nil && (have.config.Status == nil || !configstore.EqualMessage(have.config.Status, stored.Status)) {
-		// A status that files do not speak of belongs to whoever wrote it.
+		// A status that files do not speak of belongs to the writer that set it.
 		config.Status = stored.Status
 	}
+	if w.created = config.CreationTimestamp; w.created.IsZero() {
+		w.created = stored.CreationTimestamp // which an update keeps
+	}
 	return configstore.Mutation{Op: configstore.OpUpdate, Config: config}, nil
+}
+
+// commit writes, and returns the outcome of each write. One write that is
+// refused does not keep back the others, and those that were refused before are
+// not tried together with the others.
+func (s *Source) commit(writes []*write) []error {
+	errs := make([]error, len(writes))
+	batcher, ok := s.store.(configstore.BatchWriter)
+	batched := ok && s.commitBatch(batcher, writes, errs)
+	for i, w := range writes {
+		if !batched || w.again {
+			errs[i] = s.commitOne(w)
+		}
+	}
+	return errs
+}
+
+// commitBatch writes all at once but what was refused before, and reports whether
+// that went well. Objects that cannot be written are left out; their errors are
+// in errs.
+func (s *Source) commitBatch(batcher configstore.BatchWriter, writes []*write, errs []error) bool {
+	batch := make([]configstore.Mutation, 0, len(writes))
+	for i, w := range writes {
+		if w.again {
+			continue
+		}
+		m, err := s.mutation(w)
+		if errs[i] = err; err == nil && m.Op != 0 {
+			batch = append(batch, m)
+		}
+	}
+	if len(batch) == 0 {
+		return true
+	}
+	_, err := batcher.Apply(batch...)
+	return err == nil
 }

@@ -61,10 +61,10 @@ func TestReloadIsOneBatch(t *testing.T) {
 	f.reload()
 	f.wantStore("ns/a=two", "ns/b=one", "ns/d=one", "ns/x=theirs")
 	f.wantErrors("a.yaml:24:5: ", "a.yaml:52:5: ", "a.yaml:57:1: ")
-	// All but what belongs to others; then, without what is invalid, the update,
-	// the create and the deletion.
-	if fmt.Sprint(store.batches) != "[5 3]" || store.single != 0 {
-		t.Errorf("batches %v and %d single writes, want batches of 5 and 3", store.batches, store.single)
+	// The update, the create and the deletion: neither what is invalid nor what
+	// belongs to others.
+	if fmt.Sprint(store.batches) != "[3]" || store.single != 0 {
+		t.Errorf("batches %v and %d single writes, want one batch of 3", store.batches, store.single)
 	}
 }
 

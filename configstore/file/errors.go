@@ -18,11 +18,11 @@ var (
 	ErrDuplicate = errors.New("object is defined elsewhere")
 	// ErrNotOwned means that the store holds an object of the same key that this
 	// source has not put there. It is left alone.
-	ErrNotOwned = errors.New("object in the store belongs to somebody else")
+	ErrNotOwned = errors.New("object in the store belongs to another writer")
 )
 
 // Error is one thing that keeps a part of the directory from being in the
-// store. Err matches, among others, manifest.ErrMalformed,
+// store, or a warning. Err matches, among others, manifest.ErrMalformed,
 // configstore.ErrUnknownKind, configstore.ErrInvalid, ErrDuplicate, ErrNotOwned,
 // or the errors of package io/fs.
 type Error struct {
@@ -73,6 +73,14 @@ func (e *Error) Error() string {
 // reason returns what Error has not said yet: a single problem of a document
 // stands at the position of the error.
 func (e *Error) reason() string {
+	var invalid *configstore.ValidationError
+	if errors.As(e.Err, &invalid) && invalid.Key == e.Object {
+		violations := make([]string, len(invalid.Violations))
+		for i, v := range invalid.Violations {
+			violations[i] = v.String()
+		}
+		return strings.Join(violations, "; ")
+	}
 	var m *manifest.Error
 	if !errors.As(e.Err, &m) {
 		return e.Err.Error()
@@ -85,6 +93,24 @@ func (e *Error) reason() string {
 		problems[i] = p.String()
 	}
 	return strings.Join(problems, "; ")
+}
+
+// subject returns what the error is about, without the place in the file.
+func (e *Error) subject() string {
+	text := e.Err.Error()
+	var m *manifest.Error
+	var duplicate *duplicateError
+	switch {
+	case errors.As(e.Err, &m):
+		var b strings.Builder
+		for _, p := range m.Problems {
+			b.WriteString("\n" + p.Path + ": " + p.Message)
+		}
+		text = b.String()
+	case errors.As(e.Err, &duplicate):
+		text = duplicate.path
+	}
+	return e.File + "\n" + e.Object.String() + "\n" + text
 }
 
 // Unwrap returns Err.
@@ -102,16 +128,25 @@ func (e *Error) compare(f *Error) int {
 }
 
 // duplicateError says where the object is defined that counts.
-type duplicateError struct{ first Error }
+type duplicateError struct {
+	path string
+	at   place
+}
 
 // Error returns "object is defined elsewhere: path:line, document 1".
 func (e *duplicateError) Error() string {
-	at := e.first.File
-	if e.first.Line > 0 {
-		at += ":" + strconv.Itoa(e.first.Line)
+	at := e.path
+	if e.at.line > 0 {
+		at += ":" + strconv.Itoa(e.at.line)
 	}
-	return ErrDuplicate.Error() + ": " + at + ", document " + strconv.Itoa(e.first.Document)
+	return ErrDuplicate.Error() + ": " + at + ", document " + strconv.Itoa(e.at.document)
 }
 
 // Unwrap returns ErrDuplicate.
 func (e *duplicateError) Unwrap() error { return ErrDuplicate }
+
+// warningError is a warning of a schema.
+type warningError struct{ violation configstore.Violation }
+
+// Error returns "field: message".
+func (e *warningError) Error() string { return e.violation.String() }

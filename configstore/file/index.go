@@ -25,7 +25,7 @@ func newIndex() index {
 }
 
 // compareClaims orders the claims of one object: what a document says before
-// what nobody says any more, then by path and by place in the file.
+// what none says any more, then by path and by place in the file.
 func compareClaims(a, b *claim) int {
 	if a.vague != b.vague {
 		if a.vague {
@@ -33,19 +33,31 @@ func compareClaims(a, b *claim) int {
 		}
 		return -1
 	}
-	return cmp.Or(strings.Compare(a.content.name, b.content.name), cmp.Compare(a.sequence, b.sequence))
+	return cmp.Or(
+		strings.Compare(a.section.file.name, b.section.file.name),
+		cmp.Compare(a.section.ordinal, b.section.ordinal),
+		cmp.Compare(a.sequence, b.sequence),
+	)
 }
 
-func (x index) add(c *claim) {
-	claims := x.claims[c.key]
-	at, _ := slices.BinarySearchFunc(claims, c, compareClaims)
-	x.set(c.key, slices.Insert(claims, at, c))
-}
-
-func (x index) remove(c *claim) {
-	claims := x.claims[c.key]
-	if i := slices.Index(claims, c); i >= 0 {
-		x.set(c.key, slices.Delete(claims, i, i+1))
+// change removes claims and adds others, some of which may be the same. The keys
+// of all of them are added to dirty. Each key is touched once, however many
+// claims there are of it.
+func (x index) change(gone, added []*claim, dirty map[configstore.ConfigKey]struct{}) {
+	more := map[configstore.ConfigKey][]*claim{}
+	for _, c := range gone {
+		c.removed = true
+		more[c.key] = nil
+	}
+	for _, c := range added {
+		more[c.key] = append(more[c.key], c)
+	}
+	for key, claims := range more {
+		dirty[key] = struct{}{}
+		x.set(key, append(slices.DeleteFunc(x.claims[key], func(c *claim) bool { return c.removed }), claims...))
+	}
+	for _, c := range gone {
+		c.removed = false
 	}
 }
 
@@ -56,6 +68,7 @@ func (x index) set(key configstore.ConfigKey, claims []*claim) {
 		delete(x.claims, key)
 	}
 	if len(claims) > 1 {
+		slices.SortFunc(claims, compareClaims)
 		x.contested[key] = struct{}{}
 	} else {
 		delete(x.contested, key)
@@ -72,18 +85,16 @@ func (x index) winner(key configstore.ConfigKey) *claim {
 	return nil
 }
 
-// duplicates returns the errors of the documents that lose against another one.
-func (x index) duplicates() []*Error {
-	var out []*Error
+// losers returns the claims of documents that lose against another one, by file.
+func (x index) losers() map[string][]*claim {
+	out := map[string][]*claim{}
 	for key := range x.contested {
 		winner := x.winner(key)
 		for _, c := range x.claims[key] {
-			if winner == nil || c == winner || c.stale {
-				continue
+			if winner != nil && c != winner && !c.stale {
+				path := c.section.file.path
+				out[path] = append(out[path], c)
 			}
-			e := c.place
-			e.Err = &duplicateError{first: winner.place}
-			out = append(out, &e)
 		}
 	}
 	return out

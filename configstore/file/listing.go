@@ -90,7 +90,7 @@ func (w *walker) entry(name, resolved string, e fs.DirEntry) {
 	case err != nil:
 	case info.IsDir():
 		err = w.dir(name, resolved, info)
-	case isManifest(name) && info.Mode().IsRegular():
+	case isManifest(name):
 		w.listing.files[name] = info
 	}
 	if err == nil || !link && os.IsNotExist(err) {

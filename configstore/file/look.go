@@ -10,12 +10,16 @@ import (
 	"time"
 
 	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
 // result is what one look at a file has found.
 type result struct {
 	// content replaces what was known of the file; nil if it has not changed.
-	content *content
+	// gone and added are the claims that this takes away and brings.
+	content     *content
+	gone, added []*claim
 	// again means that the file looked unfinished.
 	again bool
 }
@@ -80,19 +84,25 @@ func (s *Source) examine(name string, sc scan, now time.Time) result {
 	old := s.contents[name]
 	data, info, err := read(s.path(name), s.opts.MaxFileBytes)
 	if err != nil {
-		return result{content: s.unreadable(name, err, old)}
+		return s.unreadable(name, err, old)
 	}
 	if len(data) == 0 && old != nil && old.hasObjects() && !sc.final {
 		// An editor that writes in place empties the file first.
 		if old.emptied.IsZero() {
 			old.emptied = now
 		}
-		if now.Sub(old.emptied) < settle {
+		if now.Sub(old.emptied) < completion {
 			return result{again: true}
 		}
 	}
-	if old != nil && old.same(data, info) {
+	texts, err := manifest.Texts(s.schemas, data, s.opts.manifest())
+	if err != nil {
+		return s.unreadable(name, err, old)
+	}
+	sums := hash(texts)
+	if old != nil && old.holds(sums) {
+		old.stamp(info)
 		return result{}
 	}
-	return result{content: s.parse(name, data, info, old)}
+	return s.parse(name, texts, sums, info, old)
 }

@@ -13,7 +13,7 @@ import (
 
 func TestFirstPathWins(t *testing.T) {
 	f := newFixture(t, file.Options{})
-	f.write("m.yaml", docs(entry("a", "m"), entry("a", "m again")))
+	f.write("m.yaml", docs(entry("a", "m"), entry("a", "m-again")))
 	f.write("z/z.yaml", entry("a", "z"))
 	f.reload()
 	f.wantEvents("add ns/a=m")
@@ -142,7 +142,7 @@ func TestInvalidDuplicate(t *testing.T) {
 	f.wantEvents("delete ns/x=a")
 }
 
-func TestSomebodyElsesObjectsAreLeftAlone(t *testing.T) {
+func TestObjectsOfOtherWritersAreLeftAlone(t *testing.T) {
 	f := newFixture(t, file.Options{})
 	theirs := configstore.Config{
 		Meta: configstore.Meta{GroupVersionKind: istio.ServiceEntry, Name: "x", Namespace: "ns"},
@@ -154,7 +154,7 @@ func TestSomebodyElsesObjectsAreLeftAlone(t *testing.T) {
 	f.write("a.yaml", docs(entry("x", "ours"), entry("z", "ours")))
 	f.reload()
 	f.wantStore("ns/x=theirs", "ns/z=ours")
-	f.wantErrors("a.yaml:1:1: document 1, ServiceEntry ns/x: write ServiceEntry ns/x: object in the store belongs to somebody else")
+	f.wantErrors("a.yaml:1:1: document 1, ServiceEntry ns/x: write ServiceEntry ns/x: object in the store belongs to another writer")
 	if !errors.Is(f.source.Errors()[0], file.ErrNotOwned) {
 		t.Error("error is no ErrNotOwned")
 	}
@@ -170,7 +170,7 @@ func TestSomebodyElsesObjectsAreLeftAlone(t *testing.T) {
 	f.wantStore("ns/x=ours")
 	f.wantErrors()
 
-	// Deleted and created anew by somebody else, it is theirs.
+	// Deleted and created anew by another writer, it is theirs.
 	f.must(f.store.Delete(istio.ServiceEntry, "x", "ns", nil))
 	if _, err := f.store.Create(theirs); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestStatusOfOthersIsKept(t *testing.T) {
 	}
 }
 
-// busyStore has somebody write to an object just before it is updated.
+// busyStore has another writer write to an object just before it is updated.
 type busyStore struct {
 	configstore.ConfigStore
 	before func()

@@ -11,18 +11,19 @@ import (
 
 // The defaults of Options.
 const (
-	DefaultRescan   = time.Minute
-	DefaultDebounce = 50 * time.Millisecond
+	DefaultRescan    = time.Minute
+	DefaultDebounce  = 50 * time.Millisecond
+	DefaultMaxErrors = 1000
 )
 
-// settle is how long Run disbelieves what looks like the middle of something: a
-// file that was emptied, a directory that has just come back.
-const settle = time.Second
+// completion is how long Run waits for the rest of what looks unfinished: a file
+// that was emptied, a directory that has just come back.
+const completion = time.Second
 
 // Options of a Source. The zero value works.
 type Options struct {
-	// Logger gets each error once, when it appears, and a note when it is gone.
-	// Default: nil, which discards.
+	// Logger gets each error and each warning once, when it appears, and a note
+	// when it is gone. Default: nil, which discards.
 	Logger *slog.Logger
 	// Domain is written to the Domain of every object. Default: empty.
 	Domain string
@@ -33,7 +34,7 @@ type Options struct {
 	// Default: an object with an unknown field is an error.
 	Lenient bool
 	// Rescan is the time between two looks at every file, which find what no
-	// notification tells of: changes on network file systems, or behind
+	// notification reports: changes on network file systems, or behind
 	// symbolic links out of the directory. Default: DefaultRescan; negative:
 	// never.
 	Rescan time.Duration
@@ -45,6 +46,18 @@ type Options struct {
 	// MaxFileBytes is the size of the largest file that is read; a larger one is
 	// an error. Default: manifest.DefaultMaxBytes; negative: no limit.
 	MaxFileBytes int
+	// MaxDocuments is the number of documents in the largest file that is read,
+	// as manifest.Options.MaxDocuments. Default: manifest.DefaultMaxDocuments;
+	// negative: no limit.
+	MaxDocuments int
+	// MaxErrors is how many errors, and how many warnings, are kept of one file.
+	// The others are counted. Default, for values below 1: DefaultMaxErrors.
+	MaxErrors int
+	// SkipValidation leaves it to the store to check objects by the rules of
+	// their schemas; there are no warnings then. Default: an object that its
+	// schema finds invalid is an error with the place in the file, and the store
+	// does not get it.
+	SkipValidation bool
 }
 
 func (o Options) withDefaults() Options {
@@ -60,11 +73,15 @@ func (o Options) withDefaults() Options {
 	if o.MaxFileBytes == 0 {
 		o.MaxFileBytes = manifest.DefaultMaxBytes
 	}
+	if o.MaxErrors <= 0 {
+		o.MaxErrors = DefaultMaxErrors
+	}
 	return o
 }
 
 func (o Options) manifest() manifest.Options {
 	return manifest.Options{
-		Domain: o.Domain, DefaultNamespace: o.DefaultNamespace, Lenient: o.Lenient, MaxBytes: o.MaxFileBytes,
+		Domain: o.Domain, DefaultNamespace: o.DefaultNamespace, Lenient: o.Lenient,
+		MaxBytes: o.MaxFileBytes, MaxDocuments: o.MaxDocuments,
 	}
 }

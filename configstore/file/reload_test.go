@@ -116,7 +116,7 @@ func TestBadFromTheStart(t *testing.T) {
 	f.write("a.yaml", docs(unknownField("a"), entry("b", "one"), invalid("c"), brokenYAML("d"), "just text\n", entry("e", "one")))
 	f.reload()
 	f.wantStore("ns/b=one", "ns/e=one")
-	f.wantErrors("a.yaml:7:", "a.yaml:39:", "a.yaml:", "a.yaml:")
+	f.wantErrors("a.yaml:7:", "a.yaml:39:", "a.yaml:")
 	if !f.source.HasSynced() {
 		t.Error("HasSynced is false: bad documents must not hold the rest up")
 	}
@@ -163,22 +163,73 @@ func TestLostSeparatorDeletesNothing(t *testing.T) {
 	}
 }
 
-func TestUnknownKindsAreSkipped(t *testing.T) {
-	f := newFixture(t, file.Options{})
+// Directories are shared with other programs: what is none of ours is counted.
+func TestForeignDocumentsAreCounted(t *testing.T) {
+	f := newFixture(t, file.Options{DefaultNamespace: "default"})
 	f.write("a.yaml", docs("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: ns}\nspec: {replicas: 1}\n",
 		entry("a", "one"), "kind: Kustomization\napiVersion: kustomize.config.k8s.io/v1\n"))
+	f.write("chart/Chart.yaml", "apiVersion: v2\nname: bookinfo\nversion: 1.0.0\n")
+	f.write("chart/values.yaml", "replicaCount: 1\nimage: {repository: nginx}\n")
+	f.write("chart/deployment.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Release.Name }}\nspec: {replicas: {{ .Values.replicaCount }}\n")
+	f.write("ui/package.json", `{"name": "ui", "dependencies": {"a": "^1.0.0"}}`)
+	f.write("text.yaml", "hello\n---\n- a\n- b\n")
 	f.reload()
 	f.wantStore("ns/a=one")
-	f.wantErrors("a.yaml:2:1: document 1, Deployment ns/a: ", "a.yaml:20:1: document 3: ")
-	for _, e := range f.source.Errors() {
-		if !errors.Is(e, configstore.ErrUnknownKind) {
-			t.Errorf("%v is no ErrUnknownKind", e)
-		}
+	f.wantErrors()
+	if r := f.source.Report(); r.Foreign != 3 || r.Other != 5 || len(r.Warnings) > 0 {
+		t.Errorf("%d foreign and %d other documents, %d warnings, want 3, 5 and none", r.Foreign, r.Other, len(r.Warnings))
 	}
-	// What has the name of an unknown object is deleted like any other.
+	if f.log.Len() > 0 {
+		t.Errorf("logged, want nothing:\n%s", f.log)
+	}
+	// What has the name of a foreign object is deleted like any other.
 	f.write("a.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: ns}\n")
 	f.reload()
 	f.wantEvents("delete ns/a=one")
+	f.wantErrors()
+}
+
+// What may have been an object before is no foreign document.
+func TestForeignDocumentInPlaceOfAnObject(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"mistyped group", strings.Replace(entry("b", "two"), "networking.istio.io", "networking.istio.oi", 1), "a.yaml:16:1: document 2, ServiceEntry ns/b: kind: unknown kind networking.istio.oi/v1/ServiceEntry"},
+		{"half written", "apiV\n", `a.yaml:15:1: document 2: must be an object, is "apiV"`},
+		{"overwritten", "a: b\n", "a.yaml:15:1: document 2: line 15, column 1: apiVersion: is required; line 15, column 1: kind: is required"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t, file.Options{})
+			f.write("a.yaml", docs(entry("a", "one"), entry("b", "one"), entry("c", "one")))
+			f.reload()
+			f.write("a.yaml", docs(entry("a", "one"), tt.text, entry("c", "one")))
+			for _, host := range []string{"two", "three"} {
+				f.reload()
+				f.wantEvents()
+				f.wantErrors(tt.want)
+				// Another change of the file, which leaves the document as it is.
+				f.write("a.yaml", docs(entry("a", "one"), tt.text, entry("c", host)))
+				f.reload()
+				f.wantEvents("update ns/c=" + host)
+				f.wantStore("ns/a=one", "ns/b=one", "ns/c="+host)
+				f.wantErrors(tt.want)
+			}
+			f.write("a.yaml", docs(entry("a", "one"), entry("c", "three")))
+			f.reload()
+			f.wantEvents("delete ns/b=one")
+			f.wantErrors()
+		})
+	}
+}
+
+// A document that was there before, and was not about an object, does not keep one
+// that is deleted now.
+func TestForeignDocumentBesideADeletedObject(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	f.write("a.yaml", docs("a: b\n", entry("x", "one"), entry("z", "one")))
+	f.reload()
+	f.write("a.yaml", docs("a: b\n", entry("z", "one")))
+	f.reload()
+	f.wantEvents("delete ns/x=one")
+	f.wantErrors()
 }
 
 func TestMistypedKindDeletesNothing(t *testing.T) {
@@ -191,6 +242,9 @@ func TestMistypedKindDeletesNothing(t *testing.T) {
 		f.reload()
 		f.wantEvents("update ns/b=" + b)
 		f.wantErrors("a.yaml:2:1: document 1, ServiceEntri ns/a: ")
+		if e := f.source.Errors()[0]; !errors.Is(e, configstore.ErrUnknownKind) {
+			t.Errorf("%v is no ErrUnknownKind", e)
+		}
 	}
 	f.write("a.yaml", docs(entry("a", "two"), entry("b", "three")))
 	f.reload()

@@ -4,73 +4,186 @@ package file
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
-
-	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// publish makes the list of errors and logs what is new on it and what is gone.
-func (s *Source) publish() {
-	var errs []*Error
-	if s.rootFailure != nil {
-		errs = append(errs, &Error{File: s.dir, Err: errors.Unwrap(s.rootFailure)})
-	}
-	for name, err := range s.listing.failed {
-		errs = append(errs, &Error{File: s.path(name), Err: withoutPath(err)})
-	}
-	for _, c := range s.contents {
-		errs = append(errs, c.errs...)
-		if c.failure != nil {
-			errs = append(errs, c.failure)
-		}
-		for _, cl := range c.claims {
-			if c.refused && cl.refused != nil {
-				errs = append(errs, cl.refused)
-			}
-		}
-	}
-	for _, e := range s.retry {
-		errs = append(errs, e)
-	}
-	errs = append(errs, s.index.duplicates()...)
-	if s.watcher != nil {
-		errs = append(errs, s.watcher.failures()...)
-	}
-	slices.SortFunc(errs, (*Error).compare)
-	s.mu.Lock()
-	before := s.errors
-	s.errors = errs
-	s.mu.Unlock()
-	s.log(before, errs)
+// Report says what there is to say about a directory at one moment.
+type Report struct {
+	// Errors are what keeps parts of the directory from being in the store,
+	// sorted by file and place.
+	Errors []*Error
+	// Warnings are what is questionable, sorted in the same way: what the
+	// schema says of objects that are in the store, and documents of an unknown
+	// kind or version whose group is one of the store's, or one beside it, which
+	// are typing errors.
+	Warnings []*Error
+	// Foreign counts the documents of other kinds, such as Deployments, and
+	// Other the documents that are no objects, such as a values.yaml or a
+	// package.json. A directory may hold them; there is nothing to say about any
+	// of them, unless it may have been an object of the store before: then it is
+	// an error.
+	Foreign, Other int
 }
 
-// log reports each error once, and once more when it is gone. Both lists are
-// sorted.
-func (s *Source) log(before, after []*Error) {
-	for len(before) > 0 || len(after) > 0 {
-		switch {
-		case len(after) == 0 || len(before) > 0 && before[0].compare(after[0]) < 0:
-			s.opts.Logger.Info("manifest error gone", attrs(before[0])...)
-			before = before[1:]
-		case len(before) == 0 || before[0].compare(after[0]) > 0:
-			if errors.Is(after[0], configstore.ErrUnknownKind) {
-				// Directories are shared with other programs.
-				s.opts.Logger.Info("manifest of an unknown kind", attrs(after[0])...)
-			} else {
-				s.opts.Logger.Warn("manifest error", attrs(after[0])...)
-			}
-			after = after[1:]
-		default:
-			before, after = before[1:], after[1:]
+// reporter collects a Report.
+type reporter struct {
+	Report
+	limit int
+	// more counts, by file, the errors and warnings that are too many to be
+	// kept.
+	more map[string]int
+}
+
+// publish makes the report, and logs what is new in it and what is gone.
+func (s *Source) publish() {
+	r := reporter{limit: s.opts.MaxErrors, more: map[string]int{}}
+	if s.rootFailure != nil {
+		r.Errors = append(r.Errors, &Error{File: s.dir, Err: errors.Unwrap(s.rootFailure)})
+	}
+	for name, err := range s.listing.failed {
+		r.Errors = append(r.Errors, &Error{File: s.path(name), Err: withoutPath(err)})
+	}
+	for _, c := range s.contents {
+		r.content(c, s.index)
+	}
+	for _, e := range s.retry {
+		r.Errors = append(r.Errors, e)
+	}
+	for path, losers := range s.index.losers() {
+		r.duplicates(path, losers, s.index)
+	}
+	if s.watcher != nil {
+		r.Errors = append(r.Errors, s.watcher.failures()...)
+	}
+	r.Errors, r.Warnings = r.bound(r.Errors), r.bound(r.Warnings)
+	for path, n := range r.more {
+		if n > 0 {
+			r.Errors = append(r.Errors, &Error{File: path, Err: fmt.Errorf("%d more errors or warnings", n)})
 		}
 	}
+	slices.SortFunc(r.Errors, (*Error).compare)
+	s.mu.Lock()
+	before := s.report
+	s.report = r.Report
+	s.mu.Unlock()
+	s.log(before, r.Report)
+}
+
+// content adds what there is to say about one file.
+func (r *reporter) content(c *content, x index) {
+	if c.failure != nil {
+		r.Errors = append(r.Errors, c.failure)
+	}
+	if c.info == nil {
+		return
+	}
+	vague := slices.ContainsFunc(c.rest.claims, func(cl *claim) bool { return cl.vague })
+	for _, s := range c.reported {
+		r.more[s.file.path] += s.dropped
+		r.Other += s.others
+		for _, f := range s.findings {
+			r.finding(s, f, vague)
+		}
+		for _, cl := range s.claims {
+			if len(cl.warnings) > 0 && x.winner(cl.key) == cl {
+				for _, w := range cl.warnings {
+					r.Warnings = append(r.Warnings, s.errorAt(w.place, cl.key, &warningError{w.violation}))
+				}
+			}
+		}
+	}
+}
+
+// finding adds a document that is no object of the store. Whatever keeps an object
+// from following the directory is an error.
+func (r *reporter) finding(s *section, f *finding, vague bool) {
+	switch {
+	case f.class == malformed, f.holds, f.opaque && vague:
+		r.Errors = append(r.Errors, s.errorAt(f.place, f.object, f.err))
+	case f.class == mistyped:
+		r.Warnings = append(r.Warnings, s.errorAt(f.place, f.object, f.err))
+	case !f.opaque:
+		r.Foreign++
+	}
+}
+
+// duplicates adds the documents of a file that lose against another one.
+func (r *reporter) duplicates(path string, losers []*claim, x index) {
+	if len(losers) > r.limit {
+		slices.SortFunc(losers, compareClaims)
+		r.more[path] += len(losers) - r.limit
+		losers = losers[:r.limit]
+	}
+	for _, c := range losers {
+		winner := x.winner(c.key)
+		r.Errors = append(r.Errors, c.error(&duplicateError{path: winner.section.file.path, at: winner.at()}))
+	}
+}
+
+// bound sorts errors and drops those of each file that are too many.
+func (r *reporter) bound(errs []*Error) []*Error {
+	slices.SortFunc(errs, (*Error).compare)
+	kept, file, n := errs[:0], "", 0
+	for _, e := range errs {
+		if e.File != file {
+			file, n = e.File, 0
+		}
+		if n++; n <= r.limit {
+			kept = append(kept, e)
+		} else {
+			r.more[file]++
+		}
+	}
+	return kept
+}
+
+// log reports each error and each warning once, and once more when it is gone.
+func (s *Source) log(before, after Report) {
+	appeared, gone := compareErrors(before.Errors, after.Errors)
+	for _, e := range appeared {
+		s.opts.Logger.Warn("manifest error", attrs(e)...)
+	}
+	for _, e := range gone {
+		s.opts.Logger.Info("manifest error gone", attrs(e)...)
+	}
+	appeared, gone = compareErrors(before.Warnings, after.Warnings)
+	for _, e := range appeared {
+		s.opts.Logger.Warn("manifest warning", attrs(e)...)
+	}
+	for _, e := range gone {
+		s.opts.Logger.Info("manifest warning gone", attrs(e)...)
+	}
+}
+
+// compareErrors returns which errors are new and which are gone. One that has only
+// moved with its document is the same.
+func compareErrors(before, after []*Error) (appeared, gone []*Error) {
+	known := map[string]int{}
+	for _, e := range before {
+		known[e.subject()]++
+	}
+	for _, e := range after {
+		if subject := e.subject(); known[subject] > 0 {
+			known[subject]--
+		} else {
+			appeared = append(appeared, e)
+		}
+	}
+	for _, e := range before {
+		if subject := e.subject(); known[subject] > 0 {
+			known[subject]--
+			gone = append(gone, e)
+		}
+	}
+	return appeared, gone
 }
 
 func attrs(e *Error) []any {
 	object := ""
-	if e.Object != (configstore.ConfigKey{}) {
-		object = e.Object.String()
+	if e.Object.Name != "" {
+		object = e.Object.Object()
 	}
 	return []any{
 		slog.String("file", e.File),

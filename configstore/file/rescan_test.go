@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// Neither size nor time of the file tell that it has changed.
+// Neither the size nor the times of the file show that it has changed.
 func TestChangeThatTimesDoNotShow(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
 	rewrite := func(f *fixture, host string) {
@@ -59,7 +59,7 @@ func TestRecentTimesAreNotTrusted(t *testing.T) {
 	w.await("update ns/a=2")
 }
 
-// What no notification tells of is found by a rescan.
+// What no notification reports is found by a rescan.
 func TestRescan(t *testing.T) {
 	w := watch(t, file.Options{Rescan: 20 * time.Millisecond}, func(f *fixture) {
 		f.write("../outside.yaml", entry("a", "1"))

@@ -4,9 +4,9 @@ package file
 
 import "time"
 
-// patience is how many times Options.Debounce a burst of notifications may put
-// a reload off.
-const patience = 10
+// maxDelay is how many times Options.Debounce a burst of notifications may delay
+// a reload.
+const maxDelay = 10
 
 // singleShare is the part of Options.Debounce that the change of a single file
 // waits: programs write a file by several calls, one right after the other.
@@ -46,13 +46,13 @@ func (s *Source) loop(w *watcher, stop <-chan struct{}) {
 		defer ticker.Stop()
 		rescan = ticker.C
 	}
-	// reload looks at what there was notice of, and at what why says. There may
-	// be nothing, if a reload has taken what a later poke was about.
+	// reload looks at what notifications were about, and at what why says. There
+	// may be nothing, if a reload has taken what a later poke was about.
 	reload := func(why scan) {
 		sc := w.take()
 		sc.full, sc.walk = sc.full || why.full, sc.walk || why.walk
 		if (sc.full || sc.walk || len(sc.dirty) > 0) && s.reload(sc) {
-			unfinished.Reset(settle)
+			unfinished.Reset(completion)
 		}
 	}
 	reload(scan{full: true})
@@ -70,7 +70,7 @@ func (s *Source) loop(w *watcher, stop <-chan struct{}) {
 			if w.single() {
 				wait /= singleShare
 			}
-			quiet.Reset(max(0, min(wait, burst.Add(patience*s.opts.Debounce).Sub(now))))
+			quiet.Reset(max(0, min(wait, burst.Add(maxDelay*s.opts.Debounce).Sub(now))))
 		case <-quiet.C:
 			burst = time.Time{}
 			reload(scan{})

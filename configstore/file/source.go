@@ -20,16 +20,17 @@ import (
 // Source keeps the objects of a directory in a store. Create it with New; the
 // package comment states its rules.
 type Source struct {
-	dir   string
-	store configstore.ConfigStore
-	opts  Options
+	dir     string
+	store   configstore.ConfigStore
+	schemas configstore.Schemas
+	opts    Options
 
 	ran    atomic.Bool
 	synced atomic.Bool
 
-	// turn is held by the reload in progress; what stands in the next block is
-	// its own. A channel, because a reload calls the store and the logger, and
-	// nobody may be called with a lock held that others wait for forever.
+	// turn is held by the reload in progress, which owns the fields of this
+	// block. It is a channel and no mutex because a reload calls the store and
+	// the logger, and no code of others is called with a lock held.
 	turn     chan struct{}
 	contents map[string]*content
 	index    index
@@ -43,32 +44,31 @@ type Source struct {
 	// could be read again, or another one was found in its place.
 	rootFailure error
 	rootBack    time.Time
-	// fresh are the contents that the reload in progress has parsed.
-	fresh []*content
 	// watcher is nil unless Run runs.
 	watcher *watcher
 
 	mu     sync.Mutex
-	errors []*Error
+	report Report
 }
 
 // owned is an object that this source has put into the store.
 type owned struct {
 	// config is the state in the file that was written last.
 	config *configstore.Config
-	// created tells the object from another one of the same key that somebody
-	// created after deleting it. It is zero if the store did not show the
-	// object right after it was written.
+	// created is when the object was created, as the store says. It distinguishes
+	// the object from another one of the same key that another writer created
+	// after deleting it. It is zero if the store did not show the object right
+	// after it was written.
 	created time.Time
 }
 
 // New returns a source that keeps the objects of the files in dir in a store. It
-// reads nothing yet: Reload and Run do. Several sources may write to one store,
-// as may anybody else.
+// reads nothing yet: Reload and Run do. Several sources, and other writers, may
+// write to one store.
 func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 	o := options.One("file.New", opts)
 	return &Source{
-		dir: dir, store: store, opts: o.withDefaults(),
+		dir: dir, store: store, schemas: store.Schemas(), opts: o.withDefaults(),
 		turn:     make(chan struct{}, 1),
 		contents: map[string]*content{},
 		index:    newIndex(),
@@ -94,13 +94,18 @@ func (s *Source) Reload() error {
 // Errors is not empty.
 func (s *Source) HasSynced() bool { return s.synced.Load() }
 
-// Errors returns what keeps parts of the directory from being in the store now,
-// sorted by file and place. The caller may modify the slice, not the errors.
-func (s *Source) Errors() []*Error {
+// Report returns what there is to say about the directory now. The caller may
+// modify the slices, not the errors.
+func (s *Source) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.errors)
+	r := s.report
+	r.Errors, r.Warnings = slices.Clone(r.Errors), slices.Clone(r.Warnings)
+	return r
 }
+
+// Errors returns the Errors of the Report.
+func (s *Source) Errors() []*Error { return s.Report().Errors }
 
 // path returns a name with the directory as the host wrote it.
 func (s *Source) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
@@ -114,8 +119,7 @@ type scan struct {
 	dirty map[string]bool
 	// walk means that more than the dirty names has to be looked at.
 	walk bool
-	// final believes what it sees, even if it looks like the middle of
-	// something.
+	// final takes what it sees for complete, even if it looks unfinished.
 	final bool
 }
 
@@ -135,18 +139,12 @@ func (s *Source) load(sc scan) (again bool, err error) {
 	}
 	for _, r := range s.look(names, sc, now) {
 		again = again || r.again
-		if r.content != nil {
-			s.replace(r.content.name, r.content, dirty)
-		}
+		s.replace(r, dirty)
 	}
 	for key := range s.retry {
 		dirty[key] = struct{}{}
 	}
 	s.apply(dirty)
-	for _, c := range s.fresh {
-		c.release()
-	}
-	s.fresh = nil
 	s.publish()
 	s.synced.Store(true)
 	return again, nil
@@ -181,12 +179,13 @@ func (s *Source) forget(sc scan, now time.Time, dirty map[configstore.ConfigKey]
 		switch {
 		case !s.listing.missing(name):
 			if !c.unseen() {
-				s.replace(name, s.unreadable(name, nil, c), dirty)
+				s.replace(s.unreadable(name, nil, c), dirty)
 			}
-		case !sc.final && now.Sub(s.rootBack) < settle:
+		case !sc.final && now.Sub(s.rootBack) < completion:
 			again = true
 		default:
-			s.replace(name, nil, dirty)
+			delete(s.contents, name)
+			s.index.change(slices.Collect(c.claims()), nil, dirty)
 		}
 	}
 	return again
@@ -206,25 +205,12 @@ func (s *Source) list() (listing, error) {
 	}
 }
 
-// replace puts the content of a file in the place of what it was before. A nil
-// content means that the file is gone. The keys of all objects concerned are
-// added to dirty.
-func (s *Source) replace(name string, c *content, dirty map[configstore.ConfigKey]struct{}) {
-	if old := s.contents[name]; old != nil {
-		for _, cl := range old.claims {
-			s.index.remove(cl)
-			dirty[cl.key] = struct{}{}
-		}
-	}
-	if c == nil {
-		delete(s.contents, name)
-		return
-	}
-	s.contents[name] = c
-	s.fresh = append(s.fresh, c)
-	for _, cl := range c.claims {
-		s.index.add(cl)
-		dirty[cl.key] = struct{}{}
+// replace puts the content of a file in the place of what it was before. The keys
+// of all objects concerned are added to dirty.
+func (s *Source) replace(r result, dirty map[configstore.ConfigKey]struct{}) {
+	if r.content != nil {
+		s.contents[r.content.file.name] = r.content
+		s.index.change(r.gone, r.added, dirty)
 	}
 }
 

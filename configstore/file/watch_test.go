@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// patience bounds how long a test waits for what must come.
-const patience = 15 * time.Second
+// maxWait bounds how long a test waits for an event that must come.
+const maxWait = 15 * time.Second
 
 // watched is a fixture whose source and cache run.
 type watched struct {
@@ -51,7 +51,7 @@ func watch(t *testing.T, opts file.Options, prepare func(f *fixture)) *watched {
 // unwanted ones, by prefix, comes before.
 func (w *watched) await(want string, unwanted ...string) {
 	w.Helper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(maxWait)
 	defer timeout.Stop()
 	for {
 		select {
@@ -74,7 +74,7 @@ func (w *watched) await(want string, unwanted ...string) {
 // awaitHost returns when an object has a host, by an Add or an Update.
 func (w *watched) awaitHost(name, host string) {
 	w.Helper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(maxWait)
 	defer timeout.Stop()
 	for {
 		select {
@@ -217,7 +217,7 @@ func TestWatchRecreatedDirectory(t *testing.T) {
 	w.await("add ns/b=0", "delete")
 	w.await("delete ns/a=2")
 	if took := time.Since(back); took < time.Second {
-		t.Errorf("the directory that came back was believed to be complete after %v", took)
+		t.Errorf("the directory that came back was taken for complete after %v", took)
 	}
 	w.write("b.yaml", entry("b", "1"))
 	w.await("update ns/b=1")

@@ -15,8 +15,8 @@ import (
 )
 
 // watcher collects notifications about a directory and everything below it, and
-// about the directories above it, without which nobody would tell that it comes
-// into being.
+// about the nearest directory above it that exists, which notifies of its
+// creation.
 type watcher struct {
 	// root is absolute if possible, dir is how the host wrote it.
 	root, dir string
@@ -51,7 +51,7 @@ func newWatcher(dir string) *watcher {
 	return &watcher{root: root, dir: dir, poke: make(chan struct{}, 1)}
 }
 
-// take returns what there was notice of since it was called last. The scan is
+// take returns what has been noted since it was called last. The scan is
 // full if notifications may have been lost.
 func (w *watcher) take() scan {
 	w.mu.Lock()
@@ -155,7 +155,7 @@ func (w *watcher) close() {
 	if w.notify == nil {
 		return
 	}
-	// The error is about a file descriptor that nobody can use any more.
+	// The error is about a file descriptor that is no longer in use.
 	_ = w.notify.Close()
 	<-w.pumped
 	w.notify = nil

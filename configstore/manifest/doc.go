@@ -35,9 +35,9 @@
 // Each document stands alone: a bad one never hurts another, nor does a bad
 // item of a List hurt its neighbours. An error lists everything that is wrong
 // with its document, with the path, line and column of each field, and matches
-// ErrMalformed or configstore.ErrUnknownKind. Document.Foreign tells a document
+// ErrMalformed or configstore.ErrUnknownKind. Document.Foreign marks a document
 // that was never meant for the schemas, such as a Deployment or a values.yaml,
-// from one whose kind or version is mistyped.
+// in contrast to one whose kind or version is mistyped.
 //
 // Parse checks the shape of objects, not their meaning: stores do that.
 //

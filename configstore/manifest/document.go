@@ -33,12 +33,12 @@ type Document struct {
 	// Err is nil or an *Error, which matches ErrMalformed or
 	// configstore.ErrUnknownKind.
 	Err error
-	// Foreign means that the document is none of the schemas' business, so that
-	// Err is no news for whoever wrote it: its kind is unknown and of a group
-	// that is neither that of a schema nor beside one, or the document says
-	// neither apiVersion nor kind, as a package.json or a values.yaml does. A
-	// document of networking.istio.io/v1 whose kind is mistyped is not foreign
-	// to the schemas of Istio.
+	// Foreign means that the document was not meant for the schemas, so that Err
+	// is no mistake of its author: its kind is unknown and of a group that is
+	// neither that of a schema nor a sibling of one, or the document has neither
+	// apiVersion nor kind, as a package.json or a values.yaml. A document of
+	// networking.istio.io/v1 whose kind is mistyped is not foreign to the
+	// schemas of Istio.
 	Foreign bool
 
 	above int

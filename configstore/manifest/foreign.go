@@ -29,10 +29,9 @@ func newNeighbourhood(schemas configstore.Schemas) neighbourhood {
 	return h
 }
 
-// foreign reports whether an object of which this is known is none of the
-// schemas' business; what is not known is empty. It is if its group is neither
-// that of a schema nor one beside it, as security.istio.io is beside
-// networking.istio.io.
+// foreign reports whether an object was not meant for the schemas; what is not
+// known of it is empty. It was not if its group is neither that of a schema nor a
+// sibling of one, as security.istio.io is of networking.istio.io.
 func (h neighbourhood) foreign(apiVersion, kind string) bool {
 	if apiVersion == "" {
 		return !h.kinds[kind]

@@ -119,7 +119,7 @@ func TestAnchorsAsPeopleUseThem(t *testing.T) {
 	}
 }
 
-// An input with more documents than anybody writes is refused at once.
+// An input with more documents than people write is refused at once.
 func TestMaxDocuments(t *testing.T) {
 	for _, document := range []string{"---\n{\n", "---\n", "---\na: b\n", "{\"a\":1}\n"} {
 		text := []byte(strings.Repeat(document, manifest.DefaultMaxDocuments+1))

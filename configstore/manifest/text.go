@@ -169,7 +169,7 @@ func isJSON(text []byte) bool {
 }
 
 // jsonEnd returns where the JSON object that a text begins with ends, or -1 if
-// the text is no JSON, as far as quotes tell.
+// the text is no JSON, judging by its quotes.
 func jsonEnd(text []byte) int {
 	depth, quoted, last := 0, false, byte(0)
 	for i := 0; i < len(text); i++ {

@@ -16,8 +16,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxNodes is the largest number of nodes that a document may have, as far as
-// its punctuation tells. The tree of a document takes up to 200 bytes a node.
+// maxNodes is the largest number of nodes that a document may have, judging by
+// its punctuation. The tree of a document takes up to 200 bytes a node.
 const maxNodes = 4 << 20
 
 // trees returns the roots of the documents in a text, and the problem that ended

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"crypto/sha256"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+)
+
+// section is what is known of the text of one document. When the file changes and
+// the text is found in it again, the section is kept and gets its new place.
+type section struct {
+	file *fileName
+	hash [sha256.Size]byte
+	// ordinal is the place of the section in its file; lines and documents are
+	// how many there are above it.
+	ordinal, lines, documents int
+	// count is the number of documents in the text: 1, unless it is an odd one.
+	count    int
+	claims   []*claim
+	findings []*finding
+	// dropped counts the findings that were too many to be kept.
+	dropped int
+	// others counts the documents that are no objects, as in a values.yaml.
+	others int
+	// opaque means that a document may be about any object of the file.
+	opaque bool
+}
+
+// reports reports whether there is anything to report of the section.
+func (s *section) reports() bool {
+	return len(s.findings) > 0 || s.dropped > 0 || s.others > 0 || s.opaque ||
+		slices.ContainsFunc(s.claims, func(c *claim) bool { return len(c.warnings) > 0 })
+}
+
+// fileName is the name of a file relative to the directory of the source, with
+// slashes, and its path, which begins with the directory as the host wrote it.
+type fileName struct{ name, path string }
+
+// place is where a document is, counted from the beginning of its section.
+type place struct {
+	document     int
+	item         string
+	line, column int
+}
+
+func placeOf(doc manifest.Document) place {
+	return place{document: doc.Number, item: doc.Item, line: doc.Line, column: doc.Column}
+}
+
+// errorAt returns an error at a place of the section.
+func (s *section) errorAt(p place, object configstore.ConfigKey, err error) *Error {
+	e := &Error{File: s.file.path, Document: p.document + s.documents, Item: p.item, Line: p.line, Column: p.column, Object: object, Err: err}
+	if e.Line > 0 {
+		e.Line += s.lines
+	}
+	var m *manifest.Error
+	if errors.As(err, &m) && (s.lines > 0 || s.documents > 0) {
+		moved := *m
+		moved.Document += s.documents
+		moved.Problems = slices.Clone(m.Problems)
+		for i := range moved.Problems {
+			if moved.Problems[i].Line > 0 {
+				moved.Problems[i].Line += s.lines
+			}
+		}
+		e.Err = &moved
+	}
+	return e
+}
+
+// finding is a document that cannot be read, or is of an unknown kind.
+type finding struct {
+	place  place
+	object configstore.ConfigKey
+	err    error
+	class  class
+	// opaque means that the document may be about any object of the file.
+	opaque bool
+	// before are the objects that a document of an unknown kind was about before
+	// its kind became unknown; holds is set while one of them is kept.
+	before []configstore.ConfigKey
+	holds  bool
+	// matched is set when before has been found out.
+	matched bool
+}
+
+type class int
+
+const (
+	// malformed documents are errors.
+	malformed class = iota
+	// mistyped are the documents of an unknown kind or version that look as if
+	// they were meant for the store: a warning.
+	mistyped
+	// foreign documents are counted.
+	foreign
+)
+
+func classOf(doc manifest.Document) class {
+	switch {
+	case doc.Foreign:
+		return foreign
+	case errors.Is(doc.Err, configstore.ErrUnknownKind):
+		return mistyped
+	default:
+		return malformed
+	}
+}
+
+// isStranger reports whether the document is an object of an unknown kind.
+func (f *finding) isStranger() bool { return errors.Is(f.err, configstore.ErrUnknownKind) }
+
+// reader makes sections of texts.
+type reader struct {
+	schemas        configstore.Schemas
+	skipValidation bool
+	file           *fileName
+	// last returns the last good state of an object in the file, or nil.
+	last func(configstore.ConfigKey) *configstore.Config
+	// room is the number of findings that may still be kept of the file.
+	room int
+	// seen are the sections read so far: what is in the file twice is read once.
+	seen map[[sha256.Size]byte]*section
+	// opaque means that one of them may be about any object of the file.
+	opaque bool
+}
+
+// read returns the section of a text.
+func (r *reader) read(text manifest.Text, hash [sha256.Size]byte) *section {
+	if s := r.seen[hash]; s != nil {
+		return r.twin(s)
+	}
+	s := &section{file: r.file, hash: hash}
+	docs, count := text.Parse()
+	s.count = count
+	for _, doc := range docs {
+		r.document(s, doc)
+	}
+	r.seen[hash] = s
+	return s
+}
+
+// twin returns a section for another occurrence of a text.
+func (r *reader) twin(s *section) *section {
+	t := *s
+	t.claims, t.findings = slices.Clone(s.claims), nil
+	for i, c := range t.claims {
+		twin := *c
+		twin.section, t.claims[i] = &t, &twin
+	}
+	for _, f := range s.findings {
+		twin := *f
+		r.find(&t, &twin)
+	}
+	return &t
+}
+
+// document adds what one document says.
+func (r *reader) document(s *section, doc manifest.Document) {
+	switch {
+	case doc.Err == nil:
+		r.object(s, doc)
+	case errors.Is(doc.Err, configstore.ErrUnknownKind):
+		r.find(s, &finding{place: problemOf(doc), object: doc.Key, err: doc.Err, class: classOf(doc)})
+	case doc.Key.Name != "":
+		s.claim(doc).keep(r.last(doc.Key))
+		r.find(s, &finding{place: problemOf(doc), object: doc.Key, err: doc.Err})
+	default:
+		if doc.Foreign {
+			s.others++
+		}
+		s.opaque, r.opaque = true, true
+		r.find(s, &finding{place: problemOf(doc), err: doc.Err, class: classOf(doc), opaque: true})
+	}
+}
+
+// object adds an object that can be read. If it breaks the rules of its kind, it
+// is as bad as one that cannot.
+func (r *reader) object(s *section, doc manifest.Document) {
+	config := doc.Config
+	// These two are the store's to set.
+	config.ResourceVersion, config.Generation = "", 0
+	c := s.claim(doc)
+	warnings, err := r.check(config)
+	if err == nil {
+		c.config = &config
+		for _, w := range warnings[:min(len(warnings), max(0, r.room))] {
+			p := c.place
+			p.line, p.column = doc.Position(w.Field)
+			c.warnings = append(c.warnings, warning{place: p, violation: w})
+		}
+		s.dropped += len(warnings) - len(c.warnings)
+		r.room -= len(c.warnings)
+		return
+	}
+	c.keep(r.last(doc.Key))
+	p := c.place
+	var invalid *configstore.ValidationError
+	if errors.As(err, &invalid) {
+		p.line, p.column = doc.Position(invalid.Violations[0].Field)
+		if len(invalid.Violations) > maxViolations {
+			invalid.Violations = slices.Clone(invalid.Violations[:maxViolations])
+		}
+	}
+	r.find(s, &finding{place: p, object: doc.Key, err: err})
+}
+
+// maxViolations bounds what is kept of an object that is wrong all over.
+const maxViolations = 100
+
+// find adds a finding. Of those that are too many only the objects of unknown
+// kinds are remembered.
+func (r *reader) find(s *section, f *finding) {
+	if r.room--; r.room < 0 {
+		if f.class != foreign {
+			s.dropped++
+		}
+		if !f.isStranger() {
+			return
+		}
+		f.err = configstore.ErrUnknownKind
+	}
+	s.findings = append(s.findings, f)
+}
+
+// problemOf returns the place of the first problem of a document.
+func problemOf(doc manifest.Document) place {
+	p := placeOf(doc)
+	var m *manifest.Error
+	if errors.As(doc.Err, &m) && m.Problems[0].Line > 0 {
+		p.line, p.column = m.Problems[0].Line, m.Problems[0].Column
+	}
+	return p
+}
+
+// check returns the verdict of the schema of an object.
+func (r *reader) check(config configstore.Config) (warnings []configstore.Violation, err error) {
+	schema, ok := r.schemas.Find(config.GroupVersionKind)
+	if !ok || r.skipValidation {
+		return nil, nil
+	}
+	return schema.Check(config)
+}
+
+// restOf returns an empty section behind all others of a file.
+func restOf(file *fileName) *section { return &section{file: file, ordinal: math.MaxInt} }
