@@ -2,18 +2,20 @@
 
 package ads
 
-import (
-	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
-)
+import "time"
 
-// maxOutstanding bounds what is remembered of a client that never answers.
+// maxOutstanding bounds what is remembered of a client that never answers. Delta
+// clients may send requests, and be answered, without answering; SotW clients
+// have one response outstanding at most.
 const maxOutstanding = 32
 
 // acks tracks what a subscription was sent and what the client said to it.
 type acks struct {
-	// pushed counts the answers handed to go-control-plane, done those that the
-	// client has accepted or refused, by the number of the last one.
+	// pushed counts the responses; done is the number of the last one that the
+	// client has accepted or refused, applied the last epoch of which it has
+	// everything: see cache.epoch.
 	pushed, done uint64
+	applied      uint64
 	outstanding  []outstanding
 
 	sentVersion  string
@@ -27,37 +29,51 @@ type acks struct {
 type outstanding struct {
 	nonce, version string
 	number         uint64
+	// epoch: with this response the client has everything of that epoch; 0: there
+	// is more to come.
+	epoch uint64
+	// since is when what the response tells of was asked for; zero: nobody asks.
+	since time.Time
 }
 
-// sent records a response that is about to be sent.
-func (a *acks) sent(nonce, version string) {
-	number := a.done + 1
-	if n := len(a.outstanding); n > 0 {
-		number = a.outstanding[n-1].number + 1
-	}
+// sent records a response.
+func (a *acks) sent(o outstanding) {
+	a.pushed++
+	o.number = a.pushed
 	if len(a.outstanding) == maxOutstanding {
 		a.outstanding = append(a.outstanding[:0], a.outstanding[1:]...)
 	}
-	a.outstanding = append(a.outstanding, outstanding{nonce, version, number})
-	a.sentVersion = version
+	a.outstanding = append(a.outstanding, o)
+	a.sentVersion = o.version
+}
+
+// last returns the nonce of the last response, "" if there was none that is not
+// answered.
+func (a *acks) last() string {
+	if len(a.outstanding) == 0 {
+		return ""
+	}
+	return a.outstanding[len(a.outstanding)-1].nonce
 }
 
 // answered records the client's answer to the response with a nonce, and to
-// those before it. Without a nonce, or with a stale one, it is no answer.
-func (a *acks) answered(nonce string, problem *rpcstatus.Status) {
+// those before it, and returns that response. Without a nonce, or with a stale
+// one, it is no answer.
+func (a *acks) answered(nonce string, refused bool, text string) (outstanding, bool) {
 	for i, o := range a.outstanding {
-		if o.nonce != nonce {
+		if o.nonce != nonce || nonce == "" {
 			continue
 		}
 		a.outstanding = append(a.outstanding[:0], a.outstanding[i+1:]...)
-		a.done = o.number
-		if problem != nil {
-			a.nackVersion, a.nackError = o.version, problem.GetMessage()
+		a.done, a.applied = o.number, max(a.applied, o.epoch)
+		if refused {
+			a.nackVersion, a.nackError = o.version, text
 			a.nacks++
-			return
+		} else {
+			a.ackedVersion = o.version
+			a.nackVersion, a.nackError = "", ""
 		}
-		a.ackedVersion = o.version
-		a.nackVersion, a.nackError = "", ""
-		return
+		return o, true
 	}
+	return outstanding{}, false
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-const testTimeout = 60 * time.Second
+const testTimeout = 20 * time.Second
 
 var shard = xdsupdate.ShardKey{Cluster: "c1", Provider: registry.External}
 

@@ -3,52 +3,216 @@
 package ads
 
 import (
-	"google.golang.org/protobuf/proto"
+	"errors"
+	"fmt"
+	"iter"
 
-	"github.com/pilotkit/pilotkit/xdsupdate"
+	"google.golang.org/protobuf/proto"
 )
 
-// Generator makes resources of one type besides the built-in ones, or instead of
-// them.
+// Generator makes resources besides the built-in ones, or instead of them.
+//
+// A generator is called for a view when its first proxy comes, with a request
+// that is Forced, and again after each push, until the last proxy of the view has
+// gone. It then sets and deletes what has changed, by name; what it set before
+// stays. Calls of all generators are made one at a time, with no lock held.
+//
+// A resource that a generator sets takes the place of a built-in resource of the
+// same type and name. A wildcard subscription covers everything that generators
+// set, of every type, besides the built-in clusters and load assignments; so
+// listeners that a generator sets are sent to an Envoy that asks for all
+// listeners, and API listeners are not. Resources are sent in the order of their
+// types: clusters, load assignments, listeners, routes and then the others, by
+// type URL; within a response by name.
 type Generator interface {
-	// Generate returns all resources that the generator makes for proxies of a
-	// view. They are added to the built-in resources of the type; one with the
-	// name of a built-in resource replaces it, and hides it if it has no message.
-	//
-	// It is called for each view when the first proxy of that view comes, with a
-	// request that is Forced, and then after every push with the request of the
-	// push. If it returns changed as false, what it returned before stays and the
-	// resources are ignored. Calls are made one at a time; no lock is held.
-	// Messages must not be modified afterwards; names must not repeat.
-	Generate(view View, req *xdsupdate.PushRequest) (resources []Resource, changed bool)
+	// Name is the generator's in errors; it must be different from all others.
+	Name() string
+	// Generate brings a view's resources up to date. If it returns an error or
+	// panics, nothing of what it has set in this call is taken, and the error is
+	// logged.
+	Generate(view View, push *PushContext, resources *Resources) error
 }
 
-// Resource is a resource that a Generator made.
+// SelectiveGenerator is an optional ability of a Generator. Without it a
+// generator is called for every view after every push.
+type SelectiveGenerator interface {
+	Generator
+	// Concerned returns the views that a push may change the generator's resources
+	// of, nil for none: then the push costs nothing for any view. It is called once
+	// for each push, and not for views that are new.
+	Concerned(push *PushContext) func(View) bool
+}
+
+// Resources is what a Generator sets for one view. It must not be used after the
+// call of Generate.
+//
+// Setting a name twice in one call, or a name that another generator has set, is
+// an error, which is logged: what was set first stays. So is a resource that is
+// not valid (ValidateAll) or cannot be encoded: the last good one of the name
+// stays.
+type Resources struct {
+	owner   Generator
+	overlay overlay
+	staged  map[resourceName]*overlaid // nil: deleted
+	order   []resourceName
+	errs    []error
+}
+
+// Set sets a resource. The message must not be modified afterwards. Setting the
+// message, by its pointer, that is already set changes nothing and costs next to
+// nothing.
+func (r *Resources) Set(typeURL, name string, message proto.Message) {
+	if message == nil {
+		r.Hide(typeURL, name)
+		return
+	}
+	if old, ok := r.overlay.get(typeURL, name); ok && old.owner == r.owner && old.message == message {
+		if _, again := r.staged[resourceName{typeURL, name}]; !again {
+			return
+		}
+	}
+	r.stage(resourceName{typeURL, name}, &overlaid{message: message, resource: &resource{
+		typeURL: typeURL, name: name, build: func() (proto.Message, error) { return message, nil },
+	}})
+}
+
+// SetLazy sets a resource that is built when somebody is subscribed to it, at most
+// once, on any goroutine, with no lock held. If build returns nil there is none;
+// if it fails or what it returns is not valid, the last good one stays. Unlike
+// Set it always counts as a change: for those who are subscribed it is built.
+func (r *Resources) SetLazy(typeURL, name string, build func() (proto.Message, error)) {
+	owner := r.owner.Name()
+	r.stage(resourceName{typeURL, name}, &overlaid{resource: &resource{
+		typeURL: typeURL, name: name, build: func() (proto.Message, error) {
+			m, err := build()
+			if err == nil && m != nil {
+				err = validate(m)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("generator %s: %w", owner, err)
+			}
+			return m, nil
+		},
+	}})
+}
+
+// Hide hides the built-in resource of a name: the view's proxies are not sent it.
+func (r *Resources) Hide(typeURL, name string) {
+	if old, ok := r.overlay.get(typeURL, name); ok && old.owner == r.owner && old.resource == nil {
+		return
+	}
+	r.stage(resourceName{typeURL, name}, &overlaid{})
+}
+
+// Delete deletes what the generator has set or hidden under a name: the built-in
+// resource shows again, if there is one. What was not set needs no deletion.
+func (r *Resources) Delete(typeURL, name string) { r.stage(resourceName{typeURL, name}, nil) }
+
+// Names yields the names of a type that the generator had set or hidden before
+// this call.
+func (r *Resources) Names(typeURL string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name, made := range r.overlay[typeURL].All() {
+			if made.owner == r.owner && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+func (r *Resources) stage(name resourceName, next *overlaid) {
+	if name.typeURL == "" || name.name == "" {
+		r.fail(name, errNoName)
+		return
+	}
+	if next != nil {
+		next.owner = r.owner
+	}
+	if former, again := r.staged[name]; again {
+		if former != nil && next != nil {
+			r.fail(name, errTwice)
+			return
+		}
+	} else {
+		r.order = append(r.order, name)
+	}
+	if r.staged == nil {
+		r.staged = make(map[resourceName]*overlaid)
+	}
+	r.staged[name] = next
+}
+
+func (r *Resources) fail(name resourceName, err error) {
+	r.errs = append(r.errs, fmt.Errorf("generator %s: %s %s: %w", r.owner.Name(), name.typeURL, name.name, err))
+}
+
+func (r *Resources) joined() error { return errors.Join(r.errs...) }
+
+// Resource is a resource that a function of GenerateAll returns.
 type Resource struct {
 	// Name is what clients subscribe to.
 	Name string
-	// Message is the resource, of the type that the generator is for; nil hides
-	// the built-in resource of this name.
+	// Message is the resource; nil hides the built-in resource of this name.
 	Message proto.Message
 }
 
-// GeneratorFunc is a function as a Generator.
-type GeneratorFunc func(view View, req *xdsupdate.PushRequest) (resources []Resource, changed bool)
-
-// Generate calls f.
-func (f GeneratorFunc) Generate(view View, req *xdsupdate.PushRequest) ([]Resource, bool) {
-	return f(view, req)
+// GenerateAll returns a Generator of a function that returns all resources of a
+// type for a view each time: what is not among them is deleted. Messages that are
+// the same pointers as before cost a look each. It is for small sets of
+// resources. An error leaves everything as it was; ErrUnchanged does so without
+// being logged.
+func GenerateAll(name, typeURL string, all func(view View, push *PushContext) ([]Resource, error)) Generator {
+	return &generatorOfAll{name: name, typeURL: typeURL, all: all}
 }
 
-// overlay turns what a generator made into resources.
-func overlay(typeURL string, made []Resource) map[string]*resource {
-	out := make(map[string]*resource, len(made))
-	for _, m := range made {
-		if m.Message == nil {
-			out[m.Name] = nil
+// ErrUnchanged says that a function of GenerateAll has nothing new.
+var ErrUnchanged = errors.New("unchanged")
+
+type generatorOfAll struct {
+	name, typeURL string
+	all           func(View, *PushContext) ([]Resource, error)
+}
+
+func (g *generatorOfAll) Name() string { return g.name }
+
+func (g *generatorOfAll) Generate(view View, push *PushContext, out *Resources) error {
+	list, err := g.all(view, push)
+	switch {
+	case errors.Is(err, ErrUnchanged):
+		return nil
+	case err != nil:
+		return err
+	}
+	now := make(map[string]struct{}, len(list))
+	for _, r := range list {
+		if _, again := now[r.Name]; again {
+			out.fail(resourceName{g.typeURL, r.Name}, errTwice)
 			continue
 		}
-		out[m.Name] = &resource{typeURL: typeURL, name: m.Name, build: func() proto.Message { return m.Message }}
+		now[r.Name] = struct{}{}
+		out.Set(g.typeURL, r.Name, r.Message)
 	}
-	return out
+	for name := range out.Names(g.typeURL) {
+		if _, ok := now[name]; !ok {
+			out.Delete(g.typeURL, name)
+		}
+	}
+	return nil
 }
+
+// generate calls one generator for one view and returns the overlay that this
+// makes, and the names that changed. A panic is an error.
+func generate(g Generator, v View, before overlay, push *PushContext) (after overlay, changed []resourceName, err error) {
+	staged := &Resources{owner: g, overlay: before}
+	defer func() {
+		if p := recover(); p != nil {
+			after, changed, err = before, nil, panicOf(g, p)
+		}
+	}()
+	if err := g.Generate(v, push, staged); err != nil {
+		return before, nil, fmt.Errorf("generator %s: %w", g.Name(), err)
+	}
+	return before.apply(staged)
+}
+
+func panicOf(g Generator, p any) error { return fmt.Errorf("generator %s: panic: %v", g.Name(), p) }

@@ -23,7 +23,8 @@ type variant struct {
 	namespace string
 	services  []*registry.Service // those of Kubernetes first, then the oldest first; not empty
 	endpoints *xdsupdate.ServiceEndpoints
-	ports     []*port // of each number the first service's, for each visibility
+	ports     []*port  // of each number the first service's, for each visibility
+	names     []string // of the clusters of ports
 }
 
 // endpointsOf returns the endpoints of a host in a namespace, over all shards.
@@ -32,7 +33,7 @@ type endpointsOf func(hostname registry.Hostname, namespace string) *xdsupdate.S
 // newHost builds a host of its services, which are in the order of
 // CompareServices. What did not change is taken from old, which may be nil. It
 // returns nil without services.
-func newHost(old *host, services []*registry.Service, endpoints endpointsOf) *host {
+func newHost(old *host, services []*registry.Service, endpoints endpointsOf, custom customizers) *host {
 	if len(services) == 0 {
 		return nil
 	}
@@ -43,7 +44,7 @@ func newHost(old *host, services []*registry.Service, endpoints endpointsOf) *ho
 		for n < len(services) && services[n].Attributes.Namespace == namespace {
 			n++
 		}
-		h.variants = append(h.variants, newVariant(old.in(namespace), services[:n], endpoints(h.name, namespace)))
+		h.variants = append(h.variants, newVariant(old.in(namespace), services[:n], endpoints(h.name, namespace), custom))
 		services = services[n:]
 	}
 	slices.SortStableFunc(h.variants, func(a, b *variant) int {
@@ -52,7 +53,9 @@ func newHost(old *host, services []*registry.Service, endpoints endpointsOf) *ho
 	return h
 }
 
-func newVariant(old *variant, services []*registry.Service, endpoints *xdsupdate.ServiceEndpoints) *variant {
+func newVariant(
+	old *variant, services []*registry.Service, endpoints *xdsupdate.ServiceEndpoints, custom customizers,
+) *variant {
 	v := &variant{namespace: services[0].Attributes.Namespace, services: slices.Clone(services), endpoints: endpoints}
 	// In its own cluster Kubernetes is the authority on a name, however old a
 	// ServiceEntry of the same name is (Istio 1.30, "domain squatting").
@@ -61,7 +64,7 @@ func newVariant(old *variant, services []*registry.Service, endpoints *xdsupdate
 	})
 	if old != nil && v.endpoints == old.endpoints &&
 		slices.EqualFunc(v.services, old.services, (*registry.Service).Equal) {
-		v.ports = old.ports
+		v.ports, v.names = old.ports, old.names
 		return v
 	}
 	for _, svc := range v.services {
@@ -69,11 +72,25 @@ func newVariant(old *variant, services []*registry.Service, endpoints *xdsupdate
 			if p != nil && !slices.ContainsFunc(v.ports, func(q *port) bool {
 				return q.port.Number == p.Number && sameVisibility(q.service, svc)
 			}) {
-				v.ports = append(v.ports, newPort(svc, p, endpoints))
+				v.ports = append(v.ports, newPort(old.portLike(svc, p), svc, p, endpoints, custom))
+				v.names = append(v.names, envoy.ClusterName(p.Number, svc.Hostname))
 			}
 		}
 	}
 	return v
+}
+
+// portLike returns the port that another of the same number takes the place of,
+// or nil.
+func (v *variant) portLike(svc *registry.Service, p *registry.Port) *port {
+	if v != nil {
+		for _, q := range v.ports {
+			if q.port.Number == p.Number && sameVisibility(q.service, svc) {
+				return q
+			}
+		}
+	}
+	return nil
 }
 
 // sameVisibility compares services of one namespace.
@@ -103,11 +120,25 @@ func (h *host) refreshed(endpoints endpointsOf) *host {
 		if out == h {
 			out = &host{name: h.name, variants: slices.Clone(h.variants)}
 		}
-		changed := &variant{namespace: v.namespace, services: v.services, endpoints: now, ports: make([]*port, len(v.ports))}
+		changed := &variant{namespace: v.namespace, services: v.services, endpoints: now, ports: make([]*port, len(v.ports)), names: v.names}
 		for j, p := range v.ports {
 			changed.ports[j] = p.withEndpoints(now)
 		}
 		out.variants[i] = changed
+	}
+	return out
+}
+
+// renewed returns the host with resources that have to be built again.
+func (h *host) renewed(custom customizers) *host {
+	out := &host{name: h.name, variants: make([]*variant, len(h.variants))}
+	for i, v := range h.variants {
+		next := *v
+		next.ports = make([]*port, len(v.ports))
+		for j, p := range v.ports {
+			next.ports[j] = newPort(p, p.service, p.port, p.endpoints, custom)
+		}
+		out.variants[i] = &next
 	}
 	return out
 }

@@ -49,11 +49,14 @@ func localityOf(l *core.Locality) string {
 }
 
 // viewOf returns the view of a proxy.
-func viewOf(node *core.Node, proxy *registry.Proxy) View {
+func (s *Server) viewOf(node *core.Node, proxy *registry.Proxy) View {
 	v := View{Namespace: proxy.Namespace, Cluster: proxy.ClusterID}
 	// "gRPC Go", "gRPC C-core", "gRPC Java", "gRPC Node Pure JS".
 	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") {
 		v.Client = envoy.ForGRPC
+	}
+	if s.group != nil {
+		v.Group = s.group(node, proxy)
 	}
 	return v
 }

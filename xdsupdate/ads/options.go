@@ -16,17 +16,31 @@ import (
 type Options struct {
 	// Logger gets what an operator can fix; nil discards.
 	Logger *slog.Logger
+	// Observer sees what the server does; nil: nobody does.
+	Observer Observer
 	// Pusher says how changes are debounced: see there for the defaults. Its
 	// ProxyUpdate is the server's own.
 	Pusher xdsupdate.PusherOptions
-	// Generators add or replace resources, by type URL; nil: only the built-in
-	// ones. A client can subscribe to ten types on a stream at most, the built-in
-	// ones included.
-	Generators map[string]Generator
-	// Proxy tells who a client is; an error ends its stream. The namespace
-	// decides which services the client may see, so a host that does not trust
-	// what nodes say authenticates the peer, whom ctx has, and answers from that.
-	// It is called for the first request of each stream, and for ProxyUpdate, on
-	// any goroutine, with no lock held. Nil: ProxyOf.
+	// Generators add or replace resources; nil: only the built-in ones. Their names
+	// must be different, or New panics. A client can subscribe to ten types on a
+	// stream at most, the built-in ones included.
+	Generators []Generator
+	// Customizers change built-in resources, in their order.
+	Customizers []Customizer
+	// Configs returns the configs that generators read, as they are when a push
+	// begins: a memory store's Snapshot, for instance. Nil: there are none.
+	Configs func() ConfigReader
+	// Proxy tells who a client is; an error ends its stream before anything was
+	// sent, with the error's status. The namespace decides which services the client
+	// may see, so a host that does not trust what nodes say authenticates the peer,
+	// whom ctx has, and answers from that. It is called for the first request of
+	// each stream, and for ProxyUpdate, on any goroutine, with no lock held. Nil:
+	// ProxyOf.
 	Proxy func(ctx context.Context, node *core.Node) (*registry.Proxy, error)
+	// Group returns the host's part of a proxy's view, which must be comparable:
+	// proxies of different groups are served by generators and customizers in
+	// different ways. It is called after Proxy. Nil: views have no groups.
+	Group func(node *core.Node, proxy *registry.Proxy) any
+	// Limits bound what clients can ask for; the zero value does not.
+	Limits Limits
 }

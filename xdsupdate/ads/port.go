@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -23,11 +24,15 @@ type port struct {
 	// What endpoints clients may have depends on their cluster, or on their kind.
 	restricted bool
 	unix       bool
+	custom     customizers
 
 	mu       sync.Mutex
 	made     map[variety]*resource
 	prepared *envoy.Prepared // those that serve the port; nil: not yet
 	before   *envoy.Prepared // an earlier state of it, until it is prepared
+	// former has the resources of an earlier state, for those that a customizer
+	// fails to customize; nil without customizers.
+	former map[variety]*resource
 }
 
 // variety tells apart the resources of a port. Views that get the same resource
@@ -37,10 +42,19 @@ type variety struct {
 	name    string
 	cluster registry.ClusterID
 	client  envoy.Client
+	custom  any // what customizers make a difference of
 }
 
-func newPort(svc *registry.Service, p *registry.Port, endpoints *xdsupdate.ServiceEndpoints) *port {
-	out := &port{service: svc, port: p, endpoints: endpoints}
+// newPort returns a port that takes the place of old, which may be nil.
+func newPort(
+	old *port, svc *registry.Service, p *registry.Port, endpoints *xdsupdate.ServiceEndpoints, custom customizers,
+) *port {
+	out := &port{service: svc, port: p, endpoints: endpoints, custom: custom}
+	if old != nil && len(custom) > 0 {
+		old.mu.Lock()
+		out.former = maps.Clone(old.made)
+		old.mu.Unlock()
+	}
 	for e := range endpoints.All() {
 		if envoy.Serves(e, p) {
 			out.restricted = out.restricted || e.Attributes().DiscoverableFromSameCluster
@@ -56,7 +70,7 @@ func (p *port) withEndpoints(endpoints *xdsupdate.ServiceEndpoints) *port {
 	if len(p.service.Ports) > 1 && sameEndpoints(p.port, p.endpoints, endpoints) {
 		return p
 	}
-	out := newPort(p.service, p.port, endpoints)
+	out := newPort(p, p.service, p.port, endpoints, p.custom)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if out.before = p.prepared; out.before == nil {
@@ -99,15 +113,17 @@ func (p *port) resource(typeURL, name string, v View) *resource {
 			return nil
 		}
 	}
+	key.custom = p.custom.scope(v, typeURL, p.service, p.port)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.made[key]
 	if r == nil {
-		r = &resource{typeURL: typeURL, name: name}
-		if typeURL == envoy.LoadAssignmentType {
+		r = &resource{typeURL: typeURL, name: name, fallback: p.former[key]}
+		delete(p.former, key)
+		if typeURL == envoy.LoadAssignmentType && !p.custom.change(typeURL) {
 			r.bytes = func() []byte { return p.assignment(key) }
 		} else {
-			r.build = func() proto.Message { return p.build(key) }
+			r.build = func() (proto.Message, error) { return p.build(key) }
 		}
 		if p.made == nil {
 			p.made = make(map[variety]*resource)
@@ -117,17 +133,22 @@ func (p *port) resource(typeURL, name string, v View) *resource {
 	return r
 }
 
-func (p *port) build(key variety) proto.Message {
+func (p *port) build(key variety) (proto.Message, error) {
+	var m proto.Message
 	switch key.typeURL {
 	case envoy.ClusterType:
-		return envoy.Cluster(p.service, p.port, p.visible(key.cluster), p.endpoints.ServiceAccounts(), key.client)
+		m = envoy.Cluster(p.service, p.port, p.visible(key.cluster), p.endpoints.ServiceAccounts(), key.client)
+	case envoy.LoadAssignmentType:
+		m = envoy.LoadAssignment(p.service, p.port, p.visible(key.cluster), key.client)
 	case envoy.ListenerType:
-		return envoy.APIListener(key.name, p.service, p.port)
+		m = envoy.APIListener(key.name, p.service, p.port)
 	case envoy.RouteType:
-		return envoy.GRPCRoutes(p.service, p.port)
-	default:
-		return nil
+		m = envoy.GRPCRoutes(p.service, p.port)
 	}
+	if m == nil || !m.ProtoReflect().IsValid() {
+		return nil, nil
+	}
+	return m, p.custom.customize(key, p.service, p.port, m)
 }
 
 // assignment puts the load assignment together from endpoints that are encoded

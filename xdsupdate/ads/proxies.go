@@ -51,50 +51,35 @@ type TypeStatus struct {
 
 // Proxies returns the connected proxies, one for each stream, sorted by ID.
 func (s *Server) Proxies() []ProxyStatus {
-	s.cache.mu.Lock()
-	defer s.cache.mu.Unlock()
-	out := make([]ProxyStatus, 0, len(s.cache.conns))
-	for conn := range s.cache.conns {
-		out = append(out, conn.statusLocked())
+	c := s.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]ProxyStatus, 0, len(c.conns))
+	for conn := range c.conns {
+		out = append(out, conn.status())
 	}
 	slices.SortStableFunc(out, func(a, b ProxyStatus) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }
 
-func (c *connection) statusLocked() ProxyStatus {
+func (c *connection) status() ProxyStatus {
 	p := ProxyStatus{
-		ID: c.proxy.ID, View: c.view.View, IPAddresses: c.proxy.IPAddresses,
+		ID: c.proxy.ID, View: c.view.View, IPAddresses: c.proxy.IPAddresses, Delta: c.delta,
 		Types: make(map[string]TypeStatus, len(c.order)),
 	}
 	for _, s := range c.order {
-		p.Delta = p.Delta || s.watch.deltaTo != nil
-		p.Types[s.typeURL] = s.statusLocked()
+		p.Types[s.typeURL] = TypeStatus{
+			Wildcard: s.wildcard(), Names: len(s.topics()),
+			Sent: s.acks.sentVersion, Acked: s.acks.ackedVersion,
+			Pending:  !s.applied(),
+			Rejected: s.acks.nackVersion, Error: s.acks.nackError, Rejections: s.acks.nacks,
+		}
 	}
 	return p
 }
 
-func (s *subscription) statusLocked() TypeStatus {
-	t := TypeStatus{
-		Wildcard: s.wildcard, Names: s.names,
-		Sent: s.acks.sentVersion, Acked: s.acks.ackedVersion,
-		Pending:  s.acks.done < s.target(),
-		Rejected: s.acks.nackVersion, Error: s.acks.nackError, Rejections: s.acks.nacks,
-	}
-	return t
-}
-
-// target is the number of the response after which the client has everything
-// that it should have now.
-func (s *subscription) target() uint64 {
-	n := s.acks.pushed
-	if len(s.pending) > 0 || s.owed {
-		n++
-	}
-	if len(s.gone) > 0 {
-		n++
-	}
-	return n
-}
+// applied reports whether the client was sent everything and has answered it.
+func (s *subscription) applied() bool { return len(s.acks.outstanding) == 0 && s.complete() }
 
 // WaitApplied flushes, and waits until every connected proxy that selected
 // accepts has answered everything that it was to be sent then; nil selects all.
@@ -120,44 +105,53 @@ func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) boo
 	}
 }
 
-// targets returns what selected proxies have to answer.
-func (c *cache) targets(selected func(ProxyStatus) bool) map[*subscription]uint64 {
+// selected returns connections of proxies. It takes the lock.
+func (c *cache) selected(selected func(ProxyStatus) bool) []*connection {
 	c.mu.Lock()
 	conns := make(map[*connection]ProxyStatus, len(c.conns))
 	for conn := range c.conns {
-		conns[conn] = conn.statusLocked()
+		if selected == nil {
+			conns[conn] = ProxyStatus{}
+		} else {
+			conns[conn] = conn.status()
+		}
 	}
 	c.mu.Unlock()
 	if selected != nil {
 		maps.DeleteFunc(conns, func(_ *connection, p ProxyStatus) bool { return !selected(p) })
 	}
+	return slices.Collect(maps.Keys(conns))
+}
+
+// targets returns the epoch that the subscriptions of selected proxies have to
+// apply. It takes the lock.
+func (c *cache) targets(selected func(ProxyStatus) bool) map[*subscription]uint64 {
+	conns := c.selected(selected)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := make(map[*subscription]uint64)
-	for conn := range conns {
+	for _, conn := range conns {
 		for _, s := range conn.order {
-			out[s] = s.target()
+			out[s] = c.epoch
 		}
 	}
 	return out
 }
 
-// applied removes what is answered from targets. If anything is left it returns
-// a channel that is closed when there is progress.
+// applied returns nil, and what proxies have refused, when all targets are
+// applied, and else a channel that is closed when there is progress. It takes the
+// lock.
 func (c *cache) applied(targets map[*subscription]uint64) (<-chan struct{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting := false
 	var refusals []error
-	for s, target := range targets {
-		if _, live := c.conns[s.conn]; !live {
-			continue
-		}
-		if s.acks.done < target && s.unanswered() {
+	for s, epoch := range targets {
+		switch {
+		case s.conn.closed:
+		case s.acks.applied < epoch && !s.applied():
 			waiting = true
-			continue
-		}
-		if s.acks.nackVersion != "" {
+		case s.acks.nackVersion != "":
 			refusals = append(refusals, fmt.Errorf(
 				"%s: %s %s: %w: %s", s.conn.proxy.ID, s.typeURL, s.acks.nackVersion, ErrRejected, s.acks.nackError))
 		}
@@ -170,10 +164,4 @@ func (c *cache) applied(targets map[*subscription]uint64) (<-chan struct{}, erro
 		c.progress = make(chan struct{})
 	}
 	return c.progress, nil
-}
-
-// unanswered reports whether the client has still something to get or to answer:
-// what was pending may have turned out to be no change.
-func (s *subscription) unanswered() bool {
-	return len(s.acks.outstanding) > 0 || len(s.pending) > 0 || len(s.gone) > 0 || s.acks.pushed > s.acks.done
 }

@@ -3,9 +3,9 @@
 package ads
 
 import (
-	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -18,72 +18,101 @@ func everything() *xdsupdate.PushRequest {
 
 // push makes the state of what a request is about anew and publishes it.
 func (s *Server) push(req *xdsupdate.PushRequest) {
+	begun := time.Now()
 	s.building.Lock()
-	defer s.building.Unlock()
 	if !s.built {
 		s.built = true
+		start := req.Start
 		req = everything()
+		req.Start = start
 	}
-	s.rebuild(req, s.hostsOf(req))
+	s.rebuild(req, begun)
+	s.building.Unlock()
+	if s.observer != nil {
+		s.observer.Pushed(PushEvent{Request: req, Waited: waited(req, begun), Took: time.Since(begun)})
+	}
 }
 
-// The functions below are called with building held. Only they write the table,
-// so that they may read it without its lock.
-
-// allHosts returns the names of all hosts that are or were there.
-func (s *Server) allHosts() map[registry.Hostname]struct{} {
-	out := make(map[registry.Hostname]struct{})
-	for name := range s.cache.table.hosts {
-		out[name] = struct{}{}
+func waited(req *xdsupdate.PushRequest, now time.Time) time.Duration {
+	if req.Start.IsZero() {
+		return 0
 	}
-	for _, svc := range s.discovery.Services() {
-		out[svc.Hostname] = struct{}{}
-	}
-	return out
+	return max(0, now.Sub(req.Start))
 }
 
-// hostsOf returns the names of the hosts that a request is about.
-func (s *Server) hostsOf(req *xdsupdate.PushRequest) map[registry.Hostname]struct{} {
-	if req.Forced || len(req.ConfigsUpdated) == 0 {
-		return s.allHosts()
-	}
-	out := make(map[registry.Hostname]struct{}, len(req.ConfigsUpdated))
-	for key := range req.ConfigsUpdated {
-		if xdsupdate.IsServiceKey(key) {
-			out[registry.Hostname(key.Name)] = struct{}{}
-		}
-	}
-	return out
-}
+// The functions below are called with building held. Only they replace the table,
+// so that they may read it without the cache's lock.
 
 // rebuild makes the state of some hosts anew and publishes it.
-func (s *Server) rebuild(req *xdsupdate.PushRequest, names map[registry.Hostname]struct{}) {
-	ch := change{
-		hosts: make(map[registry.Hostname]*host, len(names)),
-		names: make(map[resourceName]struct{}),
+func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
+	push := &PushContext{Request: req, sorted: &sortedServices{}}
+	if s.configs != nil {
+		push.configs = s.configs()
 	}
-	full := req.Full || req.Forced || len(req.ConfigsUpdated) == 0
+	ch := change{since: begun}
+	if !req.Start.IsZero() {
+		ch.since = req.Start
+	}
+	s.rebuildHosts(req, &ch)
+	push.table = ch.table
+	s.customizeAgain(push, &ch)
+	push.table = ch.table
+	s.context = push
+	ch.views = s.generateAll(push)
+	s.cache.publish(ch)
+}
+
+// rebuildHosts makes the hosts of a request anew.
+func (s *Server) rebuildHosts(req *xdsupdate.PushRequest, ch *change) {
+	table := s.cache.table
+	full := req.Full || req.Everything()
 	var services []*registry.Service
 	if full {
 		services = s.discovery.Services()
 	}
-	for name := range names {
-		before := s.cache.table.hosts[name]
+	hosts := make(map[registry.Hostname]*host)
+	rebuild := func(name registry.Hostname) {
+		before := table.host(name)
 		var after *host
 		if full {
-			after = newHost(before, servicesOf(services, name), s.EndpointIndex().Service)
+			after = newHost(before, servicesOf(services, name), s.EndpointIndex().Service, s.customizers)
 		} else {
 			after = before.refreshed(s.EndpointIndex().Service)
 		}
 		if before == after {
-			continue
+			return
 		}
-		ch.hosts[name] = after
-		maps.Copy(ch.names, affected(before, after, !full))
+		hosts[name] = after
+		if full {
+			ch.names = appendAffected(ch.names, before, after)
+		} else {
+			ch.names = appendAffectedByEndpoints(ch.names, before, after)
+		}
 	}
-	ch.overlays = s.generate(s.cache.readyViews(), req)
-	maps.Copy(ch.overlays, s.generate(s.cache.takeFresh(), everything()))
-	s.cache.publish(ch, s.report)
+	for name := range s.hostsOf(req, services) {
+		rebuild(name)
+	}
+	ch.table = table.with(hosts)
+}
+
+// hostsOf returns the names of the hosts that a request is about.
+func (s *Server) hostsOf(req *xdsupdate.PushRequest, services []*registry.Service) map[registry.Hostname]struct{} {
+	out := make(map[registry.Hostname]struct{}, len(req.ConfigsUpdated))
+	if !req.Everything() {
+		for key := range req.ConfigsUpdated {
+			if xdsupdate.IsServiceKey(key) {
+				out[registry.Hostname(key.Name)] = struct{}{}
+			}
+		}
+		return out
+	}
+	for name := range s.cache.table.hosts.All() {
+		out[name] = struct{}{}
+	}
+	for _, svc := range services {
+		out[svc.Hostname] = struct{}{}
+	}
+	return out
 }
 
 // servicesOf returns the services of a host, from the sorted list of all.
@@ -98,7 +127,27 @@ func servicesOf(services []*registry.Service, name registry.Hostname) []*registr
 	return services[from:to]
 }
 
-// greet asks the generators for views that are new. The caller does not hold
+// customizeAgain renews the hosts that customizers want to customize anew.
+func (s *Server) customizeAgain(push *PushContext, ch *change) {
+	hosts := make(map[registry.Hostname]*host)
+	for _, c := range s.customizers {
+		if c.Changed == nil {
+			continue
+		}
+		for name := range c.Changed(push) {
+			if before := ch.table.host(name); before != nil && hosts[name] == nil {
+				after := before.renewed(s.customizers)
+				hosts[name] = after
+				ch.names = appendAffected(ch.names, before, after)
+			}
+		}
+	}
+	if len(hosts) > 0 {
+		ch.table = ch.table.with(hosts)
+	}
+}
+
+// greet calls the generators for views that are new. The caller does not hold
 // building.
 func (s *Server) greet() {
 	s.building.Lock()
@@ -106,25 +155,68 @@ func (s *Server) greet() {
 	if !s.built {
 		return // the first push greets
 	}
-	fresh := s.cache.takeFresh()
-	if len(fresh) == 0 {
-		return
+	if views := s.generateNew(s.context); len(views) > 0 {
+		s.cache.publish(change{table: s.cache.table, views: views})
 	}
-	s.cache.publish(change{overlays: s.generate(fresh, everything())}, s.report)
 }
 
-// generate asks all generators for some views.
-func (s *Server) generate(views []*view, req *xdsupdate.PushRequest) map[*view]map[string]map[string]*resource {
-	out := make(map[*view]map[string]map[string]*resource, len(views))
-	for _, v := range views {
-		made := make(map[string]map[string]*resource)
-		for _, typeURL := range slices.Sorted(maps.Keys(s.generators)) {
-			if resources, changed := s.generators[typeURL].Generate(v.View, req); changed {
-				made[typeURL] = overlay(typeURL, resources)
-				encodeAll(slices.Collect(maps.Values(made[typeURL])), s.report)
+// generateAll calls generators for all views that a push may concern.
+func (s *Server) generateAll(push *PushContext) []viewChange {
+	if len(s.generators) == 0 {
+		return nil
+	}
+	concerned := make([]func(View) bool, len(s.generators))
+	some := false
+	for i, g := range s.generators {
+		concerned[i] = func(View) bool { return true }
+		if selective, ok := g.(SelectiveGenerator); ok {
+			concerned[i] = s.concerned(selective, push)
+		}
+		some = some || concerned[i] != nil
+	}
+	var out []viewChange
+	if some {
+		for _, v := range s.cache.readyViews() {
+			if ch := s.generate(v, push, concerned); len(ch.names) > 0 {
+				out = append(out, ch)
 			}
 		}
-		out[v] = made
+	}
+	return append(out, s.generateNew(push)...)
+}
+
+// concerned asks a generator; if it panics, all views are concerned.
+func (s *Server) concerned(g SelectiveGenerator, push *PushContext) (out func(View) bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.report(panicOf(g, p))
+			out = func(View) bool { return true }
+		}
+	}()
+	return g.Concerned(push)
+}
+
+// generateNew calls all generators for the views that are new.
+func (s *Server) generateNew(push *PushContext) []viewChange {
+	var out []viewChange
+	for _, v := range s.cache.takeFresh() {
+		out = append(out, s.generate(v, push.forNewView(), nil))
 	}
 	return out
+}
+
+// generate calls generators for a view: those that are concerned, or all.
+func (s *Server) generate(v *view, push *PushContext, concerned []func(View) bool) viewChange {
+	ch := viewChange{view: v, overlay: v.overlay}
+	for i, g := range s.generators {
+		if concerned != nil && (concerned[i] == nil || !concerned[i](v.View)) {
+			continue
+		}
+		after, names, err := generate(g, v.View, ch.overlay, push)
+		if err != nil {
+			s.report(err)
+		}
+		ch.overlay, ch.names = after, append(ch.names, names...)
+	}
+	return ch
 }

@@ -5,30 +5,48 @@ package ads
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
-	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // resource is one state of an xDS resource. It is built and encoded once, when
-// somebody first needs it, and then shared by all streams.
+// somebody first needs it, and then shared by all views and streams.
 type resource struct {
 	typeURL string
 	name    string
 	// One of them makes the resource, or nil if there is none; both nil: none.
-	build func() proto.Message
+	build func() (proto.Message, error)
 	bytes func() []byte
+	// fallback is an earlier state of the resource, which takes its place if this
+	// one cannot be built; nil: none.
+	fallback *resource
+	// marker says that this stands for something else than a resource.
+	marker marker
 
 	once sync.Once
 	// Written by once.
-	hash  uint64 // of the encoding; 0: there is none
-	any   *anypb.Any
-	delta *discovery.Resource
+	hash  uint64 // of value; 0: there is none
+	value []byte
 	err   error
 }
+
+// marker tells apart what stands for a resource in a snapshot.
+type marker uint8
+
+const (
+	// real: a resource.
+	real marker = iota
+	// tombstone, in the snapshot of a selection: neither the load assignment nor
+	// its cluster exists. In the snapshot of a client: it has an empty assignment,
+	// or none.
+	tombstone
+	// unknown, in the snapshot of a client: it is owed an answer about the
+	// resource, whatever it has.
+	unknown
+)
 
 // exists encodes the resource, if that has not been done, and reports whether
 // there is one.
@@ -40,8 +58,8 @@ func (r *resource) exists() bool {
 	return r.hash != 0
 }
 
-// encodeAll encodes resources. What cannot be encoded does not exist; report is
-// told of it once.
+// encodeAll encodes resources. What cannot be encoded does not exist, or stays as
+// it was; report is called with it once.
 func encodeAll(resources []*resource, report func(error)) {
 	for _, r := range resources {
 		if r == nil {
@@ -56,54 +74,65 @@ func encodeAll(resources []*resource, report func(error)) {
 }
 
 func (r *resource) encode() {
-	value := r.content()
-	r.build, r.bytes = nil, nil // with all that they hold on to
-	if value == nil {
-		return
+	value, err := r.content()
+	fallback := r.fallback
+	r.build, r.bytes, r.fallback = nil, nil, nil // with all that they hold on to
+	switch {
+	case err != nil:
+		r.err = fmt.Errorf("%s %s: %w", r.typeURL, r.name, err)
+		if fallback.exists() {
+			r.hash, r.value = fallback.hash, fallback.value
+		}
+	case value != nil:
+		// Hashes are versions: equal content has equal ones in every replica.
+		r.hash, r.value = max(1, xxhash.Sum64(value)), value
 	}
-	// Hashes are versions: equal content has equal ones in every replica.
-	r.hash = max(1, xxhash.Sum64(value))
-	r.any = &anypb.Any{TypeUrl: r.typeURL, Value: value}
-	r.delta = &discovery.Resource{Name: r.name, Version: version(r.hash), Resource: r.any}
 }
 
-// content returns the encoded resource, or nil.
-func (r *resource) content() []byte {
+// content returns the encoded resource, or nil. A panic of what builds it is an
+// error: it may be the host's code.
+func (r *resource) content() (value []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			value, err = nil, fmt.Errorf("panic: %v", p)
+		}
+	}()
 	if r.bytes != nil {
-		return r.bytes()
+		return r.bytes(), nil
 	}
 	if r.build == nil {
-		return nil
+		return nil, nil
 	}
-	m := r.build()
-	if m == nil || !m.ProtoReflect().IsValid() {
-		return nil
+	m, err := r.build()
+	if err != nil || m == nil || !m.ProtoReflect().IsValid() {
+		return nil, err
 	}
-	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, m)
-	if err != nil {
-		r.err = fmt.Errorf("encode %s %s: %w", r.typeURL, r.name, err)
-		return nil
-	}
-	return value
+	return proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, m)
 }
 
 // same reports whether a client that has s needs not be sent r.
 func (r *resource) same(s *resource) bool {
-	return r == s || s != nil && r.exists() && s.exists() && r.hash == s.hash
+	return r == s || r.hash == s.hash && r.marker == s.marker
 }
+
+func compareNames(a, b *resource) int { return strings.Compare(a.name, b.name) }
 
 // version is the text of a hash, or of a sum of hashes.
 func version(hash uint64) string { return strconv.FormatUint(hash, 16) }
 
-// forgotten stands for a resource that a client knows, in a state that has to be
-// replaced whatever it is.
-func forgotten(typeURL, name string) *resource { return &resource{typeURL: typeURL, name: name} }
-
-// remembered stands for a resource that a client brought from another stream.
-func remembered(typeURL, name, v string) *resource {
-	r := forgotten(typeURL, name)
-	if hash, err := strconv.ParseUint(v, 16, 64); err == nil {
-		r.once.Do(func() { r.hash = hash })
+// parseVersion is the inverse of version; 0 for what version does not write.
+func parseVersion(v []byte) uint64 {
+	hash, err := strconv.ParseUint(string(v), 16, 64)
+	if err != nil {
+		return 0
 	}
+	return hash
+}
+
+// encoded returns a resource that is not built: one that a client has, in the
+// state of a version, or a marker.
+func encoded(typeURL, name string, hash uint64, m marker) *resource {
+	r := &resource{typeURL: typeURL, name: name, marker: m}
+	r.once.Do(func() { r.hash = hash })
 	return r
 }

@@ -20,21 +20,27 @@ import (
 // Server is an XDSUpdater that serves what it is told over ADS. The package
 // comment says how it behaves.
 type Server struct {
-	discovery  registry.ServiceDiscovery
-	generators map[string]Generator
-	proxyOf    func(context.Context, *core.Node) (*registry.Proxy, error)
-	logger     *slog.Logger
-	pusher     *xdsupdate.Pusher
-	cache      *cache
+	discovery   registry.ServiceDiscovery
+	generators  []Generator
+	customizers customizers
+	configs     func() ConfigReader
+	proxyOf     func(context.Context, *core.Node) (*registry.Proxy, error)
+	group       func(*core.Node, *registry.Proxy) any
+	limits      Limits
+	observer    Observer // nil: nobody
+	logger      *slog.Logger
+	pusher      *xdsupdate.Pusher
+	cache       *cache
 
 	running atomic.Bool
 	wake    chan struct{} // holds one token if there are new views
 	streams liveStreams
 
 	// building makes pushes one at a time. It is no lock that anybody else can
-	// wait for: the discovery and the generators are asked while it is held.
+	// wait for: the discovery and the generators are called while it is held.
 	building sync.Mutex
-	built    bool // the first push is done
+	built    bool         // the first push is done
+	context  *PushContext // that of the last push
 }
 
 var (
@@ -46,16 +52,21 @@ var (
 
 // New returns a server of the services of a discovery and of the endpoints that
 // it will be told. The discovery is read when the server pushes, so that it may
-// still be empty.
+// still be empty. It panics if two generators have one name.
 func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
-		discovery:  services,
-		generators: o.Generators,
-		proxyOf:    o.Proxy,
-		logger:     o.Logger,
-		cache:      newCache(len(o.Generators) > 0),
-		wake:       make(chan struct{}, 1),
+		discovery: services, generators: o.Generators, customizers: o.Customizers, configs: o.Configs,
+		proxyOf: o.Proxy, group: o.Group, limits: o.Limits, observer: o.Observer, logger: o.Logger,
+		wake: make(chan struct{}, 1),
+	}
+	s.cache = newCache(len(o.Generators) > 0, s.report)
+	names := make(map[string]struct{})
+	for _, g := range o.Generators {
+		if _, again := names[g.Name()]; again {
+			panic("ads: two generators have the name " + g.Name())
+		}
+		names[g.Name()] = struct{}{}
 	}
 	if s.proxyOf == nil {
 		s.proxyOf = func(_ context.Context, node *core.Node) (*registry.Proxy, error) { return ProxyOf(node), nil }
@@ -136,18 +147,6 @@ func (s *Server) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname,
 // that are named by keys of services.
 func (s *Server) ConfigUpdate(req *xdsupdate.PushRequest) { s.pusher.ConfigUpdate(req) }
 
-// ProxyUpdate implements xdsupdate.XDSUpdater: it asks again who the nodes with
-// that address are, and changes what they can see accordingly.
-func (s *Server) ProxyUpdate(cluster registry.ClusterID, ip string) {
-	s.pusher.ProxyUpdate(cluster, ip)
-}
-
-func (s *Server) proxyUpdate(cluster registry.ClusterID, ip string) {
-	for _, conn := range s.cache.find(cluster, ip) {
-		conn.reenter()
-	}
-}
-
 // UpdateBatch implements xdsupdate.BatchUpdater.
 func (s *Server) UpdateBatch(publish func()) { s.pusher.UpdateBatch(publish) }
 
@@ -158,7 +157,7 @@ func (s *Server) Claim(shard xdsupdate.ShardKey) xdsupdate.ShardUpdater { return
 func (s *Server) RemoveShard(shard xdsupdate.ShardKey) { s.pusher.RemoveShard(shard) }
 
 func (s *Server) report(err error) {
-	s.logger.Warn("resource left out", slog.Any("error", err))
+	s.logger.Warn("resource not updated", slog.Any("error", err))
 }
 
 func (s *Server) poke() {

@@ -33,14 +33,17 @@ func TestGenerators(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var text atomic.String
 			text.Store("one")
-			options := ads.Options{Generators: map[string]ads.Generator{
-				customType: ads.GeneratorFunc(func(v ads.View, _ *xdsupdate.PushRequest) ([]ads.Resource, bool) {
-					return []ads.Resource{{Name: v.Namespace, Message: wrapperspb.String(text.Load())}}, true
+			options := ads.Options{Generators: []ads.Generator{
+				ads.GenerateAll("text", customType, func(v ads.View, _ *ads.PushContext) ([]ads.Resource, error) {
+					return []ads.Resource{{Name: v.Namespace, Message: wrapperspb.String(text.Load())}}, nil
 				}),
-				envoy.ClusterType: ads.GeneratorFunc(func(_ ads.View, req *xdsupdate.PushRequest) ([]ads.Resource, bool) {
+				ads.GenerateAll("clusters", envoy.ClusterType, func(_ ads.View, push *ads.PushContext) ([]ads.Resource, error) {
+					if !push.Request.Forced {
+						return nil, ads.ErrUnchanged
+					}
 					custom := envoy.Cluster(service("custom", "x"), service("custom", "x").Ports[0], nil, nil, envoy.ForEnvoy)
 					custom.Name = cluster("a")
-					return []ads.Resource{{Name: cluster("a"), Message: custom}, {Name: cluster("hidden")}}, req.Forced
+					return []ads.Resource{{Name: cluster("a"), Message: custom}, {Name: cluster("hidden")}}, nil
 				}),
 			}}
 			f := serve(t, options, service("a", "shop"), service("hidden", "shop"), service("b", "shop"))
@@ -99,8 +102,8 @@ func TestLargeResponsesAreDivided(t *testing.T) {
 				names = append(names, fmt.Sprint(i))
 				made = append(made, ads.Resource{Name: names[i], Message: wrapperspb.String(strings.Repeat("x", 900_000))})
 			}
-			f := serve(t, ads.Options{Generators: map[string]ads.Generator{
-				customType: ads.GeneratorFunc(func(ads.View, *xdsupdate.PushRequest) ([]ads.Resource, bool) { return made, true }),
+			f := serve(t, ads.Options{Generators: []ads.Generator{
+				ads.GenerateAll("large", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) { return made, nil }),
 			}})
 			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
 			f.subscribe(c, customType, names...)

@@ -3,19 +3,16 @@
 package ads
 
 import (
-	"context"
+	"errors"
+	"io"
 	"sync"
 
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
-	"github.com/envoyproxy/go-control-plane/pkg/server/config"
-	"github.com/envoyproxy/go-control-plane/pkg/server/delta/v3"
-	"github.com/envoyproxy/go-control-plane/pkg/server/sotw/v3"
+	"go.uber.org/atomic"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/pilotkit/pilotkit/registry"
+	"google.golang.org/protobuf/proto"
 )
 
 // service is the discovery service; it keeps its methods out of Server's.
@@ -25,87 +22,264 @@ type service struct{ server *Server }
 func (a service) StreamAggregatedResources(
 	stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer,
 ) error {
-	return a.server.serve(stream.Context(), func(ctx context.Context, c *connection) error {
-		return sotw.NewServer(ctx, c, c, sotw.WithOrderedADS(), noLegacyWildcards()).StreamHandler(stream, resourcev3.AnyType)
-	})
+	return a.server.serve(stream, false)
 }
 
 // DeltaAggregatedResources serves delta.
 func (a service) DeltaAggregatedResources(
 	stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer,
 ) error {
-	return a.server.serve(stream.Context(), func(ctx context.Context, c *connection) error {
-		return delta.NewServer(ctx, c, c, noLegacyWildcards()).DeltaStreamHandler(stream, resourcev3.AnyType)
-	})
+	return a.server.serve(stream, true)
 }
 
-// noLegacyWildcards: an empty request means everything for clusters and
-// listeners only (xDS protocol, "How the client specifies what resources to
-// return").
-func noLegacyWildcards() config.XDSOption {
-	return config.DeactivateLegacyWildcardForTypes([]string{
-		resourcev3.EndpointType, resourcev3.RouteType, resourcev3.ScopedRouteType, resourcev3.VirtualHostType,
-		resourcev3.SecretType, resourcev3.RuntimeType, resourcev3.ExtensionConfigType,
-	})
+// stream runs the protocol of one stream, on three goroutines. That of gRPC only
+// waits for the end, so that the stream can be ended at any time: by its return
+// gRPC cancels what the others wait for. One receives requests, and sends the
+// answers to them before it receives the next: a client that reads nothing is not
+// read either. The third lives while a push has something to send.
+type stream struct {
+	server *Server
+	grpc   grpc.ServerStream
+	conn   *connection
+	// about is what an observer is told.
+	about  atomic.Pointer[Stream]
+	bucket bucket
+
+	// sending is held by the one who sends.
+	sending sync.Mutex
+	// draining: somebody sends, or is about to, and will look at the queue again.
+	// It is guarded by the cache's mutex.
+	draining bool
+
+	once  sync.Once
+	ended chan struct{} // closed by end
+	err   error         // before ended is closed
 }
 
 // serve runs a stream until it ends or the server stops.
-func (s *Server) serve(ctx context.Context, run func(context.Context, *connection) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c := &connection{
-		cache: s.cache, poke: s.poke, report: s.report, end: cancel,
-		identify:      func(node *core.Node) (*registry.Proxy, error) { return s.proxyOf(ctx, node) },
-		subscriptions: make(map[string]*subscription),
+func (s *Server) serve(g grpc.ServerStream, delta bool) error {
+	st := &stream{server: s, grpc: g, ended: make(chan struct{}), bucket: newBucket(s.limits)}
+	st.conn = &connection{cache: s.cache, delta: delta, stream: st}
+	st.about.Store(&Stream{Delta: delta})
+	if err := s.streams.add(st, s.limits.Streams); err != nil {
+		s.refused(st, err)
+		return err
 	}
-	if !s.streams.add(c) {
-		return errStopping()
+	if s.observer != nil {
+		s.observer.StreamOpened(*st.about.Load())
 	}
-	err := run(ctx, c)
-	c.close()
-	if s.streams.remove(c) {
-		return errStopping()
-	}
-	return err
+	go st.receive()
+	<-st.ended
+	s.cache.mu.Lock()
+	st.conn.close()
+	s.cache.mu.Unlock()
+	s.closed(st)
+	s.streams.remove(st)
+	return st.err
 }
 
-func errStopping() error { return status.Error(codes.Unavailable, "the server is stopping") }
+// end ends the stream; the first call counts.
+func (s *stream) end(err error) {
+	s.once.Do(func() {
+		s.err = err
+		close(s.ended)
+	})
+}
+
+// receive handles requests until the stream ends.
+func (s *stream) receive() {
+	defer s.server.streams.work.Done()
+	r := newRequest(s.conn.delta)
+	for {
+		if err := s.grpc.RecvMsg(r); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			s.end(err)
+			return
+		}
+		s.sending.Lock()
+		if err := s.handle(r); err != nil {
+			s.server.refused(s, err)
+			s.end(err)
+			s.sending.Unlock()
+			return
+		}
+		ok := s.drain()
+		s.sending.Unlock()
+		if !ok {
+			return
+		}
+	}
+}
+
+// handle makes the subscriptions what a request says, and queues the answer.
+func (s *stream) handle(r *request) error {
+	if err := s.check(r); err != nil {
+		return err
+	}
+	c := s.conn.cache
+	if s.conn.node == nil {
+		if err := s.enter(r); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	sub, err := s.conn.subscription(r.typeURL)
+	if err != nil || s.conn.closed {
+		c.mu.Unlock()
+		return err
+	}
+	answered, isAnswer := sub.acks.answered(r.nonce, r.refused, r.text)
+	if !r.delta && !isAnswer && sub.acks.last() != "" {
+		// Of a SotW client that has not seen the last response yet nothing counts (xDS
+		// protocol, "ACK and NACK semantics summary").
+		c.mu.Unlock()
+		return nil
+	}
+	if err := s.checkNames(sub, r); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	made := sub.apply(r)
+	sub.open = true
+	s.draining = true // what is queued from here on is sent by drain
+	fresh := !s.conn.view.ready
+	if made == nil {
+		if sub.selection != nil && sub.selection.refresh(c.source(s.conn.view)) {
+			sub.selection.flush()
+		}
+		s.conn.flush()
+	}
+	c.progressed()
+	c.mu.Unlock()
+	r.accepted()
+	s.observe(r, answered, isAnswer)
+	if fresh {
+		s.server.poke()
+	}
+	if made != nil {
+		c.prepare([]*selection{made})
+	}
+	return nil
+}
+
+// wake sees to it that the queue is sent. It is called with the cache's mutex
+// held, and not blocked by anything.
+func (s *stream) wake() {
+	if s.draining {
+		return
+	}
+	s.draining = true
+	s.server.streams.work.Add(1)
+	go func() {
+		defer s.server.streams.work.Done()
+		s.sending.Lock()
+		defer s.sending.Unlock()
+		s.drain()
+	}()
+}
+
+// drain sends what is queued. It reports whether the stream lives. The caller
+// holds sending.
+func (s *stream) drain() bool {
+	for {
+		s.conn.cache.mu.Lock()
+		if len(s.conn.queue) == 0 {
+			s.draining = false
+			closed := s.conn.closed
+			s.conn.cache.mu.Unlock()
+			return !closed
+		}
+		next := s.conn.queue[0]
+		s.conn.queue[0] = nil
+		if s.conn.queue = s.conn.queue[1:]; len(s.conn.queue) == 0 {
+			s.conn.queue = nil
+		}
+		s.conn.cache.mu.Unlock()
+		m := next.message()
+		if err := s.grpc.SendMsg(m); err != nil {
+			s.end(err)
+			return false
+		}
+		if o := s.server.observer; o != nil {
+			o.Response(*s.about.Load(), ResponseEvent{
+				TypeURL: next.content.typeURL, Version: next.version, Nonce: next.nonce,
+				Resources: next.content.count(), Removed: len(next.content.removed), Bytes: proto.Size(m),
+			})
+		}
+	}
+}
+
+// response is a response that waits to be sent.
+type response struct {
+	content        *content
+	version, nonce string
+}
+
+// message returns the response. Its resources are those of many responses: they
+// are encoded once and are in the message as what protobuf calls unknown fields,
+// which it sends as they are.
+func (r *response) message() proto.Message {
+	if r.content.delta {
+		m := &discovery.DeltaDiscoveryResponse{
+			SystemVersionInfo: r.version, TypeUrl: r.content.typeURL, Nonce: r.nonce, RemovedResources: r.content.removed,
+		}
+		m.ProtoReflect().SetUnknown(r.content.encode())
+		return m
+	}
+	m := &discovery.DiscoveryResponse{VersionInfo: r.version, TypeUrl: r.content.typeURL, Nonce: r.nonce}
+	m.ProtoReflect().SetUnknown(r.content.encode())
+	return m
+}
 
 // liveStreams are the streams to be ended when the server stops.
 type liveStreams struct {
 	mu      sync.Mutex
 	stopped bool
-	live    map[*connection]struct{}
+	live    map[*stream]struct{}
+	next    uint64
+	// work counts streams and their goroutines.
+	work sync.WaitGroup
 }
 
-// add returns false if the server has stopped.
-func (l *liveStreams) add(c *connection) bool {
+// add counts a stream and its receiver, unless the server has stopped or there are
+// too many.
+func (l *liveStreams) add(s *stream, limit int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	switch {
+	case l.stopped:
+		return errStopping()
+	case limit > 0 && len(l.live) >= limit:
+		return status.Errorf(codes.ResourceExhausted, "more than %d streams", limit)
+	}
 	if l.live == nil {
-		l.live = make(map[*connection]struct{})
+		l.live = make(map[*stream]struct{})
 	}
-	if !l.stopped {
-		l.live[c] = struct{}{}
-	}
-	return !l.stopped
+	l.live[s] = struct{}{}
+	l.next++
+	s.about.Store(&Stream{ID: l.next, Delta: s.conn.delta})
+	l.work.Add(2)
+	return nil
 }
 
-// remove reports whether the server has stopped.
-func (l *liveStreams) remove(c *connection) bool {
+func (l *liveStreams) remove(s *stream) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.live, c)
-	return l.stopped
+	delete(l.live, s)
+	l.mu.Unlock()
+	l.work.Done()
 }
 
+// stop ends all streams and returns when they have ended.
 func (l *liveStreams) stop() {
 	l.mu.Lock()
 	l.stopped = true
-	live := l.live
-	l.live = nil
-	l.mu.Unlock()
-	for c := range live {
-		c.end()
+	for s := range l.live {
+		s.end(errStopping())
 	}
+	l.mu.Unlock()
+	l.work.Wait()
 }
+
+func errStopping() error { return status.Error(codes.Unavailable, "the server is stopping") }

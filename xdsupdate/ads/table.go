@@ -3,59 +3,96 @@
 package ads
 
 import (
+	"cmp"
 	"iter"
-	"maps"
 	"slices"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
+	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// table is everything that can be served. The caller synchronises.
+// table is everything built in that can be served, at one moment. It is
+// immutable: a push makes another one, which shares what did not change, so that
+// it can be read without a lock, by those who prepare a new selection and by
+// generators.
 type table struct {
-	hosts map[registry.Hostname]*host
+	hosts pmap.Map[registry.Hostname, *host]
 	// http holds the hosts with an HTTP port, by port number.
-	http map[uint32]map[registry.Hostname]struct{}
+	http map[uint32]*httpPort
 }
 
-func newTable() table {
-	return table{
-		hosts: make(map[registry.Hostname]*host),
-		http:  make(map[uint32]map[registry.Hostname]struct{}),
-	}
+// httpPort is what HTTP services there are on one port.
+type httpPort struct {
+	hosts pmap.Map[registry.Hostname, struct{}]
+
+	mu sync.Mutex
+	// routes are the route configurations that were asked for. Nothing else of a
+	// view matters to them than where the proxy is.
+	routes map[place]*resource
 }
 
-// set replaces a host; nil removes it.
-func (t *table) set(name registry.Hostname, h *host) {
-	for _, number := range httpPorts(t.hosts[name]) {
-		delete(t.http[number], name)
-		if len(t.http[number]) == 0 {
-			delete(t.http, number)
+type place struct {
+	namespace string
+	cluster   registry.ClusterID
+}
+
+// with returns the table after changes of hosts; nil removes one.
+func (t *table) with(hosts map[registry.Hostname]*host) *table {
+	out := &table{hosts: t.hosts, http: t.http}
+	http := make(map[uint32]pmap.Map[registry.Hostname, struct{}])
+	for name, after := range hosts {
+		before, _ := t.hosts.Get(name)
+		if after == nil {
+			out.hosts = out.hosts.Delete(name)
+		} else {
+			out.hosts = out.hosts.Set(name, after)
+		}
+		if sameRoutes(before, after) {
+			continue
+		}
+		now := httpPorts(after)
+		for _, number := range slices.Concat(httpPorts(before), now) {
+			set, ok := http[number]
+			if !ok && t.http[number] != nil {
+				set = t.http[number].hosts
+			}
+			if slices.Contains(now, number) {
+				http[number] = set.Set(name, struct{}{})
+			} else {
+				http[number] = set.Delete(name)
+			}
 		}
 	}
-	if h == nil {
-		delete(t.hosts, name)
-		return
+	if len(http) == 0 {
+		return out
 	}
-	t.hosts[name] = h
-	for _, number := range httpPorts(h) {
-		if t.http[number] == nil {
-			t.http[number] = make(map[registry.Hostname]struct{})
+	out.http = make(map[uint32]*httpPort, len(t.http))
+	for number, p := range t.http {
+		out.http[number] = p
+	}
+	for number, set := range http {
+		if out.http[number] = (&httpPort{hosts: set}); set.Len() == 0 {
+			delete(out.http, number)
 		}
-		t.http[number][name] = struct{}{}
 	}
+	return out
 }
 
-// lookup returns the resource of a type and name for a view. The result may be
-// nil, or a resource that does not exist.
+// host returns a host, or nil.
+func (t *table) host(name registry.Hostname) *host {
+	h, _ := t.hosts.Get(name)
+	return h
+}
+
+// lookup returns the built-in resource of a type and name for a view. The result
+// may be nil, or a resource that does not exist.
 func (t *table) lookup(v *view, typeURL, name string) *resource {
-	if r, made := v.overlay[typeURL][name]; made {
-		return r
-	}
 	var number uint32
 	var hostname registry.Hostname
 	ok := false
@@ -66,14 +103,14 @@ func (t *table) lookup(v *view, typeURL, name string) *resource {
 		number, hostname, ok = envoy.ParseListenerName(name)
 	case envoy.RouteType:
 		if p, http := envoy.ParseHTTPRouteName(name); http {
-			return t.httpRoutes(v, p)
+			return t.httpRoutes(v.View, p)
 		}
 		number, hostname, ok = envoy.ParseClusterName(name)
 	}
 	if !ok {
 		return nil
 	}
-	if p := t.hosts[hostname].seenBy(v.View).port(number, v.View); p != nil {
+	if p := t.host(hostname).seenBy(v.View).port(number, v.View); p != nil {
 		return p.resource(typeURL, name, v.View)
 	}
 	return nil
@@ -81,25 +118,42 @@ func (t *table) lookup(v *view, typeURL, name string) *resource {
 
 // httpRoutes returns the route configuration of all HTTP services on a port that
 // a view sees.
-func (t *table) httpRoutes(v *view, number uint32) *resource {
-	if r := v.routes[number]; r != nil {
-		return r
+func (t *table) httpRoutes(v View, number uint32) *resource {
+	on := t.http[number]
+	if on == nil {
+		return nil
 	}
+	on.mu.Lock()
+	defer on.mu.Unlock()
+	key := place{v.Namespace, v.Cluster}
+	r, made := on.routes[key]
+	if !made {
+		r = t.newHTTPRoutes(v, number, on)
+		if on.routes == nil {
+			on.routes = make(map[place]*resource)
+		}
+		on.routes[key] = r
+	}
+	return r
+}
+
+func (t *table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource {
 	type entry struct {
 		port *port
 		vips []string
 	}
 	var entries []entry
-	for _, name := range slices.Sorted(maps.Keys(t.http[number])) {
-		seen := t.hosts[name].seenBy(v.View)
-		if p := seen.port(number, v.View); p != nil {
-			entries = append(entries, entry{p, seen.vips(v.View)})
+	for name := range on.hosts.All() {
+		seen := t.host(name).seenBy(v)
+		if p := seen.port(number, v); p != nil {
+			entries = append(entries, entry{p, seen.vips(v)})
 		}
 	}
 	if len(entries) == 0 {
 		return nil
 	}
-	r := &resource{typeURL: envoy.RouteType, name: envoy.HTTPRouteName(number), build: func() proto.Message {
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.port.service.Hostname, b.port.service.Hostname) })
+	return &resource{typeURL: envoy.RouteType, name: envoy.HTTPRouteName(number), build: func() (proto.Message, error) {
 		var hosts []*routev3.VirtualHost
 		for _, e := range entries {
 			if vh := envoy.VirtualHost(e.port.service, e.port.port, e.vips); vh != nil {
@@ -107,114 +161,38 @@ func (t *table) httpRoutes(v *view, number uint32) *resource {
 			}
 		}
 		if len(hosts) == 0 {
-			return nil
+			return nil, nil
 		}
-		return envoy.HTTPRoutes(number, hosts)
+		return envoy.HTTPRoutes(number, hosts), nil
 	}}
-	if v.routes == nil {
-		v.routes = make(map[uint32]*resource)
-	}
-	v.routes[number] = r
-	return r
 }
 
-// names calls f for every name that a wildcard subscription to a type covers:
-// all clusters or load assignments, and what generators made. API listeners and
-// routes are for those who ask for them by name: Envoy takes no API listener
-// from a server.
-func (t *table) names(v *view, typeURL string, f func(name string)) {
-	if wildcardBuiltIn(typeURL) {
-		for hostname, h := range t.hosts {
-			seen := h.seenBy(v.View)
+// names yields every name that a wildcard subscription to a type covers of the
+// built-in resources: all clusters or load assignments. API listeners and routes
+// are for those who ask for them by name: Envoy takes no API listener from a
+// server.
+func (t *table) names(v View, typeURL string) iter.Seq2[string, *port] {
+	return func(yield func(string, *port) bool) {
+		if !wildcardBuiltIn(typeURL) {
+			return
+		}
+		for _, h := range t.hosts.All() {
+			seen := h.seenBy(v)
 			if seen == nil {
 				continue
 			}
-			for _, p := range seen.ports {
-				if p.service.VisibleIn(v.Namespace) {
-					f(envoy.ClusterName(p.port.Number, hostname))
+			for i, p := range seen.ports {
+				if p != seen.port(p.port.Number, v) {
+					continue // another one of the same number, for others
+				}
+				if name := seen.names[i]; name != "" && !yield(name, p) {
+					return
 				}
 			}
 		}
-	}
-	for name := range v.overlay[typeURL] {
-		f(name)
 	}
 }
 
 func wildcardBuiltIn(typeURL string) bool {
 	return typeURL == envoy.ClusterType || typeURL == envoy.LoadAssignmentType
-}
-
-// resourceName is the name of a resource of a type.
-type resourceName struct{ typeURL, name string }
-
-// affected returns the names of all built-in resources that may differ between
-// two states of a host, each of which may be nil.
-func affected(before, after *host, endpointsOnly bool) map[resourceName]struct{} {
-	if endpointsOnly {
-		return affectedByEndpoints(before, after)
-	}
-	out := make(map[resourceName]struct{})
-	for p := range ports(before, after) {
-		cluster := envoy.ClusterName(p.port.Number, p.service.Hostname)
-		out[resourceName{envoy.ClusterType, cluster}] = struct{}{}
-		out[resourceName{envoy.LoadAssignmentType, cluster}] = struct{}{}
-		out[resourceName{envoy.ListenerType, envoy.ListenerName(p.port.Number, p.service.Hostname)}] = struct{}{}
-		out[resourceName{envoy.ListenerType, string(p.service.Hostname)}] = struct{}{}
-		out[resourceName{envoy.RouteType, cluster}] = struct{}{}
-		if p.port.Protocol.IsHTTP() {
-			out[resourceName{envoy.RouteType, envoy.HTTPRouteName(p.port.Number)}] = struct{}{}
-		}
-	}
-	return out
-}
-
-// affectedByEndpoints is affected for hosts that differ in endpoints only:
-// ports that do not are the same.
-func affectedByEndpoints(before, after *host) map[resourceName]struct{} {
-	old := make(map[*port]struct{})
-	for p := range ports(before) {
-		old[p] = struct{}{}
-	}
-	out := make(map[resourceName]struct{})
-	for p := range ports(after) {
-		if _, same := old[p]; same {
-			continue
-		}
-		typeURL := envoy.LoadAssignmentType
-		if p.service.Resolution.IsDNS() {
-			typeURL = envoy.ClusterType
-		}
-		out[resourceName{typeURL, envoy.ClusterName(p.port.Number, p.service.Hostname)}] = struct{}{}
-	}
-	return out
-}
-
-// ports returns the ports of all variants of hosts, which may be nil.
-func ports(hosts ...*host) iter.Seq[*port] {
-	return func(yield func(*port) bool) {
-		for _, h := range hosts {
-			if h == nil {
-				continue
-			}
-			for _, v := range h.variants {
-				for _, p := range v.ports {
-					if !yield(p) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
-// httpPorts returns the numbers of the HTTP ports of a host, which may be nil.
-func httpPorts(h *host) []uint32 {
-	var out []uint32
-	for p := range ports(h) {
-		if p.port.Protocol.IsHTTP() && !slices.Contains(out, p.port.Number) {
-			out = append(out, p.port.Number)
-		}
-	}
-	return out
 }

@@ -16,18 +16,66 @@ type View struct {
 	Cluster registry.ClusterID
 	// Client is the kind of the proxy.
 	Client envoy.Client
+	// Group is what Options.Group made of the proxy; nil without it. Built-in
+	// resources do not depend on it; generators and customizers may.
+	Group any
 }
 
-// view is the state of a View.
+// view is the state of a View. All of it is guarded by the cache's mutex.
 type view struct {
 	View
-	// ready is false until the generators have been asked for the first time.
+	// ready is false until the generators have been called for the first time.
 	ready bool
 	// proxies counts the connections; the view ends with the last one.
 	proxies int
-	// overlay holds what generators made, by type URL and name. A nil resource
-	// hides the built-in one.
-	overlay map[string]map[string]*resource
-	// routes holds the HTTP route configurations that were asked for, by port.
-	routes map[uint32]*resource
+	overlay overlay
+	// waiting are the selections that are made when the view is ready.
+	waiting []*selection
+}
+
+// source is what resources are looked up in at one moment: it is immutable, so
+// that a new selection is made without a lock.
+type source struct {
+	table   *table
+	view    *view
+	overlay overlay
+}
+
+// named returns the resource that is served under a name to those who ask for
+// it, or nil.
+func (s source) named(typeURL, name string) *resource {
+	if made, ok := s.overlay.get(typeURL, name); ok {
+		return made.resource
+	}
+	return s.table.lookup(s.view, typeURL, name)
+}
+
+// covered returns the resource that a wildcard subscription covers under a name,
+// or nil: the rest is sent to those who name it.
+func (s source) covered(typeURL, name string) *resource {
+	if wildcardBuiltIn(typeURL) {
+		return s.named(typeURL, name)
+	}
+	made, _ := s.overlay.get(typeURL, name)
+	return made.resource
+}
+
+// all returns the resources that a wildcard subscription covers, in any order.
+func (s source) all(typeURL string) []*resource {
+	var out []*resource
+	made := s.overlay[typeURL]
+	for name, p := range s.table.names(s.view.View, typeURL) {
+		if made.Len() > 0 {
+			if _, hidden := made.Get(name); hidden {
+				continue
+			}
+		}
+		out = append(out, p.resource(typeURL, name, s.view.View))
+	}
+	for _, m := range made.All() {
+		if m.resource != nil {
+			out = append(out, m.resource)
+		}
+	}
+	return out
 }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// resourceName is the name of a resource of a type.
+type resourceName struct{ typeURL, name string }
+
+// appendAffected appends the names of all built-in resources that may differ
+// between two states of a host, each of which may be nil. A name may be in it
+// twice.
+func appendAffected(out []resourceName, before, after *host) []resourceName {
+	routes := !sameRoutes(before, after)
+	for p, cluster := range ports(before, after) {
+		host, number := p.service.Hostname, p.port.Number
+		out = append(
+			out,
+			resourceName{envoy.ClusterType, cluster},
+			resourceName{envoy.LoadAssignmentType, cluster},
+			resourceName{envoy.ListenerType, envoy.ListenerName(number, host)},
+			resourceName{envoy.ListenerType, string(host)},
+			resourceName{envoy.RouteType, cluster},
+		)
+		if routes && p.port.Protocol.IsHTTP() {
+			out = append(out, resourceName{envoy.RouteType, envoy.HTTPRouteName(number)})
+		}
+	}
+	return out
+}
+
+// appendAffectedByEndpoints is appendAffected for hosts that differ in endpoints
+// only: ports that do not are the same.
+func appendAffectedByEndpoints(out []resourceName, before, after *host) []resourceName {
+	for i, v := range after.variants {
+		for j, p := range v.ports {
+			if p == before.variants[i].ports[j] {
+				continue
+			}
+			typeURL := envoy.LoadAssignmentType
+			if p.service.Resolution.IsDNS() {
+				typeURL = envoy.ClusterType
+			}
+			out = append(out, resourceName{typeURL, v.names[j]})
+		}
+	}
+	return out
+}
+
+// ports yields the ports of all variants of hosts, which may be nil, and the
+// names of their clusters.
+func ports(hosts ...*host) iter.Seq2[*port, string] {
+	return func(yield func(*port, string) bool) {
+		for _, h := range hosts {
+			if h == nil {
+				continue
+			}
+			for _, v := range h.variants {
+				for i, p := range v.ports {
+					if !yield(p, v.names[i]) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// httpPorts returns the numbers of the HTTP ports of a host, which may be nil.
+func httpPorts(h *host) []uint32 {
+	var out []uint32
+	for p := range ports(h) {
+		if p.port.Protocol.IsHTTP() && !slices.Contains(out, p.port.Number) {
+			out = append(out, p.port.Number)
+		}
+	}
+	return out
+}
+
+// sameRoutes reports whether two states of a host, which may be nil, make the
+// same virtual hosts for every view: most changes of a service do not concern
+// the route configuration of its port, which holds thousands of others.
+func sameRoutes(a, b *host) bool {
+	if a == nil || b == nil {
+		return len(httpPorts(a)) == 0 && len(httpPorts(b)) == 0
+	}
+	return slices.EqualFunc(a.variants, b.variants, func(v, w *variant) bool {
+		return v.namespace == w.namespace && slices.EqualFunc(v.services, w.services, sameRoutesOfService)
+	})
+}
+
+func sameRoutesOfService(a, b *registry.Service) bool {
+	return a == b || a.Resolution == b.Resolution && sameVisibility(a, b) &&
+		slices.Equal(envoy.VIPs(a), envoy.VIPs(b)) &&
+		maps.EqualFunc(a.ClusterVIPs, b.ClusterVIPs, slices.Equal) &&
+		slices.EqualFunc(a.Ports, b.Ports, func(p, q *registry.Port) bool {
+			return p == q || p != nil && q != nil && p.Number == q.Number && p.Protocol == q.Protocol
+		})
+}

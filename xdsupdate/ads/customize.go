@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"fmt"
+	"iter"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Customizer changes built-in resources before they are encoded: it adds a TLS
+// context or a timeout to a cluster, for instance. It costs its own work, once
+// for each state of a resource and scope, and only if somebody is subscribed.
+//
+// Built-in resources are those of one port of one service: clusters, load
+// assignments, API listeners and their route configurations. The HTTP route
+// configurations by port are not, as they are of many services.
+type Customizer struct {
+	// Name is the customizer's in errors.
+	Name string
+	// TypeURL is the type of the resources.
+	TypeURL string
+	// Scope returns what the customizer makes a difference of in a view: proxies
+	// whose views have equal scopes share the resource. It must be comparable. Nil:
+	// nothing, one resource is for all views that share the built-in one.
+	Scope func(view View, service *registry.Service, port *registry.Port) any
+	// Customize changes the message in place. If it returns an error or panics, or
+	// if the message is no longer valid (ValidateAll), the last good state of the
+	// resource stays, and the error is logged. It is called on any goroutine, with
+	// no lock held.
+	Customize func(c Customization) error
+	// Changed returns the hosts whose resources have to be customized anew after a
+	// push, because what the customizer read for them has changed; those of services
+	// and endpoints that changed are customized anew in any case. Nil: none.
+	Changed func(push *PushContext) iter.Seq[registry.Hostname]
+}
+
+// Customization is one resource to be customized.
+type Customization struct {
+	// Scope is what Customizer.Scope returned, nil without it.
+	Scope   any
+	Service *registry.Service
+	Port    *registry.Port
+	// Message is the resource; it belongs to the customizer while it is called.
+	Message proto.Message
+}
+
+// customizers are called in order.
+type customizers []Customizer
+
+// scopes is the scope of two customizers.
+type scopes struct{ first, second any }
+
+// scope returns what all customizers of a type make a difference of, or nil.
+func (c customizers) scope(v View, typeURL string, svc *registry.Service, p *registry.Port) any {
+	var out any
+	for _, one := range c {
+		if one.TypeURL == typeURL && one.Scope != nil {
+			out = scopes{out, one.Scope(v, svc, p)}
+		}
+	}
+	return out
+}
+
+// change reports whether any customizer is for a type.
+func (c customizers) change(typeURL string) bool {
+	for _, one := range c {
+		if one.TypeURL == typeURL {
+			return true
+		}
+	}
+	return false
+}
+
+// customize calls the customizers of a resource.
+func (c customizers) customize(key variety, svc *registry.Service, p *registry.Port, m proto.Message) error {
+	var of []any // the scopes, the last one first
+	for nested := key.custom; nested != nil; nested = nested.(scopes).first {
+		of = append(of, nested.(scopes).second)
+	}
+	for _, one := range c {
+		if one.TypeURL != key.typeURL {
+			continue
+		}
+		args := Customization{Service: svc, Port: p, Message: m}
+		if one.Scope != nil {
+			args.Scope, of = of[len(of)-1], of[:len(of)-1]
+		}
+		if err := one.call(args); err != nil {
+			return fmt.Errorf("customizer %s: %w", one.Name, err)
+		}
+	}
+	return nil
+}
+
+func (c Customizer) call(args Customization) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	if err := c.Customize(args); err != nil {
+		return err
+	}
+	return validate(args.Message)
+}
+
+// validate checks a message of the host's by the rules of its API.
+func validate(m proto.Message) error {
+	if v, ok := m.(interface{ ValidateAll() error }); ok {
+		return v.ValidateAll()
+	}
+	return nil
+}

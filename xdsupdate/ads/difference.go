@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"sync"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// responseBytes is how much a response holds before it is divided, where the
+// protocol allows that: gRPC takes messages of up to 4 MiB by default.
+const responseBytes = 2 << 20
+
+// dialect is what makes clients that have the same differ in what they are sent.
+type dialect struct {
+	delta bool
+	// grpc clients keep what has gone: see the package comment.
+	grpc bool
+	// returning: nothing is known of what the client has. With SotW there may be
+	// assignments that have gone; with delta it is owed an answer for each name.
+	returning bool
+}
+
+// differenceKey finds a difference to the snapshot of a selection.
+type differenceKey struct {
+	from *snapshot
+	dialect
+}
+
+// difference is what brings a client from one snapshot to another. It is made
+// once for all clients of a selection, and immutable.
+type difference struct {
+	// update is sent first; nil: nothing is new. After it there may be more to
+	// send, then more is set and the rest is another difference.
+	update *content
+	more   bool
+	// removal is sent when nothing may use any more what has gone; nil: nothing
+	// has gone that the client is sent.
+	removal *content
+	// rest is what the client has when nothing, or nothing more, is to be sent.
+	rest *snapshot
+}
+
+// content is the content of one response.
+type content struct {
+	typeURL string
+	delta   bool
+	// listed are the resources in it, unless full is set: then everything in after
+	// is, because the client takes what is not listed for removed.
+	listed []*resource
+	full   bool
+	// removed are the names in a delta response.
+	removed []string
+	// after is what the client has then.
+	after *snapshot
+
+	once sync.Once
+	wire []byte // the resources, encoded as a field of the response
+}
+
+// fullState reports whether a SotW response has to list everything that the
+// client is subscribed to, because what it does not list is taken for removed:
+// clusters and listeners (xDS protocol, "Deleting resources"), and whatever is
+// not subscribed by name.
+func fullState(typeURL string, wildcard bool) bool {
+	return wildcard || typeURL == envoy.ClusterType || typeURL == envoy.ListenerType
+}
+
+func (s *selection) fullState() bool { return fullState(s.typeURL, s.wildcard) }
+
+// difference returns what a client that has from is to be sent.
+func (s *selection) difference(from *snapshot, d dialect) *difference {
+	key := differenceKey{from, d}
+	if found := s.differences[key]; found != nil {
+		return found
+	}
+	made := s.newDifference(from, d)
+	if s.differences == nil {
+		s.differences = make(map[differenceKey]*difference)
+	}
+	s.differences[key] = made
+	return made
+}
+
+// newDifference decides what becomes of each name.
+//
+//	the client has   | there is      | it is sent
+//	-----------------|---------------|-------------------------------------------
+//	anything         | another state | the state
+//	a state          | the same      | nothing
+//	anything else    | the same      | the state
+//	a state          | none          | by goes: its removal, an empty assignment,
+//	                 |               | or nothing, and it keeps the state
+//	unknown          | none          | its removal
+//	nothing          | none          | nothing; if it is returning the removal, or
+//	                 |               | an empty assignment
+func (s *selection) newDifference(from *snapshot, d dialect) *difference {
+	var changed, emptied []*resource
+	var removed []string
+	var edits []edit // of s.snapshot, to what the client has in the end
+	size, more, divisible := 0, false, d.delta || !s.fullState()
+	compare(from, s.snapshot, func(old, now *resource) {
+		switch {
+		case now != nil && now.marker == real:
+			if old != nil && now.same(old) {
+				return
+			}
+			if more = more || divisible && size >= responseBytes; !more {
+				changed = append(changed, now)
+				size += len(now.value)
+			}
+		case old == nil:
+			if d.returning && !d.delta {
+				emptied = append(emptied, emptyAssignment(now.name))
+			}
+		case old.marker == tombstone:
+		default:
+			switch s.goes(old, now, d) {
+			case isRemoved:
+				removed = append(removed, old.name)
+			case isEmptied:
+				emptied = append(emptied, emptyAssignment(old.name))
+			case isKept:
+				edits = append(edits, edit{old.name, old})
+			}
+		}
+	})
+	if d.delta && d.returning {
+		removed = s.absent()
+	}
+	out := &difference{rest: s.snapshot.with(edits), more: more}
+	if len(changed) > 0 {
+		out.update = s.newContent(changed, d)
+		if out.update.after = out.rest; more || len(removed)+len(emptied) > 0 {
+			out.update.after = from.withAll(changed)
+		}
+	}
+	if len(removed)+len(emptied) > 0 {
+		out.removal = s.newContent(emptied, d)
+		out.removal.removed, out.removal.after = removed, out.rest
+	}
+	return out
+}
+
+// absent returns the names that are subscribed and of which there is nothing.
+func (s *selection) absent() []string {
+	var out []string
+	topics := s.topics
+	for r := range s.snapshot.list.All() {
+		for len(topics) > 0 && topics[0].name < r.name {
+			out, topics = append(out, topics[0].name), topics[1:]
+		}
+		if len(topics) > 0 && topics[0].name == r.name {
+			if topics = topics[1:]; r.marker != real {
+				out = append(out, r.name)
+			}
+		}
+	}
+	for _, t := range topics {
+		out = append(out, t.name)
+	}
+	return out
+}
+
+// fate is what becomes of a resource that a client has and that is gone.
+type fate int
+
+const (
+	isRemoved fate = iota
+	isEmptied
+	isKept
+)
+
+// goes decides what becomes of a resource that a client has, when there is none
+// or, for an assignment, a tombstone.
+func (s *selection) goes(old, now *resource, d dialect) fate {
+	assignment := s.typeURL == envoy.LoadAssignmentType
+	switch {
+	case old.marker == unknown:
+		return isRemoved
+	case assignment && !s.wildcard && (d.grpc || !d.delta):
+		if now == nil {
+			return isKept
+		}
+		return isEmptied
+	case s.wildcard:
+		return isRemoved
+	case d.grpc && grpcKeeps(s.typeURL), !d.delta && !s.fullState():
+		return isKept
+	default:
+		return isRemoved
+	}
+}
+
+// grpcKeeps reports whether gRPC clients keep resources of a type that have gone.
+func grpcKeeps(typeURL string) bool {
+	return typeURL == envoy.ClusterType || typeURL == envoy.ListenerType || typeURL == envoy.RouteType
+}
+
+func emptyAssignment(name string) *resource {
+	r := &resource{typeURL: envoy.LoadAssignmentType, name: name, build: func() (proto.Message, error) {
+		return &endpointv3.ClusterLoadAssignment{ClusterName: name}, nil
+	}}
+	r.exists()
+	return r
+}
+
+func (s *selection) newContent(resources []*resource, d dialect) *content {
+	return &content{typeURL: s.typeURL, delta: d.delta, listed: resources, full: !d.delta && s.fullState()}
+}
+
+// withAll returns the snapshot with some resources in their new states.
+func (s *snapshot) withAll(resources []*resource) *snapshot {
+	edits := make([]edit, len(resources))
+	for i, r := range resources {
+		edits[i] = edit{r.name, r}
+	}
+	return s.with(edits)
+}
+
+// encode returns the field "resources" of a response, as the two protocols have
+// it: Any, or Resource. It is made once, by the first stream that sends it.
+func (c *content) encode() []byte {
+	c.once.Do(func() {
+		size := 0
+		each := func(visit func(r *resource)) {
+			if !c.full {
+				for _, r := range c.listed {
+					visit(r)
+				}
+				return
+			}
+			for r := range c.after.list.All() {
+				if r.marker == real {
+					visit(r)
+				}
+			}
+		}
+		each(func(r *resource) { size += len(r.value) + len(r.typeURL) + len(r.name) + 48 })
+		c.wire = make([]byte, 0, size)
+		each(func(r *resource) { c.wire = r.appendTo(c.wire, c.delta) })
+	})
+	return c.wire
+}
+
+// count returns the number of resources in the response.
+func (c *content) count() int {
+	if c.full {
+		return c.after.list.Len()
+	}
+	return len(c.listed)
+}
+
+// appendTo appends the resource as an element of the field "resources".
+func (r *resource) appendTo(out []byte, delta bool) []byte {
+	const resources, anyType, anyValue, resourceVersion, resourceAny, resourceName = 2, 1, 2, 1, 2, 3
+	size := 1 + protowire.SizeBytes(len(r.typeURL)) + 1 + protowire.SizeBytes(len(r.value))
+	out = protowire.AppendTag(out, resources, protowire.BytesType)
+	if delta {
+		v := version(r.hash)
+		whole := 1 + protowire.SizeBytes(len(v)) + 1 + protowire.SizeBytes(size) + 1 + protowire.SizeBytes(len(r.name))
+		out = protowire.AppendVarint(out, uint64(whole))
+		out = protowire.AppendTag(out, resourceVersion, protowire.BytesType)
+		out = protowire.AppendString(out, v)
+		out = protowire.AppendTag(out, resourceName, protowire.BytesType)
+		out = protowire.AppendString(out, r.name)
+		out = protowire.AppendTag(out, resourceAny, protowire.BytesType)
+	}
+	out = protowire.AppendVarint(out, uint64(size))
+	out = protowire.AppendTag(out, anyType, protowire.BytesType)
+	out = protowire.AppendString(out, r.typeURL)
+	out = protowire.AppendTag(out, anyValue, protowire.BytesType)
+	return protowire.AppendBytes(out, r.value)
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// identity is how a connection keeps up with who its proxy is. One goroutine at a
+// time asks the host; whoever comes meanwhile makes it ask again, so that what the
+// connection ends up with was answered after the last call of ProxyUpdate. It is
+// guarded by the cache's mutex.
+type identity struct {
+	asking bool
+	again  bool
+}
+
+// enter learns who the client of a first request is.
+func (s *stream) enter(r *request) error {
+	if r.node == nil {
+		r.node = &core.Node{}
+	}
+	c := s.conn.cache
+	c.mu.Lock()
+	s.conn.node, s.conn.asking = r.node, true
+	// Before its addresses are known, any ProxyUpdate may be about this proxy.
+	seen := c.proxyUpdates
+	c.mu.Unlock()
+	return s.identify(func() bool { return seen != c.proxyUpdates })
+}
+
+// reidentify learns again who the proxy is, and changes what it can see.
+func (s *stream) reidentify() {
+	c := s.conn.cache
+	c.mu.Lock()
+	if s.conn.asking || s.conn.closed {
+		s.conn.again = true
+		c.mu.Unlock()
+		return
+	}
+	s.conn.asking = true
+	c.mu.Unlock()
+	if err := s.identify(func() bool { return false }); err != nil {
+		s.server.refused(s, err)
+		s.end(err)
+	}
+}
+
+// identify asks the host who the proxy is until nothing came meanwhile, and gives
+// it its view. once is asked after the first answer, under the lock.
+func (s *stream) identify(once func() bool) error {
+	c, conn := s.conn.cache, s.conn
+	for first := true; ; first = false {
+		proxy, err := s.server.proxyOf(s.grpc.Context(), conn.node)
+		var key View
+		if err == nil {
+			key = s.server.viewOf(conn.node, proxy)
+		}
+		c.mu.Lock()
+		if conn.closed {
+			c.mu.Unlock()
+			return errStopping()
+		}
+		if err != nil {
+			conn.asking = false
+			c.mu.Unlock()
+			return err
+		}
+		c.unlist(conn)
+		conn.proxy = proxy
+		c.list(conn)
+		if conn.again || first && once() {
+			conn.again = false
+			c.mu.Unlock()
+			continue
+		}
+		conn.asking = false
+		if err := c.admit(conn, s.server.limits.StreamsPerNode); err != nil {
+			c.mu.Unlock()
+			return err
+		}
+		about := *s.about.Load()
+		about.Node, about.View = conn.node.GetId(), key
+		s.about.Store(&about)
+		made, fresh := c.move(conn, key)
+		c.mu.Unlock()
+		if fresh {
+			s.server.poke()
+		}
+		c.prepare(made)
+		return nil
+	}
+}
+
+// admit adds a connection that has an identity, unless its node has too many.
+func (c *cache) admit(conn *connection, limit int) error {
+	if _, known := c.conns[conn]; known {
+		return nil
+	}
+	id := conn.node.GetId()
+	if limit > 0 && c.nodes[id] >= limit {
+		return status.Errorf(codes.ResourceExhausted, "more than %d streams of node %q", limit, id)
+	}
+	c.nodes[id]++
+	c.conns[conn] = struct{}{}
+	return nil
+}
+
+// move gives a connection a view. It returns the selections that have to be
+// prepared, and whether generators have to be called for the view.
+func (c *cache) move(conn *connection, key View) (made []*selection, fresh bool) {
+	old := conn.view
+	if old != nil && old.View == key {
+		return nil, false
+	}
+	conn.view = c.enter(key)
+	for _, s := range conn.order {
+		if s.selection == nil {
+			continue
+		}
+		if m := c.subscribe(s, s.selection.wildcard, s.selection.topics); m != nil {
+			made = append(made, m)
+		}
+	}
+	if old != nil {
+		c.leave(old)
+	}
+	conn.flush()
+	return made, !conn.view.ready
+}
+
+// checkNode refuses a stream that changes its identity: what it was sent was
+// chosen for the first one.
+func (s *stream) checkNode(node *core.Node) error {
+	if node == nil || s.conn.node == nil || node.GetId() == s.conn.node.GetId() {
+		return nil
+	}
+	return status.Errorf(codes.InvalidArgument, "node id changed from %q to %q", s.conn.node.GetId(), node.GetId())
+}
+
+// ReviewProxies asks again who the connected proxies are that selected accepts,
+// and changes what they can see accordingly; nil selects all. A host calls it
+// when what Options.Proxy or Options.Group answers has changed. It returns when
+// that is done, or will be done by another call that is at it.
+func (s *Server) ReviewProxies(selected func(ProxyStatus) bool) {
+	for _, conn := range s.cache.selected(selected) {
+		conn.stream.reidentify()
+	}
+}
+
+// ProxyUpdate implements xdsupdate.XDSUpdater: it asks again who the nodes with
+// that address are, and changes what they can see accordingly.
+func (s *Server) ProxyUpdate(cluster registry.ClusterID, ip string) {
+	s.pusher.ProxyUpdate(cluster, ip)
+}
+
+func (s *Server) proxyUpdate(cluster registry.ClusterID, ip string) {
+	c := s.cache
+	c.mu.Lock()
+	c.proxyUpdates++
+	list := append([]*connection(nil), c.addresses[address{cluster, ip}]...)
+	c.mu.Unlock()
+	for _, conn := range list {
+		conn.stream.reidentify()
+	}
+}

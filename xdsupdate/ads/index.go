@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// index is the reverse index: which selections have a resource. It holds names
+// that somebody is subscribed to, and nothing of the others, so that a change
+// that nobody is subscribed to costs a lookup. It is guarded by the cache's mutex.
+type index map[string]*typeIndex // by type URL
+
+// typeIndex is the index of one type.
+type typeIndex struct {
+	topics    map[string]*topic
+	wildcards []*selection
+}
+
+// topic is a name that selections have.
+type topic struct {
+	name string
+	// hash is that of name: selections with equal names have equal sums of it.
+	hash       uint64
+	selections []*selection
+}
+
+func (x index) of(typeURL string) *typeIndex {
+	t := x[typeURL]
+	if t == nil {
+		t = &typeIndex{topics: make(map[string]*topic)}
+		x[typeURL] = t
+	}
+	return t
+}
+
+// topic returns the topic of a name, for somebody who is about to add a
+// selection to it.
+func (t *typeIndex) topic(name string) *topic {
+	p := t.topics[name]
+	if p == nil {
+		p = &topic{name: name, hash: xxhash.Sum64String(name)}
+		t.topics[name] = p
+	}
+	return p
+}
+
+func (t *typeIndex) add(s *selection, topics []*topic) {
+	for _, p := range topics {
+		p.selections = append(p.selections, s)
+	}
+}
+
+func (t *typeIndex) remove(s *selection, topics []*topic) {
+	for _, p := range topics {
+		p.selections = removed(p.selections, s)
+		t.discard(p)
+	}
+}
+
+// discard forgets a topic that has no selection.
+func (t *typeIndex) discard(p *topic) {
+	if len(p.selections) == 0 {
+		delete(t.topics, p.name)
+	}
+}
+
+// removed returns a list, whose order does not matter, without an element.
+func removed[T comparable](list []T, v T) []T {
+	if i := slices.Index(list, v); i >= 0 {
+		last := len(list) - 1
+		list[i] = list[last]
+		clear(list[last:])
+		list = list[:last]
+	}
+	return list
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// Observer sees what the server does, for metrics. Its methods are called from
+// many goroutines, with no lock held, in the path of what they see: they should
+// be fast. Embed NoObserver to be safe from methods that are added.
+type Observer interface {
+	// StreamOpened and StreamClosed: of a stream that is refused at once only the
+	// second is called. Err is why it ended, nil if the client ended it.
+	StreamOpened(s Stream)
+	StreamClosed(s Stream, err error)
+	// Request: a request was handled.
+	Request(s Stream, r RequestEvent)
+	// Response: a response was handed to gRPC.
+	Response(s Stream, r ResponseEvent)
+	// Pushed: a push has ended; what is new was queued for whom it concerns.
+	Pushed(p PushEvent)
+	// Converged: a client has accepted what a push made new to it, so long after
+	// that was asked for.
+	Converged(s Stream, typeURL string, after time.Duration)
+}
+
+// Stream is what an Observer is told of a stream.
+type Stream struct {
+	// ID counts the streams of the server.
+	ID    uint64
+	Delta bool
+	// Node is the node's ID and View what it can see, once its first request was
+	// handled.
+	Node string
+	View View
+}
+
+// RequestEvent is a request. With Nonce it answers a response: with Refused by a
+// refusal, for which Error is the reason.
+type RequestEvent struct {
+	TypeURL string
+	Bytes   int
+	Nonce   string
+	Refused bool
+	Error   string
+}
+
+// ResponseEvent is a response.
+type ResponseEvent struct {
+	TypeURL, Version, Nonce string
+	// Resources and Removed count the resources in it and those that it removes.
+	Resources, Removed int
+	Bytes              int
+}
+
+// PushEvent is a push.
+type PushEvent struct {
+	Request *xdsupdate.PushRequest
+	// Waited is how long the oldest request in it had been debounced, Took how long
+	// the push took.
+	Waited, Took time.Duration
+}
+
+// NoObserver is an Observer that does nothing.
+type NoObserver struct{}
+
+var _ Observer = NoObserver{}
+
+// StreamOpened does nothing.
+func (NoObserver) StreamOpened(Stream) {}
+
+// StreamClosed does nothing.
+func (NoObserver) StreamClosed(Stream, error) {}
+
+// Request does nothing.
+func (NoObserver) Request(Stream, RequestEvent) {}
+
+// Response does nothing.
+func (NoObserver) Response(Stream, ResponseEvent) {}
+
+// Pushed does nothing.
+func (NoObserver) Pushed(PushEvent) {}
+
+// Converged does nothing.
+func (NoObserver) Converged(Stream, string, time.Duration) {}
+
+// observe tells of a request that was handled.
+func (s *stream) observe(r *request, answered outstanding, isAnswer bool) {
+	if isAnswer && r.refused {
+		s.server.refusal(s, r, answered.version)
+	}
+	o := s.server.observer
+	if o == nil {
+		return
+	}
+	o.Request(*s.about.Load(), RequestEvent{TypeURL: r.typeURL, Bytes: r.bytes, Nonce: r.nonce, Refused: r.refused, Error: r.text})
+	if isAnswer && !r.refused && !answered.since.IsZero() {
+		o.Converged(*s.about.Load(), r.typeURL, time.Since(answered.since))
+	}
+}
+
+// refusal logs that a proxy has refused a response. A proxy is sent a version
+// once, so it is logged once for each.
+func (s *Server) refusal(st *stream, r *request, version string) {
+	s.logger.Warn("resources refused", slog.String("node", st.about.Load().Node), slog.String("type_url", r.typeURL),
+		slog.String("version", version), slog.String("reason", r.text))
+}
+
+// refused logs that a stream was ended for what it is or does.
+func (s *Server) refused(st *stream, err error) {
+	if status.Code(err) != codes.Unavailable {
+		s.logger.Warn("stream refused", slog.String("node", st.about.Load().Node), slog.Any("error", err))
+	}
+}
+
+// closed tells of the end of a stream.
+func (s *Server) closed(st *stream) {
+	s.logger.Debug("proxy disconnected", slog.String("node", st.about.Load().Node), slog.Any("error", st.err))
+	if s.observer != nil {
+		s.observer.StreamClosed(*st.about.Load(), st.err)
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
+)
+
+// overlay is what generators have made for a view, by type URL and name. It is
+// immutable.
+type overlay map[string]pmap.Map[string, overlaid]
+
+// overlaid is a resource that a generator has made.
+type overlaid struct {
+	owner    Generator
+	message  proto.Message // nil: lazy, or hides
+	resource *resource     // nil: hides the built-in resource of the name
+}
+
+func (o overlay) get(typeURL, name string) (overlaid, bool) { return o[typeURL].Get(name) }
+
+// apply returns the overlay after what a generator has staged, and the names that
+// changed. What cannot be taken is in the error; the rest is applied.
+func (o overlay) apply(staged *Resources) (overlay, []resourceName, error) {
+	if len(staged.order) == 0 {
+		return o, nil, staged.joined()
+	}
+	out := maps.Clone(o)
+	if out == nil {
+		out = make(overlay)
+	}
+	var changed []resourceName
+	for _, name := range staged.order {
+		next, old, had := staged.staged[name], overlaid{}, false
+		old, had = out.get(name.typeURL, name.name)
+		if had && old.owner != staged.owner {
+			if next != nil { // it cannot delete what is not its own
+				staged.fail(name, fmt.Errorf("%w %q", errTaken, old.owner.Name()))
+			}
+			continue
+		}
+		if next == nil {
+			if had {
+				out[name.typeURL] = out[name.typeURL].Delete(name.name)
+				changed = append(changed, name)
+			}
+			continue
+		}
+		if next.resource != nil {
+			if err := staged.check(name, next, old); err != nil {
+				continue
+			}
+		}
+		out[name.typeURL] = out[name.typeURL].Set(name.name, *next)
+		changed = append(changed, name)
+	}
+	return out, changed, staged.joined()
+}
+
+var (
+	errTaken  = errors.New("the name is taken by generator")
+	errTwice  = errors.New("set twice")
+	errNoName = errors.New("a resource without a name, or without a type")
+)
+
+// check makes a resource that is not lazy at once: one that is not valid leaves
+// the former in place. A lazy one falls back to the former when it is built.
+func (r *Resources) check(name resourceName, next *overlaid, former overlaid) error {
+	if next.message == nil {
+		if former.resource != nil {
+			next.resource.fallback = former.resource.lastGood()
+		}
+		return nil
+	}
+	err := validate(next.message)
+	if err == nil {
+		next.resource.once.Do(next.resource.encode)
+		err = next.resource.err
+	}
+	if err != nil {
+		r.fail(name, err)
+	}
+	return err
+}
+
+// lastGood returns the newest state of a resource that is known to be good, or
+// nil. A lazy resource that was never built hands on what it would fall back to.
+func (r *resource) lastGood() *resource {
+	built := true
+	r.once.Do(func() {
+		// Nobody has asked for it, so nobody has it: it is not built for this.
+		built = false
+	})
+	if !built {
+		return r.fallback
+	}
+	return r
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// ConfigReader reads configs of one moment: a configstore snapshot, for instance.
+type ConfigReader interface {
+	Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config
+	List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config
+}
+
+// PushContext is what one push reads: services, endpoints and configs of one
+// moment, the same for all generators and views. It is immutable and costs next
+// to nothing; holding one keeps the state of that moment in memory.
+type PushContext struct {
+	// Request is what the push is about; its keys tell apart what concerns a
+	// generator. It is Forced for a view that is new, whatever the push.
+	Request *xdsupdate.PushRequest
+	table   *table
+	configs ConfigReader
+	sorted  *sortedServices
+}
+
+// sortedServices is made when somebody asks for it.
+type sortedServices struct {
+	once sync.Once
+	list []*registry.Service
+}
+
+// Configs returns the configs of Options.Configs, or nil without it.
+func (p *PushContext) Configs() ConfigReader { return p.configs }
+
+// Services yields all services, visible or not, sorted by CompareServices. The
+// first call in a push sorts them.
+func (p *PushContext) Services() iter.Seq[*registry.Service] {
+	p.sorted.once.Do(func() {
+		for _, h := range p.table.hosts.All() {
+			for _, v := range h.variants {
+				p.sorted.list = append(p.sorted.list, v.services...)
+			}
+		}
+		slices.SortStableFunc(p.sorted.list, registry.CompareServices)
+	})
+	return slices.Values(p.sorted.list)
+}
+
+// ServicesOf returns the services of a host name that proxies of a view see: of
+// their own namespace, or else of the oldest that is visible; nil if there are
+// none.
+func (p *PushContext) ServicesOf(view View, hostname registry.Hostname) []*registry.Service {
+	seen := p.table.host(hostname).seenBy(view)
+	if seen == nil {
+		return nil
+	}
+	var out []*registry.Service
+	for _, s := range seen.services {
+		if s.VisibleIn(view.Namespace) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Endpoints returns the endpoints of a service; nil for none.
+func (p *PushContext) Endpoints(hostname registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints {
+	if v := p.table.host(hostname).in(namespace); v != nil {
+		return v.endpoints
+	}
+	return nil
+}
+
+// forNewView returns the context for a view whose generators were not called yet.
+func (p *PushContext) forNewView() *PushContext {
+	out := *p
+	out.Request = everything()
+	return &out
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// selection is what equal subscriptions share: those of one type, of proxies of
+// one view, to the same names or to everything. It knows the resources that
+// there are, in a snapshot, and the subscriptions; a subscription knows the
+// snapshot that its client has. So a change costs the selections that have the
+// name, the names of a thousand Envoys are kept once, and what the second of them
+// is sent was made for the first. All of it is guarded by the cache's mutex.
+type selection struct {
+	selectionKey
+	// topics are the names that are subscribed, sorted.
+	topics      []*topic
+	subscribers []*subscription
+
+	// snapshot is nil until the selection was prepared.
+	snapshot *snapshot
+	// dirty are the names whose resources may differ from the snapshot. A name may
+	// be in it twice.
+	dirty []string
+	// differences are what brings clients up to date with the snapshot, by what
+	// they have; current counts those that are: when all are, nobody needs them.
+	differences map[differenceKey]*difference
+	current     int
+}
+
+// selectionKey finds a selection: equal selections have equal keys, and nearly
+// always the other way round.
+type selectionKey struct {
+	view     *view
+	typeURL  string
+	wildcard bool
+	sum      uint64 // of the hashes of the names
+	count    int
+}
+
+func keyOf(v *view, typeURL string, wildcard bool, topics []*topic) selectionKey {
+	key := selectionKey{view: v, typeURL: typeURL, wildcard: wildcard, count: len(topics)}
+	for _, t := range topics {
+		key.sum += t.hash
+	}
+	return key
+}
+
+// lookup returns what the snapshot has to have under a name; nil for none. What
+// is not encoded is encoded here.
+func (s *selection) lookup(from source, name string) *resource {
+	if !s.names(name) {
+		if r := from.covered(s.typeURL, name); s.wildcard && r.exists() {
+			return r
+		}
+		return nil
+	}
+	r := from.named(s.typeURL, name)
+	switch {
+	case r.exists():
+		return r
+	case s.typeURL != envoy.LoadAssignmentType || s.wildcard || from.named(envoy.ClusterType, name).exists():
+		// A cluster that is there, but takes its endpoints from elsewhere, may use its
+		// last assignment until it has found them.
+		return nil
+	default:
+		return encoded(s.typeURL, name, 0, tombstone)
+	}
+}
+
+// names reports whether a name is subscribed as such.
+func (s *selection) names(name string) bool {
+	_, found := slices.BinarySearchFunc(s.topics, name, func(t *topic, name string) int { return strings.Compare(t.name, name) })
+	return found
+}
+
+// unencoded returns the resources that names stand for, to be encoded without
+// the lock.
+func (s *selection) unencoded(from source, names []string) []*resource {
+	out := make([]*resource, 0, len(names))
+	for _, name := range names {
+		if s.names(name) {
+			out = append(out, from.named(s.typeURL, name))
+		} else {
+			out = append(out, from.covered(s.typeURL, name))
+		}
+	}
+	return out
+}
+
+// prepare returns the first snapshot of a selection. It is called without the
+// lock, with topics of that moment.
+func (s *selection) prepare(from source, topics []*topic, report func(error)) *snapshot {
+	var found []*resource
+	if s.wildcard {
+		found = from.all(s.typeURL)
+	}
+	for _, t := range topics {
+		if r := from.named(s.typeURL, t.name); r != nil {
+			found = append(found, r)
+		}
+	}
+	encodeAll(found, report)
+	found = slices.DeleteFunc(found, func(r *resource) bool { return r.hash == 0 })
+	if !slices.IsSortedFunc(found, compareNames) || s.wildcard && len(topics) > 0 {
+		slices.SortFunc(found, compareNames)
+		found = slices.CompactFunc(found, func(a, b *resource) bool { return a.name == b.name })
+	}
+	if s.typeURL == envoy.LoadAssignmentType && !s.wildcard && len(found) < len(topics) {
+		found = s.withTombstones(from, topics, found)
+	}
+	return newSnapshot(found)
+}
+
+func (s *selection) withTombstones(from source, topics []*topic, found []*resource) []*resource {
+	out := make([]*resource, 0, len(topics))
+	for _, t := range topics {
+		if len(found) > 0 && found[0].name == t.name {
+			out, found = append(out, found[0]), found[1:]
+		} else if r := s.lookup(from, t.name); r != nil {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// refresh brings the snapshot up to date, and reports whether it changed.
+func (s *selection) refresh(from source) bool {
+	if len(s.dirty) == 0 || s.snapshot == nil {
+		return false
+	}
+	slices.Sort(s.dirty)
+	var edits []edit
+	for i, name := range s.dirty {
+		if i > 0 && name == s.dirty[i-1] {
+			continue
+		}
+		now, old := s.lookup(from, name), s.snapshot.find(name)
+		if now != nil && old != nil && now.same(old) {
+			continue
+		}
+		edits = append(edits, edit{name, now})
+	}
+	s.dirty = nil
+	next := s.snapshot.with(edits)
+	changed := next != s.snapshot
+	s.publish(next)
+	return changed
+}
+
+// publish replaces the snapshot.
+func (s *selection) publish(next *snapshot) {
+	if next == s.snapshot {
+		return
+	}
+	s.snapshot, s.differences, s.current = next, nil, 0
+	for _, sub := range s.subscribers {
+		if sub.sent == next {
+			s.current++
+		}
+	}
+}
+
+// join and leave count the subscriptions.
+func (s *selection) join(sub *subscription) {
+	sub.selection, sub.position = s, len(s.subscribers)
+	s.subscribers = append(s.subscribers, sub)
+	if sub.sent == s.snapshot {
+		s.current++
+	}
+}
+
+func (s *selection) leave(sub *subscription) {
+	last := len(s.subscribers) - 1
+	s.subscribers[sub.position] = s.subscribers[last]
+	s.subscribers[sub.position].position = sub.position
+	s.subscribers[last] = nil
+	s.subscribers = s.subscribers[:last]
+	if sub.sent == s.snapshot {
+		s.current--
+	}
+	sub.selection = nil
+}
+
+// has records what a subscription's client has now.
+func (s *selection) has(sub *subscription, sent *snapshot) {
+	if sub.sent == s.snapshot {
+		s.current--
+	}
+	sub.sent = sent
+	if sent == s.snapshot {
+		if s.current++; s.current == len(s.subscribers) {
+			s.differences = nil
+		}
+	}
+}
