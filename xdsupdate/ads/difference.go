@@ -106,7 +106,7 @@ func (s *selection) newDifference(from *snapshot, d dialect) *difference {
 	size, more, divisible := 0, false, d.delta || !s.fullState()
 	compare(from, s.snapshot, func(old, now *resource) {
 		switch {
-		case now != nil && now.marker == real:
+		case now != nil && now.marker == present:
 			if old != nil && now.same(old) {
 				return
 			}
@@ -156,7 +156,7 @@ func (s *selection) absent() []string {
 			out, topics = append(out, topics[0].name), topics[1:]
 		}
 		if len(topics) > 0 && topics[0].name == r.name {
-			if topics = topics[1:]; r.marker != real {
+			if topics = topics[1:]; r.marker != present {
 				out = append(out, r.name)
 			}
 		}
@@ -236,7 +236,7 @@ func (c *content) encode() []byte {
 				return
 			}
 			for r := range c.after.list.All() {
-				if r.marker == real {
+				if r.marker == present {
 					visit(r)
 				}
 			}

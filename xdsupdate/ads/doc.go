@@ -2,7 +2,7 @@
 
 // Package ads serves services and their endpoints to Envoys and to gRPC clients,
 // over ADS, SotW and delta. Server is an xdsupdate.XDSUpdater: what registries
-// tell it goes to exactly those streams that are subscribed to what changed.
+// report to it goes to exactly those streams that are subscribed to what changed.
 //
 //	server := ads.New(services, ads.Options{})
 //	server.Register(grpcServer)
@@ -17,25 +17,64 @@
 //	registries.OnRemoveShard(server.RemoveShard)
 //	registries.SubscribeServices(xdsupdate.ServiceHandler(server))
 //
-// go-control-plane's server speaks the protocol. Behind it is a cache of our own:
-// resources have versions of their own, are built and encoded once per change and
-// only if somebody is subscribed to them, and find their subscribers by a reverse
-// index.
-//
 // # Resources
 //
 // Clusters and load assignments of every port of every service, and for gRPC
 // clients API listeners ("HOST:PORT", or "HOST" for envoy.DefaultPort) and the
 // route configurations behind them; HTTP route configurations by port for
 // Envoys. Package envoy builds and names them. A wildcard subscription covers all
-// clusters; API listeners and routes are sent by name only. Generators of the
-// host add to them and replace them.
+// clusters and, if it is asked for, all load assignments; API listeners and routes
+// are sent by name only. A Generator adds resources of any type, replaces and
+// hides built-in ones; a Customizer changes built-in ones before they are encoded.
+//
+// The weights of localities are in every load assignment. gRPC clients follow
+// them; Envoys do not, because their clusters have no locality weighted load
+// balancing, nor priorities by locality: that is a matter of traffic policy. A
+// Customizer can set both.
 //
 // # Views
 //
 // A proxy is sent nothing that it must not see, whether it asks by wildcard or by
 // name: services by exportTo and its namespace, endpoints by its cluster. If
-// several namespaces define a host, its own wins, then the oldest.
+// several namespaces define a host, its own wins, then the oldest. Options.Group
+// adds a part of the host's own to views. A connected proxy moves to another view
+// when ProxyUpdate or ReviewProxies finds that it is somebody else now.
+//
+// # From a change to a response
+//
+//  1. The Pusher merges requests and calls push, one call at a time.
+//  2. push makes the hosts of the request anew, puts them into a new table, and
+//     calls the generators that it concerns, for the views that it concerns. All of
+//     them read one PushContext. Tables, hosts and overlays are immutable.
+//  3. publish shows the new table and overlays. The reverse index has the names
+//     that somebody is subscribed to; their selections are marked, and nothing else
+//     is looked at: a change that nobody is subscribed to ends here.
+//  4. What marked selections have under the changed names is built and encoded,
+//     once for all views that share it, without the lock. Each selection gets a new
+//     snapshot, if the content differs.
+//  5. The subscriptions of those selections are answered, if their clients are
+//     ready for it: with the difference between the snapshot that the client has and
+//     that of the selection. Equal subscriptions have the same two snapshots and
+//     share the difference and its encoding.
+//  6. A response goes into the queue of its stream, in the order of types, and the
+//     stream sends it without the lock.
+//
+// A request goes the other way: it is compared with the one before, by the bytes
+// of its names; if those differ the subscription moves to another selection. The
+// first subscription of a selection prepares its snapshot, without the lock.
+//
+// # Invariants
+//
+//   - Whoever encodes, sends, or calls the host's code holds no lock.
+//   - A snapshot is never modified. subscription.sent is what the client has if it
+//     accepts everything that was sent, and of a refused resource what it was sent:
+//     that is how a refusal is not repeated.
+//   - A subscription that is up to date has the very snapshot of its selection:
+//     the names that a client is subscribed to cost it nothing.
+//   - A selection has a snapshot when its view's generators have been called, the
+//     first push is done, and it is prepared; before that nobody is answered.
+//   - A response is sent only after a request that followed the one before, so a
+//     client has at most one response to a type more than it has asked for.
 //
 // # Order
 //
@@ -43,11 +82,22 @@
 // routes; what is gone is removed last, in the opposite order. The load
 // assignment of a changed cluster is sent again, because Envoy waits for it. A
 // cluster that no longer takes its endpoints from an assignment keeps the last one
-// until the client asks for it no more.
+// until the client asks for it no more or the cluster goes.
 //
 // A push that runs between the moment when a registry shows a service with another
 // resolution and its call of the server, may read the new service with the old
 // endpoints. The push that follows the call mends it.
+//
+// # What gRPC clients keep
+//
+// grpc-js and the C core never recover from a resource that is removed and comes
+// back unchanged. So a gRPC client, which subscribes by name, is never sent the
+// removal of a listener, route or cluster while it is subscribed to it: when a
+// service goes, or is hidden from the client, its load assignment is emptied and
+// the rest stays as the client has it. Calls then fail as unavailable, and go on
+// when the service is back. What is kept is never updated while it is hidden, and
+// not sent to anybody who does not have it, so that nothing leaks; it is forgotten
+// with the subscription, and a new stream is not sent it.
 //
 // # Versions
 //
@@ -60,6 +110,22 @@
 //
 // Every method may be called from any goroutine. No update waits for a client: a
 // response follows when the client has answered the one before, and of what
-// changes meanwhile only the names are kept. Large responses are divided where
-// the protocol allows it.
+// changes meanwhile nothing is kept but the snapshot that the client has. Large
+// responses are divided where the protocol allows it.
+//
+// gRPC interceptors see requests as messages of a type of this package, and
+// responses as messages of go-control-plane whose resources are not decoded.
+//
+// # Stopping
+//
+// Run ends all streams when it is stopped, also those whose clients do not read.
+// A graceful end comes in steps, so that clients find another server before this
+// one is gone:
+//
+//  1. stop being ready, so that no new clients are sent here;
+//  2. start grpc.Server.GracefulStop on a goroutine of its own: it closes the
+//     listeners and asks clients to move (GOAWAY), and waits for the streams;
+//  3. give clients time, then close Run's stop channel: the streams that are left
+//     end with the status Unavailable, Run and GracefulStop return;
+//  4. stop the registries and stores.
 package ads

@@ -173,8 +173,10 @@ type generatorOfAll struct {
 	all           func(View, *PushContext) ([]Resource, error)
 }
 
+// Name implements Generator.
 func (g *generatorOfAll) Name() string { return g.name }
 
+// Generate implements Generator.
 func (g *generatorOfAll) Generate(view View, push *PushContext, out *Resources) error {
 	list, err := g.all(view, push)
 	switch {

@@ -37,8 +37,8 @@ func (o overlay) apply(staged *Resources) (overlay, []resourceName, error) {
 	}
 	var changed []resourceName
 	for _, name := range staged.order {
-		next, old, had := staged.staged[name], overlaid{}, false
-		old, had = out.get(name.typeURL, name.name)
+		next := staged.staged[name]
+		old, had := out.get(name.typeURL, name.name)
 		if had && old.owner != staged.owner {
 			if next != nil { // it cannot delete what is not its own
 				staged.fail(name, fmt.Errorf("%w %q", errTaken, old.owner.Name()))

@@ -120,15 +120,15 @@ func (r *request) decode(data []byte) error {
 // field decodes a field that is the same in both messages but for its number.
 func (r *request) field(number protowire.Number, value []byte) error {
 	const node, typeURL, subscribe, unsubscribe, nonce, problem, version = 1, 2, 3, 4, 6, 7, 8
+	field := int(number) // of a DeltaDiscoveryRequest
 	if !r.delta {
-		// The numbers of a DiscoveryRequest.
-		sotw := [...]protowire.Number{1: version, 2: node, 4: typeURL, 5: nonce, 6: problem}
-		if number >= protowire.Number(len(sotw)) {
+		sotw := [...]int{1: version, 2: node, 4: typeURL, 5: nonce, 6: problem}
+		if field >= len(sotw) {
 			return nil
 		}
-		number = sotw[number]
+		field = sotw[field]
 	}
-	switch number {
+	switch field {
 	case node:
 		if r.node == nil {
 			r.node = &core.Node{}
@@ -145,7 +145,7 @@ func (r *request) field(number protowire.Number, value []byte) error {
 			return errRequest
 		}
 	}
-	switch number {
+	switch field {
 	case typeURL:
 		r.typeURL = string(value)
 	case nonce:
@@ -222,10 +222,9 @@ func (r *request) decodeVersions(entries [][]byte) error {
 			}
 			if kind == protowire.BytesType {
 				value, _ := protowire.ConsumeBytes(entry[n:])
-				switch number {
-				case 1:
+				if number == 1 {
 					name = value
-				case 2:
+				} else if number == 2 {
 					text = value
 				}
 			}

@@ -37,8 +37,8 @@ type resource struct {
 type marker uint8
 
 const (
-	// real: a resource.
-	real marker = iota
+	// present: a resource.
+	present marker = iota
 	// tombstone, in the snapshot of a selection: neither the load assignment nor
 	// its cluster exists. In the snapshot of a client: it has an empty assignment,
 	// or none.

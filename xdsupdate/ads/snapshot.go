@@ -35,7 +35,7 @@ func newSnapshot(sorted []*resource) *snapshot {
 // weight is what a resource adds to the version of a snapshot: versions are
 // those of what exists.
 func (r *resource) weight() uint64 {
-	if r.marker != real {
+	if r.marker != present {
 		return 0
 	}
 	return r.hash

@@ -171,13 +171,11 @@ func (s *stream) wake() {
 		return
 	}
 	s.draining = true
-	s.server.streams.work.Add(1)
-	go func() {
-		defer s.server.streams.work.Done()
+	s.server.streams.work.Go(func() {
 		s.sending.Lock()
 		defer s.sending.Unlock()
 		s.drain()
-	}()
+	})
 }
 
 // drain sends what is queued. It reports whether the stream lives. The caller

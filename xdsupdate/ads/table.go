@@ -5,6 +5,7 @@ package ads
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 
@@ -73,9 +74,7 @@ func (t *table) with(hosts map[registry.Hostname]*host) *table {
 		return out
 	}
 	out.http = make(map[uint32]*httpPort, len(t.http))
-	for number, p := range t.http {
-		out.http[number] = p
-	}
+	maps.Copy(out.http, t.http)
 	for number, set := range http {
 		if out.http[number] = (&httpPort{hosts: set}); set.Len() == 0 {
 			delete(out.http, number)
