@@ -84,9 +84,10 @@
 // cluster that no longer takes its endpoints from an assignment keeps the last one
 // until the client asks for it no more or the cluster goes.
 //
-// A push that runs between the moment when a registry shows a service with another
-// resolution and its call of the server, may read the new service with the old
-// endpoints. The push that follows the call mends it.
+// A push reads services, endpoints and configs of one moment: it does not run in
+// the middle of a batch of a registry (xdsupdate.BatchUpdater). A registry that
+// makes no batches may show a service with another resolution before its
+// endpoints; the push that follows its calls mends it.
 //
 // # What gRPC clients keep
 //

@@ -46,14 +46,18 @@ func waited(req *xdsupdate.PushRequest, now time.Time) time.Duration {
 // rebuild makes the state of some hosts anew and publishes it.
 func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	push := &PushContext{Request: req, sorted: &sortedServices{}}
-	if s.configs != nil {
-		push.configs = s.configs()
-	}
 	ch := change{since: begun}
 	if !req.Start.IsZero() {
 		ch.since = req.Start
 	}
-	s.rebuildHosts(req, &ch)
+	// Services, endpoints and configs of one moment: no registry is in the middle
+	// of a change then.
+	s.pusher.Capture(func() {
+		if s.configs != nil {
+			push.configs = s.configs()
+		}
+		s.rebuildHosts(req, &ch)
+	})
 	push.table = ch.table
 	s.customizeAgain(push, &ch)
 	push.table = ch.table
@@ -62,9 +66,10 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	s.cache.publish(ch)
 }
 
-// rebuildHosts makes the hosts of a request anew.
+// rebuildHosts makes the hosts of a request anew. It may be called again.
 func (s *Server) rebuildHosts(req *xdsupdate.PushRequest, ch *change) {
 	table := s.cache.table
+	ch.names = nil
 	full := req.Full || req.Everything()
 	var services []*registry.Service
 	if full {

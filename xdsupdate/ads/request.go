@@ -222,9 +222,10 @@ func (r *request) decodeVersions(entries [][]byte) error {
 			}
 			if kind == protowire.BytesType {
 				value, _ := protowire.ConsumeBytes(entry[n:])
-				if number == 1 {
+				switch int(number) {
+				case 1:
 					name = value
-				} else if number == 2 {
+				case 2:
 					text = value
 				}
 			}
