@@ -207,7 +207,7 @@ func TestClaimsRace(t *testing.T) {
 func TestShardUpdater(t *testing.T) {
 	var removed []xdsupdate.ShardKey
 	opts := xdsupdate.PusherOptions{
-		Debounce: xdsupdate.DebounceAll, ShardRemoved: func(s xdsupdate.ShardKey) { removed = append(removed, s) },
+		DebounceEndpoints: true, ShardRemoved: func(s xdsupdate.ShardKey) { removed = append(removed, s) },
 	}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		shard := shardOf("c1")
@@ -247,9 +247,9 @@ func TestShardUpdater(t *testing.T) {
 func TestShardUpdaterPassesTheRest(t *testing.T) {
 	var proxies, removed int
 	opts := xdsupdate.PusherOptions{
-		Debounce:     xdsupdate.DebounceAll,
-		ProxyUpdate:  func(registry.ClusterID, string) { proxies++ },
-		ShardRemoved: func(xdsupdate.ShardKey) { removed++ },
+		DebounceEndpoints: true,
+		ProxyUpdate:       func(registry.ClusterID, string) { proxies++ },
+		ShardRemoved:      func(xdsupdate.ShardKey) { removed++ },
 	}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		other := shardOf("c2")

@@ -2,75 +2,73 @@
 
 package xdsupdate
 
-import "time"
-
-// Debounce says which requests wait for others to come, so that many changes
-// make one push.
-type Debounce int
-
-const (
-	// DebounceEndpointsAfterFirst pushes the first change of endpoints after a
-	// quiet time at once, and delays those that follow it and every full request.
-	DebounceEndpointsAfterFirst Debounce = iota
-	// DebounceAfterFirst pushes the first request of any kind after a quiet time
-	// at once, and delays those that follow it.
-	DebounceAfterFirst
-	// DebounceFull delays full requests only, as Istio 1.30 does with
-	// PILOT_ENABLE_EDS_DEBOUNCE=false.
-	DebounceFull
-	// DebounceAll delays every request, as Istio 1.30 does by default.
-	DebounceAll
+import (
+	"math"
+	"time"
 )
 
-// window decides when the requests of one kind are pushed. It is a pure state
-// machine: time comes in, as the time since some moment. What it knows of the
-// requests is when they came.
+// window decides when the requests of one lane are pushed. It is a pure state
+// machine: time comes in, as the time since some moment, and all that it knows of
+// the requests is when they came.
 //
-// Pushed is what has waited until nothing was asked for quiet, or for max, as in
-// Istio 1.30.
+// A push is due when no request has come for quiet, or when the first that waits
+// has waited for max, as in Istio 1.30; and not before interval has passed since
+// the push before it. Full requests have a quiet time, because what belongs
+// together is often written in several steps, and a push of it is expensive.
+// Requests for endpoints have an interval instead: a quiet time would let a
+// stream of changes anywhere delay each of them by up to max.
 type window struct {
-	quiet, max time.Duration
+	quiet, max, interval time.Duration
 	// leading: the first request after a quiet time does not wait.
 	leading bool
 
 	// open: something waits. first and last are when the first and the last of
-	// it came; atOnce: it waits no longer.
+	// it came; last is kept when it is taken. atOnce: it is due, whatever comes.
 	open, atOnce bool
 	first, last  time.Duration
-	// active is when something was last asked for or pushed; used: ever.
-	active time.Duration
-	used   bool
+	// pushed is when something was last taken.
+	pushed time.Duration
+}
+
+// longAgo is before every request, and far enough from the least value that
+// differences do not overflow; forever is after every request.
+const (
+	longAgo time.Duration = math.MinInt64 / 2
+	forever time.Duration = math.MaxInt64
+)
+
+func newWindow(quiet, longest, interval time.Duration, leading bool) window {
+	return window{
+		quiet: max(quiet, 0), max: max(longest, 0), interval: max(interval, 0), leading: leading,
+		last: longAgo, pushed: longAgo,
+	}
 }
 
 // ask notes a request. It reports whether it is the first that waits: then, and
 // only then, due may have become earlier.
-func (w *window) ask(now time.Duration) bool {
-	opened := !w.open
-	if opened {
+func (w *window) ask(now time.Duration) (opened bool) {
+	if opened = !w.open; opened {
 		w.open, w.first = true, now
-		w.atOnce = w.leading && (!w.used || now-w.active >= w.quiet)
+		w.atOnce = w.leading && now-max(w.last, w.pushed) >= w.quiet
 	}
 	// Callers read the clock before they get the lock: times may come out of
 	// order.
-	w.active, w.used = max(w.active, now), true
-	w.last = w.active
+	w.last = max(w.last, now)
 	return opened
 }
-
-// hurry makes due what waits.
-func (w *window) hurry() { w.atOnce = w.open }
 
 // due returns when what waits has to be pushed, and whether anything waits.
 func (w *window) due() (time.Duration, bool) {
 	if w.atOnce {
 		return w.first, w.open
 	}
-	return min(w.last+w.quiet, w.first+w.max), w.open
+	return max(min(w.last+w.quiet, w.first+w.max), w.pushed+w.interval), w.open
 }
 
-// keepDue keeps what is due now from being delayed by what comes next.
-func (w *window) keepDue(now time.Duration) {
-	if due, ok := w.due(); ok && due <= now {
+// commit fixes that what is due at a time is pushed next: requests that come
+// before it is taken do not delay it.
+func (w *window) commit(until time.Duration) {
+	if due, ok := w.due(); ok && due <= until {
 		w.atOnce = true
 	}
 }
@@ -78,5 +76,5 @@ func (w *window) keepDue(now time.Duration) {
 // take notes that what waits is pushed now.
 func (w *window) take(now time.Duration) {
 	w.open, w.atOnce = false, false
-	w.active, w.used = max(w.active, now), true
+	w.pushed = max(w.pushed, now)
 }

@@ -14,47 +14,51 @@ import (
 
 // timeline is when requests came and pushes began and ended.
 type timeline struct {
-	mode       xdsupdate.Debounce
-	quiet, max time.Duration
+	opts xdsupdate.PusherOptions
 
 	mu sync.Mutex
 	// waiting holds when the requests came that were not pushed: for endpoints
 	// only, and others.
 	waiting map[bool][]time.Duration
-	// active is when something was last asked for or pushed.
-	active map[bool]time.Duration
+	// last is when the last request came, pushed when the last push was.
+	last, pushed map[bool]time.Duration
 	// first is whether the first request that waits came after a quiet time.
 	first map[bool]bool
 	ended time.Duration
 }
 
-func (l *timeline) alone(endpointsOnly bool) bool {
-	return endpointsOnly && l.mode != xdsupdate.DebounceAll
+func newTimeline(opts xdsupdate.PusherOptions) *timeline {
+	return &timeline{
+		opts: opts, waiting: map[bool][]time.Duration{}, first: map[bool]bool{},
+		last:   map[bool]time.Duration{false: -time.Hour, true: -time.Hour},
+		pushed: map[bool]time.Duration{false: -time.Hour, true: -time.Hour},
+	}
 }
 
 func (l *timeline) ask(at time.Duration, endpointsOnly bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lane := l.alone(endpointsOnly)
+	lane := endpointsOnly && !l.opts.DebounceEndpoints
 	if len(l.waiting[lane]) == 0 {
-		last, ever := l.active[lane]
-		l.first[lane] = !ever || at-last >= l.quiet
+		l.first[lane] = at-max(l.last[lane], l.pushed[lane]) >= l.opts.DebounceAfter
 	}
 	l.waiting[lane] = append(l.waiting[lane], at)
-	l.active[lane] = at
+	l.last[lane] = at
 }
 
 // due returns when what waits in a lane has to be pushed, by the book.
 func (l *timeline) due(lane bool) (time.Duration, bool) {
 	w := l.waiting[lane]
-	if len(w) == 0 {
+	switch {
+	case len(w) == 0:
 		return 0, false
-	}
-	leading := l.first[lane] && (l.mode == xdsupdate.DebounceAfterFirst || lane && l.mode == xdsupdate.DebounceEndpointsAfterFirst)
-	if leading || lane && l.mode == xdsupdate.DebounceFull {
+	case lane:
+		return max(w[0], l.pushed[lane]+l.opts.EndpointInterval), true
+	case l.opts.LeadingEdge && l.first[lane]:
 		return w[0], true
+	default:
+		return min(w[len(w)-1]+l.opts.DebounceAfter, w[0]+l.opts.DebounceMax), true
 	}
-	return min(w[len(w)-1]+l.quiet, w[0]+l.max), true
 }
 
 // push checks that a push comes when it is due, or when the push before it has
@@ -73,12 +77,12 @@ func (l *timeline) push(t *testing.T, at time.Duration, requests int, fullPush b
 	want := len(l.waiting[!fullPush])
 	if n := len(l.waiting[true]); fullPush && n > 0 {
 		want += n
-		l.waiting[true], l.active[true] = nil, at
+		l.waiting[true], l.pushed[true] = nil, at
 	}
 	if requests != want {
 		t.Errorf("a push of %d requests at %v, want %d", requests, at, want)
 	}
-	l.waiting[!fullPush], l.active[!fullPush] = nil, at
+	l.waiting[!fullPush], l.pushed[!fullPush] = nil, at
 }
 
 // TestDebounceByTheBook asks at random times, pushes take random times, and every
@@ -87,15 +91,16 @@ func TestDebounceByTheBook(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 4))
-			l := &timeline{
-				mode: xdsupdate.Debounce(seed % 4), quiet: 100*time.Millisecond + 1, max: 700 * time.Millisecond,
-				waiting: map[bool][]time.Duration{}, active: map[bool]time.Duration{}, first: map[bool]bool{},
-			}
+			l := newTimeline(xdsupdate.PusherOptions{
+				DebounceAfter: 100*time.Millisecond + 1, DebounceMax: 700 * time.Millisecond,
+				EndpointInterval: []time.Duration{-1, 60 * time.Millisecond}[seed%2],
+				LeadingEdge:      seed/2%2 == 0, DebounceEndpoints: seed/4%2 == 0,
+			})
 			start := time.Now()
 			durations := rand.New(rand.NewPCG(seed, 5))
 			push := func(req *xdsupdate.PushRequest) {
 				requests := req.Reason[xdsupdate.ConfigUpdate] + req.Reason[xdsupdate.EndpointUpdate]
-				l.push(t, time.Since(start), requests, l.mode == xdsupdate.DebounceAll || req.Full)
+				l.push(t, time.Since(start), requests, l.opts.DebounceEndpoints || req.Full)
 				if durations.IntN(3) == 0 {
 					time.Sleep(time.Duration(durations.IntN(300))*time.Millisecond + 3)
 				}
@@ -103,7 +108,7 @@ func TestDebounceByTheBook(t *testing.T) {
 				l.ended = time.Since(start)
 				l.mu.Unlock()
 			}
-			p := xdsupdate.NewPusher(push, xdsupdate.PusherOptions{DebounceAfter: l.quiet, DebounceMax: l.max, Debounce: l.mode})
+			p := xdsupdate.NewPusher(push, l.opts)
 			stop := make(chan struct{})
 			var wg sync.WaitGroup
 			wg.Go(func() { p.Run(stop) })

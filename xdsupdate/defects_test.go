@@ -109,7 +109,7 @@ func TestEmptiedServicesDoNotLeak(t *testing.T) {
 
 // TestCrashLoopCausesNoFullPush: 1→0→1 again and again.
 func TestCrashLoopCausesNoFullPush(t *testing.T) {
-	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.DebounceAll}
+	opts := xdsupdate.PusherOptions{DebounceEndpoints: true}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		one := ep("1.1.1.1", account("a"))
 		p.EDSUpdate(shardOf("c1"), host, ns, eps(one))

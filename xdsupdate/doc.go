@@ -22,4 +22,29 @@
 // For one change a registry calls SvcUpdate, EDSUpdate, ConfigUpdate and
 // ProxyUpdate, in this order, after its own reads show the change. A push comes
 // after that: what it reads is at least as fresh as what it was asked for.
+//
+// A registry publishes its state and makes these calls, but for ProxyUpdate, in a
+// batch (BatchUpdater). A push captures the services and the endpoints that it
+// works on between batches (Pusher.Capture), so that it never has the new
+// definition of a service with the old endpoints.
+//
+// # Debounce
+//
+// What a request waits for before it is pushed, by the defaults of PusherOptions:
+//
+//	request                        | waits until                           | at most
+//	-------------------------------|---------------------------------------|---------
+//	endpoints only                 | 10 ms have passed since the last push | 10 ms
+//	                               | of endpoints                          |
+//	full                           | no full request has come for 100 ms   | 10 s
+//	endpoints after a SvcUpdate of | as full: they go with the definition  | 10 s
+//	the service                    | that they belong to                   |
+//	any, in Flush                  | nothing                               | 0
+//
+// So the first change of endpoints after a quiet time is pushed at once, and
+// neither full requests nor other changes of endpoints hold one up: changes that
+// come within the interval are merged. A full push takes with it the endpoints that
+// wait. Besides, each push waits for the push before it, which may take as long as
+// the host's function does, and for batches that are running. ProxyUpdate is no
+// push and waits for nothing.
 package xdsupdate

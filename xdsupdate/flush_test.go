@@ -99,8 +99,8 @@ func TestRunTakesOverFromFlush(t *testing.T) {
 	})
 }
 
-// TestFlushAfterRun: Flush does what Run left when it was stopped, and a Flush
-// that waits for Run goes on alone.
+// TestFlushAfterRun: a Flush that waits for Run fails when Run ends, and so does
+// each that comes later.
 func TestFlushAfterRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := &pushes{t: t, start: time.Now(), slow: time.Second}
@@ -112,15 +112,17 @@ func TestFlushAfterRun(t *testing.T) {
 		synctest.Wait()
 		p.ConfigUpdate(fullPush("b"))
 		wg.Go(func() {
-			if err := p.Flush(t.Context()); err != nil {
-				t.Error(err)
+			if err := p.Flush(t.Context()); err == nil {
+				t.Error("Flush did not fail although Run ended before the push")
 			}
 		})
 		synctest.Wait()
 		close(stop)
 		wg.Wait()
-		got.expect(0,
-			"0s full push of VirtualService/default/a (config 1)", "1s full push of VirtualService/default/b (config 1)")
+		if err := p.Flush(t.Context()); err == nil {
+			t.Error("Flush did not fail after the end of Run")
+		}
+		got.expect(time.Minute, "0s full push of VirtualService/default/a (config 1)")
 	})
 }
 
@@ -135,9 +137,7 @@ func TestFlushNeverHangs(t *testing.T) {
 			wg.Go(func() {
 				for range 3 {
 					p.ConfigUpdate(fullPush("a"))
-					if err := p.Flush(t.Context()); err != nil {
-						t.Error(err)
-					}
+					_ = p.Flush(t.Context()) // fails if Run has ended
 				}
 			})
 		}

@@ -12,23 +12,30 @@ type lane struct {
 	asked, pushed uint64
 }
 
+// ask notes that a request was added to pending. A request that does not say when
+// it was made was made now.
+func (l *lane) ask(now time.Duration, epoch time.Time) (opened bool) {
+	l.asked++
+	if opened = l.window.ask(now); opened && l.start.IsZero() {
+		l.start = epoch.Add(now)
+	}
+	return opened
+}
+
 // lanes are the requests of a Pusher. Those that are for endpoints only have a
-// lane of their own, unless they are debounced like all others. A push of all
-// takes the endpoints with it; the endpoints go alone.
+// lane of their own, so that they neither wait for full requests nor delay them.
+// A push of all takes the endpoints with it: the state that it captures has them
+// anyway. The endpoints go alone.
 type lanes struct {
 	all, endpoints lane
 	// one: everything is in all.
 	one bool
 }
 
-func newLanes(quiet, longest time.Duration, mode Debounce) lanes {
-	quiet, longest = max(quiet, 0), max(longest, 0)
-	var l lanes
-	l.one = mode == DebounceAll
-	l.all.window = window{quiet: quiet, max: longest, leading: mode == DebounceAfterFirst}
-	if mode != DebounceFull {
-		l.endpoints.window = window{quiet: quiet, max: longest, leading: true}
-	}
+func newLanes(o PusherOptions) lanes {
+	l := lanes{one: o.DebounceEndpoints}
+	l.all.window = newWindow(o.DebounceAfter, o.DebounceMax, 0, o.LeadingEdge)
+	l.endpoints.window = newWindow(0, 0, o.EndpointInterval, false)
 	return l
 }
 
@@ -54,10 +61,16 @@ func (l *lanes) due() (time.Duration, bool) {
 	}
 }
 
-// take takes out what is due, and if nothing is, the endpoints. It returns how
-// many requests of each lane will have been pushed with it.
+// commit fixes that what is due at a time is taken next.
+func (l *lanes) commit(until time.Duration) {
+	l.all.commit(until)
+	l.endpoints.commit(until)
+}
+
+// take takes out what is due, after commit. It returns how many requests of each
+// lane will have been pushed with it.
 func (l *lanes) take(now time.Duration) (request *PushRequest, all, endpoints uint64) {
-	if due, ok := l.all.due(); !ok || due > now {
+	if !l.all.atOnce {
 		l.endpoints.window.take(now)
 		return l.endpoints.pending.take(), l.all.pushed, l.endpoints.asked
 	}
@@ -67,17 +80,4 @@ func (l *lanes) take(now time.Duration) (request *PushRequest, all, endpoints ui
 		l.endpoints.window.take(now)
 	}
 	return l.all.pending.take(), l.all.asked, l.endpoints.asked
-}
-
-// keepDue keeps what is due from being delayed by requests that come before it is
-// taken.
-func (l *lanes) keepDue(now time.Duration) {
-	l.all.keepDue(now)
-	l.endpoints.keepDue(now)
-}
-
-// hurry makes everything due.
-func (l *lanes) hurry() {
-	l.all.hurry()
-	l.endpoints.hurry()
 }

@@ -8,20 +8,30 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
 // PusherOptions are the choices for a Pusher. The zero value works.
 type PusherOptions struct {
-	// DebounceAfter is the quiet time: a push waits until nothing was asked for
-	// so long. Default 100 ms; negative: none, every request is pushed as soon as
-	// the push before it has ended.
+	// DebounceAfter is the quiet time: a full request waits until no other one has
+	// come for so long. Default 100 ms; negative: none, requests of all kinds are
+	// pushed as soon as the push before them has ended.
 	DebounceAfter time.Duration
-	// DebounceMax is the longest that a request waits. Default 10 s.
+	// DebounceMax is the longest that a full request waits. Default 10 s.
 	DebounceMax time.Duration
-	// Debounce says which requests wait. Default DebounceEndpointsAfterFirst.
-	Debounce Debounce
+	// LeadingEdge pushes a full request at once if nothing was asked for or pushed
+	// in the quiet time before. Default: it waits for others that belong to it.
+	LeadingEdge bool
+	// EndpointInterval is the least time from one push of endpoints to the next
+	// push of endpoints only; changes that come meanwhile are merged. Default
+	// 10 ms, or DebounceAfter if that is less; negative: none.
+	EndpointInterval time.Duration
+	// DebounceEndpoints makes requests for endpoints only wait like full ones, as
+	// Istio 1.30 does by default.
+	DebounceEndpoints bool
 	// ProxyUpdate is called for each ProxyUpdate, on the caller's goroutine.
 	// Default: nothing happens; a Pusher does not know proxies.
 	ProxyUpdate func(cluster registry.ClusterID, ip string)
@@ -71,6 +81,7 @@ var (
 	_ EndpointDeltaUpdater = (*Pusher)(nil)
 	_ BatchUpdater         = (*Pusher)(nil)
 	_ ShardClaimer         = (*Pusher)(nil)
+	_ configstore.Flusher  = (*Pusher)(nil)
 )
 
 // NewPusher returns a Pusher that calls push, one call at a time, with no lock
@@ -85,9 +96,12 @@ func NewPusher(push func(*PushRequest), opts ...PusherOptions) *Pusher {
 	if o.DebounceMax == 0 {
 		o.DebounceMax = 10 * time.Second
 	}
+	if o.EndpointInterval == 0 {
+		o.EndpointInterval = min(10*time.Millisecond, o.DebounceAfter)
+	}
 	return &Pusher{
 		push: push, opts: o, index: NewEndpointIndex(), epoch: time.Now(), wake: make(chan struct{}, 1),
-		lanes:     newLanes(o.DebounceAfter, o.DebounceMax, o.Debounce),
+		lanes:     newLanes(o),
 		redefined: map[ConfigKey]struct{}{},
 	}
 }
@@ -120,15 +134,28 @@ func (p *Pusher) Run(stop <-chan struct{}) {
 }
 
 // Flush pushes everything that was asked for before the call, without delay, and
-// returns when that is done. While Run is running, its goroutine does it;
-// otherwise Flush itself does, so that hosts can do without Run. The error is
-// that of ctx, wrapped.
+// returns when that is done. While Run is running, its goroutine does it; before
+// Run, Flush itself does, so that hosts can do without; after Run has ended,
+// Flush fails. The error is that, or the cause of the end of ctx, wrapped.
 func (p *Pusher) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := p.flushLocked(ctx); err != nil {
+		return fmt.Errorf("flush pushes: %w", err)
+	}
+	return nil
+}
+
+func (p *Pusher) flushLocked(ctx context.Context) error {
 	all, endpoints := p.all.asked, p.endpoints.asked
-	for p.all.pushed < all || p.endpoints.pushed < endpoints {
-		p.hurry()
+	for {
+		switch {
+		case p.started && !p.running:
+			return notify.ErrStopped
+		case p.all.pushed >= all && p.endpoints.pushed >= endpoints:
+			return nil
+		}
+		p.commit(forever)
 		if !p.running && !p.pushing {
 			p.pushLocked()
 			continue
@@ -141,10 +168,9 @@ func (p *Pusher) Flush(ctx context.Context) error {
 			p.mu.Lock()
 		case <-ctx.Done():
 			p.mu.Lock()
-			return fmt.Errorf("flush pushes: %w", ctx.Err())
+			return context.Cause(ctx)
 		}
 	}
-	return nil
 }
 
 // pushDue pushes what is due. It returns how long to wait for what is due next,
@@ -177,7 +203,7 @@ func (p *Pusher) pushDue(stop <-chan struct{}) (wait time.Duration, changed <-ch
 // for the batches that are running, so that what they ask for goes together.
 func (p *Pusher) pushLocked() {
 	p.pushing = true
-	p.keepDue(p.now())
+	p.commit(p.now())
 	all, endpoints := p.all.pushed, p.endpoints.pushed
 	p.mu.Unlock()
 	defer func() {

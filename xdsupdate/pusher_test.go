@@ -3,6 +3,7 @@
 package xdsupdate_test
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -125,33 +126,85 @@ func TestPushAfterDebounceMax(t *testing.T) {
 	})
 }
 
-// TestFirstEndpointChangeGoesAtOnce: by default endpoints wait only for what
-// follows the first change, and never for full requests.
+// TestFirstEndpointChangeGoesAtOnce: by default endpoints wait only until there
+// was no push of endpoints for 10 ms, and never for full requests.
 func TestFirstEndpointChangeGoesAtOnce(t *testing.T) {
 	inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(fullPush("v"))
 		p.ConfigUpdate(endpointPush("a"))
-		got.expect(50*time.Millisecond, "0s endpoint push of ServiceEntry/default/a (endpoint 1)")
+		got.expect(4*time.Millisecond, "0s endpoint push of ServiceEntry/default/a (endpoint 1)")
 		p.ConfigUpdate(endpointPush("b"))
-		got.expect(40 * time.Millisecond)
-		got.expect(100*time.Millisecond,
-			"100ms full push of ServiceEntry/default/b,VirtualService/default/v (config 1, endpoint 1)")
+		got.expect(5 * time.Millisecond)
 		p.ConfigUpdate(endpointPush("c"))
+		got.expect(11*time.Millisecond,
+			"10ms endpoint push of ServiceEntry/default/b,ServiceEntry/default/c (endpoint 2)")
 		p.ConfigUpdate(endpointPush("d"))
-		got.expect(90 * time.Millisecond)
-		got.expect(100*time.Millisecond,
-			"290ms endpoint push of ServiceEntry/default/c,ServiceEntry/default/d (endpoint 2)")
+		got.expect(75*time.Millisecond, "20ms endpoint push of ServiceEntry/default/d (endpoint 1)")
 		p.ConfigUpdate(endpointPush("e"))
-		got.expect(200*time.Millisecond, "480ms endpoint push of ServiceEntry/default/e (endpoint 1)")
+		got.expect(4*time.Millisecond, "95ms endpoint push of ServiceEntry/default/e (endpoint 1)")
 		p.ConfigUpdate(endpointPush("f"))
-		got.expect(time.Second, "580ms endpoint push of ServiceEntry/default/f (endpoint 1)")
+		got.expect(2*time.Millisecond,
+			"100ms full push of ServiceEntry/default/f,VirtualService/default/v (config 1, endpoint 1)")
+		p.ConfigUpdate(endpointPush("g"))
+		got.expect(time.Second, "110ms endpoint push of ServiceEntry/default/g (endpoint 1)")
 	})
 }
 
-// TestFirstRequestGoesAtOnce: with DebounceAfterFirst full requests do, too.
-func TestFirstRequestGoesAtOnce(t *testing.T) {
-	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.DebounceAfterFirst}
-	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
+// TestEndpointsDoNotWaitForOtherChanges: while full requests, or changes of other
+// endpoints, come 50 ms or 1 ms apart, each change of endpoints is pushed within
+// 10 ms; and the full requests are pushed as if there were no others.
+func TestEndpointsDoNotWaitForOtherChanges(t *testing.T) {
+	for name, other := range map[string]func(string) *xdsupdate.PushRequest{"full": fullPush, "endpoints": endpointPush} {
+		for _, gap := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				var p *xdsupdate.Pusher
+				asked, waited, full := map[string]time.Time{}, time.Duration(0), 0
+				p = xdsupdate.NewPusher(func(req *xdsupdate.PushRequest) {
+					if req.Full {
+						full++
+					}
+					for _, key := range req.Keys() {
+						if at, ok := asked[key.Name]; ok {
+							waited = max(waited, time.Since(at))
+							delete(asked, key.Name)
+						}
+					}
+				})
+				stop := make(chan struct{})
+				var run sync.WaitGroup
+				run.Go(func() { p.Run(stop) })
+				const changes = 300
+				for i := range changes {
+					p.ConfigUpdate(other("other"))
+					move := fmt.Sprint("move-", i)
+					asked[move] = time.Now()
+					p.ConfigUpdate(endpointPush(move))
+					synctest.Wait()
+					time.Sleep(gap)
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				close(stop)
+				run.Wait()
+				if len(asked) > 0 || waited > 10*time.Millisecond {
+					t.Errorf("%s every %v: %d moves were not pushed, the others after up to %v", name, gap, len(asked), waited)
+				}
+				want := 0
+				if name == "full" {
+					want = 1 + int(changes*gap/(10*time.Second)) // one at the end, and one each DebounceMax
+				}
+				if full != want {
+					t.Errorf("%s every %v: %d full pushes, want %d", name, gap, full, want)
+				}
+			})
+		}
+	}
+}
+
+// TestLeadingEdge: with LeadingEdge the first full request after a quiet time goes
+// at once, too.
+func TestLeadingEdge(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{LeadingEdge: true}, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(fullPush("a"))
 		got.expect(50*time.Millisecond, "0s full push of VirtualService/default/a (config 1)")
 		p.ConfigUpdate(fullPush("b"))
@@ -163,11 +216,10 @@ func TestFirstRequestGoesAtOnce(t *testing.T) {
 	})
 }
 
-// TestEndpointsAreNotDebounced: with DebounceFull endpoint pushes go at once and
-// one by one, even while full requests wait.
+// TestEndpointsAreNotDebounced: without an interval endpoint pushes go one by one,
+// even while full requests wait.
 func TestEndpointsAreNotDebounced(t *testing.T) {
-	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.DebounceFull}
-	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{EndpointInterval: -1}, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(fullPush("v"))
 		for _, name := range []string{"a", "b", "c"} {
 			p.ConfigUpdate(endpointPush(name))
@@ -181,9 +233,9 @@ func TestEndpointsAreNotDebounced(t *testing.T) {
 	})
 }
 
-// TestEverythingIsDebounced: with DebounceAll endpoints wait like all others.
+// TestEverythingIsDebounced: with DebounceEndpoints they wait like all others.
 func TestEverythingIsDebounced(t *testing.T) {
-	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.DebounceAll}
+	opts := xdsupdate.PusherOptions{DebounceEndpoints: true}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(endpointPush("a"))
 		got.expect(99 * time.Millisecond)
@@ -195,10 +247,9 @@ func TestEverythingIsDebounced(t *testing.T) {
 // TestOnePushAtATime: what is asked for during a push is merged and pushed after
 // it, endpoints too: Istio 1.30 pushes those at the same time.
 func TestOnePushAtATime(t *testing.T) {
-	for _, mode := range []xdsupdate.Debounce{
-		xdsupdate.DebounceEndpointsAfterFirst, xdsupdate.DebounceAfterFirst, xdsupdate.DebounceFull, xdsupdate.DebounceAll,
+	for _, opts := range []xdsupdate.PusherOptions{
+		{DebounceAfter: -1}, {DebounceAfter: -1, LeadingEdge: true}, {DebounceAfter: -1, DebounceEndpoints: true},
 	} {
-		opts := xdsupdate.PusherOptions{Debounce: mode, DebounceAfter: -1}
 		inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 			got.slow = time.Second
 			p.ConfigUpdate(fullPush("a"))

@@ -2,11 +2,7 @@
 
 package xdsupdate
 
-import (
-	"time"
-
-	"github.com/pilotkit/pilotkit/registry"
-)
+import "github.com/pilotkit/pilotkit/registry"
 
 // EDSUpdate updates the index and asks for the push that this needs.
 func (p *Pusher) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
@@ -96,14 +92,4 @@ func (p *Pusher) askRemoved(keys []ConfigKey) {
 			Full: true, ConfigsUpdated: KeySet(keys...), Reason: map[TriggerReason]int{ClusterUpdate: 1},
 		})
 	}
-}
-
-// ask notes that a request was added. A request that does not say when it was
-// made was made now.
-func (l *lane) ask(now time.Duration, epoch time.Time) (opened bool) {
-	l.asked++
-	if opened = l.window.ask(now); opened && l.start.IsZero() {
-		l.start = epoch.Add(now)
-	}
-	return opened
 }

@@ -89,9 +89,9 @@ func TestEndpointsWaitForTheirService(t *testing.T) {
 
 				// These endpoints wait already when the service is redefined.
 				u.EDSUpdate(shard, host, ns, eps(ep("4.4.4.4")))
-				time.Sleep(50 * time.Millisecond)
+				time.Sleep(5 * time.Millisecond)
 				u.SvcUpdate(shard, host, ns, registry.EventUpdate)
-				got.expect(60*time.Millisecond, "1.15s full push of ServiceEntry/default/a.example.com (endpoint 1)")
+				got.expect(6*time.Millisecond, "1.06s full push of ServiceEntry/default/a.example.com (endpoint 1)")
 			})
 		})
 	}
