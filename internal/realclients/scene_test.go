@@ -73,3 +73,7 @@ func (s *scene) call(p *plane, target string) *caller {
 	feed, send := s.client.start(s.T, bootstrap, target)
 	return &caller{t: s.T, feed: feed, send: send}
 }
+
+// TestPrerequisites is skipped for a client that is not installed; ./test.sh shows
+// what it says.
+func TestPrerequisites(t *testing.T) { eachClient(t, func(*scene) {}) }
