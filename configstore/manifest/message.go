@@ -145,9 +145,10 @@ func (d *decoder) repeated(n *yaml.Node, fd protoreflect.FieldDescriptor, m prot
 
 func (d *decoder) entriesOf(n *yaml.Node, fd protoreflect.FieldDescriptor, m protoreflect.Message) {
 	mapping := d.object(n)
-	if mapping == nil || len(mapping.Content) == 0 {
+	if mapping == nil {
 		return
 	}
+	// An empty map is not the same as none: a validator may want to see it.
 	values := m.Mutable(fd).Map()
 	for _, e := range d.entries(mapping) {
 		d.pushKey(e.key)

@@ -102,13 +102,12 @@ func parseEnum(s scalar, ed protoreflect.EnumDescriptor) (protoreflect.Value, bo
 	return protoreflect.Value{}, false
 }
 
+// parseBytes reads base64 in either alphabet. As in an API server, the padding
+// must be there.
 func parseBytes(s scalar) (protoreflect.Value, bool) {
 	text, enc := s.text, base64.StdEncoding
 	if strings.ContainsAny(text, "-_") {
 		enc = base64.URLEncoding
-	}
-	if len(text)%4 != 0 {
-		enc = enc.WithPadding(base64.NoPadding)
 	}
 	b, err := enc.DecodeString(text)
 	return protoreflect.ValueOfBytes(b), err == nil && s.kind == scalarString
