@@ -10,6 +10,10 @@ import (
 // unixScheme starts the addresses of Unix domain sockets.
 const unixScheme = "unix://"
 
+// maxUnixPathLength is what Linux has room for in an address (sun_path) with its
+// end. Envoy refuses the whole assignment of a cluster over a longer one.
+const maxUnixPathLength = 107
+
 func isIP(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil
@@ -52,6 +56,8 @@ func checkUnixPath(at *field, path string) {
 	switch {
 	case path == "":
 		at.refuse("must name a unix domain socket after %q", unixScheme)
+	case len(path) > maxUnixPathLength:
+		at.refuse("must be a unix domain socket path of at most %d bytes, has %d", maxUnixPathLength, len(path))
 	case path[0] == '@':
 	case path[0] != '/':
 		at.refuse("must be an absolute unix domain socket path or @name, is %q", path)

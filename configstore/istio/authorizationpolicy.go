@@ -3,17 +3,9 @@
 package istio
 
 import (
-	"strings"
-
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
-)
-
-// The limits of istio.io/api for service accounts in a source.
-const (
-	maxServiceAccounts      = 16
-	maxServiceAccountLength = 320
 )
 
 // authorizationPolicyRules are the rules for an AuthorizationPolicy.
@@ -39,16 +31,16 @@ func authorizationPolicyRules(spec *field, _ configstore.Config, policy *securit
 			spec.elem("rules", i).refuseNull()
 			continue
 		}
-		checkRule(spec.elem("rules", i), rule)
+		checkRule(spec.elem("rules", i), rule, policy.Action)
 	}
 }
 
-func checkRule(at *field, rule *security.Rule) {
+func checkRule(at *field, rule *security.Rule, action security.AuthorizationPolicy_Action) {
 	for i, from := range rule.From {
 		if source := from.GetSource(); source == nil {
 			at.elem("from", i).child("source").refuse("is required")
 		} else {
-			checkAuthorizationSource(at.elem("from", i).child("source"), source)
+			checkAuthorizationSource(at.elem("from", i).child("source"), source, action)
 		}
 	}
 	for i, to := range rule.To {
@@ -63,83 +55,48 @@ func checkRule(at *field, rule *security.Rule) {
 			at.elem("when", i).refuseNull()
 			continue
 		}
-		checkCondition(at.elem("when", i), condition)
+		checkCondition(at.elem("when", i), condition, action)
+	}
+	if action == security.AuthorizationPolicy_DENY && deniesTCP(rule) {
+		at.warn("has only attributes of HTTP, and denies all traffic to TCP ports too; name the ports in to.operation.ports")
 	}
 }
 
-func checkAuthorizationSource(at *field, source *security.Source) {
-	lists := checkNoEmpties(at, []stringList{
-		{"principals", source.Principals},
-		{"notPrincipals", source.NotPrincipals},
-		{"requestPrincipals", source.RequestPrincipals},
-		{"notRequestPrincipals", source.NotRequestPrincipals},
-		{"namespaces", source.Namespaces},
-		{"notNamespaces", source.NotNamespaces},
-		{"trustDomains", source.TrustDomains},
-		{"notTrustDomains", source.NotTrustDomains},
-		{"serviceAccounts", source.ServiceAccounts},
-		{"notServiceAccounts", source.NotServiceAccounts},
-		{"ipBlocks", source.IpBlocks},
-		{"notIpBlocks", source.NotIpBlocks},
-		{"remoteIpBlocks", source.RemoteIpBlocks},
-		{"notRemoteIpBlocks", source.NotRemoteIpBlocks},
-	})
-	if lists == 0 {
-		at.refuse("must not be empty")
+// deniesTCP reports whether a rule means HTTP requests, but takes in connections
+// to TCP ports: Istio 1.30 leaves out what it cannot know of them.
+func deniesTCP(rule *security.Rule) bool {
+	for _, condition := range rule.When {
+		if condition.GetKey() == "destination.port" {
+			return false
+		}
 	}
-	for _, blocks := range []stringList{
-		{"ipBlocks", source.IpBlocks},
-		{"notIpBlocks", source.NotIpBlocks},
-		{"remoteIpBlocks", source.RemoteIpBlocks},
-		{"notRemoteIpBlocks", source.NotRemoteIpBlocks},
+	for _, to := range rule.To {
+		if len(to.GetOperation().GetPorts()) > 0 || len(to.GetOperation().GetNotPorts()) > 0 {
+			return false
+		}
+	}
+	if len(rule.To) > 0 {
+		return true
+	}
+	for _, from := range rule.From {
+		if namesPeer(from.GetSource()) {
+			return false
+		}
+	}
+	return len(rule.From) > 0
+}
+
+// namesPeer reports whether a source says something of the connection rather than
+// of the request.
+func namesPeer(s *security.Source) bool {
+	for _, list := range [][]string{
+		s.GetPrincipals(), s.GetNotPrincipals(), s.GetNamespaces(), s.GetNotNamespaces(),
+		s.GetTrustDomains(), s.GetNotTrustDomains(), s.GetServiceAccounts(), s.GetNotServiceAccounts(),
+		s.GetIpBlocks(), s.GetNotIpBlocks(), s.GetRemoteIpBlocks(), s.GetNotRemoteIpBlocks(),
 	} {
-		for i, block := range blocks.values {
-			if block != "" {
-				checkSubnet(at.elem(blocks.name, i), block)
-			}
+		if len(list) > 0 {
+			return true
 		}
 	}
-	checkServiceAccounts(at, "serviceAccounts", source.ServiceAccounts)
-	checkServiceAccounts(at, "notServiceAccounts", source.NotServiceAccounts)
-	accounts := len(source.ServiceAccounts) + len(source.NotServiceAccounts)
-	others := len(source.Principals) + len(source.NotPrincipals) + len(source.Namespaces) + len(source.NotNamespaces)
-	if accounts > 0 && others > 0 {
-		at.refuse("must not have service accounts beside principals or namespaces")
-	}
-}
-
-// checkServiceAccounts checks accounts written "name" or "namespace/name".
-func checkServiceAccounts(at *field, name string, accounts []string) {
-	if len(accounts) > maxServiceAccounts {
-		at.child(name).refuse("must have at most %d elements, has %d", maxServiceAccounts, len(accounts))
-	}
-	for i, account := range accounts {
-		switch {
-		case account == "": // said already
-		case len(account) > maxServiceAccountLength:
-			at.elem(name, i).refuse("must have at most %d characters, has %d", maxServiceAccountLength, len(account))
-		case strings.Contains(account, "*"):
-			at.elem(name, i).refuse("must not contain a wildcard, is %q", account)
-		case strings.Count(account, "/") > 1, strings.HasPrefix(account, "/"), strings.HasSuffix(account, "/"):
-			at.elem(name, i).refuse("must be an account or namespace/account, is %q", account)
-		}
-	}
-}
-
-// stringList is a field that holds a list of strings.
-type stringList struct {
-	name   string
-	values []string
-}
-
-// checkNoEmpties is checkNoEmpty for many lists; it returns how many have
-// elements.
-func checkNoEmpties(at *field, lists []stringList) (used int) {
-	for _, list := range lists {
-		checkNoEmpty(at, list.name, list.values)
-		if len(list.values) > 0 {
-			used++
-		}
-	}
-	return used
+	return false
 }

@@ -22,14 +22,11 @@ func checkCORS(at *field, policy *networking.CorsPolicy) {
 			at.elem("allowOrigins", i).refuseNull()
 			continue
 		}
-		checkStringMatch(at.elem("allowOrigins", i), origin)
+		checkOriginMatch(at.elem("allowOrigins", i), origin)
 	}
 	for i, method := range policy.AllowMethods {
-		switch {
-		case !isHeaderToken(method):
-			at.elem("allowMethods", i).refuse("must be an HTTP method, is %q", method)
-		case method != "*" && !isHTTPMethod(method):
-			at.elem("allowMethods", i).warn("is no method of HTTP: %q", method)
+		if method != "*" && !isHTTPMethod(method) {
+			at.elem("allowMethods", i).refuse("must be * or a method of HTTP, in upper case, is %q", method)
 		}
 	}
 	checkHeaderNames(at, "allowHeaders", policy.AllowHeaders)

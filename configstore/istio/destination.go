@@ -35,8 +35,9 @@ type weighted interface {
 }
 
 // checkDestinations checks the destinations of a route and their weights. A
-// single destination gets all traffic whatever its weight.
-func checkDestinations[W weighted](at *field, destinations []W) {
+// single destination gets all traffic whatever its weight. Generated routes have
+// destinations that stand for missing ones.
+func checkDestinations[W weighted](at *field, destinations []W, scope routeScope) {
 	var null W
 	var total int64
 	for i, d := range destinations {
@@ -45,7 +46,9 @@ func checkDestinations[W weighted](at *field, destinations []W) {
 			place.refuseNull()
 			continue
 		}
-		checkDestination(place.child("destination"), d.GetDestination())
+		if !scope.generated || d.GetDestination() == nil {
+			checkDestination(place.child("destination"), d.GetDestination())
+		}
 		checkNotNegative(place.child("weight"), d.GetWeight())
 		total += int64(d.GetWeight())
 	}

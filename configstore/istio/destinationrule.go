@@ -11,7 +11,7 @@ import (
 // destinationRuleRules are the rules of Istio 1.30 for a DestinationRule.
 func destinationRuleRules(spec *field, c configstore.Config, rule *networking.DestinationRule) {
 	checkWildcardDomain(spec.child("host"), rule.Host)
-	checkTrafficPolicy(spec.child("trafficPolicy"), rule.TrafficPolicy)
+	checkTrafficPolicy(spec.child("trafficPolicy"), c, rule.TrafficPolicy)
 	var names repetitions[string]
 	for i, subset := range rule.Subsets {
 		at := spec.elem("subsets", i)
@@ -24,7 +24,7 @@ func destinationRuleRules(spec *field, c configstore.Config, rule *networking.De
 			at.child("name").refuse("repeats spec.subsets[%d].name: %q", first, subset.Name)
 		}
 		checkLabels(at, "labels", subset.Labels)
-		checkTrafficPolicy(at.child("trafficPolicy"), subset.TrafficPolicy)
+		checkTrafficPolicy(at.child("trafficPolicy"), c, subset.TrafficPolicy)
 	}
 	checkExportTo(spec, c, rule.ExportTo, false)
 	if rule.WorkloadSelector == nil {
@@ -40,7 +40,7 @@ func destinationRuleRules(spec *field, c configstore.Config, rule *networking.De
 }
 
 // checkTrafficPolicy checks the policy for a host or a subset; nil is fine.
-func checkTrafficPolicy(at *field, policy *networking.TrafficPolicy) {
+func checkTrafficPolicy(at *field, c configstore.Config, policy *networking.TrafficPolicy) {
 	if policy == nil {
 		return
 	}
@@ -49,13 +49,13 @@ func checkTrafficPolicy(at *field, policy *networking.TrafficPolicy) {
 		at.refuse("must not be empty")
 		return
 	}
-	checkLoadBalancer(at.child("loadBalancer"), policy.LoadBalancer)
+	checkLoadBalancer(at.child("loadBalancer"), policy.LoadBalancer, policy.OutlierDetection)
 	checkConnectionPool(at.child("connectionPool"), policy.ConnectionPool)
 	checkOutlierDetection(at.child("outlierDetection"), policy.OutlierDetection)
-	checkClientTLS(at.child("tls"), policy.Tls)
+	checkClientTLS(at.child("tls"), c, policy.Tls)
 	var ports repetitions[uint32]
 	for i, settings := range policy.PortLevelSettings {
-		checkPortSettings(at.elem("portLevelSettings", i), settings)
+		checkPortSettings(at.elem("portLevelSettings", i), c, settings)
 		if number := settings.GetPort().GetNumber(); number != 0 {
 			if first, ok := ports.add(number, i); ok {
 				at.elem("portLevelSettings", i).child("port").warn("repeats portLevelSettings[%d].port: %d", first, number)
@@ -75,7 +75,7 @@ func checkTrafficPolicy(at *field, policy *networking.TrafficPolicy) {
 	}
 }
 
-func checkPortSettings(at *field, settings *networking.TrafficPolicy_PortTrafficPolicy) {
+func checkPortSettings(at *field, c configstore.Config, settings *networking.TrafficPolicy_PortTrafficPolicy) {
 	if settings == nil {
 		at.refuseNull()
 		return
@@ -88,10 +88,10 @@ func checkPortSettings(at *field, settings *networking.TrafficPolicy_PortTraffic
 	if settings.LoadBalancer == nil && settings.ConnectionPool == nil && settings.OutlierDetection == nil && settings.Tls == nil {
 		at.refuse("must have one of loadBalancer, connectionPool, outlierDetection, tls")
 	}
-	checkLoadBalancer(at.child("loadBalancer"), settings.LoadBalancer)
+	checkLoadBalancer(at.child("loadBalancer"), settings.LoadBalancer, settings.OutlierDetection)
 	checkConnectionPool(at.child("connectionPool"), settings.ConnectionPool)
 	checkOutlierDetection(at.child("outlierDetection"), settings.OutlierDetection)
-	checkClientTLS(at.child("tls"), settings.Tls)
+	checkClientTLS(at.child("tls"), c, settings.Tls)
 }
 
 func checkTunnel(at *field, tunnel *networking.TrafficPolicy_TunnelSettings) {

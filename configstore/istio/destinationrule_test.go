@@ -238,9 +238,14 @@ func TestLoadBalancer(t *testing.T) {
 			warnings: []string{"spec.trafficPolicy.loadBalancer.consistentHash: has no hash key: every request is hashed at random"},
 		},
 		{
-			name:       "two rings",
-			spec:       `trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, minimumRingSize: 1, ringHash: {minimumRingSize: 1}}}}`,
-			violations: []string{"spec.trafficPolicy.loadBalancer.consistentHash.minimumRingSize: must not be set beside ringHash or maglev"},
+			name: "two rings",
+			spec: `trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, minimumRingSize: 1, ringHash: {minimumRingSize: 1}}}}`,
+			violations: []string{
+				"spec.trafficPolicy.loadBalancer.consistentHash.minimumRingSize: must not be set beside ringHash or maglev",
+			},
+			warnings: []string{
+				"spec.trafficPolicy.loadBalancer.consistentHash.minimumRingSize: is deprecated; use ringHash.minimumRingSize",
+			},
 		},
 		{
 			name:       "table that is not prime",
@@ -253,7 +258,13 @@ func TestLoadBalancer(t *testing.T) {
 			violations: []string{"spec.trafficPolicy.loadBalancer.consistentHash.maglev.tableSize: must be a prime number less than 5000011, is 5000011"},
 		},
 		{name: "table", spec: `trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, maglev: {tableSize: 65537}}}}`},
-		{name: "default table", spec: `trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, maglev: {}}}}`},
+		{
+			name: "default table",
+			spec: `trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, maglev: {}}}}`,
+			violations: []string{
+				"spec.trafficPolicy.loadBalancer.consistentHash.maglev.tableSize: must be a prime number less than 5000011, is 0",
+			},
+		},
 		{
 			name: "warm-up",
 			spec: `trafficPolicy: {loadBalancer: {simple: RANDOM, warmupDurationSecs: 0s, warmup: {minimumPercent: 101, aggression: 0}}}`,
@@ -264,9 +275,18 @@ func TestLoadBalancer(t *testing.T) {
 				"spec.trafficPolicy.loadBalancer.warmup.minimumPercent: must be 0–100, is 101",
 				"spec.trafficPolicy.loadBalancer.warmup.aggression: must be above 0, is 0",
 			},
-			warnings: []string{"spec.trafficPolicy.loadBalancer: warm-up has no effect with RANDOM, only with ROUND_ROBIN and LEAST_REQUEST"},
+			warnings: []string{
+				"spec.trafficPolicy.loadBalancer.warmupDurationSecs: is deprecated; use warmup.duration",
+				"spec.trafficPolicy.loadBalancer: warm-up has no effect with RANDOM, only with ROUND_ROBIN and LEAST_REQUEST",
+			},
 		},
-		{name: "warm-up in the old form", spec: `trafficPolicy: {loadBalancer: {simple: LEAST_REQUEST, warmupDurationSecs: 30s}}`},
+		{
+			name: "warm-up in the old form",
+			spec: `trafficPolicy: {loadBalancer: {simple: LEAST_REQUEST, warmupDurationSecs: 30s}}`,
+			warnings: []string{
+				"spec.trafficPolicy.loadBalancer.warmupDurationSecs: is deprecated; use warmup.duration",
+			},
+		},
 		{
 			name: "numbers that are none",
 			spec: `trafficPolicy: {loadBalancer: {warmup: {duration: 1s, minimumPercent: NaN, aggression: NaN}}}`,
@@ -294,7 +314,10 @@ func TestLocality(t *testing.T) {
 			name: "everything at once",
 			spec: `trafficPolicy: {loadBalancer: {localityLbSetting: {distribute: [{from: a, to: {b: 100}}], failover: [{from: a, to: b}], failoverPriority: [a]}}}`,
 			violations: []string{
-				"spec.trafficPolicy.loadBalancer.localityLbSetting: must have only one of distribute, failover, failoverPriority",
+				"spec.trafficPolicy.loadBalancer.localityLbSetting: must have only one of distribute, failover",
+			},
+			warnings: []string{
+				"spec.trafficPolicy.loadBalancer.localityLbSetting: has a failover, which has no effect without outlierDetection",
 			},
 		},
 		{
@@ -331,16 +354,21 @@ trafficPolicy:
 				`spec.trafficPolicy.loadBalancer.localityLbSetting.failover[1].to: must be another region than from, is "a"`,
 				`spec.trafficPolicy.loadBalancer.localityLbSetting.failover[2].from: must be a region without zones and wildcards, is "a/b"`,
 				`spec.trafficPolicy.loadBalancer.localityLbSetting.failover[2].to: must be a region without zones and wildcards, is "*"`,
-				"spec.trafficPolicy.loadBalancer.localityLbSetting.failover[3].from: is required",
-				"spec.trafficPolicy.loadBalancer.localityLbSetting.failover[3].to: is required",
+				`spec.trafficPolicy.loadBalancer.localityLbSetting.failover[3].to: must be another region than from, is ""`,
+			},
+			warnings: []string{
+				"spec.trafficPolicy.loadBalancer.localityLbSetting.failover[3].from: is empty, which is no region",
+				"spec.trafficPolicy.loadBalancer.localityLbSetting.failover[3].to: is empty, which is no region",
+				"spec.trafficPolicy.loadBalancer.localityLbSetting: has a failover, which has no effect without outlierDetection",
 			},
 		},
 		{
 			name: "priorities",
 			spec: `trafficPolicy: {loadBalancer: {localityLbSetting: {failoverPriority: [topology.istio.io/network, version=v1, a b, "a=b c"]}}}`,
-			violations: []string{
-				`spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[2]: key must end in a name (letters, digits, and inside also '-', '_' and '.', at most 63 characters), is "a b"`,
-				`spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[3]: must have a label value after '=' (letters, digits, and inside also '-', '_' and '.', at most 63 characters), is "b c"`,
+			warnings: []string{
+				`spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[2]: has no effect: the key must end in a name (letters, digits, and inside also '-', '_' and '.', at most 63 characters), is "a b"`,
+				`spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[3]: has no effect: what follows '=' is no label value (letters, digits, and inside also '-', '_' and '.', at most 63 characters), is "b c"`,
+				"spec.trafficPolicy.loadBalancer.localityLbSetting: has a failover, which has no effect without outlierDetection",
 			},
 		},
 		{
@@ -348,10 +376,12 @@ trafficPolicy:
 			spec: `trafficPolicy: {loadBalancer: {zoneAwareLbSetting: {failover: [{from: a, to: a}], failoverPriority: [version=v1, topology.kubernetes.io/region, topology.kubernetes.io/zone=x, topology.istio.io/subzone], minClusterSize: 0}}}`,
 			violations: []string{
 				`spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.failover[0].to: must be another region than from, is "a"`,
-				"spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.failoverPriority[1]: must not be topology.kubernetes.io/region, which is always taken into account",
-				"spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.failoverPriority[2]: must not be topology.kubernetes.io/zone, which is always taken into account",
-				"spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.failoverPriority[3]: must not be topology.istio.io/subzone, which is always taken into account",
+				"spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.failoverPriority[1]: must not be topology.kubernetes.io/region here, where it is always taken into account",
+				"spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.failoverPriority[3]: must not be topology.istio.io/subzone here, where it is always taken into account",
 				"spec.trafficPolicy.loadBalancer.zoneAwareLbSetting.minClusterSize: must be at least 1, is 0",
+			},
+			warnings: []string{
+				"spec.trafficPolicy.loadBalancer.zoneAwareLbSetting: has a failover, which has no effect without outlierDetection",
 			},
 		},
 		{name: "zone-aware defaults", spec: `trafficPolicy: {loadBalancer: {zoneAwareLbSetting: {enabled: true}}}`},
@@ -385,9 +415,11 @@ func TestClientTLS(t *testing.T) {
 			violations: []string{"spec.trafficPolicy.tls.mode: must be one of DISABLE, SIMPLE, MUTUAL, ISTIO_MUTUAL, is 9"},
 		},
 		{
-			name:     "files for Istio's own certificates",
-			spec:     `trafficPolicy: {tls: {mode: ISTIO_MUTUAL, caCertificates: c}}`,
-			warnings: []string{"spec.trafficPolicy.tls: the certificates have no effect for mode ISTIO_MUTUAL, which brings its own"},
+			name: "files for Istio's own certificates",
+			spec: `trafficPolicy: {tls: {mode: ISTIO_MUTUAL, caCertificates: c}}`,
+			warnings: []string{
+				"spec.trafficPolicy.tls: the certificates have no effect for mode ISTIO_MUTUAL",
+			},
 		},
 		{
 			name:     "half a pair",

@@ -19,9 +19,11 @@ const dnsLabelRule = "letters, digits and inner dashes, at most 63 characters"
 // letters too, here and in domains.
 func isDNSLabel(s string) bool { return len(s) <= maxLabelLength && isDashed(s) }
 
-// isWildcardLabel reports whether s is "*" or a DNS label that starts with "*-".
+// isWildcardLabel reports whether s is "*", or "*" and a DNS label, which may
+// begin with a dash.
 func isWildcardLabel(s string) bool {
-	return s == "*" || len(s) > 2 && len(s) <= maxLabelLength && s[:2] == "*-" && isDashed(s[2:])
+	rest, ok := strings.CutPrefix(s, "*")
+	return ok && len(s) <= maxLabelLength && (rest == "" || isDashed(strings.TrimPrefix(rest, "-")))
 }
 
 // isDashed reports whether s consists of letters, digits and inner dashes.
@@ -53,15 +55,8 @@ func checkDNSLabel(at *field, s string) {
 	}
 }
 
-// checkFQDN refuses what is not a domain name. One trailing dot is fine.
-func checkFQDN(at *field, name string) {
-	if problem := domainProblem(name, false); problem != "" {
-		at.refuse("%s", problem)
-	}
-}
-
-// checkWildcardDomain is checkFQDN for names whose first label may be "*" or
-// start with "*-".
+// checkWildcardDomain refuses what is not a domain name, whose first label may be
+// "*" or start with it. One trailing dot is fine.
 func checkWildcardDomain(at *field, name string) {
 	if problem := domainProblem(name, true); problem != "" {
 		at.refuse("%s", problem)
@@ -75,12 +70,15 @@ func isFQDN(name string) bool { return domainProblem(name, false) == "" }
 func isWildcarded(name string) bool { return strings.HasPrefix(name, "*") }
 
 // isPartialWildcard reports whether a wildcard shares its label with other
-// characters, as in "*-a.example.com". Envoy matches whole labels only.
+// characters, as in "*-a.example.com". Envoy knows such wildcards in the domains
+// of HTTP virtual hosts, but not in the server names of TLS.
 func isPartialWildcard(name string) bool {
 	return name != "*" && strings.Contains(name, "*") && !strings.HasPrefix(name, "*.")
 }
 
-// domainProblem says what is wrong with a domain name, or returns "".
+// domainProblem says what is wrong with a domain name, or returns "". Names whose
+// last label is a number are taken for broken IP addresses, except, as in Istio
+// 1.30, with a trailing dot and as the only label where wildcards are allowed.
 func domainProblem(name string, wildcard bool) string {
 	if name == "" {
 		return "is required"
@@ -88,7 +86,7 @@ func domainProblem(name string, wildcard bool) string {
 	if len(name) > maxDomainLength {
 		return fmt.Sprintf("must have at most %d characters, has %d", maxDomainLength, len(name))
 	}
-	rest := strings.TrimSuffix(name, ".")
+	rest, dotted := strings.CutSuffix(name, ".")
 	for first := true; ; first = false {
 		label, tail, more := strings.Cut(rest, ".")
 		ok := isDNSLabel(label) || first && wildcard && isWildcardLabel(label)
@@ -96,7 +94,7 @@ func domainProblem(name string, wildcard bool) string {
 			return fmt.Sprintf("must be a domain name, is %q: %q is no DNS label (%s)", name, label, dnsLabelRule)
 		}
 		if !more {
-			if isNumeric(label) {
+			if alone := first && wildcard; isNumeric(label) && !dotted && !alone {
 				return fmt.Sprintf("must be a domain name, is %q: its last label must not be a number", name)
 			}
 			return ""

@@ -13,10 +13,18 @@
 //
 // Validators report every finding, each with the path of its field in the
 // object's YAML form. Violations refuse an object; warnings never do. The rules
-// are those of Istio 1.30's admission webhook and of the field comments of
-// istio.io/api. Where Istio is known to let a mistake through that nothing later
-// can repair, the validator speaks up: as a violation if the object could not
-// work at all, else as a warning.
+// are those of Istio 1.30's admission webhook, of its CustomResourceDefinitions
+// and of the field comments of istio.io/api. Where Istio is known to let a mistake
+// through that nothing later can repair, the validator reports it: as a violation
+// if the object could not work at all or makes Envoy refuse more than itself, else
+// as a warning. docs/validation.md lists the verdicts, and each decision to differ.
+//
+// Not checked is whether other objects exist, what the names in CEL expressions
+// and in the commands of header values mean, and what the patches of EnvoyFilters
+// hold, beyond the places that name a type: Options.EnvoyTypes adds the check
+// against Envoy's types. Two differences that protobuf does not keep are lost
+// before a validator runs: whether a number was left out or 0, and, over the wire,
+// whether a map was left out or empty.
 //
 // # Concurrency
 //

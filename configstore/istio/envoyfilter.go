@@ -10,24 +10,24 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// httpConnectionManager is the network filter that HTTP filters are part of.
-const httpConnectionManager = "envoy.filters.network.http_connection_manager"
-
-// envoyFilterRules are the rules for an EnvoyFilter. Whether the value of a patch
-// fits the Envoy message that it patches shows only when it is applied.
-func envoyFilterRules(spec *field, _ configstore.Config, filter *networking.EnvoyFilter) {
-	checkWorkloadSelector(spec, filter.WorkloadSelector)
-	checkTargetRefs(spec, filter.WorkloadSelector != nil, "workloadSelector", nil, filter.TargetRefs)
-	for i, patch := range filter.ConfigPatches {
-		if patch == nil {
-			spec.elem("configPatches", i).refuseNull()
-			continue
+// envoyFilterRules makes the rules for an EnvoyFilter. The values of patches are
+// checked against the types that the resolver knows; without one (nil) only the
+// shape of what names its type is.
+func envoyFilterRules(types TypeResolver) func(*field, configstore.Config, *networking.EnvoyFilter) {
+	return func(spec *field, _ configstore.Config, filter *networking.EnvoyFilter) {
+		checkWorkloadSelector(spec, filter.WorkloadSelector)
+		checkTargetRefs(spec, filter.WorkloadSelector != nil, "workloadSelector", nil, filter.TargetRefs)
+		for i, patch := range filter.ConfigPatches {
+			if patch == nil {
+				spec.elem("configPatches", i).refuseNull()
+				continue
+			}
+			checkConfigPatch(spec.elem("configPatches", i), patch, types)
 		}
-		checkConfigPatch(spec.elem("configPatches", i), patch)
 	}
 }
 
-func checkConfigPatch(at *field, patch *networking.EnvoyFilter_EnvoyConfigObjectPatch) {
+func checkConfigPatch(at *field, patch *networking.EnvoyFilter_EnvoyConfigObjectPatch, types TypeResolver) {
 	checkEnum(at.child("applyTo"), patch.ApplyTo)
 	if patch.ApplyTo == networking.EnvoyFilter_INVALID {
 		at.child("applyTo").refuse("is required")
@@ -36,6 +36,7 @@ func checkConfigPatch(at *field, patch *networking.EnvoyFilter_EnvoyConfigObject
 		at.child("patch").refuse("is required")
 	} else {
 		checkPatch(at.child("patch"), patch.ApplyTo, patch.Patch)
+		checkPatchValue(at.child("patch").child("value"), patch.ApplyTo, patch.Patch, types)
 	}
 	if patch.Match != nil {
 		checkPatchMatch(at.child("match"), patch.ApplyTo, patch.Match)
@@ -78,7 +79,11 @@ func checkPatch(at *field, to networking.EnvoyFilter_ApplyTo, patch *networking.
 // checkPatchMatch checks that the match is for the objects that are patched.
 func checkPatchMatch(at *field, to networking.EnvoyFilter_ApplyTo, match *networking.EnvoyFilter_EnvoyConfigObjectMatch) {
 	checkEnum(at.child("context"), match.Context)
-	if version := match.GetProxy().GetProxyVersion(); version != "" {
+	switch version := match.GetProxy().GetProxyVersion(); {
+	case version == "":
+	case len(version) > maxRegexLength:
+		at.child("proxy").child("proxyVersion").warn("is ignored: it has more than %d characters", maxRegexLength)
+	default:
 		checkRegex(at.child("proxy").child("proxyVersion"), version)
 	}
 	waypoint := match.GetWaypoint() != nil
@@ -124,17 +129,23 @@ func checkListenerMatch(at *field, to networking.EnvoyFilter_ApplyTo, match *net
 		return
 	}
 	at = chain.child("filter")
+	if to == networking.EnvoyFilter_LISTENER || to == networking.EnvoyFilter_FILTER_CHAIN {
+		at.warn("has no effect for applyTo %s", to)
+	}
+	checkSet(at.child("name"), filter.Name, "is required")
+	warnDeprecatedFilter(at.child("name"), filter.Name)
+	warnDeprecatedFilter(at.child("subFilter").child("name"), filter.GetSubFilter().GetName())
+	manages := filter.Name == "" || filter.Name == httpConnectionManager || filter.Name == deprecatedConnectionManager
 	switch {
-	case filter.Name == "":
-		at.child("name").refuse("is required")
-	case to == networking.EnvoyFilter_HTTP_FILTER && filter.Name != httpConnectionManager:
-		at.child("name").refuse("must be %s for applyTo HTTP_FILTER, is %q", httpConnectionManager, filter.Name)
-	}
-	if filter.SubFilter == nil {
+	case filter.SubFilter == nil:
+		if to == networking.EnvoyFilter_HTTP_FILTER && !manages {
+			at.child("name").warn("is %q; HTTP filters are part of %s only", filter.Name, httpConnectionManager)
+		}
 		return
-	}
-	if to != networking.EnvoyFilter_HTTP_FILTER {
+	case to != networking.EnvoyFilter_HTTP_FILTER:
 		at.child("subFilter").refuse("must not be set for applyTo %s, only for HTTP_FILTER", to)
+	case !manages:
+		at.child("name").refuse("must be %s beside subFilter, is %q", httpConnectionManager, filter.Name)
 	}
 	checkSet(at.child("subFilter").child("name"), filter.SubFilter.Name, "is required")
 }

@@ -41,7 +41,6 @@ func TestTelemetry(t *testing.T) {
 				"spec.tracing[0].providers[0].name: is required",
 				"spec.tracing[0].randomSamplingPercentage: must be 0–100, is 100.5",
 				"spec.tracing[0].customTags[]: key must not be empty",
-				"spec.tracing[0].customTags[]: must have one of literal, environment, header, formatter",
 				"spec.tracing[0].customTags[a].literal.value: is required",
 				"spec.tracing[0].customTags[b].environment.name: is required",
 				"spec.tracing[0].customTags[c].header.name: is required",
@@ -50,6 +49,7 @@ func TestTelemetry(t *testing.T) {
 			warnings: []string{
 				"spec.tracing: has 2 elements; Istio takes the first only",
 				"spec.tracing[0].providers: has 2 elements; Istio takes the first only",
+				"spec.tracing[0].customTags[]: has no effect without one of literal, environment, header, formatter",
 			},
 		},
 		{
@@ -73,7 +73,7 @@ func TestTelemetry(t *testing.T) {
 			violations: []string{
 				"spec.accessLogging[0].match.mode: must be one of CLIENT_AND_SERVER, CLIENT, SERVER, is 9",
 				"spec.accessLogging[0].providers[0].name: is required",
-				"spec.accessLogging[0].filter.expression: is required",
+				"spec.accessLogging[0].filter.expression: must be a CEL expression: column 1: expected an expression, found the end",
 			},
 		},
 	})
@@ -96,7 +96,9 @@ func TestProxyConfig(t *testing.T) {
 				"spec.environmentVariables[]: key must be the name of an environment variable",
 				"spec.environmentVariables[a=b]: key must be the name of an environment variable",
 				"spec.environmentVariables[d]: must have at most 2048 characters, has 2049",
-				`spec.image.imageType: must be usable in an image tag, is "a:b"`,
+			},
+			warnings: []string{
+				`spec.image.imageType: is "a:b", which no image tag can end in`,
 			},
 		},
 	})
@@ -125,9 +127,21 @@ func TestWasmPlugin(t *testing.T) {
 		{name: "file", spec: `{url: "file:///a.wasm", sha256: ""}`},
 		{name: "no url", spec: `url: ""`, violations: []string{"spec.url: is required"}},
 		{name: "other scheme", spec: `url: ftp://a`, violations: []string{`spec.url: must have the scheme oci, http, https or file, is "ftp://a"`}},
-		{name: "no URL at all", spec: `url: "http://[a"`, violations: []string{`spec.url: must be a URL, is "http://[a"`}},
+		{
+			name: "no URL at all",
+			spec: `url: "http://[a"`,
+			violations: []string{
+				`spec.url: must be a URL or the reference of an OCI image, is "http://[a"`,
+			},
+		},
 		{name: "image of the default registry", spec: `{url: "filter:latest", sha256: ""}`},
-		{name: "scheme alone", spec: `url: "oci://"`, violations: []string{"spec.url: must have something after the scheme"}},
+		{
+			name: "scheme alone",
+			spec: `url: "oci://"`,
+			violations: []string{
+				`spec.url: must be a URL or the reference of an OCI image, is "oci://"`,
+			},
+		},
 		{name: "digest", spec: `{url: a, sha256: ABC}`, violations: []string{`spec.sha256: must be 64 hexadecimal digits in lower case, is "ABC"`}},
 		{
 			name:       "two digests",
@@ -225,7 +239,7 @@ configPatches:
     context: SIDECAR_INBOUND
     proxy: {proxyVersion: "^1\\.30.*"}
     listener: {portNumber: 80, filterChain: {destinationPort: 80, filter: {name: envoy.filters.network.http_connection_manager, subFilter: {name: envoy.filters.http.router}}}}
-  patch: {operation: INSERT_BEFORE, value: {name: a}}
+  patch: {operation: INSERT_BEFORE, value: {name: a, typed_config: {"@type": type.googleapis.com/a.B}}}
 - applyTo: CLUSTER
   match: {cluster: {service: a.example.com}}
   patch: {operation: REMOVE}
@@ -233,10 +247,10 @@ configPatches:
   match: {context: GATEWAY, routeConfiguration: {portNumber: 443, vhost: {name: a, route: {action: ANY}}}}
   patch: {operation: MERGE, value: {name: a}}
 - applyTo: NETWORK_FILTER
-  patch: {operation: ADD, filterClass: AUTHZ, value: {name: a}}
+  patch: {operation: ADD, filterClass: AUTHZ, value: {name: a, typedConfig: {"@type": type.googleapis.com/a.B}}}
 - applyTo: HTTP_FILTER
   match: {context: WAYPOINT, waypoint: {portNumber: 80}}
-  patch: {operation: ADD, value: {name: a}}
+  patch: {operation: ADD, value: {name: a, config_discovery: {}}}
 priority: -10
 `
 
@@ -288,7 +302,6 @@ configPatches:
 - {applyTo: HTTP_FILTER, patch: {operation: REMOVE}, match: {listener: {filterChain: {destinationPort: 65536, filter: {name: other, subFilter: {}}}}}}
 - {applyTo: NETWORK_FILTER, patch: {operation: REMOVE}, match: {listener: {filterChain: {filter: {subFilter: {name: a}}}}}}
 - {applyTo: EXTENSION_CONFIG, patch: {operation: ADD, value: {}}, match: {context: GATEWAY, listener: {portNumber: 80}}}`,
-			warnings: []string{"spec.configPatches[7].match.listener: has no effect for applyTo EXTENSION_CONFIG"},
 			violations: []string{
 				"spec.configPatches[0].match.context: must be one of ANY, SIDECAR_INBOUND, SIDECAR_OUTBOUND, GATEWAY, WAYPOINT, is 9",
 				"spec.configPatches[0].match.proxy.proxyVersion: must be a regular expression: error parsing regexp: missing closing ): `(`",
@@ -303,10 +316,13 @@ configPatches:
 				"spec.configPatches[3].match.waypoint.portNumber: must be 0 (unset) or 1–65535, is 65536",
 				"spec.configPatches[4].match.waypoint: must be set for context WAYPOINT and for no other, is WAYPOINT",
 				"spec.configPatches[5].match.listener.filterChain.destinationPort: must be 0 (unset) or 1–65535, is 65536",
-				`spec.configPatches[5].match.listener.filterChain.filter.name: must be envoy.filters.network.http_connection_manager for applyTo HTTP_FILTER, is "other"`,
+				`spec.configPatches[5].match.listener.filterChain.filter.name: must be envoy.filters.network.http_connection_manager beside subFilter, is "other"`,
 				"spec.configPatches[5].match.listener.filterChain.filter.subFilter.name: is required",
 				"spec.configPatches[6].match.listener.filterChain.filter.name: is required",
 				"spec.configPatches[6].match.listener.filterChain.filter.subFilter: must not be set for applyTo NETWORK_FILTER, only for HTTP_FILTER",
+			},
+			warnings: []string{
+				"spec.configPatches[7].match.listener: has no effect for applyTo EXTENSION_CONFIG",
 			},
 		},
 	})

@@ -32,7 +32,7 @@ func checkDelay(at *field, delay *networking.HTTPFaultInjection_Delay) {
 	case *networking.HTTPFaultInjection_Delay_ExponentialDelay:
 		at.child("exponentialDelay").refuse("is not supported; use fixedDelay")
 	default:
-		at.child("fixedDelay").refuse("is required")
+		at.warn("has no effect without fixedDelay")
 	}
 }
 
@@ -48,7 +48,7 @@ func checkAbort(at *field, abort *networking.HTTPFaultInjection_Abort) {
 	case *networking.HTTPFaultInjection_Abort_Http2Error:
 		at.child("http2Error").refuse("is not supported; use httpStatus or grpcStatus")
 	default:
-		at.refuse("must have one of httpStatus, grpcStatus")
+		at.warn("has no effect without httpStatus or grpcStatus")
 	}
 }
 

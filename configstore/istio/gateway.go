@@ -12,11 +12,13 @@ import (
 
 // gatewayRules are the rules of Istio 1.30 for a Gateway.
 func gatewayRules(spec *field, c configstore.Config, gateway *networking.Gateway) {
-	generated := isGenerated(c)
+	// A Gateway that stands for one of the Gateway API may use names that are
+	// closed to users.
+	generated := c.Annotations[gatewaySemanticsAnnotation] == gatewaySemantics
 	if !generated && !isDNSLabel(c.Name) {
 		spec.parent.child("metadata").child("name").refuse("must be a DNS label (%s), is %q", dnsLabelRule, c.Name)
 	}
-	checkSelectorLabels(spec, "selector", gateway.Selector)
+	warnUnselective(spec, gateway.Selector)
 	if len(gateway.Servers) == 0 {
 		spec.child("servers").refuse("must have at least one server")
 	}
@@ -39,6 +41,18 @@ func gatewayRules(spec *field, c configstore.Config, gateway *networking.Gateway
 			}
 		}
 	}
+}
+
+// warnUnselective warns of a selector that no workload can meet. Istio 1.30 takes
+// any for a Gateway.
+func warnUnselective(spec *field, selector map[string]string) {
+	start := spec.out.mark()
+	for key, value := range selector {
+		if labelKeyProblem(key) != "" || value != "" && !isLabelName(value) {
+			spec.entry("selector", key).warn("selects no workload: no label has this key and value, %q", value)
+		}
+	}
+	spec.out.sortSince(start)
 }
 
 func checkServer(at *field, server *networking.Server, generated bool) {
@@ -66,12 +80,27 @@ func checkServer(at *field, server *networking.Server, generated bool) {
 	checkServerTLS(at.child("tls"), server.Tls)
 	switch {
 	case port.isTLS():
-	case !port.isHTTP():
+		if server.Tls.HttpsRedirect {
+			at.child("tls").child("httpsRedirect").warn("has no effect for protocol %s, only for HTTP", server.Port.Protocol)
+		}
+	case port.isHTTP():
+		checkPlainServer(at.child("tls"), server)
+	default:
 		at.child("tls").refuse("must not be set for protocol %q, only for HTTPS and TLS", server.GetPort().GetProtocol())
-	case terminatesTLS(server.Tls):
-		// What remains is httpsRedirect.
-		at.child("tls").child("mode").refuse("must not be %s for protocol %s, only for HTTPS and TLS", server.Tls.Mode, server.Port.Protocol)
 	}
+}
+
+// checkPlainServer checks the TLS settings of a server without TLS, which may ask
+// for a redirect only.
+func checkPlainServer(at *field, server *networking.Server) {
+	const plain = "must not be set for a protocol without TLS"
+	if terminatesTLS(server.Tls) {
+		at.child("mode").refuse("must not be %s for protocol %s, only for HTTPS and TLS", server.Tls.Mode, server.Port.Protocol)
+		return
+	}
+	checkUnset(at.child("serverCertificate"), server.Tls.ServerCertificate, plain)
+	checkUnset(at.child("privateKey"), server.Tls.PrivateKey, plain)
+	checkUnset(at.child("caCertificates"), server.Tls.CaCertificates, plain)
 }
 
 func checkServerBind(at *field, server *networking.Server) {
@@ -87,7 +116,8 @@ func checkServerBind(at *field, server *networking.Server) {
 		port.refuse("is required")
 		return
 	}
-	checkDNSLabel(port.child("name"), server.Port.Name)
+	// The name is a label for people, not a DNS label: Knative has slashes in it.
+	checkSet(port.child("name"), server.Port.Name, "is required")
 	switch {
 	case !unix:
 		checkPortNumber(port.child("number"), server.Port.Number)
@@ -101,9 +131,4 @@ func checkServerBind(at *field, server *networking.Server) {
 	if n := server.Port.TargetPort; n != 0 { //nolint:staticcheck // Users still write the deprecated field.
 		port.child("targetPort").refuse("must not be set, is %d", n)
 	}
-}
-
-// terminatesTLS reports whether the server decrypts rather than passes through.
-func terminatesTLS(tls *networking.ServerTLSSettings) bool {
-	return tls.Mode != networking.ServerTLSSettings_PASSTHROUGH && tls.Mode != networking.ServerTLSSettings_AUTO_PASSTHROUGH
 }

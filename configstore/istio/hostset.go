@@ -23,7 +23,7 @@ func newHostSet(hosts []string) hostSet {
 // covers reports whether a host of the set is the given one or a wildcard that
 // includes it. A wildcard includes what ends in what follows its "*", as
 // "*.example.com" includes "a.example.com" and "*.a.example.com", but not
-// "example.com".
+// "example.com", which "*example.com" includes.
 func (s hostSet) covers(host string) bool {
 	if s.exact[host] {
 		return true
@@ -35,9 +35,9 @@ func (s hostSet) covers(host string) bool {
 // cover returns a wildcard of the set, other than the host itself, that includes
 // the host.
 func (s hostSet) cover(host string) (wildcard string, ok bool) {
-	// At least one byte stands in for the "*"; a wildcard stands in with its own.
-	first := 1
+	first := 0
 	if isWildcarded(host) {
+		// Something stands in for the "*" that is not just the host's own.
 		first = 2
 	}
 	for i := first; i <= len(host); i++ {

@@ -5,13 +5,13 @@ package istio
 import networking "istio.io/api/networking/v1alpha3"
 
 // checkHTTPMatch checks the conditions of an HTTP route.
-func checkHTTPMatch(at *field, match *networking.HTTPMatchRequest) {
-	checkStringMatch(at.child("uri"), match.Uri)
-	checkStringMatch(at.child("scheme"), match.Scheme)
-	checkStringMatch(at.child("method"), match.Method)
-	checkStringMatch(at.child("authority"), match.Authority)
-	checkHeaderMatches(at, "headers", match.Headers)
-	checkHeaderMatches(at, "withoutHeaders", match.WithoutHeaders)
+func checkHTTPMatch(at *field, match *networking.HTTPMatchRequest, scope routeScope) {
+	checkPathMatch(at.child("uri"), match.Uri)
+	checkAttributeMatch(at.child("scheme"), match.Scheme)
+	checkAttributeMatch(at.child("method"), match.Method)
+	checkAttributeMatch(at.child("authority"), match.Authority)
+	checkHeaderMatches(at, "headers", match.Headers, scope)
+	checkHeaderMatches(at, "withoutHeaders", match.WithoutHeaders, scope)
 	start := at.out.mark()
 	for parameter, value := range match.QueryParams {
 		if parameter == "" {
@@ -34,7 +34,7 @@ type source interface {
 func checkSource(at *field, match source) {
 	checkPortNumberIfSet(at.child("port"), match.GetPort())
 	checkLabels(at, "sourceLabels", match.GetSourceLabels())
-	checkGatewayNames(at, match.GetGateways())
+	checkGatewayNames(at, match.GetGateways(), false)
 	if namespace := match.GetSourceNamespace(); namespace != "" {
 		checkDNSLabel(at.child("sourceNamespace"), namespace)
 	}

@@ -31,7 +31,7 @@ func checkDirectResponse(at *field, response *networking.HTTPDirectResponse) {
 	case *networking.HTTPBody_Bytes:
 		size, name = len(body.Bytes), "bytes"
 	default:
-		at.child("body").refuse("must have one of string, bytes")
+		at.child("body").warn("is empty without string or bytes")
 	}
 	switch {
 	case size > maxBody:
@@ -41,13 +41,15 @@ func checkDirectResponse(at *field, response *networking.HTTPDirectResponse) {
 	}
 }
 
-func checkRedirect(at *field, redirect *networking.HTTPRedirect) {
+// checkRedirect checks the redirect of a route.
+func checkRedirect(at *field, route *networking.HTTPRoute) {
+	redirect := route.Redirect
 	if redirect.Uri == "" && redirect.Authority == "" && redirect.RedirectPort == nil && redirect.Scheme == "" &&
 		redirect.RedirectCode == 0 && redirect.PrefixRewrite == "" {
 		at.refuse("must have one of uri, authority, port, derivePort, scheme, redirectCode, prefixRewrite")
 	}
-	if redirect.Uri != "" && redirect.PrefixRewrite != "" {
-		at.child("prefixRewrite").refuse("must not be set beside uri")
+	if redirect.PrefixRewrite != "" {
+		checkPrefixRewrite(at.child("prefixRewrite"), route)
 	}
 	switch port := redirect.RedirectPort.(type) {
 	case *networking.HTTPRedirect_Port:
@@ -65,6 +67,18 @@ func checkRedirect(at *field, redirect *networking.HTTPRedirect) {
 	default:
 		// These are what Envoy's redirect action knows.
 		at.child("redirectCode").refuse("must be 301, 302, 303, 307 or 308, is %d", redirect.RedirectCode)
+	}
+}
+
+// checkPrefixRewrite checks that there is a prefix to rewrite.
+func checkPrefixRewrite(at *field, route *networking.HTTPRoute) {
+	if route.Redirect.Uri != "" {
+		at.refuse("must not be set beside uri")
+	}
+	for i, match := range route.Match {
+		if _, prefix := match.GetUri().GetMatchType().(*networking.StringMatch_Prefix); match.GetUri() != nil && !prefix {
+			at.refuse("must not be set beside match[%d].uri, which is no prefix", i)
+		}
 	}
 }
 

@@ -4,23 +4,22 @@ package istio
 
 import networking "istio.io/api/networking/v1alpha3"
 
-// checkHTTPRoute checks an HTTP route of a VirtualService, which may be a
-// delegate.
-func checkHTTPRoute(at *field, route *networking.HTTPRoute, delegate bool) {
+// checkHTTPRoute checks an HTTP route of a VirtualService.
+func checkHTTPRoute(at *field, route *networking.HTTPRoute, scope routeScope) {
 	for i, match := range route.Match {
 		if match == nil {
 			at.elem("match", i).refuseNull()
 			continue
 		}
-		checkHTTPMatch(at.elem("match", i), match)
+		checkHTTPMatch(at.elem("match", i), match, scope)
 	}
-	checkAction(at, route, delegate)
-	checkDestinations(at, route.Route)
+	checkAction(at, route, scope)
+	checkDestinations(at, route.Route, scope)
 	for i, destination := range route.Route {
 		checkHeaders(at.elem("route", i).child("headers"), destination.GetHeaders())
 	}
 	if route.Redirect != nil {
-		checkRedirect(at.child("redirect"), route.Redirect)
+		checkRedirect(at.child("redirect"), route)
 	}
 	if route.DirectResponse != nil {
 		checkDirectResponse(at.child("directResponse"), route.DirectResponse)
@@ -34,11 +33,12 @@ func checkHTTPRoute(at *field, route *networking.HTTPRoute, delegate bool) {
 	checkMirrors(at, route)
 	checkCORS(at.child("corsPolicy"), route.CorsPolicy)
 	checkHeaders(at.child("headers"), route.Headers)
+	checkAuthorityOnce(at, route)
 }
 
 // checkAction checks that a route does one thing: forward, redirect, answer, or
 // include the routes of a delegate.
-func checkAction(at *field, route *networking.HTTPRoute, delegate bool) {
+func checkAction(at *field, route *networking.HTTPRoute, scope routeScope) {
 	actions := 0
 	for _, used := range []bool{len(route.Route) > 0, route.Redirect != nil, route.DirectResponse != nil, route.Delegate != nil} {
 		if used {
@@ -50,21 +50,29 @@ func checkAction(at *field, route *networking.HTTPRoute, delegate bool) {
 	}
 	if route.Delegate != nil {
 		to := at.child("delegate")
-		if delegate {
+		if scope.delegate {
 			to.refuse("must not be set in a delegate: there is one level only")
 		}
-		checkDNSName(to.child("name"), route.Delegate.Name)
-		if route.Delegate.Namespace != "" {
-			checkDNSLabel(to.child("namespace"), route.Delegate.Namespace)
+		if name, namespace := route.Delegate.Name, route.Delegate.Namespace; !isLabelPrefix(name) || namespace != "" && !isDNSLabel(namespace) {
+			to.warn("is %q in namespace %q, which no VirtualService can be: the route is left out", name, namespace)
 		}
 	}
+	if route.Redirect != nil {
+		checkForwardsNothing(at, route, "redirect")
+	}
+	if route.DirectResponse != nil {
+		checkForwardsNothing(at, route, "directResponse")
+	}
+}
+
+// checkForwardsNothing refuses what is for requests that go on to a destination
+// beside an action that answers them.
+func checkForwardsNothing(at *field, route *networking.HTTPRoute, action string) {
 	if route.Rewrite != nil {
-		switch {
-		case route.Redirect != nil:
-			at.child("rewrite").refuse("must not be set beside redirect")
-		case route.DirectResponse != nil:
-			at.child("rewrite").warn("has no effect beside directResponse")
-		}
+		at.child("rewrite").refuse("must not be set beside %s, which forwards nothing", action)
+	}
+	if route.Fault != nil {
+		at.child("fault").refuse("must not be set beside %s, which forwards nothing", action)
 	}
 }
 

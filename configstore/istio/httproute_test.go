@@ -21,7 +21,7 @@ func TestHTTPRouteActions(t *testing.T) {
 			spec: `http: [{route: [{destination: {host: b}}], redirect: {uri: /}, rewrite: {uri: /}}]`,
 			violations: []string{
 				"spec.http[0]: must have exactly one of route, redirect, directResponse, delegate, has 2",
-				"spec.http[0].rewrite: must not be set beside redirect",
+				"spec.http[0].rewrite: must not be set beside redirect, which forwards nothing",
 			},
 		},
 		{
@@ -32,10 +32,9 @@ func TestHTTPRouteActions(t *testing.T) {
 		{
 			name: "delegates",
 			spec: `http: [{match: [{uri: {prefix: /a}}], delegate: {}}, {match: [{uri: {prefix: /b}}], delegate: {name: a_b, namespace: c.d}}]`,
-			violations: []string{
-				"spec.http[0].delegate.name: is required",
-				`spec.http[1].delegate.name: must be an object's name (DNS labels with dots), is "a_b"`,
-				`spec.http[1].delegate.namespace: must be a DNS label (letters, digits and inner dashes, at most 63 characters), is "c.d"`,
+			warnings: []string{
+				`spec.http[0].delegate: is "" in namespace "", which no VirtualService can be: the route is left out`,
+				`spec.http[1].delegate: is "a_b" in namespace "c.d", which no VirtualService can be: the route is left out`,
 			},
 		},
 		{
@@ -105,14 +104,18 @@ http:
 			},
 		},
 		{
-			name:     "rewrite of an answer",
-			spec:     `http: [{directResponse: {status: 200}, rewrite: {uri: /}}]`,
-			warnings: []string{"spec.http[0].rewrite: has no effect beside directResponse"},
+			name: "rewrite of an answer",
+			spec: `http: [{directResponse: {status: 200}, rewrite: {uri: /}}]`,
+			violations: []string{
+				"spec.http[0].rewrite: must not be set beside directResponse, which forwards nothing",
+			},
 		},
 		{
-			name:       "empty body",
-			spec:       `http: [{directResponse: {status: 200, body: {}}}]`,
-			violations: []string{"spec.http[0].directResponse.body: must have one of string, bytes"},
+			name: "empty body",
+			spec: `http: [{directResponse: {status: 200, body: {}}}]`,
+			warnings: []string{
+				"spec.http[0].directResponse.body: is empty without string or bytes",
+			},
 		},
 		{name: "body at the limit of silence", spec: `http: [{directResponse: {status: 200, body: {string: ` + strings.Repeat("a", 100<<10) + `}}}]`},
 		{
@@ -165,9 +168,6 @@ http:
   - uri: {regex: ` + strings.Repeat("a", 1024) + `}
   route: [{destination: {host: b}}]`,
 			violations: []string{
-				"spec.http[0].match[0].uri.prefix: must not be empty",
-				"spec.http[0].match[0].scheme.exact: must not be empty",
-				"spec.http[0].match[0].method: must have one of exact, prefix, regex",
 				"spec.http[0].match[0].authority.regex: must not be empty",
 				"spec.http[0].match[0].headers[::a]: key must be a header name",
 				"spec.http[0].match[0].headers[]: key must not be empty",
@@ -182,6 +182,10 @@ http:
 				`spec.http[0].match[0].sourceNamespace: must be a DNS label (letters, digits and inner dashes, at most 63 characters), is "a.b"`,
 				"spec.http[0].match[1].uri.regex: must have at most 1024 characters, has 1025",
 			},
+			warnings: []string{
+				"spec.http[0].match[0].scheme.exact: is empty: no request matches",
+				"spec.http[0].match[0].method: has none of exact, prefix, regex: every request matches",
+			},
 		},
 	})
 }
@@ -194,7 +198,7 @@ func TestHTTPRouteSettings(t *testing.T) {
 			violations: []string{
 				"spec.http[0].route[0].headers.request.set[]: key must not be empty",
 				"spec.http[0].headers.request.add[a:b]: key must be a header name",
-				`spec.http[0].headers.response.set[a]: must not hold line breaks, is "b\nc"`,
+				`spec.http[0].headers.response.set[a]: must not hold control characters, is "b\nc"`,
 				`spec.http[0].headers.response.remove[0]: must not be empty, is ""`,
 				`spec.http[0].headers.response.remove[1]: must be a header name, is "a b"`,
 			},
@@ -229,11 +233,13 @@ func TestHTTPRouteSettings(t *testing.T) {
 			violations: []string{
 				"spec.http[0].fault.delay.percent: must be 0–100, is 101",
 				"spec.http[0].fault.delay.percentage.value: must be 0–100, is -1",
-				"spec.http[0].fault.delay.fixedDelay: is required",
 				"spec.http[0].fault.abort.percentage.value: must be 0–100, is NaN",
-				"spec.http[0].fault.abort: must have one of httpStatus, grpcStatus",
 			},
-			warnings: []string{"spec.http[0].fault.delay.percent: is deprecated; use percentage"},
+			warnings: []string{
+				"spec.http[0].fault.delay.percent: is deprecated; use percentage",
+				"spec.http[0].fault.delay: has no effect without fixedDelay",
+				"spec.http[0].fault.abort: has no effect without httpStatus or grpcStatus",
+			},
 		},
 		{
 			name: "unsupported faults",
@@ -268,7 +274,8 @@ func TestHTTPRouteSettings(t *testing.T) {
 			violations: []string{
 				"spec.http[0].corsPolicy.allowOrigins[0]: must have one of exact, prefix, regex",
 				"spec.http[0].corsPolicy.allowOrigins[1].exact: must not be empty",
-				`spec.http[0].corsPolicy.allowMethods[0]: must be an HTTP method, is ""`,
+				`spec.http[0].corsPolicy.allowMethods[0]: must be * or a method of HTTP, in upper case, is ""`,
+				`spec.http[0].corsPolicy.allowMethods[1]: must be * or a method of HTTP, in upper case, is "get"`,
 				`spec.http[0].corsPolicy.allowHeaders[0]: must not be empty, is ""`,
 				`spec.http[0].corsPolicy.exposeHeaders[0]: must be a header name, is "a b"`,
 				"spec.http[0].corsPolicy.maxAge: must be whole seconds, is 500ms",
@@ -276,7 +283,6 @@ func TestHTTPRouteSettings(t *testing.T) {
 			},
 			warnings: []string{
 				"spec.http[0].corsPolicy.allowOrigin: is deprecated; use allowOrigins",
-				`spec.http[0].corsPolicy.allowMethods[1]: is no method of HTTP: "get"`,
 			},
 		},
 	})

@@ -2,11 +2,15 @@
 
 package istio
 
-import networking "istio.io/api/networking/v1alpha3"
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+)
 
 // checkTLSRoute checks a route of passed-through TLS. hosts are those of the
-// VirtualService, which have to include every SNI.
-func checkTLSRoute(at *field, route *networking.TLSRoute, hosts hostSet) {
+// VirtualService, which have to include every server name.
+func checkTLSRoute(at *field, route *networking.TLSRoute, hosts hostSet, scope routeScope) {
 	if len(route.Match) == 0 {
 		at.child("match").refuse("must have at least one match")
 	}
@@ -20,19 +24,49 @@ func checkTLSRoute(at *field, route *networking.TLSRoute, hosts hostSet) {
 			place.child("sniHosts").refuse("must have at least one host")
 		}
 		for n, host := range match.SniHosts {
-			checkWildcardDomain(place.elem("sniHosts", n), host)
-			if !hosts.covers(host) {
-				place.elem("sniHosts", n).refuse("must be one of spec.hosts or included by one, is %q", host)
-			}
+			checkServerName(place.elem("sniHosts", n), host, hosts, scope)
 		}
 		checkSubnets(place, match.DestinationSubnets)
 		checkSource(place, match)
 	}
-	checkL4Destinations(at, route.Route)
+	checkL4Destinations(at, route.Route, scope)
+}
+
+// checkServerName checks a name that clients ask for in TLS.
+func checkServerName(at *field, name string, hosts hostSet, scope routeScope) {
+	switch {
+	case isIP(name):
+		at.warn("is an IP address, %q, which TLS clients do not send as a server name", name)
+		return
+	case scope.gateways && isClusterServerName(name):
+	default:
+		checkWildcardDomain(at, name)
+		if isPartialWildcard(name) {
+			at.warn("is %q; Envoy takes only wildcards that are a whole label as server names", name)
+		}
+	}
+	if !hosts.covers(name) {
+		at.refuse("must be one of spec.hosts or included by one, is %q", name)
+	}
+}
+
+// isClusterServerName reports whether a name is what sidecars send to gateways
+// with TLS mode AUTO_PASSTHROUGH: "outbound_.port_.subset_.host".
+func isClusterServerName(name string) bool {
+	rest, ok := strings.CutPrefix(name, "outbound_.")
+	if !ok || len(name) > maxDomainLength {
+		return false
+	}
+	port, rest, ok := strings.Cut(rest, "_.")
+	if !ok || !isNumeric(port) {
+		return false
+	}
+	subset, host, ok := strings.Cut(rest, "_.")
+	return ok && (subset == "" || isDNSLabel(subset)) && isFQDN(host)
 }
 
 // checkTCPRoute checks a route of connections. Without a match it takes all.
-func checkTCPRoute(at *field, route *networking.TCPRoute) {
+func checkTCPRoute(at *field, route *networking.TCPRoute, scope routeScope) {
 	for i, match := range route.Match {
 		place := at.elem("match", i)
 		if match == nil {
@@ -45,7 +79,7 @@ func checkTCPRoute(at *field, route *networking.TCPRoute) {
 		}
 		checkSource(place, match)
 	}
-	checkL4Destinations(at, route.Route)
+	checkL4Destinations(at, route.Route, scope)
 }
 
 func checkSubnets(at *field, subnets []string) {
@@ -54,9 +88,9 @@ func checkSubnets(at *field, subnets []string) {
 	}
 }
 
-func checkL4Destinations(at *field, destinations []*networking.RouteDestination) {
+func checkL4Destinations(at *field, destinations []*networking.RouteDestination, scope routeScope) {
 	if len(destinations) == 0 {
 		at.child("route").refuse("must have at least one destination")
 	}
-	checkDestinations(at, destinations)
+	checkDestinations(at, destinations, scope)
 }

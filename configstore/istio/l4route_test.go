@@ -26,6 +26,9 @@ func TestL4Routes(t *testing.T) {
 				`spec.tls[1].match[1].gateways[0]: must be a gateway's name or namespace/name, is "a_b"`,
 				"spec.tls[1].route[0].destination: is required",
 			},
+			warnings: []string{
+				"spec.tls[1]: is never reached: spec.tls[0] takes everything",
+			},
 		},
 		{
 			name: "TCP",
@@ -36,6 +39,9 @@ func TestL4Routes(t *testing.T) {
 				`spec.tcp[1].match[0].sourceSubnet: must be an IP address or a CIDR block, is "x"`,
 				"spec.tcp[1].match[0].sourceLabels[a b]: key must end in a name (letters, digits, and inside also '-', '_' and '.', at most 63 characters)",
 				"spec.tcp[1].route: must have a destination with a weight above 0",
+			},
+			warnings: []string{
+				"spec.tcp[1]: is never reached: spec.tcp[0] takes everything",
 			},
 		},
 	})

@@ -12,8 +12,9 @@ import (
 // the API states it.
 const maxMaglevTable = 5000011
 
-// checkLoadBalancer checks how endpoints are chosen; nil is fine.
-func checkLoadBalancer(at *field, lb *networking.LoadBalancerSettings) {
+// checkLoadBalancer checks how endpoints are chosen; nil is fine. outlier is the
+// outlier detection beside it, or nil.
+func checkLoadBalancer(at *field, lb *networking.LoadBalancerSettings, outlier *networking.OutlierDetection) {
 	if lb == nil {
 		return
 	}
@@ -31,6 +32,10 @@ func checkLoadBalancer(at *field, lb *networking.LoadBalancerSettings) {
 	}
 	checkLocality(at.child("localityLbSetting"), lb.LocalityLbSetting)
 	checkZoneAware(at.child("zoneAwareLbSetting"), lb.ZoneAwareLbSetting)
+	if outlier == nil {
+		warnFailover(at.child("localityLbSetting"), len(lb.LocalityLbSetting.GetFailover()), lb.LocalityLbSetting)
+		warnFailover(at.child("zoneAwareLbSetting"), len(lb.ZoneAwareLbSetting.GetFailover()), lb.ZoneAwareLbSetting)
+	}
 	checkWarmup(at, lb)
 }
 
@@ -50,12 +55,15 @@ func checkConsistentHash(at *field, hash *networking.LoadBalancerSettings_Consis
 		at.warn("has no hash key: every request is hashed at random")
 	}
 	minimum := hash.GetMinimumRingSize() //nolint:staticcheck // Users still write the deprecated field.
+	if minimum != 0 {
+		at.child("minimumRingSize").warn("is deprecated; use ringHash.minimumRingSize")
+	}
 	if minimum != 0 && hash.GetHashAlgorithm() != nil {
 		at.child("minimumRingSize").refuse("must not be set beside ringHash or maglev")
 	}
 	if maglev, ok := hash.GetHashAlgorithm().(*networking.LoadBalancerSettings_ConsistentHashLB_Maglev); ok {
 		size := maglev.Maglev.GetTableSize()
-		if size != 0 && (size >= maxMaglevTable || !new(big.Int).SetUint64(size).ProbablyPrime(0)) {
+		if size >= maxMaglevTable || !new(big.Int).SetUint64(size).ProbablyPrime(0) {
 			at.child("maglev").child("tableSize").refuse("must be a prime number less than %d, is %d", maxMaglevTable, size)
 		}
 	}
@@ -84,6 +92,9 @@ func checkHashCookie(at *field, cookie *networking.LoadBalancerSettings_Consiste
 func checkWarmup(at *field, lb *networking.LoadBalancerSettings) {
 	deprecated := lb.WarmupDurationSecs //nolint:staticcheck // Users still write the deprecated field.
 	checkDuration(at.child("warmupDurationSecs"), deprecated)
+	if deprecated != nil {
+		at.child("warmupDurationSecs").warn("is deprecated; use warmup.duration")
+	}
 	if deprecated != nil && lb.Warmup != nil {
 		at.child("warmupDurationSecs").refuse("must not be set beside warmup")
 	}

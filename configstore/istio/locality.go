@@ -11,51 +11,38 @@ import (
 
 // checkLocality checks how traffic prefers near endpoints; nil is fine.
 func checkLocality(at *field, setting *networking.LocalityLoadBalancerSetting) {
-	if setting == nil {
-		return
+	if len(setting.GetDistribute()) > 0 && len(setting.GetFailover()) > 0 {
+		at.refuse("must have only one of distribute, failover")
 	}
-	ways := 0
-	for _, used := range []bool{len(setting.Distribute) > 0, len(setting.Failover) > 0, len(setting.FailoverPriority) > 0} {
-		if used {
-			ways++
-		}
+	checkDistribute(at, setting.GetDistribute())
+	checkFailovers(at, setting.GetFailover())
+	checkFailoverPriority(at, setting.GetFailoverPriority())
+	if len(setting.GetFailover()) > 0 {
+		checkNoTopology(at, setting.GetFailoverPriority(), "beside failover")
 	}
-	if ways > 1 {
-		at.refuse("must have only one of distribute, failover, failoverPriority")
-	}
-	checkDistribute(at, setting.Distribute)
-	for i, failover := range setting.Failover {
-		if failover == nil {
-			at.elem("failover", i).refuseNull()
-			continue
-		}
-		checkFailover(at.elem("failover", i), failover.From, failover.To)
-	}
-	checkFailoverPriority(at, setting.FailoverPriority)
 }
 
 // checkZoneAware checks how traffic stays within a zone; nil is fine.
 func checkZoneAware(at *field, setting *networking.ZoneAwareLoadBalancerSetting) {
-	if setting == nil {
-		return
-	}
-	for i, failover := range setting.Failover {
-		if failover == nil {
-			at.elem("failover", i).refuseNull()
-			continue
-		}
-		checkFailover(at.elem("failover", i), failover.From, failover.To)
-	}
-	checkFailoverPriority(at, setting.FailoverPriority)
-	for i, priority := range setting.FailoverPriority {
-		key, _, _ := strings.Cut(priority, "=")
-		switch key {
-		case "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.istio.io/subzone":
-			at.elem("failoverPriority", i).refuse("must not be %s, which is always taken into account", key)
-		}
-	}
-	if size := setting.MinClusterSize; size != nil && size.Value == 0 {
+	checkFailovers(at, setting.GetFailover())
+	checkFailoverPriority(at, setting.GetFailoverPriority())
+	checkNoTopology(at, setting.GetFailoverPriority(), "here, where it is always taken into account")
+	if size := setting.GetMinClusterSize(); size != nil && size.Value == 0 {
 		at.child("minClusterSize").refuse("must be at least 1, is 0")
+	}
+}
+
+// failsOver is what both settings say about where traffic goes to when the near
+// endpoints fail.
+type failsOver interface {
+	GetFailoverPriority() []string
+}
+
+// warnFailover warns of a failover that nothing will cause: without outlier
+// detection no endpoint is taken for a failed one.
+func warnFailover(at *field, failovers int, setting failsOver) {
+	if failovers > 0 || len(setting.GetFailoverPriority()) > 0 {
+		at.warn("has a failover, which has no effect without outlierDetection")
 	}
 }
 
@@ -127,18 +114,33 @@ func coveringLocality(all map[string]bool, locality string) string {
 	return ""
 }
 
-func checkFailover(at *field, from, to string) {
-	checkRegion(at.child("from"), from)
-	checkRegion(at.child("to"), to)
-	if from != "" && from == to {
-		at.child("to").refuse("must be another region than from, is %q", to)
+// failover is one of either setting.
+type failover interface {
+	comparable
+	GetFrom() string
+	GetTo() string
+}
+
+func checkFailovers[F failover](at *field, failovers []F) {
+	var null F
+	for i, f := range failovers {
+		place := at.elem("failover", i)
+		if f == null {
+			place.refuseNull()
+			continue
+		}
+		checkRegion(place.child("from"), f.GetFrom())
+		checkRegion(place.child("to"), f.GetTo())
+		if f.GetFrom() == f.GetTo() {
+			place.child("to").refuse("must be another region than from, is %q", f.GetTo())
+		}
 	}
 }
 
 func checkRegion(at *field, region string) {
 	switch {
 	case region == "":
-		at.refuse("is required")
+		at.warn("is empty, which is no region")
 	case strings.ContainsAny(region, "/*"):
 		at.refuse("must be a region without zones and wildcards, is %q", region)
 	}
@@ -149,10 +151,20 @@ func checkFailoverPriority(at *field, priorities []string) {
 	for i, priority := range priorities {
 		key, value, _ := strings.Cut(priority, "=")
 		if problem := labelKeyProblem(key); problem != "" {
-			at.elem("failoverPriority", i).refuse("key %s, is %q", problem, key)
+			at.elem("failoverPriority", i).warn("has no effect: the key %s, is %q", problem, key)
 		}
 		if value != "" && !isLabelName(value) {
-			at.elem("failoverPriority", i).refuse("must have a label value after '=' (%s), is %q", labelNameRule, value)
+			at.elem("failoverPriority", i).warn("has no effect: what follows '=' is no label value (%s), is %q", labelNameRule, value)
+		}
+	}
+}
+
+// checkNoTopology refuses the labels of the topology among priorities.
+func checkNoTopology(at *field, priorities []string, where string) {
+	for i, priority := range priorities {
+		switch priority {
+		case "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.istio.io/subzone":
+			at.elem("failoverPriority", i).refuse("must not be %s %s", priority, where)
 		}
 	}
 }

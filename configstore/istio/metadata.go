@@ -16,12 +16,15 @@ const (
 	// alwaysRejectAnnotation asks for a refusal; it probes whether validation is
 	// in force.
 	alwaysRejectAnnotation = "internal.istio.io/webhook-always-reject"
-	// parentsAnnotation marks objects that Istio derives from others.
-	parentsAnnotation = "internal.istio.io/parents"
-	// semanticsAnnotation with the value "gateway" marks Gateways and
-	// VirtualServices that Istio derives from the Kubernetes Gateway API.
-	semanticsAnnotation = "internal.istio.io/gateway-semantics"
-	gatewaySemantics    = "gateway"
+	// parentsAnnotation and parentNamespaceAnnotation mark objects that Istio
+	// derives from others.
+	parentsAnnotation         = "internal.istio.io/parents"
+	parentNamespaceAnnotation = "internal.istio.io/parent-namespace"
+	// These mark, with the value "gateway", the Gateways and VirtualServices that
+	// Istio derives from the Kubernetes Gateway API.
+	gatewaySemanticsAnnotation = "internal.istio.io/gateway-semantics"
+	routeSemanticsAnnotation   = "internal.istio.io/route-semantics"
+	gatewaySemantics           = "gateway"
 )
 
 // checkMetadata holds the rules for the metadata of every kind.
@@ -32,8 +35,10 @@ func checkMetadata(at *field, c configstore.Config) {
 	if _, ok := c.Annotations[alwaysRejectAnnotation]; ok {
 		at.entry("annotations", alwaysRejectAnnotation).refuse("asks for a refusal")
 	}
-	if _, ok := c.Annotations[parentsAnnotation]; ok {
-		at.entry("annotations", parentsAnnotation).refuse("is reserved for objects that Istio derives")
+	for _, reserved := range []string{parentsAnnotation, parentNamespaceAnnotation} {
+		if _, ok := c.Annotations[reserved]; ok {
+			at.entry("annotations", reserved).refuse("is reserved for objects that Istio derives")
+		}
 	}
 	if value, ok := c.Annotations[annotation.IoIstioDryRun.Name]; ok {
 		checkDryRun(at.entry("annotations", annotation.IoIstioDryRun.Name), c, value)
@@ -53,10 +58,4 @@ func checkDryRun(at *field, c configstore.Config, value string) {
 	if _, err := strconv.ParseBool(value); err != nil {
 		at.refuse("must be true or false, is %q", value)
 	}
-}
-
-// isGenerated reports whether the object stands for one of the Gateway API, which
-// may use names that are closed to users.
-func isGenerated(c configstore.Config) bool {
-	return c.Annotations[semanticsAnnotation] == gatewaySemantics
 }

@@ -37,8 +37,11 @@ func checkGatewayHost(at *field, value string, generated bool) {
 	case !isDNSLabel(namespace):
 		at.refuse("must have *, . or a namespace before the slash, is %q", value)
 	}
-	if !isIP(host) {
+	switch {
+	case !isIP(host):
 		checkQualifiedHost(at, host)
+	case strings.Contains(host, ":"):
+		at.refuse("must be a domain name or an IPv4 address, is %q", value)
 	}
 }
 

@@ -56,49 +56,84 @@ func checkPaths(at *field, name string, paths []string) {
 	}
 }
 
-// templateProblem says what is wrong with a path that holds an operator, or
-// returns "": an operator takes a whole segment, there are no other wildcards
-// and braces, and no operator follows {**}.
+// templateProblem says what is wrong with a path, or returns "". Braces make a
+// template of it, in which {*} stands for a segment and {**} for the rest. A path
+// that Envoy cannot parse as one would match nothing, and what a DENY policy
+// should keep out would come in.
 func templateProblem(path string) string {
-	if !strings.Contains(path, templateOne) && !strings.Contains(path, templateRest) {
-		return ""
-	}
+	template := strings.Contains(path, templateOne) || strings.Contains(path, templateRest)
 	rest := false
-	for segment := range strings.SplitSeq(path, "/") {
+	for segment := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
 		operator := segment == templateOne || segment == templateRest
 		switch {
 		case operator && rest:
 			return "must have {**} as its last operator"
-		case !operator && strings.ContainsAny(segment, "*{}"):
-			return "must have {*} and {**} as whole segments and no other wildcards or braces"
+		case operator:
+		case strings.ContainsAny(segment, "{}"):
+			return "must have no braces but {*} and {**} as whole segments"
+		case template && !isPathLiteral(segment):
+			return "must have, beside {*} and {**}, only segments of letters, digits and -._~%!$&'()+,;:@="
 		}
 		rest = rest || segment == templateRest
 	}
 	return ""
 }
 
+// isPathLiteral reports whether a segment of a template stands for itself.
+func isPathLiteral(segment string) bool {
+	for i := range len(segment) {
+		if c := segment[i]; !isAlphanumeric(c) && strings.IndexByte("-._~%!$&'()+,;:@=", c) < 0 {
+			return false
+		}
+	}
+	return segment != ""
+}
+
 // checkCondition checks a condition on an attribute of a request.
-func checkCondition(at *field, condition *security.Condition) {
-	lists := checkNoEmpties(at, []stringList{{"values", condition.Values}, {"notValues", condition.NotValues}})
-	if lists == 0 {
+func checkCondition(at *field, condition *security.Condition, action security.AuthorizationPolicy_Action) {
+	lists := []stringList{{"values", condition.Values}, {"notValues", condition.NotValues}}
+	if checkNoEmpties(at, lists) == 0 {
 		at.refuse("must have one of values, notValues")
 	}
-	switch key := condition.Key; {
-	case key == "":
+	if condition.Key == "" {
 		at.child("key").refuse("is required")
-	case key == "source.ip", key == "remote.ip", key == "destination.ip":
-		for _, list := range []stringList{{"values", condition.Values}, {"notValues", condition.NotValues}} {
-			for i, value := range list.values {
-				if value != "" {
-					checkSubnet(at.elem(list.name, i), value)
-				}
+		return
+	}
+	if action == security.AuthorizationPolicy_CUSTOM && isIdentity(condition.Key) {
+		at.child("key").refuse("must not be an identity for action CUSTOM, is %q", condition.Key)
+	}
+	for _, list := range lists {
+		checkConditionValues(at, condition.Key, list)
+	}
+	if !isAttribute(condition.Key) {
+		at.child("key").refuse("must be an attribute of Istio's authorization, is %q", condition.Key)
+	}
+}
+
+func checkConditionValues(at *field, key string, list stringList) {
+	switch key {
+	case "source.ip", "remote.ip", "destination.ip":
+		for i, value := range list.values {
+			if value != "" {
+				checkSubnet(at.elem(list.name, i), value)
 			}
 		}
-	case key == "destination.port":
-		checkPorts(at, "values", condition.Values)
-		checkPorts(at, "notValues", condition.NotValues)
-	case !isAttribute(key):
-		at.child("key").refuse("must be an attribute of Istio's authorization, is %q", key)
+	case "destination.port":
+		checkPorts(at, list.name, list.values)
+	case "source.serviceAccount":
+		checkServiceAccounts(at, list.name, list.values)
+	case "source.trustDomain":
+		checkWildcards(at, list.name, list.values)
+	}
+}
+
+// isIdentity reports whether an attribute comes from a certificate or a token.
+func isIdentity(key string) bool {
+	switch key {
+	case "source.namespace", "source.principal", "source.serviceAccount", "source.trustDomain":
+		return true
+	default:
+		return strings.HasPrefix(key, "request.auth.")
 	}
 }
 
@@ -106,12 +141,14 @@ func checkCondition(at *field, condition *security.Condition) {
 // Policy Conditions".
 func isAttribute(key string) bool {
 	switch key {
-	case "source.namespace", "source.principal", "source.serviceAccount", "source.trustDomain",
+	case "source.ip", "remote.ip", "destination.ip", "destination.port",
+		"source.namespace", "source.principal", "source.serviceAccount", "source.trustDomain",
 		"request.auth.principal", "request.auth.audiences", "request.auth.presenter", "connection.sni":
 		return true
 	default:
+		filter, _, _ := strings.Cut(key, "[")
 		return isIndexed(key, "request.headers") || isIndexed(key, "request.auth.claims") ||
-			strings.HasPrefix(key, "experimental.envoy.filters.")
+			strings.HasPrefix(key, "experimental.envoy.filters.") && isIndexed(key, filter)
 	}
 }
 

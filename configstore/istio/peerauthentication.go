@@ -14,6 +14,9 @@ import (
 func peerAuthenticationRules(spec *field, _ configstore.Config, policy *security.PeerAuthentication) {
 	checkPolicySelector(spec.child("selector"), policy.Selector)
 	checkEnum(spec.child("mtls").child("mode"), policy.GetMtls().GetMode())
+	if policy.PortLevelMtls != nil && len(policy.PortLevelMtls) == 0 {
+		spec.child("portLevelMtls").refuse("must not be empty")
+	}
 	if len(policy.PortLevelMtls) > 0 && len(policy.GetSelector().GetMatchLabels()) == 0 {
 		spec.child("portLevelMtls").refuse("must not be set without a selector")
 	}

@@ -28,7 +28,7 @@ func proxyConfigRules(spec *field, _ configstore.Config, config *proxyconfig.Pro
 	}
 	spec.out.sortSince(start)
 	if kind := config.GetImage().GetImageType(); kind != "" && !isLabelName(kind) {
-		spec.child("image").child("imageType").refuse("must be usable in an image tag, is %q", kind)
+		spec.child("image").child("imageType").warn("is %q, which no image tag can end in", kind)
 	}
 }
 

@@ -7,60 +7,79 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// warnUnreachable warns of HTTP routes, and of matches within routes, that no
-// request reaches, because earlier ones take them all. It finds routes after a
-// route for everything, repeated matches, and paths after a prefix of theirs; it
-// takes time linear in the size of the routes.
-func warnUnreachable(spec *field, routes []*networking.HTTPRoute) {
-	seen := reach{matches: map[string]place{}, prefixes: map[string]place{}}
+// warnUnreachable warns of the routes of a VirtualService, and of matches within
+// routes, that nothing reaches, because earlier ones take it all. It finds routes
+// after a route for everything, repeated matches, and paths after a prefix of
+// theirs under the same other conditions. It takes time linear in the size of the
+// routes.
+func warnUnreachable(spec *field, service *networking.VirtualService) {
+	warnUnreachableHTTP(spec, service.Http)
+	warnUnreachableL4(spec, "tls", service.Tls, (*networking.TLSRoute).GetMatch)
+	warnUnreachableL4(spec, "tcp", service.Tcp, (*networking.TCPRoute).GetMatch)
+}
+
+// place is the position of a match in the list of routes of that name.
+type place struct {
+	name         string
+	route, match int
+}
+
+// reach is what the matches so far take.
+type reach struct {
+	// all is the route that takes everything, or nil.
+	all *place
+	// matches holds every match, encoded.
+	matches map[string]place
+	// prefixes holds the paths of which everything is taken, behind the other
+	// conditions, encoded.
+	prefixes map[string]place
+}
+
+func newReach() reach {
+	return reach{matches: map[string]place{}, prefixes: map[string]place{}}
+}
+
+// afterAll warns of a route if everything is taken already.
+func (r *reach) afterAll(at *field) bool {
+	if r.all != nil {
+		at.warn("is never reached: spec.%s[%d] takes everything", r.all.name, r.all.route)
+	}
+	return r.all != nil
+}
+
+// repeats records a match. It warns if the match was recorded before.
+func (r *reach) repeats(at *field, conditions string, here place) bool {
+	first, repeated := r.matches[conditions]
+	if repeated {
+		at.warn("is never reached: it repeats spec.%s[%d].match[%d]", first.name, first.route, first.match)
+	} else {
+		r.matches[conditions] = here
+	}
+	return repeated
+}
+
+func warnUnreachableHTTP(spec *field, routes []*networking.HTTPRoute) {
+	seen := newReach()
 	for i, route := range routes {
-		if route == nil {
-			continue
-		}
 		at := spec.elem("http", i)
-		if seen.all != nil {
-			at.warn("is never reached: spec.http[%d] takes every request", *seen.all)
-			continue
-		}
-		if route.Delegate != nil {
-			// What the delegate's routes leave over goes on to later routes.
+		// What the routes of a delegate leave over goes on to later routes.
+		if route == nil || seen.afterAll(at) || route.Delegate != nil {
 			continue
 		}
 		if len(route.Match) == 0 {
-			seen.all = &i
+			seen.all = &place{name: "http", route: i}
 		}
 		for n, match := range route.Match {
 			if match != nil {
-				seen.add(at.elem("match", n), match, place{route: i, match: n})
+				seen.addHTTP(at.elem("match", n), match, place{name: "http", route: i, match: n})
 			}
 		}
 	}
 }
 
-// place is the position of a match.
-type place struct{ route, match int }
-
-// reach is what the matches so far take.
-type reach struct {
-	// all is the route that takes every request.
-	all *int
-	// matches holds every match, encoded.
-	matches map[string]place
-	// prefixes holds the paths of which everything is taken.
-	prefixes map[string]place
-}
-
-func (r *reach) add(at *field, match *networking.HTTPMatchRequest, here place) {
-	conditions, onlyPath, ok := pathAndRest(match)
-	if !ok {
-		return
-	}
-	if first, ok := r.matches[conditions]; ok {
-		at.warn("is never reached: it repeats spec.http[%d].match[%d]", first.route, first.match)
-		return
-	}
-	r.matches[conditions] = here
-	if match.IgnoreUriCase {
+func (r *reach) addHTTP(at *field, match *networking.HTTPMatchRequest, here place) {
+	all, rest, ok := pathAndRest(match)
+	if !ok || r.repeats(at, all, here) || match.IgnoreUriCase {
 		return
 	}
 	prefix, isPrefix := match.GetUri().GetMatchType().(*networking.StringMatch_Prefix)
@@ -68,33 +87,86 @@ func (r *reach) add(at *field, match *networking.HTTPMatchRequest, here place) {
 	if isPrefix {
 		path = prefix.Prefix
 	}
-	for end := 1; end <= len(path); end++ {
-		if first, ok := r.prefixes[path[:end]]; ok {
+	for _, conditions := range []string{rest, ""} {
+		if first, end, ok := r.covers(conditions, path); ok {
 			at.warn("is never reached: spec.http[%d].match[%d] takes every path with the prefix %q", first.route, first.match, path[:end])
 			return
 		}
 	}
 	switch {
-	case !onlyPath:
-	case match.Uri == nil, isPrefix && path == "/":
-		r.all = &here.route
-	case isPrefix && path != "":
-		r.prefixes[path] = here
+	case rest == "" && (match.Uri == nil || isPrefix && (path == "/" || path == "")):
+		r.all = &here
+	case isPrefix:
+		r.prefixes[prefixKey(rest, path)] = here
 	}
 }
 
-// pathAndRest returns all conditions of a match, encoded, and whether there is
-// none but that on the path. A match with strings that are no UTF-8 cannot be
-// encoded.
-func pathAndRest(match *networking.HTTPMatchRequest) (conditions string, onlyPath, ok bool) {
-	rest := proto.CloneOf(match)
-	// These are no conditions.
-	rest.Name, rest.StatPrefix = "", ""
-	deterministic := proto.MarshalOptions{Deterministic: true}
-	all, err := deterministic.Marshal(rest)
-	if err != nil {
-		return "", false, false
+// covers returns the match that takes all paths with a prefix of the given one
+// under the given other conditions, and where that prefix ends.
+func (r *reach) covers(conditions, path string) (first place, end int, ok bool) {
+	if len(r.prefixes) == 0 {
+		return place{}, 0, false
 	}
-	rest.Uri, rest.IgnoreUriCase = nil, false
-	return string(all), proto.Size(rest) == 0, true
+	key := prefixKey(conditions, path)
+	for end := range len(path) {
+		if first, ok := r.prefixes[key[:len(key)-len(path)+end+1]]; ok {
+			return first, end + 1, true
+		}
+	}
+	return place{}, 0, false
+}
+
+// prefixKey is unambiguous, as no path holds a zero.
+func prefixKey(conditions, path string) string { return conditions + "\x00" + path }
+
+// pathAndRest returns all conditions of a match, encoded, and those that are not
+// about the path. A match with strings that are no UTF-8 cannot be encoded.
+func pathAndRest(match *networking.HTTPMatchRequest) (all, rest string, ok bool) {
+	conditions := proto.CloneOf(match)
+	// These are no conditions.
+	conditions.Name, conditions.StatPrefix = "", ""
+	all, ok = encode(conditions)
+	conditions.Uri, conditions.IgnoreUriCase = nil, false
+	rest, _ = encode(conditions)
+	return all, rest, ok
+}
+
+func encode(m proto.Message) (encoded string, ok bool) {
+	all, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	return string(all), err == nil
+}
+
+// l4Route is a route of connections, l4Match one of its matches.
+type (
+	l4Route interface {
+		comparable
+		proto.Message
+	}
+	l4Match interface {
+		comparable
+		proto.Message
+	}
+)
+
+func warnUnreachableL4[R l4Route, M l4Match](spec *field, name string, routes []R, matches func(R) []M) {
+	var nullRoute R
+	var nullMatch M
+	seen := newReach()
+	for i, route := range routes {
+		at := spec.elem(name, i)
+		if route == nullRoute || seen.afterAll(at) {
+			continue
+		}
+		if len(matches(route)) == 0 {
+			seen.all = &place{name: name, route: i}
+		}
+		for n, match := range matches(route) {
+			if match == nullMatch {
+				continue
+			}
+			if conditions, ok := encode(match); ok {
+				seen.repeats(at.elem("match", n), conditions, place{name: name, route: i, match: n})
+			}
+		}
+	}
 }

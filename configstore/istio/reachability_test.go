@@ -12,19 +12,25 @@ func TestReachability(t *testing.T) {
 	const to = `route: [{destination: {host: b}}]`
 	testRules(t, istio.VirtualService, oneRouteBase, []ruleTest{
 		{
-			name:     "after a route for everything",
-			spec:     `http: [{` + to + `}, {match: [{uri: {exact: /a}}], ` + to + `}]`,
-			warnings: []string{"spec.http[1]: is never reached: spec.http[0] takes every request"},
+			name: "after a route for everything",
+			spec: `http: [{` + to + `}, {match: [{uri: {exact: /a}}], ` + to + `}]`,
+			warnings: []string{
+				"spec.http[1]: is never reached: spec.http[0] takes everything",
+			},
 		},
 		{
-			name:     "after the prefix of everything",
-			spec:     `http: [{match: [{uri: {exact: /a}}, {uri: {prefix: /}}], ` + to + `}, {` + to + `}]`,
-			warnings: []string{"spec.http[1]: is never reached: spec.http[0] takes every request"},
+			name: "after the prefix of everything",
+			spec: `http: [{match: [{uri: {exact: /a}}, {uri: {prefix: /}}], ` + to + `}, {` + to + `}]`,
+			warnings: []string{
+				"spec.http[1]: is never reached: spec.http[0] takes everything",
+			},
 		},
 		{
-			name:     "after an empty match",
-			spec:     `http: [{match: [{name: all}], ` + to + `}, {` + to + `}]`,
-			warnings: []string{"spec.http[1]: is never reached: spec.http[0] takes every request"},
+			name: "after an empty match",
+			spec: `http: [{match: [{name: all}], ` + to + `}, {` + to + `}]`,
+			warnings: []string{
+				"spec.http[1]: is never reached: spec.http[0] takes everything",
+			},
 		},
 		{
 			name: "repeated",

@@ -5,6 +5,7 @@ package istio
 import (
 	"encoding/json"
 	"net/url"
+	"strings"
 
 	security "istio.io/api/security/v1beta1"
 
@@ -26,8 +27,8 @@ func requestAuthenticationRules(spec *field, _ configstore.Config, policy *secur
 func checkJWTRule(at *field, rule *security.JWTRule) {
 	switch {
 	case rule.Issuer != "":
-	case rule.Jwks == "" && rule.JwksUri == "":
-		at.child("issuer").refuse("is required without jwks and jwksUri")
+	case rule.JwksUri == "":
+		at.child("issuer").refuse("is required without jwksUri")
 	default:
 		at.child("issuer").warn("is empty: tokens of every issuer are accepted that the keys verify")
 	}
@@ -41,8 +42,10 @@ func checkJWTRule(at *field, rule *security.JWTRule) {
 			at.elem("fromHeaders", i).refuseNull()
 			continue
 		}
-		if problem := headerNameProblem(header.Name); problem != "" {
-			at.elem("fromHeaders", i).child("name").refuse("%s, is %q", problem, header.Name)
+		name := at.elem("fromHeaders", i).child("name")
+		checkSet(name, header.Name, "must not be empty")
+		if header.Name != "" && !isHeaderToken(header.Name) {
+			name.warn("is %q, which is no name of a header", header.Name)
 		}
 	}
 	if rule.OutputPayloadToHeader != "" {
@@ -70,12 +73,7 @@ func checkKeySet(at *field, rule *security.JWTRule) {
 		if rule.JwksUri != "" {
 			at.child("jwksUri").refuse("must not be set beside jwks")
 		}
-		var set struct {
-			Keys []json.RawMessage `json:"keys"`
-		}
-		if err := json.Unmarshal([]byte(rule.Jwks), &set); err != nil || len(set.Keys) == 0 {
-			at.child("jwks").refuse("must be a JSON Web Key Set with at least one key")
-		}
+		checkInlineKeys(at.child("jwks"), rule.Jwks)
 	}
 	if rule.JwksUri == "" {
 		return
@@ -84,6 +82,61 @@ func checkKeySet(at *field, rule *security.JWTRule) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		at.child("jwksUri").refuse("must be a URL of http or https, is %q", rule.JwksUri)
 	}
+}
+
+// checkInlineKeys checks a JSON Web Key Set. Who has a private or a symmetric key
+// of it can make tokens.
+func checkInlineKeys(at *field, jwks string) {
+	var set struct{ Keys []webKey }
+	if err := json.Unmarshal([]byte(jwks), &set); err != nil || len(set.Keys) == 0 {
+		at.refuse("must be a JSON Web Key Set with at least one key")
+		return
+	}
+	for i, key := range set.Keys {
+		switch {
+		case !key.complete():
+			at.refuse("must have keys of type RSA, EC, OKP or oct with their parameters, key %d is not", i)
+		case key.Private != "" || key.Type == "oct":
+			at.warn("key %d holds private key material, which whoever reads this object can make tokens with", i)
+		}
+	}
+}
+
+// webKey is a JSON Web Key, as RFC 7518 and RFC 8037 describe them.
+type webKey struct {
+	Type    string `json:"kty"`
+	Curve   string `json:"crv"`
+	N, E    string // of RSA
+	X, Y    string // of curves
+	K       string // symmetric
+	Private string `json:"d"`
+}
+
+// complete reports whether the key has the parameters of its type.
+func (k webKey) complete() bool {
+	switch k.Type {
+	case "RSA":
+		return isBase64(k.N) && isBase64(k.E)
+	case "EC":
+		return k.Curve != "" && isBase64(k.X) && isBase64(k.Y)
+	case "OKP":
+		return k.Curve != "" && isBase64(k.X)
+	case "oct":
+		return isBase64(k.K)
+	default:
+		return false
+	}
+}
+
+// isBase64 takes both alphabets, with and without padding.
+func isBase64(s string) bool {
+	digits := strings.TrimRight(s, "=")
+	for i := range len(digits) {
+		if c := digits[i]; !isAlphanumeric(c) && c != '-' && c != '_' && c != '+' && c != '/' {
+			return false
+		}
+	}
+	return len(digits) > 0 && len(digits)%4 != 1
 }
 
 // checkNoEmpty refuses empty strings in a list.

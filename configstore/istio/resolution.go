@@ -41,8 +41,12 @@ func checkEntryResolution(spec *field, c configstore.Config, entry *networking.S
 func checkDNSEntry(spec *field, entry *networking.ServiceEntry) {
 	if len(entry.Endpoints) == 0 {
 		for i, host := range entry.Hosts {
-			if isWildcarded(host) && host != "*" {
+			switch {
+			case host == "*": // refused already
+			case isWildcarded(host):
 				spec.elem("hosts", i).refuse("must not be a wildcard for resolution %s without endpoints, is %q", entry.Resolution, host)
+			case isNumeric(host):
+				spec.elem("hosts", i).refuse("must not be a number for resolution %s without endpoints, is %q", entry.Resolution, host)
 			}
 		}
 	}

@@ -8,13 +8,15 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/options"
 )
 
 // Schemas returns the fifteen kinds in alphabetical order. All are namespaced.
 // Messages keep the Go types of their first version (ServiceEntry is a
 // networking/v1alpha3 message); the v1 packages of istio.io/api are aliases of
-// the same types.
-func Schemas() configstore.Schemas {
+// the same types. Options may be left out; more than one is a mistake that panics.
+func Schemas(opts ...Options) configstore.Schemas {
+	o := options.One("istio.Schemas", opts)
 	serviceEntry := schema(ServiceEntry, "serviceentries", serviceEntryRules)
 	serviceEntry.Status = &networking.ServiceEntryStatus{}
 	serviceEntry.Equal = equalServiceEntries
@@ -24,7 +26,7 @@ func Schemas() configstore.Schemas {
 	for _, s := range []configstore.Schema{
 		schema(AuthorizationPolicy, "authorizationpolicies", authorizationPolicyRules),
 		schema(DestinationRule, "destinationrules", destinationRuleRules),
-		schema(EnvoyFilter, "envoyfilters", envoyFilterRules),
+		schema(EnvoyFilter, "envoyfilters", envoyFilterRules(o.EnvoyTypes)),
 		schema(Gateway, "gateways", gatewayRules),
 		schema(PeerAuthentication, "peerauthentications", peerAuthenticationRules),
 		schema(ProxyConfig, "proxyconfigs", proxyConfigRules),

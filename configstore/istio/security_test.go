@@ -39,7 +39,17 @@ func TestAuthorizationPolicy(t *testing.T) {
 			spec:       `rules: []`,
 			violations: []string{"spec.rules: must not be empty for action DENY, which would then deny nothing; [{}] denies everything"},
 		},
-		{name: "custom", spec: `{action: CUSTOM, provider: {name: a}}`},
+		{
+			name: "custom",
+			spec: `{action: CUSTOM, provider: {name: a}}`,
+			violations: []string{
+				"spec.rules[1].from[0].source.principals: must not be set for action CUSTOM",
+				"spec.rules[1].from[0].source.requestPrincipals: must not be set for action CUSTOM",
+				"spec.rules[1].from[0].source.namespaces: must not be set for action CUSTOM",
+				"spec.rules[1].from[1].source.serviceAccounts: must not be set for action CUSTOM",
+				`spec.rules[1].when[1].key: must not be an identity for action CUSTOM, is "request.auth.claims[a][b]"`,
+			},
+		},
 		{
 			name: "custom without anything",
 			spec: `{action: CUSTOM, rules: []}`,
@@ -68,6 +78,9 @@ func TestAuthorizationPolicy(t *testing.T) {
 				"spec.rules[0].to[1].operation: must not be empty",
 				"spec.rules[0].when[0]: must have one of values, notValues",
 				"spec.rules[0].when[0].key: is required",
+			},
+			warnings: []string{
+				"spec.rules[0]: has only attributes of HTTP, and denies all traffic to TCP ports too; name the ports in to.operation.ports",
 			},
 		},
 		{
@@ -104,9 +117,10 @@ rules:
 				`spec.rules[0].to[0].operation.ports[0]: must be 1–65535, is "0"`,
 				`spec.rules[0].to[0].operation.ports[1]: must be 1–65535, is "http"`,
 				`spec.rules[0].to[0].operation.ports[2]: must be 1–65535, is "65536"`,
-				`spec.rules[0].to[0].operation.paths[0]: must have {*} and {**} as whole segments and no other wildcards or braces, is "/*/baz/{*}"`,
+				`spec.rules[0].to[0].operation.paths[0]: must have, beside {*} and {**}, only segments of letters, digits and -._~%!$&'()+,;:@=, is "/*/baz/{*}"`,
 				`spec.rules[0].to[0].operation.paths[1]: must have {**} as its last operator, is "/{**}/foo/{*}"`,
-				`spec.rules[0].to[0].operation.paths[2]: must have {*} and {**} as whole segments and no other wildcards or braces, is "/foo/{*}.txt"`,
+				`spec.rules[0].to[0].operation.paths[2]: must have no braces but {*} and {**} as whole segments, is "/foo/{*}.txt"`,
+				`spec.rules[0].to[0].operation.paths[4]: must have no braces but {*} and {**} as whole segments, is "/{a}"`,
 			},
 		},
 		{
@@ -208,7 +222,13 @@ portLevelMtls: {"8080": {mode: DISABLE}}
 
 func TestPeerAuthentication(t *testing.T) {
 	testRules(t, istio.PeerAuthentication, peerAuthenticationBase, []ruleTest{
-		{name: "empty", spec: `{selector: null, mtls: null, portLevelMtls: {}}`},
+		{
+			name: "empty",
+			spec: `{selector: null, mtls: null, portLevelMtls: {}}`,
+			violations: []string{
+				"spec.portLevelMtls: must not be empty",
+			},
+		},
 		{
 			name:       "ports without a selector",
 			spec:       `selector: null`,
@@ -240,16 +260,18 @@ jwtRules:
   outputClaimToHeaders: [{header: x-a, claim: a}, {header: x-b, claim: b.c}]
   timeout: 5s
   spaceDelimitedClaims: [scope]
-- {issuer: other, jwks: '{"keys": [{"kty": "RSA"}]}'}
+- {issuer: other, jwks: '{"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}]}'}
 - {issuer: discovered}
 `
 
 func TestRequestAuthentication(t *testing.T) {
 	testRules(t, istio.RequestAuthentication, requestAuthenticationBase, []ruleTest{
 		{
-			name:       "neither issuer nor keys",
-			spec:       `jwtRules: [{}]`,
-			violations: []string{"spec.jwtRules[0].issuer: is required without jwks and jwksUri"},
+			name: "neither issuer nor keys",
+			spec: `jwtRules: [{}]`,
+			violations: []string{
+				"spec.jwtRules[0].issuer: is required without jwksUri",
+			},
 		},
 		{
 			name:     "any issuer",
@@ -286,13 +308,15 @@ jwtRules:
 				"spec.jwtRules[0].fromParams[0]: must not be empty",
 				"spec.jwtRules[0].fromCookies[0]: must not be empty",
 				"spec.jwtRules[0].spaceDelimitedClaims[0]: must not be empty",
-				`spec.jwtRules[0].fromHeaders[0].name: must not be empty, is ""`,
-				`spec.jwtRules[0].fromHeaders[1].name: must be a header name, is "a b"`,
+				"spec.jwtRules[0].fromHeaders[0].name: must not be empty",
 				`spec.jwtRules[0].outputPayloadToHeader: must be a header name (letters, digits, '-' and '_'), is "a b"`,
 				"spec.jwtRules[0].outputClaimToHeaders[0].header: is required",
 				"spec.jwtRules[0].outputClaimToHeaders[0].claim: is required",
 				`spec.jwtRules[0].outputClaimToHeaders[2].header: repeats outputClaimToHeaders[1].header: "a"`,
 				"spec.jwtRules[0].timeout: must be at least 1ms, is 0s",
+			},
+			warnings: []string{
+				`spec.jwtRules[0].fromHeaders[1].name: is "a b", which is no name of a header`,
 			},
 		},
 	})

@@ -43,8 +43,11 @@ func checkSelectorLabels(at *field, name string, labels map[string]string) {
 		case strings.Contains(key, "*"):
 			at.entry(name, key).refuse("key must not contain a wildcard")
 		}
-		if strings.Contains(value, "*") {
+		switch {
+		case strings.Contains(value, "*"):
 			at.entry(name, key).refuse("must not contain a wildcard, is %q", value)
+		case len(value) > maxLabelLength:
+			at.entry(name, key).refuse("must have at most %d characters, has %d", maxLabelLength, len(value))
 		}
 	}
 	at.out.sortSince(start)

@@ -10,112 +10,70 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// maxServerCertificates is what the API allows: one for RSA and one for ECDSA.
-const maxServerCertificates = 2
-
 // checkServerTLS checks how a listener secures its connections.
 func checkServerTLS(at *field, tls *networking.ServerTLSSettings) {
 	checkEnum(at.child("mode"), tls.Mode)
 	checkTLSVersions(at, tls)
 	checkCiphers(at, tls.CipherSuites)
 	checkCertificateHashes(at, tls)
-	verifiesClients := tls.Mode == networking.ServerTLSSettings_MUTUAL || tls.Mode == networking.ServerTLSSettings_OPTIONAL_MUTUAL
+	checkCertificateSources(at, tls)
 	switch {
 	case tls.Mode == networking.ServerTLSSettings_ISTIO_MUTUAL:
 		checkIstioMutual(at, tls)
-		return
 	case !terminatesTLS(tls):
-		if certificateSources(tls) > 0 {
-			at.warn("the certificates have no effect for mode %s", tls.Mode)
-		}
+		checkPassthrough(at, tls)
+	case fromSecrets(tls):
+		warnBesideSecrets(at, tls)
 	default:
 		checkServerCertificates(at, tls)
-		fromSecret := tls.CredentialName != "" || len(tls.CredentialNames) > 0 || tls.CaCertCredentialName != ""
-		if verifiesClients && tls.CaCertificates == "" && !fromSecret {
-			at.child("caCertificates").refuse("is required for mode %s without a credential name", tls.Mode)
-		}
 	}
-	if tls.CaCrl != "" {
-		switch {
-		case !verifiesClients:
-			at.child("caCrl").refuse("must not be set for mode %s, which asks clients for no certificate", tls.Mode)
-		case tls.CredentialName != "" || len(tls.CredentialNames) > 0:
-			at.child("caCrl").refuse("must not be set beside a credential name, which brings its own")
-		}
-	}
-	if len(tls.SubjectAltNames) > 0 && !verifiesClients {
+	usesNames := verifiesClients(tls) || tls.Mode == networking.ServerTLSSettings_ISTIO_MUTUAL
+	if len(tls.SubjectAltNames) > 0 && !usesNames {
 		at.child("subjectAltNames").warn("has no effect for mode %s", tls.Mode)
 	}
 }
 
-// certificateSources counts the places that the server's certificate is to come
-// from.
-func certificateSources(tls *networking.ServerTLSSettings) int {
-	sources := 0
-	for _, used := range []bool{
-		tls.CredentialName != "",
-		len(tls.CredentialNames) > 0,
-		len(tls.TlsCertificates) > 0,
-		tls.ServerCertificate != "" || tls.PrivateKey != "",
-	} {
-		if used {
-			sources++
-		}
-	}
-	return sources
+// terminatesTLS reports whether the server decrypts rather than passes through.
+func terminatesTLS(tls *networking.ServerTLSSettings) bool {
+	return tls.Mode != networking.ServerTLSSettings_PASSTHROUGH && tls.Mode != networking.ServerTLSSettings_AUTO_PASSTHROUGH
 }
 
-func checkServerCertificates(at *field, tls *networking.ServerTLSSettings) {
-	switch certificateSources(tls) {
-	case 0:
-		at.refuse("must have one of credentialName, credentialNames, tlsCertificates, serverCertificate with privateKey for mode %s", tls.Mode)
-	case 1:
-	default:
-		at.refuse("must have only one of credentialName, credentialNames, tlsCertificates, serverCertificate with privateKey")
-	}
-	const together = "is required: certificate and key go together"
-	if tls.ServerCertificate != "" || tls.PrivateKey != "" {
-		checkSet(at.child("serverCertificate"), tls.ServerCertificate, together)
-		checkSet(at.child("privateKey"), tls.PrivateKey, together)
-	}
-	if n := len(tls.CredentialNames); n > maxServerCertificates {
-		at.child("credentialNames").refuse("must have at most %d elements, has %d", maxServerCertificates, n)
-	}
-	for i, name := range tls.CredentialNames {
-		checkSet(at.elem("credentialNames", i), name, "must not be empty")
-	}
-	if n := len(tls.TlsCertificates); n > maxServerCertificates {
-		at.child("tlsCertificates").refuse("must have at most %d elements, has %d", maxServerCertificates, n)
-	}
-	for i, certificate := range tls.TlsCertificates {
-		if certificate == nil {
-			at.elem("tlsCertificates", i).refuseNull()
-			continue
-		}
-		checkSet(at.elem("tlsCertificates", i).child("serverCertificate"), certificate.ServerCertificate, together)
-		checkSet(at.elem("tlsCertificates", i).child("privateKey"), certificate.PrivateKey, together)
-		checkUnset(at.elem("tlsCertificates", i).child("caCertificates"), certificate.CaCertificates, "must be set beside tlsCertificates instead")
-	}
+func verifiesClients(tls *networking.ServerTLSSettings) bool {
+	return tls.Mode == networking.ServerTLSSettings_MUTUAL || tls.Mode == networking.ServerTLSSettings_OPTIONAL_MUTUAL
 }
 
-// checkIstioMutual: with the workload's own certificates nothing else is to be
-// said.
+// fromSecrets reports whether certificate, key and authorities come from
+// secrets.
+func fromSecrets(tls *networking.ServerTLSSettings) bool {
+	return tls.CredentialName != "" || len(tls.CredentialNames) > 0
+}
+
+// checkIstioMutual: the workload's own certificates leave nothing to be set.
 func checkIstioMutual(at *field, tls *networking.ServerTLSSettings) {
 	const unset = "must not be set for mode ISTIO_MUTUAL"
 	checkUnset(at.child("serverCertificate"), tls.ServerCertificate, unset)
 	checkUnset(at.child("privateKey"), tls.PrivateKey, unset)
 	checkUnset(at.child("caCertificates"), tls.CaCertificates, unset)
-	checkUnset(at.child("caCrl"), tls.CaCrl, unset)
 	checkUnset(at.child("credentialName"), tls.CredentialName, unset)
-	checkUnset(at.child("caCertCredentialName"), tls.CaCertCredentialName, unset)
 	if len(tls.CredentialNames) > 0 {
 		at.child("credentialNames").refuse("%s", unset)
 	}
 	if len(tls.TlsCertificates) > 0 {
 		at.child("tlsCertificates").refuse("%s", unset)
 	}
-	if len(tls.SubjectAltNames) > 0 {
-		at.child("subjectAltNames").refuse("%s", unset)
+	warnSet(at.child("caCrl"), tls.CaCrl, "has no effect for mode ISTIO_MUTUAL")
+	warnSet(at.child("caCertCredentialName"), tls.CaCertCredentialName, "has no effect for mode ISTIO_MUTUAL")
+}
+
+// checkPassthrough warns of certificates, which a server that passes TLS through
+// has no use for.
+func checkPassthrough(at *field, tls *networking.ServerTLSSettings) {
+	if fromSecrets(tls) || len(tls.TlsCertificates) > 0 || tls.ServerCertificate != "" || tls.PrivateKey != "" ||
+		tls.CaCertificates != "" || tls.CaCrl != "" || tls.CaCertCredentialName != "" {
+		at.warn("the certificates have no effect for mode %s", tls.Mode)
+	}
+	if tls.CredentialName != "" {
+		checkUnset(at.child("caCrl"), tls.CaCrl, "must not be set beside credentialName, which brings its own")
 	}
 }
 
@@ -136,13 +94,16 @@ func checkCiphers(at *field, ciphers []string) {
 	var seen repetitions[string]
 	for i, cipher := range ciphers {
 		switch cipher {
-		case "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
+		case "", "ALL", // of OpenSSL's language, as are those that begin with an operator
+			"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
 			"ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
 			"ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305",
 			"ECDHE-ECDSA-AES128-SHA", "ECDHE-RSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA", "ECDHE-RSA-AES256-SHA",
 			"AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-SHA", "AES256-SHA", "DES-CBC3-SHA":
 		default:
-			at.elem("cipherSuites", i).warn("is ignored: Envoy has no cipher %q", cipher)
+			if isAlphanumeric(cipher[0]) {
+				at.elem("cipherSuites", i).warn("is ignored: Envoy has no cipher %q", cipher)
+			}
 		}
 		if first, ok := seen.add(cipher, i); ok {
 			at.elem("cipherSuites", i).warn("repeats cipherSuites[%d]: %q", first, cipher)

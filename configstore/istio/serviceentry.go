@@ -57,7 +57,7 @@ func checkEntryHosts(spec *field, entry *networking.ServiceEntry) {
 		}
 		checkWildcardDomain(at, host)
 		if entry.Resolution != networking.ServiceEntry_DYNAMIC_DNS && isPartialWildcard(host) {
-			at.warn("is %q; a wildcard that is not the whole first label matches nothing in Envoy", host)
+			at.warn("is %q; a wildcard that is not a whole label matches HTTP hosts only, no TLS server names", host)
 		}
 		if first, ok := seen.add(host, i); ok {
 			at.warn("repeats spec.hosts[%d]: %q", first, host)

@@ -52,9 +52,11 @@ func TestServiceEntryHosts(t *testing.T) {
 		{name: "trailing dot", spec: `hosts: [a.example.com.]`},
 		{name: "upper case", spec: `hosts: [A.Example.com]`},
 		{
-			name:     "partial wildcard",
-			spec:     `hosts: ["*-a.example.com"]`,
-			warnings: []string{`spec.hosts[0]: is "*-a.example.com"; a wildcard that is not the whole first label matches nothing in Envoy`},
+			name: "partial wildcard",
+			spec: `hosts: ["*-a.example.com"]`,
+			warnings: []string{
+				`spec.hosts[0]: is "*-a.example.com"; a wildcard that is not a whole label matches HTTP hosts only, no TLS server names`,
+			},
 		},
 		{
 			name: "no domain name",
@@ -69,8 +71,8 @@ func TestServiceEntryHosts(t *testing.T) {
 				`spec.hosts[6]: must be a domain name, is "-a.com": "-a" is no DNS label (letters, digits and inner dashes, at most 63 characters)`,
 			},
 			warnings: []string{
-				`spec.hosts[3]: is "a.*.com"; a wildcard that is not the whole first label matches nothing in Envoy`,
-				`spec.hosts[4]: is "a*.example.com"; a wildcard that is not the whole first label matches nothing in Envoy`,
+				`spec.hosts[3]: is "a.*.com"; a wildcard that is not a whole label matches HTTP hosts only, no TLS server names`,
+				`spec.hosts[4]: is "a*.example.com"; a wildcard that is not a whole label matches HTTP hosts only, no TLS server names`,
 			},
 		},
 		{

@@ -13,7 +13,7 @@ import (
 )
 
 // sidecarRules are the rules of Istio 1.30 for a Sidecar.
-func sidecarRules(spec *field, _ configstore.Config, sidecar *networking.Sidecar) {
+func sidecarRules(spec *field, c configstore.Config, sidecar *networking.Sidecar) {
 	checkWorkloadSelector(spec, sidecar.WorkloadSelector)
 	if len(sidecar.Ingress) == 0 && len(sidecar.Egress) == 0 && sidecar.OutboundTrafficPolicy == nil && sidecar.InboundConnectionPool == nil {
 		spec.refuse("must have one of ingress, egress, outboundTrafficPolicy, inboundConnectionPool")
@@ -33,7 +33,7 @@ func sidecarRules(spec *field, _ configstore.Config, sidecar *networking.Sidecar
 			}
 		}
 	}
-	checkEgress(spec, sidecar.Egress)
+	checkEgress(spec, c, sidecar.Egress)
 	if policy := sidecar.OutboundTrafficPolicy; policy != nil {
 		checkOutboundPolicy(spec.child("outboundTrafficPolicy"), policy)
 	}
@@ -66,6 +66,9 @@ func checkIngressListener(at *field, listener *networking.IstioIngressListener) 
 
 // checkSidecarPort checks all of a port but its number.
 func checkSidecarPort(at *field, port *networking.SidecarPort) {
+	if port.Name != "" {
+		checkDNSLabel(at.child("name"), port.Name)
+	}
 	checkProtocol(at.child("protocol"), port.Protocol)
 	if n := port.TargetPort; n != 0 { //nolint:staticcheck // Users still write the deprecated field.
 		at.child("targetPort").refuse("must not be set, is %d", n)
@@ -116,84 +119,6 @@ func checkIngressTLS(at *field, tls *networking.ServerTLSSettings) {
 	}
 }
 
-func checkEgress(spec *field, listeners []*networking.IstioEgressListener) {
-	var ports repetitions[uint32]
-	var sockets repetitions[string]
-	for i, listener := range listeners {
-		at := spec.elem("egress", i)
-		if listener == nil {
-			at.refuseNull()
-			continue
-		}
-		checkEnum(at.child("captureMode"), listener.CaptureMode)
-		checkEgressBind(at, listener, i == len(listeners)-1)
-		switch number := listener.GetPort().GetNumber(); {
-		case number != 0:
-			if first, ok := ports.add(number, i); ok {
-				at.child("port").child("number").refuse("repeats spec.egress[%d].port.number: %d", first, number)
-			}
-		case listener.Bind != "":
-			if first, ok := sockets.add(listener.Bind, i); ok {
-				at.child("bind").refuse("repeats spec.egress[%d].bind: %q", first, listener.Bind)
-			}
-		}
-		checkEgressHosts(at, listener.Hosts)
-	}
-}
-
-func checkEgressBind(at *field, listener *networking.IstioEgressListener, last bool) {
-	path, unix := strings.CutPrefix(listener.Bind, unixScheme)
-	switch port := listener.Port; {
-	case port == nil:
-		if !last {
-			at.child("port").refuse("is required for all listeners but the last")
-		}
-		if listener.Bind != "" {
-			at.child("port").refuse("is required beside bind")
-		}
-		return
-	case port.Number == 0 && !unix:
-		at.child("bind").refuse("must be a unix domain socket for port 0, is %q", listener.Bind)
-	case port.Number == 0:
-		checkUnixPath(at.child("bind"), path)
-		if listener.CaptureMode == networking.CaptureMode_IPTABLES {
-			at.child("captureMode").refuse("must be DEFAULT or NONE for a unix domain socket, is IPTABLES")
-		}
-	default:
-		checkPortNumber(at.child("port").child("number"), port.Number)
-		if listener.Bind != "" {
-			checkIP(at.child("bind"), listener.Bind)
-		}
-	}
-	checkSidecarPort(at.child("port"), listener.Port)
-}
-
-func checkEgressHosts(at *field, hosts []string) {
-	if len(hosts) == 0 {
-		at.child("hosts").refuse("must have at least one host")
-	}
-	var seen repetitions[string]
-	for i, host := range hosts {
-		checkSidecarHost(at.elem("hosts", i), host)
-		if first, ok := seen.add(host, i); ok {
-			at.elem("hosts", i).warn("repeats hosts[%d]: %q", first, host)
-		}
-		if host == "*/*" && len(hosts) > 1 && !excludes(hosts) {
-			at.elem("hosts", i).warn("is */*, which makes the other hosts superfluous")
-		}
-	}
-}
-
-// excludes reports whether a host is excluded: then "*/*" beside it makes sense.
-func excludes(hosts []string) bool {
-	for _, host := range hosts {
-		if len(host) > 1 && strings.HasPrefix(host, exportToNone) && host[1] != '/' {
-			return true
-		}
-	}
-	return false
-}
-
 func checkOutboundPolicy(at *field, policy *networking.OutboundTrafficPolicy) {
 	checkEnum(at.child("mode"), policy.Mode)
 	proxy := policy.EgressProxy
@@ -204,10 +129,11 @@ func checkOutboundPolicy(at *field, policy *networking.OutboundTrafficPolicy) {
 	if policy.Mode != networking.OutboundTrafficPolicy_ALLOW_ANY {
 		to.refuse("must not be set for mode %s, only for ALLOW_ANY", policy.Mode)
 	}
-	checkFQDN(to.child("host"), proxy.Host)
+	checkDestination(to, proxy)
+	if isWildcarded(proxy.Host) && proxy.Host != "*" {
+		to.child("host").refuse("must not be a wildcard, is %q", proxy.Host)
+	}
 	if proxy.Port == nil {
 		to.child("port").refuse("is required")
-	} else {
-		checkPortNumber(to.child("port").child("number"), proxy.Port.Number)
 	}
 }

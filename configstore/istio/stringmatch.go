@@ -11,12 +11,51 @@ import (
 // maxRegexLength is Istio's limit, which bounds the size of Envoy's programs.
 const maxRegexLength = 1024
 
-// checkStringMatch refuses a match that cannot match anything. Nil is fine.
-func checkStringMatch(at *field, match *networking.StringMatch) {
-	if match == nil {
-		return
+// checkAttributeMatch checks the match of something that every request has. Nil
+// is fine.
+func checkAttributeMatch(at *field, match *networking.StringMatch) {
+	checkValueMatch(at, match)
+	warnPointless(at, match)
+}
+
+// checkPathMatch is checkAttributeMatch for paths, all of which have the empty
+// prefix, in Envoy too.
+func checkPathMatch(at *field, match *networking.StringMatch) {
+	if m, ok := match.GetMatchType().(*networking.StringMatch_Regex); ok {
+		checkRegex(at.child("regex"), m.Regex)
 	}
-	switch m := match.MatchType.(type) {
+	warnPointless(at, match)
+}
+
+// checkValueMatch checks the match of something that a request may lack. An
+// empty one asks for presence alone.
+func checkValueMatch(at *field, match *networking.StringMatch) {
+	switch m := match.GetMatchType().(type) {
+	case *networking.StringMatch_Prefix:
+		// Envoy refuses a whole route configuration over it.
+		checkSet(at.child("prefix"), m.Prefix, "must not be empty")
+	case *networking.StringMatch_Regex:
+		checkRegex(at.child("regex"), m.Regex)
+	}
+}
+
+// warnPointless warns of conditions that every request meets, or none.
+func warnPointless(at *field, match *networking.StringMatch) {
+	switch m := match.GetMatchType().(type) {
+	case *networking.StringMatch_Exact:
+		if m.Exact == "" {
+			at.child("exact").warn("is empty: no request matches")
+		}
+	case nil:
+		if match != nil {
+			at.warn("has none of exact, prefix, regex: every request matches")
+		}
+	}
+}
+
+// checkOriginMatch checks the match of an origin, which must not be empty.
+func checkOriginMatch(at *field, match *networking.StringMatch) {
+	switch m := match.GetMatchType().(type) {
 	case *networking.StringMatch_Exact:
 		checkSet(at.child("exact"), m.Exact, "must not be empty")
 	case *networking.StringMatch_Prefix:
@@ -25,14 +64,6 @@ func checkStringMatch(at *field, match *networking.StringMatch) {
 		checkRegex(at.child("regex"), m.Regex)
 	default:
 		at.refuse("must have one of exact, prefix, regex")
-	}
-}
-
-// checkValueMatch is checkStringMatch where an empty match asks for presence
-// alone.
-func checkValueMatch(at *field, match *networking.StringMatch) {
-	if m, ok := match.GetMatchType().(*networking.StringMatch_Regex); ok {
-		checkRegex(at.child("regex"), m.Regex)
 	}
 }
 

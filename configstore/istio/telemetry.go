@@ -6,6 +6,7 @@ import (
 	telemetry "istio.io/api/telemetry/v1alpha1"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/cel"
 )
 
 // telemetryRules are the rules for a Telemetry.
@@ -37,8 +38,16 @@ func telemetryRules(spec *field, _ configstore.Config, t *telemetry.Telemetry) {
 		checkEnum(at.child("match").child("mode"), logging.GetMatch().GetMode())
 		checkProviders(at, logging.Providers)
 		if logging.Filter != nil {
-			checkSet(at.child("filter").child("expression"), logging.Filter.Expression, "is required")
+			checkExpression(at.child("filter").child("expression"), logging.Filter.Expression)
 		}
+	}
+}
+
+// checkExpression refuses what is no expression of CEL. Whether its names and
+// types are those of Envoy's attributes is not checked.
+func checkExpression(at *field, expression string) {
+	if err := cel.Check(expression); err != nil {
+		at.refuse("must be a CEL expression: %v", err)
 	}
 }
 
@@ -75,7 +84,7 @@ func checkTracing(at *field, tracing *telemetry.Tracing) {
 		case *telemetry.Tracing_CustomTag_Formatter:
 			checkSet(place.child("formatter").child("value"), kind.Formatter.GetValue(), "is required")
 		default:
-			place.refuse("must have one of literal, environment, header, formatter")
+			place.warn("has no effect without one of literal, environment, header, formatter")
 		}
 	}
 	at.out.sortSince(start)

@@ -3,7 +3,6 @@
 package istio
 
 import (
-	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -11,20 +10,17 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// meshGateway stands for all sidecars in a list of gateways.
-const meshGateway = "mesh"
-
 // virtualServiceRules are the rules of Istio 1.30 for a VirtualService. One
 // without hosts is a delegate, whose HTTP routes others include.
 func virtualServiceRules(spec *field, c configstore.Config, service *networking.VirtualService) {
-	delegate := len(service.Hosts) == 0
-	if delegate {
+	scope := scopeOf(c, service)
+	if scope.delegate {
 		checkEmptyInDelegate(spec.child("gateways"), len(service.Gateways))
 		checkEmptyInDelegate(spec.child("tls"), len(service.Tls))
 		checkEmptyInDelegate(spec.child("tcp"), len(service.Tcp))
 	}
-	checkServiceHosts(spec, service)
-	checkGatewayNames(spec, service.Gateways)
+	checkServiceHosts(spec, service, scope)
+	checkGatewayNames(spec, service.Gateways, scope.generated)
 	if len(service.Http) == 0 && len(service.Tls) == 0 && len(service.Tcp) == 0 {
 		spec.refuse("must have one of http, tls, tcp")
 	}
@@ -33,7 +29,7 @@ func virtualServiceRules(spec *field, c configstore.Config, service *networking.
 			spec.elem("http", i).refuseNull()
 			continue
 		}
-		checkHTTPRoute(spec.elem("http", i), route, delegate)
+		checkHTTPRoute(spec.elem("http", i), route, scope)
 	}
 	hosts := newHostSet(service.Hosts)
 	for i, route := range service.Tls {
@@ -41,17 +37,17 @@ func virtualServiceRules(spec *field, c configstore.Config, service *networking.
 			spec.elem("tls", i).refuseNull()
 			continue
 		}
-		checkTLSRoute(spec.elem("tls", i), route, hosts)
+		checkTLSRoute(spec.elem("tls", i), route, hosts, scope)
 	}
 	for i, route := range service.Tcp {
 		if route == nil {
 			spec.elem("tcp", i).refuseNull()
 			continue
 		}
-		checkTCPRoute(spec.elem("tcp", i), route)
+		checkTCPRoute(spec.elem("tcp", i), route, scope)
 	}
 	checkExportTo(spec, c, service.ExportTo, false)
-	warnUnreachable(spec, service.Http)
+	warnUnreachable(spec, service)
 }
 
 func checkEmptyInDelegate(at *field, count int) {
@@ -60,16 +56,16 @@ func checkEmptyInDelegate(at *field, count int) {
 	}
 }
 
-func checkServiceHosts(spec *field, service *networking.VirtualService) {
-	mesh := len(service.Gateways) == 0 || slices.Contains(service.Gateways, meshGateway)
+func checkServiceHosts(spec *field, service *networking.VirtualService, scope routeScope) {
 	hosts := newHostSet(service.Hosts)
 	var seen repetitions[string]
 	for i, host := range service.Hosts {
 		at := spec.elem("hosts", i)
 		switch {
-		case host == "*" && mesh:
+		case host == "*" && !scope.gateways:
 			at.refuse("must not be * for the gateway mesh")
-		case !isIP(host):
+		case isIP(host), scope.tls && scope.gateways && isClusterServerName(host):
+		default:
 			checkWildcardDomain(at, host)
 		}
 		if first, ok := seen.add(host, i); ok {
@@ -80,18 +76,21 @@ func checkServiceHosts(spec *field, service *networking.VirtualService) {
 	}
 }
 
-// checkGatewayNames checks a list of "mesh", "name" and "namespace/name".
-func checkGatewayNames(at *field, gateways []string) {
+// checkGatewayNames checks a list of "mesh", "name" and "namespace/name". The
+// names of generated Gateways need not be DNS labels.
+func checkGatewayNames(at *field, gateways []string, generated bool) {
 	for i, gateway := range gateways {
 		place := at.elem("gateways", i)
 		namespace, name, ok := strings.Cut(gateway, "/")
 		switch {
 		case gateway == "":
 			place.refuse("must not be empty")
-		case ok && namespace != exportToOwn && !isDNSLabel(namespace):
-			place.refuse("must have . or a namespace before the slash, is %q", gateway)
+		case ok && !isDNSLabel(namespace):
+			place.refuse("must have a namespace before the slash, is %q", gateway)
+		case ok && name == "":
+			place.refuse("must have a name after the slash, is %q", gateway)
 		case ok:
-			if !isDNSLabel(name) {
+			if !generated && !isDNSLabel(name) {
 				place.refuse("must have a DNS label after the slash (%s), is %q", dnsLabelRule, gateway)
 			}
 		case !isFQDN(gateway):

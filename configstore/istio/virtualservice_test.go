@@ -10,7 +10,7 @@ import (
 
 const virtualServiceBase = `
 hosts: [reviews.prod.svc.cluster.local, "*.example.com", 10.0.0.1]
-gateways: [mesh, prod/gateway, ./other, short]
+gateways: [mesh, prod/gateway, short]
 http:
 - name: first
   match:
@@ -18,7 +18,7 @@ http:
     scheme: {exact: https}
     method: {regex: "GET|HEAD"}
     authority: {prefix: reviews}
-    headers: {x-a: {exact: b}, ":path": {prefix: /}, x-present: {}, "@request.auth.claims.sub": {exact: me}}
+    headers: {x-a: {exact: b}, ":path": {prefix: /}, x-present: {}}
     withoutHeaders: {x-b: {}}
     queryParams: {debug: {exact: "1"}, present: {}}
     port: 80
@@ -45,7 +45,7 @@ http:
     exposeHeaders: [X-Bar]
     maxAge: 86400s
     unmatchedPreflights: IGNORE
-  headers: {request: {set: {Host: a}}}
+  headers: {request: {set: {X-A: a}}}
 - match: [{uri: {exact: /old}}]
   redirect: {uri: /new, authority: a, scheme: https, derivePort: FROM_REQUEST_PORT, redirectCode: 308}
 - match: [{uri: {regex: "/r.*"}}]
@@ -122,12 +122,14 @@ func TestLegacyGatewayNameHidesLaterOnes(t *testing.T) {
 		violations: []string{
 			"spec.gateways[2]: must not be empty",
 			`spec.gateways[3]: must have a DNS label after the slash (letters, digits and inner dashes, at most 63 characters), is "a/b/c"`,
-			`spec.gateways[4]: must have . or a namespace before the slash, is "Ns_/g"`,
-			`spec.gateways[5]: must have a DNS label after the slash (letters, digits and inner dashes, at most 63 characters), is "ns/"`,
-			`spec.gateways[6]: must have . or a namespace before the slash, is "/g"`,
+			`spec.gateways[4]: must have a namespace before the slash, is "Ns_/g"`,
+			`spec.gateways[5]: must have a name after the slash, is "ns/"`,
+			`spec.gateways[6]: must have a namespace before the slash, is "/g"`,
 			`spec.gateways[7]: must be a gateway's name or namespace/name, is "a_b"`,
 			`spec.gateways[8]: must have a DNS label after the slash (letters, digits and inner dashes, at most 63 characters), is "ns/g.h"`,
 		},
-		warnings: []string{`spec.gateways[1]: is "g.ns.svc.cluster.local"; the form namespace/name replaces domain names`},
+		warnings: []string{
+			`spec.gateways[1]: is "g.ns.svc.cluster.local"; the form namespace/name replaces domain names`,
+		},
 	}})
 }

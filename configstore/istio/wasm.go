@@ -106,20 +106,43 @@ func checkWasmURL(at *field, module, sha256 string) {
 	if !ok {
 		scheme, rest = "oci", module
 	}
+	known := true
 	switch scheme {
-	case "oci", "file":
-		// Image references are no URLs: what follows a colon need not be a port.
-		checkSet(at.child("url"), rest, "must have something after the scheme")
+	case "file":
+		known = rest != ""
+	case "oci":
+		known = isImage(rest)
 	case "http", "https":
-		if u, err := url.Parse(module); err != nil || u.Host == "" {
-			at.child("url").refuse("must be a URL, is %q", module)
-		}
+		known = isLocation(rest)
 	default:
 		at.child("url").refuse("must have the scheme oci, http, https or file, is %q", module)
+	}
+	if !known {
+		at.child("url").refuse("must be a URL or the reference of an OCI image, is %q", module)
 	}
 	if _, digest, ok := strings.Cut(module, "@sha256:"); ok && sha256 != "" && digest != sha256 {
 		at.child("sha256").refuse("must be the digest in url, %q, is %q", digest, sha256)
 	}
+}
+
+// isLocation reports whether s is "host", "host:port", or more after a slash.
+func isLocation(s string) bool {
+	u, err := url.Parse("http://" + s)
+	if err != nil || u.Hostname() == "" || strings.HasSuffix(u.Host, ":") {
+		return false
+	}
+	return u.Host[0] == '[' || strings.Count(u.Host, ":") < 2
+}
+
+// isImage reports whether s refers to an OCI image: "registry/name" or just
+// "name", which may have a ":tag" and a "@digest".
+func isImage(s string) bool {
+	name, _, _ := strings.Cut(s, "@")
+	if path, tag, ok := strings.Cut(name, ":"); ok && !strings.Contains(name, "/") {
+		// Without a registry there is no port.
+		return isLocation(path) && isLabelName(tag)
+	}
+	return isLocation(name)
 }
 
 func isSHA256(s string) bool {

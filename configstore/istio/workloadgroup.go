@@ -3,19 +3,23 @@
 package istio
 
 import (
+	"strings"
+
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// workloadGroupRules are the rules of Istio 1.30 for a WorkloadGroup. What the
-// template holds is not checked: addresses are filled in when workloads join.
+// workloadGroupRules are the rules of Istio 1.30 for a WorkloadGroup, and for its
+// template those of a WorkloadEntry, except that the address is filled in when
+// workloads join.
 func workloadGroupRules(spec *field, _ configstore.Config, group *networking.WorkloadGroup) {
 	checkLabels(spec.child("metadata"), "labels", group.GetMetadata().GetLabels())
 	template := spec.child("template")
 	if group.Template == nil {
 		template.refuse("is required")
 	}
+	checkTemplate(template, group.Template)
 	// The API asks for both to be left out; they are overwritten.
 	if group.Template.GetAddress() != "" {
 		template.child("address").warn("has no effect: each workload brings its own")
@@ -26,6 +30,17 @@ func workloadGroupRules(spec *field, _ configstore.Config, group *networking.Wor
 	if group.Probe != nil {
 		checkProbe(spec.child("probe"), group.Probe)
 	}
+}
+
+func checkTemplate(at *field, template *networking.WorkloadEntry) {
+	if path, unix := strings.CutPrefix(template.GetAddress(), unixScheme); unix {
+		checkUnixPath(at.child("address"), path)
+		if len(template.GetPorts()) > 0 {
+			at.child("ports").refuse("must be empty for a unix domain socket")
+		}
+	}
+	checkWorkloadPorts(at, template.GetPorts(), nil)
+	checkLabels(at, "labels", template.GetLabels())
 }
 
 func checkProbe(at *field, probe *networking.ReadinessProbe) {

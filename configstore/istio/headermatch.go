@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// jwtClaimPrefix starts the keys of header matches that match claims instead.
+const jwtClaimPrefix = "@request.auth.claims"
+
+// isClaim reports whether the key of a header match stands for a claim:
+// "@request.auth.claims.a.b" or "@request.auth.claims[a][b]".
+func isClaim(key string) bool {
+	if len(key) <= len(jwtClaimPrefix) || !strings.EqualFold(key[:len(jwtClaimPrefix)], jwtClaimPrefix) {
+		return false
+	}
+	claims := key[len(jwtClaimPrefix):]
+	return claims[0] == '.' && len(claims) > 1 || isIndexed(claims, "")
+}
+
+// checkHeaderMatches checks the matches of a map from names of headers, pseudo
+// headers and JWT claims. Claims are known at gateways only.
+func checkHeaderMatches(at *field, name string, matches map[string]*networking.StringMatch, scope routeScope) {
+	start := at.out.mark()
+	for header, match := range matches {
+		switch claim := isClaim(header); {
+		case claim && !scope.gateways:
+			at.entry(name, header).refuse("key must not be a JWT claim for the gateway mesh, only for other gateways")
+		case !claim && !isPseudoHeader(header):
+			if problem := headerNameProblem(header); problem != "" {
+				at.entry(name, header).refuse("key %s", problem)
+			}
+		}
+		if name == "withoutHeaders" && match.GetRegex() == "*" {
+			// This is how Istio writes presence here, though "*" is no expression.
+			continue
+		}
+		checkValueMatch(at.entry(name, header), match)
+	}
+	at.out.sortSince(start)
+}
+
+// isPseudoHeader knows the pseudo headers of HTTP/2.
+func isPseudoHeader(name string) bool {
+	switch name {
+	case ":method", ":scheme", ":authority", ":path", ":status":
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// checkHeaders checks what is done to the headers of requests and responses; nil
+// is fine.
+func checkHeaders(at *field, headers *networking.Headers) {
+	checkHeaderOperations(at.child("request"), headers.GetRequest(), true)
+	checkHeaderOperations(at.child("response"), headers.GetResponse(), false)
+}
+
+// checkHeaderOperations checks the operations on one kind of message. A request
+// may be given another authority.
+func checkHeaderOperations(at *field, operations *networking.Headers_HeaderOperations, request bool) {
+	checkHeaderValues(at, "set", operations.GetSet(), request)
+	checkHeaderValues(at, "add", operations.GetAdd(), request)
+	for i, name := range operations.GetRemove() {
+		if problem := operationNameProblem(name, false); problem != "" {
+			at.elem("remove", i).refuse("%s, is %q", problem, name)
+		}
+	}
+}
+
+func checkHeaderValues(at *field, name string, values map[string]string, authority bool) {
+	start := at.out.mark()
+	for header, value := range values {
+		if problem := operationNameProblem(header, authority); problem != "" {
+			at.entry(name, header).refuse("key %s", problem)
+		}
+		if problem := headerValueProblem(value); problem != "" {
+			at.entry(name, header).refuse("%s, is %q", problem, value)
+		}
+	}
+	at.out.sortSince(start)
+}
+
+// operationNameProblem is headerNameProblem for headers that are changed. The
+// authority, which HTTP/1 calls Host, is like no other header: Envoy routes by it.
+func operationNameProblem(name string, authority bool) string {
+	switch {
+	case !isAuthority(name):
+		return headerNameProblem(name)
+	case !authority:
+		return "must not be the authority, which only request.set and request.add may change"
+	default:
+		return ""
+	}
+}
+
+func isAuthority(header string) bool {
+	return strings.EqualFold(header, ":authority") || strings.EqualFold(header, "host")
+}
+
+// checkAuthorityOnce checks that a route gives requests at most one other
+// authority.
+func checkAuthorityOnce(at *field, route *networking.HTTPRoute) {
+	changes := 0
+	if route.GetRewrite().GetAuthority() != "" {
+		changes++
+	}
+	operations := route.GetHeaders().GetRequest()
+	for _, values := range []map[string]string{operations.GetSet(), operations.GetAdd()} {
+		for header, value := range values {
+			if isAuthority(header) && value != "" {
+				changes++
+			}
+		}
+	}
+	if changes > 1 {
+		at.refuse("must change the authority once only, in rewrite.authority, headers.request.set or headers.request.add")
+	}
+}
+
+// headerValueProblem says what is wrong with the value of a header that Envoy is
+// to set, or returns "". Envoy refuses a whole route configuration over one of
+// these values.
+func headerValueProblem(value string) string {
+	for i := range len(value) {
+		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return "must not hold control characters"
+		}
+	}
+	if !isFormat(value) {
+		return "must be a format of Envoy (%COMMAND%, %COMMAND(argument):length%, %% for a percent sign)"
+	}
+	return ""
+}
+
+// isFormat reports whether Envoy's substitution formatter can parse a text. What
+// the commands mean is not looked at: every version of Envoy adds some.
+func isFormat(text string) bool {
+	for {
+		i := strings.IndexByte(text, '%')
+		if i < 0 {
+			return true
+		}
+		text = text[i+1:]
+		if rest, escaped := strings.CutPrefix(text, "%"); escaped {
+			text = rest
+			continue
+		}
+		end := commandEnd(text)
+		if end < 0 {
+			return false
+		}
+		text = text[end:]
+	}
+}
+
+// commandEnd returns where the command ends with which a text begins, behind its
+// closing percent sign, or -1. Its argument ends at the first parenthesis after
+// which the command can end, so that it may hold others and percent signs.
+func commandEnd(text string) int {
+	end := 0
+	for end < len(text) && (isDigit(text[end]) || text[end] == '_' || 'A' <= text[end] && text[end] <= 'Z') {
+		end++
+	}
+	if end == 0 {
+		return -1
+	}
+	if end == len(text) || text[end] != '(' {
+		return lengthEnd(text, end)
+	}
+	for i := end + 1; i < len(text); i++ {
+		if text[i] != ')' {
+			continue
+		}
+		if end := lengthEnd(text, i+1); end >= 0 {
+			return end
+		}
+	}
+	return -1
+}
+
+// lengthEnd returns where ":length%" or "%" ends that begins at start, or -1.
+func lengthEnd(text string, start int) int {
+	i := start
+	if i < len(text) && text[i] == ':' {
+		for i++; i < len(text) && isDigit(text[i]); i++ {
+		}
+		if i == start+1 {
+			return -1
+		}
+	}
+	if i == len(text) || text[i] != '%' {
+		return -1
+	}
+	return i + 1
+}
