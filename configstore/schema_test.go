@@ -52,8 +52,8 @@ func TestSchemasLookups(t *testing.T) {
 			if got := schemas.Has(tt.kind); got != known {
 				t.Errorf("Has(%s) = %v, want %v", tt.kind, got, known)
 			}
-			if got, ok := schemas.Canonical(tt.kind); got != tt.want || ok != known {
-				t.Errorf("Canonical(%s) = %s, %v, want %s, %v", tt.kind, got, ok, tt.want, known)
+			if i, ok := schemas.Index(tt.kind); ok != known || ok && schemas.All()[i].GroupVersionKind != tt.want {
+				t.Errorf("Index(%s) = %d, %v, want that of %s, %v", tt.kind, i, ok, tt.want, known)
 			}
 			if got, ok := schemas.Find(tt.kind); got.GroupVersionKind != tt.want || ok != known {
 				t.Errorf("Find(%s) = %s, %v, want %s, %v", tt.kind, got.GroupVersionKind, ok, tt.want, known)
@@ -64,10 +64,13 @@ func TestSchemasLookups(t *testing.T) {
 
 func TestZeroSchemasAreEmpty(t *testing.T) {
 	var schemas configstore.Schemas
-	if schemas.Len() != 0 || schemas.Has(version("v1", "A")) || len(schemas.All()) != 0 {
+	if _, ok := schemas.Find(version("v1", "A")); ok || len(schemas.All()) != 0 {
 		t.Error("the zero Schemas is not empty")
 	}
-	if got := schemas.Union(configstore.Schemas{}).Len(); got != 0 {
+	if _, ok := schemas.KindOf(&structpb.Struct{}); ok {
+		t.Error("the zero Schemas has a kind")
+	}
+	if got := len(schemas.Union(configstore.Schemas{}).All()); got != 0 {
 		t.Errorf("union of nothing has %d kinds", got)
 	}
 }
@@ -76,7 +79,7 @@ func TestSchemasAreImmutable(t *testing.T) {
 	b := configstore.NewSchemasBuilder().MustAdd(schema("A"))
 	built := b.Build()
 	b.MustAdd(schema("B"))
-	if built.Len() != 1 || built.Has(version("v1", "B")) {
+	if _, ok := built.Find(version("v1", "B")); ok || len(built.All()) != 1 {
 		t.Error("adding to the builder changed what it had built")
 	}
 	built.All()[0].Plural = "changed"
@@ -130,7 +133,7 @@ func TestBuilderErrors(t *testing.T) {
 			if tt.is != nil && !errors.Is(err, tt.is) {
 				t.Errorf("Add = %v, want one that is %v", err, tt.is)
 			}
-			if got := b.Build().Len(); got != 1 {
+			if got := len(b.Build().All()); got != 1 {
 				t.Errorf("a refused schema was added: %d kinds", got)
 			}
 			defer func() {
@@ -161,35 +164,58 @@ func TestUnionFirstWins(t *testing.T) {
 	if got, _ := union.Find(version("v1", "A")); got.Plural != "first" {
 		t.Errorf("Find(A) = the schema of %q, want that of the first", got.Plural)
 	}
-	if got, _ := union.Canonical(version("v1beta1", "C")); got != version("v1", "C") {
-		t.Errorf("an alias was lost: %s", got)
+	if got, _ := union.Find(version("v1beta1", "C")); got.GroupVersionKind != version("v1", "C") {
+		t.Errorf("an alias was lost: %s", got.GroupVersionKind)
 	}
-	if a.Len() != 1 || b.Len() != 3 {
+	if len(a.All()) != 1 || len(b.All()) != 3 {
 		t.Error("Union changed its operands")
 	}
 }
 
-// TestLookupsAllocateNothing, however many kinds there are.
-func TestLookupsAllocateNothing(t *testing.T) {
-	b := configstore.NewSchemasBuilder()
-	for i := range 1000 {
-		b.MustAdd(schema(fmt.Sprintf("K%d", i), "v1beta1"))
+// Lookups find every kind and allocate nothing, however many kinds there are.
+func TestLookups(t *testing.T) {
+	for _, n := range []int{1, 60, 64, 65, 1000} {
+		b := configstore.NewSchemasBuilder()
+		for i := range n {
+			b.MustAdd(schema(fmt.Sprintf("K%d", i), "v1beta1"))
+		}
+		schemas := b.Build()
+		for i, want := range schemas.All() {
+			for _, v := range []string{"v1", "v1beta1"} {
+				if got, ok := schemas.Index(version(v, want.GroupVersionKind.Kind)); !ok || got != i {
+					t.Fatalf("n=%d: Index(%s of %s) = %d, %v, want %d", n, v, want.GroupVersionKind, got, ok, i)
+				}
+			}
+		}
+		last := version("v1beta1", fmt.Sprintf("K%d", n-1))
+		allocations := testing.AllocsPerRun(100, func() {
+			if _, ok := schemas.Find(last); !ok {
+				t.Fatal("lost")
+			}
+		})
+		if allocations != 0 {
+			t.Errorf("n=%d: %v allocations, want none", n, allocations)
+		}
 	}
-	schemas := b.Build()
-	last := version("v1beta1", "K999")
-	allocations := testing.AllocsPerRun(100, func() {
-		if !schemas.Has(last) {
-			t.Fatal("lost")
+}
+
+func TestKindOf(t *testing.T) {
+	message := schema("M", "v1beta1")
+	message.Spec = &wrapperspb.StringValue{}
+	schemas := configstore.NewSchemasBuilder().MustAdd(schema("A")).MustAdd(message).MustAdd(schema("B")).Build()
+	for name, tt := range map[string]struct {
+		spec proto.Message
+		want configstore.GroupVersionKind // zero: none
+	}{
+		"one":        {wrapperspb.String("x"), version("v1", "M")},
+		"a nil one":  {(*wrapperspb.StringValue)(nil), version("v1", "M")},
+		"two":        {&structpb.Struct{}, configstore.GroupVersionKind{}},
+		"none":       {wrapperspb.Int32(1), configstore.GroupVersionKind{}},
+		"no message": {nil, configstore.GroupVersionKind{}},
+	} {
+		if got, ok := schemas.KindOf(tt.spec); got != tt.want || ok != (got != configstore.GroupVersionKind{}) {
+			t.Errorf("%s: KindOf = %s, %v, want %s", name, got, ok, tt.want)
 		}
-		if got, ok := schemas.Canonical(last); !ok || got.Version != "v1" {
-			t.Fatal(got)
-		}
-		if _, ok := schemas.Find(last); !ok {
-			t.Fatal("lost")
-		}
-	})
-	if allocations != 0 {
-		t.Errorf("%v allocations, want none", allocations)
 	}
 }
 
@@ -206,7 +232,7 @@ func BenchmarkFind(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				if _, ok := schemas.Find(kinds[i*7919%n]); !ok {
+				if _, ok := schemas.Index(kinds[i*7919%n]); !ok {
 					b.Fatal("lost")
 				}
 				i++

@@ -128,11 +128,11 @@ func (w *fileWriter) write(c configstore.Config) (string, error) {
 func (w *fileWriter) Delete(kind configstore.GroupVersionKind, name, namespace string, _ *string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	canonical, ok := w.Schemas().Canonical(kind)
+	schema, ok := w.Schemas().Find(kind)
 	if !ok {
 		return configstore.ErrUnknownKind
 	}
-	path, source := w.place(configstore.ConfigKey{Kind: canonical, Name: name, Namespace: namespace})
+	path, source := w.place(configstore.ConfigKey{Kind: schema.GroupVersionKind, Name: name, Namespace: namespace})
 	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return configstore.ErrNotFound

@@ -55,8 +55,8 @@ func TestAliases(t *testing.T) {
 	schemas := istio.Schemas()
 	for _, version := range []string{"v1", "v1alpha3", "v1beta1"} {
 		kind := configstore.GroupVersionKind{Group: "networking.istio.io", Version: version, Kind: "ServiceEntry"}
-		if got, ok := schemas.Canonical(kind); !ok || got != istio.ServiceEntry {
-			t.Errorf("Canonical(%s) = %s, %v", kind, got, ok)
+		if got, ok := schemas.Find(kind); !ok || got.GroupVersionKind != istio.ServiceEntry {
+			t.Errorf("Find(%s) = %s, %v", kind, got.GroupVersionKind, ok)
 		}
 	}
 	if schemas.Has(configstore.GroupVersionKind{Group: "networking.istio.io", Version: "v2", Kind: "ServiceEntry"}) {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/listing"
 )
 
 // detector computes the fingerprints by which changes of stored objects are
@@ -61,7 +62,7 @@ func (s *Store) verifyList(k *kind, items []*configstore.Config) {
 }
 
 func (s *Store) verifyConfig(k *kind, c *configstore.Config) {
-	if e := k.objects.Entry(key{c.Namespace, c.Name}); e != nil && &e.Value.Config == c {
+	if e := k.objects.Entry(listing.KeyOf(c)); e != nil && &e.Value.Config == c {
 		s.verify(&e.Value)
 	}
 }

@@ -23,11 +23,48 @@
 // serialised. Get, and List of what has not changed since it was listed last,
 // take no lock at all; other reads take the writers' lock only for a moment whose
 // length does not depend on the number of objects, so that neither readers nor
-// watches nor handlers hold up a writer.
+// watches nor handlers delay a writer. Readers that want the same changed list at
+// the same time wait for one of them to make it.
 //
 // A read sees all changes up to some revision and none after it, for each object
 // and for each list: those of a batch appear together. Reads that must agree with
 // each other take a [Snapshot].
+//
+// # How a write works
+//
+// One mutex serialises writers. Readers find objects in a map that the writer
+// changes while they read it; what they see of it is decided by one number, the
+// committed revision. A write, or a batch, goes these steps:
+//
+//  1. prepare, without the lock: find the kind, validate, and compare an Update with
+//     what is stored.
+//  2. Take the lock.
+//  3. plan.add, for each mutation: check it against the object as it is, or as an
+//     earlier mutation of the batch leaves it, and make the object's next version
+//     with the next revision. An error ends the write here, without a trace.
+//  4. plan.install: announce each change to the lists of its kind, and put the new
+//     version into the map with prev pointing to the version before. A reader that
+//     finds a version newer than the committed revision uses prev.
+//  5. Raise the committed revision: all of the batch is visible at once.
+//  6. plan.finish: clear prev, remove what is deleted from the map, and drop the
+//     lists of namespaces that are empty.
+//  7. Append the changes to the history, which wakes the watches.
+//  8. Push them to the queues of the controllers.
+//  9. Release the lock, and report warnings.
+//
+// Lists are made by their readers; package internal/listing explains how. A Snapshot
+// freezes the map of each kind at step 5 of some write: from then on writers copy
+// what they change.
+//
+// # Invariants
+//
+// While no commit is in progress:
+//
+//  1. Every version in a map exists, has no prev, and has a revision of at least 1
+//     and at most the committed one, which is its ResourceVersion.
+//  2. The lists of each kind keep the invariants of internal/listing.
+//  3. The history ends with the committed revision and has no gap.
+//  4. The kept snapshot, if there is one, is of the committed revision.
 //
 // # Errors
 //

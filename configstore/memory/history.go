@@ -16,11 +16,11 @@ type history struct {
 	// ring holds the change of revision r at (r-1) % limit. It grows up to limit.
 	ring []configstore.Change
 	last uint64
-	// more is closed with the next change; nil if nobody waits.
+	// more is closed with the next change; nil if no watch waits.
 	more chan struct{}
 }
 
-// add appends changes and wakes who waits for them.
+// add appends changes and wakes those that wait for them.
 func (h *history) add(changes []configstore.Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -3,7 +3,10 @@
 package memory
 
 import (
+	"sync"
+
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/listing"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
@@ -12,23 +15,21 @@ type kind struct {
 	schema configstore.Schema
 	// shape is the schema without rules: it checks names, scopes and types.
 	shape configstore.Schema
-	// index is the position in kinds.all and Snapshot.views.
-	index int
+	lists *listing.Lists
 
-	// What follows is written under the store's lock. The maps are read without.
+	// What follows is written under the store's lock.
 
+	// objects is read without the lock.
 	objects pmap.Live[key, object]
-	// scopes are the namespaces that have objects.
-	scopes pmap.Live[string, *scope]
-	all    scope
 	// frozen is the kind as of its last snapshot, or nil if it has changed since.
 	frozen *view
 }
 
-func newKind(schema configstore.Schema, index int) *kind {
-	shape := schema
-	shape.Validate = nil
-	return &kind{schema: schema, shape: shape, index: index}
+func newKind(schema configstore.Schema, mu sync.Locker) *kind {
+	k := &kind{schema: schema, shape: schema}
+	k.shape.Validate = nil
+	k.lists = listing.New(mu, k)
+	return k
 }
 
 // gvk is the kind's name in its canonical version.
@@ -50,13 +51,6 @@ func (k *kind) get(at key, revision uint64) *object {
 // committed. before is the committed version or the absent one.
 func (k *kind) install(e *entry, before *object) {
 	o := &e.Value
-	o.prev.Store(before)
-	k.objects.Put(e)
-	sc, _ := k.scopes.Get(e.Key.namespace)
-	if sc == nil {
-		sc = newScope(o.revision)
-		k.scopes.Set(e.Key.namespace, sc)
-	}
 	grown := 0
 	if o.exists() {
 		grown++
@@ -64,36 +58,32 @@ func (k *kind) install(e *entry, before *object) {
 	if before.exists() {
 		grown--
 	}
-	sc.len += grown
-	if !sc.change(e.Key, o.revision, before) {
-		sc.compact(k)
+	last := uint64(0)
+	if before.exists() {
+		last = before.revision
 	}
-	k.all.len += grown
-	if !k.all.change(e.Key, o.revision, before) {
-		k.all.forget()
-	}
+	k.lists.Note(e.Key, listing.Change{Grown: grown, Revision: o.revision, Last: last})
 	k.frozen = nil
+	o.prev.Store(before)
+	k.objects.Put(e)
 }
 
-// settle ends what install began, once the revision is committed.
-func (k *kind) settle(e *entry) {
+// finish ends what install began, once the revision is committed.
+func (k *kind) finish(e *entry) {
 	e.Value.prev.Store(nil)
-	if e.Value.exists() {
-		return
-	}
-	k.objects.Delete(e.Key)
-	if sc, _ := k.scopes.Get(e.Key.namespace); sc != nil && sc.len == 0 {
-		k.scopes.Delete(e.Key.namespace)
-		sc.close()
+	if !e.Value.exists() {
+		k.objects.Delete(e.Key)
+		k.lists.Drop(e.Key.Namespace)
 	}
 }
 
-// scope returns the scope of a namespace, or of all, or nil if a namespace has no
-// objects.
-func (k *kind) scope(namespace string) *scope {
-	if namespace == configstore.NamespaceAll {
-		return &k.all
-	}
-	sc, _ := k.scopes.Get(namespace)
-	return sc
-}
+// Get implements listing.Source.
+func (k *kind) Get(at key) *configstore.Config { return configOf(k.objects.Entry(at)) }
+
+// Each implements listing.Source.
+func (k *kind) Each(yield func(*configstore.Config) bool) { k.snapshot().Each(yield) }
+
+// Freeze implements listing.Source.
+func (k *kind) Freeze() listing.Objects { return k.snapshot() }
+
+func (k *kind) snapshot() objects { return objects{k.objects.Snapshot()} }

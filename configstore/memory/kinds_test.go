@@ -100,7 +100,8 @@ func TestAliasThatIsTaken(t *testing.T) {
 		Union(testSchemas())
 	s := memory.Make(schemas)
 	create(t, s, object(old, "a", "foo", "1"))
-	want, _ := schemas.Canonical(old)
+	schema, _ := schemas.Find(old)
+	want := schema.GroupVersionKind
 	if got := s.Get(old, "foo", "a"); got == nil || got.GroupVersionKind != want {
 		t.Errorf("Get(%s) = %v, want a %s", old, got, want)
 	}

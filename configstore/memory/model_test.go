@@ -119,6 +119,11 @@ func (m *model) run(t *testing.T) {
 	}
 	r := m.fork()
 	working.Go(func() { m.register(r) })
+	working.Go(func() {
+		for range modelOps { // the invariants hold between any two commits
+			m.validate(t)
+		}
+	})
 	watching := m.watchAll(t)
 	working.Wait()
 	watching()
@@ -129,7 +134,15 @@ func (m *model) run(t *testing.T) {
 	running.Wait()
 	m.read(m.fork())
 	m.store.VerifyUnchanged()
+	m.validate(t)
 	m.check(t)
+}
+
+func (m *model) validate(t *testing.T) {
+	t.Helper()
+	if err := m.store.Validate(); err != nil {
+		t.Error(err)
+	}
 }
 
 // fork returns a source of randomness for one goroutine.

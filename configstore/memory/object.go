@@ -3,25 +3,19 @@
 package memory
 
 import (
-	"cmp"
-	"strings"
-
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/listing"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
 // key is an object's key within its kind.
-type key struct{ namespace, name string }
-
-func (k key) compare(l key) int {
-	return cmp.Or(strings.Compare(k.namespace, l.namespace), strings.Compare(k.name, l.name))
-}
+type key = listing.Key
 
 // object is one version of an object: what is stored, or the fact that nothing
 // is. All but prev is fixed before it is put into a map. What every Get looks at
-// comes first, beside the key: for a large store each cache line counts.
+// comes first, in the cache line of the key.
 type object struct {
 	// revision is the store's revision since which this version holds.
 	revision uint64
@@ -38,8 +32,25 @@ type object struct {
 // entry is an object as maps hold it: in one allocation with its key.
 type entry = pmap.Entry[key, object]
 
-// objects is an immutable map of objects.
-type objects = pmap.Map[key, object]
+// objects are those of a kind at one moment. They are immutable.
+type objects struct{ pmap.Map[key, object] }
+
+// Get implements listing.Objects.
+func (m objects) Get(at key) *configstore.Config { return configOf(m.Entry(at)) }
+
+// Each implements listing.Objects.
+func (m objects) Each(yield func(*configstore.Config) bool) {
+	m.Entries(func(e *entry) bool { return yield(&e.Value.Config) })
+}
+
+// configOf returns the object of an entry, which may be nil, while no commit is in
+// progress: every entry is then an object that exists.
+func configOf(e *entry) *configstore.Config {
+	if e == nil {
+		return nil
+	}
+	return &e.Value.Config
+}
 
 // exists reports whether this version is an object rather than its absence.
 func (o *object) exists() bool { return !o.gone }

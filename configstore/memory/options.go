@@ -21,8 +21,8 @@ type Options struct {
 	// HistoryLimit is the number of changes that are kept for Watch. The
 	// default, for values below 1, is 1024.
 	HistoryLimit int
-	// DetectMutations makes the store panic, naming the object, when it comes
-	// across a stored object that somebody has changed: when such an object is
+	// DetectMutations makes the store panic, naming the object, when it finds a
+	// stored object that was changed outside of the store: when such an object is
 	// read, replaced, deleted or has been handed to an event handler, and in
 	// Store.VerifyUnchanged. It makes every access cost as much as encoding the
 	// object and is meant for tests. The default is off.

@@ -203,7 +203,8 @@ func (p *plan) keep(v version) {
 	}
 }
 
-// commitLocked makes the planned changes visible and tells of them.
+// commitLocked makes the planned changes visible and notifies of them, in the
+// steps of the package comment.
 func (s *Store) commitLocked() {
 	p := &s.plan
 	if len(p.changes) == 0 {
@@ -214,7 +215,7 @@ func (s *Store) commitLocked() {
 	if s.snapshot.Load() != nil {
 		s.snapshot.Store(nil)
 	}
-	p.settle()
+	p.finish()
 	s.history.add(p.changes)
 	for _, q := range s.queues {
 		q.Push(p.changes...)
@@ -228,8 +229,8 @@ func (s *Store) awaitCommit() {
 	defer s.mu.Unlock()
 }
 
-// install puts the planned versions into the maps, where nobody sees them before
-// the revision is committed.
+// install puts the planned versions into the maps, where no reader sees them
+// before the revision is committed.
 func (p *plan) install() {
 	for i := range p.versions {
 		// What comes and goes within a batch never gets there.
@@ -239,9 +240,9 @@ func (p *plan) install() {
 	}
 }
 
-// settle ends what install began, once the revision is committed.
-func (p *plan) settle() {
+// finish ends what install began, once the revision is committed.
+func (p *plan) finish() {
 	for i := range p.versions {
-		p.versions[i].kind.settle(p.versions[i].entry)
+		p.versions[i].kind.finish(p.versions[i].entry)
 	}
 }

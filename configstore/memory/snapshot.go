@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/listing"
 )
 
 // Snapshot is the state of a store at one revision, consistent across kinds. It
@@ -15,7 +16,7 @@ import (
 type Snapshot struct {
 	store    *Store
 	revision uint64
-	views    []*view // in the order of store.kinds.all
+	views    []*view // in the order of store.kinds
 }
 
 // Snapshot returns the present state. It costs the same whatever the number of
@@ -33,8 +34,8 @@ func (s *Store) snapshotLocked() *Snapshot {
 	if snap := s.snapshot.Load(); snap != nil {
 		return snap
 	}
-	snap := &Snapshot{store: s, revision: s.committed.Load(), views: make([]*view, len(s.kinds.all))}
-	for i, k := range s.kinds.all {
+	snap := &Snapshot{store: s, revision: s.committed.Load(), views: make([]*view, len(s.kinds))}
+	for i, k := range s.kinds {
 		snap.views[i] = k.freeze()
 	}
 	s.snapshot.Store(snap)
@@ -49,11 +50,11 @@ func (s *Snapshot) Schemas() configstore.Schemas { return s.store.schemas }
 
 // Get is ConfigStore.Get at the snapshot's revision.
 func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	k := s.store.kinds.find(&kind)
-	if k == nil {
+	i, ok := s.store.schemas.Index(kind)
+	if !ok {
 		return nil
 	}
-	e := s.views[k.index].objects.Entry(key{namespace, name})
+	e := s.views[i].objects.Entry(key{Namespace: namespace, Name: name})
 	if e == nil {
 		return nil
 	}
@@ -63,15 +64,13 @@ func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string
 
 // List is ConfigStore.List at the snapshot's revision.
 func (s *Snapshot) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
-	k := s.store.kinds.find(&kind)
-	if k == nil {
+	i, ok := s.store.schemas.Index(kind)
+	if !ok {
 		return nil
 	}
-	items := s.list(k, s.views[k.index], namespace)
+	k := s.store.kinds[i]
+	items := s.list(k, s.views[i], namespace)
 	s.store.verifyList(k, items)
-	if len(items) == 0 {
-		return nil
-	}
 	return items
 }
 
@@ -87,28 +86,21 @@ func (s *Snapshot) Select(kind configstore.GroupVersionKind, namespace string, s
 	return selected(s.List(kind, namespace), selector)
 }
 
-// list prefers the list that the store has, or makes anyway for the next reader.
+// list prefers the list that the store has, or makes anyway for the next reader,
+// if it is that of the snapshot.
 func (s *Snapshot) list(k *kind, v *view, namespace string) []*configstore.Config {
-	if l := v.list.Load(); l == nil || namespace != configstore.NamespaceAll {
-		if items, ok := s.storeList(k, namespace); ok {
-			return items
+	all := namespace == configstore.NamespaceAll
+	if !all || v.list.Load() == nil {
+		now := k.lists.List(namespace)
+		switch {
+		case now != nil && now.Revision <= s.revision:
+			return now.Items
+		case now == nil && s.revision == s.store.committed.Load():
+			return nil
 		}
 	}
-	if namespace == configstore.NamespaceAll {
+	if all {
 		return v.items()
 	}
-	return inNamespace(v.items(), namespace)
-}
-
-// storeList returns the store's own list if it is the one of the snapshot.
-func (s *Snapshot) storeList(k *kind, namespace string) ([]*configstore.Config, bool) {
-	sc := k.scope(namespace)
-	if sc == nil {
-		return nil, s.revision == s.store.committed.Load()
-	}
-	l := sc.list.Load()
-	if l == nil || !l.current(s.revision) {
-		l = k.refresh(sc, &s.store.mu)
-	}
-	return l.items, l.exact(s.revision)
+	return listing.InNamespace(v.items(), namespace)
 }

@@ -74,7 +74,7 @@ func testSnapshot(t *testing.T, listed, before bool) {
 	if snap.Get(configstore.GroupVersionKind{}, "1", "a") != nil || snap.List(configstore.GroupVersionKind{}, "a") != nil {
 		t.Error("an unknown kind has objects")
 	}
-	if snap.Schemas().Len() != 3 {
+	if len(snap.Schemas().All()) != 3 {
 		t.Error("the snapshot has other kinds")
 	}
 }
@@ -138,4 +138,7 @@ func TestSnapshotIsConsistentAcrossKinds(t *testing.T) {
 	}
 	close(done)
 	wg.Wait()
+	if err := s.Validate(); err != nil {
+		t.Error(err)
+	}
 }

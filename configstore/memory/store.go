@@ -12,13 +12,12 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// Store is a ConfigStore in memory. Objects given to it are kept as they are:
-// neither it nor anybody else modifies their maps and messages. Create it with
-// Make.
+// Store is a ConfigStore in memory. Objects given to it are kept as they are, and
+// are read-only from then on. Create it with Make.
 type Store struct {
 	opts     Options
 	schemas  configstore.Schemas
-	kinds    kinds
+	kinds    []*kind // in the order of schemas
 	detector detector
 	history  history
 
@@ -44,11 +43,11 @@ func Make(schemas configstore.Schemas, opts ...Options) *Store {
 	if o.HistoryLimit < 1 {
 		o.HistoryLimit = defaultHistory
 	}
-	return &Store{
-		opts: o, schemas: schemas, kinds: newKinds(schemas),
-		detector: newDetector(o.DetectMutations),
-		history:  history{limit: o.HistoryLimit},
+	s := &Store{opts: o, schemas: schemas, detector: newDetector(o.DetectMutations), history: history{limit: o.HistoryLimit}}
+	for _, schema := range schemas.All() {
+		s.kinds = append(s.kinds, newKind(schema, &s.mu))
 	}
+	return s
 }
 
 // Schemas returns the kinds that the store keeps.
@@ -60,11 +59,11 @@ func (s *Store) Revision() uint64 { return s.committed.Load() }
 
 // Get implements ConfigStore. It takes no lock and allocates nothing.
 func (s *Store) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	k := s.kinds.find(&kind)
+	k := s.kind(kind)
 	if k == nil {
 		return nil
 	}
-	o := k.get(key{namespace, name}, s.committed.Load())
+	o := k.get(key{Namespace: namespace, Name: name}, s.committed.Load())
 	if o == nil {
 		return nil
 	}
@@ -75,28 +74,27 @@ func (s *Store) Get(kind configstore.GroupVersionKind, name, namespace string) *
 // List implements ConfigStore. The list is kept: without a change in between, the
 // next call returns the same slice, takes no lock and allocates nothing.
 func (s *Store) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
-	k := s.kinds.find(&kind)
+	k := s.kind(kind)
 	if k == nil {
 		return nil
 	}
-	revision := s.committed.Load()
-	sc := k.scope(namespace)
-	if sc == nil {
+	v := k.lists.List(namespace)
+	if v == nil {
 		return nil
 	}
-	l := sc.list.Load()
-	if l == nil || !l.current(revision) {
-		l = k.refresh(sc, &s.mu)
-	}
-	s.verifyList(k, l.items)
-	if len(l.items) == 0 {
-		return nil
-	}
-	return l.items
+	s.verifyList(k, v.Items)
+	return v.Items
 }
 
-// VerifyUnchanged panics, naming the object, if a stored object was changed by
-// somebody. It does nothing without Options.DetectMutations.
+// kind returns a kind, named by any version, or nil.
+func (s *Store) kind(gvk configstore.GroupVersionKind) *kind {
+	if i, ok := s.schemas.Index(gvk); ok {
+		return s.kinds[i]
+	}
+	return nil
+}
+
+// VerifyUnchanged panics, naming the object, if a stored object was changed. It does nothing without Options.DetectMutations.
 func (s *Store) VerifyUnchanged() {
 	if !s.opts.DetectMutations {
 		return

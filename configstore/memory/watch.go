@@ -23,8 +23,7 @@ const watchChunk = 64
 // store has not reached, the last element is an error that wraps ErrCompacted.
 // Without an error the loop ends only with ctx or by the caller's break.
 //
-// Watching holds up nobody: a slow loop costs neither writers nor other watches
-// anything.
+// A slow loop delays neither writers nor other watches.
 func (s *Store) Watch(ctx context.Context, from uint64) iter.Seq2[configstore.Change, error] {
 	return func(yield func(configstore.Change, error) bool) {
 		if from > s.Revision() {

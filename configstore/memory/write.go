@@ -83,7 +83,7 @@ type request struct {
 	differs difference
 }
 
-func (r *request) key() key { return key{r.config.Namespace, r.config.Name} }
+func (r *request) key() key { return key{Namespace: r.config.Namespace, Name: r.config.Name} }
 
 // fail wraps an error with the verb and the object.
 func (r *request) fail(err error) error {
@@ -96,7 +96,7 @@ func (r *request) fail(err error) error {
 // prepare does what needs no lock: it finds the kind, validates, and compares
 // with what is stored at this moment.
 func (s *Store) prepare(r *request) error {
-	r.kind = s.kinds.find(&r.config.GroupVersionKind)
+	r.kind = s.kind(r.config.GroupVersionKind)
 	if r.kind == nil {
 		return r.fail(fmt.Errorf("%w %s", configstore.ErrUnknownKind, r.config.GroupVersionKind))
 	}
@@ -139,7 +139,7 @@ func (s *Store) validate(r *request) (err error) {
 	return err
 }
 
-// warn tells of the validator's warnings.
+// warn hands the validator's warnings to the host.
 func (s *Store) warn(r *request) {
 	if len(r.warnings) > 0 && s.opts.OnWarning != nil {
 		s.opts.OnWarning(r.config.Key(), r.warnings)

@@ -79,7 +79,8 @@ func (r *reference) Schemas() configstore.Schemas {
 }
 
 func (r *reference) key(kind configstore.GroupVersionKind, name, namespace string) (configstore.ConfigKey, bool) {
-	canonical, ok := r.schemas.Canonical(kind)
+	schema, ok := r.schemas.Find(kind)
+	canonical := schema.GroupVersionKind
 	if r.is("unknown kinds accepted") && !ok {
 		canonical, ok = kind, true
 	}

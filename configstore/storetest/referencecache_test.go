@@ -90,12 +90,12 @@ func (r *reference) register(reg *registration) (cancel func()) {
 	r.lock()
 	defer r.unlock()
 	for i, kind := range reg.kinds {
-		canonical, ok := r.schemas.Canonical(kind)
+		schema, ok := r.schemas.Find(kind)
 		if !ok && !r.is("unknown kinds may be watched") {
 			panic("storetest: unknown kind " + kind.String())
 		}
 		if !r.is("handlers are kept under the alias") {
-			reg.kinds[i] = canonical
+			reg.kinds[i] = schema.GroupVersionKind
 		}
 	}
 	if r.passing && r.is("no registration in handlers") {

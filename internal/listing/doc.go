@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package listing keeps the sorted lists of a store's objects: those of one kind,
+// in all namespaces and in each. A list is a slice that is handed out as it is, to
+// any number of readers, for as long as nothing changes; after a change it is made
+// anew by the next reader, out of the last one. A writer therefore pays for one
+// key, whatever the number of objects, and a reader for one copy of pointers.
+//
+// [Lists] belong to a store that has a lock for its writers and lets readers find
+// single objects without it. The store calls Note and Drop, with its lock held;
+// List may be called by anyone, without it.
+//
+// # A change
+//
+// The store commits a change, or a batch, with its lock held, in this order:
+//
+//  1. It calls Note for each key that is about to change. Note clears fresh in the
+//     list of all and in that of the namespace, so that from now on every reader of
+//     these lists comes for the lock and waits; and it remembers the key, in
+//     pending.
+//  2. It makes the change visible.
+//  3. It calls Drop for each namespace that has lost its last object.
+//
+// So no reader sees an object in its new state and then a list in its old one, and
+// none sees a part of a batch.
+//
+// # A read
+//
+// List returns fresh if there is one: one atomic load. Otherwise it makes it:
+//
+//  1. It takes the list's making lock: one goroutine makes a list, and those that
+//     want the same one wait for it instead of doing the same.
+//  2. With the store's lock held, it takes the keys in pending, marking with taken
+//     how many they are, and looks up their objects; if they are many, it freezes
+//     the store's objects to look them up without the lock.
+//  3. Without the lock, it merges them into a copy of made, the last list.
+//  4. With the lock held, it makes the copy the last list, and removes from pending
+//     what it has taken. What was noted meanwhile is still in pending; if nothing
+//     was, the list is fresh.
+//
+// # Lists that nobody reads
+//
+// Keys are not remembered forever: when pending has outgrown the list it is made
+// shorter by removing duplicates, or else the list is lost, and nothing is
+// remembered until it is read again. A lost list of all is made by sorting all
+// objects, the lost list of a namespace is a part of the list of all. To become
+// lost takes as many changes as the list has objects, so that the cost per change
+// stays constant.
+//
+// # Invariants
+//
+// With the store's lock held and no commit in progress:
+//
+//  1. If fresh is set, pending is empty, the list is not lost, and fresh has the
+//     objects that exist, sorted.
+//  2. If the list is not lost, every object that exists and is not in made, and every
+//     one in made that does not exist any more, has its key in pending.
+//  3. What is in pending beyond taken is only appended to; the first taken keys are
+//     never touched. A copy of the slice may be read without the lock.
+//  4. The namespaces that have a list are those that have objects.
+//
+// Validate checks 1, 2 and 4.
+package listing
