@@ -10,6 +10,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/listing"
 	"github.com/pilotkit/pilotkit/internal/notify"
 )
 
@@ -17,15 +18,21 @@ import (
 // first member is seen, and the others are as if they did not exist, in reads and
 // in events alike. The package comment says how fresh its reads are. Create it
 // with MakeCache or MakeWriteableCache.
+//
+// It keeps a view of each kind, the merged content, and a queue. Whatever changes a
+// view pushes its event with the same lock held, so that both are in one order.
+// Changes come from the members' events and, of members that are Watchers, from
+// reads that find them behind; the revision up to which a member's changes have been
+// applied says what the slower of the two has to leave out.
 type Cache struct {
 	schemas configstore.Schemas
 	writer  configstore.ConfigStore
 	members []*member
-	views   *views
+	views   []*view // in the order of schemas
 	queue   *notify.Queue[configstore.Change]
 	ran     atomic.Bool
-	// fed counts what members have delivered.
-	fed atomic.Uint64
+	// taken counts how often something was taken from a member.
+	taken atomic.Uint64
 
 	// mu guards the views, but for their reads, and puts what it changes into the
 	// queue in the same order.
@@ -42,8 +49,8 @@ var (
 
 // MakeCache returns a read-only cache of caches, the most important first. Its
 // kinds are all of theirs; if two have the same kind, the first schema counts.
-// Run runs the caches, so nobody else should. A Cache that is made is known to
-// its members for as long as they live.
+// Run runs the caches, so nothing else should. A Cache is a subscriber of its
+// members for as long as they live.
 func MakeCache(caches ...configstore.ConfigStoreCache) *Cache {
 	return MakeWriteableCache(caches, nil)
 }
@@ -58,11 +65,14 @@ func MakeWriteableCache(caches []configstore.ConfigStoreCache, writer configstor
 		schemas = schemas.Union(cache.Schemas())
 	}
 	c := &Cache{
-		schemas: schemas, writer: writer, views: newViews(schemas),
+		schemas: schemas, writer: writer,
 		queue: notify.New(notify.Options[configstore.Change]{Name: "aggregate"}),
 	}
+	for _, schema := range schemas.All() {
+		c.views = append(c.views, newView(schema.GroupVersionKind, &c.mu))
+	}
 	for i, cache := range caches {
-		c.members = append(c.members, newMember(i, cache, c.views))
+		c.members = append(c.members, newMember(i, cache, c.view))
 	}
 	for _, m := range c.members {
 		m.subscribe(c.feed)
@@ -71,39 +81,40 @@ func MakeWriteableCache(caches []configstore.ConfigStoreCache, writer configstor
 	return c
 }
 
+// view returns the view of a kind, named by any version, or nil.
+func (c *Cache) view(kind configstore.GroupVersionKind) *view {
+	if i, ok := c.schemas.Index(kind); ok {
+		return c.views[i]
+	}
+	return nil
+}
+
 // Schemas returns the kinds of all members.
 func (c *Cache) Schemas() configstore.Schemas { return c.schemas }
 
 // Get implements ConfigStore. Unless a member has changed since the last read it
 // takes no lock and allocates nothing, whatever the number of members.
 func (c *Cache) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	v := c.views.find(&kind)
+	v := c.view(kind)
 	if v == nil {
 		return nil
 	}
-	k := key{namespace, name}
-	if !c.refresh() {
-		return c.find(v, k)
-	}
-	return v.winners.get(k)
+	c.refresh()
+	return v.winners.get(listing.Key{Namespace: namespace, Name: name})
 }
 
 // List implements ConfigStore. Without a change in between the next call returns
 // the same slice, takes no lock and allocates nothing.
 func (c *Cache) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
-	v := c.views.find(&kind)
+	v := c.view(kind)
 	if v == nil {
 		return nil
 	}
-	if !c.refresh() {
-		return c.gather(v, namespace)
+	c.refresh()
+	if list := v.lists.List(namespace); list != nil {
+		return list.Items
 	}
-	if list, ok := v.fresh(namespace); ok {
-		return list
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return v.list(namespace)
+	return nil
 }
 
 // Create implements ConfigStore by the writer.
@@ -163,7 +174,7 @@ func (c *Cache) Run(stop <-chan struct{}) {
 }
 
 // HasSynced reports whether all members have, and every handler registered
-// before the first Run or Drain has processed what they delivered.
+// before the first Run, Drain or Flush has processed what they delivered.
 func (c *Cache) HasSynced() bool {
 	return c.queue.HasSynced(func() bool {
 		for _, m := range c.members {
@@ -171,48 +182,40 @@ func (c *Cache) HasSynced() bool {
 				return false
 			}
 		}
+		c.refresh()
 		return true
 	})
 }
 
-// Drain handles, on the caller's goroutine, everything that is queued in the
-// members that have a Drain method and then here, until nothing is left. Use it
-// instead of Run.
+// Drain implements configstore.Drainer: it handles what is queued in the members
+// that are Drainers, and then here, until nothing is left in any of them.
 func (c *Cache) Drain() {
 	for {
-		fed := c.fed.Load()
+		taken := c.taken.Load()
 		for _, m := range c.members {
-			if d, ok := m.cache.(interface{ Drain() }); ok {
+			if d, ok := configstore.As[configstore.Drainer](m.cache); ok {
 				d.Drain()
 			}
 		}
 		c.refresh()
-		c.queue.Drain()
-		if c.fed.Load() == fed {
+		if c.queue.Idle() && c.taken.Load() == taken {
 			return
 		}
+		c.queue.Drain()
 	}
 }
 
-// Flush waits until everything that was committed before the call, in the
-// members that have revisions or a Flush method, has been handled by the running
-// worker. It returns the cause of ctx's end if that comes first, or an error if
-// Run has ended. A handler must not call it: it would wait for itself.
+// Flush implements configstore.Flusher. Of members that are neither Flushers nor
+// Watchers it waits for what they have delivered.
 func (c *Cache) Flush(ctx context.Context) error {
 	for _, m := range c.members {
-		if m.numbered != nil && c.catchUp(m) { //nolint:contextcheck // it waits for nothing
-			continue
-		}
-		f, ok := m.cache.(interface {
-			Flush(ctx context.Context) error
-		})
-		if !ok {
-			continue
-		}
-		if err := f.Flush(ctx); err != nil {
-			return fmt.Errorf("flush: %w", err)
+		if f, ok := configstore.As[configstore.Flusher](m.cache); ok {
+			if err := f.Flush(ctx); err != nil {
+				return fmt.Errorf("flush: %w", err)
+			}
 		}
 	}
+	c.refresh() //nolint:contextcheck // it waits for nothing
 	if err := c.queue.Flush(ctx); err != nil {
 		return fmt.Errorf("flush: %w", err)
 	}

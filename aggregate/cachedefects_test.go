@@ -291,27 +291,31 @@ func TestListingAgainDoesNotGoBack(t *testing.T) {
 	}
 }
 
-// Handlers are told every change, in its order, also if reads come when the
-// history of a cache does not go back as far as the views any more.
-func TestReadsDoNotMergeEvents(t *testing.T) {
+// changedBeyondTheHistory returns a cache whose first member remembers four changes, and has changed
+// fifty times since handlers were registered.
+func changedBeyondTheHistory(t *testing.T) (c *aggregate.Cache, events *[]string, every []string) {
+	t.Helper()
 	const history, changes = 4, 50
 	first := memory.NewController(memory.Make(schemas("A"), memory.Options{HistoryLimit: history}))
 	second, third := memory.NewController(memory.Make(schemas("A"))), memory.NewController(memory.Make(schemas("A")))
-	for _, hidden := range []struct {
-		in   *memory.Controller
-		name string
-	}{{second, "x0"}, {third, "x0"}, {third, "y"}} {
-		if _, err := hidden.in.Create(object("A", "ns", hidden.name, "hidden")); err != nil {
+	do := func(_ string, err error) {
+		t.Helper()
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	c := aggregate.MakeCache(first, second, plain{third})
-	var events, want []string
+	do(second.Create(object("A", "ns", "x0", "hidden")))
+	do(third.Create(object("A", "ns", "x0", "hidden")))
+	do(third.Create(object("A", "ns", "y", "hidden")))
+	do(first.Create(object("A", "ns", "gone", "1")))
+	c, events = aggregate.MakeCache(first, second, plain{third}), &[]string{}
 	c.RegisterEventHandler(kind("A"), func(_, curr configstore.Config, event configstore.Event) {
-		events = append(events, event.String()+" "+curr.Name+"="+value(&curr))
+		*events = append(*events, event.String()+" "+curr.Name+"="+value(&curr))
 	})
 	c.Drain()
-	events = nil
+	*events = nil
+	do("", first.Delete(kind("A"), "gone", "ns", nil))
+	every = []string{"delete gone=1"}
 	for i := range changes {
 		name, v, event, write := fmt.Sprint("x", i%10), fmt.Sprint(i), "update", first.Update
 		if i < 10 {
@@ -320,26 +324,45 @@ func TestReadsDoNotMergeEvents(t *testing.T) {
 				event = "add"
 			}
 		}
-		if _, err := write(object("A", "ns", name, v)); err != nil {
-			t.Fatal(err)
-		}
-		want = append(want, event+" "+name+"="+v)
-		if i <= history {
-			continue
-		}
-		if got := value(c.Get(kind("A"), name, "ns")); got != v {
-			t.Errorf("Get(%s) = %s, want %s", name, got, v)
-		}
+		do(write(object("A", "ns", name, v)))
+		every = append(every, event+" "+name+"="+v)
 	}
-	before := keys(c.List(kind("A"), "ns"))
+	return c, events, every
+}
+
+// As long as nothing is read, handlers get every change, in its order, whatever
+// the history holds.
+func TestEventsBeyondTheHistory(t *testing.T) {
+	c, events, every := changedBeyondTheHistory(t)
 	c.Drain()
-	if diff := cmp.Diff(want, events); diff != "" {
+	if diff := cmp.Diff(every, *events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(keys(c.List(kind("A"), "ns")), before); diff != "" {
-		t.Errorf("list, when events have come (-) and before (+):\n%s", diff)
+}
+
+// A read is as fresh as the cache, also when its history does not go back to what
+// was read before. Handlers then get the difference, in the order of the keys.
+func TestReadsBeyondTheHistory(t *testing.T) {
+	c, events, _ := changedBeyondTheHistory(t)
+	want := []string{
+		"A/ns/x0=40", "A/ns/x1=41", "A/ns/x2=42", "A/ns/x3=43", "A/ns/x4=44",
+		"A/ns/x5=45", "A/ns/x6=46", "A/ns/x7=47", "A/ns/x8=48", "A/ns/x9=49", "A/ns/y=hidden",
 	}
-	if len(before) != 11 || !slices.Contains(before, "A/ns/y=hidden") {
-		t.Errorf("list before the events = %q, want x0 to x9 and y", before)
+	if got := value(c.Get(kind("A"), "x7", "ns")); got != "47" {
+		t.Errorf("Get(x7) = %s, want 47", got)
+	}
+	if diff := cmp.Diff(want, keys(c.List(kind("A"), "ns"))); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
+	c.Drain()
+	difference := []string{
+		"delete gone=1", "update x0=40", "add x1=41", "add x2=42", "add x3=43", "add x4=44",
+		"add x5=45", "add x6=46", "add x7=47", "add x8=48", "add x9=49",
+	}
+	if diff := cmp.Diff(difference, *events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, keys(c.List(kind("A"), "ns"))); diff != "" {
+		t.Errorf("list after the events (-want +got):\n%s", diff)
 	}
 }

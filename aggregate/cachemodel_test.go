@@ -90,6 +90,9 @@ func (w *world) expected(kindName string) []*configstore.Config {
 // check compares all reads with the recomputation.
 func (w *world) check(when string) {
 	w.t.Helper()
+	if err := w.cache.Validate(); err != nil {
+		w.t.Fatalf("%s: %v", when, err)
+	}
 	for _, kindName := range []string{"A", "B", "C"} {
 		want := w.expected(kindName)
 		if got := w.cache.List(kind(kindName), configstore.NamespaceAll); !slices.Equal(got, want) {
@@ -255,6 +258,9 @@ func TestCacheOfPlainCachesRandomHistories(t *testing.T) {
 // checkValues is check for members whose events carry copies.
 func (w *world) checkValues(when string) {
 	w.t.Helper()
+	if err := w.cache.Validate(); err != nil {
+		w.t.Fatalf("%s: %v", when, err)
+	}
 	for _, kindName := range []string{"A", "B", "C"} {
 		got, want := keys(w.cache.List(kind(kindName), configstore.NamespaceAll)), keys(w.expected(kindName))
 		if !slices.Equal(got, want) {
@@ -282,6 +288,13 @@ func TestCacheConcurrentHistories(t *testing.T) {
 				}
 			})
 		}
+		writers.Go(func() {
+			for range 400 { // the invariants hold between any two changes
+				if err := w.cache.Validate(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 		done := make(chan struct{})
 		for range 3 {
 			readers.Go(func() { w.readUntil(done) })

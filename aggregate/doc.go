@@ -24,21 +24,20 @@
 //     place are told apart by their events.
 //     For the same reason the changes of a batch carry no revision.
 //   - The changes of one cache keep their order. Changes of two caches are in the
-//     order in which the aggregate learns of them.
+//     order in which the aggregate receives them.
 //
 // How fresh reads are depends on the caches:
 //
-//   - A cache that has Revision() uint64, growing by one with each change,
-//     Watch(ctx, from uint64) iter.Seq2[configstore.Change, error], and is a
-//     [configstore.BatchSubscriber], as those of configstore/memory do and are, is
-//     read through: a read asks for the revision, and takes in what has changed
-//     since the last time. When a write has returned, the aggregate's Get sees it,
-//     whether anything runs or not. If more has changed than the cache's history
-//     holds, reads ask the caches until their events, of which none is missing,
-//     have come; as long as there are no handlers, the cache is listed again.
+//   - A [configstore.Watcher] is read through: a read compares the cache's revision
+//     with that of the view and takes in what has changed since. When a write has
+//     returned, the aggregate's Get sees it, whether anything runs or not. If more
+//     has changed than the cache's history holds, a read takes in all of the cache
+//     anew; handlers then get the difference, in the order of the keys, instead of
+//     each change. Without such a read they get each change.
 //   - Of any other cache the aggregate knows what it had when the aggregate was
-//     made, and what its events have told since. Reads are at least as fresh as
-//     the events, and no fresher.
+//     made, and its events since. Reads are at least as fresh as the events, and no
+//     fresher. A wrapper is what it wraps if it follows the rule of package
+//     configstore; an aggregate is no Watcher.
 //
 // # Registries
 //

@@ -2,46 +2,68 @@
 
 package aggregate
 
-import "github.com/pilotkit/pilotkit/configstore"
+import (
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/listing"
+)
 
-// refresh brings the views up to date with the members that can tell what they
-// have changed since, and reports whether they are.
-func (c *Cache) refresh() (current bool) {
-	current = true
+// refresh brings the views up to date with the members that are Watchers. Those of
+// the others are up to date with their events, always.
+func (c *Cache) refresh() {
 	for _, m := range c.members {
-		current = c.catchUp(m) && current
+		c.catchUp(m)
 	}
-	return current
 }
 
-// catchUp is refresh for one member. If its history does not go back far enough,
-// the views fall behind until its events, which have every change, have come.
-func (c *Cache) catchUp(m *member) (current bool) {
-	return !m.stale() || c.pull(m) || c.reloadUnheard(m)
+// catchUp is refresh for one member. It takes the changes that the views lack from
+// the member's history or, if that does not go back so far, compares the views with
+// all that the member has.
+func (c *Cache) catchUp(m *member) {
+	if !m.stale() {
+		return
+	}
+	if changes, err := m.since(m.applied.Load()); err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.applyLocked(m, changes)
+		return
+	}
+	c.reload(m)
 }
 
-// pull applies what a member has changed since the last time, if its history goes
-// back that far.
-func (c *Cache) pull(m *member) bool {
-	changes, err := m.since(m.applied.Load())
-	if err != nil {
-		return false
-	}
+// reload takes all that a member has. Handlers are notified of the difference, and
+// not of what was in between.
+func (c *Cache) reload(m *member) {
+	now := m.load()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.applyLocked(m, changes)
-	return true
+	if now.revision < m.applied.Load() {
+		return // another goroutine was faster, and the views are newer than now
+	}
+	for _, v := range c.views {
+		objects := now.objects[v]
+		if objects == nil {
+			continue // the member does not have the kind
+		}
+		for _, k := range v.keysOf(m.index) {
+			if objects.byKey[k] == nil {
+				c.setLocked(m, v, k, nil)
+			}
+		}
+		for _, k := range objects.keys {
+			if config := objects.byKey[k]; config != nil {
+				c.setLocked(m, v, k, config)
+			}
+		}
+	}
+	c.taken.Inc()
+	m.applied.Store(now.revision)
 }
 
-// feed takes the changes that a member delivers. Those that a read has pulled
-// before are not applied again.
+// feed takes the changes that a member delivers, unless a read was faster.
 func (c *Cache) feed(m *member, changes []configstore.Change) {
-	c.fed.Inc()
-	if m.numbered != nil && len(changes) > 0 && changes[0].Revision == 0 {
-		// The member does not number its events: they say that there is something.
-		if !c.pull(m) {
-			c.reload(m)
-		}
+	if m.watcher != nil && changes[0].Revision == 0 {
+		c.catchUp(m) // the events are not numbered: they say that there is something
 		return
 	}
 	c.mu.Lock()
@@ -49,11 +71,12 @@ func (c *Cache) feed(m *member, changes []configstore.Change) {
 	c.applyLocked(m, changes)
 }
 
-// applyLocked applies changes of a member, in their order.
+// applyLocked applies changes of a member, in their order, but those that the views
+// have.
 func (c *Cache) applyLocked(m *member, changes []configstore.Change) {
 	applied := m.applied.Load()
 	for _, change := range changes {
-		if m.numbered != nil {
+		if m.watcher != nil {
 			if change.Revision <= applied {
 				continue
 			}
@@ -63,63 +86,21 @@ func (c *Cache) applyLocked(m *member, changes []configstore.Change) {
 		if change.Event == configstore.EventDelete {
 			config = nil
 		}
-		c.setLocked(m, m.kinds[change.Curr.GroupVersionKind], keyOf(change.Curr), config)
+		if v := m.kinds[change.Curr.GroupVersionKind]; v != nil {
+			c.setLocked(m, v, listing.KeyOf(change.Curr), config)
+		}
 	}
+	c.taken.Inc()
 	// Last, because reads that find nothing new take no lock.
 	m.applied.Store(applied)
 }
 
 // setLocked takes the state of an object in a member; nil: it has none.
-func (c *Cache) setLocked(m *member, v *view, k key, config *configstore.Config) {
-	if v == nil {
-		return
-	}
+func (c *Cache) setLocked(m *member, v *view, k listing.Key, config *configstore.Config) {
 	if config != nil {
 		config = v.canonical(config)
 	}
 	if change, ok := v.set(m.index, k, config); ok {
 		c.queue.Push(change)
 	}
-}
-
-// reload compares the views with all that a member has. Handlers are told of the
-// difference, and not of what was in between.
-func (c *Cache) reload(m *member) {
-	now := m.load()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.replaceLocked(m, now)
-}
-
-// reloadUnheard is reload, if there are no handlers.
-func (c *Cache) reloadUnheard(m *member) bool {
-	if c.queue.Subscribed() {
-		return false
-	}
-	now := m.load()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.queue.Subscribed() {
-		return false
-	}
-	c.replaceLocked(m, now)
-	return true
-}
-
-// replaceLocked takes all that a member has, unless somebody else was faster.
-func (c *Cache) replaceLocked(m *member, now contents) {
-	if now.revision < m.applied.Load() {
-		return
-	}
-	for v, objects := range now.objects {
-		for _, k := range v.keysOf(m.index) {
-			if objects[k] == nil {
-				c.setLocked(m, v, k, nil)
-			}
-		}
-		for k, config := range objects {
-			c.setLocked(m, v, k, config)
-		}
-	}
-	m.applied.Store(now.revision)
 }

@@ -5,27 +5,19 @@ package aggregate
 import (
 	"context"
 	"errors"
-	"iter"
 
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/listing"
 )
-
-// numbered is what the aggregate needs of a member to bring itself up to date
-// when it is read. Revision grows by one with each change, and Watch yields the
-// changes after a revision.
-type numbered interface {
-	Revision() uint64
-	Watch(ctx context.Context, from uint64) iter.Seq2[configstore.Change, error]
-}
 
 // member is one of the caches of a Cache.
 type member struct {
 	index int
 	cache configstore.ConfigStoreCache
-	// numbered is nil if the member can tell of its changes by events only.
-	numbered numbered
+	// watcher is nil if the member's changes are known from its events alone.
+	watcher configstore.Watcher
 	// kinds are the member's kinds, by its name for them.
 	kinds map[configstore.GroupVersionKind]*view
 
@@ -34,40 +26,28 @@ type member struct {
 	applied atomic.Uint64
 }
 
-func newMember(index int, cache configstore.ConfigStoreCache, views *views) *member {
+// newMember returns a member for which the views have nothing. viewOf returns the
+// view of a kind.
+func newMember(index int, cache configstore.ConfigStoreCache, viewOf func(configstore.GroupVersionKind) *view) *member {
 	m := &member{index: index, cache: cache, kinds: map[configstore.GroupVersionKind]*view{}}
-	_, batches := cache.(configstore.BatchSubscriber)
-	if n, ok := cache.(numbered); ok && batches {
-		m.numbered = n
-	}
+	m.watcher, _ = configstore.As[configstore.Watcher](cache)
 	for _, schema := range cache.Schemas().All() {
-		m.kinds[schema.GroupVersionKind] = views.find(&schema.GroupVersionKind)
+		m.kinds[schema.GroupVersionKind] = viewOf(schema.GroupVersionKind)
 	}
 	return m
 }
 
-// kindsOf yields the member's names for the kind of a view.
-func (m *member) kindsOf(v *view) iter.Seq[configstore.GroupVersionKind] {
-	return func(yield func(configstore.GroupVersionKind) bool) {
-		for kind, w := range m.kinds {
-			if v == w && !yield(kind) {
-				return
-			}
-		}
-	}
-}
-
 // stale reports whether the member has changes that the views lack.
 func (m *member) stale() bool {
-	return m.numbered != nil && m.numbered.Revision() != m.applied.Load()
+	return m.watcher != nil && m.watcher.Revision() != m.applied.Load()
 }
 
 // subscribe has feed called with all changes. It is called without a lock.
 func (m *member) subscribe(feed func(*member, []configstore.Change)) {
-	if batches, ok := m.cache.(configstore.BatchSubscriber); ok {
+	if batches, ok := configstore.As[configstore.BatchSubscriber](m.cache); ok {
 		kinds := make([]configstore.GroupVersionKind, 0, len(m.kinds))
-		for kind := range m.kinds {
-			kinds = append(kinds, kind)
+		for _, schema := range m.cache.Schemas().All() {
+			kinds = append(kinds, schema.GroupVersionKind)
 		}
 		batches.SubscribeBatch(kinds, func(changes []configstore.Change) { feed(m, changes) })
 		return
@@ -90,13 +70,13 @@ const maxExpected = 256
 // since returns the member's changes after a revision, up to the present one. It
 // is called without a lock. The error is that of Watch.
 func (m *member) since(revision uint64) ([]configstore.Change, error) {
-	target := m.numbered.Revision()
+	target := m.watcher.Revision()
 	if target <= revision {
 		return nil, nil
 	}
 	changes := make([]configstore.Change, 0, min(target-revision, maxExpected))
 	// The watch ends at a revision that is committed: it has nothing to wait for.
-	for c, err := range m.numbered.Watch(context.Background(), revision) { //nolint:forbidigo // a read has no context
+	for c, err := range m.watcher.Watch(context.Background(), revision) { //nolint:forbidigo // a read has no context
 		if err != nil {
 			return nil, err
 		}
@@ -110,48 +90,58 @@ func (m *member) since(revision uint64) ([]configstore.Change, error) {
 // contents are a member's objects as of a revision.
 type contents struct {
 	revision uint64
-	objects  map[*view]map[key]*configstore.Config
+	objects  map[*view]*objects
+}
+
+// objects are those of one kind. The keys are those of the list, in its order, and
+// then those that appeared while it was read; a key without an object has lost it.
+type objects struct {
+	keys  []listing.Key
+	byKey map[listing.Key]*configstore.Config
+}
+
+func (o *objects) set(k listing.Key, c *configstore.Config) {
+	if _, known := o.byKey[k]; !known {
+		o.keys = append(o.keys, k)
+	}
+	o.byKey[k] = c
 }
 
 // load reads a member whole. It is called without a lock.
 func (m *member) load() contents {
 	for {
-		c := contents{objects: map[*view]map[key]*configstore.Config{}}
-		if m.numbered != nil {
-			c.revision = m.numbered.Revision()
+		c := contents{objects: map[*view]*objects{}}
+		if m.watcher != nil {
+			c.revision = m.watcher.Revision()
 		}
 		for kind, v := range m.kinds {
 			list := m.cache.List(kind, configstore.NamespaceAll)
-			c.objects[v] = make(map[key]*configstore.Config, len(list))
-			for _, object := range list {
-				c.objects[v][keyOf(object)] = v.canonical(object)
+			if c.objects[v] == nil { // a member may have a kind under two names
+				c.objects[v] = &objects{make([]listing.Key, 0, len(list)), make(map[listing.Key]*configstore.Config, len(list))}
+			}
+			for _, config := range list {
+				c.objects[v].set(listing.KeyOf(config), config)
 			}
 		}
-		if m.numbered == nil {
+		if m.watcher == nil {
 			return c
 		}
 		// What changed meanwhile may or may not be in the lists. With all these
 		// changes laid over them they are the state after the last one.
 		changes, err := m.since(c.revision)
 		if errors.Is(err, configstore.ErrCompacted) {
-			continue
+			continue // so much that the lists have to be read again
 		}
 		for _, change := range changes {
-			m.overlay(&c, change)
+			c.revision = change.Revision
+			config := change.Curr
+			if change.Event == configstore.EventDelete {
+				config = nil
+			}
+			if v := m.kinds[change.Curr.GroupVersionKind]; v != nil {
+				c.objects[v].set(listing.KeyOf(change.Curr), config)
+			}
 		}
 		return c
 	}
-}
-
-func (m *member) overlay(c *contents, change configstore.Change) {
-	c.revision = change.Revision
-	v := m.kinds[change.Curr.GroupVersionKind]
-	if v == nil {
-		return
-	}
-	if change.Event == configstore.EventDelete {
-		delete(c.objects[v], keyOf(change.Curr))
-		return
-	}
-	c.objects[v][keyOf(change.Curr)] = v.canonical(change.Curr)
 }

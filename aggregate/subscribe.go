@@ -32,27 +32,28 @@ func (c *Cache) SubscribeBatch(kinds []configstore.GroupVersionKind, handler con
 
 // subscribe registers a handler with what exists now as its replay.
 func (c *Cache) subscribe(kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change]) (cancel func()) {
+	c.refresh()
 	canonical := make([]configstore.GroupVersionKind, 0, len(kinds))
 	var views []*view
 	for _, kind := range kinds {
-		v := c.views.find(&kind)
+		v := c.view(kind)
 		if v == nil {
 			panic(fmt.Sprintf("aggregate: unknown kind %s", kind))
 		}
 		if !slices.Contains(canonical, v.kind) {
 			canonical = append(canonical, v.kind)
 			views = append(views, v)
+			v.lists.List(configstore.NamespaceAll) // leaves little to be done with the lock held
 		}
 	}
 	sub.Wants = func(change configstore.Change) bool {
 		return slices.Contains(canonical, change.Curr.GroupVersionKind)
 	}
-	c.refresh()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var lists [][]*configstore.Config
 	for _, v := range views {
-		lists = append(lists, v.list(configstore.NamespaceAll))
+		lists = append(lists, v.lists.Capture().List(v))
 	}
 	sub.Replay = replay(lists)
 	return c.queue.Subscribe(sub)

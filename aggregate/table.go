@@ -9,16 +9,13 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/listing"
 )
 
-// key names an object among those of its kind.
-type key struct{ namespace, name string }
-
-func keyOf(c *configstore.Config) key { return key{c.Namespace, c.Name} }
-
 // table finds objects by key. It keeps pointers alone and reads the keys through
-// them, which is what makes a merged view cheap: 11 bytes a slot. Readers take no
-// lock; there may be one writer at a time.
+// them, which is what makes a merged view cheap: 11 bytes a slot, where an entry of
+// a pmap.Live takes 64 bytes and more. Readers take no lock; there may be one writer
+// at a time.
 type table struct {
 	seed  maphash.Seed
 	slots atomic.Pointer[slots]
@@ -52,8 +49,8 @@ const (
 
 func newTable() *table { return &table{seed: maphash.MakeSeed()} }
 
-func (t *table) hash(k key) uint64 {
-	return maphash.String(t.seed, k.name) ^ bits.RotateLeft64(maphash.String(t.seed, k.namespace), 31)
+func (t *table) hash(k listing.Key) uint64 {
+	return maphash.String(t.seed, k.Name) ^ bits.RotateLeft64(maphash.String(t.seed, k.Namespace), 31)
 }
 
 // tagOf uses the low bits of a hash, group the high ones.
@@ -72,7 +69,7 @@ func matches(tags, tag uint64) uint64 {
 }
 
 // get returns an object, or nil.
-func (t *table) get(k key) *configstore.Config {
+func (t *table) get(k listing.Key) *configstore.Config {
 	s := t.slots.Load()
 	if s == nil {
 		return nil
@@ -82,13 +79,13 @@ func (t *table) get(k key) *configstore.Config {
 }
 
 // find returns the slot of an object and the object, or nil.
-func (s *slots) find(k key, hash uint64) (int, *configstore.Config) {
+func (s *slots) find(k listing.Key, hash uint64) (int, *configstore.Config) {
 	tag, group := tagOf(hash), s.group(hash)
 	for range s.tags {
 		tags := s.tags[group].Load()
 		for m := matches(tags, tag); m != 0; m &= m - 1 {
 			i := group*groupSize + bits.TrailingZeros64(m)/8
-			if c := s.configs[i].Load(); c != nil && c.Name == k.name && c.Namespace == k.namespace {
+			if c := s.configs[i].Load(); c != nil && c.Name == k.Name && c.Namespace == k.Namespace {
 				return i, c
 			}
 		}
@@ -103,7 +100,7 @@ func (s *slots) find(k key, hash uint64) (int, *configstore.Config) {
 }
 
 // owned returns an object and the member that it comes from, or nil.
-func (t *table) owned(k key) (*configstore.Config, int) {
+func (t *table) owned(k listing.Key) (*configstore.Config, int) {
 	s := t.slots.Load()
 	if s == nil {
 		return nil, 0
@@ -117,10 +114,10 @@ func (t *table) owned(k key) (*configstore.Config, int) {
 
 // set adds an object or replaces the one of the same key.
 func (t *table) set(c *configstore.Config, owner int) {
-	hash := t.hash(keyOf(c))
+	hash := t.hash(listing.KeyOf(c))
 	s := t.slots.Load()
 	if s != nil {
-		if i, old := s.find(keyOf(c), hash); old != nil {
+		if i, old := s.find(listing.KeyOf(c), hash); old != nil {
 			s.configs[i].Store(c)
 			s.owners[i] = uint16(owner)
 			return
@@ -154,8 +151,8 @@ func (s *slots) insert(c *configstore.Config, hash uint64, owner int) uint64 {
 	}
 }
 
-// remove forgets an object.
-func (t *table) remove(k key) {
+// remove removes an object.
+func (t *table) remove(k listing.Key) {
 	s := t.slots.Load()
 	if s == nil {
 		return
@@ -182,21 +179,24 @@ func (t *table) rehash() *slots {
 		configs: make([]atomic.Pointer[configstore.Config], groups*groupSize),
 		owners:  make([]uint16, groups*groupSize),
 	}
-	t.each(func(c *configstore.Config, owner int) { next.insert(c, t.hash(keyOf(c)), owner) })
+	t.each(func(c *configstore.Config, owner int) bool {
+		next.insert(c, t.hash(listing.KeyOf(c)), owner)
+		return true
+	})
 	t.used = t.live
 	t.slots.Store(next)
 	return next
 }
 
-// each calls f for all objects.
-func (t *table) each(f func(c *configstore.Config, owner int)) {
+// each calls yield with every object until it returns false.
+func (t *table) each(yield func(c *configstore.Config, owner int) bool) {
 	s := t.slots.Load()
 	if s == nil {
 		return
 	}
 	for i := range s.configs {
-		if c := s.configs[i].Load(); c != nil {
-			f(c, int(s.owners[i]))
+		if c := s.configs[i].Load(); c != nil && !yield(c, int(s.owners[i])) {
+			return
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/listing"
 )
 
 func tableObject(i int) *configstore.Config {
@@ -23,20 +24,20 @@ func TestTable(t *testing.T) {
 	}
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		tab, model := newTable(), map[key]owned{}
+		tab, model := newTable(), map[listing.Key]owned{}
 		for step := range 20000 {
 			// The range of keys grows and shrinks.
 			limit := 1 + (step%10000)*(10000-step%10000)/50000
 			c := tableObject(rng.IntN(limit))
 			if rng.IntN(3) == 0 {
-				tab.remove(keyOf(c))
-				delete(model, keyOf(c))
+				tab.remove(listing.KeyOf(c))
+				delete(model, listing.KeyOf(c))
 			} else {
 				owner := rng.IntN(300)
 				tab.set(c, owner)
-				model[keyOf(c)] = owned{c, owner}
+				model[listing.KeyOf(c)] = owned{c, owner}
 			}
-			probe := keyOf(tableObject(rng.IntN(limit)))
+			probe := listing.KeyOf(tableObject(rng.IntN(limit)))
 			if got, owner := tab.owned(probe); got != model[probe].config || got != nil && owner != model[probe].owner {
 				t.Fatalf("seed %d, step %d: %v = %v of %d, want %v", seed, step, probe, got, owner, model[probe])
 			}
@@ -45,11 +46,13 @@ func TestTable(t *testing.T) {
 			}
 		}
 		seen := 0
-		tab.each(func(c *configstore.Config, owner int) {
+		tab.each(func(c *configstore.Config, owner int) bool {
 			seen++
-			if want := model[keyOf(c)]; want.config != c || want.owner != owner {
-				t.Errorf("seed %d: each has %v of %d, want %v", seed, keyOf(c), owner, want)
+			if want := model[listing.KeyOf(c)]; want.config != c || want.owner != owner {
+				t.Errorf("seed %d: each has %v of %d, want %v", seed, listing.KeyOf(c), owner, want)
 			}
+
+			return true
 		})
 		if seen != len(model) {
 			t.Errorf("seed %d: each has %d objects, want %d", seed, seen, len(model))
@@ -75,8 +78,8 @@ func TestTableReaders(t *testing.T) {
 					return
 				default:
 				}
-				k := keyOf(tableObject(i % kept))
-				if c := tab.get(k); c == nil || keyOf(c) != k {
+				k := listing.KeyOf(tableObject(i % kept))
+				if c := tab.get(k); c == nil || listing.KeyOf(c) != k {
 					t.Errorf("get(%v) = %v while others are written", k, c)
 					return
 				}
@@ -89,7 +92,7 @@ func TestTableReaders(t *testing.T) {
 		if i := kept + rng.IntN(kept*9); rng.IntN(2) == 0 {
 			tab.set(tableObject(i), 0)
 		} else {
-			tab.remove(keyOf(tableObject(i)))
+			tab.remove(listing.KeyOf(tableObject(i)))
 		}
 	}
 	close(done)

@@ -4,24 +4,22 @@ package aggregate
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/internal/listing"
 )
 
 // view is the merged content of one kind: of each key the object of the first
-// member that has one. Reads take no lock but to make a list; all else needs the
-// cache's lock.
+// member that has one. Get takes no lock, nor does a list that nothing has changed;
+// all else needs the cache's lock.
 type view struct {
 	kind    configstore.GroupVersionKind
 	winners *table
 	// shadowed are the objects that lost, by key and member, in the order of the
 	// members.
-	shadowed map[key][]version
-
-	all list
-	// namespaces are the lists of the namespaces that have objects.
-	namespaces pmap.Live[string, *list]
+	shadowed map[listing.Key][]version
+	lists    *listing.Lists
 }
 
 // version is an object of one member.
@@ -30,13 +28,16 @@ type version struct {
 	config *configstore.Config
 }
 
-func newView(kind configstore.GroupVersionKind) *view {
-	return &view{kind: kind, winners: newTable(), shadowed: map[key][]version{}}
+// newView returns an empty view of a kind. mu is the cache's lock.
+func newView(kind configstore.GroupVersionKind, mu sync.Locker) *view {
+	v := &view{kind: kind, winners: newTable(), shadowed: map[listing.Key][]version{}}
+	v.lists = listing.New(mu, v)
+	return v
 }
 
 // set takes the state of an object in one member; nil: it has none. It returns
 // what that means for the merged content; ok is false if it means nothing.
-func (v *view) set(member int, k key, c *configstore.Config) (change configstore.Change, ok bool) {
+func (v *view) set(member int, k listing.Key, c *configstore.Config) (change configstore.Change, ok bool) {
 	winner, owner := v.winners.owned(k)
 	switch {
 	case winner == nil && c == nil:
@@ -59,24 +60,27 @@ func (v *view) set(member int, k key, c *configstore.Config) (change configstore
 	if fallback, ok := v.fallback(k); ok {
 		return v.win(fallback.member, fallback.config, winner), !fallback.config.Equal(*winner)
 	}
+	v.lists.Note(k, listing.Change{Grown: -1})
 	v.winners.remove(k)
-	v.note(k, -1)
+	v.lists.Drop(k.Namespace)
 	return configstore.Change{Event: configstore.EventDelete, Curr: winner}, true
 }
 
-// win makes an object the one that is seen.
+// win makes an object the one that is seen. The lists are notified before readers can
+// see it, as package listing demands.
 func (v *view) win(member int, c, old *configstore.Config) configstore.Change {
-	v.winners.set(c, member)
 	if old == nil {
-		v.note(keyOf(c), 1)
+		v.lists.Note(listing.KeyOf(c), listing.Change{Grown: 1})
+		v.winners.set(c, member)
 		return configstore.Change{Event: configstore.EventAdd, Curr: c}
 	}
-	v.note(keyOf(c), 0)
+	v.lists.Note(listing.KeyOf(c), listing.Change{})
+	v.winners.set(c, member)
 	return configstore.Change{Event: configstore.EventUpdate, Old: old, Curr: c}
 }
 
-// shadow keeps, or for nil forgets, an object that another member hides.
-func (v *view) shadow(k key, member int, c *configstore.Config) {
+// shadow keeps, or for nil removes, an object that another member hides.
+func (v *view) shadow(k listing.Key, member int, c *configstore.Config) {
 	versions := v.shadowed[k]
 	i, found := slices.BinarySearchFunc(versions, member, func(v version, member int) int { return v.member - member })
 	switch {
@@ -95,7 +99,7 @@ func (v *view) shadow(k key, member int, c *configstore.Config) {
 }
 
 // fallback takes the first shadowed object of a key.
-func (v *view) fallback(k key) (version, bool) {
+func (v *view) fallback(k listing.Key) (version, bool) {
 	versions := v.shadowed[k]
 	if len(versions) == 0 {
 		return version{}, false
@@ -105,96 +109,42 @@ func (v *view) fallback(k key) (version, bool) {
 	return first, true
 }
 
-// of returns the object that a member has, seen or shadowed, or nil.
-func (v *view) of(member int, k key) *configstore.Config {
-	if winner, owner := v.winners.owned(k); winner != nil && owner == member {
-		return winner
-	}
-	for _, version := range v.shadowed[k] {
-		if version.member == member {
-			return version.config
-		}
-	}
-	return nil
-}
-
-// keysOf returns all that a member has, seen or shadowed.
-func (v *view) keysOf(member int) []key {
-	var keys []key
-	v.winners.each(func(c *configstore.Config, owner int) {
+// keysOf returns all that a member has, seen or shadowed, sorted.
+func (v *view) keysOf(member int) []listing.Key {
+	var keys []listing.Key
+	v.winners.each(func(c *configstore.Config, owner int) bool {
 		if owner == member {
-			keys = append(keys, keyOf(c))
+			keys = append(keys, listing.KeyOf(c))
 		}
+		return true
 	})
 	for k, versions := range v.shadowed {
 		if slices.ContainsFunc(versions, func(v version) bool { return v.member == member }) {
 			keys = append(keys, k)
 		}
 	}
+	slices.SortFunc(keys, listing.Key.Compare)
 	return keys
 }
 
-// note tells the lists of a change, by which the number of objects has grown.
-func (v *view) note(k key, grown int) {
-	v.all.note(k)
-	l, _ := v.namespaces.Get(k.namespace)
-	if l == nil {
-		l = &list{lost: true} // nothing is noted until somebody asks for it
-		v.namespaces.Set(k.namespace, l)
-	}
-	l.note(k)
-	if l.objects += grown; l.objects == 0 {
-		v.namespaces.Delete(k.namespace)
-	}
+// Get implements listing.Source.
+func (v *view) Get(k listing.Key) *configstore.Config { return v.winners.get(k) }
+
+// Each implements listing.Source.
+func (v *view) Each(yield func(*configstore.Config) bool) {
+	v.winners.each(func(c *configstore.Config, _ int) bool { return yield(c) })
 }
 
-// fresh returns a list if that takes no work.
-func (v *view) fresh(namespace string) ([]*configstore.Config, bool) {
-	l := v.listOf(namespace)
-	if l == nil {
-		return nil, true
-	}
-	if list := l.fresh.Load(); list != nil {
-		return *list, true
-	}
-	return nil, false
-}
+// Freeze implements listing.Source: the table cannot be frozen.
+func (v *view) Freeze() listing.Objects { return nil }
 
-// listOf returns the list of a namespace, or of all, or nil if a namespace has no
-// objects.
-func (v *view) listOf(namespace string) *list {
-	if namespace == configstore.NamespaceAll {
-		return &v.all
+// canonical returns an object under the kind's canonical version: a member may
+// have another one.
+func (v *view) canonical(c *configstore.Config) *configstore.Config {
+	if c.GroupVersionKind == v.kind {
+		return c
 	}
-	l, _ := v.namespaces.Get(namespace)
-	return l
-}
-
-// list returns the sorted objects of a namespace, or of all.
-func (v *view) list(namespace string) []*configstore.Config {
-	l := v.listOf(namespace)
-	switch l {
-	case nil:
-		return nil
-	case &v.all:
-		return l.refresh(v.winners.get, v.sorted)
-	}
-	return l.refresh(v.winners.get, func() []*configstore.Config {
-		return inNamespace(v.list(configstore.NamespaceAll), namespace)
-	})
-}
-
-func (v *view) sorted() []*configstore.Config {
-	out := make([]*configstore.Config, 0, v.winners.live)
-	v.winners.each(func(c *configstore.Config, _ int) { out = append(out, c) })
-	slices.SortFunc(out, func(a, b *configstore.Config) int { return keyOf(a).compare(keyOf(b)) })
-	return out
-}
-
-// inNamespace returns the part of a sorted list that is in a namespace.
-func inNamespace(items []*configstore.Config, namespace string) []*configstore.Config {
-	from, _ := slices.BinarySearchFunc(items, key{namespace: namespace}, compareKey)
-	// The first key after all of a namespace.
-	to, _ := slices.BinarySearchFunc(items, key{namespace: namespace + "\x00"}, compareKey)
-	return items[from:to:to]
+	d := *c
+	d.GroupVersionKind = v.kind
+	return &d
 }

@@ -183,6 +183,7 @@ func bothWays(t *testing.T, f func(t *testing.T, s *store)) {
 // are those of the objects, as are those of moments that were captured.
 func TestRandomHistories(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *store) {
+		t.Helper()
 		random := rand.New(rand.NewPCG(7, 11)) //nolint:gosec // the same in each run
 		namespaces := []string{"a", "b", "c", configstore.NamespaceAll}
 		type moment struct {
@@ -280,6 +281,7 @@ func TestChangesWhileAListIsMade(t *testing.T) {
 
 func TestUnchangedListsAreHandedOutAgain(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *store) {
+		t.Helper()
 		s.fill("a", 3)
 		s.fill("b", 100)
 		for _, ns := range []string{"a", "b", ""} {
@@ -302,6 +304,7 @@ func TestUnchangedListsAreHandedOutAgain(t *testing.T) {
 // No caller's append can write to what others see.
 func TestListsHaveNoRoom(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *store) {
+		t.Helper()
 		s.fill("a", 100)
 		s.fill("b", 2)
 		s.set(Key{"a", "o000001"}, false)
@@ -322,6 +325,7 @@ func TestListsHaveNoRoom(t *testing.T) {
 // The revision of a list tells whether it has what changed after a moment.
 func TestRevisions(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *store) {
+		t.Helper()
 		s.fill("a", 100)
 		s.fill("b", 1)
 		for ns, want := range map[string]uint64{"a": 100, "b": 101, "": 101} {
@@ -336,6 +340,7 @@ func TestRevisions(t *testing.T) {
 // again, finds it empty: not what happens to have the name of something it had.
 func TestListOfADroppedNamespace(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *store) {
+		t.Helper()
 		s.fill("a", 1)
 		old, _ := s.lists.namespaces.Get("a")
 		s.set(Key{"a", "o000000"}, false)
@@ -402,6 +407,7 @@ func TestPendingIsBounded(t *testing.T) {
 // back.
 func TestConcurrentReaders(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *store) {
+		t.Helper()
 		s.fill("a", 10)
 		stop := make(chan struct{})
 		var readers, writers sync.WaitGroup

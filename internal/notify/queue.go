@@ -120,11 +120,11 @@ func (q *Queue[T]) Subscribe(s Subscription[T]) (cancel func()) {
 	}
 }
 
-// Subscribed reports whether there is a handler that was not cancelled.
-func (q *Queue[T]) Subscribed() bool {
+// Idle reports whether everything that was queued has been handled.
+func (q *Queue[T]) Idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.subscribers > 0
+	return q.handled == q.pushed || q.stopped
 }
 
 // Run delivers until stop is closed. It finishes the call of a handler that is in
