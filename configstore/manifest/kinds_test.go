@@ -36,7 +36,7 @@ func samples(t *testing.T, kind configstore.GroupVersionKind) string {
 func TestEveryKindInEveryVersion(t *testing.T) {
 	schemas := istio.Schemas()
 	if len(schemas.All()) != 15 {
-		t.Errorf("%d kinds, want 15", schemas.Len())
+		t.Errorf("%d kinds, want 15", len(schemas.All()))
 	}
 	for _, schema := range schemas.All() {
 		kind := schema.GroupVersionKind
