@@ -3,12 +3,17 @@
 package file_test
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/metrics"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 	networking "istio.io/api/networking/v1alpha3"
@@ -55,29 +60,93 @@ func populate(tb testing.TB, dir string, n int, text func(i int, host string) st
 	}
 }
 
-// BenchmarkLoad loads n objects in n/10 files into an empty store. L/parse only
-// parses the same files.
+// populateOne writes n objects into one file and returns its size.
+func populateOne(tb testing.TB, dir string, n int, text func(i int, host string) string) int {
+	tb.Helper()
+	var b strings.Builder
+	for i := range n {
+		b.WriteString("---\n" + text(i, "svc"))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "all.yaml"), []byte(b.String()), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Len()
+}
+
+// peakOf returns by how much the heap grows at most while a function runs, as the
+// runtime accounts for it: live objects, and dead ones that have not been swept.
+func peakOf(f func()) float64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	read := func() uint64 {
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	runtime.GC()
+	before := read()
+	peak := before
+	stop := make(chan struct{})
+	var sampling sync.WaitGroup
+	sampling.Go(func() {
+		ticker := time.NewTicker(time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+				peak = max(peak, read())
+			}
+		}
+	})
+	f()
+	close(stop)
+	sampling.Wait()
+	return float64(max(peak, read()) - before)
+}
+
+// BenchmarkLoad loads 10,000 objects into an empty store, in one file and in 1,000
+// files. peak-x is the peak of the memory as a multiple of the size of the files.
+// L/parse only decodes the same texts.
 func BenchmarkLoad(b *testing.B) {
-	for _, n := range []int{1000, 10_000} {
+	const n = 10_000
+	for _, files := range []string{"one", "1000"} {
 		dir := b.TempDir()
-		populate(b, dir, n, standardEntry)
-		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+		size := populateOne(b, dir, n, standardEntry)
+		if files != "one" {
+			if err := os.Remove(filepath.Join(dir, "all.yaml")); err != nil {
+				b.Fatal(err)
+			}
+			populate(b, dir, n, standardEntry)
+		}
+		measure := func(b *testing.B, load func()) {
+			b.Helper()
 			b.ReportAllocs()
+			b.SetBytes(int64(size))
+			peak := 0.0
 			for b.Loop() {
-				if err := file.New(dir, memory.Make(istio.Schemas()), file.Options{}).Reload(); err != nil {
+				peak = max(peak, peakOf(load))
+			}
+			b.ReportMetric(peak/float64(size), "peak-x")
+		}
+		b.Run("files="+files, func(b *testing.B) {
+			measure(b, func() {
+				if err := file.New(dir, memory.Make(istio.Schemas())).Reload(); err != nil {
 					b.Fatal(err)
 				}
-			}
+			})
 		})
-		b.Run(fmt.Sprintf("L/parse/n=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			names, err := filepath.Glob(filepath.Join(dir, "*", "*.yaml"))
+		b.Run("L/parse/files="+files, func(b *testing.B) {
+			names, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			more, err := filepath.Glob(filepath.Join(dir, "*", "*.yaml"))
 			if err != nil {
 				b.Fatal(err)
 			}
 			schemas := istio.Schemas()
-			for b.Loop() {
-				for _, name := range names {
+			measure(b, func() {
+				for _, name := range append(names, more...) {
 					data, err := os.ReadFile(name)
 					if err != nil {
 						b.Fatal(err)
@@ -86,9 +155,66 @@ func BenchmarkLoad(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-			}
+			})
 		})
 	}
+}
+
+// BenchmarkChangeInLargeFile changes one of n documents of one file. L/parse
+// decodes that document alone, L/hash reads and hashes the file.
+func BenchmarkChangeInLargeFile(b *testing.B) {
+	const n = 10_000
+	dir := b.TempDir()
+	size := populateOne(b, dir, n, standardEntry)
+	name := filepath.Join(dir, "all.yaml")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	host := []byte("svc-5000.example.com")
+	at := bytes.Index(data, host)
+	b.Run("reload", func(b *testing.B) {
+		source := file.New(dir, memory.Make(istio.Schemas()))
+		if err := source.Reload(); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		b.SetBytes(int64(size))
+		for i := 0; b.Loop(); i++ {
+			b.StopTimer()
+			copy(data[at:], fmt.Sprintf("s%02d", i%100))
+			if err := os.WriteFile(name, data, 0o600); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+			if err := source.Reload(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("L/parse", func(b *testing.B) {
+		text := []byte(standardEntry(5000, "svc"))
+		schemas := istio.Schemas()
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := manifest.ParseAll(schemas, text, manifest.Options{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("L/hash", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(size))
+		for b.Loop() {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if sum := sha256.Sum256(data); sum == ([sha256.Size]byte{}) {
+				b.Fatal("no hash")
+			}
+		}
+	})
 }
 
 // BenchmarkReload looks at n objects in n/10 files again: nothing has changed, or

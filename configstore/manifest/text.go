@@ -112,6 +112,7 @@ func (s *splitter) split(data []byte) {
 		}
 		text := data[pos:end]
 		switch {
+		case content && text[0] != '-' && text[0] != '.': // most lines
 		case isMarker(text, "..."):
 			s.add(Text{Bytes: data[start:end], Lines: startLine})
 			start, startLine, content = end, line+1, false
