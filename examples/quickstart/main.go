@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -29,15 +30,30 @@ func main() {
 	}
 }
 
+// run returns an error if the program has failed; asking for help is none.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
-	flags.SetOutput(out)
+	flags.SetOutput(io.Discard) // main prints the error
 	config := flags.String("config", "", "serve this `directory` of Istio YAML; without it a demonstration runs")
 	listen := flags.String("listen", "127.0.0.1:15010", "`address` to serve xDS on, with -config")
-	if err := flags.Parse(args); err != nil {
-		return err
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(out)
+		flags.Usage()
+		return nil
 	}
-	if *config == "" {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	switch {
+	case err != nil:
+		return err
+	case flags.NArg() > 0:
+		return fmt.Errorf("unknown argument %q; -h shows what there is", flags.Arg(0))
+	case given["config"] && *config == "":
+		return errors.New("-config names no directory")
+	case given["listen"] && !given["config"]:
+		return errors.New("-listen is of use with -config only: the demonstration chooses its address")
+	case *config == "":
 		return demonstrate(ctx, out)
 	}
 	return serve(ctx, *config, *listen, out)
@@ -45,12 +61,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 // serve serves a directory until ctx ends.
 func serve(ctx context.Context, dir, address string, out io.Writer) error {
-	p := newPipeline(dir, slog.New(slog.NewTextHandler(out, nil)))
+	// What is wrong from the start is in the error or in the report; the log is
+	// about what happens later.
+	var level slog.LevelVar
+	level.Set(slog.LevelError + 1)
+	p := newPipeline(dir, slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: &level})))
 	s, err := p.start(ctx, address)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
+	level.Set(slog.LevelInfo)
 	fmt.Fprintf(out, "serving %s on %s\n", dir, s.address)
 	p.report(out)
 	<-ctx.Done()

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/pilotkit/pilotkit/aggregate"
-	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/file"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
@@ -77,16 +75,4 @@ func (p *pipeline) start(ctx context.Context, address string) (*serving, error) 
 		close(stop)
 		running.Wait()
 	})}, nil
-}
-
-// report says what of the directory is served, and what is not and why.
-func (p *pipeline) report(out io.Writer) {
-	for _, schema := range p.store.Schemas().All() {
-		for _, c := range p.store.List(schema.GroupVersionKind, configstore.NamespaceAll) {
-			fmt.Fprintf(out, "  loaded    %s\n", c.Key().Object())
-		}
-	}
-	for _, err := range p.files.Errors() {
-		fmt.Fprintf(out, "  rejected  %v\n", err)
-	}
 }

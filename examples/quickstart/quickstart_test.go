@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,9 +25,7 @@ func TestDemonstration(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, want := range []string{
-		`loaded    ServiceEntry demo/greeter`,
-		`loaded    ServiceEntry demo/example-com`,
-		`loaded    WorkloadEntry demo/orders-2`,
+		`serving   3 ServiceEntry, 2 WorkloadEntry`,
 		`backend one   answered 10 calls`,
 		`first call on backend three \d+ms after the file changed`,
 		`\d+ calls meanwhile, 0 failed`,
@@ -38,12 +37,24 @@ func TestDemonstration(t *testing.T) {
 	}
 }
 
-// TestServe serves a user's directory and says what it rejected.
+// TestServe serves a user's directory, as it grows in a repository: everything that
+// is wrong with an object is one line, what is loaded in vain is one line for each
+// kind, and the rest is one line.
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
+	object := func(apiVersion, kind, name, spec string) string {
+		return "apiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: demo}\nspec: " + spec + "\n---\n"
+	}
 	for name, text := range map[string]string{
 		"good.yaml": workload("good", "address: 10.0.0.1", "80"),
 		"bad.yaml":  workload("bad", "address: 10.0.0.1", "80000"),
+		"routes.yaml": object("networking.istio.io/v1", "VirtualService", "a", "{hosts: [a.test], http: [{route: [{destination: {host: a.test}}]}]}") +
+			object("networking.istio.io/v1", "VirtualService", "b", "{hosts: [b.test], http: [{route: [{destination: {host: b.test}}]}]}") +
+			object("networking.istio.io/v1beta9", "DestinationRule", "c", "{host: c.test}") +
+			object("networking.istio.io/v1", "DestinationRule", "d", "{host: d.test}"),
+		"app.yaml":     object("apps/v1", "Deployment", "e", "{}") + object("v1", "Service", "e", "{}"),
+		"values.yaml":  "replicas: 1\n",
+		"package.json": `{"name": "ui"}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -52,13 +63,51 @@ func TestServe(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out interruptingBuffer
-	out.on, out.do = "rejected", cancel
+	out.on, out.do = "serving   ", cancel
 	if err := run(ctx, []string{"-config", dir, "-listen", "127.0.0.1:0"}, &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"serving " + dir + " on 127.0.0.1:", "loaded    WorkloadEntry demo/good", "bad.yaml", "80000"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the output lacks %q:\n%s", want, out.String())
+	lines := strings.Split(strings.ReplaceAll(strings.TrimSpace(out.String()), dir+string(filepath.Separator), ""), "\n")
+	want := []string{
+		`serving .* on 127\.0\.0\.1:\d+`,
+		`  rejected  bad\.yaml:6:11: document 1, WorkloadEntry demo/bad: .*80000.*`,
+		`  warning   routes\.yaml:\d+:1: document 3, DestinationRule demo/c: kind: unknown version v1beta9 .*`,
+		`  VirtualService: loaded, not served by this program`,
+		`  DestinationRule: loaded, not served by this program`,
+		`  serving   1 WorkloadEntry; passed over 2 objects of other kinds and 2 documents that are no objects`,
+	}
+	for _, w := range want {
+		if !slices.ContainsFunc(lines, regexp.MustCompile("^"+w+"$").MatchString) {
+			t.Errorf("no line is %q in\n%s", w, out.String())
+		}
+	}
+	if len(lines) != len(want) {
+		t.Errorf("%d lines, want %d:\n%s", len(lines), len(want), out.String())
+	}
+}
+
+// TestArguments: what is not understood is an error and no demonstration, and help
+// is no error.
+func TestArguments(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"config"}, `unknown argument "config"`},
+		{[]string{"-config", "x", "y"}, `unknown argument "y"`},
+		{[]string{"-listen", "127.0.0.1:0"}, "-listen is of use with -config only"},
+		{[]string{"-config", ""}, "-config names no directory"},
+		{[]string{"-port", "1"}, "-port"},
+	} {
+		var out bytes.Buffer
+		if err := run(t.Context(), tt.args, &out); err == nil || !strings.Contains(err.Error(), tt.want) || out.Len() > 0 {
+			t.Errorf("run(%q) = %v and printed %q, want an error with %q alone", tt.args, err, out.String(), tt.want)
+		}
+	}
+	for _, args := range [][]string{{"-h"}, {"--help"}} {
+		var out bytes.Buffer
+		if err := run(t.Context(), args, &out); err != nil || !strings.Contains(out.String(), "-config directory") {
+			t.Errorf("run(%q) = %v and printed %q, want the usage", args, err, out.String())
 		}
 	}
 }
@@ -67,9 +116,10 @@ func TestServe(t *testing.T) {
 // not an empty mesh.
 func TestServeRefusesMissingDirectory(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
-	err := run(t.Context(), []string{"-config", missing, "-listen", "127.0.0.1:0"}, new(bytes.Buffer))
-	if err == nil || !strings.Contains(err.Error(), "missing") {
-		t.Errorf("run = %v, want an error that names the directory", err)
+	var out bytes.Buffer
+	err := run(t.Context(), []string{"-config", missing, "-listen", "127.0.0.1:0"}, &out)
+	if err == nil || strings.Count(err.Error(), missing) != 1 || out.Len() > 0 {
+		t.Errorf("run = %v and printed %q, want an error that names the directory, and nothing else", err, out.String())
 	}
 }
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+)
+
+// served returns the kinds that the pipeline makes resources of. The others are
+// read and stored for the generators of a host, of which this program has none.
+func served() []configstore.GroupVersionKind {
+	return []configstore.GroupVersionKind{istio.ServiceEntry, istio.WorkloadEntry}
+}
+
+// report says what of the directory is not served as it is written there, and why,
+// one line for each object or kind, and what is, in one line.
+func (p *pipeline) report(out io.Writer) {
+	r := p.files.Report()
+	for _, e := range r.Errors {
+		fmt.Fprintf(out, "  rejected  %v\n", e)
+	}
+	for _, e := range r.Warnings {
+		fmt.Fprintf(out, "  warning   %v\n", e)
+	}
+	var loaded []string
+	for _, schema := range p.store.Schemas().All() {
+		kind := schema.GroupVersionKind
+		n := len(p.store.List(kind, configstore.NamespaceAll))
+		switch {
+		case n == 0:
+		case slices.Contains(served(), kind):
+			loaded = append(loaded, fmt.Sprintf("%d %s", n, kind.Kind))
+		default:
+			fmt.Fprintf(out, "  %s: loaded, not served by this program\n", kind.Kind)
+		}
+	}
+	if len(loaded) == 0 {
+		loaded = []string{"nothing"}
+	}
+	fmt.Fprintf(out, "  serving   %s", strings.Join(loaded, ", "))
+	if r.Foreign+r.Other > 0 {
+		fmt.Fprintf(out, "; passed over %d objects of other kinds and %d documents that are no objects", r.Foreign, r.Other)
+	}
+	fmt.Fprintln(out)
+}
