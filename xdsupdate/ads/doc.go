@@ -32,6 +32,10 @@
 // balancing, nor priorities by locality: that is a matter of traffic policy. A
 // Customizer can set both.
 //
+// Of the kinds of Istio, ServiceEntry and WorkloadEntry have an effect here, by way
+// of the services that registry/serviceentry makes of them. No other kind has one,
+// but for generators of the host that read it.
+//
 // # Views
 //
 // A proxy is sent nothing that it must not see, whether it asks by wildcard or by
