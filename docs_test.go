@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pilotkit_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestDocs: every Go block of a document follows a comment that names a file, as
+// in <!-- example_test.go -->, and is a part of that file but for its
+// indentation. So what the documents show is compiled, and run where it is a test.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	block := regexp.MustCompile("(?s)(?:<!-- ([^ ]+) -->\n)?```go\n(.*?)```")
+	blocks := 0
+	for path, text := range documents(t) {
+		for _, found := range block.FindAllStringSubmatch(text, -1) {
+			file, code := found[1], found[2]
+			if file == "" {
+				t.Errorf("%s: a Go block without the name of its file: %.60q", path, code)
+				continue
+			}
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+				continue
+			}
+			blocks++
+			if !strings.Contains(unindented(string(source)), unindented(code)) {
+				t.Errorf("%s shows code that is not in %s:\n%s", path, file, code)
+			}
+		}
+	}
+	if blocks == 0 {
+		t.Error("no document shows any code")
+	}
+}
+
+// TestDocsNameTests: each test that a document names, as in `TestModel` of
+// `configstore/memory`, exists in that package.
+func TestDocsNameTests(t *testing.T) {
+	t.Parallel()
+	named := regexp.MustCompile("((?:`(?:Test|Fuzz|Benchmark|Example)\\w*`(?:, | and )?)+)\\s+of\\s+`([\\w/.]+)`")
+	test := regexp.MustCompile("`(\\w+)`")
+	tests := 0
+	for path, text := range documents(t) {
+		for _, found := range named.FindAllStringSubmatch(text, -1) {
+			source := packageSource(t, found[2])
+			for _, name := range test.FindAllStringSubmatch(found[1], -1) {
+				tests++
+				if !strings.Contains(source, "func "+name[1]+"(") {
+					t.Errorf("%s: %s has no %s", path, found[2], name[1])
+				}
+			}
+		}
+	}
+	if tests == 0 {
+		t.Error("no document names a test")
+	}
+}
+
+// documents returns the texts of the README and of docs, by path.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, path := range append(paths, "README.md") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[path] = string(text)
+	}
+	return texts
+}
+
+// packageSource returns all Go files of a folder, one after the other.
+func packageSource(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(source)
+	}
+	return all.String()
+}
+
+// unindented returns the lines of a text without white space around them, and
+// without empty lines.
+func unindented(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			out.WriteString(line + "\n")
+		}
+	}
+	return out.String()
+}
