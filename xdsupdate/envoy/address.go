@@ -13,13 +13,12 @@ import (
 
 // chooseNames returns the endpoints of a port for the cluster of a DNS service,
 // in the order of CompareEndpoints, no address twice.
-func chooseNames(port *registry.Port, endpoints []*registry.Endpoint, client Client) []*registry.Endpoint {
+func chooseNames(port *registry.Port, endpoints []*registry.Endpoint) []*registry.Endpoint {
 	var out []*registry.Endpoint
 	for _, e := range endpoints {
-		if !Serves(e, port) || !Sent(e) || client == ForGRPC && IsUnix(e) || len(addresses(e, true)) == 0 {
-			continue
+		if Serves(e, port) && Sent(e) && len(addresses(e, true)) > 0 {
+			out = append(out, e)
 		}
-		out = append(out, e)
 	}
 	slices.SortStableFunc(out, registry.CompareEndpoints)
 	return dedupe(out, func(e *registry.Endpoint) *registry.Endpoint { return e }, true)

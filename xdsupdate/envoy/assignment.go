@@ -4,6 +4,7 @@ package envoy
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -25,8 +26,8 @@ import (
 // Endpoints are grouped by locality, all at priority 0; the weight of a locality
 // is the sum of the weights in it. Of several endpoints with one address the
 // healthiest is taken, because gRPC clients refuse an assignment with the same
-// address twice. Weights are scaled down where their sum would exceed 32 bits,
-// which gRPC clients refuse too.
+// address twice. Weights are scaled down, all by the same factor, if their sum
+// would exceed 32 bits, which gRPC clients refuse too.
 func LoadAssignment(
 	svc *registry.Service, port *registry.Port, endpoints []*registry.Endpoint, client Client,
 ) *endpointv3.ClusterLoadAssignment {
@@ -171,55 +172,40 @@ func (k localityKey) append(out []byte) []byte {
 	return out
 }
 
-// localities groups endpoints, which are in order, by locality.
+// localities groups endpoints, which are in order, by locality. If the sum of all
+// weights would exceed 32 bits, all are halved until it does not. A weight stays
+// at least 1.
 func localities(endpoints []*registry.Endpoint, names bool) []*endpointv3.LocalityLbEndpoints {
+	var total uint64
+	for _, e := range endpoints {
+		total += uint64(max(1, e.Attributes().LbWeight))
+	}
+	shift := excess(total, len(endpoints))
 	groups := make(map[localityKey]*endpointv3.LocalityLbEndpoints)
-	weights := make(map[localityKey]uint64)
-	var keys []localityKey
 	for _, e := range endpoints {
 		key := keyOfLocality(e.Attributes().Locality)
 		g := groups[key]
 		if g == nil {
 			// Never nil: gRPC clients refuse a locality that is not set.
 			g = &endpointv3.LocalityLbEndpoints{
-				Locality: &core.Locality{Region: key.region, Zone: key.zone, SubZone: key.subZone},
+				Locality:            &core.Locality{Region: key.region, Zone: key.zone, SubZone: key.subZone},
+				LoadBalancingWeight: &wrapperspb.UInt32Value{},
 			}
 			groups[key] = g
-			keys = append(keys, key)
 		}
-		g.LbEndpoints = append(g.LbEndpoints, LbEndpoint(e, names))
-		weights[key] += uint64(max(1, e.Attributes().LbWeight))
+		weight := max(1, e.Attributes().LbWeight>>shift)
+		lb := LbEndpoint(e, names)
+		if lb.LoadBalancingWeight != nil {
+			lb.LoadBalancingWeight.Value = weight
+		}
+		g.LbEndpoints = append(g.LbEndpoints, lb)
+		g.LoadBalancingWeight.Value += weight
 	}
-	limitWeights(groups, weights)
-	slices.SortFunc(keys, localityKey.compare)
-	out := make([]*endpointv3.LocalityLbEndpoints, 0, len(keys))
-	for _, k := range keys {
-		groups[k].LoadBalancingWeight = wrapperspb.UInt32(uint32(weights[k]))
-		out = append(out, groups[k])
+	out := make([]*endpointv3.LocalityLbEndpoints, 0, len(groups))
+	for _, key := range slices.SortedFunc(maps.Keys(groups), localityKey.compare) {
+		out = append(out, groups[key])
 	}
 	return out
-}
-
-// limitWeights halves weights until no sum exceeds 32 bits: that of the
-// endpoints of a locality, and that of the localities of a priority. A weight
-// stays at least 1.
-func limitWeights(groups map[localityKey]*endpointv3.LocalityLbEndpoints, weights map[localityKey]uint64) {
-	var total uint64
-	for key, w := range weights {
-		if shift := excess(w, len(groups[key].GetLbEndpoints())); shift > 0 {
-			for _, lb := range groups[key].GetLbEndpoints() {
-				if lb.LoadBalancingWeight != nil {
-					lb.LoadBalancingWeight.Value = max(1, lb.GetLoadBalancingWeight().GetValue()>>shift)
-				}
-			}
-		}
-		total += w
-	}
-	if shift := excess(total, len(weights)); shift > 0 {
-		for key := range weights {
-			weights[key] = max(1, weights[key]>>shift)
-		}
-	}
 }
 
 // excess returns by how many bits n weights with a sum have to be shifted, with

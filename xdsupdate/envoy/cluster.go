@@ -49,7 +49,7 @@ func Cluster(
 		// Panic mode would send requests to endpoints that are known to be bad.
 		CommonLbConfig:                &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{}},
 		Metadata:                      clusterMetadata(svc, port, identities),
-		TypedExtensionProtocolOptions: protocolOptions(port),
+		TypedExtensionProtocolOptions: protocolOptions(svc, port),
 	}
 	if !discover(c, svc, port, endpoints, client) {
 		return nil
@@ -67,7 +67,7 @@ func discover(
 		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ADS(), ServiceName: c.GetName()}
 		return true
 	case registry.DNSLB, registry.DNSRoundRobinLB:
-		return discoverByDNS(c, chooseNames(port, endpoints, client), svc.Resolution == registry.DNSLB && client != ForGRPC)
+		return discoverByDNS(c, chooseNames(port, endpoints), svc.Resolution == registry.DNSLB && client != ForGRPC)
 	case registry.Passthrough:
 		c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_ORIGINAL_DST)
 		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
@@ -130,11 +130,11 @@ func discoveryType(t clusterv3.Cluster_DiscoveryType) *clusterv3.Cluster_Type {
 
 // protocolOptions makes Envoy speak HTTP/2 to ports that are declared so; gRPC
 // clients ignore them.
-func protocolOptions(port *registry.Port) map[string]*anypb.Any {
+func protocolOptions(svc *registry.Service, port *registry.Port) map[string]*anypb.Any {
 	if !port.Protocol.IsHTTP2() {
 		return nil
 	}
-	return map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": packed(&http.HttpProtocolOptions{
+	options := &http.HttpProtocolOptions{
 		UpstreamProtocolOptions: &http.HttpProtocolOptions_ExplicitHttpConfig_{
 			ExplicitHttpConfig: &http.HttpProtocolOptions_ExplicitHttpConfig{
 				ProtocolConfig: &http.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
@@ -142,7 +142,14 @@ func protocolOptions(port *registry.Port) map[string]*anypb.Any {
 				},
 			},
 		},
-	})}
+	}
+	if svc.Resolution == registry.DynamicDNS {
+		// The server is whatever host a request names. Envoy refuses a dynamic
+		// forward proxy with protocol options that do not make it verify that
+		// host, should a TLS context be added.
+		options.UpstreamHttpProtocolOptions = &core.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: true}
+	}
+	return map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": packed(options)}
 }
 
 func clusterMetadata(svc *registry.Service, port *registry.Port, identities []string) *core.Metadata {

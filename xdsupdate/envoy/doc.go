@@ -25,7 +25,20 @@
 //	DynamicDNS      | dynamic forward proxy | none
 //	Alias           | none                  | none
 //
-// A DNS service without a usable endpoint has no cluster.
+// A DNS service without a usable endpoint has no cluster. Endpoints that no client
+// takes are left out, so that they do not make it refuse the others; CheckEndpoint
+// says why, for hosts to report.
+//
+// # Weights and localities
+//
+// Traffic is shared by the weights of the endpoints, wherever they are. Envoys do
+// so because the clusters have no locality-weighted load balancing: the weights of
+// localities mean nothing to them. gRPC clients choose a locality by its weight,
+// which is the sum of its endpoints' and so comes to the same; but within it they
+// choose at random and ignore the endpoints' weights. There is one priority:
+// preferring near endpoints, failing over to others, and other weights of
+// localities are matters of a traffic policy, of which this package knows none, and
+// as in Istio 1.30 nothing of it is set without one.
 //
 // # Determinism
 //

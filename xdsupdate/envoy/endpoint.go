@@ -3,6 +3,7 @@
 package envoy
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"unicode/utf8"
@@ -38,9 +39,32 @@ func Sent(e *registry.Endpoint) bool {
 	return e.HealthStatus != registry.UnHealthy || e.Attributes().SendUnhealthyEndpoints
 }
 
+// maxUnixPath is the length of the longest path that fits into the address of a
+// unix socket on Linux. Envoy refuses a whole assignment with a longer one.
+const maxUnixPath = 107
+
+// CheckEndpoint returns why no client is sent an endpoint, whatever its service:
+// what is wrong with the path of its unix socket. It returns nil for others; of
+// these, too, an endpoint may be left out, such as one with a host name from a
+// load assignment.
+func CheckEndpoint(e *registry.Endpoint) error {
+	path := e.Address()
+	switch {
+	case !IsUnix(e):
+		return nil
+	case len(path) > maxUnixPath:
+		return fmt.Errorf("unix socket %.32q… is %d bytes long, at most %d are possible", path, len(path), maxUnixPath)
+	case !utf8.ValidString(path) || strings.ContainsRune(path, 0):
+		return fmt.Errorf("unix socket %q: not UTF-8, or with a NUL", path)
+	default:
+		return nil
+	}
+}
+
 // LbEndpoint returns one endpoint, or nil if no client could connect to its
-// addresses: neither IP addresses with a port, nor a unix socket. With names,
-// host names count too, as in the clusters of DNS services.
+// addresses: neither IP addresses with a port, nor a unix socket that passes
+// CheckEndpoint. With names, as in the clusters of DNS services, host names count
+// too, and unix sockets do not: Envoy refuses them there.
 //
 // Its metadata is Istio's: "istio" names the workload, and
 // "envoy.transport_socket_match" says by "tlsMode" whether the workload takes
@@ -83,7 +107,7 @@ func health(h registry.HealthStatus) core.HealthStatus {
 // declared. A unix socket is alone.
 func addresses(e *registry.Endpoint, names bool) []*core.Address {
 	if IsUnix(e) {
-		if !utf8.ValidString(e.Address()) {
+		if names || CheckEndpoint(e) != nil {
 			return nil
 		}
 		return []*core.Address{{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: e.Address()}}}}

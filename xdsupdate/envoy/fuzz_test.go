@@ -6,10 +6,13 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -20,7 +23,7 @@ import (
 // cases, and what no registry should let through.
 func texts(fuzzed string) []string {
 	return []string{
-		fuzzed, "", "a.com", "A.com", "*.a.com", "*", "10.0.0.1", "2001:db8::1", "::ffff:10.0.0.1", "fe80::1%0", "/run/s", "@s",
+		fuzzed, "/" + strings.Repeat("s", 107), "@\x00", "", "a.com", "A.com", "*.a.com", "*", "10.0.0.1", "2001:db8::1", "::ffff:10.0.0.1", "fe80::1%0", "/run/s", "@s",
 		"10.0.0.0/8", "0.0.0.0", "a b", "a\nb", "\xff\xfe", "r/z/s", "a|b", "istio", "disabled",
 	}
 }
@@ -66,7 +69,9 @@ func FuzzResources(f *testing.F) {
 		var hosts []*routev3.VirtualHost
 		for _, client := range []envoy.Client{envoy.ForEnvoy, envoy.ForGRPC} {
 			for _, p := range svc.Ports {
-				valid(t, envoy.Cluster(svc, p, endpoints, []string{text()}, client), nil)
+				cluster := envoy.Cluster(svc, p, endpoints, []string{text()}, client)
+				valid(t, cluster, nil)
+				acceptableCluster(t, cluster)
 				a, b := envoy.LoadAssignment(svc, p, endpoints, client), envoy.LoadAssignment(svc, p, shuffled, client)
 				valid(t, a, b)
 				acceptable(t, a)
@@ -147,7 +152,31 @@ func sameEncoding(t *testing.T, want *endpointv3.ClusterLoadAssignment, got []by
 	}
 }
 
-// acceptable checks what gRPC clients refuse in a load assignment.
+// acceptableCluster checks what Envoy refuses in a cluster, beside what its
+// validators tell.
+func acceptableCluster(t *testing.T, c *clusterv3.Cluster) {
+	t.Helper()
+	for _, l := range c.GetLoadAssignment().GetEndpoints() {
+		for _, lb := range l.GetLbEndpoints() {
+			if lb.GetEndpoint().GetAddress().GetPipe() != nil {
+				t.Errorf("a %v cluster with %v", c.GetType(), lb)
+			}
+		}
+	}
+	if packed := c.GetTypedExtensionProtocolOptions()[httpOptions]; c.GetClusterType() != nil && packed != nil {
+		var options http.HttpProtocolOptions
+		if err := packed.UnmarshalTo(&options); err != nil {
+			t.Fatal(err)
+		}
+		if o := options.GetUpstreamHttpProtocolOptions(); !o.GetAutoSni() || !o.GetAutoSanValidation() {
+			t.Errorf("a dynamic forward proxy with %v", o)
+		}
+	}
+}
+
+const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+// acceptable checks what Envoy and gRPC clients refuse in a load assignment.
 func acceptable(t *testing.T, a *endpointv3.ClusterLoadAssignment) {
 	t.Helper()
 	localities, addresses := make(map[string]bool), make(map[string]bool)
@@ -163,6 +192,9 @@ func acceptable(t *testing.T, a *endpointv3.ClusterLoadAssignment) {
 		for _, lb := range l.GetLbEndpoints() {
 			if lb.LoadBalancingWeight != nil && lb.GetLoadBalancingWeight().GetValue() == 0 {
 				t.Error("weight 0")
+			}
+			if path := lb.GetEndpoint().GetAddress().GetPipe().GetPath(); len(path) > 107 || strings.ContainsRune(path, 0) {
+				t.Errorf("unix socket %q", path)
 			}
 			if key := lb.GetEndpoint().GetAddress().String(); addresses[key] {
 				t.Errorf("address %s twice", key)

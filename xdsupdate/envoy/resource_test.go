@@ -5,11 +5,13 @@ package envoy_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -147,6 +149,14 @@ func TestLoadAssignment(t *testing.T) {
 			want:      []string{"//@0=2 /run/a:0/HEALTHY @abstract:0/HEALTHY"},
 		},
 		{
+			name: "unix sockets that Envoy would refuse the assignment for",
+			endpoints: []*registry.Endpoint{
+				endpoint("/"+strings.Repeat("a", 106), port(0)), endpoint("/"+strings.Repeat("b", 107), port(0)),
+				endpoint("@"+strings.Repeat("c", 107), port(0)), endpoint("/a\x00b", port(0)), endpoint("/\xff", port(0)),
+			},
+			want: []string{"//@0=1 /" + strings.Repeat("a", 106) + ":0/HEALTHY"},
+		},
+		{
 			name: "unix sockets for gRPC", client: envoy.ForGRPC,
 			endpoints: []*registry.Endpoint{endpoint("/run/a", port(0)), endpoint("10.0.0.1")},
 			want:      []string{"//@0=1 10.0.0.1:8080/HEALTHY"},
@@ -158,6 +168,39 @@ func TestLoadAssignment(t *testing.T) {
 			check(t, "assignment", text(envoy.LoadAssignment(svc, svc.Ports[0], test.endpoints, test.client)), test.want)
 		})
 	}
+}
+
+// TestCheckEndpoint: what is left out of every resource is reported, and nothing
+// else is.
+func TestCheckEndpoint(t *testing.T) {
+	for address, want := range map[string]string{
+		"10.0.0.1": "", "a.com": "", "": "", "/run/s": "", "@s": "", "/" + strings.Repeat("a", 106): "",
+		"/" + strings.Repeat("a", 107): "unix socket \"/" + strings.Repeat("a", 31) + "\"… is 108 bytes long, at most 107 are possible",
+		"@a\x00b":                      "unix socket \"@a\\x00b\": not UTF-8, or with a NUL",
+		"/\xff":                        "unix socket \"/\\xff\": not UTF-8, or with a NUL",
+	} {
+		got := ""
+		if err := envoy.CheckEndpoint(endpoint(address)); err != nil {
+			got = err.Error()
+		}
+		check(t, address, got, want)
+	}
+}
+
+// TestWeightsKeepTheirProportions when they are scaled down: Envoys compare those
+// of endpoints in different localities.
+func TestWeightsKeepTheirProportions(t *testing.T) {
+	svc := service(registry.ClientSideLB)
+	var endpoints []*registry.Endpoint
+	for i := range 4 {
+		endpoints = append(endpoints, endpoint(fmt.Sprintf("10.0.0.%d", i), weight(1<<31), locality("a")))
+	}
+	endpoints = append(endpoints, endpoint("10.0.1.1", weight(1<<30), locality("b")))
+	check(t, "assignment", text(envoy.LoadAssignment(svc, svc.Ports[0], endpoints, envoy.ForEnvoy)), []string{
+		"a//@0=2147483648 10.0.0.0:8080*536870912/HEALTHY 10.0.0.1:8080*536870912/HEALTHY" +
+			" 10.0.0.2:8080*536870912/HEALTHY 10.0.0.3:8080*536870912/HEALTHY",
+		"b//@0=268435456 10.0.1.1:8080*268435456/HEALTHY",
+	})
 }
 
 func TestWeightsStayIn32Bits(t *testing.T) {
@@ -243,6 +286,44 @@ func TestCluster(t *testing.T) {
 				t.Errorf("lb_policy = %v", c.GetLbPolicy())
 			}
 		})
+	}
+}
+
+// TestProtocolOptions: Envoy refuses a dynamic forward proxy whose protocol options
+// do not verify the host of each request.
+func TestProtocolOptions(t *testing.T) {
+	for _, resolution := range []registry.Resolution{registry.ClientSideLB, registry.Passthrough, registry.DynamicDNS} {
+		for _, protocol := range []registry.Protocol{registry.ProtocolHTTP, registry.ProtocolHTTP2, registry.ProtocolGRPC} {
+			svc := service(resolution)
+			svc.Ports[0].Protocol = protocol
+			packed := envoy.Cluster(svc, svc.Ports[0], nil, nil, envoy.ForEnvoy).GetTypedExtensionProtocolOptions()[httpOptions]
+			var options http.HttpProtocolOptions
+			if packed != nil {
+				if err := packed.UnmarshalTo(&options); err != nil {
+					t.Fatal(err)
+				}
+			}
+			http2 := protocol != registry.ProtocolHTTP
+			what := fmt.Sprintf("%v %s: ", resolution, protocol)
+			check(t, what+"HTTP/2", options.GetExplicitHttpConfig().GetHttp2ProtocolOptions() != nil, http2)
+			verify := http2 && resolution == registry.DynamicDNS
+			check(t, what+"auto_sni", options.GetUpstreamHttpProtocolOptions().GetAutoSni(), verify)
+			check(t, what+"auto_san_validation", options.GetUpstreamHttpProtocolOptions().GetAutoSanValidation(), verify)
+		}
+	}
+}
+
+// TestNoUnixSocketInDNSClusters: a STATIC and a DNS entry may share a host, whose
+// cluster is then of one kind but gets the endpoints of both.
+func TestNoUnixSocketInDNSClusters(t *testing.T) {
+	for _, resolution := range []registry.Resolution{registry.DNSLB, registry.DNSRoundRobinLB} {
+		svc := service(resolution)
+		both := []*registry.Endpoint{endpoint("/run/s", port(0)), endpoint("@s", port(0)), endpoint("b.example.com")}
+		got := envoy.Cluster(svc, svc.Ports[0], both, nil, envoy.ForEnvoy)
+		check(t, "endpoints", text(got.GetLoadAssignment()), []string{"//@0=1 b.example.com:8080/HEALTHY"})
+		if got := envoy.Cluster(svc, svc.Ports[0], both[:2], nil, envoy.ForEnvoy); got != nil {
+			t.Errorf("a cluster of unix sockets: %v", got)
+		}
 	}
 }
 
