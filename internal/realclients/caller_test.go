@@ -91,8 +91,12 @@ type caller struct {
 	recap []string  // what was read last, for messages
 }
 
-// patience is how long a method reads before it fails the test.
-const patience = 20 * time.Second
+// How long a method reads before it fails the test, and how long a client may take
+// to start: grpc-js reads all of Envoy's protocol buffers first.
+const (
+	patience      = 30 * time.Second
+	startPatience = 4 * patience
+)
 
 // follow returns when all of some backends answer and no other does; no call may
 // fail until then, those included that were not read before.
@@ -176,12 +180,20 @@ func (c *caller) count(n int) map[string]int {
 // have failed.
 func (c *caller) mark() {
 	c.t.Helper()
-	c.until = time.Now().Add(patience)
 	c.marks++
 	mark := strconv.Itoa(c.marks)
 	if err := c.send(mark); err != nil {
 		c.t.Fatalf("send a mark: %v", err)
 	}
+	c.readUntil(mark, patience)
+}
+
+// startMark is what a client reports before its first call, without being asked.
+const startMark = "start"
+
+func (c *caller) readUntil(mark string, most time.Duration) {
+	c.t.Helper()
+	c.until = time.Now().Add(most)
 	for {
 		o, err := c.read("mark " + mark)
 		switch {

@@ -52,6 +52,7 @@ func startGo(t *testing.T, bootstrap []byte, target string) (*feed, func(mark st
 func callGo(ctx context.Context, client healthpb.HealthClient, out *feed, marks <-chan string) {
 	pause := time.NewTicker(callPause)
 	defer pause.Stop()
+	out.add(outcome{Mark: startMark})
 	for {
 		select {
 		case <-ctx.Done():

@@ -57,7 +57,8 @@ func TestUnhealthyEndpoints(t *testing.T) {
 	})
 }
 
-// TestHealthChecks: a WorkloadEntry whose health checks fail is no endpoint.
+// TestHealthChecks: a WorkloadEntry whose health checks fail is no endpoint. The
+// target has no port.
 func TestHealthChecks(t *testing.T) {
 	eachClient(t, func(s *scene) {
 		one, two := s.backend("one"), s.backend("two")
@@ -66,7 +67,7 @@ func TestHealthChecks(t *testing.T) {
 				spec.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": "api"}}
 			}),
 			workload(one, "True"), workload(two, "False"))
-		c := s.call(p, target)
+		c := s.call(p, "xds:///"+host)
 		c.follow("one")
 		p.updateStatus(workload(two, "True"))
 		c.follow("one", "two")

@@ -23,13 +23,3 @@ func TestMove(t *testing.T) {
 		p.accepted()
 	})
 }
-
-// TestDefaultPort calls a target without a port.
-func TestDefaultPort(t *testing.T) {
-	eachClient(t, func(s *scene) {
-		one := s.backend("one")
-		p := s.plane(entry(one.entry()))
-		s.call(p, "xds:///"+host).follow("one")
-		p.accepted()
-	})
-}

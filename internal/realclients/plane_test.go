@@ -109,25 +109,39 @@ func (p *plane) accepted() {
 	}
 }
 
-// versions returns what the client has accepted, by type, as soon as it has
-// accepted resources of all types. It has to be the only one. Clients that lost
-// their server come back after a while: one second at least, and more after each
-// attempt.
-func (p *plane) versions() map[string]string {
+// connected returns when a client has asked for something.
+func (p *plane) connected() {
 	p.t.Helper()
-	const types = 4
+	p.poll("client", func() bool { return len(p.server.Proxies()) > 0 })
+}
+
+// poll returns when a condition is true. Clients that lost their server come back
+// after a while: one second at least, and more after each attempt.
+func (p *plane) poll(what string, condition func() bool) {
+	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
-	for tick := time.NewTicker(10 * time.Millisecond); ; {
-		if versions := p.accepting(); len(versions) == types {
-			return versions
-		}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			p.t.Fatalf("no client has accepted resources of %d types: %+v", types, p.server.Proxies())
+			p.t.Fatalf("no %s: %+v", what, p.server.Proxies())
 		}
 	}
+}
+
+// versions returns what the client has accepted, by type, as soon as it has
+// accepted resources of all types. It has to be the only one.
+func (p *plane) versions() (versions map[string]string) {
+	p.t.Helper()
+	const types = 4
+	p.poll("client that has accepted resources of all types", func() bool {
+		versions = p.accepting()
+		return len(versions) == types
+	})
+	return versions
 }
 
 // accepting returns the versions of the types of which the client has everything.
@@ -167,4 +181,10 @@ func edited(edit func(*networking.ServiceEntry), endpoints ...*networking.Worklo
 	edit(spec)
 	meta := configstore.Meta{GroupVersionKind: istio.ServiceEntry, Name: "api", Namespace: "shop"}
 	return configstore.Config{Meta: meta, Spec: spec}
+}
+func (p *plane) remove(c configstore.Config) {
+	p.t.Helper()
+	if err := p.configs.Delete(c.GroupVersionKind, c.Name, c.Namespace, nil); err != nil {
+		p.t.Fatal(err)
+	}
 }

@@ -54,8 +54,8 @@ func (s *scene) planeAt(address string, configs ...configstore.Config) *plane {
 	return startPlane(s.T, address, configs...)
 }
 
-// call starts a client of a control plane that calls a target. It runs in the
-// namespace apps.
+// call starts a client of a control plane that calls a target, and waits until it
+// runs. Its namespace is apps.
 func (s *scene) call(p *plane, target string) *caller {
 	s.Helper()
 	bootstrap, err := json.Marshal(map[string]any{
@@ -71,7 +71,9 @@ func (s *scene) call(p *plane, target string) *caller {
 		s.Fatal(err)
 	}
 	feed, send := s.client.start(s.T, bootstrap, target)
-	return &caller{t: s.T, feed: feed, send: send}
+	c := &caller{t: s.T, feed: feed, send: send}
+	c.readUntil(startMark, startPatience)
+	return c
 }
 
 // TestPrerequisites is skipped for a client that is not installed; ./test.sh shows

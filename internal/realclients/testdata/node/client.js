@@ -44,6 +44,7 @@ input.on('line', (line) => marks.push(line));
 input.on('close', () => process.exit(0));
 
 (async () => {
+  report({ mark: 'start' });
   for (;;) {
     while (marks.length > 0) {
       report({ mark: marks.shift() });

@@ -47,6 +47,7 @@ def main():
         request_serializer=lambda b: b,
         response_deserializer=lambda b: b,
     )
+    report(mark="start")
     while True:
         while not marks.empty():
             report(mark=marks.get())
