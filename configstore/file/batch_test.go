@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/file"
@@ -66,6 +67,42 @@ func TestReloadIsOneBatch(t *testing.T) {
 	if fmt.Sprint(store.batches) != "[3]" || store.single != 0 {
 		t.Errorf("batches %v and %d single writes, want one batch of 3", store.batches, store.single)
 	}
+}
+
+// lookupStore counts reads.
+type lookupStore struct {
+	configstore.ConfigStore
+	gets int
+}
+
+func (s *lookupStore) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
+	s.gets++
+	return s.ConfigStore.Get(kind, name, namespace)
+}
+
+// A change looks its object up once; what has not changed is not looked up.
+func TestChangeLooksUpOnce(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	store := &lookupStore{ConfigStore: f.store}
+	f.source = file.New(f.dir, store)
+	for i, host := range []string{"one", "two", "three"} {
+		f.write("a.yaml", docs(entry("a", "one"), entry("b", host), entry("c", "one")))
+		store.gets = 0
+		f.reload()
+		if i > 0 && store.gets != 1 {
+			t.Errorf("%d lookups for one change, want 1", store.gets)
+		}
+	}
+	// By one that is deleted and created anew by others, it is not deceived.
+	theirs := *f.store.Get(istio.ServiceEntry, "b", "ns")
+	f.must(f.store.Delete(istio.ServiceEntry, "b", "ns", nil))
+	theirs.ResourceVersion, theirs.CreationTimestamp = "", theirs.CreationTimestamp.Add(time.Hour)
+	if _, err := f.store.Create(theirs); err != nil {
+		t.Fatal(err)
+	}
+	f.write("a.yaml", docs(entry("a", "one"), entry("b", "four"), entry("c", "one")))
+	f.reload()
+	f.wantStore("ns/a=one", "ns/b=three", "ns/c=one")
 }
 
 // plainStore has no batches.

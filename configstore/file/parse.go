@@ -55,6 +55,8 @@ type edit struct {
 	// lost are the claims, one for each object, that are neither in these
 	// sections nor in those read so far.
 	lost map[configstore.ConfigKey]*claim
+	// opaque means that a document that was read may be about any object.
+	opaque bool
 	// mistaken and lostByName are made by the first document of an unknown kind
 	// that was not there before: of those that were, what they were about, and
 	// the keys of what is lost.
@@ -68,12 +70,34 @@ func (s *Source) parse(name string, texts []manifest.Text, sums hashes, info fs.
 		file := &fileName{name: name, path: s.path(name)}
 		old = &content{file: file, rest: restOf(file)}
 	}
-	e := edit{old: old, new: &content{file: old.file, sections: make([]*section, len(texts)), rest: restOf(old.file)}}
+	e := edit{old: old}
+	// Which errors are kept, if they are many, must not depend on what was there
+	// before: then everything is read.
+	reused := !old.dropped
+	if reused {
+		e.head, e.tail = sums.common(old.sections)
+		reused = s.edit(&e, texts, sums, e.between(old))
+	}
+	if !reused {
+		e = edit{old: old}
+		all := s.edit(&e, texts, sums, nil)
+		e.new.dropped = !all
+	}
 	e.new.stamp(info)
-	e.head, e.tail = sums.common(old.sections)
+	e.number(texts)
+	e.keep()
+	return result{content: e.new, gone: e.changed(old), added: e.changed(e.new)}
+}
+
+// edit finds or reads the section of every text; sections of moved, and those at
+// the beginning and the end that are as before, need not be read. It reports
+// whether there was room for all errors.
+func (s *Source) edit(e *edit, texts []manifest.Text, sums hashes, moved []*section) bool {
+	e.new = &content{file: e.old.file, sections: make([]*section, len(texts)), rest: restOf(e.old.file)}
 	e.lose(s.index)
 	r := reader{
-		schemas: s.schemas, skipValidation: s.opts.SkipValidation, file: old.file, room: s.opts.MaxErrors,
+		schemas: s.schemas, skipValidation: s.opts.SkipValidation, file: e.old.file,
+		room: s.opts.MaxErrors, foreignRoom: s.opts.MaxErrors,
 		seen: map[[sha256.Size]byte]*section{},
 		last: func(key configstore.ConfigKey) *configstore.Config {
 			if cl := e.lost[key]; cl != nil {
@@ -82,10 +106,9 @@ func (s *Source) parse(name string, texts []manifest.Text, sums hashes, info fs.
 			return nil
 		},
 	}
-	e.sections(&r, texts, sums)
-	e.number(texts)
-	e.keep(&r)
-	return result{content: e.new, gone: e.changed(old), added: e.changed(e.new)}
+	e.sections(&r, texts, sums, moved)
+	e.opaque = r.opaque
+	return r.room >= 0
 }
 
 // between returns the sections of a content that are not as before, or were not
@@ -124,23 +147,23 @@ func (e *edit) isBetween(s *section) bool {
 }
 
 // sections finds or reads the section of every text.
-func (e *edit) sections(r *reader, texts []manifest.Text, sums hashes) {
+func (e *edit) sections(r *reader, texts []manifest.Text, sums hashes, moved []*section) {
 	n := len(texts)
 	copy(e.new.sections, e.old.sections[:e.head])
 	copy(e.new.sections[n-e.tail:], e.old.sections[len(e.old.sections)-e.tail:])
 	for _, s := range e.new.sections {
 		if s != nil {
-			r.room -= len(s.findings)
+			r.room -= s.size()
 		}
 	}
-	moved := map[[sha256.Size]byte][]*section{}
-	for _, s := range e.between(e.old) {
-		moved[s.hash] = append(moved[s.hash], s)
+	byHash := map[[sha256.Size]byte][]*section{}
+	for _, s := range moved {
+		byHash[s.hash] = append(byHash[s.hash], s)
 	}
 	for i := e.head; i < n-e.tail; i++ {
-		if same := moved[sums[i]]; len(same) > 0 {
-			e.new.sections[i], moved[sums[i]] = same[0], same[1:]
-			r.room -= len(same[0].findings)
+		if same := byHash[sums[i]]; len(same) > 0 {
+			e.new.sections[i], byHash[sums[i]] = same[0], same[1:]
+			r.room -= same[0].size()
 		} else {
 			e.new.sections[i] = r.read(texts[i], sums[i])
 		}
@@ -165,7 +188,7 @@ func (e *edit) number(texts []manifest.Text) {
 }
 
 // keep keeps those of the lost objects that a bad document may be about.
-func (e *edit) keep(r *reader) {
+func (e *edit) keep() {
 	opaque := false
 	for _, s := range e.new.reported {
 		opaque = opaque || s.opaque
@@ -176,7 +199,7 @@ func (e *edit) keep(r *reader) {
 		}
 	}
 	for _, cl := range e.lost {
-		if cl.config != nil && (r.opaque || opaque && cl.vague) {
+		if cl.config != nil && (e.opaque || opaque && cl.vague) {
 			kept := e.new.rest.claimAt(cl.at(), cl.key)
 			kept.keep(cl.config)
 			kept.vague = true

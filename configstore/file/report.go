@@ -100,6 +100,7 @@ func (r *reporter) content(c *content, x index) {
 // from following the directory is an error.
 func (r *reporter) finding(s *section, f *finding, vague bool) {
 	switch {
+	case f.surplus && !f.holds && f.class != foreign: // has been counted
 	case f.class == malformed, f.holds, f.opaque && vague:
 		r.Errors = append(r.Errors, s.errorAt(f.place, f.object, f.err))
 	case f.class == mistyped:

@@ -59,6 +59,24 @@ func TestRecentTimesAreNotTrusted(t *testing.T) {
 	w.await("update ns/a=2")
 }
 
+// Two changes within the resolution of a file system's clock leave the same time
+// and, here, the same size.
+func TestSecondChangeInTheSameTick(t *testing.T) {
+	tick := time.Now()
+	rewrite := func(f *fixture, host string) {
+		f.write("../outside.yaml", entry("a", host))
+		f.must(os.Chtimes(f.path("../outside.yaml"), tick, tick))
+	}
+	w := watch(t, file.Options{}, func(f *fixture) {
+		rewrite(f, "1")
+		f.symlink("../outside.yaml", "a.yaml")
+	})
+	w.await("add ns/a=1")
+	rewrite(w.fixture, "2")
+	w.mkdir("new") // has the directories read, and nothing says that the file changed
+	w.await("update ns/a=2")
+}
+
 // What no notification reports is found by a rescan.
 func TestRescan(t *testing.T) {
 	w := watch(t, file.Options{Rescan: 20 * time.Millisecond}, func(f *fixture) {

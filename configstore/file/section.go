@@ -88,6 +88,9 @@ type finding struct {
 	holds  bool
 	// matched is set when before has been found out.
 	matched bool
+	// surplus means that there are too many findings to keep the error of this
+	// one; it is counted by the section.
+	surplus bool
 }
 
 type class int
@@ -123,8 +126,9 @@ type reader struct {
 	file           *fileName
 	// last returns the last good state of an object in the file, or nil.
 	last func(configstore.ConfigKey) *configstore.Config
-	// room is the number of findings that may still be kept of the file.
-	room int
+	// room is how many errors and warnings, and foreignRoom how many errors of
+	// foreign documents, may still be kept of the file.
+	room, foreignRoom int
 	// seen are the sections read so far: what is in the file twice is read once.
 	seen map[[sha256.Size]byte]*section
 	// opaque means that one of them may be about any object of the file.
@@ -149,10 +153,14 @@ func (r *reader) read(text manifest.Text, hash [sha256.Size]byte) *section {
 // twin returns a section for another occurrence of a text.
 func (r *reader) twin(s *section) *section {
 	t := *s
-	t.claims, t.findings = slices.Clone(s.claims), nil
+	t.claims, t.findings, t.dropped = slices.Clone(s.claims), nil, 0
 	for i, c := range t.claims {
 		twin := *c
 		twin.section, t.claims[i] = &t, &twin
+		twin.warnings = nil
+		for _, w := range c.warnings {
+			r.warn(&twin, w)
+		}
 	}
 	for _, f := range s.findings {
 		twin := *f
@@ -190,13 +198,11 @@ func (r *reader) object(s *section, doc manifest.Document) {
 	warnings, err := r.check(config)
 	if err == nil {
 		c.config = &config
-		for _, w := range warnings[:min(len(warnings), max(0, r.room))] {
+		for _, w := range warnings {
 			p := c.place
 			p.line, p.column = doc.Position(w.Field)
-			c.warnings = append(c.warnings, warning{place: p, violation: w})
+			r.warn(c, warning{place: p, violation: w})
 		}
-		s.dropped += len(warnings) - len(c.warnings)
-		r.room -= len(c.warnings)
 		return
 	}
 	c.keep(r.last(doc.Key))
@@ -214,11 +220,15 @@ func (r *reader) object(s *section, doc manifest.Document) {
 // maxViolations bounds what is kept of an object that is wrong all over.
 const maxViolations = 100
 
-// find adds a finding. Of those that are too many only the objects of unknown
-// kinds are remembered.
+// find adds a finding, if there is room. Documents of unknown kinds are remembered
+// in any case, for what they may have been before.
 func (r *reader) find(s *section, f *finding) {
-	if r.room--; r.room < 0 {
-		if f.class != foreign {
+	room := &r.room
+	if f.class == foreign {
+		room = &r.foreignRoom
+	}
+	if *room--; *room < 0 {
+		if f.surplus = true; f.class != foreign {
 			s.dropped++
 		}
 		if !f.isStranger() {
@@ -227,6 +237,29 @@ func (r *reader) find(s *section, f *finding) {
 		f.err = configstore.ErrUnknownKind
 	}
 	s.findings = append(s.findings, f)
+}
+
+// warn adds a warning, if there is room.
+func (r *reader) warn(c *claim, w warning) {
+	if r.room--; r.room < 0 {
+		c.section.dropped++
+		return
+	}
+	c.warnings = append(c.warnings, w)
+}
+
+// size returns how many errors and warnings the section holds.
+func (s *section) size() int {
+	n := s.dropped
+	for _, f := range s.findings {
+		if f.class != foreign {
+			n++
+		}
+	}
+	for _, c := range s.claims {
+		n += len(c.warnings)
+	}
+	return n
 }
 
 // problemOf returns the place of the first problem of a document.
