@@ -45,6 +45,15 @@ func (l *Live[K, V]) Entry(k K) *Entry[K, V] {
 	return root.find(l.hash.of(k), k)
 }
 
+// Entries calls yield with every entry until it returns false, in an order of no
+// meaning. Of an entry that changes meanwhile it sees one of its values; of
+// several that change at the same time, some may be seen before and some after.
+func (l *Live[K, V]) Entries(yield func(*Entry[K, V]) bool) {
+	if root := l.root.Load(); root != nil {
+		root.each(yield)
+	}
+}
+
 // Len returns the number of entries.
 func (l *Live[K, V]) Len() int { return int(l.len.Load()) }
 

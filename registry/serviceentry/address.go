@@ -73,3 +73,16 @@ func mayAllocate(config *configstore.Config, spec *networking.ServiceEntry) bool
 	return len(spec.GetAddresses()) == 0 && spec.GetResolution() != networking.ServiceEntry_NONE &&
 		!strings.EqualFold(config.Labels[labelAutoAllocate], "false")
 }
+
+// addressText returns the one form of an IP address, or another address as it is.
+func addressText(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	var room [48]byte
+	if text := ip.Unmap().AppendTo(room[:0]); string(text) != address {
+		return string(text)
+	}
+	return address
+}

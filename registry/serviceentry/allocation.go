@@ -3,10 +3,12 @@
 package serviceentry
 
 import (
+	"cmp"
 	"hash/fnv"
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -54,6 +56,17 @@ func allocateByHash(services []*registry.Service, logger *slog.Logger) map[*regi
 		out[s] = &t
 	}
 	return out
+}
+
+// compareAge is the order in which services choose an automatically allocated
+// address, as in Istio 1.30: by age, host name, namespace and entry.
+func compareAge(s, t *registry.Service) int {
+	return cmp.Or(
+		s.CreationTime.Compare(t.CreationTime),
+		strings.Compare(s.Attributes.Name, t.Attributes.Name),
+		strings.Compare(s.Attributes.Namespace, t.Attributes.Namespace),
+		strings.Compare(s.Attributes.ObjectName, t.Attributes.ObjectName),
+	)
 }
 
 // fillSlots gives each service a slot: that of the hash of its key or, if that is

@@ -8,18 +8,25 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// announce tells the updater and the handlers what changed. Readers see the new
-// state already.
+// announce publishes the next state and calls the updater for what changed. State
+// and calls are one batch of the updater, so that no push reads the one without the
+// other; ProxyUpdate, in which a host may do anything, follows it.
 func (b *batch) announce() {
-	if !b.options.WorkloadEntriesOnly {
-		b.updateServices()
-		b.updateEndpoints()
-		b.updateConfigs()
-	}
+	before := b.state.Load()
+	xdsupdate.UpdateBatch(b.updater, func() {
+		b.publish()
+		if !b.options.WorkloadEntriesOnly {
+			b.updateServices()
+			b.updateEndpoints()
+			b.updateConfigs()
+		}
+	})
+	b.compareProxies(before, b.state.Load())
 	b.updateProxies()
 	b.notifyHandlers()
 }
@@ -46,8 +53,8 @@ func (b *batch) updateEndpoints() {
 		if len(w.changes) == 0 || len(h.bindings) == 0 {
 			continue
 		}
-		if b.deltas == nil || w.next.Len() <= len(w.changes) {
-			b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, w.next.Slice())
+		if b.deltas == nil || h.view.endpoints.Len() <= len(w.changes) {
+			b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, h.view.endpoints.Slice())
 		} else {
 			b.deltas.EDSDeltaUpdate(b.shard, h.hostname, h.namespace, w.changes)
 		}
@@ -58,9 +65,14 @@ func (b *batch) updateEndpoints() {
 }
 
 func (b *batch) resyncEndpoints() {
-	hosts := slices.SortedFunc(b.directory.all, func(h, i *host) int { return h.compare(i.hostKey) })
-	for _, h := range hosts {
-		b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, h.endpoints.Slice())
+	var views []*hostView
+	b.tables.hosts.Entries(func(e *pmap.Entry[hostKey, *hostView]) bool {
+		views = append(views, e.Value)
+		return true
+	})
+	slices.SortFunc(views, func(v, w *hostView) int { return v.host.compare(w.host.hostKey) })
+	for _, v := range views {
+		b.updater.EDSUpdate(b.shard, v.host.hostname, v.host.namespace, v.endpoints.Slice())
 	}
 }
 

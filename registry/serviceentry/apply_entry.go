@@ -10,11 +10,11 @@ import (
 
 // putEntry takes the new state of an entry.
 func (b *batch) putEntry(d *definition, hosts []hostDefinition) {
-	name := d.name()
+	name := nameOf(d.config)
 	s := b.space(name.namespace)
 	e := s.entries[name.name]
 	if e == nil {
-		e = &entry{definition: d}
+		e = &entry{definition: d, name: name}
 		s.entries[name.name] = e
 		b.replaceEntry(e, nil, hosts)
 		return
@@ -42,11 +42,13 @@ func (b *batch) putEntry(d *definition, hosts []hostDefinition) {
 func (b *batch) setOpen(bi *binding, open bool) {
 	switch {
 	case open && bi.open == nil:
+		b.touch(bi.entry)
 		for m := range bi.members {
 			b.excludeMember(m, bi)
 		}
 		bi.open = &opening{}
 	case !open && bi.open != nil:
+		b.touch(bi.entry)
 		w := b.work(bi.host)
 		w.removed = bi.open.appendTo(w.removed)
 		bi.open = nil
@@ -59,7 +61,6 @@ func (b *batch) setOpen(bi *binding, open bool) {
 // replaceEntry completes putEntry: e has the new definition, old is the one
 // before or nil.
 func (b *batch) replaceEntry(e *entry, old *definition, hosts []hostDefinition) {
-	b.entries = append(b.entries, e)
 	b.putInline(e, old)
 	b.putHosts(e, old, hosts)
 	if e.selects && (old == nil || !e.sameShape(old) || !e.sameSelection(old)) {
@@ -83,7 +84,6 @@ func (b *batch) deleteEntry(name objectName) {
 		b.removeMember(m)
 	}
 	e.inline = nil
-	b.entries = append(b.entries, e)
 }
 
 // removeBindings takes the hosts away that an entry is not to keep.
@@ -114,9 +114,9 @@ func (b *batch) removeBindings(e *entry, keep func(*binding) bool) {
 		}
 		bi.services = nil
 		bi.host.detach(bi)
-		b.bindings = append(b.bindings, bi)
 	}
 	e.bindings = kept
+	b.touch(e)
 }
 
 // putHosts brings the hosts and services of an entry up to date. Its other
@@ -125,8 +125,8 @@ func (b *batch) putHosts(e *entry, old *definition, hosts []hostDefinition) {
 	retargeted := old != nil && !slices.Equal(old.targets, e.targets)
 	bindings := e.bindings
 	if !slices.EqualFunc(bindings, hosts, func(bi *binding, d hostDefinition) bool { return bi.host.hostname == d.hostname }) {
-		// Readers may still see the old slice.
 		bindings = make([]*binding, len(hosts))
+		b.touch(e)
 	}
 	for i := range hosts {
 		d := &hosts[i]
@@ -200,7 +200,7 @@ func (b *batch) putServices(bi *binding, services []*registry.Service, retargete
 	// decides which service GetService returns.
 	b.work(bi.host).services = true
 	bi.services = services
-	b.bindings = append(b.bindings, bi)
+	b.touch(bi.entry)
 }
 
 func sameService(s, t *registry.Service) bool {

@@ -61,7 +61,7 @@ func (b *batch) putOwn(name objectName, config *configstore.Config) {
 	}
 	if old != nil && curr != nil && old.sameAs(curr) {
 		b.interner.release(&curr.attributes.EndpointAttributes)
-		b.setConfig(old, config)
+		old.config.Store(config)
 		return
 	}
 	if curr != nil {
@@ -79,14 +79,6 @@ func (c *Controller) ownWorkload(name objectName) *workload {
 		return s.own[name.name]
 	}
 	return nil
-}
-
-// setConfig replaces the config of a workload by one that differs in nothing that
-// matters, so that the old one is not kept alive.
-func (c *Controller) setConfig(w *workload, config *configstore.Config) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w.config = config
 }
 
 // putForeign takes the new state of a workload of another registry; nil if it is
@@ -170,16 +162,16 @@ func (b *batch) setWorkload(s *space, old, curr *workload) {
 	if w := curr.or(old); w.foreign() {
 		b.setForeign(w.key(), curr)
 	} else if curr != nil {
-		s.own[w.config.Name] = curr
+		s.own[w.key().Name] = curr
 	} else {
-		delete(s.own, w.config.Name)
+		delete(s.own, w.key().Name)
 	}
 }
 
 // setForeign keeps the table of the workloads of others.
 func (c *Controller) setForeign(k registry.WorkloadKey, w *workload) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.foreignMu.Lock()
+	defer c.foreignMu.Unlock()
 	if w == nil {
 		delete(c.foreign, k)
 	} else {

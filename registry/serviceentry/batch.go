@@ -23,11 +23,10 @@ type batch struct {
 	// yet.
 	hosts    []*host
 	newHosts map[hostKey]*host
-	// entries and bindings are those of which readers will see something else.
-	entries  []*entry
-	bindings []*binding
-	// addresses are the changes of the address index.
-	addresses []addressChange
+	// entries are those of which readers will see something else.
+	entries []*entry
+	// located has the next list of members for each address of which it changes.
+	located   map[string]located
 	services  []serviceChange
 	workloads []workloadChange
 	// proxies are the addresses of proxies that have to be told that they are
@@ -35,10 +34,14 @@ type batch struct {
 	proxies map[netip.Addr]struct{}
 	// former are addresses that pods have no more.
 	former map[netip.Addr]struct{}
-	// before is what proxies at some addresses were before the batch.
-	before map[netip.Addr][]registry.ServiceInstance
 	// spare are hostWorks to use again.
 	spare []*hostWork
+}
+
+func newBatch(c *Controller) *batch {
+	return &batch{
+		Controller: c, newHosts: map[hostKey]*host{}, located: map[string]located{},
+	}
 }
 
 // maxSpare is how much room, in elements, is kept for the next batch. What a
@@ -51,10 +54,13 @@ func (b *batch) reset() {
 		b.recycle(h.work)
 		h.work = nil
 	}
+	for _, e := range b.entries {
+		e.touched = false
+	}
 	spare := b.spare
-	room := len(b.hosts) <= maxSpare && len(b.addresses) <= maxSpare && len(b.workloads) <= maxSpare
-	if next := (batch{Controller: b.Controller}); !room {
-		*b = next
+	room := len(b.hosts) <= maxSpare && len(b.located) <= maxSpare && len(b.workloads) <= maxSpare
+	if !room {
+		*b = *newBatch(b.Controller)
 		return
 	}
 	b.pending.entries.reset()
@@ -62,12 +68,13 @@ func (b *batch) reset() {
 	b.pending.foreign.reset()
 	clear(b.proxies)
 	clear(b.former)
-	clear(b.before)
+	clear(b.newHosts)
+	clear(b.located)
 	*b = batch{
-		Controller: b.Controller, spare: spare, proxies: b.proxies, former: b.former, before: b.before,
+		Controller: b.Controller, spare: spare, proxies: b.proxies, former: b.former,
+		newHosts: b.newHosts, located: b.located,
 		pending: pending{entries: b.pending.entries, own: b.pending.own, foreign: b.pending.foreign},
-		hosts:   emptied(b.hosts), entries: emptied(b.entries), bindings: emptied(b.bindings),
-		addresses: emptied(b.addresses), services: emptied(b.services), workloads: emptied(b.workloads),
+		hosts:   emptied(b.hosts), entries: emptied(b.entries), services: emptied(b.services), workloads: emptied(b.workloads),
 	}
 }
 
@@ -84,11 +91,6 @@ func (b *batch) recycle(w *hostWork) {
 	}
 	*w = hostWork{added: emptied(w.added[:cap(w.added)]), removed: emptied(w.removed[:cap(w.removed)])}
 	b.spare = append(b.spare, w)
-}
-
-type addressChange struct {
-	member *member
-	added  bool
 }
 
 type serviceChange struct {
@@ -114,26 +116,9 @@ func (b *batch) work(h *host) *hostWork {
 	return h.work
 }
 
-// host returns the host of a key, a new one if there is none.
-func (b *batch) host(k hostKey) *host {
-	if h := b.directory.find(k); h != nil {
-		return h
-	}
-	if h, ok := b.newHosts[k]; ok {
-		return h
-	}
-	if b.newHosts == nil {
-		b.newHosts = map[hostKey]*host{}
-	}
-	h := &host{hostKey: k}
-	b.newHosts[k] = h
-	b.work(h)
-	return h
-}
-
 // addMember makes the endpoints of a member count for the bindings.
 func (b *batch) addMember(m *member, bindings ...*binding) {
-	b.addresses = append(b.addresses, addressChange{m, true})
+	b.locate(m, true)
 	b.includeMember(m, bindings...)
 }
 
@@ -149,7 +134,7 @@ func (b *batch) includeMember(m *member, bindings ...*binding) {
 // removeMember undoes addMember, and gives back the attributes of the member if
 // they are its own.
 func (b *batch) removeMember(m *member, bindings ...*binding) {
-	b.addresses = append(b.addresses, addressChange{m, false})
+	b.locate(m, false)
 	b.excludeMember(m, bindings...)
 	b.interner.releaseMember(m)
 }
@@ -183,7 +168,14 @@ func (b *batch) noteService(h *host, prev, curr *registry.Service, event registr
 func (b *batch) settle() {
 	slices.SortFunc(b.hosts, func(h, i *host) int { return h.compare(i.hostKey) })
 	for _, h := range b.hosts {
-		h.settle()
+		h.settle(b.touch)
 	}
-	b.remember()
+}
+
+// touch makes readers see what an entry has become.
+func (b *batch) touch(e *entry) {
+	if !e.touched {
+		e.touched = true
+		b.entries = append(b.entries, e)
+	}
 }

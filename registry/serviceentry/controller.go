@@ -12,7 +12,6 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/internal/cow"
 	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
@@ -44,35 +43,35 @@ type Controller struct {
 	// handlers counts the subscriptions to changes.
 	handlers atomic.Int64
 	// cancel ends the subscription to configs.
-	cancel   func()
-	running  atomic.Bool
-	view     atomic.Pointer[view]
-	interner *interner
+	cancel  func()
+	running atomic.Bool
+
+	// state is what readers see. Only the goroutine that handles a batch replaces
+	// it.
+	state atomic.Pointer[state]
 
 	// Only the goroutine that handles a batch uses these.
-	spaces map[string]*space
-	pods   map[netip.Addr][]*workload
-	batch  *batch
+	settings settings
+	tables   *tables
+	interner *interner
+	spaces   map[string]*space
+	pods     map[netip.Addr][]*workload
+	batch    *batch
 	// revision counts the batches.
 	revision uint64
 
-	// mu guards these, and the fields of entries, bindings and hosts that readers
-	// see. Only the goroutine that handles a batch writes them, so that it may read
-	// them without mu.
-	mu        sync.RWMutex
-	directory directory
-	addresses addressIndex
-	services  cow.Sorted[*registry.Service]
+	// foreignMu guards foreign, which batches change and explanations read.
+	foreignMu sync.Mutex
 	foreign   map[registry.WorkloadKey]*workload
-	mesh      Mesh
-	// namespaces is replaced, never modified.
-	namespaces map[string]Namespace
 }
 
 var (
-	_ registry.Instance   = (*Controller)(nil)
-	_ configstore.Drainer = (*Controller)(nil)
-	_ configstore.Flusher = (*Controller)(nil)
+	_ registry.Instance           = (*Controller)(nil)
+	_ registry.ServiceSnapshotter = (*Controller)(nil)
+	_ registry.Subscriber         = (*Controller)(nil)
+	_ registry.WorkloadReceiver   = (*Controller)(nil)
+	_ configstore.Drainer         = (*Controller)(nil)
+	_ configstore.Flusher         = (*Controller)(nil)
 )
 
 // New returns a registry of the configs in a cache, which tells the updater of
@@ -84,19 +83,20 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 	c := &Controller{
 		options: o, configs: configs, updater: updater, logger: o.Logger,
 		shard:    xdsupdate.ShardKey{Cluster: o.ClusterID, Provider: registry.External},
-		interner: newInterner(), addresses: newAddressIndex(),
-		spaces: map[string]*space{}, pods: map[netip.Addr][]*workload{}, mesh: o.Mesh, namespaces: map[string]Namespace{},
-		directory: directory{}, foreign: map[registry.WorkloadKey]*workload{},
+		interner: newInterner(), settings: settings{o.Mesh, map[string]Namespace{}},
+		spaces: map[string]*space{}, pods: map[netip.Addr][]*workload{}, foreign: map[registry.WorkloadKey]*workload{},
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
-	c.deltas, _ = updater.(xdsupdate.EndpointDeltaUpdater)
+	c.deltas, _ = xdsupdate.As[xdsupdate.EndpointDeltaUpdater](updater)
 	for _, n := range o.Namespaces {
-		c.namespaces[n.Name] = n
+		c.settings.namespaces[n.Name] = n
 	}
-	c.view.Store(newView(c.services, o.AddressAllocation, c.logger))
-	c.batch = &batch{Controller: c}
+	c.tables = &tables{}
+	services := registry.NewServiceSet()
+	c.state.Store(&state{tables: c.tables, settings: c.settings, services: services, allocated: c.allocation(services)})
+	c.batch = newBatch(c)
 	c.queue = notify.New(notify.Options[message]{Name: "serviceentry"})
 	// The registry is the first subscriber: it handles events before handlers are
 	// notified of the changes that follow from them.

@@ -6,11 +6,17 @@ package serviceentry
 // depends on besides the config, is never modified, and has no state: the same
 // config always gives the same values.
 type conversion struct {
-	options    *Options
-	mesh       Mesh
-	namespaces map[string]Namespace
+	options *Options
+	settings
 	// interner keeps one copy of equal attributes; nil makes new ones each time.
 	interner *interner
+}
+
+// settings are what conversions depend on and may change. The map is replaced,
+// never modified.
+type settings struct {
+	mesh       Mesh
+	namespaces map[string]Namespace
 }
 
 // intern returns the copy of what is drafted.

@@ -63,8 +63,6 @@ func (c *conversion) definition(config *configstore.Config) (*definition, []host
 	return d, c.hosts(spec, d)
 }
 
-func (d *definition) name() objectName { return nameOf(d.config) }
-
 func (d *definition) created() time.Time { return d.config.CreationTimestamp }
 
 // inline returns the endpoints that are written in the entry and count.

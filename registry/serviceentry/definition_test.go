@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -205,7 +206,7 @@ func TestServices(t *testing.T) {
 			s := newUncheckedSystem(t, test.options, updates)
 			s.apply(test.entry)
 			got := s.registry.Services()
-			if d := cmp.Diff(test.want, got, withoutResourceVersions); d != "" {
+			if d := cmp.Diff(test.want, got, withoutResourceVersions, cmpopts.EquateEmpty()); d != "" {
 				t.Errorf("Services() (-want +got):\n%s", d)
 			}
 		})

@@ -13,21 +13,27 @@ import (
 // settle turns what was added and removed in a batch into the next list of
 // endpoints and the changes that lead to it. What was removed and added again is
 // no change, and keeps the endpoint that the updater knows.
-func (h *host) settle() {
+func (h *host) settle(touch func(*entry)) {
 	w := h.work
-	h.reopen()
+	h.reopen(touch)
 	w.was, h.dns = h.dns, h.contributesDNS()
-	w.next = h.endpoints
+	h.setView(h.difference())
+}
+
+// difference returns the next list of endpoints, and records the changes.
+func (h *host) difference() cow.Sorted[*registry.Endpoint] {
+	w, list := h.work, h.endpoints()
 	if len(w.added) == 0 && len(w.removed) == 0 {
-		return
+		return list
 	}
 	w.added, w.removed = cancel(w.added, w.removed)
-	editor := h.endpoints.Edit(max(len(w.added), len(w.removed)))
+	editor := list.Edit(max(len(w.added), len(w.removed)))
 	removed, added := h.withoutRepeats(w, editor)
 	w.changes = pair(removed, added)
-	if len(w.changes) > 0 {
-		w.next = edit(h.endpoints, editor, w.changes)
+	if len(w.changes) == 0 {
+		return list
 	}
+	return edit(list, editor, w.changes)
 }
 
 // cancel sorts both lists and takes equal endpoints out of them, in pairs.

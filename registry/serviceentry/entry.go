@@ -5,6 +5,8 @@ package serviceentry
 import (
 	"slices"
 
+	"go.uber.org/atomic"
+
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -13,6 +15,8 @@ import (
 // its own endpoint.
 type entry struct {
 	*definition
+	// name does not change.
+	name objectName
 	// bindings holds one for each host, in the order of the hosts.
 	bindings []*binding
 	// inline is the head of the list of members that are written in the entry, in
@@ -20,9 +24,10 @@ type entry struct {
 	inline *member
 	// selected are the members that the entry selects, in no order.
 	selected []*member
-
-	// shown is what readers see of bindings; guarded by Controller.mu.
-	shown []*binding
+	// view is what readers see; nil if they see nothing.
+	view atomic.Pointer[entryView]
+	// touched: the entry is one of those that the batch is going to publish.
+	touched bool
 }
 
 // binding is an entry as one of those that define a host.
@@ -37,10 +42,6 @@ type binding struct {
 	// contributes one member at most, and of that only ports which no earlier entry
 	// of the host serves.
 	open *opening
-
-	// shown and shownOpen are what readers see; guarded by Controller.mu.
-	shown     []*registry.Service
-	shownOpen *opening
 }
 
 // opening is what an entry with resolution DNS_ROUND_ROBIN contributes to a
@@ -115,5 +116,5 @@ func (b *binding) compare(c *binding) int {
 	if t := b.entry.created().Compare(c.entry.created()); t != 0 {
 		return t
 	}
-	return b.entry.name().compare(c.entry.name())
+	return b.entry.name.compare(c.entry.name)
 }

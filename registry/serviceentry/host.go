@@ -37,10 +37,9 @@ type host struct {
 	dns bool
 	// work is what is changing in the current batch; nil if nothing is.
 	work *hostWork
-
-	// shown and endpoints are what readers see; guarded by Controller.mu.
-	shown     []*registry.Service
-	endpoints cow.Sorted[*registry.Endpoint]
+	// view is what readers see, or are going to see after the batch; nil if that is
+	// nothing.
+	view *hostView
 }
 
 // hostWork collects the changes of a host during a batch.
@@ -56,13 +55,10 @@ type hostWork struct {
 	push bool
 	// was is dns before the batch.
 	was bool
-	// reopened are members that an entry with resolution DNS_ROUND_ROBIN
-	// contributes from now on, or no more.
-	reopened []*member
 	// changes are the endpoints that really changed.
 	changes []xdsupdate.EndpointChange
-	// next takes the place of host.endpoints.
-	next cow.Sorted[*registry.Endpoint]
+	// shows: readers are going to see something else.
+	shows bool
 }
 
 func (h *host) attach(b *binding) {
@@ -89,6 +85,14 @@ func (h *host) remove(m *member) {
 	}
 }
 
+// endpoints returns those that readers see.
+func (h *host) endpoints() cow.Sorted[*registry.Endpoint] {
+	if h.view != nil {
+		return h.view.endpoints
+	}
+	return cow.Sorted[*registry.Endpoint]{}
+}
+
 // services returns the services of the host, in the order of the bindings.
 func (h *host) services() []*registry.Service {
 	if len(h.bindings) == 1 {
@@ -104,7 +108,7 @@ func (h *host) services() []*registry.Service {
 // reopen finds out anew what entries with resolution DNS_ROUND_ROBIN contribute:
 // the first member, on the ports that no entry before them serves. A port number
 // belongs to the first entry that has it and any member, as in Istio 1.30.
-func (h *host) reopen() {
+func (h *host) reopen(touch func(*entry)) {
 	if !slices.ContainsFunc(h.bindings, func(b *binding) bool { return b.open != nil }) {
 		return
 	}
@@ -112,7 +116,7 @@ func (h *host) reopen() {
 	for _, b := range h.bindings {
 		leader := b.leader()
 		if b.open != nil {
-			h.reopenBinding(b, leader, taken)
+			h.reopenBinding(b, leader, taken, touch)
 		}
 		if leader != nil {
 			for _, p := range b.entry.ports {
@@ -122,7 +126,7 @@ func (h *host) reopen() {
 	}
 }
 
-func (h *host) reopenBinding(b *binding, leader *member, taken map[uint32]bool) {
+func (h *host) reopenBinding(b *binding, leader *member, taken map[uint32]bool, touch func(*entry)) {
 	next := &opening{}
 	if leader != nil {
 		next.member, next.ports = leader, make([]bool, len(b.entry.ports))
@@ -136,12 +140,8 @@ func (h *host) reopenBinding(b *binding, leader *member, taken map[uint32]bool) 
 	}
 	h.work.removed = b.open.appendTo(h.work.removed)
 	h.work.added = next.appendTo(h.work.added)
-	for _, m := range []*member{b.open.member, next.member} {
-		if m != nil {
-			h.work.reopened = append(h.work.reopened, m)
-		}
-	}
 	b.open = next
+	touch(b.entry)
 }
 
 func (o *opening) appendTo(list []*registry.Endpoint) []*registry.Endpoint {

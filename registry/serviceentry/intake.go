@@ -136,8 +136,6 @@ func (c *Controller) handle(events []message) {
 	b.collect(events)
 	b.apply()
 	b.settle()
-	b.publish()
-	b.compareProxies()
 	b.announce()
 }
 
@@ -172,7 +170,7 @@ func (b *batch) collect(events []message) {
 			p.addWorkload(e.event)
 		case e.mesh != nil:
 			p.everything = true
-			c.setMesh(*e.mesh)
+			c.settings.mesh = *e.mesh
 		case e.namespace != nil:
 			spaces = append(spaces, e.namespace.Name)
 			c.setNamespace(*e.namespace, e.deleted)
@@ -214,21 +212,13 @@ func (p *pending) addWorkload(e event) {
 
 // setNamespace replaces the table of namespaces, which conversions hold on to.
 func (c *Controller) setNamespace(n Namespace, deleted bool) {
-	namespaces := maps.Clone(c.namespaces)
+	namespaces := maps.Clone(c.settings.namespaces)
 	if deleted {
 		delete(namespaces, n.Name)
 	} else {
 		namespaces[n.Name] = n
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.namespaces = namespaces
-}
-
-func (c *Controller) setMesh(m Mesh) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mesh = m
+	c.settings.namespaces = namespaces
 }
 
 // convertAgain adds the objects of a namespace that may look different now:
@@ -239,17 +229,17 @@ func (c *Controller) convertAgain(p *pending, namespace string, mesh bool) {
 		return
 	}
 	for _, e := range s.entries {
-		if _, changed := p.entries.find(e.name()); !changed {
-			p.entries.put(e.name(), e.config)
+		if _, changed := p.entries.find(e.name); !changed {
+			p.entries.put(e.name, e.config)
 		}
 	}
 	for _, w := range s.own {
-		if _, changed := p.own.find(nameOf(w.config)); mesh && !changed {
-			p.own.put(nameOf(w.config), w.config)
+		if _, changed := p.own.find(nameOf(w.config.Load())); mesh && !changed {
+			p.own.put(nameOf(w.config.Load()), w.config.Load())
 		}
 	}
 }
 
 func (c *Controller) newConversion() conversion {
-	return conversion{options: &c.options, mesh: c.mesh, namespaces: c.namespaces, interner: c.interner}
+	return conversion{options: &c.options, settings: c.settings, interner: c.interner}
 }

@@ -24,10 +24,6 @@ type member struct {
 	// next is another member of the workload, or the next one that is written in
 	// the entry.
 	next *member
-
-	// nextAt is another member with the same first address; guarded by
-	// Controller.mu.
-	nextAt *member
 }
 
 // newMember returns a member with room for its endpoints, in one piece for the

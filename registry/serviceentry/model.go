@@ -4,6 +4,7 @@ package serviceentry
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -28,13 +29,10 @@ type modelEntry struct {
 
 // newModel reads the stores.
 func (c *Controller) newModel() *model {
-	c.mu.RLock()
-	m := &model{conversion: c.newConversion()}
-	for _, w := range c.foreign {
-		m.workloads = append(m.workloads, w)
-	}
-	c.mu.RUnlock()
-	m.conversion.interner = nil
+	m := &model{conversion: conversion{options: &c.options, settings: c.state.Load().settings}}
+	c.foreignMu.Lock()
+	m.workloads = slices.Collect(maps.Values(c.foreign))
+	c.foreignMu.Unlock()
 	if !c.options.WorkloadEntriesOnly {
 		for _, config := range c.configs.List(istio.ServiceEntry, configstore.NamespaceAll) {
 			if d, hosts := m.conversion.definition(config); d != nil {
@@ -49,7 +47,7 @@ func (c *Controller) newModel() *model {
 	}
 	slices.SortFunc(m.workloads, (*workload).compare)
 	slices.SortFunc(m.entries, func(d, e modelEntry) int {
-		return cmp.Or(d.created().Compare(e.created()), d.name().compare(e.name()))
+		return cmp.Or(d.created().Compare(e.created()), nameOf(d.config).compare(nameOf(e.config)))
 	})
 	return m
 }

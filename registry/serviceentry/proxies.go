@@ -64,57 +64,49 @@ func (b *batch) ofPod(ip netip.Addr) bool {
 	return former || len(b.pods[ip]) > 0
 }
 
-// remember notes what proxies at the addresses are that the batch may change, as
-// far as they belong to pods.
-func (b *batch) remember() {
+// compareProxies adds the pods to proxies that are something else than before, of
+// those at addresses that the batch touched.
+func (b *batch) compareProxies(before, after *state) {
 	if len(b.pods) == 0 {
 		return
 	}
-	for _, c := range b.addresses {
-		b.rememberMember(c.member)
-	}
-	for _, bi := range b.bindings {
-		for m := range bi.members {
-			b.rememberMember(m)
-		}
-	}
-	for _, h := range b.hosts {
-		for _, m := range h.work.reopened {
-			b.rememberMember(m)
-		}
-	}
-}
-
-func (b *batch) rememberMember(m *member) {
-	for _, a := range m.addresses() {
-		ip, err := netip.ParseAddr(a)
+	compared := map[netip.Addr]struct{}{}
+	compare := func(address string) {
+		ip, err := netip.ParseAddr(address)
 		if err != nil {
-			continue
+			return
 		}
 		ip = ip.Unmap()
-		if _, known := b.before[ip]; known || !b.ofPod(ip) {
-			continue
+		if _, done := compared[ip]; !done && b.ofPod(ip) {
+			compared[ip] = struct{}{}
+			b.compareProxy(ip, before, after)
 		}
-		if b.before == nil {
-			b.before = map[netip.Addr][]registry.ServiceInstance{}
+	}
+	for address := range b.located {
+		compare(address)
+	}
+	for _, e := range b.entries {
+		for _, bi := range e.bindings {
+			for m := range bi.members {
+				for _, a := range m.addresses() {
+					compare(a)
+				}
+			}
 		}
-		b.before[ip] = b.instancesAt(a, nil)
 	}
 }
 
-// compareProxies adds the pods to proxies that are something else than before.
-func (b *batch) compareProxies() {
-	var room [8]registry.ServiceInstance
-	for ip, before := range b.before {
-		if slices.EqualFunc(before, b.instancesAt(ip.String(), room[:0]), sameInstance) {
-			continue
-		}
-		if _, former := b.former[ip]; former {
-			b.pushAddress(ip)
-		}
-		for _, w := range b.pods[ip] {
-			b.pushProxy(w)
-		}
+func (b *batch) compareProxy(ip netip.Addr, before, after *state) {
+	var room [2][8]registry.ServiceInstance
+	address := ip.String()
+	if slices.EqualFunc(before.instancesAt(address, "", room[0][:0]), after.instancesAt(address, "", room[1][:0]), sameInstance) {
+		return
+	}
+	if _, former := b.former[ip]; former {
+		b.pushAddress(ip)
+	}
+	for _, w := range b.pods[ip] {
+		b.pushProxy(w)
 	}
 }
 

@@ -2,45 +2,137 @@
 
 package serviceentry
 
-// publish shows the next state to readers.
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/internal/cow"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// publish shows the next state to readers, in the three steps that the comment of
+// state describes.
 func (b *batch) publish() {
-	c := b.Controller
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, e := range b.entries {
-		e.shown = e.bindings
+	prev := b.state.Load()
+	next := &state{tables: b.tables, settings: b.settings, services: prev.services.WithHosts(b.servicesByName)}
+	if next.allocated = prev.allocated; next.services != prev.services {
+		next.allocated = b.allocation(next.services)
 	}
-	for _, bi := range b.bindings {
-		bi.shown = bi.services
+	prev.next.Store(b.stepTo(next))
+	for _, h := range b.hosts {
+		if h.view == nil {
+			b.tables.hosts.Delete(h.hostKey)
+		} else if h.work.shows {
+			b.tables.hosts.Set(h.hostKey, h.view)
+		}
+	}
+	for _, e := range b.entries {
+		e.view.Store(e.newView())
+	}
+	for address, l := range b.located {
+		if l.first == nil {
+			b.tables.addresses.Delete(address)
+		} else {
+			b.tables.addresses.Set(address, l)
+		}
+	}
+	b.state.Store(next)
+}
+
+// stepTo returns the step to the next state: the cells that the batch is going to
+// change, with their present values.
+func (b *batch) stepTo(next *state) *step {
+	x := &step{
+		to:        next,
+		hosts:     make([]replaced[hostKey, *hostView], 0, len(b.hosts)),
+		addresses: make([]replaced[string, located], 0, len(b.located)),
 	}
 	for _, h := range b.hosts {
-		for _, bi := range h.bindings {
-			bi.shownOpen = bi.open
-		}
-		h.endpoints = h.work.next
-		if h.work.services {
-			c.showHost(h)
-		}
+		now, _ := b.tables.hosts.Get(h.hostKey)
+		x.hosts = append(x.hosts, replaced[hostKey, *hostView]{h.hostKey, now})
 	}
-	for _, a := range b.addresses {
-		if a.added {
-			c.addresses.add(a.member)
-		} else {
-			c.addresses.remove(a.member)
-		}
+	for _, e := range b.entries {
+		x.entries = append(x.entries, replaced[*entry, *entryView]{e, e.view.Load()})
 	}
-	if len(b.services) > 0 {
-		c.services = editServices(c.services, b.services)
-		c.view.Store(newView(c.services, c.options.AddressAllocation, c.logger))
+	for address := range b.located {
+		now, _ := b.tables.addresses.Get(address)
+		x.addresses = append(x.addresses, replaced[string, located]{address, now})
+	}
+	return x
+}
+
+// setView makes the next view of the host: none if no entry defines it any more.
+func (h *host) setView(endpoints cow.Sorted[*registry.Endpoint]) {
+	w := h.work
+	w.shows = w.services || len(w.changes) > 0
+	switch {
+	case len(h.bindings) == 0:
+		h.view = nil
+	case w.services:
+		h.view = &hostView{host: h, services: h.services(), endpoints: endpoints}
+	case w.shows:
+		h.view = &hostView{host: h, services: h.view.services, endpoints: endpoints}
 	}
 }
 
-// showHost keeps the directory.
-func (c *Controller) showHost(h *host) {
-	h.shown = h.services()
-	if len(h.bindings) == 0 {
-		c.directory.remove(h)
-	} else {
-		c.directory.put(h)
+// newView returns what readers are to see of the entry: nil if it is gone.
+func (e *entry) newView() *entryView {
+	if len(e.bindings) == 0 {
+		return nil
 	}
+	v := &entryView{bindings: make([]bindingView, len(e.bindings))}
+	for i, b := range e.bindings {
+		v.bindings[i] = bindingView{host: b.host, services: b.services, open: b.open}
+	}
+	return v
+}
+
+// servicesByName yields the host names of which the services have changed, with
+// those of all namespaces in the order of precedence. Services of one entry stay in
+// the order of its addresses.
+func (b *batch) servicesByName(yield func(registry.Hostname, []*registry.Service) bool) {
+	var changed map[registry.Hostname][]*host
+	for _, h := range b.hosts {
+		if h.work.services {
+			if changed == nil {
+				changed = map[registry.Hostname][]*host{}
+			}
+			changed[h.hostname] = append(changed[h.hostname], h)
+		}
+	}
+	services := b.state.Load().services
+	for hostname, hosts := range changed {
+		list := slices.DeleteFunc(slices.Clone(services.Host(hostname)), func(s *registry.Service) bool {
+			return slices.ContainsFunc(hosts, func(h *host) bool { return h.namespace == s.Attributes.Namespace })
+		})
+		for _, h := range hosts {
+			list = append(list, h.services()...)
+		}
+		slices.SortStableFunc(list, comparePrecedence)
+		if !yield(hostname, list) {
+			return
+		}
+	}
+}
+
+// comparePrecedence is registry.ComparePrecedence, but for services of one entry,
+// which are in the order of its addresses.
+func comparePrecedence(s, t *registry.Service) int {
+	if s.Attributes.Namespace == t.Attributes.Namespace && s.Attributes.ObjectName == t.Attributes.ObjectName {
+		return 0
+	}
+	return registry.ComparePrecedence(s, t)
+}
+
+// host returns the host of a key, a new one if there is none.
+func (b *batch) host(k hostKey) *host {
+	if view, ok := b.tables.hosts.Get(k); ok {
+		return view.host
+	}
+	h := b.newHosts[k]
+	if h == nil {
+		h = &host{hostKey: k}
+		b.newHosts[k] = h
+		b.work(h)
+	}
+	return h
 }

@@ -10,23 +10,6 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Services implements registry.ServiceDiscovery. The slice is made once after
-// each change.
-func (c *Controller) Services() []*registry.Service { return c.view.Load().all() }
-
-// GetService implements registry.ServiceDiscovery.
-func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
-	c.mu.RLock()
-	best := c.directory[hostname].best
-	if best == nil || c.options.AddressAllocation != AllocateByHash {
-		c.mu.RUnlock()
-		return best
-	}
-	v := c.view.Load()
-	c.mu.RUnlock()
-	return v.shown(best)
-}
-
 // InstancesByPort implements registry.ServiceDiscovery. All entries that define
 // the host in the service's namespace contribute instances; those on a port that
 // the service lacks are instances of the oldest of the others that has it.
@@ -34,20 +17,16 @@ func (c *Controller) InstancesByPort(svc *registry.Service, servicePort uint32) 
 	if svc == nil {
 		return nil
 	}
-	c.mu.RLock()
-	h := c.directory.find(hostKey{svc.Attributes.Namespace, svc.Hostname})
-	if h == nil {
-		c.mu.RUnlock()
+	view := c.state.Load().host(hostKey{svc.Attributes.Namespace, svc.Hostname})
+	if view == nil {
 		return nil
 	}
-	services, endpoints := h.shown, h.endpoints
-	c.mu.RUnlock()
 	var out []registry.ServiceInstance
-	for e := range endpoints.All() {
+	for e := range view.endpoints.All() {
 		if servicePort != 0 && e.ServicePort != servicePort {
 			continue
 		}
-		if s := withPort(svc, services, e.ServicePort); s != nil {
+		if s := withPort(svc, view.services, e.ServicePort); s != nil {
 			out = append(out, registry.ServiceInstance{Service: s, ServicePort: portOf(s, e), Endpoint: e})
 		}
 	}
@@ -82,11 +61,10 @@ func portOf(s *registry.Service, e *registry.Endpoint) *registry.Port {
 func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
 	var room [8]registry.ServiceInstance
 	out := room[:0]
-	c.mu.RLock()
+	s := c.state.Load()
 	for _, ip := range proxy.IPAddresses {
-		out = c.appendInstances(ip, proxy.Namespace, out)
+		out = s.instancesAt(ip, proxy.Namespace, out)
 	}
-	c.mu.RUnlock()
 	if len(proxy.IPAddresses) > 1 {
 		out = eachOnce(out)
 	}
@@ -107,11 +85,10 @@ func eachOnce(list []registry.ServiceInstance) []registry.ServiceInstance {
 // workloads at the address, pods come before WorkloadEntries and these before
 // endpoints that are written in entries; then the namespace and the name decide.
 func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
+	s := c.state.Load()
 	for _, ip := range proxy.IPAddresses {
 		var best *member
-		for _, m := range c.membersAt(ip, proxy.Namespace, nil) {
+		for _, m := range s.membersAt(ip, proxy.Namespace, nil) {
 			if !m.self && (best == nil || m.compare(best) < 0) {
 				best = m
 			}
@@ -134,19 +111,12 @@ func (c *Controller) NetworkGateways() []registry.NetworkGateway { return nil }
 // never anything to tell.
 func (c *Controller) AppendNetworkGatewayHandler(func()) {}
 
-// instancesAt appends the instances at an address, of services in all namespaces.
-func (c *Controller) instancesAt(address string, to []registry.ServiceInstance) []registry.ServiceInstance {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.appendInstances(address, "", to)
-}
-
-// appendInstances appends the instances at an address, of services in a namespace
-// or in all for "". c.mu is held.
-func (c *Controller) appendInstances(address, namespace string, to []registry.ServiceInstance) []registry.ServiceInstance {
+// instancesAt appends the instances at an address, of services in a namespace or in
+// all for "".
+func (s *state) instancesAt(address, namespace string, to []registry.ServiceInstance) []registry.ServiceInstance {
 	var room [8]*member
-	for _, m := range c.membersAt(address, namespace, room[:0]) {
-		for _, b := range m.shownBindings() {
+	for _, m := range s.membersAt(address, namespace, room[:0]) {
+		for _, b := range s.bindings(m) {
 			to = b.instances(m, to)
 		}
 	}
@@ -154,10 +124,10 @@ func (c *Controller) appendInstances(address, namespace string, to []registry.Se
 }
 
 // instances appends those that a member gives the services of a binding.
-func (b *binding) instances(m *member, to []registry.ServiceInstance) []registry.ServiceInstance {
-	for _, s := range b.shown {
+func (b *bindingView) instances(m *member, to []registry.ServiceInstance) []registry.ServiceInstance {
+	for _, s := range b.services {
 		for i := range m.endpoints {
-			if b.shownOpen == nil || b.shownOpen.member == m && b.shownOpen.ports[i] {
+			if b.open == nil || b.open.member == m && b.open.ports[i] {
 				to = append(to, registry.ServiceInstance{Service: s, ServicePort: s.Ports[i], Endpoint: &m.endpoints[i]})
 			}
 		}
@@ -166,44 +136,43 @@ func (b *binding) instances(m *member, to []registry.ServiceInstance) []registry
 }
 
 // membersAt returns the members at an address that have instances, in their
-// order, in to, which is empty. c.mu is held.
-func (c *Controller) membersAt(address, namespace string, to []*member) []*member {
-	out := slices.DeleteFunc(c.addresses.find(address, to), func(m *member) bool { return !m.isShown(namespace) })
-	if len(out) > 1 {
-		slices.SortFunc(out, (*member).compareInstances)
-		out = lastOfEach(out)
+// order, in to, which is empty.
+func (s *state) membersAt(address, namespace string, to []*member) []*member {
+	for m := range s.members(addressText(address)).all {
+		if s.hasInstances(m, namespace) {
+			to = append(to, m)
+		}
 	}
-	return out
+	if len(to) > 1 {
+		slices.SortFunc(to, (*member).compareInstances)
+		to = lastOfEach(to)
+	}
+	return to
 }
 
-// isShown reports whether a member has instances in a namespace.
-func (m *member) isShown(namespace string) bool {
-	return slices.ContainsFunc(m.shownBindings(), func(b *binding) bool {
-		return (namespace == "" || namespace == b.host.namespace) && len(b.shown) > 0 &&
-			(b.shownOpen == nil || b.shownOpen.member == m && slices.Contains(b.shownOpen.ports, true))
+func (s *state) hasInstances(m *member, namespace string) bool {
+	return slices.ContainsFunc(s.bindings(m), func(b bindingView) bool {
+		return (namespace == "" || namespace == b.host.namespace) &&
+			(b.open == nil || b.open.member == m && slices.Contains(b.open.ports, true))
 	})
 }
 
-// shownBindings returns the bindings that readers see a member in.
-func (m *member) shownBindings() []*binding {
-	if !m.self {
-		return m.entry.shown
+// bindings returns the bindings that a member is in.
+func (s *state) bindings(m *member) []bindingView {
+	view := s.entry(m.entry)
+	if view == nil {
+		return nil
 	}
-	for i, b := range m.entry.shown {
+	all := view.bindings
+	if !m.self {
+		return all
+	}
+	for i, b := range all {
 		if string(b.host.hostname) == m.endpoints[0].Address() {
-			return m.entry.shown[i : i+1]
+			return all[i : i+1]
 		}
 	}
 	return nil
-}
-
-// compareShown orders entries that readers see, by namespace and name.
-func (e *entry) compareShown(f *entry) int {
-	if e == f {
-		return 0
-	}
-	a, b := &e.shown[0].shown[0].Attributes, &f.shown[0].shown[0].Attributes
-	return objectName{a.Namespace, a.ObjectName}.compare(objectName{b.Namespace, b.ObjectName})
 }
 
 // lastOfEach keeps of neighbours that cannot be told apart the last.
@@ -229,7 +198,7 @@ func (m *member) alike(n *member) bool {
 // compareInstances orders the members at an address: by entry, then such that
 // those that are alike are neighbours, then as workloads or as they are written.
 func (m *member) compareInstances(n *member) int {
-	if c := m.entry.compareShown(n.entry); c != 0 {
+	if c := m.entry.name.compare(n.entry.name); c != 0 {
 		return c
 	}
 	e, f := &m.endpoints[0], &n.endpoints[0]
@@ -254,7 +223,7 @@ func (m *member) compare(n *member) int {
 	return cmp.Or(
 		strings.Compare(e.Attributes().Namespace, f.Attributes().Namespace),
 		strings.Compare(e.WorkloadName, f.WorkloadName),
-		m.entry.compareShown(n.entry),
+		m.entry.name.compare(n.entry.name),
 	)
 }
 

@@ -40,8 +40,9 @@ func (c *Controller) AppendWorkloadHandler(handler func(*registry.WorkloadInstan
 func (c *Controller) SubscribeServices(handler registry.ServiceHandler) (cancel func()) {
 	return c.subscribe(
 		func() []message {
-			adds := make([]message, 0, c.services.Len())
-			for s := range c.services.All() {
+			services := c.state.Load().services.List()
+			adds := make([]message, 0, len(services))
+			for _, s := range services {
 				adds = append(adds, message{change: &change{serviceChange: serviceChange{nil, s, registry.EventAdd}}})
 			}
 			return adds

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -83,23 +84,24 @@ func (f facts) addInstance(address string, s *registry.Service, port *registry.P
 // facts returns what readers see.
 func (c *Controller) facts() facts {
 	out := facts{}
-	c.mu.RLock()
-	services := c.services
-	for h := range c.directory.all {
-		for e := range h.endpoints.All() {
-			out.addEndpoint(h.hostKey, e)
+	s := c.state.Load()
+	s.tables.hosts.Entries(func(e *pmap.Entry[hostKey, *hostView]) bool {
+		if view := s.host(e.Key); view != nil {
+			for endpoint := range view.endpoints.All() {
+				out.addEndpoint(e.Key, endpoint)
+			}
 		}
+		return true
+	})
+	for _, service := range s.services.List() {
+		out.addService(service)
 	}
-	addresses := slices.Collect(c.addresses.all)
-	c.mu.RUnlock()
-	for s := range services.All() {
-		out.addService(s)
-	}
-	for _, a := range addresses {
-		for _, i := range c.instancesAt(a, nil) {
-			out.addInstance(a, i.Service, i.ServicePort, i.Endpoint)
+	s.tables.addresses.Entries(func(e *pmap.Entry[string, located]) bool {
+		for _, i := range s.instancesAt(e.Key, "", nil) {
+			out.addInstance(e.Key, i.Service, i.ServicePort, i.Endpoint)
 		}
-	}
+		return true
+	})
 	return out
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.uber.org/atomic"
+
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -16,7 +18,9 @@ import (
 // follows from the others is not kept.
 type workload struct {
 	// config is the WorkloadEntry; nil if another registry announced the workload.
-	config *configstore.Config
+	// It is replaced by one that differs in nothing that matters, so that the old
+	// one is not kept alive.
+	config atomic.Pointer[configstore.Config]
 	// instance is what another registry announced; nil for a WorkloadEntry.
 	instance   *registry.WorkloadInstance
 	attributes *interned
@@ -48,10 +52,12 @@ func (c *conversion) ownWorkload(config *configstore.Config) *workload {
 	}
 	d := c.draft(&t)
 	address := t.spec.GetAddress()
-	return &workload{
-		config: config, attributes: c.intern(&d), addressOfConfig: [1]string{t.address()},
+	w := &workload{
+		attributes: c.intern(&d), addressOfConfig: [1]string{t.address()},
 		unix: isUnix(address), dnsOnly: address != "" && !isIP(address),
 	}
+	w.config.Store(config)
+	return w
 }
 
 // foreignWorkload returns that of a workload of another registry. As in Istio
@@ -87,8 +93,9 @@ func (w *workload) key() registry.WorkloadKey {
 	if w.foreign() {
 		return w.instance.Key()
 	}
+	config := w.config.Load()
 	return registry.WorkloadKey{
-		Cluster: w.attributes.ClusterID, Kind: registry.WorkloadEntry, Namespace: w.config.Namespace, Name: w.config.Name,
+		Cluster: w.attributes.ClusterID, Kind: registry.WorkloadEntry, Namespace: config.Namespace, Name: config.Name,
 	}
 }
 
@@ -96,7 +103,7 @@ func (w *workload) namespace() string {
 	if w.foreign() {
 		return w.instance.Namespace
 	}
-	return w.config.Namespace
+	return w.config.Load().Namespace
 }
 
 // compare orders workloads by registry.CompareWorkloadKeys. Nil, for an endpoint
@@ -140,13 +147,13 @@ func (w *workload) ports() map[string]uint32 {
 	if w.foreign() {
 		return w.instance.PortMap
 	}
-	t, _ := workloadTemplate(w.config)
+	t, _ := workloadTemplate(w.config.Load())
 	return t.spec.GetPorts()
 }
 
 func (w *workload) workloadName() string {
 	if !w.foreign() {
-		t, _ := workloadTemplate(w.config)
+		t, _ := workloadTemplate(w.config.Load())
 		return t.workloadName()
 	}
 	if name := w.instance.Endpoint.WorkloadName; name != "" {
