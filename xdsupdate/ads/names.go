@@ -16,6 +16,9 @@ const wildcardName = "*"
 func (s *subscription) apply(r *request) *selection {
 	first := !s.requested
 	s.requested = true
+	if !r.same && len(r.names)+len(r.subscribe)+len(r.unsubscribe) > 0 {
+		s.acks.applied = 0 // there may be more to have
+	}
 	if r.delta {
 		return s.resubscribe(r, first)
 	}

@@ -27,30 +27,48 @@ type viewChange struct {
 
 // publish makes a change visible and queues what is new to whom. Pushes come one
 // at a time; it is called without the lock.
+//
+// It has two parts, so that nothing is encoded under the lock: the first finds out
+// what somebody is subscribed to and has it encoded, the second does everything
+// else at once, for whoever has subscribed until then. In between, all that
+// clients are sent is of the moment before.
 func (c *cache) publish(ch change) {
 	c.mu.Lock()
-	c.table = ch.table
-	c.epoch++
-	touched := c.touch(nil, ch.names, nil)
+	var wanted []*resource
+	c.concerned(ch.names, nil, func(s *selection, name string) {
+		wanted = append(wanted, s.find(source{table: ch.table, view: s.view, overlay: s.view.overlay}, name))
+	})
 	for _, v := range ch.views {
-		v.view.overlay = v.overlay
-		touched = c.touch(touched, v.names, v.view)
-	}
-	waiting := c.makeReady(ch.views)
-	// A selection is refreshed in two steps, so that nothing is encoded under the
-	// lock, except what changes in between.
-	var unencoded []*resource
-	for _, s := range touched {
-		if s.snapshot != nil {
-			unencoded = append(unencoded, s.unencoded(c.source(s.view), s.dirty)...)
-		}
+		c.concerned(v.names, v.view, func(s *selection, name string) {
+			wanted = append(wanted, s.find(source{table: ch.table, view: s.view, overlay: v.overlay}, name))
+		})
 	}
 	c.mu.Unlock()
 
-	encodeAll(unencoded, c.report)
+	encodeAll(wanted, c.report)
 
 	c.mu.Lock()
-	c.since = ch.since
+	waiting := c.publishLocked(ch)
+	c.mu.Unlock()
+	c.prepare(waiting)
+}
+
+func (c *cache) publishLocked(ch change) (waiting []*selection) {
+	c.table, c.since = ch.table, ch.since
+	c.epoch++
+	var touched []*selection
+	mark := func(s *selection, name string) {
+		if len(s.dirty) == 0 {
+			touched = append(touched, s)
+		}
+		s.dirty = append(s.dirty, name)
+	}
+	c.concerned(ch.names, nil, mark)
+	for _, v := range ch.views {
+		v.view.overlay = v.overlay
+		c.concerned(v.names, v.view, mark)
+	}
+	waiting = c.makeReady(ch.views)
 	changed := touched[:0]
 	for _, s := range touched {
 		if s.refresh(c.source(s.view)) {
@@ -62,10 +80,7 @@ func (c *cache) publish(ch change) {
 	}
 	c.since = time.Time{}
 	c.progressed()
-	c.mu.Unlock()
-	if len(waiting) > 0 {
-		c.prepare(waiting)
-	}
+	return waiting
 }
 
 // flush flushes the connections of all subscriptions.
@@ -75,44 +90,32 @@ func (s *selection) flush() {
 	}
 }
 
-// touch marks resources as dirty where somebody is subscribed to them, in one
-// view or, without, in all, and appends the selections.
-func (c *cache) touch(touched []*selection, names []resourceName, in *view) []*selection {
-	mark := func(t *typeIndex, name string) {
-		if p := t.topics[name]; p != nil {
-			for _, s := range p.selections {
-				touched = s.mark(touched, name, in)
+// concerned visits the selections that have a resource, in one view or, without,
+// in all.
+func (c *cache) concerned(names []resourceName, in *view, visit func(s *selection, name string)) {
+	each := func(list []*selection, name string) {
+		for _, s := range list {
+			if in == nil || s.view == in {
+				visit(s, name)
 			}
 		}
 	}
 	for _, n := range names {
 		if t := c.index[n.typeURL]; t != nil {
-			mark(t, n.name)
+			if p := t.topics[n.name]; p != nil {
+				each(p.selections, n.name)
+			}
 			if in != nil || wildcardBuiltIn(n.typeURL) {
-				for _, s := range t.wildcards {
-					touched = s.mark(touched, n.name, in)
-				}
+				each(t.wildcards, n.name)
 			}
 		}
 		if in != nil && n.typeURL == envoy.ClusterType {
 			// Whether there is a cluster decides what becomes of its assignment.
-			if t := c.index[envoy.LoadAssignmentType]; t != nil {
-				mark(t, n.name)
+			if t := c.index[envoy.LoadAssignmentType]; t != nil && t.topics[n.name] != nil {
+				each(t.topics[n.name].selections, n.name)
 			}
 		}
 	}
-	return touched
-}
-
-func (s *selection) mark(touched []*selection, name string, in *view) []*selection {
-	if in != nil && s.view != in {
-		return touched
-	}
-	if len(s.dirty) == 0 {
-		touched = append(touched, s)
-	}
-	s.dirty = append(s.dirty, name)
-	return touched
 }
 
 // makeReady makes views ready whose generators were called for the first time,

@@ -50,46 +50,36 @@ func keyOf(v *view, typeURL string, wildcard bool, topics []*topic) selectionKey
 	return key
 }
 
+// find returns the resource that the selection has under a name, or nil.
+func (s *selection) find(from source, name string) *resource {
+	switch {
+	case s.names(name):
+		return from.named(s.typeURL, name)
+	case s.wildcard:
+		return from.covered(s.typeURL, name)
+	default:
+		return nil
+	}
+}
+
 // lookup returns what the snapshot has to have under a name; nil for none. What
 // is not encoded is encoded here.
 func (s *selection) lookup(from source, name string) *resource {
-	if !s.names(name) {
-		if r := from.covered(s.typeURL, name); s.wildcard && r.exists() {
-			return r
-		}
-		return nil
-	}
-	r := from.named(s.typeURL, name)
-	switch {
-	case r.exists():
+	if r := s.find(from, name); r.exists() {
 		return r
-	case s.typeURL != envoy.LoadAssignmentType || s.wildcard || from.named(envoy.ClusterType, name).exists():
+	}
+	if s.typeURL != envoy.LoadAssignmentType || s.wildcard || !s.names(name) || from.named(envoy.ClusterType, name).exists() {
 		// A cluster that is there, but takes its endpoints from elsewhere, may use its
 		// last assignment until it has found them.
 		return nil
-	default:
-		return encoded(s.typeURL, name, 0, tombstone)
 	}
+	return encoded(s.typeURL, name, 0, tombstone)
 }
 
 // names reports whether a name is subscribed as such.
 func (s *selection) names(name string) bool {
 	_, found := slices.BinarySearchFunc(s.topics, name, func(t *topic, name string) int { return strings.Compare(t.name, name) })
 	return found
-}
-
-// unencoded returns the resources that names stand for, to be encoded without
-// the lock.
-func (s *selection) unencoded(from source, names []string) []*resource {
-	out := make([]*resource, 0, len(names))
-	for _, name := range names {
-		if s.names(name) {
-			out = append(out, from.named(s.typeURL, name))
-		} else {
-			out = append(out, from.covered(s.typeURL, name))
-		}
-	}
-	return out
 }
 
 // prepare returns the first snapshot of a selection. It is called without the

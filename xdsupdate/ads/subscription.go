@@ -65,7 +65,10 @@ func (s *subscription) has(sent *snapshot) {
 }
 
 // forget makes sure that the client is sent resources that it has once more.
-func (s *subscription) forget(names []string) { s.has(s.sent.without(names)) }
+func (s *subscription) forget(names []string) {
+	s.acks.applied = 0
+	s.has(s.sent.without(names))
+}
 
 // owe makes sure that the client is sent the resources of names, or that there
 // are none.
@@ -135,8 +138,8 @@ func (s *subscription) removals() {
 // for them before it uses the new state of the cluster, and does not ask for what
 // it is already subscribed to (xDS protocol, "Resource warming").
 func (s *subscription) warm(update *content) {
-	if s.typeURL != envoy.ClusterType {
-		return
+	if s.typeURL != envoy.ClusterType || s.acks.pushed == 0 && !s.resumed {
+		return // it has no clusters yet
 	}
 	eds := s.conn.subscriptions[envoy.LoadAssignmentType]
 	if eds == nil && !s.resumed || eds != nil && eds.sent.list.Len() == 0 {
@@ -144,7 +147,7 @@ func (s *subscription) warm(update *content) {
 	}
 	var names []string
 	for _, r := range update.listed {
-		if eds == nil || eds.sent.find(r.name) != nil {
+		if eds == nil || eds.sent.find(r.name) != nil && eds.offers(r.name) {
 			names = append(names, r.name)
 		}
 	}
@@ -153,6 +156,15 @@ func (s *subscription) warm(update *content) {
 		return
 	}
 	eds.forget(names)
+}
+
+// offers reports whether there is a resource of a name for the client.
+func (s *subscription) offers(name string) bool {
+	if s.selection == nil || s.selection.snapshot == nil {
+		return false
+	}
+	r := s.selection.snapshot.find(name)
+	return r != nil && r.marker == present
 }
 
 // answer queues a response, after which the client has sent.

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// grpcNode is node for a gRPC client.
+func grpcNode(name, namespace string) *core.Node {
+	n := node(name, namespace)
+	n.UserAgentName = "gRPC Node Pure JS"
+	return n
+}
+
+// followAll subscribes to everything of host a, and waits for it.
+func (f *fixture) followAll(c *xdstest.Client) {
+	f.t.Helper()
+	for typeURL, name := range map[string]string{
+		envoy.ListenerType: "a:80", envoy.RouteType: cluster("a"), envoy.ClusterType: cluster("a"), envoy.LoadAssignmentType: cluster("a"),
+	} {
+		f.subscribe(c, typeURL, name)
+		f.await(c, typeURL, name)
+	}
+	f.settle()
+}
+
+// TestGRPCClientsKeepWhatGoes: what a gRPC client is sent when a service goes, or
+// is hidden, and comes back.
+func TestGRPCClientsKeepWhatGoes(t *testing.T) {
+	shown := service("a", "shop")
+	for what, gone := range map[string][]*registry.Service{
+		"removed": nil,
+		"hidden":  {service("a", "shop", exportTo(registry.VisibilityNone))},
+		"hidden and changed": {service("a", "shop", exportTo(registry.VisibilityNone), func(s *registry.Service) {
+			s.ServiceAccounts = []string{"spiffe://secret"}
+		})},
+	} {
+		for name, delta := range protocols() {
+			t.Run(what+"/"+name, func(t *testing.T) {
+				f := serve(t, ads.Options{}, shown)
+				f.eds("a", "shop", endpoint("10.0.0.1", 80))
+				f.flush()
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: grpcNode("a", "shop")})
+				f.followAll(c)
+				since := len(c.Responses())
+				f.define([]string{"a"}, gone...)
+				f.eds("a", "shop", endpoint("10.0.0.9", 80)) // nothing of what happens to it shows
+				f.settle()
+				check(t, "when it goes", received(c, since), []string{"EDS " + cluster("a")})
+				check(t, "addresses", len(addressesOf(t, c, "a")), 0)
+
+				other := f.client(xdstest.ClientOptions{Delta: delta, Node: grpcNode("b", "shop")})
+				for typeURL, name := range map[string]string{
+					envoy.ListenerType: "a:80", envoy.RouteType: cluster("a"), envoy.ClusterType: cluster("a"), envoy.LoadAssignmentType: cluster("a"),
+				} {
+					f.subscribe(other, typeURL, name)
+				}
+				f.define([]string{"b"}, append(gone, service("b", "shop"))...)
+				f.subscribe(other, envoy.ListenerType, "b:80") // the answer to this comes after all others
+				f.await(other, envoy.ListenerType, "b:80")
+				for _, r := range other.Responses() {
+					if names := r.Names(); len(names) > 0 && names[0] != "b:80" {
+						t.Errorf("a client that comes later is sent %s %q", r.TypeURL, r.Names())
+					}
+				}
+
+				since = len(c.Responses())
+				f.eds("a", "shop", endpoint("10.0.0.1", 80))
+				f.define([]string{"a", "b"}, shown)
+				f.settle()
+				check(t, "when it returns", received(c, since), []string{"EDS " + cluster("a")})
+				check(t, "addresses", addressesOf(t, c, "a"), []string{"10.0.0.1"})
+				for _, typeURL := range []string{envoy.ListenerType, envoy.RouteType, envoy.ClusterType} {
+					if len(c.State().Names(typeURL)) != 1 {
+						t.Errorf("%s: the client has %q", typeURL, c.State().Names(typeURL))
+					}
+				}
+				f.await(other, envoy.ListenerType, "a:80", "b:80") // it keeps b
+			})
+		}
+	}
+}
+
+// TestGRPCClientRecovers with calls: a service goes, calls fail, it returns, calls
+// succeed.
+func TestGRPCClientRecovers(t *testing.T) {
+	one := startBackend(t, "one")
+	f := serve(t, ads.Options{}, service("a", "shop"))
+	f.eds("a", "shop", one)
+	client := f.xdsClient("xds:///a:80", "n1")
+	callUntil(f.context(), t, client, "one")
+	for _, gone := range [][]*registry.Service{nil, {service("a", "shop", exportTo(registry.VisibilityNone))}} {
+		f.define([]string{"a"}, gone...)
+		f.settle()
+		ctx, cancel := context.WithTimeout(f.context(), 10*time.Second)
+		for {
+			_, err := client.Check(ctx, &healthpb.HealthCheckRequest{})
+			if status.Code(err) == codes.Unavailable {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("calls do not fail: %v", err)
+			}
+		}
+		cancel()
+		f.define([]string{"a"}, service("a", "shop"))
+		callUntil(f.context(), t, client, "one")
+	}
+}
+
+// TestAssignmentOfAClusterThatChangedAndWent: a SotW client that keeps asking for
+// the assignment of a cluster is left with none when the cluster has gone, whatever
+// the cluster was at last.
+func TestAssignmentOfAClusterThatChangedAndWent(t *testing.T) {
+	dns := func(s *registry.Service) { s.Resolution = registry.DNSLB }
+	f := serve(t, ads.Options{}, service("a", "shop"))
+	f.eds("a", "shop", endpoint("10.0.0.1", 80))
+	f.flush()
+	c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
+	f.subscribe(c, envoy.ClusterType)
+	f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
+	f.await(c, envoy.ClusterType, cluster("a"))
+	f.await(c, envoy.LoadAssignmentType, cluster("a"))
+	f.settle()
+	f.define([]string{"a"}, service("a", "shop", dns))
+	f.settle()
+	check(t, "as DNS", addressesOf(t, c, "a"), []string{"10.0.0.1"})
+	f.define([]string{"a"})
+	f.settle()
+	check(t, "deleted", len(addressesOf(t, c, "a")), 0)
+	since := len(c.Responses())
+	f.define([]string{"a"}, service("a", "shop"))
+	f.settle()
+	if got := strings.Join(received(c, since), " "); !strings.Contains(got, "EDS "+cluster("a")) {
+		t.Errorf("a cluster that comes back has no assignment: %s", got)
+	}
+	check(t, "back", addressesOf(t, c, "a"), []string{"10.0.0.1"})
+}
+
+// TestLegacyWildcardEnds: a wildcard that an empty request began ends when "*" is
+// unsubscribed.
+func TestLegacyWildcardEnds(t *testing.T) {
+	f := serve(t, ads.Options{}, service("a", "shop"))
+	f.flush()
+	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+	f.subscribe(c, envoy.ClusterType)
+	f.await(c, envoy.ClusterType, cluster("a"))
+	if err := c.Unsubscribe(envoy.ClusterType, "*"); err != nil {
+		t.Fatal(err)
+	}
+	f.subscribe(c, envoy.RouteType, cluster("a")) // the answer to this comes after all others
+	if err := c.Await(f.context(), func(s xdstest.State) bool { return s.Has(envoy.RouteType, cluster("a")) }); err != nil {
+		t.Fatal(err)
+	}
+	f.settle()
+	since := len(c.Responses())
+	f.define([]string{"b"}, service("a", "shop"), service("b", "shop"))
+	f.settle()
+	check(t, "after the end", received(c, since), []string{})
+	if got := f.Proxies()[0].Types[envoy.ClusterType]; got.Wildcard {
+		t.Errorf("status = %+v", got)
+	}
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.uber.org/atomic"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// blocked is a server with a stream that it cannot send to, because the client
+// reads nothing.
+type blocked struct {
+	*ads.Server
+	grpc    *grpc.Server
+	stop    chan struct{}
+	running sync.WaitGroup
+	known   atomic.Bool // the client is
+}
+
+func startBlocked(t *testing.T) *blocked {
+	t.Helper()
+	large := ads.GenerateAll("large", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
+		var out []ads.Resource
+		for _, name := range []string{"a", "b", "c", "d"} {
+			out = append(out, ads.Resource{Name: name, Message: wrapperspb.String(strings.Repeat("x", 1<<20))})
+		}
+		return out, nil
+	})
+	b := &blocked{grpc: grpc.NewServer(), stop: make(chan struct{})}
+	b.known.Store(true)
+	sent := &sendCounter{sent: make(chan struct{}, 10)}
+	b.Server = ads.New(&services{}, ads.Options{
+		Generators: []ads.Generator{large},
+		Observer:   sent,
+		Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
+			if !b.known.Load() {
+				return nil, status.Error(codes.PermissionDenied, "who are you?")
+			}
+			return ads.ProxyOf(n), nil
+		},
+	})
+	b.Register(b.grpc)
+	listener := listen(t)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = b.grpc.Serve(listener) })
+	b.running.Go(func() { b.Run(b.stop) })
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	t.Cleanup(func() {
+		cancel()
+		_ = conn.Close()
+		b.grpc.Stop()
+		serving.Wait()
+	})
+	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// gRPC takes the first response as a whole, and blocks with the next.
+	for _, name := range []string{"a", "b", "c"} {
+		err := stream.Send(&discovery.DeltaDiscoveryRequest{
+			Node: node("a", "shop"), TypeUrl: customType, ResourceNamesSubscribe: []string{name},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-sent.sent:
+	case <-ctx.Done():
+		t.Fatal("nothing was sent")
+	}
+	return b
+}
+
+// sendCounter notes responses.
+type sendCounter struct {
+	ads.NoObserver
+	sent chan struct{}
+}
+
+func (c *sendCounter) Response(ads.Stream, ads.ResponseEvent) { c.sent <- struct{}{} }
+
+// TestStopWithAClientThatDoesNotRead: Run ends the stream, so that GracefulStop
+// ends too.
+func TestStopWithAClientThatDoesNotRead(t *testing.T) {
+	b := startBlocked(t)
+	graceful := make(chan struct{})
+	go func() {
+		b.grpc.GracefulStop()
+		close(graceful)
+	}()
+	close(b.stop)
+	done := make(chan struct{})
+	go func() {
+		b.running.Wait()
+		<-graceful
+		close(done)
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	defer cancel()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		t.Fatal("Run or GracefulStop does not end")
+	}
+}
+
+// TestIdentityErrorWithAClientThatDoesNotRead: the stream of a proxy that is not
+// known any more ends at once.
+func TestIdentityErrorWithAClientThatDoesNotRead(t *testing.T) {
+	b := startBlocked(t)
+	b.known.Store(false)
+	b.ProxyUpdate("", "10.0.0.1")
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	defer cancel()
+	// It does not count any more, so there is nothing to wait for.
+	if err := b.WaitApplied(ctx, nil); err != nil {
+		t.Errorf("WaitApplied = %v", err)
+	}
+	check(t, "proxies", len(b.Proxies()), 0)
+	close(b.stop)
+	b.running.Wait()
+}
