@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -48,7 +49,7 @@ const (
 func dialRaw(b *testing.B, address, method string) grpc.ClientStream {
 	b.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{})))
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{}), grpc.MaxCallRecvMsgSize(64<<20)))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -149,14 +150,14 @@ func benchEndpoints(version int) []*registry.Endpoint {
 }
 
 // benchServer has n services with endpoints.
-func benchServer(b *testing.B, n int) (*fixture, []string) {
+func benchServer(b *testing.B, n int, options ...ads.Options) (*fixture, []string) {
 	b.Helper()
 	list, names := make([]*registry.Service, n), make([]string, n)
 	for i := range list {
 		host := fmt.Sprintf("service-%05d.example.com", i)
 		list[i], names[i] = service(host, "shop"), cluster(host)
 	}
-	f := serve(b, ads.Options{}, list...)
+	f := serve(b, append(options, ads.Options{})[0], list...)
 	for _, s := range list {
 		f.EDSCacheUpdate(shard, s.Hostname, "shop", benchEndpoints(0))
 	}
@@ -340,4 +341,84 @@ func benchLimitPush(b *testing.B, clients int) {
 		}
 		all.Wait()
 	}
+}
+
+// dialClient opens a connection for raw streams.
+func dialClient(tb testing.TB, address string) *grpc.ClientConn {
+	tb.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{}), grpc.MaxCallRecvMsgSize(64<<20)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// newRawStream opens a raw stream on a connection.
+func newRawStream(tb testing.TB, conn *grpc.ClientConn, method string) grpc.ClientStream {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	tb.Cleanup(cancel)
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return stream
+}
+
+// openRaw opens a raw stream on a connection of its own; end closes it.
+func openRaw(b *testing.B, address string, delta bool) (c *rawClient, end func()) {
+	b.Helper()
+	method := sotwMethod
+	if delta {
+		method = deltaMethod
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{}), grpc.MaxCallRecvMsgSize(64<<20)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &rawClient{stream: stream, delta: delta}, func() {
+		cancel()
+		_ = conn.Close()
+	}
+}
+
+// benchGenerator has many resources, of which it changes some with each push.
+type benchGenerator struct {
+	messages []proto.Message
+	changes  int
+	pushes   int
+}
+
+func newBenchGenerator(n, changes int) *benchGenerator {
+	g := &benchGenerator{changes: changes}
+	for i := range n {
+		g.messages = append(g.messages, wrapperspb.String(fmt.Sprint(i)))
+	}
+	return g
+}
+
+// Name implements ads.Generator.
+func (*benchGenerator) Name() string { return "bench" }
+
+// Generate implements ads.Generator.
+func (g *benchGenerator) Generate(_ ads.View, push *ads.PushContext, out *ads.Resources) error {
+	if push.Request.Forced {
+		for i, m := range g.messages {
+			out.Set(customType, fmt.Sprintf("%05d", i), m)
+		}
+		return nil
+	}
+	for range g.changes {
+		g.pushes++
+		out.Set(customType, "00007", wrapperspb.String(fmt.Sprint("changed ", g.pushes%2)))
+	}
+	return nil
 }

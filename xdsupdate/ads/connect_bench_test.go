@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	xdscache "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// linear is go-control-plane's LinearCache of one type, behind its server.
+type linear struct {
+	*xdscache.LinearCache
+	address string
+}
+
+// serveLinear serves resources of a type over ADS.
+func serveLinear(b *testing.B, typeURL string, resources map[string]types.Resource) *linear {
+	b.Helper()
+	l := &linear{LinearCache: xdscache.NewLinearCache(typeURL, xdscache.WithInitialResources(resources))}
+	mux := &xdscache.MuxCache{
+		Classify:      func(*xdscache.Request) string { return "" },
+		ClassifyDelta: func(*xdscache.DeltaRequest) string { return "" },
+		Caches:        map[string]xdscache.Cache{"": l.LinearCache},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	server := grpc.NewServer()
+	discovery.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(ctx, mux, nil))
+	listener := listen(b)
+	l.address = listener.Addr().String()
+	var running sync.WaitGroup
+	running.Go(func() { _ = server.Serve(listener) })
+	b.Cleanup(func() {
+		cancel()
+		server.Stop()
+		running.Wait()
+	})
+	return l
+}
+
+// clustersOf returns the clusters that our server sends for its services, as
+// messages.
+func (f *fixture) clustersOf() map[string]types.Resource {
+	out := make(map[string]types.Resource)
+	for _, s := range f.services.Services() {
+		c := envoy.Cluster(s, s.Ports[0], nil, nil, envoy.ForEnvoy)
+		out[c.GetName()] = c
+	}
+	return out
+}
+
+var _ types.Resource = (*clusterv3.Cluster)(nil)
+
+// BenchmarkConnect: some wildcard clients of all clusters connect at once, until
+// each has its first answer; per operation it is the work for one of them. With
+// versions they come back with everything that they had. LinearCache is
+// go-control-plane's, with the same clients and resources.
+func BenchmarkConnect(b *testing.B) {
+	for _, n := range []int{1_000, 10_000} {
+		for _, server := range []string{"ads", "linear"} {
+			for _, protocol := range []string{"sotw", "delta", "versions"} {
+				for _, clients := range []int{1, 50, 200} {
+					b.Run(fmt.Sprintf("%s/%s/n=%d/clients=%d", server, protocol, n, clients), func(b *testing.B) {
+						benchConnect(b, server, protocol, n, clients)
+					})
+				}
+			}
+		}
+	}
+}
+
+func benchConnect(b *testing.B, server, protocol string, n, clients int) {
+	b.Helper()
+	f, names := benchServer(b, n)
+	address := f.listener.Addr().String()
+	if server == "linear" {
+		address = serveLinear(b, envoy.ClusterType, f.clustersOf()).address
+	}
+	delta := protocol != "sotw"
+	var versions map[string]string
+	if protocol == "versions" {
+		versions = versionsOf(b, address, len(names))
+	}
+	first := firstRequest(b, delta, versions)
+	b.ReportAllocs()
+	for b.Loop() {
+		var all sync.WaitGroup
+		for range clients {
+			all.Go(func() {
+				c, end := openRaw(b, address, delta)
+				defer end()
+				c.typeURL = envoy.ClusterType
+				if err := c.stream.SendMsg(&first); err != nil {
+					b.Error(err)
+				}
+				want := len(names)
+				if versions != nil {
+					want = 1 // an answer without resources
+				}
+				for got := 0; got < want; {
+					got += max(1, c.receive(b))
+				}
+			})
+		}
+		all.Wait()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*clients), "ns/client")
+}
+
+func firstRequest(b *testing.B, delta bool, versions map[string]string) []byte {
+	b.Helper()
+	var m proto.Message = &discovery.DiscoveryRequest{Node: node("a", "shop"), TypeUrl: envoy.ClusterType}
+	if delta {
+		m = &discovery.DeltaDiscoveryRequest{Node: node("a", "shop"), TypeUrl: envoy.ClusterType, InitialResourceVersions: versions}
+	}
+	data, err := proto.Marshal(m)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return data
+}
+
+// versionsOf connects and returns the versions of what it is sent.
+func versionsOf(b *testing.B, address string, n int) map[string]string {
+	b.Helper()
+	c, end := openRaw(b, address, true)
+	defer end()
+	c.typeURL = envoy.ClusterType
+	first := firstRequest(b, true, nil)
+	if err := c.stream.SendMsg(&first); err != nil {
+		b.Fatal(err)
+	}
+	out := make(map[string]string)
+	for len(out) < n {
+		c.receive(b)
+		for data := c.message; len(data) > 0; {
+			number, kind, size := protowire.ConsumeTag(data)
+			data = data[size:]
+			size = protowire.ConsumeFieldValue(number, kind, data)
+			if value, _ := protowire.ConsumeBytes(data); number == 2 {
+				r := &discovery.Resource{}
+				if err := proto.Unmarshal(value, r); err != nil {
+					b.Fatal(err)
+				}
+				out[r.GetName()] = r.GetVersion()
+			}
+			data = data[size:]
+		}
+	}
+	return out
+}
+
+// BenchmarkReadRequest is the limit of coming back with all versions: decoding the
+// request.
+func BenchmarkReadRequest(b *testing.B) {
+	f, names := benchServer(b, 10_000)
+	data := firstRequest(b, true, versionsOf(b, f.listener.Addr().String(), len(names)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := proto.Unmarshal(data, &discovery.DeltaDiscoveryRequest{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// idle connects clients that have named one resource of their own and wait.
+func idle(b *testing.B, address string, clients, views int) {
+	b.Helper()
+	conns := make([]*grpc.ClientConn, min(clients, 100))
+	for i := range conns {
+		conns[i] = dialClient(b, address)
+	}
+	for i := range clients {
+		c := &rawClient{stream: newRawStream(b, conns[i%len(conns)], deltaMethod), delta: true, typeURL: envoy.LoadAssignmentType}
+		c.send(b, &discovery.DeltaDiscoveryRequest{
+			Node: node(fmt.Sprint(i), fmt.Sprintf("ns%d", i%views)), TypeUrl: c.typeURL,
+			ResourceNamesSubscribe: []string{cluster(fmt.Sprintf("service-%05d.example.com", 100+i%900))},
+		})
+		c.receive(b)
+	}
+}
+
+// quiet is a generator that is concerned by nothing.
+type quiet struct{ ads.Generator }
+
+func (quiet) Concerned(*ads.PushContext) func(ads.View) bool { return nil }
+
+// BenchmarkIdle: an endpoint changes that nobody is subscribed to, with idle
+// clients in some views, without a generator and with one that it does not
+// concern.
+func BenchmarkIdle(b *testing.B) {
+	for _, clients := range []int{1, 100, 1_000, 10_000} {
+		for _, views := range []int{1, 100, 1_000} {
+			for _, generators := range []int{0, 1} {
+				if views > clients {
+					continue
+				}
+				b.Run(fmt.Sprintf("clients=%d/views=%d/generators=%d", clients, views, generators), func(b *testing.B) {
+					none := ads.GenerateAll("none", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) { return nil, nil })
+					options := ads.Options{Generators: []ads.Generator{quiet{none}}[:generators]}
+					f, _ := benchServer(b, 1_000, options)
+					idle(b, f.listener.Addr().String(), clients, views)
+					benchUnseen(b, f)
+				})
+			}
+		}
+	}
+}
+
+// benchUnseen changes an endpoint that nobody is subscribed to, and pushes.
+func benchUnseen(b *testing.B, f *fixture) {
+	b.Helper()
+	const host = "service-00007.example.com"
+	old, spare := benchEndpoints(0), benchEndpoints(1)
+	f.eds(host, "shop", old...)
+	f.settle()
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		f.EDSDeltaUpdate(shard, host, "shop", []xdsupdate.EndpointChange{{Old: old[0], New: spare[0]}})
+		old[0], spare[0] = spare[0], old[0]
+		if err := f.Flush(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkMemory: live heap for each idle connection, and for each client and
+// name of 10,000, by wildcard and by name.
+func BenchmarkMemory(b *testing.B) {
+	heap := func() float64 {
+		for range 3 {
+			runtime.GC()
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc + m.StackInuse)
+	}
+	for _, kind := range []string{"idle", "wildcard", "named-delta", "named-sotw"} {
+		b.Run(kind, func(b *testing.B) {
+			const clients = 100
+			n := 10_000
+			if kind == "idle" {
+				n = 1
+			}
+			f, names := benchServer(b, n)
+			delta := kind != "named-sotw"
+			address, typeURL := f.listener.Addr().String(), envoy.LoadAssignmentType
+			if kind == "wildcard" {
+				names, typeURL = nil, envoy.ClusterType
+			}
+			connect := func() {
+				method := sotwMethod
+				if delta {
+					method = deltaMethod
+				}
+				c := &rawClient{stream: dialRaw(b, address, method), delta: delta, typeURL: typeURL, names: names}
+				c.subscribe(b, n)
+				c.message = nil
+			}
+			connect() // what is shared is there
+			f.settle()
+			for b.Loop() {
+				before := heap()
+				for range clients {
+					connect()
+				}
+				f.settle()
+				b.ReportMetric((heap()-before)/clients, "B/connection")
+				b.ReportMetric((heap()-before)/clients/float64(n), "B/name")
+			}
+		})
+	}
+}
+
+// BenchmarkProxyUpdate: workloads appear that no client is, with many clients.
+func BenchmarkProxyUpdate(b *testing.B) {
+	for _, clients := range []int{1, 2_000} {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+			f, _ := benchServer(b, 1_000)
+			idle(b, f.listener.Addr().String(), clients, 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				f.ProxyUpdate("c1", "10.255.0.1")
+			}
+		})
+	}
+}
+
+// BenchmarkGenerator: a push that a generator with 10,000 resources of a view is
+// called for, and of which it changes none, or one that a client is subscribed to.
+func BenchmarkGenerator(b *testing.B) {
+	for _, changes := range []int{0, 1} {
+		b.Run(fmt.Sprintf("changes=%d", changes), func(b *testing.B) {
+			g := newBenchGenerator(10_000, changes)
+			f, _ := benchServer(b, 10, ads.Options{Generators: []ads.Generator{g}})
+			c := &rawClient{stream: dialRaw(b, f.listener.Addr().String(), deltaMethod), delta: true, typeURL: customType, names: []string{"00007"}}
+			c.subscribe(b, 1)
+			f.settle()
+			ctx := context.Background()
+			req := &xdsupdate.PushRequest{ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ConfigKey{Name: "x"})}
+			b.ReportAllocs()
+			for b.Loop() {
+				f.ConfigUpdate(req)
+				if err := f.Flush(ctx); err != nil {
+					b.Fatal(err)
+				}
+				for range changes {
+					c.receive(b)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkLinearEndpointChange is BenchmarkEndpointChange with LinearCache, delta.
+func BenchmarkLinearEndpointChange(b *testing.B) {
+	for _, bench := range []struct{ names, clients int }{{1, 1}, {1, 100}, {1_000, 1}, {10_000, 1}} {
+		b.Run(fmt.Sprintf("delta/names=%d/clients=%d", bench.names, bench.clients), func(b *testing.B) {
+			assignments, names := make(map[string]types.Resource), []string(nil)
+			svc := service("x", "shop")
+			states := [2][]*registry.Endpoint{benchEndpoints(0), benchEndpoints(1)}
+			for i := range max(bench.names, 1_000) {
+				svc.Hostname = registry.Hostname(fmt.Sprintf("service-%05d.example.com", i))
+				assignments[cluster(string(svc.Hostname))] = envoy.LoadAssignment(svc, svc.Ports[0], states[0], envoy.ForEnvoy)
+				names = append(names, cluster(string(svc.Hostname)))
+			}
+			l := serveLinear(b, envoy.LoadAssignmentType, assignments)
+			names = names[7:min(7+bench.names, len(names))]
+			svc.Hostname = "service-00007.example.com"
+			changed := []types.Resource{
+				envoy.LoadAssignment(svc, svc.Ports[0], states[1], envoy.ForEnvoy), envoy.LoadAssignment(svc, svc.Ports[0], states[0], envoy.ForEnvoy),
+			}
+			var list []*rawClient
+			for range bench.clients {
+				c := &rawClient{stream: dialRaw(b, l.address, deltaMethod), delta: true, typeURL: envoy.LoadAssignmentType, names: names}
+				c.subscribe(b, len(names))
+				list = append(list, c)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if err := l.UpdateResource(names[0], changed[i%2]); err != nil {
+					b.Fatal(err)
+				}
+				receiveAll(b, list)
+			}
+		})
+	}
+}
