@@ -66,6 +66,8 @@
 //	HasSynced() | false until the first Drain   | true once the initial  | as it was when
 //	            |                               | state has been handled | Run ended
 //
+// [WaitForSync] waits for HasSynced of many.
+//
 // Run finishes the event in progress, joins what it started and drops what is
 // still queued. [Drainer] and [Flusher] name the two optional methods.
 //

@@ -306,3 +306,24 @@ func TestLinkedDirectories(t *testing.T) {
 	f.reload()
 	f.wantEvents("update ns/a=two", "delete ns/b=one")
 }
+
+// TestSynced: the signal comes with the first reload that reads the directory.
+func TestSynced(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	select {
+	case <-f.source.Synced():
+		t.Error("synced before anything was read")
+	default:
+	}
+	for range 2 {
+		f.reload()
+		select {
+		case <-f.source.Synced():
+		default:
+			t.Error("not synced after a reload")
+		}
+		if !f.source.HasSynced() {
+			t.Error("HasSynced disagrees with its signal")
+		}
+	}
+}

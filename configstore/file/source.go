@@ -25,8 +25,10 @@ type Source struct {
 	schemas configstore.Schemas
 	opts    Options
 
-	ran    atomic.Bool
-	synced atomic.Bool
+	ran atomic.Bool
+	// synced is closed, and loaded set, when the directory has been read once.
+	synced chan struct{}
+	loaded atomic.Bool
 
 	// turn is held by the reload in progress, which owns the fields of this
 	// block. It is a channel and no mutex because a reload calls the store and
@@ -51,6 +53,8 @@ type Source struct {
 	report Report
 }
 
+var _ configstore.SyncSignaler = (*Source)(nil)
+
 // owned is an object that this source has put into the store.
 type owned struct {
 	// config is the state in the file that was written last.
@@ -70,6 +74,7 @@ func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 	return &Source{
 		dir: dir, store: store, schemas: store.Schemas(), opts: o.withDefaults(),
 		turn:     make(chan struct{}, 1),
+		synced:   make(chan struct{}),
 		contents: map[string]*content{},
 		index:    newIndex(),
 		owned:    map[configstore.ConfigKey]owned{},
@@ -92,7 +97,10 @@ func (s *Source) Reload() error {
 // HasSynced reports whether the directory has been read to its end at least
 // once and the store holds what could be read. It may hold more to come if
 // Errors is not empty.
-func (s *Source) HasSynced() bool { return s.synced.Load() }
+func (s *Source) HasSynced() bool { return s.loaded.Load() }
+
+// Synced returns a channel that is closed when HasSynced becomes true.
+func (s *Source) Synced() <-chan struct{} { return s.synced }
 
 // Report returns what there is to say about the directory now. The caller may
 // modify the slices, not the errors.
@@ -146,7 +154,9 @@ func (s *Source) load(sc scan) (again bool, err error) {
 	}
 	s.apply(dirty)
 	s.publish()
-	s.synced.Store(true)
+	if !s.loaded.Swap(true) {
+		close(s.synced)
+	}
 	return again, nil
 }
 
