@@ -40,7 +40,8 @@ func isDashed(s string) bool {
 }
 
 func isAlphanumeric(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || isDigit(c)
+	// Setting this bit makes capital letters small ones, and no letters of others.
+	return (c|0x20)-'a' < 26 || c-'0' < 10
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

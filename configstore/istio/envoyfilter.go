@@ -94,7 +94,9 @@ func checkPatchMatch(at *field, to networking.EnvoyFilter_ApplyTo, match *networ
 	case *networking.EnvoyFilter_EnvoyConfigObjectMatch_Listener:
 		checkAppliesTo(at.child("listener"), to, networking.EnvoyFilter_LISTENER, networking.EnvoyFilter_FILTER_CHAIN,
 			networking.EnvoyFilter_NETWORK_FILTER, networking.EnvoyFilter_HTTP_FILTER, networking.EnvoyFilter_LISTENER_FILTER)
-		checkListenerMatch(at.child("listener"), to, object.Listener)
+		if to != networking.EnvoyFilter_EXTENSION_CONFIG && to != networking.EnvoyFilter_BOOTSTRAP {
+			checkListenerMatch(at.child("listener"), to, object.Listener)
+		}
 	case *networking.EnvoyFilter_EnvoyConfigObjectMatch_RouteConfiguration:
 		checkAppliesTo(at.child("routeConfiguration"), to, networking.EnvoyFilter_ROUTE_CONFIGURATION,
 			networking.EnvoyFilter_VIRTUAL_HOST, networking.EnvoyFilter_HTTP_ROUTE)

@@ -50,6 +50,9 @@ func (f *findings) mark() mark {
 // to report the same findings in the same order every time; objects without
 // findings then pay nothing for the order.
 func (f *findings) sortSince(m mark) {
+	if f.mark() == m {
+		return
+	}
 	byField := func(a, b configstore.Violation) int { return strings.Compare(a.Field, b.Field) }
 	slices.SortStableFunc(f.warnings[m.warnings:], byField)
 	slices.SortStableFunc(f.violations[m.violations:], byField)

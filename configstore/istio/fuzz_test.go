@@ -4,10 +4,12 @@ package istio_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -24,6 +26,9 @@ func FuzzValidate(f *testing.F) {
 		for _, seed := range seeds(f, schema.GroupVersionKind) {
 			f.Add(i, seed)
 		}
+		for _, doc := range readVerdicts(f, schema.GroupVersionKind.Kind) {
+			f.Add(i, encoded(f, doc))
+		}
 	}
 	f.Fuzz(func(t *testing.T, i int, encoded []byte) {
 		schema := schemas[uint(i)%uint(len(schemas))]
@@ -35,6 +40,50 @@ func FuzzValidate(f *testing.F) {
 		punctured := proto.Clone(spec)
 		puncture(punctured.ProtoReflect())
 		validateTwice(t, schema, punctured)
+	})
+}
+
+// encoded returns the spec of a document of testdata/verdicts.
+func encoded(tb testing.TB, doc verdictDoc) []byte {
+	tb.Helper()
+	spec, err := proto.Marshal(parseVerdict(tb, doc).Spec)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return spec
+}
+
+// FuzzHeaderValue: what Envoy's formatter would take stays so when more of the
+// same is added, and what it would not take is never mended by literal text.
+func FuzzHeaderValue(f *testing.F) {
+	for _, value := range []string{
+		"a", "100%%", "%HOSTNAME%", "%REQ(:PATH?X-A):10%", "%START_TIME(%Y/%m)%", `%UPSTREAM_METADATA(["a", "b"])%`,
+		"%", "50% off", "50% off 20%", "%REQ(:path", "%START_TIME%%", "%REQ(a):%", "%%%", "%A(b))%", "a\x7f",
+	} {
+		f.Add(value)
+	}
+	schema, _ := istio.Schemas().Find(istio.VirtualService)
+	taken := func(value string) bool {
+		_, violations := schema.Validate(configstore.Config{Spec: &networking.VirtualService{
+			Hosts: []string{"a.example.com"},
+			Http: []*networking.HTTPRoute{{
+				Route:   []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "b"}}},
+				Headers: &networking.Headers{Request: &networking.Headers_HeaderOperations{Set: map[string]string{"x-a": value}}},
+			}},
+		}})
+		return len(violations) == 0
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		ok := taken(value)
+		if !strings.Contains(value, "%") && ok != !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			t.Errorf("%q without commands: %v", value, ok)
+		}
+		if ok && !taken(value+" %HOSTNAME% "+value) {
+			t.Errorf("%q is taken, but not twice", value)
+		}
+		if !ok && !strings.Contains(value, "(") && taken("a "+value+" b") {
+			t.Errorf("%q is taken between letters only", value)
+		}
 	})
 }
 

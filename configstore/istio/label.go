@@ -2,8 +2,6 @@
 
 package istio
 
-import "strings"
-
 const (
 	maxLabelPrefixLength = 253
 	labelNameRule        = "letters, digits, and inside also '-', '_' and '.', at most 63 characters"
@@ -25,44 +23,60 @@ func checkLabels(at *field, name string, labels map[string]string) {
 }
 
 func labelKeyProblem(key string) string {
-	prefix, name, prefixed := strings.Cut(key, "/")
-	if !prefixed {
-		name = key
-	}
+	start := nameStart(key)
+	slashed := start > 0 && key[start-1] == '/'
 	switch {
 	case key == "":
 		return "must not be empty"
-	case !isLabelName(name):
+	case start > 0 && !slashed, !isNameShaped(key[start:]):
 		return "must end in a name (" + labelNameRule + ")"
-	case prefixed && !isLabelPrefix(prefix):
+	case slashed && !isLabelPrefix(key[:start-1]):
 		return "must have a DNS name before the slash, at most 253 characters"
 	default:
 		return ""
 	}
 }
 
-// isLabelName is the common grammar of the names in keys and of values.
-func isLabelName(s string) bool {
-	if s == "" || len(s) > maxLabelLength || !isAlphanumeric(s[0]) || !isAlphanumeric(s[len(s)-1]) {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; !isAlphanumeric(c) && c != '-' && c != '_' && c != '.' {
-			return false
+// nameStart returns where the characters begin at the end of s that names consist
+// of. Most of the time that validation takes goes into labels: their keys are read
+// once, from the end.
+func nameStart(s string) int {
+	i := len(s)
+	for i > 0 {
+		if c := s[i-1]; !isAlphanumeric(c) && c != '-' && c != '.' && c != '_' {
+			break
 		}
+		i--
 	}
-	return true
+	return i
 }
 
+// isLabelName is the common grammar of the names in keys and of values.
+func isLabelName(s string) bool { return nameStart(s) == 0 && isNameShaped(s) }
+
+// isNameShaped reports whether s, which consists of the characters of names, is
+// one.
+func isNameShaped(s string) bool {
+	return s != "" && len(s) <= maxLabelLength && isAlphanumeric(s[0]) && isAlphanumeric(s[len(s)-1])
+}
+
+// isLabelPrefix reports whether s consists of labels like those of isDashed, with
+// dots between them.
 func isLabelPrefix(s string) bool {
 	if len(s) > maxLabelPrefixLength {
 		return false
 	}
-	for more := true; more; {
-		var label string
-		if label, s, more = strings.Cut(s, "."); !isDashed(label) {
+	previous := byte('.')
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case isAlphanumeric(c):
+		case c == '-' && previous != '.':
+		case c == '.' && previous != '.' && previous != '-':
+		default:
 			return false
 		}
+		previous = c
 	}
-	return true
+	return previous != '.' && previous != '-'
 }

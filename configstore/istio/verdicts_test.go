@@ -42,7 +42,7 @@ func TestVerdicts(t *testing.T) {
 	var docs []verdictDoc
 	for _, schema := range istio.Schemas().All() {
 		kind := schema.GroupVersionKind.Kind
-		all := readVerdicts(t, filepath.Join("testdata", "verdicts", strings.ToLower(kind)+".yaml"))
+		all := readVerdicts(t, kind)
 		seen := map[string]bool{}
 		for i := range all {
 			t.Run(kind+"/"+all[i].rule, func(t *testing.T) {
@@ -60,11 +60,12 @@ func TestVerdicts(t *testing.T) {
 	checkTable(t, docs)
 }
 
-func readVerdicts(t *testing.T, file string) []verdictDoc {
-	t.Helper()
+func readVerdicts(tb testing.TB, kind string) []verdictDoc {
+	tb.Helper()
+	file := filepath.Join("testdata", "verdicts", strings.ToLower(kind)+".yaml")
 	data, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var docs []verdictDoc
 	for text := range bytes.SplitSeq(data, []byte("\n---\n")) {
@@ -83,21 +84,26 @@ func readVerdicts(t *testing.T, file string) []verdictDoc {
 			}
 		}
 		if doc.rule == "" {
-			t.Fatalf("%s: no verdict in\n%s", file, text)
+			tb.Fatalf("%s: no verdict in\n%s", file, text)
 		}
 		docs = append(docs, doc)
 	}
 	return docs
 }
 
+func parseVerdict(tb testing.TB, doc verdictDoc) configstore.Config {
+	tb.Helper()
+	parsed := manifest.Parse(istio.Schemas(), doc.text, manifest.Options{DefaultNamespace: "default"})
+	if len(parsed) != 1 || parsed[0].Err != nil {
+		tb.Fatalf("parsed as %+v\n%s", parsed, doc.text)
+	}
+	return parsed[0].Config
+}
+
 // judge parses and validates a document and keeps what is found.
 func judge(t *testing.T, schema configstore.Schema, doc *verdictDoc) {
 	t.Helper()
-	parsed := manifest.Parse(istio.Schemas(), doc.text, manifest.Options{DefaultNamespace: "default"})
-	if len(parsed) != 1 || parsed[0].Err != nil {
-		t.Fatalf("parsed as %+v\n%s", parsed, doc.text)
-	}
-	doc.config = parsed[0].Config
+	doc.config = parseVerdict(t, *doc)
 	if doc.config.GroupVersionKind != schema.GroupVersionKind {
 		t.Fatalf("is a %s", doc.config.GroupVersionKind)
 	}
