@@ -13,7 +13,7 @@ const (
 )
 
 // The kinds, each in its canonical version. They are constants in all but form:
-// nobody may assign to them.
+// assigning to them is forbidden.
 //
 //nolint:gochecknoglobals // Go has no constants of struct type.
 var (

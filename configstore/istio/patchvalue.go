@@ -147,7 +147,7 @@ func patchedMessage(to networking.EnvoyFilter_ApplyTo) protoreflect.FullName {
 }
 
 // cleanError returns an error of protobuf without what differs from program to
-// program on purpose, and without a position in text that nobody wrote.
+// program on purpose, and without a position in text that no file has.
 func cleanError(err error) string {
 	message := strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto: ")
 	if _, behind, ok := strings.Cut(message, "(line "); ok {

@@ -2,7 +2,7 @@
 
 package istio
 
-// repetitions tells which values were seen before. The zero value has seen
+// repetitions finds values that were seen before. The zero value has seen
 // none. Few values are compared one by one, which costs no allocation.
 type repetitions[K comparable] struct {
 	few       [8]K

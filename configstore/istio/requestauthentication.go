@@ -84,8 +84,8 @@ func checkKeySet(at *field, rule *security.JWTRule) {
 	}
 }
 
-// checkInlineKeys checks a JSON Web Key Set. Who has a private or a symmetric key
-// of it can make tokens.
+// checkInlineKeys checks a JSON Web Key Set. Tokens are made with private and with
+// symmetric keys, which do not belong into an object that many can read.
 func checkInlineKeys(at *field, jwks string) {
 	var set struct{ Keys []webKey }
 	if err := json.Unmarshal([]byte(jwks), &set); err != nil || len(set.Keys) == 0 {
@@ -97,7 +97,7 @@ func checkInlineKeys(at *field, jwks string) {
 		case !key.complete():
 			at.refuse("must have keys of type RSA, EC, OKP or oct with their parameters, key %d is not", i)
 		case key.Private != "" || key.Type == "oct":
-			at.warn("key %d holds private key material, which whoever reads this object can make tokens with", i)
+			at.warn("key %d holds private key material, with which every reader of this object can make tokens", i)
 		}
 	}
 }

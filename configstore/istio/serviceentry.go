@@ -116,7 +116,7 @@ func allocatesAddresses(c configstore.Config, entry *networking.ServiceEntry) bo
 }
 
 // checkHostsDistinguishable: behind a port that is routed by neither HTTP host
-// nor SNI, several hosts cannot be told apart.
+// nor SNI, several hosts cannot be distinguished.
 func checkHostsDistinguishable(spec *field, entry *networking.ServiceEntry) {
 	if entry.Resolution == networking.ServiceEntry_NONE || len(entry.Hosts) < 2 {
 		return
