@@ -99,7 +99,7 @@ func TestDebounceByTheBook(t *testing.T) {
 			start := time.Now()
 			durations := rand.New(rand.NewPCG(seed, 5))
 			push := func(req *xdsupdate.PushRequest) {
-				requests := req.Reason[xdsupdate.ConfigUpdate] + req.Reason[xdsupdate.EndpointUpdate]
+				requests := req.Reason[xdsupdate.ReasonConfig] + req.Reason[xdsupdate.ReasonEndpoint]
 				l.push(t, time.Since(start), requests, l.opts.DebounceEndpoints || req.Full)
 				if durations.IntN(3) == 0 {
 					time.Sleep(time.Duration(durations.IntN(300))*time.Millisecond + 3)

@@ -38,13 +38,15 @@ func ConfigHandler(updater XDSUpdater, reporter StatusReporter) configstore.Even
 			return
 		}
 		updater.ConfigUpdate(&PushRequest{
-			Full: true, ConfigsUpdated: KeySet(curr.Key()), Reason: map[TriggerReason]int{ConfigUpdate: 1},
+			Full: true, ConfigsUpdated: KeySet(curr.Key()), Reason: map[TriggerReason]int{ReasonConfig: 1},
 		})
 	}
 }
 
 // ServiceHandler returns a handler of service events that asks for a full push
-// of the service. An update asks for none if the services are Equal.
+// of the service. An update asks for none if the services are Equal. Register it
+// with registries that do not write to an updater: those that do have asked for
+// the push of a service before their handlers run, and would ask twice.
 func ServiceHandler(updater XDSUpdater) registry.ServiceHandler {
 	return func(prev, curr *registry.Service, event registry.Event) {
 		if event == registry.EventUpdate && prev.Equal(curr) {
@@ -55,7 +57,7 @@ func ServiceHandler(updater XDSUpdater) registry.ServiceHandler {
 			keys[keyOf(prev)] = struct{}{} // another one if the service was renamed
 		}
 		updater.ConfigUpdate(&PushRequest{
-			Full: true, ConfigsUpdated: keys, Reason: map[TriggerReason]int{ServiceUpdate: 1},
+			Full: true, ConfigsUpdated: keys, Reason: map[TriggerReason]int{ReasonService: 1},
 		})
 	}
 }

@@ -50,10 +50,10 @@ func (p *pending) addOne(key ConfigKey, full bool, reason TriggerReason) {
 }
 
 // take returns what was merged as one request, and becomes empty. A request
-// without a reason gets UnknownUpdate.
+// without a reason gets ReasonUnknown.
 func (p *pending) take() *PushRequest {
 	if len(p.reasons) == 0 {
-		p.addReason(UnknownUpdate, 1)
+		p.addReason(ReasonUnknown, 1)
 	}
 	r := &PushRequest{
 		Full: p.full, Forced: p.forced, ConfigsUpdated: p.keys, Start: p.start,

@@ -74,14 +74,14 @@ func inBubble(t *testing.T, opts xdsupdate.PusherOptions, test func(p *xdsupdate
 func fullPush(name string) *xdsupdate.PushRequest {
 	return &xdsupdate.PushRequest{
 		Full: true, ConfigsUpdated: xdsupdate.KeySet(vs(name)),
-		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ConfigUpdate: 1},
+		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonConfig: 1},
 	}
 }
 
 func endpointPush(name string) *xdsupdate.PushRequest {
 	return &xdsupdate.PushRequest{
 		ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(registry.Hostname(name), ns)),
-		Reason:         map[xdsupdate.TriggerReason]int{xdsupdate.EndpointUpdate: 1},
+		Reason:         map[xdsupdate.TriggerReason]int{xdsupdate.ReasonEndpoint: 1},
 	}
 }
 

@@ -8,21 +8,20 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// TriggerReason says what caused a push.
+// TriggerReason says what caused a push. Hosts may have others than these.
 type TriggerReason string
 
-// The reasons, named as in Istio 1.30.
+// The reasons of pushes that this module asks for, with the texts of Istio 1.30.
 const (
-	EndpointUpdate TriggerReason = "endpoint"
-	ConfigUpdate   TriggerReason = "config"
-	ServiceUpdate  TriggerReason = "service"
-	ProxyUpdate    TriggerReason = "proxy"
-	GlobalUpdate   TriggerReason = "global"
-	NetworksUpdate TriggerReason = "networks"
-	ClusterUpdate  TriggerReason = "cluster"
-	UnknownUpdate  TriggerReason = "unknown"
+	ReasonEndpoint TriggerReason = "endpoint"
+	ReasonConfig   TriggerReason = "config"
+	ReasonService  TriggerReason = "service"
+	ReasonCluster  TriggerReason = "cluster"
+	ReasonUnknown  TriggerReason = "unknown"
 )
 
 // PushRequest asks for a push. It is immutable once it was handed over.
@@ -80,6 +79,19 @@ func (r *PushRequest) Has(key ConfigKey) bool {
 	}
 	_, ok := r.ConfigsUpdated[key]
 	return ok
+}
+
+// HasKind reports whether something of the kind may have changed.
+func (r *PushRequest) HasKind(kind configstore.GroupVersionKind) bool {
+	if r.Everything() {
+		return true
+	}
+	for key := range r.ConfigsUpdated {
+		if key.Kind == kind {
+			return true
+		}
+	}
+	return false
 }
 
 // Keys returns ConfigsUpdated, sorted by ConfigKey.Compare; nil if the request

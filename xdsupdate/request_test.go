@@ -83,8 +83,8 @@ func TestMergeSharesNothingThatChanges(t *testing.T) {
 	ab := a.Merge(b)
 	_ = ab.Merge(fullPush("c"))
 	_ = ab.Merge(fullPush("d"))
-	_ = a.Merge(&request{ConfigsUpdated: keys("a"), Reason: reasons{xdsupdate.ConfigUpdate: 1}}).Merge(fullPush("x"))
-	want := &request{Full: true, ConfigsUpdated: keys("a", "b"), Reason: reasons{xdsupdate.ConfigUpdate: 2}}
+	_ = a.Merge(&request{ConfigsUpdated: keys("a"), Reason: reasons{xdsupdate.ReasonConfig: 1}}).Merge(fullPush("x"))
+	want := &request{Full: true, ConfigsUpdated: keys("a", "b"), Reason: reasons{xdsupdate.ReasonConfig: 2}}
 	if diff := cmp.Diff(want, ab); diff != "" {
 		t.Errorf("changed by later merges (-want +got):\n%s", diff)
 	}
@@ -156,7 +156,7 @@ func checkCollected(t *testing.T, requests []*request, n int, want *request) {
 	t.Helper()
 	collected := *want
 	if collected.Full = want.Full || want.Forced; len(want.Reason) == 0 {
-		collected.Reason = reasons{xdsupdate.UnknownUpdate: 1}
+		collected.Reason = reasons{xdsupdate.ReasonUnknown: 1}
 	}
 	for _, parts := range [][][]*request{{requests}, {requests[:n], requests[n:]}} {
 		got := xdsupdate.Collect(parts...)
@@ -191,4 +191,20 @@ func decode(data []byte) []*request {
 		out = append(out, r)
 	}
 	return out
+}
+
+func TestHasKind(t *testing.T) {
+	service, virtual := xdsupdate.ServiceKey(host, ns), vs("a")
+	for name, test := range map[string]struct {
+		request *xdsupdate.PushRequest
+		want    bool
+	}{
+		"everything": {&xdsupdate.PushRequest{}, true},
+		"it":         {&xdsupdate.PushRequest{ConfigsUpdated: xdsupdate.KeySet(service, virtual)}, true},
+		"others":     {&xdsupdate.PushRequest{ConfigsUpdated: xdsupdate.KeySet(service)}, false},
+	} {
+		if got := test.request.HasKind(virtual.Kind); got != test.want {
+			t.Errorf("%s: HasKind = %v, want %v", name, got, test.want)
+		}
+	}
 }

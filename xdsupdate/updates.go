@@ -70,7 +70,7 @@ func (p *Pusher) ask(hostname registry.Hostname, namespace string, push PushType
 	_, full := p.redefined[key]
 	full = full || push == FullPush
 	l := p.lane(!full)
-	l.addOne(key, full, EndpointUpdate)
+	l.addOne(key, full, ReasonEndpoint)
 	opened := l.ask(now, p.epoch)
 	p.mu.Unlock()
 	if opened {
@@ -89,7 +89,7 @@ func (p *Pusher) redefine(hostname registry.Hostname, namespace string) {
 func (p *Pusher) askRemoved(keys []ConfigKey) {
 	if len(keys) > 0 {
 		p.ConfigUpdate(&PushRequest{
-			Full: true, ConfigsUpdated: KeySet(keys...), Reason: map[TriggerReason]int{ClusterUpdate: 1},
+			Full: true, ConfigsUpdated: KeySet(keys...), Reason: map[TriggerReason]int{ReasonCluster: 1},
 		})
 	}
 }

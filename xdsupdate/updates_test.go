@@ -67,7 +67,7 @@ func TestEndpointsWaitForTheirService(t *testing.T) {
 	shard := shardOf("c1")
 	definition := &xdsupdate.PushRequest{
 		Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(host, ns)),
-		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ServiceUpdate: 1},
+		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonService: 1},
 	}
 	both := "full push of ServiceEntry/default/a.example.com (endpoint 1, service 1)"
 	for name, updater := range map[string]func(*xdsupdate.Pusher) xdsupdate.XDSUpdater{

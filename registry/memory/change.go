@@ -49,7 +49,7 @@ func (r *Registry) update(c change) {
 	case c.service != nil:
 		k := keyOf(c.service.curr)
 		r.opts.Updater.SvcUpdate(r.shard, k.hostname, k.namespace, c.service.event)
-		r.push(k, xdsupdate.ServiceUpdate)
+		r.push(k, xdsupdate.ReasonService)
 	case c.endpoints != nil:
 		r.updateEndpoints(c.endpoints)
 	}
@@ -69,7 +69,7 @@ func (r *Registry) updateEndpoints(c *endpointsChange) {
 		r.opts.Updater.EDSUpdate(r.shard, k.hostname, k.namespace, c.endpoints.Slice())
 	}
 	if c.service.Resolution.IsDNS() {
-		r.push(k, xdsupdate.EndpointUpdate)
+		r.push(k, xdsupdate.ReasonEndpoint)
 	}
 }
 

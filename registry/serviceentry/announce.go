@@ -89,8 +89,8 @@ func (b *batch) updateConfigs() {
 			endpoints = addKey(endpoints, h.hostKey)
 		}
 	}
-	b.requestPush(services, xdsupdate.ServiceUpdate)
-	b.requestPush(endpoints, xdsupdate.EndpointUpdate)
+	b.requestPush(services, xdsupdate.ReasonService)
+	b.requestPush(endpoints, xdsupdate.ReasonEndpoint)
 }
 
 func (b *batch) requestPush(keys map[xdsupdate.ConfigKey]struct{}, reason xdsupdate.TriggerReason) {

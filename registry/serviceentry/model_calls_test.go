@@ -129,7 +129,7 @@ func (m *modelSystem) readRequest(c xdstest.Call, s *said) {
 		m.t.Errorf("not a full push of named services: %s", c)
 	}
 	pushed := s.pushedEndpoints
-	if c.Request.Reason[xdsupdate.ServiceUpdate] > 0 {
+	if c.Request.Reason[xdsupdate.ReasonService] > 0 {
 		pushed = s.pushedServices
 	}
 	for key := range c.Request.ConfigsUpdated {

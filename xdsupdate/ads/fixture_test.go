@@ -157,7 +157,7 @@ func (f *fixture) eds(host, namespace string, endpoints ...*registry.Endpoint) {
 // define replaces the services and tells the server of the hosts that changed.
 func (f *fixture) define(changed []string, list ...*registry.Service) {
 	f.services.set(list...)
-	req := &xdsupdate.PushRequest{Full: true, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ServiceUpdate: 1}}
+	req := &xdsupdate.PushRequest{Full: true, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonService: 1}}
 	var keys []xdsupdate.ConfigKey
 	for _, host := range changed {
 		keys = append(keys, xdsupdate.ServiceKey(registry.Hostname(host), ""))

@@ -33,7 +33,7 @@ func TestRecorderKeepsCallsInOrder(t *testing.T) {
 	r.EDSCacheUpdate(shard, "a.example.com", "ns", nil)
 	r.ConfigUpdate(&xdsupdate.PushRequest{
 		Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey("a.example.com", "ns")),
-		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ServiceUpdate: 1},
+		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonService: 1},
 	})
 	r.ProxyUpdate("c1", "1.1.1.1")
 	r.RemoveShard(shard)
