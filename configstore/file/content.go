@@ -44,7 +44,7 @@ type content struct {
 
 // unchanged reports whether a file need not be read again.
 func (c *content) unchanged(info fs.FileInfo) bool {
-	return c.trusted && c.failure == nil && c.emptied.IsZero() &&
+	return c.trusted && c.emptied.IsZero() &&
 		c.info.Size() == info.Size() && c.info.ModTime().Equal(info.ModTime()) && os.SameFile(c.info, info)
 }
 

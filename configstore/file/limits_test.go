@@ -53,6 +53,19 @@ func TestTooManyDocuments(t *testing.T) {
 	f.wantErrors("b.yaml: the input has more than 2 documents")
 }
 
+func TestMaxFileBytes(t *testing.T) {
+	text := entry("a", "one")
+	for _, tt := range []struct {
+		limit int
+		want  []string
+	}{{len(text), nil}, {len(text) - 1, []string{"a.yaml: the file is larger than the limit of"}}, {-1, nil}} {
+		f := newFixture(t, file.Options{MaxFileBytes: tt.limit})
+		f.write("a.yaml", text)
+		f.reload()
+		f.wantErrors(tt.want...)
+	}
+}
+
 // Of a file that is wrong all over, the first errors are kept, and what is good is
 // loaded.
 func TestTooManyErrors(t *testing.T) {

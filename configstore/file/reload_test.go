@@ -256,6 +256,35 @@ func TestMistypedKindDeletesNothing(t *testing.T) {
 	f.wantEvents("delete ns/a=two", "delete ns/b=three")
 }
 
+// Without a schema there is no default namespace, so that the name decides.
+func TestMistypedKindInTheDefaultNamespace(t *testing.T) {
+	f := newFixture(t, file.Options{DefaultNamespace: "fallback"})
+	text := strings.Replace(entry("a", "one"), "  namespace: ns\n", "", 1)
+	f.write("a.yaml", docs(text, entry("b", "one")))
+	f.reload()
+	f.write("a.yaml", docs(strings.Replace(text, "ServiceEntry", "ServiceEntri", 1), entry("b", "one")))
+	f.reload()
+	f.wantEvents()
+	f.wantErrors("a.yaml:2:1: document 1, ServiceEntri a: ")
+}
+
+// That a foreign document is not about an object is remembered while its file
+// cannot be read.
+func TestForeignDocumentOfAFileThatComesBack(t *testing.T) {
+	f := newFixture(t, file.Options{MaxDocuments: 3})
+	deployment := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: ns}\n"
+	f.write("a.yaml", docs(deployment, entry("a", "one")))
+	f.reload()
+	f.write("a.yaml", strings.Repeat("---\n", 9))
+	f.reload()
+	f.wantEvents()
+	f.wantErrors("a.yaml: the input has more than 3 documents")
+	f.write("a.yaml", docs(deployment, entry("b", "one")))
+	f.reload()
+	f.wantEvents("add ns/b=one", "delete ns/a=one")
+	f.wantErrors()
+}
+
 func TestLenient(t *testing.T) {
 	f := newFixture(t, file.Options{Lenient: true})
 	f.write("a.yaml", unknownField("a"))

@@ -3,6 +3,7 @@
 package file_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/file"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
@@ -34,6 +36,11 @@ func zoneFixture(t *testing.T, opts file.Options) (f *fixture, checked *int) {
 				return []configstore.Violation{{Field: "spec.address", Message: "is odd"}}, nil
 			case "bad":
 				return nil, []configstore.Violation{{Field: "spec.address", Message: "is bad"}}
+			case "awful":
+				for i := range 300 {
+					violations = append(violations, configstore.Violation{Field: "spec.address", Message: fmt.Sprint("is awful ", i)})
+				}
+				return nil, violations
 			}
 			return nil, nil
 		},
@@ -93,6 +100,36 @@ func TestWarnings(t *testing.T) {
 	f.reload()
 	f.wantWarnings("0.yaml:6:3: document 1, Zone b: spec.address: is odd")
 	f.wantErrors("a.yaml:6:3: document 1, Zone z: spec.address: is bad")
+}
+
+// All that is wrong with an object is in its error, within reason.
+func TestManyViolations(t *testing.T) {
+	f, _ := zoneFixture(t, file.Options{})
+	f.write("a.yaml", docs(zone("a", "good"), zone("b", "awful")))
+	f.reload()
+	f.wantErrors("a.yaml:13:3: document 2, Zone b: spec.address: is awful 0; spec.address: is awful 1; ")
+	if n := strings.Count(f.errors()[0], "awful"); n != 100 {
+		t.Errorf("%d violations are kept, want 100", n)
+	}
+}
+
+// What a caller finds in an error has its place in the file, wherever the document
+// was when it was read.
+func TestPlacesInErrors(t *testing.T) {
+	f, _ := zoneFixture(t, file.Options{})
+	bad := zone("b", "good") + "more: 1\nless: 2\n"
+	f.write("a.yaml", docs(zone("a", "good"), bad))
+	f.reload()
+	f.write("a.yaml", docs(zone("a", "good"), zone("new", "good"), bad))
+	f.reload()
+	var e *manifest.Error
+	if errs := f.source.Errors(); len(errs) != 1 || !errors.As(errs[0], &e) {
+		t.Fatalf("errors %v, want one of package manifest", errs)
+	}
+	if e.Document != 3 || len(e.Problems) != 2 || e.Problems[0].Line != 21 || e.Problems[1].Line != 22 {
+		t.Errorf("%v, want document 3 and lines 21 and 22", e)
+	}
+	f.wantErrors("a.yaml:21:1: document 3, Zone b: line 21, column 1: more: unknown field; line 22, column 1: less: unknown field")
 }
 
 // A kind or a version that is unknown, but nearly one of the store's, is a typing
