@@ -30,7 +30,7 @@ func ExampleTyped() {
 	}
 
 	// What a store hands out is shared and read-only: clone, change, update. The
-	// update fails with ErrConflict if somebody else was faster.
+	// update fails with ErrConflict if it has changed meanwhile.
 	db, _ := entries.Get("db", "default")
 	db = db.Clone()
 	db.Spec.Ports[0].Number = 70000
@@ -41,7 +41,7 @@ func ExampleTyped() {
 	if _, err := entries.Update(db); err != nil {
 		fmt.Println(err)
 	}
-	for entry := range entries.All(configstore.NamespaceAll) {
+	for entry := range entries.Select(configstore.NamespaceAll, nil) {
 		fmt.Println(entry.Name, entry.Spec.Hosts, entry.Spec.Ports[0].Number)
 	}
 	// Output:
@@ -49,7 +49,7 @@ func ExampleTyped() {
 	// db [db.example.com] 5433
 }
 
-// A typed cache also tells of changes.
+// A typed cache also notifies handlers of changes.
 func ExampleTypedCache() {
 	controller := memory.NewController(memory.Make(istio.Schemas()))
 	entries := configstore.TypedCache[*networking.WorkloadEntry](controller)
@@ -102,7 +102,7 @@ func ExampleSchema() {
 		Build().
 		Union(istio.Schemas()) // and all of Istio's kinds
 
-	routes := configstore.TypedKind[*structpb.Struct](memory.Make(schemas), route)
+	routes := configstore.Typed[*structpb.Struct](memory.Make(schemas), route)
 	_, err := routes.Create(configstore.NewConfig("r", "default", &structpb.Struct{
 		Fields: map[string]*structpb.Value{"weight": structpb.NewNumberValue(-1)},
 	}))

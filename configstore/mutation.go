@@ -13,10 +13,13 @@ const (
 	OpUpdate
 	OpUpdateStatus
 	OpDelete
+	// OpUpsert is what Upsert does: OpUpdate of what exists or has a
+	// ResourceVersion, otherwise OpCreate.
+	OpUpsert
 )
 
 // String returns the verb that begins the operation's errors: "create",
-// "update", "update status of" or "delete".
+// "update", "update status of", "delete" or "upsert".
 func (o Op) String() string {
 	switch o {
 	case OpCreate:
@@ -27,6 +30,8 @@ func (o Op) String() string {
 		return "update status of"
 	case OpDelete:
 		return "delete"
+	case OpUpsert:
+		return "upsert"
 	default:
 		return "Op(" + strconv.Itoa(int(o)) + ")"
 	}
@@ -41,7 +46,7 @@ type Mutation struct {
 }
 
 // BatchWriter is the optional ability of a store to commit several changes as
-// one. Find it by a type assertion.
+// one. Find it with As.
 type BatchWriter interface {
 	// Apply commits a batch, all or nothing, and returns the store's revision
 	// after it. Each mutation sees the effects of those before it; readers see

@@ -5,10 +5,10 @@ package configstore
 // NamespaceAll as the namespace of List means every namespace.
 const NamespaceAll = ""
 
-// ConfigStore keeps configs by kind, namespace and name. Kinds may be named by
-// any version that Schemas knows; objects are stored and handed out under the
-// canonical one.
-type ConfigStore interface {
+// Reader is the reading half of a ConfigStore: what a store is at this moment, or
+// what a snapshot was. Kinds may be named by any version that Schemas knows;
+// objects are handed out under the canonical one.
+type Reader interface {
 	// Schemas returns the kinds that the store keeps.
 	Schemas() Schemas
 
@@ -20,6 +20,12 @@ type ConfigStore interface {
 	// NamespaceAll, sorted by namespace and name. The slice and the objects are
 	// shared and read-only. Nil if there are none or the kind is unknown.
 	List(kind GroupVersionKind, namespace string) []*Config
+}
+
+// ConfigStore keeps configs by kind, namespace and name. An object that is written
+// may leave its kind empty if only one kind has specs of its type.
+type ConfigStore interface {
+	Reader
 
 	// Create stores a new object and returns its revision. Its ResourceVersion
 	// and Generation are ignored; a zero CreationTimestamp becomes the current

@@ -5,6 +5,7 @@ package configstore
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -25,7 +26,8 @@ func NewConfig[T proto.Message](name, namespace string, spec T) ConfigOf[T] {
 	return ConfigOf[T]{Meta: Meta{Name: name, Namespace: namespace}, Spec: spec}
 }
 
-// Config returns the object in its untyped form.
+// Config returns the object in its untyped form. Its kind may be empty, as that of
+// a new one: stores find it by the type of the spec.
 func (c ConfigOf[T]) Config() Config {
 	out := Config{Meta: c.Meta, Status: c.Status}
 	// A nil pointer must not become an interface that is not nil.
@@ -38,54 +40,45 @@ func (c ConfigOf[T]) Config() Config {
 // Clone returns a deep copy, which the caller may modify.
 func (c ConfigOf[T]) Clone() ConfigOf[T] { return typed[T](c.Config().Clone()) }
 
-// StoreOf is a ConfigStore seen as a store of one kind, whose specs have the type
-// T. It holds nothing of its own: what is written through it is in the store, and
-// the promises are those of the store.
-type StoreOf[T proto.Message] struct {
-	store ConfigStore
-	kind  GroupVersionKind
+// ReaderOf is a Reader seen as one of a single kind, whose specs have the type T.
+type ReaderOf[T proto.Message] struct {
+	reader Reader
+	kind   GroupVersionKind
 }
 
-// Typed returns the view of the kind whose specs have the type T, for example
-// Typed[*networking.ServiceEntry](store). It panics if the store's schemas have
-// no kind of that type, or more than one: that is a programming error, and
-// TypedKind is for the latter.
-func Typed[T proto.Message](store ConfigStore) *StoreOf[T] {
-	var found []GroupVersionKind
-	for _, schema := range store.Schemas().all {
-		if _, ok := schema.Spec.(T); ok {
-			found = append(found, schema.GroupVersionKind)
-		}
-	}
-	switch len(found) {
+// TypedReader returns the view of the kind whose specs have the type T, of a
+// snapshot for example. The kind, by any of its versions, may be left out if there
+// is only one of that type. It panics if there is not, or if the specs of the kind
+// have another type: that is a programming error.
+func TypedReader[T proto.Message](reader Reader, kind ...GroupVersionKind) *ReaderOf[T] {
+	schemas := reader.Schemas()
+	switch len(kind) {
 	case 0:
-		panic(fmt.Sprintf("configstore: Typed: the store has no kind with specs of type %T", *new(T)))
+		k, ok := schemas.KindOf(*new(T))
+		if !ok {
+			panic(fmt.Sprintf("configstore: the store has no kind with specs of type %T, or several: name the kind", *new(T)))
+		}
+		return &ReaderOf[T]{reader, k}
 	case 1:
-		return TypedKind[T](store, found[0])
+		schema, ok := schemas.Find(kind[0])
+		if !ok {
+			panic(fmt.Sprintf("configstore: the store has no kind %s", kind[0]))
+		}
+		if _, ok := schema.Spec.(T); !ok {
+			panic(fmt.Sprintf("configstore: specs of %s have the type %T, not %T", kind[0], schema.Spec, *new(T)))
+		}
+		return &ReaderOf[T]{reader, schema.GroupVersionKind}
 	default:
-		panic(fmt.Sprintf("configstore: Typed: the store has several kinds with specs of type %T: %v; use TypedKind", *new(T), found))
+		panic("configstore: more than one kind")
 	}
-}
-
-// TypedKind is Typed for a kind that is named, by any of its versions. It panics
-// if the store has no such kind or if its specs have another type than T.
-func TypedKind[T proto.Message](store ConfigStore, kind GroupVersionKind) *StoreOf[T] {
-	schema, ok := store.Schemas().Find(kind)
-	if !ok {
-		panic(fmt.Sprintf("configstore: TypedKind: the store has no kind %s", kind))
-	}
-	if _, ok := schema.Spec.(T); !ok {
-		panic(fmt.Sprintf("configstore: TypedKind: specs of %s have the type %T, not %T", kind, schema.Spec, *new(T)))
-	}
-	return &StoreOf[T]{store: store, kind: schema.GroupVersionKind}
 }
 
 // Kind returns the kind, in its canonical version.
-func (s *StoreOf[T]) Kind() GroupVersionKind { return s.kind }
+func (r *ReaderOf[T]) Kind() GroupVersionKind { return r.kind }
 
-// Get returns the stored object, and false if there is none.
-func (s *StoreOf[T]) Get(name, namespace string) (ConfigOf[T], bool) {
-	c := s.store.Get(s.kind, name, namespace)
+// Get returns the object, and false if there is none.
+func (r *ReaderOf[T]) Get(name, namespace string) (ConfigOf[T], bool) {
+	c := r.reader.Get(r.kind, name, namespace)
 	if c == nil {
 		return ConfigOf[T]{}, false
 	}
@@ -93,24 +86,17 @@ func (s *StoreOf[T]) Get(name, namespace string) (ConfigOf[T], bool) {
 }
 
 // List returns the objects of a namespace, or all of them for NamespaceAll,
-// sorted by namespace and name. The slice is the caller's. All saves making it.
-func (s *StoreOf[T]) List(namespace string) []ConfigOf[T] {
-	list := s.store.List(s.kind, namespace)
-	if len(list) == 0 {
-		return nil
-	}
-	out := make([]ConfigOf[T], len(list))
-	for i, c := range list {
-		out[i] = typed[T](*c)
-	}
-	return out
+// sorted by namespace and name. The slice is the caller's. Select saves making it.
+func (r *ReaderOf[T]) List(namespace string) []ConfigOf[T] {
+	return slices.Collect(r.Select(namespace, nil))
 }
 
-// All iterates over what List returns: the objects at the time of the iteration's
-// start, whatever happens to the store meanwhile.
-func (s *StoreOf[T]) All(namespace string) iter.Seq[ConfigOf[T]] {
+// Select iterates over those objects of List whose labels include all of selector;
+// an empty selector selects everything. They are those of the iteration's start,
+// whatever happens to the store meanwhile.
+func (r *ReaderOf[T]) Select(namespace string, selector map[string]string) iter.Seq[ConfigOf[T]] {
 	return func(yield func(ConfigOf[T]) bool) {
-		for _, c := range s.store.List(s.kind, namespace) {
+		for c := range Select(r.reader, r.kind, namespace, selector) {
 			if !yield(typed[T](*c)) {
 				return
 			}
@@ -118,8 +104,22 @@ func (s *StoreOf[T]) All(namespace string) iter.Seq[ConfigOf[T]] {
 	}
 }
 
-// Create stores a new object and returns its revision. The object's kind is the
-// view's, whatever its Meta says.
+// StoreOf is a ConfigStore seen as a store of one kind, whose specs have the type
+// T. It holds nothing of its own: what is written through it is in the store, and
+// the promises are those of the store. The kind of what is written is the view's,
+// whatever the object's Meta says.
+type StoreOf[T proto.Message] struct {
+	*ReaderOf[T]
+	store ConfigStore
+}
+
+// Typed is TypedReader for a store, for example
+// Typed[*networking.ServiceEntry](store).
+func Typed[T proto.Message](store ConfigStore, kind ...GroupVersionKind) *StoreOf[T] {
+	return &StoreOf[T]{TypedReader[T](store, kind...), store}
+}
+
+// Create stores a new object and returns its revision.
 func (s *StoreOf[T]) Create(c ConfigOf[T]) (revision string, err error) {
 	return s.store.Create(s.config(c))
 }
@@ -136,9 +136,20 @@ func (s *StoreOf[T]) UpdateStatus(c ConfigOf[T]) (revision string, err error) {
 	return s.store.UpdateStatus(s.config(c))
 }
 
+// Upsert is the function of that name.
+func (s *StoreOf[T]) Upsert(c ConfigOf[T]) (revision string, err error) {
+	return Upsert(s.store, s.config(c))
+}
+
 // Delete removes an object. A non-nil resourceVersion must be the stored one.
 func (s *StoreOf[T]) Delete(name, namespace string, resourceVersion *string) error {
 	return s.store.Delete(s.kind, name, namespace, resourceVersion)
+}
+
+// Mutation returns one change of a batch, for BatchWriter.Apply. For OpDelete the
+// object's key and ResourceVersion are enough.
+func (s *StoreOf[T]) Mutation(op Op, c ConfigOf[T]) Mutation {
+	return Mutation{Op: op, Config: s.config(c)}
 }
 
 func (s *StoreOf[T]) config(c ConfigOf[T]) Config {

@@ -115,10 +115,10 @@ func TestTypedLists(t *testing.T) {
 	if diff := cmp.Diff(all, keys(entries.List(configstore.NamespaceAll))); diff != "" {
 		t.Errorf("List (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(all[:2], keys(slices.Collect(entries.All("ns1")))); diff != "" {
-		t.Errorf("All (-want +got):\n%s", diff)
+	if diff := cmp.Diff(all[:2], keys(slices.Collect(entries.Select("ns1", nil)))); diff != "" {
+		t.Errorf("Select (-want +got):\n%s", diff)
 	}
-	for range entries.All(configstore.NamespaceAll) {
+	for range entries.Select(configstore.NamespaceAll, nil) {
 		break // must be possible
 	}
 }
@@ -160,21 +160,28 @@ func TestTypedConstructorPanics(t *testing.T) {
 		{
 			name:      "no kind of the type",
 			construct: func() { configstore.Typed[*structpb.Struct](newStore(t, istio.Schemas())) },
-			want:      "no kind with specs of type *structpb.Struct",
+			want:      "no kind with specs of type *structpb.Struct, or several",
 		},
 		{
 			name:      "several kinds of the type",
 			construct: func() { configstore.Typed[*structpb.Struct](newStore(t, custom("A", "B"))) },
-			want:      "several kinds with specs of type *structpb.Struct: [example.com/v1/A example.com/v1/B]",
+			want:      "no kind with specs of type *structpb.Struct, or several",
+		},
+		{
+			name: "two kinds",
+			construct: func() {
+				configstore.Typed[*structpb.Struct](newStore(t, custom("A", "B")), customKind("A"), customKind("B"))
+			},
+			want: "more than one kind",
 		},
 		{
 			name:      "unknown kind",
-			construct: func() { configstore.TypedKind[*structpb.Struct](newStore(t, custom("A")), customKind("B")) },
+			construct: func() { configstore.Typed[*structpb.Struct](newStore(t, custom("A")), customKind("B")) },
 			want:      "no kind example.com/v1/B",
 		},
 		{
 			name:      "kind of another type",
-			construct: func() { configstore.TypedKind[*wrapperspb.StringValue](newStore(t, custom("A")), customKind("A")) },
+			construct: func() { configstore.Typed[*wrapperspb.StringValue](newStore(t, custom("A")), customKind("A")) },
 			want:      "specs of example.com/v1/A have the type *structpb.Struct, not *wrapperspb.StringValue",
 		},
 	}
@@ -201,7 +208,7 @@ func TestTypedKindOfSeveral(t *testing.T) {
 		Build()
 	store := newStore(t, schemas)
 	alias := configstore.GroupVersionKind{Group: "example.com", Version: "v1beta1", Kind: "B"}
-	b := configstore.TypedKind[*structpb.Struct](store, alias)
+	b := configstore.Typed[*structpb.Struct](store, alias)
 	if b.Kind() != customKind("B") {
 		t.Fatalf("Kind() = %s, want the canonical one", b.Kind())
 	}
@@ -264,7 +271,7 @@ func TestTypedEvents(t *testing.T) {
 
 func TestTypedCacheKind(t *testing.T) {
 	controller := memory.NewController(newStore(t, istio.Schemas()))
-	entries := configstore.TypedCacheKind[*networking.ServiceEntry](controller, configstore.GroupVersionKind{
+	entries := configstore.TypedCache[*networking.ServiceEntry](controller, configstore.GroupVersionKind{
 		Group: "networking.istio.io", Version: "v1alpha3", Kind: "ServiceEntry",
 	})
 	events := 0

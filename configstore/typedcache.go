@@ -16,14 +16,9 @@ type CacheOf[T proto.Message] struct {
 	cache ConfigStoreCache
 }
 
-// TypedCache is Typed for a cache. It panics as Typed does.
-func TypedCache[T proto.Message](cache ConfigStoreCache) *CacheOf[T] {
-	return &CacheOf[T]{StoreOf: Typed[T](cache), cache: cache}
-}
-
-// TypedCacheKind is TypedKind for a cache. It panics as TypedKind does.
-func TypedCacheKind[T proto.Message](cache ConfigStoreCache, kind GroupVersionKind) *CacheOf[T] {
-	return &CacheOf[T]{StoreOf: TypedKind[T](cache, kind), cache: cache}
+// TypedCache is Typed for a cache.
+func TypedCache[T proto.Message](cache ConfigStoreCache, kind ...GroupVersionKind) *CacheOf[T] {
+	return &CacheOf[T]{StoreOf: Typed[T](cache, kind...), cache: cache}
 }
 
 // RegisterEventHandler adds a handler for the changes of the kind.

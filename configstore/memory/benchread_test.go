@@ -175,7 +175,7 @@ func BenchmarkIterate(b *testing.B) {
 		snap, touched := s.Snapshot(), 0
 		snap.List(benchKind, configstore.NamespaceAll)
 		for b.Loop() {
-			for c := range snap.All(benchKind, configstore.NamespaceAll) {
+			for c := range configstore.Select(snap, benchKind, configstore.NamespaceAll, nil) {
 				touched += len(c.Name)
 			}
 		}

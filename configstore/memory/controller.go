@@ -163,7 +163,7 @@ func (c *Controller) subscribe(method string, kinds []configstore.GroupVersionKi
 func replay(snap *Snapshot, kinds []configstore.GroupVersionKind) iter.Seq[configstore.Change] {
 	return func(yield func(configstore.Change) bool) {
 		for _, kind := range kinds {
-			for c := range snap.All(kind, configstore.NamespaceAll) {
+			for _, c := range snap.List(kind, configstore.NamespaceAll) {
 				revision, _ := strconv.ParseUint(c.ResourceVersion, 10, 64) // the store's own
 				if !yield(configstore.Change{Event: configstore.EventAdd, Curr: c, Revision: revision}) {
 					return

@@ -110,7 +110,7 @@ func ExampleStore_Watch() {
 
 	// Read a consistent state, then follow the store from there.
 	snapshot := store.Snapshot()
-	for c := range snapshot.All(exampleKind(), configstore.NamespaceAll) {
+	for _, c := range snapshot.List(exampleKind(), configstore.NamespaceAll) {
 		fmt.Println("have", c.Name)
 	}
 	_, _ = store.Update(motto("lisp", "(code is data)"))
@@ -155,14 +155,14 @@ func ExampleStore_Apply() {
 	// create Motto default/go: already exists at 3
 }
 
-func ExampleStore_Select() {
+func Example_select() {
 	store := memory.Make(exampleSchemas())
 	for name, language := range map[string]string{"lisp": "functional", "go": "imperative", "ml": "functional"} {
 		c := motto(name, "")
 		c.Labels = map[string]string{"style": language}
 		_, _ = store.Create(c)
 	}
-	for c := range store.Select(exampleKind(), "default", map[string]string{"style": "functional"}) {
+	for c := range configstore.Select(store, exampleKind(), "default", map[string]string{"style": "functional"}) {
 		fmt.Println(c.Name)
 	}
 	// Output:

@@ -179,6 +179,8 @@ func (m *model) do(x configstore.Mutation) (string, error) {
 		return m.store.Update(x.Config)
 	case configstore.OpUpdateStatus:
 		return m.store.UpdateStatus(x.Config)
+	case configstore.OpUpsert:
+		return configstore.Upsert(m.store, x.Config)
 	case configstore.OpDelete:
 		var rv *string
 		if x.Config.ResourceVersion != "" {
@@ -209,7 +211,7 @@ func (m *model) mutation(r *rand.Rand) configstore.Mutation {
 	if r.IntN(4) == 0 {
 		c.Labels = map[string]string{"l": strconv.Itoa(r.IntN(2))}
 	}
-	x := configstore.Mutation{Op: pick(r, []configstore.Op{configstore.OpCreate, configstore.OpUpdate, configstore.OpUpdate, configstore.OpUpdateStatus, configstore.OpDelete}), Config: c}
+	x := configstore.Mutation{Op: pick(r, []configstore.Op{configstore.OpCreate, configstore.OpUpdate, configstore.OpUpsert, configstore.OpUpdateStatus, configstore.OpDelete}), Config: c}
 	if x.Op == configstore.OpUpdateStatus {
 		x.Config.GroupVersionKind = widget()
 		x.Config.Status = wrapperspb.String(strconv.Itoa(r.IntN(2)))

@@ -206,6 +206,9 @@ func (h *history) simulate(r result, before uint64) (made []uint64, ok bool) {
 // outcome says whether a write changes an object.
 func outcome(x configstore.Mutation, cur *configstore.Config) (changed bool, err error) {
 	c := x.Config
+	if x.Op == configstore.OpUpsert && cur == nil && c.ResourceVersion == "" {
+		x.Op = configstore.OpCreate
+	}
 	switch {
 	case x.Op == configstore.OpCreate && cur != nil:
 		return false, configstore.ErrAlreadyExists
@@ -234,7 +237,7 @@ func after(x configstore.Mutation, cur *configstore.Config, version string) *con
 	case configstore.OpUpdateStatus:
 		c = *cur
 		c.Status = x.Config.Status
-	case configstore.OpCreate, configstore.OpUpdate:
+	case configstore.OpCreate, configstore.OpUpdate, configstore.OpUpsert:
 	}
 	c.ResourceVersion = version
 	return &c
@@ -261,6 +264,8 @@ func (h *history) matches(x configstore.Mutation, revision uint64) bool {
 		return c.Event == configstore.EventAdd && c.Curr.Spec == x.Config.Spec
 	case configstore.OpUpdate:
 		return c.Event == configstore.EventUpdate && c.Curr.Spec == x.Config.Spec
+	case configstore.OpUpsert:
+		return c.Event != configstore.EventDelete && c.Curr.Spec == x.Config.Spec
 	case configstore.OpUpdateStatus:
 		return c.Event == configstore.EventUpdate && c.Curr.Status == x.Config.Status && c.Curr.Spec == c.Old.Spec
 	default:

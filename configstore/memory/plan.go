@@ -70,6 +70,7 @@ func (p *plan) add(r *request) (string, error) {
 	at := r.key()
 	i, planned := p.find(r.kind, at)
 	cur := p.current(r, i, planned)
+	r.decide(cur)
 	if err := r.check(cur); err != nil {
 		return "", r.fail(err)
 	}
@@ -104,6 +105,17 @@ func (p *plan) current(r *request, i int, planned bool) *object {
 		return p.absent
 	}
 	return o
+}
+
+// decide makes an upsert one of the two things that it can be.
+func (r *request) decide(cur *object) {
+	switch {
+	case r.op != configstore.OpUpsert:
+	case cur.exists() || r.given:
+		r.op = configstore.OpUpdate
+	default:
+		r.op = configstore.OpCreate
+	}
 }
 
 // check says why a request cannot be met, given the current version.

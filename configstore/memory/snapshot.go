@@ -3,9 +3,6 @@
 package memory
 
 import (
-	"iter"
-	"slices"
-
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/listing"
 )
@@ -18,6 +15,8 @@ type Snapshot struct {
 	revision uint64
 	views    []*view // in the order of store.kinds
 }
+
+var _ configstore.Reader = (*Snapshot)(nil)
 
 // Snapshot returns the present state. It costs the same whatever the number of
 // objects; taken again without a change in between, it costs nothing.
@@ -72,18 +71,6 @@ func (s *Snapshot) List(kind configstore.GroupVersionKind, namespace string) []*
 	items := s.list(k, s.views[i], namespace)
 	s.store.verifyList(k, items)
 	return items
-}
-
-// All iterates over what List returns.
-func (s *Snapshot) All(kind configstore.GroupVersionKind, namespace string) iter.Seq[*configstore.Config] {
-	return slices.Values(s.List(kind, namespace))
-}
-
-// Select iterates over those objects of List whose labels include all of selector;
-// an empty selector selects everything. It looks at the objects of the namespace
-// alone.
-func (s *Snapshot) Select(kind configstore.GroupVersionKind, namespace string, selector map[string]string) iter.Seq[*configstore.Config] {
-	return selected(s.List(kind, namespace), selector)
 }
 
 // list prefers the list that the store has, or makes anyway for the next reader,

@@ -4,7 +4,6 @@ package memory_test
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 
@@ -65,7 +64,7 @@ func testSnapshot(t *testing.T, listed, before bool) {
 		touch()
 		check()
 	}
-	if got := names(slices.Collect(snap.All(gadget(), ""))); got != "a/1 b/1 gone/1" {
+	if got := names(snap.List(gadget(), "")); got != "a/1 b/1 gone/1" {
 		t.Errorf("All of another kind = %s", got)
 	}
 	if got := names(s.Snapshot().List(widget(), "")); got != "a/1 b/1 gone/1 new/1" {

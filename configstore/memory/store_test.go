@@ -338,16 +338,16 @@ func TestSelect(t *testing.T) {
 		{"", map[string]string{"empty": ""}, "b/1"},
 		{"c", nil, ""},
 	} {
-		if got := names(slices.Collect(s.Select(widget(), tt.ns, tt.selector))); got != tt.want {
+		if got := names(slices.Collect(configstore.Select(s, widget(), tt.ns, tt.selector))); got != tt.want {
 			t.Errorf("Select(%q, %v) = %s, want %s", tt.ns, tt.selector, got, tt.want)
 		}
-		if got := names(slices.Collect(s.Snapshot().Select(widget(), tt.ns, tt.selector))); got != tt.want {
+		if got := names(slices.Collect(configstore.Select(s.Snapshot(), widget(), tt.ns, tt.selector))); got != tt.want {
 			t.Errorf("Snapshot().Select(%q, %v) = %s, want %s", tt.ns, tt.selector, got, tt.want)
 		}
 	}
-	for c := range s.All(widget(), "a") {
+	for c := range configstore.Select(s, widget(), "a", nil) {
 		if c.Name != "1" {
-			t.Errorf("All begins with %s", c.Name)
+			t.Errorf("Select begins with %s", c.Name)
 		}
 		break
 	}

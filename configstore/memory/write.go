@@ -96,7 +96,11 @@ func (r *request) fail(err error) error {
 // prepare does what needs no lock: it finds the kind, validates, and compares
 // with what is stored at this moment.
 func (s *Store) prepare(r *request) error {
-	r.kind = s.kind(r.config.GroupVersionKind)
+	kind := r.config.GroupVersionKind
+	if kind == (configstore.GroupVersionKind{}) {
+		kind, _ = s.schemas.KindOf(r.config.Spec)
+	}
+	r.kind = s.kind(kind)
 	if r.kind == nil {
 		return r.fail(fmt.Errorf("%w %s", configstore.ErrUnknownKind, r.config.GroupVersionKind))
 	}
@@ -110,7 +114,7 @@ func (s *Store) prepare(r *request) error {
 		return nil
 	}
 	s.verify(r.seen)
-	if r.op == configstore.OpUpdate {
+	if r.op == configstore.OpUpdate || r.op == configstore.OpUpsert {
 		r.differs = compare(&r.kind.schema, &r.seen.Config, &r.config)
 	}
 	return nil
@@ -123,7 +127,7 @@ func (s *Store) validate(r *request) (err error) {
 		schema = &r.kind.shape
 	}
 	switch r.op {
-	case configstore.OpCreate, configstore.OpUpdate:
+	case configstore.OpCreate, configstore.OpUpdate, configstore.OpUpsert:
 		r.warnings, err = schema.Check(r.config)
 	case configstore.OpUpdateStatus:
 		c := r.config

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/sourcecontextpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -15,7 +16,7 @@ import (
 const group = "storetest.pilotkit.io"
 
 // kinds returns the schemas of the suite: Widget has everything, Gadget no
-// status and no alias, Planet no namespace.
+// status and no alias, Planet no namespace, Comet specs of a type of its own.
 func kinds() configstore.Schemas {
 	return configstore.NewSchemasBuilder().
 		MustAdd(configstore.Schema{
@@ -26,6 +27,7 @@ func kinds() configstore.Schemas {
 		MustAdd(configstore.Schema{
 			GroupVersionKind: planetKind(), Plural: "planets", ClusterScoped: true, Spec: &structpb.Struct{},
 		}).
+		MustAdd(configstore.Schema{GroupVersionKind: cometKind(), Plural: "comets", Spec: &sourcecontextpb.SourceContext{}}).
 		Build()
 }
 
@@ -43,6 +45,10 @@ func gadgetKind() configstore.GroupVersionKind {
 
 func planetKind() configstore.GroupVersionKind {
 	return configstore.GroupVersionKind{Group: group, Version: "v1", Kind: "Planet"}
+}
+
+func cometKind() configstore.GroupVersionKind {
+	return configstore.GroupVersionKind{Group: group, Version: "v1", Kind: "Comet"}
 }
 
 // unknownKind is one that the schemas do not have.

@@ -175,6 +175,7 @@ const (
 	verbUpdate = "update"
 	verbStatus = "update status of"
 	verbDelete = "delete"
+	verbUpsert = "upsert"
 )
 
 func (r *reference) single(verb string, c configstore.Config, revision *string) (string, error) {

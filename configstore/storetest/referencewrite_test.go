@@ -32,12 +32,21 @@ func (r *reference) refuse(verb string, c configstore.Config, err error) (planne
 
 // plan finds out what a write would do.
 func (r *reference) plan(verb string, c configstore.Config, revision *string) (planned, error) {
+	if c.GroupVersionKind == (configstore.GroupVersionKind{}) && !r.is("every write names its kind") {
+		c.GroupVersionKind, _ = r.schemas.KindOf(c.Spec)
+	}
 	key, ok := r.key(c.GroupVersionKind, c.Name, c.Namespace)
 	if !ok {
 		return r.refuse(verb, c, configstore.ErrUnknownKind)
 	}
 	c.GroupVersionKind = key.Kind
 	stored := r.objects[key]
+	if verb == verbUpsert {
+		verb = verbCreate
+		if stored != nil && !r.is("an upsert creates") || c.ResourceVersion != "" {
+			verb = verbUpdate
+		}
+	}
 	if err := r.check(verb, c, stored); err != nil {
 		return r.refuse(verb, c, err)
 	}

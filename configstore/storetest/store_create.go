@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/types/known/sourcecontextpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -21,10 +22,34 @@ func createChecks() []check {
 		{Name: "Create/Generation", Promise: "Create sets Generation to 1", Source: promisedMeta, Skip: writes, Run: checkCreateGeneration},
 		{Name: "Create/CreationTime", Promise: "Create sets CreationTimestamp to the current time if it is zero, and keeps it otherwise", Source: promisedMeta, Skip: writes, Run: checkCreateTime},
 		{Name: "Create/Status", Promise: "Create stores the Status", Source: promisedStore, Skip: writes, Run: checkCreateStatus},
+		{Name: "Create/Kind", Promise: "a write may leave the kind empty if only one kind has specs of its type", Source: promisedStore, Skip: writes, Run: checkKindOfSpec},
 		{Name: "UnknownKind", Promise: "a write of an unknown kind returns ErrUnknownKind", Source: promisedErrors, Skip: writes, Run: checkUnknownKind},
 		{Name: "Invalid", Promise: "an invalid object is refused with a *ValidationError that lists every violation, and nothing changes", Source: promisedErrors, Skip: writes, Run: checkInvalid},
 		{Name: "Invalid/Shape", Promise: "an object that does not fit its schema is refused with ErrInvalid", Source: "configstore.Schema.Check", Skip: writes, Run: checkShape},
 		{Name: "Errors/Text", Promise: "errors name the verb and the object, as in \"create ServiceEntry default/foo: already exists\"", Source: promisedErrors, Skip: writes, Run: checkErrorText},
+	}
+}
+
+func checkKindOfSpec(s *suite) {
+	comet := func(file string) configstore.Config {
+		return configstore.Config{
+			Meta: configstore.Meta{Namespace: "default", Name: "foo"},
+			Spec: &sourcecontextpb.SourceContext{FileName: file},
+		}
+	}
+	s.create(comet("1"))
+	s.update(comet("2"))
+	got := s.store.Get(cometKind(), "foo", "default")
+	if got == nil || got.GroupVersionKind != cometKind() {
+		s.Stop("Get(Comet default/foo) = %v after a Create without a kind, want the object as a Comet", got)
+	}
+	if spec, ok := got.Spec.(*sourcecontextpb.SourceContext); !ok || spec.GetFileName() != "2" {
+		s.Broken("Get(Comet default/foo) has the spec %v, want that of the Update without a kind", got.Spec)
+	}
+	several := widget("default", "foo", "1")
+	several.GroupVersionKind = configstore.GroupVersionKind{}
+	if _, err := s.writer.Create(several); !errors.Is(err, configstore.ErrUnknownKind) {
+		s.Broken("Create without a kind and with a spec of several = %v, want ErrUnknownKind", err)
 	}
 }
 

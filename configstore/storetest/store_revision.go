@@ -20,6 +20,7 @@ func revisionChecks() []check {
 func batchChecks() []check {
 	return []check{
 		{Name: "Batch/All", Promise: "a batch commits all its changes, and Apply returns the revision after it", Source: promisedBatch, Skip: needApply, Run: checkBatchAll},
+		{Name: "Batch/Upsert", Promise: "an upsert in a batch updates what exists or has a ResourceVersion, and creates otherwise", Source: promisedBatch, Skip: needApply, Run: checkBatchUpsert},
 		{Name: "Batch/Nothing", Promise: "a batch with one impossible change commits nothing", Source: promisedBatch, Skip: needApply, Run: checkBatchNothing},
 	}
 }
@@ -150,6 +151,26 @@ func checkBatchAll(s *suite) {
 	s.expectValue(gadget("default", "new", ""), "3")
 	if needWatcher(s) == "" && s.subject.Writer == nil && s.revision() != last {
 		s.Broken("Apply returned the revision %d, Revision() = %d", last, s.revision())
+	}
+}
+
+func checkBatchUpsert(s *suite) {
+	s.create(widget("default", "foo", "1"))
+	_, err := s.subject.Batches.Apply(
+		mutation(configstore.OpUpsert, widget("default", "foo", "2")),
+		mutation(configstore.OpUpsert, widget("default", "new", "1")),
+		mutation(configstore.OpUpsert, widget("default", "new", "2")),
+	)
+	if err != nil {
+		s.Stop("Apply = %v, want success", err)
+	}
+	s.settle()
+	s.expectValue(widget("default", "foo", ""), "2")
+	s.expectValue(widget("default", "new", ""), "2")
+	absent := widget("default", "absent", "1")
+	absent.ResourceVersion = s.get(widget("default", "foo", "")).ResourceVersion
+	if _, err := s.subject.Batches.Apply(mutation(configstore.OpUpsert, absent)); !errors.Is(err, configstore.ErrNotFound) {
+		s.Broken("Apply with an upsert of what has a ResourceVersion and does not exist = %v, want ErrNotFound", err)
 	}
 }
 
