@@ -90,7 +90,7 @@ func TestReadOnlyWritesAreRefused(t *testing.T) {
 	}
 }
 
-// A member may have revisions that its events do not tell.
+// A member may have revisions that its events do not have.
 type silent struct{ *memory.Controller }
 
 func (s silent) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {

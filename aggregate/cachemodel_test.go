@@ -164,8 +164,8 @@ func (l *timeline) expect(when string, w *world) {
 	for _, kindName := range []string{"A", "B", "C"} {
 		for _, c := range w.expected(kindName) {
 			total++
-			if told := l.state[c.Key()]; told.Spec != c.Spec {
-				l.t.Fatalf("%s: events lead to %s = %s, reads to %s", when, c.Key(), value(&told), value(c))
+			if known := l.state[c.Key()]; known.Spec != c.Spec {
+				l.t.Fatalf("%s: events lead to %s = %s, reads to %s", when, c.Key(), value(&known), value(c))
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func TestCacheRandomHistories(t *testing.T) {
 }
 
 // TestCacheOfPlainCachesRandomHistories is the same for members that can do
-// nothing beyond their interface: what they have told is what is seen.
+// nothing beyond their interface: what is seen are their events.
 func TestCacheOfPlainCachesRandomHistories(t *testing.T) {
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 2))

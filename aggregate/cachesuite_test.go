@@ -95,13 +95,13 @@ func TestCacheOfPlainCachesKeepsItsPromises(t *testing.T) {
 	factory := func(_ testing.TB, schemas configstore.Schemas) storetest.Subject {
 		one, two := newMember(schemas), newMember(schemas)
 		c := aggregate.MakeWriteableCache([]configstore.ConfigStoreCache{plain{one}, plain{two}}, two)
-		settle := func() {
+		catchUp := func() {
 			for _, m := range []*memory.Controller{one, two} {
 				m.Drain()
 				_ = m.Flush(t.Context())
 			}
 		}
-		return storetest.Subject{Store: c, Settle: settle}
+		return storetest.Subject{Store: c, CatchUp: catchUp}
 	}
 	storetest.TestStore(t, factory)
 }

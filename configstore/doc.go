@@ -7,8 +7,8 @@
 //
 // # Immutability
 //
-// A Config that was handed to a store or came from one must not be modified by
-// anybody: not its Spec, not its Status, not its maps. Get and List hand out
+// A Config that was handed to a store or came from one must not be modified any
+// more: not its Spec, not its Status, not its maps. Get and List hand out
 // the stored objects themselves. To change an object, Clone it, change the
 // clone and Update.
 //

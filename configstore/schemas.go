@@ -178,7 +178,7 @@ func (t *kindTable) find(kind *GroupVersionKind) (index int, ok bool) {
 	return 0, false
 }
 
-// slot hashes the lengths and two letters, which tell the kinds of a mesh apart; a
+// slot hashes the lengths and two letters, which distinguish the kinds of a mesh; a
 // collision costs one more comparison.
 func (*kindTable) slot(kind *GroupVersionKind) int {
 	n := len(kind.Kind)

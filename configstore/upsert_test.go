@@ -69,7 +69,7 @@ func TestUpsertWhileOthersWrite(t *testing.T) {
 	r := racing{store, func(verb string) {
 		verbs = append(verbs, verb)
 		switch len(verbs) {
-		case 1: // created by somebody else
+		case 1: // created by another writer
 			if _, err := store.Create(configstore.NewConfig("a", "ns", entry("other.example.com")).Config()); err != nil {
 				t.Error(err)
 			}

@@ -18,7 +18,7 @@ func mutation(op configstore.Op, c configstore.Config) configstore.Mutation {
 	return configstore.Mutation{Op: op, Config: c}
 }
 
-// record returns what a handler for widgets and gadgets is told, as text.
+// record returns what a handler for widgets and gadgets is called with, as text.
 func record(c *memory.Controller) *[]string {
 	var got []string
 	for _, kind := range []configstore.GroupVersionKind{widget(), gadget()} {

@@ -149,7 +149,7 @@ func TestHandlerMayDoAnything(t *testing.T) {
 		if value(&curr) != "1" {
 			return
 		}
-		// It reads what it is told of, writes, lists, registers and drains.
+		// It reads what it is notified of, writes, lists, registers and drains.
 		if list := s.List(widget(), "a"); len(list) != 1 {
 			t.Errorf("the handler of the first object sees %d", len(list))
 		}

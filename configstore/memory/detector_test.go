@@ -57,7 +57,7 @@ func TestDetectMutations(t *testing.T) {
 			stored := s.Get(widget(), "foo", "default")
 			f2 := func() { f(s) }
 			if got := panicOf(s.VerifyUnchanged); got != "" {
-				t.Fatalf("an object that nobody changed: %s", got)
+				t.Fatalf("an object that was not changed: %s", got)
 			}
 			mutate(stored)
 			if got := panicOf(f2); !strings.HasPrefix(got, "memory: Widget default/foo was changed after it was stored") {
@@ -76,7 +76,7 @@ func handleAndDrain(s *memory.Store) {
 }
 
 // The detector sees what the caller of Create does to its object, and what a
-// handler does to the one it is told of.
+// handler does to the one it is called with.
 func TestDetectMutationsByCallerAndHandler(t *testing.T) {
 	s := newStore()
 	c := object(widget(), "default", "foo", "1")
@@ -85,7 +85,7 @@ func TestDetectMutationsByCallerAndHandler(t *testing.T) {
 	control := memory.NewController(s)
 	control.RegisterEventHandler(widget(), func(_, curr configstore.Config, _ configstore.Event) { curr.Labels["a"] = "b" })
 	if panicOf(control.Drain) == "" {
-		t.Error("a handler changed an object and nobody noticed")
+		t.Error("a handler changed an object unnoticed")
 	}
 	s = newStore()
 	c.Labels = map[string]string{}
@@ -96,14 +96,14 @@ func TestDetectMutationsByCallerAndHandler(t *testing.T) {
 		changes[0].Curr = nil // the slice is its own
 	})
 	if panicOf(control.Drain) == "" {
-		t.Error("a batch handler changed an object and nobody noticed")
+		t.Error("a batch handler changed an object unnoticed")
 	}
 	s = newStore()
 	c.Labels = map[string]string{}
 	create(t, s, c)
 	c.Labels["a"] = "c"
 	if panicOf(func() { s.Get(widget(), "foo", "default") }) == "" {
-		t.Error("the caller of Create changed its object and nobody noticed")
+		t.Error("the caller of Create changed its object unnoticed")
 	}
 }
 

@@ -41,7 +41,7 @@ func Example() {
 	stored := store.Get(exampleKind(), "lisp", "default")
 	fmt.Println(stored.Key().Object(), "generation", stored.Generation)
 
-	// Optimistic concurrency: who has read an old version does not overwrite a
+	// Optimistic concurrency: a writer that has read an old version does not overwrite a
 	// newer one.
 	changed := stored.Clone()
 	changed.Spec = wrapperspb.String("(code is data)")

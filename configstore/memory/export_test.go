@@ -22,7 +22,7 @@ func (s *Store) Validate() error {
 		return fmt.Errorf("the snapshot of revision %d is kept at %d", snap.revision, committed)
 	}
 	if p := &s.plan; len(p.changes) > 0 || len(p.versions) > 0 || p.byKey != nil {
-		return fmt.Errorf("%d changes are planned while nobody writes", len(p.changes))
+		return fmt.Errorf("%d changes are planned while no write is in progress", len(p.changes))
 	}
 	return s.history.validate(committed)
 }

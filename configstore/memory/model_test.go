@@ -63,7 +63,7 @@ type result struct {
 	config   configstore.Config
 	revision string
 	err      error
-	// batch is set for the operations of one Apply, whose errors are not told
+	// batch is set for the operations of one Apply, whose errors are not known
 	// apart; revision is then the store's.
 	batch []configstore.Mutation
 }

@@ -305,7 +305,7 @@ func (h *history) checkStream(t *testing.T, s *stream) {
 		}
 		n := h.replayed(s)
 		if n < 0 {
-			t.Fatalf("what the %s of %v was told first is the content at no revision", s.source, s.kinds)
+			t.Fatalf("what the %s of %v was called with first is the content at no revision", s.source, s.kinds)
 		}
 		from, changes = h.startOf(s, n), changes[n:]
 	}

@@ -114,7 +114,7 @@ func TestSnapshotIsConsistentAcrossKinds(t *testing.T) {
 					t.Errorf("widget %s with gadget %s", w, g)
 					return
 				}
-				// Both were written at once: whoever reads one new reads the other new.
+				// Both were written at once: a reader of one new reads the other new.
 				first := s.Get(widget(), "x", "a")
 				second := s.Get(gadget(), "x", "a")
 				if len(value(second)) < len(value(first)) {

@@ -354,7 +354,7 @@ func TestSelect(t *testing.T) {
 }
 
 // Lists are right however much happened between two of them: what writers note for
-// lists that nobody asks for is bounded.
+// lists that are not read is bounded.
 func TestListAfterManyChanges(t *testing.T) {
 	s := memory.Make(testSchemas())
 	want := map[string]string{}

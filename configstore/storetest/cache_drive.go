@@ -66,7 +66,7 @@ func checkDrain(s *suite) {
 	r := s.record(widgetKind())
 	g := s.record(gadgetKind())
 	s.create(widget("default", "b", "1"))
-	s.settle()
+	s.catchUp()
 	s.drain()
 	s.expectCalls(r.Take(), "add Widget default/a", "add Widget default/b")
 	s.expectCalls(g.Take(), "add Gadget default/reaction")
@@ -87,7 +87,7 @@ func checkDrainSynced(s *suite) {
 	s.create(widget("default", "a", "1"))
 	s.record(widgetKind())
 	if s.cache().HasSynced() {
-		s.Broken("HasSynced() = true before Drain, with a handler that was told nothing")
+		s.Broken("HasSynced() = true before Drain, with a handler that was not called")
 	}
 	s.drain()
 	if !s.cache().HasSynced() {

@@ -41,7 +41,7 @@ func (s *suite) blocked() (g *contract.Gate, end func()) {
 		r.end()
 	}
 	s.WithinOpening("a Create with a handler that blocks", end, func() { _, _ = s.writer.Create(widget("default", "first", "1")) })
-	s.settle()
+	s.catchUp()
 	s.AwaitOpening(g.Entered, end, "the call of a handler")
 	return g, end
 }
@@ -62,7 +62,7 @@ func checkBlockedWriters(s *suite) {
 			}
 		}
 	})
-	s.settle()
+	s.catchUp()
 	g.Open()
 	s.expectCalls(s.mark(r, "end"), append([]string{"add Widget default/first"}, want...)...)
 }

@@ -86,7 +86,7 @@ func checkRunJoins(s *suite) {
 	s.WithinOpening("a Create", g.Open, func() { _, _ = s.writer.Create(widget("default", "a", "1")) })
 	s.AwaitOpening(g.Entered, g.Open, "the call of a handler")
 	s.WithinOpening("a Create with a handler that blocks", g.Open, func() { _, _ = s.writer.Create(widget("default", "b", "1")) })
-	s.settle()
+	s.catchUp()
 	opened := make(chan struct{})
 	go func() {
 		// Run has to wait for the handler; it gets time to make the mistake.
@@ -114,7 +114,7 @@ func checkHasSyncedHandlers(s *suite) {
 		r.Handle(old, curr, event)
 	})
 	if s.cache().HasSynced() {
-		s.Broken("HasSynced() = true before Run, with a handler that was told nothing")
+		s.Broken("HasSynced() = true before Run, with a handler that was not called")
 	}
 	run := s.start()
 	defer run.end()

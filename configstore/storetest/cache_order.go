@@ -116,7 +116,7 @@ func (s *suite) churn(writes int) {
 			}
 		}
 	})
-	s.settle()
+	s.catchUp()
 }
 
 func checkOrderConcurrent(s *suite) {
@@ -154,9 +154,9 @@ func (s *suite) expectHistory(who string, calls []Call) {
 	for _, kind := range []configstore.GroupVersionKind{widgetKind(), gadgetKind()} {
 		for _, c := range s.store.List(kind, "default") {
 			stored++
-			told, ok := state[c.Key()]
-			if !ok || told.Spec != c.Spec || told.ResourceVersion != c.ResourceVersion {
-				s.Broken("%s: the calls lead to %s, the store has %s", who, describe(&told), describe(c))
+			known, ok := state[c.Key()]
+			if !ok || known.Spec != c.Spec || known.ResourceVersion != c.ResourceVersion {
+				s.Broken("%s: the calls lead to %s, the store has %s", who, describe(&known), describe(c))
 			}
 		}
 	}

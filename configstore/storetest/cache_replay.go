@@ -147,7 +147,7 @@ func checkBeforeRun(s *suite) {
 		})
 		want = append(want, "add "+c.Key().Object())
 	}
-	s.settle()
+	s.catchUp()
 	if calls := r.Calls(); len(calls) != 0 {
 		s.Broken("before Run the handler was called already: %v", calls[0])
 	}

@@ -22,12 +22,12 @@
 //
 //   - configstore.Watcher, BatchWriter, Subscriber, BatchSubscriber, Drainer and
 //     Flusher.
-//   - Subject.Settle: reads lag behind writes.
+//   - Subject.CatchUp: reads lag behind writes.
 //   - Subject.Writer: the store itself is read-only.
 //
 // # Recorder
 //
-// Recorder is an event handler that remembers what it was told. It is of use in
+// Recorder is an event handler that remembers its calls. It is of use in
 // the tests of anything that feeds from a cache.
 //
 // # Concurrency

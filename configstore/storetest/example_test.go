@@ -49,7 +49,7 @@ func ExampleTestCache() {
 	// Output: true
 }
 
-// A Recorder tells what a cache has told.
+// A Recorder has the events that a cache has sent.
 func ExampleRecorder() {
 	kind := configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Limit"}
 	cache := memory.NewController(memory.Make(configstore.NewSchemasBuilder().

@@ -67,7 +67,7 @@ func (r *reference) push(e entry) {
 	}
 }
 
-// room tells a writer to wait.
+// room makes a writer wait.
 func (r *reference) room() (wait bool) { return r.is("a full queue blocks") && len(r.queue) > 100 }
 
 func (r *reference) RegisterEventHandler(kind configstore.GroupVersionKind, h configstore.EventHandler) {

@@ -44,7 +44,7 @@ func race(n int, f func(i int)) {
 }
 
 // expectOne lets several goroutines do the same and demands that one succeeds
-// and all others fail as told.
+// and all others fail as documented.
 func (s *suite) expectOne(verb string, try func(i int) error, loser ...error) {
 	s.Helper()
 	results := make([]error, racers)
@@ -71,7 +71,7 @@ func checkConcurrentCreate(s *suite) {
 			return err
 		}, configstore.ErrAlreadyExists)
 	}
-	s.settle()
+	s.catchUp()
 	if got := len(s.store.List(widgetKind(), "default")); got != rounds {
 		s.Broken("List has %d objects, want %d", got, rounds)
 	}
@@ -88,7 +88,7 @@ func checkConcurrentUpdate(s *suite) {
 			revisions[i], err = s.writer.Update(c)
 			return err
 		}, configstore.ErrConflict)
-		s.settle()
+		s.catchUp()
 		// The others returned no revision.
 		revision = strings.Join(revisions, "")
 		if got := s.get(widget("default", "foo", "")).ResourceVersion; got != revision {
@@ -103,7 +103,7 @@ func checkConcurrentDelete(s *suite) {
 		s.expectOne("Delete", func(int) error {
 			return s.writer.Delete(widgetKind(), "foo", "default", &revision)
 		}, configstore.ErrNotFound, configstore.ErrConflict)
-		s.settle()
+		s.catchUp()
 	}
 }
 
@@ -129,10 +129,10 @@ func checkLostUpdate(s *suite) {
 				s.Broken("Update = %v, want success or ErrConflict", err)
 				return
 			}
-			s.settle()
+			s.catchUp()
 		}
 	})
-	s.settle()
+	s.catchUp()
 	s.expectValue(widget("default", "counter", ""), strconv.Itoa(racers*increments))
 }
 

@@ -61,7 +61,7 @@ func checkCreateExists(s *suite) {
 	if _, err := s.writer.Create(second); !errors.Is(err, configstore.ErrAlreadyExists) {
 		s.Broken("the second Create(%s) = %v, want ErrAlreadyExists", c.Key().Object(), err)
 	}
-	s.settle()
+	s.catchUp()
 	s.expectValue(c, "1")
 	if got := s.get(c).ResourceVersion; got != revision {
 		s.Broken("the revision went from %q to %q", revision, got)
@@ -152,13 +152,13 @@ func checkInvalid(s *suite) {
 		"bad1": structpb.NewNullValue(), "good": structpb.NewNullValue(), "bad2": structpb.NewNullValue(),
 	}}
 	_, err := s.writer.Create(bad)
-	s.settle()
+	s.catchUp()
 	s.expectViolations("Create", bad, err)
 	s.expectAbsent(bad)
 
 	revision := s.create(widget("default", "foo", "1"))
 	_, err = s.writer.Update(bad)
-	s.settle()
+	s.catchUp()
 	s.expectViolations("Update", bad, err)
 	s.expectValue(bad, "1")
 	if got := s.get(bad).ResourceVersion; got != revision {

@@ -47,7 +47,7 @@ func checkDeleteConflict(s *suite) {
 			s.Broken("Delete with the revision %q = %v, want ErrConflict", revision, err)
 		}
 	}
-	s.settle()
+	s.catchUp()
 	s.expectValue(c, "2")
 }
 
@@ -57,7 +57,7 @@ func checkDeleteRevision(s *suite) {
 	if err := s.writer.Delete(widgetKind(), "foo", "default", &revision); err != nil {
 		s.Broken("Delete with the stored revision %q = %v, want success", revision, err)
 	}
-	s.settle()
+	s.catchUp()
 	s.expectAbsent(c)
 	s.create(c)
 	s.remove(c)

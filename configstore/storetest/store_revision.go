@@ -98,7 +98,7 @@ func checkRevisionGrows(s *suite) {
 	}
 	same := func(what string) {
 		s.Helper()
-		s.settle()
+		s.catchUp()
 		if got := s.revision(); got != last {
 			s.Broken("the revision went from %d to %d with %s, want it to stay", last, got, what)
 		}
@@ -144,7 +144,7 @@ func checkBatchAll(s *suite) {
 	if err != nil {
 		s.Stop("Apply = %v, want success", err)
 	}
-	s.settle()
+	s.catchUp()
 	s.expectValue(widget("default", "new", ""), "2")
 	s.expectValue(widget("default", "changed", ""), "2")
 	s.expectAbsent(widget("default", "gone", ""))
@@ -164,7 +164,7 @@ func checkBatchUpsert(s *suite) {
 	if err != nil {
 		s.Stop("Apply = %v, want success", err)
 	}
-	s.settle()
+	s.catchUp()
 	s.expectValue(widget("default", "foo", ""), "2")
 	s.expectValue(widget("default", "new", ""), "2")
 	absent := widget("default", "absent", "1")
@@ -196,7 +196,7 @@ func checkBatchNothing(s *suite) {
 		if !errors.Is(err, e.want) {
 			s.Broken("Apply with %s = %v, want %v", what, err, e.want)
 		}
-		s.settle()
+		s.catchUp()
 		s.expectAbsent(widget("default", "new", ""))
 		s.expectValue(widget("default", "foo", ""), "1")
 		if got := s.get(widget("default", "foo", "")).ResourceVersion; got != revision {
@@ -318,6 +318,6 @@ func checkReadOnly(s *suite) {
 			s.Broken("%s = %v, want ErrReadOnly", verb, err)
 		}
 	}
-	s.settle()
+	s.catchUp()
 	s.expectValue(c, "1")
 }

@@ -64,7 +64,7 @@ func checkStatusNotFound(s *suite) {
 	if _, err := s.writer.UpdateStatus(c); !errors.Is(err, configstore.ErrNotFound) {
 		s.Broken("UpdateStatus(%s) = %v, want ErrNotFound", c.Key().Object(), err)
 	}
-	s.settle()
+	s.catchUp()
 	s.expectAbsent(c)
 }
 
@@ -77,7 +77,7 @@ func checkStatusConflict(s *suite) {
 	if _, err := s.writer.UpdateStatus(d); !errors.Is(err, configstore.ErrConflict) {
 		s.Broken("UpdateStatus with the revision %q, where %q is stored, = %v, want ErrConflict", stale, current, err)
 	}
-	s.settle()
+	s.catchUp()
 	if got := s.get(c); got.Status != nil || got.ResourceVersion != current {
 		s.Broken("a refused UpdateStatus left the status %v and revision %q, want none and %q", got.Status, got.ResourceVersion, current)
 	}
@@ -96,7 +96,7 @@ func checkStatusNoop(s *suite) {
 	if err != nil || got != revision {
 		s.Broken("UpdateStatus with the stored status = %q, %v, want the current revision %q", got, err, revision)
 	}
-	s.settle()
+	s.catchUp()
 	if stored := s.get(c).ResourceVersion; stored != revision {
 		s.Broken("the revision went from %q to %q", revision, stored)
 	}
@@ -113,7 +113,7 @@ func checkStatusInvalid(s *suite) {
 	if _, err := s.writer.UpdateStatus(configstore.Config{Meta: g.Meta, Status: content("x")}); !errors.Is(err, configstore.ErrInvalid) {
 		s.Broken("UpdateStatus of a kind that has none = %v, want ErrInvalid", err)
 	}
-	s.settle()
+	s.catchUp()
 	if got := s.get(c).Status; got != nil {
 		s.Broken("a refused UpdateStatus left the status %v", got)
 	}

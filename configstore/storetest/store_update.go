@@ -32,7 +32,7 @@ func checkUpdateNotFound(s *suite) {
 	if _, err := s.writer.Update(c); !errors.Is(err, configstore.ErrNotFound) {
 		s.Broken("Update(%s) with a revision = %v, want ErrNotFound", c.Key().Object(), err)
 	}
-	s.settle()
+	s.catchUp()
 	s.expectAbsent(c)
 	s.create(c)
 	s.remove(c)
@@ -82,7 +82,7 @@ func checkUpdateConflict(s *suite) {
 		if _, err := s.writer.Update(d); !errors.Is(err, configstore.ErrConflict) {
 			s.Broken("Update with the revision %q, where %q is stored, = %v, want ErrConflict", revision, current, err)
 		}
-		s.settle()
+		s.catchUp()
 		s.expectValue(c, "2")
 		if got := s.get(c).ResourceVersion; got != current {
 			s.Broken("a refused Update changed the revision from %q to %q", current, got)
@@ -182,7 +182,7 @@ func checkUpdateNoop(s *suite) {
 		if err != nil || got != revision {
 			s.Broken("an Update with %s = %q, %v, want the current revision %q", what, got, err, revision)
 		}
-		s.settle()
+		s.catchUp()
 		if after := s.get(c); !after.Equal(before) {
 			s.Broken("an Update with %s changed %+v to %+v", what, before, *after)
 		}

@@ -22,9 +22,9 @@ type Subject struct {
 	// Store refuses every write with ErrReadOnly. Default: Store.
 	Writer configstore.ConfigStore
 
-	// Settle returns when the reads of Store show everything that was written
+	// CatchUp returns when the reads of Store show everything that was written
 	// before the call. Set it if reads lag behind writes. Default: they do not.
-	Settle func()
+	CatchUp func()
 
 	// Batches takes the suite's batches. Default: the one of Writer and Store
 	// that takes its writes, if it is a configstore.BatchWriter; else none does.

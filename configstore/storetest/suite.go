@@ -63,9 +63,9 @@ func (s *suite) cache() configstore.ConfigStoreCache {
 	return cache
 }
 
-func (s *suite) settle() {
-	if s.subject.Settle != nil {
-		s.subject.Settle()
+func (s *suite) catchUp() {
+	if s.subject.CatchUp != nil {
+		s.subject.CatchUp()
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *suite) must(verb string, c configstore.Config, write func(configstore.C
 	if err != nil {
 		s.Stop("%s(%s) = %v, want success", verb, c.Key().Object(), err)
 	}
-	s.settle()
+	s.catchUp()
 	return revision
 }
 

@@ -53,7 +53,7 @@ func readOnlyFactory(fault string) storetest.Factory {
 		tb.Helper()
 		r := newReference(schemas, fault)
 		tb.Cleanup(r.kill)
-		return storetest.Subject{Store: readOnly{r}, Writer: r, Settle: func() {}}
+		return storetest.Subject{Store: readOnly{r}, Writer: r, CatchUp: func() {}}
 	}
 }
 

@@ -16,7 +16,7 @@ type Editor[T any] struct {
 	// near is where something was found last: those who make many changes often
 	// make them close to each other.
 	near position
-	// ownsSpine: s.leaves was made by this editor and nobody else has seen it.
+	// ownsSpine: s.leaves was made by this editor and is in no sequence that was returned.
 	ownsSpine bool
 }
 

@@ -37,8 +37,8 @@ type Sorted[T any] struct {
 type leaf[T any] struct {
 	// items has 1 to maxLeaf elements.
 	items []T
-	// owner is the edit in which the leaf was made; as long as it lasts nobody
-	// else has seen the leaf.
+	// owner is the edit in which the leaf was made; as long as it lasts the
+	// leaf is in no sequence that was returned.
 	owner *edit
 }
 
@@ -47,7 +47,7 @@ type leaf[T any] struct {
 func FromSlice[T any](sorted []T) Sorted[T] { return Adopt(slices.Clone(sorted)) }
 
 // Adopt is FromSlice without the copy: the sequence keeps parts of the slice,
-// which nobody may modify any more.
+// which must not be modified any more.
 func Adopt[T any](sorted []T) Sorted[T] {
 	if len(sorted) == 0 {
 		return Sorted[T]{}

@@ -38,7 +38,7 @@
 //     what it has taken. What was noted meanwhile is still in pending; if nothing
 //     was, the list is fresh.
 //
-// # Lists that nobody reads
+// # Lists that are not read
 //
 // Keys are not remembered forever: when pending has outgrown the list it is made
 // shorter by removing duplicates, or else the list is lost, and nothing is

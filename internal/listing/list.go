@@ -105,7 +105,7 @@ func (l *list) begin() Capture {
 func (l *list) install(items []*configstore.Config, revision uint64) *Version {
 	v := &Version{items, revision}
 	if l.state == lost {
-		return v // too much was noted meanwhile, or the namespace is gone
+		return v // too much was noted meanwhile
 	}
 	l.made, l.state = items, kept
 	l.pending = slices.Clone(l.pending[l.taken:])
@@ -118,8 +118,8 @@ func (l *list) install(items []*configstore.Config, revision uint64) *Version {
 
 // close ends the life of a namespace's list as that of no objects: a reader that
 // still has it must not find what the namespace gets later, which is noted in
-// another list.
+// another list. A goroutine that is making it has the key of the last object in
+// pending, so that it does not replace fresh.
 func (l *list) close() {
-	l.lose()
 	l.fresh.Store(&Version{Revision: l.revision})
 }

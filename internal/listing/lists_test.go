@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +54,7 @@ type store struct {
 	mu       sync.Mutex
 	objects  contents
 	freezes  bool
-	numbers  bool // tells Note of the revision before
+	numbers  bool // Note gets the revision before
 	revision uint64
 	// interrupt is called, once, when frozen objects are read.
 	interrupt func()
@@ -191,7 +192,7 @@ func TestRandomHistories(t *testing.T) {
 			objects contents
 		}
 		var captured []moment
-		for step := range 2500 {
+		for step := range 1500 {
 			switch n := random.IntN(100); {
 			case n < 3: // a burst: what is pending is shortened or lost
 				s.fill(namespaces[random.IntN(2)], random.IntN(300))
@@ -322,7 +323,7 @@ func TestListsHaveNoRoom(t *testing.T) {
 	})
 }
 
-// The revision of a list tells whether it has what changed after a moment.
+// The revision of a list shows whether it has what changed after a moment.
 func TestRevisions(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *store) {
 		t.Helper()
@@ -392,13 +393,14 @@ func TestPendingIsBounded(t *testing.T) {
 			t.Errorf("%d keys are pending for %s", n, name)
 		}
 	}
+	s.fill("stays", 200)
 	s.list("")
 	s.list("stays")
-	for range 1000 {
-		s.fill("stays", 10)
+	for range 10 {
+		s.fill("stays", 200)
 	}
 	if stays.state != kept || s.lists.all.state != kept {
-		t.Errorf("lists of 10 objects that keep changing are lost: %v, %v", stays.state, s.lists.all.state)
+		t.Errorf("lists of 200 objects that keep changing are lost: %v, %v", stays.state, s.lists.all.state)
 	}
 	s.validate(t)
 }
@@ -446,4 +448,45 @@ func TestConcurrentReaders(t *testing.T) {
 		s.expect(t, "a", "b", "")
 		s.validate(t)
 	})
+}
+
+// An object that keeps changing is remembered once if its store gives the revision
+// before.
+func TestAKeyIsPendingOnce(t *testing.T) {
+	s := newStore(true)
+	s.numbers = true
+	s.fill("a", 10)
+	for _, ns := range []string{"a", ""} {
+		s.list(ns)
+	}
+	for range 20 {
+		s.fill("a", 3)
+	}
+	a, _ := s.lists.namespaces.Get("a")
+	if n, m := len(a.pending), len(s.lists.all.pending); n != 3 || m != 3 {
+		t.Errorf("%d and %d keys are pending after 60 changes of 3 objects, want 3", n, m)
+	}
+	s.expect(t, "a", "")
+}
+
+// The list of a namespace that is a part of the list of all may have changes that
+// came after it was begun: its revision covers them.
+func TestRevisionOfAPart(t *testing.T) {
+	s := newStore(true)
+	s.fill("a", 200)
+	a, _ := s.lists.namespaces.Get("a")
+	s.lists.all.making.Lock()
+	listed := make(chan *Version)
+	go func() { listed <- s.lists.List("a") }()
+	for begun := false; !begun; runtime.Gosched() {
+		s.mu.Lock()
+		begun = a.state == remaking
+		s.mu.Unlock()
+	}
+	s.fill("a", 1)
+	s.lists.all.making.Unlock()
+	v := <-listed
+	if want := s.want("a"); !slices.Equal(v.Items, want) || v.Revision != 201 {
+		t.Errorf("the list has the revision %d and %s, want 201 and %s", v.Revision, text(v.Items), text(want))
+	}
 }

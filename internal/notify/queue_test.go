@@ -130,3 +130,40 @@ func TestOrderIsThatOfThePublishersLock(t *testing.T) {
 	single.want(t, want...)
 	batch.want(t, want...)
 }
+
+// What was handled, or is dropped when Run ends, is not kept alive by the queue,
+// and nor is the memory of a large burst.
+func TestNothingIsKeptAlive(t *testing.T) {
+	kept := func(q *queue, when string) {
+		t.Helper()
+		values, room := q.Kept()
+		for _, v := range values {
+			if v != 0 {
+				t.Errorf("%s the queue keeps %d", when, v)
+				break
+			}
+		}
+		if room > 20000 {
+			t.Errorf("%s the queue keeps room for %d values", when, room)
+		}
+	}
+	q := notify.New(options{})
+	stop := make(chan struct{})
+	q.Subscribe(subscription{Handle: func(v int) {
+		if v == 3 {
+			q.Push(5, 6)
+			close(stop)
+		}
+	}})
+	q.Push(1, 2)
+	q.Drain()
+	kept(q, "after Drain")
+	for range 30000 {
+		q.Push(1)
+	}
+	q.Drain()
+	kept(q, "after a burst")
+	q.Push(3, 4)
+	q.Run(stop)
+	kept(q, "after Run")
+}

@@ -79,7 +79,7 @@ func TestRunStopsAmidReplay(t *testing.T) {
 	l.want(t, 1)
 }
 
-// A panic leaves the queue as if the call had returned: whoever drains next goes
+// A panic leaves the queue as if the call had returned: the next Drain goes
 // on with the next handler of the same value.
 func TestPanic(t *testing.T) {
 	q := notify.New(options{})
@@ -149,7 +149,7 @@ func TestPanicInDrainBesideRun(t *testing.T) {
 		go func() { drained <- panics(q.Drain) }()
 		synctest.Wait()
 		defer run(q)()
-		synctest.Wait() // Run sleeps: somebody else delivers
+		synctest.Wait() // Run sleeps: another goroutine delivers
 		close(proceed)
 		if !<-drained {
 			t.Error("Drain swallowed the panic of a handler")
