@@ -266,7 +266,7 @@ func TestDeletedRegistryIsHeardNoMore(t *testing.T) {
 
 // updater notes removed shards.
 type updater struct {
-	xdsupdate.XDSUpdater
+	xdsupdate.Discard
 	removed []xdsupdate.ShardKey
 }
 
@@ -276,9 +276,8 @@ func TestReplacementIsOneStep(t *testing.T) {
 	before, after := newRegistry(registry.Kubernetes, "c1"), newRegistry(registry.Kubernetes, "c1")
 	set(t, before, service("same", "ns", at("1.1.1.1")), service("gone", "ns"), service("changed", "ns", accounts("old")))
 	set(t, after, service("same", "ns", at("1.1.1.1")), service("new", "ns"), service("changed", "ns", accounts("new")))
-	var removed []xdsupdate.ShardKey
-	c := aggregate.NewController(aggregate.Options{})
-	c.OnRemoveShard(func(shard xdsupdate.ShardKey) { removed = append(removed, shard) })
+	index := &updater{}
+	c := aggregate.NewController(aggregate.Options{Updater: index})
 	c.AddRegistry(before)
 	var h told
 	c.AppendServiceHandler(h.service)
@@ -291,11 +290,11 @@ func TestReplacementIsOneStep(t *testing.T) {
 	if c.DeleteRegistryIfCurrent(before) {
 		t.Error("the predecessor was deleted")
 	}
-	expect(t, "removed", removed, nil)
+	expect(t, "removed", index.removed, nil)
 	if !c.DeleteRegistryIfCurrent(after) {
 		t.Error("the successor was not deleted")
 	}
-	expect(t, "removed", removed, []xdsupdate.ShardKey{{Cluster: "c1", Provider: registry.Kubernetes}})
+	expect(t, "removed", index.removed, []xdsupdate.ShardKey{{Cluster: "c1", Provider: registry.Kubernetes}})
 	h.expect(t, "delete changed 0.0.0.0", "delete new 0.0.0.0", "delete same 1.1.1.1")
 }
 

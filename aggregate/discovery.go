@@ -10,14 +10,16 @@ import (
 
 // Services implements registry.ServiceDiscovery. It costs nothing as long as no
 // registry has changed its services.
-func (c *Controller) Services() []*registry.Service { return c.current().services }
+func (c *Controller) Services() []*registry.Service { return c.current().services.List() }
+
+// ServiceSnapshot implements registry.ServiceSnapshotter.
+func (c *Controller) ServiceSnapshot() *registry.ServiceSet { return c.current().services }
 
 // GetService implements registry.ServiceDiscovery. The answer is one of Services:
 // the service of Kubernetes registries if there is one, else that of the first
 // registry that has the host name.
 func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
-	s, _ := c.current().first.Get(hostname)
-	return s
+	return c.current().services.Get(hostname)
 }
 
 // InstancesByPort implements registry.ServiceDiscovery.
@@ -69,7 +71,7 @@ func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labe
 	servers := c.merged.Load().serversOf(proxy.ClusterID)
 	for _, own := range [...]bool{true, false} {
 		for _, reg := range servers {
-			if own != (proxy.ClusterID == "" || proxy.ClusterID == reg.instance.Cluster()) {
+			if own != (proxy.ClusterID == "" || proxy.ClusterID == reg.shard.Cluster) {
 				continue
 			}
 			if labels := reg.instance.GetProxyWorkloadLabels(proxy); labels != nil {

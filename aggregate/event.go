@@ -3,14 +3,13 @@
 package aggregate
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// event is what one registry tells. Exactly one of service, workload and gateways
-// is set.
+// event is an event of one registry. Exactly one of service, workload and
+// gateways is set.
 type event struct {
 	cluster  registry.ClusterID
 	service  *serviceEvent
@@ -28,33 +27,22 @@ type workloadEvent struct {
 	event registry.Event
 }
 
-// serviceKey names a service among those of one registry.
-type serviceKey struct {
-	hostname              registry.Hostname
-	namespace, objectName string
-	address               string
-}
-
-func keyOfService(s *registry.Service) serviceKey {
-	return serviceKey{s.Hostname, s.Attributes.Namespace, s.Attributes.ObjectName, s.DefaultAddress}
-}
-
-// attach subscribes to a registry.
-func (c *Controller) attach(reg *registration) {
-	c.keep(reg, subscribeServices(reg.instance, func(prev, curr *registry.Service, e registry.Event) {
+// subscribeTo subscribes to a registry.
+func (c *Controller) subscribeTo(reg *registration) {
+	c.keep(reg, reg.events.SubscribeServices(func(prev, curr *registry.Service, e registry.Event) {
 		c.onService(reg, prev, curr, e)
 	}))
-	c.keep(reg, subscribeGateways(reg.instance, func() { c.onGateways(reg) }))
+	c.keep(reg, reg.events.SubscribeNetworkGateways(func() { c.onGateways(reg) }))
 	c.mu.Lock()
 	wanted := c.workloads
 	c.mu.Unlock()
 	if wanted {
-		c.attachWorkloads(reg)
+		c.subscribeToWorkloads(reg)
 	}
 }
 
-// attachWorkloads subscribes to a registry's workloads, once.
-func (c *Controller) attachWorkloads(reg *registration) {
+// subscribeToWorkloads subscribes to a registry's workloads, once.
+func (c *Controller) subscribeToWorkloads(reg *registration) {
 	c.mu.Lock()
 	again := reg.watchesWorkloads
 	reg.watchesWorkloads = true
@@ -62,12 +50,12 @@ func (c *Controller) attachWorkloads(reg *registration) {
 	if again {
 		return
 	}
-	c.keep(reg, subscribeWorkloads(reg.instance, func(w *registry.WorkloadInstance, e registry.Event) {
+	c.keep(reg, reg.events.SubscribeWorkloads(func(w *registry.WorkloadInstance, e registry.Event) {
 		c.onWorkload(reg, w, e)
 	}))
 }
 
-// keep remembers how to end a subscription, or ends it if its time is over.
+// keep remembers how to end a subscription, or ends it if the registry is gone.
 func (c *Controller) keep(reg *registration, cancel func()) {
 	c.mu.Lock()
 	over := reg.retired
@@ -80,108 +68,16 @@ func (c *Controller) keep(reg *registration, cancel func()) {
 	}
 }
 
-// succeed lets a registry, or none, take over from another one, or from none, in
-// what handlers are told. The predecessor is heard no more. What it has told is
-// inherited, or, without a successor, told to be gone.
-func (c *Controller) succeed(old, reg *registration) {
-	c.mu.Lock()
-	var cancels []func()
-	if reg != nil {
-		c.told = append(c.told, reg)
-	}
-	if old != nil {
-		c.told = slices.DeleteFunc(c.told, func(r *registration) bool { return r == old })
-		maps.Copy(old.services, old.inherited)
-		maps.Copy(old.workloads, old.inheritedWorkloads)
-		if reg != nil {
-			reg.inherited, reg.inheritedWorkloads = old.services, old.workloads
-		} else {
-			c.tellGoneLocked(old)
-		}
-		old.retired = true
-		close(old.gone)
-		cancels, old.cancels = old.cancels, nil
-	}
-	c.mu.Unlock()
-	for _, cancel := range cancels {
-		cancel()
-	}
-	if old != nil {
-		old.close()
-	}
-}
-
-// close takes from the registry the right to write to its shard, if it is
-// Claimed.
-func (r *registration) close() {
-	if claimed, ok := r.instance.(Claimed); ok && claimed.Updater != nil {
-		claimed.Updater.Close()
-	}
-}
-
-// tellGoneLocked queues a Delete of everything that a registry has told.
-func (c *Controller) tellGoneLocked(reg *registration) {
-	for _, s := range slices.SortedFunc(maps.Values(reg.services), registry.CompareServices) {
-		c.queue.Push(event{cluster: reg.cluster, service: &serviceEvent{nil, s, registry.EventDelete}})
-	}
-	for _, w := range slices.SortedFunc(maps.Values(reg.workloads), registry.CompareWorkloads) {
-		c.queue.Push(event{cluster: reg.cluster, workload: &workloadEvent{w, registry.EventDelete}})
-	}
-}
-
-// forgo tells that what was inherited, and the new registry does not have, is no
-// more. The rest of it becomes Updates when the new registry tells of it.
-func (c *Controller) forgo(reg *registration) {
-	has := map[serviceKey]bool{}
-	for _, s := range reg.instance.Services() {
-		has[keyOfService(s)] = true
-	}
-	c.mu.Lock()
-	for _, s := range slices.SortedFunc(maps.Values(reg.inherited), registry.CompareServices) {
-		if k := keyOfService(s); !has[k] && !reg.retired {
-			delete(reg.inherited, k)
-			c.queue.Push(event{cluster: reg.cluster, service: &serviceEvent{nil, s, registry.EventDelete}})
-		}
-	}
-	for _, w := range slices.SortedFunc(maps.Values(reg.inheritedWorkloads), registry.CompareWorkloads) {
-		// Workloads cannot be listed. What the new registry has not told by now is
-		// gone, or comes again as an Add.
-		if !reg.retired {
-			delete(reg.inheritedWorkloads, w.Key())
-			c.queue.Push(event{cluster: reg.cluster, workload: &workloadEvent{w, registry.EventDelete}})
-		}
-	}
-	c.mu.Unlock()
-	c.queue.Drain()
-}
-
 func (c *Controller) onService(reg *registration, prev, curr *registry.Service, e registry.Event) {
 	c.mu.Lock()
-	if reg.retired {
-		c.mu.Unlock()
-		return
-	}
-	told := serviceEvent{prev, curr, e}
-	news := true
-	if prev != nil {
-		delete(reg.services, keyOfService(prev))
-		delete(reg.inherited, keyOfService(prev))
-	}
-	k := keyOfService(curr)
-	if before := reg.inherited[k]; before != nil {
-		delete(reg.inherited, k)
-		if e == registry.EventAdd {
-			told = serviceEvent{before, curr, registry.EventUpdate}
-			news = !before.Equal(curr)
+	if !reg.retired {
+		key := keyOfService(curr)
+		if prev != nil {
+			reg.services.rename(keyOfService(prev), key)
 		}
-	}
-	if e == registry.EventDelete {
-		delete(reg.services, k)
-	} else {
-		reg.services[k] = curr
-	}
-	if news {
-		c.queue.Push(event{cluster: reg.cluster, service: &told})
+		if before, e, ok := reg.services.take(key, curr, e, reg); ok {
+			c.queue.Push(event{cluster: reg.shard.Cluster, service: &serviceEvent{before, curr, e}})
+		}
 	}
 	c.mu.Unlock()
 	c.queue.Drain()
@@ -189,43 +85,95 @@ func (c *Controller) onService(reg *registration, prev, curr *registry.Service, 
 
 func (c *Controller) onWorkload(reg *registration, w *registry.WorkloadInstance, e registry.Event) {
 	c.mu.Lock()
-	if reg.retired {
-		c.mu.Unlock()
-		return
-	}
-	told := workloadEvent{w, e}
-	news := true
-	if before := reg.inheritedWorkloads[w.Key()]; before != nil {
-		delete(reg.inheritedWorkloads, w.Key())
-		if e == registry.EventAdd {
-			told.event = registry.EventUpdate
-			news = !before.Equal(w)
+	if !reg.retired {
+		if _, e, ok := reg.workloads.take(w.Key(), w, e, reg); ok {
+			c.queue.Push(event{cluster: reg.shard.Cluster, workload: &workloadEvent{w, e}})
 		}
-	}
-	if e == registry.EventDelete {
-		delete(reg.workloads, w.Key())
-	} else {
-		reg.workloads[w.Key()] = w
-	}
-	if news {
-		c.queue.Push(event{cluster: reg.cluster, workload: &told})
+		c.restoreLocked(reg, w, e)
 	}
 	c.mu.Unlock()
+	c.retractions.Drain()
 	c.queue.Drain()
 }
 
 func (c *Controller) onGateways(reg *registration) {
 	c.mu.Lock()
 	if !reg.retired {
-		c.queue.Push(event{cluster: reg.cluster, gateways: true})
+		c.queue.Push(event{cluster: reg.shard.Cluster, gateways: true})
 	}
 	c.mu.Unlock()
 	c.queue.Drain()
 }
 
-// tellGateways tells that gateways have changed if those of a registry that left
-// are not those of the one that came.
-func (c *Controller) tellGateways(left, came *registration) {
+// serviceAddsLocked returns the replay of a new service handler.
+func (c *Controller) serviceAddsLocked(wants func(registry.ClusterID) bool) []event {
+	var adds []event
+	for _, reg := range c.merged.Load().registrations {
+		if wants(reg.shard.Cluster) {
+			adds = append(adds, reg.serviceEvents(registry.EventAdd, reg.services.sorted(registry.CompareServices))...)
+		}
+	}
+	return adds
+}
+
+// workloadAddsLocked returns the replay of a new workload handler.
+func (c *Controller) workloadAddsLocked() []event {
+	var adds []event
+	for _, reg := range c.merged.Load().registrations {
+		adds = append(adds, reg.workloadEvents(registry.EventAdd, reg.workloads.sorted(registry.CompareWorkloads))...)
+	}
+	return adds
+}
+
+// goneLocked pushes a Delete of everything that handlers know of a registry that
+// has no successor.
+func (c *Controller) goneLocked(reg *registration) {
+	c.queue.Push(reg.serviceEvents(registry.EventDelete, reg.services.sorted(registry.CompareServices))...)
+	c.queue.Push(reg.workloadEvents(registry.EventDelete, reg.workloads.sorted(registry.CompareWorkloads))...)
+}
+
+// dropInherited pushes a Delete of what handlers know from the predecessors of a
+// registry, and the registry does not have. Services that it has, but has sent no
+// event of, become Updates when it does. Workloads cannot be listed: one of which
+// the registry has sent no event by now comes as an Add if it has it after all.
+func (c *Controller) dropInherited(reg *registration) {
+	has := map[serviceKey]struct{}{}
+	for _, s := range reg.instance.Services() {
+		has[keyOfService(s)] = struct{}{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if reg.retired {
+		return
+	}
+	c.queue.Push(reg.serviceEvents(registry.EventDelete, reg.services.drop(func(key serviceKey, n notified[*registry.Service]) bool {
+		_, stays := has[key]
+		return n.by != reg && !stays
+	}, registry.CompareServices))...)
+	c.queue.Push(reg.workloadEvents(registry.EventDelete, reg.workloads.drop(
+		func(_ registry.WorkloadKey, n notified[*registry.WorkloadInstance]) bool { return n.by != reg },
+		registry.CompareWorkloads))...)
+}
+
+func (r *registration) serviceEvents(e registry.Event, services []*registry.Service) []event {
+	events := make([]event, len(services))
+	for i, s := range services {
+		events[i] = event{cluster: r.shard.Cluster, service: &serviceEvent{nil, s, e}}
+	}
+	return events
+}
+
+func (r *registration) workloadEvents(e registry.Event, workloads []*registry.WorkloadInstance) []event {
+	events := make([]event, len(workloads))
+	for i, w := range workloads {
+		events[i] = event{cluster: r.shard.Cluster, workload: &workloadEvent{w, e}}
+	}
+	return events
+}
+
+// gatewaysChanged notifies the gateway handlers if the gateways of a registry that
+// left are not those of the one that came.
+func (c *Controller) gatewaysChanged(left, came *registration) {
 	if slices.Equal(left.gateways(), came.gateways()) {
 		return
 	}

@@ -3,6 +3,7 @@
 package aggregate_test
 
 import (
+	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -56,28 +57,38 @@ func ExampleMakeWriteableCache() {
 	// update 10
 }
 
-// A service of two clusters, of which one goes.
+// A service of two clusters, of which one goes. What its registry has written to
+// the updater goes with it.
 func ExampleController() {
-	c := aggregate.NewController(aggregate.Options{})
-	c.OnRemoveShard(func(shard xdsupdate.ShardKey) { fmt.Println("removed", shard) })
-	for _, cluster := range []registry.ClusterID{"east", "west"} {
-		r := memoryregistry.New(memoryregistry.Options{Provider: registry.Kubernetes, Cluster: cluster})
-		c.AddRegistry(r)
-		err := r.SetService(&registry.Service{
-			Hostname:    "shop.default.svc.cluster.local",
-			Ports:       []*registry.Port{{Number: 80, Protocol: registry.ProtocolHTTP}},
-			ClusterVIPs: map[registry.ClusterID][]string{cluster: {"vip-of-" + string(cluster)}},
-			Attributes:  registry.ServiceAttributes{Namespace: "default"},
-		})
-		if err != nil {
-			fmt.Println(err)
+	pusher := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {})
+	c := aggregate.NewController(aggregate.Options{Updater: pusher})
+	host := registry.Hostname("shop.default.svc.cluster.local")
+	endpoints := func() (n int) {
+		for range pusher.Index().Service(host, "default").All() {
+			n++
 		}
+		return n
 	}
-	fmt.Println(c.GetService("shop.default.svc.cluster.local").ClusterVIPs)
+	for _, cluster := range []registry.ClusterID{"east", "west"} {
+		c.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+			r := memoryregistry.New(memoryregistry.Options{Provider: registry.Kubernetes, Cluster: cluster, Updater: updater})
+			service := &registry.Service{
+				Hostname:    host,
+				Ports:       []*registry.Port{{Number: 80, Protocol: registry.ProtocolHTTP}},
+				ClusterVIPs: map[registry.ClusterID][]string{cluster: {"vip-of-" + string(cluster)}},
+				Attributes:  registry.ServiceAttributes{Namespace: "default"},
+			}
+			endpoint := &registry.Endpoint{Addresses: []string{"10.0.0.1"}, ServicePort: 80, EndpointPort: 8080}
+			if err := errors.Join(r.SetService(service), r.AddEndpoint(host, "default", endpoint)); err != nil {
+				fmt.Println(err)
+			}
+			return r
+		})
+	}
+	fmt.Println(c.GetService(host).ClusterVIPs, endpoints())
 	c.DeleteRegistry("east", registry.Kubernetes)
-	fmt.Println(c.GetService("shop.default.svc.cluster.local").ClusterVIPs)
+	fmt.Println(c.GetService(host).ClusterVIPs, endpoints())
 	// Output:
-	// map[east:[vip-of-east] west:[vip-of-west]]
-	// removed Kubernetes/east
-	// map[west:[vip-of-west]]
+	// map[east:[vip-of-east] west:[vip-of-west]] 2
+	// map[west:[vip-of-west]] 1
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/memory"
-	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // running notes its life.
@@ -68,60 +67,6 @@ func TestRunOwnsWhatItRuns(t *testing.T) {
 		notes.expect(t)
 		c.Run(stop)
 	})
-}
-
-// A registry that was deleted or replaced may still be at work. What it sends to
-// the updater that it had must not reach the shard.
-func TestLateWritesOfAReplacedRegistryAreIgnored(t *testing.T) {
-	pusher := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})
-	shard := xdsupdate.ShardKey{Cluster: "c1", Provider: registry.Kubernetes}
-	claimed := func() aggregate.Claimed {
-		u := pusher.Claim(shard)
-		return aggregate.Claimed{
-			Instance: memory.New(memory.Options{Provider: registry.Kubernetes, Cluster: "c1", Updater: u}), Updater: u,
-		}
-	}
-	fill := func(r aggregate.Claimed, address string) {
-		m, ok := r.Instance.(*memory.Registry)
-		if !ok {
-			t.Fatal("not a memory registry")
-		}
-		set(t, m, service("a", "ns"))
-		e := &registry.Endpoint{Addresses: []string{address}, EndpointPort: 80, ServicePort: 80, ServicePortName: "http"}
-		if err := m.SetEndpoints("a", "ns", []*registry.Endpoint{e}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	addresses := func() string { return indexed(pusher, "a", "ns") }
-	c := aggregate.NewController(aggregate.Options{Updater: pusher})
-	first := claimed()
-	c.AddRegistry(first)
-	fill(first, "1.1.1.1")
-	expect(t, "endpoints", addresses(), "1.1.1.1")
-	second := claimed()
-	fill(second, "2.2.2.2")
-	c.UpdateRegistry(second)
-	fill(first, "1.1.1.9")
-	expect(t, "endpoints after a late write of the predecessor", addresses(), "2.2.2.2")
-	if c.DeleteRegistryIfCurrent(first) || !c.DeleteRegistryIfCurrent(second) {
-		t.Error("DeleteRegistryIfCurrent deletes what is not current")
-	}
-	expect(t, "endpoints after the deletion", addresses(), "")
-	fill(second, "2.2.2.9")
-	expect(t, "endpoints after a late write of the deleted registry", addresses(), "")
-}
-
-// indexed returns the addresses that the index has for a service.
-func indexed(pusher *xdsupdate.Pusher, hostname registry.Hostname, namespace string) string {
-	service := pusher.Index().Service(hostname, namespace)
-	if service == nil {
-		return ""
-	}
-	var out []string
-	for e := range service.All() {
-		out = append(out, e.Address())
-	}
-	return strings.Join(out, " ")
 }
 
 func TestReplacementOfWorkloads(t *testing.T) {
@@ -186,20 +131,18 @@ func TestHasSyncedAsksAll(t *testing.T) {
 }
 
 func TestShardOfTwoRegistriesStays(t *testing.T) {
-	var removed []xdsupdate.ShardKey
-	c := aggregate.NewController(aggregate.Options{})
-	cancel := c.OnRemoveShard(func(shard xdsupdate.ShardKey) { removed = append(removed, shard) })
+	index := &updater{}
+	c := aggregate.NewController(aggregate.Options{Updater: index})
 	for range 3 {
 		c.AddRegistry(newRegistry(registry.External, "c1"))
 	}
-	c.DeleteRegistry("c1", registry.External)
-	expect(t, "removed", len(removed), 0)
-	c.DeleteRegistry("c1", registry.External)
-	c.DeleteRegistry("c1", registry.External)
-	expect(t, "removed", len(removed), 1)
-	cancel()
-	cancel()
-	c.AddRegistry(newRegistry(registry.External, "c1"))
-	c.DeleteRegistry("c1", registry.External)
-	expect(t, "removed", len(removed), 1)
+	for _, want := range []int{0, 0, 1} {
+		if !c.DeleteRegistry("c1", registry.External) {
+			t.Error("DeleteRegistry = false for a registry that is there")
+		}
+		expect(t, "removed", len(index.removed), want)
+	}
+	if c.DeleteRegistry("c1", registry.External) {
+		t.Error("DeleteRegistry = true without a registry")
+	}
 }

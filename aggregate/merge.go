@@ -9,31 +9,32 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// merge appends to group the services of a host, sorted, and returns also the one
-// that GetService answers with. cursors are at or before the host.
-func (m *merged) merge(host registry.Hostname, cursors []cursor, group []*registry.Service) (all []*registry.Service, winner *registry.Service) {
+// merge returns the services of a host, the one that GetService answers with
+// first: those of Kubernetes registries, and then the others in the order of the
+// registries.
+func (m *merged) merge(host registry.Hostname) []*registry.Service {
 	var kubernetes clusterServices
+	var others []*registry.Service
 	for i, reg := range m.registrations {
-		services := cursors[i].take(host)
+		services := m.sets[i].Host(host)
 		switch {
 		case len(services) == 0:
-		case reg.kubernetes:
-			kubernetes.add(byPrecedence(services), reg.cluster)
+		case reg.kubernetes():
+			kubernetes.add(services, reg.shard.Cluster, len(m.registrations)-i)
+		case others == nil:
+			others = slices.Clip(services) // a registry's slice is not ours to change
 		default:
-			group = append(group, services...)
-			if winner == nil {
-				winner = reg.choose(host, services)
-			}
+			others = append(others, services...)
 		}
 	}
-	if len(kubernetes.services) > 0 {
-		winner = kubernetes.services[0]
-		group = slices.Insert(group, 0, kubernetes.services...)
+	switch {
+	case kubernetes.services == nil:
+		return others
+	case others == nil:
+		return kubernetes.services
+	default:
+		return slices.Concat(kubernetes.services, others)
 	}
-	if len(group) > 1 {
-		slices.SortStableFunc(group, registry.CompareServices)
-	}
-	return group, winner
 }
 
 // clusterServices are the services of one host name in Kubernetes clusters. One
@@ -41,13 +42,15 @@ func (m *merged) merge(host registry.Hostname, cursors []cursor, group []*regist
 // cluster that has it, with what the others add.
 type clusterServices struct {
 	services []*registry.Service
-	// owned are the services that are copies and may be changed.
+	// owned are the services that are copies and may be changed; nil as long as
+	// services is a registry's own slice.
 	owned []bool
 }
 
-func (c *clusterServices) add(services []*registry.Service, cluster registry.ClusterID) {
-	if len(c.services) == 0 {
-		c.services, c.owned = slices.Clone(services), make([]bool, len(services))
+// add adds the services of a cluster, after which there may be so many more.
+func (c *clusterServices) add(services []*registry.Service, cluster registry.ClusterID, more int) {
+	if c.services == nil {
+		c.services = services
 		return
 	}
 	for _, s := range services {
@@ -56,62 +59,36 @@ func (c *clusterServices) add(services []*registry.Service, cluster registry.Clu
 		i := max(0, slices.IndexFunc(c.services, func(base *registry.Service) bool {
 			return base.Attributes.Namespace == s.Attributes.Namespace
 		}))
-		c.services[i], c.owned[i] = mergeService(c.services[i], c.owned[i], s, cluster)
+		a := additionsOf(c.services[i], s, cluster)
+		if a.none() {
+			continue
+		}
+		if c.owned == nil {
+			c.services, c.owned = slices.Clone(c.services), make([]bool, len(c.services))
+		}
+		if !c.owned[i] {
+			c.services[i], c.owned[i] = copyFor(c.services[i], more), true
+		}
+		a.addTo(c.services[i], cluster)
 	}
 }
 
-// choose returns which of several services of a host is the registry's answer:
-// one of the very services that it lists.
-func (r *registration) choose(host registry.Hostname, services []*registry.Service) *registry.Service {
-	if len(services) == 1 {
-		return services[0]
+// additions is what a service of the same host name adds in its own cluster: the
+// addresses there, inside and outside, and service accounts. Everything else is
+// that of the first one, as in Istio 1.30.
+type additions struct{ vips, external, accounts []string }
+
+func additionsOf(base, s *registry.Service, cluster registry.ClusterID) additions {
+	a := additions{
+		vips:     missing(base.ClusterVIPs, s.ClusterVIPs, cluster),
+		external: missing(base.Attributes.ClusterExternalAddresses, s.Attributes.ClusterExternalAddresses, cluster),
 	}
-	if answer := r.instance.GetService(host); answer != nil {
-		for _, s := range services {
-			if s == answer || keyOfService(s) == keyOfService(answer) {
-				return s
-			}
+	for _, account := range s.ServiceAccounts {
+		if !slices.Contains(base.ServiceAccounts, account) && !slices.Contains(a.accounts, account) {
+			a.accounts = append(a.accounts, account)
 		}
 	}
-	// The registry has changed since; the next read will see that.
-	return byPrecedence(services)[0]
-}
-
-func byPrecedence(services []*registry.Service) []*registry.Service {
-	if len(services) == 1 {
-		return services
-	}
-	return slices.SortedStableFunc(slices.Values(services), registry.ComparePrecedence)
-}
-
-// mergeService returns base with what a service of the same host name adds in its
-// own cluster: the addresses there, inside and outside, and service accounts.
-// Everything else is that of base, as in Istio 1.30. owned says that base is a
-// copy already, that may be changed; the result is one unless there was nothing
-// to add.
-func mergeService(base *registry.Service, owned bool, s *registry.Service, cluster registry.ClusterID) (*registry.Service, bool) {
-	vips := missing(base.ClusterVIPs, s.ClusterVIPs, cluster)
-	external := missing(base.Attributes.ClusterExternalAddresses, s.Attributes.ClusterExternalAddresses, cluster)
-	var accounts []string
-	for _, a := range s.ServiceAccounts {
-		if !slices.Contains(base.ServiceAccounts, a) && !slices.Contains(accounts, a) {
-			accounts = append(accounts, a)
-		}
-	}
-	if vips == nil && external == nil && accounts == nil {
-		return base, owned
-	}
-	if !owned {
-		c := *base
-		c.ClusterVIPs = maps.Clone(base.ClusterVIPs)
-		c.Attributes.ClusterExternalAddresses = maps.Clone(base.Attributes.ClusterExternalAddresses)
-		c.ServiceAccounts = slices.Clip(base.ServiceAccounts)
-		base = &c
-	}
-	base.ClusterVIPs = added(base.ClusterVIPs, cluster, vips)
-	base.Attributes.ClusterExternalAddresses = added(base.Attributes.ClusterExternalAddresses, cluster, external)
-	base.ServiceAccounts = append(base.ServiceAccounts, accounts...)
-	return base, true
+	return a
 }
 
 // missing returns the addresses of a cluster that base has none for.
@@ -122,13 +99,30 @@ func missing(base, other map[registry.ClusterID][]string, cluster registry.Clust
 	return other[cluster]
 }
 
-func added(m map[registry.ClusterID][]string, cluster registry.ClusterID, addresses []string) map[registry.ClusterID][]string {
-	if addresses == nil {
-		return m
+func (a *additions) none() bool { return a.vips == nil && a.external == nil && a.accounts == nil }
+
+// addTo adds to a service that may be changed.
+func (a *additions) addTo(s *registry.Service, cluster registry.ClusterID) {
+	if a.vips != nil {
+		s.ClusterVIPs[cluster] = a.vips
 	}
-	if m == nil {
-		m = map[registry.ClusterID][]string{}
+	if a.external != nil {
+		s.Attributes.ClusterExternalAddresses[cluster] = a.external
 	}
-	m[cluster] = addresses
-	return m
+	s.ServiceAccounts = append(s.ServiceAccounts, a.accounts...)
+}
+
+// copyFor returns a copy of a service to which so many clusters may add.
+func copyFor(s *registry.Service, clusters int) *registry.Service {
+	out := *s
+	out.ClusterVIPs = withRoom(s.ClusterVIPs, clusters)
+	out.Attributes.ClusterExternalAddresses = withRoom(s.Attributes.ClusterExternalAddresses, clusters)
+	out.ServiceAccounts = append(make([]string, 0, len(s.ServiceAccounts)+clusters), s.ServiceAccounts...)
+	return &out
+}
+
+func withRoom(m map[registry.ClusterID][]string, more int) map[registry.ClusterID][]string {
+	out := make(map[registry.ClusterID][]string, len(m)+more)
+	maps.Copy(out, m)
+	return out
 }

@@ -7,15 +7,23 @@ import (
 	"reflect"
 	"slices"
 
+	"go.uber.org/atomic"
+
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // registration is the time of one registry in a Controller.
 type registration struct {
 	instance registry.Instance
-	// kubernetes: the services merge with those of other clusters.
-	kubernetes bool
-	cluster    registry.ClusterID
+	shard    xdsupdate.ShardKey
+	// lease is the updater that the registry was made with; nil without one.
+	lease *lease
+	// events has the registry's Subscribe methods, or does without.
+	events registry.Simple
+	// snapshotter is nil if the registry is none; then listed is its last list.
+	snapshotter registry.ServiceSnapshotter
+	listed      atomic.Pointer[listed]
 	// own is the stop of AddRegistryAndRun; nil is never closed.
 	own <-chan struct{}
 	// gone is closed when the registry is deleted or replaced.
@@ -24,106 +32,92 @@ type registration struct {
 	// What follows is guarded by the controller's lock.
 
 	started bool
+	// retired: the registry was deleted or replaced; later events are ignored.
 	retired bool
 	// cancels end the subscriptions.
 	cancels []func()
-	// services and workloads are what handlers have been told.
-	services  map[serviceKey]*registry.Service
-	workloads map[registry.WorkloadKey]*registry.WorkloadInstance
-	// inherited is what handlers were told by the predecessor and not yet by this
-	// registry.
-	inherited          map[serviceKey]*registry.Service
-	inheritedWorkloads map[registry.WorkloadKey]*registry.WorkloadInstance
+	// services and workloads are what handlers were notified of.
+	services  known[serviceKey, *registry.Service]
+	workloads known[registry.WorkloadKey, *registry.WorkloadInstance]
+	// retracted are workloads of a predecessor that this registry did not have.
+	retracted map[registry.WorkloadKey]struct{}
 	// watchesWorkloads: the workloads are subscribed to.
 	watchesWorkloads bool
 }
 
-func newRegistration(r registry.Instance, own <-chan struct{}) *registration {
-	return &registration{
-		instance: r, kubernetes: r.Provider() == registry.Kubernetes, cluster: r.Cluster(),
-		own: own, gone: make(chan struct{}),
-		services:  map[serviceKey]*registry.Service{},
-		workloads: map[registry.WorkloadKey]*registry.WorkloadInstance{},
+func newRegistration(r registry.Instance, l *lease, own <-chan struct{}) *registration {
+	reg := &registration{
+		instance: r, shard: xdsupdate.ShardKeyOf(r), lease: l, own: own, gone: make(chan struct{}),
+		events:    registry.Simple{Controller: r, ServiceDiscovery: r},
+		services:  known[serviceKey, *registry.Service]{},
+		workloads: known[registry.WorkloadKey, *registry.WorkloadInstance]{},
 	}
+	reg.snapshotter, _ = registry.As[registry.ServiceSnapshotter](r)
+	reg.listed.Store(&listed{set: &registry.ServiceSet{}})
+	return reg
 }
 
 func (r *registration) attributes() []any {
-	return []any{slog.String("provider", string(r.instance.Provider())), slog.String("cluster", string(r.cluster))}
+	return []any{slog.String("provider", string(r.shard.Provider)), slog.String("cluster", string(r.shard.Cluster))}
 }
+
+// kubernetes reports whether the services merge with those of other clusters.
+func (r *registration) kubernetes() bool { return r.shard.Provider == registry.Kubernetes }
 
 // serves reports whether proxies of a cluster may ask the registry: a Kubernetes
 // registry knows those of its own cluster, any other all.
 func (r *registration) serves(cluster registry.ClusterID) bool {
-	return !r.kubernetes || r.cluster == cluster
+	return !r.kubernetes() || r.shard.Cluster == cluster
 }
 
-// insert adds a registry at its place.
-func (c *Controller) insert(reg *registration) {
-	c.edit(func(m *merged) *merged {
-		at := len(m.registrations)
-		if reg.kubernetes {
-			at = slices.IndexFunc(m.registrations, func(r *registration) bool { return !r.kubernetes })
-			if at < 0 {
-				at = len(m.registrations)
-			}
-		}
-		// Its services are read by the next reader.
-		return m.with(slices.Insert(slices.Clone(m.registrations), at, reg), slices.Insert(slices.Clone(m.lists), at, nil))
-	})
+// is reports whether the registration is that of an instance.
+func (r *registration) is(instance registry.Instance) bool {
+	return reflect.ValueOf(r.instance).Comparable() && reflect.ValueOf(instance).Comparable() && r.instance == instance
 }
 
-// replace puts a registry in the place of the one of the same cluster and
-// provider, which it returns; nil if there was none.
-func (c *Controller) replace(reg *registration) (old *registration) {
-	c.edit(func(m *merged) *merged {
-		at := slices.IndexFunc(m.registrations, func(r *registration) bool {
-			return r.cluster == reg.cluster && r.instance.Provider() == reg.instance.Provider()
-		})
-		old = nil
+// insert returns m with a registry at its place.
+func (m *merged) insert(reg *registration, services *registry.ServiceSet) *merged {
+	at := len(m.registrations)
+	if reg.kubernetes() {
+		at = slices.IndexFunc(m.registrations, func(r *registration) bool { return !r.kubernetes() })
 		if at < 0 {
-			return m
+			at = len(m.registrations)
 		}
-		old = m.registrations[at]
-		registrations, lists := slices.Clone(m.registrations), slices.Clone(m.lists)
-		registrations[at], lists[at] = reg, reg.instance.Services()
-		return m.with(registrations, lists)
-	})
-	return old
+	}
+	return m.with(slices.Insert(slices.Clone(m.registrations), at, reg), slices.Insert(slices.Clone(m.sets), at, services))
 }
 
-// cut takes out the first registry that is wanted, and returns it.
-func (c *Controller) cut(wanted func(registry.Instance) bool) (cut *registration) {
-	c.edit(func(m *merged) *merged {
-		cut = nil
-		at := slices.IndexFunc(m.registrations, func(r *registration) bool { return wanted(r.instance) })
-		if at < 0 {
-			return m
-		}
-		cut = m.registrations[at]
-		return m.with(slices.Delete(slices.Clone(m.registrations), at, at+1), slices.Delete(slices.Clone(m.lists), at, at+1))
-	})
-	return cut
+// replace returns m with a registry in the place of another one.
+func (m *merged) replace(old, reg *registration, services *registry.ServiceSet) *merged {
+	at := slices.Index(m.registrations, old)
+	registrations, sets := slices.Clone(m.registrations), slices.Clone(m.sets)
+	registrations[at], sets[at] = reg, services
+	return m.with(registrations, sets)
 }
 
-// edit replaces merged by what f makes of it. f may be called more than once.
-func (c *Controller) edit(f func(*merged) *merged) {
+// remove returns m without a registry.
+func (m *merged) remove(reg *registration) *merged {
+	at := slices.Index(m.registrations, reg)
+	return m.with(slices.Delete(slices.Clone(m.registrations), at, at+1), slices.Delete(slices.Clone(m.sets), at, at+1))
+}
+
+// find returns the first registration that is wanted, or nil.
+func (m *merged) find(wanted func(*registration) bool) *registration {
+	if i := slices.IndexFunc(m.registrations, wanted); i >= 0 {
+		return m.registrations[i]
+	}
+	return nil
+}
+
+// editLocked replaces merged by what f makes of it, and returns the former and
+// the present state. Registries come and go with the lock held only; readers may
+// publish new services meanwhile, so f may be called more than once.
+func (c *Controller) editLocked(f func(*merged) *merged) (before, after *merged) {
 	for {
-		old := c.merged.Load()
-		if c.merged.CompareAndSwap(old, f(old)) {
-			return
+		before = c.merged.Load()
+		after = f(before)
+		if c.merged.CompareAndSwap(before, after) {
+			return before, after
 		}
 	}
-}
-
-// same reports whether two instances are the same registry, be it Claimed or not.
-func same(r, s registry.Instance) bool {
-	r, s = unclaimed(r), unclaimed(s)
-	return reflect.ValueOf(r).Comparable() && reflect.ValueOf(s).Comparable() && r == s
-}
-
-func unclaimed(r registry.Instance) registry.Instance {
-	if claimed, ok := r.(Claimed); ok {
-		return claimed.Instance
-	}
-	return r
 }

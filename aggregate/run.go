@@ -2,11 +2,20 @@
 
 package aggregate
 
-import "sync"
+import (
+	"context"
+	"sync"
 
-// Run runs the registries that were added before, and those of AddRegistryAndRun,
-// until stop is closed, and returns when all of them have ended. A second call
-// panics. When it has returned nobody is told of changes any more.
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Run runs the registries that were added before, and those of AddRegistryAndRun
+// and AddAndRun, until stop is closed, and returns when all of them have ended. A
+// second call panics. When it has returned no handler is called any more.
+//
+// A Controller works without Run, as far as its registries do: events are
+// delivered by the goroutines that cause them.
 func (c *Controller) Run(stop <-chan struct{}) {
 	c.begin(stop)
 	c.queue.Run(stop)
@@ -23,6 +32,7 @@ func (c *Controller) begin(stop <-chan struct{}) {
 		panic("aggregate: Run called twice")
 	}
 	c.ran, c.stop = true, stop
+	c.group.Go(func() { c.pruneUntil(stop) })
 	for _, reg := range c.merged.Load().registrations {
 		c.startLocked(reg)
 	}
@@ -56,8 +66,33 @@ func (r *registration) run(controller <-chan struct{}) {
 	watcher.Wait()
 }
 
+// Drain implements configstore.Drainer: it drains the registries that are
+// Drainers, and delivers what is left.
+func (c *Controller) Drain() {
+	for _, reg := range c.merged.Load().registrations {
+		if d, ok := registry.As[configstore.Drainer](reg.instance); ok {
+			d.Drain()
+		}
+	}
+	c.queue.Drain()
+}
+
+// Flush implements configstore.Flusher: it flushes the registries that are
+// Flushers, and then what they have sent.
+func (c *Controller) Flush(ctx context.Context) error {
+	for _, reg := range c.merged.Load().registrations {
+		if f, ok := registry.As[configstore.Flusher](reg.instance); ok {
+			if err := f.Flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return c.queue.Flush(ctx)
+}
+
 // HasSynced reports whether all registries have; true if there are none.
 func (c *Controller) HasSynced() bool {
+	c.prune()
 	for _, reg := range c.merged.Load().registrations {
 		if !reg.instance.HasSynced() {
 			return false

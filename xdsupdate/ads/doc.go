@@ -9,13 +9,14 @@
 //	go server.Run(stop)
 //
 // Registries that come and go are united by aggregate.Controller. It is what the
-// server reads, and it tells the server of registries that are deleted: of their
-// endpoints, and of their services that have none.
+// server reads, and New makes the server the updater of its registries, those
+// that are deleted or replaced included.
 //
-//	registries := aggregate.NewController(aggregate.Options{})
-//	server := ads.New(registries, ads.Options{})
-//	registries.OnRemoveShard(server.RemoveShard)
-//	registries.SubscribeServices(xdsupdate.ServiceHandler(server))
+//	registries := aggregate.NewController()
+//	server := ads.New(registries)
+//	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+//		return serviceentry.New(configs, updater)
+//	})
 //
 // # Resources
 //

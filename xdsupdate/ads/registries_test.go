@@ -20,12 +20,11 @@ import (
 func TestRegistriesComeAndGo(t *testing.T) {
 	registries := aggregate.NewController(aggregate.Options{})
 	f := serveDiscovery(t, ads.Options{}, registries)
-	registries.OnRemoveShard(f.RemoveShard)
-	registries.SubscribeServices(xdsupdate.ServiceHandler(f))
-	claim := func(cluster registry.ClusterID) (*memory.Registry, aggregate.Claimed) {
-		u := f.Claim(xdsupdate.ShardKey{Provider: registry.Memory, Cluster: cluster})
-		r := memory.New(memory.Options{Cluster: cluster, Updater: u})
-		return r, aggregate.Claimed{Instance: r, Updater: u}
+	leased := func(r **memory.Registry, cluster registry.ClusterID) func(xdsupdate.XDSUpdater) registry.Instance {
+		return func(updater xdsupdate.XDSUpdater) registry.Instance {
+			*r = memory.New(memory.Options{Cluster: cluster, Updater: updater})
+			return *r
+		}
 	}
 	fill := func(r *memory.Registry, address string, more ...*registry.Service) {
 		t.Helper()
@@ -38,10 +37,9 @@ func TestRegistriesComeAndGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	east, claimedEast := claim("east")
-	west, claimedWest := claim("west")
-	registries.AddRegistry(claimedEast)
-	registries.AddRegistry(claimedWest)
+	var east, west, next *memory.Registry
+	registries.Add(leased(&east, "east"))
+	registries.Add(leased(&west, "west"))
 	fill(east, "10.0.0.1")
 	fill(west, "10.0.0.2", service("bare", "shop"))
 
@@ -68,10 +66,11 @@ func TestRegistriesComeAndGo(t *testing.T) {
 	fill(west, "10.0.0.9")
 	addresses("one deleted, which still writes", "10.0.0.1")
 
-	next, claimedNext := claim("east")
-	fill(next, "10.0.0.3", service("new", "shop"))
-	registries.UpdateRegistry(claimedNext)
-	claimedNext.Updater.Prune()
+	registries.Update(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		made := leased(&next, "east")(updater)
+		fill(next, "10.0.0.3", service("new", "shop"))
+		return made
+	})
 	clusters("the other replaced", cluster("a"), cluster("new"))
 	fill(east, "10.0.0.8", service("ghost", "shop"))
 	clusters("the other replaced, which still writes", cluster("a"), cluster("new"))

@@ -51,8 +51,10 @@ var (
 )
 
 // New returns a server of the services of a discovery and of the endpoints that
-// it will be told. The discovery is read when the server pushes, so that it may
-// still be empty. It panics if two generators have one name.
+// it is called with. The discovery is read when the server pushes, so that it may
+// still be empty. If it is an xdsupdate.Attacher, as an aggregate.Controller is,
+// the server becomes the updater of its registries. New panics if two generators
+// have one name.
 func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
@@ -77,6 +79,9 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	pusher := o.Pusher
 	pusher.ProxyUpdate = s.proxyUpdate
 	s.pusher = xdsupdate.NewPusher(s.push, pusher)
+	if attacher, ok := registry.As[xdsupdate.Attacher](services); ok {
+		attacher.AttachUpdater(s)
+	}
 	return s
 }
 

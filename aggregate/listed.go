@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// listed is the last list of a registry that is no registry.ServiceSnapshotter,
+// as a set. Such a registry hands out the same slice as long as nothing has
+// changed; of another one the hosts are found by comparing the two.
+type listed struct {
+	list []*registry.Service
+	set  *registry.ServiceSet
+}
+
+// snapshot returns the services that a registry has now: the same set as long as
+// nothing has changed.
+func (r *registration) snapshot() *registry.ServiceSet {
+	if r.snapshotter != nil {
+		if set := r.snapshotter.ServiceSnapshot(); set != nil {
+			return set
+		}
+	}
+	old, list := r.listed.Load(), r.instance.Services()
+	if identical(old.list, list) {
+		return old.set
+	}
+	next := &listed{list: list, set: old.set.WithHosts(r.hosts(old.list, list))}
+	// If another goroutine stores an older list, the next call corrects that.
+	r.listed.Store(next)
+	return next.set
+}
+
+// identical reports whether two slices are one.
+func identical(a, b []*registry.Service) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// hosts yields the hosts in which two sorted lists differ, with their services in
+// the second one in the order of precedence.
+func (r *registration) hosts(a, b []*registry.Service) iter.Seq2[registry.Hostname, []*registry.Service] {
+	return func(yield func(registry.Hostname, []*registry.Service) bool) {
+		for len(a) > 0 || len(b) > 0 {
+			if len(a) > 0 && len(b) > 0 && a[0] == b[0] && alone(a) && alone(b) {
+				a, b = a[1:], b[1:]
+				continue
+			}
+			host := first(a, b)
+			before, after := countOf(a, host), countOf(b, host)
+			if !slices.Equal(a[:before], b[:after]) && !yield(host, r.preferred(host, b[:after])) {
+				return
+			}
+			a, b = a[before:], b[after:]
+		}
+	}
+}
+
+// alone reports whether the first service of a list is the only one of its host.
+func alone(list []*registry.Service) bool {
+	return len(list) == 1 || list[0].Hostname != list[1].Hostname
+}
+
+// first returns the first host of two lists, one of which may be empty.
+func first(a, b []*registry.Service) registry.Hostname {
+	if len(b) == 0 || len(a) > 0 && strings.Compare(string(a[0].Hostname), string(b[0].Hostname)) < 0 {
+		return a[0].Hostname
+	}
+	return b[0].Hostname
+}
+
+// countOf returns how many services at the beginning of a list have a host name.
+func countOf(list []*registry.Service, host registry.Hostname) int {
+	n := 0
+	for n < len(list) && list[n].Hostname == host {
+		n++
+	}
+	return n
+}
+
+// preferred returns services of one host in the order of precedence; the
+// registry's own answer wins.
+func (r *registration) preferred(host registry.Hostname, services []*registry.Service) []*registry.Service {
+	if len(services) <= 1 {
+		return services
+	}
+	answer := r.instance.GetService(host)
+	services = slices.SortedStableFunc(slices.Values(services), registry.ComparePrecedence)
+	if i := slices.Index(services, answer); i > 0 {
+		services = slices.Insert(slices.Delete(services, i, i+1), 0, answer)
+	}
+	return services
+}

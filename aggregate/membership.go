@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// Add adds a registry as AddRegistry does, and returns it. make makes it with an
+// updater of its own, a lease: what it writes goes to the Controller's updaters,
+// and is dropped once the registry is deleted or replaced, or another one is made
+// for its shard, however late it comes. The updater also takes deltas if those of
+// the Controller do.
+func (c *Controller) Add(make func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
+	return c.add(c.lease(make, nil)).instance
+}
+
+// AddAndRun is Add and runs the registry as AddRegistryAndRun does.
+func (c *Controller) AddAndRun(
+	make func(updater xdsupdate.XDSUpdater) registry.Instance, stop <-chan struct{},
+) registry.Instance {
+	return c.addAndRun(c.lease(make, stop)).instance
+}
+
+// Update puts a registry in the place of the one of the same cluster and provider
+// as UpdateRegistry does, and returns it. make makes it as in Add; when it
+// returns, the registry should have all its services, so that none is missing
+// meanwhile. What the predecessor left of its endpoints is removed once the
+// registry has synced.
+func (c *Controller) Update(make func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
+	return c.update(c.lease(make, nil)).instance
+}
+
+// AddRegistry adds a registry: a Kubernetes registry after the last of its kind,
+// another one at the end. Before Run, Run will run it; afterwards its host does.
+//
+// The registry has its updater from its host. What it writes after it was deleted
+// is not kept from it; Add does that.
+func (c *Controller) AddRegistry(r registry.Instance) { c.add(newRegistration(r, nil, nil)) }
+
+// AddRegistryAndRun adds a registry and runs it, now or when Run is called, until
+// stop is closed, the registry is deleted or replaced, or Run ends. A nil stop is
+// never closed.
+func (c *Controller) AddRegistryAndRun(r registry.Instance, stop <-chan struct{}) {
+	c.addAndRun(newRegistration(r, nil, stop))
+}
+
+// UpdateRegistry puts a registry in the place of the one of the same cluster and
+// provider, in one step, or adds it if there is none. Before Run, Run will run
+// it; afterwards its host does, and does so before the call, so that it has all
+// its services. The shard stays; service and workload handlers receive the
+// difference.
+func (c *Controller) UpdateRegistry(r registry.Instance) { c.update(newRegistration(r, nil, nil)) }
+
+// DeleteRegistry removes the first registry of a cluster and provider and reports
+// whether there was one. It is no longer queried, and its events are dropped;
+// handlers receive a Delete of its services and workloads, its workloads are
+// retracted from those registries of the Controller that had taken them, its
+// shard is removed from the updaters, and its services are pushed. A registry
+// that Run runs is stopped, without waiting for it.
+func (c *Controller) DeleteRegistry(cluster registry.ClusterID, provider registry.ProviderID) bool {
+	shard := xdsupdate.ShardKey{Cluster: cluster, Provider: provider}
+	return c.remove(func(r *registration) bool { return r.shard == shard })
+}
+
+// DeleteRegistryIfCurrent is DeleteRegistry for this very instance; it returns
+// false if the instance is not, or no longer, one of the registries.
+func (c *Controller) DeleteRegistryIfCurrent(r registry.Instance) bool {
+	return c.remove(func(reg *registration) bool { return reg.is(r) })
+}
+
+// lease makes a registry with an updater of its own.
+func (c *Controller) lease(
+	make func(updater xdsupdate.XDSUpdater) registry.Instance, own <-chan struct{},
+) *registration {
+	l, updater := c.leases.issue()
+	return newRegistration(make(updater), l, own)
+}
+
+func (c *Controller) add(reg *registration) *registration {
+	services := reg.snapshot()
+	c.mu.Lock()
+	before, after := c.editLocked(func(m *merged) *merged { return m.insert(reg, services) })
+	c.mu.Unlock()
+	c.pushDifference(before, after)
+	c.subscribeTo(reg)
+	c.gatewaysChanged(nil, reg)
+	c.logger.Debug("registry added", reg.attributes()...)
+	return reg
+}
+
+func (c *Controller) addAndRun(reg *registration) *registration {
+	c.add(reg)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ran {
+		c.startLocked(reg)
+	}
+	return reg
+}
+
+func (c *Controller) update(reg *registration) *registration {
+	services := reg.snapshot()
+	c.mu.Lock()
+	old := c.merged.Load().find(func(r *registration) bool { return r.shard == reg.shard })
+	if old == nil {
+		c.mu.Unlock()
+		return c.add(reg)
+	}
+	before, after := c.editLocked(func(m *merged) *merged { return m.replace(old, reg, services) })
+	// From here on what handlers know of old is what they know of reg.
+	reg.services, reg.workloads = old.services, old.workloads
+	cancels := old.retireLocked()
+	c.mu.Unlock()
+	for _, cancel := range cancels {
+		cancel()
+	}
+	c.subscribeTo(reg)
+	c.dropInherited(reg)
+	old.lease.close()
+	c.removeShards(old)
+	c.pruneAfter(reg)
+	c.pushDifference(before, after)
+	c.queue.Drain()
+	c.gatewaysChanged(old, reg)
+	c.retire(old)
+	c.logger.Debug("registry replaced", reg.attributes()...)
+	return reg
+}
+
+// remove removes the first registry that is wanted.
+func (c *Controller) remove(wanted func(*registration) bool) bool {
+	c.mu.Lock()
+	reg := c.merged.Load().find(wanted)
+	if reg == nil {
+		c.mu.Unlock()
+		return false
+	}
+	before, after := c.editLocked(func(m *merged) *merged { return m.remove(reg) })
+	c.goneLocked(reg)
+	cancels := reg.retireLocked()
+	c.mu.Unlock()
+	for _, cancel := range cancels {
+		cancel()
+	}
+	reg.lease.close()
+	c.removeShards(reg)
+	c.pushDifference(before, after)
+	c.queue.Drain()
+	c.gatewaysChanged(reg, nil)
+	c.retire(reg)
+	c.logger.Debug("registry deleted", reg.attributes()...)
+	return true
+}
+
+// retireLocked ends the time of a registry; the caller calls what it returns
+// without the lock.
+func (r *registration) retireLocked() (cancels []func()) {
+	r.retired = true
+	close(r.gone)
+	cancels, r.cancels = r.cancels, nil
+	return cancels
+}
+
+// removeShards removes the shards of a registry that has left, but for those of a
+// present one.
+func (c *Controller) removeShards(left *registration) {
+	shards := append(left.lease.shards(), left.shard)
+	slices.SortFunc(shards, func(a, b xdsupdate.ShardKey) int { return strings.Compare(a.String(), b.String()) })
+	c.leases.remove(slices.DeleteFunc(slices.Compact(shards), func(shard xdsupdate.ShardKey) bool {
+		return c.merged.Load().find(func(r *registration) bool {
+			return r.shard == shard || slices.Contains(r.lease.shards(), shard)
+		}) != nil
+	}))
+}
+
+// pushDifference asks for a push of the services in which two states differ:
+// whoever has read the former does not learn of the latter from the registries.
+func (c *Controller) pushDifference(before, after *merged) {
+	updater := c.leases.target()
+	if updater == nil {
+		return
+	}
+	keys := map[xdsupdate.ConfigKey]struct{}{}
+	for host := range after.services.ChangedSince(before.services) {
+		for _, s := range slices.Concat(before.services.Host(host), after.services.Host(host)) {
+			keys[xdsupdate.ServiceKey(host, s.Attributes.Namespace)] = struct{}{}
+		}
+	}
+	if len(keys) == 0 {
+		return // a request without keys would be one for everything
+	}
+	updater.ConfigUpdate(&xdsupdate.PushRequest{
+		Full: true, ConfigsUpdated: keys, Start: time.Now(),
+		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ServiceUpdate: 1},
+	})
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// merged is what the services of the registries make together. It is immutable.
+//
+// A read brings it up to date in three steps:
+//
+//  1. It asks each registry for its services. As long as those are the very sets
+//     from which merged was made, nothing has changed.
+//  2. It collects the host names in which the sets differ, and merges these anew.
+//  3. It publishes the result, unless another goroutine has published one
+//     meanwhile, be it for other services or other registries: then it starts
+//     again, so that nothing newer is ever replaced.
+type merged struct {
+	registrations []*registration
+	// serving are the registries that proxies of a cluster may ask, for the
+	// clusters of registries; others are for proxies of any other cluster.
+	serving map[registry.ClusterID][]*registration
+	others  []*registration
+	// sets are the services of each registry from which services was made, side
+	// by side with registrations.
+	sets     []*registry.ServiceSet
+	services *registry.ServiceSet
+}
+
+// current returns what the registries have now.
+func (c *Controller) current() *merged {
+	for {
+		m := c.merged.Load()
+		sets := m.read()
+		if sets == nil {
+			return m
+		}
+		next := m.with(m.registrations, sets)
+		if c.merged.CompareAndSwap(m, next) {
+			return next
+		}
+	}
+}
+
+// read returns the present services of each registry, or nil if they are those
+// from which m was made.
+func (m *merged) read() (sets []*registry.ServiceSet) {
+	for i, reg := range m.registrations {
+		now := reg.snapshot()
+		if now == m.sets[i] {
+			continue
+		}
+		if sets == nil {
+			sets = slices.Clone(m.sets)
+		}
+		sets[i] = now
+	}
+	return sets
+}
+
+// with returns what other registries or sets make: m with the hosts merged anew
+// that differ.
+func (m *merged) with(registrations []*registration, sets []*registry.ServiceSet) *merged {
+	next := &merged{
+		registrations: registrations, serving: m.serving, others: m.others,
+		sets: sets, services: m.services,
+	}
+	if !slices.Equal(registrations, m.registrations) {
+		next.serve()
+	}
+	next.services = m.services.WithHosts(func(yield func(registry.Hostname, []*registry.Service) bool) {
+		for host := range next.changedSince(m) {
+			services := next.merge(host)
+			if slices.Equal(services, m.services.Host(host)) {
+				continue
+			}
+			if !yield(host, services) {
+				return
+			}
+		}
+	})
+	return next
+}
+
+// changedSince yields the host names, each once, whose services are not the same
+// in the registries of m and those of an older state.
+func (m *merged) changedSince(old *merged) iter.Seq[registry.Hostname] {
+	var changes []iter.Seq[registry.Hostname]
+	for i, reg := range m.registrations {
+		var before *registry.ServiceSet
+		if j := slices.Index(old.registrations, reg); j >= 0 {
+			before = old.sets[j]
+		}
+		if before != m.sets[i] {
+			changes = append(changes, m.sets[i].ChangedSince(before))
+		}
+	}
+	for j, reg := range old.registrations {
+		if !slices.Contains(m.registrations, reg) {
+			changes = append(changes, (*registry.ServiceSet)(nil).ChangedSince(old.sets[j]))
+		}
+	}
+	if len(changes) == 1 {
+		return changes[0]
+	}
+	return eachOnce(changes)
+}
+
+func eachOnce(lists []iter.Seq[registry.Hostname]) iter.Seq[registry.Hostname] {
+	return func(yield func(registry.Hostname) bool) {
+		seen := map[registry.Hostname]struct{}{}
+		for _, list := range lists {
+			for host := range list {
+				before := len(seen)
+				if seen[host] = struct{}{}; len(seen) > before && !yield(host) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// serve finds out which registries serve which proxies.
+func (m *merged) serve() {
+	m.serving, m.others = map[registry.ClusterID][]*registration{"": m.registrations}, nil
+	for _, of := range m.registrations {
+		if _, ok := m.serving[of.shard.Cluster]; ok {
+			continue
+		}
+		for _, reg := range m.registrations {
+			if reg.serves(of.shard.Cluster) {
+				m.serving[of.shard.Cluster] = append(m.serving[of.shard.Cluster], reg)
+			}
+		}
+	}
+	for _, reg := range m.registrations {
+		if !reg.kubernetes() {
+			m.others = append(m.others, reg)
+		}
+	}
+}
+
+// serversOf returns the registries that a proxy of a cluster may ask.
+func (m *merged) serversOf(cluster registry.ClusterID) []*registration {
+	if registrations, ok := m.serving[cluster]; ok {
+		return registrations
+	}
+	return m.others
+}
