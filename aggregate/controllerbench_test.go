@@ -127,6 +127,7 @@ func BenchmarkControllerServicesChangedLimit(b *testing.B) {
 func BenchmarkControllerServicesFirst(b *testing.B) {
 	registrySizes(b, func(b *testing.B, _ *aggregate.Controller, stubs []*stub, n int) {
 		b.Helper()
+		start := cpuTime()
 		for b.Loop() {
 			c := aggregate.NewController(aggregate.Options{})
 			for _, s := range stubs {
@@ -136,6 +137,7 @@ func BenchmarkControllerServicesFirst(b *testing.B) {
 				b.Fatal("services are missing")
 			}
 		}
+		b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
 	})
 }
 
@@ -185,4 +187,118 @@ func BenchmarkControllerProxyInstances(b *testing.B) {
 			})
 		})
 	}
+}
+
+// changes are the sizes at which the cost of one change is measured. It has to be
+// the same for all.
+func changeSizes(b *testing.B, f func(b *testing.B, n int)) {
+	b.Helper()
+	for _, n := range []int{1000, 10_000, 50_000} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			f(b, n)
+		})
+	}
+}
+
+// benchChanges changes one service after the other, each time asking read for
+// the result.
+func benchChanges(b *testing.B, n int, read func(c *aggregate.Controller, host registry.Hostname) *registry.Service) {
+	b.Helper()
+	r := newRegistry(registry.Kubernetes, "cluster-0")
+	var versions [2][]*registry.Service
+	for i := range n {
+		for v := range versions {
+			s := benchService(i, "cluster-0")
+			s.MeshExternal = v > 0
+			versions[v] = append(versions[v], s)
+		}
+		if err := r.SetService(versions[0][i]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c := aggregate.NewController()
+	c.AddRegistry(r)
+	c.Services()
+	i, version := 0, make([]byte, n)
+	start := cpuTime()
+	for b.Loop() {
+		i = (i + benchStride) % n
+		version[i] ^= 1
+		want := versions[version[i]][i]
+		if err := r.SetService(want); err != nil {
+			b.Fatal(err)
+		}
+		if got := read(c, want.Hostname); got.MeshExternal != want.MeshExternal {
+			b.Fatal("the change is not there")
+		}
+	}
+	b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
+}
+
+// BenchmarkControllerChange changes a service of a registry and asks the aggregate
+// for it.
+func BenchmarkControllerChange(b *testing.B) {
+	changeSizes(b, func(b *testing.B, n int) {
+		b.Helper()
+		benchChanges(b, n, (*aggregate.Controller).GetService)
+	})
+}
+
+// BenchmarkControllerChangeListed asks for the list of all services as well, which
+// is made after the change.
+func BenchmarkControllerChangeListed(b *testing.B) {
+	changeSizes(b, func(b *testing.B, n int) {
+		b.Helper()
+		benchChanges(b, n, func(c *aggregate.Controller, host registry.Hostname) *registry.Service {
+			if len(c.Services()) != n {
+				b.Fatal("services are missing")
+			}
+			return c.GetService(host)
+		})
+	})
+}
+
+// BenchmarkControllerChangeLimit puts the service into a map and looks it up.
+func BenchmarkControllerChangeLimit(b *testing.B) {
+	changeSizes(b, func(b *testing.B, n int) {
+		b.Helper()
+		services := make([]*registry.Service, n)
+		m := make(map[registry.Hostname]*registry.Service, n)
+		for i := range services {
+			services[i] = benchService(i, "cluster-0")
+			m[services[i].Hostname] = services[i]
+		}
+		i := 0
+		start := cpuTime()
+		for b.Loop() {
+			i = (i + benchStride) % n
+			m[services[i].Hostname] = services[i]
+			if m[services[i].Hostname] == nil {
+				b.Fatal("no service")
+			}
+		}
+		b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
+	})
+}
+
+// BenchmarkControllerServicesFirstLimit puts the services of all registries into a
+// map by their host names, which is what merging cannot do without.
+func BenchmarkControllerServicesFirstLimit(b *testing.B) {
+	registrySizes(b, func(b *testing.B, _ *aggregate.Controller, stubs []*stub, n int) {
+		b.Helper()
+		start := cpuTime()
+		for b.Loop() {
+			m := map[registry.Hostname]int{}
+			for _, s := range stubs {
+				for _, svc := range s.services {
+					m[svc.Hostname]++
+				}
+			}
+			if len(m) != n {
+				b.Fatal("services are missing")
+			}
+		}
+		b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
+	})
 }

@@ -83,11 +83,10 @@ func (c *Controller) lease(
 }
 
 func (c *Controller) add(reg *registration) *registration {
-	services := reg.snapshot()
 	c.mu.Lock()
-	before, after := c.editLocked(func(m *merged) *merged { return m.insert(reg, services) })
+	c.editLocked(func(m *merged) *merged { return m.insert(reg) })
 	c.mu.Unlock()
-	c.pushDifference(before, after)
+	c.pushDifference(nil, reg.snapshot())
 	c.subscribeTo(reg)
 	c.gatewaysChanged(nil, reg)
 	c.logger.Debug("registry added", reg.attributes()...)
@@ -112,7 +111,7 @@ func (c *Controller) update(reg *registration) *registration {
 		c.mu.Unlock()
 		return c.add(reg)
 	}
-	before, after := c.editLocked(func(m *merged) *merged { return m.replace(old, reg, services) })
+	c.editLocked(func(m *merged) *merged { return m.replace(old, reg, services) })
 	// From here on what handlers know of old is what they know of reg.
 	reg.services, reg.workloads = old.services, old.workloads
 	cancels := old.retireLocked()
@@ -125,7 +124,7 @@ func (c *Controller) update(reg *registration) *registration {
 	old.lease.close()
 	c.removeShards(old)
 	c.pruneAfter(reg)
-	c.pushDifference(before, after)
+	c.pushDifference(old.snapshot(), services)
 	c.queue.Drain()
 	c.gatewaysChanged(old, reg)
 	c.retire(old)
@@ -141,7 +140,7 @@ func (c *Controller) remove(wanted func(*registration) bool) bool {
 		c.mu.Unlock()
 		return false
 	}
-	before, after := c.editLocked(func(m *merged) *merged { return m.remove(reg) })
+	c.editLocked(func(m *merged) *merged { return m.remove(reg) })
 	c.goneLocked(reg)
 	cancels := reg.retireLocked()
 	c.mu.Unlock()
@@ -150,7 +149,7 @@ func (c *Controller) remove(wanted func(*registration) bool) bool {
 	}
 	reg.lease.close()
 	c.removeShards(reg)
-	c.pushDifference(before, after)
+	c.pushDifference(reg.snapshot(), nil)
 	c.queue.Drain()
 	c.gatewaysChanged(reg, nil)
 	c.retire(reg)
@@ -179,16 +178,16 @@ func (c *Controller) removeShards(left *registration) {
 	}))
 }
 
-// pushDifference asks for a push of the services in which two states differ:
-// whoever has read the former does not learn of the latter from the registries.
-func (c *Controller) pushDifference(before, after *merged) {
+// pushDifference asks for a push of the services in which two sets differ: from a
+// registry that has come or gone those who read services do not learn of them.
+func (c *Controller) pushDifference(before, after *registry.ServiceSet) {
 	updater := c.leases.target()
 	if updater == nil {
 		return
 	}
 	keys := map[xdsupdate.ConfigKey]struct{}{}
-	for host := range after.services.ChangedSince(before.services) {
-		for _, s := range slices.Concat(before.services.Host(host), after.services.Host(host)) {
+	for host := range after.ChangedSince(before) {
+		for _, s := range slices.Concat(before.Host(host), after.Host(host)) {
 			keys[xdsupdate.ServiceKey(host, s.Attributes.Namespace)] = struct{}{}
 		}
 	}

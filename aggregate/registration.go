@@ -75,8 +75,9 @@ func (r *registration) is(instance registry.Instance) bool {
 	return reflect.ValueOf(r.instance).Comparable() && reflect.ValueOf(instance).Comparable() && r.instance == instance
 }
 
-// insert returns m with a registry at its place.
-func (m *merged) insert(reg *registration, services *registry.ServiceSet) *merged {
+// insert returns m with a registry at its place, whose services are merged by the
+// next read, so that many registries cost one merge.
+func (m *merged) insert(reg *registration) *merged {
 	at := len(m.registrations)
 	if reg.kubernetes() {
 		at = slices.IndexFunc(m.registrations, func(r *registration) bool { return !r.kubernetes() })
@@ -84,7 +85,12 @@ func (m *merged) insert(reg *registration, services *registry.ServiceSet) *merge
 			at = len(m.registrations)
 		}
 	}
-	return m.with(slices.Insert(slices.Clone(m.registrations), at, reg), slices.Insert(slices.Clone(m.sets), at, services))
+	next := &merged{
+		registrations: slices.Insert(slices.Clone(m.registrations), at, reg),
+		sets:          slices.Insert(slices.Clone(m.sets), at, nil), services: m.services,
+	}
+	next.serve()
+	return next
 }
 
 // replace returns m with a registry in the place of another one.
@@ -109,15 +115,14 @@ func (m *merged) find(wanted func(*registration) bool) *registration {
 	return nil
 }
 
-// editLocked replaces merged by what f makes of it, and returns the former and
-// the present state. Registries come and go with the lock held only; readers may
-// publish new services meanwhile, so f may be called more than once.
-func (c *Controller) editLocked(f func(*merged) *merged) (before, after *merged) {
+// editLocked replaces merged by what f makes of it. Registries come and go with
+// the lock held only; readers may publish new services meanwhile, so f may be
+// called more than once.
+func (c *Controller) editLocked(f func(*merged) *merged) {
 	for {
-		before = c.merged.Load()
-		after = f(before)
-		if c.merged.CompareAndSwap(before, after) {
-			return before, after
+		old := c.merged.Load()
+		if c.merged.CompareAndSwap(old, f(old)) {
+			return
 		}
 	}
 }

@@ -107,20 +107,36 @@ func (s *ServiceSet) With(host Hostname, services ...*Service) *ServiceSet {
 // other.
 func (s *ServiceSet) WithHosts(hosts iter.Seq2[Hostname, []*Service]) *ServiceSet {
 	s = s.orEmpty()
-	live := s.hosts.Live()
+	var live *pmap.Live[Hostname, []*Service]
+	var only Hostname
+	var services []*Service
 	changed, count := 0, s.count
-	for host, services := range hosts {
+	set := func(host Hostname, services []*Service) {
 		checkHost(host, services)
 		old, _ := live.Get(host)
-		changed, count = changed+1, count+len(services)-len(old)
+		count += len(services) - len(old)
 		if len(services) == 0 {
 			live.Delete(host)
 		} else {
 			live.Set(host, services)
 		}
 	}
-	if changed == 0 {
+	for host, list := range hosts {
+		switch changed++; {
+		case changed == 1:
+			only, services = host, list
+			continue
+		case live == nil:
+			live = s.hosts.Live()
+			set(only, services)
+		}
+		set(host, list)
+	}
+	switch changed {
+	case 0:
 		return s
+	case 1:
+		return s.With(only, services...)
 	}
 	next := s.successor(changed)
 	next.hosts, next.count = live.Snapshot(), count
