@@ -5,13 +5,16 @@ package pilotkit_test
 import (
 	"fmt"
 
+	"google.golang.org/grpc"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
@@ -21,9 +24,12 @@ import (
 func Example() {
 	store := memory.Make(istio.Schemas())
 	configs := memory.NewController(store)
-	registries := aggregate.NewController(aggregate.Options{})
-	server := ads.New(registries, ads.Options{}) // server.Register(grpcServer), go server.Run(stop)
-	registries.AddRegistry(serviceentry.New(configs, server, serviceentry.Options{}))
+	registries := aggregate.NewController()
+	server := ads.New(registries)
+	server.Register(grpc.NewServer()) // and go server.Run(stop)
+	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		return serviceentry.New(configs, updater)
+	})
 
 	entries := configstore.Typed[*networking.ServiceEntry](store)
 	_, err := entries.Create(configstore.NewConfig("db", "prod", &networking.ServiceEntry{

@@ -54,18 +54,47 @@
 //     (Istio 1.30 prefers the other registries here, and Kubernetes elsewhere.)
 //   - Proxies are looked up in the Kubernetes registries of their own cluster, or
 //     all if that is not known, and in every other registry.
-//   - Handlers are told what the registries tell. When a registry is added or
-//     deleted its services and workloads come or go; when it is replaced, handlers
-//     are told of the difference.
+//   - Handlers receive the events of the registries. When a registry is added or
+//     deleted they receive an Add or a Delete of its services and workloads; when
+//     it is replaced, the difference.
 //
-// A registry has to hand out, from Services, the same slice as long as nothing
-// has changed, and another one, sorted by registry.CompareServices, afterwards,
-// never changing one that was handed out. That, and not its events, is how the
-// aggregate knows that its merged view is current: an updater is told of a change
-// before handlers are, and must not read what was before. So reads are always as
-// fresh as the registries, also for a registry that sends no events. One that
-// makes a new slice for each call is right but costs a comparison of its services
-// with each read.
+// Reads are always as fresh as the registries, also for a registry that sends no
+// events: an updater is called before handlers are, and must not read what was
+// before. So a read compares what the registries have now with what the merged
+// view was made from. For a [registry.ServiceSnapshotter] that is a pointer, and a
+// change costs the merge of the host names that it concerns; the sorted list is
+// made when Services asks for it. Of any other registry the slice that Services
+// returns is compared: it has to be the same one as long as nothing has changed,
+// and another one, sorted by registry.CompareServices, afterwards. One that makes
+// a new slice for each call is right but costs a comparison of its services with
+// each read. The Controller is a ServiceSnapshotter itself, so that aggregates
+// nest.
+//
+// # Updaters of registries
+//
+// What registries write to, an xdsupdate.XDSUpdater, usually reads from the
+// Controller, so that each needs the other one. The Controller is made first; the
+// updater attaches itself when it is made (xdsupdate.Attacher), or is given in
+// Options; then come the registries:
+//
+//	registries := aggregate.NewController()
+//	server := ads.New(registries)
+//	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+//		return serviceentry.New(configs, updater)
+//	})
+//
+// The updater that Add hands out is a lease. It ends when the registry is deleted
+// or replaced, and with another one for the same shard: what the registry writes
+// later is dropped. A deleted registry leaves nothing behind:
+//
+//   - its shards are removed from the updaters, and its services are pushed;
+//   - its services and workloads are deleted in what handlers receive;
+//   - its workloads are retracted from those registries of the Controller that are
+//     a [registry.WorkloadReceiver], whether their handler was registered with the
+//     Controller or with the registry itself, and for as long as it sends events.
+//
+// Workloads of a registry that is deleted and added again count when it announces
+// them the next time, or to a handler that is registered then.
 //
 // # Concurrency
 //

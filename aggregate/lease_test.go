@@ -208,7 +208,9 @@ func TestUpdatersAreAttachedBeforeRegistriesAreMade(t *testing.T) {
 	})
 	expect(t, "endpoints of the first", indexed(one, "a", "ns"), "1.1.1.1")
 	expect(t, "endpoints of the second", indexed(two, "a", "ns"), "1.1.1.1")
-	c.Add(func(u xdsupdate.XDSUpdater) registry.Instance { return memory.New(memory.Options{Cluster: "c2", Updater: u}) })
+	c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+		return memory.New(memory.Options{Cluster: "c2", Updater: u})
+	})
 	defer func() {
 		if recover() == nil {
 			t.Error("an updater was attached that the registries do not know")

@@ -15,7 +15,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/file"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
@@ -37,10 +39,12 @@ func newPipeline(dir string, log *slog.Logger) *pipeline {
 	p.configs = memory.NewController(p.store)
 	p.files = file.New(dir, p.store, file.Options{Domain: "cluster.local", DefaultNamespace: "default", Logger: log})
 	p.configs.RegisterHasSyncedHandler(p.files.HasSynced)
-	p.registries = aggregate.NewController(aggregate.Options{})
+	p.registries = aggregate.NewController()
 	p.server = ads.New(p.registries, ads.Options{Logger: log})
-	p.services = serviceentry.New(p.configs, p.server, serviceentry.Options{})
-	p.registries.AddRegistry(p.services)
+	p.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		p.services = serviceentry.New(p.configs, updater)
+		return p.services
+	})
 	return p
 }
 
