@@ -11,29 +11,29 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Add adds a registry as AddRegistry does, and returns it. make makes it with an
+// Add adds a registry as AddRegistry does, and returns it. create makes it with an
 // updater of its own, a lease: what it writes goes to the Controller's updaters,
 // and is dropped once the registry is deleted or replaced, or another one is made
 // for its shard, however late it comes. The updater also takes deltas if those of
 // the Controller do.
-func (c *Controller) Add(make func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
-	return c.add(c.lease(make, nil)).instance
+func (c *Controller) Add(create func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
+	return c.add(c.lease(create, nil)).instance
 }
 
 // AddAndRun is Add and runs the registry as AddRegistryAndRun does.
 func (c *Controller) AddAndRun(
-	make func(updater xdsupdate.XDSUpdater) registry.Instance, stop <-chan struct{},
+	create func(updater xdsupdate.XDSUpdater) registry.Instance, stop <-chan struct{},
 ) registry.Instance {
-	return c.addAndRun(c.lease(make, stop)).instance
+	return c.addAndRun(c.lease(create, stop)).instance
 }
 
 // Update puts a registry in the place of the one of the same cluster and provider
-// as UpdateRegistry does, and returns it. make makes it as in Add; when it
+// as UpdateRegistry does, and returns it. create makes it as in Add; when it
 // returns, the registry should have all its services, so that none is missing
 // meanwhile. What the predecessor left of its endpoints is removed once the
 // registry has synced.
-func (c *Controller) Update(make func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
-	return c.update(c.lease(make, nil)).instance
+func (c *Controller) Update(create func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
+	return c.update(c.lease(create, nil)).instance
 }
 
 // AddRegistry adds a registry: a Kubernetes registry after the last of its kind,
@@ -76,10 +76,10 @@ func (c *Controller) DeleteRegistryIfCurrent(r registry.Instance) bool {
 
 // lease makes a registry with an updater of its own.
 func (c *Controller) lease(
-	make func(updater xdsupdate.XDSUpdater) registry.Instance, own <-chan struct{},
+	create func(updater xdsupdate.XDSUpdater) registry.Instance, own <-chan struct{},
 ) *registration {
 	l, updater := c.leases.issue()
-	return newRegistration(make(updater), l, own)
+	return newRegistration(create(updater), l, own)
 }
 
 func (c *Controller) add(reg *registration) *registration {
