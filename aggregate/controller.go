@@ -17,8 +17,8 @@ import (
 
 // Options of a Controller. The zero value works.
 type Options struct {
-	// Updater is what the registries write to. An updater that is made with this
-	// Controller, as by ads.New, attaches itself instead. The default, nil, is
+	// Updater is what the registries write to. One that reads from this Controller
+	// is attached by AttachUpdater instead, as ads.New does. The default, nil, is
 	// none.
 	Updater xdsupdate.XDSUpdater
 	// Logger gets a debug line for each registry that comes or goes. The default,
@@ -89,8 +89,9 @@ func NewController(opts ...Options) *Controller {
 }
 
 // AttachUpdater implements xdsupdate.Attacher: the updater is one that registries
-// write to, besides others. It panics after Add, AddAndRun or Update, whose
-// registries would not know of it.
+// write to, besides others, and that reads from this Controller, so that it is
+// also asked for a push of the services of each registry that comes or goes. It
+// panics after Add, AddAndRun or Update, whose registries would not know of it.
 func (c *Controller) AttachUpdater(updater xdsupdate.XDSUpdater) { c.leases.attach(updater) }
 
 // Registries returns the registries in their order. The caller may modify the

@@ -86,10 +86,10 @@ func (c *Controller) onService(reg *registration, prev, curr *registry.Service, 
 func (c *Controller) onWorkload(reg *registration, w *registry.WorkloadInstance, e registry.Event) {
 	c.mu.Lock()
 	if !reg.retired {
+		c.contestLocked(reg, w, e)
 		if _, e, ok := reg.workloads.take(w.Key(), w, e, reg); ok {
 			c.queue.Push(event{cluster: reg.shard.Cluster, workload: &workloadEvent{w, e}})
 		}
-		c.restoreLocked(reg, w, e)
 	}
 	c.mu.Unlock()
 	c.retractions.Drain()

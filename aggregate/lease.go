@@ -24,6 +24,8 @@ type leases struct {
 	// any more once a registry was made with it.
 	updater xdsupdate.XDSUpdater
 	used    bool
+	// readers are those updaters that were attached: they read the services.
+	readers []xdsupdate.XDSUpdater
 	// youngest is the age of the youngest lease.
 	youngest uint64
 	holders  map[xdsupdate.ShardKey]*lease
@@ -79,21 +81,24 @@ func (l *leases) next(used bool) *lease {
 func (l *leases) attach(updater xdsupdate.XDSUpdater) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.used:
+	if l.used {
 		panic("aggregate: an updater is attached after a registry was made without it")
-	case l.updater == nil:
-		l.updater = updater
-	default:
-		l.updater = xdsupdate.Multi(l.updater, updater)
 	}
+	l.readers = append(slices.Clip(l.readers), updater)
+	if l.updater != nil {
+		updater = xdsupdate.Multi(l.updater, updater)
+	}
+	l.updater = updater
 }
 
-// target returns what the registries write to; nil is nothing.
-func (l *leases) target() xdsupdate.XDSUpdater {
+// push asks the readers for a push.
+func (l *leases) push(req *xdsupdate.PushRequest) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.updater
+	readers := l.readers
+	l.mu.Unlock()
+	for _, reader := range readers {
+		reader.ConfigUpdate(req)
+	}
 }
 
 // remove takes shards from those who write to them, and removes them.

@@ -179,12 +179,8 @@ func (c *Controller) removeShards(left *registration) {
 }
 
 // pushDifference asks for a push of the services in which two sets differ: from a
-// registry that has come or gone those who read services do not learn of them.
+// registry that has come or gone those who read the services do not learn of them.
 func (c *Controller) pushDifference(before, after *registry.ServiceSet) {
-	updater := c.leases.target()
-	if updater == nil {
-		return
-	}
 	keys := map[xdsupdate.ConfigKey]struct{}{}
 	for host := range after.ChangedSince(before) {
 		for _, s := range slices.Concat(before.Host(host), after.Host(host)) {
@@ -194,7 +190,7 @@ func (c *Controller) pushDifference(before, after *registry.ServiceSet) {
 	if len(keys) == 0 {
 		return // a request without keys would be one for everything
 	}
-	updater.ConfigUpdate(&xdsupdate.PushRequest{
+	c.leases.push(&xdsupdate.PushRequest{
 		Full: true, ConfigsUpdated: keys, Start: time.Now(),
 		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ServiceUpdate: 1},
 	})

@@ -39,8 +39,9 @@ type registration struct {
 	// services and workloads are what handlers were notified of.
 	services  known[serviceKey, *registry.Service]
 	workloads known[registry.WorkloadKey, *registry.WorkloadInstance]
-	// retracted are workloads of a predecessor that this registry did not have.
-	retracted map[registry.WorkloadKey]struct{}
+	// contested are workloads of which predecessors have sent events that receivers
+	// must not keep.
+	contested map[registry.WorkloadKey]struct{}
 	// watchesWorkloads: the workloads are subscribed to.
 	watchesWorkloads bool
 }

@@ -13,12 +13,11 @@ import (
 // workloads of a registry that has left:
 //
 //  1. The replay has all workloads that are left. Each is retracted: receivers get
-//     a Delete, or nothing if the successor has it.
+//     a Delete, or the successor's workload if that is another one.
 //  2. An event that the registry sends later has reached the receivers through the
-//     host's handler, which was registered before. It is retracted as well; if the
-//     successor has that workload, receivers get the successor's.
-//  3. A workload that was retracted before the successor announced it is passed to
-//     the receivers again when it does.
+//     host's handler, which was registered before. It is retracted as well.
+//  3. When the successor sends an event of such a workload, receivers get its state
+//     once more: an event of the predecessor may have overtaken it.
 //
 // One queue makes all these calls, so that the last one for a workload is right.
 
@@ -26,8 +25,7 @@ import (
 type retraction struct {
 	from     *registration
 	workload *registry.WorkloadInstance
-	// initial: the workload is one of the replay.
-	initial bool
+	event    registry.Event
 }
 
 // retire retracts the workloads of a registry that has left, from now on.
@@ -35,19 +33,15 @@ func (c *Controller) retire(reg *registration) {
 	if len(c.receivers(nil)) == 0 {
 		return
 	}
-	initial := true
-	reg.events.SubscribeWorkloads(func(w *registry.WorkloadInstance, _ registry.Event) {
+	reg.events.SubscribeWorkloads(func(w *registry.WorkloadInstance, e registry.Event) {
 		c.mu.Lock()
 		back := c.merged.Load().find(func(r *registration) bool { return r.is(reg.instance) }) != nil
 		if !back {
-			c.retractions.Push(retraction{reg, w, initial})
+			c.retractions.Push(retraction{reg, w, e})
 		}
 		c.mu.Unlock()
 		c.retractions.Drain()
 	})
-	c.mu.Lock()
-	initial = false
-	c.mu.Unlock()
 }
 
 // receivers returns the registries, but for one of them, that take the workloads
@@ -68,39 +62,41 @@ func (c *Controller) retract(r retraction) {
 	if successor != nil {
 		c.subscribeToWorkloads(successor)
 	}
-	current := c.successors(successor, r.workload.Key())
+	workload, event := c.successors(successor, r.workload.Key()), registry.EventUpdate
+	switch {
+	case workload == nil:
+		workload, event = r.workload, registry.EventDelete
+	case r.from != successor && r.event != registry.EventDelete && r.workload.Equal(workload):
+		return // receivers have the right one
+	}
 	for _, receiver := range c.receivers(successor) {
-		switch {
-		case current == nil:
-			receiver.WorkloadInstanceHandler(r.workload, registry.EventDelete)
-		case !r.initial:
-			receiver.WorkloadInstanceHandler(current, registry.EventUpdate)
-		}
+		receiver.WorkloadInstanceHandler(workload, event)
 	}
 }
 
-// successors returns the successor's workload of a key. If it has none, it is
-// noted that receivers need it when it comes.
+// successors returns the successor's workload of a key, or nil, and makes the key
+// contested: from now on receivers get what the successor has after each of its
+// events, lest an event of the predecessor overtakes one.
 func (c *Controller) successors(successor *registration, key registry.WorkloadKey) *registry.WorkloadInstance {
 	if successor == nil {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if successor.contested == nil {
+		successor.contested = map[registry.WorkloadKey]struct{}{}
+	}
+	successor.contested[key] = struct{}{}
 	if n, ok := successor.workloads[key]; ok && n.by == successor {
 		return n.value
 	}
-	if successor.retracted == nil {
-		successor.retracted = map[registry.WorkloadKey]struct{}{}
-	}
-	successor.retracted[key] = struct{}{}
 	return nil
 }
 
-// restoreLocked has a workload passed to the receivers again if it was retracted.
-func (c *Controller) restoreLocked(reg *registration, w *registry.WorkloadInstance, e registry.Event) {
-	if _, ok := reg.retracted[w.Key()]; ok && e != registry.EventDelete {
-		delete(reg.retracted, w.Key())
-		c.retractions.Push(retraction{from: reg, workload: w})
+// contestLocked has receivers get a workload of a successor again if its
+// predecessor has sent something else.
+func (c *Controller) contestLocked(reg *registration, w *registry.WorkloadInstance, e registry.Event) {
+	if _, ok := reg.contested[w.Key()]; ok {
+		c.retractions.Push(retraction{reg, w, e})
 	}
 }
