@@ -32,7 +32,7 @@ type outstanding struct {
 	// epoch: with this response the client has everything of that epoch; 0: there
 	// is more to come.
 	epoch uint64
-	// since is when what the response tells of was asked for; zero: nobody asks.
+	// since is that of the selection.
 	since time.Time
 }
 

@@ -212,6 +212,7 @@ func benchEndpointChange(b *testing.B, delta, all bool, n, clients int) {
 	f.settle()
 	spare := benchEndpoints(1)
 	b.ReportAllocs()
+	defer reportCPU(b, "op", 1)()
 	for i := 0; b.Loop(); i++ {
 		f.EDSDeltaUpdate(shard, host, "shop", []xdsupdate.EndpointChange{{Old: old[0], New: spare[0]}})
 		old[0], spare[0] = spare[0], old[0]
@@ -327,6 +328,7 @@ func benchLimitPush(b *testing.B, clients int) {
 	}
 	waiting.Wait()
 	b.ReportAllocs()
+	defer reportCPU(b, "op", 1)()
 	for b.Loop() {
 		for _, p := range pushes {
 			p <- struct{}{}

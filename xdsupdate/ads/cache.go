@@ -4,7 +4,6 @@ package ads
 
 import (
 	"sync"
-	"time"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -23,8 +22,6 @@ type cache struct {
 	table *table
 	// epoch counts the pushes.
 	epoch uint64
-	// since is when what is being published was asked for; zero: it is not a push.
-	since time.Time
 	views map[View]*view
 	conns map[*connection]struct{}
 	nodes map[string]int // the number of connections of each node

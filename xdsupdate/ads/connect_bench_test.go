@@ -99,6 +99,7 @@ func benchConnect(b *testing.B, server, protocol string, n, clients int) {
 	}
 	first := firstRequest(b, delta, versions)
 	b.ReportAllocs()
+	done := reportCPU(b, "client", clients)
 	for b.Loop() {
 		var all sync.WaitGroup
 		for range clients {
@@ -120,7 +121,7 @@ func benchConnect(b *testing.B, server, protocol string, n, clients int) {
 		}
 		all.Wait()
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*clients), "ns/client")
+	done()
 }
 
 func firstRequest(b *testing.B, delta bool, versions map[string]string) []byte {
@@ -232,6 +233,7 @@ func benchUnseen(b *testing.B, f *fixture) {
 	f.settle()
 	ctx := context.Background()
 	b.ReportAllocs()
+	defer reportCPU(b, "op", 1)()
 	for b.Loop() {
 		f.EDSDeltaUpdate(shard, host, "shop", []xdsupdate.EndpointChange{{Old: old[0], New: spare[0]}})
 		old[0], spare[0] = spare[0], old[0]
@@ -354,6 +356,7 @@ func BenchmarkLinearEndpointChange(b *testing.B) {
 				list = append(list, c)
 			}
 			b.ReportAllocs()
+			defer reportCPU(b, "op", 1)()
 			for i := 0; b.Loop(); i++ {
 				if err := l.UpdateResource(names[0], changed[i%2]); err != nil {
 					b.Fatal(err)

@@ -121,7 +121,7 @@ func (c *connection) flush() {
 // enqueue queues a response.
 func (c *connection) enqueue(s *subscription, content *content, version string) {
 	c.nonce++
-	o := outstanding{nonce: strconv.FormatUint(c.nonce, 10), version: version, since: c.cache.since}
+	o := outstanding{nonce: strconv.FormatUint(c.nonce, 10), version: version, since: s.selection.since}
 	if d := s.difference(); d == nil || d.update == nil && d.removal == nil {
 		o.epoch = c.cache.epoch
 	}

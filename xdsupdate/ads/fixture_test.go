@@ -85,6 +85,7 @@ type fixture struct {
 	services *services
 	listener net.Listener
 	t        testing.TB
+	stopNow  func() // ends Run and the gRPC server, and waits for them
 }
 
 // serve starts a server of some services; it pushes at once.
@@ -115,11 +116,12 @@ func serveDiscovery(tb testing.TB, options ads.Options, discovery registry.Servi
 			tb.Errorf("Serve: %v", err)
 		}
 	})
-	tb.Cleanup(func() {
+	f.stopNow = sync.OnceFunc(func() {
 		close(stop)
 		server.Stop()
 		running.Wait()
 	})
+	tb.Cleanup(f.stopNow)
 	return f
 }
 

@@ -26,8 +26,8 @@ type Observer interface {
 	Response(s Stream, r ResponseEvent)
 	// Pushed: a push has ended; what is new was queued for whom it concerns.
 	Pushed(p PushEvent)
-	// Converged: a client has accepted what a push made new to it, so long after
-	// that was asked for.
+	// Converged: a client has accepted a response, so long after the newest push in
+	// it was asked for. The first answers to a subscription are not of a push.
 	Converged(s Stream, typeURL string, after time.Duration)
 }
 

@@ -54,7 +54,7 @@ func (c *cache) publish(ch change) {
 }
 
 func (c *cache) publishLocked(ch change) (waiting []*selection) {
-	c.table, c.since = ch.table, ch.since
+	c.table = ch.table
 	c.epoch++
 	var touched []*selection
 	mark := func(s *selection, name string) {
@@ -72,13 +72,13 @@ func (c *cache) publishLocked(ch change) (waiting []*selection) {
 	changed := touched[:0]
 	for _, s := range touched {
 		if s.refresh(c.source(s.view)) {
+			s.since = ch.since
 			changed = append(changed, s)
 		}
 	}
 	for _, s := range changed { // all is new before anything is sent: the order of types counts
 		s.flush()
 	}
-	c.since = time.Time{}
 	c.progressed()
 	return waiting
 }

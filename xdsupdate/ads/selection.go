@@ -5,6 +5,7 @@ package ads
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -23,6 +24,9 @@ type selection struct {
 
 	// snapshot is nil until the selection was prepared.
 	snapshot *snapshot
+	// since is when the push was asked for that made the snapshot; zero: it was not
+	// made by a push.
+	since time.Time
 	// dirty are the names whose resources may differ from the snapshot. A name may
 	// be in it twice.
 	dirty []string
