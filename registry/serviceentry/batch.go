@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -40,7 +41,11 @@ type batch struct {
 
 func newBatch(c *Controller) *batch {
 	return &batch{
-		Controller: c, newHosts: map[hostKey]*host{}, located: map[string]located{},
+		Controller: c, pending: pending{
+			entries: newLatest[objectName, *configstore.Config](), own: newLatest[objectName, *configstore.Config](),
+			foreign: newLatest[registry.WorkloadKey, *registry.WorkloadInstance](),
+		},
+		newHosts: map[hostKey]*host{}, located: map[string]located{},
 	}
 }
 

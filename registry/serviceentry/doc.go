@@ -10,33 +10,35 @@
 //
 // Everything that happens, be it a change of a config, of a foreign workload, of
 // the mesh or of a namespace, is put into one order and handled in batches: what
-// is waiting becomes one new state, which readers see at once and as a whole.
-// Then the updater is told what changed, in the order SvcUpdate, EDSUpdate,
-// ConfigUpdate, ProxyUpdate, and after it the handlers of services and workloads.
-// What did not change is not mentioned.
+// is waiting becomes one new state, which readers see at once and as a whole. It
+// becomes visible in one batch of the updater (xdsupdate.BatchUpdater) with the
+// calls that report it, in the order SvcUpdate, EDSUpdate, ConfigUpdate.
+// ProxyUpdate follows, and after it the handlers of services and workloads are
+// notified. What did not change is not reported.
 //
 // # Concurrency
 //
-// Every method may be called from any goroutine, and from within handlers and
-// the updater. There is no goroutine of the registry's own: a batch is handled
-// by the goroutine that brought its first event. The updater and the handlers are
-// called one at a time and with no lock held.
+// Every method may be called from any goroutine and, but for Flush, from within
+// handlers and the updater. Readers take no lock. There is no goroutine of the
+// registry's own: a batch is handled by the goroutine that brought its first event.
+// The updater and the handlers are called one at a time and with no lock held.
 package serviceentry
 
 // How the files hang together, in the order of a batch:
 //
-//	controller.go      the registry; it listens to the config cache
+//	controller.go      the registry; it subscribes to the config cache
 //	intake.go          events go into a queue; what waits is one batch, of which
 //	                   only the last state of each object counts
 //	batch.go           what a batch changes, collected while it is put together
 //	apply_entry.go     the new state of a ServiceEntry: its hosts and services,
 //	inline.go          and the endpoints that are written in it
 //	apply_workload.go  the new state of a WorkloadEntry or a foreign workload
-//	difference.go      settle: what was added and removed becomes the next list
-//	                   of endpoints of each host, and the changes that lead to it
-//	publish.go         readers see the next state
-//	announce.go        the updater and the handlers are told
-//	proxies.go         which pods have to be told that they are something else
+//	difference.go      what was added and removed becomes the next list of
+//	                   endpoints of each host, and the changes that lead to it
+//	announce.go        the next state is published, and the updater is called
+//	publish.go         what readers see of hosts, entries and addresses
+//	proxies.go         which proxies need a ProxyUpdate
+//	subscribe.go       the handlers are notified
 //
 // What there is:
 //
@@ -45,18 +47,20 @@ package serviceentry
 //	host.go            a host name in a namespace, with all its bindings
 //	workload.go        what entries may select
 //	selection.go       the entries and workloads of a namespace, by label
-//	lookup.go, directory.go, services.go
-//	                   what readers look into: members by address, hosts by name,
-//	                   services in order
-//	interner.go        one copy of equal attributes (set.go: a small tool)
+//	interner.go        one copy of equal attributes
+//	state.go           what readers see at one moment; located.go: members by address
 //
 // What an object means, as functions without state: conversion.go,
 // definition.go (ServiceEntries), template.go and draft.go (endpoints),
 // address.go, allocation.go, health.go, labels.go, locality.go, mesh.go.
 //
-// What readers ask is in queries.go and subscribe.go. model.go computes the whole
+// What readers ask is in services.go and queries.go. model.go computes the whole
 // state anew, for verify.go and the explain files.
 //
-// Only the goroutine that handles a batch writes. What readers see it writes under
-// Controller.mu, nearly all of it in publish.go; the rest is its own and needs no
-// lock.
+// Only the goroutine that handles a batch writes. What readers see is immutable, or
+// a cell that publish.go changes; the rest is its own and needs no lock.
+//
+// Two structures here are neither a builtin map nor a persistent one. The interner
+// has chains: its keys are drafts, which are looked up without being built, and an
+// entry of a map with comparable keys would be 250 B larger, of 4 kB that a
+// ServiceEntry takes. The cells of state.go have their figures there.

@@ -93,39 +93,33 @@ type pending struct {
 }
 
 // latest keeps the last value for each key, in the order in which the keys came.
-// The usual one value costs nothing but itself.
 type latest[K comparable, V any] struct {
 	keys   []K
 	values []V
 	index  map[K]int
 }
 
+func newLatest[K comparable, V any]() latest[K, V] { return latest[K, V]{index: map[K]int{}} }
+
 func (l *latest[K, V]) put(k K, v V) {
-	if i, ok := l.find(k); ok {
+	if i, ok := l.index[k]; ok {
 		l.values[i] = v
 		return
 	}
-	if len(l.keys) == 1 {
-		l.index = map[K]int{l.keys[0]: 0}
-	}
-	if l.index != nil {
-		l.index[k] = len(l.keys)
-	}
+	l.index[k] = len(l.keys)
 	l.keys, l.values = append(l.keys, k), append(l.values, v)
 }
 
 func (l *latest[K, V]) reset() {
 	clear(l.keys)
 	clear(l.values)
-	l.keys, l.values, l.index = l.keys[:0], l.values[:0], nil
+	clear(l.index)
+	l.keys, l.values = l.keys[:0], l.values[:0]
 }
 
-func (l *latest[K, V]) find(k K) (int, bool) {
-	if l.index != nil {
-		i, ok := l.index[k]
-		return i, ok
-	}
-	return 0, len(l.keys) == 1 && l.keys[0] == k
+func (l *latest[K, V]) has(k K) bool {
+	_, ok := l.index[k]
+	return ok
 }
 
 // handle makes one batch of everything that is waiting.
@@ -229,13 +223,13 @@ func (c *Controller) convertAgain(p *pending, namespace string, mesh bool) {
 		return
 	}
 	for _, e := range s.entries {
-		if _, changed := p.entries.find(e.name); !changed {
+		if !p.entries.has(e.name) {
 			p.entries.put(e.name, e.config)
 		}
 	}
 	for _, w := range s.own {
-		if _, changed := p.own.find(nameOf(w.config.Load())); mesh && !changed {
-			p.own.put(nameOf(w.config.Load()), w.config.Load())
+		if config := w.config.Load(); mesh && !p.own.has(nameOf(config)) {
+			p.own.put(nameOf(config), config)
 		}
 	}
 }

@@ -196,22 +196,18 @@ func (m *member) alike(n *member) bool {
 }
 
 // compareInstances orders the members at an address: by entry, then such that
-// those that are alike are neighbours, then as workloads or as they are written.
+// those that are alike are neighbours, then as workloads.
 func (m *member) compareInstances(n *member) int {
 	if c := m.entry.name.compare(n.entry.name); c != 0 {
 		return c
 	}
 	e, f := &m.endpoints[0], &n.endpoints[0]
-	c := cmp.Or(
+	return cmp.Or(
 		strings.Compare(e.Address(), f.Address()),
 		strings.Compare(e.Attributes().Namespace, f.Attributes().Namespace),
 		strings.Compare(e.WorkloadName, f.WorkloadName),
 		m.workload.compare(n.workload),
 	)
-	if c == 0 && m.workload == nil {
-		return cmp.Compare(m.position, n.position)
-	}
-	return c
 }
 
 // compare is the order in which members give a proxy its labels.

@@ -19,13 +19,13 @@ type space struct {
 	own     map[string]*workload
 	groups  map[*sharedLabels]*group
 	// byLabel holds the groups that have a label.
-	byLabel map[label]*set[*group]
+	byLabel map[label]map[*group]struct{}
 	// selectors holds each entry that selects workloads under one label of its
 	// selector, the one that was rarest among selectors.
-	selectors map[label]*set[*entry]
+	selectors map[label]map[*entry]struct{}
 	// everything holds the entries with an empty selector, which as in Istio 1.30
 	// select every workload of the namespace.
-	everything set[*entry]
+	everything map[*entry]struct{}
 }
 
 type label struct{ key, value string }
@@ -43,7 +43,7 @@ type group struct {
 func newSpace() *space {
 	return &space{
 		entries: map[string]*entry{}, own: map[string]*workload{}, groups: map[*sharedLabels]*group{},
-		byLabel: map[label]*set[*group]{}, selectors: map[label]*set[*entry]{},
+		byLabel: map[label]map[*group]struct{}{}, selectors: map[label]map[*entry]struct{}{}, everything: map[*entry]struct{}{},
 	}
 }
 
@@ -54,7 +54,7 @@ func (s *space) empty() bool {
 // addSelector files an entry and returns the groups that it selects.
 func (s *space) addSelector(e *entry) []*group {
 	if len(e.selector) == 0 {
-		s.everything.add(e)
+		s.everything[e] = struct{}{}
 	} else {
 		insert(s.selectors, s.rarest(e.selector), e)
 	}
@@ -68,7 +68,7 @@ func (s *space) addSelector(e *entry) []*group {
 // removeSelector undoes addSelector.
 func (s *space) removeSelector(e *entry) {
 	if len(e.selector) == 0 {
-		s.everything.remove(e)
+		delete(s.everything, e)
 	}
 	for k, v := range e.selector {
 		remove(s.selectors, label{k, v}, e)
@@ -89,10 +89,8 @@ func (s *space) rarest(selector registry.Labels) label {
 	var best label
 	count := -1
 	for k, v := range selector {
-		l, n := label{k, v}, 0
-		if filed := s.selectors[l]; filed != nil {
-			n = filed.len()
-		}
+		l := label{k, v}
+		n := len(s.selectors[l])
 		if count < 0 || n < count || n == count && l.key < best.key {
 			best, count = l, n
 		}
@@ -105,18 +103,18 @@ func (s *space) matchingGroups(selector registry.Labels) []*group {
 	if len(selector) == 0 {
 		return slices.Collect(maps.Values(s.groups))
 	}
-	var fewest *set[*group]
+	var fewest map[*group]struct{}
 	for k, v := range selector {
 		having := s.byLabel[label{k, v}]
 		if having == nil {
 			return nil
 		}
-		if fewest == nil || having.len() < fewest.len() {
+		if fewest == nil || len(having) < len(fewest) {
 			fewest = having
 		}
 	}
 	var out []*group
-	for _, g := range fewest.list {
+	for g := range fewest {
 		if selector.SubsetOf(g.labels.labels) {
 			out = append(out, g)
 		}
@@ -126,13 +124,9 @@ func (s *space) matchingGroups(selector registry.Labels) []*group {
 
 // matchingEntries returns the entries that select workloads with these labels.
 func (s *space) matchingEntries(labels registry.Labels) []*entry {
-	out := append([]*entry(nil), s.everything.list...)
+	out := slices.Collect(maps.Keys(s.everything))
 	for k, v := range labels {
-		filed := s.selectors[label{k, v}]
-		if filed == nil {
-			continue
-		}
-		for _, e := range filed.list {
+		for e := range s.selectors[label{k, v}] {
 			if e.selector.SubsetOf(labels) {
 				out = append(out, e)
 			}
@@ -169,28 +163,28 @@ func (w *workload) leave() {
 	g.workloads = g.workloads[:last]
 	w.group = nil
 	if last == 0 {
-		g.space.forget(g)
+		g.space.drop(g)
 	}
 }
 
-func (s *space) forget(g *group) {
+// drop removes a group without workloads.
+func (s *space) drop(g *group) {
 	delete(s.groups, g.labels)
 	for k, v := range g.labels.labels {
 		remove(s.byLabel, label{k, v}, g)
 	}
 }
 
-func insert[T comparable](index map[label]*set[T], l label, v T) {
-	s := index[l]
-	if s == nil {
-		s = &set[T]{}
-		index[l] = s
+// insert and remove keep an index without empty sets.
+func insert[T comparable](index map[label]map[T]struct{}, l label, v T) {
+	if index[l] == nil {
+		index[l] = map[T]struct{}{}
 	}
-	s.add(v)
+	index[l][v] = struct{}{}
 }
 
-func remove[T comparable](index map[label]*set[T], l label, v T) {
-	if s := index[l]; s != nil && s.remove(v) && s.len() == 0 {
+func remove[T comparable](index map[label]map[T]struct{}, l label, v T) {
+	if delete(index[l], v); len(index[l]) == 0 {
 		delete(index, l)
 	}
 }
