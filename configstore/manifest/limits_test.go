@@ -34,6 +34,8 @@ func TestBombs(t *testing.T) {
 		{"circle", "apiVersion: v1\nkind: Free\nmetadata: {name: a}\nspec: &a {a: *a}\n", "document 1, Free a: line 4, column 14: is a part of what it stands for: *a"},
 		{"circle of merges", "apiVersion: v1\nkind: Free\nmetadata: {name: a}\nspec: &a {<<: *a}\n", "line 4, column 15: is a part of what it stands for: *a"},
 		{"list of itself", "apiVersion: v1\nkind: List\nitems: &a\n- apiVersion: v1\n  kind: List\n  items: *a\n", "line 6, column 10: is a part of what it stands for: *a"},
+		{"metadata of itself in a broken document", "apiVersion: v1\nkind: Free\nmetadata: &a {name: a, <<: *a}\nspec: [\n", "is not valid YAML"},
+		{"large and broken", "a: |\n" + strings.Repeat(" x\n", 400_000) + "b: [\n", "line 1: is not valid YAML"},
 		{"chain of merges", mergeChain(2000, 2000), "nested more than 200 levels"},
 		{"chains of merges", mergeChain(8000, 190), "expands to too much"},
 		{"nodes", "a: [" + strings.Repeat("a,", 3<<20) + "]\n", "line 1: has more than 4194304 nodes"},
@@ -56,8 +58,10 @@ func TestBombs(t *testing.T) {
 			}
 		})
 	}
-	if _, err := manifest.ParseAll(freeform(), []byte(deep(150)), manifest.Options{}); err != nil {
-		t.Errorf("150 levels: %v", err)
+	for levels, ok := range map[int]bool{150: true, 198: true, 203: false} {
+		if _, err := manifest.ParseAll(freeform(), []byte(deep(levels)), manifest.Options{}); (err == nil) != ok {
+			t.Errorf("%d levels: %v, want success %t", levels, err, ok)
+		}
 	}
 }
 

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
@@ -117,6 +119,14 @@ func TestForeign(t *testing.T) {
 				t.Errorf("got %+v, want one document, foreign %t, with %q", docs, tt.foreign, tt.message)
 			}
 		})
+	}
+	// Groups beside each other have more than a top-level domain in common.
+	other := []byte("apiVersion: other.com/v1\nkind: Zone\nmetadata: {name: a}\n")
+	schemas := configstore.NewSchemasBuilder().MustAdd(configstore.Schema{
+		GroupVersionKind: configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Zone"}, Spec: &structpb.Struct{},
+	}).Build()
+	if docs := manifest.Parse(schemas, other, manifest.Options{}); !docs[0].Foreign {
+		t.Error("other.com is taken for a group beside example.com")
 	}
 	// Whether objects of an unknown kind have a namespace is not known.
 	docs := manifest.Parse(istio.Schemas(), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"), manifest.Options{DefaultNamespace: "default"})
