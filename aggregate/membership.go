@@ -192,6 +192,6 @@ func (c *Controller) pushDifference(before, after *registry.ServiceSet) {
 	}
 	c.leases.push(&xdsupdate.PushRequest{
 		Full: true, ConfigsUpdated: keys, Start: time.Now(),
-		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ServiceUpdate: 1},
+		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonService: 1},
 	})
 }
