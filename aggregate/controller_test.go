@@ -251,7 +251,9 @@ func TestDeletedRegistryIsHeardNoMore(t *testing.T) {
 
 	set(t, r, service("c", "ns"))
 	r.SetNetworkGateways(nil)
-	r.RemoveWorkload(registry.WorkloadKey{Namespace: "ns", Name: "w"})
+	if err := r.RemoveWorkload(registry.WorkloadKey{Namespace: "ns", Name: "w"}); err != nil {
+		t.Fatal(err)
+	}
 	services.expect(t)
 	workloads.expect(t)
 	gateways.expect(t)

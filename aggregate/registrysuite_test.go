@@ -52,7 +52,7 @@ func subject(tb testing.TB, aggregated registry.Instance, r *memory.Registry) re
 		Remove:      func(h registry.Hostname, namespace string) { ok(r.RemoveService(h, namespace)) },
 		SetWorkload: func(w *registry.WorkloadInstance) { ok(r.SetWorkload(w)) },
 		RemoveWorkload: func(namespace, name string) {
-			r.RemoveWorkload(registry.WorkloadKey{Namespace: namespace, Name: name})
+			ok(r.RemoveWorkload(registry.WorkloadKey{Namespace: namespace, Name: name}))
 		},
 		SetGateways: r.SetNetworkGateways,
 	}

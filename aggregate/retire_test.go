@@ -3,6 +3,7 @@
 package aggregate_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,6 +100,13 @@ func (s *selection) set(r *memory.Registry, pods ...string) {
 	}
 }
 
+func (s *selection) remove(r *memory.Registry, name string) {
+	s.t.Helper()
+	if err := r.RemoveWorkload(pod(name).Key()); err != nil && !errors.Is(err, memory.ErrUnknownWorkload) {
+		s.t.Error(err)
+	}
+}
+
 // expect demands the addresses of the ServiceEntry's endpoints.
 func (s *selection) expect(what string, want ...string) {
 	s.t.Helper()
@@ -117,12 +125,12 @@ func TestWorkloadsOfADeletedRegistryAreRetracted(t *testing.T) {
 		s.expect("deleted")
 		s.set(cluster, "one=1.1.1.9", "three=3.3.3.3")
 		s.expect("deleted, and still at work")
-		cluster.RemoveWorkload(pod("two=").Key())
+		s.remove(cluster, "two")
 		next := s.cluster("two=2.2.2.2")
 		s.registries.AddRegistry(next)
 		s.expect("another one added", "2.2.2.2")
 		s.set(cluster, "two=2.2.2.9")
-		cluster.RemoveWorkload(pod("two=").Key())
+		s.remove(cluster, "two")
 		s.expect("another one added, while the first is still at work", "2.2.2.2")
 	})
 }
@@ -137,12 +145,12 @@ func TestWorkloadsOfAReplacedRegistryAreRetracted(t *testing.T) {
 		s.expect("replaced", "1.1.1.1", "2.2.2.9", "4.4.4.4")
 		s.set(old, "gone=3.3.3.8", "changed=2.2.2.8", "late=5.5.5.5")
 		s.expect("replaced, while the predecessor is at work", "1.1.1.1", "2.2.2.9", "4.4.4.4")
-		old.RemoveWorkload(pod("same=").Key())
+		s.remove(old, "same")
 		s.expect("replaced, and the predecessor removes what the successor has", "1.1.1.1", "2.2.2.9", "4.4.4.4")
 		s.set(next, "late=5.5.5.5")
 		s.expect("the successor has it, too", "1.1.1.1", "2.2.2.9", "4.4.4.4", "5.5.5.5")
 		s.set(old, "new=4.4.4.9")
-		next.RemoveWorkload(pod("new=").Key())
+		s.remove(next, "new")
 		s.expect("the successor has it no more", "1.1.1.1", "2.2.2.9", "5.5.5.5")
 	})
 }
@@ -171,7 +179,7 @@ func TestWorkloadsAreRetractedWhileEventsKeepComing(t *testing.T) {
 				wg.Go(func() {
 					for i := range 50 {
 						s.set(cluster, fmt.Sprintf("one=1.1.%d.%d", worker, i), "three=3.3.3.3")
-						cluster.RemoveWorkload(pod("three=").Key())
+						s.remove(cluster, "three")
 					}
 				})
 			}

@@ -83,9 +83,7 @@ func (r *Registry) push(k serviceKey, reason xdsupdate.TriggerReason) {
 	})
 }
 
-// SubscribeServices is AppendServiceHandler with a way out: no call of the handler
-// begins after cancel has returned. cancel may be called many times, from
-// anywhere.
+// SubscribeServices implements registry.Subscriber.
 func (r *Registry) SubscribeServices(handler registry.ServiceHandler) (cancel func()) {
 	return r.subscribe(func(s *state) notify.Subscription[change] {
 		return notify.Subscription[change]{
@@ -96,8 +94,7 @@ func (r *Registry) SubscribeServices(handler registry.ServiceHandler) (cancel fu
 	})
 }
 
-// SubscribeWorkloads is AppendWorkloadHandler with a way out, as in
-// SubscribeServices.
+// SubscribeWorkloads implements registry.Subscriber.
 func (r *Registry) SubscribeWorkloads(handler registry.WorkloadHandler) (cancel func()) {
 	return r.subscribe(func(s *state) notify.Subscription[change] {
 		return notify.Subscription[change]{
@@ -108,8 +105,7 @@ func (r *Registry) SubscribeWorkloads(handler registry.WorkloadHandler) (cancel 
 	})
 }
 
-// SubscribeNetworkGateways is AppendNetworkGatewayHandler with a way out, as in
-// SubscribeServices.
+// SubscribeNetworkGateways implements registry.GatewaySubscriber.
 func (r *Registry) SubscribeNetworkGateways(handler func()) (cancel func()) {
 	return r.subscribe(func(*state) notify.Subscription[change] {
 		return notify.Subscription[change]{

@@ -30,7 +30,7 @@ func subject(tb testing.TB, opts memory.Options) registrytest.Subject {
 		Remove:      func(h registry.Hostname, namespace string) { must(r.RemoveService(h, namespace)) },
 		SetWorkload: func(w *registry.WorkloadInstance) { must(r.SetWorkload(w)) },
 		RemoveWorkload: func(namespace, name string) {
-			r.RemoveWorkload(registry.WorkloadKey{Namespace: namespace, Name: name})
+			must(r.RemoveWorkload(registry.WorkloadKey{Namespace: namespace, Name: name}))
 		},
 		SetGateways: r.SetNetworkGateways,
 	}

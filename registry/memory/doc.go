@@ -14,28 +14,31 @@
 // registries may select them.
 //
 // Services, endpoints, workloads and gateways that were handed over are shared
-// with readers, handlers and the updater. Nobody may modify them any more; to
+// with readers, handlers and the updater, and must not be modified any more; to
 // change one, hand over another.
 //
 // # Events
 //
-// Each change that is one, and no other, is told: first, if it has one, to the
-// updater, in the order SvcUpdate, EDSUpdate (or its delta form, if the updater
+// Each change that is one, and no other, is reported: first to the updater, if the
+// registry has one, in the order SvcUpdate, EDSUpdate (or its delta form, if the updater
 // takes it), ConfigUpdate, ProxyUpdate; then to the handlers. By then the
 // registry's own reads show the new state. It becomes visible and is reported, but
 // for ProxyUpdate, in one batch (xdsupdate.BatchUpdater). What a registry's
 // handlers can rely on is said in package registry.
 //
-// The goroutine that makes a change tells of it before the method returns,
-// unless another one is busy with that: then that one goes on with it. So it is
-// if a handler or the updater makes a change. There is no goroutine of the
-// registry's own, and Run is needed only to end the telling: when its stop
-// channel has been closed, nobody is told anything any more.
+// The goroutine that makes a change calls the updater and the handlers before the
+// method returns, unless another goroutine is delivering: then that one delivers
+// this change as well. The same holds for a change that a handler or the updater
+// makes. The registry has no goroutine of its own. The life cycle is that of
+// package configstore, except that the registry works without Run: Run delivers
+// beside the others, and when it has ended, nothing is delivered any more. Drain
+// is needed by no host; Flush waits for another goroutine that is delivering.
 //
 // # Errors
 //
-// Methods return ErrInvalid, ErrUnknownService and ErrUnknownEndpoint, wrapped with
-// the verb and the service. After an error nothing has changed.
+// Methods return ErrInvalid, ErrUnknownService, ErrUnknownEndpoint and
+// ErrUnknownWorkload, wrapped with the verb and the object. After an error nothing
+// has changed.
 //
 // # Concurrency
 //

@@ -18,6 +18,8 @@ var (
 	ErrUnknownService = errors.New("unknown service")
 	// ErrUnknownEndpoint: the service has no such endpoint.
 	ErrUnknownEndpoint = errors.New("unknown endpoint")
+	// ErrUnknownWorkload: the registry has no workload of that key.
+	ErrUnknownWorkload = errors.New("unknown workload")
 )
 
 func invalid(verb string, k serviceKey, reason string) error {

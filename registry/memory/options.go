@@ -15,9 +15,9 @@ type Options struct {
 	// Cluster is the cluster that the registry stands for. The default is the
 	// empty name.
 	Cluster registry.ClusterID
-	// Updater is told of every change. If it also is an
-	// xdsupdate.EndpointDeltaUpdater, it is told of changed endpoints only, rather
-	// than of complete lists. The default is nil: only handlers are told.
+	// Updater is called for every change. If it also is an
+	// xdsupdate.EndpointDeltaUpdater, it gets changed endpoints only, rather than
+	// complete lists. The default is nil: only handlers are called.
 	Updater xdsupdate.XDSUpdater
 	// HasSynced reports whether the host has filled in its initial state; it is
 	// asked by HasSynced of the registry, with no lock held. The default is nil:

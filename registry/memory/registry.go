@@ -3,10 +3,12 @@
 package memory
 
 import (
+	"context"
 	"sync"
 
 	"go.uber.org/atomic"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
@@ -38,6 +40,8 @@ var (
 	_ registry.Subscriber         = (*Registry)(nil)
 	_ registry.GatewaySubscriber  = (*Registry)(nil)
 	_ registry.ServiceSnapshotter = (*Registry)(nil)
+	_ configstore.Drainer         = (*Registry)(nil)
+	_ configstore.Flusher         = (*Registry)(nil)
 )
 
 // New returns an empty registry. It starts nothing.
@@ -59,7 +63,7 @@ func New(opts ...Options) *Registry {
 	r.reports.Drain()
 	if o.Updater != nil {
 		// ProxyUpdate is not part of the batch: a host may do anything in it. Its
-		// subscription is the first, so that the updater knows before handlers do.
+		// subscription is the first, so that the updater is called before handlers are.
 		r.queue.Subscribe(notify.Subscription[change]{
 			Wants:  func(c change) bool { return c.workload != nil },
 			Handle: r.updateProxies,
@@ -75,18 +79,32 @@ func (r *Registry) Provider() registry.ProviderID { return r.opts.Provider }
 // Cluster returns Options.Cluster.
 func (r *Registry) Cluster() registry.ClusterID { return r.opts.Cluster }
 
-// Run returns when stop is closed. From then on nobody is told of changes. A
-// second call panics. Changes are told whether Run was called or not.
+// Run delivers until stop is closed; from then on neither the updater nor handlers
+// are called. A second call panics. The registry works without it.
 func (r *Registry) Run(stop <-chan struct{}) {
 	r.queue.Run(stop)
 	r.reports.Run(stop) // which is closed: nothing is reported any more
+}
+
+// Drain implements configstore.Drainer.
+func (r *Registry) Drain() {
+	xdsupdate.UpdateBatch(r.opts.Updater, r.reports.Drain)
+	r.queue.Drain()
+}
+
+// Flush implements configstore.Flusher.
+func (r *Registry) Flush(ctx context.Context) error {
+	if err := r.reports.Flush(ctx); err != nil {
+		return err
+	}
+	return r.queue.Flush(ctx)
 }
 
 // HasSynced reports whether the host has filled in the initial state, by
 // Options.HasSynced.
 func (r *Registry) HasSynced() bool { return r.opts.HasSynced == nil || r.opts.HasSynced() }
 
-// commit runs one change: edit returns the next state and what is to be told, or
+// commit runs one change: edit returns the next state and what is to be reported, or
 // the state that it got if there is nothing to change.
 func (r *Registry) commit(edit func(*state) (*state, change, error)) error {
 	var err error

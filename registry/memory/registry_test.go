@@ -82,7 +82,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: error %v, want %v with %q", tt.name, tt.err, tt.want, tt.text)
 		}
 	}
-	if r.RemoveWorkload(registry.WorkloadKey{Name: "nobody"}) {
+	if err := r.RemoveWorkload(registry.WorkloadKey{Name: "nobody"}); !errors.Is(err, memory.ErrUnknownWorkload) {
 		t.Error("RemoveWorkload found nobody")
 	}
 }
@@ -169,7 +169,7 @@ func TestWorkloadLabels(t *testing.T) {
 	if got := labels("ns", "5.5.5.5")["app"]; got != "pod" {
 		t.Errorf("after the workload of the namespace moved, the labels are those of %q, want %q", got, "pod")
 	}
-	if !r.RemoveWorkload(pod.Key()) || labels("", "5.5.5.5")["app"] != "far" {
+	if r.RemoveWorkload(pod.Key()) != nil || labels("", "5.5.5.5")["app"] != "far" {
 		t.Errorf("after the pod went: %v", labels("", "5.5.5.5"))
 	}
 }

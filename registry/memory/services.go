@@ -10,7 +10,7 @@ import (
 
 // SetService adds a service, or replaces that of the same host name and
 // namespace, whose endpoints it keeps. A service equal to the one that is there
-// changes nothing that others are told.
+// is not reported.
 //
 // A service without Attributes.Provider, Attributes.Name or DefaultAddress is
 // kept with the provider of the registry, its host name and
@@ -45,7 +45,7 @@ func (r *Registry) SetService(service *registry.Service) error {
 	})
 }
 
-// same reports whether nobody could tell the services apart. Equal leaves out what
+// same reports whether the services are equal in every field. Equal leaves out what
 // proxies do not see.
 func same(s, t *registry.Service) bool {
 	return s.Equal(t) && s.CreationTime.Equal(t.CreationTime) && s.ResourceVersion == t.ResourceVersion

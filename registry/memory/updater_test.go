@@ -177,7 +177,7 @@ func actions() []action {
 		{"its labels", func(r *memory.Registry) error { return r.SetWorkload(vm("vm", "5.5.5.5", "b")) }, []string{"proxy east 5.5.5.5"}},
 		{"its address", func(r *memory.Registry) error { return r.SetWorkload(vm("vm", "5.5.5.6", "b")) }, []string{"proxy east 5.5.5.6"}},
 		{"a host name as its address", func(r *memory.Registry) error { return r.SetWorkload(vm("vm", "vm.example.org", "c")) }, nil},
-		{"its end", ok(func(r *memory.Registry) { r.RemoveWorkload(vm("vm", "", "").Key()) }), nil},
+		{"its end", func(r *memory.Registry) error { return r.RemoveWorkload(vm("vm", "", "").Key()) }, nil},
 		{"gateways", ok(func(r *memory.Registry) { r.SetNetworkGateways([]registry.NetworkGateway{{Network: "n"}}) }), nil},
 	}
 }

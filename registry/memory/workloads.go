@@ -36,24 +36,22 @@ func (r *Registry) SetWorkload(workload *registry.WorkloadInstance) error {
 			next.removeWorkload(old)
 		}
 		next.addWorkload(workload)
-		return next, change{workload: &workloadChange{curr: workload, event: event, proxies: restless(old, workload)}}, nil
+		return next, change{workload: &workloadChange{curr: workload, event: event, proxies: proxiesToUpdate(old, workload)}}, nil
 	})
 }
 
-// RemoveWorkload removes a workload and reports whether it was there.
-func (r *Registry) RemoveWorkload(key registry.WorkloadKey) bool {
-	found := false
-	// The edit below returns no error.
-	_ = r.commit(func(s *state) (*state, change, error) {
-		var old *registry.WorkloadInstance
-		if old, found = s.workloads.Get(key); !found {
-			return s, change{}, nil
+// RemoveWorkload removes a workload. The error is ErrUnknownWorkload if there is
+// none.
+func (r *Registry) RemoveWorkload(key registry.WorkloadKey) error {
+	return r.commit(func(s *state) (*state, change, error) {
+		old, exists := s.workloads.Get(key)
+		if !exists {
+			return s, change{}, fmt.Errorf("remove workload %s/%s: %w", key.Namespace, key.Name, ErrUnknownWorkload)
 		}
 		next := s.clone()
 		next.removeWorkload(old)
 		return next, change{workload: &workloadChange{curr: old, event: registry.EventDelete}}, nil
 	})
-	return found
 }
 
 func (s *state) addWorkload(w *registry.WorkloadInstance) {
@@ -77,9 +75,9 @@ func (s *state) removeWorkload(w *registry.WorkloadInstance) {
 	}
 }
 
-// restless returns the addresses whose proxies have to learn what they are now.
-// Only IP addresses are those of a proxy.
-func restless(old, curr *registry.WorkloadInstance) []string {
+// proxiesToUpdate returns the IP addresses that need a ProxyUpdate: a host name is
+// not the address of a proxy.
+func proxiesToUpdate(old, curr *registry.WorkloadInstance) []string {
 	var out []string
 	relabelled := old == nil || !old.Endpoint.Attributes().Labels.Equal(curr.Endpoint.Attributes().Labels)
 	for _, a := range distinct(curr.Endpoint.Addresses) {

@@ -367,7 +367,7 @@ func factory(fault string) registrytest.Factory {
 				_ = b.SetWorkload(w)
 			},
 			RemoveWorkload: func(namespace, name string) {
-				b.RemoveWorkload(registry.WorkloadKey{Namespace: namespace, Name: name})
+				_ = b.RemoveWorkload(registry.WorkloadKey{Namespace: namespace, Name: name})
 			},
 			SetGateways: b.SetNetworkGateways,
 		}

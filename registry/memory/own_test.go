@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/memory"
+	"github.com/pilotkit/pilotkit/registry/registrytest"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// catalogue is a registry of a host's own, for a discovery system that has
+// records. What it embeds keeps the promises of package registry; all that is
+// left is to turn records into services and endpoints.
+type catalogue struct{ *memory.Registry }
+
+// record is one service of the discovery system.
+type record struct {
+	name, namespace string
+	created         time.Time
+	ports           []*registry.Port
+	// instances have, by IP address, the port that serves each of ports.
+	instances map[string]map[string]uint32
+}
+
+func newCatalogue(cluster registry.ClusterID, updater xdsupdate.XDSUpdater) *catalogue {
+	return &catalogue{memory.New(memory.Options{Provider: "Catalogue", Cluster: cluster, Updater: updater})}
+}
+
+// put takes the state of a record. One that is unchanged has no effect.
+func (c *catalogue) put(r record) error {
+	host := registry.Hostname(r.name)
+	var endpoints []*registry.Endpoint
+	for address, targets := range r.instances {
+		for _, p := range r.ports {
+			endpoints = append(endpoints, &registry.Endpoint{
+				Addresses: []string{address}, ServicePort: p.Number, ServicePortName: p.Name, EndpointPort: targets[p.Name],
+			})
+		}
+	}
+	service := &registry.Service{
+		Hostname: host, Ports: r.ports, CreationTime: r.created,
+		Attributes: registry.ServiceAttributes{Namespace: r.namespace},
+	}
+	return errors.Join(c.SetService(service), c.SetEndpoints(host, r.namespace, endpoints))
+}
+
+// remove takes the end of a record.
+func (c *catalogue) remove(host registry.Hostname, namespace string) error {
+	return c.RemoveService(host, namespace)
+}
+
+// TestCatalogue proves that the registry keeps the promises.
+func TestCatalogue(t *testing.T) {
+	registrytest.TestInstance(t, func(tb testing.TB) registrytest.Subject {
+		tb.Helper()
+		c := newCatalogue("east", xdsupdate.Discard{})
+		return registrytest.Subject{
+			Registry: c,
+			Set: func(s *registry.Service, endpoints []*registry.Endpoint) {
+				r := record{string(s.Hostname), s.Attributes.Namespace, s.CreationTime, s.Ports, map[string]map[string]uint32{}}
+				for _, e := range endpoints {
+					if r.instances[e.Address()] == nil {
+						r.instances[e.Address()] = map[string]uint32{}
+					}
+					r.instances[e.Address()][e.ServicePortName] = e.EndpointPort
+				}
+				if err := c.put(r); err != nil {
+					tb.Error(err)
+				}
+			},
+			Remove: func(host registry.Hostname, namespace string) {
+				if err := c.remove(host, namespace); err != nil {
+					tb.Error(err)
+				}
+			},
+		}
+	})
+}
