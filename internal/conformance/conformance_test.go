@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 	"go.uber.org/goleak"
 )
 
@@ -171,7 +172,7 @@ func (r *run) compare(i int, summary string, want *expected, got observation) {
 	if r.sys.main == nil {
 		return
 	}
-	for _, d := range r.sys.main.Verify() {
+	for _, d := range explain.Verify(r.sys.main) {
 		r.differences = append(r.differences, fmt.Sprintf("step %d (%s): the registry is not what its stores give: %s", i, summary, d))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 )
 
 // TestUpdatersAgree plays random scenarios, of which there is no recording, with
@@ -63,7 +64,7 @@ func observed(t *testing.T, p *played, st step) observation {
 // wrong returns what can be known to be wrong without a recording.
 func (p *played) wrong(o observation) []string {
 	var out []string
-	for _, d := range p.main.Verify() {
+	for _, d := range explain.Verify(p.main) {
 		out = append(out, d.String())
 	}
 	played := pushesOf(p.before, o.Calls, normaliseReplayed, true)

@@ -17,6 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -68,7 +69,7 @@ func (c *churn) run(steps int) {
 		}
 		c.cache.Drain()
 		what := fmt.Sprintf("step %d (%s)", step, strings.Join(did, "; "))
-		for _, d := range c.registry.Verify() {
+		for _, d := range explain.Verify(c.registry) {
 			c.t.Errorf("after %s: %s", what, d)
 		}
 		c.checkCalls(what)

@@ -10,6 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 )
 
 // TestManySources lets configs, workloads, namespaces and the mesh change at the
@@ -40,13 +41,13 @@ func TestManySources(t *testing.T) {
 	all.Go(func() {
 		for range 50 {
 			cancel := s.registry.SubscribeServices(func(_, _ *registry.Service, _ registry.Event) {})
-			_ = s.registry.Explain("ns", "a.com").String()
+			_ = explain.Host(s.registry, "ns", "a.com").String()
 			cancel()
 		}
 	})
 	all.Wait()
 	s.cache.Drain()
-	diff(t, "Verify", s.registry.Verify(), []serviceentry.Difference(nil))
+	diff(t, "Verify", explain.Verify(s.registry), []explain.Difference(nil))
 	var shown []*registry.Endpoint
 	for _, i := range s.registry.InstancesByPort(s.registry.GetService("a.com"), 80) {
 		shown = append(shown, i.Endpoint)
@@ -103,5 +104,5 @@ func TestOwnWorkloadComesBack(t *testing.T) {
 	diff(t, "endpoints of our own", brief(s.recorder.endpoints["ns/a.com"]), "[1.1.1.1:80]")
 	s.delete(istio.WorkloadEntry, "ns", "w")
 	diff(t, "endpoints of neither", brief(s.recorder.endpoints["ns/a.com"]), "[]")
-	diff(t, "Verify", s.registry.Verify(), []serviceentry.Difference(nil))
+	diff(t, "Verify", explain.Verify(s.registry), []explain.Difference(nil))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -162,7 +163,7 @@ func TestWorkloadEntriesOnly(t *testing.T) {
 	if s.registry.GetService("a.com") != nil || len(s.registry.Services()) != 0 || s.targets("ns", "1.1.1.1") != nil {
 		t.Error("there are services")
 	}
-	explained := s.registry.ExplainWorkload(registry.WorkloadKey{Kind: registry.WorkloadEntry, Namespace: "ns", Name: "w"})
+	explained := explain.Workload(s.registry, registry.WorkloadKey{Kind: registry.WorkloadEntry, Namespace: "ns", Name: "w"})
 	if explained.Ignored != "" || len(explained.Entries) != 0 {
 		t.Errorf("the explanation is %s", explained)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -139,7 +140,7 @@ func TestDefectOneChangeConvertsTheWorld(t *testing.T) {
 		converted = 0
 		step.do()
 		diff(t, "conversions for "+step.what, converted, step.want)
-		for _, d := range s.registry.Verify() {
+		for _, d := range explain.Verify(s.registry) {
 			t.Errorf("after %s: %s", step.what, d)
 		}
 	}

@@ -54,8 +54,8 @@ package serviceentry
 // definition.go (ServiceEntries), template.go and draft.go (endpoints),
 // address.go, allocation.go, health.go, labels.go, locality.go, mesh.go.
 //
-// What readers ask is in services.go and queries.go. model.go computes the whole
-// state anew, for verify.go and the explain files.
+// What readers ask is in services.go and queries.go. view.go is what package explain
+// reads, which computes the whole state anew.
 //
 // Only the goroutine that handles a batch writes. What readers see is immutable, or
 // a cell that publish.go changes; the rest is its own and needs no lock.

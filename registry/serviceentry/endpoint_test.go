@@ -14,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 )
 
 // attributes returns those of a plain workload in cluster c1, changed by edit.
@@ -195,7 +196,7 @@ func TestSelectedEndpoints(t *testing.T) {
 			if diff := cmp.Diff(d.want("w"), s.recorder.endpoints["ns/a.com"]); diff != "" {
 				t.Errorf("endpoints (-want +got):\n%s", diff)
 			}
-			diff(t, "Verify", s.registry.Verify(), []serviceentry.Difference(nil))
+			diff(t, "Verify", explain.Verify(s.registry), []explain.Difference(nil))
 		})
 	}
 }
@@ -216,7 +217,7 @@ func TestInlineEndpoints(t *testing.T) {
 			if diff := cmp.Diff(d.want("a-1"), s.recorder.endpoints["ns/a.com"]); diff != "" {
 				t.Errorf("endpoints (-want +got):\n%s", diff)
 			}
-			diff(t, "Verify", s.registry.Verify(), []serviceentry.Difference(nil))
+			diff(t, "Verify", explain.Verify(s.registry), []explain.Difference(nil))
 		})
 	}
 }
@@ -279,7 +280,7 @@ func TestInlinePositions(t *testing.T) {
 				}
 			}
 		}, "a.com"))
-		diff(t, "Verify", s.registry.Verify(), []serviceentry.Difference(nil))
+		diff(t, "Verify", explain.Verify(s.registry), []explain.Difference(nil))
 	}
 	diff(t, "endpoints", brief(s.recorder.endpoints["ns/a.com"]), "[1.1.1.1:80 1.1.1.1:80]")
 	diff(t, "workload", s.recorder.endpoints["ns/a.com"][1].WorkloadName, "a-2")

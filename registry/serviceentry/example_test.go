@@ -13,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
@@ -45,8 +46,8 @@ func Example() {
 	for _, call := range updater.Take() {
 		fmt.Println(call)
 	}
-	fmt.Println(services.Explain("prod", "web.example.com"))
-	fmt.Println(services.ExplainWorkload(registry.WorkloadKey{Kind: registry.WorkloadEntry, Namespace: "prod", Name: "vm-2"}))
+	fmt.Println(explain.Host(services, "prod", "web.example.com"))
+	fmt.Println(explain.Workload(services, registry.WorkloadKey{Kind: registry.WorkloadEntry, Namespace: "prod", Name: "vm-2"}))
 	// Output:
 	// <nil> <nil> <nil>
 	// SvcUpdate External/c1 prod/web.example.com add

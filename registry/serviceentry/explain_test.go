@@ -11,6 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 )
 
 func TestExplain(t *testing.T) {
@@ -50,11 +51,11 @@ func TestExplain(t *testing.T) {
 `,
 		"c.com": "c.com in namespace ns is not defined by any ServiceEntry\n",
 	} {
-		diff(t, string(hostname), strings.Split(s.registry.Explain("ns", hostname).String(), "\n"), strings.Split(want, "\n"))
+		diff(t, string(hostname), strings.Split(explain.Host(s.registry, "ns", hostname).String(), "\n"), strings.Split(want, "\n"))
 	}
 	// What it says is sent is what is sent.
 	var sent []*registry.Endpoint
-	for _, e := range s.registry.Explain("ns", "a.com").Entries {
+	for _, e := range explain.Host(s.registry, "ns", "a.com").Entries {
 		for _, p := range e.Endpoints {
 			if p.Dropped == "" {
 				sent = append(sent, p.Endpoint)
@@ -99,9 +100,9 @@ func TestExplainWorkload(t *testing.T) {
 		{"none", "WorkloadEntry ns/none of cluster c1 is ignored: it does not exist\n"},
 	} {
 		key := registry.WorkloadKey{Kind: registry.WorkloadEntry, Namespace: "ns", Name: test.name}
-		diff(t, test.name, strings.Split(s.registry.ExplainWorkload(key).String(), "\n"), strings.Split(test.want, "\n"))
+		diff(t, test.name, strings.Split(explain.Workload(s.registry, key).String(), "\n"), strings.Split(test.want, "\n"))
 	}
-	diff(t, "pod", s.registry.ExplainWorkload(registry.WorkloadKey{Cluster: "c2", Namespace: "ns", Name: "p"}).String(),
+	diff(t, "pod", explain.Workload(s.registry, registry.WorkloadKey{Cluster: "c2", Namespace: "ns", Name: "p"}).String(),
 		"Pod ns/p of cluster c2 is ignored: no registry has announced it\n")
 }
 
@@ -112,10 +113,10 @@ func TestVerify(t *testing.T) {
 	network := "n1"
 	s := newSystem(t, serviceentry.Options{NetworkOf: func(string, registry.Labels) string { return network }})
 	s.apply(entry("a", nil, "a.com", "1.1.1.1"))
-	diff(t, "Verify", s.registry.Verify(), []serviceentry.Difference(nil))
+	diff(t, "Verify", explain.Verify(s.registry), []explain.Difference(nil))
 	network = "n2"
 	var got []string
-	for _, d := range s.registry.Verify() {
+	for _, d := range explain.Verify(s.registry) {
 		what, _, _ := strings.Cut(d.String(), ": ")
 		got = append(got, what)
 		if !strings.Contains(d.Value, map[bool]string{true: "Network:n2", false: "Network:n1"}[d.Missing]) {
@@ -137,11 +138,11 @@ func TestVerifyServices(t *testing.T) {
 	s.apply(entry("a", nil, "a.com"))
 	s.write(with(entry("a", nil, "a.com"), func(c *configstore.Config) { c.Labels = map[string]string{"l": "1"} }))
 	var got []string
-	for _, d := range s.registry.Verify() {
+	for _, d := range explain.Verify(s.registry) {
 		what, _, _ := strings.Cut(d.String(), ": ")
 		got = append(got, what)
 	}
 	diff(t, "Verify", got, []string{"missing service ns/a/a.com/0.0.0.0", "unexpected service ns/a/a.com/0.0.0.0"})
 	s.cache.Drain()
-	diff(t, "Verify after delivery", s.registry.Verify(), []serviceentry.Difference(nil))
+	diff(t, "Verify after delivery", explain.Verify(s.registry), []explain.Difference(nil))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -143,7 +144,7 @@ func (z *fuzzed) check(what string) {
 	z.t.Helper()
 	z.cache.Drain()
 	z.cache.VerifyUnchanged()
-	if differences := z.registry.Verify(); len(differences) > 0 {
+	if differences := explain.Verify(z.registry); len(differences) > 0 {
 		z.t.Errorf("after %s: %d differences, the first: %s", what, len(differences), differences[0])
 	}
 	for _, s := range z.registry.Services() {

@@ -12,6 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 )
 
 // FuzzServiceEntry converts any ServiceEntry next to one that shares its first
@@ -46,16 +47,16 @@ func FuzzServiceEntry(f *testing.F) {
 		config := entry("a", nil, "a.com")
 		config.Spec = spec
 		s.apply(workloadEntry("w", "1.1.1.2", nil), config, entry("b", roundRobin, host, "e.org"))
-		diff(t, "Verify", s.registry.Verify(), []serviceentry.Difference(nil))
+		diff(t, "Verify", explain.Verify(s.registry), []explain.Difference(nil))
 		for _, service := range s.registry.Services() {
 			s.registry.InstancesByPort(service, 0)
-			s.registry.Explain(service.Attributes.Namespace, service.Hostname)
+			explain.Host(s.registry, service.Attributes.Namespace, service.Hostname)
 		}
 		if !proto.Equal(before, spec) {
 			t.Error("the message was modified")
 		}
 		s.apply(entry("a", nil, "a.com"))
-		diff(t, "Verify after an update", s.registry.Verify(), []serviceentry.Difference(nil))
+		diff(t, "Verify after an update", explain.Verify(s.registry), []explain.Difference(nil))
 	})
 }
 
@@ -90,10 +91,10 @@ func FuzzWorkloadEntry(f *testing.F) {
 			}
 		})
 		s.apply(entry("s", selecting, "a.com"), entry("d", edits(dns, selectingApp("db")), "d.com"), config)
-		diff(t, "Verify", s.registry.Verify(), []serviceentry.Difference(nil))
-		s.registry.ExplainWorkload(registry.WorkloadKey{Kind: registry.WorkloadEntry, Namespace: "ns", Name: "w"})
+		diff(t, "Verify", explain.Verify(s.registry), []explain.Difference(nil))
+		explain.Workload(s.registry, registry.WorkloadKey{Kind: registry.WorkloadEntry, Namespace: "ns", Name: "w"})
 		s.apply(workloadEntry("w", "vm.org", nil))
 		diff(t, "workloads that handlers know", known, 0)
-		diff(t, "Verify after an update", s.registry.Verify(), []serviceentry.Difference(nil))
+		diff(t, "Verify after an update", explain.Verify(s.registry), []explain.Difference(nil))
 	})
 }

@@ -10,7 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 )
 
 // checkExplanations: what Explain says is contributed is what the oracle says, in
@@ -26,7 +26,7 @@ func (m *modelSystem) checkExplanations(after *outcome) {
 		namespace, hostname, _ := strings.Cut(key, "/")
 		var explained []string
 		sent := []string{}
-		for _, e := range m.registry.Explain(namespace, registry.Hostname(hostname)).Entries {
+		for _, e := range explain.Host(m.registry, namespace, registry.Hostname(hostname)).Entries {
 			for _, p := range e.Endpoints {
 				if strings.HasPrefix(p.Dropped, "DNS_ROUND_ROBIN") {
 					continue
@@ -52,7 +52,7 @@ func (m *modelSystem) checkSelections() {
 	m.t.Helper()
 	for _, namespace := range modelNamespaces {
 		for _, s := range m.world.candidates(namespace) {
-			explained := m.registry.ExplainWorkload(s.key())
+			explained := explain.Workload(m.registry, s.key())
 			if explained.Ignored != "" {
 				m.t.Errorf("ExplainWorkload: %s is ignored: %s", s.name, explained.Ignored)
 			}
@@ -74,11 +74,11 @@ func (m *modelSystem) checkSelections() {
 }
 
 // sourceName is contribution.name.
-func sourceName(e serviceentry.EntryExplanation, hostname string, s serviceentry.Source) string {
+func sourceName(e explain.EntryExplanation, hostname string, s explain.Source) string {
 	switch s.Kind {
-	case serviceentry.SourceWorkload:
+	case explain.SourceWorkload:
 		return s.Workload.Namespace + "/" + s.Workload.Name + "/" + string(s.Workload.Cluster)
-	case serviceentry.SourceInline:
+	case explain.SourceInline:
 		return fmt.Sprintf("%s-%d", e.Name, s.Index)
 	default:
 		return hostname

@@ -24,6 +24,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
@@ -87,7 +88,7 @@ func runHistory(t *testing.T, seed uint64) {
 		after := m.world.outcome()
 		m.check(before, after)
 		if step%8 == 0 {
-			for _, d := range m.registry.Verify() {
+			for _, d := range explain.Verify(m.registry) {
 				t.Errorf("Verify: %s", d)
 			}
 			m.checkExplanations(after)

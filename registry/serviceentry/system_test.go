@@ -15,6 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -88,7 +89,7 @@ func (s *system) delete(kind configstore.GroupVersionKind, namespace, name strin
 func (s *system) expect(what string, want ...string) {
 	s.t.Helper()
 	diff(s.t, "calls after "+what, s.recorder.take(), want)
-	for _, d := range s.registry.Verify() {
+	for _, d := range explain.Verify(s.registry) {
 		s.t.Errorf("after %s: %s", what, d)
 	}
 }

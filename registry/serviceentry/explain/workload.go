@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serviceentry
+package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/internal/view"
 )
 
 // WorkloadExplanation says which ServiceEntries select a workload, and why others
@@ -39,63 +41,47 @@ type SelectionExplanation struct {
 	UnusedPorts []string
 }
 
-// ExplainWorkload says which ServiceEntries select a workload: a WorkloadEntry of
-// this registry, for which the cluster may be left empty, or a workload that
-// another registry announced. It costs as much as Explain.
-func (c *Controller) ExplainWorkload(key registry.WorkloadKey) WorkloadExplanation {
-	m := c.newModel()
+// Workload says which ServiceEntries select a workload: a WorkloadEntry of the
+// registry, for which the cluster may be left empty, or a workload that another
+// registry announced.
+func Workload(c *serviceentry.Controller, key registry.WorkloadKey) WorkloadExplanation {
+	v := c.View()
 	if key.Kind == registry.WorkloadEntry && key.Cluster == "" {
-		key.Cluster = c.options.ClusterID
+		key.Cluster = v.Cluster
 	}
 	out := WorkloadExplanation{Key: key}
-	i := slices.IndexFunc(m.workloads, func(w *workload) bool { return w.key() == key })
+	i := slices.IndexFunc(v.Workloads, func(w *view.Workload) bool { return w.Key == key })
 	if i < 0 {
-		out.Ignored = c.whyIgnored(key)
+		out.Ignored = v.Ignored(key)
 		return out
 	}
-	w := m.workloads[i]
-	e := w.endpoint()
-	out.Endpoint = &e
-	for _, d := range m.entries {
-		sees := d.config.Namespace == key.Namespace || d.selector.SubsetOf(w.attributes.Labels) && len(d.selector) > 0
-		if d.selects && sees {
-			out.Entries = append(out.Entries, d.explainSelection(w))
+	w := v.Workloads[i]
+	out.Endpoint = &w.Endpoint
+	for _, e := range v.Entries {
+		sees := e.Config.Namespace == key.Namespace || len(e.Selector) > 0 && e.Selector.SubsetOf(w.Endpoint.Attributes().Labels)
+		if e.Selects && sees {
+			out.Entries = append(out.Entries, selection(e, w))
 		}
 	}
 	slices.SortFunc(out.Entries, func(e, f SelectionExplanation) int {
-		return objectName{e.Namespace, e.Name}.compare(objectName{f.Namespace, f.Name})
+		return cmp.Or(strings.Compare(e.Namespace, f.Namespace), strings.Compare(e.Name, f.Name))
 	})
 	return out
 }
 
-func (c *Controller) whyIgnored(key registry.WorkloadKey) string {
-	if key.Kind != registry.WorkloadEntry || key.Cluster != c.options.ClusterID {
-		return "no registry has announced it"
-	}
-	config := c.configs.Get(istio.WorkloadEntry, key.Name, key.Namespace)
-	switch {
-	case config == nil:
-		return "it does not exist"
-	case !c.options.IgnoreHealth && !healthy(config):
-		return "it is not healthy"
-	default:
-		return "it has no spec"
-	}
-}
-
-func (d modelEntry) explainSelection(w *workload) SelectionExplanation {
-	out := SelectionExplanation{Namespace: d.config.Namespace, Name: d.config.Name, WhyNot: d.whyNot(w)}
-	for _, h := range d.hosts {
-		out.Hosts = append(out.Hosts, h.hostname)
+func selection(e *view.Entry, w *view.Workload) SelectionExplanation {
+	out := SelectionExplanation{Namespace: e.Config.Namespace, Name: e.Config.Name, WhyNot: whyNot(e, w)}
+	for _, h := range e.Hosts {
+		out.Hosts = append(out.Hosts, h.Hostname)
 	}
 	if out.WhyNot != "" {
 		return out
 	}
 	out.Ports = map[string]uint32{}
-	for i, p := range d.ports {
-		out.Ports[p.Name] = d.endpointPort(i, w.unix, w.ports())
+	for _, endpoint := range e.Selected(w) {
+		out.Ports[endpoint.ServicePortName] = endpoint.EndpointPort
 	}
-	for name := range w.ports() {
+	for name := range w.Ports {
 		if _, used := out.Ports[name]; !used {
 			out.UnusedPorts = append(out.UnusedPorts, name)
 		}
@@ -128,18 +114,18 @@ func (s SelectionExplanation) String() string {
 	for i, h := range s.Hosts {
 		hosts[i] = string(h)
 	}
-	who := fmt.Sprintf("ServiceEntry %s/%s (%s)", s.Namespace, s.Name, strings.Join(hosts, ", "))
+	entry := fmt.Sprintf("ServiceEntry %s/%s (%s)", s.Namespace, s.Name, strings.Join(hosts, ", "))
 	if s.WhyNot != "" {
-		return who + " does not select it: " + s.WhyNot
+		return entry + " does not select it: " + s.WhyNot
 	}
 	var ports []string
 	for name, number := range s.Ports {
 		ports = append(ports, fmt.Sprintf("%s→%d", name, number))
 	}
 	slices.Sort(ports)
-	out := who + " selects it, ports " + strings.Join(ports, " ")
+	out := entry + " selects it, ports " + strings.Join(ports, " ")
 	if len(ports) == 0 {
-		out = who + " selects it, but has no ports"
+		out = entry + " selects it, but has no ports"
 	}
 	if len(s.UnusedPorts) > 0 {
 		out += "; it has no ports " + strings.Join(s.UnusedPorts, ", ")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serviceentry
+package explain
 
 import (
 	"fmt"
@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/internal/view"
 )
 
 // Difference is something that the registry shows although it should not, or the
@@ -33,13 +34,12 @@ func (d Difference) String() string {
 	return "unexpected " + d.Subject + ": " + d.Value
 }
 
-// Verify computes from the stores what the registry should show, and returns
-// every difference from what it does; nil if there is none. It shares nothing with
-// the way in which the registry keeps its state but the conversion of single
-// objects, and costs as much as all of them together. Changes that are under way
+// Verify computes from the stores what a registry should show, and returns every
+// difference from what it does; nil if there is none. Changes that are under way
 // show as differences.
-func (c *Controller) Verify() []Difference {
-	want, got := c.newModel().facts(), c.facts()
+func Verify(c *serviceentry.Controller) []Difference {
+	v := c.View()
+	want, got := wanted(v), shown(&v.Shown)
 	var out []Difference
 	for _, f := range slices.SortedFunc(maps.Keys(want), fact.compare) {
 		for range want[f] - got[f] {
@@ -81,81 +81,80 @@ func (f facts) addInstance(address string, s *registry.Service, port *registry.P
 	f.add("instance at "+address, s.ResourceName()+" "+port.Name+" "+describeEndpoint(e))
 }
 
-// facts returns what readers see.
-func (c *Controller) facts() facts {
+// shown returns what readers see.
+func shown(s *view.Shown) facts {
 	out := facts{}
-	s := c.state.Load()
-	s.tables.hosts.Entries(func(e *pmap.Entry[hostKey, *hostView]) bool {
-		if view := s.host(e.Key); view != nil {
-			for endpoint := range view.endpoints.All() {
-				out.addEndpoint(e.Key, endpoint)
-			}
+	for _, h := range s.Hosts {
+		for _, e := range h.Endpoints {
+			out.addEndpoint(hostKey{h.Namespace, h.Hostname}, e)
 		}
-		return true
-	})
-	for _, service := range s.services.List() {
+	}
+	for _, service := range s.Services {
 		out.addService(service)
 	}
-	s.tables.addresses.Entries(func(e *pmap.Entry[string, located]) bool {
-		for _, i := range s.instancesAt(e.Key, "", nil) {
-			out.addInstance(e.Key, i.Service, i.ServicePort, i.Endpoint)
+	for _, a := range s.Addresses {
+		for _, i := range s.Instances(a) {
+			out.addInstance(a, i.Service, i.ServicePort, i.Endpoint)
 		}
-		return true
-	})
+	}
 	return out
 }
 
-// facts returns what readers should see.
-func (m *model) facts() facts {
+// wanted returns what readers should see.
+func wanted(v *view.View) facts {
 	out := facts{}
-	for _, d := range m.entries {
-		for i := range d.hosts {
-			for _, s := range d.hosts[i].services {
+	for _, e := range v.Entries {
+		for _, h := range e.Hosts {
+			for _, s := range h.Services {
 				out.addService(s)
 			}
 		}
 	}
-	for k, contributions := range m.hosts() {
+	for k, list := range contributions(v) {
 		sent := map[string]bool{}
-		for _, c := range contributions {
-			if text := describeEndpoint(c.endpoint); c.dropped == "" && !sent[text] {
-				sent[text] = true
-				out.addEndpoint(k, c.endpoint)
-			}
-		}
-		for i, c := range contributions {
+		for i, c := range list {
 			if c.dropped != "" {
 				continue
 			}
-			for _, a := range addressTexts(c.endpoint) {
-				if hidden(c, contributions[i+1:], a) {
-					continue
-				}
-				for _, s := range c.host.services {
-					out.addInstance(a, s, s.Ports[c.port], c.endpoint)
-				}
+			if text := describeEndpoint(c.endpoint); !sent[text] {
+				sent[text] = true
+				out.addEndpoint(k, c.endpoint)
 			}
+			out.addInstances(c, list[i+1:], v.Shown.Usual)
 		}
 	}
 	return out
 }
 
+// addInstances adds the instances that a contribution is at its addresses, unless
+// a later one hides it there.
+func (f facts) addInstances(c contribution, later []contribution, usual func(string) string) {
+	for _, a := range addressTexts(c.endpoint, usual) {
+		if hidden(c, later, a, usual) {
+			continue
+		}
+		for _, s := range c.host.Services {
+			f.addInstance(a, s, s.Ports[c.port], c.endpoint)
+		}
+	}
+}
+
 // hidden reports whether proxies at an address are not the instance c, because a
 // later one of the entry cannot be told from it.
-func hidden(c contribution, later []contribution, address string) bool {
+func hidden(c contribution, later []contribution, address string, usual func(string) string) bool {
 	return slices.ContainsFunc(later, func(l contribution) bool {
 		e, f := c.endpoint, l.endpoint
 		return l.dropped == "" && c.entry == l.entry && c.port == l.port &&
-			slices.Contains(addressTexts(f), address) && e.Address() == f.Address() &&
+			slices.Contains(addressTexts(f, usual), address) && e.Address() == f.Address() &&
 			e.WorkloadName == f.WorkloadName && e.Attributes().Namespace == f.Attributes().Namespace
 	})
 }
 
 // addressTexts returns the addresses of an endpoint, each once and in one form.
-func addressTexts(e *registry.Endpoint) []string {
+func addressTexts(e *registry.Endpoint, usual func(string) string) []string {
 	var out []string
 	for _, a := range e.Addresses {
-		if a = addressText(a); !slices.Contains(out, a) {
+		if a = usual(a); !slices.Contains(out, a) {
 			out = append(out, a)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serviceentry
+package explain
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/internal/view"
 )
 
 // HostExplanation says where a host name in a namespace, and each of its
@@ -18,8 +20,7 @@ import (
 type HostExplanation struct {
 	Namespace string
 	Hostname  registry.Hostname
-	// Entries are the ServiceEntries that define the host, the oldest first. None:
-	// nobody defines it.
+	// Entries are the ServiceEntries that define the host, the oldest first.
 	Entries []EntryExplanation
 }
 
@@ -87,40 +88,38 @@ func (s Source) String() string {
 	}
 }
 
-// Explain says where a host name in a namespace comes from. It computes the
-// answer from the stores and costs as much as all objects together: it is meant
-// for people.
-func (c *Controller) Explain(namespace string, hostname registry.Hostname) HostExplanation {
-	m := c.newModel()
+// Host says where a host name in a namespace comes from.
+func Host(c *serviceentry.Controller, namespace string, hostname registry.Hostname) HostExplanation {
+	v := c.View()
 	out := HostExplanation{Namespace: namespace, Hostname: hostname}
-	contributions := m.hosts()[hostKey{namespace, hostname}]
-	for _, d := range m.entries {
-		h := findHost(d.hosts, hostname)
-		if h == nil || d.config.Namespace != namespace {
+	all := contributions(v)[hostKey{namespace, hostname}]
+	for _, e := range v.Entries {
+		h := hostOf(e, hostname)
+		if h == nil || e.Config.Namespace != namespace {
 			continue
 		}
-		e := EntryExplanation{
-			Name: d.config.Name, Created: d.created(), Resolution: d.resolution,
-			Selects: d.selects, Selector: d.selector, Endpoints: endpointExplanations(contributions, d.definition),
+		x := EntryExplanation{
+			Name: e.Config.Name, Created: e.Config.CreationTimestamp, Resolution: e.Resolution,
+			Selects: e.Selects, Selector: e.Selector, Endpoints: endpointExplanations(all, e),
 		}
-		for _, s := range h.services {
-			e.Addresses = append(e.Addresses, s.DefaultAddress)
+		for _, s := range h.Services {
+			x.Addresses = append(x.Addresses, s.DefaultAddress)
 		}
-		out.Entries = append(out.Entries, e)
+		out.Entries = append(out.Entries, x)
 	}
 	return out
 }
 
-func endpointExplanations(all []contribution, d *definition) []EndpointExplanation {
+func endpointExplanations(all []contribution, entry *view.Entry) []EndpointExplanation {
 	var out []EndpointExplanation
 	for i, c := range all {
-		if c.entry != d {
+		if c.entry != entry {
 			continue
 		}
 		e := EndpointExplanation{Endpoint: c.endpoint, Source: c.source, Dropped: c.dropped}
 		j := slices.IndexFunc(all[:i], func(o contribution) bool { return o.dropped == "" && o.endpoint.Equal(c.endpoint) })
 		if e.Dropped == "" && j >= 0 {
-			e.Dropped = "it equals one of " + all[j].entry.config.Name
+			e.Dropped = "it equals one of " + all[j].entry.Config.Name
 		}
 		out = append(out, e)
 	}

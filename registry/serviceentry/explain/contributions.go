@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry/internal/view"
+)
+
+// hostKey names a host in a namespace.
+type hostKey struct {
+	namespace string
+	hostname  registry.Hostname
+}
+
+// contribution is one endpoint of one host, and where it comes from.
+type contribution struct {
+	entry    *view.Entry
+	host     *view.Host
+	endpoint *registry.Endpoint
+	// port is the position of the endpoint's port in the entry: a number may be
+	// there twice.
+	port   int
+	source Source
+	// dropped says why the endpoint does not count; empty if it does.
+	dropped string
+}
+
+// contributions returns those to every host, in the order in which they are made,
+// also those that do not count. Hosts without any are in it.
+func contributions(v *view.View) map[hostKey][]contribution {
+	out := map[hostKey][]contribution{}
+	for _, e := range v.Entries {
+		for i := range e.Hosts {
+			k := hostKey{e.Config.Namespace, e.Hosts[i].Hostname}
+			out[k] = append(out[k], ofEntry(v, e, &e.Hosts[i])...)
+		}
+	}
+	for _, list := range out {
+		dropRoundRobin(list)
+	}
+	return out
+}
+
+// ofEntry returns the contributions of an entry to one of its hosts.
+func ofEntry(v *view.View, e *view.Entry, h *view.Host) []contribution {
+	var out []contribution
+	add := func(endpoints []registry.Endpoint, s Source) {
+		for i := range endpoints {
+			out = append(out, contribution{entry: e, host: h, endpoint: &endpoints[i], port: i, source: s})
+		}
+	}
+	switch {
+	case e.HostIsEndpoint:
+		add(e.Self(h.Hostname), Source{Kind: SourceHost})
+	case e.Selects:
+		for _, w := range v.Workloads {
+			if whyNot(e, w) == "" {
+				add(e.Selected(w), Source{Kind: SourceWorkload, Workload: w.Key})
+			}
+		}
+	default:
+		for i, endpoints := range e.Inline {
+			add(endpoints, Source{Kind: SourceInline, Index: i})
+		}
+	}
+	return out
+}
+
+// dropRoundRobin applies the rule for DNS_ROUND_ROBIN: an endpoint does not count
+// if one before it has the same service port.
+func dropRoundRobin(list []contribution) {
+	taken := map[uint32]*contribution{}
+	for i := range list {
+		c := &list[i]
+		first := taken[c.endpoint.ServicePort]
+		if first == nil {
+			taken[c.endpoint.ServicePort] = c
+		} else if c.entry.Resolution == registry.DNSRoundRobinLB {
+			c.dropped = "DNS_ROUND_ROBIN has one endpoint for a port, that of " + first.entry.Config.Name
+		}
+	}
+}
+
+// whyNot returns the reason why an entry that selects workloads does not select
+// one; empty if it does.
+func whyNot(e *view.Entry, w *view.Workload) string {
+	labels := w.Endpoint.Attributes().Labels
+	switch {
+	case !e.Selector.SubsetOf(labels):
+		return "the workload lacks labels: " + missingLabels(e.Selector, labels).String()
+	case e.Config.Namespace != w.Key.Namespace:
+		return "the workload is in namespace " + w.Key.Namespace
+	case w.NeedsDNS && !e.Resolution.IsDNS():
+		return "the address of the workload is not an IP address, and the resolution is not DNS"
+	default:
+		return ""
+	}
+}
+
+func missingLabels(selector, labels registry.Labels) registry.Labels {
+	out := registry.Labels{}
+	for k, v := range selector {
+		if got, ok := labels[k]; !ok || got != v {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// hostOf returns the host of an entry by its name, or nil.
+func hostOf(e *view.Entry, hostname registry.Hostname) *view.Host {
+	i := slices.IndexFunc(e.Hosts, func(h view.Host) bool { return h.Hostname == hostname })
+	if i < 0 {
+		return nil
+	}
+	return &e.Hosts[i]
+}
