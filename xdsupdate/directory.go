@@ -3,33 +3,11 @@
 package xdsupdate
 
 import (
-	"hash/maphash"
-	"iter"
 	"sync"
 
-	"go.uber.org/atomic"
-
+	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
-
-// directory finds services by name. Readers take no lock: they see a table whose
-// chains are immutable and replaced as a whole. A sync.Map does the same at four
-// times the memory.
-type directory struct {
-	seed  maphash.Seed
-	table atomic.Pointer[table]
-
-	mu sync.Mutex // held by writers of the table; taken after that of a service
-	n  int
-}
-
-// table has a power of two of chains.
-type table struct{ chains []atomic.Pointer[link] }
-
-type link struct {
-	service *service
-	next    *link
-}
 
 // serviceName is how services are found.
 type serviceName struct {
@@ -37,39 +15,34 @@ type serviceName struct {
 	namespace string
 }
 
-const minChains = 64
+// directory finds services by name. Readers take no lock. The entries of the map
+// are part of the services, so that a name is kept once.
+type directory struct {
+	services *pmap.Live[serviceName, *service]
+
+	mu sync.Mutex // held by writers of services; taken after that of a service
+}
 
 func newDirectory() *directory {
-	d := &directory{seed: maphash.MakeSeed()}
-	d.table.Store(&table{chains: make([]atomic.Pointer[link], minChains)})
-	return d
+	return &directory{services: pmap.Map[serviceName, *service]{}.Live()}
 }
 
 // find returns a service, or nil.
 func (d *directory) find(name serviceName) *service {
-	for l := d.chain(d.table.Load(), name).Load(); l != nil; l = l.next {
-		if l.service.name == name {
-			return l.service
-		}
-	}
-	return nil
+	s, _ := d.services.Get(name)
+	return s
 }
 
 // findOrAdd returns a service, which it adds if it is not there.
 func (d *directory) findOrAdd(name serviceName) *service {
-	if s := d.find(name); s != nil {
-		return s
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.find(name); s != nil {
-		return s
+	s := d.find(name)
+	if s == nil {
+		s = &service{}
+		s.Entry = pmap.Entry[serviceName, *service]{Key: name, Value: s}
+		d.services.Put(&s.Entry)
 	}
-	s := &service{name: name}
-	chain := d.chain(d.table.Load(), name)
-	chain.Store(&link{service: s, next: chain.Load()})
-	d.n++
-	d.resizeLocked()
 	return s
 }
 
@@ -77,54 +50,10 @@ func (d *directory) findOrAdd(name serviceName) *service {
 func (d *directory) remove(s *service) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	chain := d.chain(d.table.Load(), s.name)
-	var kept *link
-	for l := chain.Load(); l != nil; l = l.next {
-		if l.service != s {
-			kept = &link{service: l.service, next: kept}
-		}
-	}
-	chain.Store(kept)
-	d.n--
-	d.resizeLocked()
+	d.services.Delete(s.Key)
 }
 
-// all returns the services: each that is there all the time, once.
-func (d *directory) all() iter.Seq[*service] {
-	return func(yield func(*service) bool) {
-		t := d.table.Load()
-		for i := range t.chains {
-			for l := t.chains[i].Load(); l != nil; l = l.next {
-				if !yield(l.service) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// resizeLocked keeps the chains short and the table in proportion.
-func (d *directory) resizeLocked() {
-	old := d.table.Load()
-	size := len(old.chains)
-	switch {
-	case d.n > size*3/2:
-		size *= 2
-	case d.n < size/8 && size > minChains:
-		size /= 4
-	default:
-		return
-	}
-	t := &table{chains: make([]atomic.Pointer[link], max(size, minChains))}
-	for i := range old.chains {
-		for l := old.chains[i].Load(); l != nil; l = l.next {
-			chain := d.chain(t, l.service.name)
-			chain.Store(&link{service: l.service, next: chain.Load()})
-		}
-	}
-	d.table.Store(t)
-}
-
-func (d *directory) chain(t *table, name serviceName) *atomic.Pointer[link] {
-	return &t.chains[maphash.Comparable(d.seed, name)&uint64(len(t.chains)-1)]
+// all yields the services: each that is there all the time, once.
+func (d *directory) all(yield func(*service) bool) {
+	d.services.Entries(func(e *pmap.Entry[serviceName, *service]) bool { return yield(e.Value) })
 }

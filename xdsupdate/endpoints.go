@@ -36,7 +36,7 @@ func (e *ServiceEndpoints) Hostname() registry.Hostname {
 	if e == nil {
 		return ""
 	}
-	return e.service.name.hostname
+	return e.service.Key.hostname
 }
 
 // Namespace returns the service's namespace.
@@ -44,7 +44,7 @@ func (e *ServiceEndpoints) Namespace() string {
 	if e == nil {
 		return ""
 	}
-	return e.service.name.namespace
+	return e.service.Key.namespace
 }
 
 // Key returns the key that names the service in push requests.

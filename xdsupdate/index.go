@@ -92,7 +92,7 @@ func (x *EndpointIndex) Service(hostname registry.Hostname, namespace string) *S
 // yielded; those that come or go meanwhile may be shown or not.
 func (x *EndpointIndex) All() iter.Seq[*ServiceEndpoints] {
 	return func(yield func(*ServiceEndpoints) bool) {
-		for s := range x.services.all() {
+		for s := range x.services.all {
 			if view := s.view.Load(); view != nil && !yield(view) {
 				return
 			}
@@ -155,9 +155,9 @@ func (x *EndpointIndex) delete(w writer, name serviceName) {
 // right to write when it holds the lock has ended before, or comes after.
 func (x *EndpointIndex) removeWhere(w writer, where func(ShardEndpoints) bool) []ConfigKey {
 	var out []ConfigKey
-	for s := range x.services.all() {
+	for s := range x.services.all {
 		if s.removeShard(x.services, w, where) {
-			out = append(out, ServiceKey(s.name.hostname, s.name.namespace))
+			out = append(out, ServiceKey(s.Key.hostname, s.Key.namespace))
 		}
 	}
 	slices.SortFunc(out, ConfigKey.Compare)

@@ -8,13 +8,15 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
 // service is one key of the index. What readers see is in view; it is replaced
 // as a whole, with mu held.
 type service struct {
-	name serviceName
+	// Entry is that of the directory: Key is the name, Value the service itself.
+	pmap.Entry[serviceName, *service]
 	// view is nil only before the first write has ended and after the key was
 	// removed; both with mu held.
 	view atomic.Pointer[ServiceEndpoints]
