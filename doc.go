@@ -17,14 +17,14 @@
 // with their validation, configstore/manifest reads and writes Kubernetes-style
 // YAML, configstore/memory is a store with one revision for all changes,
 // configstore/file keeps a store equal to a directory, and configstore/storetest
-// proves that somebody's own store keeps the promises.
+// proves that any other store keeps the promises.
 //
 // # Services
 //
 // Package registry says what services, endpoints and workloads are and how a
 // registry behaves. registry/serviceentry makes services of ServiceEntries and
 // WorkloadEntries, registry/memory is filled by hand, and registry/registrytest
-// proves that somebody's own registry keeps the promises.
+// proves that any other registry keeps the promises.
 //
 // # Many sources
 //
@@ -32,7 +32,7 @@
 //
 // # Pushes
 //
-// Package xdsupdate is what registries tell their changes to: XDSUpdater,
+// Package xdsupdate is what registries report their changes to: XDSUpdater,
 // EndpointIndex and a debouncing Pusher. xdsupdate/envoy makes xDS resources of
 // services and endpoints, xdsupdate/ads serves them to Envoys and gRPC clients,
 // and xdsupdate/xdstest has a recording updater and an xDS client for tests.
@@ -41,5 +41,6 @@
 //
 // No constructor starts a goroutine. Everything that works in the background has
 // a Run(stop) that blocks until stop is closed and returns when all that it
-// started has ended. Two of everything fit in one process.
+// started has ended; the table of the life cycle is in package configstore. Two of
+// everything fit in one process.
 package pilotkit
