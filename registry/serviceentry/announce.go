@@ -31,7 +31,7 @@ func (b *batch) announce() {
 	b.notifyHandlers()
 }
 
-// updateServices tells of hosts that are new, defined in another way, or not
+// updateServices reports hosts that are new, defined in another way, or not
 // defined any more. As in Istio 1.30 a host that loses one of its entries is not
 // mentioned: its other entries are what they were.
 func (b *batch) updateServices() {

@@ -36,14 +36,14 @@ func (b *batch) deselect(e *entry) {
 	b.space(e.config.Namespace).removeSelector(e)
 	for _, m := range e.selected {
 		b.removeMember(m, e.bindings...)
-		m.workload.forget(m)
+		m.workload.unlink(m)
 	}
 	e.selected = nil
 }
 
-// forget takes a member off the list of a workload, which has one for each entry
+// unlink takes a member off the list of a workload, which has one for each entry
 // that selects it.
-func (w *workload) forget(m *member) {
+func (w *workload) unlink(m *member) {
 	for p := &w.first; *p != nil; p = &(*p).next {
 		if *p == m {
 			*p, m.next = m.next, nil

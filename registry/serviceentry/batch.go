@@ -30,8 +30,7 @@ type batch struct {
 	located   map[string]located
 	services  []serviceChange
 	workloads []workloadChange
-	// proxies are the addresses of proxies that have to be told that they are
-	// something else.
+	// proxies are the addresses that need a ProxyUpdate.
 	proxies map[netip.Addr]struct{}
 	// former are addresses that pods have no more.
 	former map[netip.Addr]struct{}
@@ -169,11 +168,12 @@ func (b *batch) noteService(h *host, prev, curr *registry.Service, event registr
 	b.services = append(b.services, serviceChange{prev, curr, event})
 }
 
-// settle completes the next state.
-func (b *batch) settle() {
+// complete computes what follows from the changes of entries and workloads: the
+// endpoints of each host, in the order of the hosts.
+func (b *batch) complete() {
 	slices.SortFunc(b.hosts, func(h, i *host) int { return h.compare(i.hostKey) })
 	for _, h := range b.hosts {
-		h.settle(b.touch)
+		h.complete(b.touch)
 	}
 }
 

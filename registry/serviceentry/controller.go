@@ -21,7 +21,7 @@ import (
 // Controller is the registry of the ServiceEntries and WorkloadEntries of a
 // cache. It behaves as Istio 1.30's, except that
 //
-//   - workloads are told apart by cluster and kind, too, so that those of the same
+//   - workloads are distinguished by cluster and kind, too, so that those of the same
 //     name do not hide one another;
 //   - an endpoint is sent once for each host, namespace and shard, even if the
 //     service has several addresses or several entries contribute it;
@@ -74,8 +74,8 @@ var (
 	_ configstore.Flusher         = (*Controller)(nil)
 )
 
-// New returns a registry of the configs in a cache, which tells the updater of
-// every change. It starts nothing: it works whenever the cache delivers events,
+// New returns a registry of the configs in a cache, which reports every
+// change to the updater. It starts nothing: it works whenever the cache delivers events,
 // that is while the cache runs or is drained. The cache must know the kinds
 // ServiceEntry and WorkloadEntry.
 func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opts ...Options) *Controller {

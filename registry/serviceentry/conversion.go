@@ -28,7 +28,7 @@ func (c *conversion) intern(d *draft) *interned {
 }
 
 // spiffe is the identity of a service account, in its parts: the text is built
-// only if nobody has built it before. The zero value is none.
+// only if it has not been built before. The zero value is none.
 type spiffe struct{ trustDomain, namespace, account string }
 
 func (s spiffe) String() string {

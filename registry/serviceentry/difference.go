@@ -10,10 +10,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// settle turns what was added and removed in a batch into the next list of
+// complete turns what was added and removed in a batch into the next list of
 // endpoints and the changes that lead to it. What was removed and added again is
 // no change, and keeps the endpoint that the updater knows.
-func (h *host) settle(touch func(*entry)) {
+func (h *host) complete(touch func(*entry)) {
 	w := h.work
 	h.reopen(touch)
 	w.was, h.dns = h.dns, h.contributesDNS()

@@ -129,7 +129,7 @@ func (c *Controller) handle(events []message) {
 	b.conversion = c.newConversion()
 	b.collect(events)
 	b.apply()
-	b.settle()
+	b.complete()
 	b.announce()
 }
 

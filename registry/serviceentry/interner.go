@@ -9,8 +9,19 @@ import (
 )
 
 // interner keeps one copy of equal labels, and one of equal endpoint attributes,
-// and counts their users. What nobody uses is forgotten, so the tables never hold
-// more than the registry does; whoever was given a copy before may keep it.
+// and counts their users. What has no user is evicted, so that the tables never hold
+// more than the registry does; a reader that was given a copy before may keep it.
+//
+// It saves memory, as most workloads of an app are alike in everything but the
+// address: the 430 B of a workload include no map of labels. It also saves time: what
+// is interned is compared by pointer, so that workloads with the same labels form
+// a group without comparing them, and an unchanged workload is found unchanged.
+//
+// Copies are looked up by a draft, which is hashed and compared in its parts and
+// built only if there is no copy yet. Each table is therefore keyed by a hash, and
+// what has the same hash forms a chain. Workloads use attributes directly; the
+// members of entries share what their workload uses, and those that are written in
+// an entry are one user each.
 type interner struct {
 	seed       maphash.Seed
 	labels     map[uint64]*sharedLabels
@@ -77,7 +88,8 @@ func (n *interner) findLabels(d *draft) *sharedLabels {
 	return l
 }
 
-// release is told that a user of what acquire returned is gone.
+// release ends one use of what acquire returned. The last one evicts the copy, and
+// its labels with it if no other copy has them.
 func (n *interner) release(a *registry.EndpointAttributes) {
 	e := n.copies[a]
 	if e.users--; e.users > 0 {

@@ -24,7 +24,7 @@ type Options struct {
 	// known. The default is none.
 	Namespaces []Namespace
 
-	// NetworkOf tells the network of a workload that names none, neither in its
+	// NetworkOf returns the network of a workload that names none, neither in its
 	// network field nor in the label topology.istio.io/network; "" if there is
 	// none. It must not call the registry. Its answers must not change, except
 	// before a call of UpdateMesh. The default is nil: no network.
@@ -44,11 +44,11 @@ type Options struct {
 	CanonicalServiceForMeshExternal bool
 
 	// WorkloadEntriesOnly: ServiceEntries and the workloads of others are ignored.
-	// There are no services; workload handlers are told of the WorkloadEntries.
+	// There are no services; workload handlers are notified of the WorkloadEntries.
 	// It is meant for the configs of a remote cluster. The default is false.
 	WorkloadEntriesOnly bool
 
-	// Logger is told what an operator can fix. The default is nil: nothing is
+	// Logger gets what an operator can fix. The default is nil: nothing is
 	// logged.
 	Logger *slog.Logger
 }
@@ -63,7 +63,6 @@ const (
 	// AllocateByHash computes addresses from the names of all services, as Istio
 	// does when PILOT_ENABLE_IP_AUTOALLOCATE is off. They are in 240.240.0.0/16
 	// and 2001:2::f0f0:0/112, and are seen by Services and GetService. As in Istio a
-	// service may get another address when others come or go, of which nobody is
-	// told.
+	// service may get another address when others come or go, without an event.
 	AllocateByHash
 )

@@ -45,7 +45,7 @@ func withPort(svc *registry.Service, others []*registry.Service, number uint32) 
 	return nil
 }
 
-// portOf returns the port that an endpoint serves. The name tells apart ports of
+// portOf returns the port that an endpoint serves. The name distinguishes ports of
 // one number, which only unvalidated entries have; but the endpoints of another
 // entry may have other names for it.
 func portOf(s *registry.Service, e *registry.Endpoint) *registry.Port {
@@ -56,7 +56,7 @@ func portOf(s *registry.Service, e *registry.Endpoint) *registry.Port {
 }
 
 // GetProxyServiceInstances implements registry.ServiceDiscovery. The instances of
-// workloads that cannot be told apart, because they have the same address and
+// workloads that are not distinguished, because they have the same address and
 // the same name, are those of the last of them.
 func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
 	var room [8]registry.ServiceInstance
@@ -108,7 +108,7 @@ func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labe
 func (c *Controller) NetworkGateways() []registry.NetworkGateway { return nil }
 
 // AppendNetworkGatewayHandler implements registry.ServiceDiscovery: there is
-// never anything to tell.
+// never a change.
 func (c *Controller) AppendNetworkGatewayHandler(func()) {}
 
 // instancesAt appends the instances at an address, of services in a namespace or in
@@ -175,7 +175,7 @@ func (s *state) bindings(m *member) []bindingView {
 	return nil
 }
 
-// lastOfEach keeps of neighbours that cannot be told apart the last.
+// lastOfEach keeps of neighbours that are not distinguished the last.
 func lastOfEach(list []*member) []*member {
 	out := list[:0]
 	for i, m := range list {

@@ -135,7 +135,7 @@ func (c *Controller) ownWorkloads() []*workload {
 // announced returns what handlers get of a change, nil for nothing. WorkloadEntries
 // without an IP address do not exist for them, as in Istio 1.30; but a workload
 // that they know and that gets a host name instead is announced as deleted, which
-// Istio forgets.
+// Istio leaves out.
 func (c workloadChange) announced() (*registry.WorkloadInstance, registry.Event) {
 	prev, curr := c.prev.announced(), c.curr.announced()
 	switch {

@@ -32,8 +32,8 @@ type workload struct {
 	// resolution DNS or DNS_ROUND_ROBIN may select the workload.
 	dnsOnly bool
 
-	// told is what handlers were told last; nil if nothing.
-	told *registry.WorkloadInstance
+	// instanceForHandlers is what handlers get; nil as long as none has got it.
+	instanceForHandlers *registry.WorkloadInstance
 
 	group *group
 	// position is the place in the group.
@@ -85,8 +85,8 @@ func (w *workload) sameAs(x *workload) bool {
 // foreign reports whether another registry announced the workload.
 func (w *workload) foreign() bool { return w.instance != nil }
 
-// isPod reports whether the proxy of the workload is told when its instances
-// change.
+// isPod reports whether a change of the instances of the workload causes a
+// ProxyUpdate.
 func (w *workload) isPod() bool { return w.foreign() && w.instance.Kind == registry.Pod }
 
 func (w *workload) key() registry.WorkloadKey {
@@ -180,12 +180,12 @@ func (w *workload) announced() *registry.WorkloadInstance {
 	if w == nil || w.foreign() || w.dnsOnly {
 		return nil
 	}
-	if w.told == nil {
+	if w.instanceForHandlers == nil {
 		k := w.key()
 		e := w.endpoint()
-		w.told = &registry.WorkloadInstance{
+		w.instanceForHandlers = &registry.WorkloadInstance{
 			Cluster: k.Cluster, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Endpoint: &e, PortMap: w.ports(),
 		}
 	}
-	return w.told
+	return w.instanceForHandlers
 }
