@@ -142,7 +142,7 @@ func (c *change) note(removed, added *registry.Endpoint) {
 	}
 }
 
-// pushes decides whether proxies have to be told, by the rules of Istio 1.30:
+// pushes decides whether a push is needed, by the rules of Istio 1.30:
 // when the shard had no endpoints before, when an endpoint of a known key
 // changed or went, and when one of a new key came that proxies want to know of.
 // It is not called for an empty list.

@@ -5,7 +5,7 @@ package xdsupdate
 import "github.com/pilotkit/pilotkit/registry"
 
 // Discard is an XDSUpdater that does nothing, for registries whose changes
-// nobody pushes.
+// are not pushed.
 type Discard struct{}
 
 var (

@@ -15,7 +15,7 @@
 //
 // Every method may be called from any goroutine. No updater and no function of
 // the host is called with a lock held. Readers of an EndpointIndex take no lock
-// and wait for nobody.
+// and never wait.
 //
 // # Events
 //

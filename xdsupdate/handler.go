@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// StatusReporter is told which resources are on their way to proxies.
+// StatusReporter is notified which resources are on their way to proxies.
 type StatusReporter interface {
 	// AddInProgressResource is called when a resource was added or updated.
 	AddInProgressResource(resource configstore.Config)
@@ -19,7 +19,7 @@ type StatusReporter interface {
 }
 
 // ConfigHandler returns a handler of config events that asks for a full push of
-// the object that changed. The reporter, which may be nil, is told of every
+// the object that changed. The reporter, which may be nil, is called for every
 // event before.
 //
 // By the rules of Istio 1.30 an update asks for no push if the object is of an

@@ -14,7 +14,7 @@ import (
 // shard, and decides what a change of them means for proxies.
 //
 // Writers of different services do not wait for one another, and readers wait
-// for nobody. Updates are atomic per service, and none is lost, whatever else
+// for none. Updates are atomic per service, and none is lost, whatever else
 // happens at the same time.
 //
 // What an update returns, in the terms of Istio 1.30:

@@ -41,7 +41,7 @@ type PusherOptions struct {
 }
 
 // Pusher is an XDSUpdater that keeps an EndpointIndex and makes pushes of what
-// it is told: requests that come while others wait, or while a push is running,
+// its calls: requests that come while others wait, or while a push is running,
 // become one. It never blocks its callers and drops nothing.
 //
 //	call                         | request
@@ -66,13 +66,13 @@ type Pusher struct {
 
 	mu sync.Mutex
 	lanes
-	// redefined are the services of which SvcUpdate told, and no full push yet.
+	// redefined are the services of which SvcUpdate was called, and no full push yet.
 	redefined map[ConfigKey]struct{}
 	started   bool // Run was called
 	running   bool // Run is not over
 	pushing   bool // push is running
 	// changed is closed and replaced when a push or Run has ended; nil unless
-	// somebody waits for that.
+	// a goroutine waits for that.
 	changed chan struct{}
 }
 
@@ -222,14 +222,14 @@ func (p *Pusher) takeDue() (request *PushRequest, all, endpoints uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	request, all, endpoints = p.take(p.now())
-	p.settleLocked(request)
+	p.completeLocked(request)
 	return request, all, endpoints
 }
 
-// settleLocked makes a request full if the definition of one of its services has
+// completeLocked makes a request full if the definition of one of its services has
 // changed meanwhile. A full push shows services as they are now defined: the
 // registries do so before they call SvcUpdate.
-func (p *Pusher) settleLocked(request *PushRequest) {
+func (p *Pusher) completeLocked(request *PushRequest) {
 	if request.Everything() && len(p.redefined) > 0 {
 		request.Full = true
 		clear(p.redefined)

@@ -126,8 +126,8 @@ func (s *service) judgeLocked(view *ServiceEndpoints, c *change) (PushType, []st
 	return push, accounts
 }
 
-// publishLocked shows a shard's new state to readers. Services and their shards
-// come to be with endpoints only.
+// publishLocked shows a shard's new state to readers. A service or shard is
+// created by its first endpoint.
 func (s *service) publishLocked(view *ServiceEndpoints, i int, found bool, e ShardEndpoints, accounts []string) {
 	if !found && e.Len() == 0 {
 		return
@@ -182,7 +182,7 @@ func (s *service) removeShard(d *directory, w writer, where func(ShardEndpoints)
 	return gone.Len() > 0
 }
 
-// removeLocked takes the service out of the directory while nobody can write to
+// removeLocked takes the service out of the directory while none can write to
 // it, so that no write is lost: whoever found it before looks again.
 func (s *service) removeLocked(d *directory) {
 	s.removed = true

@@ -4,7 +4,7 @@ package xdsupdate
 
 import "github.com/pilotkit/pilotkit/registry"
 
-// XDSUpdater is told by registries what changed. Slices and what they point to
+// XDSUpdater is what registries report changes to. Slices and what they point to
 // are shared and read-only; the receiver may keep them.
 //
 // A registry calls it without holding a lock, one call at a time, after its own
@@ -18,7 +18,7 @@ type XDSUpdater interface {
 	// EDSCacheUpdate is EDSUpdate without a push: one follows anyway.
 	EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint)
 
-	// SvcUpdate tells that the definition of a service changed. EventDelete
+	// SvcUpdate reports that the definition of a service changed. EventDelete
 	// removes the shard's endpoints with all that is remembered of them. It does
 	// not push; a ConfigUpdate follows.
 	SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event)

@@ -20,7 +20,7 @@ func (p *Pusher) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, name
 }
 
 // SvcUpdate removes the shard's endpoints from the index if the service was
-// deleted. What is then told of the service's endpoints is pushed in full.
+// deleted. What is then reported of the service's endpoints is pushed in full.
 func (p *Pusher) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
 	p.redefine(hostname, namespace)
 	if event == registry.EventDelete {

@@ -18,7 +18,7 @@ import (
 )
 
 // LoadAssignment returns the endpoints of a port of a service for EDS. Endpoints
-// of other ports, those that clients are not told of (Sent), and those without
+// of other ports, those that clients are not sent (Sent), and those without
 // an IP address or unix socket are left out; without any it is an empty
 // assignment, which is how a client learns that there are none. The result is
 // nil for a host or port that cannot be named.

@@ -32,7 +32,7 @@ func IsUnix(e *registry.Endpoint) bool {
 	return strings.HasPrefix(a, "/") || strings.HasPrefix(a, "@")
 }
 
-// Sent reports whether clients are told of the endpoint at all. One that is
+// Sent reports whether clients are sent the endpoint at all. One that is
 // unhealthy is left out unless SendUnhealthyEndpoints is set, as in Istio 1.30,
 // whose endpoint index does not push for it either.
 func Sent(e *registry.Endpoint) bool {
