@@ -4,6 +4,7 @@ package memory
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -132,5 +133,58 @@ func TestNothingIsLeftOfWhatIsDeleted(t *testing.T) {
 	}
 	if err := s.Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A change can be read before it is in the queues. Flush waits for the end of its
+// commit.
+func TestFlushWaitsForTheCommit(t *testing.T) {
+	s, _ := testStore(t)
+	c := NewController(s)
+	handled := 0
+	c.RegisterEventHandler(testGVK(), func(_, _ configstore.Config, _ configstore.Event) { handled++ })
+	r := request{op: configstore.OpCreate, config: testObject("new", "new")}
+	if err := s.prepare(&r); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	p := &s.plan
+	p.begin(s)
+	if _, err := p.add(&r); err != nil {
+		t.Error(err)
+	}
+	p.install()
+	s.committed.Store(p.revision) // and now it can be read
+	flushed := make(chan error, 1)
+	go func() { flushed <- c.Flush(t.Context()) }()
+	for range 1000 {
+		runtime.Gosched()
+	}
+	select {
+	case err := <-flushed:
+		t.Errorf("Flush = %v in the midst of a commit", err)
+		flushed <- err
+	default:
+	}
+	p.finish()
+	s.history.add(p.changes)
+	c.queue.Push(p.changes...)
+	p.end()
+	s.mu.Unlock()
+	if err := <-flushed; err != nil || handled != 1 {
+		t.Errorf("Flush = %v with %d events handled, want 1", err, handled)
+	}
+}
+
+// A controller whose Run has ended is nothing to its store any more.
+func TestStoreForgetsEndedControllers(t *testing.T) {
+	s, _ := testStore(t)
+	c := NewController(s)
+	NewController(s)
+	stop := make(chan struct{})
+	close(stop)
+	c.Run(stop)
+	if n := len(s.queues); n != 1 {
+		t.Errorf("the store has %d queues, want that of the other controller", n)
 	}
 }

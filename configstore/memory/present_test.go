@@ -24,15 +24,15 @@ func besideWriter(t *testing.T, s *memory.Store, f func()) {
 		for i := 1; !done.Load(); i++ {
 			update(t, s, object(widget(), "a", "x", strconv.Itoa(i)))
 			runtime.Gosched() // the only processor would be the writer's for long
-			if err := s.Validate(); err != nil {
-				t.Error(err)
-			}
 		}
 	})
 	defer wg.Wait()
 	defer done.Store(true)
 	for range 1000 {
 		f()
+	}
+	if err := s.Validate(); err != nil {
+		t.Error(err)
 	}
 }
 
