@@ -82,7 +82,7 @@ func MakeWriteableCache(caches []configstore.ConfigStoreCache, writer configstor
 }
 
 // view returns the view of a kind, named by any version, or nil.
-func (c *Cache) view(kind configstore.GroupVersionKind) *view {
+func (c *Cache) view(kind *configstore.GroupVersionKind) *view {
 	if i, ok := c.schemas.Index(kind); ok {
 		return c.views[i]
 	}
@@ -95,7 +95,7 @@ func (c *Cache) Schemas() configstore.Schemas { return c.schemas }
 // Get implements ConfigStore. Unless a member has changed since the last read it
 // takes no lock and allocates nothing, whatever the number of members.
 func (c *Cache) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	v := c.view(kind)
+	v := c.view(&kind)
 	if v == nil {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (c *Cache) Get(kind configstore.GroupVersionKind, name, namespace string) *
 // List implements ConfigStore. Without a change in between the next call returns
 // the same slice, takes no lock and allocates nothing.
 func (c *Cache) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
-	v := c.view(kind)
+	v := c.view(&kind)
 	if v == nil {
 		return nil
 	}

@@ -28,11 +28,11 @@ type member struct {
 
 // newMember returns a member for which the views have nothing. viewOf returns the
 // view of a kind.
-func newMember(index int, cache configstore.ConfigStoreCache, viewOf func(configstore.GroupVersionKind) *view) *member {
+func newMember(index int, cache configstore.ConfigStoreCache, viewOf func(*configstore.GroupVersionKind) *view) *member {
 	m := &member{index: index, cache: cache, kinds: map[configstore.GroupVersionKind]*view{}}
 	m.watcher, _ = configstore.As[configstore.Watcher](cache)
 	for _, schema := range cache.Schemas().All() {
-		m.kinds[schema.GroupVersionKind] = viewOf(schema.GroupVersionKind)
+		m.kinds[schema.GroupVersionKind] = viewOf(&schema.GroupVersionKind)
 	}
 	return m
 }

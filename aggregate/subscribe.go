@@ -36,7 +36,7 @@ func (c *Cache) subscribe(kinds []configstore.GroupVersionKind, sub notify.Subsc
 	canonical := make([]configstore.GroupVersionKind, 0, len(kinds))
 	var views []*view
 	for _, kind := range kinds {
-		v := c.view(kind)
+		v := c.view(&kind)
 		if v == nil {
 			panic(fmt.Sprintf("aggregate: unknown kind %s", kind))
 		}

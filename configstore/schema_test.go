@@ -52,7 +52,7 @@ func TestSchemasLookups(t *testing.T) {
 			if got := schemas.Has(tt.kind); got != known {
 				t.Errorf("Has(%s) = %v, want %v", tt.kind, got, known)
 			}
-			if i, ok := schemas.Index(tt.kind); ok != known || ok && schemas.All()[i].GroupVersionKind != tt.want {
+			if i, ok := schemas.Index(&tt.kind); ok != known || ok && schemas.All()[i].GroupVersionKind != tt.want {
 				t.Errorf("Index(%s) = %d, %v, want that of %s, %v", tt.kind, i, ok, tt.want, known)
 			}
 			if got, ok := schemas.Find(tt.kind); got.GroupVersionKind != tt.want || ok != known {
@@ -182,7 +182,8 @@ func TestLookups(t *testing.T) {
 		schemas := b.Build()
 		for i, want := range schemas.All() {
 			for _, v := range []string{"v1", "v1beta1"} {
-				if got, ok := schemas.Index(version(v, want.GroupVersionKind.Kind)); !ok || got != i {
+				kind := version(v, want.GroupVersionKind.Kind)
+				if got, ok := schemas.Index(&kind); !ok || got != i {
 					t.Fatalf("n=%d: Index(%s of %s) = %d, %v, want %d", n, v, want.GroupVersionKind, got, ok, i)
 				}
 			}
@@ -232,7 +233,7 @@ func BenchmarkFind(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				if _, ok := schemas.Index(kinds[i*7919%n]); !ok {
+				if _, ok := schemas.Index(&kinds[i*7919%n]); !ok {
 					b.Fatal("lost")
 				}
 				i++

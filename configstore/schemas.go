@@ -12,7 +12,11 @@ import (
 )
 
 // Schemas is an immutable set of kinds. The zero value is empty.
-type Schemas struct {
+type Schemas struct{ *schemaSet }
+
+// schemaSet is what Schemas with any kinds point to, so that they are passed in one
+// word.
+type schemaSet struct {
 	all []Schema
 	// byKind has the position in all, for the canonical kind and each alias. names
 	// has the same unless there are more than it is for.
@@ -22,7 +26,7 @@ type Schemas struct {
 
 // Find returns the schema of a kind, which may be named by any of its versions.
 func (s Schemas) Find(kind GroupVersionKind) (Schema, bool) {
-	i, ok := s.Index(kind)
+	i, ok := s.Index(&kind)
 	if !ok {
 		return Schema{}, false
 	}
@@ -30,18 +34,22 @@ func (s Schemas) Find(kind GroupVersionKind) (Schema, bool) {
 }
 
 // Index returns the position of a kind in All, which may be named by any of its
-// versions: what a store keeps for each kind it can keep in a slice.
-func (s Schemas) Index(kind GroupVersionKind) (i int, ok bool) {
-	if s.names != nil {
-		return s.names.find(&kind)
+// versions: what a store keeps for each kind it can keep in a slice. The kind is a
+// pointer because every read of a store begins here.
+func (s Schemas) Index(kind *GroupVersionKind) (i int, ok bool) {
+	if s.schemaSet == nil {
+		return 0, false
 	}
-	i, ok = s.byKind[kind]
+	if s.names != nil {
+		return s.names.find(kind)
+	}
+	i, ok = s.byKind[*kind]
 	return i, ok
 }
 
 // Has reports whether Find would find the kind.
 func (s Schemas) Has(kind GroupVersionKind) bool {
-	_, ok := s.Index(kind)
+	_, ok := s.Index(&kind)
 	return ok
 }
 
@@ -51,7 +59,7 @@ func (s Schemas) KindOf(spec proto.Message) (kind GroupVersionKind, ok bool) {
 	if spec == nil {
 		return kind, false
 	}
-	for _, schema := range s.all {
+	for _, schema := range s.kinds() {
 		if sameType(schema.Spec, spec) {
 			if ok {
 				return GroupVersionKind{}, false
@@ -64,14 +72,21 @@ func (s Schemas) KindOf(spec proto.Message) (kind GroupVersionKind, ok bool) {
 
 // All returns the schemas in the order in which they were added. The caller may
 // modify the slice.
-func (s Schemas) All() []Schema { return slices.Clone(s.all) }
+func (s Schemas) All() []Schema { return slices.Clone(s.kinds()) }
+
+func (s Schemas) kinds() []Schema {
+	if s.schemaSet == nil {
+		return nil
+	}
+	return s.all
+}
 
 // Union returns the kinds of s and those of others that s lacks, in order of
 // first appearance: the first schema of a kind wins.
 func (s Schemas) Union(others ...Schemas) Schemas {
 	b := NewSchemasBuilder()
 	for _, set := range append([]Schemas{s}, others...) {
-		for _, schema := range set.all {
+		for _, schema := range set.kinds() {
 			if _, ok := b.byKind[schema.GroupVersionKind]; !ok {
 				b.insert(schema)
 			}
@@ -122,14 +137,14 @@ func (b *SchemasBuilder) MustAdd(s Schema) *SchemasBuilder {
 
 // Build returns the schemas added so far. The builder may be used further.
 func (b *SchemasBuilder) Build() Schemas {
-	out := Schemas{all: slices.Clone(b.all), byKind: maps.Clone(b.byKind)}
+	out := &schemaSet{all: slices.Clone(b.all), byKind: maps.Clone(b.byKind)}
 	if len(b.byKind) <= len(kindTable{}) {
 		out.names = &kindTable{}
 		for kind, i := range b.byKind {
 			out.names.add(kind, i)
 		}
 	}
-	return out
+	return Schemas{out}
 }
 
 func (b *SchemasBuilder) insert(s Schema) {
@@ -180,10 +195,10 @@ func (t *kindTable) find(kind *GroupVersionKind) (index int, ok bool) {
 
 // slot hashes the lengths and two letters, which distinguish the kinds of a mesh; a
 // collision costs one more comparison.
-func (*kindTable) slot(kind *GroupVersionKind) int {
-	n := len(kind.Kind)
+func (*kindTable) slot(kind *GroupVersionKind) uint {
+	n := uint(len(kind.Kind))
 	if n == 0 {
 		return 0
 	}
-	return (n<<2 + len(kind.Version) + int(kind.Kind[0])*5 + int(kind.Kind[n-1])*3) % len(kindTable{})
+	return (n<<2 + uint(len(kind.Version)) + uint(kind.Kind[0])*5 + uint(kind.Kind[n-1])*3) % uint(len(kindTable{}))
 }

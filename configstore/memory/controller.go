@@ -119,7 +119,7 @@ func (c *Controller) single(handler configstore.EventHandler) notify.Subscriptio
 		}
 		handler(old, *change.Curr, change.Event)
 		if c.detector.on {
-			c.verifyConfig(c.kind(change.Curr.GroupVersionKind), change.Curr)
+			c.verifyConfig(c.kind(&change.Curr.GroupVersionKind), change.Curr)
 		}
 	}}
 }
@@ -132,7 +132,7 @@ func (c *Controller) batch(handler configstore.BatchHandler) notify.Subscription
 		given := slices.Clone(changes) // the slice is the handler's
 		handler(changes)
 		for _, change := range given {
-			c.verifyConfig(c.kind(change.Curr.GroupVersionKind), change.Curr)
+			c.verifyConfig(c.kind(&change.Curr.GroupVersionKind), change.Curr)
 		}
 	}}
 }
@@ -142,7 +142,7 @@ func (c *Controller) batch(handler configstore.BatchHandler) notify.Subscription
 func (c *Controller) subscribe(method string, kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change]) (cancel func()) {
 	canonical := make([]configstore.GroupVersionKind, 0, len(kinds))
 	for _, kind := range kinds {
-		k := c.kind(kind)
+		k := c.kind(&kind)
 		if k == nil {
 			panic(fmt.Sprintf("memory: %s: unknown kind %s", method, kind))
 		}

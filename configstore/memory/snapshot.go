@@ -49,7 +49,7 @@ func (s *Snapshot) Schemas() configstore.Schemas { return s.store.schemas }
 
 // Get is ConfigStore.Get at the snapshot's revision.
 func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	i, ok := s.store.schemas.Index(kind)
+	i, ok := s.store.schemas.Index(&kind)
 	if !ok {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string
 
 // List is ConfigStore.List at the snapshot's revision.
 func (s *Snapshot) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
-	i, ok := s.store.schemas.Index(kind)
+	i, ok := s.store.schemas.Index(&kind)
 	if !ok {
 		return nil
 	}

@@ -59,7 +59,7 @@ func (s *Store) Revision() uint64 { return s.committed.Load() }
 
 // Get implements ConfigStore. It takes no lock and allocates nothing.
 func (s *Store) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	k := s.kind(kind)
+	k := s.kind(&kind)
 	if k == nil {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (s *Store) Get(kind configstore.GroupVersionKind, name, namespace string) *
 // List implements ConfigStore. The list is kept: without a change in between, the
 // next call returns the same slice, takes no lock and allocates nothing.
 func (s *Store) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
-	k := s.kind(kind)
+	k := s.kind(&kind)
 	if k == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (s *Store) List(kind configstore.GroupVersionKind, namespace string) []*con
 }
 
 // kind returns a kind, named by any version, or nil.
-func (s *Store) kind(gvk configstore.GroupVersionKind) *kind {
+func (s *Store) kind(gvk *configstore.GroupVersionKind) *kind {
 	if i, ok := s.schemas.Index(gvk); ok {
 		return s.kinds[i]
 	}

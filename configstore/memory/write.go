@@ -100,7 +100,7 @@ func (s *Store) prepare(r *request) error {
 	if kind == (configstore.GroupVersionKind{}) {
 		kind, _ = s.schemas.KindOf(r.config.Spec)
 	}
-	r.kind = s.kind(kind)
+	r.kind = s.kind(&kind)
 	if r.kind == nil {
 		return r.fail(fmt.Errorf("%w %s", configstore.ErrUnknownKind, r.config.GroupVersionKind))
 	}
