@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/registry"
@@ -156,4 +157,42 @@ func TestServicesChangeInBulk(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A registry without snapshots that does not say which of its services wins.
+func TestPrecedenceOfListedServices(t *testing.T) {
+	created := func(seconds int64, object string) func(*registry.Service) {
+		return func(s *registry.Service) {
+			s.CreationTime, s.Attributes.ObjectName = time.Unix(seconds, 0), object
+		}
+	}
+	q := newQuiet(service("a", "ns1", created(2, "a")), service("a", "ns2", created(1, "b")), service("a", "ns3", created(1, "a")))
+	c := aggregate.NewController()
+	c.AddRegistry(q)
+	if got := c.GetService("a"); got != q.services[1] {
+		t.Errorf("GetService = %s, want that of ns2: the oldest, then the namespace", got.Key())
+	}
+	q.byHost = map[registry.Hostname]*registry.Service{"a": q.services[2]}
+	q.services = slices.Clone(q.services)
+	q.services[0] = service("a", "ns1", created(3, "a"))
+	if got := c.GetService("a"); got != q.services[2] {
+		t.Errorf("GetService = %s, want that of ns3: the registry's own answer", got.Key())
+	}
+}
+
+// Two clusters, of which the first has several services of a host: the one that
+// wins there is the base.
+func TestPrecedenceOfClusterServices(t *testing.T) {
+	one, two := newRegistry(registry.Kubernetes, "c1"), newRegistry(registry.Kubernetes, "c2")
+	object := func(name string) func(*registry.Service) {
+		return func(s *registry.Service) { s.Attributes.ObjectName = name }
+	}
+	set(t, one, service("a", "ns2", object("a"), vip("c1", "1.1.1.2")), service("a", "ns1", object("b"), vip("c1", "1.1.1.1")))
+	set(t, two, service("a", "ns3", vip("c2", "2.2.2.2")))
+	c := aggregate.NewController()
+	c.AddRegistry(one)
+	c.AddRegistry(two)
+	got := c.GetService("a")
+	expect(t, "winner", got.Key(), "ns1/a")
+	expect(t, "VIPs", got.ClusterVIPs, map[registry.ClusterID][]string{"c1": {"1.1.1.1"}, "c2": {"2.2.2.2"}})
 }

@@ -166,6 +166,8 @@ func TestRegistryThatComesBackIsNotRetracted(t *testing.T) {
 	s.registries.AddRegistry(cluster)
 	s.set(cluster, "two=2.2.2.2")
 	s.expect("back", "2.2.2.2")
+	s.remove(cluster, "two")
+	s.expect("back, and without it")
 }
 
 // Events keep coming while the registry is deleted, or replaced.
