@@ -83,6 +83,13 @@ func (p *plane) update(c configstore.Config) {
 	}
 }
 
+func (p *plane) remove(c configstore.Config) {
+	p.t.Helper()
+	if err := p.configs.Delete(c.GroupVersionKind, c.Name, c.Namespace, nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // applied returns when every connected client has accepted all that follows from
 // what was written before.
 func (p *plane) applied() {
@@ -181,10 +188,4 @@ func edited(edit func(*networking.ServiceEntry), endpoints ...*networking.Worklo
 	edit(spec)
 	meta := configstore.Meta{GroupVersionKind: istio.ServiceEntry, Name: "api", Namespace: "shop"}
 	return configstore.Config{Meta: meta, Spec: spec}
-}
-func (p *plane) remove(c configstore.Config) {
-	p.t.Helper()
-	if err := p.configs.Delete(c.GroupVersionKind, c.Name, c.Namespace, nil); err != nil {
-		p.t.Fatal(err)
-	}
 }

@@ -32,6 +32,10 @@ type ClientOptions struct {
 	// Manual leaves responses unanswered until Ack or Nack is called; Answer is
 	// not used.
 	Manual bool
+	// NoHistory makes the client forget responses, so that Responses and Next have
+	// none; what it accepted is in State. It is for long tests. The default is to
+	// keep all of them.
+	NoHistory bool
 }
 
 // Client is an xDS client for tests of xDS servers, anybody's: it speaks ADS,
@@ -250,7 +254,9 @@ func (c *Client) receive(s stream, ended chan struct{}) {
 			c.mu.Unlock()
 			return
 		}
-		c.log = append(c.log, r)
+		if !c.options.NoHistory {
+			c.log = append(c.log, r)
+		}
 		c.changedLocked()
 		c.mu.Unlock()
 		if c.options.Manual {

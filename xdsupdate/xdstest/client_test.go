@@ -212,6 +212,19 @@ func TestClientAnswersByHand(t *testing.T) {
 	}
 }
 
+func TestClientWithoutHistory(t *testing.T) {
+	p, ctx := startPeer(t)
+	p.set(t, "a", 1)
+	c := xdstest.NewClient(p.conn, xdstest.ClientOptions{NoHistory: true})
+	defer c.Close()
+	must(t, c.Connect(ctx))
+	must(t, c.Subscribe(xdstest.ClusterType))
+	must(t, c.Await(ctx, names("a")))
+	if got := c.Responses(); len(got) != 0 {
+		t.Errorf("kept %d responses", len(got))
+	}
+}
+
 func TestClientErrors(t *testing.T) {
 	p, ctx := startPeer(t)
 	c := xdstest.NewClient(p.conn, xdstest.ClientOptions{})

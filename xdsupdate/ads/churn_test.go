@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// churnWorld is 1,000 services that change at random.
+type churnWorld struct {
+	f         *fixture
+	random    *rand.Rand
+	hosts     []string
+	services  map[string]*registry.Service
+	endpoints map[string][]*registry.Endpoint
+	steps     int
+	streams   int // that were opened again
+}
+
+func newChurnWorld(tb testing.TB) *churnWorld {
+	tb.Helper()
+	w := &churnWorld{
+		f: serve(tb, ads.Options{}), random: rand.New(rand.NewPCG(1, 2)),
+		services: make(map[string]*registry.Service), endpoints: make(map[string][]*registry.Endpoint),
+	}
+	for i := range 1000 {
+		host := fmt.Sprintf("h%03d.example.com", i)
+		w.hosts = append(w.hosts, host)
+		w.services[host] = service(host, "shop")
+		w.endpoints[host] = w.someEndpoints()
+		w.f.EDSCacheUpdate(shard, registry.Hostname(host), "shop", w.endpoints[host])
+	}
+	w.f.services.set(w.list()...)
+	w.f.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
+	w.f.flush()
+	return w
+}
+
+func (w *churnWorld) list() []*registry.Service {
+	var out []*registry.Service
+	for _, host := range w.hosts {
+		if s := w.services[host]; s != nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (w *churnWorld) someEndpoints() []*registry.Endpoint {
+	var out []*registry.Endpoint
+	for range w.random.IntN(5) {
+		e := endpoint(fmt.Sprintf("10.0.%d.%d", w.random.IntN(250), w.random.IntN(250)), 80)
+		e.HealthStatus = registry.HealthStatus(w.random.IntN(3))
+		out = append(out, e)
+	}
+	return slices.SortedFunc(slices.Values(out), registry.CompareEndpoints)
+}
+
+// step changes one service, mostly its endpoints.
+func (w *churnWorld) step() {
+	host := w.hosts[w.random.IntN(len(w.hosts))]
+	switch w.random.IntN(20) {
+	case 0: // gone, or back
+		if w.services[host] == nil {
+			w.services[host] = service(host, "shop")
+			w.f.define([]string{host}, w.list()...)
+			return
+		}
+		delete(w.services, host)
+		delete(w.endpoints, host)
+		w.f.SvcUpdate(shard, registry.Hostname(host), "shop", registry.EventDelete)
+		w.f.define([]string{host}, w.list()...)
+	case 1: // defined in another way: hidden, shown, by name, by address
+		if w.services[host] == nil {
+			return
+		}
+		w.services[host] = service(host, "shop", func(s *registry.Service) {
+			s.Resolution = []registry.Resolution{registry.ClientSideLB, registry.ClientSideLB, registry.DNSLB}[w.random.IntN(3)]
+			s.Attributes.ExportTo = [][]registry.Visibility{nil, nil, {"elsewhere"}}[w.random.IntN(3)]
+		})
+		w.f.define([]string{host}, w.list()...)
+	default:
+		if w.services[host] != nil {
+			w.endpoints[host] = w.someEndpoints()
+			w.f.eds(host, "shop", w.endpoints[host]...)
+		}
+	}
+}
+
+// churn changes the world as long as more returns true, while clients of a fleet
+// answer late, lose their streams, or begin anew.
+func (w *churnWorld) churn(fleet []*member, more func() bool) {
+	for ; more(); w.steps++ {
+		w.step()
+		m := fleet[w.random.IntN(len(fleet))]
+		switch {
+		case m.manner == slow && w.steps%2 == 0:
+			m.answerOnce()
+		case m.manner == reconnecting && w.steps%5 == 0:
+			m.reconnect()
+			w.streams++
+		case m.manner != dead && w.steps%50 == 0:
+			m.disconnect()
+			m.peace.Store(false)
+			m.connect(false)
+			w.streams++
+		}
+		if w.random.IntN(20) == 0 {
+			w.f.flush()
+		}
+	}
+}
+
+// finish compares the fleet with clients of a fresh server.
+func (w *churnWorld) finish(t *testing.T, fleet []*member) {
+	t.Helper()
+	calm(fleet)
+	ctx, cancel := context.WithTimeout(context.Background(), churnPatience)
+	defer cancel()
+	if err := w.f.WaitApplied(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("equal", func(t *testing.T) { equalsFresh(t, w, fleet) })
+}
+
+// churnPatience bounds every wait of churn and soak.
+const churnPatience = 60 * time.Second
+
+// poll returns when a condition is true.
+func poll(tb testing.TB, what string, condition func() bool) {
+	tb.Helper()
+	late := time.After(churnPatience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-late:
+			tb.Fatalf("waited for %s", what)
+		}
+	}
+}
+
+// TestChurn: 100 clients, some of them slow, dead, refusing or reconnecting, of
+// 1,000 services that change all the time: in the end each has what a client of
+// a fresh server gets.
+func TestChurn(t *testing.T) {
+	w := newChurnWorld(t)
+	fleet := newFleet(w.f, w.hosts, w.random)
+	join(fleet)
+	t.Cleanup(func() { leave(t, w.f, fleet) })
+	w.churn(fleet, func() bool { return w.steps < 2000 })
+	w.finish(t, fleet)
+}

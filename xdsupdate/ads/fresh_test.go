@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// equalsFresh compares what a fleet has, byte for byte, with what clients have that
+// come to another server, which was given the same world.
+func equalsFresh(tb testing.TB, w *churnWorld, fleet []*member) {
+	tb.Helper()
+	fresh := serve(tb, ads.Options{}, w.list()...)
+	for host, endpoints := range w.endpoints {
+		fresh.EDSCacheUpdate(shard, registry.Hostname(host), "shop", endpoints)
+	}
+	for _, m := range fleet {
+		if err := m.client.Err(); err != nil {
+			tb.Errorf("%s: stream ended: %v", m.name, err)
+			continue
+		}
+		twin := &member{f: fresh, name: m.name, delta: m.delta, grpc: m.grpc, all: m.all, hosts: m.hosts}
+		twin.connect(true)
+		has, diff := m.client.State(), []string(nil)
+		err := twin.client.Await(fresh.context(), func(s xdstest.State) bool {
+			diff = differences(tb, has, s, m.grpc)
+			return len(diff) == 0
+		})
+		if err != nil {
+			tb.Fatalf("%s (delta: %t, gRPC: %t, manner %d) has %d resources otherwise than a client of a fresh server: %q: %v",
+				m.name, m.delta, m.grpc, m.manner, len(diff), diff[:min(5, len(diff))], err)
+		}
+		twin.disconnect()
+	}
+}
+
+// differences names what a client has otherwise than one that has just come. A gRPC
+// client keeps the listener, the route and the cluster of what is gone, without
+// endpoints.
+func differences(tb testing.TB, old, fresh xdstest.State, grpc bool) []string {
+	tb.Helper()
+	var out []string
+	for _, typeURL := range []string{envoy.ClusterType, envoy.LoadAssignmentType, envoy.ListenerType, envoy.RouteType} {
+		was, is := old.Resources(typeURL), fresh.Resources(typeURL)
+		all := maps.Clone(was)
+		maps.Copy(all, is)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			a, b := was[name], is[name]
+			switch {
+			case a.Any != nil && b.Any != nil && bytes.Equal(a.Any.GetValue(), b.Any.GetValue()):
+			case typeURL == envoy.LoadAssignmentType && unused(tb, a, old) && unused(tb, b, fresh):
+			case grpc && typeURL != envoy.LoadAssignmentType && b.Any == nil:
+			default:
+				out = append(out, short(typeURL)+" "+name)
+			}
+		}
+	}
+	return out
+}
+
+// unused reports whether an assignment is missing, is empty, or is of a cluster
+// that is not there or takes its endpoints from elsewhere: SotW cannot take those
+// away.
+func unused(tb testing.TB, assignment xdstest.Resource, s xdstest.State) bool {
+	tb.Helper()
+	if assignment.Any == nil {
+		return true
+	}
+	of, ok := s.Resources(envoy.ClusterType)[assignment.Name]
+	if !ok {
+		return true
+	}
+	var cluster clusterv3.Cluster
+	var load endpointv3.ClusterLoadAssignment
+	if err := of.Any.UnmarshalTo(&cluster); err != nil {
+		tb.Fatal(err)
+	}
+	if err := assignment.Any.UnmarshalTo(&load); err != nil {
+		tb.Fatal(err)
+	}
+	return len(load.GetEndpoints()) == 0 || cluster.GetType() != clusterv3.Cluster_EDS
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// TestSoak churns for a minute. What clients have then equals what a fresh server
+// sends, and when they have left the server holds no more than before they came.
+func TestSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a soak takes a minute")
+	}
+	w := newChurnWorld(t)
+	fleet := newFleet(w.f, w.hosts, w.random)
+
+	// What is made once is made before it is measured.
+	join(fleet)
+	w.churn(fleet, func() bool { return w.steps < 500 })
+	leave(t, w.f, fleet)
+	w.f.flush()
+	goroutines, before := runtime.NumGoroutine(), held()
+
+	join(fleet)
+	end := time.Now().Add(time.Minute)
+	w.churn(fleet, func() bool { return time.Now().Before(end) })
+	w.finish(t, fleet)
+	leave(t, w.f, fleet)
+	w.f.flush()
+
+	poll(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= goroutines })
+	after := held()
+	t.Logf("%d changes, %d streams opened again; heap %d objects, %d kB before, %d objects, %d kB after",
+		w.steps, w.streams, before.HeapObjects, before.HeapAlloc>>10, after.HeapObjects, after.HeapAlloc>>10)
+	if after.HeapObjects > before.HeapObjects*5/4 || after.HeapAlloc > before.HeapAlloc*5/4 {
+		t.Error("the heap has grown by more than a quarter")
+	}
+}
+
+// held returns what the heap holds that can be reached.
+func held() (stats runtime.MemStats) {
+	runtime.GC()
+	runtime.GC() // what had a finalizer
+	runtime.ReadMemStats(&stats)
+	return stats
+}
