@@ -138,16 +138,24 @@ const churnPatience = 60 * time.Second
 // poll returns when a condition is true.
 func poll(tb testing.TB, what string, condition func() bool) {
 	tb.Helper()
-	late := time.After(churnPatience)
+	if !wait(churnPatience, condition) {
+		tb.Fatalf("waited for %s", what)
+	}
+}
+
+// wait returns whether a condition has become true.
+func wait(most time.Duration, condition func() bool) bool {
+	late := time.After(most)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !condition() {
 		select {
 		case <-tick.C:
 		case <-late:
-			tb.Fatalf("waited for %s", what)
+			return false
 		}
 	}
+	return true
 }
 
 // TestChurn: 100 clients, some of them slow, dead, refusing or reconnecting, of
@@ -158,6 +166,6 @@ func TestChurn(t *testing.T) {
 	fleet := newFleet(w.f, w.hosts, w.random)
 	join(fleet)
 	t.Cleanup(func() { leave(t, w.f, fleet) })
-	w.churn(fleet, func() bool { return w.steps < 2000 })
+	w.churn(fleet, func() bool { return w.steps < 1000 })
 	w.finish(t, fleet)
 }

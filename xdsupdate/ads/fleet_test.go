@@ -53,7 +53,7 @@ func newFleet(f *fixture, hosts []string, random *rand.Rand) []*member {
 	for i := range 100 {
 		m := &member{
 			f: f, name: fmt.Sprintf("client-%d", i), manner: manners[i%10],
-			delta: i/10%2 == 1, grpc: i/20%2 == 1, all: i/10 < 2 || i/10 == 5,
+			delta: i/10%2 == 1, grpc: i/20%2 == 1, all: i%4 == 0,
 		}
 		for range 40 {
 			m.hosts = append(m.hosts, hosts[random.IntN(len(hosts))])

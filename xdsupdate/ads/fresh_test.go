@@ -7,11 +7,13 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -25,6 +27,8 @@ func equalsFresh(tb testing.TB, w *churnWorld, fleet []*member) {
 	for host, endpoints := range w.endpoints {
 		fresh.EDSCacheUpdate(shard, registry.Hostname(host), "shop", endpoints)
 	}
+	fresh.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
+	fresh.flush()
 	for _, m := range fleet {
 		if err := m.client.Err(); err != nil {
 			tb.Errorf("%s: stream ended: %v", m.name, err)
@@ -32,18 +36,22 @@ func equalsFresh(tb testing.TB, w *churnWorld, fleet []*member) {
 		}
 		twin := &member{f: fresh, name: m.name, delta: m.delta, grpc: m.grpc, all: m.all, hosts: m.hosts}
 		twin.connect(true)
-		has, diff := m.client.State(), []string(nil)
-		err := twin.client.Await(fresh.context(), func(s xdstest.State) bool {
-			diff = differences(tb, has, s, m.grpc)
+		var diff []string
+		equal := wait(freshPatience, func() bool {
+			diff = differences(tb, m.client.State(), twin.client.State(), m.grpc)
 			return len(diff) == 0
 		})
-		if err != nil {
-			tb.Fatalf("%s (delta: %t, gRPC: %t, manner %d) has %d resources otherwise than a client of a fresh server: %q: %v",
-				m.name, m.delta, m.grpc, m.manner, len(diff), diff[:min(5, len(diff))], err)
+		if !equal {
+			tb.Fatalf("%s (delta: %t, gRPC: %t, manner %d) has %d resources otherwise than a client of a fresh server: %q",
+				m.name, m.delta, m.grpc, m.manner, len(diff), diff[:min(5, len(diff))])
 		}
 		twin.disconnect()
 	}
 }
+
+// freshPatience is how long a client may lag behind: it may have come when
+// WaitApplied was called already.
+const freshPatience = 20 * time.Second
 
 // differences names what a client has otherwise than one that has just come. A gRPC
 // client keeps the listener, the route and the cluster of what is gone, without
