@@ -21,7 +21,7 @@
 //
 //   - A resource version is that of the cache that the object comes from. Those of
 //     two caches may be equal by chance; an object and the one that takes its
-//     place are told apart by their events.
+//     place are distinguished by their events.
 //     For the same reason the changes of a batch carry no revision.
 //   - The changes of one cache keep their order. Changes of two caches are in the
 //     order in which the aggregate receives them.
@@ -100,6 +100,6 @@
 //
 // Every method may be called from any goroutine. Reads take no lock as long as
 // nothing has changed. Handlers are called one at a time, with no lock held: those
-// of a Cache by its Run or Drain, those of a Controller by whoever causes the
+// of a Cache by its Run or Drain, those of a Controller by the goroutine that causes the
 // event, or by its Run.
 package aggregate

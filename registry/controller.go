@@ -2,7 +2,7 @@
 
 package registry
 
-// ServiceHandler is told of a changed service:
+// ServiceHandler receives a changed service:
 //
 //	event        | prev             | curr
 //	-------------|------------------|-----------------
@@ -11,11 +11,11 @@ package registry
 //	EventDelete  | nil              | last known state
 type ServiceHandler func(prev, curr *Service, event Event)
 
-// WorkloadHandler is told of a changed workload; for EventDelete it gets the
-// last state that it was told.
+// WorkloadHandler receives a changed workload; for EventDelete it gets the
+// last state that it received.
 type WorkloadHandler func(workload *WorkloadInstance, event Event)
 
-// Controller tells of the changes of a registry. The package comment states what
+// Controller notifies handlers of the changes of a registry. The package comment states what
 // handlers can rely on. Concrete registries also offer Subscribe methods that
 // return a cancel function.
 type Controller interface {
@@ -31,7 +31,7 @@ type Controller interface {
 	HasSynced() bool
 }
 
-// Instance is one registry: what it knows, what it tells, and what it is.
+// Instance is one registry: what it knows, the events that it sends, and what it is.
 type Instance interface {
 	Controller
 	ServiceDiscovery

@@ -8,7 +8,7 @@ package registry
 //
 //	Unwrap() registry.Instance
 //
-// that whoever asks may talk to what it wraps directly. One that changes what it
+// that a caller may talk to what it wraps directly. One that changes what it
 // passes on must not have it, or must have the affected abilities itself.
 func As[T any](thing any) (ability T, ok bool) {
 	for thing != nil {

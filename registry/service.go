@@ -54,7 +54,7 @@ type ServiceAttributes struct {
 	ObjectName string
 	Labels     Labels
 	// ExportTo limits who may see the service; sorted, without duplicates. Empty
-	// means the default, which is everybody.
+	// means the default, which is every namespace.
 	ExportTo []Visibility
 	// Visibility is what the mesh allows on top of ExportTo: VisibilityPrivate
 	// or VisibilityNone; empty or VisibilityPublic means no limit.

@@ -86,7 +86,7 @@ func (s *ServiceSet) Host(host Hostname) []*Service {
 }
 
 // With returns the set in which a host name has these services, and no other
-// ones, the first of which wins it. The set keeps the slice, which nobody may
+// ones, the first of which wins it. The set keeps the slice, which the caller must not
 // modify any more. It costs O(log n). A service of another host name is a
 // programming error and panics.
 func (s *ServiceSet) With(host Hostname, services ...*Service) *ServiceSet {

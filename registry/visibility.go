@@ -12,13 +12,13 @@ const (
 	VisibilityPrivate Visibility = "."
 	// VisibilityPublic: every namespace.
 	VisibilityPublic Visibility = "*"
-	// VisibilityNone: nobody.
+	// VisibilityNone: visible nowhere.
 	VisibilityNone Visibility = "~"
 )
 
 // VisibleIn reports whether a proxy in a namespace may see the service, by
-// Istio 1.30's rules: exportTo, where empty means everybody and "~" alone
-// nobody, narrowed by the mesh's Visibility.
+// Istio 1.30's rules: exportTo, where empty means everywhere and "~" alone
+// nowhere, narrowed by the mesh's Visibility.
 func (s *Service) VisibleIn(namespace string) bool {
 	exported := len(s.Attributes.ExportTo) == 0
 	for _, v := range s.Attributes.ExportTo {

@@ -4,7 +4,7 @@ package xdsupdate
 
 import "github.com/pilotkit/pilotkit/registry"
 
-// matcher tells which endpoints are the same to proxies: those that are Equal
+// matcher finds which endpoints are the same to proxies: those that are Equal
 // and have the same first address. It remembers the last attributes that it found
 // equal, because most endpoints of a list share theirs. The zero value is ready.
 type matcher struct{ a, b *registry.EndpointAttributes }

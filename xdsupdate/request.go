@@ -28,7 +28,7 @@ const (
 type PushRequest struct {
 	// Full: definitions changed, not only endpoints.
 	Full bool
-	// Forced: push everything to everybody. It implies Full.
+	// Forced: push everything to all clients. It implies Full.
 	Forced bool
 	// ConfigsUpdated names what changed. Nil or empty means that everything may
 	// have.

@@ -183,7 +183,7 @@ func (s *service) removeShard(d *directory, w writer, where func(ShardEndpoints)
 }
 
 // removeLocked takes the service out of the directory while none can write to
-// it, so that no write is lost: whoever found it before looks again.
+// it, so that no write is lost: a writer that found it before looks again.
 func (s *service) removeLocked(d *directory) {
 	s.removed = true
 	s.view.Store(nil)

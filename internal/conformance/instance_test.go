@@ -30,7 +30,7 @@ func TestServiceEntryInstance(t *testing.T) {
 			Registry: serviceentry.New(store, updater, serviceentry.Options{}),
 			Set:      w.setService, Remove: w.removeService,
 			SetWorkload: w.setWorkload, RemoveWorkload: w.removeWorkload,
-			Settle: store.Drain,
+			CatchUp: store.Drain,
 		}
 	})
 }

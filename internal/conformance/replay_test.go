@@ -49,7 +49,7 @@ func (sys *system) apply(registryID, text string) ([]result, error) {
 		}
 		r.Outcome, r.Messages = outcome(err)
 		out = append(out, r)
-		sys.settle()
+		sys.catchUp()
 	}
 	return out, nil
 }
@@ -89,7 +89,7 @@ func (sys *system) step(st step, recorded observation) (observation, error) {
 	if err != nil {
 		return observation{}, err
 	}
-	sys.settle()
+	sys.catchUp()
 	sys.symbols.bindEvents(recorded.EventHandlerCalls, sys.version)
 	return sys.observe(results), nil
 }
@@ -155,7 +155,7 @@ func (sys *system) storeStep(st storeStep, recorded []result) ([]result, error) 
 		r := sys.storeCall(c, rec)
 		sys.symbols.bindResult(rec, sys.version)
 		out = append(out, r)
-		sys.settle()
+		sys.catchUp()
 	}
 	return out, nil
 }

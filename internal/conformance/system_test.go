@@ -87,7 +87,7 @@ func (sys *system) start() error {
 	if sys.scenario.Registries != nil {
 		sys.startAggregate(opts)
 	}
-	sys.settle()
+	sys.catchUp()
 	return nil
 }
 
@@ -163,7 +163,7 @@ func fillStatic(r *memory.Registry, spec registrySpec) {
 
 // settle lets everything finish that a change set off. What one store's handlers
 // do may concern another store's registry, hence the second round.
-func (sys *system) settle() {
+func (sys *system) catchUp() {
 	for range 2 {
 		for _, id := range sortedKeys(sys.stores) {
 			sys.stores[id].Drain()

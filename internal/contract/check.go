@@ -13,7 +13,7 @@ type Check[S any] struct {
 	Promise string
 	// Source is where the promise is made.
 	Source string
-	// Skip tells why the promise does not apply to the subject; nil, or "": it
+	// Skip says why the promise does not apply to the subject; nil, or "": it
 	// does.
 	Skip func(S) string
 	Run  func(S)

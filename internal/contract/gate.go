@@ -8,7 +8,7 @@ import "sync"
 type Gate struct {
 	// Entered is closed when the first handler comes to the gate.
 	Entered <-chan struct{}
-	// Open lets everybody pass. It may be called again.
+	// Open lets all callers pass. It may be called again.
 	Open func()
 
 	enter  func()

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Recording is what handlers were told, in order. The zero value is ready for
+// Recording is what handlers received, in order. The zero value is ready for
 // use.
 type Recording[C any] struct {
 	mu    sync.Mutex
 	calls []C
-	// grown is closed when a call is added; nil while nobody waits.
+	// grown is closed when a call is added; nil while no caller waits.
 	grown chan struct{}
 }
 
@@ -45,7 +45,7 @@ func (r *Recording[C]) Take() []C {
 }
 
 // Await waits until enough says yes to the calls that were not yet taken, and
-// tells whether it did. enough must not call the Recording.
+// reports whether it did. enough must not call the Recording.
 func (r *Recording[C]) Await(timeout time.Duration, enough func([]C) bool) bool {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()

@@ -67,7 +67,7 @@ func (t *T) WithinOpening(what string, open, f func()) {
 	t.AwaitOpening(done, open, "the end of "+what)
 }
 
-// Eventually waits for a state of which nothing tells.
+// Eventually waits for a state of which no event is sent.
 func (t *T) Eventually(what string, ok func() bool) {
 	t.Helper()
 	timer := time.NewTimer(t.Timeout)

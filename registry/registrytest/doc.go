@@ -30,11 +30,11 @@
 //     SubscribeWorkloads(registry.WorkloadHandler) (cancel func()).
 //   - Subject.SetWorkload: the registry announces workloads.
 //   - Subject.SetGateways: it has network gateways.
-//   - Subject.Settle: what was changed shows later.
+//   - Subject.CatchUp: what was changed shows later.
 //
 // # Recorder
 //
-// Recorder is a service handler that remembers what it was told. It is of use in
+// Recorder is a service handler that remembers what it received. It is of use in
 // the tests of anything that feeds from a registry.
 //
 // # Concurrency

@@ -12,27 +12,27 @@ func eventChecks() []check {
 	return []check{
 		{
 			Name: "Events/Add", Source: sourceServiceHandler,
-			Promise: "a new service is told as an add, with a nil prev",
+			Promise: "a new service is an add, with a nil prev",
 			Run:     eventsAdd,
 		},
 		{
 			Name: "Events/Update", Source: sourceServiceHandler,
-			Promise: "a changed service is told as an update, with the one replaced",
+			Promise: "a changed service is an update, with the one replaced",
 			Run:     eventsUpdate,
 		},
 		{
 			Name: "Events/Delete", Source: sourceServiceHandler,
-			Promise: "a removed service is told as a delete, with a nil prev and the last known state",
+			Promise: "a removed service is a delete, with a nil prev and the last known state",
 			Run:     eventsDelete,
 		},
 		{
 			Name: "Events/Nothing", Source: sourcePackage,
-			Promise: "what changes no service is not told as if it did",
+			Promise: "what changes no service causes no service event",
 			Run:     eventsNothing,
 		},
 		{
 			Name: "Events/Order", Source: sourcePackage,
-			Promise: "changes are told in the order in which they were made, and none is dropped",
+			Promise: "changes are delivered in the order in which they were made, and none is dropped",
 			Run:     eventsOrder,
 		},
 		{
@@ -50,11 +50,11 @@ func (s *suite) expectCalls(r *Recorder, want ...string) []Call {
 	calls := r.Take()
 	got := texts(calls)
 	if len(got) != len(want) {
-		s.Stop("told %v, want %v", got, want)
+		s.Stop("received %v, want %v", got, want)
 	}
 	for i, c := range calls {
 		if got[i] != want[i] {
-			s.Stop("told %v, want %v", got, want)
+			s.Stop("received %v, want %v", got, want)
 		}
 		if c.Curr == nil {
 			s.Stop("%s: curr is nil", got[i])
@@ -69,7 +69,7 @@ func (s *suite) expectCalls(r *Recorder, want ...string) []Call {
 func (s *suite) recorder() *Recorder {
 	r := &Recorder{}
 	s.reg.AppendServiceHandler(r.Handle)
-	s.settle()
+	s.catchUp()
 	return r
 }
 
@@ -126,14 +126,14 @@ func eventsOrder(s *suite) {
 		s.subject.Set(shop().service(), shop().endpoints())
 		s.subject.Set(bank().service(), bank().endpoints())
 		s.subject.Remove(shop().hostname, shop().namespace)
-		s.settle()
+		s.catchUp()
 		s.subject.Remove(bank().hostname, bank().namespace)
-		s.settle()
+		s.catchUp()
 		want = append(want, "add retail/shop.example.com", "add money/bank.example.com",
 			"delete retail/shop.example.com", "delete money/bank.example.com")
 	}
-	if s.subject.Settle != nil {
-		// Changes that were still waiting may have been told as one.
+	if s.subject.CatchUp != nil {
+		// Changes that were still waiting may have been delivered as one.
 		s.consistent(first.Take())
 		return
 	}
@@ -149,9 +149,9 @@ func (s *suite) consistent(calls []Call) {
 		old, has := known[c.Curr.Key()]
 		switch {
 		case c.Event == registry.EventAdd == has:
-			s.Broken("%s of a service that handlers were told of: %t", c, has)
+			s.Broken("%s of a service that handlers received: %t", c, has)
 		case c.Event == registry.EventUpdate && !c.Prev.Equal(old):
-			s.Broken("%s: prev is %s, told before was %s", c, describe(c.Prev), describe(old))
+			s.Broken("%s: prev is %s, received before was %s", c, describe(c.Prev), describe(old))
 		}
 		known[c.Curr.Key()] = c.Curr
 		if c.Event == registry.EventDelete {
@@ -160,8 +160,8 @@ func (s *suite) consistent(calls []Call) {
 	}
 	services := s.reg.Services()
 	for _, service := range services {
-		if told := known[service.Key()]; told == nil || !told.Equal(service) {
-			s.Broken("the last event told %s, Services has %s", describe(told), describe(service))
+		if last := known[service.Key()]; last == nil || !last.Equal(service) {
+			s.Broken("the last event had %s, Services has %s", describe(last), describe(service))
 		}
 	}
 	if len(services) != len(known) {
@@ -185,7 +185,7 @@ func eventsFresh(s *suite) {
 			s.Broken("in the handler of %s %s, GetService = %s, Services has it: %t", event, describe(curr), describe(found), listed)
 		}
 	})
-	s.settle()
+	s.catchUp()
 	s.set(shop())
 	s.set(shop().onPorts(80, 81))
 	s.remove(shop())

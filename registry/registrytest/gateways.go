@@ -38,7 +38,7 @@ func gateway(network, address string) registry.NetworkGateway {
 
 func (s *suite) setGateways(gateways ...registry.NetworkGateway) {
 	s.subject.SetGateways(gateways)
-	s.settle()
+	s.catchUp()
 }
 
 func gatewaysRead(s *suite) {
@@ -61,7 +61,7 @@ func gatewaysHandler(s *suite) {
 		calls.Inc()
 		seen.Store(int64(len(s.reg.NetworkGateways())))
 	})
-	s.settle()
+	s.catchUp()
 	calls.Store(0)
 	s.setGateways(gateway("n1", "1.1.1.1"))
 	if calls.Load() != 1 || seen.Load() != 1 {

@@ -36,7 +36,7 @@ func handlerChecks() []check {
 		},
 		{
 			Name: "Handlers/OneAtATime", Source: sourcePackage,
-			Promise: "handlers are called one at a time, in one order for all, whoever makes the changes",
+			Promise: "handlers are called one at a time, in one order for all, whichever goroutine makes the changes",
 			Run:     handlersOneAtATime,
 		},
 		{
@@ -72,7 +72,7 @@ func handlersOrder(s *suite) {
 			got = append(got, name+" "+event.String())
 		})
 	}
-	s.settle()
+	s.catchUp()
 	s.set(shop())
 	s.remove(shop())
 	want := []string{"first add", "second add", "third add", "first delete", "second delete", "third delete"}
@@ -92,26 +92,26 @@ func handlersCallBack(s *suite) {
 		s.subject.Set(bank().service(), bank().endpoints())
 	})
 	s.reg.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { once() })
-	s.settle()
+	s.catchUp()
 	s.Within("a change whose handler calls back", func() { s.set(shop()) })
 	s.expectServices(bank(), shop())
 	s.expectKnown(other, "money/bank.example.com", "retail/shop.example.com")
 }
 
-// expectKnown demands that exactly these services were told, as adds, in any
+// expectKnown demands that handlers received exactly these services, as adds, in any
 // order.
 func (s *suite) expectKnown(r *Recorder, want ...string) {
 	s.Helper()
 	var got []string
 	for _, c := range r.Take() {
 		if c.Event != registry.EventAdd {
-			s.Broken("told %s, want adds", c)
+			s.Broken("received %s, want adds", c)
 		}
 		got = append(got, c.Curr.Key())
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		s.Broken("told of %v, want %v", got, want)
+		s.Broken("received %v, want %v", got, want)
 	}
 }
 
@@ -145,13 +145,13 @@ func handlersOneAtATime(s *suite) {
 	for _, r := range []*Recorder{first, second} {
 		s.reg.AppendServiceHandler(func(prev, curr *registry.Service, event registry.Event) {
 			if running.Inc() > 1 {
-				s.Broken("%s %s is told while another handler runs", event, describe(curr))
+				s.Broken("%s %s is delivered while another handler runs", event, describe(curr))
 			}
 			r.Handle(prev, curr, event)
 			running.Dec()
 		})
 	}
-	s.settle()
+	s.catchUp()
 	s.Within("changes by four goroutines", func() {
 		var wg sync.WaitGroup
 		for i := range 4 {
@@ -159,10 +159,10 @@ func handlersOneAtATime(s *suite) {
 		}
 		wg.Wait()
 	})
-	s.settle()
+	s.catchUp()
 	calls := second.Take()
 	if !slices.Equal(texts(first.Take()), texts(calls)) {
-		s.Broken("two handlers were told different histories")
+		s.Broken("two handlers received different histories")
 	}
 	s.consistent(calls)
 }
@@ -201,7 +201,7 @@ func subscribeCancel(s *suite) {
 	s.set(shop())
 	r := &Recorder{}
 	cancel := reg.SubscribeServices(r.Handle)
-	s.settle()
+	s.catchUp()
 	s.expectCalls(r, "add retail/shop.example.com")
 	calls := 0
 	var cancelSelf func()
@@ -211,7 +211,7 @@ func subscribeCancel(s *suite) {
 			cancelSelf()
 		}
 	})
-	s.settle()
+	s.catchUp()
 	cancel()
 	cancel()
 	s.Within("a change whose handler cancels itself", func() {

@@ -62,7 +62,7 @@ func hasSynced(s *suite) {
 			s.Await(done, "the return of Run")
 		}()
 	}
-	s.settle()
+	s.catchUp()
 	s.Eventually("HasSynced", s.reg.HasSynced)
 	s.set(shop())
 	if !s.reg.HasSynced() {
@@ -82,25 +82,25 @@ func (s *suite) run() (stop, done chan struct{}) {
 
 func runStop(s *suite) {
 	stop, done := s.run()
-	s.settle()
+	s.catchUp()
 	s.Eventually("HasSynced", s.reg.HasSynced)
-	told := make(chan struct{}, 1)
+	called := make(chan struct{}, 1)
 	s.reg.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {
 		select {
-		case told <- struct{}{}:
+		case called <- struct{}{}:
 		default:
 		}
 	})
 	s.set(shop())
-	heard := make(chan struct{})
+	seen := make(chan struct{})
 	go func() {
-		defer close(heard)
+		defer close(seen)
 		select {
-		case <-told:
+		case <-called:
 		case <-stop:
 		}
 	}()
-	s.AwaitOpening(heard, func() { close(stop) }, "a handler call while Run works")
+	s.AwaitOpening(seen, func() { close(stop) }, "a handler call while Run works")
 	// A Run that does not block has had the time to return.
 	s.Idle()
 	select {

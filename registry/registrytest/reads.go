@@ -17,7 +17,7 @@ func readChecks() []check {
 	return []check{
 		{
 			Name: "Reads/Empty", Source: sourceDiscovery,
-			Promise: "an empty registry has nothing and knows nobody",
+			Promise: "an empty registry has no services and knows no proxy",
 			Run:     readsEmpty,
 		},
 		{
@@ -59,7 +59,7 @@ func readChecks() []check {
 }
 
 func readsEmpty(s *suite) {
-	s.settle()
+	s.catchUp()
 	if got := s.reg.Services(); len(got) != 0 {
 		s.Broken("Services() has %d services", len(got))
 	}
@@ -97,7 +97,7 @@ func readsGetService(s *suite) {
 			s.Broken("GetService(%s) = %s, want %s", f.hostname, describe(got), describe(f.service()))
 		}
 	}
-	if got := s.reg.GetService("nobody.example.com"); got != nil {
+	if got := s.reg.GetService("unknown.example.com"); got != nil {
 		s.Broken("GetService of an unknown host = %s", describe(got))
 	}
 	s.set(oldest)

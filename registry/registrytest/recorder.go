@@ -34,7 +34,7 @@ func (r *Recorder) Take() []Call { return r.calls.Take() }
 
 // ExpectExactly fails the test unless the calls that were not yet taken are
 // these, in this order, each written as Call.String does. It takes them. It does
-// not wait: what makes the calls must have settled.
+// not wait: what makes the calls must have finished.
 func (r *Recorder) ExpectExactly(tb testing.TB, want ...string) {
 	tb.Helper()
 	if got := texts(r.Take()); !slices.Equal(got, want) {

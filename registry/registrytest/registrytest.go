@@ -39,10 +39,10 @@ type Subject struct {
 	// SetGateways replaces all network gateways. Default: the registry has none.
 	SetGateways func(gateways []registry.NetworkGateway)
 
-	// Settle returns when everything that was changed before the call shows in
-	// reads and has been told to handlers. Set it if a change takes effect later
+	// CatchUp returns when everything that was changed before the call shows in
+	// reads and has been delivered to handlers. Set it if a change takes effect later
 	// than the function that makes it returns. Default: it does not.
-	Settle func()
+	CatchUp func()
 
 	// Running says that the registry has been started already, so that the suite
 	// does not call Run. Default: it has not.

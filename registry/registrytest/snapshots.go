@@ -148,7 +148,7 @@ func snapshotFresh(s *suite) {
 			s.Broken("in the handler of %s %s the snapshot has %s", event, describe(curr), describe(found))
 		}
 	})
-	s.settle()
+	s.catchUp()
 	s.set(shop())
 	s.set(shop().onPorts(80, 81))
 	s.remove(shop())

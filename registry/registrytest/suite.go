@@ -38,21 +38,21 @@ func newSuite(t *contract.T, subject Subject) *suite {
 	return &suite{T: t, subject: subject, reg: subject.Registry}
 }
 
-func (s *suite) settle() {
-	if s.subject.Settle != nil {
-		s.subject.Settle()
+func (s *suite) catchUp() {
+	if s.subject.CatchUp != nil {
+		s.subject.CatchUp()
 	}
 }
 
 // set and remove change the registry and wait until that shows.
 func (s *suite) set(f fixture) {
 	s.subject.Set(f.service(), f.endpoints())
-	s.settle()
+	s.catchUp()
 }
 
 func (s *suite) remove(f fixture) {
 	s.subject.Remove(f.hostname, f.namespace)
-	s.settle()
+	s.catchUp()
 }
 
 // expectServices demands exactly these services, in this order, with their

@@ -17,12 +17,12 @@ func workloadChecks() []check {
 	return []check{
 		{
 			Name: "Workloads/Events", Source: sourceWorkloadHandler,
-			Promise: "workloads are told as adds, updates and deletes, a delete with the last state that was told",
+			Promise: "workloads are announced as adds, updates and deletes, a delete with the last state that was announced",
 			Skip:    noWorkloads, Run: workloadsEvents,
 		},
 		{
 			Name: "Workloads/Nothing", Source: sourcePackage,
-			Promise: "a workload that did not change is not told again",
+			Promise: "a workload that did not change is not announced again",
 			Skip:    noWorkloads, Run: workloadsNothing,
 		},
 		{
@@ -56,7 +56,7 @@ func machine(name, address, app string) *registry.WorkloadInstance {
 	}
 }
 
-// workloadRecorder remembers what a workload handler was told.
+// workloadRecorder remembers what a workload handler received.
 type workloadRecorder struct{ contract.Recording[string] }
 
 func (r *workloadRecorder) handle(w *registry.WorkloadInstance, event registry.Event) {
@@ -66,25 +66,25 @@ func (r *workloadRecorder) handle(w *registry.WorkloadInstance, event registry.E
 
 func (s *suite) setWorkload(w *registry.WorkloadInstance) {
 	s.subject.SetWorkload(w)
-	s.settle()
+	s.catchUp()
 }
 
 func (s *suite) removeWorkload(name string) {
 	s.subject.RemoveWorkload("retail", name)
-	s.settle()
+	s.catchUp()
 }
 
 func (s *suite) workloadRecorder() *workloadRecorder {
 	r := &workloadRecorder{}
 	s.reg.AppendWorkloadHandler(r.handle)
-	s.settle()
+	s.catchUp()
 	return r
 }
 
 func (s *suite) expectWorkloads(r *workloadRecorder, want ...string) {
 	s.Helper()
 	if got := r.Take(); !slices.Equal(got, want) {
-		s.Broken("told %q, want %q", got, want)
+		s.Broken("handlers received %q, want %q", got, want)
 	}
 }
 
@@ -117,7 +117,7 @@ func workloadsReplay(s *suite) {
 	slices.Sort(got[:min(2, len(got))])
 	want := []string{"add retail/one 10.5.5.5 app=a", "add retail/two 10.5.5.6 app=b", "delete retail/one 10.5.5.5 app=a"}
 	if !slices.Equal(got, want) {
-		s.Broken("told %q, want %q", got, want)
+		s.Broken("handlers received %q, want %q", got, want)
 	}
 }
 
@@ -131,7 +131,7 @@ func workloadsCallBack(s *suite) {
 		r.handle(w, event)
 		once()
 	})
-	s.settle()
+	s.catchUp()
 	s.Within("a change whose handler calls back", func() { s.setWorkload(machine("one", "10.5.5.5", "a")) })
 	s.expectWorkloads(r, "add retail/one 10.5.5.5 app=a", "add retail/two 10.5.5.6 app=b")
 }

@@ -146,13 +146,13 @@ func (c *Controller) Run(stop <-chan struct{}) {
 		panic("serviceentry: Run called twice")
 	}
 	<-stop
-	// Until here whoever brought an event handled it. Running the queue now ends it.
+	// Until here the goroutine that brought an event handled it. Running the queue now ends it.
 	c.queue.Run(stop)
 	c.cancel()
 }
 
 // Drain handles what is waiting on the caller's goroutine, unless another one is
-// at it. It is needed only after a handler or the updater panicked: whoever
+// at it. It is needed only after a handler or the updater panicked: the goroutine that
 // brings an event drains.
 func (c *Controller) Drain() { c.queue.Drain() }
 

@@ -35,7 +35,7 @@ type message struct {
 
 func (m message) isEvent() bool { return m.change == nil }
 
-// enqueue hands an event to whoever handles it: the caller, unless another
+// enqueue hands an event to the goroutine that handles it: the caller, unless another
 // goroutine or an outer call is at it.
 func (c *Controller) enqueue(e event) {
 	c.queue.Push(message{event: e})
@@ -43,7 +43,7 @@ func (c *Controller) enqueue(e event) {
 }
 
 func (c *Controller) configsChanged(changes []configstore.Change) {
-	// The slice is ours only until this returns, but whoever handles the event may
+	// The slice is ours only until this returns, but the goroutine that handles the event may
 	// be another goroutine.
 	c.enqueue(event{configs: slices.Clone(changes)})
 }

@@ -15,7 +15,7 @@ type cache struct {
 	report     func(error)
 
 	mu sync.Mutex
-	// ready is false until the first state has been published; nobody is answered
+	// ready is false until the first state has been published; no client is answered
 	// before, since an answer from nothing would take everything away from a
 	// proxy that reconnects.
 	ready bool
@@ -31,7 +31,7 @@ type cache struct {
 	selections map[selectionKey][]*selection
 	// proxyUpdates counts the calls of ProxyUpdate: see identity.
 	proxyUpdates uint64
-	// progress, if somebody waits, is closed when a proxy answers or leaves.
+	// progress, if a caller waits, is closed when a proxy answers or leaves.
 	progress chan struct{}
 	// fresh lists the views whose generators have not been called yet.
 	fresh []*view

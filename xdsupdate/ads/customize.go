@@ -13,7 +13,7 @@ import (
 
 // Customizer changes built-in resources before they are encoded: it adds a TLS
 // context or a timeout to a cluster, for instance. It costs its own work, once
-// for each state of a resource and scope, and only if somebody is subscribed.
+// for each state of a resource and scope, and only if a client is subscribed.
 //
 // Built-in resources are those of one port of one service: clusters, load
 // assignments, API listeners and their route configurations. The HTTP route

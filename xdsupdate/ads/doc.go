@@ -43,7 +43,7 @@
 // name: services by exportTo and its namespace, endpoints by its cluster. If
 // several namespaces define a host, its own wins, then the oldest. Options.Group
 // adds a part of the host's own to views. A connected proxy moves to another view
-// when ProxyUpdate or ReviewProxies finds that it is somebody else now.
+// when ProxyUpdate or ReviewProxies finds that its identity has changed.
 //
 // # From a change to a response
 //
@@ -52,8 +52,8 @@
 //     calls the generators that it concerns, for the views that it concerns. All of
 //     them read one PushContext. Tables, hosts and overlays are immutable.
 //  3. publish shows the new table and overlays. The reverse index has the names
-//     that somebody is subscribed to; their selections are marked, and nothing else
-//     is looked at: a change that nobody is subscribed to ends here.
+//     that clients are subscribed to; their selections are marked, and nothing else
+//     is looked at: a change that no client is subscribed to ends here.
 //  4. What marked selections have under the changed names is built and encoded,
 //     once for all views that share it, without the lock. Each selection gets a new
 //     snapshot, if the content differs.
@@ -70,14 +70,14 @@
 //
 // # Invariants
 //
-//   - Whoever encodes, sends, or calls the host's code holds no lock.
+//   - Code that encodes, sends, or calls the host holds no lock.
 //   - A snapshot is never modified. subscription.sent is what the client has if it
 //     accepts everything that was sent, and of a refused resource what it was sent:
 //     that is how a refusal is not repeated.
 //   - A subscription that is up to date has the very snapshot of its selection:
 //     the names that a client is subscribed to cost it nothing.
 //   - A selection has a snapshot when its view's generators have been called, the
-//     first push is done, and it is prepared; before that nobody is answered.
+//     first push is done, and it is prepared; before that no client is answered.
 //   - A response is sent only after a request that followed the one before, so a
 //     client has at most one response to a type more than it has asked for.
 //
@@ -102,7 +102,7 @@
 // service goes, or is hidden from the client, its load assignment is emptied and
 // the rest stays as the client has it. Calls then fail as unavailable, and go on
 // when the service is back. What is kept is never updated while it is hidden, and
-// not sent to anybody who does not have it, so that nothing leaks; it is forgotten
+// not sent to a client that does not have it, so that nothing leaks; it is forgotten
 // with the subscription, and a new stream is not sent it.
 //
 // # Versions

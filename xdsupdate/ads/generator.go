@@ -76,7 +76,7 @@ func (r *Resources) Set(typeURL, name string, message proto.Message) {
 	}})
 }
 
-// SetLazy sets a resource that is built when somebody is subscribed to it, at most
+// SetLazy sets a resource that is built when a client is subscribed to it, at most
 // once, on any goroutine, with no lock held. If build returns nil there is none;
 // if it fails or what it returns is not valid, the last good one stays. Unlike
 // Set it always counts as a change: for those who are subscribed it is built.

@@ -11,7 +11,7 @@ import (
 )
 
 // identity is how a connection keeps up with who its proxy is. One goroutine at a
-// time asks the host; whoever comes meanwhile makes it ask again, so that what the
+// time asks the host; a caller that comes meanwhile makes it ask again, so that what the
 // connection ends up with was answered after the last call of ProxyUpdate. It is
 // guarded by the cache's mutex.
 type identity struct {

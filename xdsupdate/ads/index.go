@@ -9,8 +9,8 @@ import (
 )
 
 // index is the reverse index: which selections have a resource. It holds names
-// that somebody is subscribed to, and nothing of the others, so that a change
-// that nobody is subscribed to costs a lookup. It is guarded by the cache's mutex.
+// that a client is subscribed to, and nothing of the others, so that a change
+// that no client is subscribed to costs a lookup. It is guarded by the cache's mutex.
 type index map[string]*typeIndex // by type URL
 
 // typeIndex is the index of one type.
@@ -36,7 +36,7 @@ func (x index) of(typeURL string) *typeIndex {
 	return t
 }
 
-// topic returns the topic of a name, for somebody who is about to add a
+// topic returns the topic of a name, for a caller that is about to add a
 // selection to it.
 func (t *typeIndex) topic(name string) *topic {
 	p := t.topics[name]

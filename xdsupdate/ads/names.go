@@ -174,7 +174,7 @@ func (c *cache) topics(typeURL string, names []string) []*topic {
 	return sortTopics(out)
 }
 
-// known is topics for names of which only those matter that somebody has.
+// known is topics for names of which only those matter that a client has.
 func (c *cache) known(typeURL string, names []string) []*topic {
 	t := c.index.of(typeURL)
 	var out []*topic

@@ -31,7 +31,7 @@ type Observer interface {
 	Converged(s Stream, typeURL string, after time.Duration)
 }
 
-// Stream is what an Observer is told of a stream.
+// Stream is what an Observer receives about a stream.
 type Stream struct {
 	// ID counts the streams of the server.
 	ID    uint64
@@ -91,7 +91,7 @@ func (NoObserver) Pushed(PushEvent) {}
 // Converged does nothing.
 func (NoObserver) Converged(Stream, string, time.Duration) {}
 
-// observe tells of a request that was handled.
+// observe reports a request that was handled.
 func (s *stream) observe(r *request, answered outstanding, isAnswer bool) {
 	if isAnswer && r.refused {
 		s.server.refusal(s, r, answered.version)
@@ -120,7 +120,7 @@ func (s *Server) refused(st *stream, err error) {
 	}
 }
 
-// closed tells of the end of a stream.
+// closed reports the end of a stream.
 func (s *Server) closed(st *stream) {
 	s.logger.Debug("proxy disconnected", slog.String("node", st.about.Load().Node), slog.Any("error", st.err))
 	if s.observer != nil {

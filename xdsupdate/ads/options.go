@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Logger gets what an operator can fix; nil discards.
 	Logger *slog.Logger
-	// Observer sees what the server does; nil: nobody does.
+	// Observer sees what the server does; nil: nothing is observed.
 	Observer Observer
 	// Pusher says how changes are debounced: see there for the defaults. Its
 	// ProxyUpdate is the server's own.
@@ -30,7 +30,7 @@ type Options struct {
 	// Configs returns the configs that generators read, as they are when a push
 	// begins: a memory store's Snapshot, for instance. Nil: there are none.
 	Configs func() ConfigReader
-	// Proxy tells who a client is; an error ends its stream before anything was
+	// Proxy returns the identity of a client; an error ends its stream before anything was
 	// sent, with the error's status. The namespace decides which services the client
 	// may see, so a host that does not trust what nodes say authenticates the peer,
 	// whom ctx has, and answers from that. It is called for the first request of

@@ -94,7 +94,7 @@ func (r *Resources) check(name resourceName, next *overlaid, former overlaid) er
 func (r *resource) lastGood() *resource {
 	built := true
 	r.once.Do(func() {
-		// Nobody has asked for it, so nobody has it: it is not built for this.
+		// No client has asked for it, so none has it: it is not built for this.
 		built = false
 	})
 	if !built {

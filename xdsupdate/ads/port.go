@@ -35,7 +35,7 @@ type port struct {
 	former map[variety]*resource
 }
 
-// variety tells apart the resources of a port. Views that get the same resource
+// variety distinguishes the resources of a port. Views that get the same resource
 // have the same variety.
 type variety struct {
 	typeURL string

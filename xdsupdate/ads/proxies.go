@@ -84,7 +84,7 @@ func (s *subscription) applied() bool { return len(s.acks.outstanding) == 0 && s
 // WaitApplied flushes, and waits until every connected proxy that selected
 // accepts has answered everything that it was to be sent then; nil selects all.
 // Proxies that come later do not count, and those that leave count no more. If
-// the last answer of a proxy is a refusal the error wraps ErrRejected and tells
+// the last answer of a proxy is a refusal the error wraps ErrRejected and has
 // the proxy's ID, the type and what the proxy said. Otherwise an error is that
 // of ctx, wrapped.
 func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) bool) error {

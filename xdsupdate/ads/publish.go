@@ -29,8 +29,8 @@ type viewChange struct {
 // at a time; it is called without the lock.
 //
 // It has two parts, so that nothing is encoded under the lock: the first finds out
-// what somebody is subscribed to and has it encoded, the second does everything
-// else at once, for whoever has subscribed until then. In between, all that
+// what clients are subscribed to and has it encoded, the second does everything
+// else at once, for all that have subscribed until then. In between, all that
 // clients are sent is of the moment before.
 func (c *cache) publish(ch change) {
 	c.mu.Lock()

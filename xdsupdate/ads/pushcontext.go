@@ -22,7 +22,7 @@ type ConfigReader interface {
 // moment, the same for all generators and views. It is immutable and costs next
 // to nothing; holding one keeps the state of that moment in memory.
 type PushContext struct {
-	// Request is what the push is about; its keys tell apart what concerns a
+	// Request is what the push is about; its keys say what concerns a
 	// generator. It is Forced for a view that is new, whatever the push.
 	Request *xdsupdate.PushRequest
 	table   *table
@@ -30,7 +30,7 @@ type PushContext struct {
 	sorted  *sortedServices
 }
 
-// sortedServices is made when somebody asks for it.
+// sortedServices is made on first use.
 type sortedServices struct {
 	once sync.Once
 	list []*registry.Service

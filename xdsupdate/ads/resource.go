@@ -13,7 +13,7 @@ import (
 )
 
 // resource is one state of an xDS resource. It is built and encoded once, when
-// somebody first needs it, and then shared by all views and streams.
+// a client first needs it, and then shared by all views and streams.
 type resource struct {
 	typeURL string
 	name    string
@@ -33,7 +33,7 @@ type resource struct {
 	err   error
 }
 
-// marker tells apart what stands for a resource in a snapshot.
+// marker distinguishes what stands for a resource in a snapshot.
 type marker uint8
 
 const (

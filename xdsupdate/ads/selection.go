@@ -31,7 +31,7 @@ type selection struct {
 	// be in it twice.
 	dirty []string
 	// differences are what brings clients up to date with the snapshot, by what
-	// they have; current counts those that are: when all are, nobody needs them.
+	// they have; current counts those that are: when all are, they are not needed.
 	differences map[differenceKey]*difference
 	current     int
 }

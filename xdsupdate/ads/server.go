@@ -17,7 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Server is an XDSUpdater that serves what it is told over ADS. The package
+// Server is an XDSUpdater that serves what it receives over ADS. The package
 // comment says how it behaves.
 type Server struct {
 	discovery   registry.ServiceDiscovery
@@ -27,7 +27,7 @@ type Server struct {
 	proxyOf     func(context.Context, *core.Node) (*registry.Proxy, error)
 	group       func(*core.Node, *registry.Proxy) any
 	limits      Limits
-	observer    Observer // nil: nobody
+	observer    Observer // nil: none
 	logger      *slog.Logger
 	pusher      *xdsupdate.Pusher
 	cache       *cache
@@ -36,7 +36,7 @@ type Server struct {
 	wake    chan struct{} // holds one token if there are new views
 	streams liveStreams
 
-	// building makes pushes one at a time. It is no lock that anybody else can
+	// building makes pushes one at a time. It is no lock that a caller can
 	// wait for: the discovery and the generators are called while it is held.
 	building sync.Mutex
 	built    bool         // the first push is done
@@ -115,13 +115,13 @@ func (s *Server) Run(stop <-chan struct{}) {
 	pusher.Wait()
 }
 
-// Flush pushes what the server was told before the call, without delay, and
+// Flush pushes what the server received before the call, without delay, and
 // returns when it has been handed to the streams that it concerns. Where Run is
 // not running, Flush itself does the work, so that hosts can do without. The
 // error is that of ctx, wrapped. Generators must not call it.
 func (s *Server) Flush(ctx context.Context) error { return s.pusher.Flush(ctx) }
 
-// EndpointIndex returns the endpoints that the server was told. It may be read,
+// EndpointIndex returns the endpoints that the server received. It may be read,
 // not written.
 func (s *Server) EndpointIndex() *xdsupdate.EndpointIndex { return s.pusher.Index() }
 

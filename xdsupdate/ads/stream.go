@@ -41,13 +41,13 @@ type stream struct {
 	server *Server
 	grpc   grpc.ServerStream
 	conn   *connection
-	// about is what an observer is told.
+	// about is what an observer receives.
 	about  atomic.Pointer[Stream]
 	bucket bucket
 
 	// sending is held by the one who sends.
 	sending sync.Mutex
-	// draining: somebody sends, or is about to, and will look at the queue again.
+	// draining: a goroutine sends, or is about to, and will look at the queue again.
 	// It is guarded by the cache's mutex.
 	draining bool
 

@@ -130,7 +130,7 @@ func sortTopics(topics []*topic) []*topic {
 
 // prepare makes the first snapshots of selections and answers those who wait for
 // them. It is called without the lock: the work for a selection is the same
-// whoever asks for it first, and nobody else waits for it.
+// the goroutine that asks for it first, and no other one waits for it.
 func (c *cache) prepare(list []*selection) {
 	if len(list) == 0 {
 		return

@@ -39,7 +39,7 @@ type request struct {
 	refusal                error
 }
 
-// change changes the names and returns the request that tells the server.
+// change changes the names and returns the request that the server needs.
 func (t *subscription) change(add, remove []string, fresh bool) request {
 	if len(add)+len(remove) == 0 {
 		if t.legacy = fresh && (t.typeURL == ClusterType || t.typeURL == ListenerType); !t.legacy {
@@ -100,7 +100,7 @@ func (t *subscription) everything() bool {
 
 // apply makes a response the client's state. A SotW response of clusters or
 // listeners, and of whatever is subscribed as a whole, is complete; of other
-// types it tells of the resources in it only (xDS protocol, "Deleting
+// types it concerns the resources in it only (xDS protocol, "Deleting
 // resources").
 func (t *subscription) apply(r Response) {
 	t.version = r.Version

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package xdstest has what tests need on both ends of xdsupdate: an updater that
-// records what registries tell it, and an xDS client that sees what a server
+// records the calls of registries, and an xDS client that sees what a server
 // sends.
 //
 // Nothing here waits by sleeping: with a registry that is driven by hand, or

@@ -13,7 +13,7 @@ import (
 
 // Recorder is an XDSUpdater that records every call in order and drops none. It
 // takes complete lists of endpoints; a DeltaRecorder takes changes, too. It also
-// does what the calls say to an index, which tells what they led to. The zero
+// does what the calls say to an index, which says what they led to. The zero
 // value is ready for use.
 type Recorder struct {
 	// OnCall, if not nil, is called for each call after it was recorded, on the

@@ -140,7 +140,7 @@ func (f facts) addInstances(c contribution, later []contribution, usual func(str
 }
 
 // hidden reports whether proxies at an address are not the instance c, because a
-// later one of the entry cannot be told from it.
+// later one of the entry cannot be distinguished from it.
 func hidden(c contribution, later []contribution, address string, usual func(string) string) bool {
 	return slices.ContainsFunc(later, func(l contribution) bool {
 		e, f := c.endpoint, l.endpoint
