@@ -137,6 +137,8 @@ func (r *request) check(cur *object) error {
 // returns false if the request changes nothing.
 func (r *request) complete(c *configstore.Config, cur *object) bool {
 	switch r.op {
+	case configstore.OpUpsert:
+		panic("memory: an upsert that was not decided")
 	case configstore.OpCreate:
 		c.Generation = 1
 		if c.CreationTimestamp.IsZero() {
@@ -175,6 +177,7 @@ func (r *request) complete(c *configstore.Config, cur *object) bool {
 func (r *request) event(o, cur *object) configstore.Change {
 	change := configstore.Change{Curr: &o.Config, Revision: o.revision}
 	switch r.op {
+	case configstore.OpUpsert: // complete has refused it
 	case configstore.OpCreate:
 		change.Event = configstore.EventAdd
 	case configstore.OpUpdate, configstore.OpUpdateStatus:

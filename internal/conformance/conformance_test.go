@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 	"go.uber.org/goleak"
+
+	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
