@@ -24,6 +24,7 @@ type port struct {
 	// What endpoints clients may have depends on their cluster, or on their kind.
 	restricted bool
 	unix       bool
+	leftOut    []*registry.Endpoint // those that Envoy would refuse, mostly none
 	custom     customizers
 
 	mu       sync.Mutex
@@ -58,7 +59,12 @@ func newPort(
 	for e := range endpoints.All() {
 		if envoy.Serves(e, p) {
 			out.restricted = out.restricted || e.Attributes().DiscoverableFromSameCluster
-			out.unix = out.unix || envoy.IsUnix(e)
+			if envoy.IsUnix(e) {
+				out.unix = true
+				if envoy.CheckEndpoint(e) != nil {
+					out.leftOut = append(out.leftOut, e)
+				}
+			}
 		}
 	}
 	return out

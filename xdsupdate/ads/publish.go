@@ -14,6 +14,8 @@ type change struct {
 	// names are the built-in resources that may have changed.
 	names []resourceName
 	views []viewChange
+	// leftOut are the endpoints that are left out from now on.
+	leftOut []leftOut
 	// since is when the push was asked for.
 	since time.Time
 }

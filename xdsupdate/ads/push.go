@@ -64,12 +64,13 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	s.context = push
 	ch.views = s.generateAll(push)
 	s.cache.publish(ch)
+	s.warnLeftOut(ch.leftOut)
 }
 
 // rebuildHosts makes the hosts of a request anew. It may be called again.
 func (s *Server) rebuildHosts(req *xdsupdate.PushRequest, ch *change) {
 	table := s.cache.table
-	ch.names = nil
+	ch.names, ch.leftOut = nil, nil
 	full := req.Full || req.Everything()
 	var services []*registry.Service
 	if full {
@@ -88,6 +89,7 @@ func (s *Server) rebuildHosts(req *xdsupdate.PushRequest, ch *change) {
 			return
 		}
 		hosts[name] = after
+		ch.leftOut = appendLeftOut(ch.leftOut, before, after)
 		if full {
 			ch.names = appendAffected(ch.names, before, after)
 		} else {
