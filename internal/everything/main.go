@@ -14,6 +14,7 @@ import (
 	_ "github.com/pilotkit/pilotkit/registry"
 	_ "github.com/pilotkit/pilotkit/registry/memory"
 	_ "github.com/pilotkit/pilotkit/registry/serviceentry"
+	_ "github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 	_ "github.com/pilotkit/pilotkit/xdsupdate"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/ads"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/envoy"
