@@ -10,7 +10,7 @@ import (
 
 // Validator checks the content of an object, which has the kind and the message
 // types of its schema. Both results list all findings, not only the first;
-// warnings never refuse an object.
+// warnings never refuse an object. It may be called by several goroutines at once.
 type Validator func(Config) (warnings, violations []Violation)
 
 // Schema describes one kind.

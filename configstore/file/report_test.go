@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/atomic"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -22,15 +23,15 @@ import (
 // zoneFixture is a fixture whose store knows one cluster-scoped kind. Of its
 // objects, odd addresses are questionable and bad ones invalid; checked counts
 // how many have been read.
-func zoneFixture(t *testing.T, opts file.Options) (f *fixture, checked *int) {
+func zoneFixture(t *testing.T, opts file.Options) (f *fixture, checked *atomic.Int64) {
 	t.Helper()
 	f = newFixture(t, file.Options{})
-	checked = new(int)
+	checked = new(atomic.Int64)
 	f.store = memory.Make(configstore.NewSchemasBuilder().MustAdd(configstore.Schema{
 		GroupVersionKind: configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Zone"},
 		Spec:             &networking.WorkloadEntry{}, ClusterScoped: true,
 		Validate: func(c configstore.Config) (warnings, violations []configstore.Violation) {
-			*checked++
+			checked.Inc()
 			switch c.Spec.(*networking.WorkloadEntry).Address {
 			case "odd":
 				return []configstore.Violation{{Field: "spec.address", Message: "is odd"}}, nil
@@ -159,7 +160,7 @@ func TestSkipValidation(t *testing.T) {
 	f.reload()
 	f.wantWarnings()
 	f.wantErrors(`a.yaml:8:1: document 2, Zone b: `)
-	if *checked == 0 {
+	if checked.Load() == 0 {
 		t.Error("the store has not validated anything")
 	}
 }
@@ -178,12 +179,12 @@ func TestUnchangedDocumentsAreNotReadAgain(t *testing.T) {
 		texts = append(texts, zone(fmt.Sprintf("z%03d", i), "good"))
 	}
 	write(texts...)
-	expect := func(what string, want int) {
+	expect := func(what string, want int64) {
 		t.Helper()
-		*checked = 0
+		checked.Store(0)
 		f.reload()
-		if *checked != want {
-			t.Errorf("%s: %d documents were read, want %d", what, *checked, want)
+		if got := checked.Load(); got != want {
+			t.Errorf("%s: %d documents were read, want %d", what, got, want)
 		}
 	}
 	expect("all new", n)
