@@ -39,6 +39,7 @@
 //	full                           | no full request has come for 100 ms   | 10 s
 //	endpoints after a SvcUpdate of | as full: they go with the definition  | 10 s
 //	the service                    | that they belong to                   |
+//	any, before Run                | nothing but Run                       | -
 //	any, in Flush                  | nothing                               | 0
 //
 // So the first change of endpoints after a quiet time is pushed at once, and

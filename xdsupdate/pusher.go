@@ -109,8 +109,9 @@ func NewPusher(push func(*PushRequest), opts ...PusherOptions) *Pusher {
 // Index returns the index that the updates are kept in.
 func (p *Pusher) Index() *EndpointIndex { return p.index }
 
-// Run pushes until stop is closed. It finishes the push that is running and
-// leaves what waits. A second call panics.
+// Run pushes until stop is closed. What was asked for before, as a rule the initial
+// state, is pushed at once. Run finishes the push that is running and leaves what
+// waits. A second call panics.
 func (p *Pusher) Run(stop <-chan struct{}) {
 	p.begin()
 	defer p.end()
@@ -249,6 +250,7 @@ func (p *Pusher) begin() {
 		panic("xdsupdate: Pusher.Run was called twice")
 	}
 	p.started, p.running = true, true
+	p.commit(forever)
 }
 
 func (p *Pusher) end() {

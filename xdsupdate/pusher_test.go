@@ -4,6 +4,7 @@ package xdsupdate_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -65,6 +66,7 @@ func inBubble(t *testing.T, opts xdsupdate.PusherOptions, test func(p *xdsupdate
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() { p.Run(stop) })
+		synctest.Wait() // what comes before Run is not debounced
 		test(p, got)
 		close(stop)
 		wg.Wait()
@@ -157,9 +159,11 @@ func TestEndpointsDoNotWaitForOtherChanges(t *testing.T) {
 	for name, other := range map[string]func(string) *xdsupdate.PushRequest{"full": fullPush, "endpoints": endpointPush} {
 		for _, gap := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
 			synctest.Test(t, func(t *testing.T) {
-				var p *xdsupdate.Pusher
+				var mu sync.Mutex // guards what follows
 				asked, waited, full := map[string]time.Time{}, time.Duration(0), 0
-				p = xdsupdate.NewPusher(func(req *xdsupdate.PushRequest) {
+				p := xdsupdate.NewPusher(func(req *xdsupdate.PushRequest) {
+					mu.Lock()
+					defer mu.Unlock()
 					if req.Full {
 						full++
 					}
@@ -173,11 +177,14 @@ func TestEndpointsDoNotWaitForOtherChanges(t *testing.T) {
 				stop := make(chan struct{})
 				var run sync.WaitGroup
 				run.Go(func() { p.Run(stop) })
+				synctest.Wait()
 				const changes = 300
 				for i := range changes {
 					p.ConfigUpdate(other("other"))
 					move := fmt.Sprint("move-", i)
+					mu.Lock()
 					asked[move] = time.Now()
+					mu.Unlock()
 					p.ConfigUpdate(endpointPush(move))
 					synctest.Wait()
 					time.Sleep(gap)
@@ -329,6 +336,35 @@ func TestPushMayAskForPushes(t *testing.T) {
 		}
 		if len(names) < 3 || names[0] != "a" {
 			t.Errorf("pushed %q", names)
+		}
+	})
+}
+
+// TestInitialStateIsNotDebounced: what was asked for before Run is pushed when Run
+// begins, so that a change of endpoints does not wait for the definitions that came
+// with the initial state.
+func TestInitialStateIsNotDebounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var got []string
+		p := xdsupdate.NewPusher(func(req *xdsupdate.PushRequest) {
+			got = append(got, fmt.Sprint(time.Since(start), " ", req))
+		})
+		shard := xdsupdate.ShardKey{Provider: registry.External}
+		p.SvcUpdate(shard, "a.example.com", "ns", registry.EventAdd)
+		p.ConfigUpdate(&xdsupdate.PushRequest{
+			Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey("a.example.com", "ns")),
+		})
+		stop := make(chan struct{})
+		var run sync.WaitGroup
+		run.Go(func() { p.Run(stop) })
+		time.Sleep(20 * time.Millisecond)
+		p.EDSUpdate(shard, "a.example.com", "ns", nil)
+		synctest.Wait()
+		close(stop)
+		run.Wait()
+		if len(got) != 2 || !strings.HasPrefix(got[0], "0s full") || !strings.HasPrefix(got[1], "20ms endpoint") {
+			t.Errorf("pushes %q, want a full one at 0s and one of endpoints at 20ms", got)
 		}
 	})
 }
