@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"slices"
 	"sync"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -131,7 +132,7 @@ func (s *selection) newDifference(from *snapshot, d dialect) *difference {
 		}
 	})
 	if d.delta && d.returning {
-		removed = s.absent()
+		removed = s.absent(edits, emptied)
 	}
 	out := &difference{rest: s.snapshot.with(edits), more: more}
 	if len(changed) > 0 {
@@ -147,8 +148,29 @@ func (s *selection) newDifference(from *snapshot, d dialect) *difference {
 	return out
 }
 
-// absent returns the names that are subscribed and of which there is nothing.
-func (s *selection) absent() []string {
+// absent returns the names that are subscribed and of which there is nothing, but
+// for those of resources that the client keeps, or is sent an empty state of: they
+// have gone since its first response.
+func (s *selection) absent(kept []edit, emptied []*resource) []string {
+	out := s.missing()
+	if len(kept)+len(emptied) == 0 {
+		return out
+	}
+	except := make(map[string]struct{}, len(kept)+len(emptied))
+	for _, e := range kept {
+		except[e.name] = struct{}{}
+	}
+	for _, r := range emptied {
+		except[r.name] = struct{}{}
+	}
+	return slices.DeleteFunc(out, func(name string) bool {
+		_, ok := except[name]
+		return ok
+	})
+}
+
+// missing returns the names that are subscribed and of which there is nothing.
+func (s *selection) missing() []string {
 	var out []string
 	topics := s.topics
 	for r := range s.snapshot.list.All() {

@@ -95,6 +95,30 @@ func TestGRPCClientsKeepWhatGoes(t *testing.T) {
 	}
 }
 
+// TestServiceGoesBeforeTheFirstAnswer: a client that names a cluster that exists and
+// one that does not is answered in two responses. What goes between them is kept
+// like anything else.
+func TestServiceGoesBeforeTheFirstAnswer(t *testing.T) {
+	shown := service("a", "shop")
+	f := serve(t, ads.Options{}, shown)
+	f.flush()
+	arrived, answer := make(chan struct{}, 10), make(chan struct{})
+	c := f.client(xdstest.ClientOptions{Delta: true, Node: grpcNode("a", "shop"), Answer: func(xdstest.Response) error {
+		arrived <- struct{}{}
+		<-answer
+		return nil
+	}})
+	f.subscribe(c, envoy.ClusterType, cluster("a"), cluster("none"))
+	<-arrived
+	f.define([]string{"a"})
+	f.flush()
+	close(answer)
+	f.settle()
+	f.define([]string{"a"}, shown)
+	f.settle()
+	check(t, "clusters", c.State().Names(envoy.ClusterType), []string{cluster("a")})
+}
+
 // TestGRPCClientRecovers with calls: a service goes, calls fail, it returns, calls
 // succeed.
 func TestGRPCClientRecovers(t *testing.T) {
