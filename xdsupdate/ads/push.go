@@ -65,6 +65,9 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	ch.views = s.generateAll(push)
 	s.cache.publish(ch)
 	s.warnLeftOut(ch.leftOut)
+	if req.Everything() {
+		s.warnSilent(ch.table)
+	}
 }
 
 // rebuildHosts makes the hosts of a request anew. It may be called again.

@@ -36,6 +36,9 @@ type Server struct {
 	wake    chan struct{} // holds one token if there are new views
 	streams liveStreams
 
+	reporters providers // those that have called the server
+	warned    providers // those that were warned of because they have not
+
 	// building makes pushes one at a time. It is no lock that a caller can
 	// wait for: the discovery and the generators are called while it is held.
 	building sync.Mutex
@@ -127,6 +130,7 @@ func (s *Server) EndpointIndex() *xdsupdate.EndpointIndex { return s.pusher.Inde
 
 // EDSUpdate implements xdsupdate.XDSUpdater.
 func (s *Server) EDSUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
+	s.reporters.add(shard.Provider)
 	s.pusher.EDSUpdate(shard, hostname, namespace, endpoints)
 }
 
@@ -134,16 +138,19 @@ func (s *Server) EDSUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname,
 func (s *Server) EDSDeltaUpdate(
 	shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange,
 ) {
+	s.reporters.add(shard.Provider)
 	s.pusher.EDSDeltaUpdate(shard, hostname, namespace, changes)
 }
 
 // EDSCacheUpdate implements xdsupdate.XDSUpdater.
 func (s *Server) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
+	s.reporters.add(shard.Provider)
 	s.pusher.EDSCacheUpdate(shard, hostname, namespace, endpoints)
 }
 
 // SvcUpdate implements xdsupdate.XDSUpdater.
 func (s *Server) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
+	s.reporters.add(shard.Provider)
 	s.pusher.SvcUpdate(shard, hostname, namespace, event)
 }
 
@@ -156,7 +163,10 @@ func (s *Server) ConfigUpdate(req *xdsupdate.PushRequest) { s.pusher.ConfigUpdat
 func (s *Server) UpdateBatch(publish func()) { s.pusher.UpdateBatch(publish) }
 
 // Claim implements xdsupdate.ShardClaimer.
-func (s *Server) Claim(shard xdsupdate.ShardKey) xdsupdate.ShardUpdater { return s.pusher.Claim(shard) }
+func (s *Server) Claim(shard xdsupdate.ShardKey) xdsupdate.ShardUpdater {
+	s.reporters.add(shard.Provider)
+	return s.pusher.Claim(shard)
+}
 
 // RemoveShard implements xdsupdate.XDSUpdater.
 func (s *Server) RemoveShard(shard xdsupdate.ShardKey) { s.pusher.RemoveShard(shard) }
