@@ -30,7 +30,11 @@ func (s *stream) enter(r *request) error {
 	// Before its addresses are known, any ProxyUpdate may be about this proxy.
 	seen := c.proxyUpdates
 	c.mu.Unlock()
-	return s.identify(func() bool { return seen != c.proxyUpdates })
+	if err := s.identify(func() bool { return seen != c.proxyUpdates }); err != nil {
+		return err
+	}
+	s.server.connected(s)
+	return nil
 }
 
 // reidentify learns again who the proxy is, and changes what it can see.

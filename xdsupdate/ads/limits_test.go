@@ -3,15 +3,20 @@
 package ads_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"go.uber.org/atomic"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -151,4 +156,43 @@ func TestObserver(t *testing.T) {
 		"opened": 1, "asked": 1, "accepted": 3, "refused no": 1, "converged": 2,
 		"response of 1 -0": 3, "response of 0 -1": 1, "closed " + node("a", "shop").GetId(): 1,
 	})
+}
+
+// TestConnectsAreLogged, once for each stream that has an identity, at debug level
+// like disconnects.
+func TestConnectsAreLogged(t *testing.T) {
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			var log lockedBuffer
+			refuse := atomic.NewBool(false)
+			f := serve(t, ads.Options{
+				Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+				Proxy: func(_ context.Context, node *core.Node) (*registry.Proxy, error) {
+					if refuse.Load() {
+						return nil, status.Error(codes.PermissionDenied, "no")
+					}
+					return ads.ProxyOf(node), nil
+				},
+			}, service("a", "shop"))
+			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+			f.subscribe(c, envoy.ClusterType)
+			f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
+			f.await(c, envoy.LoadAssignmentType, cluster("a"))
+			f.ReviewProxies(nil)
+			said := log.take()
+			check(t, "connects", strings.Count(said, "proxy connected"), 1)
+			for _, want := range []string{
+				"level=DEBUG", "node=" + node("a", "shop").GetId(), fmt.Sprint("delta=", delta), "Namespace:shop",
+			} {
+				check(t, want, strings.Contains(said, want), true)
+			}
+			refuse.Store(true)
+			bad := f.client(xdstest.ClientOptions{Delta: delta, Node: node("b", "shop")})
+			f.subscribe(bad, envoy.ClusterType)
+			if _, err := bad.Next(f.context()); err == nil {
+				t.Error("no refusal")
+			}
+			check(t, "connects of a stream that is refused", strings.Count(log.take(), "proxy connected"), 0)
+		})
+	}
 }

@@ -120,6 +120,12 @@ func (s *Server) refused(st *stream, err error) {
 	}
 }
 
+// connected logs that a stream has got an identity.
+func (s *Server) connected(st *stream) {
+	about := st.about.Load()
+	s.logger.Debug("proxy connected", slog.String("node", about.Node), slog.Bool("delta", about.Delta), slog.Any("view", about.View))
+}
+
 // closed reports the end of a stream.
 func (s *Server) closed(st *stream) {
 	s.logger.Debug("proxy disconnected", slog.String("node", st.about.Load().Node), slog.Any("error", st.err))
