@@ -13,7 +13,10 @@ import (
 // state describes.
 func (b *batch) publish() {
 	prev := b.state.Load()
-	next := &state{tables: b.tables, settings: b.settings, services: prev.services.WithHosts(b.servicesByName)}
+	next := &state{tables: b.tables, settings: b.settings, services: prev.services}
+	if slices.ContainsFunc(b.hosts, func(h *host) bool { return h.work.services }) { // most changes are of endpoints
+		next.services = prev.services.WithHosts(b.servicesByName)
+	}
 	if next.allocated = prev.allocated; next.services != prev.services {
 		next.allocated = b.allocation(next.services)
 	}
