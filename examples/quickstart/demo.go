@@ -23,7 +23,7 @@ var configFiles embed.FS
 // patience bounds every wait of the demonstration.
 const patience = 20 * time.Second
 
-// demonstration is the story that is told without arguments.
+// demonstration is what the program shows without arguments.
 type demonstration struct {
 	out      io.Writer
 	dir      string
@@ -66,7 +66,7 @@ func demonstrate(ctx context.Context, out io.Writer) (err error) {
 	d.address = s.address
 	fmt.Fprintf(out, "Serving a copy of examples/quickstart/config on %s:\n", s.address)
 	d.pipeline.report(out)
-	return d.tell(ctx)
+	return d.show(ctx)
 }
 
 // copyConfig copies the folder. The ports in it, 50051 to 50053, stand for the
@@ -88,7 +88,7 @@ func (d *demonstration) copyConfig() error {
 	})
 }
 
-func (d *demonstration) tell(ctx context.Context) error {
+func (d *demonstration) show(ctx context.Context) error {
 	if err := d.call(ctx, "greeter.demo.internal:80", "one"); err != nil {
 		return err
 	}
