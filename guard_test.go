@@ -72,7 +72,10 @@ var allowed = map[string][]string{
 	"xdsupdate/xdstest":     {"configstore", "registry", "xdsupdate"},
 	"xdsupdate/envoy":       {"configstore", "registry", "xdsupdate"},
 	"xdsupdate/ads":         {"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy"},
-	"registry/memory":       {"configstore", "registry", "xdsupdate"},
+	"xdsupdate/traffic": {
+		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads",
+	},
+	"registry/memory": {"configstore", "registry", "xdsupdate"},
 	"registry/serviceentry": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "registry/serviceentry/internal/view",
 	},

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"net/netip"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// objectName is the namespace and name of an object.
+type objectName struct{ namespace, name string }
+
+func (n objectName) String() string { return n.namespace + "/" + n.name }
+
+// parseObjectName parses "namespace/name", or "name" in the namespace given.
+func parseObjectName(s, namespace string) objectName {
+	if ns, name, ok := strings.Cut(s, "/"); ok {
+		return objectName{ns, name}
+	}
+	return objectName{namespace, s}
+}
+
+// resolveHost returns the host name that an object in a namespace means: a short
+// name (without a dot, no "*", no IP address) is a service of that namespace. Names
+// are compared without case, so the result is in lower case.
+func resolveHost(host, namespace, domain string) registry.Hostname {
+	host = strings.ToLower(host)
+	if host == "" || strings.Contains(host, ".") || strings.HasPrefix(host, "*") {
+		return registry.Hostname(host)
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return registry.Hostname(host)
+	}
+	return registry.Hostname(host + "." + namespace + ".svc." + domain)
+}
+
+// lower is the form in which host names are compared.
+func lower(host registry.Hostname) registry.Hostname {
+	return registry.Hostname(strings.ToLower(string(host)))
+}
+
+// mostSpecific returns the most specific of the hosts that cover a name: itself,
+// or else the longest wildcard. An absent result is "".
+func mostSpecific[T any](hosts map[registry.Hostname]T, name registry.Hostname) (registry.Hostname, bool) {
+	if _, ok := hosts[name]; ok {
+		return name, true
+	}
+	// "*.b.c" covers "a.b.c" and "*-a.b.c": try every suffix, the longest first.
+	s := strings.TrimPrefix(string(name), "*")
+	for i := range len(s) + 1 {
+		candidate := registry.Hostname("*" + s[i:])
+		if _, ok := hosts[candidate]; ok && name.SubsetOf(candidate) {
+			return candidate, true
+		}
+	}
+	return "", false
+}
+
+// setFields returns the fields that are set in a message.
+func setFields(m interface{ ProtoReflect() protoreflect.Message }) []protoreflect.FieldDescriptor {
+	var out []protoreflect.FieldDescriptor
+	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		out = append(out, f)
+		return true
+	})
+	return out
+}

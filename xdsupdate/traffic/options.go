@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// Options for New. The zero value works.
+type Options struct {
+	// Mesh is Istio's mesh configuration. What it leaves out has Istio's defaults;
+	// nil: all of it. It must not be modified afterwards.
+	Mesh *meshconfig.MeshConfig
+	// Networks are Istio's mesh networks: which networks there are, and the gateways
+	// through which they are reached. Nil: every endpoint is reached directly.
+	Networks *meshconfig.MeshNetworks
+	// FilterGatewayClusters: gateways have clusters only of services that the routes
+	// of their VirtualServices use (Istio's PILOT_FILTER_GATEWAY_CLUSTER_CONFIG).
+	// By default they have those of all services that they see.
+	FilterGatewayClusters bool
+}
+
+// settings are the options with all defaults. They are immutable.
+type settings struct {
+	mesh                  *meshconfig.MeshConfig
+	networks              *meshconfig.MeshNetworks
+	filterGatewayClusters bool
+}
+
+func newSettings(o Options) *settings {
+	s := &settings{mesh: defaultMesh(), networks: o.Networks, filterGatewayClusters: o.FilterGatewayClusters}
+	if s.networks == nil {
+		s.networks = &meshconfig.MeshNetworks{}
+	}
+	if o.Mesh != nil {
+		override(s.mesh, o.Mesh)
+	}
+	return s
+}
+
+// defaultMesh is what Istio 1.30 assumes where a mesh configuration is silent.
+func defaultMesh() *meshconfig.MeshConfig {
+	return &meshconfig.MeshConfig{
+		RootNamespace:                  "istio-system",
+		TrustDomain:                    "cluster.local",
+		EnableAutoMtls:                 wrapperspb.Bool(true),
+		ConnectTimeout:                 durationpb.New(10 * time.Second),
+		DnsRefreshRate:                 durationpb.New(time.Minute),
+		LocalityLbSetting:              &networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(true)},
+		DefaultServiceExportTo:         []string{"*"},
+		DefaultVirtualServiceExportTo:  []string{"*"},
+		DefaultDestinationRuleExportTo: []string{"*"},
+		OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{
+			Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY,
+		},
+	}
+}
+
+// override replaces each field of the defaults that a configuration sets: unlike
+// proto.Merge, lists and messages as a whole.
+func override(defaults, with *meshconfig.MeshConfig) {
+	for _, f := range setFields(with) {
+		defaults.ProtoReflect().Clear(f)
+	}
+	proto.Merge(defaults, with)
+}
+
+func (s *settings) rootNamespace() string { return s.mesh.GetRootNamespace() }
+
+// domain is the DNS suffix of short names.
+func (s *settings) domain() string { return "cluster.local" }

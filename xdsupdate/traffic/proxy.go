@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// role says what a client does with what it is sent.
+type role uint8
+
+const (
+	// sidecarProxy is an Envoy beside a workload, whose outbound side is configured.
+	sidecarProxy role = iota
+	// router is an Envoy that serves as a gateway.
+	router
+	// grpcClient is a gRPC library that speaks xDS itself.
+	grpcClient
+)
+
+// proxy is what makes a difference in a client. It is immutable.
+type proxy struct {
+	role      role
+	namespace string
+	cluster   registry.ClusterID
+	// labels include those of its topology: region, zone, subzone, network, cluster.
+	labels registry.Labels
+	// locality is "region/zone/subzone".
+	locality string
+	network  string
+	// addresses are the IP addresses of its own.
+	addresses []string
+}

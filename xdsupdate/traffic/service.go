@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// service is a host name as a proxy sees it: the services of one namespace that
+// have it, merged. It is immutable.
+type service struct {
+	// host is as the first service spells it; it is compared in lower case.
+	host      registry.Hostname
+	namespace string
+	// of are the services, the first in precedence first; not empty.
+	of []*registry.Service
+	// ports are in the order of the services and their ports, each number once.
+	ports []servicePort
+}
+
+// servicePort is a port, and the service that it is of.
+type servicePort struct {
+	*registry.Port
+	of *registry.Service
+}
+
+// newService merges services of one host name and namespace.
+func newService(of []*registry.Service) *service {
+	s := &service{host: of[0].Hostname, namespace: of[0].Attributes.Namespace, of: of}
+	for _, svc := range of {
+		for _, p := range svc.Ports {
+			if _, taken := s.port(p.Number); p != nil && !taken {
+				s.ports = append(s.ports, servicePort{p, svc})
+			}
+		}
+	}
+	return s
+}
+
+// port returns the port of a number.
+func (s *service) port(number uint32) (servicePort, bool) {
+	if s == nil {
+		return servicePort{}, false
+	}
+	i := slices.IndexFunc(s.ports, func(p servicePort) bool { return p.Number == number })
+	if i < 0 {
+		return servicePort{}, false
+	}
+	return s.ports[i], true
+}
+
+// withPorts returns the service with some of its ports only, or nil if it has none
+// of them.
+func (s *service) withPorts(keep func(number uint32) bool) *service {
+	out := *s
+	out.ports = nil
+	for _, p := range s.ports {
+		if keep(p.Number) {
+			out.ports = append(out.ports, p)
+		}
+	}
+	if len(out.ports) == 0 {
+		return nil
+	}
+	if len(out.ports) == len(s.ports) {
+		return s
+	}
+	return &out
+}
+
+// chooseService returns which of the services of one host name proxies of a
+// namespace use, of those that accept is true of: those of their own namespace, or
+// else of the oldest. Services are in the order of precedence.
+func chooseService(services []*registry.Service, namespace string, accept func(*registry.Service) bool) *service {
+	var chosen []*registry.Service
+	for _, s := range services {
+		if !accept(s) {
+			continue
+		}
+		switch {
+		case len(chosen) == 0 || s.Attributes.Namespace == chosen[0].Attributes.Namespace:
+			chosen = append(chosen, s)
+		case s.Attributes.Namespace == namespace && chosen[0].Attributes.Namespace != namespace:
+			chosen = []*registry.Service{s}
+		}
+	}
+	if len(chosen) == 0 {
+		return nil
+	}
+	return newService(chosen)
+}

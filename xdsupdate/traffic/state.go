@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"sync"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// state is the policies, services and endpoints of one moment. It is immutable
+// but for what it has computed of them.
+type state struct {
+	*index
+	world world
+
+	mu     sync.Mutex
+	scopes map[scopeKey]*scope
+}
+
+type scopeKey struct {
+	sidecar   *sidecar
+	namespace string
+}
+
+func newState(x *index, w world) *state {
+	return &state{index: x, world: w, scopes: make(map[scopeKey]*scope)}
+}
+
+// scopeOf returns what a proxy sees. A router sees everything that is visible in
+// its namespace.
+func (st *state) scopeOf(p *proxy) *scope {
+	key := scopeKey{st.sidecarOf(p), p.namespace}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	s := st.scopes[key]
+	if s == nil {
+		s = newScope(st.index, st.world, key.sidecar, key.namespace)
+		st.scopes[key] = s
+	}
+	return s
+}
+
+// serviceFor returns the service that an object of a namespace means by a host name
+// when it is used for a router: that of the object's namespace if it is visible
+// there, else as the router sees it; nil for none.
+func (st *state) serviceFor(p *proxy, host registry.Hostname, namespace string) *service {
+	own := chooseService(st.world.named(host), namespace, func(s *registry.Service) bool {
+		return s.Attributes.Namespace == namespace && s.VisibleIn(namespace)
+	})
+	if own != nil {
+		return own
+	}
+	return st.scopeOf(p).service(host)
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import "slices"
+
+// visibility says in which namespaces an object counts. It is immutable.
+type visibility struct {
+	public bool
+	// namespaces are those that it is exported to by name; "." is resolved.
+	namespaces []string
+}
+
+// newVisibility reads exportTo of an object in a namespace; defaults are the
+// mesh's, for an object that has none.
+func newVisibility(exportTo, defaults []string, namespace string) visibility {
+	if len(exportTo) == 0 {
+		exportTo = defaults
+	}
+	var v visibility
+	for _, to := range exportTo {
+		switch to {
+		case "*":
+			return visibility{public: true}
+		case "~":
+		case ".":
+			v.namespaces = append(v.namespaces, namespace)
+		default:
+			v.namespaces = append(v.namespaces, to)
+		}
+	}
+	return v
+}
+
+// private is the visibility of what counts in its own namespace only.
+func private(namespace string) visibility { return visibility{namespaces: []string{namespace}} }
+
+// in reports whether the object counts for proxies of a namespace.
+func (v visibility) in(namespace string) bool {
+	return v.public || slices.Contains(v.namespaces, namespace)
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"iter"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// world is the services and endpoints of one moment, whoever may see them.
+type world interface {
+	// all yields the services sorted by CompareServices.
+	all() iter.Seq[*registry.Service]
+	// named returns the services of a host name, compared without case, sorted by
+	// ComparePrecedence.
+	named(host registry.Hostname) []*registry.Service
+	// endpoints returns the endpoints of a service over all shards; nil for none.
+	endpoints(host registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// listWorld is a world of a list of services.
+type listWorld struct {
+	services []*registry.Service
+	index    *xdsupdate.EndpointIndex
+}
+
+func newListWorld(services ...*registry.Service) *listWorld {
+	slices.SortStableFunc(services, registry.CompareServices)
+	return &listWorld{services: services, index: xdsupdate.NewEndpointIndex()}
+}
+
+func (w *listWorld) all() iter.Seq[*registry.Service] { return slices.Values(w.services) }
+
+func (w *listWorld) named(host registry.Hostname) []*registry.Service {
+	out := slices.DeleteFunc(slices.Clone(w.services), func(s *registry.Service) bool { return lower(s.Hostname) != lower(host) })
+	slices.SortStableFunc(out, registry.ComparePrecedence)
+	return out
+}
+
+func (w *listWorld) endpoints(host registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints {
+	return w.index.Service(host, namespace)
+}
