@@ -40,6 +40,15 @@
 // localities are matters of a traffic policy, of which this package knows none, and
 // as in Istio 1.30 nothing of it is set without one.
 //
+// # Secrets
+//
+// TLS contexts refer to secrets by Istio's names, over the stream that they came
+// on; the host, or the generator of xdsupdate/secrets, serves them:
+//
+//	"kubernetes://NAME", "kubernetes://NAME-cacert" | of a credentialName: certificate and key, authorities
+//	"file-cert:CERTIFICATE~KEY", "file-root:FILE"   | of files; "file-root:system" are the operating system's
+//	"default", "ROOTCA"                             | of the mesh: the workload's own, the authorities
+//
 // # Determinism
 //
 // The same arguments give equal messages, whatever the order of the endpoints in

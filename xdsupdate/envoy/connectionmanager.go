@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	cors "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
+	fault "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	grpcweb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
+	router "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// GatewayConnectionManager returns the network filter by which a gateway serves
+// HTTP by a route configuration. The mesh says how paths are normalised, how many
+// proxies in front of the gateway are trusted, and what becomes of client
+// certificates (gatewayTopology of its defaultConfig); nil has Istio's defaults. A
+// GRPC-Web port translates GRPC-Web.
+func GatewayConnectionManager(
+	routeConfig string, protocol registry.Protocol, mesh *meshconfig.MeshConfig,
+) *listenerv3.Filter {
+	topology := mesh.GetDefaultConfig().GetGatewayTopology()
+	m := &hcm.HttpConnectionManager{
+		StatPrefix: routeConfig,
+		RouteSpecifier: &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{
+			ConfigSource: ADS(), RouteConfigName: routeConfig,
+		}},
+		HttpFilters: httpFilters(protocol),
+		// A gateway is the first to see the client: its address is the remote one,
+		// whatever X-Forwarded-For says, but for the proxies that are trusted.
+		UseRemoteAddress:         wrapperspb.Bool(true),
+		XffNumTrustedHops:        topology.GetNumTrustedProxies(),
+		ForwardClientCertDetails: forwardClientCert(topology.GetForwardClientCertDetails()),
+		// Streams may be idle as long as they like.
+		StreamIdleTimeout: durationpb.New(0),
+		UpgradeConfigs:    []*hcm.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+	}
+	switch m.GetForwardClientCertDetails() {
+	case hcm.HttpConnectionManager_APPEND_FORWARD, hcm.HttpConnectionManager_SANITIZE_SET:
+		m.SetCurrentClientCertDetails = &hcm.HttpConnectionManager_SetCurrentClientCertDetails{
+			Subject: wrapperspb.Bool(true), Cert: true, Dns: true, Uri: true,
+		}
+	default:
+	}
+	normalizePaths(m, mesh.GetPathNormalization().GetNormalization())
+	return networkFilter("envoy.filters.network.http_connection_manager", m)
+}
+
+// httpFilters returns the filters that the routes of VirtualServices make use of.
+func httpFilters(protocol registry.Protocol) []*hcm.HttpFilter {
+	var filters []*hcm.HttpFilter
+	if protocol == registry.ProtocolGRPCWeb {
+		filters = append(filters, httpFilter("envoy.filters.http.grpc_web", &grpcweb.GrpcWeb{}))
+	}
+	return append(filters,
+		httpFilter("envoy.filters.http.fault", &fault.HTTPFault{}),
+		httpFilter("envoy.filters.http.cors", &cors.Cors{}),
+		httpFilter("envoy.filters.http.router", &router.Router{}),
+	)
+}
+
+func httpFilter(name string, config proto.Message) *hcm.HttpFilter {
+	return &hcm.HttpFilter{Name: name, ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: packed(config)}}
+}
+
+func networkFilter(name string, config proto.Message) *listenerv3.Filter {
+	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed(config)}}
+}
+
+// forwardClientCert says what becomes of the X-Forwarded-Client-Cert header; by
+// default a gateway replaces it.
+func forwardClientCert(d meshconfig.ForwardClientCertDetails) hcm.HttpConnectionManager_ForwardClientCertDetails {
+	switch d {
+	case meshconfig.ForwardClientCertDetails_SANITIZE:
+		return hcm.HttpConnectionManager_SANITIZE
+	case meshconfig.ForwardClientCertDetails_FORWARD_ONLY:
+		return hcm.HttpConnectionManager_FORWARD_ONLY
+	case meshconfig.ForwardClientCertDetails_APPEND_FORWARD:
+		return hcm.HttpConnectionManager_APPEND_FORWARD
+	case meshconfig.ForwardClientCertDetails_ALWAYS_FORWARD_ONLY:
+		return hcm.HttpConnectionManager_ALWAYS_FORWARD_ONLY
+	default:
+		return hcm.HttpConnectionManager_SANITIZE_SET
+	}
+}
+
+// normalizePaths: routes match the path as it is after this.
+func normalizePaths(m *hcm.HttpConnectionManager, n meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType) {
+	m.NormalizePath = wrapperspb.Bool(n != meshconfig.MeshConfig_ProxyPathNormalization_NONE)
+	m.PathWithEscapedSlashesAction = hcm.HttpConnectionManager_KEEP_UNCHANGED
+	switch n {
+	case meshconfig.MeshConfig_ProxyPathNormalization_MERGE_SLASHES:
+		m.MergeSlashes = true
+	case meshconfig.MeshConfig_ProxyPathNormalization_DECODE_AND_MERGE_SLASHES:
+		m.MergeSlashes = true
+		m.PathWithEscapedSlashesAction = hcm.HttpConnectionManager_UNESCAPE_AND_FORWARD
+	default:
+	}
+}

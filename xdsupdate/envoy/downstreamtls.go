@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// peerExchange is the protocol by which Istio's proxies introduce themselves to
+// each other on TCP connections.
+const peerExchange = "istio-peer-exchange"
+
+// DownstreamTLS returns the TLS context of a server of a Gateway, by which it
+// terminates TLS: the secrets are named as in the package comment, and the client
+// must have a certificate (MUTUAL, ISTIO_MUTUAL), may have one (OPTIONAL_MUTUAL) or
+// is not asked for one (SIMPLE). Versions, ciphers and curves are the server's, or
+// else the mesh's; mesh may be nil.
+//
+// The result is nil for a server that does not terminate TLS, or that names no
+// certificate.
+func DownstreamTLS(server *networking.Server, mesh *meshconfig.MeshConfig) *tlsv3.DownstreamTlsContext {
+	settings := server.GetTls()
+	if !TerminatesTLS(server) {
+		return nil
+	}
+	common := &tlsv3.CommonTlsContext{
+		TlsParams:     serverParameters(settings, mesh.GetTlsDefaults()),
+		AlpnProtocols: serverALPN(server),
+	}
+	for _, name := range certificateNames(settings) {
+		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, SDS(name))
+	}
+	if len(common.TlsCertificateSdsSecretConfigs) == 0 {
+		return nil
+	}
+	if roots := rootsName(settings); roots != "" {
+		common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{
+			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
+				DefaultValidationContext:         clientValidation(settings),
+				ValidationContextSdsSecretConfig: SDS(roots),
+			},
+		}
+	}
+	mode := settings.GetMode()
+	required := mode == networking.ServerTLSSettings_MUTUAL || mode == networking.ServerTLSSettings_ISTIO_MUTUAL
+	return &tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(required)}
+}
+
+// TerminatesTLS reports whether a server decrypts what it is sent.
+func TerminatesTLS(server *networking.Server) bool {
+	if !registry.ParseProtocol(server.GetPort().GetProtocol()).IsTLS() || server.GetTls() == nil {
+		return false
+	}
+	mode := server.GetTls().GetMode()
+	return mode != networking.ServerTLSSettings_PASSTHROUGH && mode != networking.ServerTLSSettings_AUTO_PASSTHROUGH
+}
+
+// serverALPN returns what the server offers. What is not HTTP has nothing to
+// offer: a client that could choose h2 would speak it to whatever is behind.
+func serverALPN(server *networking.Server) []string {
+	if registry.ParseProtocol(server.GetPort().GetProtocol()) == registry.ProtocolHTTPS {
+		return []string{"h2", "http/1.1"}
+	}
+	if server.GetTls().GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
+		return []string{peerExchange, "h2", "http/1.1"}
+	}
+	return nil
+}
+
+// certificateNames returns the secrets with the certificates of a server.
+func certificateNames(tls *networking.ServerTLSSettings) []string {
+	var names []string
+	switch {
+	case tls.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL:
+		return []string{WorkloadCertificate}
+	case len(tls.GetCredentialNames()) > 0:
+		for _, n := range tls.GetCredentialNames() {
+			names = append(names, CredentialName(n))
+		}
+	case tls.GetCredentialName() != "":
+		return []string{CredentialName(tls.GetCredentialName())}
+	case len(tls.GetTlsCertificates()) > 0:
+		for _, c := range tls.GetTlsCertificates() {
+			names = append(names, FileCertificateName(c.GetServerCertificate(), c.GetPrivateKey()))
+		}
+	case tls.GetServerCertificate() != "":
+		return []string{FileCertificateName(tls.GetServerCertificate(), tls.GetPrivateKey())}
+	}
+	return names
+}
+
+// rootsName returns the secret with the authorities of client certificates; "" if
+// clients are not asked for one.
+func rootsName(tls *networking.ServerTLSSettings) string {
+	switch tls.GetMode() {
+	case networking.ServerTLSSettings_ISTIO_MUTUAL:
+		return MeshRoots
+	case networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
+	default:
+		return ""
+	}
+	switch {
+	case tls.GetCaCertCredentialName() != "":
+		return CredentialRootsName(tls.GetCaCertCredentialName())
+	case tls.GetCredentialName() != "":
+		return CredentialRootsName(tls.GetCredentialName())
+	case len(tls.GetCredentialNames()) > 0:
+		return CredentialRootsName(tls.GetCredentialNames()[0])
+	default:
+		return FileRootsName(tls.GetCaCertificates())
+	}
+}
+
+// clientValidation is what a client certificate must be besides signed by one of
+// the roots.
+func clientValidation(tls *networking.ServerTLSSettings) *tlsv3.CertificateValidationContext {
+	v := &tlsv3.CertificateValidationContext{
+		VerifyCertificateSpki: tls.GetVerifyCertificateSpki(),
+		VerifyCertificateHash: tls.GetVerifyCertificateHash(),
+	}
+	for _, name := range tls.GetSubjectAltNames() {
+		//nolint:staticcheck // The typed successor would have to be told the kind of name, which Istio's configs do not say.
+		v.MatchSubjectAltNames = append(v.MatchSubjectAltNames, &matcher.StringMatcher{
+			MatchPattern: &matcher.StringMatcher_Exact{Exact: name},
+		})
+	}
+	if tls.GetCaCrl() != "" && tls.GetCredentialName() == "" && len(tls.GetCredentialNames()) == 0 {
+		v.Crl = &core.DataSource{Specifier: &core.DataSource_Filename{Filename: tls.GetCaCrl()}}
+	}
+	if tls.GetInsecureSkipVerify().GetValue() {
+		v.TrustChainVerification = tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED
+	}
+	return v
+}

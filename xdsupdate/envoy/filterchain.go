@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"slices"
+	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+)
+
+// istioALPN are the protocols by which Istio's sidecars ask for mutual TLS.
+func istioALPN() []string {
+	return []string{"istio", "istio-h2", "istio-http/1.0", "istio-http/1.1", peerExchange}
+}
+
+// ServerNames returns the names by which a filter chain is chosen for hosts: in
+// lower case, sorted, each once. They are empty, which stands for every
+// connection, if "*" is among the hosts. It is not ok if hosts has nothing that
+// Envoy can match: it knows full names and "*.SUFFIX", and refuses a whole
+// listener over other wildcards.
+func ServerNames(hosts []string) (names []string, ok bool) {
+	for _, h := range hosts {
+		h = strings.ToLower(h)
+		if h == "*" {
+			return nil, true
+		}
+		if h != "" && !strings.Contains(strings.TrimPrefix(h, "*."), "*") {
+			names = append(names, h)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return names, len(names) > 0
+}
+
+// FilterChain returns the filter chain for connections to the names of ServerNames.
+// With a TLS context it terminates TLS; nil: it does not.
+func FilterChain(serverNames []string, tls *tlsv3.DownstreamTlsContext, filter *listenerv3.Filter) *listenerv3.FilterChain {
+	chain := &listenerv3.FilterChain{Filters: []*listenerv3.Filter{filter}}
+	if len(serverNames) > 0 {
+		chain.FilterChainMatch = &listenerv3.FilterChainMatch{ServerNames: serverNames}
+	}
+	if tls != nil {
+		chain.TransportSocket = &core.TransportSocket{
+			Name:       "envoy.transport_sockets.tls",
+			ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: packed(tls)},
+		}
+	}
+	return chain
+}
+
+// AutoPassthroughChain returns the filter chain that passes mutual TLS of Istio's
+// sidecars on to the cluster that the server name says: both have the name given.
+func AutoPassthroughChain(name string) *listenerv3.FilterChain {
+	chain := FilterChain([]string{strings.ToLower(name)}, nil, TCPProxy{Cluster: name}.Filter())
+	chain.FilterChainMatch.ApplicationProtocols = istioALPN()
+	return chain
+}
