@@ -29,6 +29,12 @@ func ClusterName(port uint32, host registry.Hostname) string {
 	return clusterPrefix + strconv.FormatUint(uint64(port), 10) + "||" + string(host)
 }
 
+// SubsetClusterName returns "outbound|PORT|SUBSET|HOST"; an empty subset gives what
+// ClusterName does.
+func SubsetClusterName(port uint32, subset string, host registry.Hostname) string {
+	return clusterPrefix + strconv.FormatUint(uint64(port), 10) + "|" + subset + "|" + string(host)
+}
+
 // ParseClusterName is the inverse of ClusterName. Names of other forms, those
 // with a subset among them, are not ok.
 func ParseClusterName(name string) (port uint32, host registry.Hostname, ok bool) {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	httpfault "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// forGRPC returns the routes by which gRPC clients do with calls what a route
+// makes an Envoy do with them. The clients agree on less than Envoy knows, and
+// some refuse a whole route configuration over what others only ignore (grpc-go
+// 1.84, grpc-js-xds 1.14 and C-core 1.51 were tried), so that there is
+//
+//   - no redirect and no direct response: an injected fault fails the calls that
+//     they are for, with the status that gRPC has for the HTTP status. The cluster
+//     is for the form only;
+//   - nothing that only a proxy does: mirrors, rewrites, CORS, header operations;
+//   - no match of what a call does not have: see grpcMatches.
+func forGRPC(route *routev3.Route, cluster string) []*routev3.Route {
+	var out []*routev3.Route
+	for _, match := range grpcMatches(route.GetMatch()) {
+		r := &routev3.Route{Name: route.GetName(), Match: match, StatPrefix: route.GetStatPrefix()}
+		if action := route.GetRoute(); action != nil {
+			configureFilter(r, faultFilter, route.GetTypedPerFilterConfig()[faultFilter])
+			r.Action = &routev3.Route_Route{Route: grpcAction(action)}
+		} else {
+			configureFilter(r, faultFilter, failure(answer(route)))
+			r.Action = &routev3.Route_Route{Route: &routev3.RouteAction{
+				ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}, Timeout: durationpb.New(0),
+			}}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// grpcAction keeps what gRPC clients make use of.
+func grpcAction(a *routev3.RouteAction) *routev3.RouteAction {
+	out := &routev3.RouteAction{
+		ClusterSpecifier:  a.GetClusterSpecifier(),
+		Timeout:           a.GetTimeout(),
+		MaxStreamDuration: a.GetMaxStreamDuration(),
+		RetryPolicy:       a.GetRetryPolicy(),
+		HashPolicy:        a.GetHashPolicy(),
+	}
+	if weighted := a.GetWeightedClusters(); weighted != nil {
+		bare := &routev3.WeightedCluster{}
+		for _, c := range weighted.GetClusters() {
+			bare.Clusters = append(bare.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: c.GetName(), Weight: c.GetWeight()})
+		}
+		out.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: bare}
+	}
+	return out
+}
+
+// answer returns the HTTP status with which a route itself answers.
+func answer(route *routev3.Route) uint32 {
+	if r := route.GetDirectResponse(); r != nil {
+		return r.GetStatus()
+	}
+	return 301 // All redirects are the same failure to gRPC.
+}
+
+// failure is a fault that fails every call.
+func failure(status uint32) *anypb.Any {
+	return packed(&httpfault.HTTPFault{Abort: &httpfault.FaultAbort{
+		ErrorType:  &httpfault.FaultAbort_GrpcStatus{GrpcStatus: uint32(grpcStatus(status))},
+		Percentage: &typev3.FractionalPercent{Numerator: 100},
+	}})
+}
+
+// grpcStatus is what a gRPC client makes of an answer that is not gRPC, as gRPC's
+// http-grpc-status-mapping.md defines it.
+func grpcStatus(http uint32) codes.Code {
+	switch http {
+	case 400:
+		return codes.Internal
+	case 401:
+		return codes.Unauthenticated
+	case 403:
+		return codes.PermissionDenied
+	case 404:
+		return codes.Unimplemented
+	case 429, 502, 503, 504:
+		return codes.Unavailable
+	default:
+		return codes.Unknown
+	}
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// HashPolicies returns by what of a request its endpoint is chosen: the key of a
+// consistent hash is a matter of routes, while the algorithm is one of clusters.
+// The result is nil without a key, and for nil.
+func HashPolicies(hash *networking.LoadBalancerSettings_ConsistentHashLB) []*routev3.RouteAction_HashPolicy {
+	out := &routev3.RouteAction_HashPolicy{}
+	switch key := hash.GetHashKey().(type) {
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName:
+		if key.HttpHeaderName == "" {
+			return nil
+		}
+		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_Header_{
+			Header: &routev3.RouteAction_HashPolicy_Header{HeaderName: key.HttpHeaderName},
+		}
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie:
+		if key.HttpCookie.GetName() == "" {
+			return nil
+		}
+		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_Cookie_{Cookie: hashCookie(key.HttpCookie)}
+	case *networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp:
+		if !key.UseSourceIp {
+			return nil
+		}
+		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_ConnectionProperties_{
+			ConnectionProperties: &routev3.RouteAction_HashPolicy_ConnectionProperties{SourceIp: true},
+		}
+	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpQueryParameterName:
+		if key.HttpQueryParameterName == "" {
+			return nil
+		}
+		out.PolicySpecifier = &routev3.RouteAction_HashPolicy_QueryParameter_{
+			QueryParameter: &routev3.RouteAction_HashPolicy_QueryParameter{Name: key.HttpQueryParameterName},
+		}
+	default:
+		return nil
+	}
+	return []*routev3.RouteAction_HashPolicy{out}
+}
+
+func hashCookie(c *networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie) *routev3.RouteAction_HashPolicy_Cookie {
+	out := &routev3.RouteAction_HashPolicy_Cookie{Name: c.GetName(), Path: c.GetPath()}
+	if c.GetTtl() != nil {
+		out.Ttl = durationpb.New(c.GetTtl().AsDuration())
+	}
+	for _, a := range c.GetAttributes() {
+		out.Attributes = append(out.Attributes, &routev3.RouteAction_HashPolicy_CookieAttribute{Name: a.GetName(), Value: a.GetValue()})
+	}
+	return out
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// The filters that a route can configure.
+const (
+	faultFilter  = "envoy.filters.http.fault"
+	corsFilter   = "envoy.filters.http.cors"
+	routerFilter = "envoy.filters.http.router"
+)
+
+// Routes returns the routes of rules, which take effect in their order: one for
+// each match that can hold in this scope, and one for a rule without matches.
+// Those behind a route that every request matches are left out. Rules with a
+// delegate give no routes; expand them before. What a rule says and clients
+// could not accept is left out alone.
+func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
+	var out []*routev3.Route
+	for _, rule := range rules {
+		matches := rule.GetMatch()
+		if len(matches) == 0 {
+			matches = []*networking.HTTPMatchRequest{nil}
+		}
+		for _, m := range matches {
+			if !s.covers(m) {
+				continue
+			}
+			route := s.route(rule, m)
+			if route == nil {
+				continue
+			}
+			if s.Client == ForGRPC {
+				out = append(out, forGRPC(route, s.ServiceCluster)...)
+			} else {
+				out = append(out, route)
+			}
+			if matchesAll(route.GetMatch()) {
+				return out
+			}
+		}
+	}
+	return out
+}
+
+// route is the route of a rule under one of its matches; nil is the match of a
+// rule that has none. The result is nil if no request can match, or there is
+// nothing to do with it.
+func (s *RouteScope) route(rule *networking.HTTPRoute, m *networking.HTTPMatchRequest) *routev3.Route {
+	match := routeMatch(m)
+	if match == nil {
+		return nil
+	}
+	out := &routev3.Route{Name: routeName(rule, m), Match: match, StatPrefix: m.GetStatPrefix()}
+	authority := applyHeaders(out, rule.GetHeaders())
+	switch {
+	case rule.GetRedirect() != nil:
+		if redirect := s.redirect(rule.GetRedirect()); redirect != nil {
+			out.Action = redirect
+		}
+	case rule.GetDirectResponse() != nil:
+		out.Action = directResponse(rule.GetDirectResponse())
+	case len(rule.GetRoute()) > 0:
+		s.forward(out, rule, authority)
+	}
+	if out.Action == nil {
+		return nil
+	}
+	configureFilter(out, faultFilter, httpFault(rule.GetFault()))
+	configureFilter(out, corsFilter, corsPolicy(rule.GetCorsPolicy()))
+	return out
+}
+
+func routeName(rule *networking.HTTPRoute, m *networking.HTTPMatchRequest) string {
+	if name := m.GetName(); name != "" {
+		return rule.GetName() + "." + name
+	}
+	return rule.GetName()
+}
+
+// configureFilter gives a route its own configuration of a filter; nil is none.
+func configureFilter(out *routev3.Route, name string, config *anypb.Any) {
+	if config == nil {
+		return
+	}
+	if out.TypedPerFilterConfig == nil {
+		out.TypedPerFilterConfig = make(map[string]*anypb.Any)
+	}
+	out.TypedPerFilterConfig[name] = config
+}
