@@ -41,7 +41,7 @@ module_of() {
 for dir in $(folders -name '*_test.go' -exec grep -q '^func TestPrerequisites(' {} \;); do
   for pattern in "${packages[@]}"; do
     if covers "$pattern" "$dir"; then
-      (cd "$dir" && go test -race -v -run '^TestPrerequisites$' . || true) |
+      (cd "$dir" && go test -race -v -timeout 30m -run '^TestPrerequisites$' . || true) |
         sed -n "s|^ *[^ ]*_test\.go:[0-9]*:|skipped in $dir:|p"
       break
     fi

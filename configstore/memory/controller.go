@@ -8,7 +8,6 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
-	"strconv"
 	"time"
 
 	"go.uber.org/atomic"
@@ -164,8 +163,7 @@ func replay(snap *Snapshot, kinds []configstore.GroupVersionKind) iter.Seq[confi
 	return func(yield func(configstore.Change) bool) {
 		for _, kind := range kinds {
 			for _, c := range snap.List(kind, configstore.NamespaceAll) {
-				revision, _ := strconv.ParseUint(c.ResourceVersion, 10, 64) // the store's own
-				if !yield(configstore.Change{Event: configstore.EventAdd, Curr: c, Revision: revision}) {
+				if !yield(configstore.Change{Event: configstore.EventAdd, Curr: c, Revision: snap.revisionOf(c)}) {
 					return
 				}
 			}

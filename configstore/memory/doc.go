@@ -8,7 +8,8 @@
 //
 // Every committed change of any kind raises the store's revision by one; the
 // ResourceVersion of an object is, in decimal, the revision of the change that
-// stored it. A write that changes nothing has no revision and no event.
+// stored it, unless the store is a mirror (Options.Mirror) of one that has versions
+// of its own. A write that changes nothing has no revision and no event.
 //
 // # Events
 //
@@ -61,7 +62,7 @@
 // While no commit is in progress:
 //
 //  1. Every version in a map exists, has no prev, and has a revision of at least 1
-//     and at most the committed one, which is its ResourceVersion.
+//     and at most the committed one, which is its ResourceVersion but in a mirror.
 //  2. The lists of each kind keep the invariants of internal/listing.
 //  3. The history ends with the committed revision and has no gap.
 //  4. The kept snapshot, if there is one, is of the committed revision.

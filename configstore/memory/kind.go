@@ -15,7 +15,9 @@ type kind struct {
 	schema configstore.Schema
 	// shape is the schema without rules: it checks names, scopes and types.
 	shape configstore.Schema
-	lists *listing.Lists
+	// mirror is Options.Mirror.
+	mirror bool
+	lists  *listing.Lists
 
 	// What follows is written under the store's lock.
 
@@ -25,8 +27,8 @@ type kind struct {
 	frozen *view
 }
 
-func newKind(schema configstore.Schema, mu sync.Locker) *kind {
-	k := &kind{schema: schema, shape: schema}
+func newKind(schema configstore.Schema, mirror bool, mu sync.Locker) *kind {
+	k := &kind{schema: schema, shape: schema, mirror: mirror}
 	k.shape.Validate = nil
 	k.lists = listing.New(mu, k)
 	return k

@@ -81,7 +81,9 @@ func (p *plan) add(r *request) (string, error) {
 	p.revision++
 	o := &e.Value
 	o.revision = p.revision
-	o.ResourceVersion = strconv.FormatUint(p.revision, 10)
+	if !p.store.opts.Mirror {
+		o.ResourceVersion = strconv.FormatUint(p.revision, 10)
+	}
 	o.sum = p.store.detector.sum(o)
 	if planned {
 		p.versions[i].entry = e
@@ -140,20 +142,24 @@ func (r *request) complete(c *configstore.Config, cur *object) bool {
 	case configstore.OpUpsert:
 		panic("memory: an upsert that was not decided")
 	case configstore.OpCreate:
-		c.Generation = 1
+		if !r.kind.mirror {
+			c.Generation = 1
+		}
 		if c.CreationTimestamp.IsZero() {
 			c.CreationTimestamp = time.Now().Round(0) // no monotonic reading
 		}
 	case configstore.OpUpdate:
 		if cur != r.seen {
-			r.differs = compare(&r.kind.schema, &cur.Config, c)
+			r.differs = r.kind.compare(&cur.Config, c)
 		}
 		if !r.differs.anything {
 			return false
 		}
-		c.Generation = cur.Generation
-		if r.differs.spec {
-			c.Generation++
+		if !r.kind.mirror {
+			c.Generation = cur.Generation
+			if r.differs.spec {
+				c.Generation++
+			}
 		}
 		if c.CreationTimestamp.IsZero() {
 			c.CreationTimestamp = cur.CreationTimestamp

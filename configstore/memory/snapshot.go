@@ -3,6 +3,8 @@
 package memory
 
 import (
+	"strconv"
+
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/listing"
 )
@@ -71,6 +73,20 @@ func (s *Snapshot) List(kind configstore.GroupVersionKind, namespace string) []*
 	items := s.list(k, s.views[i], namespace)
 	s.store.verifyList(k, items)
 	return items
+}
+
+// revisionOf returns the store's revision that stored an object of the snapshot.
+func (s *Snapshot) revisionOf(c *configstore.Config) uint64 {
+	if !s.store.opts.Mirror {
+		revision, _ := strconv.ParseUint(c.ResourceVersion, 10, 64) // the store's own
+		return revision
+	}
+	if i, ok := s.store.schemas.Index(&c.GroupVersionKind); ok {
+		if e := s.views[i].objects.Entry(key{Namespace: c.Namespace, Name: c.Name}); e != nil {
+			return e.Value.revision
+		}
+	}
+	return 0
 }
 
 // list prefers the list that the store has, or makes anyway for the next reader,

@@ -45,7 +45,7 @@ func Make(schemas configstore.Schemas, opts ...Options) *Store {
 	}
 	s := &Store{opts: o, schemas: schemas, detector: newDetector(o.DetectMutations), history: history{limit: o.HistoryLimit}}
 	for _, schema := range schemas.All() {
-		s.kinds = append(s.kinds, newKind(schema, &s.mu))
+		s.kinds = append(s.kinds, newKind(schema, o.Mirror, &s.mu))
 	}
 	return s
 }

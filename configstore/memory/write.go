@@ -69,7 +69,8 @@ type request struct {
 	op configstore.Op
 	// config is the caller's, under the canonical kind.
 	config configstore.Config
-	// given is set if the stored ResourceVersion has to be that of config.
+	// given is set if the stored ResourceVersion has to be that of config. In a
+	// mirror only what removes an object can have such a condition.
 	given bool
 
 	// What prepare finds:
@@ -105,6 +106,9 @@ func (s *Store) prepare(r *request) error {
 		return r.fail(fmt.Errorf("%w %s", configstore.ErrUnknownKind, r.config.GroupVersionKind))
 	}
 	r.config.GroupVersionKind = r.kind.gvk()
+	if r.kind.mirror && (r.op == configstore.OpUpdate || r.op == configstore.OpUpsert) {
+		r.given = false
+	}
 	if err := s.validate(r); err != nil {
 		return r.fail(err)
 	}
@@ -115,7 +119,7 @@ func (s *Store) prepare(r *request) error {
 	}
 	s.verify(r.seen)
 	if r.op == configstore.OpUpdate || r.op == configstore.OpUpsert {
-		r.differs = compare(&r.kind.schema, &r.seen.Config, &r.config)
+		r.differs = r.kind.compare(&r.seen.Config, &r.config)
 	}
 	return nil
 }
@@ -155,9 +159,10 @@ type difference struct{ anything, spec bool }
 
 // compare says what an Update of old with c would change: what the store itself
 // sets, and a zero CreationTimestamp, do not count.
-func compare(schema *configstore.Schema, old, c *configstore.Config) difference {
-	spec := !schema.EqualSpecs(old.Spec, c.Spec)
+func (k *kind) compare(old, c *configstore.Config) difference {
+	spec := !k.schema.EqualSpecs(old.Spec, c.Spec)
 	return difference{spec: spec, anything: spec ||
+		k.mirror && (old.ResourceVersion != c.ResourceVersion || old.Generation != c.Generation) ||
 		old.UID != c.UID || old.Domain != c.Domain ||
 		!c.CreationTimestamp.IsZero() && !c.CreationTimestamp.Equal(old.CreationTimestamp) ||
 		!maps.Equal(old.Labels, c.Labels) || !maps.Equal(old.Annotations, c.Annotations) ||

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubetest starts a real kube-apiserver, with an etcd behind it, for
+// tests. Conflicts, watches, relists, validation and access control are then those
+// of Kubernetes itself; no controller runs, so that nothing makes EndpointSlices
+// or deletes what a namespace held.
+//
+//	var apiserver kubetest.Shared
+//
+//	func TestMain(m *testing.M)          { apiserver.Main(m) }
+//	func TestPrerequisites(t *testing.T) { kubetest.Require(t) }
+//
+//	func TestSomething(t *testing.T) {
+//		config := apiserver.Server(t).Config() // a *rest.Config
+//
+// The tests of a package share one server, which starts when the first of them
+// asks for it, and keep apart by namespaces, or by CRDs of their own. A test that
+// stops its server has one of its own, from Start.
+//
+// # The binary
+//
+// The server is built from its Go module, in testdata/apiserver, into the
+// repository's .cache folder: 4 to 5 minutes on two idle cores when the caches are
+// empty, nothing when it is there. A server starts in about 3 seconds and needs
+// about 300 MB. Where it cannot be built, because there is no network for example,
+// tests that need it are skipped with the reason; if the environment variable
+// PILOTKIT_REQUIRE_APISERVER is set, they fail.
+//
+// # Faults
+//
+// Clients reach the server through a Front, a TCP proxy that can cut, refuse,
+// delay and hold up connections. Server.Stop kills the process, and Server.Restart
+// starts it again on the same data: clients keep their configuration, and a watch
+// from a revision of before the restart gets "too old resource version" if there
+// were changes in between.
+package kubetest
