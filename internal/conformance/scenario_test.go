@@ -254,7 +254,8 @@ func loadScenario(file string) (*scenario, error) {
 }
 
 // scenarioNames returns the scenarios below a directory as "topic/name", sorted. A
-// corpus may have folders above its topics, and dir may be a link to it.
+// corpus may have folders above its topics, and dir may be a link to it. A folder
+// with a README.md of its own is a corpus of another format.
 func scenarioNames(dir string) ([]string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -262,6 +263,11 @@ func scenarioNames(dir string) ([]string, error) {
 	}
 	var names []string
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() && path != dir {
+			if _, err := os.Stat(filepath.Join(path, "README.md")); err == nil {
+				return filepath.SkipDir
+			}
+		}
 		base, found := strings.CutSuffix(path, scenarioSuffix)
 		if err != nil || e.IsDir() || !found {
 			return err

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// t50: a target without port is answered by a listener of its name, for the only
+// port of the service or else its first gRPC port.
+func (c *comparison) t50() {
+	if !c.isGRPC() {
+		return
+	}
+	var out resources
+	for _, l := range c.want[listeners] {
+		target := name(listeners, l)
+		if slices.Contains(c.proxy.Listeners, target) {
+			out = append(out, l)
+		}
+		i := strings.LastIndex(target, ":")
+		if i < 0 || !slices.Contains(c.proxy.Listeners, target[:i]) {
+			continue
+		}
+		for _, route := range routesOf(resources{l}) {
+			if n, ok := parseCluster(route); ok && strconv.Itoa(int(c.defaultPort(n.host))) == target[i+1:] {
+				bare := clone(l)
+				bare["name"] = target[:i]
+				out = append(out, bare)
+			}
+		}
+	}
+	c.want[listeners] = out
+}
+
+// defaultPort is the port of targets without one.
+func (c *comparison) defaultPort(host string) uint32 {
+	if ports := c.portsOf(host, c.proxy); len(ports) == 1 {
+		return ports[0]
+	}
+	for _, s := range c.of(host, c.proxy) {
+		for _, p := range s.spec.GetPorts() {
+			if strings.HasPrefix(strings.ToUpper(p.GetProtocol()), "GRPC") {
+				return p.GetNumber()
+			}
+		}
+	}
+	return 0
+}
+
+// t51: clients refuse MAGLEV, so they are sent RING_HASH.
+func (c *comparison) t51() {
+	if !c.isGRPC() {
+		return
+	}
+	for _, want := range c.want[clusters] {
+		if want["lbPolicy"] != "MAGLEV" {
+			continue
+		}
+		want["lbPolicy"] = "RING_HASH"
+		delete(want, "maglevLbConfig")
+		if got := find(clusters, c.got[clusters], name(clusters, want)); got != nil {
+			delete(got, "ringHashLbConfig")
+		}
+	}
+}
+
+// t52: services with resolution DNS or NONE are LOGICAL_DNS for one endpoint, else
+// nothing but what t65 asks for.
+func (c *comparison) t52() {
+	if !c.isGRPC() {
+		return
+	}
+	odd := func(n string) bool {
+		r := c.resolution(n)
+		return r != -1 && r != networking.ServiceEntry_STATIC
+	}
+	c.remove(clusters, odd)
+	c.remove(endpoints, odd)
+}
+
+// t53: what there is for ports that no gRPC client can use is incidental.
+func (c *comparison) t53() {
+	if !c.isGRPC() {
+		return
+	}
+	unusable := func(route string) bool {
+		n, ok := parseCluster(route)
+		for _, s := range c.of(n.host, c.proxy) {
+			for _, p := range s.spec.GetPorts() {
+				if ok && p.GetNumber() == n.port {
+					protocol := strings.ToUpper(p.GetProtocol())
+					return !strings.HasPrefix(protocol, "HTTP") && !strings.HasPrefix(protocol, "GRPC") && protocol != "" || protocol == "HTTPS"
+				}
+			}
+		}
+		return false
+	}
+	without := func(l tree) bool { return slices.ContainsFunc(routesOf(resources{l}), unusable) }
+	c.want[listeners] = slices.DeleteFunc(c.want[listeners], without)
+	c.got[listeners] = slices.DeleteFunc(c.got[listeners], without)
+	c.remove(routes, unusable)
+}
+
+// t54: what clients cannot do fails the calls that match, in whatever form; fields
+// that they ignore may be left out.
+func (c *comparison) t54() {
+	if !c.isGRPC() {
+		return
+	}
+	fails := make(map[string]bool)
+	forget := func(config, vh, route tree) {
+		drop(route, "requestHeadersToAdd", "requestHeadersToRemove", "responseHeadersToAdd", "responseHeadersToRemove")
+		delete(object(route, "typedPerFilterConfig"), "envoy.filters.http.cors")
+		dropEmpty(route, "typedPerFilterConfig")
+		action := object(route, "route")
+		drop(action, "requestMirrorPolicies", "prefixRewrite", "regexRewrite", "hostRewriteLiteral", "autoHostRewrite")
+		for _, w := range objects(object(action, "weightedClusters"), "clusters") {
+			drop(w, "requestHeadersToAdd", "requestHeadersToRemove", "responseHeadersToAdd", "responseHeadersToRemove", "hostRewriteLiteral")
+		}
+		key := text(config, "name") + strings.Join(texts(vh, "domains"), ",") + compact(route["match"])
+		if route["redirect"] != nil || route["directResponse"] != nil {
+			fails[key] = true
+		}
+		if fails[key] && !c.reaches(action) {
+			for f := range route {
+				if f != "match" && f != "name" {
+					delete(route, f)
+				}
+			}
+		}
+	}
+	eachRoute(c.want[routes], forget)
+	eachRoute(c.got[routes], forget)
+}
+
+// reaches reports whether calls of an action get to an endpoint of ours.
+func (c *comparison) reaches(action tree) bool {
+	for _, n := range clustersOf(resources{{"virtualHosts": []any{tree{"routes": []any{tree{"route": action}}}}}}) {
+		if a := find(endpoints, c.got[endpoints], n); len(objects(a, "endpoints")) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// t55: clients take the limit from maxStreamDuration.
+func (c *comparison) t55() {
+	if !c.isGRPC() {
+		return
+	}
+	visit := func(_, _, route tree) { drop(object(route, "route"), "maxGrpcTimeout", "timeout") }
+	eachRoute(c.want[routes], visit)
+	eachRoute(c.got[routes], visit)
+}
+
+// t56: the deprecated fields of certificate providers are incidental.
+func (c *comparison) t56() {
+	if !c.isGRPC() {
+		return
+	}
+	c.both(clusters, func(r tree) {
+		each(r, func(o tree) {
+			drop(o, "validationContextCertificateProviderInstance", "tlsCertificateCertificateProviderInstance")
+		})
+	})
+}
+
+// t65: clients are answered for every cluster that their routes name.
+func (c *comparison) t65() {
+	if !c.isGRPC() {
+		return
+	}
+	for _, n := range clustersOf(c.got[routes]) {
+		for _, s := range []section{clusters, endpoints} {
+			cluster := find(clusters, c.got[clusters], n)
+			if find(s, c.want[s], n) != nil || s == endpoints && text(cluster, "type") != "EDS" {
+				continue
+			}
+			if r := find(s, c.got[s], n); r != nil {
+				c.want[s] = append(c.want[s], clone(r))
+			} else if c.resolution(n) == -1 || c.resolution(n) == networking.ServiceEntry_STATIC {
+				c.want[s] = append(c.want[s], tree{"name": n, "clusterName": n, "note": "a route names it, so it must be answered"})
+			}
+		}
+	}
+}
