@@ -90,10 +90,10 @@ func (c *rawClient) subscribe(b *testing.B, n int) {
 }
 
 // receive takes a response and accepts it. It returns the number of resources.
-func (c *rawClient) receive(b *testing.B) (resources int) {
-	b.Helper()
+func (c *rawClient) receive(tb testing.TB) (resources int) {
+	tb.Helper()
 	if err := c.stream.RecvMsg(&c.message); err != nil {
-		b.Error(err)
+		tb.Error(err)
 		return 0
 	}
 	var version, nonce string
@@ -125,7 +125,7 @@ func (c *rawClient) receive(b *testing.B) (resources int) {
 		ack = appendString(appendString(ack, 4, c.typeURL), 5, nonce)
 	}
 	if err := c.stream.SendMsg(&ack); err != nil {
-		b.Error(err)
+		tb.Error(err)
 	}
 	return resources
 }
@@ -369,27 +369,14 @@ func newRawStream(tb testing.TB, conn *grpc.ClientConn, method string) grpc.Clie
 	return stream
 }
 
-// openRaw opens a raw stream on a connection of its own; end closes it.
-func openRaw(b *testing.B, address string, delta bool) (c *rawClient, end func()) {
-	b.Helper()
+// openRaw opens a raw stream on a connection of its own.
+func openRaw(tb testing.TB, address string, delta bool) *rawClient {
+	tb.Helper()
 	method := sotwMethod
 	if delta {
 		method = deltaMethod
 	}
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{}), grpc.MaxCallRecvMsgSize(64<<20)))
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return &rawClient{stream: stream, delta: delta}, func() {
-		cancel()
-		_ = conn.Close()
-	}
+	return &rawClient{stream: newRawStream(tb, dialClient(tb, address), method), delta: delta}
 }
 
 // benchGenerator has many resources, of which it changes some with each push.

@@ -29,6 +29,7 @@ type cache struct {
 	addresses  map[address][]*connection
 	index      index
 	selections map[selectionKey][]*selection
+	recalled   []recalled
 	// proxyUpdates counts the calls of ProxyUpdate: see identity.
 	proxyUpdates uint64
 	// progress, if a caller waits, is closed when a proxy answers or leaves.

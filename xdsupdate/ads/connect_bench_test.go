@@ -67,10 +67,10 @@ func (f *fixture) clustersOf() map[string]types.Resource {
 
 var _ types.Resource = (*clusterv3.Cluster)(nil)
 
-// BenchmarkConnect: some wildcard clients of all clusters connect at once, until
-// each has its first answer; per operation it is the work for one of them. With
-// versions they come back with everything that they had. LinearCache is
-// go-control-plane's, with the same clients and resources.
+// BenchmarkConnect: some wildcard clients of all clusters, in another process,
+// connect at once, until each has its first answer. The CPU time is the server's,
+// for each client. With versions they come back with everything that they had.
+// LinearCache is go-control-plane's, with the same clients and resources.
 func BenchmarkConnect(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		for _, server := range []string{"ads", "linear"} {
@@ -93,33 +93,21 @@ func benchConnect(b *testing.B, server, protocol string, n, clients int) {
 		address = serveLinear(b, envoy.ClusterType, f.clustersOf()).address
 	}
 	delta := protocol != "sotw"
+	command := clientsCommand{Clients: clients, Delta: delta, TypeURL: envoy.ClusterType, Resources: len(names), Leave: true}
 	var versions map[string]string
 	if protocol == "versions" {
 		versions = versionsOf(b, address, len(names))
+		command.Resources = 0
 	}
-	first := firstRequest(b, delta, versions)
+	command.First = firstRequest(b, delta, versions)
+	process := startClients(b, address)
+	process.start(clientsCommand{}) // it runs
+	process.wait()
 	b.ReportAllocs()
 	done := reportCPU(b, "client", clients)
 	for b.Loop() {
-		var all sync.WaitGroup
-		for range clients {
-			all.Go(func() {
-				c, end := openRaw(b, address, delta)
-				defer end()
-				c.typeURL = envoy.ClusterType
-				if err := c.stream.SendMsg(&first); err != nil {
-					b.Error(err)
-				}
-				want := len(names)
-				if versions != nil {
-					want = 1 // an answer without resources
-				}
-				for got := 0; got < want; {
-					got += max(1, c.receive(b))
-				}
-			})
-		}
-		all.Wait()
+		process.start(command)
+		process.wait()
 	}
 	done()
 }
@@ -140,8 +128,7 @@ func firstRequest(b *testing.B, delta bool, versions map[string]string) []byte {
 // versionsOf connects and returns the versions of what it is sent.
 func versionsOf(b *testing.B, address string, n int) map[string]string {
 	b.Helper()
-	c, end := openRaw(b, address, true)
-	defer end()
+	c := openRaw(b, address, true)
 	c.typeURL = envoy.ClusterType
 	first := firstRequest(b, true, nil)
 	if err := c.stream.SendMsg(&first); err != nil {

@@ -51,8 +51,8 @@ func (s *subscription) resubscribe(r *request, first bool) *selection {
 	wildcard := s.wildcard()
 	if first {
 		wildcard = len(r.subscribe) == 0 && legacyWildcard(s.typeURL)
-		s.resume(r.versions)
-		s.returning = len(r.versions) == 0
+		s.resume(r.claimed)
+		s.returning = r.claimed == nil
 	}
 	if len(r.subscribe)+len(r.unsubscribe) == 0 && !first {
 		return nil
@@ -101,15 +101,13 @@ func (s *subscription) wanted(add, before []*topic) []string {
 	return out
 }
 
-// resume takes over what a delta client says that it has.
-func (s *subscription) resume(versions []*resource) {
-	if len(versions) == 0 {
+// resume takes over what a delta client says that it has; nil: it says nothing.
+func (s *subscription) resume(claimed *snapshot) {
+	if claimed == nil {
 		return
 	}
 	s.resumed = true
-	slices.SortStableFunc(versions, compareNames)
-	versions = slices.CompactFunc(versions, func(a, b *resource) bool { return a.name == b.name })
-	s.has(newSnapshot(versions))
+	s.has(claimed)
 	if s.typeURL == envoy.LoadAssignmentType {
 		s.owe(slices.DeleteFunc(s.conn.warming, func(name string) bool { return s.sent.find(name) == nil }))
 		s.conn.warming = nil

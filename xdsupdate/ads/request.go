@@ -43,7 +43,8 @@ type request struct {
 
 	// Delta
 	subscribe, unsubscribe []string
-	versions               []*resource // that the client has, in any order
+	claims                 claims
+	claimed                *snapshot // nil: nothing is claimed
 }
 
 // nameHash identifies the names of a request.
@@ -77,7 +78,7 @@ func (r *request) ProtoMethods() *protoiface.Methods {
 // decode decodes a message. It keeps nothing of data.
 func (r *request) decode(data []byte) error {
 	r.bytes = len(data)
-	var names, versions [][]byte
+	var names [][]byte
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)
 		if n < 0 {
@@ -90,12 +91,19 @@ func (r *request) decode(data []byte) error {
 			data = data[min(n, len(data)):]
 			continue
 		}
-		if number == 3 && !r.delta {
+		if number == 3 && !r.delta || number == 5 && r.delta {
 			size, ok := sameFields(data)
 			if !ok {
 				return errRequest
 			}
-			names, data = append(names, data[:size]), data[size:]
+			if r.delta {
+				if err := r.claims.add(data[:size]); err != nil {
+					return err
+				}
+			} else {
+				names = append(names, data[:size])
+			}
+			data = data[size:]
 			continue
 		}
 		value, m := protowire.ConsumeBytes(data[n:])
@@ -103,16 +111,13 @@ func (r *request) decode(data []byte) error {
 			return errRequest
 		}
 		data = data[n+m:]
-		if number == 5 && r.delta {
-			versions = append(versions, value)
-			continue
-		}
 		if err := r.field(number, value); err != nil {
 			return err
 		}
 	}
 	if r.delta {
-		return r.decodeVersions(versions)
+		r.claims.typeURL = r.typeURL
+		return nil
 	}
 	return r.decodeNames(names)
 }
@@ -201,46 +206,3 @@ func (r *request) decodeNames(regions [][]byte) error {
 
 // accepted notes that the names of a SotW request are the client's now.
 func (r *request) accepted() { r.known[r.typeURL] = r.hash }
-
-// decodeVersions decodes the entries of initial_resource_versions.
-func (r *request) decodeVersions(entries [][]byte) error {
-	if len(entries) == 0 {
-		return nil
-	}
-	made := make([]resource, len(entries))
-	r.versions = make([]*resource, len(entries))
-	for i, entry := range entries {
-		var name, text []byte
-		for len(entry) > 0 {
-			number, kind, n := protowire.ConsumeTag(entry)
-			if n < 0 {
-				return errRequest
-			}
-			m := protowire.ConsumeFieldValue(number, kind, entry[n:])
-			if m < 0 {
-				return errRequest
-			}
-			if kind == protowire.BytesType {
-				value, _ := protowire.ConsumeBytes(entry[n:])
-				switch int(number) {
-				case 1:
-					name = value
-				case 2:
-					text = value
-				}
-			}
-			entry = entry[n+m:]
-		}
-		if !utf8.Valid(name) {
-			return errRequest
-		}
-		hash := parseVersion(text)
-		made[i].typeURL, made[i].name = r.typeURL, string(name)
-		if hash == 0 {
-			made[i].marker = unknown // a version that is not ours
-		}
-		made[i].once.Do(func() { made[i].hash = hash })
-		r.versions[i] = &made[i]
-	}
-	return nil
-}

@@ -122,9 +122,20 @@ func version(hash uint64) string { return strconv.FormatUint(hash, 16) }
 
 // parseVersion is the inverse of version; 0 for what version does not write.
 func parseVersion(v []byte) uint64 {
-	hash, err := strconv.ParseUint(string(v), 16, 64)
-	if err != nil {
+	if len(v) > 16 {
 		return 0
+	}
+	var hash uint64
+	for _, digit := range v {
+		switch {
+		case '0' <= digit && digit <= '9':
+			digit -= '0'
+		case 'a' <= digit && digit <= 'f':
+			digit -= 'a' - 10
+		default:
+			return 0
+		}
+		hash = hash<<4 | uint64(digit)
 	}
 	return hash
 }

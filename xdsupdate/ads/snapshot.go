@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/pilotkit/pilotkit/internal/cow"
 )
 
@@ -18,7 +20,7 @@ import (
 // pointer are sent the same bytes.
 type snapshot struct {
 	list cow.Sorted[*resource]
-	// sum is the sum of the hashes: the version of the set.
+	// sum is the sum of the weights: the version of the set.
 	sum uint64
 }
 
@@ -38,8 +40,13 @@ func (r *resource) weight() uint64 {
 	if r.marker != present {
 		return 0
 	}
-	return r.hash
+	return weight(xxhash.Sum64String(r.name), r.hash)
 }
+
+// weight mixes the hash of a name with that of the content, so that sets are equal
+// if their sums are: a sum of plain hashes would not notice two contents that
+// change names.
+func weight(name, content uint64) uint64 { return content * (2*name + 1) }
 
 // find returns the resource of a name, or nil.
 func (s *snapshot) find(name string) *resource {

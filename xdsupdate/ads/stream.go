@@ -124,6 +124,9 @@ func (s *stream) handle(r *request) error {
 			return err
 		}
 	}
+	if r.claims.count > 0 {
+		r.claimed = c.recall(s.conn, r)
+	}
 	c.mu.Lock()
 	sub, err := s.conn.subscription(r.typeURL)
 	if err != nil || s.conn.closed {
