@@ -121,6 +121,20 @@ func (s Sorted[T]) Find(cmp func(a, b T) int, v T) (T, bool) {
 	return s.at(cmp, s.lower(cmp, v), v)
 }
 
+// FindFunc is Find for a caller that has no element to compare with: cmp compares an
+// element with what is looked for.
+func (s Sorted[T]) FindFunc(cmp func(T) int) (T, bool) {
+	i := sort.Search(len(s.leaves), func(i int) bool { return cmp(last(s.leaves[i])) >= 0 })
+	if i < len(s.leaves) {
+		items := s.leaves[i].items
+		if j := sort.Search(len(items), func(j int) bool { return cmp(items[j]) >= 0 }); cmp(items[j]) == 0 {
+			return items[j], true
+		}
+	}
+	var none T
+	return none, false
+}
+
 // at returns the element at a position, if that is equal to v.
 func (s Sorted[T]) at(cmp func(a, b T) int, p position, v T) (T, bool) {
 	if p.leaf < len(s.leaves) {

@@ -250,6 +250,9 @@ func checkFind(t *testing.T, v version, keys int) {
 		if got != want || ok != wantOK {
 			t.Fatalf("Find(%d) = %v, %v, want %v, %v", k, got, ok, want, wantOK)
 		}
+		if got, ok := v.s.FindFunc(func(e entry) int { return byKey(e, entry{key: k}) }); got != want || ok != wantOK {
+			t.Fatalf("FindFunc(%d) = %v, %v, want %v, %v", k, got, ok, want, wantOK)
+		}
 		all := slices.DeleteFunc(slices.Clone(v.want), func(w entry) bool { return w.key != k })
 		if matching := slices.Collect(v.s.Matching(byKey, entry{key: k})); !slices.Equal(matching, all) {
 			t.Fatalf("Matching(%d) = %v, want %v", k, matching, all)

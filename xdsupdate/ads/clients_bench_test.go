@@ -32,10 +32,11 @@ type clientsCommand struct {
 	Clients int
 	Delta   bool
 	TypeURL string
-	// First is the first request of each client, Resources how many resources each
-	// then takes: 0 stands for one response without any.
-	First     []byte
-	Resources int
+	// First is the first request of each client, Second one that follows at once;
+	// none if it is empty. Resources is how many resources each then takes: 0 stands
+	// for one response.
+	First, Second []byte
+	Resources     int
 	// Names are those of the ACKs (SotW).
 	Names []string
 	// Responses is how many further responses each client takes after that; it
@@ -123,8 +124,12 @@ func (c clientsCommand) run(tb testing.TB, address string, out *json.Encoder) {
 				method = deltaMethod
 			}
 			clients[i] = &rawClient{stream: newRawStream(tb, conns[i], method), delta: c.Delta, typeURL: c.TypeURL, names: c.Names}
-			if err := clients[i].stream.SendMsg(&c.First); err != nil {
-				tb.Error(err)
+			for _, request := range [][]byte{c.First, c.Second} {
+				if len(request) > 0 {
+					if err := clients[i].stream.SendMsg(&request); err != nil {
+						tb.Error(err)
+					}
+				}
 			}
 			for got := 0; got < max(1, c.Resources); {
 				got += max(1, clients[i].receive(tb))

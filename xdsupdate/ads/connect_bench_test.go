@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -69,12 +70,16 @@ var _ types.Resource = (*clusterv3.Cluster)(nil)
 
 // BenchmarkConnect: some wildcard clients of all clusters, in another process,
 // connect at once, until each has its first answer. The CPU time is the server's,
-// for each client. With versions they come back with everything that they had.
-// LinearCache is go-control-plane's, with the same clients and resources.
+// for each client. With versions they come back with everything that they had;
+// named clients name all load assignments. LinearCache is go-control-plane's, with
+// the same clients and resources.
 func BenchmarkConnect(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		for _, server := range []string{"ads", "linear"} {
-			for _, protocol := range []string{"sotw", "delta", "versions"} {
+			for _, protocol := range []string{"sotw", "delta", "versions", "named", "named-versions"} {
+				if server == "linear" && strings.HasPrefix(protocol, "named") {
+					continue
+				}
 				for _, clients := range []int{1, 50, 200} {
 					b.Run(fmt.Sprintf("%s/%s/n=%d/clients=%d", server, protocol, n, clients), func(b *testing.B) {
 						benchConnect(b, server, protocol, n, clients)
@@ -94,12 +99,19 @@ func benchConnect(b *testing.B, server, protocol string, n, clients int) {
 	}
 	delta := protocol != "sotw"
 	command := clientsCommand{Clients: clients, Delta: delta, TypeURL: envoy.ClusterType, Resources: len(names), Leave: true}
-	var versions map[string]string
-	if protocol == "versions" {
-		versions = versionsOf(b, address, len(names))
-		command.Resources = 0
+	if !strings.HasPrefix(protocol, "named") {
+		names = nil
+	} else {
+		command.TypeURL = envoy.LoadAssignmentType
 	}
-	command.First = firstRequest(b, delta, versions)
+	var versions map[string]string
+	if strings.HasSuffix(protocol, "versions") {
+		versions = versionsOf(b, address, command.TypeURL, names, n)
+		command.Resources = 0
+		// Those who name what they have are not answered: what follows is.
+		command.Second = firstRequest(b, delta, envoy.ClusterType, []string{cluster("service-00000.example.com")}, nil)
+	}
+	command.First = firstRequest(b, delta, command.TypeURL, names, versions)
 	process := startClients(b, address)
 	process.start(clientsCommand{}) // it runs
 	process.wait()
@@ -112,11 +124,13 @@ func benchConnect(b *testing.B, server, protocol string, n, clients int) {
 	done()
 }
 
-func firstRequest(b *testing.B, delta bool, versions map[string]string) []byte {
+func firstRequest(b *testing.B, delta bool, typeURL string, names []string, versions map[string]string) []byte {
 	b.Helper()
-	var m proto.Message = &discovery.DiscoveryRequest{Node: node("a", "shop"), TypeUrl: envoy.ClusterType}
+	var m proto.Message = &discovery.DiscoveryRequest{Node: node("a", "shop"), TypeUrl: typeURL, ResourceNames: names}
 	if delta {
-		m = &discovery.DeltaDiscoveryRequest{Node: node("a", "shop"), TypeUrl: envoy.ClusterType, InitialResourceVersions: versions}
+		m = &discovery.DeltaDiscoveryRequest{
+			Node: node("a", "shop"), TypeUrl: typeURL, ResourceNamesSubscribe: names, InitialResourceVersions: versions,
+		}
 	}
 	data, err := proto.Marshal(m)
 	if err != nil {
@@ -126,11 +140,11 @@ func firstRequest(b *testing.B, delta bool, versions map[string]string) []byte {
 }
 
 // versionsOf connects and returns the versions of what it is sent.
-func versionsOf(b *testing.B, address string, n int) map[string]string {
+func versionsOf(b *testing.B, address, typeURL string, names []string, n int) map[string]string {
 	b.Helper()
 	c := openRaw(b, address, true)
-	c.typeURL = envoy.ClusterType
-	first := firstRequest(b, true, nil)
+	c.typeURL = typeURL
+	first := firstRequest(b, true, typeURL, names, nil)
 	if err := c.stream.SendMsg(&first); err != nil {
 		b.Fatal(err)
 	}
@@ -158,7 +172,8 @@ func versionsOf(b *testing.B, address string, n int) map[string]string {
 // request.
 func BenchmarkReadRequest(b *testing.B) {
 	f, names := benchServer(b, 10_000)
-	data := firstRequest(b, true, versionsOf(b, f.listener.Addr().String(), len(names)))
+	versions := versionsOf(b, f.listener.Addr().String(), envoy.ClusterType, nil, len(names))
+	data := firstRequest(b, true, envoy.ClusterType, nil, versions)
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := proto.Unmarshal(data, &discovery.DeltaDiscoveryRequest{}); err != nil {

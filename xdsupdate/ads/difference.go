@@ -5,6 +5,7 @@ package ads
 import (
 	"slices"
 	"sync"
+	"weak"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -80,11 +81,21 @@ func (s *selection) difference(from *snapshot, d dialect) *difference {
 	if found := s.differences[key]; found != nil {
 		return found
 	}
-	made := s.newDifference(from, d)
+	nothing := from.list.Len() == 0
+	made := s.first[d].Value()
+	if made == nil || !nothing {
+		made = s.newDifference(from, d)
+	}
 	if s.differences == nil {
 		s.differences = make(map[differenceKey]*difference)
 	}
 	s.differences[key] = made
+	if nothing {
+		if s.first == nil {
+			s.first = make(map[dialect]weak.Pointer[difference])
+		}
+		s.first[d] = weak.Make(made)
+	}
 	return made
 }
 

@@ -92,13 +92,7 @@ func (s *subscription) resubscribe(r *request, first bool) *selection {
 // Exist"). What it has by a wildcard it knows.
 func (s *subscription) wanted(add, before []*topic) []string {
 	again := intersection(before, add)
-	out := namesOf(again)
-	for _, t := range without(add, again) {
-		if s.sent.find(t.name) == nil {
-			out = append(out, t.name)
-		}
-	}
-	return out
+	return append(namesOf(again), s.sent.lacks(without(add, again))...)
 }
 
 // resume takes over what a delta client says that it has; nil: it says nothing.

@@ -111,6 +111,25 @@ func TestNothingIsAnAnswer(t *testing.T) {
 	}
 }
 
+// TestWhatDoesNotExist: each client gets the removal of each name that it asks for
+// and that does not exist, also if another client asked for some of them before.
+func TestWhatDoesNotExist(t *testing.T) {
+	f := serve(t, ads.Options{})
+	subscribe := func(c *xdstest.Client, names ...string) []string {
+		f.subscribe(c, envoy.ClusterType, names...)
+		r, err := c.Next(f.context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Removed
+	}
+	first := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+	check(t, "removed for the first client", subscribe(first, "a"), []string{"a"})
+	check(t, "removed for the first client", subscribe(first, "b"), []string{"b"})
+	second := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+	check(t, "removed for the second client", subscribe(second, "a", "b"), []string{"a", "b"})
+}
+
 // TestAllGoesWhileAway: a client that comes back to nothing of what it had is told
 // so, although there is nothing to send.
 func TestAllGoesWhileAway(t *testing.T) {

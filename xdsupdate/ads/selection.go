@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"weak"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -34,6 +35,10 @@ type selection struct {
 	// they have; current counts those that are: when all are, they are not needed.
 	differences map[differenceKey]*difference
 	current     int
+	// first are the differences for clients that have nothing, even when they are not
+	// needed: as long as the memory is not, clients that come one after the other
+	// share the first answer.
+	first map[dialect]weak.Pointer[difference]
 }
 
 // selectionKey finds a selection: equal selections have equal keys, and nearly
@@ -151,7 +156,7 @@ func (s *selection) publish(next *snapshot) {
 	if next == s.snapshot {
 		return
 	}
-	s.snapshot, s.differences, s.current = next, nil, 0
+	s.snapshot, s.differences, s.first, s.current = next, nil, nil, 0
 	for _, sub := range s.subscribers {
 		if sub.sent == next {
 			s.current++

@@ -50,8 +50,30 @@ func weight(name, content uint64) uint64 { return content * (2*name + 1) }
 
 // find returns the resource of a name, or nil.
 func (s *snapshot) find(name string) *resource {
-	r, _ := s.list.Find(compareNames, &resource{name: name})
+	r, _ := s.list.FindFunc(func(r *resource) int { return strings.Compare(r.name, name) })
 	return r
+}
+
+// lacks returns the names of topics, which are sorted, that are not in it.
+func (s *snapshot) lacks(topics []*topic) []string {
+	var out []string
+	if len(topics) < s.list.Len()/16 {
+		for _, t := range topics {
+			if s.find(t.name) == nil {
+				out = append(out, t.name)
+			}
+		}
+		return out
+	}
+	for r := range s.list.All() {
+		for len(topics) > 0 && topics[0].name < r.name {
+			out, topics = append(out, topics[0].name), topics[1:]
+		}
+		if len(topics) > 0 && topics[0].name == r.name {
+			topics = topics[1:]
+		}
+	}
+	return append(out, namesOf(topics)...)
 }
 
 // edit is a change of a snapshot: a new resource, or nil for none.
