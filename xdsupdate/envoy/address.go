@@ -11,17 +11,32 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// chooseNames returns the endpoints of a port for the cluster of a DNS service,
-// in the order of CompareEndpoints, no address twice.
-func chooseNames(port *registry.Port, endpoints []*registry.Endpoint) []*registry.Endpoint {
+// choose returns the endpoints that the proxy is sent, in the order of
+// CompareEndpoints, no address twice. With names host names count, too, as in the
+// cluster of a DNS service.
+func (u *Upstream) choose(names bool) []*registry.Endpoint {
 	var out []*registry.Endpoint
-	for _, e := range endpoints {
-		if Serves(e, port) && Sent(e) && len(addresses(e, true)) > 0 {
+	for _, e := range u.Endpoints {
+		if u.sends(e) && len(addresses(e, names)) > 0 {
 			out = append(out, e)
 		}
 	}
 	slices.SortStableFunc(out, registry.CompareEndpoints)
-	return dedupe(out, func(e *registry.Endpoint) *registry.Endpoint { return e }, true)
+	return dedupe(out, func(e *registry.Endpoint) *registry.Endpoint { return e }, names)
+}
+
+// sends reports whether the proxy may be sent an endpoint.
+func (u *Upstream) sends(e *registry.Endpoint) bool {
+	switch {
+	case !Serves(e, u.Port), !Sent(e), u.Client == ForGRPC && IsUnix(e):
+		return false
+	case len(u.Labels) > 0 && !u.Labels.SubsetOf(e.Attributes().Labels):
+		return false
+	case u.Proxy != nil && !e.VisibleTo(u.Proxy.ClusterID):
+		return false
+	default:
+		return !u.AutoPassthrough || u.mutualTLS(e)
+	}
 }
 
 // preference is 0 for the endpoints that clients like best, up to 2.

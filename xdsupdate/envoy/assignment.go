@@ -4,15 +4,12 @@ package envoy
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -34,13 +31,23 @@ func LoadAssignment(
 	if !usable(svc.Hostname, port) {
 		return nil
 	}
-	var chosen []*registry.Endpoint
-	for _, p := range Prepare(port, endpoints, nil).choose(nil, client) {
-		chosen = append(chosen, p.endpoint)
+	u := Upstream{Service: svc, Port: port, Endpoints: endpoints, Client: client}
+	return u.assignment()
+}
+
+// LoadAssignment returns the endpoints for EDS as the function LoadAssignment does,
+// but of the subset and under the policy, which may give endpoints priorities and
+// localities other weights, and with gateways in the place of endpoints in other
+// networks. The result is nil if the cluster cannot be named.
+func (u *Upstream) LoadAssignment() *endpointv3.ClusterLoadAssignment {
+	if !usable(u.Service.Hostname, u.Port) || !usableSubset(u.Subset) {
+		return nil
 	}
-	return &endpointv3.ClusterLoadAssignment{
-		ClusterName: ClusterName(port.Number, svc.Hostname), Endpoints: localities(chosen, false),
-	}
+	return u.assignment()
+}
+
+func (u *Upstream) assignment() *endpointv3.ClusterLoadAssignment {
+	return &endpointv3.ClusterLoadAssignment{ClusterName: u.Name(), Endpoints: u.localities(u.choose(false), false)}
 }
 
 // Encode returns the encoding of what LoadAssignment returns for the endpoints
@@ -77,8 +84,9 @@ func (p *Prepared) encodeScaled(name string, chosen []*part) []byte {
 	for i, q := range chosen {
 		endpoints[i] = q.endpoint
 	}
+	var plain Upstream
 	return packed(&endpointv3.ClusterLoadAssignment{
-		ClusterName: name, Endpoints: localities(endpoints, false),
+		ClusterName: name, Endpoints: assemble(plain.members(endpoints, false)),
 	}).GetValue()
 }
 
@@ -170,49 +178,4 @@ func (k localityKey) append(out []byte) []byte {
 		}
 	}
 	return out
-}
-
-// localities groups endpoints, which are in order, by locality. If the sum of all
-// weights would exceed 32 bits, all are halved until it does not. A weight stays
-// at least 1.
-func localities(endpoints []*registry.Endpoint, names bool) []*endpointv3.LocalityLbEndpoints {
-	var total uint64
-	for _, e := range endpoints {
-		total += uint64(max(1, e.Attributes().LbWeight))
-	}
-	shift := excess(total, len(endpoints))
-	groups := make(map[localityKey]*endpointv3.LocalityLbEndpoints)
-	for _, e := range endpoints {
-		key := keyOfLocality(e.Attributes().Locality)
-		g := groups[key]
-		if g == nil {
-			// Never nil: gRPC clients refuse a locality that is not set.
-			g = &endpointv3.LocalityLbEndpoints{
-				Locality:            &core.Locality{Region: key.region, Zone: key.zone, SubZone: key.subZone},
-				LoadBalancingWeight: &wrapperspb.UInt32Value{},
-			}
-			groups[key] = g
-		}
-		weight := max(1, e.Attributes().LbWeight>>shift)
-		lb := LbEndpoint(e, names)
-		if lb.LoadBalancingWeight != nil {
-			lb.LoadBalancingWeight.Value = weight
-		}
-		g.LbEndpoints = append(g.LbEndpoints, lb)
-		g.LoadBalancingWeight.Value += weight
-	}
-	out := make([]*endpointv3.LocalityLbEndpoints, 0, len(groups))
-	for _, key := range slices.SortedFunc(maps.Keys(groups), localityKey.compare) {
-		out = append(out, groups[key])
-	}
-	return out
-}
-
-// excess returns by how many bits n weights with a sum have to be shifted, with
-// room for the ones that become 1 instead of 0.
-func excess(sum uint64, n int) (shift uint) {
-	for sum > math.MaxUint32 && sum>>shift+uint64(n) > math.MaxUint32 {
-		shift++
-	}
-	return shift
 }

@@ -12,11 +12,11 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	dfpcluster "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dynamic_forward_proxy/v3"
 	dfp "github.com/envoyproxy/go-control-plane/envoy/extensions/common/dynamic_forward_proxy/v3"
-	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -42,49 +42,76 @@ func Cluster(
 	if !usable(svc.Hostname, port) {
 		return nil
 	}
+	u := Upstream{Service: svc, Port: port, Endpoints: endpoints, Identities: identities, Client: client}
+	return u.base()
+}
+
+// base returns the cluster before its policy, or nil where there is none.
+func (u *Upstream) base() *clusterv3.Cluster {
 	c := &clusterv3.Cluster{
-		Name:           ClusterName(port.Number, svc.Hostname),
+		Name:           u.Name(),
 		ConnectTimeout: durationpb.New(connectTimeout),
 		LbPolicy:       clusterv3.Cluster_ROUND_ROBIN,
 		// Panic mode would send requests to endpoints that are known to be bad.
-		CommonLbConfig:                &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{}},
-		Metadata:                      clusterMetadata(svc, port, identities),
-		TypedExtensionProtocolOptions: protocolOptions(svc, port),
+		CommonLbConfig: &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{}},
+		Metadata:       clusterMetadata(u.Service, u.Port, u.Identities),
 	}
-	if !discover(c, svc, port, endpoints, client) {
+	if !u.discover(c) {
 		return nil
+	}
+	if u.Client != ForGRPC { // which knows nothing but HTTP/2
+		u.setProtocol(c)
 	}
 	return c
 }
 
 // discover says how the cluster finds its endpoints.
-func discover(
-	c *clusterv3.Cluster, svc *registry.Service, port *registry.Port, endpoints []*registry.Endpoint, client Client,
-) bool {
-	switch svc.Resolution {
+func (u *Upstream) discover(c *clusterv3.Cluster) bool {
+	switch u.resolution() {
 	case registry.ClientSideLB:
 		c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_EDS)
 		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ADS(), ServiceName: c.GetName()}
 		return true
 	case registry.DNSLB, registry.DNSRoundRobinLB:
-		return discoverByDNS(c, chooseNames(port, endpoints), svc.Resolution == registry.DNSLB && client != ForGRPC)
+		return u.discoverByDNS(c)
 	case registry.Passthrough:
 		c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_ORIGINAL_DST)
 		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
-		return client != ForGRPC
+		if target := u.Service.Attributes.PassthroughTargetPorts[u.Port.Number]; target != 0 && target != u.Port.Number {
+			c.LbConfig = &clusterv3.Cluster_OriginalDstLbConfig_{OriginalDstLbConfig: &clusterv3.Cluster_OriginalDstLbConfig{
+				UpstreamPortOverride: wrapperspb.UInt32(target),
+			}}
+		}
+		return u.Client != ForGRPC
 	case registry.DynamicDNS:
-		return client != ForGRPC && discoverPerRequest(c)
+		return u.Client != ForGRPC && discoverPerRequest(c)
 	default:
 		return false
 	}
 }
 
-func discoverByDNS(c *clusterv3.Cluster, endpoints []*registry.Endpoint, strict bool) bool {
+// resolution returns how the proxy finds the endpoints: nearly always as the
+// service says.
+func (u *Upstream) resolution() registry.Resolution {
+	passthrough := u.Policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
+	switch r := u.Service.Resolution; {
+	case r == registry.Passthrough && u.Gateway:
+		// What a client of a gateway connects to is the gateway.
+		return registry.ClientSideLB
+	case passthrough && u.Client != ForGRPC && (r == registry.ClientSideLB || r.IsDNS()):
+		return registry.Passthrough
+	default:
+		return r
+	}
+}
+
+func (u *Upstream) discoverByDNS(c *clusterv3.Cluster) bool {
+	endpoints := u.choose(true)
 	if len(endpoints) == 0 {
 		return false
 	}
 	c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_STRICT_DNS)
-	if !strict {
+	if u.Service.Resolution != registry.DNSLB || u.Client == ForGRPC {
 		// Envoy and gRPC clients refuse LOGICAL_DNS with other than one endpoint.
 		c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_LOGICAL_DNS)
 		endpoints = []*registry.Endpoint{slices.MinFunc(endpoints, func(a, b *registry.Endpoint) int {
@@ -94,10 +121,7 @@ func discoverByDNS(c *clusterv3.Cluster, endpoints []*registry.Endpoint, strict 
 	c.DnsLookupFamily = clusterv3.Cluster_V4_PREFERRED
 	c.DnsRefreshRate = durationpb.New(dnsRefreshRate) //nolint:staticcheck // its successor is unknown to Envoys before 1.34 and to gRPC
 	c.RespectDnsTtl = true                            //nolint:staticcheck // the same
-	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{
-		ClusterName: c.GetName(),
-		Endpoints:   localities(endpoints, true),
-	}
+	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: c.GetName(), Endpoints: u.localities(endpoints, true)}
 	return true
 }
 
@@ -126,30 +150,6 @@ func ADS() *core.ConfigSource {
 
 func discoveryType(t clusterv3.Cluster_DiscoveryType) *clusterv3.Cluster_Type {
 	return &clusterv3.Cluster_Type{Type: t}
-}
-
-// protocolOptions makes Envoy speak HTTP/2 to ports that are declared so; gRPC
-// clients ignore them.
-func protocolOptions(svc *registry.Service, port *registry.Port) map[string]*anypb.Any {
-	if !port.Protocol.IsHTTP2() {
-		return nil
-	}
-	options := &http.HttpProtocolOptions{
-		UpstreamProtocolOptions: &http.HttpProtocolOptions_ExplicitHttpConfig_{
-			ExplicitHttpConfig: &http.HttpProtocolOptions_ExplicitHttpConfig{
-				ProtocolConfig: &http.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
-					Http2ProtocolOptions: &core.Http2ProtocolOptions{},
-				},
-			},
-		},
-	}
-	if svc.Resolution == registry.DynamicDNS {
-		// The server is whatever host a request names. Envoy refuses a dynamic
-		// forward proxy with protocol options that do not make it verify that
-		// host, should a TLS context be added.
-		options.UpstreamHttpProtocolOptions = &core.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: true}
-	}
-	return map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": packed(options)}
 }
 
 func clusterMetadata(svc *registry.Service, port *registry.Port, identities []string) *core.Metadata {

@@ -70,6 +70,11 @@ func CheckEndpoint(e *registry.Endpoint) error {
 // "envoy.transport_socket_match" says by "tlsMode" whether the workload takes
 // mTLS, for Envoys whose clusters choose their TLS context by it.
 func LbEndpoint(e *registry.Endpoint, names bool) *endpointv3.LbEndpoint {
+	return lbEndpoint(e, names, e.Attributes().TLSMode)
+}
+
+// lbEndpoint is LbEndpoint with another TLS mode than the endpoint's own.
+func lbEndpoint(e *registry.Endpoint, names bool, tlsMode string) *endpointv3.LbEndpoint {
 	addresses := addresses(e, names)
 	if len(addresses) == 0 {
 		return nil
@@ -81,7 +86,7 @@ func LbEndpoint(e *registry.Endpoint, names bool) *endpointv3.LbEndpoint {
 	lb := &endpointv3.LbEndpoint{
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: ep},
 		HealthStatus:   health(e.HealthStatus),
-		Metadata:       endpointMetadata(e),
+		Metadata:       endpointMetadata(e, tlsMode),
 	}
 	// Unset means 1, and gRPC clients refuse an assignment with an explicit 0.
 	if w := e.Attributes().LbWeight; w != 0 {
@@ -148,11 +153,13 @@ func hostName(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune("/:*|@", r) })
 }
 
-func endpointMetadata(e *registry.Endpoint) *core.Metadata {
-	a := e.Attributes()
+// socketMatch is the metadata by which an Envoy chooses a transport socket.
+const socketMatch = "envoy.transport_socket_match"
+
+func endpointMetadata(e *registry.Endpoint, tlsMode string) *core.Metadata {
 	filters := make(map[string]*structpb.Struct, 2)
-	if a.TLSMode != "" && a.TLSMode != "disabled" && utf8.ValidString(a.TLSMode) {
-		filters["envoy.transport_socket_match"] = stringStruct("tlsMode", a.TLSMode)
+	if tlsMode != "" && tlsMode != "disabled" && utf8.ValidString(tlsMode) {
+		filters[socketMatch] = stringStruct("tlsMode", tlsMode)
 	}
 	if w := workload(e); w != "" {
 		filters["istio"] = stringStruct("workload", w)

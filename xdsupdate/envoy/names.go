@@ -111,7 +111,10 @@ func usable(host registry.Hostname, port *registry.Port) bool {
 	if host == "" || port == nil || port.Number == 0 || port.Number > maxPort || !utf8.ValidString(string(host)) {
 		return false
 	}
-	return !strings.ContainsFunc(string(host), func(r rune) bool { return r <= ' ' || r == 0x7f || r == '|' })
+	return !strings.ContainsFunc(string(host), unnameable)
 }
+
+// unnameable reports whether a rune cannot be part of a host or subset in a name.
+func unnameable(r rune) bool { return r <= ' ' || r == 0x7f || r == '|' || r == utf8.RuneError }
 
 const maxPort = 1<<16 - 1

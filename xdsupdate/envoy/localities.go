@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// member is an endpoint of a load assignment, or a gateway in the place of some.
+type member struct {
+	endpoint *registry.Endpoint // the first of those that a gateway stands for
+	lb       *endpointv3.LbEndpoint
+	locality localityKey
+	// rank orders priorities: those of equal rank have the same.
+	rank   int
+	weight uint64
+}
+
+// group is the members of one locality and rank.
+type group struct {
+	locality localityKey
+	rank     int
+	members  []member
+	// weight is that of the locality; 0: the sum of those of the members.
+	weight uint64
+}
+
+// localities returns endpoints, which are in order, by priority and locality.
+func (u *Upstream) localities(endpoints []*registry.Endpoint, names bool) []*endpointv3.LocalityLbEndpoints {
+	members := u.members(endpoints, names)
+	if u.Proxy == nil {
+		return assemble(members)
+	}
+	setting := u.locality()
+	if setting.failover {
+		v := newVantage(u.Proxy, setting)
+		for i, m := range members {
+			members[i].rank = v.rank(m.endpoint, m.locality)
+		}
+	}
+	if !names {
+		members = u.throughGateways(members)
+	}
+	groups := groupMembers(members)
+	if len(setting.distribute) > 0 {
+		groups = distribute(groups, setting.distribute, keyOfLocality(u.Proxy.Locality))
+	}
+	return assembleGroups(groups)
+}
+
+// members returns one member for each endpoint.
+func (u *Upstream) members(endpoints []*registry.Endpoint, names bool) []member {
+	out := make([]member, len(endpoints))
+	for i, e := range endpoints {
+		tlsMode := e.Attributes().TLSMode
+		if u.plaintext() {
+			tlsMode = ""
+		}
+		out[i] = member{
+			endpoint: e, lb: lbEndpoint(e, names, tlsMode), locality: keyOfLocality(e.Attributes().Locality),
+			weight: uint64(max(1, e.Attributes().LbWeight)),
+		}
+	}
+	return out
+}
+
+// assemble returns members by rank and locality.
+func assemble(members []member) []*endpointv3.LocalityLbEndpoints {
+	return assembleGroups(groupMembers(members))
+}
+
+// groupMembers groups members by rank and locality, sorted.
+func groupMembers(members []member) []*group {
+	type key struct {
+		rank     int
+		locality localityKey
+	}
+	byKey := make(map[key]*group)
+	var out []*group
+	for _, m := range members {
+		k := key{m.rank, m.locality}
+		g := byKey[k]
+		if g == nil {
+			g = &group{locality: m.locality, rank: m.rank}
+			byKey[k] = g
+			out = append(out, g)
+		}
+		g.members = append(g.members, m)
+	}
+	slices.SortFunc(out, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), a.locality.compare(b.locality))
+	})
+	return out
+}
+
+// assembleGroups turns groups, which are sorted, into messages. Ranks become
+// priorities without gaps, which Envoy and gRPC clients insist on. If the sum of all
+// weights would exceed 32 bits, all are halved until it does not. A weight stays at
+// least 1.
+func assembleGroups(groups []*group) []*endpointv3.LocalityLbEndpoints {
+	shift := shiftOf(groups)
+	out := make([]*endpointv3.LocalityLbEndpoints, 0, len(groups))
+	priority := uint32(0)
+	for i, g := range groups {
+		if i > 0 && g.rank != groups[i-1].rank {
+			priority++
+		}
+		// The locality is never nil: gRPC clients refuse one that is not set.
+		l := &endpointv3.LocalityLbEndpoints{
+			Locality: &core.Locality{Region: g.locality.region, Zone: g.locality.zone, SubZone: g.locality.subZone},
+			Priority: priority, LbEndpoints: make([]*endpointv3.LbEndpoint, len(g.members)),
+		}
+		sum := uint64(0)
+		for j, m := range g.members {
+			weight := max(1, m.weight>>shift)
+			if m.lb.GetLoadBalancingWeight() != nil {
+				m.lb.LoadBalancingWeight.Value = uint32(weight) //nolint:gosec // shifted into 32 bits
+			}
+			sum += weight
+			l.LbEndpoints[j] = m.lb
+		}
+		if g.weight > 0 {
+			sum = g.weight
+		}
+		l.LoadBalancingWeight = wrapperspb.UInt32(uint32(sum)) //nolint:gosec // shifted into 32 bits
+		out = append(out, l)
+	}
+	return out
+}
+
+// shiftOf returns by how many bits all weights have to be shifted.
+func shiftOf(groups []*group) uint {
+	total, n := uint64(0), 0
+	for _, g := range groups {
+		n += len(g.members)
+		for _, m := range g.members {
+			total += m.weight
+		}
+	}
+	return excess(total, n)
+}
+
+// excess returns by how many bits n weights with a sum have to be shifted, with
+// room for the ones that become 1 instead of 0.
+func excess(sum uint64, n int) (shift uint) {
+	for sum > math.MaxUint32 && sum>>shift+uint64(n) > math.MaxUint32 {
+		shift++
+	}
+	return shift
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"strconv"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	matcher "github.com/envoyproxy/go-control-plane/envoy/config/common/matcher/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// setOutliers sets outlier detection and the share of healthy endpoints under
+// which Envoy sends to all of them.
+func (u *Upstream) setOutliers(c *clusterv3.Cluster) {
+	o := u.Policy.GetOutlierDetection()
+	if o == nil {
+		return
+	}
+	c.OutlierDetection = outlierDetection(o)
+	c.CommonLbConfig.HealthyPanicThreshold = percentage(float64(o.GetMinHealthPercent()))
+}
+
+func outlierDetection(o *networking.OutlierDetection) *clusterv3.OutlierDetection {
+	out := &clusterv3.OutlierDetection{
+		Interval:         positive(o.GetInterval()),
+		BaseEjectionTime: positive(o.GetBaseEjectionTime()),
+		// Envoy's default, which ejects by statistics, was never asked for.
+		EnforcingSuccessRate: wrapperspb.UInt32(0),
+	}
+	if n := o.GetConsecutive_5XxErrors(); n != nil {
+		out.Consecutive_5Xx, out.EnforcingConsecutive_5Xx = wrapperspb.UInt32(n.GetValue()), enforced(n)
+	}
+	if n := o.GetConsecutiveGatewayErrors(); n != nil {
+		out.ConsecutiveGatewayFailure, out.EnforcingConsecutiveGatewayFailure = wrapperspb.UInt32(n.GetValue()), enforced(n)
+	}
+	if p := o.GetMaxEjectionPercent(); p > 0 {
+		out.MaxEjectionPercent = unsigned(min(100, p))
+	}
+	if o.GetSplitExternalLocalOriginErrors() {
+		out.SplitExternalLocalOriginErrors = true
+		out.EnforcingLocalOriginSuccessRate = wrapperspb.UInt32(0)
+		if n := o.GetConsecutiveLocalOriginFailures(); n.GetValue() > 0 {
+			out.ConsecutiveLocalOriginFailure, out.EnforcingConsecutiveLocalOriginFailure = wrapperspb.UInt32(n.GetValue()), enforced(n)
+		}
+	}
+	return out
+}
+
+// enforced returns how many of a hundred endpoints that reach a number of errors
+// are ejected: 0 switches a detector off.
+func enforced(n *wrapperspb.UInt32Value) *wrapperspb.UInt32Value {
+	if n.GetValue() == 0 {
+		return wrapperspb.UInt32(0)
+	}
+	return wrapperspb.UInt32(100)
+}
+
+// errorMatcher returns which responses count as errors; nil: those with 5xx.
+func errorMatcher(o *networking.OutlierDetection) *http.HttpProtocolOptions_OutlierDetection {
+	var rules []*matcher.MatchPredicate
+	for _, code := range o.GetOutlierDetectionHttpErrorCodes() {
+		rules = append(rules, statusMatch(strconv.FormatUint(uint64(code), 10)))
+	}
+	switch len(rules) {
+	case 0:
+		return nil
+	case 1: // Envoy refuses a set of fewer than two.
+		return &http.HttpProtocolOptions_OutlierDetection{ErrorMatcher: rules[0]}
+	default:
+		return &http.HttpProtocolOptions_OutlierDetection{ErrorMatcher: &matcher.MatchPredicate{
+			Rule: &matcher.MatchPredicate_OrMatch{OrMatch: &matcher.MatchPredicate_MatchSet{Rules: rules}},
+		}}
+	}
+}
+
+func statusMatch(status string) *matcher.MatchPredicate {
+	return &matcher.MatchPredicate{Rule: &matcher.MatchPredicate_HttpResponseHeadersMatch{
+		HttpResponseHeadersMatch: &matcher.HttpHeadersMatch{Headers: []*routev3.HeaderMatcher{{
+			Name: ":status",
+			HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcherv3.StringMatcher{
+				MatchPattern: &matcherv3.StringMatcher_Exact{Exact: status},
+			}},
+		}}},
+	}}
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// vantage is a proxy that looks at endpoints: the nearer one is, the smaller is its
+// rank.
+type vantage struct {
+	localitySetting
+	locality localityKey
+	// wanted are the values of the setting's labels, in order.
+	wanted []label
+}
+
+type label struct{ key, value string }
+
+func newVantage(p *registry.Proxy, setting localitySetting) vantage {
+	v := vantage{localitySetting: setting, locality: keyOfLocality(p.Locality)}
+	for _, l := range setting.labels {
+		key, value, given := strings.Cut(l, "=")
+		if !given {
+			value = p.Labels[key]
+		}
+		v.wanted = append(v.wanted, label{key, value})
+	}
+	return v
+}
+
+// ranksOfLocality is how many ranks byLocality and byRegion know.
+const ranksOfLocality = 5
+
+// rank returns the rank of an endpoint in a locality. Labels come first; without
+// any, or where regions have others that take over for them, the locality decides
+// among what the labels leave equal.
+func (v vantage) rank(e *registry.Endpoint, l localityKey) int {
+	rank := 0
+	switch {
+	case v.zoneAware:
+		rank = v.byRegion(l)
+	case len(v.labels) == 0 || len(v.regions) > 0:
+		rank = v.byLocality(l)
+	}
+	return v.byLabels(e)*ranksOfLocality + rank
+}
+
+// byLabels returns how many of the labels are not equal: the first that differs
+// makes all after it count as different.
+func (v vantage) byLabels(e *registry.Endpoint) int {
+	labels := e.Attributes().Labels
+	for i, l := range v.wanted {
+		if labels[l.key] != l.value {
+			return len(v.wanted) - i
+		}
+	}
+	return 0
+}
+
+// byLocality returns 0 for the same subzone, 1 for the same zone, 2 for the same
+// region, 3 elsewhere, and 4 if that is not the region that takes over. Parts are
+// compared as text: an empty one equals an empty one only.
+func (v vantage) byLocality(l localityKey) int {
+	switch own := v.locality; {
+	case own.region != l.region:
+		return 3 + v.notNext(l)
+	case own.zone != l.zone:
+		return 2
+	case own.subZone != l.subZone:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// byRegion returns 0 for the same region, 1 elsewhere, and 2 if that is not the
+// region that takes over.
+func (v vantage) byRegion(l localityKey) int {
+	if v.locality.region == l.region {
+		return 0
+	}
+	return 1 + v.notNext(l)
+}
+
+// notNext returns 1 if another region than that of l takes over for the own one.
+func (v vantage) notNext(l localityKey) int {
+	if next, ok := v.regions[v.locality.region]; ok && next != l.region {
+		return 1
+	}
+	return 0
+}

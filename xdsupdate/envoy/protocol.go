@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// httpProtocolOptions is the name of an extension and its key in a cluster.
+const httpProtocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+// setProtocol sets what an Envoy speaks. Envoys speak HTTP/1 without options.
+func (u *Upstream) setProtocol(c *clusterv3.Cluster) {
+	options := &http.HttpProtocolOptions{
+		CommonHttpProtocolOptions:   u.commonOptions(),
+		UpstreamHttpProtocolOptions: u.autoNames(),
+		OutlierDetection:            errorMatcher(u.Policy.GetOutlierDetection()),
+	}
+	explicit := options.GetCommonHttpProtocolOptions() != nil || options.GetUpstreamHttpProtocolOptions() != nil ||
+		options.GetOutlierDetection() != nil
+	switch {
+	case u.downstreamProtocol():
+		options.UpstreamProtocolOptions = &http.HttpProtocolOptions_UseDownstreamProtocolConfig{
+			UseDownstreamProtocolConfig: &http.HttpProtocolOptions_UseDownstreamHttpConfig{
+				HttpProtocolOptions: &core.Http1ProtocolOptions{}, Http2ProtocolOptions: u.http2Options(),
+			},
+		}
+	case u.http2():
+		options.UpstreamProtocolOptions = explicitly(&http.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &http.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: u.http2Options()},
+		})
+	case explicit:
+		options.UpstreamProtocolOptions = explicitly(&http.HttpProtocolOptions_ExplicitHttpConfig{
+			ProtocolConfig: &http.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{
+				HttpProtocolOptions: &core.Http1ProtocolOptions{},
+			},
+		})
+	default:
+		return
+	}
+	if u.Service.Resolution == registry.DynamicDNS {
+		// The server is whatever host a request names. Envoy refuses a dynamic forward
+		// proxy with options that do not make it verify that host.
+		options.UpstreamHttpProtocolOptions = &core.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: true}
+	}
+	c.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpProtocolOptions: packed(options)}
+}
+
+func explicitly(config *http.HttpProtocolOptions_ExplicitHttpConfig) *http.HttpProtocolOptions_ExplicitHttpConfig_ {
+	return &http.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: config}
+}
+
+// http2 reports whether connections are always HTTP/2.
+func (u *Upstream) http2() bool {
+	if u.downstreamProtocol() {
+		return false
+	}
+	if u.Port.Protocol.IsHTTP2() {
+		return true
+	}
+	switch u.Policy.GetConnectionPool().GetHttp().GetH2UpgradePolicy() {
+	case networking.ConnectionPoolSettings_HTTPSettings_UPGRADE:
+		return true
+	case networking.ConnectionPoolSettings_HTTPSettings_DO_NOT_UPGRADE:
+		return false
+	default:
+		return u.Port.Protocol.IsHTTP() && u.Mesh.GetH2UpgradePolicy() == meshconfig.MeshConfig_UPGRADE
+	}
+}
+
+// downstreamProtocol reports whether connections speak what their client does.
+func (u *Upstream) downstreamProtocol() bool {
+	pool := u.Policy.GetConnectionPool().GetHttp()
+	if pool.GetUseClientProtocol() {
+		return true
+	}
+	return u.Port.Protocol == registry.ProtocolUnsupported &&
+		pool.GetH2UpgradePolicy() != networking.ConnectionPoolSettings_HTTPSettings_UPGRADE
+}
+
+// commonOptions returns what holds for any version of HTTP, or nil. Envoy ends TCP
+// connections by them, too.
+func (u *Upstream) commonOptions() *core.HttpProtocolOptions {
+	tcp, pool := u.Policy.GetConnectionPool().GetTcp(), u.Policy.GetConnectionPool().GetHttp()
+	idle := pool.GetIdleTimeout()
+	if idle == nil {
+		idle = tcp.GetIdleTimeout()
+	}
+	out := &core.HttpProtocolOptions{MaxConnectionDuration: positive(tcp.GetMaxConnectionDuration())}
+	if idle != nil {
+		out.IdleTimeout = idle // 0 switches Envoy's default of an hour off
+	}
+	if n := pool.GetMaxRequestsPerConnection(); n > 0 {
+		out.MaxRequestsPerConnection = unsigned(n)
+	}
+	if out.GetIdleTimeout() == nil && out.GetMaxConnectionDuration() == nil && out.GetMaxRequestsPerConnection() == nil {
+		return nil
+	}
+	return out
+}
+
+func (u *Upstream) http2Options() *core.Http2ProtocolOptions {
+	pool := u.Policy.GetConnectionPool().GetHttp()
+	out := &core.Http2ProtocolOptions{}
+	if n := pool.GetMaxConcurrentStreams(); n > 0 {
+		out.MaxConcurrentStreams = unsigned(n)
+	}
+	if k := pool.GetHttp2KeepAlive(); k != nil {
+		out.ConnectionKeepalive = &core.KeepaliveSettings{Interval: positive(k.GetInterval()), Timeout: positive(k.GetTimeout())}
+	}
+	return out
+}
+
+// autoNames makes Envoy take the server name, and what it verifies, of the request:
+// for TLS without a name of its own. Envoy refuses auto_san_validation without
+// auto_sni.
+func (u *Upstream) autoNames() *core.UpstreamHttpProtocolOptions {
+	t := u.usableTLS()
+	if t == nil || u.AutoPassthrough || t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL || t.GetSni() != "" {
+		return nil
+	}
+	return &core.UpstreamHttpProtocolOptions{
+		AutoSni:           true,
+		AutoSanValidation: len(u.subjectAltNames(t)) == 0 && !t.GetInsecureSkipVerify().GetValue(),
+	}
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	proxyprotocol "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
+	rawbuffer "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/raw_buffer/v3"
+	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// The names of secrets that an Envoy asks for by SDS, in Istio 1.30's forms.
+const (
+	// WorkloadSecret is the proxy's own certificate.
+	WorkloadSecret = "default"
+	// RootSecret is what the proxy trusts in the mesh.
+	RootSecret = "ROOTCA"
+	// SystemRootSecret is what the proxy's operating system trusts.
+	SystemRootSecret = "file-root:system"
+)
+
+// CredentialSecret returns the name of the secret of a credentialName: a certificate
+// with its key.
+func CredentialSecret(name string) string { return "kubernetes://" + name }
+
+// CredentialRootSecret returns the name of the secret that holds the CA certificates
+// of a credentialName.
+func CredentialRootSecret(name string) string { return "kubernetes://" + name + "-cacert" }
+
+// FileSecret returns the name of the secret of a certificate and a key in files of
+// the proxy.
+func FileSecret(certificate, key string) string { return "file-cert:" + certificate + "~" + key }
+
+// FileRootSecret returns the name of the secret of CA certificates in a file of the
+// proxy.
+func FileRootSecret(ca string) string { return "file-root:" + ca }
+
+const (
+	tlsModeIstio   = "istio"
+	tlsSocket      = "envoy.transport_sockets.tls"
+	rawSocket      = "envoy.transport_sockets.raw_buffer"
+	proxyV1Socket  = "envoy.transport_sockets.upstream_proxy_protocol"
+	peerExchange   = "istio-peer-exchange"
+	inMesh         = "istio"
+	http2Protocol  = "h2"
+	providerSocket = "default"
+)
+
+// plaintext reports whether no connection is mutual TLS of the mesh: a policy wants
+// something else.
+func (u *Upstream) plaintext() bool {
+	t := u.Policy.GetTls()
+	return t != nil && t.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL
+}
+
+// mutualTLS reports whether connections to an endpoint can be mutual TLS of the
+// mesh.
+func (u *Upstream) mutualTLS(e *registry.Endpoint) bool {
+	return e.Attributes().TLSMode == tlsModeIstio && !u.plaintext()
+}
+
+// automatic reports whether the endpoints say whether they take mutual TLS.
+func (u *Upstream) automatic() bool {
+	enabled := u.Mesh.GetEnableAutoMtls()
+	return u.Policy.GetTls() == nil && (enabled == nil || enabled.GetValue()) && !u.Service.MeshExternal && !u.AutoPassthrough
+}
+
+// setSockets sets TLS and the PROXY protocol.
+func (u *Upstream) setSockets(c *clusterv3.Cluster) {
+	if u.AutoPassthrough {
+		return
+	}
+	if u.automatic() {
+		mutual := &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_ISTIO_MUTUAL}
+		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{
+			{Name: "tlsMode-istio", Match: stringStruct("tlsMode", tlsModeIstio), TransportSocket: u.wrap(u.socket(mutual))},
+			{Name: "tlsMode-disabled", Match: &structpb.Struct{}, TransportSocket: u.wrap(socketOf(rawSocket, &rawbuffer.RawBuffer{}))},
+		}
+		return
+	}
+	socket := u.socket(u.Policy.GetTls())
+	if socket == nil && u.Policy.GetProxyProtocol() != nil {
+		socket = socketOf(rawSocket, &rawbuffer.RawBuffer{})
+	}
+	if socket != nil {
+		c.TransportSocket = u.wrap(socket)
+	}
+}
+
+// wrap lets a socket begin with the PROXY protocol, if the policy wants that.
+func (u *Upstream) wrap(socket *core.TransportSocket) *core.TransportSocket {
+	p := u.Policy.GetProxyProtocol()
+	if p == nil {
+		return socket
+	}
+	config := &core.ProxyProtocolConfig{Version: core.ProxyProtocolConfig_V1}
+	if p.GetVersion() == networking.TrafficPolicy_ProxyProtocol_V2 {
+		config.Version = core.ProxyProtocolConfig_V2
+	}
+	return socketOf(proxyV1Socket, &proxyprotocol.ProxyProtocolUpstreamTransport{Config: config, TransportSocket: socket})
+}
+
+// usableTLS returns the settings, or nil where connections are plain: without
+// settings, with mode DISABLE, and with credentials that the proxy may not use.
+func (u *Upstream) usableTLS() *networking.ClientTLSSettings {
+	t := u.Policy.GetTls()
+	switch {
+	case t.GetMode() == networking.ClientTLSSettings_DISABLE:
+		return nil
+	case t.GetCredentialName() != "" && t.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL && !u.Gateway && !u.SelectedByLabels:
+		return nil
+	default:
+		return t
+	}
+}
+
+// socket returns the TLS socket of some settings; nil: connections are plain.
+func (u *Upstream) socket(t *networking.ClientTLSSettings) *core.TransportSocket {
+	if t == nil || t == u.Policy.GetTls() && u.usableTLS() == nil {
+		return nil
+	}
+	context := &tls.UpstreamTlsContext{Sni: t.GetSni(), CommonTlsContext: &tls.CommonTlsContext{}}
+	common := context.CommonTlsContext
+	common.TlsParams = u.tlsParameters(t)
+	if u.http2() {
+		common.AlpnProtocols = []string{http2Protocol}
+	}
+	if t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL {
+		common.AlpnProtocols = slices.Concat([]string{peerExchange, inMesh}, common.GetAlpnProtocols())
+		common.TlsCertificateSdsSecretConfigs = secrets(WorkloadSecret)
+		validateWith(common, RootSecret, u.subjectAltNames(t))
+		if context.GetSni() == "" {
+			context.Sni = u.SNI()
+		}
+		return socketOf(tlsSocket, context)
+	}
+	if t.GetMode() == networking.ClientTLSSettings_MUTUAL {
+		name := FileSecret(t.GetClientCertificate(), t.GetPrivateKey())
+		if t.GetCredentialName() != "" {
+			name = CredentialSecret(t.GetCredentialName())
+		}
+		common.TlsCertificateSdsSecretConfigs = secrets(name)
+	}
+	switch {
+	case t.GetInsecureSkipVerify().GetValue():
+		common.ValidationContextType = &tls.CommonTlsContext_ValidationContext{ValidationContext: &tls.CertificateValidationContext{}}
+	case t.GetCredentialName() != "":
+		validateWith(common, CredentialRootSecret(t.GetCredentialName()), u.subjectAltNames(t))
+	case t.GetCaCertificates() != "":
+		validateWith(common, FileRootSecret(t.GetCaCertificates()), u.subjectAltNames(t))
+	default:
+		validateWith(common, SystemRootSecret, u.subjectAltNames(t))
+	}
+	return socketOf(tlsSocket, context)
+}
+
+// subjectAltNames returns the names that servers may have: those of the settings,
+// else the identities of the service.
+func (u *Upstream) subjectAltNames(t *networking.ClientTLSSettings) []string {
+	if names := t.GetSubjectAltNames(); len(names) > 0 {
+		return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s == "" || !utf8.ValidString(s) })
+	}
+	return subjectAltNames(u.Service, u.Identities)
+}
+
+// tlsParameters returns versions, curves and ciphers. TLS 1.3 is allowed, unlike by
+// Envoy's default for clients.
+func (u *Upstream) tlsParameters(t *networking.ClientTLSSettings) *tls.TlsParameters {
+	out := &tls.TlsParameters{
+		TlsMinimumProtocolVersion: tls.TlsParameters_TLSv1_2, TlsMaximumProtocolVersion: tls.TlsParameters_TLSv1_3,
+	}
+	if t.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL {
+		out.EcdhCurves = u.Mesh.GetTlsDefaults().GetEcdhCurves()
+		out.CipherSuites = u.Mesh.GetTlsDefaults().GetCipherSuites()
+	}
+	return out
+}
+
+func socketOf(name string, config proto.Message) *core.TransportSocket {
+	return &core.TransportSocket{Name: name, ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: packed(config)}}
+}
+
+func secrets(name string) []*tls.SdsSecretConfig {
+	return []*tls.SdsSecretConfig{{Name: name, SdsConfig: ADS()}}
+}
+
+// validateWith lets certificates be verified by the CAs of a secret and by names.
+func validateWith(c *tls.CommonTlsContext, root string, names []string) {
+	c.ValidationContextType = &tls.CommonTlsContext_CombinedValidationContext{
+		CombinedValidationContext: &tls.CommonTlsContext_CombinedCertificateValidationContext{
+			DefaultValidationContext:         &tls.CertificateValidationContext{MatchSubjectAltNames: exactly(names)},
+			ValidationContextSdsSecretConfig: &tls.SdsSecretConfig{Name: root, SdsConfig: ADS()},
+		},
+	}
+}
+
+func exactly(names []string) []*matcherv3.StringMatcher {
+	var out []*matcherv3.StringMatcher
+	for _, n := range names {
+		out = append(out, &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: n}})
+	}
+	return out
+}
+
+// socketForGRPC returns mutual TLS with the certificates of the client's bootstrap.
+// SNI and subject alternative names of the policy do not count (Istio 1.30). The
+// deprecated fields are for old clients; grpc-js refuses them without the new ones.
+func (u *Upstream) socketForGRPC() *core.TransportSocket {
+	provider := func(name string) *tls.CertificateProviderPluginInstance {
+		return &tls.CertificateProviderPluginInstance{InstanceName: providerSocket, CertificateName: name}
+	}
+	deprecated := func(name string) *tls.CommonTlsContext_CertificateProviderInstance {
+		return &tls.CommonTlsContext_CertificateProviderInstance{InstanceName: providerSocket, CertificateName: name}
+	}
+	return socketOf(tlsSocket, &tls.UpstreamTlsContext{CommonTlsContext: &tls.CommonTlsContext{
+		TlsCertificateProviderInstance:            provider(WorkloadSecret),
+		TlsCertificateCertificateProviderInstance: deprecated(WorkloadSecret),
+		ValidationContextType: &tls.CommonTlsContext_CombinedValidationContext{
+			CombinedValidationContext: &tls.CommonTlsContext_CombinedCertificateValidationContext{
+				DefaultValidationContext: &tls.CertificateValidationContext{
+					CaCertificateProviderInstance: provider(RootSecret),
+					MatchSubjectAltNames:          exactly(subjectAltNames(u.Service, u.Identities)),
+				},
+				ValidationContextCertificateProviderInstance: deprecated(RootSecret),
+			},
+		},
+	}})
+}
