@@ -119,7 +119,7 @@ func slowStart(lb *networking.LoadBalancerSettings) *clusterv3.Cluster_SlowStart
 	return &clusterv3.Cluster_SlowStartConfig{
 		SlowStartWindow:  durationpb.New(w.GetDuration().AsDuration()),
 		Aggression:       &core.RuntimeDouble{DefaultValue: aggression, RuntimeKey: "slow_start.aggression"},
-		MinWeightPercent: percentage(least),
+		MinWeightPercent: boundedPercent(least),
 	}
 }
 

@@ -37,8 +37,16 @@
 // which is the sum of its endpoints' and so comes to the same; but within it they
 // choose at random and ignore the endpoints' weights. There is one priority:
 // preferring near endpoints, failing over to others, and other weights of
-// localities are matters of a traffic policy, of which this package knows none, and
-// as in Istio 1.30 nothing of it is set without one.
+// localities are matters of a traffic policy, and as in Istio 1.30 nothing of it is
+// set without one.
+//
+// # Policies
+//
+// Upstream is a port of a service, or a subset of it, under a DestinationRule.
+// TrafficPolicy reduces the levels of a rule to the policy that holds for a port and
+// a subset. The functions Cluster and LoadAssignment are those of an Upstream without
+// a policy and without anything known of the proxy; a cluster of an Upstream also
+// has Istio's defaults: least request, and no limits of connections.
 //
 // # Secrets
 //

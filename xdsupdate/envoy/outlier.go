@@ -22,7 +22,7 @@ func (u *Upstream) setOutliers(c *clusterv3.Cluster) {
 		return
 	}
 	c.OutlierDetection = outlierDetection(o)
-	c.CommonLbConfig.HealthyPanicThreshold = percentage(float64(o.GetMinHealthPercent()))
+	c.CommonLbConfig.HealthyPanicThreshold = boundedPercent(float64(o.GetMinHealthPercent()))
 }
 
 func outlierDetection(o *networking.OutlierDetection) *clusterv3.OutlierDetection {

@@ -67,12 +67,12 @@ func retryBudget(b *networking.TrafficPolicy_RetryBudget) *clusterv3.CircuitBrea
 		concurrency = b.GetMinRetryConcurrency()
 	}
 	return &clusterv3.CircuitBreakers_Thresholds_RetryBudget{
-		BudgetPercent: percentage(percent), MinRetryConcurrency: wrapperspb.UInt32(concurrency),
+		BudgetPercent: boundedPercent(percent), MinRetryConcurrency: wrapperspb.UInt32(concurrency),
 	}
 }
 
-// percentage returns a percentage that Envoy accepts.
-func percentage(p float64) *typev3.Percent { return &typev3.Percent{Value: min(100, max(0, p))} }
+// boundedPercent returns a percentage that Envoy accepts.
+func boundedPercent(p float64) *typev3.Percent { return &typev3.Percent{Value: min(100, max(0, p))} }
 
 // keepalive returns the TCP keepalive: each field of the policy over that of the
 // mesh; nil if neither has any.

@@ -17,7 +17,7 @@ import (
 func labels(l string) func(*registry.Endpoint) {
 	return func(e *registry.Endpoint) {
 		e.Shared.Labels = registry.Labels{}
-		for _, kv := range strings.FieldsSeq(l) {
+		for kv := range strings.FieldsSeq(l) {
 			k, v, _ := strings.Cut(kv, "=")
 			e.Shared.Labels[k] = v
 		}

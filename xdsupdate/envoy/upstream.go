@@ -110,12 +110,6 @@ func (u *Upstream) setForGRPC(c *clusterv3.Cluster) {
 // usableSubset reports whether a cluster can be named after the subset.
 func usableSubset(subset string) bool { return !strings.ContainsFunc(subset, unnameable) }
 
-// SubsetClusterName returns "outbound|PORT|SUBSET|HOST"; an empty subset gives what
-// ClusterName does.
-func SubsetClusterName(port uint32, subset string, host registry.Hostname) string {
-	return clusterPrefix + strconv.FormatUint(uint64(port), 10) + "|" + subset + "|" + string(host)
-}
-
 // ParseSubsetClusterName is the inverse of SubsetClusterName.
 func ParseSubsetClusterName(name string) (port uint32, subset string, host registry.Hostname, ok bool) {
 	rest, ok := strings.CutPrefix(name, clusterPrefix)

@@ -48,9 +48,9 @@ func upstream(tb testing.TB, svc *registry.Service, rule, subset string, mesh *m
 	return u
 }
 
-// reduced returns what matters of a cluster, as the recorded cases have it: without
+// reducedCluster returns what matters of a cluster, as the recorded cases have it: without
 // metadata, where secrets come from, and limits that are none.
-func reduced(c *clusterv3.Cluster) *clusterv3.Cluster {
+func reducedCluster(c *clusterv3.Cluster) *clusterv3.Cluster {
 	if c == nil {
 		return nil
 	}
@@ -388,7 +388,7 @@ func TestUpstreamCluster(t *testing.T) {
 				t.Error(err)
 			}
 			want := parse(t, `{"name":"`+envoy.SubsetClusterName(80, tc.subset, "a.com")+`",`+tc.want+`}`, &clusterv3.Cluster{})
-			if diff := cmp.Diff(want, reduced(got), protocmp.Transform()); diff != "" {
+			if diff := cmp.Diff(want, reducedCluster(got), protocmp.Transform()); diff != "" {
 				t.Errorf("cluster (-want +got):\n%s", diff)
 			}
 		})

@@ -19,41 +19,16 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// The names of secrets that an Envoy asks for by SDS, in Istio 1.30's forms.
-const (
-	// WorkloadSecret is the proxy's own certificate.
-	WorkloadSecret = "default"
-	// RootSecret is what the proxy trusts in the mesh.
-	RootSecret = "ROOTCA"
-	// SystemRootSecret is what the proxy's operating system trusts.
-	SystemRootSecret = "file-root:system"
-)
-
-// CredentialSecret returns the name of the secret of a credentialName: a certificate
-// with its key.
-func CredentialSecret(name string) string { return "kubernetes://" + name }
-
-// CredentialRootSecret returns the name of the secret that holds the CA certificates
-// of a credentialName.
-func CredentialRootSecret(name string) string { return "kubernetes://" + name + "-cacert" }
-
-// FileSecret returns the name of the secret of a certificate and a key in files of
-// the proxy.
-func FileSecret(certificate, key string) string { return "file-cert:" + certificate + "~" + key }
-
-// FileRootSecret returns the name of the secret of CA certificates in a file of the
-// proxy.
-func FileRootSecret(ca string) string { return "file-root:" + ca }
-
 const (
 	tlsModeIstio   = "istio"
 	tlsSocket      = "envoy.transport_sockets.tls"
 	rawSocket      = "envoy.transport_sockets.raw_buffer"
 	proxyV1Socket  = "envoy.transport_sockets.upstream_proxy_protocol"
-	peerExchange   = "istio-peer-exchange"
 	inMesh         = "istio"
 	http2Protocol  = "h2"
 	providerSocket = "default"
+	// maxSNI is the length of the longest server name that Envoy accepts.
+	maxSNI = 255
 )
 
 // plaintext reports whether no connection is mutual TLS of the mesh: a policy wants
@@ -137,31 +112,42 @@ func (u *Upstream) socket(t *networking.ClientTLSSettings) *core.TransportSocket
 	}
 	if t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL {
 		common.AlpnProtocols = slices.Concat([]string{peerExchange, inMesh}, common.GetAlpnProtocols())
-		common.TlsCertificateSdsSecretConfigs = secrets(WorkloadSecret)
-		validateWith(common, RootSecret, u.subjectAltNames(t))
-		if context.GetSni() == "" {
+		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{SDS(WorkloadCertificate)}
+		validateWith(common, MeshRoots, validation(u.subjectAltNames(t)))
+		if context.GetSni() == "" && len(u.SNI()) <= maxSNI {
 			context.Sni = u.SNI()
 		}
 		return socketOf(tlsSocket, context)
 	}
-	if t.GetMode() == networking.ClientTLSSettings_MUTUAL {
-		name := FileSecret(t.GetClientCertificate(), t.GetPrivateKey())
-		if t.GetCredentialName() != "" {
-			name = CredentialSecret(t.GetCredentialName())
-		}
-		common.TlsCertificateSdsSecretConfigs = secrets(name)
-	}
-	switch {
-	case t.GetInsecureSkipVerify().GetValue():
-		common.ValidationContextType = &tls.CommonTlsContext_ValidationContext{ValidationContext: &tls.CertificateValidationContext{}}
-	case t.GetCredentialName() != "":
-		validateWith(common, CredentialRootSecret(t.GetCredentialName()), u.subjectAltNames(t))
-	case t.GetCaCertificates() != "":
-		validateWith(common, FileRootSecret(t.GetCaCertificates()), u.subjectAltNames(t))
-	default:
-		validateWith(common, SystemRootSecret, u.subjectAltNames(t))
-	}
+	u.setForeignTLS(common, t)
 	return socketOf(tlsSocket, context)
+}
+
+// setForeignTLS sets what TLS with certificates from elsewhere than the mesh takes.
+func (u *Upstream) setForeignTLS(common *tls.CommonTlsContext, t *networking.ClientTLSSettings) {
+	if t.GetMode() == networking.ClientTLSSettings_MUTUAL {
+		name := FileCertificateName(t.GetClientCertificate(), t.GetPrivateKey())
+		if t.GetCredentialName() != "" {
+			name = CredentialName(t.GetCredentialName())
+		}
+		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{SDS(name)}
+	}
+	if t.GetInsecureSkipVerify().GetValue() {
+		common.ValidationContextType = &tls.CommonTlsContext_ValidationContext{ValidationContext: &tls.CertificateValidationContext{}}
+		return
+	}
+	v := validation(u.subjectAltNames(t))
+	roots := SystemRoots
+	switch {
+	case t.GetCredentialName() != "":
+		roots = CredentialRootsName(t.GetCredentialName())
+	case t.GetCaCertificates() != "":
+		roots = FileRootsName(t.GetCaCertificates())
+	}
+	if t.GetCaCrl() != "" && t.GetCredentialName() == "" {
+		v.Crl = &core.DataSource{Specifier: &core.DataSource_Filename{Filename: t.GetCaCrl()}}
+	}
+	validateWith(common, roots, v)
 }
 
 // subjectAltNames returns the names that servers may have: those of the settings,
@@ -181,7 +167,7 @@ func (u *Upstream) tlsParameters(t *networking.ClientTLSSettings) *tls.TlsParame
 	}
 	if t.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL {
 		out.EcdhCurves = u.Mesh.GetTlsDefaults().GetEcdhCurves()
-		out.CipherSuites = u.Mesh.GetTlsDefaults().GetCipherSuites()
+		out.CipherSuites = CipherSuites(u.Mesh.GetTlsDefaults().GetCipherSuites())
 	}
 	return out
 }
@@ -190,26 +176,26 @@ func socketOf(name string, config proto.Message) *core.TransportSocket {
 	return &core.TransportSocket{Name: name, ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: packed(config)}}
 }
 
-func secrets(name string) []*tls.SdsSecretConfig {
-	return []*tls.SdsSecretConfig{{Name: name, SdsConfig: ADS()}}
-}
-
-// validateWith lets certificates be verified by the CAs of a secret and by names.
-func validateWith(c *tls.CommonTlsContext, root string, names []string) {
+// validateWith lets certificates be verified by the CAs of a secret.
+func validateWith(c *tls.CommonTlsContext, roots string, v *tls.CertificateValidationContext) {
 	c.ValidationContextType = &tls.CommonTlsContext_CombinedValidationContext{
 		CombinedValidationContext: &tls.CommonTlsContext_CombinedCertificateValidationContext{
-			DefaultValidationContext:         &tls.CertificateValidationContext{MatchSubjectAltNames: exactly(names)},
-			ValidationContextSdsSecretConfig: &tls.SdsSecretConfig{Name: root, SdsConfig: ADS()},
+			DefaultValidationContext:         v,
+			ValidationContextSdsSecretConfig: SDS(roots),
 		},
 	}
 }
 
-func exactly(names []string) []*matcherv3.StringMatcher {
-	var out []*matcherv3.StringMatcher
+// validation returns what a certificate must have besides a signature.
+func validation(names []string) *tls.CertificateValidationContext {
+	v := &tls.CertificateValidationContext{}
 	for _, n := range names {
-		out = append(out, &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: n}})
+		//nolint:staticcheck // The typed successor needs the kind of a name, which configs do not say, and gRPC clients do not know it.
+		v.MatchSubjectAltNames = append(v.MatchSubjectAltNames, &matcherv3.StringMatcher{
+			MatchPattern: &matcherv3.StringMatcher_Exact{Exact: n},
+		})
 	}
-	return out
+	return v
 }
 
 // socketForGRPC returns mutual TLS with the certificates of the client's bootstrap.
@@ -222,17 +208,14 @@ func (u *Upstream) socketForGRPC() *core.TransportSocket {
 	deprecated := func(name string) *tls.CommonTlsContext_CertificateProviderInstance {
 		return &tls.CommonTlsContext_CertificateProviderInstance{InstanceName: providerSocket, CertificateName: name}
 	}
-	return socketOf(tlsSocket, &tls.UpstreamTlsContext{CommonTlsContext: &tls.CommonTlsContext{
-		TlsCertificateProviderInstance:            provider(WorkloadSecret),
-		TlsCertificateCertificateProviderInstance: deprecated(WorkloadSecret),
-		ValidationContextType: &tls.CommonTlsContext_CombinedValidationContext{
-			CombinedValidationContext: &tls.CommonTlsContext_CombinedCertificateValidationContext{
-				DefaultValidationContext: &tls.CertificateValidationContext{
-					CaCertificateProviderInstance: provider(RootSecret),
-					MatchSubjectAltNames:          exactly(subjectAltNames(u.Service, u.Identities)),
-				},
-				ValidationContextCertificateProviderInstance: deprecated(RootSecret),
-			},
-		},
-	}})
+	validation := validation(subjectAltNames(u.Service, u.Identities))
+	validation.CaCertificateProviderInstance = provider(MeshRoots)
+	combined := &tls.CommonTlsContext_CombinedCertificateValidationContext{DefaultValidationContext: validation}
+	combined.ValidationContextCertificateProviderInstance = deprecated(MeshRoots) //nolint:staticcheck // see above
+	common := &tls.CommonTlsContext{
+		TlsCertificateProviderInstance: provider(WorkloadCertificate),
+		ValidationContextType:          &tls.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: combined},
+	}
+	common.TlsCertificateCertificateProviderInstance = deprecated(WorkloadCertificate) //nolint:staticcheck // see above
+	return socketOf(tlsSocket, &tls.UpstreamTlsContext{CommonTlsContext: common})
 }
