@@ -5,7 +5,9 @@ package envoy
 import (
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	httpfault "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	router "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
@@ -31,10 +33,24 @@ func APIListener(name string, svc *registry.Service, port *registry.Port) *liste
 				ConfigSource: ADS(), RouteConfigName: ClusterName(port.Number, svc.Hostname),
 			}},
 			// gRPC clients refuse a list whose last filter is not the router.
-			HttpFilters: []*hcm.HttpFilter{{
-				Name:       "envoy.filters.http.router",
-				ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: packed(&router.Router{})},
-			}},
+			HttpFilters: []*hcm.HttpFilter{httpFilter(routerFilter, &router.Router{})},
+		})},
+	}
+}
+
+// GRPCListener returns the listener through which a gRPC client that speaks xDS
+// finds a route configuration whose routes may inject faults. The address is the
+// one that calls seem to go to; the client does not use it.
+func GRPCListener(name, routes, address string, port uint32) *listenerv3.Listener {
+	return &listenerv3.Listener{
+		Name: name,
+		Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+			Address: address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
+		}}},
+		ApiListener: &listenerv3.ApiListener{ApiListener: packed(&hcm.HttpConnectionManager{
+			StatPrefix:     name,
+			RouteSpecifier: &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{ConfigSource: ADS(), RouteConfigName: routes}},
+			HttpFilters:    []*hcm.HttpFilter{httpFilter(faultFilter, &httpfault.HTTPFault{}), httpFilter(routerFilter, &router.Router{})},
 		})},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -39,6 +40,8 @@ type egress struct {
 	byHost   map[registry.Hostname]*service
 	// virtualServices are those of the mesh, in the order of precedence.
 	virtualServices []*virtualService
+	// virtualServicesByHost returns those of each of their hosts.
+	virtualServicesByHost func() map[registry.Hostname][]*virtualService
 }
 
 // port returns the listener's port; nil for the one without.
@@ -105,7 +108,7 @@ func (s *scope) newEgress(x *index, w world, l *networking.IstioEgressListener) 
 	e := &egress{listener: l, byHost: make(map[registry.Hostname]*service)}
 	hosts := newEgressHosts(l.GetHosts(), s.namespace)
 	accept := func(svc *registry.Service) bool {
-		return svc.VisibleIn(s.namespace) && (l == nil || hosts.service(svc))
+		return x.settings.visible(svc, s.namespace) && (l == nil || hosts.service(svc))
 	}
 	for name, services := range hostsOf(w) {
 		svc := chooseService(services, s.namespace, accept)
@@ -123,6 +126,17 @@ func (s *scope) newEgress(x *index, w world, l *networking.IstioEgressListener) 
 			e.virtualServices = append(e.virtualServices, v)
 		}
 	}
+	e.virtualServicesByHost = sync.OnceValue(func() map[registry.Hostname][]*virtualService {
+		out := make(map[registry.Hostname][]*virtualService)
+		for _, v := range e.virtualServices {
+			for _, host := range v.hosts {
+				if !slices.Contains(out[host], v) {
+					out[host] = append(out[host], v)
+				}
+			}
+		}
+		return out
+	})
 	return e
 }
 
@@ -170,7 +184,7 @@ func (s *service) merge(with *service) *service {
 // if the Sidecar does not import them (Istio 1.30).
 func (s *scope) addDestinations(x *index, w world, v *virtualService) {
 	for host, ports := range x.destinationsOf(v) {
-		svc := s.destination(w, host)
+		svc := s.destination(x, w, host)
 		if svc != nil && !slices.Contains(ports, 0) {
 			svc = svc.withPorts(func(number uint32) bool { return slices.Contains(ports, number) })
 		}
@@ -182,10 +196,10 @@ func (s *scope) addDestinations(x *index, w world, v *virtualService) {
 
 // destination returns the service of a destination: that of the own namespace, or
 // else of the first visible namespace.
-func (s *scope) destination(w world, host registry.Hostname) *service {
+func (s *scope) destination(x *index, w world, host registry.Hostname) *service {
 	var visible []*registry.Service
 	for _, svc := range w.named(host) {
-		if svc.VisibleIn(s.namespace) {
+		if x.settings.visible(svc, s.namespace) {
 			visible = append(visible, svc)
 		}
 	}

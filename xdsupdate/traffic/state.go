@@ -46,7 +46,7 @@ func (st *state) scopeOf(p *proxy) *scope {
 // there, else as the router sees it; nil for none.
 func (st *state) serviceFor(p *proxy, host registry.Hostname, namespace string) *service {
 	own := chooseService(st.world.named(host), namespace, func(s *registry.Service) bool {
-		return s.Attributes.Namespace == namespace && s.VisibleIn(namespace)
+		return s.Attributes.Namespace == namespace && st.settings.visible(s, namespace)
 	})
 	if own != nil {
 		return own

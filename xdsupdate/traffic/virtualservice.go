@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"slices"
+	"sync"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -25,6 +26,8 @@ type virtualService struct {
 	// gateways are "mesh" and "namespace/name".
 	gateways   []string
 	visibility visibility
+	// rules returns the HTTP rules with all names in full, delegates not expanded.
+	rules func() []*networking.HTTPRoute
 }
 
 func newVirtualService(c *configstore.Config, s *settings) *virtualService {
@@ -43,6 +46,7 @@ func newVirtualService(c *configstore.Config, s *settings) *virtualService {
 	if len(v.gateways) == 0 {
 		v.gateways = []string{meshGateway}
 	}
+	v.rules = sync.OnceValue(func() []*networking.HTTPRoute { return resolveRules(v, s.domain()) })
 	return v
 }
 

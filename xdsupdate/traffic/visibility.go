@@ -2,7 +2,11 @@
 
 package traffic
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
 
 // visibility says in which namespaces an object counts. It is immutable.
 type visibility struct {
@@ -38,4 +42,13 @@ func private(namespace string) visibility { return visibility{namespaces: []stri
 // in reports whether the object counts for proxies of a namespace.
 func (v visibility) in(namespace string) bool {
 	return v.public || slices.Contains(v.namespaces, namespace)
+}
+
+// visible reports whether proxies of a namespace see a service: where it is
+// exported to, or else where the mesh exports services to.
+func (s *settings) visible(svc *registry.Service, namespace string) bool {
+	if len(svc.Attributes.ExportTo) > 0 {
+		return svc.VisibleIn(namespace)
+	}
+	return newVisibility(nil, s.mesh.GetDefaultServiceExportTo(), svc.Attributes.Namespace).in(namespace)
 }

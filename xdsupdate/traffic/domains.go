@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// ports says in which forms a virtual host has its domains.
+type domainForm uint8
+
+const (
+	// barePorts: without ports. Envoys strip the port of requests.
+	bareDomains domainForm = iota
+	// bothDomains: with and without the port.
+	bothDomains
+	// portDomains: with the port only.
+	portDomains
+)
+
+// domainsOf returns names in a form; addresses of IPv6 are in brackets already.
+func (f domainForm) domainsOf(names []string, port uint32) []string {
+	if f == bareDomains {
+		return names
+	}
+	suffix := ":" + strconv.FormatUint(uint64(port), 10)
+	var out []string
+	for _, n := range names {
+		if f == bothDomains {
+			out = append(out, n)
+		}
+		out = append(out, n+suffix)
+	}
+	return out
+}
+
+// serviceNames returns the names by which requests of a proxy can mean a service:
+// its host name, also with a trailing dot, and the short names that the search list
+// of the proxy's resolver completes to it.
+func serviceNames(host registry.Hostname, namespace, domain string) (names, short []string) {
+	full := string(lower(host))
+	names = []string{full, full + "."}
+	name, ok := strings.CutSuffix(full, ".svc."+domain)
+	if !ok || name == "" {
+		return names, nil
+	}
+	if label, rest, _ := strings.Cut(name, "."); rest == namespace {
+		short = append(short, label)
+	}
+	return names, append(short, name, name+".svc")
+}
+
+// addressesOf returns the addresses of a service that a proxy can call it by, as
+// domains: those of its own cluster, and the declared ones. What is not a single
+// address, or stands for none, is left out.
+func addressesOf(svc *service, p *proxy) []string {
+	var out []string
+	for _, s := range svc.of {
+		for _, a := range append([]string{s.DefaultAddress}, s.ClusterVIPs[p.cluster]...) {
+			addr, err := netip.ParseAddr(a)
+			if err != nil || addr.IsUnspecified() || addr.Zone() != "" {
+				continue
+			}
+			text := addr.String()
+			if addr.Is6() {
+				text = "[" + text + "]"
+			}
+			out = append(out, text)
+		}
+	}
+	return out
+}

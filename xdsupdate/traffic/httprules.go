@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// resolveRules returns the HTTP rules of a VirtualService with the names of
+// destinations and gateways in full. Rules without short names are shared.
+func resolveRules(v *virtualService, domain string) []*networking.HTTPRoute {
+	var out []*networking.HTTPRoute
+	for _, r := range v.spec.GetHttp() {
+		if !resolved(r, v.namespace, domain) {
+			r = proto.CloneOf(r)
+			for d := range destinationsIn(r) {
+				d.Host = string(resolveHost(d.GetHost(), v.namespace, domain))
+			}
+			for _, m := range r.GetMatch() {
+				m.Gateways = resolveGateways(m.GetGateways(), v.namespace)
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// resolved reports whether all names in a rule are in full.
+func resolved(r *networking.HTTPRoute, namespace, domain string) bool {
+	for d := range destinationsIn(r) {
+		if string(resolveHost(d.GetHost(), namespace, domain)) != d.GetHost() {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(r.GetMatch(), func(m *networking.HTTPMatchRequest) bool {
+		return !slices.Equal(resolveGateways(m.GetGateways(), namespace), m.GetGateways())
+	})
+}
+
+// destinationsIn yields where a rule sends requests and copies of them.
+func destinationsIn(r *networking.HTTPRoute) func(func(*networking.Destination) bool) {
+	return func(yield func(*networking.Destination) bool) {
+		for _, d := range r.GetRoute() {
+			if d.GetDestination() != nil && !yield(d.GetDestination()) {
+				return
+			}
+		}
+		if r.GetMirror() != nil && !yield(r.GetMirror()) {
+			return
+		}
+		for _, m := range r.GetMirrors() {
+			if m.GetDestination() != nil && !yield(m.GetDestination()) {
+				return
+			}
+		}
+	}
+}
+
+// rulesOf returns the HTTP rules of a VirtualService with all names in full. Those
+// of delegates are in the places of the rules that name them; a rule whose delegate
+// is missing or hidden from it has none.
+func (x *index) rulesOf(v *virtualService) []*networking.HTTPRoute {
+	rules := v.rules()
+	delegates := func(r *networking.HTTPRoute) bool { return r.GetDelegate() != nil }
+	if !slices.ContainsFunc(rules, delegates) {
+		return rules
+	}
+	var out []*networking.HTTPRoute
+	for _, r := range rules {
+		switch d := x.delegateOf(v, r); {
+		case !delegates(r):
+			out = append(out, r)
+		case d != nil:
+			out = append(out, delegated(r, d.rules())...)
+		}
+	}
+	return out
+}

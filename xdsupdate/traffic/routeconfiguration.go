@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// routes returns a route configuration of a proxy by its name; nil for none.
+func (st *state) routes(p *proxy, name string) *routev3.RouteConfiguration {
+	switch p.role {
+	case grpcClient:
+		return st.grpcRoutes(p, name)
+	case sidecarProxy:
+		return st.outboundRoutes(p, name)
+	default:
+		return nil
+	}
+}
+
+// routeNames returns the names of a sidecar's route configurations, sorted: of all
+// that its listeners can refer to. gRPC clients ask for theirs by name.
+func (st *state) routeNames(p *proxy) []string {
+	if p.role != sidecarProxy {
+		return nil
+	}
+	var out []string
+	scope := st.scopeOf(p)
+	for _, e := range scope.egress {
+		if e.named() {
+			if len(httpPorts(e.services)) > 0 {
+				out = append(out, e.routeName())
+			}
+			continue
+		}
+		for _, port := range httpPorts(e.services) {
+			if scope.egressFor(port) == e {
+				out = append(out, envoy.HTTPRouteName(port))
+			}
+		}
+		for _, svc := range e.services {
+			for _, port := range svc.ports {
+				if scope.egressFor(port.Number) == e && detects(svc, port.Number, p) {
+					out = append(out, envoy.ListenerName(port.Number, svc.host))
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// maxDirectResponseBody lets direct responses have bodies up to 1 MiB; Envoy's
+// default is 4 KiB, and it refuses a route configuration with a larger one.
+const maxDirectResponseBody = 1 << 20
+
+func routeConfiguration(name string, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
+	return &routev3.RouteConfiguration{
+		Name: name, VirtualHosts: hosts,
+		// Clusters come and go independently of routes.
+		ValidateClusters:               wrapperspb.Bool(false),
+		IgnorePortInHostMatching:       true,
+		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectResponseBody),
+	}
+}
+
+// passthroughCluster sends a request where its connection was meant to go.
+const passthroughCluster = "PassthroughCluster"
+
+// catchAll is the virtual host of requests to unknown hosts: they go where they
+// want to, through the Sidecar's egress proxy, or are answered with 502.
+func (st *state) catchAll(p *proxy) *routev3.VirtualHost {
+	name, route := "allow_any", &routev3.Route{}
+	cluster, allowed := st.unknownTraffic(p)
+	if allowed {
+		route = (&envoy.RouteScope{Retries: &networking.HTTPRetry{}}).DefaultRoute(cluster, nil)
+	} else {
+		name = "block_all"
+		route.Match = &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
+		route.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 502}}
+	}
+	route.Name = name
+	return &routev3.VirtualHost{
+		Name: name, Domains: []string{"*"}, Routes: []*routev3.Route{route},
+		IncludeRequestAttemptCount: st.settings.countsAttempts(),
+	}
+}
+
+// unknownTraffic returns the cluster for requests to unknown hosts, and whether
+// there may be any: as the proxy's Sidecar says, else the mesh.
+func (st *state) unknownTraffic(p *proxy) (cluster string, allowed bool) {
+	sc := st.sidecarOf(p)
+	policy := (*networking.OutboundTrafficPolicy)(nil)
+	if sc != nil {
+		policy = sc.spec.GetOutboundTrafficPolicy()
+	}
+	if policy == nil {
+		mode := st.settings.mesh.GetOutboundTrafficPolicy().GetMode()
+		return passthroughCluster, mode == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY
+	}
+	if policy.GetMode() != networking.OutboundTrafficPolicy_ALLOW_ANY {
+		return "", false
+	}
+	if d := policy.GetEgressProxy(); d != nil {
+		return st.destinationCluster(p, d, sc.namespace, 0), true
+	}
+	return passthroughCluster, true
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// place is the route configuration that a VirtualService's rules are for.
+type place struct {
+	// gateway is "namespace/name", or meshGateway.
+	gateway string
+	// port is that of the route configuration, on a gateway that of the server.
+	port uint32
+	// tls: the clients of the gateway's server speak HTTPS.
+	tls bool
+	// service is what the route configuration of a gRPC client is for; nil elsewhere.
+	service *service
+}
+
+// ruleRoutes returns the HTTP routes of a VirtualService in a place; none if it
+// has nothing to say there.
+func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) []*routev3.Route {
+	scope := st.routeScope(p, v.namespace, at)
+	return scope.Routes(st.rulesOf(v))
+}
+
+// defaultRoute returns the route of the requests to a service that no
+// VirtualService is about.
+func (st *state) defaultRoute(p *proxy, svc *service, at place) *routev3.Route {
+	cluster := envoy.ClusterName(at.port, svc.host)
+	return st.routeScope(p, svc.namespace, at).DefaultRoute(cluster, nil)
+}
+
+// routeScope says for layer 1 where rules of an object in a namespace are put to
+// use.
+func (st *state) routeScope(p *proxy, namespace string, at place) *envoy.RouteScope {
+	out := &envoy.RouteScope{
+		Port: at.port, Gateway: at.gateway, TLS: at.tls, Namespace: p.namespace, Labels: p.labels,
+		Retries: st.settings.mesh.GetDefaultHttpRetryPolicy(),
+		Cluster: func(d *networking.Destination) string { return st.destinationCluster(p, d, namespace, at.port) },
+	}
+	if p.role == grpcClient {
+		out.Client = envoy.ForGRPC
+		out.ServiceCluster = envoy.ClusterName(at.port, at.service.host)
+	}
+	return out
+}
+
+// destinationCluster returns the name of the cluster of a destination, named by an
+// object of a namespace: of the port that it gives, else of the only port of its
+// service, else of the port of the route configuration. A service that the proxy
+// does not see is no error: nothing is at the end of such a route.
+func (st *state) destinationCluster(p *proxy, d *networking.Destination, namespace string, port uint32) string {
+	host := resolveHost(d.GetHost(), namespace, st.settings.domain())
+	if svc := st.destinationService(p, host, namespace); svc != nil {
+		host = svc.host
+		if only := newService(svc.of).ports; len(only) == 1 {
+			port = only[0].Number
+		}
+	}
+	if n := d.GetPort().GetNumber(); n != 0 {
+		port = n
+	}
+	return envoy.SubsetClusterName(port, d.GetSubset(), host)
+}
+
+// destinationService returns the service of a destination of a VirtualService in a
+// namespace; nil for none.
+func (st *state) destinationService(p *proxy, host registry.Hostname, namespace string) *service {
+	if p.role == router {
+		return st.serviceFor(p, host, namespace)
+	}
+	return st.scopeOf(p).service(host)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// virtualHosts collects the virtual hosts of a route configuration. Clients refuse
+// one in which a domain or a name occurs twice: the first has it.
+type virtualHosts struct {
+	st    *state
+	proxy *proxy
+	// addresses have the host name of the service that an address is a domain of.
+	addresses map[string]registry.Hostname
+	// services are the host names of services, which no short name may take.
+	services map[registry.Hostname]struct{}
+	names    map[string]struct{}
+	domains  map[string]struct{}
+	hosts    []*routev3.VirtualHost
+}
+
+// newVirtualHosts takes the services that have a port in the route configuration,
+// sorted by host name.
+func (st *state) newVirtualHosts(p *proxy, services []*service) *virtualHosts {
+	b := &virtualHosts{
+		st: st, proxy: p,
+		addresses: make(map[string]registry.Hostname), services: make(map[registry.Hostname]struct{}),
+		names: make(map[string]struct{}), domains: make(map[string]struct{}),
+	}
+	for _, s := range services {
+		b.services[lower(s.host)] = struct{}{}
+		for _, a := range addressesOf(s, p) {
+			if _, taken := b.addresses[a]; !taken {
+				b.addresses[a] = lower(s.host)
+			}
+		}
+	}
+	return b
+}
+
+// has reports whether there is a virtual host for a port of a host.
+func (b *virtualHosts) has(host registry.Hostname, port uint32) bool {
+	_, ok := b.names[envoy.ListenerName(port, lower(host))]
+	return ok
+}
+
+// addService adds a virtual host for a port of a service.
+func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, routes []*routev3.Route) {
+	host := lower(svc.host)
+	names, short := serviceNames(host, b.proxy.namespace, b.st.settings.domain())
+	for _, s := range short {
+		if _, taken := b.services[registry.Hostname(s)]; !taken {
+			names = append(names, s)
+		}
+	}
+	for _, a := range addressesOf(svc, b.proxy) {
+		if b.addresses[a] == host {
+			names = append(names, a)
+		}
+	}
+	b.add(host, port, form.domainsOf(names, port), routes)
+}
+
+// addHost adds a virtual host for a host that is no service.
+func (b *virtualHosts) addHost(host registry.Hostname, port uint32, form domainForm, routes []*routev3.Route) {
+	b.add(host, port, form.domainsOf([]string{string(host)}, port), routes)
+}
+
+func (b *virtualHosts) add(host registry.Hostname, port uint32, domains []string, routes []*routev3.Route) {
+	name := envoy.ListenerName(port, host)
+	if _, taken := b.names[name]; taken {
+		return
+	}
+	out := &routev3.VirtualHost{Name: name, Routes: routes, IncludeRequestAttemptCount: b.st.settings.countsAttempts()}
+	for _, d := range domains {
+		if _, taken := b.domains[d]; !taken {
+			b.domains[d] = struct{}{}
+			out.Domains = append(out.Domains, d)
+		}
+	}
+	if len(out.Domains) == 0 {
+		return
+	}
+	b.names[name] = struct{}{}
+	b.hosts = append(b.hosts, out)
+}
+
+// countsAttempts reports whether requests carry the number of their attempt.
+func (s *settings) countsAttempts() bool {
+	return !s.mesh.GetDefaultConfig().GetProxyHeaders().GetAttemptCount().GetDisabled().GetValue()
+}
