@@ -30,4 +30,7 @@ type proxy struct {
 	network  string
 	// addresses are the IP addresses of its own.
 	addresses []string
+	// targetPorts are, for a router, the ports on which it listens for the ports of
+	// the services that it is an endpoint of.
+	targetPorts map[uint32]uint32
 }

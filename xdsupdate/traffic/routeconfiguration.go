@@ -18,19 +18,27 @@ func (st *state) routes(p *proxy, name string) *routev3.RouteConfiguration {
 	switch p.role {
 	case grpcClient:
 		return st.grpcRoutes(p, name)
-	case sidecarProxy:
-		return st.outboundRoutes(p, name)
+	case router:
+		return st.gatewayRoutes(p, name)
 	default:
-		return nil
+		return st.outboundRoutes(p, name)
 	}
 }
 
-// routeNames returns the names of a sidecar's route configurations, sorted: of all
-// that its listeners can refer to. gRPC clients ask for theirs by name.
+// routeNames returns the names of the route configurations of an Envoy, sorted: of
+// all that its listeners can refer to. gRPC clients ask for theirs by name.
 func (st *state) routeNames(p *proxy) []string {
-	if p.role != sidecarProxy {
+	switch p.role {
+	case grpcClient:
 		return nil
+	case router:
+		return st.gatewayRouteNames(p)
+	default:
+		return st.outboundRouteNames(p)
 	}
+}
+
+func (st *state) outboundRouteNames(p *proxy) []string {
 	var out []string
 	scope := st.scopeOf(p)
 	for _, e := range scope.egress {

@@ -16,6 +16,8 @@ type state struct {
 
 	mu     sync.Mutex
 	scopes map[scopeKey]*scope
+	// routers are by their proxies, which the clients that are alike share.
+	routers map[*proxy]*routerConfig
 }
 
 type scopeKey struct {
@@ -24,7 +26,9 @@ type scopeKey struct {
 }
 
 func newState(x *index, w world) *state {
-	return &state{index: x, world: w, scopes: make(map[scopeKey]*scope)}
+	return &state{
+		index: x, world: w, scopes: make(map[scopeKey]*scope), routers: make(map[*proxy]*routerConfig),
+	}
 }
 
 // scopeOf returns what a proxy sees. A router sees everything that is visible in

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+// JoinRoutes returns the routes of several VirtualServices for one host as one
+// list: in their order, but for those that every request matches, which come last.
+func JoinRoutes(lists ...[]*routev3.Route) []*routev3.Route {
+	var out, last []*routev3.Route
+	for _, routes := range lists {
+		for _, r := range routes {
+			if matchesAll(r.GetMatch()) {
+				last = append(last, r)
+			} else {
+				out = append(out, r)
+			}
+		}
+	}
+	return append(out, last...)
+}

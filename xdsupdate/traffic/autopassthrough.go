@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// autoPassthroughChains returns the filter chains of an AUTO_PASSTHROUGH server: one
+// for each port of the services of the mesh that its hosts cover.
+func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer) []*listenerv3.FilterChain {
+	var out []*listenerv3.FilterChain
+	for _, svc := range st.scopeOf(p).sorted {
+		if !s.covers(svc) {
+			continue
+		}
+		for _, name := range passedNames(svc) {
+			out = append(out, envoy.AutoPassthroughChain(name))
+		}
+	}
+	return out
+}
+
+// covers reports whether a service of the mesh is behind an AUTO_PASSTHROUGH
+// server.
+func (s *gatewayServer) covers(svc *service) bool {
+	return !svc.of[0].MeshExternal && slices.ContainsFunc(s.hosts, func(h serverHost) bool {
+		return h.admits(svc.namespace) && lower(svc.host).SubsetOf(h.name)
+	})
+}
+
+// passedNames returns the names of the clusters of a service behind AUTO_PASSTHROUGH
+// servers, which are the server names that clients send.
+func passedNames(svc *service) []string {
+	var out []string
+	for _, port := range svc.ports {
+		if port.Protocol == registry.ProtocolUDP {
+			continue
+		}
+		out = append(out, envoy.SNIName(port.Number, "", svc.host))
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// gatewayListener is what the Gateways that select a router say of one address.
+// It is immutable.
+type gatewayListener struct {
+	envoy.GatewayListener
+	// servers are in the order of precedence: plain HTTP servers, or one TCP server,
+	// or TLS servers.
+	servers []*gatewayServer
+	// taken are the hosts of the TLS servers.
+	taken map[registry.Hostname]struct{}
+}
+
+// gatewayListeners merges the Gateways that select a router, oldest first, into
+// listeners. What conflicts with an earlier server is left out:
+//
+//   - The first server of an address decides what its listener is. Plain HTTP
+//     servers join plain HTTP servers, TLS servers join TLS servers, and all others
+//     are left out, a second TCP server among them.
+//   - A TLS server is left out as a whole if it shares a host with an earlier one:
+//     connections could not be told apart. Namespaces of hosts make no difference,
+//     because they are not in the server name that a client sends.
+func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
+	var out []*gatewayListener
+	for _, g := range x.gatewaysOf(p.labels) {
+		for _, spec := range g.spec.GetServers() {
+			port := p.listeningPort(spec.GetPort().GetNumber())
+			server := newGatewayServer(g, spec, port)
+			if server == nil {
+				continue
+			}
+			address := envoy.GatewayListener{Bind: spec.GetBind(), Port: port}
+			if address.Bind == "" {
+				address.Bind = p.wildcardAddress()
+			}
+			address.TLS = server.tls()
+			address.ProxyProtocol = x.settings.mesh.GetDefaultConfig().GetGatewayTopology().GetProxyProtocol() != nil
+			i := slices.IndexFunc(out, func(l *gatewayListener) bool {
+				return l.Bind == address.Bind && l.Port == address.Port
+			})
+			if i < 0 {
+				i, out = len(out), append(out, &gatewayListener{
+					GatewayListener: address, taken: make(map[registry.Hostname]struct{}),
+				})
+			}
+			out[i].join(server)
+		}
+	}
+	return out
+}
+
+// join adds a server unless it conflicts with an earlier one.
+func (l *gatewayListener) join(s *gatewayServer) {
+	if len(l.servers) > 0 && (s.tls() != l.TLS || !s.tls() && (s.kind != plainHTTP || l.servers[0].kind != plainHTTP)) {
+		return
+	}
+	if s.tls() {
+		for _, h := range s.hosts {
+			if _, taken := l.taken[h.name]; taken {
+				return
+			}
+		}
+		for _, h := range s.hosts {
+			l.taken[h.name] = struct{}{}
+		}
+	}
+	l.servers = append(l.servers, s)
+}
+
+// listeningPort returns the port on which a router listens for a port that a
+// Gateway names: the one that a service in front of it forwards to, or else the
+// port itself.
+func (p *proxy) listeningPort(port uint32) uint32 {
+	if target := p.targetPorts[port]; target != 0 {
+		return target
+	}
+	return port
+}
+
+// wildcardAddress returns the address that stands for all addresses of a router.
+func (p *proxy) wildcardAddress() string {
+	if len(p.addresses) == 0 {
+		return "0.0.0.0"
+	}
+	for _, a := range p.addresses {
+		if addr, err := netip.ParseAddr(a); err != nil || addr.Unmap().Is4() {
+			return "0.0.0.0"
+		}
+	}
+	return "::"
+}

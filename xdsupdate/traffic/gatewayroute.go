@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// tcpFilter returns the network filter of a server for all its connections: that
+// of the first TCP route that fits, of the VirtualServices that share a host with
+// the server; nil for none.
+func (st *state) tcpFilter(p *proxy, s *gatewayServer) *listenerv3.Filter {
+	for _, v := range st.virtualServicesFor(s.gateway.String(), p.namespace) {
+		if len(v.spec.GetTcp()) == 0 || len(s.hostsOf(v)) == 0 {
+			continue
+		}
+		for _, r := range v.spec.GetTcp() {
+			fits := len(r.GetMatch()) == 0 || slices.ContainsFunc(r.GetMatch(), func(m *networking.L4MatchAttributes) bool {
+				return s.fits(v, m.GetPort(), m.GetGateways())
+			})
+			if fits {
+				return st.tcpProxy(p, v, s, r.GetRoute()).Filter()
+			}
+		}
+	}
+	return nil
+}
+
+// passthroughChains returns a filter chain for each match of a TLS route that fits
+// a server.
+func (st *state) passthroughChains(p *proxy, s *gatewayServer) []*listenerv3.FilterChain {
+	var out []*listenerv3.FilterChain
+	for _, v := range st.virtualServicesFor(s.gateway.String(), p.namespace) {
+		if len(v.spec.GetTls()) == 0 || len(s.hostsOf(v)) == 0 {
+			continue
+		}
+		for _, r := range v.spec.GetTls() {
+			for _, m := range r.GetMatch() {
+				names, ok := envoy.ServerNames(m.GetSniHosts())
+				if !ok || !s.fits(v, m.GetPort(), m.GetGateways()) {
+					continue
+				}
+				if filter := st.tcpProxy(p, v, s, r.GetRoute()).Filter(); filter != nil {
+					out = append(out, envoy.FilterChain(names, nil, filter))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// fits reports whether a match of a TCP or TLS route is about a server. What else
+// such a match says is not looked at (Istio 1.30).
+func (s *gatewayServer) fits(v *virtualService, port uint32, gateways []string) bool {
+	if port != 0 && port != s.port() {
+		return false
+	}
+	return len(gateways) == 0 || slices.Contains(resolveGateways(gateways, v.namespace), s.gateway.String())
+}
+
+// tcpProxy says where connections to a server go by a route.
+func (st *state) tcpProxy(p *proxy, v *virtualService, s *gatewayServer, route []*networking.RouteDestination) envoy.TCPProxy {
+	var out envoy.TCPProxy
+	for _, d := range route {
+		name := st.destinationCluster(p, d.GetDestination(), v.namespace, s.port())
+		if len(route) == 1 {
+			out.Cluster = name
+		} else {
+			out.Shares = append(out.Shares, envoy.ClusterShare{Cluster: name, Weight: uint32(max(d.GetWeight(), 0))})
+		}
+	}
+	return out
+}

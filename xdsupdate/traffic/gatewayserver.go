@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// serverKind says what a server of a Gateway does with connections.
+type serverKind uint8
+
+const (
+	// plainHTTP serves HTTP by a route configuration that all such servers of a
+	// listener share.
+	plainHTTP serverKind = iota
+	// plainTCP passes connections on.
+	plainTCP
+	// terminatedHTTP decrypts, and serves HTTP by a route configuration of its own.
+	terminatedHTTP
+	// terminatedTCP decrypts and passes on.
+	terminatedTCP
+	// passthrough passes TLS on by its server name, to where TLS routes say.
+	passthrough
+	// autoPassthrough passes TLS on to the cluster that its server name says.
+	autoPassthrough
+)
+
+// gatewayServer is a server of a Gateway. It is immutable.
+type gatewayServer struct {
+	gateway *gateway
+	spec    *networking.Server
+	kind    serverKind
+	hosts   []serverHost
+	// routes is the name of its route configuration; empty if it does not serve HTTP.
+	routes string
+}
+
+// newGatewayServer returns a server that listens on a port, which need not be the
+// one that it names; nil if it cannot be served.
+func newGatewayServer(g *gateway, spec *networking.Server, listening uint32) *gatewayServer {
+	kind, ok := kindOf(spec)
+	if !ok {
+		return nil
+	}
+	s := &gatewayServer{gateway: g, spec: spec, kind: kind, hosts: newServerHosts(spec.GetHosts(), g.namespace)}
+	switch kind {
+	case plainHTTP:
+		s.routes = fmt.Sprintf("http.%d", listening)
+	case terminatedHTTP:
+		s.routes = fmt.Sprintf("https.%d.%s.%s.%s", s.port(), spec.GetPort().GetName(), g.name, g.namespace)
+	default:
+		return s
+	}
+	if bind := spec.GetBind(); bind != "" {
+		s.routes += "." + bind
+	}
+	return s
+}
+
+func kindOf(spec *networking.Server) (kind serverKind, ok bool) {
+	protocol := registry.ParseProtocol(spec.GetPort().GetProtocol())
+	switch {
+	case protocol.IsHTTP():
+		return plainHTTP, true
+	case !protocol.IsTLS():
+		return plainTCP, true
+	case spec.GetTls() == nil:
+		return 0, false
+	case spec.GetTls().GetMode() == networking.ServerTLSSettings_PASSTHROUGH:
+		return passthrough, true
+	case spec.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH:
+		return autoPassthrough, true
+	case protocol == registry.ProtocolHTTPS:
+		return terminatedHTTP, true
+	default:
+		return terminatedTCP, true
+	}
+}
+
+// port is the port that the server names, which need not be the one that it
+// listens on.
+func (s *gatewayServer) port() uint32 { return s.spec.GetPort().GetNumber() }
+
+// tls reports whether connections are TLS.
+func (s *gatewayServer) tls() bool { return s.kind != plainHTTP && s.kind != plainTCP }
+
+// redirects reports whether the server redirects HTTP requests to HTTPS.
+func (s *gatewayServer) redirects() bool {
+	return s.kind == plainHTTP && s.spec.GetTls().GetHttpsRedirect()
+}
+
+// hostsOf returns the hosts that the server has in common with a VirtualService.
+func (s *gatewayServer) hostsOf(v *virtualService) []registry.Hostname {
+	return intersect(s.hosts, v.hosts, v.namespace)
+}
+
+// serverNames returns the names by which connections come to the server; none
+// stands for all of them.
+func (s *gatewayServer) serverNames() ([]string, bool) {
+	hosts := make([]string, 0, len(s.hosts))
+	for _, h := range s.hosts {
+		hosts = append(hosts, string(h.name))
+	}
+	return envoy.ServerNames(hosts)
+}

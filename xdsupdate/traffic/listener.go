@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+)
+
+// listener returns a listener of a proxy by its name; nil for none. Those of sidecars
+// are the host's.
+func (st *state) listener(p *proxy, name string) *listenerv3.Listener {
+	switch p.role {
+	case grpcClient:
+		return st.grpcListener(p, name)
+	case router:
+		return st.gatewayListener(p, name)
+	default:
+		return nil
+	}
+}
+
+// listenerNames returns the names of the listeners of a router, sorted. gRPC clients
+// ask for theirs by name.
+func (st *state) listenerNames(p *proxy) []string {
+	if p.role != router {
+		return nil
+	}
+	return st.gatewayListenerNames(p)
+}
