@@ -93,6 +93,12 @@ func (u *Upstream) Cluster() *clusterv3.Cluster {
 	return c
 }
 
+// EDS reports whether there is a cluster whose endpoints come by EDS. Endpoints and
+// Identities do not matter.
+func (u *Upstream) EDS() bool {
+	return u.resolution() == registry.ClientSideLB && usable(u.Service.Hostname, u.Port) && usableSubset(u.Subset)
+}
+
 // setForGRPC sets what gRPC clients take of a policy.
 func (u *Upstream) setForGRPC(c *clusterv3.Cluster) {
 	c.ConnectTimeout, c.CommonLbConfig = nil, nil

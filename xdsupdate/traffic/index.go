@@ -23,8 +23,7 @@ type index struct {
 	// their names.
 	virtualServices []*virtualService
 	delegates       map[objectName]*virtualService
-	// rules are by namespace, sorted by compareRules.
-	rules map[string][]*destinationRule
+	rules ruleIndex
 	// gateways are sorted by compareConfigs.
 	gateways []*gateway
 	// sidecars are by namespace, sorted by compareSidecars.
@@ -36,7 +35,6 @@ func newIndex(configs configReader, s *settings) *index {
 	x := &index{
 		settings:  s,
 		delegates: make(map[objectName]*virtualService),
-		rules:     make(map[string][]*destinationRule),
 		sidecars:  make(map[string][]*sidecar),
 	}
 	for _, c := range configs.List(istio.VirtualService, configstore.NamespaceAll) {
@@ -50,7 +48,7 @@ func newIndex(configs configReader, s *settings) *index {
 	}
 	for _, c := range configs.List(istio.DestinationRule, configstore.NamespaceAll) {
 		if r := newDestinationRule(c, s); r != nil {
-			x.rules[r.namespace] = append(x.rules[r.namespace], r)
+			x.rules = x.rules.with(nil, r)
 		}
 	}
 	for _, c := range configs.List(istio.Gateway, configstore.NamespaceAll) {
@@ -70,9 +68,6 @@ func newIndex(configs configReader, s *settings) *index {
 func (x *index) sort() {
 	slices.SortFunc(x.virtualServices, func(a, b *virtualService) int { return compareConfigs(a.config, b.config) })
 	slices.SortFunc(x.gateways, func(a, b *gateway) int { return compareConfigs(a.config, b.config) })
-	for _, list := range x.rules {
-		slices.SortFunc(list, compareRules)
-	}
 	for _, list := range x.sidecars {
 		slices.SortFunc(list, compareSidecars)
 	}

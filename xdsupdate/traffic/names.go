@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"iter"
 	"net/netip"
 	"strings"
 
@@ -49,15 +50,26 @@ func mostSpecific[T any](hosts map[registry.Hostname]T, name registry.Hostname) 
 	if _, ok := hosts[name]; ok {
 		return name, true
 	}
-	// "*.b.c" covers "a.b.c" and "*-a.b.c": try every suffix, the longest first.
-	s := strings.TrimPrefix(string(name), "*")
-	for i := range len(s) + 1 {
-		candidate := registry.Hostname("*" + s[i:])
-		if _, ok := hosts[candidate]; ok && name.SubsetOf(candidate) {
+	for candidate := range wildcardsOf(name) {
+		if _, ok := hosts[candidate]; ok {
 			return candidate, true
 		}
 	}
 	return "", false
+}
+
+// wildcardsOf yields the wildcards that cover a name, the longest first: "*.b.c" and
+// "*-a.b.c" cover "x-a.b.c".
+func wildcardsOf(name registry.Hostname) iter.Seq[registry.Hostname] {
+	return func(yield func(registry.Hostname) bool) {
+		s := strings.TrimPrefix(string(name), "*")
+		for i := range len(s) + 1 {
+			candidate := registry.Hostname("*" + s[i:])
+			if name.SubsetOf(candidate) && !yield(candidate) {
+				return
+			}
+		}
+	}
 }
 
 // setFields returns the fields that are set in a message.

@@ -10,6 +10,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // Options for New. The zero value works.
@@ -30,6 +33,7 @@ type Options struct {
 type settings struct {
 	mesh                  *meshconfig.MeshConfig
 	networks              *meshconfig.MeshNetworks
+	gateways              *envoy.Networks
 	filterGatewayClusters bool
 }
 
@@ -38,10 +42,22 @@ func newSettings(o Options) *settings {
 	if s.networks == nil {
 		s.networks = &meshconfig.MeshNetworks{}
 	}
+	s.gateways = envoy.NewNetworks(networkGateways(s.networks))
 	if o.Mesh != nil {
 		override(s.mesh, o.Mesh)
 	}
 	return s
+}
+
+// networkGateways returns the gateways of networks that are given by address.
+func networkGateways(networks *meshconfig.MeshNetworks) []registry.NetworkGateway {
+	var out []registry.NetworkGateway
+	for name, n := range networks.GetNetworks() {
+		for _, g := range n.GetGateways() {
+			out = append(out, registry.NetworkGateway{Network: name, Addr: g.GetAddress(), Port: g.GetPort()})
+		}
+	}
+	return out
 }
 
 // defaultMesh is what Istio 1.30 assumes where a mesh configuration is silent.

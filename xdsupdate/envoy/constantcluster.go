@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// The names of the clusters that are of no service.
+const (
+	// BlackHole is the cluster of what must not leave a proxy.
+	BlackHole = "BlackHoleCluster"
+	// Passthrough is the cluster of what goes to where its client wanted.
+	Passthrough = "PassthroughCluster"
+)
+
+// BlackHoleCluster returns a cluster without endpoints.
+func BlackHoleCluster() *clusterv3.Cluster {
+	return &clusterv3.Cluster{
+		Name: BlackHole, ClusterDiscoveryType: discoveryType(clusterv3.Cluster_STATIC),
+		ConnectTimeout: durationpb.New(connectTimeout),
+	}
+}
+
+// PassthroughCluster returns a cluster that connects to where a connection to the
+// proxy was meant to go, and speaks what its client does.
+func PassthroughCluster() *clusterv3.Cluster {
+	u := Upstream{
+		Service: &registry.Service{Resolution: registry.Passthrough, MeshExternal: true},
+		Port:    &registry.Port{Protocol: registry.ProtocolUnsupported},
+	}
+	c := u.base()
+	u.setPool(c)
+	c.Name, c.Metadata = Passthrough, nil
+	return c
+}
+
+// EmptyCluster returns a cluster without endpoints for a gRPC client: its load
+// assignment of the same name is empty.
+func EmptyCluster(name string) *clusterv3.Cluster {
+	return &clusterv3.Cluster{
+		Name: name, ClusterDiscoveryType: discoveryType(clusterv3.Cluster_EDS),
+		EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ADS(), ServiceName: name},
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// rule is what DestinationRules of one namespace that are for the same host,
+// workloads and namespaces come to. It is immutable.
+type rule struct {
+	// of are the DestinationRules, the oldest first; not empty.
+	of []*destinationRule
+	// policy is that of the oldest rule that has one.
+	policy *networking.TrafficPolicy
+	// subsets are those of all rules; of several with one name that of the oldest.
+	subsets []*networking.Subset
+}
+
+// newRules merges DestinationRules of one host and namespace, which are in order.
+// What differs in visibility or workloads stays apart.
+func newRules(list []*destinationRule) []*rule {
+	var out []*rule
+	for _, r := range list {
+		i := slices.IndexFunc(out, func(m *rule) bool { return m.of[0].alike(r) })
+		if i < 0 {
+			i = len(out)
+			out = append(out, &rule{})
+		}
+		out[i].add(r)
+	}
+	return out
+}
+
+// add adds a DestinationRule, which is younger than those before.
+func (m *rule) add(r *destinationRule) {
+	m.of = append(m.of, r)
+	if m.policy == nil {
+		m.policy = r.spec.GetTrafficPolicy()
+	}
+	for _, s := range r.spec.GetSubsets() {
+		if m.subset(s.GetName()) == nil {
+			m.subsets = append(m.subsets, s)
+		}
+	}
+}
+
+// alike reports whether both rules are for the same workloads and namespaces.
+func (r *destinationRule) alike(s *destinationRule) bool {
+	return r.selective() == s.selective() && r.selector.Equal(s.selector) && r.visibility.equal(s.visibility)
+}
+
+// equal reports whether both are the same set of namespaces.
+func (v visibility) equal(w visibility) bool {
+	if v.public || w.public {
+		return v.public == w.public
+	}
+	a, b := slices.Clone(v.namespaces), slices.Clone(w.namespaces)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(slices.Compact(a), slices.Compact(b))
+}
+
+// subset returns the subset of a name, or nil.
+func (m *rule) subset(name string) *networking.Subset {
+	if m == nil {
+		return nil
+	}
+	for _, s := range m.subsets {
+		if s.GetName() == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// subsetNames returns the names of the subsets, in order; m may be nil.
+func (m *rule) subsetNames() []string {
+	if m == nil {
+		return nil
+	}
+	out := make([]string, 0, len(m.subsets))
+	for _, s := range m.subsets {
+		out = append(out, s.GetName())
+	}
+	return out
+}
+
+// trafficPolicy returns the policy of the rule's own; m may be nil.
+func (m *rule) trafficPolicy() *networking.TrafficPolicy {
+	if m == nil {
+		return nil
+	}
+	return m.policy
+}
+
+// selective reports whether the rule is for some workloads only; m may be nil.
+func (m *rule) selective() bool { return m != nil && m.of[0].selective() }
+
+// chooseRule returns which of the rules of a host, in order, is for a client of a
+// namespace: the first whose workload selector fits, or else the last one without a
+// selector (which of several that differ in visibility is Istio 1.30's choice).
+// Selectors count in the rule's own namespace only. The result may be nil.
+func chooseRule(rules []*rule, namespace string, labels registry.Labels) *rule {
+	var general *rule
+	for _, m := range rules {
+		switch r := m.of[0]; {
+		case !r.visibility.in(namespace):
+		case !r.selective():
+			general = m
+		case r.namespace == namespace && r.selector.SubsetOf(labels):
+			return m
+		}
+	}
+	return general
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// ruleIndex finds DestinationRules by namespace and host. It is immutable; a change
+// costs what it is about. The zero value is empty.
+type ruleIndex struct {
+	hosts pmap.Map[ruleKey, *hostRules]
+	// wildcards counts, by namespace, the hosts that are wildcards: without any, a
+	// lookup is one step.
+	wildcards pmap.Map[string, int]
+}
+
+type ruleKey struct {
+	namespace string
+	host      registry.Hostname
+}
+
+// hostRules are the rules of a host in a namespace. It is immutable.
+type hostRules struct {
+	objects []*destinationRule // sorted by compareRules
+	merged  []*rule
+}
+
+// with returns the index with a rule in the place of another; either may be nil.
+func (x ruleIndex) with(before, after *destinationRule) ruleIndex {
+	if before != nil {
+		x = x.change(before, func(list []*destinationRule) []*destinationRule {
+			return slices.DeleteFunc(list, func(r *destinationRule) bool { return r.objectName == before.objectName })
+		})
+	}
+	if after != nil {
+		x = x.change(after, func(list []*destinationRule) []*destinationRule {
+			i, _ := slices.BinarySearchFunc(list, after, compareRules)
+			return slices.Insert(list, i, after)
+		})
+	}
+	return x
+}
+
+// change replaces the list of the rules of a rule's host.
+func (x ruleIndex) change(r *destinationRule, edit func([]*destinationRule) []*destinationRule) ruleIndex {
+	key := ruleKey{r.namespace, r.host}
+	old, had := x.hosts.Get(key)
+	var list []*destinationRule
+	if had {
+		list = slices.Clone(old.objects)
+	}
+	list = edit(list)
+	has := len(list) > 0
+	if has {
+		x.hosts = x.hosts.Set(key, &hostRules{list, newRules(list)})
+	} else {
+		x.hosts = x.hosts.Delete(key)
+	}
+	if r.host.IsWildcard() && had != has {
+		n, _ := x.wildcards.Get(r.namespace)
+		if has {
+			n++
+		} else {
+			n--
+		}
+		x.wildcards = x.wildcards.Set(r.namespace, n)
+	}
+	return x
+}
+
+// find returns the rules of the most specific host in a namespace that covers a
+// name, of those with a rule that accept is true of; nil for none.
+func (x ruleIndex) find(namespace string, name registry.Hostname, accept func(*destinationRule) bool) []*rule {
+	at := func(host registry.Hostname) []*rule {
+		if h, ok := x.hosts.Get(ruleKey{namespace, host}); ok && slices.ContainsFunc(h.objects, accept) {
+			return h.merged
+		}
+		return nil
+	}
+	if found := at(name); found != nil {
+		return found
+	}
+	if n, _ := x.wildcards.Get(namespace); n == 0 {
+		return nil
+	}
+	for candidate := range wildcardsOf(name) {
+		if found := at(candidate); found != nil {
+			return found
+		}
+	}
+	return nil
+}
