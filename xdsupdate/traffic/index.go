@@ -23,7 +23,7 @@ type index struct {
 	// their names.
 	virtualServices []*virtualService
 	delegates       map[objectName]*virtualService
-	rules ruleIndex
+	rules           ruleIndex
 	// gateways are sorted by compareConfigs.
 	gateways []*gateway
 	// sidecars are by namespace, sorted by compareSidecars.

@@ -50,19 +50,23 @@ func TestRuleOf(t *testing.T) {
 		{
 			"lookup order",
 			[][2]string{
-				{"billing/client", limited(cartHost, 1, "")}, {"shop/service", limited("cart", 2, "")},
+				{"billing/client", limited(cartHost, 1, "")},
+				{"shop/service", limited("cart", 2, "")},
 				{"istio-system/root", limited(cartHost, 3, "")},
 			},
 			[]asked{
-				{"shop", "", "2 by the client's namespace: s2"}, {"billing", "", "1 by the client's namespace: s1"},
-				{"zoo", "", "2 by the service's namespace: s2"}, {"istio-system", "", "2 by the service's namespace: s2"},
+				{"shop", "", "2 by the client's namespace: s2"},
+				{"billing", "", "1 by the client's namespace: s1"},
+				{"zoo", "", "2 by the service's namespace: s2"},
+				{"istio-system", "", "2 by the service's namespace: s2"},
 			},
 		},
 		{
 			"the root namespace last",
 			[][2]string{{"istio-system/root", limited("*.svc.cluster.local", 3, "")}, {"zoo/elsewhere", limited(cartHost, 4, "")}},
 			[]asked{
-				{"shop", "", "3 by the root namespace: s3"}, {"zoo", "", "4 by the client's namespace: s4"},
+				{"shop", "", "3 by the root namespace: s3"},
+				{"zoo", "", "4 by the client's namespace: s4"},
 				{"istio-system", "", "3 by the root namespace: s3"},
 			},
 		},
@@ -98,11 +102,13 @@ func TestRuleOf(t *testing.T) {
 		{
 			"three visibilities: the youngest",
 			[][2]string{
-				{"shop/a-all", limited("cart", 1, "")}, {"shop/b-billing", limited("cart", 2, `,"exportTo":["billing"]`)},
+				{"shop/a-all", limited("cart", 1, "")},
+				{"shop/b-billing", limited("cart", 2, `,"exportTo":["billing"]`)},
 				{"shop/c-private", limited("cart", 3, `,"exportTo":["."]`)},
 			},
 			[]asked{
-				{"shop", "", "3 by the client's namespace: s3"}, {"billing", "", "2 by the service's namespace: s2"},
+				{"shop", "", "3 by the client's namespace: s3"},
+				{"billing", "", "2 by the service's namespace: s2"},
 				{"zoo", "", "1 by the service's namespace: s1"},
 			},
 		},
@@ -112,7 +118,8 @@ func TestRuleOf(t *testing.T) {
 				{"shop/general", limited("cart", 2, "")}, {"shop/selected", limited("cart", 1, web)}, {"shop/again", limited("cart", 3, web)},
 			},
 			[]asked{
-				{"shop", "app=web", "1 by the client's namespace: s1 s3"}, {"shop", "", "2 by the client's namespace: s2"},
+				{"shop", "app=web", "1 by the client's namespace: s1 s3"},
+				{"shop", "", "2 by the client's namespace: s2"},
 				{"billing", "app=web", "2 by the service's namespace: s2"},
 			},
 		},

@@ -33,7 +33,7 @@ func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) []*routev3.Ro
 // VirtualService is about.
 func (st *state) defaultRoute(p *proxy, svc *service, at place) *routev3.Route {
 	cluster := envoy.ClusterName(at.port, svc.host)
-	return st.routeScope(p, svc.namespace, at).DefaultRoute(cluster, nil)
+	return st.routeScope(p, svc.namespace, at).DefaultRoute(cluster, st.hashOf(p, svc.host, svc, at.port, ""))
 }
 
 // routeScope says for layer 1 where rules of an object in a namespace are put to
@@ -43,6 +43,10 @@ func (st *state) routeScope(p *proxy, namespace string, at place) *envoy.RouteSc
 		Port: at.port, Gateway: at.gateway, TLS: at.tls, Namespace: p.namespace, Labels: p.labels,
 		Retries: st.settings.mesh.GetDefaultHttpRetryPolicy(),
 		Cluster: func(d *networking.Destination) string { return st.destinationCluster(p, d, namespace, at.port) },
+		ConsistentHash: func(d *networking.Destination) *networking.LoadBalancerSettings_ConsistentHashLB {
+			host, svc, port := st.destination(p, d, namespace, at.port)
+			return st.hashOf(p, host, svc, port, d.GetSubset())
+		},
 	}
 	if p.role == grpcClient {
 		out.Client = envoy.ForGRPC
@@ -52,12 +56,22 @@ func (st *state) routeScope(p *proxy, namespace string, at place) *envoy.RouteSc
 }
 
 // destinationCluster returns the name of the cluster of a destination, named by an
-// object of a namespace: of the port that it gives, else of the only port of its
-// service, else of the port of the route configuration. A service that the proxy
-// does not see is no error: nothing is at the end of such a route.
+// object of a namespace. A service that the proxy does not see is no error: nothing
+// is at the end of such a route.
 func (st *state) destinationCluster(p *proxy, d *networking.Destination, namespace string, port uint32) string {
+	host, _, port := st.destination(p, d, namespace, port)
+	return envoy.SubsetClusterName(port, d.GetSubset(), host)
+}
+
+// destination returns the host of a destination, its service, which may be nil, and
+// its port: the one that it gives, else the only one of its service, else that of
+// the route configuration.
+func (st *state) destination(
+	p *proxy, d *networking.Destination, namespace string, port uint32,
+) (registry.Hostname, *service, uint32) {
 	host := resolveHost(d.GetHost(), namespace, st.settings.domain())
-	if svc := st.destinationService(p, host, namespace); svc != nil {
+	svc := st.destinationService(p, host, namespace)
+	if svc != nil {
 		host = svc.host
 		if only := newService(svc.of).ports; len(only) == 1 {
 			port = only[0].Number
@@ -66,7 +80,7 @@ func (st *state) destinationCluster(p *proxy, d *networking.Destination, namespa
 	if n := d.GetPort().GetNumber(); n != 0 {
 		port = n
 	}
-	return envoy.SubsetClusterName(port, d.GetSubset(), host)
+	return host, svc, port
 }
 
 // destinationService returns the service of a destination of a VirtualService in a
