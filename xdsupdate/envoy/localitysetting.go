@@ -34,6 +34,8 @@ const (
 	labelNetwork = "topology.istio.io/network"
 	labelRegion  = "topology.kubernetes.io/region"
 	labelZone    = "topology.kubernetes.io/zone"
+	labelSubzone = "topology.istio.io/subzone"
+	labelCluster = "topology.istio.io/cluster"
 	labelNode    = "kubernetes.io/hostname"
 )
 

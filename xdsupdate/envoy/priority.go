@@ -24,7 +24,7 @@ func newVantage(p *registry.Proxy, setting localitySetting) vantage {
 	for _, l := range setting.labels {
 		key, value, given := strings.Cut(l, "=")
 		if !given {
-			value = p.Labels[key]
+			value = topologyLabel(key, p.Labels, p.Locality, p.Network, p.ClusterID)
 		}
 		v.wanted = append(v.wanted, label{key, value})
 	}
@@ -51,13 +51,35 @@ func (v vantage) rank(e *registry.Endpoint, l localityKey) int {
 // byLabels returns how many of the labels are not equal: the first that differs
 // makes all after it count as different.
 func (v vantage) byLabels(e *registry.Endpoint) int {
-	labels := e.Attributes().Labels
+	a := e.Attributes()
 	for i, l := range v.wanted {
-		if labels[l.key] != l.value {
+		if topologyLabel(l.key, a.Labels, a.Locality, a.Network, a.ClusterID) != l.value {
 			return len(v.wanted) - i
 		}
 	}
 	return 0
+}
+
+// topologyLabel returns the value of a label. Those of the topology are found where
+// it is, if nobody has made labels of it.
+func topologyLabel(key string, labels registry.Labels, locality, network string, cluster registry.ClusterID) string {
+	if value, ok := labels[key]; ok {
+		return value
+	}
+	switch key {
+	case labelRegion:
+		return keyOfLocality(locality).region
+	case labelZone:
+		return keyOfLocality(locality).zone
+	case labelSubzone:
+		return keyOfLocality(locality).subZone
+	case labelNetwork:
+		return network
+	case labelCluster:
+		return string(cluster)
+	default:
+		return ""
+	}
 }
 
 // byLocality returns 0 for the same subzone, 1 for the same zone, 2 for the same

@@ -127,7 +127,7 @@ func TestLocality(t *testing.T) {
 			want: "us/a/1@0=100 4",
 		},
 		{
-			name: "traffic distribution", locality: "eu/a/1", labels: "topology.kubernetes.io/region=eu topology.kubernetes.io/zone=a",
+			name: "traffic distribution", locality: "eu/a/1",
 			service: func(s *registry.Service) {
 				s.Attributes.TrafficDistribution = registry.TrafficDistributionPreferSameZone
 			},

@@ -317,7 +317,7 @@ func TestUpstreamCluster(t *testing.T) {
 			name: "PROXY protocol", rule: `{"trafficPolicy":{"proxyProtocol":{"version":"V2"}}}`,
 			want: least + `,"transportSocket":{"name":"envoy.transport_sockets.upstream_proxy_protocol","typedConfig":{
 				"@type":"type.googleapis.com/envoy.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport","config":{"version":"V2"},
-				"transportSocket":{"name":"envoy.transport_sockets.raw_buffer",
+				"transportSocket":{"name":"raw_buffer",
 				"typedConfig":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}}}}`,
 		},
 		{

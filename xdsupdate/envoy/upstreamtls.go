@@ -65,7 +65,7 @@ func (u *Upstream) setSockets(c *clusterv3.Cluster) {
 	}
 	socket := u.socket(u.Policy.GetTls())
 	if socket == nil && u.Policy.GetProxyProtocol() != nil {
-		socket = socketOf(rawSocket, &rawbuffer.RawBuffer{})
+		socket = socketOf("raw_buffer", &rawbuffer.RawBuffer{}) // Istio 1.30's name here
 	}
 	if socket != nil {
 		c.TransportSocket = u.wrap(socket)

@@ -19,7 +19,7 @@ func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer) []*listenerv3
 		if !s.covers(svc) {
 			continue
 		}
-		for _, name := range passedNames(svc) {
+		for _, name := range st.passedNames(p, svc) {
 			out = append(out, envoy.AutoPassthroughChain(name))
 		}
 	}
@@ -36,13 +36,17 @@ func (s *gatewayServer) covers(svc *service) bool {
 
 // passedNames returns the names of the clusters of a service behind AUTO_PASSTHROUGH
 // servers, which are the server names that clients send.
-func passedNames(svc *service) []string {
+func (st *state) passedNames(p *proxy, svc *service) []string {
 	var out []string
+	m, _ := st.ruleOf(p, svc.host, svc.namespace)
 	for _, port := range svc.ports {
 		if port.Protocol == registry.ProtocolUDP {
 			continue
 		}
 		out = append(out, envoy.SNIName(port.Number, "", svc.host))
+		for _, subset := range m.subsetNames() {
+			out = append(out, envoy.SNIName(port.Number, subset, svc.host))
+		}
 	}
 	return out
 }

@@ -43,6 +43,9 @@ func (st *state) upstreams(p *proxy) iter.Seq[*envoy.Upstream] {
 		for _, svc := range st.scopeOf(p).sorted {
 			m, _ := st.ruleOf(p, svc.host, svc.namespace)
 			for _, at := range svc.ports {
+				if at.Protocol == registry.ProtocolUDP {
+					continue
+				}
 				for _, subset := range slices.Concat([]string{""}, m.subsetNames()) {
 					for _, passed := range []bool{false, true} {
 						if !clusters.of(svc, passed) {

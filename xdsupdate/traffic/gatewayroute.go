@@ -63,7 +63,8 @@ func (s *gatewayServer) fits(v *virtualService, port uint32, gateways []string) 
 	return len(gateways) == 0 || slices.Contains(resolveGateways(gateways, v.namespace), s.gateway.String())
 }
 
-// tcpProxy says where connections to a server go by a route.
+// tcpProxy says where connections to a server go by a route. Limits and the hash are
+// those of the policy of its first destination.
 func (st *state) tcpProxy(p *proxy, v *virtualService, s *gatewayServer, route []*networking.RouteDestination) envoy.TCPProxy {
 	var out envoy.TCPProxy
 	for _, d := range route {
@@ -74,5 +75,15 @@ func (st *state) tcpProxy(p *proxy, v *virtualService, s *gatewayServer, route [
 			out.Shares = append(out.Shares, envoy.ClusterShare{Cluster: name, Weight: uint32(max(d.GetWeight(), 0))})
 		}
 	}
+	if len(route) > 0 {
+		st.setPolicy(&out, p, v, s, route[0].GetDestination())
+	}
 	return out
+}
+
+func (st *state) setPolicy(out *envoy.TCPProxy, p *proxy, v *virtualService, s *gatewayServer, d *networking.Destination) {
+	host, svc, port := st.destination(p, d, v.namespace, s.port())
+	tcp := st.policyOf(p, host, svc, port, d.GetSubset()).GetConnectionPool().GetTcp()
+	out.IdleTimeout, out.MaxConnectionDuration = tcp.GetIdleTimeout(), tcp.GetMaxConnectionDuration()
+	out.HashSourceIP = st.hashOf(p, host, svc, port, d.GetSubset()).GetUseSourceIp()
 }

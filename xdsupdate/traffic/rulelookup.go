@@ -66,28 +66,27 @@ func (x *index) ruleOf(p *proxy, host registry.Hostname, namespace string) (*rul
 	return nil, noRule
 }
 
-// subsetNames returns the names of the subsets of a service, in order.
-func (st *state) subsetNames(p *proxy, svc *service) []string {
-	m, _ := st.ruleOf(p, svc.host, svc.namespace)
-	return m.subsetNames()
-}
-
-// policyOf returns the traffic policy that holds for a port of a service, or a
-// subset of it; nil for none. An unknown subset has the policy of the service.
-func (st *state) policyOf(p *proxy, svc *service, port uint32, subset string) *networking.TrafficPolicy {
-	m, _ := st.ruleOf(p, svc.host, svc.namespace)
-	return envoy.TrafficPolicy(m.trafficPolicy(), port, m.subset(subset).GetTrafficPolicy(), st.settings.mesh)
-}
-
-// hashOf returns the consistent hash whose key routes to a host need, or nil. The
-// service may be nil if there is none.
-func (st *state) hashOf(
-	p *proxy, host registry.Hostname, svc *service, port uint32, subset string,
-) *networking.LoadBalancerSettings_ConsistentHashLB {
+// ruleFor is ruleOf for a destination, whose service may be nil if there is none.
+func (x *index) ruleFor(p *proxy, host registry.Hostname, svc *service) *rule {
 	namespace := ""
 	if svc != nil {
 		host, namespace = svc.host, svc.namespace
 	}
-	m, _ := st.ruleOf(p, host, namespace)
+	m, _ := x.ruleOf(p, host, namespace)
+	return m
+}
+
+// policyOf returns the traffic policy that holds for a destination; nil for none. An
+// unknown subset has the policy of the service.
+func (x *index) policyOf(p *proxy, host registry.Hostname, svc *service, port uint32, subset string) *networking.TrafficPolicy {
+	m := x.ruleFor(p, host, svc)
+	return envoy.TrafficPolicy(m.trafficPolicy(), port, m.subset(subset).GetTrafficPolicy(), x.settings.mesh)
+}
+
+// hashOf returns the consistent hash whose key routes to a destination need, or nil.
+func (x *index) hashOf(
+	p *proxy, host registry.Hostname, svc *service, port uint32, subset string,
+) *networking.LoadBalancerSettings_ConsistentHashLB {
+	m := x.ruleFor(p, host, svc)
 	return envoy.ConsistentHash(m.trafficPolicy(), port, m.subset(subset).GetTrafficPolicy())
 }

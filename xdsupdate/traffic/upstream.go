@@ -70,7 +70,7 @@ func (st *state) upstreamNamed(p *proxy, name string) *envoy.Upstream {
 		return nil
 	}
 	at, ok := svc.port(port)
-	if !ok {
+	if !ok || at.Protocol == registry.ProtocolUDP {
 		return nil
 	}
 	m, _ := st.ruleOf(p, svc.host, svc.namespace)
