@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Ineffective is an object, or a part of one, that was accepted and changes nothing
+// for any client, and why.
+type Ineffective struct {
+	Kind            configstore.GroupVersionKind
+	Namespace, Name string
+	// Field is the part, such as "spec.subsets[1]"; empty: the whole object.
+	Field string
+	// Reason is a phrase, such as "no service has this host name".
+	Reason string
+}
+
+// String returns "Kind namespace/name: field: reason".
+func (e Ineffective) String() string {
+	out := fmt.Sprintf("%s %s/%s: ", e.Kind.Kind, e.Namespace, e.Name)
+	if e.Field != "" {
+		out += e.Field + ": "
+	}
+	return out + e.Reason
+}
+
+// ineffective returns what of the policies has no effect, sorted by kind, namespace
+// and name; the findings of one object are in the order of its fields. It looks at
+// everything: it is for reports, not for pushes.
+func (st *state) ineffective() []Ineffective {
+	f := newFindings(st)
+	for _, v := range st.virtualServices {
+		f.at(istio.VirtualService, v.objectName, func() { f.virtualService(v) })
+	}
+	for _, v := range st.delegates {
+		f.at(istio.VirtualService, v.objectName, func() { f.delegate(v) })
+	}
+	for _, h := range st.rules.hosts.All() {
+		for _, r := range h.objects {
+			f.at(istio.DestinationRule, r.objectName, func() { f.destinationRule(r, h) })
+		}
+	}
+	for _, g := range st.gateways {
+		f.at(istio.Gateway, g.objectName, func() { f.gateway(g) })
+	}
+	for _, list := range st.sidecars {
+		for i, s := range list {
+			f.at(istio.Sidecar, s.objectName, func() { f.sidecar(s, list[:i]) })
+		}
+	}
+	slices.SortStableFunc(f.found, func(a, b Ineffective) int {
+		return cmp.Or(
+			strings.Compare(a.Kind.Kind, b.Kind.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return f.found
+}
+
+// findings collects what has no effect.
+type findings struct {
+	*state
+	found []Ineffective
+
+	services  map[registry.Hostname][]*registry.Service // by names in lower case
+	mesh      map[registry.Hostname][]*virtualService   // bound to the mesh, by host, in order
+	byGateway map[string][]*virtualService
+	subsets   map[registry.Hostname][]string // of all DestinationRules for a host
+	roots     map[*virtualService]bool       // delegates that some rule delegates to
+
+	kind configstore.GroupVersionKind // of the object that is looked at
+	name objectName
+}
+
+func newFindings(st *state) *findings {
+	f := &findings{
+		state: st, services: hostsOf(st.world),
+		mesh: make(map[registry.Hostname][]*virtualService), byGateway: make(map[string][]*virtualService),
+		subsets: make(map[registry.Hostname][]string), roots: make(map[*virtualService]bool),
+	}
+	for _, v := range st.virtualServices {
+		for _, g := range v.gateways {
+			f.byGateway[g] = append(f.byGateway[g], v)
+		}
+		if v.boundTo(meshGateway) {
+			for _, host := range v.hosts {
+				f.mesh[host] = append(f.mesh[host], v)
+			}
+		}
+		for _, r := range v.spec.GetHttp() {
+			f.roots[st.delegateOf(v, r)] = true
+		}
+	}
+	for _, h := range st.rules.hosts.All() {
+		for _, r := range h.objects {
+			for _, s := range r.spec.GetSubsets() {
+				f.subsets[r.host] = append(f.subsets[r.host], s.GetName())
+			}
+		}
+	}
+	return f
+}
+
+func (f *findings) at(kind configstore.GroupVersionKind, name objectName, look func()) {
+	f.kind, f.name = kind, name
+	look()
+}
+
+// add records a finding; an empty field stands for the object.
+func (f *findings) add(field, format string, args ...any) {
+	f.found = append(f.found, Ineffective{
+		Kind: f.kind, Namespace: f.name.namespace, Name: f.name.name, Field: field, Reason: fmt.Sprintf(format, args...),
+	})
+}
+
+// servicesOf yields the services that have a host name, or are covered by a
+// wildcard.
+func (f *findings) servicesOf(host registry.Hostname) iter.Seq[*registry.Service] {
+	if !host.IsWildcard() {
+		return slices.Values(f.services[host])
+	}
+	return func(yield func(*registry.Service) bool) {
+		for name, services := range f.services {
+			for _, s := range services {
+				if name.SubsetOf(host) && !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// some reports whether there is a service of a host name that accept is true of.
+func (f *findings) some(host registry.Hostname, accept func(*registry.Service) bool) bool {
+	for s := range f.servicesOf(host) {
+		if accept(s) {
+			return true
+		}
+	}
+	return false
+}
+
+func anyService(*registry.Service) bool { return true }
+
+// element names an element of a list.
+func element(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import "slices"
+
+// gateway finds what of a Gateway has no effect on a router that it selects and that
+// has no other labels than the selector's.
+func (f *findings) gateway(g *gateway) {
+	p := &proxy{role: router, namespace: g.namespace, labels: g.spec.GetSelector()}
+	var served []*gatewayServer
+	for _, l := range f.gatewayListeners(p) {
+		served = append(served, l.servers...)
+	}
+	for i, spec := range g.spec.GetServers() {
+		field := element("spec.servers", i)
+		at := slices.IndexFunc(served, func(s *gatewayServer) bool { return s.spec == spec })
+		switch {
+		case at < 0:
+			f.add(field, "a server before it, or of an older Gateway, has port %d, or one of the hosts on it", spec.GetPort().GetNumber())
+		case !f.routed(served[at]):
+			f.add(field, "no VirtualService is for its hosts")
+		}
+	}
+}
+
+// routed reports whether a server has something to serve.
+func (f *findings) routed(s *gatewayServer) bool {
+	if s.kind == autoPassthrough || s.redirects() {
+		return true
+	}
+	return slices.ContainsFunc(f.byGateway[s.gateway.String()], func(v *virtualService) bool { return len(s.hostsOf(v)) > 0 })
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import "slices"
+
+// sidecar finds what of a Sidecar has no effect; those before it in its namespace
+// are looked at first.
+func (f *findings) sidecar(s *sidecar, before []*sidecar) {
+	for _, b := range before {
+		if b.selector.SubsetOf(s.selector) {
+			f.add("", "Sidecar %s is for the same workloads and comes first", b)
+			return
+		}
+	}
+	if len(s.spec.GetIngress()) > 0 {
+		f.add("spec.ingress", "the inbound side of proxies is not configured")
+	}
+	if s.namespace == f.settings.rootNamespace() && !s.selective() {
+		return // Namespaces of hosts may be those of any proxy.
+	}
+	for i, l := range s.spec.GetEgress() {
+		for j, host := range l.GetHosts() {
+			parsed := newEgressHosts([]string{host}, s.namespace)
+			if len(parsed.include) == 1 && !f.imports(parsed) {
+				f.add(element(element("spec.egress", i)+".hosts", j), "no service and no VirtualService is %q", host)
+			}
+		}
+	}
+}
+
+func (f *findings) imports(hosts egressHosts) bool {
+	return f.some(hosts.include[0].host, hosts.service) || slices.ContainsFunc(f.virtualServices, hosts.virtualService)
+}

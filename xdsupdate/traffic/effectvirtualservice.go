@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// virtualService finds what of a VirtualService has no effect.
+func (f *findings) virtualService(v *virtualService) {
+	some := false
+	for i, name := range v.gateways {
+		reason := ""
+		if name == meshGateway {
+			some = f.meshHosts(v) || some
+		} else if reason = f.boundInVain(v, name); reason != "" {
+			f.add(element("spec.gateways", i), "%s", reason)
+		} else {
+			some = true
+		}
+	}
+	if !some {
+		f.add("", "no gateway or sidecar serves any of its hosts by it")
+		return
+	}
+	if onlyMesh := slices.Equal(v.gateways, []string{meshGateway}); onlyMesh {
+		if len(v.spec.GetTcp()) > 0 {
+			f.add("spec.tcp", "only gateways are configured for TCP routes")
+		}
+		if len(v.spec.GetTls()) > 0 {
+			f.add("spec.tls", "only gateways are configured for TLS routes")
+		}
+	}
+	f.rules(v)
+}
+
+// meshHosts finds the hosts of a VirtualService that sidecars and gRPC clients do
+// not use it for, and reports whether there are others.
+func (f *findings) meshHosts(v *virtualService) bool {
+	some := false
+	for i, host := range v.hosts {
+		field := element("spec.hosts", i)
+		switch by := f.shadowing(v, host); {
+		case len(v.spec.GetHttp()) == 0:
+			return false
+		case by != nil:
+			f.add(field, "VirtualService %s has this host too and is older", by)
+		case !f.some(host, anyService):
+			f.add(field, "no service has this host name; only sidecars serve it, on port %d", unknownHostPort)
+			some = true
+		default:
+			some = true
+		}
+	}
+	return some
+}
+
+// shadowing returns an older VirtualService that is used for a host wherever this one
+// could be; nil for none.
+func (f *findings) shadowing(v *virtualService, host registry.Hostname) *virtualService {
+	for _, older := range f.mesh[host] {
+		if older == v {
+			return nil
+		}
+		alike := older.visibility.public && v.visibility.public ||
+			older.namespace == v.namespace && older.visibility.equal(v.visibility)
+		if alike && routesEverywhere(f.rulesOf(older)) {
+			return older
+		}
+	}
+	return nil
+}
+
+// routesEverywhere reports whether some rule counts on every port and for every
+// client of the mesh.
+func routesEverywhere(rules []*networking.HTTPRoute) bool {
+	unrestricted := func(m *networking.HTTPMatchRequest) bool {
+		return m.GetPort() == 0 && len(m.GetSourceLabels()) == 0 && m.GetSourceNamespace() == "" && len(m.GetGateways()) == 0
+	}
+	return slices.ContainsFunc(rules, func(r *networking.HTTPRoute) bool {
+		return len(r.GetMatch()) == 0 || slices.ContainsFunc(r.GetMatch(), unrestricted)
+	})
+}
+
+// boundInVain returns why no server of a Gateway is configured by a VirtualService;
+// "" if one is.
+func (f *findings) boundInVain(v *virtualService, name string) string {
+	i := slices.IndexFunc(f.gateways, func(g *gateway) bool { return g.String() == name })
+	if i < 0 {
+		return "there is no Gateway " + name
+	}
+	g := f.gateways[i]
+	common := false
+	for _, spec := range g.spec.GetServers() {
+		s := newGatewayServer(g, spec, spec.GetPort().GetNumber())
+		if s == nil || len(s.hostsOf(v)) == 0 {
+			continue
+		}
+		common = true
+		switch s.kind {
+		case plainHTTP, terminatedHTTP:
+			if len(v.spec.GetHttp()) > 0 {
+				return ""
+			}
+		case plainTCP, terminatedTCP:
+			if len(v.spec.GetTcp()) > 0 {
+				return ""
+			}
+		case passthrough:
+			if len(v.spec.GetTls()) > 0 {
+				return ""
+			}
+		}
+	}
+	if !common {
+		return "no server of Gateway " + name + " has one of the hosts"
+	}
+	return "no server of Gateway " + name + " with one of the hosts takes routes of these kinds"
+}
+
+// rules finds the rules of a VirtualService that lead nowhere.
+func (f *findings) rules(v *virtualService) {
+	for i, r := range v.spec.GetHttp() {
+		rule := element("spec.http", i)
+		if d := r.GetDelegate(); d != nil && f.delegateOf(v, r) == nil {
+			f.add(rule+".delegate", "there is no VirtualService %s that is exported to here", parseDelegate(d, v.namespace))
+		}
+		for j, d := range r.GetRoute() {
+			f.destination(v, element(rule+".route", j)+".destination", d.GetDestination())
+		}
+		f.destination(v, rule+".mirror", r.GetMirror())
+		for j, m := range r.GetMirrors() {
+			f.destination(v, element(rule+".mirrors", j)+".destination", m.GetDestination())
+		}
+	}
+	for i, r := range v.spec.GetTcp() {
+		for j, d := range r.GetRoute() {
+			f.destination(v, element(element("spec.tcp", i)+".route", j)+".destination", d.GetDestination())
+		}
+	}
+	for i, r := range v.spec.GetTls() {
+		for j, d := range r.GetRoute() {
+			f.destination(v, element(element("spec.tls", i)+".route", j)+".destination", d.GetDestination())
+		}
+	}
+}
+
+func parseDelegate(d *networking.Delegate, namespace string) objectName {
+	if d.GetNamespace() != "" {
+		namespace = d.GetNamespace()
+	}
+	return objectName{namespace, d.GetName()}
+}
+
+// destination finds a destination that does not exist.
+func (f *findings) destination(v *virtualService, field string, d *networking.Destination) {
+	if d == nil {
+		return
+	}
+	host := resolveHost(d.GetHost(), v.namespace, f.settings.domain())
+	services := f.services[host]
+	if len(services) == 0 {
+		f.add(field+".host", "no service has the host name %s: requests fail", host)
+		return
+	}
+	if n := d.GetPort().GetNumber(); n != 0 && !slices.ContainsFunc(services, func(s *registry.Service) bool { return s.Port(n) != nil }) {
+		f.add(field+".port", "service %s has no port %d: requests fail", host, n)
+	}
+	if d.GetSubset() != "" && !f.hasSubset(host, d.GetSubset()) {
+		f.add(field+".subset", "no DestinationRule for %s has a subset %q: requests fail", host, d.GetSubset())
+	}
+}
+
+// hasSubset reports whether any DestinationRule for a host has a subset.
+func (f *findings) hasSubset(host registry.Hostname, name string) bool {
+	if slices.Contains(f.subsets[host], name) {
+		return true
+	}
+	for wildcard := range wildcardsOf(host) {
+		if slices.Contains(f.subsets[wildcard], name) {
+			return true
+		}
+	}
+	return false
+}
+
+// delegate finds a delegate that nothing delegates to.
+func (f *findings) delegate(v *virtualService) {
+	if !f.roots[v] {
+		f.add("", "it has no hosts, and no VirtualService that it is exported to delegates to it")
+		return
+	}
+	f.rules(v)
+}
