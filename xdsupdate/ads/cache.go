@@ -20,6 +20,8 @@ type cache struct {
 	// proxy that reconnects.
 	ready bool
 	table *table
+	// provided is what the provider has; nil without one, and before the first push.
+	provided *layer
 	// epoch counts the pushes.
 	epoch uint64
 	views map[View]*view
@@ -119,7 +121,7 @@ func (c *cache) unlist(conn *connection) {
 
 // source returns what selections of a view are looked up in now.
 func (c *cache) source(v *view) source {
-	return source{table: c.table, view: v, overlay: v.overlay}
+	return source{table: c.table, view: v, overlay: v.overlay, layer: c.provided}
 }
 
 // progressed wakes those who wait for proxies.

@@ -151,6 +151,9 @@ func (s *stream) checkNode(node *core.Node) error {
 // when what Options.Proxy or Options.Group answers has changed. It returns when
 // that is done, or will be done by another call that is at it.
 func (s *Server) ReviewProxies(selected func(ProxyStatus) bool) {
+	s.cache.mu.Lock()
+	s.cache.proxyUpdates++ // also for those that are connecting just now
+	s.cache.mu.Unlock()
 	for _, conn := range s.cache.selected(selected) {
 		conn.stream.reidentify()
 	}

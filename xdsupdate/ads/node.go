@@ -52,11 +52,20 @@ func localityOf(l *core.Locality) string {
 func (s *Server) viewOf(node *core.Node, proxy *registry.Proxy) View {
 	v := View{Namespace: proxy.Namespace, Cluster: proxy.ClusterID}
 	// "gRPC Go", "gRPC C-core", "gRPC Java", "gRPC Node Pure JS".
-	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") {
+	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") || isProxyless(node) {
 		v.Client = envoy.ForGRPC
 	}
 	if s.group != nil {
 		v.Group = s.group(node, proxy)
 	}
+	if s.provider != nil {
+		v.Policy = s.provider.Group(node, proxy)
+	}
 	return v
+}
+
+// isProxyless reports whether a node is what Istio's bootstrap of gRPC clients
+// says.
+func isProxyless(node *core.Node) bool {
+	return node.GetMetadata().GetFields()["GENERATOR"].GetStringValue() == "grpc"
 }

@@ -27,6 +27,9 @@ type Options struct {
 	// must be different, or New panics. A client can subscribe to ten types on a
 	// stream at most, the built-in ones included.
 	Generators []Generator
+	// Provider makes resources on demand, in place of built-in ones; nil: only the
+	// built-in ones.
+	Provider Provider
 	// Customizers change built-in resources, in their order.
 	Customizers []Customizer
 	// Configs returns the configs that generators read, as they are when a push

@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -14,6 +15,9 @@ type change struct {
 	// names are the built-in resources that may have changed.
 	names []resourceName
 	views []viewChange
+	// provided is what the provider has, changes in what it may differ from before.
+	provided *layer
+	changes  Changes
 	// leftOut are the endpoints that are left out from now on.
 	leftOut []leftOut
 	// since is when the push was asked for.
@@ -35,28 +39,18 @@ type viewChange struct {
 // else at once, for all that have subscribed until then. In between, all that
 // clients are sent is of the moment before.
 func (c *cache) publish(ch change) {
-	c.mu.Lock()
-	var wanted []*resource
-	c.concerned(ch.names, nil, func(s *selection, name string) {
-		wanted = append(wanted, s.find(source{table: ch.table, view: s.view, overlay: s.view.overlay}, name))
-	})
-	for _, v := range ch.views {
-		c.concerned(v.names, v.view, func(s *selection, name string) {
-			wanted = append(wanted, s.find(source{table: ch.table, view: s.view, overlay: v.overlay}, name))
-		})
-	}
-	c.mu.Unlock()
-
-	encodeAll(wanted, c.report)
+	made := c.lookUp(c.subscribed(ch))
+	encodeAll(made, c.report)
 
 	c.mu.Lock()
 	waiting := c.publishLocked(ch)
 	c.mu.Unlock()
+	runtime.KeepAlive(made) // a layer finds what it has made only as long as somebody has it
 	c.prepare(waiting)
 }
 
 func (c *cache) publishLocked(ch change) (waiting []*selection) {
-	c.table = ch.table
+	c.table, c.provided = ch.table, ch.provided
 	c.epoch++
 	var touched []*selection
 	mark := func(s *selection, name string) {
@@ -65,11 +59,10 @@ func (c *cache) publishLocked(ch change) (waiting []*selection) {
 		}
 		s.dirty = append(s.dirty, name)
 	}
-	c.concerned(ch.names, nil, mark)
 	for _, v := range ch.views {
 		v.view.overlay = v.overlay
-		c.concerned(v.names, v.view, mark)
 	}
+	c.concerned(ch, mark)
 	waiting = c.makeReady(ch.views)
 	changed := touched[:0]
 	for _, s := range touched {
@@ -92,29 +85,122 @@ func (s *selection) flush() {
 	}
 }
 
-// concerned visits the selections that have a resource, in one view or, without,
-// in all.
-func (c *cache) concerned(names []resourceName, in *view, visit func(s *selection, name string)) {
-	each := func(list []*selection, name string) {
+// wanted is a resource that a selection may have after a change.
+type wanted struct {
+	from          source
+	typeURL, name string
+	// named: it is subscribed by name, not by a wildcard.
+	named bool
+}
+
+// subscribed returns what a change is about and clients are subscribed to. It takes
+// the lock.
+func (c *cache) subscribed(ch change) []wanted {
+	overlays := make(map[*view]overlay, len(ch.views))
+	for _, v := range ch.views {
+		overlays[v.view] = v.overlay
+	}
+	var out []wanted
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.concerned(ch, func(s *selection, name string) {
+		from := source{table: ch.table, view: s.view, overlay: s.view.overlay, layer: ch.provided}
+		if made, ok := overlays[s.view]; ok {
+			from.overlay = made
+		}
+		out = append(out, wanted{from, s.typeURL, name, s.names(name)})
+	})
+	return out
+}
+
+// lookUp returns the resources, some of which may be nil. It is called without the
+// lock.
+func (c *cache) lookUp(list []wanted) []*resource {
+	out := make([]*resource, 0, len(list))
+	for _, w := range list {
+		if w.named {
+			out = append(out, w.from.named(w.typeURL, w.name))
+		} else {
+			out = append(out, w.from.covered(w.typeURL, w.name))
+		}
+	}
+	return out
+}
+
+// concerned visits the selections that have a resource that a change is about. It
+// may visit one twice.
+func (c *cache) concerned(ch change, visit func(s *selection, name string)) {
+	for _, n := range ch.names {
+		c.having(n, wildcardBuiltIn(n.typeURL) || ch.provided != nil, nil, visit)
+	}
+	for _, v := range ch.views {
+		for _, n := range v.names {
+			c.having(n, true, func(of *view) bool { return of == v.view }, visit)
+		}
+	}
+	for _, n := range ch.changes.Names {
+		var in func(*view) bool
+		if n.In != nil {
+			in = func(of *view) bool { return n.In(of.View) }
+		}
+		c.having(resourceName{n.TypeURL, n.Name}, true, in, visit)
+	}
+	if ch.changes.Everything != nil {
+		c.everythingOf(ch, visit)
+	}
+}
+
+// having visits the selections that have a resource, in some views; nil: in all.
+func (c *cache) having(n resourceName, wildcards bool, in func(*view) bool, visit func(s *selection, name string)) {
+	each := func(list []*selection) {
 		for _, s := range list {
-			if in == nil || s.view == in {
-				visit(s, name)
+			if in == nil || in(s.view) {
+				visit(s, n.name)
 			}
 		}
 	}
-	for _, n := range names {
-		if t := c.index[n.typeURL]; t != nil {
-			if p := t.topics[n.name]; p != nil {
-				each(p.selections, n.name)
-			}
-			if in != nil || wildcardBuiltIn(n.typeURL) {
-				each(t.wildcards, n.name)
-			}
+	if t := c.index[n.typeURL]; t != nil {
+		if p := t.topics[n.name]; p != nil {
+			each(p.selections)
 		}
-		if in != nil && n.typeURL == envoy.ClusterType {
-			// Whether there is a cluster decides what becomes of its assignment.
-			if t := c.index[envoy.LoadAssignmentType]; t != nil && t.topics[n.name] != nil {
-				each(t.topics[n.name].selections, n.name)
+		if wildcards {
+			each(t.wildcards)
+		}
+	}
+	if n.typeURL == envoy.ClusterType {
+		// Whether there is a cluster decides what becomes of its assignment.
+		if t := c.index[envoy.LoadAssignmentType]; t != nil && t.topics[n.name] != nil {
+			each(t.topics[n.name].selections)
+		}
+	}
+}
+
+// everythingOf visits the selections of views of which everything may have changed
+// with everything that they have and may have.
+func (c *cache) everythingOf(ch change, visit func(s *selection, name string)) {
+	for _, list := range c.selections {
+		for _, s := range list {
+			if !ch.changes.Everything(s.view.View) {
+				continue
+			}
+			for _, t := range s.topics {
+				visit(s, t.name)
+			}
+			if !s.wildcard || s.snapshot == nil {
+				continue
+			}
+			for r := range s.snapshot.list.All() {
+				visit(s, r.name)
+			}
+			names, ok := ch.provided.names(s.view.View, s.typeURL)
+			if !ok {
+				for name := range ch.table.names(s.view.View, s.typeURL) {
+					visit(s, name)
+				}
+				continue
+			}
+			for name := range names {
+				visit(s, name)
 			}
 		}
 	}

@@ -56,14 +56,18 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 		if s.configs != nil {
 			push.configs = s.configs()
 		}
-		s.rebuildHosts(req, &ch)
+		s.rebuildHosts(req, push, &ch)
 	})
 	push.table = ch.table
 	s.customizeAgain(push, &ch)
 	push.table = ch.table
 	s.context = push
+	s.provide(push, &ch)
 	ch.views = s.generateAll(push)
 	s.cache.publish(ch)
+	if ch.changes.Regroup {
+		s.ReviewProxies(nil)
+	}
 	s.warnLeftOut(ch.leftOut)
 	if req.Everything() {
 		s.warnSilent(ch.table)
@@ -71,9 +75,9 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 }
 
 // rebuildHosts makes the hosts of a request anew. It may be called again.
-func (s *Server) rebuildHosts(req *xdsupdate.PushRequest, ch *change) {
+func (s *Server) rebuildHosts(req *xdsupdate.PushRequest, push *PushContext, ch *change) {
 	table := s.cache.table
-	ch.names, ch.leftOut = nil, nil
+	ch.names, ch.leftOut, push.changed = nil, nil, nil
 	full := req.Full || req.Everything()
 	var services []*registry.Service
 	if full {
@@ -92,6 +96,7 @@ func (s *Server) rebuildHosts(req *xdsupdate.PushRequest, ch *change) {
 			return
 		}
 		hosts[name] = after
+		push.changed = append(push.changed, ChangedHost{Hostname: name, EndpointsOnly: !full || sameServices(before, after)})
 		ch.leftOut = appendLeftOut(ch.leftOut, before, after)
 		if full {
 			ch.names = appendAffected(ch.names, before, after)
@@ -166,7 +171,7 @@ func (s *Server) greet() {
 		return // the first push greets
 	}
 	if views := s.generateNew(s.context); len(views) > 0 {
-		s.cache.publish(change{table: s.cache.table, views: views})
+		s.cache.publish(change{table: s.cache.table, provided: s.cache.provided, views: views})
 	}
 }
 

@@ -28,6 +28,33 @@ type PushContext struct {
 	table   *table
 	configs ConfigReader
 	sorted  *sortedServices
+	changed []ChangedHost
+}
+
+// ChangedHost is a host that a push found changed.
+type ChangedHost struct {
+	Hostname registry.Hostname
+	// EndpointsOnly: its services are the same.
+	EndpointsOnly bool
+}
+
+// ChangedHosts returns the hosts whose services or endpoints differ from those of
+// the push before. It must not be modified.
+func (p *PushContext) ChangedHosts() []ChangedHost { return p.changed }
+
+// ServicesNamed returns all services of a host name, visible or not, sorted by
+// ComparePrecedence; nil for none.
+func (p *PushContext) ServicesNamed(hostname registry.Hostname) []*registry.Service {
+	h := p.table.host(hostname)
+	if h == nil {
+		return nil
+	}
+	var out []*registry.Service
+	for _, v := range h.variants {
+		out = append(out, v.services...)
+	}
+	slices.SortStableFunc(out, registry.ComparePrecedence)
+	return out
 }
 
 // sortedServices is made on first use.

@@ -22,6 +22,7 @@ import (
 type Server struct {
 	discovery   registry.ServiceDiscovery
 	generators  []Generator
+	provider    Provider // nil: none
 	customizers customizers
 	configs     func() ConfigReader
 	proxyOf     func(context.Context, *core.Node) (*registry.Proxy, error)
@@ -44,6 +45,8 @@ type Server struct {
 	building sync.Mutex
 	built    bool         // the first push is done
 	context  *PushContext // that of the last push
+	// providerFailed: with the next push everything of the provider has changed.
+	providerFailed bool
 }
 
 var (
@@ -61,7 +64,7 @@ var (
 func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
-		discovery: services, generators: o.Generators, customizers: o.Customizers, configs: o.Configs,
+		discovery: services, generators: o.Generators, provider: o.Provider, customizers: o.Customizers, configs: o.Configs,
 		proxyOf: o.Proxy, group: o.Group, limits: o.Limits, observer: o.Observer, logger: o.Logger,
 		wake: make(chan struct{}, 1),
 	}

@@ -19,6 +19,9 @@ type View struct {
 	// Group is what Options.Group made of the proxy; nil without it. Built-in
 	// resources do not depend on it; generators and customizers may.
 	Group any
+	// Policy is what Provider.Group made of the proxy; nil without a provider.
+	// Built-in resources do not depend on it.
+	Policy any
 }
 
 // view is the state of a View. All of it is guarded by the cache's mutex.
@@ -39,6 +42,7 @@ type source struct {
 	table   *table
 	view    *view
 	overlay overlay
+	layer   *layer // nil: no provider
 }
 
 // named returns the resource that is served under a name to those who ask for
@@ -47,30 +51,50 @@ func (s source) named(typeURL, name string) *resource {
 	if made, ok := s.overlay.get(typeURL, name); ok {
 		return made.resource
 	}
+	if r, ok := s.layer.lookup(s.view.View, typeURL, name); ok {
+		return r
+	}
 	return s.table.lookup(s.view, typeURL, name)
 }
 
 // covered returns the resource that a wildcard subscription covers under a name,
 // or nil: the rest is sent to those who name it.
 func (s source) covered(typeURL, name string) *resource {
-	if wildcardBuiltIn(typeURL) {
-		return s.named(typeURL, name)
+	if made, ok := s.overlay.get(typeURL, name); ok {
+		return made.resource
 	}
-	made, _ := s.overlay.get(typeURL, name)
-	return made.resource
+	covered := wildcardBuiltIn(typeURL)
+	if s.layer != nil {
+		if _, own := s.layer.names(s.view.View, typeURL); own {
+			covered = s.layer.Covers(s.view.View, typeURL, name)
+		}
+	}
+	if !covered {
+		return nil
+	}
+	return s.named(typeURL, name)
 }
 
 // all returns the resources that a wildcard subscription covers, in any order.
 func (s source) all(typeURL string) []*resource {
 	var out []*resource
 	made := s.overlay[typeURL]
-	for name, p := range s.table.names(s.view.View, typeURL) {
-		if made.Len() > 0 {
-			if _, hidden := made.Get(name); hidden {
-				continue
+	hidden := func(name string) bool {
+		_, hidden := made.Get(name)
+		return hidden
+	}
+	if names, ok := s.layer.names(s.view.View, typeURL); ok {
+		for name := range names {
+			if made.Len() == 0 || !hidden(name) {
+				out = append(out, s.named(typeURL, name))
 			}
 		}
-		out = append(out, p.resource(typeURL, name, s.view.View))
+	} else {
+		for name, p := range s.table.names(s.view.View, typeURL) {
+			if made.Len() == 0 || !hidden(name) {
+				out = append(out, s.unlessProvided(typeURL, name, p))
+			}
+		}
 	}
 	for _, m := range made.All() {
 		if m.resource != nil {
@@ -78,4 +102,12 @@ func (s source) all(typeURL string) []*resource {
 		}
 	}
 	return out
+}
+
+// unlessProvided returns the resource of a built-in name that a wildcard covers.
+func (s source) unlessProvided(typeURL, name string, p *port) *resource {
+	if r, ok := s.layer.lookup(s.view.View, typeURL, name); ok {
+		return r
+	}
+	return p.resource(typeURL, name, s.view.View)
 }

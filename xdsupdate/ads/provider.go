@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"fmt"
+	"iter"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Provider makes resources on demand. Where a Generator sets for each view what
+// there is, a Provider is asked by name for what clients are subscribed to, and
+// says with each push which names may have changed: what no client is subscribed to
+// costs nothing, however much there is, and a new view costs nothing before its
+// clients subscribe. Package traffic has one.
+//
+// A provider's resources take the place of built-in ones; those of generators take
+// the place of a provider's.
+type Provider interface {
+	// Name is the provider's in errors.
+	Name() string
+	// Group returns the provider's part of a proxy's view: see View.Policy. It is
+	// called like Options.Group. When its answers have changed the provider says so
+	// by Changes.Regroup.
+	Group(node *core.Node, proxy *registry.Proxy) any
+	// Provide returns the resources as they are in a push, and in what they may
+	// differ from those that it returned last. It is called once for each push, one
+	// call at a time, with no lock held. If it panics the former resources stay,
+	// the panic is logged, and with the next push everything is taken for changed.
+	Provide(push *PushContext) (Provided, Changes)
+}
+
+// Provided is what a Provider has at one moment. It is immutable, and its methods
+// may be called from any goroutine, also while a later one is being made. They are
+// called with locks of the server held: they must not block nor call the server,
+// and leave what costs to Answer.Build.
+type Provided interface {
+	// Names yields the names that a wildcard subscription to a type covers in a
+	// view, in any order, each once: of provided resources and of built-in ones. Not
+	// ok: the built-in names, and no others.
+	Names(view View, typeURL string) (names iter.Seq[string], ok bool)
+	// Covers reports whether Names yields a name.
+	Covers(view View, typeURL, name string) bool
+	// Lookup says what is served under a name in a view.
+	Lookup(view View, typeURL, name string) Answer
+}
+
+// Answer says what is served under a name. The zero value: nothing, a built-in
+// resource is hidden.
+type Answer struct {
+	// BuiltIn: the built-in resource, if there is one. The other fields do not count.
+	BuiltIn bool
+	// Share must be comparable: views with equal values share the resource of the
+	// name. It must not depend on anything but the view and the name.
+	Share any
+	// Build makes the resource, once for all views that share it, if a client is
+	// subscribed to it, on any goroutine, with no lock held. If it returns nil there
+	// is none; if it fails, or what it returns is not valid (ValidateAll), the last
+	// good one that a client has stays, and the error is logged. Nil: there is none.
+	Build func() (proto.Message, error)
+}
+
+// Changes says in what Provided may differ from the one before. What it names and
+// is equal is not sent again; what it does not name is not looked at.
+type Changes struct {
+	// Names are resources by type and name, and the views concerned. A name may be in
+	// it twice.
+	Names []ChangedName
+	// Everything accepts the views of which everything may have changed; nil: none.
+	Everything func(View) bool
+	// Regroup: Group may answer otherwise than before; all proxies are grouped anew
+	// when the push is published.
+	Regroup bool
+}
+
+// ChangedName names a resource that may have changed.
+type ChangedName struct {
+	TypeURL, Name string
+	// In accepts the views in which it may have; nil: all. It is called with locks of
+	// the server held.
+	In func(View) bool
+}
+
+// provide asks the provider for its resources.
+func (s *Server) provide(push *PushContext, ch *change) {
+	if s.provider == nil {
+		return
+	}
+	ch.provided = s.cache.provided
+	next, changes, err := callProvider(s.provider, push)
+	if err != nil {
+		s.report(err)
+		s.providerFailed = true
+		return
+	}
+	if s.providerFailed || ch.provided == nil {
+		s.providerFailed = false
+		changes.Everything = func(View) bool { return true }
+	}
+	ch.changes = changes
+	ch.provided = newLayer(ch.provided, s.provider.Name(), next, changes)
+}
+
+func callProvider(p Provider, push *PushContext) (next Provided, changes Changes, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("provider %s: panic: %v", p.Name(), r)
+		}
+	}()
+	next, changes = p.Provide(push)
+	return next, changes, nil
+}
