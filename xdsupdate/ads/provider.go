@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // Provider makes resources on demand. Where a Generator sets for each view what
@@ -23,6 +24,9 @@ import (
 type Provider interface {
 	// Name is the provider's in errors.
 	Name() string
+	// Attach is called once, by New, with the server: the provider asks it for a push
+	// when something has changed, by ConfigUpdate with keys of its own.
+	Attach(updater xdsupdate.XDSUpdater)
 	// Group returns the provider's part of a proxy's view: see View.Policy. It is
 	// called like Options.Group. When its answers have changed the provider says so
 	// by Changes.Regroup.

@@ -85,6 +85,9 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	pusher := o.Pusher
 	pusher.ProxyUpdate = s.proxyUpdate
 	s.pusher = xdsupdate.NewPusher(s.push, pusher)
+	if s.provider != nil {
+		s.provider.Attach(s)
+	}
 	if attacher, ok := registry.As[xdsupdate.Attacher](services); ok {
 		attacher.AttachUpdater(s)
 	}

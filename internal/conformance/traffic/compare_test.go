@@ -41,11 +41,11 @@ type comparison struct {
 
 // compareProxy returns the differences of all sections. Of variants of a recorded
 // section any is right.
-func compareProxy(topic string, o *facts, p proxySpec, recorded recordedProxy, got map[section]resources) []string {
+func compareProxy(o *facts, p proxySpec, recorded recordedProxy, got map[section]resources) []string {
 	var out []string
 	for _, s := range sections {
 		variants, ok := recorded[s]
-		if !ok || !compared(topic, s) {
+		if !ok || !compared(p.Kind, s) {
 			continue
 		}
 		var first []string
@@ -132,18 +132,46 @@ func diff(path string, want, got any, out *[]string) {
 	}
 	wl, isList := want.([]any)
 	gl, alsoList := got.([]any)
-	if isList && alsoList && labelled(wl) && labelled(gl) {
-		diff(path, byLabel(wl), byLabel(gl), out)
+	switch {
+	case isList && alsoList && labelled(wl) && labelled(gl):
+		diffLabelled(path, byLabel(wl), byLabel(gl), out)
 		return
-	}
-	if isList && alsoList && len(wl) == len(gl) {
-		for i := range wl {
-			diff(fmt.Sprintf("%s[%d%s]", path, i, label(wl[i])), wl[i], gl[i], out)
+	case isList && alsoList:
+		for i := range min(len(wl), len(gl)) {
+			diff(fmt.Sprintf("%s[%d]", path, i), wl[i], gl[i], out)
+		}
+		if len(wl) != len(gl) {
+			common := min(len(wl), len(gl))
+			*out = append(*out, path+" goes on:\n\t  - "+show(wl[common:])+"\n\t  + "+show(gl[common:]))
 		}
 		return
 	}
 	if a, b := show(want), show(got); a != b {
 		*out = append(*out, path+":\n\t  - "+a+"\n\t  + "+b)
+	}
+}
+
+// diffLabelled compares elements by their names. Equal differences of several are
+// shown once.
+func diffLabelled(path string, want, got tree, out *[]string) {
+	all := maps.Clone(want)
+	maps.Copy(all, got)
+	first := make(map[string]string)
+	for _, l := range slices.Sorted(maps.Keys(all)) {
+		var lines []string
+		diff("", at(want, l), at(got, l), &lines)
+		if len(lines) == 0 {
+			continue
+		}
+		key := strings.Join(lines, "\n")
+		if other, again := first[key]; again {
+			*out = append(*out, path+"["+l+"]: as of "+other)
+			continue
+		}
+		first[key] = l
+		for _, line := range lines {
+			*out = append(*out, path+"["+l+"]"+line)
+		}
 	}
 }
 
@@ -155,7 +183,7 @@ func byLabel(list []any) tree {
 	out := make(tree)
 	for _, v := range list {
 		if l := label(v); l != "" {
-			out[" "+l] = v
+			out[l] = v
 		}
 	}
 	return out
@@ -173,7 +201,7 @@ func label(v any) string {
 		}
 	}
 	if where := object(o, "locality"); where != nil {
-		return fmt.Sprint(" ", text(where, "region"), "/", text(where, "zone"), "/", text(where, "subZone"), " ", o["priority"])
+		return fmt.Sprint(text(where, "region"), "/", text(where, "zone"), "/", text(where, "subZone"), " ", o["priority"])
 	}
 	return ""
 }

@@ -106,36 +106,67 @@ func (c *comparison) t53() {
 	c.remove(routes, unusable)
 }
 
-// t54: what clients cannot do fails the calls that match, in whatever form; fields
-// that they ignore may be left out.
-func (c *comparison) t54() {
+// t54t64: the routes of gRPC clients are compared by their meaning, which is what
+// becomes of calls: what clients cannot do fails the calls that match, in whatever
+// form, fields that they ignore may be left out, and matches have forms that all
+// clients accept.
+func (c *comparison) t54t64() {
 	if !c.isGRPC() {
 		return
 	}
-	fails := make(map[string]bool)
-	forget := func(config, vh, route tree) {
-		drop(route, "requestHeadersToAdd", "requestHeadersToRemove", "responseHeadersToAdd", "responseHeadersToRemove")
-		delete(object(route, "typedPerFilterConfig"), "envoy.filters.http.cors")
-		dropEmpty(route, "typedPerFilterConfig")
-		action := object(route, "route")
-		drop(action, "requestMirrorPolicies", "prefixRewrite", "regexRewrite", "hostRewriteLiteral", "autoHostRewrite")
-		for _, w := range objects(object(action, "weightedClusters"), "clusters") {
-			drop(w, "requestHeadersToAdd", "requestHeadersToRemove", "responseHeadersToAdd", "responseHeadersToRemove", "hostRewriteLiteral")
-		}
-		key := text(config, "name") + strings.Join(texts(vh, "domains"), ",") + compact(route["match"])
-		if route["redirect"] != nil || route["directResponse"] != nil {
-			fails[key] = true
-		}
-		if fails[key] && !c.reaches(action) {
-			for f := range route {
-				if f != "match" && f != "name" {
-					delete(route, f)
+	for _, want := range c.want[routes] {
+		got := find(routes, c.got[routes], name(routes, want))
+		for _, w := range objects(want, "virtualHosts") {
+			domains := texts(w, "domains")
+			for _, g := range objects(got, "virtualHosts") {
+				if slices.Equal(texts(g, "domains"), domains) {
+					c.byMeaning(w, g)
 				}
 			}
 		}
 	}
-	eachRoute(c.want[routes], forget)
-	eachRoute(c.got[routes], forget)
+}
+
+// byMeaning replaces the routes of two virtual hosts by what becomes of calls.
+func (c *comparison) byMeaning(want, got tree) {
+	ours, recorded := objects(got, "routes"), objects(want, "routes")
+	wanted, have := make(tree), make(tree)
+	for _, call := range samples(slices.Concat(recorded, ours)) {
+		w, g := c.outcome(call, recorded), c.outcome(call, ours)
+		if w["fails"] != nil && (g["fails"] != nil || !c.reaches(object(g, "route"))) {
+			g = w
+		}
+		key := call.String()
+		wanted[key], have[key] = w, g
+	}
+	want["routes"], got["routes"] = wanted, have
+}
+
+// outcome returns what a list of routes does with a call.
+func (c *comparison) outcome(call grpcCall, list []tree) tree {
+	for _, r := range list {
+		if !call.matches(object(r, "match")) {
+			continue
+		}
+		if r["redirect"] != nil || r["directResponse"] != nil {
+			return tree{"fails": true}
+		}
+		out := clone(r)
+		abort := object(object(object(out, "typedPerFilterConfig"), "envoy.filters.http.fault"), "abort")
+		if object(abort, "percentage")["numerator"] == float64(100) && object(abort, "percentage")["denominator"] == nil {
+			out["fails"] = true // so far as one of the cases above is compared with it
+		}
+		drop(out, "match", "statPrefix", "requestHeadersToAdd", "requestHeadersToRemove", "responseHeadersToAdd", "responseHeadersToRemove")
+		delete(object(out, "typedPerFilterConfig"), "envoy.filters.http.cors")
+		dropEmpty(out, "typedPerFilterConfig")
+		action := object(out, "route")
+		drop(action, "requestMirrorPolicies", "prefixRewrite", "regexRewrite", "hostRewriteLiteral", "autoHostRewrite")
+		for _, w := range objects(object(action, "weightedClusters"), "clusters") {
+			drop(w, "requestHeadersToAdd", "requestHeadersToRemove", "responseHeadersToAdd", "responseHeadersToRemove", "hostRewriteLiteral")
+		}
+		return out
+	}
+	return tree{"fails": "no route"}
 }
 
 // reaches reports whether calls of an action get to an endpoint of ours.

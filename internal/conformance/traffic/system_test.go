@@ -27,6 +27,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // clusterID is that of everything in the scenarios.
@@ -40,20 +41,25 @@ type system struct {
 	requests *requestCounter
 	mesh     *meshconfig.MeshConfig
 	clients  []*client
-	created  int
-	stop     func()
+	// delegates are those of all steps.
+	delegates []*configstore.Config
+	created   int
+	stop      func()
 }
 
 // newSystem starts the parts; stop ends them.
 func newSystem(ctx context.Context, s *scenario) (*system, error) {
-	sys := &system{scenario: s, requests: newRequestCounter(), mesh: &meshconfig.MeshConfig{}}
+	sys := &system{scenario: s, requests: newRequestCounter(), mesh: &meshconfig.MeshConfig{}, delegates: delegatesOf(s)}
 	networks := &meshconfig.MeshNetworks{}
 	if err := errors.Join(fromYAML(s.Options.MeshConfig, sys.mesh), fromYAML(s.Options.MeshNetworks, networks)); err != nil {
 		return nil, err
 	}
 	sys.store = storememory.NewController(storememory.Make(istio.Schemas(), storememory.Options{DetectMutations: true}))
 	registries := aggregate.NewController()
-	sys.server = ads.New(registries, sys.serverOptions(networks))
+	policies := traffic.New(sys.store, traffic.Options{
+		Mesh: sys.mesh, Networks: networks, FilterGatewayClusters: s.Options.Features.FilterGatewayClusterConfig,
+	})
+	sys.server = ads.New(registries, ads.Options{Observer: sys.requests, Provider: policies})
 	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(sys.store, updater, serviceentry.Options{
 			ClusterID: clusterID, Mesh: serviceentry.Mesh{TrustDomain: sys.mesh.GetTrustDomain()},
@@ -72,11 +78,6 @@ func newSystem(ctx context.Context, s *scenario) (*system, error) {
 		}
 	}
 	return sys, nil
-}
-
-// serverOptions are the options of the server.
-func (sys *system) serverOptions(*meshconfig.MeshNetworks) ads.Options {
-	return ads.Options{Observer: sys.requests}
 }
 
 // serve runs the server and returns a connection to it.
@@ -143,15 +144,19 @@ func (sys *system) step(ctx context.Context, st step) ([]result, error) {
 	return results, nil
 }
 
+func parse(text string) []manifest.Document {
+	return manifest.Parse(istio.Schemas(), []byte(text), manifest.Options{})
+}
+
 func (sys *system) apply(text string) []result {
 	var out []result
-	for _, doc := range manifest.Parse(istio.Schemas(), []byte(text), manifest.Options{}) {
+	for _, doc := range parse(text) {
 		ref := objectRef{Kind: doc.Key.Kind.Kind, Namespace: doc.Key.Namespace, Name: doc.Key.Name}
 		r := result{Object: ref.String(), Outcome: outcomeOK, spec: doc.Config.Spec}
 		err, refused := doc.Err, outcomeUnparsable
 		if err == nil {
 			refused = outcomeInvalid
-			err = sys.write(doc.Config)
+			err = sys.write(t16(doc.Config, sys.delegates))
 		}
 		if err != nil {
 			r.Outcome, r.Messages = refused, []string{err.Error()}

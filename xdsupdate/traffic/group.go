@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// The labels of a workload's topology. Every proxy has them.
+const (
+	regionLabel  = "topology.kubernetes.io/region"
+	zoneLabel    = "topology.kubernetes.io/zone"
+	subzoneLabel = "topology.istio.io/subzone"
+	networkLabel = "topology.istio.io/network"
+	clusterLabel = "topology.istio.io/cluster"
+)
+
+// group is what makes a difference in a proxy beside what is in its view already.
+// It is comparable: proxies of one view and group share everything.
+type group struct {
+	router bool
+	// labels are those that some policy looks at, as "key=value" sorted by key and
+	// separated by zero bytes.
+	labels            string
+	locality, network string
+	// addresses are separated by commas: those of routers, and of other proxies the
+	// unspecified address of each family that they have.
+	addresses string
+}
+
+// Group implements ads.Provider.
+func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
+	return newGroup(node, proxy, *p.keys.Load())
+}
+
+// newGroup returns the group of a proxy if policies look at labels of some keys.
+func newGroup(node *core.Node, proxy *registry.Proxy, keys map[string]struct{}) group {
+	g := group{router: strings.HasPrefix(node.GetId(), "router~"), network: proxy.Network}
+	labels, locality := topology(proxy)
+	g.locality = locality
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if _, used := keys[key]; used {
+			pairs = append(pairs, key+"="+labels[key])
+		}
+	}
+	g.labels = strings.Join(pairs, "\x00")
+	g.addresses = strings.Join(addressesThatMatter(proxy, g.router), ",")
+	return g
+}
+
+// topology returns the labels of a proxy with those of its topology, and its
+// locality. If labels give the region or the zone they are the locality (Istio
+// 1.30).
+func topology(proxy *registry.Proxy) (registry.Labels, string) {
+	labels := make(registry.Labels, len(proxy.Labels)+5)
+	maps.Copy(labels, proxy.Labels)
+	locality := proxy.Locality
+	if labels[regionLabel] != "" || labels[zoneLabel] != "" {
+		locality = strings.TrimRight(labels[regionLabel]+"/"+labels[zoneLabel]+"/"+labels[subzoneLabel], "/")
+	}
+	parts := append(strings.Split(locality, "/"), "", "")
+	for key, value := range map[string]string{
+		regionLabel: parts[0], zoneLabel: parts[1], subzoneLabel: parts[2],
+		networkLabel: proxy.Network, clusterLabel: string(proxy.ClusterID),
+	} {
+		if value != "" && labels[key] == "" {
+			labels[key] = value
+		}
+	}
+	return labels, locality
+}
+
+// addressesThatMatter: of routers all, because a service with an endpoint there
+// decides the port that they listen on; of others which families there are.
+func addressesThatMatter(proxy *registry.Proxy, router bool) []string {
+	if router {
+		return proxy.IPAddresses
+	}
+	four, six := false, false
+	for _, a := range proxy.IPAddresses {
+		if parsed, err := netip.ParseAddr(a); err == nil {
+			four, six = four || parsed.Unmap().Is4(), six || !parsed.Unmap().Is4()
+		}
+	}
+	var out []string
+	if four {
+		out = append(out, "0.0.0.0")
+	}
+	if six {
+		out = append(out, "::")
+	}
+	return out
+}
+
+// proxyOf returns what makes a difference in the proxies of a view.
+func proxyOf(v ads.View) *proxy {
+	g, _ := v.Policy.(group)
+	p := &proxy{
+		namespace: v.Namespace, cluster: v.Cluster, locality: g.locality, network: g.network, labels: make(registry.Labels),
+	}
+	switch {
+	case g.router:
+		p.role = router
+	case v.Client == envoy.ForGRPC:
+		p.role = grpcClient
+	default:
+		p.role = sidecarProxy
+	}
+	if g.labels != "" {
+		for pair := range strings.SplitSeq(g.labels, "\x00") {
+			key, value, _ := strings.Cut(pair, "=")
+			p.labels[key] = value
+		}
+	}
+	if g.addresses != "" {
+		p.addresses = strings.Split(g.addresses, ",")
+	}
+	return p
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// pushWorld is the world of a push. It is immutable but for what it has computed;
+// that of the next push is made of it at the cost of the hosts that changed.
+type pushWorld struct {
+	push *ads.PushContext
+	// byName has the services by host name in lower case, sorted by
+	// ComparePrecedence.
+	byName pmap.Map[registry.Hostname, []*registry.Service]
+	sorted *sortedServices
+}
+
+// sortedServices are all services sorted by CompareServices, once they are needed.
+type sortedServices struct {
+	once sync.Once
+	list []*registry.Service
+}
+
+// newPushWorld returns the world of a push, made of that of the push before, which
+// may be nil.
+func newPushWorld(old *pushWorld, push *ads.PushContext) *pushWorld {
+	w := &pushWorld{push: push, sorted: &sortedServices{}}
+	if old == nil {
+		all := make(map[registry.Hostname][]*registry.Service)
+		for s := range push.Services() {
+			all[lower(s.Hostname)] = append(all[lower(s.Hostname)], s)
+		}
+		for name, list := range all {
+			slices.SortStableFunc(list, registry.ComparePrecedence)
+			w.byName = w.byName.Set(name, list)
+		}
+		return w
+	}
+	w.byName = old.byName
+	same := true
+	for _, changed := range push.ChangedHosts() {
+		if !changed.EndpointsOnly {
+			w.renew(changed.Hostname)
+			same = false
+		}
+	}
+	if same {
+		w.sorted = old.sorted
+	}
+	return w
+}
+
+// renew brings the services of a host name up to date. Other spellings of the name
+// are other hosts to the server.
+func (w *pushWorld) renew(host registry.Hostname) {
+	name := lower(host)
+	before, _ := w.byName.Get(name)
+	list := slices.DeleteFunc(slices.Clone(before), func(s *registry.Service) bool { return s.Hostname == host })
+	list = append(list, w.push.ServicesNamed(host)...)
+	slices.SortStableFunc(list, registry.ComparePrecedence)
+	if len(list) == 0 {
+		w.byName = w.byName.Delete(name)
+	} else {
+		w.byName = w.byName.Set(name, list)
+	}
+}
+
+func (w *pushWorld) all() iter.Seq[*registry.Service] {
+	w.sorted.once.Do(func() {
+		for _, list := range w.byName.All() {
+			w.sorted.list = append(w.sorted.list, list...)
+		}
+		slices.SortStableFunc(w.sorted.list, registry.CompareServices)
+	})
+	return slices.Values(w.sorted.list)
+}
+
+func (w *pushWorld) named(host registry.Hostname) []*registry.Service {
+	list, _ := w.byName.Get(lower(host))
+	return list
+}
+
+func (w *pushWorld) endpoints(host registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints {
+	return w.push.Endpoints(host, namespace)
+}

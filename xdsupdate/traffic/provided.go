@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"iter"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// provided is what the policies give the server in one push. It is immutable but
+// for what it has computed.
+type provided struct {
+	state   *state
+	world   *pushWorld
+	mu      sync.Mutex
+	proxies map[ads.View]*proxy
+}
+
+// Provide implements ads.Provider.
+func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
+	changed := p.take()
+	next := &provided{proxies: make(map[ads.View]*proxy)}
+	var changes ads.Changes
+	var index *index
+	if p.last == nil {
+		next.world = newPushWorld(nil, push)
+		index = newIndex(p.configs, p.settings)
+	} else {
+		next.world, index = newPushWorld(p.last.world, push), p.last.state.index
+		if len(changed) > 0 {
+			index = newIndex(p.configs, p.settings)
+		}
+		changes.Everything = func(ads.View) bool { return true }
+	}
+	changes.Regroup = p.regroup(index)
+	next.state = newState(index, next.world)
+	p.last = next
+	return next, changes
+}
+
+// proxy returns what makes a difference in the proxies of a view.
+func (x *provided) proxy(v ads.View) *proxy {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p := x.proxies[v]
+	if p == nil {
+		p = proxyOf(v)
+		x.proxies[v] = p
+	}
+	return p
+}
+
+// Names implements ads.Provided.
+func (x *provided) Names(v ads.View, typeURL string) (iter.Seq[string], bool) {
+	p := x.proxy(v)
+	if !serves(typeURL, p) {
+		return nil, false
+	}
+	return slices.Values(x.state.names(p, typeURL)), true
+}
+
+// Covers implements ads.Provided.
+func (x *provided) Covers(v ads.View, typeURL, name string) bool {
+	_, found := slices.BinarySearch(x.state.names(x.proxy(v), typeURL), name)
+	return found
+}
+
+// Lookup implements ads.Provided.
+func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
+	p := x.proxy(v)
+	if !serves(typeURL, p) {
+		return ads.Answer{BuiltIn: true}
+	}
+	return ads.Answer{Share: v, Build: func() (proto.Message, error) { return x.state.resource(p, typeURL, name), nil }}
+}
+
+// serves reports whether a type is provided for a proxy; else it is built in.
+func serves(typeURL string, p *proxy) bool {
+	switch typeURL {
+	case envoy.RouteType:
+		return p.role != router
+	case envoy.ListenerType:
+		return p.role == grpcClient
+	default:
+		return false
+	}
+}
+
+// resource returns a resource by its type and name; nil for none.
+func (st *state) resource(p *proxy, typeURL, name string) proto.Message {
+	switch typeURL {
+	case envoy.ListenerType:
+		if l := st.grpcListener(p, name); l != nil {
+			return l
+		}
+	case envoy.RouteType:
+		if r := st.routes(p, name); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// names returns what a wildcard subscription to a type covers, sorted.
+func (st *state) names(*proxy, string) []string { return nil }
