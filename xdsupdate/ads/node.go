@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"context"
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -46,6 +47,16 @@ func ProxyOf(node *core.Node) *registry.Proxy {
 
 func localityOf(l *core.Locality) string {
 	return strings.TrimRight(l.GetRegion()+"/"+l.GetZone()+"/"+l.GetSubZone(), "/")
+}
+
+// knownProxy returns what a node says of itself. Of its labels the registries know
+// more if they know the workload (Istio 1.30).
+func (s *Server) knownProxy(_ context.Context, node *core.Node) (*registry.Proxy, error) {
+	p := ProxyOf(node)
+	if labels := s.discovery.GetProxyWorkloadLabels(p); labels != nil {
+		p.Labels = labels
+	}
+	return p, nil
 }
 
 // viewOf returns the view of a proxy.

@@ -40,7 +40,8 @@ type Options struct {
 	// may see, so a host that does not trust what nodes say authenticates the peer,
 	// whom ctx has, and answers from that. It is called for the first request of
 	// each stream, and for ProxyUpdate, on any goroutine, with no lock held. Nil:
-	// ProxyOf.
+	// ProxyOf, with the labels that the registries have for the workload at the
+	// proxy's address in place of those that the node says, if they know it.
 	Proxy func(ctx context.Context, node *core.Node) (*registry.Proxy, error)
 	// Group returns the host's part of a proxy's view, which must be comparable:
 	// proxies of different groups are served by generators and customizers in

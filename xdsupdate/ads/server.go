@@ -77,7 +77,7 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 		names[g.Name()] = struct{}{}
 	}
 	if s.proxyOf == nil {
-		s.proxyOf = func(_ context.Context, node *core.Node) (*registry.Proxy, error) { return ProxyOf(node), nil }
+		s.proxyOf = s.knownProxy
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -32,14 +33,20 @@ type group struct {
 	// separated by zero bytes.
 	labels            string
 	locality, network string
-	// addresses are separated by commas: those of routers, and of other proxies the
-	// unspecified address of each family that they have.
+	// addresses are the unspecified address of each family that the proxy has,
+	// separated by commas.
 	addresses string
+	// targets are the ports of a router, as "port=target" separated by commas.
+	targets string
 }
 
 // Group implements ads.Provider.
 func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
-	return newGroup(node, proxy, *p.keys.Load())
+	g := newGroup(node, proxy, *p.keys.Load())
+	if g.router {
+		g.targets = p.targets.of(proxy.IPAddresses)
+	}
+	return g
 }
 
 // newGroup returns the group of a proxy if policies look at labels of some keys.
@@ -54,7 +61,7 @@ func newGroup(node *core.Node, proxy *registry.Proxy, keys map[string]struct{}) 
 		}
 	}
 	g.labels = strings.Join(pairs, "\x00")
-	g.addresses = strings.Join(addressesThatMatter(proxy, g.router), ",")
+	g.addresses = strings.Join(familiesOf(proxy.IPAddresses), ",")
 	return g
 }
 
@@ -80,14 +87,10 @@ func topology(proxy *registry.Proxy) (registry.Labels, string) {
 	return labels, locality
 }
 
-// addressesThatMatter: of routers all, because a service with an endpoint there
-// decides the port that they listen on; of others which families there are.
-func addressesThatMatter(proxy *registry.Proxy, router bool) []string {
-	if router {
-		return proxy.IPAddresses
-	}
+// familiesOf returns the unspecified address of each family.
+func familiesOf(addresses []string) []string {
 	four, six := false, false
-	for _, a := range proxy.IPAddresses {
+	for _, a := range addresses {
 		if parsed, err := netip.ParseAddr(a); err == nil {
 			four, six = four || parsed.Unmap().Is4(), six || !parsed.Unmap().Is4()
 		}
@@ -120,6 +123,15 @@ func proxyOf(v ads.View) *proxy {
 		for pair := range strings.SplitSeq(g.labels, "\x00") {
 			key, value, _ := strings.Cut(pair, "=")
 			p.labels[key] = value
+		}
+	}
+	for pair := range strings.SplitSeq(g.targets, ",") {
+		var port, target uint32
+		if _, err := fmt.Sscanf(pair, "%d=%d", &port, &target); err == nil {
+			if p.targetPorts == nil {
+				p.targetPorts = make(targetPorts)
+			}
+			p.targetPorts[port] = target
 		}
 	}
 	if g.addresses != "" {

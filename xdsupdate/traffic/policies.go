@@ -30,7 +30,8 @@ type Policies struct {
 	configs  configstore.ConfigStoreCache
 	updater  xdsupdate.XDSUpdater // since Attach
 	// keys are those of the labels that make a difference in a proxy.
-	keys atomic.Pointer[map[string]struct{}]
+	keys    atomic.Pointer[map[string]struct{}]
+	targets targets
 
 	mu sync.Mutex
 	// changed are the configs of which there were events since the last push.

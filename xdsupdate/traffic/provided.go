@@ -39,6 +39,7 @@ func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 		changes.Everything = func(ads.View) bool { return true }
 	}
 	changes.Regroup = p.regroup(index)
+	changes.Regroup = p.targets.advance(next.world, push) || changes.Regroup
 	next.state = newState(index, next.world)
 	p.last = next
 	return next, changes
@@ -84,9 +85,9 @@ func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
 func serves(typeURL string, p *proxy) bool {
 	switch typeURL {
 	case envoy.RouteType:
-		return p.role != router
+		return true
 	case envoy.ListenerType:
-		return p.role == grpcClient
+		return p.role != sidecarProxy
 	default:
 		return false
 	}
@@ -96,7 +97,7 @@ func serves(typeURL string, p *proxy) bool {
 func (st *state) resource(p *proxy, typeURL, name string) proto.Message {
 	switch typeURL {
 	case envoy.ListenerType:
-		if l := st.grpcListener(p, name); l != nil {
+		if l := st.listener(p, name); l != nil {
 			return l
 		}
 	case envoy.RouteType:
@@ -108,4 +109,13 @@ func (st *state) resource(p *proxy, typeURL, name string) proto.Message {
 }
 
 // names returns what a wildcard subscription to a type covers, sorted.
-func (st *state) names(*proxy, string) []string { return nil }
+func (st *state) names(p *proxy, typeURL string) []string {
+	switch typeURL {
+	case envoy.ListenerType:
+		return st.listenerNames(p)
+	case envoy.RouteType:
+		return st.routeNames(p)
+	default:
+		return nil
+	}
+}

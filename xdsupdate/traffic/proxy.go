@@ -28,9 +28,9 @@ type proxy struct {
 	// locality is "region/zone/subzone".
 	locality string
 	network  string
-	// addresses are the IP addresses of its own.
+	// addresses are the unspecified address of each family that it has addresses of.
 	addresses []string
 	// targetPorts are, for a router, the ports on which it listens for the ports of
 	// the services that it is an endpoint of.
-	targetPorts map[uint32]uint32
+	targetPorts targetPorts
 }

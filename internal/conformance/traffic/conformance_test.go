@@ -144,7 +144,7 @@ func (sys *system) dump(t *testing.T) {
 // pending has, by kind of proxy, the sections that are not served yet.
 var pending = map[string][]section{
 	kindSidecar: {clusters, endpoints},
-	kindRouter:  sections,
+	kindRouter:  {clusters, endpoints},
 	kindGRPC:    {clusters, endpoints},
 }
 

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// targets knows on which ports routers are reached: a service that has an endpoint
+// at a router's address sends what comes to its port to that of the endpoint, so
+// that the router listens there. It looks at endpoints at the addresses of routers
+// that it was asked for, and keeps nothing of others.
+type targets struct {
+	mu    sync.Mutex
+	world *pushWorld // that of the last push; nil before
+	// byAddress has, for each address, the ports of each host.
+	byAddress map[string]map[registry.Hostname]targetPorts
+}
+
+// targetPorts are ports of a service, and where they lead to.
+type targetPorts map[uint32]uint32
+
+// of returns the ports of a router with some addresses, as "port=target" separated
+// by commas.
+func (t *targets) of(addresses []string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watch(addresses)
+	ports := make(targetPorts)
+	for _, a := range addresses {
+		hosts := t.byAddress[a]
+		for _, host := range slices.Backward(slices.Sorted(maps.Keys(hosts))) { // the first host counts
+			maps.Copy(ports, hosts[host])
+		}
+	}
+	var out []string
+	for _, port := range slices.Sorted(maps.Keys(ports)) {
+		out = append(out, fmt.Sprintf("%d=%d", port, ports[port]))
+	}
+	return strings.Join(out, ",")
+}
+
+// watch looks at endpoints at addresses from now on.
+func (t *targets) watch(addresses []string) {
+	some := false
+	for _, a := range addresses {
+		if t.byAddress[a] == nil {
+			if t.byAddress == nil {
+				t.byAddress = make(map[string]map[registry.Hostname]targetPorts)
+			}
+			t.byAddress[a] = make(map[registry.Hostname]targetPorts)
+			some = true
+		}
+	}
+	if some && t.world != nil {
+		for name := range t.world.byName.All() {
+			t.scan(name)
+		}
+	}
+}
+
+// advance makes the world of a push the one that counts, and reports whether the
+// ports of a router have changed.
+func (t *targets) advance(w *pushWorld, push *ads.PushContext) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := t.world == nil
+	t.world = w
+	if len(t.byAddress) == 0 {
+		return false
+	}
+	changed := false
+	if first {
+		for name := range w.byName.All() {
+			changed = t.scan(name) || changed
+		}
+		return changed
+	}
+	for _, host := range push.ChangedHosts() {
+		changed = t.scan(lower(host.Hostname)) || changed
+	}
+	return changed
+}
+
+// scan looks at the endpoints of a host name in lower case, and reports whether
+// they change anything.
+func (t *targets) scan(name registry.Hostname) bool {
+	found := make(map[string]targetPorts)
+	for _, svc := range t.world.named(name) {
+		for e := range t.world.endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
+			for _, a := range e.Addresses {
+				if t.byAddress[a] != nil {
+					addTargets(found, a, svc, e)
+				}
+			}
+		}
+	}
+	changed := false
+	for a, hosts := range t.byAddress {
+		if maps.Equal(hosts[name], found[a]) {
+			continue
+		}
+		changed = true
+		if delete(hosts, name); found[a] != nil {
+			hosts[name] = found[a]
+		}
+	}
+	return changed
+}
+
+func addTargets(found map[string]targetPorts, address string, svc *registry.Service, e *registry.Endpoint) {
+	for _, port := range svc.Ports {
+		if !envoy.Serves(e, port) {
+			continue
+		}
+		if found[address] == nil {
+			found[address] = make(targetPorts)
+		}
+		if _, taken := found[address][port.Number]; !taken {
+			found[address][port.Number] = e.EndpointPort
+		}
+	}
+}
