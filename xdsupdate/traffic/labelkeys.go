@@ -25,8 +25,8 @@ func (x *index) labelKeys() map[string]struct{} {
 	for _, v := range x.delegates {
 		addSourceKeys(keys, v.spec)
 	}
-	for _, list := range x.rules {
-		for _, r := range list {
+	for _, found := range x.rules.hosts.All() {
+		for _, r := range found.objects {
 			add(r.selector)
 			for _, setting := range localitySettings(r.spec) {
 				addFailoverKeys(keys, setting)

@@ -15,8 +15,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// kinds are those that take effect here.
-var kinds = []configstore.GroupVersionKind{istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar}
+// kinds returns those that take effect here.
+func kinds() []configstore.GroupVersionKind {
+	return []configstore.GroupVersionKind{istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar}
+}
 
 // Policies makes the traffic kinds of a config store take effect in an ads server.
 //
@@ -51,7 +53,7 @@ func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 		changed: make(map[configstore.ConfigKey]struct{}),
 	}
 	p.keys.Store(&map[string]struct{}{})
-	for _, kind := range kinds {
+	for _, kind := range kinds() {
 		configs.RegisterEventHandler(kind, p.onEvent)
 	}
 	return p

@@ -84,7 +84,7 @@ func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
 // serves reports whether a type is provided for a proxy; else it is built in.
 func serves(typeURL string, p *proxy) bool {
 	switch typeURL {
-	case envoy.RouteType:
+	case envoy.ClusterType, envoy.LoadAssignmentType, envoy.RouteType:
 		return true
 	case envoy.ListenerType:
 		return p.role != sidecarProxy
@@ -96,6 +96,14 @@ func serves(typeURL string, p *proxy) bool {
 // resource returns a resource by its type and name; nil for none.
 func (st *state) resource(p *proxy, typeURL, name string) proto.Message {
 	switch typeURL {
+	case envoy.ClusterType:
+		if c := st.cluster(p, name); c != nil {
+			return c
+		}
+	case envoy.LoadAssignmentType:
+		if a := st.assignment(p, name); a != nil {
+			return a
+		}
 	case envoy.ListenerType:
 		if l := st.listener(p, name); l != nil {
 			return l
@@ -111,6 +119,10 @@ func (st *state) resource(p *proxy, typeURL, name string) proto.Message {
 // names returns what a wildcard subscription to a type covers, sorted.
 func (st *state) names(p *proxy, typeURL string) []string {
 	switch typeURL {
+	case envoy.ClusterType:
+		return st.clusterNames(p)
+	case envoy.LoadAssignmentType:
+		return st.assignmentNames(p)
 	case envoy.ListenerType:
 		return st.listenerNames(p)
 	case envoy.RouteType:

@@ -45,7 +45,7 @@ func compareProxy(o *facts, p proxySpec, recorded recordedProxy, got map[section
 	var out []string
 	for _, s := range sections {
 		variants, ok := recorded[s]
-		if !ok || !compared(p.Kind, s) {
+		if !ok {
 			continue
 		}
 		var first []string

@@ -38,6 +38,9 @@ func TestConformanceTraffic(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
+			if slices.Contains(pending, name) && !*withPending {
+				t.Skip("not served yet")
+			}
 			for _, d := range replay(t, filepath.Join(dir, filepath.FromSlash(name))) {
 				t.Error(d)
 			}
@@ -141,13 +144,7 @@ func (sys *system) dump(t *testing.T) {
 	}
 }
 
-// pending has, by kind of proxy, the sections that are not served yet.
-var pending = map[string][]section{
-	kindSidecar: {clusters, endpoints},
-	kindRouter:  {clusters, endpoints},
-	kindGRPC:    {clusters, endpoints},
-}
-
-func compared(kind string, s section) bool {
-	return *withPending || !slices.Contains(pending[kind], s)
+// pending are the scenarios of which not everything is served yet.
+var pending = []string{
+	"destinationrule/proxy-protocol", "endpoints/traffic-distribution", "gateway/auto-passthrough", "gateway/tcp-destinationrule",
 }

@@ -65,7 +65,7 @@ func newSystem(ctx context.Context, s *scenario) (*system, error) {
 			ClusterID: clusterID, Mesh: serviceentry.Mesh{TrustDomain: sys.mesh.GetTrustDomain()},
 		})
 	})
-	conn, err := sys.serve()
+	conn, err := sys.serve() //nolint:contextcheck // It lives until stop.
 	if err != nil {
 		return nil, err
 	}
