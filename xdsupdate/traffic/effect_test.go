@@ -44,11 +44,13 @@ func TestIneffective(t *testing.T) {
 	}{
 		{"all of it counts", []string{cart, edge, atEdge, `DestinationRule shop/cart {"host": "cart", "subsets": [{"name": "v1", "labels": {"version": "v1"}}]}`}, nil},
 		{
-			"an unknown host", []string{`VirtualService shop/x {"hosts": ["cart.shop"], ` + all + `}`},
+			"an unknown host",
+			[]string{`VirtualService shop/x {"hosts": ["cart.shop"], ` + all + `}`},
 			[]string{"VirtualService shop/x: spec.hosts[0]: no service has this host name; only sidecars serve it, on port 80"},
 		},
 		{
-			"shadowed", []string{cart, `VirtualService shop/later {"hosts": ["cart"], ` + all + `}`},
+			"shadowed",
+			[]string{cart, `VirtualService shop/later {"hosts": ["cart"], ` + all + `}`},
 			[]string{
 				"VirtualService shop/later: spec.hosts[0]: VirtualService shop/cart has this host too and is older",
 				"VirtualService shop/later: no gateway or sidecar serves any of its hosts by it",
@@ -56,7 +58,8 @@ func TestIneffective(t *testing.T) {
 		},
 		{
 			"a private one beats an older public one",
-			[]string{cart, `VirtualService shop/later {"hosts": ["cart"], "exportTo": ["."], ` + all + `}`}, nil,
+			[]string{cart, `VirtualService shop/later {"hosts": ["cart"], "exportTo": ["."], ` + all + `}`},
+			nil,
 		},
 		{
 			"not shadowed where the older one says nothing", []string{
@@ -65,14 +68,16 @@ func TestIneffective(t *testing.T) {
 			}, nil,
 		},
 		{
-			"no Gateway", []string{atEdge},
+			"no Gateway",
+			[]string{atEdge},
 			[]string{
 				"VirtualService shop/edge: spec.gateways[0]: there is no Gateway infra/edge",
 				"VirtualService shop/edge: no gateway or sidecar serves any of its hosts by it",
 			},
 		},
 		{
-			"another host than the Gateway's", []string{edge, `VirtualService shop/edge {"hosts": ["shop.example.org"], "gateways": ["infra/edge", "mesh"], ` + all + `}`},
+			"another host than the Gateway's",
+			[]string{edge, `VirtualService shop/edge {"hosts": ["shop.example.org"], "gateways": ["infra/edge", "mesh"], ` + all + `}`},
 			[]string{
 				"Gateway infra/edge: spec.servers[0]: no VirtualService is for its hosts",
 				"VirtualService shop/edge: spec.gateways[0]: no server of Gateway infra/edge has one of the hosts",
@@ -80,11 +85,13 @@ func TestIneffective(t *testing.T) {
 			},
 		},
 		{
-			"TCP routes of sidecars", []string{`VirtualService shop/cart {"hosts": ["cart"], ` + all + `, "tcp": [{"route": [{"destination": {"host": "cart"}}]}]}`},
+			"TCP routes of sidecars",
+			[]string{`VirtualService shop/cart {"hosts": ["cart"], ` + all + `, "tcp": [{"route": [{"destination": {"host": "cart"}}]}]}`},
 			[]string{"VirtualService shop/cart: spec.tcp: only gateways are configured for TCP routes"},
 		},
 		{
-			"destinations", []string{noRoute + `{"destination": {"host": "nobody"}}, {"destination": {"host": "cart", "subset": "v9"}}, {"destination": {"host": "cart", "port": {"number": 9}}}]}]}`},
+			"destinations",
+			[]string{noRoute + `{"destination": {"host": "nobody"}}, {"destination": {"host": "cart", "subset": "v9"}}, {"destination": {"host": "cart", "port": {"number": 9}}}]}]}`},
 			[]string{
 				"VirtualService shop/cart: spec.http[0].route[0].destination.host: no service has the host name nobody.shop.svc.cluster.local: requests fail",
 				`VirtualService shop/cart: spec.http[0].route[1].destination.subset: no DestinationRule for cart.shop.svc.cluster.local has a subset "v9": requests fail`,
@@ -92,7 +99,8 @@ func TestIneffective(t *testing.T) {
 			},
 		},
 		{
-			"delegates", []string{
+			"delegates",
+			[]string{
 				`VirtualService shop/cart {"hosts": ["cart"], "http": [{"delegate": {"name": "none"}}, {"delegate": {"name": "some"}}]}`,
 				`VirtualService shop/some {` + all + `}`, `VirtualService shop/unused {` + all + `}`,
 			},
@@ -102,7 +110,8 @@ func TestIneffective(t *testing.T) {
 			},
 		},
 		{
-			"rules", []string{
+			"rules",
+			[]string{
 				`DestinationRule shop/a {"host": "cart", "trafficPolicy": {"loadBalancer": {"simple": "RANDOM"}}, "subsets": [{"name": "v1", "labels": {"version": "v1"}}]}`,
 				`DestinationRule shop/b {"host": "cart", "trafficPolicy": {"loadBalancer": {"simple": "RANDOM"}}, "subsets": [{"name": "v1", "labels": {"version": "v1"}}, {"name": "v2", "labels": {"version": "v2"}}]}`,
 				`DestinationRule shop/c {"host": "cart.shop"}`,
@@ -115,7 +124,8 @@ func TestIneffective(t *testing.T) {
 			},
 		},
 		{
-			"rules of several visibilities", []string{
+			"rules of several visibilities",
+			[]string{
 				`DestinationRule shop/a {"host": "cart", "exportTo": ["."]}`, `DestinationRule shop/b {"host": "cart"}`,
 				`DestinationRule other/c {"host": "cart.shop.svc.cluster.local", "exportTo": ["billing"]}`,
 			},
@@ -125,14 +135,16 @@ func TestIneffective(t *testing.T) {
 			},
 		},
 		{
-			"servers of Gateways", []string{
+			"servers of Gateways",
+			[]string{
 				edge, atEdge,
 				`Gateway infra/late {"selector": {"app": "edge"}, "servers": [{"hosts": ["*"], "port": {"number": 80, "name": "tcp", "protocol": "TCP"}}]}`,
 			},
 			[]string{"Gateway infra/late: spec.servers[0]: a server before it, or of an older Gateway, has port 80, or one of the hosts on it"},
 		},
 		{
-			"Sidecars", []string{
+			"Sidecars",
+			[]string{
 				`Sidecar shop/a {"egress": [{"hosts": ["./*", "billing/*"]}], "ingress": [{"port": {"number": 80, "protocol": "HTTP", "name": "http"}}]}`,
 				`Sidecar shop/b {"egress": [{"hosts": ["*/*"]}]}`,
 			},

@@ -114,6 +114,7 @@ func (f *findings) boundInVain(v *virtualService, name string) string {
 			if len(v.spec.GetTls()) > 0 {
 				return ""
 			}
+		case autoPassthrough: // takes no routes
 		}
 	}
 	if !common {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// passes reports whether a call passes what a match says of requests: what it says
+// of ports, gateways and clients is not looked at, and claims are unknown, so that
+// a match of them fails. Nil passes everything.
+func (c *Call) passes(m *networking.HTTPMatchRequest) bool {
+	if m == nil {
+		return true
+	}
+	path, query, _ := strings.Cut(c.Path, "?")
+	if !passesPath(m.GetUri(), path, m.GetIgnoreUriCase()) ||
+		!passesValue(m.GetMethod(), c.Method) || !passesValue(m.GetAuthority(), string(c.Host)) ||
+		!passesValue(m.GetScheme(), c.Scheme) {
+		return false
+	}
+	for name, want := range m.GetHeaders() {
+		value, present := c.Headers[strings.ToLower(name)]
+		if isClaim(name) || !passesHeader(want, value, present) {
+			return false
+		}
+	}
+	for name, without := range m.GetWithoutHeaders() {
+		value, present := c.Headers[strings.ToLower(name)]
+		// A missing header counts as empty, but not where any value would do.
+		if !isClaim(name) && passesHeader(without, value, present || without.GetMatchType() != nil) {
+			return false
+		}
+	}
+	params, _ := url.ParseQuery(query)
+	for name, want := range m.GetQueryParams() {
+		if !passesHeader(want, params.Get(name), params.Has(name)) {
+			return false
+		}
+	}
+	return true
+}
+
+func isClaim(header string) bool { return strings.HasPrefix(header, "@request.auth.claims") }
+
+func passesPath(want *networking.StringMatch, path string, ignoreCase bool) bool {
+	if ignoreCase && want.GetRegex() == "" {
+		path = strings.ToLower(path)
+		switch m := want.GetMatchType().(type) {
+		case *networking.StringMatch_Exact:
+			return path == strings.ToLower(m.Exact)
+		case *networking.StringMatch_Prefix:
+			return strings.HasPrefix(path, strings.ToLower(m.Prefix))
+		}
+	}
+	return passesValue(want, path)
+}
+
+// passesHeader compares a value that may be missing; a match that says nothing
+// wants it to be there.
+func passesHeader(want *networking.StringMatch, value string, present bool) bool {
+	return present && passesValue(want, value)
+}
+
+// passesValue compares a value; no match passes everything.
+func passesValue(want *networking.StringMatch, value string) bool {
+	switch m := want.GetMatchType().(type) {
+	case *networking.StringMatch_Exact:
+		return value == m.Exact
+	case *networking.StringMatch_Prefix:
+		return strings.HasPrefix(value, m.Prefix)
+	case *networking.StringMatch_Regex:
+		if m.Regex == "*" {
+			return true
+		}
+		re, err := regexp.Compile("^(?:" + m.Regex + ")$")
+		return err == nil && re.MatchString(value)
+	default:
+		return true
+	}
+}
