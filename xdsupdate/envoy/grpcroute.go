@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // forGRPC returns the routes by which gRPC clients do with calls what a route
@@ -20,13 +21,15 @@ import (
 //     they are for, with the status that gRPC has for the HTTP status. The cluster
 //     is for the form only;
 //   - nothing that only a proxy does: mirrors, rewrites, CORS, header operations;
+//   - no fault without a percentage, which has no effect and which grpc-js refuses;
+//   - the sum of weights, without which C-core wants them to add up to 100;
 //   - no match of what a call does not have: see grpcMatches.
 func forGRPC(route *routev3.Route, cluster string) []*routev3.Route {
 	var out []*routev3.Route
 	for _, match := range grpcMatches(route.GetMatch()) {
 		r := &routev3.Route{Name: route.GetName(), Match: match, StatPrefix: route.GetStatPrefix()}
 		if action := route.GetRoute(); action != nil {
-			configureFilter(r, faultFilter, route.GetTypedPerFilterConfig()[faultFilter])
+			configureFilter(r, faultFilter, effectiveFault(route.GetTypedPerFilterConfig()[faultFilter]))
 			r.Action = &routev3.Route_Route{Route: grpcAction(action)}
 		} else {
 			configureFilter(r, faultFilter, failure(answer(route)))
@@ -49,13 +52,35 @@ func grpcAction(a *routev3.RouteAction) *routev3.RouteAction {
 		HashPolicy:        a.GetHashPolicy(),
 	}
 	if weighted := a.GetWeightedClusters(); weighted != nil {
-		bare := &routev3.WeightedCluster{}
+		bare, sum := &routev3.WeightedCluster{}, uint32(0)
 		for _, c := range weighted.GetClusters() {
+			sum += c.GetWeight().GetValue()
 			bare.Clusters = append(bare.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: c.GetName(), Weight: c.GetWeight()})
+		}
+		if sum != 100 {
+			bare.TotalWeight = wrapperspb.UInt32(sum) //nolint:staticcheck // On purpose.
 		}
 		out.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: bare}
 	}
 	return out
+}
+
+// effectiveFault leaves out the faults that are never injected; nil stays nil.
+func effectiveFault(config *anypb.Any) *anypb.Any {
+	var f httpfault.HTTPFault
+	if config == nil || config.UnmarshalTo(&f) != nil {
+		return nil
+	}
+	if f.GetDelay().GetPercentage() == nil {
+		f.Delay = nil
+	}
+	if f.GetAbort().GetPercentage() == nil {
+		f.Abort = nil
+	}
+	if f.GetDelay() == nil && f.GetAbort() == nil {
+		return nil
+	}
+	return packed(&f)
 }
 
 // answer returns the HTTP status with which a route itself answers.

@@ -145,3 +145,23 @@ func TestRoutesLeaveOutWhatClientsRefuse(t *testing.T) {
 		}
 	}
 }
+
+// C-core takes weights to be of 100 unless it is given their sum, and grpc-js
+// refuses a fault without a percentage.
+func TestGRPCWeightsAndFaults(t *testing.T) {
+	rule := decode(t, []byte(`{"fault": {"delay": {"fixedDelay": "1s"}, "abort": {"httpStatus": 503, "percentage": {"value": 5}}},
+		"route": [{"destination": {"host": "a"}, "weight": 3}, {"destination": {"host": "b"}, "weight": 2}]}`), &networking.HTTPRoute{})
+	scope := &envoy.RouteScope{Client: envoy.ForGRPC, Port: 80, ServiceCluster: "own"}
+	route := scope.Routes([]*networking.HTTPRoute{rule})[0]
+	if sum := route.GetRoute().GetWeightedClusters().GetTotalWeight().GetValue(); sum != 5 { //nolint:staticcheck // On purpose.
+		t.Errorf("sum of the weights: %d, want 5", sum)
+	}
+	var fault httpfault.HTTPFault
+	if err := route.GetTypedPerFilterConfig()["envoy.filters.http.fault"].UnmarshalTo(&fault); err != nil || fault.GetDelay() != nil || fault.GetAbort() == nil {
+		t.Errorf("fault %v (%v), want the abort alone", &fault, err)
+	}
+	rule.Fault.Abort = nil
+	if route := scope.Routes([]*networking.HTTPRoute{rule})[0]; len(route.GetTypedPerFilterConfig()) > 0 {
+		t.Errorf("faults that are never injected: %v", route)
+	}
+}

@@ -163,15 +163,31 @@ func (c *comparison) outcome(call grpcCall, list []tree) tree {
 		}
 		drop(out, "match", "statPrefix", "requestHeadersToAdd", "requestHeadersToRemove", "responseHeadersToAdd", "responseHeadersToRemove")
 		delete(object(out, "typedPerFilterConfig"), "envoy.filters.http.cors")
+		dropIdleFaults(object(out, "typedPerFilterConfig"))
 		dropEmpty(out, "typedPerFilterConfig")
 		action := object(out, "route")
 		drop(action, "requestMirrorPolicies", "prefixRewrite", "regexRewrite", "hostRewriteLiteral", "autoHostRewrite")
+		drop(object(action, "weightedClusters"), "totalWeight") // C-core wants it, others ignore it
 		for _, w := range objects(object(action, "weightedClusters"), "clusters") {
 			drop(w, "requestHeadersToAdd", "requestHeadersToRemove", "responseHeadersToAdd", "responseHeadersToRemove", "hostRewriteLiteral")
 		}
 		return out
 	}
 	return tree{"fails": "no route"}
+}
+
+// dropIdleFaults drops faults without a percentage, which are never injected and
+// which one of the clients refuses.
+func dropIdleFaults(filters tree) {
+	fault := object(filters, "envoy.filters.http.fault")
+	for _, kind := range []string{"delay", "abort"} {
+		if f := object(fault, kind); f["percentage"] == nil {
+			delete(fault, kind)
+		}
+	}
+	if len(fault) == 1 { // its type
+		delete(filters, "envoy.filters.http.fault")
+	}
 }
 
 // reaches reports whether calls of an action get to an endpoint of ours.
