@@ -65,6 +65,7 @@ func element(t *testing.T, name string, of reflect.Type) reflect.Value {
 		registry.ServiceAttributes{Name: "x"},
 		[]string{"x"},
 		"x", registry.Visibility("x"), uint32(1),
+		&registry.KubernetesAttributes{Type: "x"}, map[uint32]uint32{1: 1},
 	} {
 		if reflect.TypeOf(v) == of {
 			return reflect.ValueOf(v)
@@ -98,6 +99,7 @@ func TestEqualLooksAtEveryField(t *testing.T) {
 	t.Parallel()
 	checkEqual(t, registry.Service{}, (*registry.Service).Equal, "CreationTime", "ResourceVersion")
 	checkEqual(t, registry.ServiceAttributes{}, (*registry.ServiceAttributes).Equal)
+	checkEqual(t, registry.KubernetesAttributes{}, (*registry.KubernetesAttributes).Equal)
 	checkEqual(t, registry.Endpoint{Addresses: []string{"a"}}, (*registry.Endpoint).Equal)
 	checkEqual(t, registry.EndpointAttributes{}, (*registry.EndpointAttributes).Equal)
 	checkEqual(t, registry.WorkloadInstance{}, (*registry.WorkloadInstance).Equal)

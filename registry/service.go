@@ -73,6 +73,35 @@ type ServiceAttributes struct {
 	// ClusterExternalAddresses holds the addresses under which the service is
 	// reached from outside each cluster.
 	ClusterExternalAddresses map[ClusterID][]string
+	// Kubernetes is what only a Kubernetes service has; nil for any other.
+	Kubernetes *KubernetesAttributes
+}
+
+// KubernetesAttributes are those fields of a Kubernetes service that have no
+// counterpart elsewhere.
+type KubernetesAttributes struct {
+	// Type is spec.type: "ClusterIP", "NodePort", "LoadBalancer" or "ExternalName".
+	Type string
+	// ExternalName is the host that a service of type ExternalName stands for.
+	ExternalName string
+	// NodeLocal: spec.internalTrafficPolicy is Local, so that clients reach only
+	// endpoints on their own node.
+	NodeLocal bool
+	// PublishNotReadyAddresses: endpoints count whether they are ready or not.
+	PublishNotReadyAddresses bool
+	// ExternalPorts maps service ports to node ports, by cluster. It is nil unless
+	// the service is a node port gateway.
+	ExternalPorts map[ClusterID]map[uint32]uint32
+}
+
+// Equal reports whether all fields are equal; nil equals only nil.
+func (k *KubernetesAttributes) Equal(l *KubernetesAttributes) bool {
+	if k == l || k == nil || l == nil {
+		return k == l
+	}
+	return k.Type == l.Type && k.ExternalName == l.ExternalName && k.NodeLocal == l.NodeLocal &&
+		k.PublishNotReadyAddresses == l.PublishNotReadyAddresses &&
+		maps.EqualFunc(k.ExternalPorts, l.ExternalPorts, maps.Equal[map[uint32]uint32])
 }
 
 // TrafficDistribution is a preference for near endpoints.
@@ -196,7 +225,8 @@ func (a *ServiceAttributes) Equal(b *ServiceAttributes) bool {
 		a.Labels.Equal(b.Labels) && a.LabelSelectors.Equal(b.LabelSelectors) &&
 		slices.Equal(a.ExportTo, b.ExportTo) &&
 		maps.Equal(a.PassthroughTargetPorts, b.PassthroughTargetPorts) &&
-		equalAddresses(a.ClusterExternalAddresses, b.ClusterExternalAddresses)
+		equalAddresses(a.ClusterExternalAddresses, b.ClusterExternalAddresses) &&
+		a.Kubernetes.Equal(b.Kubernetes)
 }
 
 func equalAddresses(a, b map[ClusterID][]string) bool {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// announce publishes the next state and calls the updater for what changed. State
+// and calls are one batch of the updater, so that no push reads the one without
+// the other; ProxyUpdate, in which a host program may do anything, follows it.
+func (c *Controller) announce() {
+	b := &c.engine.batch
+	xdsupdate.UpdateBatch(c.updater, func() {
+		c.state.Store(c.engine.snapshot(c.state.Load()))
+		for _, h := range b.hosts {
+			c.updateService(h)
+		}
+		for _, h := range b.hosts {
+			c.updateEndpoints(h)
+		}
+		c.updateConfigs()
+	})
+	for _, ip := range slices.Sorted(maps.Keys(b.proxies)) {
+		c.updater.ProxyUpdate(c.options.ClusterID, ip)
+	}
+	c.notifyHandlers()
+}
+
+// updateService reports a service that is new, defined in another way, or gone.
+// One that is exported to nobody is gone for the updater, with its endpoints.
+func (c *Controller) updateService(h *host) {
+	was := h.before != nil && !h.before.object.hidden()
+	is := h.view != nil && !h.view.object.hidden()
+	switch {
+	case is && !was:
+		c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventAdd)
+	case was && !is:
+		c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventDelete)
+	case is && (h.before.service != h.view.service || !sameTargets(h.before.object, h.view.object)):
+		c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventUpdate)
+	}
+}
+
+// updateEndpoints reports the endpoints of a host if they changed. Those of one
+// that is gone went with it.
+func (c *Controller) updateEndpoints(h *host) {
+	if len(h.changes) == 0 || !h.reported() {
+		return
+	}
+	if c.deltas == nil || h.view.endpoints.Len() <= len(h.changes) {
+		c.updater.EDSUpdate(c.shard, h.hostname, h.namespace, h.view.endpoints.Slice())
+	} else {
+		c.deltas.EDSDeltaUpdate(c.shard, h.hostname, h.namespace, h.changes)
+	}
+}
+
+// updateConfigs asks for pushes: of everything if gateways changed, of services
+// that changed, and of headless services whose endpoints did, as these are part of
+// what clients resolve.
+func (c *Controller) updateConfigs() {
+	b := &c.engine.batch
+	if b.gatewaysChanged {
+		reason := xdsupdate.TriggerReason(ReasonNetworks)
+		if b.nodes && !b.otherwise {
+			reason = xdsupdate.ReasonService
+		}
+		c.updater.ConfigUpdate(&xdsupdate.PushRequest{
+			Full: true, Forced: true, Start: time.Now(), Reason: map[xdsupdate.TriggerReason]int{reason: 1},
+		})
+	}
+	services := map[xdsupdate.ConfigKey]struct{}{}
+	for _, s := range b.services {
+		services[xdsupdate.ServiceKey(s.curr.Hostname, s.curr.Attributes.Namespace)] = struct{}{}
+	}
+	c.push(services, xdsupdate.ReasonService)
+	endpoints := map[xdsupdate.ConfigKey]struct{}{}
+	for _, h := range b.hosts {
+		if len(h.changes) > 0 && h.reported() && h.object.resolution() == registry.Passthrough {
+			endpoints[headlessKey(h)] = struct{}{}
+		}
+	}
+	c.push(endpoints, ReasonHeadlessEndpoint)
+}
+
+func (c *Controller) push(keys map[xdsupdate.ConfigKey]struct{}, reason xdsupdate.TriggerReason) {
+	if len(keys) == 0 {
+		return
+	}
+	c.updater.ConfigUpdate(&xdsupdate.PushRequest{
+		Full: true, ConfigsUpdated: keys, Start: time.Now(), Reason: map[xdsupdate.TriggerReason]int{reason: 1},
+	})
+}
+
+// headlessKey names what a change of the endpoints of a headless service changes:
+// only DNS names if all ports are HTTP, which has routes of its own.
+func headlessKey(h *host) xdsupdate.ConfigKey {
+	kind := DNSName
+	for _, p := range h.object.ports {
+		if !p.protocol.IsHTTP() {
+			kind = istio.ServiceEntry
+		}
+	}
+	return xdsupdate.ConfigKey{Kind: kind, Name: string(h.hostname), Namespace: h.namespace}
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"sync"
+
+	"go.uber.org/atomic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/notify"
+	"github.com/pilotkit/pilotkit/internal/options"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// Controller is the registry of one Kubernetes cluster. The package comment says
+// what it shows.
+type Controller struct {
+	options Options
+	updater xdsupdate.XDSUpdater
+	deltas  xdsupdate.EndpointDeltaUpdater // nil if updater takes complete lists only
+	shard   xdsupdate.ShardKey
+	sources []*source
+	// queue has the events that were not handled yet, and the changes that the
+	// handlers were not notified of yet.
+	queue *notify.Queue[message]
+	// handlers counts the subscriptions to changes.
+	handlers atomic.Int64
+
+	// state is what readers see. Only the goroutine that handles a batch replaces
+	// it.
+	state atomic.Pointer[state]
+
+	// Only the goroutine that handles a batch uses these.
+	engine *engine
+	// revision counts the batches.
+	revision uint64
+}
+
+var (
+	_ registry.Instance           = (*Controller)(nil)
+	_ registry.ServiceSnapshotter = (*Controller)(nil)
+	_ registry.Subscriber         = (*Controller)(nil)
+	_ registry.GatewaySubscriber  = (*Controller)(nil)
+	_ registry.WorkloadReceiver   = (*Controller)(nil)
+	_ configstore.Drainer         = (*Controller)(nil)
+	_ configstore.Flusher         = (*Controller)(nil)
+)
+
+// New returns a registry of the cluster that a client reads, which reports every
+// change to the updater. It starts nothing: Run lists and watches. A nil client
+// gives a registry without objects. The updater must not be nil.
+func New(client kubernetes.Interface, updater xdsupdate.XDSUpdater, opts ...Options) *Controller {
+	c := &Controller{options: options.One("kube.New", opts).withDefaults(), updater: updater}
+	c.shard = xdsupdate.ShardKey{Cluster: c.options.ClusterID, Provider: registry.Kubernetes}
+	c.deltas, _ = xdsupdate.As[xdsupdate.EndpointDeltaUpdater](updater)
+	c.engine = newEngine(&c.options)
+	c.state.Store(&state{services: registry.NewServiceSet(), mesh: c.engine.mesh})
+	c.queue = notify.New(notify.Options[message]{Name: "kube"})
+	// The registry is the first subscriber: it handles events before handlers are
+	// notified of the changes that follow from them.
+	c.queue.Subscribe(notify.Subscription[message]{Batch: c.handle, Wants: message.isEvent})
+	if client != nil {
+		c.sources = c.newSources(client)
+	}
+	return c
+}
+
+// Provider returns registry.Kubernetes.
+func (c *Controller) Provider() registry.ProviderID { return registry.Kubernetes }
+
+// Cluster returns Options.ClusterID.
+func (c *Controller) Cluster() registry.ClusterID { return c.options.ClusterID }
+
+// Run lists and watches the cluster until stop is closed, and handles what it
+// sees. It returns when everything that it started has ended. What the registry
+// shows stays. A second call panics.
+func (c *Controller) Run(stop <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	for _, s := range c.sources {
+		group.Go(func() { s.run(ctx) })
+	}
+	c.queue.Run(stop)
+	cancel()
+	group.Wait()
+}
+
+// Drain handles what is waiting on the caller's goroutine, unless another one is
+// at it.
+func (c *Controller) Drain() { c.queue.Drain() }
+
+// Flush returns when everything that was known to the registry before the call has
+// been handled, and the updater and the handlers have been notified of it.
+// Handlers and the updater must not call it. It returns the cause of ctx's end, or
+// an error if Run has ended.
+func (c *Controller) Flush(ctx context.Context) error {
+	// Events first, then the changes that they led to.
+	for range 2 {
+		if err := c.queue.Flush(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HasSynced reports whether everything that the cluster had when it was first
+// listed can be seen, and the updater has been notified of it. A kind that may not
+// be listed does not count: see Errors.
+func (c *Controller) HasSynced() bool { return c.queue.HasSynced(c.listed) }
+
+func (c *Controller) listed() bool {
+	for _, s := range c.sources {
+		if !s.listed() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kube is the registry of a Kubernetes cluster.
+package kube

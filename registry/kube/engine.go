@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// engine computes what the registry shows from the objects that exist. It is a
+// function of these objects and the mesh: the order in which they came does not
+// matter.
+//
+// Only the goroutine that handles a batch uses it. What readers need is in
+// persistent maps, of which each batch publishes snapshots; what they are given
+// is immutable. Everything else is how a change finds what it affects:
+//
+//	a change of  | affects
+//	-------------|-----------------------------------------------------------
+//	a Service    | its model; its slices, if their endpoints depend on what changed
+//	a slice      | its endpoints, and the hosts that it is and was of
+//	a Pod        | its attributes; the slices that name it, or its address
+//	a Node       | the pods on it, if its locality changed; node port services
+//	a Namespace  | its objects, if it is (de)selected; the models of its services;
+//	             | all pods and slices, if it has the network of the cluster
+//	a workload   | the services whose selectors match its former or its new labels
+//	the mesh     | everything
+type engine struct {
+	options *Options
+	mesh    *mesh
+	// network is the label of the system namespace.
+	network string
+
+	spaces map[string]*space
+	nodes  map[string]*nodeState
+	// absent are pods that slices name and that do not exist.
+	absent map[objectKey]*podNode
+	// untargeted are slices with endpoints that name no pod, by address.
+	untargeted map[spaceAddress][]*sliceNode
+	// gatewayHosts are those that may have network gateways; nodeHosts those whose
+	// model depends on nodes.
+	gatewayHosts, nodeHosts map[*host]struct{}
+	labels                  labelTable
+	// bare are the attributes of endpoints without a pod, by network.
+	bare map[string]*registry.EndpointAttributes
+
+	workloads map[registry.WorkloadKey]*registry.WorkloadInstance
+	// byLabel finds workloads by namespace and one label.
+	byLabel map[labelPair]map[registry.WorkloadKey]*registry.WorkloadInstance
+
+	hosts        pmap.Live[registry.Hostname, *hostView]
+	pods         pmap.Live[objectKey, *podState]
+	podsAt       pmap.Live[string, podList]
+	selectors    pmap.Live[labelPair, []*host]
+	workloadsAt  pmap.Live[string, []*registry.WorkloadInstance]
+	slicesAt     pmap.Live[spaceAddress, []*host]
+	gateways     []registry.NetworkGateway
+	batch        batch
+	serviceCount int
+}
+
+// space is a namespace, known or not.
+type space struct {
+	name   string
+	object *namespace // nil: not known
+	// selected: the namespace is watched. The objects of one that is not are kept
+	// aside, where nothing is computed of them.
+	selected bool
+	hosts    map[string]*host
+	slices   map[string]*sliceNode
+
+	asideServices map[string]*service
+	asideSlices   map[string]*slice
+	asidePods     map[string]*pod
+}
+
+// spaceAddress is an address in a namespace.
+type spaceAddress struct{ namespace, address string }
+
+// labelPair is a label in a namespace.
+type labelPair struct{ namespace, key, value string }
+
+func newEngine(o *Options) *engine {
+	e := &engine{
+		options: o, mesh: newMesh(o.Mesh, o.ClusterID), spaces: map[string]*space{}, nodes: map[string]*nodeState{},
+		absent: map[objectKey]*podNode{}, untargeted: map[spaceAddress][]*sliceNode{},
+		gatewayHosts: map[*host]struct{}{}, nodeHosts: map[*host]struct{}{}, labels: labelTable{},
+		bare:      map[string]*registry.EndpointAttributes{},
+		workloads: map[registry.WorkloadKey]*registry.WorkloadInstance{},
+		byLabel:   map[labelPair]map[registry.WorkloadKey]*registry.WorkloadInstance{},
+	}
+	e.batch.reset()
+	return e
+}
+
+// space returns the space of a name, a new one if there is none.
+func (e *engine) space(name string) *space {
+	s := e.spaces[name]
+	if s == nil {
+		s = &space{
+			name: name, selected: e.mesh.selects(false, nil), hosts: map[string]*host{}, slices: map[string]*sliceNode{},
+			asideServices: map[string]*service{}, asideSlices: map[string]*slice{}, asidePods: map[string]*pod{},
+		}
+		e.spaces[name] = s
+	}
+	return s
+}
+
+// apply takes the present state of an object, or its absence.
+func (e *engine) apply(ev event) {
+	switch o := ev.object.(type) {
+	case *service:
+		e.applyService(ev.key, o)
+	case *slice:
+		e.applySlice(ev.key, o)
+	case *pod:
+		e.applyPod(ev.key, o)
+	case *node:
+		e.applyNode(ev.key.name, o)
+	case *namespace:
+		e.applyNamespace(ev.key.name, o)
+	case *registry.WorkloadInstance:
+		e.applyWorkload(o, ev.deleted)
+	case *Mesh:
+		e.applyMesh(*o)
+	}
+}
+
+func (e *engine) applyService(k objectKey, s *service) {
+	space := e.space(k.namespace)
+	if space.selected {
+		e.putService(k, s)
+		return
+	}
+	setAside(space.asideServices, k.name, s)
+}
+
+func (e *engine) applySlice(k objectKey, s *slice) {
+	space := e.space(k.namespace)
+	if space.selected {
+		e.putSlice(k, s)
+		return
+	}
+	setAside(space.asideSlices, k.name, s)
+}
+
+func (e *engine) applyPod(k objectKey, p *pod) {
+	space := e.space(k.namespace)
+	if space.selected {
+		e.putPod(k, p)
+		return
+	}
+	setAside(space.asidePods, k.name, p)
+}
+
+func setAside[T any](aside map[string]*T, name string, v *T) {
+	if v == nil {
+		delete(aside, name)
+	} else {
+		aside[name] = v
+	}
+}
+
+func (e *engine) applyNamespace(name string, n *namespace) {
+	s := e.space(name)
+	old := s.object
+	s.object = n
+	e.selectSpace(s)
+	if distributionOfSpace(old) != distributionOfSpace(n) {
+		for _, h := range s.hosts {
+			e.batch.remodel(h)
+		}
+	}
+	if name != e.options.SystemNamespace {
+		return
+	}
+	network := ""
+	if n != nil {
+		network = n.labels[labelNetwork]
+	}
+	if network != e.network {
+		e.network = network
+		e.recompute()
+	}
+}
+
+func distributionOfSpace(n *namespace) string {
+	if n == nil {
+		return ""
+	}
+	return n.trafficDistribution
+}
+
+// selectSpace makes the objects of a namespace count, or not.
+func (e *engine) selectSpace(s *space) {
+	var labels registry.Labels
+	if s.object != nil {
+		labels = s.object.labels
+	}
+	selected := e.mesh.selects(s.object != nil, labels)
+	if selected == s.selected {
+		return
+	}
+	s.selected = selected
+	if selected {
+		e.bringBack(s)
+	} else {
+		e.putAside(s)
+	}
+}
+
+func (e *engine) bringBack(s *space) {
+	for name, o := range s.asideServices {
+		e.putService(objectKey{s.name, name}, o)
+	}
+	for name, o := range s.asideSlices {
+		e.putSlice(objectKey{s.name, name}, o)
+	}
+	for name, o := range s.asidePods {
+		e.putPod(objectKey{s.name, name}, o)
+	}
+	clear(s.asideServices)
+	clear(s.asideSlices)
+	clear(s.asidePods)
+}
+
+func (e *engine) putAside(s *space) {
+	for name, h := range maps.Clone(s.hosts) {
+		if h.object != nil {
+			s.asideServices[name] = h.object
+			e.putService(objectKey{s.name, name}, nil)
+		}
+	}
+	for name, n := range maps.Clone(s.slices) {
+		s.asideSlices[name] = n.object
+		e.putSlice(objectKey{s.name, name}, nil)
+	}
+	var pods []*pod
+	e.pods.Entries(func(entry *pmap.Entry[objectKey, *podState]) bool {
+		if entry.Key.namespace == s.name {
+			pods = append(pods, entry.Value.object)
+		}
+		return true
+	})
+	for _, p := range pods {
+		s.asidePods[p.name] = p
+		e.putPod(p.objectKey, nil)
+	}
+}
+
+func (e *engine) applyMesh(m Mesh) {
+	e.mesh = newMesh(m, e.options.ClusterID)
+	for _, s := range e.spaces {
+		e.selectSpace(s)
+	}
+	e.recompute()
+	for _, s := range e.spaces {
+		for _, h := range s.hosts {
+			e.batch.remodel(h)
+		}
+	}
+}
+
+// recompute makes the batch look at all pods, slices and gateways again.
+func (e *engine) recompute() {
+	clear(e.bare)
+	e.pods.Entries(func(entry *pmap.Entry[objectKey, *podState]) bool {
+		e.batch.repod(entry.Value.podNode)
+		return true
+	})
+	for _, s := range e.spaces {
+		for _, n := range s.slices {
+			e.batch.rebuild(n)
+		}
+	}
+	e.batch.gateways = true
+	e.batch.networks = true
+}
+
+// networkOf returns the network of an address of a workload with some labels, by
+// Istio's rules: that of the label, else of the system namespace, else of the
+// cluster, else of the range that the address is in.
+func (e *engine) networkOf(address string, labels registry.Labels) string {
+	if n := labels[labelNetwork]; n != "" {
+		return n
+	}
+	if e.network != "" {
+		return e.network
+	}
+	if e.mesh.network != "" {
+		return e.mesh.network
+	}
+	return e.mesh.networkAt(address)
+}
+
+// isAddress reports whether a text is an IP address.
+func isAddress(text string) bool {
+	_, err := netip.ParseAddr(text)
+	return err == nil
+}
+
+// without returns a list without an element.
+func without[T comparable](list []T, v T) []T {
+	i := slices.Index(list, v)
+	if i < 0 {
+		return list
+	}
+	if len(list) == 1 {
+		return nil
+	}
+	out := make([]T, 0, len(list)-1)
+	return append(append(out, list[:i]...), list[i+1:]...)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// mayBeGateway reports whether a service is a gateway between networks if it has
+// addresses outside.
+func (e *engine) mayBeGateway(h *host) bool {
+	return h.object.labels[labelNetwork] != "" || len(e.mesh.gateways[h.hostname]) > 0
+}
+
+// computeGateways makes the list of gateways again.
+func (e *engine) computeGateways() {
+	var out []registry.NetworkGateway
+	for h := range e.gatewayHosts {
+		if h.view != nil {
+			out = append(out, e.gatewaysOf(h)...)
+		}
+	}
+	slices.SortFunc(out, registry.CompareNetworkGateways)
+	out = slices.Compact(out)
+	if !slices.Equal(out, e.gateways) {
+		e.gateways = out
+		e.batch.gatewaysChanged = true
+	}
+}
+
+// gatewaysOf returns the gateways that a service is: each of its ports that lead
+// to a network, on each of its addresses outside the cluster.
+func (e *engine) gatewaysOf(h *host) []registry.NetworkGateway {
+	var out []registry.NetworkGateway
+	attributes := &h.view.service.Attributes
+	ports := attributes.Kubernetes.ExternalPorts[e.options.ClusterID]
+	for _, address := range attributes.ClusterExternalAddresses[e.options.ClusterID] {
+		for _, g := range e.gatewayPorts(h) {
+			g.Cluster, g.Addr = e.options.ClusterID, address
+			g.Port, g.HBONEPort = nodePort(ports, g.Port), nodePort(ports, g.HBONEPort)
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+func nodePort(ports map[uint32]uint32, port uint32) uint32 {
+	if p, ok := ports[port]; ok {
+		return p
+	}
+	return port
+}
+
+// gatewayPorts returns the ports of a service that lead to a network, as the labels
+// of the service say, or else the mesh. Of a label those ports count that the
+// service has.
+func (e *engine) gatewayPorts(h *host) []registry.NetworkGateway {
+	s := h.view.service
+	network := s.Attributes.Labels[labelNetwork]
+	if network == "" {
+		return e.mesh.gateways[h.hostname]
+	}
+	g := registry.NetworkGateway{Network: network, Port: gatewayPort, HBONEPort: gatewayHBONEPort}
+	if n, err := strconv.ParseUint(s.Attributes.Labels[labelGatewayPort], 10, 16); err == nil {
+		g.Port = uint32(n)
+	}
+	if s.Port(g.Port) == nil {
+		g.Port = 0
+	}
+	if s.Port(g.HBONEPort) == nil {
+		g.HBONEPort = 0
+	}
+	if g.Port == 0 && g.HBONEPort == 0 {
+		return nil
+	}
+	return []registry.NetworkGateway{g}
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// node is what the registry keeps of a Node. It is immutable.
+type node struct {
+	name string
+	// locality is "region/zone/subzone", or "" if none of them is known.
+	locality string
+	labels   registry.Labels
+	// address is the first external one.
+	address string
+}
+
+func convertNode(n *corev1.Node) *node {
+	out := &node{name: canonical(n.Name), labels: n.Labels}
+	region := firstOf(n.Labels, labelRegion, labelLegacyRegion)
+	zone := firstOf(n.Labels, labelZone, labelLegacyZone)
+	subzone := n.Labels[labelSubzone]
+	if region != "" || zone != "" || subzone != "" {
+		out.locality = canonical(region + "/" + zone + "/" + subzone)
+	}
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeExternalIP && a.Address != "" {
+			out.address = a.Address
+			break
+		}
+	}
+	return out
+}
+
+func firstOf(labels map[string]string, keys ...string) string {
+	for _, k := range keys {
+		if v := labels[k]; v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// namespace is what the registry keeps of a Namespace. It is immutable.
+type namespace struct {
+	name                string
+	labels              registry.Labels
+	trafficDistribution string
+}
+
+func convertNamespace(n *corev1.Namespace) *namespace {
+	return &namespace{name: canonical(n.Name), labels: n.Labels, trafficDistribution: n.Annotations[annotationTraffic]}
+}
+
+// localityFromLabel returns the locality that a label names. Labels must not
+// contain slashes, hence dots separate the parts.
+func localityFromLabel(value string) string {
+	if strings.Contains(value, "/") {
+		return value
+	}
+	return strings.ReplaceAll(value, ".", "/")
+}
+
+// splitLocality divides "region/zone/subzone"; what is missing is empty, what is
+// too much is dropped.
+func splitLocality(locality string) (region, zone, subzone string) {
+	region, rest, _ := strings.Cut(locality, "/")
+	zone, rest, _ = strings.Cut(rest, "/")
+	subzone, _, _ = strings.Cut(rest, "/")
+	return region, zone, subzone
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Services implements registry.ServiceDiscovery. The slice is made once after each
+// change.
+func (c *Controller) Services() []*registry.Service { return c.state.Load().services.List() }
+
+// ServiceSnapshot implements registry.ServiceSnapshotter.
+func (c *Controller) ServiceSnapshot() *registry.ServiceSet { return c.state.Load().services }
+
+// GetService implements registry.ServiceDiscovery.
+func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
+	return c.state.Load().services.Get(hostname)
+}
+
+// InstancesByPort implements registry.ServiceDiscovery. An endpoint on a port name
+// that the service lacks gives no instance.
+func (c *Controller) InstancesByPort(service *registry.Service, servicePort uint32) []*registry.ServiceInstance {
+	if service == nil {
+		return nil
+	}
+	v, ok := c.state.Load().hosts.Get(service.Hostname)
+	if !ok || v.service.Attributes.Namespace != service.Attributes.Namespace {
+		return nil
+	}
+	var out []*registry.ServiceInstance
+	for ep := range v.endpoints.All() {
+		p := v.service.PortByName(ep.ServicePortName)
+		if p != nil && (servicePort == 0 || p.Number == servicePort) {
+			out = append(out, &registry.ServiceInstance{Service: v.service, ServicePort: p, Endpoint: ep})
+		}
+	}
+	return out
+}
+
+// NetworkGateways implements registry.ServiceDiscovery.
+func (c *Controller) NetworkGateways() []registry.NetworkGateway { return c.state.Load().gateways }
+
+// NetworkOf returns the network of an address of a workload in this cluster: that
+// of its label, else of the cluster, else of the range that the address is in; ""
+// if there is none. The answers change with the mesh and the system namespace.
+func (c *Controller) NetworkOf(address string, labels registry.Labels) string {
+	s := c.state.Load()
+	e := engine{mesh: s.mesh, network: s.network}
+	return e.networkOf(address, labels)
+}

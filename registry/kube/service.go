@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// objectKey names an object of some kind.
+type objectKey struct{ namespace, name string }
+
+func (k objectKey) compare(l objectKey) int {
+	if c := strings.Compare(k.namespace, l.namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(k.name, l.name)
+}
+
+// service is what the registry keeps of a Service. It is immutable.
+type service struct {
+	objectKey
+	created     time.Time
+	version     string
+	labels      registry.Labels
+	annotations map[string]string // only those that mean something
+	kind        corev1.ServiceType
+	selector    registry.Labels
+	ports       []servicePort
+	// addresses are those inside the cluster; none for a headless service.
+	addresses    []string
+	headless     bool
+	externalName string
+	// external are the addresses outside, but for those of nodes.
+	external            []string
+	nodeLocal           bool
+	publishNotReady     bool
+	trafficDistribution string
+}
+
+type servicePort struct {
+	name     string
+	number   uint32
+	protocol registry.Protocol
+	// transport is TCP, UDP or SCTP.
+	transport string
+	// target is the number of the target port, or 0 if targetName is its name.
+	target     uint32
+	targetName string
+	nodePort   uint32
+}
+
+// convertService returns what is kept of a Service.
+func convertService(s *corev1.Service) *service {
+	out := &service{
+		objectKey: objectKey{canonical(s.Namespace), s.Name},
+		created:   s.CreationTimestamp.Time, version: s.ResourceVersion, labels: s.Labels,
+		annotations: keep(s.Annotations, annotationExportTo, annotationIdentities, annotationAccounts, annotationTraffic, annotationNodes),
+		kind:        s.Spec.Type, selector: s.Spec.Selector,
+		headless:     s.Spec.ClusterIP == headless,
+		externalName: s.Spec.ExternalName, external: externalAddresses(s), publishNotReady: s.Spec.PublishNotReadyAddresses,
+		nodeLocal: s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
+	}
+	if s.Spec.TrafficDistribution != nil {
+		out.trafficDistribution = *s.Spec.TrafficDistribution
+	}
+	if a := s.Spec.ClusterIP; a != "" && a != headless {
+		out.addresses = []string{a}
+		if len(s.Spec.ClusterIPs) > 1 {
+			out.addresses = s.Spec.ClusterIPs
+		}
+	}
+	for i := range s.Spec.Ports {
+		out.ports = append(out.ports, convertServicePort(&s.Spec.Ports[i]))
+	}
+	return out
+}
+
+func convertServicePort(p *corev1.ServicePort) servicePort {
+	out := servicePort{
+		name: p.Name, number: uint32(p.Port), nodePort: uint32(p.NodePort), transport: transport(p.Protocol),
+		protocol: protocolOf(p),
+	}
+	if p.TargetPort.Type == intstr.String {
+		out.targetName = p.TargetPort.StrVal
+	} else {
+		out.target = uint32(p.TargetPort.IntVal)
+	}
+	return out
+}
+
+// transport returns the name of a transport protocol, of which TCP is the default.
+func transport(p corev1.Protocol) string {
+	if p == "" {
+		return string(corev1.ProtocolTCP)
+	}
+	return string(p)
+}
+
+// externalAddresses are those of the load balancer, where an address hides a host
+// name, and the external ones of any type.
+func externalAddresses(s *corev1.Service) []string {
+	var out []string
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		for _, in := range s.Status.LoadBalancer.Ingress {
+			switch {
+			case in.IP != "":
+				out = append(out, in.IP)
+			case in.Hostname != "":
+				out = append(out, in.Hostname)
+			}
+		}
+	}
+	return append(out, s.Spec.ExternalIPs...)
+}
+
+// keep returns the entries of some keys; nil if there are none.
+func keep(all map[string]string, keys ...string) map[string]string {
+	var out map[string]string
+	for _, k := range keys {
+		if v, ok := all[k]; ok {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// protocolOf returns the application protocol of a port, by Istio's rules: UDP
+// stays UDP; else appProtocol decides, else the beginning of the name; a port that
+// neither says anything of and that is well known speaks TCP.
+func protocolOf(p *corev1.ServicePort) registry.Protocol {
+	if p.Protocol == corev1.ProtocolUDP {
+		return registry.ProtocolUDP
+	}
+	name := p.Name
+	if p.AppProtocol != nil {
+		name = *p.AppProtocol
+		switch name {
+		case "kubernetes.io/h2c":
+			return registry.ProtocolHTTP2
+		case "kubernetes.io/ws":
+			return registry.ProtocolHTTP
+		case "kubernetes.io/wss":
+			return registry.ProtocolHTTPS
+		}
+	}
+	if web := string(registry.ProtocolGRPCWeb); len(name) >= len(web) && strings.EqualFold(name[:len(web)], web) {
+		return registry.ProtocolGRPCWeb
+	}
+	prefix, _, _ := strings.Cut(name, "-")
+	protocol := registry.ParseProtocol(prefix)
+	if protocol == registry.ProtocolUnsupported && wellKnownTCP(p.Port) {
+		return registry.ProtocolTCP
+	}
+	return protocol
+}
+
+// wellKnownTCP: the ports of SMTP, DNS, MySQL and MongoDB, whose clients wait for
+// the server to speak first, so that a proxy cannot detect the protocol.
+func wellKnownTCP(port int32) bool { return port == 25 || port == 53 || port == 3306 || port == 27017 }

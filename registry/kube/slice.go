@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// slice is what the registry keeps of an EndpointSlice. It is immutable.
+type slice struct {
+	objectKey
+	// service is the name of the service in the slice's namespace; "" if it is of
+	// none, or of a kind that does not count.
+	service   string
+	ports     []slicePort
+	endpoints []sliceEndpoint
+}
+
+type slicePort struct {
+	name   string
+	number uint32
+}
+
+// sliceEndpoint is one address of one endpoint of a slice.
+type sliceEndpoint struct {
+	address string
+	// pod is the target; the zero key if the endpoint has none that is a pod.
+	pod   objectKey
+	state conditions
+}
+
+// conditions are those of an endpoint, with the defaults of Kubernetes: an
+// endpoint is ready unless it says otherwise, serving if it is ready, and not
+// terminating.
+type conditions uint8
+
+const (
+	ready conditions = 1 << iota
+	serving
+	terminating
+)
+
+// convertSlice returns what is kept of an EndpointSlice. Slices of host names, and
+// those of imported multi-cluster services, are of no service.
+func convertSlice(s *discoveryv1.EndpointSlice) *slice {
+	out := &slice{objectKey: objectKey{canonical(s.Namespace), s.Name}}
+	if _, imported := s.Labels[labelMultiCluster]; imported || s.AddressType == discoveryv1.AddressTypeFQDN {
+		return out
+	}
+	out.service = s.Labels[labelServiceName]
+	if out.service == "" {
+		return out
+	}
+	for _, p := range s.Ports {
+		var port slicePort
+		if p.Name != nil {
+			port.name = canonical(*p.Name)
+		}
+		if p.Port != nil {
+			port.number = uint32(*p.Port)
+		}
+		out.ports = append(out.ports, port)
+	}
+	out.endpoints = make([]sliceEndpoint, 0, len(s.Endpoints))
+	for i := range s.Endpoints {
+		out.endpoints = appendEndpoints(out.endpoints, s.Namespace, &s.Endpoints[i])
+	}
+	return out
+}
+
+func appendEndpoints(out []sliceEndpoint, namespace string, e *discoveryv1.Endpoint) []sliceEndpoint {
+	converted := sliceEndpoint{state: conditionsOf(&e.Conditions)}
+	if e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
+		converted.pod = objectKey{canonical(e.TargetRef.Namespace), e.TargetRef.Name}
+		if converted.pod.namespace == "" {
+			converted.pod.namespace = canonical(namespace)
+		}
+	}
+	for _, a := range e.Addresses {
+		converted.address = a
+		out = append(out, converted)
+	}
+	return out
+}
+
+func conditionsOf(c *discoveryv1.EndpointConditions) conditions {
+	var out conditions
+	if c.Ready == nil || *c.Ready {
+		out |= ready
+	}
+	if c.Serving != nil && *c.Serving || c.Serving == nil && out&ready != 0 {
+		out |= serving
+	}
+	if c.Terminating != nil && *c.Terminating {
+		out |= terminating
+	}
+	return out
+}
+
+// health returns the health of an endpoint of a service.
+func (s *service) health(c conditions) registry.HealthStatus {
+	switch {
+	case c&ready != 0:
+		return registry.Healthy
+	case c&terminating != 0 && c&serving != 0 && s.sessions():
+		return registry.Draining
+	case c&terminating != 0:
+		return registry.Terminating
+	default:
+		return registry.UnHealthy
+	}
+}
+
+func sameSlice(a, b *slice) bool {
+	return a.objectKey == b.objectKey && a.service == b.service &&
+		slices.Equal(a.ports, b.ports) && slices.Equal(a.endpoints, b.endpoints)
+}
+
+// transportName is for those who read a port of a pod.
+func transportName(p corev1.Protocol) string { return canonical(transport(p)) }

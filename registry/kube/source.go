@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
+)
+
+// source is one kind of objects of the API server, which a reflector of client-go
+// lists and watches. It keeps no objects: what arrives is converted and queued.
+type source struct {
+	kind string
+	// example has the type of the objects.
+	example runtime.Object
+	client  cache.ListerWatcher
+	convert func(object any) event
+	// known returns the keys of the objects that the registry has.
+	known func(*engine) []event
+	trim  func(object any)
+	queue func(event)
+	// answered: a complete list was queued.
+	answered atomic.Bool
+	failure  atomic.Error
+}
+
+// relist is a complete list of the objects of a kind.
+type relist struct {
+	objects []event
+	known   func(*engine) []event
+}
+
+// apply makes the engine have what is in the list, and nothing else of the kind.
+func (r *relist) apply(e *engine) {
+	listed := make(map[objectKey]struct{}, len(r.objects))
+	for _, o := range r.objects {
+		listed[o.key] = struct{}{}
+		e.apply(o)
+	}
+	for _, gone := range r.known(e) {
+		if _, ok := listed[gone.key]; !ok {
+			e.apply(gone)
+		}
+	}
+}
+
+func (s *source) run(ctx context.Context) {
+	r := cache.NewReflectorWithOptions(s.client, s.example, s, cache.ReflectorOptions{Name: "kube." + s.kind})
+	r.RunWithContext(ctx)
+}
+
+func (s *source) listed() bool { return s.answered.Load() }
+
+// Add implements cache.ReflectorStore.
+func (s *source) Add(object any) error {
+	s.queue(s.convert(object))
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (s *source) Update(object any) error { return s.Add(object) }
+
+// Delete implements cache.ReflectorStore.
+func (s *source) Delete(object any) error {
+	e := s.convert(object)
+	s.queue(gone(e))
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (s *source) Replace(objects []any, _ string) error {
+	r := &relist{objects: make([]event, 0, len(objects)), known: s.known}
+	for i, o := range objects {
+		r.objects = append(r.objects, s.convert(o))
+		objects[i] = nil
+	}
+	s.queue(event{relist: r})
+	s.failure.Store(nil)
+	s.answered.Store(true)
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (s *source) Resync() error { return nil }
+
+// Transformer implements cache.TransformingStore: what the reflector collects for
+// a list has only what conversions read.
+func (s *source) Transformer() cache.TransformFunc {
+	return func(object any) (any, error) {
+		s.trim(object)
+		return object, nil
+	}
+}
+
+// gone returns the event of the absence of an object.
+func gone(e event) event {
+	switch e.object.(type) {
+	case *service:
+		e.object = (*service)(nil)
+	case *slice:
+		e.object = (*slice)(nil)
+	case *pod:
+		e.object = (*pod)(nil)
+	case *node:
+		e.object = (*node)(nil)
+	case *namespace:
+		e.object = (*namespace)(nil)
+	}
+	return e
+}
+
+// eventOf returns the event of the present state of an object of any kind.
+func eventOf(object any) event {
+	switch o := object.(type) {
+	case *corev1.Service:
+		s := convertService(o)
+		return event{key: s.objectKey, object: s}
+	case *discoveryv1.EndpointSlice:
+		s := convertSlice(o)
+		return event{key: s.objectKey, object: s}
+	case *corev1.Pod:
+		p := convertPod(o)
+		return event{key: p.objectKey, object: p}
+	case *corev1.Node:
+		n := convertNode(o)
+		return event{key: objectKey{name: n.name}, object: n}
+	case *corev1.Namespace:
+		n := convertNamespace(o)
+		return event{key: objectKey{name: n.name}, object: n}
+	}
+	panic("kube: an object of an unknown kind")
+}
+
+// trimObject drops what eventOf does not read, which is most of an object.
+func trimObject(object any) {
+	switch o := object.(type) {
+	case *corev1.Service:
+		trimMeta(&o.ObjectMeta)
+	case *discoveryv1.EndpointSlice:
+		trimMeta(&o.ObjectMeta)
+	case *corev1.Pod:
+		trimPod(o)
+	case *corev1.Node:
+		trimMeta(&o.ObjectMeta)
+		o.Spec, o.Status = corev1.NodeSpec{}, corev1.NodeStatus{Addresses: o.Status.Addresses}
+	case *corev1.Namespace:
+		trimMeta(&o.ObjectMeta)
+		o.Spec, o.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
+	}
+}
+
+func trimMeta(m *metav1.ObjectMeta) { m.ManagedFields, m.Finalizers = nil, nil }
+
+func trimPod(p *corev1.Pod) {
+	trimMeta(&p.ObjectMeta)
+	p.Annotations = nil
+	spec, status := p.Spec, p.Status
+	p.Spec = corev1.PodSpec{
+		ServiceAccountName: spec.ServiceAccountName, NodeName: spec.NodeName, HostNetwork: spec.HostNetwork,
+		Hostname: spec.Hostname, Subdomain: spec.Subdomain,
+		Containers: trimContainers(spec.Containers), InitContainers: trimContainers(spec.InitContainers),
+	}
+	p.Status = corev1.PodStatus{Phase: status.Phase, Conditions: status.Conditions, PodIP: status.PodIP, PodIPs: status.PodIPs}
+}
+
+func trimContainers(all []corev1.Container) []corev1.Container {
+	out := make([]corev1.Container, len(all))
+	for i := range all {
+		out[i] = corev1.Container{Ports: all[i].Ports, RestartPolicy: all[i].RestartPolicy}
+	}
+	return out
+}
+
+// The objects that the engine has of each kind, as the events of their absence.
+
+func knownServices(e *engine) []event {
+	return e.known(func(s *space, add func(name string)) {
+		for name, h := range s.hosts {
+			if h.object != nil {
+				add(name)
+			}
+		}
+		for name := range s.asideServices {
+			add(name)
+		}
+	}, (*service)(nil))
+}
+
+func knownSlices(e *engine) []event {
+	return e.known(func(s *space, add func(name string)) {
+		for name := range s.slices {
+			add(name)
+		}
+		for name := range s.asideSlices {
+			add(name)
+		}
+	}, (*slice)(nil))
+}
+
+func knownPods(e *engine) []event {
+	out := e.known(func(s *space, add func(name string)) {
+		for name := range s.asidePods {
+			add(name)
+		}
+	}, (*pod)(nil))
+	e.pods.Entries(func(entry *pmap.Entry[objectKey, *podState]) bool {
+		out = append(out, event{key: entry.Key, object: (*pod)(nil)})
+		return true
+	})
+	return out
+}
+
+func knownNodes(e *engine) []event {
+	var out []event
+	for name, n := range e.nodes {
+		if n.object != nil {
+			out = append(out, event{key: objectKey{name: name}, object: (*node)(nil)})
+		}
+	}
+	return out
+}
+
+func knownNamespaces(e *engine) []event {
+	var out []event
+	for _, name := range e.spaceNames() {
+		if e.spaces[name].object != nil {
+			out = append(out, event{key: objectKey{name: name}, object: (*namespace)(nil)})
+		}
+	}
+	return out
+}
+
+func (e *engine) known(names func(*space, func(name string)), absence any) []event {
+	var out []event
+	for _, namespace := range e.spaceNames() {
+		names(e.spaces[namespace], func(name string) {
+			out = append(out, event{key: objectKey{namespace, name}, object: absence})
+		})
+	}
+	return out
+}
+
+// newSources returns the kinds that are read. Pods that have failed are left out
+// by the server: they never come back.
+func (c *Controller) newSources(client kubernetes.Interface) []*source {
+	core, discovery := client.CoreV1(), client.DiscoveryV1()
+	return []*source{
+		c.newSource("namespaces", &corev1.Namespace{}, knownNamespaces, cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return core.Namespaces().List(ctx, o) },
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return core.Namespaces().Watch(ctx, o) },
+		}, client)),
+		c.newSource("nodes", &corev1.Node{}, knownNodes, cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return core.Nodes().List(ctx, o) },
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return core.Nodes().Watch(ctx, o) },
+		}, client)),
+		c.newSource("services", &corev1.Service{}, knownServices, cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return core.Services("").List(ctx, o) },
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return core.Services("").Watch(ctx, o) },
+		}, client)),
+		c.newSource("pods", &corev1.Pod{}, knownPods, cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				o.FieldSelector = notFailed
+				return core.Pods("").List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				o.FieldSelector = notFailed
+				return core.Pods("").Watch(ctx, o)
+			},
+		}, client)),
+		c.newSource("endpointslices", &discoveryv1.EndpointSlice{}, knownSlices, cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return discovery.EndpointSlices("").List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return discovery.EndpointSlices("").Watch(ctx, o)
+			},
+		}, client)),
+	}
+}
+
+const notFailed = "status.phase!=Failed"
+
+func (c *Controller) newSource(kind string, example runtime.Object, known func(*engine) []event, lw cache.ListerWatcher) *source {
+	return &source{kind: kind, example: example, client: lw, convert: eventOf, known: known, trim: trimObject, queue: c.enqueue}
+}
