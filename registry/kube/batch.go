@@ -175,14 +175,14 @@ func (e *engine) noteWorkloads() {
 	slices.SortFunc(b.pods, func(m, n *podNode) int { return m.key.compare(n.key) })
 	for _, n := range b.pods {
 		prev, curr := e.instanceOf(n.before), e.instanceOf(n.state)
-		if prev == nil && curr == nil || prev != nil && curr != nil && prev.Equal(curr) {
-			continue
-		}
-		b.workloads = append(b.workloads, workloadChange{prev, curr})
 		if curr != nil && (prev == nil || prev.Endpoint.Address() != curr.Endpoint.Address() ||
 			!n.before.object.labels.Equal(n.state.object.labels)) {
 			b.proxies[curr.Endpoint.Address()] = struct{}{}
 		}
+		if prev == nil && curr == nil || prev != nil && curr != nil && prev.Equal(curr) {
+			continue
+		}
+		b.workloads = append(b.workloads, workloadChange{prev, curr})
 	}
 }
 

@@ -79,7 +79,7 @@ func (c *Controller) Cluster() registry.ClusterID { return c.options.ClusterID }
 // sees. It returns when everything that it started has ended. What the registry
 // shows stays. A second call panics.
 func (c *Controller) Run(stop <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // Run has a stop channel
 	var group sync.WaitGroup
 	for _, s := range c.sources {
 		group.Go(func() { s.run(ctx) })

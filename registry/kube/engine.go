@@ -4,7 +4,6 @@ package kube
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
@@ -52,15 +51,14 @@ type engine struct {
 	// byLabel finds workloads by namespace and one label.
 	byLabel map[labelPair]map[registry.WorkloadKey]*registry.WorkloadInstance
 
-	hosts        pmap.Live[registry.Hostname, *hostView]
-	pods         pmap.Live[objectKey, *podState]
-	podsAt       pmap.Live[string, podList]
-	selectors    pmap.Live[labelPair, []*host]
-	workloadsAt  pmap.Live[string, []*registry.WorkloadInstance]
-	slicesAt     pmap.Live[spaceAddress, []*host]
-	gateways     []registry.NetworkGateway
-	batch        batch
-	serviceCount int
+	hosts       pmap.Live[registry.Hostname, *hostView]
+	pods        pmap.Live[objectKey, *podState]
+	podsAt      pmap.Live[string, podList]
+	selectors   pmap.Live[labelPair, []*host]
+	workloadsAt pmap.Live[string, []*registry.WorkloadInstance]
+	slicesAt    pmap.Live[spaceAddress, []*host]
+	gateways    []registry.NetworkGateway
+	batch       batch
 }
 
 // space is a namespace, known or not.
@@ -295,12 +293,6 @@ func (e *engine) networkOf(address string, labels registry.Labels) string {
 		return e.mesh.network
 	}
 	return e.mesh.networkAt(address)
-}
-
-// isAddress reports whether a text is an IP address.
-func isAddress(text string) bool {
-	_, err := netip.ParseAddr(text)
-	return err == nil
 }
 
 // without returns a list without an element.

@@ -200,7 +200,7 @@ func (h *host) complete(e *engine) cow.Sorted[*registry.Endpoint] {
 		list = h.before.endpoints
 	}
 	for k, old := range h.winners {
-		if curr := h.members[k].endpoint; curr != old {
+		if curr := h.members[k].endpoint; curr != old && !h.adopt(k, old) {
 			h.changes = append(h.changes, xdsupdate.EndpointChange{Old: old, New: curr})
 			e.locateEndpoint(h, old, curr)
 		}
@@ -223,6 +223,23 @@ func (h *host) complete(e *engine) cow.Sorted[*registry.Endpoint] {
 		}
 	}
 	return editor.Sorted()
+}
+
+// adopt puts the endpoint that readers know in the place of an equal one that has
+// taken over its key, as one slice may take over from another: then nothing
+// changes. It reports whether it did.
+func (h *host) adopt(k memberKey, known *registry.Endpoint) bool {
+	winner, ok := h.members[k]
+	if !ok || known == nil || !sameEndpoint(known, winner.endpoint) || slices.Contains(winner.slice.built, known) {
+		return false
+	}
+	winner.slice.built[slices.Index(winner.slice.built, winner.endpoint)] = known
+	if i := slices.Index(h.rivals[k], winner); i >= 0 {
+		h.rivals[k][i].endpoint = known
+	}
+	winner.endpoint = known
+	h.members[k] = winner
+	return true
 }
 
 // locateEndpoint makes a host be found by the addresses of its endpoints, once for

@@ -79,7 +79,7 @@ func (s *service) accounts(trustDomain string) []string {
 		out = append(out, strings.Split(v, ",")...)
 	}
 	if v := s.annotations[annotationAccounts]; v != "" {
-		for _, account := range strings.Split(v, ",") {
+		for _, account := range strings.SplitSeq(v, ",") {
 			out = append(out, identity(trustDomain, s.namespace, account))
 		}
 	}
@@ -95,7 +95,7 @@ func identity(trustDomain, namespace, account string) string {
 // they are not checked.
 func (s *service) exportTo() []registry.Visibility {
 	var out []registry.Visibility
-	for _, v := range strings.Split(s.annotations[annotationExportTo], ",") {
+	for _, v := range strings.SplitSeq(s.annotations[annotationExportTo], ",") {
 		if v = strings.TrimSpace(v); v != "" {
 			out = append(out, registry.Visibility(v))
 		}
@@ -140,7 +140,9 @@ func distributionOf(v string) (registry.TrafficDistribution, bool) {
 
 // sessions reports whether clients stay with an endpoint, which is therefore
 // drained instead of dropped.
-func (s *service) sessions() bool { return s.labels[labelSessionCookie] != "" || s.labels[labelSessionHeader] != "" }
+func (s *service) sessions() bool {
+	return s.labels[labelSessionCookie] != "" || s.labels[labelSessionHeader] != ""
+}
 
 // dualStack reports whether the service has several addresses.
 func (s *service) dualStack() bool { return len(s.addresses) > 1 }

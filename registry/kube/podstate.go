@@ -296,8 +296,12 @@ func (e *engine) augment(labels registry.Labels, locality, node, network string)
 	maps.Copy(out, labels)
 	region, zone, subzone := splitLocality(locality)
 	for _, l := range []struct{ key, value string }{
-		{labelRegion, region}, {labelZone, zone}, {labelSubzone, subzone}, {labelHostname, node},
-		{labelCluster, string(e.options.ClusterID)}, {labelNetwork, network},
+		{labelRegion, region},
+		{labelZone, zone},
+		{labelSubzone, subzone},
+		{labelHostname, node},
+		{labelCluster, string(e.options.ClusterID)},
+		{labelNetwork, network},
 	} {
 		if l.value != "" {
 			out[l.key] = l.value

@@ -93,7 +93,7 @@ func (c *Controller) podOf(s *state, proxy *registry.Proxy) *podState {
 		own, other := a.object.namespace == proxy.Namespace, b.object.namespace == proxy.Namespace
 		switch {
 		case own == other:
-			return a.object.objectKey.compare(b.object.objectKey)
+			return a.object.compare(b.object.objectKey)
 		case own:
 			return -1
 		default:

@@ -113,7 +113,6 @@ func (e *engine) clearSlice(n *sliceNode) {
 	n.built, n.from, n.builtFor = nil, nil, nil
 }
 
-
 // buildSlice makes the endpoints of a slice as they should be now, and changes its
 // host by the difference. What is equal to an endpoint that is there is kept.
 func (e *engine) buildSlice(n *sliceNode) {
@@ -139,8 +138,24 @@ func (e *engine) buildSlice(n *sliceNode) {
 			built = append(built, e.buildEndpoint(n.host, ep, p, state))
 		}
 	}
+	dropRepeats(built)
 	e.replaceBuilt(n, built)
 	n.from, n.builtFor = from, s
+}
+
+// dropRepeats leaves of equal endpoints in one slice the first.
+func dropRepeats(built []*registry.Endpoint) {
+	seen := make(map[memberKey]*registry.Endpoint, len(built))
+	for i, ep := range built {
+		if ep == nil {
+			continue
+		}
+		if first, ok := seen[keyOf(ep)]; !ok {
+			seen[keyOf(ep)] = ep
+		} else if sameEndpoint(first, ep) {
+			built[i] = nil
+		}
+	}
 }
 
 // podOf returns the pod of an endpoint: its target, or else the one that has its

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+// Put queues the present state of an object, as a watch does.
+func (c *Controller) Put(object any) { c.enqueue(eventOf(object)) }
+
+// Remove queues the absence of an object, as a watch does.
+func (c *Controller) Remove(object any) { c.enqueue(gone(eventOf(object))) }

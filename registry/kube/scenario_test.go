@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+// scenario is the input of one case: README.md of the corpus, sections 2 and 3.
+type scenario struct {
+	Name        string        `yaml:"name"`
+	Description string        `yaml:"description"`
+	Options     scenarioOpts  `yaml:"options"`
+	Clusters    []clusterSpec `yaml:"clusters"`
+	Proxies     []proxySpec   `yaml:"proxies"`
+	Initial     string        `yaml:"initial"`
+	Steps       []step        `yaml:"steps"`
+}
+
+type scenarioOpts struct {
+	ClusterID       string `yaml:"clusterID"`
+	DomainSuffix    string `yaml:"domainSuffix"`
+	SystemNamespace string `yaml:"systemNamespace"`
+	MeshConfig      string `yaml:"meshConfig"`
+	MeshNetworks    string `yaml:"meshNetworks"`
+	ServiceEntries  bool   `yaml:"serviceEntries"`
+	Features        struct {
+		DualStack        bool `yaml:"dualStack"`
+		ProxyFindPodByIP bool `yaml:"proxyFindPodByIP"`
+	} `yaml:"features"`
+}
+
+type clusterSpec struct {
+	ID         string `yaml:"id"`
+	Deferred   bool   `yaml:"deferred"`
+	Initial    string `yaml:"initial"`
+	MeshConfig string `yaml:"meshConfig"`
+}
+
+type proxySpec struct {
+	Pod       string            `yaml:"pod"`
+	IP        string            `yaml:"ip"`
+	IPs       []string          `yaml:"ips"`
+	Namespace string            `yaml:"namespace"`
+	Cluster   string            `yaml:"cluster"`
+	Labels    map[string]string `yaml:"labels"`
+	PodPorts  []struct {
+		Name          string `yaml:"name"`
+		ContainerPort uint32 `yaml:"containerPort"`
+		Protocol      string `yaml:"protocol"`
+	} `yaml:"podPorts"`
+	Node string `yaml:"node"`
+}
+
+// step has exactly one of its actions, besides Cluster, Together and Note.
+type step struct {
+	Note         string     `yaml:"note"`
+	Cluster      string     `yaml:"cluster"`
+	Together     bool       `yaml:"together"`
+	Apply        *string    `yaml:"apply"`
+	Delete       *objectRef `yaml:"delete"`
+	MeshConfig   *string    `yaml:"meshConfig"`
+	MeshNetworks *string    `yaml:"meshNetworks"`
+	Lifecycle    *lifecycle `yaml:"lifecycle"`
+}
+
+type lifecycle struct {
+	Op      string `yaml:"op"`
+	Cluster string `yaml:"cluster"`
+}
+
+type objectRef struct {
+	Kind      string `yaml:"kind"`
+	Namespace string `yaml:"namespace"`
+	Name      string `yaml:"name"`
+}
+
+func (r objectRef) String() string { return r.Kind + "/" + r.Namespace + "/" + r.Name }
+
+func (s step) check() error {
+	n := 0
+	for _, given := range []bool{s.Apply != nil, s.Delete != nil, s.MeshConfig != nil, s.MeshNetworks != nil, s.Lifecycle != nil} {
+		if given {
+			n++
+		}
+	}
+	if n != 1 {
+		return fmt.Errorf("has %d actions, must have one", n)
+	}
+	return nil
+}
+
+// loadScenario reads a scenario strictly: what the runner does not know it cannot
+// replay.
+func loadScenario(file string) (*scenario, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	s := &scenario{}
+	if err := dec.Decode(s); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	for i, st := range s.Steps {
+		if err := st.check(); err != nil {
+			return nil, fmt.Errorf("%s: step %d %w", file, i, err)
+		}
+	}
+	return s, nil
+}
+
+// scenarioNames returns the scenarios below a directory as "topic/name", sorted.
+func scenarioNames(dir string) ([]string, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		base, found := strings.CutSuffix(path, ".yaml")
+		if err != nil || e.IsDir() || !found {
+			return err
+		}
+		rel, err := filepath.Rel(dir, base)
+		names = append(names, filepath.ToSlash(rel))
+		return err
+	})
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("no scenarios in %s", dir)
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// document is one object of a scenario.
+type document struct {
+	objectRef
+	text []byte
+	// object is the object of Kubernetes; nil for those of Istio.
+	object runtime.Object
+	// created says whether the document has a creation time.
+	created bool
+}
+
+// documents splits and reads YAML documents.
+func documents(text string) ([]document, error) {
+	var out []document
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	for {
+		var generic map[string]any
+		err := dec.Decode(&generic)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if generic == nil {
+			continue
+		}
+		d, err := newDocument(generic)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+}
+
+func newDocument(generic map[string]any) (document, error) {
+	text, err := json.Marshal(generic)
+	if err != nil {
+		return document{}, err
+	}
+	var head struct {
+		Kind     string
+		Metadata struct {
+			Name, Namespace   string
+			CreationTimestamp *string
+		}
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return document{}, err
+	}
+	d := document{
+		objectRef: objectRef{head.Kind, head.Metadata.Namespace, head.Metadata.Name}, text: text,
+		created: head.Metadata.CreationTimestamp != nil,
+	}
+	if d.object = emptyObject(head.Kind); d.object == nil {
+		return d, nil
+	}
+	return d, sigsyaml.Unmarshal(text, d.object)
+}
+
+// emptyObject returns an object of a kind of Kubernetes, or nil.
+func emptyObject(kind string) runtime.Object {
+	switch kind {
+	case "Service":
+		return &corev1.Service{}
+	case "EndpointSlice":
+		return &discoveryv1.EndpointSlice{}
+	case "Pod":
+		return &corev1.Pod{}
+	case "Node":
+		return &corev1.Node{}
+	case "Namespace":
+		return &corev1.Namespace{}
+	case "Endpoints":
+		return &corev1.Endpoints{} //nolint:staticcheck // the corpus has some, which must not matter
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/kube"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// system is the library, put together as a scenario asks for.
+type system struct {
+	scenario *scenario
+	recorder *recorder
+	updater  xdsupdate.XDSUpdater
+	registry *aggregate.Controller
+	clusters []*cluster
+	// entries is the ServiceEntry registry, or nil.
+	entries  *serviceentry.Controller
+	networks []kube.Network
+	// objects counts those that were created.
+	objects int
+
+	workloads    []workloadCall
+	services     []serviceCall
+	gatewayCalls int
+}
+
+// cluster is an API server, and the registries that read it if it is connected.
+type cluster struct {
+	id      registry.ClusterID
+	mesh    meshConfig
+	objects map[objectRef]document
+	store   *storememory.Controller
+	kube    *kube.Controller
+	remote  *serviceentry.Controller
+}
+
+type workloadCall struct {
+	registry string
+	workload *registry.WorkloadInstance
+	event    registry.Event
+}
+
+type serviceCall struct {
+	cluster  registry.ClusterID
+	hostname registry.Hostname
+	event    registry.Event
+}
+
+func newSystem(s *scenario, deltas bool) (*system, error) {
+	sys := &system{scenario: s, recorder: &recorder{index: xdsupdate.NewEndpointIndex()}}
+	sys.updater = sys.recorder
+	if deltas {
+		sys.updater = deltaRecorder{sys.recorder}
+	}
+	sys.registry = aggregate.NewController(aggregate.Options{Updater: sys.updater})
+	sys.registry.AppendNetworkGatewayHandler(func() { sys.gatewayCalls++ })
+	specs := append([]clusterSpec{{ID: s.Options.ClusterID, Initial: s.Initial, MeshConfig: s.Options.MeshConfig}}, s.Clusters...)
+	for _, spec := range specs {
+		c := &cluster{
+			id: registry.ClusterID(spec.ID), objects: map[objectRef]document{},
+			store: storememory.NewController(storememory.Make(istio.Schemas())),
+		}
+		sys.clusters = append(sys.clusters, c)
+		var err error
+		if c.mesh, err = parseMeshConfig(spec.MeshConfig); err != nil {
+			return nil, err
+		}
+		docs, err := documents(spec.Initial)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range docs {
+			if _, err := sys.applyOne(c, d); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var err error
+	sys.networks, err = parseNetworks(s.Options.MeshNetworks)
+	return sys, err
+}
+
+// start connects the clusters that are there from the start.
+func (sys *system) start() {
+	if sys.scenario.Options.ServiceEntries {
+		c := sys.clusters[0]
+		sys.entries = serviceentry.New(c.store, sys.updater, serviceentry.Options{
+			ClusterID: c.id, Mesh: sys.serviceEntryMesh(c),
+		})
+	}
+	sys.connect(sys.clusters[0])
+	for i, c := range sys.clusters[1:] {
+		if !sys.scenario.Clusters[i].Deferred {
+			sys.connect(c)
+		}
+	}
+	sys.catchUp()
+}
+
+// networkOf asks the Kubernetes registry of a cluster.
+func networkOf(c *cluster) func(string, registry.Labels) string {
+	return func(address string, labels registry.Labels) string {
+		if c.kube == nil {
+			return ""
+		}
+		return c.kube.NetworkOf(address, labels)
+	}
+}
+
+func (sys *system) serviceEntryMesh(c *cluster) serviceentry.Mesh {
+	return serviceentry.Mesh{TrustDomain: sys.mesh(c).TrustDomain}
+}
+
+func (sys *system) mesh(c *cluster) kube.Mesh {
+	m := kube.Mesh{
+		TrustDomain: c.mesh.TrustDomain, DiscoverySelectors: sys.clusters[0].mesh.DiscoverySelectors, Networks: sys.networks,
+	}
+	if m.TrustDomain == "" {
+		m.TrustDomain = sys.clusters[0].mesh.TrustDomain
+	}
+	return m
+}
+
+// makeKube makes a registry of a cluster, filled with what the API server has.
+func (sys *system) makeKube(c *cluster, updater xdsupdate.XDSUpdater) *kube.Controller {
+	o := sys.scenario.Options
+	k := kube.New(nil, updater, kube.Options{
+		ClusterID: c.id, DomainSuffix: o.DomainSuffix, SystemNamespace: o.SystemNamespace, Mesh: sys.mesh(c),
+		DualStack: o.Features.DualStack, FindProxiesByAddress: o.Features.ProxyFindPodByIP,
+	})
+	for _, d := range c.objects {
+		if visible(d.object) {
+			k.Put(d.object.DeepCopyObject())
+		}
+	}
+	k.AppendServiceHandler(func(_, curr *registry.Service, e registry.Event) {
+		sys.services = append(sys.services, serviceCall{c.id, curr.Hostname, e})
+	})
+	k.AppendWorkloadHandler(func(w *registry.WorkloadInstance, e registry.Event) {
+		sys.workloads = append(sys.workloads, workloadCall{"Kubernetes/" + string(c.id), w, e})
+	})
+	if sys.entries != nil {
+		k.AppendWorkloadHandler(sys.entries.WorkloadInstanceHandler)
+	}
+	return k
+}
+
+// visible reports whether a watch shows an object: pods that have failed are left
+// out.
+func visible(o runtime.Object) bool {
+	if o == nil {
+		return false
+	}
+	p, isPod := o.(*corev1.Pod)
+	_, legacy := o.(*corev1.Endpoints) //nolint:staticcheck // must not matter
+	return !legacy && (!isPod || p.Status.Phase != corev1.PodFailed)
+}
+
+// connect adds the registries of a cluster.
+func (sys *system) connect(c *cluster) {
+	sys.registry.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		c.kube = sys.makeKube(c, updater)
+		return c.kube
+	})
+	sys.connectEntries(c)
+}
+
+// connectEntries adds the registry of the WorkloadEntries of a cluster.
+func (sys *system) connectEntries(c *cluster) {
+	switch {
+	case sys.entries == nil:
+		return
+	case c == sys.clusters[0]:
+		sys.registry.AddRegistry(sys.entries)
+		sys.watchEntries(c, sys.entries)
+	default:
+		sys.registry.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+			c.remote = serviceentry.New(c.store, updater, serviceentry.Options{
+				ClusterID: c.id, WorkloadEntriesOnly: true, Mesh: sys.serviceEntryMesh(c), NetworkOf: networkOf(c),
+			})
+			return c.remote
+		})
+		sys.watchEntries(c, c.remote)
+		c.remote.AppendWorkloadHandler(sys.entries.WorkloadInstanceHandler)
+	}
+}
+
+func (sys *system) watchEntries(c *cluster, from *serviceentry.Controller) {
+	from.AppendWorkloadHandler(func(w *registry.WorkloadInstance, e registry.Event) {
+		sys.workloads = append(sys.workloads, workloadCall{"External/" + string(c.id), w, e})
+	})
+	from.AppendWorkloadHandler(func(w *registry.WorkloadInstance, e registry.Event) {
+		c.kube.WorkloadInstanceHandler(w, e)
+	})
+}
+
+// disconnect removes the registries of a cluster.
+func (sys *system) disconnect(c *cluster) {
+	sys.registry.DeleteRegistryIfCurrent(c.kube)
+	if c.remote != nil {
+		sys.registry.DeleteRegistryIfCurrent(c.remote)
+		stopped := make(chan struct{})
+		close(stopped)
+		c.remote.Run(stopped)
+	}
+	c.kube, c.remote = nil, nil
+	sys.restarted(c)
+	sys.pushCluster()
+}
+
+// restarted: the handlers of a cluster's registry are going to be those of another
+// one, and start anew.
+func (sys *system) restarted(c *cluster) {
+	sys.workloads = append(sys.workloads, workloadCall{registry: "Kubernetes/" + string(c.id)})
+}
+
+// pushCluster is what a host does when a cluster has come or gone.
+func (sys *system) pushCluster() {
+	sys.updater.ConfigUpdate(&xdsupdate.PushRequest{
+		Full: true, Forced: true, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonCluster: 1},
+	})
+}
+
+// replace puts a new registry in the place of that of a cluster.
+func (sys *system) replace(c *cluster) {
+	sys.restarted(c)
+	remote := c.remote
+	sys.registry.Update(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		k := sys.makeKube(c, updater)
+		k.Drain()
+		c.kube = k
+		return k
+	})
+	for _, from := range []*serviceentry.Controller{remote, sys.entries} {
+		if from != nil && from.Cluster() == c.id {
+			from.AppendWorkloadHandler(c.kube.WorkloadInstanceHandler)
+		}
+	}
+	sys.catchUp()
+	sys.pushCluster()
+}
+
+// catchUp lets everything finish that a change set off. What one registry's
+// handlers do may concern another one, hence several rounds.
+func (sys *system) catchUp() {
+	for range 4 {
+		for _, c := range sys.clusters {
+			c.store.Drain()
+			if c.kube != nil {
+				c.kube.Drain()
+			}
+		}
+		sys.registry.Drain()
+	}
+}
+
+func (sys *system) cluster(id string) (*cluster, error) {
+	if id == "" {
+		return sys.clusters[0], nil
+	}
+	for _, c := range sys.clusters {
+		if string(c.id) == id {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("no cluster %q", id)
+}
+
+// step runs a step. after is called when everything that one document set off has
+// finished.
+func (sys *system) step(st step, after func()) error {
+	c, err := sys.cluster(st.Cluster)
+	if err != nil {
+		return err
+	}
+	switch {
+	case st.Apply != nil:
+		docs, err := documents(*st.Apply)
+		if err != nil {
+			return err
+		}
+		for _, d := range docs {
+			if _, err := sys.applyOne(c, d); err != nil {
+				return err
+			}
+			if !st.Together {
+				sys.catchUp()
+				after()
+			}
+		}
+	case st.Delete != nil:
+		if err := sys.delete(c, *st.Delete); err != nil {
+			return err
+		}
+	case st.MeshConfig != nil:
+		if c.mesh, err = parseMeshConfig(*st.MeshConfig); err != nil {
+			return err
+		}
+		sys.updateMesh()
+	case st.MeshNetworks != nil:
+		if sys.networks, err = parseNetworks(*st.MeshNetworks); err != nil {
+			return err
+		}
+		sys.updateMesh()
+	case st.Lifecycle != nil:
+		if err := sys.lifecycle(*st.Lifecycle); err != nil {
+			return err
+		}
+	}
+	sys.catchUp()
+	after()
+	return nil
+}
+
+func (sys *system) lifecycle(l lifecycle) error {
+	c, err := sys.cluster(l.Cluster)
+	if err != nil {
+		return err
+	}
+	switch l.Op {
+	case "addCluster":
+		sys.connect(c)
+	case "removeCluster":
+		sys.disconnect(c)
+	case "replaceCluster":
+		sys.replace(c)
+	default:
+		return fmt.Errorf("unknown lifecycle op %q", l.Op)
+	}
+	return nil
+}
+
+func (sys *system) updateMesh() {
+	for _, c := range sys.clusters {
+		if c.kube != nil {
+			c.kube.UpdateMesh(sys.mesh(c))
+		}
+	}
+	sys.catchUp()
+	sys.updateEntries()
+}
+
+// updateEntries makes the registries of entries ask for networks again.
+func (sys *system) updateEntries() {
+	if sys.entries != nil {
+		sys.entries.UpdateMesh(sys.serviceEntryMesh(sys.clusters[0]))
+	}
+	for _, c := range sys.clusters {
+		if c.remote != nil {
+			c.remote.UpdateMesh(sys.serviceEntryMesh(c))
+		}
+	}
+}
+
+// applyOne writes a document to a cluster, and reports whether it changed
+// anything.
+func (sys *system) applyOne(c *cluster, d document) (bool, error) {
+	old, exists := c.objects[d.objectRef]
+	created := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(sys.objects) * time.Second)
+	if !exists {
+		sys.objects++
+	}
+	if d.object == nil {
+		return true, sys.applyConfig(c, d, exists, created)
+	}
+	meta := d.object.(metav1.Object)
+	switch {
+	case d.created:
+	case exists:
+		meta.SetCreationTimestamp(old.object.(metav1.Object).GetCreationTimestamp())
+	default:
+		meta.SetCreationTimestamp(metav1.NewTime(created))
+	}
+	if exists && reflect.DeepEqual(old.object, d.object) {
+		return false, nil
+	}
+	c.objects[d.objectRef] = d
+	if c.kube == nil {
+		return true, nil
+	}
+	if visible(d.object) {
+		c.kube.Put(d.object.DeepCopyObject())
+	} else if exists && visible(old.object) {
+		c.kube.Remove(old.object.DeepCopyObject())
+	}
+	if d.Kind == "Namespace" {
+		c.kube.Drain()
+		sys.updateEntries()
+	}
+	return true, nil
+}
+
+// applyConfig writes an object of Istio to the config store of a cluster.
+func (sys *system) applyConfig(c *cluster, d document, exists bool, created time.Time) error {
+	parsed := manifest.Parse(istio.Schemas(), d.text, manifest.Options{Lenient: true})
+	if len(parsed) != 1 || parsed[0].Err != nil {
+		return fmt.Errorf("%s cannot be read: %+v", d.objectRef, parsed)
+	}
+	config := parsed[0].Config
+	c.objects[d.objectRef] = d
+	if exists {
+		stored := c.store.Get(config.GroupVersionKind, config.Name, config.Namespace)
+		if config.CreationTimestamp.IsZero() && stored != nil {
+			config.CreationTimestamp = stored.CreationTimestamp
+		}
+		_, err := c.store.Update(config)
+		return err
+	}
+	if config.CreationTimestamp.IsZero() {
+		config.CreationTimestamp = created
+	}
+	_, err := c.store.Create(config)
+	return err
+}
+
+func (sys *system) delete(c *cluster, ref objectRef) error {
+	d, exists := c.objects[ref]
+	if !exists {
+		return nil
+	}
+	delete(c.objects, ref)
+	if d.object == nil {
+		return c.store.Delete(kindOf(ref.Kind), ref.Name, ref.Namespace, nil)
+	}
+	if c.kube != nil && visible(d.object) {
+		c.kube.Remove(d.object.DeepCopyObject())
+	}
+	if ref.Kind == "Namespace" && c.kube != nil {
+		c.kube.Drain()
+		sys.updateEntries()
+	}
+	return nil
+}
+
+func kindOf(name string) configstore.GroupVersionKind {
+	for _, s := range istio.Schemas().All() {
+		if s.GroupVersionKind.Kind == name {
+			return s.GroupVersionKind
+		}
+	}
+	return configstore.GroupVersionKind{Kind: name}
+}
+
+// number is a number as recordings have them.
+func number(n int64) json.Number { return json.Number(fmt.Sprint(n)) }
