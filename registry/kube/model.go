@@ -79,7 +79,7 @@ func (s *service) accounts(trustDomain string) []string {
 		out = append(out, strings.Split(v, ",")...)
 	}
 	if v := s.annotations[annotationAccounts]; v != "" {
-		for _, account := range strings.SplitSeq(v, ",") {
+		for account := range strings.SplitSeq(v, ",") {
 			out = append(out, identity(trustDomain, s.namespace, account))
 		}
 	}
@@ -95,7 +95,7 @@ func identity(trustDomain, namespace, account string) string {
 // they are not checked.
 func (s *service) exportTo() []registry.Visibility {
 	var out []registry.Visibility
-	for _, v := range strings.SplitSeq(s.annotations[annotationExportTo], ",") {
+	for v := range strings.SplitSeq(s.annotations[annotationExportTo], ",") {
 		if v = strings.TrimSpace(v); v != "" {
 			out = append(out, registry.Visibility(v))
 		}
