@@ -219,11 +219,15 @@ func checkEventNoop(s *suite) {
 	defer s.start().end()
 	c := widget("default", "foo", "1")
 	c.Status = content("ready")
+	want := []string{"add Widget default/foo"}
 	s.create(c)
+	if s.subject.APIServer {
+		want = append(want, "update Widget default/foo") // the status
+	}
 	s.update(c)
 	s.update(s.get(c).Clone())
 	s.updateStatus(c)
-	s.expectCalls(s.mark(r, "end"), "add Widget default/foo")
+	s.expectCalls(s.mark(r, "end"), want...)
 }
 
 func checkEventRefused(s *suite) {

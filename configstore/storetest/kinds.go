@@ -77,6 +77,11 @@ func object(kind configstore.GroupVersionKind, namespace, name, value string) co
 	}
 }
 
+// owner is complete, as an API server wants it.
+func owner() []configstore.OwnerReference {
+	return []configstore.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "u1"}}
+}
+
 func widget(namespace, name, value string) configstore.Config {
 	return object(widgetKind(), namespace, name, value)
 }

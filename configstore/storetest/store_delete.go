@@ -68,7 +68,7 @@ func checkArguments(s *suite) {
 	c := widget("default", "foo", "1")
 	c.Labels = map[string]string{"app": "foo"}
 	c.Annotations = map[string]string{"ResourceVersion": "x"}
-	c.OwnerReferences = []configstore.OwnerReference{{Name: "owner"}}
+	c.OwnerReferences = owner()
 	c.Status = content("ready")
 	for _, step := range []struct {
 		verb  string

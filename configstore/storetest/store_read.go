@@ -76,7 +76,7 @@ func checkGetWritten(s *suite) {
 	if got.Key() != c.Key() {
 		s.Broken("Get returned %s, want %s", got.Key(), c.Key())
 	}
-	if valueOf(got) != "1" || got.Labels["app"] != "foo" || got.Annotations["note"] != "bar" || got.Domain != c.Domain {
+	if valueOf(got) != "1" || got.Labels["app"] != "foo" || got.Annotations["note"] != "bar" || got.Domain != s.domain(c.Domain) {
 		s.Broken("Get returned %+v, want what was created: %+v", *got, c)
 	}
 	s.update(widget("default", "foo", "2"))

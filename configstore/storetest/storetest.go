@@ -30,6 +30,11 @@ type Subject struct {
 	// that takes its writes, if it is a configstore.BatchWriter; else none does.
 	Batches configstore.BatchWriter
 
+	// APIServer is set if writes go to a Kubernetes API server: Domain and
+	// CreationTimestamp are not the writer's, and a Status in a Create or an Update
+	// is a change of its own. Default: they are, and it is not.
+	APIServer bool
+
 	// History is the number of changes that Watch can go back. Set it to have
 	// ErrCompacted checked. Default: 0, not checked.
 	History int

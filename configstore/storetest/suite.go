@@ -161,6 +161,22 @@ func describe(c *configstore.Config) string {
 		c.Key().Object(), c.ResourceVersion, c.Generation, valueOf(c))
 }
 
+// domain returns the Domain that an object has that was written with another one.
+func (s *suite) domain(written string) string {
+	if s.subject.APIServer {
+		return ""
+	}
+	return written
+}
+
+// ownTimes is the skip of checks of creation times that writers choose.
+func ownTimes(s *suite) string {
+	if s.subject.APIServer {
+		return "creation times are the API server's"
+	}
+	return writes(s)
+}
+
 // writes is the skip of checks of a store's own writing.
 func writes(s *suite) string {
 	if s.subject.Writer != nil {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// crds decides, from the CustomResourceDefinitions, which kinds are followed. It
+// is what their reflector stores into; only its goroutine uses it.
+type crds struct {
+	cache *Cache
+	ctx   context.Context //nolint:containedctx // That of follow, which ends before it does.
+	// known holds the CRDs of our kinds by name.
+	known map[string]*crd
+}
+
+// Add implements cache.ReflectorStore.
+func (d *crds) Add(obj any) error { return d.Update(obj) }
+
+// Update implements cache.ReflectorStore.
+func (d *crds) Update(obj any) error {
+	if c, ok := obj.(*crd); ok {
+		d.known[c.Name] = c
+		d.apply(c.Name)
+	}
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (d *crds) Delete(obj any) error {
+	if c, ok := obj.(*crd); ok {
+		delete(d.known, c.Name)
+		d.apply(c.Name)
+	}
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (d *crds) Replace(list []any, _ string) error {
+	clear(d.known)
+	for _, obj := range list {
+		if c, ok := obj.(*crd); ok {
+			d.known[c.Name] = c
+		}
+	}
+	for _, k := range d.cache.kinds {
+		d.applyTo(k)
+	}
+	d.cache.mu.Lock()
+	defer d.cache.mu.Unlock()
+	d.cache.crdsListed = true
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (d *crds) Resync() error { return nil }
+
+// apply follows the kind of a CRD, or ends that.
+func (d *crds) apply(name string) {
+	for _, k := range d.cache.kinds {
+		if k.crdName() == name {
+			d.applyTo(k)
+		}
+	}
+}
+
+func (d *crds) applyTo(k *kind) {
+	c := d.known[k.crdName()]
+	version := absent
+	if c != nil {
+		version = slices.IndexFunc(k.versions, c.serves)
+	}
+	if version == absent {
+		k.vanish()
+		return
+	}
+	k.begin(d.ctx, string(c.UID), version)
+}
+
+// crdKind is what errors about CRDs are about.
+func crdKind() configstore.GroupVersionKind {
+	return configstore.GroupVersionKind{Group: crdGroup, Version: "v1", Kind: "CustomResourceDefinition"}
+}
+
+// reportCRDs takes the outcome of an attempt to list or watch the CRDs. A server
+// that does not let them be read is asked for each of the kinds.
+func (c *Cache) reportCRDs(ctx context.Context, err error) {
+	c.mu.Lock()
+	c.crdsForbidden = (apierrors.IsForbidden(err) || isNoSuchPath(err)) && !c.crdsListed
+	blind := c.crdsForbidden
+	noted := c.crdErr.replace(err)
+	c.mu.Unlock()
+	if noted {
+		c.log(&Error{Object: configstore.ConfigKey{Kind: crdKind()}, Err: err})
+	}
+	if !blind {
+		return
+	}
+	for _, k := range c.kinds {
+		k.begin(ctx, "", 0)
+	}
+}

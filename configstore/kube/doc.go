@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kube shows the custom resources of a Kubernetes API server as configs: a
+// Cache is a configstore.ConfigStoreCache for all kinds of a Schemas.
+//
+//	cache, err := kube.New(restConfig, istio.Schemas(), kube.Options{Domain: "cluster.local"})
+//	...
+//	registries := serviceentry.New(cache, updater)
+//	go cache.Run(stop)
+//
+// # Which kinds
+//
+// The CustomResourceDefinitions are watched. A kind whose CRD is there is listed
+// and watched, under the schema's version or else the first of its aliases that
+// the server serves; objects are shown under the canonical version. A kind whose
+// CRD comes later is followed from then on; one whose CRD goes loses its objects,
+// as deletes for handlers; one whose CRD comes back starts anew. A kind without a
+// CRD has no objects and counts as synced.
+//
+// What the server forbids affects nothing else: a kind that may not be listed has
+// no objects, or keeps those that it had, counts as synced, and is one of Errors.
+// Where CRDs may not be listed, every kind is asked for under each of its versions,
+// again and again.
+//
+// # Which objects
+//
+// Options.Revision and Options.Namespaces restrict the cache. An object that
+// changes so that it is in or out is an add or a delete for handlers.
+//
+// An object is decoded once per change. Fields that the schema does not know are
+// dropped, as by manifest.Options.Lenient. An object that cannot be decoded, or that
+// its schema finds invalid, keeps its last good state, and is one of Errors until it
+// is good, or gone. ResourceVersion, Generation, UID and CreationTimestamp are
+// those of the API server; managed fields are not kept.
+//
+// # Staying up to date
+//
+// While the server cannot be reached, the state stays and Errors says so. After a
+// disconnect the watch goes on where it was; if the server does not know that
+// revision any more, the kind is listed again, and the difference to what is
+// published becomes one batch. No event is lost, and none comes twice. An object
+// that was deleted and created again meanwhile is a delete and an add. What happened
+// to an object while nothing was watched is one change, if it is one.
+//
+// The events of one kind come in the order of the API server's revisions; those of
+// different kinds in the order in which they arrive.
+//
+// # Writes
+//
+// Writes go to the API server, and reads show them when the watch has brought them:
+// Await waits for that. Create, Update and Delete keep the promises of package
+// configstore: of concurrent writers with the same ResourceVersion exactly one
+// succeeds. They differ in what the API server decides: it sets the creation
+// time, it takes the status as a write of its own, and an object with finalizers
+// stays until they have run.
+//
+// Errors are those of package configstore. What these do not name, as a write that
+// access control forbids or a namespace that does not exist, is the API server's
+// error, wrapped: see k8s.io/apimachinery/pkg/api/errors.
+//
+// # Access
+//
+// The cache needs the verbs list and watch for each kind and for
+// customresourcedefinitions.apiextensions.k8s.io. Writers need create, get, update and
+// delete for what they write, and update for the subresource status.
+//
+// # Concurrency
+//
+// All methods may be called from any goroutine.
+package kube

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// Error is one thing that keeps a part of the API server's content from being in
+// the cache.
+type Error struct {
+	// Object is what cannot be shown. Its name is empty if the kind as a whole is
+	// meant: it cannot be listed or watched, and its objects are those of Since. If
+	// its kind is CustomResourceDefinition, it cannot be seen which kinds there are.
+	Object configstore.ConfigKey
+	// ResourceVersion is the version of the object that could not be decoded, or is
+	// invalid; the cache has an older one or none. Empty for a kind.
+	ResourceVersion string
+	// Since is when the error appeared.
+	Since time.Time
+	// Err says what is wrong. It is never nil. That of an object matches
+	// manifest.ErrMalformed or configstore.ErrInvalid; that of a kind is the API
+	// server's, as in k8s.io/apimachinery/pkg/api/errors, or that of the connection.
+	Err error
+}
+
+// Error returns "Kind namespace/name: reason", or "Kind: reason".
+func (e *Error) Error() string {
+	if e.Object.Name == "" {
+		return e.Object.Kind.Kind + ": " + e.Err.Error()
+	}
+	return e.Object.Object() + ": " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// failure is an error that may last.
+type failure struct {
+	err   error
+	since time.Time
+}
+
+// replace puts an error, or nil, in the place of the one before, and reports
+// whether it is an error that says something new.
+func (f *failure) replace(err error) bool {
+	switch {
+	case err == nil:
+		*f = failure{}
+		return false
+	case f.err == nil:
+		f.since = time.Now()
+	case f.err.Error() == err.Error():
+		return false
+	}
+	f.err = err
+	return true
+}
+
+// Errors returns what is wrong at present, sorted by kind, namespace and name:
+// first kinds that cannot be read, then objects. The slice is the caller's, the
+// errors are shared.
+func (c *Cache) Errors() []*Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []*Error
+	add := func(f failure, kind configstore.GroupVersionKind) {
+		if f.err != nil {
+			errs = append(errs, &Error{Object: configstore.ConfigKey{Kind: kind}, Since: f.since, Err: f.err})
+		}
+	}
+	add(c.crdErr, crdKind())
+	for _, k := range c.kinds {
+		add(k.err, k.gvk())
+		for _, err := range k.bad {
+			errs = append(errs, err)
+		}
+	}
+	slices.SortFunc(errs, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(min(len(a.Object.Name), 1), min(len(b.Object.Name), 1)), a.Object.Compare(b.Object))
+	})
+	return errs
+}
+
+// note keeps what is wrong with an object, or forgets it if err is nil.
+func (k *kind) note(key objectKey, resourceVersion string, err error) {
+	c := k.cache
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(k.bad, key)
+		return
+	}
+	e := &Error{
+		Object:          configstore.ConfigKey{Kind: k.gvk(), Namespace: key.namespace, Name: key.name},
+		ResourceVersion: resourceVersion,
+		Since:           time.Now(),
+		Err:             err,
+	}
+	c.mu.Lock()
+	old := k.bad[key]
+	if old != nil {
+		e.Since = old.Since
+	}
+	k.bad[key] = e
+	c.mu.Unlock()
+	if old == nil || old.ResourceVersion != resourceVersion {
+		c.log(e)
+	}
+}
+
+// retain forgets the errors of all objects but these.
+func (k *kind) retain(there map[objectKey]bool) {
+	k.cache.mu.Lock()
+	defer k.cache.mu.Unlock()
+	for key := range k.bad {
+		if !there[key] {
+			delete(k.bad, key)
+		}
+	}
+}
+
+func (c *Cache) log(e *Error) {
+	if e.Object.Name == "" {
+		c.opts.Logger.Warn("kind cannot be read", slog.String("kind", e.Object.Kind.String()), slog.Any("error", e.Err))
+		return
+	}
+	c.opts.Logger.Warn("object keeps its last good state",
+		slog.String("object", e.Object.Object()), slog.String("resource_version", e.ResourceVersion), slog.Any("error", e.Err))
+}

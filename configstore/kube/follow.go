@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// firstBackoff is the time until the second attempt to reach the API server.
+const firstBackoff = 200 * time.Millisecond
+
+// follow keeps the cache equal to the API server until ctx ends, and joins what it
+// started. One goroutine, the reflector of the CRDs, decides which kinds there are;
+// each of those has a reflector of its own.
+func (c *Cache) follow(ctx context.Context) {
+	ctx = quiet(ctx)
+	defer func() {
+		for _, k := range c.kinds {
+			k.end()
+		}
+	}()
+	from := &source{
+		client: c.client,
+		path:   func() []string { return []string{"apis", crdGroup, "v1", "customresourcedefinitions"} },
+		list:   func() runtime.Object { return &crdList{} },
+		report: func(err error) { c.reportCRDs(ctx, err) },
+	}
+	c.reflect(ctx, from, &crd{}, &crds{cache: c, ctx: ctx, known: map[string]*crd{}})
+}
+
+// quiet keeps client-go from logging to standard error: what it has to say beyond
+// errors, which are reported in other ways, is noise.
+func quiet(ctx context.Context) context.Context {
+	return klog.NewContext(ctx, logr.FromSlogHandler(slog.DiscardHandler))
+}
+
+// reflect lists and watches into a store until ctx ends.
+func (c *Cache) reflect(ctx context.Context, from *source, expected any, into cache.ReflectorStore) {
+	logger := klog.FromContext(ctx)
+	defer from.end()
+	cache.NewReflectorWithOptions(from, expected, into, cache.ReflectorOptions{
+		Name:   "pilotkit",
+		Logger: &logger,
+		Backoff: &wait.Backoff{
+			Duration: min(firstBackoff, c.opts.MaxBackoff),
+			Factor:   2,
+			Jitter:   0.5,
+			Steps:    math.MaxInt32, // Cap ends the growth.
+			Cap:      c.opts.MaxBackoff,
+		},
+	}).RunWithContext(ctx)
+}
+
+// begin follows the kind as its CRD says, instead of what was followed before.
+func (k *kind) begin(ctx context.Context, crdUID string, version int) {
+	if f := k.following; f != nil && f.crdUID == crdUID && f.version == version {
+		return
+	}
+	k.end()
+	k.cache.mu.Lock()
+	k.served, k.restart = version, make(chan struct{})
+	k.cache.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	f := &following{crdUID: crdUID, version: version, cancel: cancel}
+	k.following = f
+	f.done.Go(func() {
+		for ctx.Err() == nil {
+			k.followOnce(ctx)
+		}
+	})
+}
+
+// followOnce follows the objects until ctx ends or they are to be listed again.
+func (k *kind) followOnce(ctx context.Context) {
+	k.cache.mu.Lock()
+	restart := k.restart
+	k.cache.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-restart:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	from := &source{
+		client: k.cache.client,
+		path:   func() []string { return k.path(k.version(), "") },
+		list:   func() runtime.Object { return &objectList{} },
+		report: k.report,
+	}
+	k.cache.reflect(ctx, from, &object{}, &publisher{kind: k})
+	cancel()
+	<-ended
+}
+
+// end stops what is followed, if anything, and returns when nothing is published
+// any more.
+func (k *kind) end() {
+	if k.following == nil {
+		return
+	}
+	k.following.cancel()
+	k.following.done.Wait()
+	k.following = nil
+	k.cache.mu.Lock()
+	defer k.cache.mu.Unlock()
+	k.restart = nil
+}
+
+// vanish makes the kind one that the server does not have: its objects go.
+func (k *kind) vanish() {
+	k.end()
+	p := publisher{kind: k}
+	p.clear()
+	c := k.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k.served, k.resolved, k.err = absent, true, failure{}
+	clear(k.bad)
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/kubetest"
+)
+
+var apiserver kubetest.Shared
+
+func TestMain(m *testing.M) { apiserver.Main(m) }
+
+// TestPrerequisites is skipped if there is no API server; ./test.sh shows what it
+// says.
+func TestPrerequisites(t *testing.T) { kubetest.Require(t) }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"log/slog"
+	"time"
+)
+
+// The defaults of Options.
+const (
+	DefaultWriteTimeout = 30 * time.Second
+	DefaultMaxBackoff   = 30 * time.Second
+)
+
+// Options of a Cache. The zero value works.
+type Options struct {
+	// Logger gets each error once, when it appears. Default: nil, which discards.
+	Logger *slog.Logger
+	// Domain is written to the Domain of every object. Default: empty.
+	Domain string
+	// Revision, unless empty, restricts the cache to objects whose label
+	// istio.io/rev is Revision, and those that have no such label. Default: all
+	// objects.
+	Revision string
+	// Namespaces says whether the objects of a namespace are in the cache; those of
+	// cluster-scoped kinds always are. It is called from any goroutine, and always
+	// gives the same answer: Cache.SelectNamespaces changes it. Default: nil, all
+	// namespaces.
+	Namespaces func(namespace string) bool
+	// SkipValidation accepts objects that break the rules of their schema's
+	// Validate, from the API server as well as in writes. Default: an object that
+	// its schema finds invalid is an error, and its last good state stays.
+	SkipValidation bool
+	// HistoryLimit is the number of changes that are kept for Watch. Default, for
+	// values below 1: that of package memory.
+	HistoryLimit int
+	// WriteTimeout is how long a write waits for the API server. Default, for
+	// values below 1: DefaultWriteTimeout.
+	WriteTimeout time.Duration
+	// MaxBackoff is the longest time between two attempts to reach the API server
+	// again; the first is made within a second. Default, for values below 1:
+	// DefaultMaxBackoff.
+	MaxBackoff time.Duration
+}
+
+// withDefaults returns the options with what is not given filled in.
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.WriteTimeout < 1 {
+		o.WriteTimeout = DefaultWriteTimeout
+	}
+	if o.MaxBackoff < 1 {
+		o.MaxBackoff = DefaultMaxBackoff
+	}
+	return o
+}

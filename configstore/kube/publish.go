@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// publisher puts what the API server says of one kind into the cache. It is what
+// the kind's reflector stores into; only its goroutine uses it.
+//
+// It compares with what is published, so that whatever a reflector repeats, after a
+// list or a broken watch, is no event.
+type publisher struct {
+	kind *kind
+	// mutations is the batch in progress.
+	mutations []configstore.Mutation
+}
+
+// Add implements cache.ReflectorStore.
+func (p *publisher) Add(obj any) error { return p.Update(obj) }
+
+// Update implements cache.ReflectorStore.
+func (p *publisher) Update(obj any) error {
+	if o, ok := obj.(*object); ok {
+		p.put(o)
+	}
+	return p.commit()
+}
+
+// Delete implements cache.ReflectorStore.
+func (p *publisher) Delete(obj any) error {
+	if o, ok := obj.(*object); ok {
+		p.remove(objectKey{o.Namespace, o.Name})
+	}
+	return p.commit()
+}
+
+// Replace implements cache.ReflectorStore. The difference to what is published
+// becomes one batch.
+func (p *publisher) Replace(list []any, _ string) error {
+	p.mutations = make([]configstore.Mutation, 0, len(list))
+	there := make(map[objectKey]bool, len(list))
+	objects := make([]*object, 0, len(list))
+	for _, obj := range list {
+		if o, ok := obj.(*object); ok {
+			there[objectKey{o.Namespace, o.Name}] = true
+			objects = append(objects, o)
+		}
+	}
+	slices.SortFunc(objects, func(a, b *object) int { // They come in no order.
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, o := range objects {
+		p.put(o)
+	}
+	k := p.kind
+	for _, old := range k.cache.published.List(k.gvk(), configstore.NamespaceAll) {
+		if key := (objectKey{old.Namespace, old.Name}); !there[key] {
+			p.remove(key)
+		}
+	}
+	k.retain(there)
+	if err := p.commit(); err != nil {
+		return err
+	}
+	k.published()
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (p *publisher) Resync() error { return nil }
+
+// clear removes everything.
+func (p *publisher) clear() {
+	k := p.kind
+	for _, old := range k.cache.published.List(k.gvk(), configstore.NamespaceAll) {
+		p.remove(objectKey{old.Namespace, old.Name})
+	}
+	_ = p.commit() // It is noted.
+}
+
+// put adds what an object needs to the batch: nothing if it is published as it is,
+// or cannot be decoded.
+func (p *publisher) put(o *object) {
+	k := p.kind
+	key := objectKey{o.Namespace, o.Name}
+	if !k.cache.selects(o) {
+		p.remove(key)
+		return
+	}
+	old := k.cache.published.Get(k.gvk(), o.Name, o.Namespace)
+	if old != nil && old.ResourceVersion == o.ResourceVersion && old.UID == string(o.UID) {
+		k.note(key, "", nil)
+		return
+	}
+	config, err := k.decode(o)
+	k.note(key, o.ResourceVersion, err)
+	switch {
+	case err != nil:
+		return // The last good state stays.
+	case old == nil:
+		p.add(configstore.OpCreate, config)
+	case old.UID != config.UID: // It was deleted and made again.
+		p.remove(key)
+		p.add(configstore.OpCreate, config)
+	default:
+		p.add(configstore.OpUpdate, config)
+	}
+}
+
+// remove adds the removal of an object to the batch, if it is published.
+func (p *publisher) remove(key objectKey) {
+	k := p.kind
+	k.note(key, "", nil)
+	if old := k.cache.published.Get(k.gvk(), key.name, key.namespace); old != nil {
+		p.add(configstore.OpDelete, configstore.Config{
+			Meta: configstore.Meta{GroupVersionKind: k.gvk(), Name: key.name, Namespace: key.namespace},
+		})
+	}
+}
+
+func (p *publisher) add(op configstore.Op, config configstore.Config) {
+	p.mutations = append(p.mutations, configstore.Mutation{Op: op, Config: config})
+}
+
+// commit publishes the batch.
+func (p *publisher) commit() error {
+	mutations := p.mutations
+	p.mutations = nil
+	if len(mutations) == 0 {
+		return nil
+	}
+	_, err := p.kind.cache.published.Apply(mutations...)
+	if err != nil {
+		p.kind.report(err) // Not to be expected: decode has checked the objects.
+	}
+	return err
+}
+
+// revisionLabel is the label of objects that are for one revision of a control
+// plane, as Istio 1.30 has it.
+const revisionLabel = "istio.io/rev"
+
+// selects says by the metadata of an object whether it is for this cache.
+func (c *Cache) selects(o *object) bool {
+	if revision, labelled := o.Labels[revisionLabel]; labelled && c.opts.Revision != "" && revision != c.opts.Revision {
+		return false
+	}
+	c.mu.Lock()
+	namespaces := c.namespaces
+	c.mu.Unlock()
+	return o.Namespace == "" || namespaces == nil || namespaces(o.Namespace)
+}

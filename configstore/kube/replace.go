@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// stored is an object as the API server has it: all of its fields as text, so that
+// writing it back loses none, and what we know of it.
+type stored struct {
+	fields map[string]json.RawMessage
+	object object
+}
+
+func parse(data []byte) (*stored, error) {
+	s := &stored{}
+	if err := json.Unmarshal(data, &s.fields); err != nil {
+		return nil, err
+	}
+	return s, json.Unmarshal(data, &s.object)
+}
+
+// set writes a field; nil removes it.
+func set(fields map[string]json.RawMessage, name string, value any) error {
+	if value == nil {
+		delete(fields, name)
+		return nil
+	}
+	data, err := json.Marshal(value)
+	fields[name] = data
+	return err
+}
+
+func setMessage(fields map[string]json.RawMessage, name string, m proto.Message) error {
+	if m == nil {
+		return set(fields, name, nil)
+	}
+	data, err := protojson.Marshal(m)
+	fields[name] = data
+	return err
+}
+
+// setContent writes what the config holds but its status.
+func (w *write) setContent(s *stored) error {
+	metadata := map[string]json.RawMessage{}
+	if text := s.fields["metadata"]; text != nil {
+		if err := json.Unmarshal(text, &metadata); err != nil {
+			return err
+		}
+	}
+	c := &w.config
+	for name, value := range map[string]any{
+		"name":            c.Name,
+		"namespace":       orNil(c.Namespace, c.Namespace == ""),
+		"labels":          orNil(c.Labels, len(c.Labels) == 0),
+		"annotations":     orNil(c.Annotations, len(c.Annotations) == 0),
+		"ownerReferences": orNil(references(c.OwnerReferences), len(c.OwnerReferences) == 0),
+	} {
+		if err := set(metadata, name, value); err != nil {
+			return err
+		}
+	}
+	if err := set(s.fields, "metadata", metadata); err != nil {
+		return err
+	}
+	return setMessage(s.fields, "spec", c.Spec)
+}
+
+func orNil(value any, absent bool) any {
+	if absent {
+		return nil
+	}
+	return value
+}
+
+func references(owners []configstore.OwnerReference) []map[string]any {
+	out := make([]map[string]any, len(owners))
+	for i, o := range owners {
+		out[i] = map[string]any{"apiVersion": o.APIVersion, "kind": o.Kind, "name": o.Name, "uid": o.UID}
+		for name, is := range map[string]bool{"controller": o.Controller, "blockOwnerDeletion": o.BlockOwnerDeletion} {
+			if is {
+				out[i][name] = true
+			}
+		}
+	}
+	return out
+}
+
+// create makes the object.
+func (w *write) create() (string, error) {
+	s := &stored{fields: map[string]json.RawMessage{}}
+	if err := w.setContent(s); err != nil {
+		return "", err
+	}
+	if err := setMessage(s.fields, "status", w.config.Status); err != nil {
+		return "", err
+	}
+	created, err := w.call(func(version int) *rest.Request {
+		s.fields["apiVersion"] = fmt.Appendf(nil, "%q", w.kind.gvk().Group+"/"+w.kind.versions[version])
+		s.fields["kind"] = fmt.Appendf(nil, "%q", w.kind.gvk().Kind)
+		data, _ := json.Marshal(s.fields) //nolint:errchkjson // Every field was marshalled before.
+		return w.cache.client.Post().AbsPath(w.kind.path(version, w.config.Namespace)...).Body(data)
+	})
+	if err != nil {
+		return "", err
+	}
+	return w.addStatus(created)
+}
+
+// replace writes the content, and then the status if there is one.
+func (w *write) replace() (string, error) {
+	s, err := w.modify(func(s *stored) (*stored, error) {
+		if w.changesNothing(s) {
+			return s, nil
+		}
+		if err := w.setContent(s); err != nil {
+			return nil, err
+		}
+		if w.config.Status != nil { // It counts for kinds without a subresource.
+			if err := setMessage(s.fields, "status", w.config.Status); err != nil {
+				return nil, err
+			}
+		}
+		return w.put(s)
+	})
+	if err != nil {
+		return "", err
+	}
+	return w.addStatus(s)
+}
+
+// addStatus writes the status if the object does not have it by now.
+func (w *write) addStatus(s *stored) (string, error) {
+	if w.config.Status == nil || configstore.EqualMessage(w.decoded(s).Status, w.config.Status) {
+		return s.object.ResourceVersion, nil
+	}
+	w.config.ResourceVersion = "" // It was a condition of the write that has succeeded.
+	return w.replaceStatus()
+}
+
+// replaceStatus writes the status alone.
+func (w *write) replaceStatus() (string, error) {
+	s, err := w.modify(func(s *stored) (*stored, error) {
+		if configstore.EqualMessage(w.decoded(s).Status, w.config.Status) {
+			return s, nil
+		}
+		if err := setMessage(s.fields, "status", w.config.Status); err != nil {
+			return nil, err
+		}
+		put, err := w.put(s, "status")
+		if apierrors.IsNotFound(err) { // The object exists: its kind has no such subresource.
+			put, err = w.put(s)
+		}
+		return put, err
+	})
+	if err != nil {
+		return "", err
+	}
+	return s.object.ResourceVersion, nil
+}
+
+// modify reads the object, checks the resource version, and calls change with it.
+// Without a resource version it begins again if another writer was faster.
+func (w *write) modify(change func(*stored) (*stored, error)) (*stored, error) {
+	for given := w.config.ResourceVersion; ; {
+		s, err := w.get()
+		if err != nil {
+			return nil, err
+		}
+		if live := s.object.ResourceVersion; given != "" && given != live {
+			return nil, fmt.Errorf("%w: %q is given, %q is stored", configstore.ErrConflict, given, live)
+		}
+		if s, err = change(s); err == nil || given != "" || !apierrors.IsConflict(err) {
+			return s, err
+		}
+	}
+}
+
+// changesNothing reports whether the object has the content that is to be written,
+// however it is spelt.
+func (w *write) changesNothing(s *stored) bool {
+	live, c := w.decoded(s), &w.config
+	return w.kind.schema.EqualSpecs(live.Spec, c.Spec) && maps.Equal(live.Labels, c.Labels) &&
+		maps.Equal(live.Annotations, c.Annotations) && slices.Equal(live.OwnerReferences, c.OwnerReferences)
+}
+
+// decoded returns the object as a config; without a spec and a status if it cannot
+// be decoded.
+func (w *write) decoded(s *stored) configstore.Config {
+	config := configstore.Config{Meta: w.kind.meta(&s.object)}
+	if !w.kind.decodeFast(&s.object, &config) && w.kind.decodeLenient(&s.object, &config) != nil {
+		config.Spec, config.Status = nil, nil
+	}
+	return config
+}
+
+// remove deletes the object.
+func (w *write) remove(resourceVersion *string) error {
+	body, err := json.Marshal(metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: resourceVersion}})
+	if err != nil {
+		return err
+	}
+	_, err = w.call(func(version int) *rest.Request {
+		return w.cache.client.Delete().AbsPath(w.path(version)...).Body(body)
+	})
+	return err
+}
