@@ -9,12 +9,16 @@ import (
 	"sync"
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/wrapperspb"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -31,6 +35,15 @@ func (rawCodec) Unmarshal(data []byte, v any) error {
 	return nil
 }
 func (rawCodec) Name() string { return "proto" }
+
+// discardCodec is rawCodec for a server that does not look at what it is sent.
+type discardCodec struct{}
+
+func (discardCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+func (discardCodec) Unmarshal(mem.BufferSlice, any) error { return nil }
+func (discardCodec) Name() string                         { return "proto" }
 
 // rawClient is a client that only scans responses for what an ACK needs.
 type rawClient struct {
@@ -234,32 +247,51 @@ func receiveAll(b *testing.B, list []*rawClient) {
 }
 
 // BenchmarkClusterChange: a service changes, until a client with a wildcard
-// subscription has the cluster.
+// subscription has the cluster; with a customizer that adds a TLS context to each
+// cluster, and without.
 func BenchmarkClusterChange(b *testing.B) {
-	for _, n := range []int{1_000, 10_000} {
-		b.Run(fmt.Sprintf("delta/n=%d", n), func(b *testing.B) {
-			f, _ := benchServer(b, n)
-			c := &rawClient{stream: dialRaw(b, f.listener.Addr().String(), deltaMethod), delta: true, typeURL: envoy.ClusterType}
-			c.subscribe(b, n)
-			f.settle()
-			list := append([]*registry.Service(nil), f.services.Services()...)
-			host := string(list[7].Hostname)
-			states := []*registry.Service{service(host, "shop"), service(host, "shop")}
-			states[0].ServiceAccounts = []string{"spiffe://a"}
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				// The copy of the list is the registry's, not the server's.
-				b.StopTimer()
-				next := append([]*registry.Service(nil), list...)
-				next[7] = states[i%2]
-				f.services.mu.Lock()
-				f.services.list = next
-				f.services.mu.Unlock()
-				b.StartTimer()
-				f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(registry.Hostname(host), "shop"))})
-				c.receive(b)
-			}
-		})
+	for _, n := range []int{1_000, 5_000, 10_000} {
+		for name, custom := range map[string][]ads.Customizer{"none": nil, "tls": {addTLS()}} {
+			b.Run(fmt.Sprintf("delta/n=%d/customizer=%s", n, name), func(b *testing.B) {
+				benchClusterChange(b, n, custom)
+			})
+		}
+	}
+}
+
+// addTLS customizes clusters as a mesh does.
+func addTLS() ads.Customizer {
+	return ads.Customizer{Name: "tls", TypeURL: envoy.ClusterType, Customize: func(c ads.Customization) error {
+		config, err := anypb.New(&tlsv3.UpstreamTlsContext{Sni: string(c.Service.Hostname)})
+		c.Message.(*clusterv3.Cluster).TransportSocket = &core.TransportSocket{
+			Name: "tls", ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: config},
+		}
+		return err
+	}}
+}
+
+func benchClusterChange(b *testing.B, n int, custom []ads.Customizer) {
+	b.Helper()
+	f, _ := benchServer(b, n, ads.Options{Customizers: custom})
+	c := &rawClient{stream: dialRaw(b, f.listener.Addr().String(), deltaMethod), delta: true, typeURL: envoy.ClusterType}
+	c.subscribe(b, n)
+	f.settle()
+	list := append([]*registry.Service(nil), f.services.Services()...)
+	host := string(list[7].Hostname)
+	states := []*registry.Service{service(host, "shop"), service(host, "shop")}
+	states[0].ServiceAccounts = []string{"spiffe://a"}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		// The copy of the list is the registry's, not the server's.
+		b.StopTimer()
+		next := append([]*registry.Service(nil), list...)
+		next[7] = states[i%2]
+		f.services.mu.Lock()
+		f.services.list = next
+		f.services.mu.Unlock()
+		b.StartTimer()
+		f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(registry.Hostname(host), "shop"))})
+		c.receive(b)
 	}
 }
 
@@ -273,18 +305,57 @@ func BenchmarkLimitPush(b *testing.B) {
 
 func benchLimitPush(b *testing.B, clients int) {
 	b.Helper()
-	message := []byte(strings.Repeat("x", 1050))
-	push := make(chan chan struct{}, clients)
-	var waiting sync.WaitGroup
-	waiting.Add(clients)
-	server := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+	address, opened := limitServer(b, []byte(strings.Repeat("x", 1050)))
+	ack := []byte("ack")
+	var streams []grpc.ClientStream
+	var pushes []chan<- struct{}
+	for range clients {
+		s := dialRaw(b, address, "/limit/Push")
+		if err := s.SendMsg(&ack); err != nil {
+			b.Fatal(err)
+		}
+		streams = append(streams, s)
+		pushes = append(pushes, <-opened)
+	}
+	receive := func(s grpc.ClientStream) {
+		var data []byte
+		if err := s.RecvMsg(&data); err != nil {
+			b.Error(err)
+		}
+		if err := s.SendMsg(&ack); err != nil {
+			b.Error(err)
+		}
+	}
+	b.ReportAllocs()
+	defer reportCPU(b, "op", 1)()
+	for b.Loop() {
+		for _, p := range pushes {
+			p <- struct{}{}
+		}
+		if clients == 1 {
+			receive(streams[0])
+			continue
+		}
+		var all sync.WaitGroup
+		for _, s := range streams {
+			all.Go(func() { receive(s) })
+		}
+		all.Wait()
+	}
+}
+
+// limitServer sends a ready message for each token in the channel of a stream, and
+// takes an ACK, which it does not look at. It waits for a first request.
+func limitServer(b *testing.B, message []byte) (address string, opened <-chan chan<- struct{}) {
+	b.Helper()
+	pushes := make(chan chan<- struct{}, 100)
+	server := grpc.NewServer(grpc.ForceServerCodecV2(discardCodec{}), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
 		var ack []byte
 		if err := s.RecvMsg(&ack); err != nil {
 			return err
 		}
 		mine := make(chan struct{}, 1)
-		push <- mine
-		waiting.Done()
+		pushes <- mine
 		for {
 			select {
 			case <-mine:
@@ -306,43 +377,7 @@ func benchLimitPush(b *testing.B, clients int) {
 		server.Stop()
 		running.Wait()
 	})
-	ack := []byte("ack")
-	var streams []grpc.ClientStream
-	var pushes []chan struct{}
-	for range clients {
-		s := dialRaw(b, listener.Addr().String(), "/limit/Push")
-		if err := s.SendMsg(&ack); err != nil {
-			b.Fatal(err)
-		}
-		streams = append(streams, s)
-		pushes = append(pushes, <-push)
-	}
-	receive := func(s grpc.ClientStream) {
-		var data []byte
-		if err := s.RecvMsg(&data); err != nil {
-			b.Error(err)
-		}
-		if err := s.SendMsg(&ack); err != nil {
-			b.Error(err)
-		}
-	}
-	waiting.Wait()
-	b.ReportAllocs()
-	defer reportCPU(b, "op", 1)()
-	for b.Loop() {
-		for _, p := range pushes {
-			p <- struct{}{}
-		}
-		if clients == 1 {
-			receive(streams[0])
-			continue
-		}
-		var all sync.WaitGroup
-		for _, s := range streams {
-			all.Go(func() { receive(s) })
-		}
-		all.Wait()
-	}
+	return listener.Addr().String(), pushes
 }
 
 // dialClient opens a connection for raw streams.
@@ -377,37 +412,4 @@ func openRaw(tb testing.TB, address string, delta bool) *rawClient {
 		method = deltaMethod
 	}
 	return &rawClient{stream: newRawStream(tb, dialClient(tb, address), method), delta: delta}
-}
-
-// benchGenerator has many resources, of which it changes some with each push.
-type benchGenerator struct {
-	messages []proto.Message
-	changes  int
-	pushes   int
-}
-
-func newBenchGenerator(n, changes int) *benchGenerator {
-	g := &benchGenerator{changes: changes}
-	for i := range n {
-		g.messages = append(g.messages, wrapperspb.String(fmt.Sprint(i)))
-	}
-	return g
-}
-
-// Name implements ads.Generator.
-func (*benchGenerator) Name() string { return "bench" }
-
-// Generate implements ads.Generator.
-func (g *benchGenerator) Generate(_ ads.View, push *ads.PushContext, out *ads.Resources) error {
-	if push.Request.Forced {
-		for i, m := range g.messages {
-			out.Set(customType, fmt.Sprintf("%05d", i), m)
-		}
-		return nil
-	}
-	for range g.changes {
-		g.pushes++
-		out.Set(customType, "00007", wrapperspb.String(fmt.Sprint("changed ", g.pushes%2)))
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ package ads_test
 
 import (
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -52,7 +51,7 @@ type clientsDone struct{ Took time.Duration }
 // startClients starts the process.
 func startClients(b *testing.B, address string) *clientProcess {
 	b.Helper()
-	//nolint:noctx // it ends when its input is closed
+	//nolint:noctx // it is killed in the end
 	cmd := exec.Command(os.Args[0], "-test.run=^TestClientProcess$", "-test.v=false")
 	cmd.Env = append(os.Environ(), clientsAddress+"="+address)
 	cmd.Stderr = os.Stderr
@@ -68,8 +67,7 @@ func startClients(b *testing.B, address string) *clientProcess {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
-		_ = in.Close()
-		_, _ = io.Copy(io.Discard, out)
+		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
 	return &clientProcess{b, json.NewEncoder(in), json.NewDecoder(out)}

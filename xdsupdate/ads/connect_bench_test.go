@@ -307,32 +307,6 @@ func BenchmarkProxyUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkGenerator: a push that a generator with 10,000 resources of a view is
-// called for, and of which it changes none, or one that a client is subscribed to.
-func BenchmarkGenerator(b *testing.B) {
-	for _, changes := range []int{0, 1} {
-		b.Run(fmt.Sprintf("changes=%d", changes), func(b *testing.B) {
-			g := newBenchGenerator(10_000, changes)
-			f, _ := benchServer(b, 10, ads.Options{Generators: []ads.Generator{g}})
-			c := &rawClient{stream: dialRaw(b, f.listener.Addr().String(), deltaMethod), delta: true, typeURL: customType, names: []string{"00007"}}
-			c.subscribe(b, 1)
-			f.settle()
-			ctx := context.Background()
-			req := &xdsupdate.PushRequest{ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ConfigKey{Name: "x"})}
-			b.ReportAllocs()
-			for b.Loop() {
-				f.ConfigUpdate(req)
-				if err := f.Flush(ctx); err != nil {
-					b.Fatal(err)
-				}
-				for range changes {
-					c.receive(b)
-				}
-			}
-		})
-	}
-}
-
 // BenchmarkLinearEndpointChange is BenchmarkEndpointChange with LinearCache, delta.
 func BenchmarkLinearEndpointChange(b *testing.B) {
 	for _, bench := range []struct{ names, clients int }{{1, 1}, {1, 100}, {1_000, 1}, {10_000, 1}} {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// BenchmarkLastOfMany: an endpoint changes that many clients, in another process, are
+// subscribed to, until the last of them has received it. The CPU time is the
+// server's.
+func BenchmarkLastOfMany(b *testing.B) {
+	for _, clients := range []int{100, 1_000} {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+			f, names := benchServer(b, 1_000)
+			const host = "service-00007.example.com"
+			old, spare := benchEndpoints(0), benchEndpoints(1)
+			f.eds(host, "shop", old...)
+			f.flush()
+			process := startClients(b, f.listener.Addr().String())
+			command := clientsCommand{Clients: clients, Delta: true, TypeURL: envoy.LoadAssignmentType, Resources: 1, Responses: 1 << 30}
+			command.First = firstRequest(b, true, command.TypeURL, names[7:8], nil)
+			process.start(command)
+			process.wait()
+			f.settle()
+			b.ReportAllocs()
+			defer reportCPU(b, "client", clients)()
+			for b.Loop() {
+				f.EDSDeltaUpdate(shard, host, "shop", []xdsupdate.EndpointChange{{Old: old[0], New: spare[0]}})
+				old[0], spare[0] = spare[0], old[0]
+				process.wait()
+			}
+		})
+	}
+}
+
+// BenchmarkChangeDuringConnects: how long a client waits for the change of an
+// endpoint while 200 others connect, again and again, and take 10,000 clusters each;
+// and while nothing else happens.
+func BenchmarkChangeDuringConnects(b *testing.B) {
+	for name, clients := range map[string]int{"quiet": 0, "storm": 200} {
+		b.Run(name, func(b *testing.B) {
+			f, names := benchServer(b, 10_000)
+			const host = "service-00007.example.com"
+			old, spare := benchEndpoints(0), benchEndpoints(1)
+			f.eds(host, "shop", old...)
+			f.flush()
+			address := f.listener.Addr().String()
+			c := &rawClient{stream: dialRaw(b, address, deltaMethod), delta: true, typeURL: envoy.LoadAssignmentType, names: names[7:8]}
+			c.subscribe(b, 1)
+			f.settle()
+			end := storm(b, address, clients, len(names))
+			var took []time.Duration
+			for b.Loop() {
+				begun := time.Now()
+				f.EDSDeltaUpdate(shard, host, "shop", []xdsupdate.EndpointChange{{Old: old[0], New: spare[0]}})
+				old[0], spare[0] = spare[0], old[0]
+				c.receive(b)
+				took = append(took, time.Since(begun))
+			}
+			end()
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
+}
+
+// storm has clients connect from another process, again and again, until end is
+// called.
+func storm(b *testing.B, address string, clients, resources int) (end func()) {
+	b.Helper()
+	if clients == 0 {
+		return func() {}
+	}
+	process := startClients(b, address)
+	command := clientsCommand{Clients: clients, Delta: true, TypeURL: envoy.ClusterType, Resources: resources, Leave: true}
+	command.First = firstRequest(b, true, command.TypeURL, nil, nil)
+	process.start(command)
+	process.wait() // it runs
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			process.start(command)
+			process.wait()
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
