@@ -3,9 +3,11 @@
 package realclients
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	networking "istio.io/api/networking/v1alpha3"
 )
 
 // TestRestart ends the server and starts another one on its address that knows
@@ -37,4 +39,38 @@ func TestRestart(t *testing.T) {
 		c.follow("one")
 		other.accepted()
 	})
+}
+
+// TestRestartWhileAServiceIsMissing: a server that does not know the service takes
+// the place of one that did, before or after the service went: calls fail, and
+// recover when it comes.
+func TestRestartWhileAServiceIsMissing(t *testing.T) {
+	unusual := func(spec *networking.ServiceEntry) { spec.Ports[0].Number = 9090 }
+	for name, target := range map[string]string{"port": "xds:///" + host + ":9090", "default port": "xds:///" + host} {
+		for _, removed := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/removed=%v", name, removed), func(t *testing.T) {
+				eachClient(t, func(s *scene) {
+					one := s.backend("one")
+					p := s.plane(edited(unusual, one.entry()))
+					c := s.call(p, target)
+					c.follow("one")
+					if removed {
+						p.remove(entry())
+						c.fails()
+					}
+					p.stop()
+					next := s.planeAt(p.address)
+					next.poll("client that asks for all types", func() bool {
+						proxies := next.server.Proxies()
+						return len(proxies) == 1 && len(proxies[0].Types) == 4
+					})
+					next.applied()
+					c.fails()
+					next.create(edited(unusual, one.entry()))
+					c.recover("one")
+					next.accepted()
+				})
+			})
+		}
+	}
 }

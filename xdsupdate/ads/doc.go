@@ -105,6 +105,14 @@
 // not sent to a client that does not have it, so that nothing leaks; it is forgotten
 // with the subscription, and a new stream is not sent it.
 //
+// A gRPC client that opens a new stream, to this server or another one, names the
+// listeners and clusters that it has, and takes for removed what the first answer
+// does not list. For those that do not exist, or are hidden, the answer has stand-ins
+// that are made of the name alone: a listener that points to the route of its host
+// and port, and a cluster without endpoints. That is so only if the request has a
+// version, that is, if the client has resources of the type. Without one a name that
+// does not exist is not answered, and the client times out.
+//
 // # Versions
 //
 // Versions are hashes of the content, equal in every replica. A client that

@@ -42,6 +42,9 @@ func (s *subscription) rename(r *request, first bool) *selection {
 		back := r.version != ""
 		s.owed = wildcard || back && fullState(s.typeURL, wildcard)
 		s.returning = back && s.typeURL == envoy.LoadAssignmentType
+		if back && !wildcard && hasStandIns(s.typeURL) && s.conn.view.Client == envoy.ForGRPC {
+			s.has(standIns(s.typeURL, topics))
+		}
 	}
 	return s.conn.cache.subscribe(s, wildcard, topics)
 }

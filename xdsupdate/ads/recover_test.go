@@ -4,6 +4,7 @@ package ads_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -197,5 +198,60 @@ func TestLegacyWildcardEnds(t *testing.T) {
 	check(t, "after the end", received(c, since), []string{})
 	if got := f.Proxies()[0].Types[envoy.ClusterType]; got.Wildcard {
 		t.Errorf("status = %+v", got)
+	}
+}
+
+// TestGRPCClientComesBackWhileAServiceIsMissing: what a gRPC client is sent on a new
+// stream of a service that was removed, or hidden, is made of its name, whatever the
+// service is, and is not sent to a client that has nothing.
+func TestGRPCClientComesBackWhileAServiceIsMissing(t *testing.T) {
+	shown := service("a", "shop")
+	secret := func(s *registry.Service) { s.ServiceAccounts = []string{"spiffe://secret"} }
+	var first map[string]xdstest.Resource
+	for what, gone := range map[string][]*registry.Service{
+		"removed": nil,
+		"hidden":  {service("a", "shop", exportTo(registry.VisibilityNone), secret)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			f := serve(t, ads.Options{}, shown, service("b", "shop"))
+			f.eds("a", "shop", endpoint("10.0.0.1", 80))
+			f.flush()
+			c := f.client(xdstest.ClientOptions{Node: grpcNode("a", "shop")})
+			f.followAll(c)
+			c.Disconnect()
+			f.define([]string{"a"}, append(gone, service("b", "shop"))...)
+			f.flush()
+			since := len(c.Responses())
+			if err := c.Connect(f.context()); err != nil {
+				t.Fatal(err)
+			}
+			f.subscribe(c, envoy.ListenerType, "b:80")
+			f.await(c, envoy.ListenerType, "a:80", "b:80")
+			f.settle()
+			check(t, "addresses", len(addressesOf(t, c, "a")), 0)
+			got := map[string]xdstest.Resource{}
+			for _, r := range c.Responses()[since:] {
+				for _, resource := range r.Resources {
+					got[r.TypeURL+resource.Name] = resource
+				}
+			}
+			delete(got, envoy.ListenerType+"b:80")
+			if len(got) != 3 { // a listener, a cluster, an empty assignment
+				t.Errorf("sent %d resources: %v", len(got), got)
+			}
+			if first == nil {
+				first = got
+			}
+			check(t, "what is sent", fmt.Sprint(got), fmt.Sprint(first))
+
+			other := f.client(xdstest.ClientOptions{Node: grpcNode("b", "shop")})
+			f.subscribe(other, envoy.ListenerType, "a:80", "b:80")
+			f.await(other, envoy.ListenerType, "b:80")
+
+			f.define([]string{"a"}, shown, service("b", "shop"))
+			f.eds("a", "shop", endpoint("10.0.0.1", 80))
+			f.settle()
+			check(t, "addresses", addressesOf(t, c, "a"), []string{"10.0.0.1"})
+		})
 	}
 }
