@@ -24,7 +24,10 @@ func dial(xdsServer, target string) (*grpc.ClientConn, error) {
 			"channel_creds":   []any{map[string]any{"type": "insecure"}},
 			"server_features": []any{"xds_v3"},
 		}},
-		"node": map[string]any{"id": "sidecar~127.0.0.1~client.demo~demo.svc.cluster.local", "locality": map[string]any{}},
+		"node": map[string]any{
+			"id":       "sidecar~127.0.0.1~client.demo~demo.svc.cluster.local",
+			"locality": map[string]any{"region": "eu", "zone": "a"},
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -37,9 +40,9 @@ func dial(xdsServer, target string) (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
-// traffic is a constant stream of calls from a few callers, each of which calls
+// callers are a constant stream of calls from some callers, each of which calls
 // again as soon as it has an answer.
-type traffic struct {
+type callers struct {
 	calls, failed atomic.Int64
 	// stop ends the stream; no call is counted as failed because of it.
 	stop func()
@@ -51,12 +54,12 @@ type traffic struct {
 	firstErr error
 }
 
-// startTraffic calls until stop.
-func startTraffic(ctx context.Context, conn grpc.ClientConnInterface, callers int) *traffic {
+// startCalls lets n callers call until stop.
+func startCalls(ctx context.Context, conn grpc.ClientConnInterface, n int) *callers {
 	ctx, cancel := context.WithCancel(ctx)
-	t := &traffic{counts: map[string]int{}, waiting: map[string]chan struct{}{}}
+	t := &callers{counts: map[string]int{}, waiting: map[string]chan struct{}{}}
 	var running sync.WaitGroup
-	for range callers {
+	for range n {
 		running.Go(func() {
 			for ctx.Err() == nil {
 				name, err := who(ctx, conn)
@@ -70,7 +73,7 @@ func startTraffic(ctx context.Context, conn grpc.ClientConnInterface, callers in
 	return t
 }
 
-func (t *traffic) record(name string, err error) {
+func (t *callers) record(name string, err error) {
 	t.calls.Inc()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,7 +92,7 @@ func (t *traffic) record(name string, err error) {
 }
 
 // next waits for the next answer of a backend.
-func (t *traffic) next(ctx context.Context, name string) error {
+func (t *callers) next(ctx context.Context, name string) error {
 	t.mu.Lock()
 	waiting, ok := t.waiting[name]
 	if !ok {
@@ -106,7 +109,7 @@ func (t *traffic) next(ctx context.Context, name string) error {
 }
 
 // err returns the first error of a call.
-func (t *traffic) err() error {
+func (t *callers) err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.firstErr

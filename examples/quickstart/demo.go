@@ -98,7 +98,13 @@ func (d *demonstration) show(ctx context.Context) error {
 	if err := d.move(ctx); err != nil {
 		return err
 	}
-	return d.breakFile(ctx)
+	if err := d.breakFile(ctx); err != nil {
+		return err
+	}
+	if err := d.shareTraffic(ctx); err != nil {
+		return err
+	}
+	return d.failOver(ctx)
 }
 
 // call calls a service until each of the backends has answered.
@@ -125,7 +131,7 @@ func (d *demonstration) call(ctx context.Context, target string, backends ...str
 		missing = slices.DeleteFunc(missing, func(m string) bool { return m == name })
 	}
 	for _, name := range backends {
-		fmt.Fprintf(d.out, "  backend %-5s answered %2d calls\n", name, counts[name])
+		fmt.Fprintf(d.out, "  backend %-5s answered %3d calls\n", name, counts[name])
 	}
 	return nil
 }
@@ -140,7 +146,7 @@ func (d *demonstration) move(ctx context.Context) error {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	calls := startTraffic(ctx, conn, 4)
+	calls := startCalls(ctx, conn, 4)
 	defer calls.stop()
 	if err := calls.next(ctx, "one"); err != nil {
 		return err

@@ -186,7 +186,7 @@ func TestEndpointsFollowFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	calls := startTraffic(ctx, conn, 4)
+	calls := startCalls(ctx, conn, 4)
 	defer calls.stop()
 	answers := func(backend string) {
 		t.Helper()
@@ -265,7 +265,7 @@ func TestBadEditChangesNothing(t *testing.T) {
 	// caused none.
 	expectOrders(t, ctx, sotw, "SotW, repaired")
 	expectOrders(t, ctx, delta, "delta, repaired")
-	calls := startTraffic(ctx, conn, 1)
+	calls := startCalls(ctx, conn, 1)
 	defer calls.stop()
 	if err := calls.next(ctx, "two"); err != nil {
 		t.Error(err)

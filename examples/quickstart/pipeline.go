@@ -19,16 +19,19 @@ import (
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // pipeline is a control plane: a directory becomes a store, the store's
-// ServiceEntries become services, and services become what xDS clients get.
+// ServiceEntries become services, and services become, under the store's traffic
+// policies, what xDS clients get.
 type pipeline struct {
 	store      *memory.Store
 	configs    *memory.Controller
 	files      *file.Source
 	services   *serviceentry.Controller
 	registries *aggregate.Controller
+	policies   *traffic.Policies
 	server     *ads.Server
 }
 
@@ -40,7 +43,8 @@ func newPipeline(dir string, log *slog.Logger) *pipeline {
 	p.files = file.New(dir, p.store, file.Options{Domain: "cluster.local", DefaultNamespace: "default", Logger: log})
 	p.configs.RegisterHasSyncedHandler(p.files.HasSynced)
 	p.registries = aggregate.NewController()
-	p.server = ads.New(p.registries, ads.Options{Logger: log})
+	p.policies = traffic.New(p.configs)
+	p.server = ads.New(p.registries, ads.Options{Logger: log, Provider: p.policies})
 	p.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		p.services = serviceentry.New(p.configs, updater)
 		return p.services
@@ -66,6 +70,10 @@ func (p *pipeline) start(ctx context.Context, address string) (*serving, error) 
 		return nil, fmt.Errorf("read the directory: %w", err)
 	}
 	p.configs.Drain()
+	if err := p.server.Flush(ctx); err != nil { // the report is about what was pushed
+		lis.Close()
+		return nil, err
+	}
 	server := grpc.NewServer()
 	p.server.Register(server)
 	stop := make(chan struct{})

@@ -25,11 +25,14 @@ func TestDemonstration(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, want := range []string{
-		`serving   3 ServiceEntry, 2 WorkloadEntry`,
-		`backend one   answered 10 calls`,
+		`serving   2 DestinationRule, 5 ServiceEntry, 1 VirtualService, 2 WorkloadEntry`,
+		`backend one   answered  10 calls`,
 		`first call on backend three \d+ms after the file changed`,
 		`\d+ calls meanwhile, 0 failed`,
 		`rejected  orders.yaml:\d+:\d+: document 3, WorkloadEntry demo/orders-2: .*adress`,
+		`x-version: v2\n  backend two   answered  10 calls`,
+		`the call failed: Unavailable: .*fault`,
+		`backend one   answered  10 calls\n  stopping backend one\n  backend two   answered  10 calls`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("the output lacks %q:\n%s", want, out.String())
@@ -38,8 +41,8 @@ func TestDemonstration(t *testing.T) {
 }
 
 // TestServe serves a user's directory, as it grows in a repository: everything that
-// is wrong with an object is one line, what is loaded in vain is one line for each
-// kind, and the rest is one line.
+// is wrong with an object is one line, and so is each part of a policy that changes
+// nothing; kinds that are not served are one line each, and the rest is one line.
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	object := func(apiVersion, kind, name, spec string) string {
@@ -51,7 +54,8 @@ func TestServe(t *testing.T) {
 		"routes.yaml": object("networking.istio.io/v1", "VirtualService", "a", "{hosts: [a.test], http: [{route: [{destination: {host: a.test}}]}]}") +
 			object("networking.istio.io/v1", "VirtualService", "b", "{hosts: [b.test], http: [{route: [{destination: {host: b.test}}]}]}") +
 			object("networking.istio.io/v1beta9", "DestinationRule", "c", "{host: c.test}") +
-			object("networking.istio.io/v1", "DestinationRule", "d", "{host: d.test}"),
+			object("networking.istio.io/v1", "DestinationRule", "d", "{host: d.test}") +
+			object("telemetry.istio.io/v1", "Telemetry", "t", "{}"),
 		"app.yaml":     object("apps/v1", "Deployment", "e", "{}") + object("v1", "Service", "e", "{}"),
 		"values.yaml":  "replicas: 1\n",
 		"package.json": `{"name": "ui"}`,
@@ -72,9 +76,13 @@ func TestServe(t *testing.T) {
 		`serving .* on 127\.0\.0\.1:\d+`,
 		`  rejected  bad\.yaml:6:11: document 1, WorkloadEntry demo/bad: .*80000.*`,
 		`  warning   routes\.yaml:\d+:1: document 3, DestinationRule demo/c: kind: unknown version v1beta9 .*`,
-		`  VirtualService: loaded, not served by this program`,
-		`  DestinationRule: loaded, not served by this program`,
-		`  serving   1 WorkloadEntry; passed over 2 objects of other kinds and 2 documents that are no objects`,
+		`  no effect DestinationRule demo/d: spec\.host: no service has the host name d\.test`,
+		`  no effect VirtualService demo/a: spec\.hosts\[0\]: no service has this host name; only sidecars serve it, on port 80`,
+		`  no effect VirtualService demo/a: spec\.http\[0\]\.route\[0\]\.destination\.host: no service has the host name a\.test: requests fail`,
+		`  no effect VirtualService demo/b: spec\.hosts.*`,
+		`  no effect VirtualService demo/b: spec\.http.*`,
+		`  Telemetry: loaded, not served by this program`,
+		`  serving   1 DestinationRule, 2 VirtualService, 1 WorkloadEntry; passed over 2 objects of other kinds and 2 documents that are no objects`,
 	}
 	for _, w := range want {
 		if !slices.ContainsFunc(lines, regexp.MustCompile("^"+w+"$").MatchString) {

@@ -15,11 +15,15 @@ import (
 // served returns the kinds that the pipeline makes resources of. The others are
 // read and stored for the generators of a host, of which this program has none.
 func served() []configstore.GroupVersionKind {
-	return []configstore.GroupVersionKind{istio.ServiceEntry, istio.WorkloadEntry}
+	return []configstore.GroupVersionKind{
+		istio.ServiceEntry, istio.WorkloadEntry,
+		istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar,
+	}
 }
 
-// report says what of the directory is not served as it is written there, and why,
-// one line for each object or kind, and what is, in one line.
+// report says what of the directory is not served as it is written there, or changes
+// nothing, and why, one line for each object, field or kind, and what is served, in
+// one line.
 func (p *pipeline) report(out io.Writer) {
 	r := p.files.Report()
 	for _, e := range r.Errors {
@@ -27,6 +31,9 @@ func (p *pipeline) report(out io.Writer) {
 	}
 	for _, e := range r.Warnings {
 		fmt.Fprintf(out, "  warning   %v\n", e)
+	}
+	for _, e := range p.policies.Ineffective() {
+		fmt.Fprintf(out, "  no effect %v\n", e)
 	}
 	var loaded []string
 	for _, schema := range p.store.Schemas().All() {

@@ -39,8 +39,8 @@ type Policies struct {
 	// changed are the configs of which there were events since the last push.
 	changed map[configstore.ConfigKey]struct{}
 
-	// last is what was provided last; only Provide uses it.
-	last *provided
+	// last is what was provided last; only Provide sets it.
+	last atomic.Pointer[provided]
 }
 
 var _ ads.Provider = (*Policies)(nil)

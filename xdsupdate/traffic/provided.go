@@ -28,11 +28,12 @@ func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	next := &provided{proxies: make(map[ads.View]*proxy)}
 	var changes ads.Changes
 	var index *index
-	if p.last == nil {
+	last := p.last.Load()
+	if last == nil {
 		next.world = newPushWorld(nil, push)
 		index = newIndex(p.configs, p.settings)
 	} else {
-		next.world, index = newPushWorld(p.last.world, push), p.last.state.index
+		next.world, index = newPushWorld(last.world, push), last.state.index
 		if len(changed) > 0 {
 			index = newIndex(p.configs, p.settings)
 		}
@@ -41,7 +42,7 @@ func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	changes.Regroup = p.regroup(index)
 	changes.Regroup = p.targets.advance(next.world, push) || changes.Regroup
 	next.state = newState(index, next.world)
-	p.last = next
+	p.last.Store(next)
 	return next, changes
 }
 

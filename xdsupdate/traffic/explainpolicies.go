@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import "github.com/pilotkit/pilotkit/xdsupdate/ads"
+
+// Explain says what becomes of a call of the proxies of a view, as of the last push;
+// ads.ProxyStatus has the view of a connected proxy. A view without a Policy is that
+// of a sidecar or gRPC client without labels. Before the first push nothing is known,
+// and the explanation says so. It may be called from any goroutine.
+func (p *Policies) Explain(view ads.View, call Call) Explanation {
+	last := p.last.Load()
+	if last == nil {
+		return Explanation{Outcome: "nothing was pushed yet"}
+	}
+	return last.state.explain(last.proxy(view), call)
+}
+
+// Ineffective returns what of the policies changes nothing for any client, as of the
+// last push; nil before it. It is sorted by kind, namespace and name. It looks at
+// everything there is: it is for reports. It may be called from any goroutine.
+func (p *Policies) Ineffective() []Ineffective {
+	last := p.last.Load()
+	if last == nil {
+		return nil
+	}
+	return last.state.ineffective()
+}
