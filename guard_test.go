@@ -75,7 +75,8 @@ var allowed = map[string][]string{
 	"xdsupdate/traffic": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads",
 	},
-	"registry/memory": {"configstore", "registry", "xdsupdate"},
+	"xdsupdate/secrets": {"configstore", "configstore/istio", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads"},
+	"registry/memory":   {"configstore", "registry", "xdsupdate"},
 	"registry/serviceentry": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "registry/serviceentry/internal/view",
 	},

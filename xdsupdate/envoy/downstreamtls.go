@@ -74,6 +74,16 @@ func serverALPN(server *networking.Server) []string {
 	return nil
 }
 
+// ServerSecrets returns the names of the secrets that the TLS context of a server
+// refers to.
+func ServerSecrets(tls *networking.ServerTLSSettings) []string {
+	names := certificateNames(tls)
+	if roots := rootsName(tls); roots != "" {
+		names = append(names, roots)
+	}
+	return names
+}
+
 // certificateNames returns the secrets with the certificates of a server.
 func certificateNames(tls *networking.ServerTLSSettings) []string {
 	var names []string

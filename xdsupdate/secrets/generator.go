@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	"maps"
+	"slices"
+
+	"go.uber.org/atomic"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/internal/options"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// Generator serves secrets. It is an ads.SelectiveGenerator.
+type Generator struct {
+	store *store
+	ran   atomic.Bool
+	// poke has something in it if Changed was called and Run has not seen it.
+	poke chan struct{}
+	// fixed are the names that are there without references.
+	fixed []string
+
+	// The rest belongs to the server's calls, which come one at a time.
+	references *references
+	// renamed: there are other names than in the push before.
+	renamed bool
+	// changed are the secrets that the current push is about, affected the names
+	// under which some proxy may have one of them.
+	changed  map[Name]struct{}
+	affected []string
+}
+
+var _ ads.SelectiveGenerator = (*Generator)(nil)
+
+// New returns a generator for ads.Options.Generators. It starts nothing.
+func New(opts ...Options) *Generator {
+	o := options.One("secrets.New", opts).withDefaults()
+	g := &Generator{store: newStore(o), poke: make(chan struct{}, 1), references: newReferences()}
+	g.fixed = append(slices.Clone(o.Names), envoy.WorkloadCertificate, envoy.MeshRoots)
+	for n := range o.Files {
+		g.fixed = append(g.fixed, n.Name)
+		if s, ok := envoy.ParseSecretName(n.Name); ok && s.Credential != "" && !s.Roots {
+			g.fixed = append(g.fixed, envoy.CredentialRootsName(n.Name))
+		}
+	}
+	return g
+}
+
+// Name implements ads.Generator.
+func (g *Generator) Name() string { return "secrets" }
+
+// Concerned implements ads.SelectiveGenerator: all views, if secrets or their names
+// have changed.
+func (g *Generator) Concerned(push *ads.PushContext) func(ads.View) bool {
+	g.renamed = g.references.update(push)
+	g.changed = make(map[Name]struct{})
+	for key := range push.Request.ConfigsUpdated {
+		if key.Kind == Kind() {
+			g.changed[Name{key.Namespace, key.Name}] = struct{}{}
+		}
+	}
+	g.findAffected()
+	if g.renamed {
+		g.forgetUnused()
+	}
+	if !g.renamed && len(g.affected) == 0 {
+		return nil
+	}
+	return func(v ads.View) bool { return v.Client == envoy.ForEnvoy } // gRPC clients have no SDS
+}
+
+// anyNamespace stands for that of a proxy where only names count.
+const anyNamespace = "*"
+
+// names returns all names that proxies may ask for.
+func (g *Generator) names() map[string]struct{} {
+	out := make(map[string]struct{}, len(g.references.uses)+len(g.fixed))
+	for n := range g.references.uses {
+		out[n] = struct{}{}
+	}
+	for _, n := range g.fixed {
+		out[n] = struct{}{}
+	}
+	return out
+}
+
+// findAffected finds out what proxies may call the secrets of a push.
+func (g *Generator) findAffected() {
+	g.affected = nil
+	if len(g.changed) == 0 {
+		return
+	}
+	changed := make(map[string]struct{})
+	for n := range g.changed {
+		changed[n.Name] = struct{}{}
+	}
+	for resource := range g.names() {
+		r, _ := newRequest(anyNamespace, resource)
+		if slices.ContainsFunc(r.of, func(n Name) bool { _, ok := changed[n.Name]; return ok }) {
+			g.affected = append(g.affected, resource)
+		}
+	}
+}
+
+// forgetUnused lets the store forget what has no name any more.
+func (g *Generator) forgetUnused() {
+	used := make(map[string]struct{})
+	for resource := range g.names() {
+		r, _ := newRequest(anyNamespace, resource)
+		for _, n := range r.of {
+			used[n.Name] = struct{}{}
+		}
+	}
+	g.store.retain(func(n Name) bool { _, ok := used[n.Name]; return ok })
+}
+
+// Generate implements ads.Generator.
+func (g *Generator) Generate(view ads.View, push *ads.PushContext, out *ads.Resources) error {
+	if view.Client != envoy.ForEnvoy {
+		return nil
+	}
+	if push.Request.Forced || g.renamed {
+		g.rename(view, out)
+	}
+	if push.Request.Forced {
+		return nil // a new view
+	}
+	for _, resource := range g.affected {
+		r, _ := newRequest(view.Namespace, resource)
+		if slices.ContainsFunc(r.of, func(n Name) bool { _, ok := g.changed[n]; return ok }) {
+			g.set(view, resource, out)
+		}
+	}
+	return nil
+}
+
+// rename makes the names of a view those that there are.
+func (g *Generator) rename(view ads.View, out *ads.Resources) {
+	names := g.names()
+	for _, n := range slices.Collect(out.Names(Type)) {
+		if _, ok := names[n]; !ok {
+			out.Delete(Type, n)
+		}
+		delete(names, n)
+	}
+	for _, n := range slices.Sorted(maps.Keys(names)) {
+		g.set(view, n, out)
+	}
+}
+
+// set sets a secret, which is looked up when a proxy of the view has asked for it.
+func (g *Generator) set(view ads.View, resource string, out *ads.Resources) {
+	namespace := view.Namespace
+	out.SetLazy(Type, resource, func() (proto.Message, error) {
+		r, ok := newRequest(namespace, resource)
+		if !ok || !r.allowed(namespace, g.store.opts.Allow) {
+			return nil, nil
+		}
+		if m := r.message(resource, g.store); m != nil {
+			return m, nil
+		}
+		return nil, nil
+	})
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Options for New. The zero value works: proxies have the names of their own files.
+type Options struct {
+	// Function returns the secret of a name; an error that is ErrNotFound says that
+	// there is none. Any other error is logged, and what proxies have stays: it must
+	// not have any part of a key. It is called when a proxy asks for the secret and
+	// then by Run, on any goroutine, with no lock held. Nil: there are only Files.
+	Function func(Name) (*Secret, error)
+	// Files are files of this process; they take precedence over Function. A Name
+	// without a namespace is for proxies of every namespace.
+	Files map[Name]Files
+	// Names are names that proxies may ask for besides those that Gateways and
+	// DestinationRules refer to and those of Files, in the form of resources:
+	// "kubernetes://NAME", for instance.
+	Names []string
+	// Allow reports whether proxies of a namespace may have a credential of another
+	// one. It is called like Function. Nil: they may not.
+	Allow func(proxyNamespace string, credential Name) bool
+	// Interval is the time after which files are read and Function is called again;
+	// 0: 10 seconds. Negative: only when Changed is called.
+	Interval time.Duration
+	// SystemRoots is the file of a proxy with the authorities of its operating
+	// system, for "file-root:system"; empty: "/etc/ssl/certs/ca-certificates.crt".
+	SystemRoots string
+	// Logger gets secrets that cannot be read or served, without their contents; nil
+	// discards.
+	Logger *slog.Logger
+}
+
+// Files are the files of a secret, in PEM. Certificate and Key go together; what is
+// empty the secret does not have.
+type Files struct{ Certificate, Key, Authorities string }
+
+const (
+	defaultInterval    = 10 * time.Second
+	defaultSystemRoots = "/etc/ssl/certs/ca-certificates.crt"
+)
+
+func (o Options) withDefaults() Options {
+	if o.Interval == 0 {
+		o.Interval = defaultInterval
+	}
+	if o.SystemRoots == "" {
+		o.SystemRoots = defaultSystemRoots
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

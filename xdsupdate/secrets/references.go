@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// references are the names of secrets that configs refer to. A push costs the
+// configs that it names.
+type references struct {
+	of map[xdsupdate.ConfigKey][]string
+	// uses counts the configs that refer to a name.
+	uses map[string]int
+}
+
+func newReferences() *references {
+	return &references{of: make(map[xdsupdate.ConfigKey][]string), uses: make(map[string]int)}
+}
+
+// update brings the references up to date with what a push is about, and reports
+// whether there are other names than before.
+func (r *references) update(push *ads.PushContext) bool {
+	configs := push.Configs()
+	if configs == nil {
+		return false
+	}
+	if push.Request.Everything() || push.Request.Forced {
+		clear(r.of)
+		clear(r.uses)
+		for _, kind := range []configstore.GroupVersionKind{istio.Gateway, istio.DestinationRule} {
+			for _, c := range configs.List(kind, configstore.NamespaceAll) {
+				r.set(xdsupdate.ConfigKey{Kind: kind, Namespace: c.Namespace, Name: c.Name}, namesIn(c))
+			}
+		}
+		return true
+	}
+	changed := false
+	for key := range push.Request.ConfigsUpdated {
+		if key.Kind == istio.Gateway || key.Kind == istio.DestinationRule {
+			changed = r.set(key, namesIn(configs.Get(key.Kind, key.Name, key.Namespace))) || changed
+		}
+	}
+	return changed
+}
+
+// set replaces what a config refers to, and reports whether a name came or went.
+func (r *references) set(key xdsupdate.ConfigKey, names []string) (changed bool) {
+	for _, n := range names {
+		r.uses[n]++
+		changed = changed || r.uses[n] == 1
+	}
+	for _, n := range r.of[key] {
+		if r.uses[n]--; r.uses[n] == 0 {
+			delete(r.uses, n)
+			changed = true
+		}
+	}
+	if delete(r.of, key); len(names) > 0 {
+		r.of[key] = names
+	}
+	return changed
+}
+
+// namesIn returns the secrets that a config, which may be nil, refers to, each
+// once.
+func namesIn(c *configstore.Config) []string {
+	if c == nil {
+		return nil
+	}
+	var out []string
+	add := func(tls *networking.ClientTLSSettings) { out = append(out, clientSecrets(tls)...) }
+	addPolicy := func(p *networking.TrafficPolicy) {
+		add(p.GetTls())
+		for _, port := range p.GetPortLevelSettings() {
+			add(port.GetTls())
+		}
+	}
+	switch spec := c.Spec.(type) {
+	case *networking.Gateway:
+		for _, s := range spec.GetServers() {
+			out = append(out, envoy.ServerSecrets(s.GetTls())...)
+		}
+	case *networking.DestinationRule:
+		addPolicy(spec.GetTrafficPolicy())
+		for _, s := range spec.GetSubsets() {
+			addPolicy(s.GetTrafficPolicy())
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// clientSecrets returns the secrets that a cluster with some settings may refer to.
+// It is no harm if it does not: they are looked up when a proxy asks.
+func clientSecrets(tls *networking.ClientTLSSettings) []string {
+	var out []string
+	switch tls.GetMode() {
+	case networking.ClientTLSSettings_SIMPLE, networking.ClientTLSSettings_MUTUAL:
+	default:
+		return nil // those of the mesh are there anyway
+	}
+	if name := tls.GetCredentialName(); name != "" {
+		out = append(out, envoy.CredentialName(name), envoy.CredentialRootsName(name))
+	}
+	if tls.GetClientCertificate() != "" {
+		out = append(out, envoy.FileCertificateName(tls.GetClientCertificate(), tls.GetPrivateKey()))
+	}
+	if roots := tls.GetCaCertificates(); roots != "" {
+		return append(out, envoy.FileRootsName(roots))
+	}
+	return append(out, envoy.SystemRoots)
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// recordingUpdater collects the requests for pushes.
+type recordingUpdater struct{ requests []string }
+
+func (u *recordingUpdater) ConfigUpdate(r *xdsupdate.PushRequest) {
+	u.requests = append(u.requests, r.String())
+}
+
+// TestRun: every interval, and when the host says so, what is in use is read again.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var exists atomic.Bool
+		var calls atomic.Int64
+		g := New(Options{Function: func(Name) (*Secret, error) {
+			calls.Inc()
+			if exists.Load() {
+				return &Secret{}, nil
+			}
+			return nil, ErrNotFound
+		}})
+		name := Name{"ingress", "kubernetes://x"}
+		if s := g.store.get(name); s != nil {
+			t.Errorf("a secret that does not exist: %v", s)
+		}
+		updater := &recordingUpdater{}
+		stop := make(chan struct{})
+		ended := make(chan struct{})
+		go func() {
+			g.Run(updater, stop)
+			close(ended)
+		}()
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		if calls.Load() != 1 {
+			t.Errorf("%d calls before the interval is over", calls.Load())
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if calls.Load() != 2 || updater.requests != nil {
+			t.Errorf("after the interval: %d calls, %q", calls.Load(), updater.requests)
+		}
+		exists.Store(true)
+		g.Changed()
+		g.Changed()
+		synctest.Wait()
+		want := []string{"full push of Secret/ingress/kubernetes://x (secret 1)"}
+		if diff := cmp.Diff(want, updater.requests); diff != "" {
+			t.Errorf("pushes (-want +got):\n%s", diff)
+		}
+		close(stop)
+		<-ended
+		defer func() {
+			if recover() == nil {
+				t.Error("a second Run did not panic")
+			}
+		}()
+		g.Run(updater, stop)
+	})
+}
+
+// TestForget: what has no name any more is not read any more.
+func TestForget(t *testing.T) {
+	s := newStore(Options{}.withDefaults())
+	s.get(Name{"a", "kubernetes://x"})
+	s.get(Name{"a", "kubernetes://y"})
+	s.retain(func(n Name) bool { return n.Name == "kubernetes://x" })
+	if len(s.entries) != 1 {
+		t.Errorf("%d entries", len(s.entries))
+	}
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Secret is what there is under a name: a certificate and its key, authorities, or
+// both. All are PEM. It must not be modified once it was handed over.
+type Secret struct {
+	// Certificate is the chain, the proxy's own certificate first.
+	Certificate []byte
+	Key         PrivateKey
+	// Authorities are the certificates that others are verified with.
+	Authorities []byte
+}
+
+// PrivateKey is a key that is not shown.
+type PrivateKey []byte
+
+const hidden = "[hidden]"
+
+// Format implements fmt.Formatter.
+func (PrivateKey) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, hidden) }
+
+// String returns a text without the key.
+func (PrivateKey) String() string { return hidden }
+
+// MarshalText implements encoding.TextMarshaler.
+func (PrivateKey) MarshalText() ([]byte, error) { return []byte(hidden), nil }
+
+// LogValue implements slog.LogValuer.
+func (PrivateKey) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// ErrNotFound says that there is no secret under a name.
+var ErrNotFound = errors.New("no such secret")
+
+// The reasons why a secret is not served. They wrap nothing: errors of parsers may
+// quote their input.
+var (
+	errNoKey         = errors.New("a certificate without a key, or a key without a certificate")
+	errNoMatch       = errors.New("the certificate and the key are not PEM or do not belong together")
+	errNoAuthorities = errors.New("the authorities are not certificates in PEM")
+)
+
+// check returns what proxies would refuse of a secret, or what would not work.
+func (s *Secret) check() error {
+	if (len(s.Certificate) == 0) != (len(s.Key) == 0) {
+		return errNoKey
+	}
+	if len(s.Key) > 0 {
+		if _, err := tls.X509KeyPair(s.Certificate, s.Key); err != nil {
+			return errNoMatch
+		}
+	}
+	if len(s.Authorities) > 0 && !areCertificates(s.Authorities) {
+		return errNoAuthorities
+	}
+	return nil
+}
+
+// areCertificates reports whether a text has certificates and no broken ones.
+func areCertificates(text []byte) bool {
+	found := false
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			return found && len(bytes.TrimSpace(text)) == 0
+		}
+		if block.Type != "CERTIFICATE" {
+			return false
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return false
+		}
+		found = true
+	}
+}
+
+// equal compares contents.
+func (s *Secret) equal(o *Secret) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return bytes.Equal(s.Certificate, o.Certificate) && bytes.Equal(s.Key, o.Key) && bytes.Equal(s.Authorities, o.Authorities)
+}
