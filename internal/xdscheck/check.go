@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package xdscheck says what a client would refuse of a resource. It is for tests:
+// no Envoy can be run in them, and a client that refuses a resource refuses with it
+// whatever else it says.
+//
+// Its rules are those of the generated validation (ValidateAll, of everything that is
+// packed into an Any, too), those that Envoy is known to check beyond it, and for
+// gRPC clients what any of grpc-go, gRPC C-core and grpc-js refuses.
+package xdscheck
+
+import (
+	"errors"
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// Envoy returns everything for which an Envoy would refuse a resource, joined; nil
+// for nothing.
+func Envoy(m proto.Message) error { return check(m, false) }
+
+// GRPC returns everything for which one of the gRPC clients would refuse a resource.
+func GRPC(m proto.Message) error { return check(m, true) }
+
+// report collects what is wrong.
+type report struct {
+	name string
+	grpc bool
+	errs []error
+}
+
+func (r *report) fail(format string, args ...any) {
+	r.errs = append(r.errs, fmt.Errorf(r.name+": "+format, args...))
+}
+
+func check(m proto.Message, grpc bool) error {
+	r := &report{grpc: grpc, name: string(m.ProtoReflect().Descriptor().Name())}
+	switch m := m.(type) {
+	case *clusterv3.Cluster:
+		r.name += " " + m.GetName()
+		r.cluster(m)
+	case *endpointv3.ClusterLoadAssignment:
+		r.name += " " + m.GetClusterName()
+		r.assignment(m, false)
+	case *listenerv3.Listener:
+		r.name += " " + m.GetName()
+		r.listener(m)
+	case *routev3.RouteConfiguration:
+		r.name += " " + m.GetName()
+		r.routes(m)
+	}
+	r.validate(m)
+	return errors.Join(r.errs...)
+}
+
+// validate runs the generated validation of a message, and of all messages that are
+// packed in it.
+func (r *report) validate(m proto.Message) {
+	if v, ok := m.(interface{ ValidateAll() error }); ok {
+		if err := v.ValidateAll(); err != nil {
+			r.fail("%w", err)
+		}
+	}
+	r.unpack(m.ProtoReflect())
+}
+
+// unpack validates what is packed in a message.
+func (r *report) unpack(m protoreflect.Message) {
+	if packed, ok := m.Interface().(*anypb.Any); ok {
+		inner, err := packed.UnmarshalNew()
+		if err != nil {
+			r.fail("%s: %w", packed.GetTypeUrl(), err)
+			return
+		}
+		r.validate(inner)
+		return
+	}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.IsMap():
+			if f.MapValue().Message() != nil {
+				v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+					r.unpack(v.Message())
+					return true
+				})
+			}
+		case f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				r.unpack(v.List().Get(i).Message())
+			}
+		default:
+			r.unpack(v.Message())
+		}
+		return true
+	})
+}
+
+// unpackTo reads an Any, and reports whether it holds a message of this type.
+func unpackTo[M proto.Message](packed *anypb.Any, m M) (M, bool) {
+	if !packed.MessageIs(m) {
+		return m, false
+	}
+	return m, packed.UnmarshalTo(m) == nil
+}

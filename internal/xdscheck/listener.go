@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdscheck
+
+import (
+	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	routerFilter = "envoy.filters.http.router"
+	tlsInspector = "envoy.filters.listener.tls_inspector"
+)
+
+func (r *report) listener(l *listenerv3.Listener) {
+	if api := l.GetApiListener().GetApiListener(); api != nil {
+		manager, ok := unpackTo(api, &hcm.HttpConnectionManager{})
+		if !ok {
+			r.fail("an API listener of type %s", api.GetTypeUrl())
+			return
+		}
+		r.manager(manager)
+		return
+	}
+	if r.grpc {
+		r.fail("no API listener")
+	}
+	if l.GetAddress() == nil {
+		r.fail("no address")
+	}
+	if len(l.GetFilterChains()) == 0 && l.GetDefaultFilterChain() == nil {
+		r.fail("no filter chain")
+	}
+	inspects := false
+	for _, f := range l.GetListenerFilters() {
+		inspects = inspects || f.GetName() == tlsInspector
+	}
+	matches := make(map[string]int)
+	for i, chain := range l.GetFilterChains() {
+		// nil and an empty match are the same
+		match := &listenerv3.FilterChainMatch{}
+		if chain.GetFilterChainMatch() != nil {
+			match = chain.GetFilterChainMatch()
+		}
+		r.chainMatch(i, match, inspects)
+		for _, key := range keysOf(match) {
+			if other, taken := matches[key]; taken {
+				r.fail("filter chains %d and %d have one match, %s", other, i, key)
+			}
+			matches[key] = i
+		}
+		r.chain(i, chain)
+	}
+}
+
+// keysOf returns the match once for each server name and application protocol:
+// chains may share neither while the rest is equal.
+func keysOf(m *listenerv3.FilterChainMatch) []string {
+	var out []string
+	for _, n := range orEmpty(m.GetServerNames()) {
+		for _, p := range orEmpty(m.GetApplicationProtocols()) {
+			one := proto.CloneOf(m)
+			one.ServerNames, one.ApplicationProtocols = nil, nil
+			text, err := proto.MarshalOptions{Deterministic: true}.Marshal(one)
+			if err != nil {
+				text = []byte(err.Error())
+			}
+			out = append(out, strings.Join([]string{n, p, string(text)}, " "))
+		}
+	}
+	return out
+}
+
+func orEmpty(list []string) []string {
+	if len(list) == 0 {
+		return []string{""}
+	}
+	return list
+}
+
+func (r *report) chainMatch(i int, m *listenerv3.FilterChainMatch, inspects bool) {
+	if len(m.GetServerNames()) > 0 && !inspects {
+		r.fail("filter chain %d matches server names, but nothing reads them", i)
+	}
+	for _, n := range m.GetServerNames() {
+		if rest := strings.TrimPrefix(n, "*."); rest == "" || strings.Contains(rest, "*") {
+			r.fail("filter chain %d: server name %q", i, n)
+		}
+	}
+}
+
+// chain checks that the filters end in one that does something with a connection.
+func (r *report) chain(i int, c *listenerv3.FilterChain) {
+	if len(c.GetFilters()) == 0 {
+		r.fail("filter chain %d without filters", i)
+	}
+	for j, f := range c.GetFilters() {
+		manager, http := unpackTo(f.GetTypedConfig(), &hcm.HttpConnectionManager{})
+		terminal := http || strings.HasSuffix(f.GetTypedConfig().GetTypeUrl(), "TcpProxy")
+		if terminal != (j == len(c.GetFilters())-1) {
+			r.fail("filter chain %d: filter %d, %s, ends it: %t", i, j, f.GetName(), terminal)
+		}
+		if http {
+			r.manager(manager)
+		}
+	}
+	if s := c.GetTransportSocket(); s != nil {
+		r.downstream(i, s)
+	}
+}
+
+func (r *report) downstream(i int, s *core.TransportSocket) {
+	context, ok := unpackTo(s.GetTypedConfig(), &tlsv3.DownstreamTlsContext{})
+	if !ok {
+		return
+	}
+	common := context.GetCommonTlsContext()
+	if len(common.GetTlsCertificates())+len(common.GetTlsCertificateSdsSecretConfigs()) == 0 && common.GetTlsCertificateProviderInstance() == nil {
+		r.fail("filter chain %d: TLS without a certificate", i)
+	}
+	if context.GetRequireClientCertificate().GetValue() && common.GetValidationContextType() == nil {
+		r.fail("filter chain %d: client certificates that nothing verifies", i)
+	}
+}
+
+// manager checks an HTTP connection manager: its last filter, and no other, is the
+// router.
+func (r *report) manager(m *hcm.HttpConnectionManager) {
+	if m.GetRouteSpecifier() == nil {
+		r.fail("a connection manager without routes")
+	}
+	if config := m.GetRouteConfig(); config != nil {
+		r.routes(config)
+	}
+	last := len(m.GetHttpFilters()) - 1
+	if last < 0 {
+		r.fail("a connection manager without filters")
+	}
+	names := make(map[string]bool)
+	for i, f := range m.GetHttpFilters() {
+		if (f.GetName() == routerFilter) != (i == last) {
+			r.fail("HTTP filter %d of %d is %s", i+1, last+1, f.GetName())
+		}
+		if names[f.GetName()] {
+			r.fail("HTTP filter %s twice", f.GetName())
+		}
+		names[f.GetName()] = true
+	}
+	if r.grpc && (m.GetXffNumTrustedHops() != 0 || len(m.GetOriginalIpDetectionExtensions()) > 0) {
+		r.fail("gRPC clients refuse trusted hops")
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdscheck
+
+import (
+	"math"
+	"regexp"
+	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+)
+
+// defaultBody is how long a direct response may be unless the configuration says
+// otherwise.
+const defaultBody = 4096
+
+func (r *report) routes(c *routev3.RouteConfiguration) {
+	domains := make(map[string]string)
+	names := make(map[string]bool)
+	for _, vh := range c.GetVirtualHosts() {
+		if names[vh.GetName()] {
+			r.fail("virtual host %q twice", vh.GetName())
+		}
+		names[vh.GetName()] = true
+		for _, d := range vh.GetDomains() {
+			key := strings.ToLower(d)
+			if other, taken := domains[key]; taken {
+				r.fail("domain %q in %q and %q", d, other, vh.GetName())
+			}
+			domains[key] = vh.GetName()
+			if !domain(d) {
+				r.fail("domain %q", d)
+			}
+		}
+		for i, route := range vh.GetRoutes() {
+			r.route(vh.GetName(), i, route, c)
+		}
+	}
+}
+
+// domain reports whether a domain is "*", a name, or one with an asterisk at one
+// end.
+func domain(d string) bool {
+	switch n := strings.Count(d, "*"); {
+	case d == "" || n > 1:
+		return false
+	case n == 1:
+		return strings.HasPrefix(d, "*") || strings.HasSuffix(d, "*")
+	default:
+		return true
+	}
+}
+
+func (r *report) route(host string, i int, route *routev3.Route, c *routev3.RouteConfiguration) {
+	at := func(format string, args ...any) {
+		r.fail("%s, route %d: "+format, append([]any{host, i}, args...)...)
+	}
+	r.match(route.GetMatch(), at)
+	for _, list := range [][]*core.HeaderValueOption{route.GetRequestHeadersToAdd(), route.GetResponseHeadersToAdd()} {
+		headers(list, at)
+	}
+	switch action := route.GetAction().(type) {
+	case *routev3.Route_Route:
+		r.forward(action.Route, at)
+	case *routev3.Route_DirectResponse:
+		most := uint32(defaultBody)
+		if c.GetMaxDirectResponseBodySizeBytes() != nil {
+			most = c.GetMaxDirectResponseBodySizeBytes().GetValue()
+		}
+		body := action.DirectResponse.GetBody()
+		if n := len(body.GetInlineString()) + len(body.GetInlineBytes()); uint64(n) > uint64(most) {
+			at("a direct response of %d bytes", n)
+		}
+	case nil:
+		at("no action")
+	}
+	if r.grpc && (route.GetRedirect() != nil || route.GetDirectResponse() != nil) {
+		at("grpc-js knows neither redirects nor direct responses")
+	}
+}
+
+func (r *report) forward(action *routev3.RouteAction, at func(string, ...any)) {
+	if weighted := action.GetWeightedClusters(); weighted != nil {
+		sum := uint64(0)
+		for _, w := range weighted.GetClusters() {
+			sum += uint64(w.GetWeight().GetValue())
+			headers(w.GetRequestHeadersToAdd(), at)
+			headers(w.GetResponseHeadersToAdd(), at)
+		}
+		if sum == 0 || sum > math.MaxUint32 {
+			at("the sum of the weights is %d", sum)
+		}
+	} else if action.GetCluster() == "" && action.GetClusterHeader() == "" {
+		at("no cluster")
+	}
+	if rewrite := action.GetRegexRewrite(); rewrite != nil {
+		pattern(rewrite.GetPattern().GetRegex(), at)
+		if action.GetPrefixRewrite() != "" {
+			at("a prefix rewrite and a regex rewrite")
+		}
+	}
+}
+
+// match checks what a route matches.
+func (r *report) match(m *routev3.RouteMatch, at func(string, ...any)) {
+	switch path := m.GetPathSpecifier().(type) {
+	case nil:
+		at("no path")
+	case *routev3.RouteMatch_SafeRegex:
+		pattern(path.SafeRegex.GetRegex(), at)
+	case *routev3.RouteMatch_PathSeparatedPrefix:
+		if r.grpc {
+			at("gRPC clients know no path-separated prefix")
+		}
+	}
+	for _, h := range m.GetHeaders() {
+		//nolint:staticcheck // gRPC C-core knows the old fields only
+		pattern(h.GetSafeRegexMatch().GetRegex(), at)
+		pattern(h.GetStringMatch().GetSafeRegex().GetRegex(), at)
+		if !r.grpc {
+			continue
+		}
+		if h.GetStringMatch() != nil {
+			at("C-core refuses a string match of header %s", h.GetName())
+		}
+		if present, ok := h.GetHeaderMatchSpecifier().(*routev3.HeaderMatcher_PresentMatch); ok && !present.PresentMatch {
+			at("grpc-js inverts present_match: false of header %s", h.GetName())
+		}
+	}
+	if r.grpc && len(m.GetQueryParameters()) > 0 {
+		at("grpc-js ignores query parameters")
+	}
+}
+
+// pattern checks a regular expression of RE2's syntax.
+func pattern(expression string, at func(string, ...any)) {
+	if _, err := regexp.Compile(expression); err != nil {
+		at("%v", err)
+	}
+}
+
+// headers checks that the values of headers have no unfinished % command.
+func headers(list []*core.HeaderValueOption, at func(string, ...any)) {
+	for _, h := range list {
+		if !commands(h.GetHeader().GetValue()) {
+			at("header %s: an unfinished command in %q", h.GetHeader().GetKey(), h.GetHeader().GetValue())
+		}
+	}
+}
+
+// commands reports whether every "%" is doubled, or begins a command that ends.
+func commands(value string) bool {
+	for {
+		i := strings.IndexByte(value, '%')
+		if i < 0 {
+			return true
+		}
+		rest := value[i+1:]
+		if strings.HasPrefix(rest, "%") {
+			value = rest[1:]
+			continue
+		}
+		end := strings.IndexByte(rest, '%')
+		if end < 0 {
+			return false
+		}
+		value = rest[end+1:]
+	}
+}
