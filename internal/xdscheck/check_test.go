@@ -34,7 +34,7 @@ const (
 	bound = `"name":"l","address":{"socketAddress":{"address":"0.0.0.0","portValue":80}}`
 )
 
-func lb(address string, port string) string {
+func lb(address, port string) string {
 	return `{"endpoint":{"address":{"socketAddress":{"address":"` + address + `","portValue":` + port + `}}}}`
 }
 

@@ -17,6 +17,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -120,7 +121,7 @@ func TestGatewayListeners(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			l := tc.listener.Build(tc.chains)
-			if err := l.ValidateAll(); err != nil {
+			if err := xdscheck.Envoy(l); err != nil {
 				t.Error(err)
 			}
 			got, err := protojson.Marshal(l)
@@ -192,7 +193,7 @@ func TestUnixGatewayListener(t *testing.T) {
 	l := envoy.GatewayListener{Bind: "unix:///run/gw.sock"}.Build(httpChain("http.0", nil))
 	check(t, "address", l.GetAddress().GetPipe().GetPath(), "/run/gw.sock")
 	check(t, "name", l.GetName(), "unix:///run/gw.sock_0")
-	check(t, "validation", l.ValidateAll(), nil)
+	check(t, "validation", xdscheck.Envoy(l), nil)
 }
 
 // TestRequestedCertificates: what a client certificate must be besides signed by
@@ -210,7 +211,7 @@ func TestRequestedCertificates(t *testing.T) {
 	check(t, "hashes", len(v.GetVerifyCertificateHash())+len(v.GetVerifyCertificateSpki()), 2)
 	check(t, "verification", v.GetTrustChainVerification().String(), "ACCEPT_UNTRUSTED")
 	check(t, "ALPN of what is not HTTP", tls.GetCommonTlsContext().GetAlpnProtocols(), []string(nil))
-	check(t, "validation", tls.ValidateAll(), nil)
+	check(t, "validation", xdscheck.Envoy(tls), nil)
 
 	tls = envoy.DownstreamTLS(server("HTTPS", nil, &networking.ServerTLSSettings{
 		Mode: networking.ServerTLSSettings_MUTUAL, CredentialName: "a", CaCertCredentialName: "b", CaCrl: "/crl",

@@ -157,7 +157,7 @@ func TestLocality(t *testing.T) {
 			own := endpoint("", labels(tc.labels)).Shared.Labels
 			u.Proxy = &registry.Proxy{Locality: tc.locality, Labels: own}
 			got := u.LoadAssignment()
-			if err := got.ValidateAll(); err != nil {
+			if err := accepted(u.Client, got); err != nil {
 				t.Error(err)
 			}
 			check(t, "localities", near(got), tc.want)
@@ -250,6 +250,9 @@ func TestNetworks(t *testing.T) {
 			u := upstream(t, service(registry.ClientSideLB), tc.rule, "", nil)
 			u.Endpoints, u.Networks, u.Client = tc.endpoints, envoy.NewNetworks(tc.gateways), tc.client
 			u.Proxy = &registry.Proxy{Network: tc.network}
+			if err := accepted(u.Client, u.LoadAssignment()); err != nil {
+				t.Error(err)
+			}
 			check(t, "endpoints", text(u.LoadAssignment()), tc.want)
 		})
 	}

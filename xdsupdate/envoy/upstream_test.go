@@ -384,7 +384,7 @@ func TestUpstreamCluster(t *testing.T) {
 				tc.change(&u)
 			}
 			got := u.Cluster()
-			if err := got.ValidateAll(); err != nil {
+			if err := accepted(u.Client, got); err != nil {
 				t.Error(err)
 			}
 			want := parse(t, `{"name":"`+envoy.SubsetClusterName(80, tc.subset, "a.com")+`",`+tc.want+`}`, &clusterv3.Cluster{})

@@ -15,6 +15,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -66,7 +67,7 @@ func describeRouter(t *testing.T, st *state, p *proxy) []string {
 	var out []string
 	for _, name := range st.listenerNames(p) {
 		l := st.listener(p, name)
-		if err := l.ValidateAll(); err != nil {
+		if err := xdscheck.Envoy(l); err != nil {
 			t.Error(err)
 		}
 		for _, c := range l.GetFilterChains() {
@@ -82,7 +83,7 @@ func describeRouter(t *testing.T, st *state, p *proxy) []string {
 	}
 	for _, name := range st.routeNames(p) {
 		rc := st.routes(p, name)
-		if err := rc.ValidateAll(); err != nil {
+		if err := xdscheck.Envoy(rc); err != nil {
 			t.Error(err)
 		}
 		for _, vh := range rc.GetVirtualHosts() {

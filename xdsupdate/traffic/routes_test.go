@@ -15,6 +15,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -116,7 +117,7 @@ func TestOutboundRoutes(t *testing.T) {
 			st := newState(newIndex(configs, newSettings(Options{})), newListWorld(tc.services...))
 			c := st.routes(&proxy{namespace: "shop"}, tc.route)
 			last := len(c.GetVirtualHosts()) - 1
-			if err := c.ValidateAll(); err != nil || c.GetVirtualHosts()[last].GetName() != "allow_any" {
+			if err := xdscheck.Envoy(c); err != nil || c.GetVirtualHosts()[last].GetName() != "allow_any" {
 				t.Fatalf("%v: %v", c, err)
 			}
 			c.VirtualHosts = c.VirtualHosts[:last]
@@ -208,7 +209,7 @@ func TestGRPCTargets(t *testing.T) {
 			}
 			continue
 		}
-		if err := l.ValidateAll(); err != nil || l.GetName() != tc.target {
+		if err := xdscheck.GRPC(l); err != nil || l.GetName() != tc.target {
 			t.Errorf("%s: %v: %v", tc.target, l, err)
 		}
 		c := st.routes(p, tc.want)

@@ -3,15 +3,18 @@
 package traffic
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -36,7 +39,7 @@ func (w *listWorld) place(s *registry.Service, endpoints ...string) {
 	w.index.UpdateServiceEndpoints(xdsupdate.ShardKey{Provider: registry.External}, s.Hostname, s.Attributes.Namespace, list)
 }
 
-// clustersOf describes what a proxy gets by its names: "NAME TYPE: ENDPOINTS".
+// describeClusters describes what a proxy gets by its names: "NAME TYPE: ENDPOINTS".
 func describeClusters(st *state, p *proxy, names []string) string {
 	var b strings.Builder
 	for _, name := range names {
@@ -45,12 +48,13 @@ func describeClusters(st *state, p *proxy, names []string) string {
 			fmt.Fprintf(&b, "%s: none\n", name)
 			continue
 		}
-		if err := c.ValidateAll(); err != nil {
-			fmt.Fprintf(&b, "%s: %v\n", name, err)
+		a := st.assignment(p, name)
+		err := errors.Join(accepted(p, c), accepted(p, a))
+		if a == nil {
+			a = c.GetLoadAssignment()
 		}
-		a := c.GetLoadAssignment()
-		if own := st.assignment(p, name); own != nil {
-			a = own
+		if err != nil {
+			fmt.Fprintf(&b, "%s: %v\n", name, err)
 		}
 		var addresses []string
 		for _, l := range a.GetEndpoints() {
@@ -62,6 +66,18 @@ func describeClusters(st *state, p *proxy, names []string) string {
 		fmt.Fprintf(&b, "%s %s: %s\n", name, c.GetType(), strings.Join(addresses, " "))
 	}
 	return b.String()
+}
+
+// accepted returns why a proxy would refuse a resource.
+func accepted(p *proxy, m proto.Message) error {
+	switch {
+	case !m.ProtoReflect().IsValid():
+		return nil
+	case p.role == grpcClient:
+		return xdscheck.GRPC(m)
+	default:
+		return xdscheck.Envoy(m)
+	}
 }
 
 // clusterWorld has services of all kinds in the namespaces shop and billing.

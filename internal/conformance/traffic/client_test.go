@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
@@ -235,6 +236,9 @@ func (c *client) resources() (map[section]resources, error) {
 			if err != nil {
 				return nil, err
 			}
+			if err := c.accepts(m); err != nil {
+				return nil, err
+			}
 			r, err := canonical(s, m)
 			if err != nil {
 				return nil, err
@@ -245,6 +249,14 @@ func (c *client) resources() (map[section]resources, error) {
 		}
 	}
 	return out, nil
+}
+
+// accepts returns why the client would refuse a resource.
+func (c *client) accepts(m proto.Message) error {
+	if c.spec.Kind == kindGRPC {
+		return xdscheck.GRPC(m)
+	}
+	return xdscheck.Envoy(m)
 }
 
 // repeated returns what the client was sent since the last call although it had it.
