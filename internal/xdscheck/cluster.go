@@ -124,7 +124,7 @@ func (r *report) protocol(c *clusterv3.Cluster) {
 	if auto.GetAutoSanValidation() && !auto.GetAutoSni() {
 		r.fail("auto_san_validation without auto_sni")
 	}
-	if c.GetClusterType() != nil && !(auto.GetAutoSni() && auto.GetAutoSanValidation()) {
+	if c.GetClusterType() != nil && (!auto.GetAutoSni() || !auto.GetAutoSanValidation()) {
 		r.fail("a dynamic forward proxy that does not verify hosts")
 	}
 }

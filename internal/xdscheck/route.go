@@ -152,19 +152,16 @@ func headers(list []*core.HeaderValueOption, at func(string, ...any)) {
 // commands reports whether every "%" is doubled, or begins a command that ends.
 func commands(value string) bool {
 	for {
-		i := strings.IndexByte(value, '%')
-		if i < 0 {
+		_, rest, found := strings.Cut(value, "%")
+		if !found {
 			return true
 		}
-		rest := value[i+1:]
-		if strings.HasPrefix(rest, "%") {
-			value = rest[1:]
+		if literal, ok := strings.CutPrefix(rest, "%"); ok {
+			value = literal
 			continue
 		}
-		end := strings.IndexByte(rest, '%')
-		if end < 0 {
+		if _, value, found = strings.Cut(rest, "%"); !found {
 			return false
 		}
-		value = rest[end+1:]
 	}
 }

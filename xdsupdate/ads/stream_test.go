@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -29,12 +30,30 @@ func node(name, namespace string) *core.Node {
 // client returns a connected client.
 func (f *fixture) client(options xdstest.ClientOptions) *xdstest.Client {
 	f.t.Helper()
+	if options.Answer == nil && !options.Manual {
+		options.Answer = f.accept
+	}
 	c := xdstest.NewClient(f.dial(), options)
 	f.t.Cleanup(c.Close)
 	if err := c.Connect(f.context()); err != nil {
 		f.t.Fatal(err)
 	}
 	return c
+}
+
+// accept accepts what an Envoy does, and so what the server builds for gRPC clients,
+// too.
+func (f *fixture) accept(r xdstest.Response) error {
+	for _, res := range r.Resources {
+		m, err := res.Message()
+		if err == nil {
+			err = xdscheck.Envoy(m)
+		}
+		if err != nil {
+			f.t.Errorf("%s: %v", r.TypeURL, err)
+		}
+	}
+	return nil
 }
 
 func (f *fixture) subscribe(c *xdstest.Client, typeURL string, names ...string) {

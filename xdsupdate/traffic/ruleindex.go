@@ -3,7 +3,6 @@
 package traffic
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
@@ -44,19 +43,6 @@ func (x ruleIndex) with(before, after *destinationRule) ruleIndex {
 		})
 	}
 	return x
-}
-
-// all yields every DestinationRule, in an order of no meaning.
-func (x ruleIndex) all() iter.Seq[*destinationRule] {
-	return func(yield func(*destinationRule) bool) {
-		for _, h := range x.hosts.All() {
-			for _, r := range h.objects {
-				if !yield(r) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // change replaces the list of the rules of a rule's host.
