@@ -21,10 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // directoryVariable names the environment variable of another corpus.
 const directoryVariable = "PILOTKIT_CONFORMANCE_TRAFFIC"
 
-var (
-	withPending = flag.Bool("pending", false, "compare also what is not served yet")
-	dump        = flag.Bool("dump", false, "print what the proxies have after the last step")
-)
+var dump = flag.Bool("dump", false, "print what the proxies have after the last step")
 
 // stepTimeout is far more than a step takes.
 const stepTimeout = 30 * time.Second
@@ -38,9 +35,6 @@ func TestConformanceTraffic(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			if slices.Contains(pending, name) && !*withPending {
-				t.Skip("not served yet")
-			}
 			for _, d := range replay(t, filepath.Join(dir, filepath.FromSlash(name))) {
 				t.Error(d)
 			}
@@ -142,9 +136,4 @@ func (sys *system) dump(t *testing.T) {
 		}
 		t.Logf("%s: %s", c.spec.Name, data)
 	}
-}
-
-// pending are the scenarios of which not everything is served yet.
-var pending = []string{
-	"destinationrule/proxy-protocol", "endpoints/traffic-distribution", "gateway/auto-passthrough", "gateway/tcp-destinationrule",
 }
