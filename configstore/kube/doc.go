@@ -58,11 +58,19 @@
 // access control forbids or a namespace that does not exist, is the API server's
 // error, wrapped: see k8s.io/apimachinery/pkg/api/errors.
 //
+// # Statuses
+//
+// A StatusWriter writes into the statuses of objects which generation was seen,
+// whether it was accepted, and what the host reports of it, at a limited rate, by
+// one of many processes: a Lease decides.
+//
 // # Access
 //
 // The cache needs the verbs list and watch for each kind and for
 // customresourcedefinitions.apiextensions.k8s.io. Writers need create, get, update and
-// delete for what they write, and update for the subresource status.
+// delete for what they write, and update for the subresource status. A StatusWriter
+// needs get of the objects, update of their status, and get, create and update of
+// leases.coordination.k8s.io in the namespace of its Lease.
 //
 // # Concurrency
 //

@@ -21,6 +21,8 @@ type Error struct {
 	// ResourceVersion is the version of the object that could not be decoded, or is
 	// invalid; the cache has an older one or none. Empty for a kind.
 	ResourceVersion string
+	// Generation is that of the same version.
+	Generation int64
 	// Since is when the error appeared.
 	Since time.Time
 	// Err says what is wrong. It is never nil. That of an object matches
@@ -88,7 +90,7 @@ func (c *Cache) Errors() []*Error {
 }
 
 // note keeps what is wrong with an object, or forgets it if err is nil.
-func (k *kind) note(key objectKey, resourceVersion string, err error) {
+func (k *kind) note(key objectKey, o *object, err error) {
 	c := k.cache
 	if err == nil {
 		c.mu.Lock()
@@ -98,7 +100,8 @@ func (k *kind) note(key objectKey, resourceVersion string, err error) {
 	}
 	e := &Error{
 		Object:          configstore.ConfigKey{Kind: k.gvk(), Namespace: key.namespace, Name: key.name},
-		ResourceVersion: resourceVersion,
+		ResourceVersion: o.ResourceVersion,
+		Generation:      o.Generation,
 		Since:           time.Now(),
 		Err:             err,
 	}
@@ -108,10 +111,21 @@ func (k *kind) note(key objectKey, resourceVersion string, err error) {
 		e.Since = old.Since
 	}
 	k.bad[key] = e
+	refused := c.refused
 	c.mu.Unlock()
-	if old == nil || old.ResourceVersion != resourceVersion {
+	if old == nil || old.ResourceVersion != o.ResourceVersion {
 		c.log(e)
 	}
+	if refused != nil {
+		refused(e)
+	}
+}
+
+// onRefused has a handler called with each error of an object; nil ends that.
+func (c *Cache) onRefused(handler func(*Error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = handler
 }
 
 // retain forgets the errors of all objects but these.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/kube"
+	"github.com/pilotkit/pilotkit/internal/kubetest"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -78,10 +80,16 @@ func newCache(tb testing.TB, config *rest.Config, schemas configstore.Schemas, o
 // run runs a cache until the test ends, or until the returned function is called.
 func run(tb testing.TB, c configstore.ConfigStoreCache) (end func()) {
 	tb.Helper()
+	return runAny(tb, c.Run)
+}
+
+// runAny is run for anything that runs.
+func runAny(tb testing.TB, run func(stop <-chan struct{})) (end func()) {
+	tb.Helper()
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		c.Run(stop)
+		run(stop)
 	}()
 	done := false
 	end = func() {
@@ -167,6 +175,26 @@ func shown(c configstore.Reader) map[string]string {
 		}
 	}
 	return state
+}
+
+// fill creates objects, several at once.
+func fill(tb testing.TB, server *kubetest.Server, schemas configstore.Schemas, namespace string, objects int) {
+	tb.Helper()
+	kind := schemas.All()[0].GroupVersionKind
+	c := newCache(tb, server.Config(), schemas, kube.Options{})
+	var writers sync.WaitGroup
+	const parallel = 8
+	for w := range parallel {
+		writers.Go(func() {
+			for i := w; i < objects; i += parallel {
+				if _, err := c.Create(object(kind, namespace, fmt.Sprintf("o-%d", i), "1")); err != nil {
+					tb.Error(err)
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
 }
 
 // clear deletes all objects.

@@ -94,11 +94,11 @@ func (p *publisher) put(o *object) {
 	}
 	old := k.cache.published.Get(k.gvk(), o.Name, o.Namespace)
 	if old != nil && old.ResourceVersion == o.ResourceVersion && old.UID == string(o.UID) {
-		k.note(key, "", nil)
+		k.note(key, nil, nil)
 		return
 	}
 	config, err := k.decode(o)
-	k.note(key, o.ResourceVersion, err)
+	k.note(key, o, err)
 	switch {
 	case err != nil:
 		return // The last good state stays.
@@ -115,7 +115,7 @@ func (p *publisher) put(o *object) {
 // remove adds the removal of an object to the batch, if it is published.
 func (p *publisher) remove(key objectKey) {
 	k := p.kind
-	k.note(key, "", nil)
+	k.note(key, nil, nil)
 	if old := k.cache.published.Get(k.gvk(), key.name, key.namespace); old != nil {
 		p.add(configstore.OpDelete, configstore.Config{
 			Meta: configstore.Meta{GroupVersionKind: k.gvk(), Name: key.name, Namespace: key.namespace},

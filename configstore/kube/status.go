@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Condition is one statement about an object, as Kubernetes writes them into a
+// status.
+type Condition struct {
+	// Type is what the statement is about, for example "Accepted".
+	Type string
+	// True is the statement.
+	True bool
+	// Reason is one word of CamelCase for programs.
+	Reason string
+	// Message is for people.
+	Message string
+}
+
+// ConditionAccepted is the type of the condition that a StatusWriter itself writes:
+// whether the object could be decoded and is valid.
+const ConditionAccepted = "Accepted"
+
+// accepted is the condition for a verdict of the cache.
+func accepted(err error) Condition {
+	if err != nil {
+		return Condition{Type: ConditionAccepted, Reason: "Invalid", Message: err.Error()}
+	}
+	return Condition{Type: ConditionAccepted, True: true, Reason: "Valid"}
+}
+
+// mergeStatus writes an observed generation and conditions into the text of a
+// status. Other fields, and conditions of other types, stay. It returns false if
+// that changes nothing.
+func mergeStatus(text json.RawMessage, generation int64, conditions []Condition, now time.Time) (json.RawMessage, bool, error) {
+	status := map[string]json.RawMessage{}
+	var old []map[string]any
+	if !isNull(text) {
+		if err := json.Unmarshal(text, &status); err != nil {
+			return nil, false, fmt.Errorf("read the status: %w", err)
+		}
+		if list := status["conditions"]; !isNull(list) {
+			if err := json.Unmarshal(list, &old); err != nil {
+				return nil, false, fmt.Errorf("read the conditions: %w", err)
+			}
+		}
+	}
+	merged, changed := mergeConditions(old, conditions, now)
+	observed := json.RawMessage(fmt.Sprint(generation))
+	if before := string(status["observedGeneration"]); before != string(observed) && before != fmt.Sprintf("%q", observed) {
+		changed = true
+	}
+	if !changed {
+		return text, false, nil
+	}
+	status["observedGeneration"] = observed
+	var err error
+	if status["conditions"], err = json.Marshal(merged); err != nil {
+		return nil, false, err
+	}
+	text, err = json.Marshal(status)
+	return text, true, err
+}
+
+// mergeConditions replaces the conditions of the same types, and leaves the time of
+// those whose statement stays.
+func mergeConditions(old []map[string]any, conditions []Condition, now time.Time) (merged []map[string]any, changed bool) {
+	merged = slices.Clone(old)
+	for _, c := range conditions {
+		statement := "False"
+		if c.True {
+			statement = "True"
+		}
+		next := map[string]any{
+			"type": c.Type, "status": statement, "reason": c.Reason, "message": c.Message,
+			"lastTransitionTime": now.UTC().Format(time.RFC3339),
+		}
+		i := slices.IndexFunc(merged, func(m map[string]any) bool { return m["type"] == c.Type })
+		if i < 0 {
+			merged, changed = append(merged, next), true
+			continue
+		}
+		before := merged[i]
+		if before["status"] == next["status"] && before["lastTransitionTime"] != nil {
+			next["lastTransitionTime"] = before["lastTransitionTime"]
+		}
+		same := func(field string) bool { return textOf(before[field]) == next[field] }
+		if same("status") && same("reason") && same("message") {
+			continue
+		}
+		merged[i] = maps.Clone(before) // with the fields that we do not know
+		maps.Copy(merged[i], next)
+		changed = true
+	}
+	return merged, changed
+}
+
+// textOf returns a text, and "" for a field that is absent.
+func textOf(value any) string {
+	text, _ := value.(string)
+	return text
+}

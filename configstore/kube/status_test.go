@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/kube"
+	"github.com/pilotkit/pilotkit/internal/kubetest"
+)
+
+// plane is a cache with a writer of its statuses, as one process has them.
+type plane struct {
+	cache  *kube.Cache
+	writer *kube.StatusWriter
+}
+
+// startPlane starts one; end stops the writer.
+func startPlane(t *testing.T, server *kubetest.Server, schemas configstore.Schemas, opts kube.StatusOptions) (p plane, end func()) {
+	t.Helper()
+	p.cache = newCache(t, server.Config(), schemas, kube.Options{})
+	runSynced(t, p.cache)
+	opts.Rate = 1000
+	var err error
+	if p.writer, err = kube.NewStatusWriter(p.cache, server.Config(), opts); err != nil {
+		t.Fatal(err)
+	}
+	return p, runAny(t, p.writer.Run)
+}
+
+// conditions returns the observed generation and the conditions of an object, as
+// text.
+func conditions(t *testing.T, l *live, namespace, name string) string {
+	t.Helper()
+	o, err := l.resource(l.schemas.All()[0]).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status struct {
+		ObservedGeneration int
+		Conditions         []struct{ Type, Status, Reason, Message string }
+	}
+	data, err := json.Marshal(o.Object["status"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &status); err != nil {
+		t.Fatal(err)
+	}
+	out := []string{fmt.Sprint(status.ObservedGeneration)}
+	for _, c := range status.Conditions {
+		out = append(out, c.Type+"="+c.Status+" "+c.Reason)
+	}
+	return strings.Join(out, ", ")
+}
+
+func expectConditions(t *testing.T, l *live, namespace, name, want string) {
+	t.Helper()
+	got := ""
+	defer func() {
+		if got != want {
+			t.Errorf("the status of %s is %q, want %q", name, got, want)
+		}
+	}()
+	eventually(t, want, func() bool {
+		got = conditions(t, l, namespace, name)
+		return got == want
+	})
+}
+
+// TestStatus: verdicts and what the host reports get into the status, beside what
+// others wrote there.
+func TestStatus(t *testing.T) {
+	server := apiserver.Server(t)
+	schemas := limits("status.example.com")
+	kind := schemas.All()[0].GroupVersionKind
+	server.ApplyCRDs(t, crdsOf(schemas))
+	ns := server.Namespace(t)
+	l := newLive(t, server.Config(), schemas)
+	p, _ := startPlane(t, server, schemas, kube.StatusOptions{})
+	a := object(kind, ns, "a", "1")
+	create(t, p.cache, a)
+	expectConditions(t, l, ns, "a", "1, Accepted=True Valid")
+
+	p.writer.Report(a.Key(), kube.Condition{Type: "Programmed", True: true, Reason: "Pushed", Message: "2 services"})
+	expectConditions(t, l, ns, "a", "1, Accepted=True Valid, Programmed=True Pushed")
+	a.Spec = object(kind, ns, "a", "2").Spec
+	update(t, p.cache, a)
+	expectConditions(t, l, ns, "a", "2, Accepted=True Valid, Programmed=True Pushed")
+
+	foreign := newLive(t, server.Config(), schemas).resource(schemas.All()[0]).Namespace(ns)
+	u, err := foreign.Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, _ := u.Object["status"].(map[string]any)
+	list, _ := status["conditions"].([]any)
+	status["conditions"] = append(list, map[string]any{"type": "Foreign", "status": "True"})
+	if _, err := foreign.UpdateStatus(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// The server does not know the rule, the cache does.
+	if u, err = foreign.Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	u.Object["spec"] = map[string]any{"value": "bad"}
+	if _, err := foreign.Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expectConditions(t, l, ns, "a", "3, Accepted=False Invalid, Programmed=True Pushed, Foreign=True ")
+	if got := value(p.cache.Get(kind, "a", ns)); got != "2" {
+		t.Errorf("the value is %q, want that of the last good state", got)
+	}
+}
+
+// TestStatusOfMany: one of two processes writes, and the other one takes over.
+func TestStatusOfMany(t *testing.T) {
+	server := apiserver.Server(t)
+	schemas := limits("election.example.com")
+	kind := schemas.All()[0].GroupVersionKind
+	server.ApplyCRDs(t, crdsOf(schemas))
+	ns := server.Namespace(t)
+	l := newLive(t, server.Config(), schemas)
+	var planes []plane
+	var ends []func()
+	for i := range 2 {
+		p, end := startPlane(t, server, schemas, kube.StatusOptions{
+			Lease: "status", LeaseNamespace: ns, Identity: fmt.Sprint("process-", i), LeaseDuration: 2 * time.Second,
+		})
+		planes, ends = append(planes, p), append(ends, end)
+	}
+	leader := func() int { return slices.IndexFunc(planes, func(p plane) bool { return p.writer.Leading() }) }
+	eventually(t, "one leads", func() bool { return leader() >= 0 })
+	first := leader()
+	create(t, planes[0].cache, object(kind, ns, "a", "1"))
+	expectConditions(t, l, ns, "a", "1, Accepted=True Valid")
+	if planes[1-first].writer.Leading() {
+		t.Error("both lead")
+	}
+	ends[first]()
+	create(t, planes[0].cache, object(kind, ns, "b", "1"))
+	expectConditions(t, l, ns, "b", "1, Accepted=True Valid")
+	if !planes[1-first].writer.Leading() {
+		t.Error("nobody took over")
+	}
+}
