@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,9 @@ type formCall struct {
 }
 
 type h = map[string]string
+
+// alone in the name of a case: there is no rule for the rest.
+const alone = ", alone"
 
 const toA = `"route": [{"destination": {"host": "a"}}]`
 
@@ -80,6 +84,7 @@ var formCases = []formCase{
 	},
 	{"POST", `{"match": [{"method": {"exact": "POST"}}], ` + toA + `}`, []formCall{{want: "a"}}},
 	{"GET", `{"match": [{"method": {"exact": "GET"}}], ` + toA + `}`, []formCall{{want: "rest"}}},
+	{"nothing but GET" + alone, `{"match": [{"method": {"exact": "GET"}}], ` + toA + `}`, []formCall{{code: codes.Unimplemented}}},
 	{"query", `{"match": [{"queryParams": {"q": {}}}], ` + toA + `}`, []formCall{{want: "rest"}}},
 	{"claims", `{"match": [{"headers": {"@request.auth.claims.a": {"exact": "1"}}}], ` + toA + `}`, []formCall{{want: "rest"}}},
 	{"redirect", `{"match": [{"uri": {"prefix": "/s/"}}], "redirect": {"uri": "/"}}`, []formCall{{path: "/s/M", code: codes.Unknown}, {path: "/t/M", want: "rest"}}},
@@ -93,7 +98,7 @@ var formCases = []formCase{
 		  "headers": {"request": {"set": {"x": "y"}}}, "match": [{"statPrefix": "s"}], ` + toA + `}`,
 		[]formCall{{path: "/s/M", want: "a"}},
 	},
-	{"timeout", `{"timeout": "1.5s", ` + toA + `}`, []formCall{{headers: h{"wait": "5000"}, code: codes.DeadlineExceeded, most: 4 * time.Second}, {want: "a"}}},
+	{"timeout", `{"timeout": "3s", ` + toA + `}`, []formCall{{headers: h{"wait": "9000"}, code: codes.DeadlineExceeded, most: 8 * time.Second}, {want: "a"}}},
 	{"retries by default", `{` + toA + `}`, []formCall{{headers: h{"fail": "2"}, want: "a"}, {headers: h{"fail": "3"}, code: codes.Unavailable}}},
 	{"one retry", `{"retries": {"attempts": 1}, ` + toA + `}`, []formCall{{headers: h{"fail": "1"}, want: "a"}, {headers: h{"fail": "2"}, code: codes.Unavailable}}},
 	{
@@ -166,7 +171,11 @@ func TestRouteForms(t *testing.T) {
 func formRoutes(t *testing.T, tc formCase) []*routev3.Route {
 	t.Helper()
 	var texts []json.RawMessage
-	if err := json.Unmarshal([]byte("["+tc.rules+`, {"route": [{"destination": {"host": "rest"}}]}]`), &texts); err != nil {
+	rest := `, {"route": [{"destination": {"host": "rest"}}]}`
+	if strings.HasSuffix(tc.name, alone) {
+		rest = ""
+	}
+	if err := json.Unmarshal([]byte("["+tc.rules+rest+"]"), &texts); err != nil {
 		t.Fatalf("%s: %v", tc.name, err)
 	}
 	var rules []*networking.HTTPRoute

@@ -16,20 +16,33 @@ import (
 func (w where) apply(rules []rule, r Request) Outcome {
 	for _, rule := range rules {
 		for _, condition := range rule.conditions {
-			all := true
-			var uri *networking.StringMatch
-			for _, m := range condition {
-				all = all && holds(m, r)
-				if m.GetUri() != nil {
-					uri = m.GetUri() // The delegate's is the last.
-				}
-			}
-			if all {
-				return w.do(rule, uri, r)
+			if meets(condition, r) {
+				return w.do(rule, lastURI(condition), r)
 			}
 		}
 	}
 	return NoRoute()
+}
+
+func meets(condition []*networking.HTTPMatchRequest, r Request) bool {
+	for _, m := range condition {
+		if !holds(m, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// lastURI is the match of the path in a condition: that of a delegate, if there are
+// two.
+func lastURI(condition []*networking.HTTPMatchRequest) *networking.StringMatch {
+	var uri *networking.StringMatch
+	for _, m := range condition {
+		if m.GetUri() != nil {
+			uri = m.GetUri()
+		}
+	}
+	return uri
 }
 
 func holds(m *networking.HTTPMatchRequest, r Request) bool {

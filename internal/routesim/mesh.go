@@ -17,6 +17,7 @@ import (
 type Mesh struct {
 	VirtualServices []*VirtualService
 	Services        []*Service
+	Gateways        []*Gateway
 	// RegistryOnly: requests to unknown hosts are answered with 502.
 	RegistryOnly bool
 }

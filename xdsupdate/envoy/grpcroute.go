@@ -27,19 +27,26 @@ import (
 func forGRPC(route *routev3.Route, cluster string) []*routev3.Route {
 	var out []*routev3.Route
 	for _, match := range grpcMatches(route.GetMatch()) {
-		r := &routev3.Route{Name: route.GetName(), Match: match, StatPrefix: route.GetStatPrefix()}
+		r := &routev3.Route{Match: match}
 		if action := route.GetRoute(); action != nil {
 			configureFilter(r, faultFilter, effectiveFault(route.GetTypedPerFilterConfig()[faultFilter]))
 			r.Action = &routev3.Route_Route{Route: grpcAction(action)}
 		} else {
-			configureFilter(r, faultFilter, failure(answer(route)))
-			r.Action = &routev3.Route_Route{Route: &routev3.RouteAction{
-				ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}, Timeout: durationpb.New(0),
-			}}
+			r = grpcFailure(match, answer(route), cluster)
 		}
+		r.Name, r.StatPrefix = route.GetName(), route.GetStatPrefix()
 		out = append(out, r)
 	}
 	return out
+}
+
+// grpcFailure is a route that fails all calls as an HTTP status does.
+func grpcFailure(match *routev3.RouteMatch, status uint32, cluster string) *routev3.Route {
+	r := &routev3.Route{Match: match, Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}, Timeout: durationpb.New(0),
+	}}}
+	configureFilter(r, faultFilter, failure(status))
+	return r
 }
 
 // grpcAction keeps what gRPC clients make use of.

@@ -3,6 +3,8 @@
 package envoy
 
 import (
+	"net/http"
+
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	networking "istio.io/api/networking/v1alpha3"
@@ -20,8 +22,13 @@ const (
 // Those behind a route that every request matches are left out. Rules with a
 // delegate give no routes; expand them before. What a rule says and clients
 // could not accept is left out alone.
+//
+// The result is empty only if no rule is for this scope. If there are rules, but
+// none that the call of a gRPC client could be for, there is a route that fails all
+// calls: C-core refuses a virtual host without routes.
 func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
 	var out []*routev3.Route
+	some := false
 	for _, rule := range rules {
 		matches := rule.GetMatch()
 		if len(matches) == 0 {
@@ -35,17 +42,29 @@ func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
 			if route == nil {
 				continue
 			}
+			some = true
 			if s.Client == ForGRPC {
 				out = append(out, forGRPC(route, s.ServiceCluster)...)
 			} else {
 				out = append(out, route)
 			}
 			if matchesAll(route.GetMatch()) {
-				return out
+				return s.orFailure(out)
 			}
 		}
 	}
-	return out
+	if some {
+		return s.orFailure(out)
+	}
+	return nil
+}
+
+// orFailure returns routes, or one that fails all calls if there are none.
+func (s *RouteScope) orFailure(routes []*routev3.Route) []*routev3.Route {
+	if len(routes) > 0 {
+		return routes
+	}
+	return []*routev3.Route{grpcFailure(everyPath(), http.StatusNotFound, s.ServiceCluster)}
 }
 
 // route is the route of a rule under one of its matches; nil is the match of a

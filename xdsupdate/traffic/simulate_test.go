@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -88,7 +89,7 @@ func (s *simulation) addVirtualService(name string, delegate bool) {
 				v.Hosts = append(v.Hosts, h)
 			}
 		}
-		v.Gateways = pick(s.Rand, [][]string{nil, nil, nil, {"mesh"}, {"edge", "mesh"}, {"edge"}})
+		v.Gateways = pick(s.Rand, [][]string{nil, nil, {"mesh"}, {"edge", "mesh"}, {"shop/edge", "billing/edge", "mesh"}, {"edge"}, {"shop/other", "edge"}})
 	}
 	v.ExportTo = pick(s.Rand, [][]string{nil, nil, nil, {"*"}, {"."}, {"billing"}})
 	for range 1 + s.IntN(3) {
@@ -252,7 +253,7 @@ func (s *simulation) match() *networking.HTTPMatchRequest {
 	case 2:
 		m.SourceNamespace = pick(s.Rand, simNamespaces)
 	case 3:
-		m.Gateways = pick(s.Rand, [][]string{{"mesh"}, {"edge"}, {"mesh", "shop/edge"}})
+		m.Gateways = pick(s.Rand, [][]string{{"mesh"}, {"edge"}, {"mesh", "shop/edge"}, {"mesh", "billing/edge", "shop/edge"}})
 	case 4:
 		m.Authority = &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: "cart"}}
 	case 5:
@@ -349,6 +350,77 @@ func TestSimulatedSidecars(t *testing.T) {
 	t.Log(outcomes)
 }
 
+// gateways adds Gateways with plain HTTP servers.
+func (s *simulation) gateways(m *routesim.Mesh) {
+	for i := range 1 + s.IntN(3) {
+		g := &networking.Gateway{Selector: pick(s.Rand, []map[string]string{nil, {"app": "edge"}, {"app": "edge"}, {"app": "other"}})}
+		for range 1 + s.IntN(2) {
+			number := pick(s.Rand, simPorts)
+			server := &networking.Server{Port: &networking.Port{Number: number, Name: fmt.Sprint("http", len(g.Servers)), Protocol: "HTTP"}}
+			for range 1 + s.IntN(2) {
+				server.Hosts = append(server.Hosts, pick(s.Rand, []string{
+					"*", "*", "*", "*.example.com", "Api.Example.com", "shop/*", "./*", "billing/*.example.com", "*/a.b.example.com", "ghost.example.net", "*.shop.svc.cluster.local",
+				}))
+			}
+			if s.chance(8) {
+				server.Tls = &networking.ServerTLSSettings{HttpsRedirect: true}
+			}
+			g.Servers = append(g.Servers, server)
+		}
+		out := &routesim.Gateway{
+			Namespace: pick(s.Rand, simNamespaces), Name: []string{"edge", "other", "more"}[i], Created: time.Unix(int64(s.IntN(3)), 0), Gateway: g,
+		}
+		m.Gateways = append(m.Gateways, out)
+		s.configs = append(s.configs, &configstore.Config{Meta: configstore.Meta{
+			GroupVersionKind: istio.Gateway, Namespace: out.Namespace, Name: out.Name, CreationTimestamp: out.Created,
+		}, Spec: g})
+	}
+}
+
+// TestSimulatedGateways: what gateways do with requests by our routes is what the
+// Gateways and VirtualServices say.
+func TestSimulatedGateways(t *testing.T) {
+	meshes := uint64(1000)
+	if testing.Short() {
+		meshes = 300
+	}
+	outcomes := map[string]int{}
+	for seed := range meshes {
+		s := newSimulation(seed + 1_000_000)
+		mesh := s.mesh()
+		s.gateways(mesh)
+		st := newState(newIndex(s.configs, newSettings(Options{})), newListWorld(s.services...))
+		p := &proxy{role: router, namespace: pick(s.Rand, simNamespaces), labels: registry.Labels{"app": "edge"}}
+		who := routesim.Proxy{Namespace: p.namespace, Labels: p.labels}
+		configs := map[uint32]*routev3.RouteConfiguration{}
+		for _, port := range simPorts {
+			configs[port] = st.routes(p, fmt.Sprint("http.", port))
+			if err := configs[port].ValidateAll(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 100 {
+			r := s.request()
+			if s.chance(70) {
+				r.Authority = pick(s.Rand, []string{"api.example.com", "a.b.example.com", "x.b.example.com:80", "Ghost.example.net", "cart.shop.svc.cluster.local"})
+			}
+			want, served := mesh.Router(who, r)
+			c := configs[r.Port]
+			if served != (c != nil) {
+				t.Fatalf("mesh %d: route configuration of port %d: %v\n%s", seed, r.Port, c, s.describe())
+			}
+			if !served {
+				continue
+			}
+			if got := routesim.Envoy(c, r); got.String() != want.String() {
+				t.Fatalf("mesh %d, proxy %+v, request %+v:\n got %s\nwant %s\n%s\n%s", seed, who, r, got, want, s.describe(), protojson.Format(c))
+			}
+			outcomes[fmt.Sprintf("status %d", want.Status)]++
+		}
+	}
+	t.Log(outcomes)
+}
+
 func (s *simulation) describe() string {
 	out := ""
 	for _, svc := range s.services {
@@ -361,4 +433,59 @@ func (s *simulation) describe() string {
 		out += fmt.Sprintf("\n%s/%s %s %s", c.Namespace, c.Name, c.CreationTimestamp, protojson.Format(c.Spec))
 	}
 	return out
+}
+
+// TestSimulatedCalls: what each of the gRPC clients does with calls by our routes is
+// what the VirtualServices say, and none refuses them.
+func TestSimulatedCalls(t *testing.T) {
+	meshes := uint64(600)
+	if testing.Short() {
+		meshes = 200
+	}
+	// How a VirtualService is expressed that is about no calls.
+	failsAll := routesim.Outcome{Fault: "fails with Unimplemented"}.String()
+	outcomes := map[string]int{}
+	for seed := range meshes {
+		s := newSimulation(seed + 2_000_000)
+		for _, c := range s.configs { // gRPC clients do not look at these.
+			for _, r := range c.Spec.(*networking.VirtualService).GetHttp() {
+				for _, m := range r.GetMatch() {
+					m.Authority, m.Scheme = nil, nil
+				}
+			}
+		}
+		mesh := s.mesh()
+		st := newState(newIndex(s.configs, newSettings(Options{})), newListWorld(s.services...))
+		p := &proxy{role: grpcClient, namespace: pick(s.Rand, simNamespaces), labels: registry.Labels{"app": "web"}}
+		who := routesim.Proxy{Namespace: p.namespace, Labels: p.labels}
+		for _, svc := range st.scopeOf(p).sorted {
+			for _, port := range svc.ports {
+				if port.Protocol == registry.ProtocolTCP {
+					continue
+				}
+				name := fmt.Sprintf("%s:%d", svc.host, port.Number)
+				l := st.grpcListener(p, name)
+				c := st.routes(p, fmt.Sprintf("outbound|%d||%s", port.Number, svc.host))
+				if err := errors.Join(l.ValidateAll(), c.ValidateAll()); err != nil || l == nil || c == nil {
+					t.Fatalf("mesh %d: listener %v, routes %v: %v", seed, l, c, err)
+				}
+				for range 10 {
+					r := s.request()
+					r.Port, r.Authority, r.Method, r.Query = port.Number, name, "POST", nil
+					want := mesh.Sidecar(who, r).AsCall()
+					for _, client := range []routesim.GRPCClient{routesim.Go, routesim.JS, routesim.Core} {
+						got, err := client.Call(c, r)
+						if err == nil && got.String() == failsAll && want.String() == routesim.NoRoute().String() {
+							continue
+						}
+						if err != nil || got.String() != want.String() {
+							t.Fatalf("mesh %d, client %d, proxy %+v, request %+v: %v\n got %s\nwant %s\n%s\n%s", seed, client, who, r, err, got, want, s.describe(), protojson.Format(c))
+						}
+					}
+					outcomes[want.Fault]++
+				}
+			}
+		}
+	}
+	t.Log(outcomes)
 }
