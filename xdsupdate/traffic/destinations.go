@@ -50,17 +50,21 @@ func (x *index) addDestinations(out map[registry.Hostname][]uint32, v *virtualSe
 // delegateOf returns the VirtualService that takes a rule's place, which must be
 // exported to the namespace of the root; nil if there is none.
 func (x *index) delegateOf(root *virtualService, r *networking.HTTPRoute) *virtualService {
-	d := r.GetDelegate()
-	if d == nil {
+	if r.GetDelegate() == nil {
 		return nil
 	}
-	name := objectName{d.GetNamespace(), d.GetName()}
-	if name.namespace == "" {
-		name.namespace = root.namespace
-	}
-	found := x.delegates[name]
+	found := x.delegates[delegateName(root, r)]
 	if found == nil || !found.visibility.in(root.namespace) {
 		return nil
 	}
 	return found
+}
+
+// delegateName returns the name of the delegate of a rule.
+func delegateName(root *virtualService, r *networking.HTTPRoute) objectName {
+	name := objectName{r.GetDelegate().GetNamespace(), r.GetDelegate().GetName()}
+	if name.namespace == "" {
+		name.namespace = root.namespace
+	}
+	return name
 }

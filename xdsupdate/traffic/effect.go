@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -82,7 +83,7 @@ type findings struct {
 
 func newFindings(st *state) *findings {
 	f := &findings{
-		state: st, services: hostsOf(st.world),
+		state: st, services: maps.Collect(hostsOf(st.world)),
 		mesh: make(map[registry.Hostname][]*virtualService), byGateway: make(map[string][]*virtualService),
 		subsets: make(map[registry.Hostname][]string), roots: make(map[*virtualService]bool),
 	}

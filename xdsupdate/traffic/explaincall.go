@@ -49,7 +49,7 @@ func (x *explaining) meshCall() {
 		x.out.Outcome = fmt.Sprintf("the Sidecar has no egress listener for port %d", x.call.Port)
 		return
 	}
-	svc := e.byHost[x.call.Host]
+	svc := e.service(x.call.Host)
 	if _, ok := svc.port(x.call.Port); svc != nil && !ok {
 		x.out.Outcome = fmt.Sprintf("service %s/%s has no port %d that the client sees", svc.namespace, svc.host, x.call.Port)
 		return
@@ -84,18 +84,14 @@ func (x *explaining) meshCall() {
 // byVirtualServices looks at the VirtualServices of the most specific host, and
 // reports whether one of them has routes here, whether or not one of them matches.
 func (x *explaining) byVirtualServices(e *egress, at place) bool {
-	byHost := e.virtualServicesByHost()
-	host, ok := mostSpecific(byHost, x.call.Host)
-	if !ok {
-		return false
-	}
-	for i, v := range byHost[host] {
+	found := e.virtualServicesOf(x.call.Host)
+	for i, v := range found {
 		if len(x.ruleRoutes(x.proxy, v, at)) == 0 {
 			x.consider(v, "it has no HTTP rule for this port and client")
 			continue
 		}
 		x.consider(v, "")
-		for _, younger := range byHost[host][i+1:] {
+		for _, younger := range found[i+1:] {
 			x.consider(younger, "VirtualService "+v.String()+" comes before it")
 		}
 		if !x.byRules(v, at, everyRule) {

@@ -37,7 +37,7 @@ func (st *state) grpcService(p *proxy, host registry.Hostname, port uint32) (*eg
 	if e == nil {
 		return nil, nil
 	}
-	svc := e.byHost[lower(host)]
+	svc := e.service(host)
 	if _, ok := svc.port(port); !ok {
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -16,69 +17,199 @@ type configReader interface {
 	List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config
 }
 
-// index is the policies of one moment. It is immutable.
+// index is the policies of one moment. It is immutable; that of the next push is
+// made of it at the cost of what changed, and of copying lists of pointers.
 type index struct {
 	settings *settings
-	// virtualServices with hosts are sorted by compareConfigs; delegates are found by
-	// their names.
+	// virtualServices with hosts are sorted by compareVirtualServices; delegates are
+	// found by their names.
 	virtualServices []*virtualService
 	delegates       map[objectName]*virtualService
+	finder          virtualServiceFinder
 	rules           ruleIndex
-	// gateways are sorted by compareConfigs.
+	// gateways are sorted by compareGateways.
 	gateways []*gateway
 	// sidecars are by namespace, sorted by compareSidecars.
 	sidecars map[string][]*sidecar
+	objects  pmap.Map[configstore.ConfigKey, object]
+	// labelKeys counts how often policies look at labels of a key.
+	labelKeys pmap.Map[string, int]
+}
+
+// object is one of the kinds that an index is made of. At most one is set.
+type object struct {
+	virtualService  *virtualService
+	destinationRule *destinationRule
+	gateway         *gateway
+	sidecar         *sidecar
+}
+
+// newObject reads a config, which may be nil.
+func newObject(c *configstore.Config, s *settings) object {
+	if c == nil {
+		return object{}
+	}
+	switch c.GroupVersionKind {
+	case istio.VirtualService:
+		return object{virtualService: newVirtualService(c, s)}
+	case istio.DestinationRule:
+		return object{destinationRule: newDestinationRule(c, s)}
+	case istio.Gateway:
+		return object{gateway: newGateway(c)}
+	case istio.Sidecar:
+		return object{sidecar: newSidecar(c)}
+	default:
+		return object{}
+	}
 }
 
 // newIndex reads all policies.
 func newIndex(configs configReader, s *settings) *index {
-	x := &index{
-		settings:  s,
-		delegates: make(map[objectName]*virtualService),
-		sidecars:  make(map[string][]*sidecar),
-	}
-	for _, c := range configs.List(istio.VirtualService, configstore.NamespaceAll) {
-		if v := newVirtualService(c, s); v == nil {
-			continue
-		} else if v.delegate() {
-			x.delegates[v.objectName] = v
-		} else {
-			x.virtualServices = append(x.virtualServices, v)
+	x := &index{settings: s, delegates: make(map[objectName]*virtualService), sidecars: make(map[string][]*sidecar)}
+	var found virtualServiceLists
+	for _, kind := range kinds() {
+		for _, c := range configs.List(kind, configstore.NamespaceAll) {
+			o := newObject(c, s)
+			x.remember(c.Key(), object{}, o)
+			switch {
+			case o.virtualService != nil && o.virtualService.delegate():
+				x.delegates[o.virtualService.objectName] = o.virtualService
+			case o.virtualService != nil:
+				x.virtualServices = append(x.virtualServices, o.virtualService)
+			case o.gateway != nil:
+				x.gateways = append(x.gateways, o.gateway)
+			case o.sidecar != nil:
+				x.sidecars[o.sidecar.namespace] = append(x.sidecars[o.sidecar.namespace], o.sidecar)
+			default:
+				x.rules = x.rules.with(nil, o.destinationRule)
+			}
 		}
 	}
-	for _, c := range configs.List(istio.DestinationRule, configstore.NamespaceAll) {
-		if r := newDestinationRule(c, s); r != nil {
-			x.rules = x.rules.with(nil, r)
-		}
-	}
-	for _, c := range configs.List(istio.Gateway, configstore.NamespaceAll) {
-		if g := newGateway(c); g != nil {
-			x.gateways = append(x.gateways, g)
-		}
-	}
-	for _, c := range configs.List(istio.Sidecar, configstore.NamespaceAll) {
-		if sc := newSidecar(c); sc != nil {
-			x.sidecars[sc.namespace] = append(x.sidecars[sc.namespace], sc)
-		}
-	}
-	x.sort()
-	return x
-}
-
-func (x *index) sort() {
-	slices.SortFunc(x.virtualServices, func(a, b *virtualService) int { return compareConfigs(a.config, b.config) })
-	slices.SortFunc(x.gateways, func(a, b *gateway) int { return compareConfigs(a.config, b.config) })
+	slices.SortFunc(x.virtualServices, compareVirtualServices)
+	slices.SortFunc(x.gateways, compareGateways)
 	for _, list := range x.sidecars {
 		slices.SortFunc(list, compareSidecars)
 	}
+	for _, v := range x.virtualServices {
+		found.add(v, x.destinationsOf(v))
+	}
+	x.finder = found.finder()
+	return x
+}
+
+func compareVirtualServices(a, b *virtualService) int { return compareConfigs(a.config, b.config) }
+
+func compareGateways(a, b *gateway) int { return compareConfigs(a.config, b.config) }
+
+// with returns the index with an object in the place of another of the same key;
+// both may be empty.
+func (x *index) with(key configstore.ConfigKey, before, after object) *index {
+	out := *x
+	out.remember(key, before, after)
+	out.rules = x.rules.with(before.destinationRule, after.destinationRule)
+	out.gateways = replaced(x.gateways, before.gateway, after.gateway, compareGateways)
+	if s := cmp.Or(before.sidecar, after.sidecar); s != nil {
+		out.sidecars = make(map[string][]*sidecar, len(x.sidecars))
+		for namespace, list := range x.sidecars {
+			out.sidecars[namespace] = list
+		}
+		list := replaced(x.sidecars[s.namespace], before.sidecar, after.sidecar, compareSidecars)
+		if out.sidecars[s.namespace] = list; len(list) == 0 {
+			delete(out.sidecars, s.namespace)
+		}
+	}
+	out.replaceVirtualService(x, before.virtualService, after.virtualService)
+	return &out
+}
+
+// remember replaces an object by its key.
+func (x *index) remember(key configstore.ConfigKey, before, after object) {
+	if after == (object{}) {
+		x.objects = x.objects.Delete(key)
+	} else {
+		x.objects = x.objects.Set(key, after)
+	}
+	x.countKeys(before.labelKeys(), -1)
+	x.countKeys(after.labelKeys(), 1)
+}
+
+func (x *index) countKeys(keys []string, by int) {
+	for _, k := range keys {
+		n, _ := x.labelKeys.Get(k)
+		if n += by; n == 0 {
+			x.labelKeys = x.labelKeys.Delete(k)
+		} else {
+			x.labelKeys = x.labelKeys.Set(k, n)
+		}
+	}
+}
+
+// replaceVirtualService replaces a VirtualService of an index that is being made of
+// an old one; either may be nil. Those that include a delegate have other
+// destinations then.
+func (x *index) replaceVirtualService(old *index, before, after *virtualService) {
+	if before == nil && after == nil {
+		return
+	}
+	var roots []*virtualService
+	for _, v := range []*virtualService{before, after} {
+		if v != nil && v.delegate() {
+			roots = append(roots, old.finder.roots(v.objectName)...)
+		}
+	}
+	x.delegates = make(map[objectName]*virtualService, len(old.delegates)+1)
+	for name, v := range old.delegates {
+		x.delegates[name] = v
+	}
+	if before != nil && before.delegate() {
+		delete(x.delegates, before.objectName)
+		before = nil
+	}
+	if after != nil && after.delegate() {
+		x.delegates[after.objectName] = after
+		after = nil
+	}
+	x.virtualServices = replaced(old.virtualServices, before, after, compareVirtualServices)
+	if before != nil {
+		x.finder = x.finder.without(before, old.destinationsOf(before))
+	}
+	for _, root := range roots {
+		if root != before {
+			x.finder = x.finder.without(root, old.destinationsOf(root)).with(root, x.destinationsOf(root))
+		}
+	}
+	if after != nil {
+		x.finder = x.finder.with(after, x.destinationsOf(after))
+	}
+}
+
+// replaced returns a sorted list with one element in the place of another; either
+// may be nil. It does not modify the list.
+func replaced[T any](list []*T, before, after *T, compare func(a, b *T) int) []*T {
+	if before == nil && after == nil {
+		return list
+	}
+	out := make([]*T, 0, len(list)+1)
+	if before != nil {
+		i := slices.Index(list, before)
+		list = append(append(out, list[:i]...), list[i+1:]...)
+	} else {
+		list = append(out, list...)
+	}
+	if after != nil {
+		i, _ := slices.BinarySearchFunc(list, after, compare)
+		list = slices.Insert(list, i, after)
+	}
+	return list
 }
 
 // virtualServicesFor returns the VirtualServices bound to a gateway, or to "mesh",
 // that count for proxies of a namespace, in the order of precedence.
 func (x *index) virtualServicesFor(gateway, namespace string) []*virtualService {
-	var out []*virtualService
-	for _, v := range x.virtualServices {
-		if v.boundTo(gateway) && v.visibility.in(namespace) {
+	bound := x.finder.boundTo(gateway)
+	out := make([]*virtualService, 0, len(bound))
+	for _, v := range bound {
+		if v.visibility.in(namespace) {
 			out = append(out, v)
 		}
 	}

@@ -3,65 +3,56 @@
 package traffic
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
-
-	"github.com/pilotkit/pilotkit/registry"
 )
 
-// labelKeys returns the keys of the labels that policies look at in proxies.
-func (x *index) labelKeys() map[string]struct{} {
-	keys := make(map[string]struct{})
-	add := func(labels registry.Labels) {
-		for key := range labels {
-			keys[key] = struct{}{}
+// labelKeys returns the keys of the labels that an object looks at in proxies. A key
+// may be in it twice.
+func (o object) labelKeys() []string {
+	switch {
+	case o.virtualService != nil:
+		return sourceKeys(o.virtualService.spec)
+	case o.destinationRule != nil:
+		out := slices.Collect(maps.Keys(o.destinationRule.selector))
+		for _, setting := range localitySettings(o.destinationRule.spec) {
+			out = append(out, failoverKeys(setting)...)
 		}
+		return out
+	case o.gateway != nil:
+		return slices.Collect(maps.Keys(o.gateway.spec.GetSelector()))
+	case o.sidecar != nil:
+		return slices.Collect(maps.Keys(o.sidecar.selector))
+	default:
+		return nil
 	}
-	addFailoverKeys(keys, x.settings.mesh.GetLocalityLbSetting())
-	for _, v := range x.virtualServices {
-		addSourceKeys(keys, v.spec)
-	}
-	for _, v := range x.delegates {
-		addSourceKeys(keys, v.spec)
-	}
-	for _, found := range x.rules.hosts.All() {
-		for _, r := range found.objects {
-			add(r.selector)
-			for _, setting := range localitySettings(r.spec) {
-				addFailoverKeys(keys, setting)
-			}
-		}
-	}
-	for _, g := range x.gateways {
-		add(g.spec.GetSelector())
-	}
-	for _, list := range x.sidecars {
-		for _, s := range list {
-			add(s.selector)
-		}
-	}
-	return keys
 }
 
-func addSourceKeys(keys map[string]struct{}, spec *networking.VirtualService) {
+func sourceKeys(spec *networking.VirtualService) []string {
+	var out []string
 	for _, rule := range spec.GetHttp() {
 		for _, m := range rule.GetMatch() {
 			for key := range m.GetSourceLabels() {
-				keys[key] = struct{}{}
+				out = append(out, key)
 			}
 		}
 	}
+	return out
 }
 
-// addFailoverKeys adds the keys that are compared with the proxy's own labels;
+// failoverKeys returns the keys that are compared with the proxy's own labels;
 // "key=value" is compared with what it says.
-func addFailoverKeys(keys map[string]struct{}, setting *networking.LocalityLoadBalancerSetting) {
+func failoverKeys(setting *networking.LocalityLoadBalancerSetting) []string {
+	var out []string
 	for _, entry := range setting.GetFailoverPriority() {
 		if !strings.Contains(entry, "=") {
-			keys[entry] = struct{}{}
+			out = append(out, entry)
 		}
 	}
+	return out
 }
 
 // localitySettings returns those of all levels of a rule.

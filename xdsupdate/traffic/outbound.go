@@ -122,7 +122,7 @@ func httpPorts(services []*service) []uint32 {
 func (st *state) addPort(b *virtualHosts, e *egress, port uint32, form domainForm) {
 	services := servicesOn(e, port)
 	by := e.covering(services)
-	for _, v := range e.virtualServices {
+	for _, v := range e.virtualServices() {
 		own := by[v]
 		if len(own) == 0 && port != unknownHostPort {
 			continue
@@ -153,14 +153,9 @@ func (st *state) addPort(b *virtualHosts, e *egress, port uint32, form domainFor
 // name it has, or the longest wildcard for it of all VirtualServices, whatever
 // their age.
 func (e *egress) covering(services []*service) map[*virtualService][]*service {
-	byHost := e.virtualServicesByHost()
 	out := make(map[*virtualService][]*service)
 	for _, svc := range services {
-		host, ok := mostSpecific(byHost, lower(svc.host))
-		if !ok {
-			continue
-		}
-		for _, v := range byHost[host] {
+		for _, v := range e.virtualServicesOf(lower(svc.host)) {
 			if !slices.Contains(out[v], svc) {
 				out[v] = append(out[v], svc)
 			}
@@ -174,7 +169,7 @@ func (e *egress) covering(services []*service) map[*virtualService][]*service {
 func (e *egress) otherHosts(v *virtualService, services []*service) []registry.Hostname {
 	var out []registry.Hostname
 	for _, host := range v.hosts {
-		if _, is := e.byHost[host]; is {
+		if e.service(host) != nil {
 			continue
 		}
 		covers := func(s *service) bool { return lower(s.host).SubsetOf(host) }
@@ -192,7 +187,7 @@ func (st *state) detectedRoutes(p *proxy, name string, host registry.Hostname, p
 	if e == nil {
 		return nil
 	}
-	svc := e.byHost[lower(host)]
+	svc := e.service(host)
 	if !detects(svc, port, p) {
 		return nil
 	}
@@ -211,12 +206,9 @@ func detects(svc *service, port uint32, p *proxy) bool {
 // VirtualService that has any for it, else the default route.
 func (st *state) serviceRoutes(p *proxy, e *egress, svc *service, at place) []*routev3.Route {
 	if onPort(svc, at.port) {
-		byHost := e.virtualServicesByHost()
-		if host, ok := mostSpecific(byHost, lower(svc.host)); ok {
-			for _, v := range byHost[host] {
-				if routes := st.ruleRoutes(p, v, at); len(routes) > 0 {
-					return routes
-				}
+		for _, v := range e.virtualServicesOf(lower(svc.host)) {
+			if routes := st.ruleRoutes(p, v, at); len(routes) > 0 {
+				return routes
 			}
 		}
 	}

@@ -102,7 +102,16 @@ func (p *Policies) take() map[configstore.ConfigKey]struct{} {
 // regroup makes the keys of labels what an index looks at, and reports whether
 // they are others than before.
 func (p *Policies) regroup(x *index) bool {
-	keys := x.labelKeys()
+	if p.last != nil && p.last.state.index == x {
+		return false
+	}
+	keys := make(map[string]struct{})
+	for key := range x.labelKeys.All() {
+		keys[key] = struct{}{}
+	}
+	for _, key := range failoverKeys(p.settings.mesh.GetLocalityLbSetting()) {
+		keys[key] = struct{}{}
+	}
 	if maps.Equal(keys, *p.keys.Load()) {
 		return false
 	}

@@ -4,19 +4,23 @@ package traffic
 
 import (
 	"cmp"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
 // scope is what the outbound side of proxies sees: services and VirtualServices,
 // restricted by exportTo and a Sidecar. Proxies of one namespace and Sidecar share
-// it. It is immutable.
+// it. It is immutable but for what it has computed.
 type scope struct {
+	index *index
 	// sidecar is nil if there is none: then everything visible is in the scope.
 	sidecar   *sidecar
 	namespace string
@@ -25,23 +29,26 @@ type scope struct {
 	egress []*egress
 	// services have clusters, by their names in lower case: those of all listeners,
 	// and the destinations of their VirtualServices.
-	services map[registry.Hostname]*service
+	services pmap.Map[registry.Hostname, *service]
 	// sorted are the services by host name.
 	sorted []*service
+	// imported are the destinations of the VirtualServices of a Sidecar.
+	imported map[registry.Hostname]struct{}
 }
 
 // egress is what one listener of a scope sees.
 type egress struct {
+	index     *index
+	namespace string
 	// listener is nil if the Sidecar has none: then everything visible counts.
 	listener *networking.IstioEgressListener
+	hosts    egressHosts
 	// services are sorted by host name. A listener with a port has those with this
 	// port, with this port alone.
 	services []*service
-	byHost   map[registry.Hostname]*service
-	// virtualServices are those of the mesh, in the order of precedence.
-	virtualServices []*virtualService
-	// virtualServicesByHost returns those of each of their hosts.
-	virtualServicesByHost func() map[registry.Hostname][]*virtualService
+	byHost   pmap.Map[registry.Hostname, *service]
+	// virtualServices returns those of the mesh, in the order of precedence.
+	virtualServices func() []*virtualService
 }
 
 // port returns the listener's port; nil for the one without.
@@ -55,7 +62,16 @@ func (e *egress) named() bool {
 }
 
 // service returns the service of a name, compared without case; nil for none.
-func (s *scope) service(host registry.Hostname) *service { return s.services[lower(host)] }
+func (s *scope) service(host registry.Hostname) *service {
+	svc, _ := s.services.Get(lower(host))
+	return svc
+}
+
+// service returns the service of a name, compared without case; nil for none.
+func (e *egress) service(host registry.Hostname) *service {
+	svc, _ := e.byHost.Get(lower(host))
+	return svc
+}
 
 // egressFor returns the listener that answers for a port: that of the port, else
 // the one without a port; nil for none.
@@ -70,24 +86,26 @@ func (s *scope) egressFor(port uint32) *egress {
 
 // newScope makes the scope of proxies of a namespace, with a Sidecar or nil.
 func newScope(x *index, w world, sc *sidecar, namespace string) *scope {
-	s := &scope{sidecar: sc, namespace: namespace, services: make(map[registry.Hostname]*service)}
-	listeners := sc.listeners()
-	for _, l := range listeners {
-		s.egress = append(s.egress, s.newEgress(x, w, l))
+	s := &scope{index: x, sidecar: sc, namespace: namespace}
+	for _, l := range sc.listeners() {
+		s.egress = append(s.egress, newEgress(x, w, l, namespace))
+	}
+	if sc == nil {
+		s.services, s.sorted = s.egress[0].byHost, s.egress[0].services
+		return s
 	}
 	for _, e := range s.egress {
 		for _, svc := range e.services {
 			s.add(svc)
 		}
 	}
-	if sc != nil {
-		for _, e := range s.egress {
-			for _, v := range e.virtualServices {
-				s.addDestinations(x, w, v)
-			}
+	s.imported = make(map[registry.Hostname]struct{})
+	for _, e := range s.egress {
+		for _, v := range e.virtualServices() {
+			s.addDestinations(x, w, v)
 		}
 	}
-	for _, svc := range s.services {
+	for _, svc := range s.services.All() {
 		s.sorted = append(s.sorted, svc)
 	}
 	slices.SortFunc(s.sorted, compareServices)
@@ -104,45 +122,78 @@ func (s *sidecar) listeners() []*networking.IstioEgressListener {
 	return s.spec.GetEgress()
 }
 
-func (s *scope) newEgress(x *index, w world, l *networking.IstioEgressListener) *egress {
-	e := &egress{listener: l, byHost: make(map[registry.Hostname]*service)}
-	hosts := newEgressHosts(l.GetHosts(), s.namespace)
-	accept := func(svc *registry.Service) bool {
-		return x.settings.visible(svc, s.namespace) && (l == nil || hosts.service(svc))
-	}
+func newEgress(x *index, w world, l *networking.IstioEgressListener, namespace string) *egress {
+	e := &egress{namespace: namespace, listener: l, hosts: newEgressHosts(l.GetHosts(), namespace)}
+	e.bind(x)
 	for name, services := range hostsOf(w) {
-		svc := chooseService(services, s.namespace, accept)
-		if svc != nil && l.GetPort() != nil && !e.named() {
-			svc = svc.withPorts(func(number uint32) bool { return number == l.GetPort().GetNumber() })
-		}
-		if svc != nil {
+		if svc := e.choose(services); svc != nil {
 			e.services = append(e.services, svc)
-			e.byHost[name] = svc
+			e.byHost = e.byHost.Set(name, svc)
 		}
 	}
 	slices.SortFunc(e.services, compareServices)
-	for _, v := range x.virtualServicesFor(meshGateway, s.namespace) {
-		if l == nil || hosts.virtualService(v) {
-			e.virtualServices = append(e.virtualServices, v)
+	return e
+}
+
+// bind makes an index the one whose VirtualServices the listener sees.
+func (e *egress) bind(x *index) {
+	e.index = x
+	e.virtualServices = sync.OnceValue(func() []*virtualService {
+		return slices.DeleteFunc(x.virtualServicesFor(meshGateway, e.namespace), func(v *virtualService) bool { return !e.imports(v) })
+	})
+}
+
+// choose returns which of the services of a host name the listener sees, or nil.
+func (e *egress) choose(services []*registry.Service) *service {
+	svc := chooseService(services, e.namespace, func(svc *registry.Service) bool {
+		return e.index.settings.visible(svc, e.namespace) && (e.listener == nil || e.hosts.service(svc))
+	})
+	if svc != nil && e.port() != nil && !e.named() {
+		svc = svc.withPorts(func(number uint32) bool { return number == e.port().GetNumber() })
+	}
+	return svc
+}
+
+// imports reports whether a VirtualService that is visible is one that the listener
+// sees.
+func (e *egress) imports(v *virtualService) bool {
+	return e.listener == nil || e.hosts.virtualService(v)
+}
+
+// virtualServicesOf returns those for a host name in lower case, in the order of
+// precedence: those with the name, or else with the longest wildcard that covers it.
+func (e *egress) virtualServicesOf(name registry.Hostname) []*virtualService {
+	if found := e.virtualServicesWith(name); len(found) > 0 {
+		return found
+	}
+	if e.index.finder.wildcards == 0 {
+		return nil
+	}
+	for wildcard := range wildcardsOf(name) {
+		if found := e.virtualServicesWith(wildcard); len(found) > 0 {
+			return found
 		}
 	}
-	e.virtualServicesByHost = sync.OnceValue(func() map[registry.Hostname][]*virtualService {
-		out := make(map[registry.Hostname][]*virtualService)
-		for _, v := range e.virtualServices {
-			for _, host := range v.hosts {
-				if !slices.Contains(out[host], v) {
-					out[host] = append(out[host], v)
-				}
-			}
+	return nil
+}
+
+func (e *egress) virtualServicesWith(host registry.Hostname) []*virtualService {
+	var out []*virtualService
+	for _, v := range e.index.finder.withHost(host) {
+		if v.boundTo(meshGateway) && v.visibility.in(e.namespace) && e.imports(v) {
+			out = append(out, v)
 		}
-		return out
-	})
-	return e
+	}
+	slices.SortStableFunc(out, func(a, b *virtualService) int { return cmp.Compare(a.rank(e.namespace), b.rank(e.namespace)) })
+	return out
 }
 
 // hostsOf returns the services of a world by host name in lower case, each list in
 // the order of precedence.
-func hostsOf(w world) map[registry.Hostname][]*registry.Service {
+func hostsOf(w world) iter.Seq2[registry.Hostname, []*registry.Service] {
+	if w, ok := w.(*pushWorld); ok {
+		return w.byName.All()
+	}
 	out := make(map[registry.Hostname][]*registry.Service)
 	for s := range w.all() {
 		name := lower(s.Hostname)
@@ -151,18 +202,18 @@ func hostsOf(w world) map[registry.Hostname][]*registry.Service {
 	for _, list := range out {
 		slices.SortStableFunc(list, registry.ComparePrecedence)
 	}
-	return out
+	return maps.All(out)
 }
 
 // add adds a service, or ports to the one that is there.
 func (s *scope) add(svc *service) {
 	name := lower(svc.host)
-	have := s.services[name]
+	have := s.service(name)
 	switch {
 	case have == nil:
-		s.services[name] = svc
+		s.services = s.services.Set(name, svc)
 	case have.namespace == svc.namespace:
-		s.services[name] = have.merge(svc)
+		s.services = s.services.Set(name, have.merge(svc))
 	}
 }
 
@@ -199,7 +250,7 @@ func (s *scope) addDestinations(x *index, w world, v *virtualService) {
 func (s *scope) destination(x *index, w world, host registry.Hostname) *service {
 	var visible []*registry.Service
 	for _, svc := range w.named(host) {
-		if x.settings.visible(svc, s.namespace) {
+		if s.index.settings.visible(svc, s.namespace) {
 			visible = append(visible, svc)
 		}
 	}

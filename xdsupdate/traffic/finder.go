@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// virtualServiceFinder finds the VirtualServices that have something to do with a
+// gateway, a host or a delegate. It is immutable; a change costs the lists that it is
+// about. Lists are in the order of compareVirtualServices.
+type virtualServiceFinder struct {
+	lists pmap.Map[finderKey, []*virtualService]
+	// wildcards counts the hosts that are wildcards: without any, looking for a name
+	// is one step.
+	wildcards int
+}
+
+// finderKey says what VirtualServices are looked for by.
+type finderKey struct {
+	by   finderRelation
+	name string
+}
+
+type finderRelation uint8
+
+const (
+	// byGateway: those bound to a gateway, or to "mesh".
+	byGateway finderRelation = iota
+	// byHost: those with a host, which may be a wildcard, as they spell it.
+	byHost
+	// byDestination: those that lead to a host, delegates included.
+	byDestination
+	// byDelegate: those that include a delegate.
+	byDelegate
+)
+
+func (f virtualServiceFinder) get(by finderRelation, name string) []*virtualService {
+	list, _ := f.lists.Get(finderKey{by, name})
+	return list
+}
+
+// boundTo returns those bound to a gateway, or to "mesh".
+func (f virtualServiceFinder) boundTo(gateway string) []*virtualService {
+	return f.get(byGateway, gateway)
+}
+
+// withHost returns those with a host, just as they spell it but for the case.
+func (f virtualServiceFinder) withHost(host registry.Hostname) []*virtualService {
+	return f.get(byHost, string(host))
+}
+
+// leadingTo returns those that lead to a host.
+func (f virtualServiceFinder) leadingTo(host registry.Hostname) []*virtualService {
+	return f.get(byDestination, string(host))
+}
+
+// roots returns those that include a delegate.
+func (f virtualServiceFinder) roots(delegate objectName) []*virtualService {
+	return f.get(byDelegate, delegate.String())
+}
+
+// finderKeys returns the keys of a VirtualService, each once.
+func finderKeys(v *virtualService, destinations map[registry.Hostname][]uint32) map[finderKey]struct{} {
+	keys := make(map[finderKey]struct{}, 2+len(destinations))
+	for _, g := range v.gateways {
+		keys[finderKey{byGateway, g}] = struct{}{}
+	}
+	for _, rule := range v.spec.GetHttp() {
+		if rule.GetDelegate() != nil {
+			keys[finderKey{byDelegate, delegateName(v, rule).String()}] = struct{}{}
+		}
+	}
+	for _, h := range v.hosts {
+		keys[finderKey{byHost, string(h)}] = struct{}{}
+	}
+	for h := range destinations {
+		keys[finderKey{byDestination, string(h)}] = struct{}{}
+	}
+	return keys
+}
+
+func (f virtualServiceFinder) with(v *virtualService, destinations map[registry.Hostname][]uint32) virtualServiceFinder {
+	for key := range finderKeys(v, destinations) {
+		f.wildcards += key.wildcards()
+		list, _ := f.lists.Get(key)
+		f.lists = f.lists.Set(key, replaced(list, nil, v, compareVirtualServices))
+	}
+	return f
+}
+
+func (f virtualServiceFinder) without(v *virtualService, destinations map[registry.Hostname][]uint32) virtualServiceFinder {
+	for key := range finderKeys(v, destinations) {
+		f.wildcards -= key.wildcards()
+		list, _ := f.lists.Get(key)
+		if list = replaced(list, v, nil, compareVirtualServices); len(list) == 0 {
+			f.lists = f.lists.Delete(key)
+		} else {
+			f.lists = f.lists.Set(key, list)
+		}
+	}
+	return f
+}
+
+// wildcards counts the hosts of a key that are wildcards.
+func (k finderKey) wildcards() int {
+	if k.by == byHost && registry.Hostname(k.name).IsWildcard() {
+		return 1
+	}
+	return 0
+}
+
+// virtualServiceLists is a finder that is being made of many. The zero value is
+// empty.
+type virtualServiceLists map[finderKey][]*virtualService
+
+// add adds one that comes after all that were added before.
+func (l *virtualServiceLists) add(v *virtualService, destinations map[registry.Hostname][]uint32) {
+	if *l == nil {
+		*l = make(virtualServiceLists)
+	}
+	for key := range finderKeys(v, destinations) {
+		(*l)[key] = append((*l)[key], v)
+	}
+}
+
+func (l virtualServiceLists) finder() virtualServiceFinder {
+	var f virtualServiceFinder
+	for key, list := range l {
+		f.wildcards += len(list) * key.wildcards()
+		f.lists = f.lists.Set(key, slices.Clip(list))
+	}
+	return f
+}
