@@ -74,8 +74,9 @@ type Changes struct {
 	// Names are resources by type and name, and the views concerned. A name may be in
 	// it twice.
 	Names []ChangedName
-	// Everything accepts the views of which everything may have changed; nil: none.
-	Everything func(View) bool
+	// Everything accepts the views and types of which everything may have changed;
+	// nil: none.
+	Everything func(view View, typeURL string) bool
 	// Regroup: Group may answer otherwise than before; all proxies are grouped anew
 	// when the push is published.
 	Regroup bool
@@ -103,7 +104,7 @@ func (s *Server) provide(push *PushContext, ch *change) {
 	}
 	if s.providerFailed || ch.provided == nil {
 		s.providerFailed = false
-		changes.Everything = func(View) bool { return true }
+		changes.Everything = func(View, string) bool { return true }
 	}
 	ch.changes = changes
 	ch.provided = newLayer(ch.provided, s.provider.Name(), next, changes)

@@ -180,7 +180,7 @@ func (c *cache) having(n resourceName, wildcards bool, in func(*view) bool, visi
 func (c *cache) everythingOf(ch change, visit func(s *selection, name string)) {
 	for _, list := range c.selections {
 		for _, s := range list {
-			if !ch.changes.Everything(s.view.View) {
+			if !ch.changes.Everything(s.view.View, s.typeURL) {
 				continue
 			}
 			for _, t := range s.topics {

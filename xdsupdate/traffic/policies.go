@@ -102,7 +102,7 @@ func (p *Policies) take() map[configstore.ConfigKey]struct{} {
 // regroup makes the keys of labels what an index looks at, and reports whether
 // they are others than before.
 func (p *Policies) regroup(x *index) bool {
-	if p.last != nil && p.last.state.index == x {
+	if last := p.last.Load(); last != nil && last.state.index == x {
 		return false
 	}
 	keys := make(map[string]struct{})

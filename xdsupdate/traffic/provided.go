@@ -24,24 +24,21 @@ type provided struct {
 
 // Provide implements ads.Provider.
 func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
-	changed := p.take()
 	next := &provided{proxies: make(map[ads.View]*proxy)}
 	var changes ads.Changes
-	var index *index
 	last := p.last.Load()
 	if last == nil {
+		p.take()
 		next.world = newPushWorld(nil, push)
-		index = newIndex(p.configs, p.settings)
+		next.state = newState(newIndex(p.configs, p.settings), next.world)
 	} else {
-		next.world, index = newPushWorld(last.world, push), last.state.index
-		if len(changed) > 0 {
-			index = newIndex(p.configs, p.settings)
-		}
-		changes.Everything = func(ads.View) bool { return true }
+		next.world = newPushWorld(last.world, push)
+		d := p.difference(push, last.state, next.world)
+		next.state = d.after
+		changes = newConcerned(d).changes()
 	}
-	changes.Regroup = p.regroup(index)
+	changes.Regroup = p.regroup(next.state.index)
 	changes.Regroup = p.targets.advance(next.world, push) || changes.Regroup
-	next.state = newState(index, next.world)
 	p.last.Store(next)
 	return next, changes
 }

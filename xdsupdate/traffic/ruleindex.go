@@ -16,6 +16,8 @@ type ruleIndex struct {
 	// wildcards counts, by namespace, the hosts that are wildcards: without any, a
 	// lookup is one step.
 	wildcards pmap.Map[string, int]
+	// namespaces are those with rules for a host.
+	namespaces pmap.Map[registry.Hostname, []string]
 }
 
 type ruleKey struct {
@@ -60,6 +62,9 @@ func (x ruleIndex) change(r *destinationRule, edit func([]*destinationRule) []*d
 	} else {
 		x.hosts = x.hosts.Delete(key)
 	}
+	if had != has {
+		x.namespaces = x.namespacesWith(key, has)
+	}
 	if r.host.IsWildcard() && had != has {
 		n, _ := x.wildcards.Get(r.namespace)
 		if has {
@@ -70,6 +75,45 @@ func (x ruleIndex) change(r *destinationRule, edit func([]*destinationRule) []*d
 		x.wildcards = x.wildcards.Set(r.namespace, n)
 	}
 	return x
+}
+
+// namespacesWith returns the namespaces of hosts with one more or less.
+func (x ruleIndex) namespacesWith(key ruleKey, has bool) pmap.Map[registry.Hostname, []string] {
+	old, _ := x.namespaces.Get(key.host)
+	list := slices.DeleteFunc(slices.Clone(old), func(ns string) bool { return ns == key.namespace })
+	if has {
+		list = append(list, key.namespace)
+	}
+	if len(list) == 0 {
+		return x.namespaces.Delete(key.host)
+	}
+	return x.namespaces.Set(key.host, list)
+}
+
+// about yields the rules of all namespaces that may be for a host name.
+func (x ruleIndex) about(name registry.Hostname) iter.Seq[*destinationRule] {
+	return func(yield func(*destinationRule) bool) {
+		at := func(host registry.Hostname) bool {
+			namespaces, _ := x.namespaces.Get(host)
+			for _, ns := range namespaces {
+				h, _ := x.hosts.Get(ruleKey{ns, host})
+				for _, r := range h.objects {
+					if !yield(r) {
+						return false
+					}
+				}
+			}
+			return true
+		}
+		if !at(name) {
+			return
+		}
+		for wildcard := range wildcardsOf(name) {
+			if wildcard != name && !at(wildcard) {
+				return
+			}
+		}
+	}
 }
 
 // find returns the rules of the most specific host in a namespace that covers a

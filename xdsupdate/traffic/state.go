@@ -16,6 +16,7 @@ type state struct {
 
 	mu     sync.Mutex
 	scopes map[scopeKey]*scope
+	bases  map[scopeKey]*scopeBase
 	// routers are by their proxies, which the clients that are alike share.
 	routers map[*proxy]*routerConfig
 }
@@ -31,6 +32,28 @@ func newState(x *index, w world) *state {
 	}
 }
 
+// next returns the state after a difference.
+func (st *state) next(x *index, w world, d *difference) *state {
+	out := newState(x, w)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	out.bases = make(map[scopeKey]*scopeBase, len(st.scopes))
+	keep := func(key scopeKey, base scopeBase) {
+		if next := base.since(d); next != nil {
+			out.bases[key] = next
+		}
+	}
+	for key, s := range st.scopes {
+		keep(key, scopeBase{scope: s})
+	}
+	for key, base := range st.bases {
+		if st.scopes[key] == nil {
+			keep(key, *base)
+		}
+	}
+	return out
+}
+
 // scopeOf returns what a proxy sees. A router sees everything that is visible in
 // its namespace.
 func (st *state) scopeOf(p *proxy) *scope {
@@ -39,7 +62,11 @@ func (st *state) scopeOf(p *proxy) *scope {
 	defer st.mu.Unlock()
 	s := st.scopes[key]
 	if s == nil {
-		s = newScope(st.index, st.world, key.sidecar, key.namespace)
+		if base := st.bases[key]; base != nil {
+			s = base.in(st.index, st.world)
+		} else {
+			s = newScope(st.index, st.world, key.sidecar, key.namespace)
+		}
 		st.scopes[key] = s
 	}
 	return s

@@ -48,6 +48,22 @@ func (t *targets) of(addresses []string) string {
 	return strings.Join(out, ",")
 }
 
+// ports returns the ports on which routers may listen for a port of a Gateway: the
+// port itself, and those that services send it to.
+func (t *targets) ports(port uint32) []uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := []uint32{port}
+	for _, hosts := range t.byAddress {
+		for _, ports := range hosts {
+			if target := ports[port]; target != 0 && !slices.Contains(out, target) {
+				out = append(out, target)
+			}
+		}
+	}
+	return out
+}
+
 // watch looks at endpoints at addresses from now on.
 func (t *targets) watch(addresses []string) {
 	some := false

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// difference is what a push changes.
+type difference struct {
+	before, after *state
+	// services and endpoints are the names in lower case of the hosts whose services
+	// have changed, and of those with other endpoints only.
+	services, endpoints []registry.Hostname
+	objects             []objectChange
+	targets             *targets
+}
+
+// objectChange is an object in its old and new state.
+type objectChange struct{ before, after object }
+
+// difference returns what a push changes in a state, and the new state.
+func (p *Policies) difference(push *ads.PushContext, old *state, w *pushWorld) *difference {
+	d := &difference{before: old, targets: &p.targets}
+	for _, changed := range push.ChangedHosts() {
+		if changed.EndpointsOnly {
+			d.endpoints = append(d.endpoints, lower(changed.Hostname))
+		} else {
+			d.services = append(d.services, lower(changed.Hostname))
+		}
+	}
+	x := old.index
+	for _, key := range slices.SortedFunc(maps.Keys(p.take()), compareKeys) {
+		before, _ := x.objects.Get(key)
+		after := newObject(p.configs.Get(key.Kind, key.Name, key.Namespace), p.settings)
+		if before != (object{}) || after != (object{}) {
+			d.objects = append(d.objects, objectChange{before, after})
+			x = x.with(key, before, after)
+		}
+	}
+	d.after = old.next(x, w, d)
+	return d
+}
+
+func compareKeys(a, b configstore.ConfigKey) int {
+	return strings.Compare(a.Kind.Kind+"/"+a.Namespace+"/"+a.Name, b.Kind.Kind+"/"+b.Namespace+"/"+b.Name)
+}
+
+// virtualServices returns those that have changed, in their old and new states.
+func (d *difference) virtualServices() []*virtualService {
+	var out []*virtualService
+	for _, o := range d.objects {
+		for _, v := range []*virtualService{o.before.virtualService, o.after.virtualService} {
+			if v != nil {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}

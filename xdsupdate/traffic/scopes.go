@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// scopeBase is a scope of an earlier state, and what has changed since. A scope is
+// made of it when it is needed, at the cost of what concerns it.
+type scopeBase struct {
+	scope *scope
+	// hosts are the names in lower case whose services have changed.
+	hosts []registry.Hostname
+	// virtualServices are those that have changed, in their old and new states.
+	virtualServices []*virtualService
+	// age counts the states in which the scope was not needed.
+	age int
+}
+
+// A base is dropped when so much has changed that a new scope costs no more, or
+// when it has not been needed for so long.
+const (
+	maxBaseChanges = 256
+	maxBaseAge     = 64
+)
+
+// since returns the base after more changes, or nil.
+func (b scopeBase) since(d *difference) *scopeBase {
+	if len(d.services) > 0 {
+		b.hosts = slices.Concat(b.hosts, d.services)
+	}
+	if changed := d.virtualServices(); len(changed) > 0 {
+		b.virtualServices = slices.Concat(b.virtualServices, changed)
+	}
+	if b.age++; b.age > maxBaseAge || len(b.hosts)+len(b.virtualServices) > maxBaseChanges {
+		return nil
+	}
+	return &b
+}
+
+// scope returns the scope in a new state.
+func (b *scopeBase) in(x *index, w world) *scope {
+	s := b.scope
+	if s.sidecar == nil {
+		return s.withServices(x, w, b.hosts)
+	}
+	if b.concerns(x, w) {
+		return newScope(x, w, s.sidecar, s.namespace)
+	}
+	return s.withServices(x, w, nil)
+}
+
+// concerns reports whether a change concerns what a Sidecar imports.
+func (b *scopeBase) concerns(x *index, w world) bool {
+	s := b.scope
+	for _, host := range b.hosts {
+		_, imported := s.imported[host]
+		if imported || s.service(host) != nil {
+			return true
+		}
+		for _, e := range s.egress {
+			if e.choose(w.named(host)) != nil {
+				return true
+			}
+		}
+	}
+	for _, v := range b.virtualServices {
+		if v.delegate() { // its roots are not looked for: delegates seldom change
+			return true
+		}
+		for _, e := range s.egress {
+			if v.visibility.in(s.namespace) && e.imports(v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// withServices returns the scope with the VirtualServices of an index and the
+// services of some names anew.
+func (s *scope) withServices(x *index, w world, hosts []registry.Hostname) *scope {
+	out := *s
+	out.index = x
+	out.egress = make([]*egress, len(s.egress))
+	for i, e := range s.egress {
+		next := *e
+		next.bind(x)
+		for _, host := range hosts {
+			next.renew(w, host)
+		}
+		out.egress[i] = &next
+	}
+	if s.sidecar == nil {
+		out.services, out.sorted = out.egress[0].byHost, out.egress[0].services
+	}
+	return &out
+}
+
+// renew brings the service of a name up to date, of an egress that is being made.
+func (e *egress) renew(w world, host registry.Hostname) {
+	before, after := e.service(host), e.choose(w.named(host))
+	if before == nil && after == nil {
+		return
+	}
+	e.services = replaced(e.services, before, after, compareServices)
+	if after == nil {
+		e.byHost = e.byHost.Delete(host)
+	} else {
+		e.byHost = e.byHost.Set(host, after)
+	}
+}
