@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -110,9 +111,7 @@ func (x *index) with(key configstore.ConfigKey, before, after object) *index {
 	out.gateways = replaced(x.gateways, before.gateway, after.gateway, compareGateways)
 	if s := cmp.Or(before.sidecar, after.sidecar); s != nil {
 		out.sidecars = make(map[string][]*sidecar, len(x.sidecars))
-		for namespace, list := range x.sidecars {
-			out.sidecars[namespace] = list
-		}
+		maps.Copy(out.sidecars, x.sidecars)
 		list := replaced(x.sidecars[s.namespace], before.sidecar, after.sidecar, compareSidecars)
 		if out.sidecars[s.namespace] = list; len(list) == 0 {
 			delete(out.sidecars, s.namespace)
@@ -158,9 +157,7 @@ func (x *index) replaceVirtualService(old *index, before, after *virtualService)
 		}
 	}
 	x.delegates = make(map[objectName]*virtualService, len(old.delegates)+1)
-	for name, v := range old.delegates {
-		x.delegates[name] = v
-	}
+	maps.Copy(x.delegates, old.delegates)
 	if before != nil && before.delegate() {
 		delete(x.delegates, before.objectName)
 		before = nil

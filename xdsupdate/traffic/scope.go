@@ -235,7 +235,7 @@ func (s *service) merge(with *service) *service {
 // if the Sidecar does not import them (Istio 1.30).
 func (s *scope) addDestinations(x *index, w world, v *virtualService) {
 	for host, ports := range x.destinationsOf(v) {
-		svc := s.destination(x, w, host)
+		svc := s.destination(w, host)
 		if svc != nil && !slices.Contains(ports, 0) {
 			svc = svc.withPorts(func(number uint32) bool { return slices.Contains(ports, number) })
 		}
@@ -247,7 +247,7 @@ func (s *scope) addDestinations(x *index, w world, v *virtualService) {
 
 // destination returns the service of a destination: that of the own namespace, or
 // else of the first visible namespace.
-func (s *scope) destination(x *index, w world, host registry.Hostname) *service {
+func (s *scope) destination(w world, host registry.Hostname) *service {
 	var visible []*registry.Service
 	for _, svc := range w.named(host) {
 		if s.index.settings.visible(svc, s.namespace) {

@@ -47,14 +47,14 @@ func (b *scopeBase) in(x *index, w world) *scope {
 	if s.sidecar == nil {
 		return s.withServices(x, w, b.hosts)
 	}
-	if b.concerns(x, w) {
+	if b.concerns(w) {
 		return newScope(x, w, s.sidecar, s.namespace)
 	}
 	return s.withServices(x, w, nil)
 }
 
 // concerns reports whether a change concerns what a Sidecar imports.
-func (b *scopeBase) concerns(x *index, w world) bool {
+func (b *scopeBase) concerns(w world) bool {
 	s := b.scope
 	for _, host := range b.hosts {
 		_, imported := s.imported[host]

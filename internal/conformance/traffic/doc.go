@@ -6,12 +6,13 @@
 //
 //	go test ./internal/conformance/traffic
 //	go test ./internal/conformance/traffic -run 'TestConformanceTraffic/gateway/tcp$' -v
+//	go test ./internal/conformance/traffic -run 'TestConformanceTraffic/gateway/tcp$' -args -dump
 //	PILOTKIT_CONFORMANCE_TRAFFIC=<dir> go test ./internal/conformance/traffic
 //
 // A failure lists, for each step, proxy and section, the resources that are
 // missing, those that should not be there, and for those that differ the path of
-// each difference with the recorded (-) and our (+) value. The flag -dump prints the
-// sections of the last step in the recorded form.
+// each difference with the recorded (-) and our (+) value. The flag -dump
+// prints the sections of the last step in the recorded form.
 //
 // The scenarios are in testdata/conformance/traffic of the module; the environment
 // variable names another directory of the same format, which its README.md
