@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
