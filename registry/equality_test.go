@@ -65,7 +65,8 @@ func element(t *testing.T, name string, of reflect.Type) reflect.Value {
 		registry.ServiceAttributes{Name: "x"},
 		[]string{"x"},
 		"x", registry.Visibility("x"), uint32(1),
-		&registry.KubernetesAttributes{Type: "x"}, map[uint32]uint32{1: 1},
+		&registry.KubernetesAttributes{Type: "x"},
+		map[uint32]uint32{1: 1},
 	} {
 		if reflect.TypeOf(v) == of {
 			return reflect.ValueOf(v)

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -40,24 +39,8 @@ func (e Ineffective) String() string {
 // everything: it is for reports, not for pushes.
 func (st *state) ineffective() []Ineffective {
 	f := newFindings(st)
-	for _, v := range st.virtualServices {
-		f.at(istio.VirtualService, v.objectName, func() { f.virtualService(v) })
-	}
-	for _, v := range st.delegates {
-		f.at(istio.VirtualService, v.objectName, func() { f.delegate(v) })
-	}
-	for _, h := range st.rules.hosts.All() {
-		for _, r := range h.objects {
-			f.at(istio.DestinationRule, r.objectName, func() { f.destinationRule(r, h) })
-		}
-	}
-	for _, g := range st.gateways {
-		f.at(istio.Gateway, g.objectName, func() { f.gateway(g) })
-	}
-	for _, list := range st.sidecars {
-		for i, s := range list {
-			f.at(istio.Sidecar, s.objectName, func() { f.sidecar(s, list[:i]) })
-		}
+	for key, o := range st.objects.All() {
+		f.object(key, o)
 	}
 	slices.SortStableFunc(f.found, func(a, b Ineffective) int {
 		return cmp.Or(
@@ -110,9 +93,23 @@ func newFindings(st *state) *findings {
 	return f
 }
 
-func (f *findings) at(kind configstore.GroupVersionKind, name objectName, look func()) {
-	f.kind, f.name = kind, name
-	look()
+// object finds what of one object has no effect.
+func (f *findings) object(key configstore.ConfigKey, o object) {
+	f.kind, f.name = key.Kind, objectName{key.Namespace, key.Name}
+	switch {
+	case o.virtualService != nil && o.virtualService.delegate():
+		f.delegate(o.virtualService)
+	case o.virtualService != nil:
+		f.virtualService(o.virtualService)
+	case o.destinationRule != nil:
+		of, _ := f.index.rules.hosts.Get(ruleKey{o.destinationRule.namespace, o.destinationRule.host})
+		f.destinationRule(o.destinationRule, of)
+	case o.gateway != nil:
+		f.gateway(o.gateway)
+	case o.sidecar != nil:
+		list := f.sidecars[o.sidecar.namespace]
+		f.sidecar(o.sidecar, list[:slices.Index(list, o.sidecar)])
+	}
 }
 
 // add records a finding; an empty field stands for the object.

@@ -2,7 +2,10 @@
 
 package traffic
 
-import "github.com/pilotkit/pilotkit/xdsupdate/ads"
+import (
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
 
 // Explain says what becomes of a call of the proxies of a view, as of the last push;
 // ads.ProxyStatus has the view of a connected proxy. A view without a Policy is that
@@ -25,4 +28,15 @@ func (p *Policies) Ineffective() []Ineffective {
 		return nil
 	}
 	return last.state.ineffective()
+}
+
+// Effects returns what an object of a traffic kind does, as of the last push, and
+// what of it changes nothing; both are nil for an object that is not known. It may be
+// called from any goroutine.
+func (p *Policies) Effects(key configstore.ConfigKey) ([]Effect, []Ineffective) {
+	last := p.last.Load()
+	if last == nil {
+		return nil, nil
+	}
+	return last.state.effects(key)
 }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Effect is one thing that an object does. Both fields are phrases.
+type Effect struct {
+	// Clients are those that it does it for, such as "sidecars and gRPC clients of
+	// namespace shop".
+	Clients string
+	// On is what it is about, such as "requests to cart.example.com".
+	On string
+}
+
+// String returns "clients: on".
+func (e Effect) String() string { return e.Clients + ": " + e.On }
+
+// effects returns what an object does, and what of it does nothing.
+func (st *state) effects(key configstore.ConfigKey) ([]Effect, []Ineffective) {
+	o, ok := st.objects.Get(key)
+	if !ok {
+		return nil, nil
+	}
+	f := newFindings(st)
+	f.object(key, o)
+	return f.effects(o), f.found
+}
+
+func (f *findings) effects(o object) []Effect {
+	switch {
+	case o.virtualService != nil:
+		return f.effectsOfVirtualService(o.virtualService)
+	case o.destinationRule != nil:
+		return f.effectsOfRule(o.destinationRule)
+	case o.gateway != nil:
+		return f.effectsOfGateway(o.gateway)
+	default:
+		return f.effectsOfSidecar(o.sidecar)
+	}
+}
+
+// effectsOfVirtualService has an effect for each host that the mesh uses it for, and
+// for each Gateway.
+func (f *findings) effectsOfVirtualService(v *virtualService) []Effect {
+	if v.delegate() {
+		return f.effectsOfDelegate(v)
+	}
+	var out []Effect
+	for _, name := range v.gateways {
+		if name != meshGateway {
+			if f.boundInVain(v, name) == "" {
+				out = append(out, Effect{"routers of Gateway " + name, "connections and requests to " + joinHosts(v.hosts)})
+			}
+			continue
+		}
+		for _, host := range v.hosts {
+			if len(v.spec.GetHttp()) == 0 || f.shadowing(v, host) != nil {
+				continue
+			}
+			clients := "sidecars and gRPC clients"
+			if !f.some(host, anyService) {
+				clients = "sidecars"
+			}
+			out = append(out, Effect{clients + " of " + v.visibility.String(), "requests to " + string(host)})
+		}
+	}
+	return out
+}
+
+func (f *findings) effectsOfDelegate(v *virtualService) []Effect {
+	var out []Effect
+	for _, root := range f.virtualServices {
+		for i, r := range root.spec.GetHttp() {
+			if f.delegateOf(root, r) == v {
+				out = append(out, Effect{"clients of VirtualService " + root.String(), "in the place of " + element("spec.http", i)})
+			}
+		}
+	}
+	return out
+}
+
+func (f *findings) effectsOfRule(r *destinationRule) []Effect {
+	of, _ := f.index.rules.hosts.Get(ruleKey{r.namespace, r.host})
+	if replacing(r, of) != nil {
+		return nil
+	}
+	var out []Effect
+	for s := range f.servicesOf(r.host) {
+		seen := r.visibility
+		if r.namespace != s.Attributes.Namespace && r.namespace != f.settings.rootNamespace() {
+			// For services of other namespaces a rule counts in its own only.
+			if seen = private(r.namespace); !r.visibility.in(r.namespace) {
+				continue
+			}
+		}
+		clients := "clients of " + seen.String()
+		if r.selective() {
+			clients += " with the labels " + r.selector.String()
+		}
+		on := Effect{clients, fmt.Sprintf("clusters of service %s/%s", s.Attributes.Namespace, s.Hostname)}
+		if !slices.Contains(out, on) {
+			out = append(out, on)
+		}
+	}
+	slices.SortFunc(out, func(a, b Effect) int { return cmp.Compare(a.On, b.On) })
+	return out
+}
+
+func (f *findings) effectsOfGateway(g *gateway) []Effect {
+	clients := "all routers"
+	if labels := registry.Labels(g.spec.GetSelector()); len(labels) > 0 {
+		clients = "routers with the labels " + labels.String()
+	}
+	var out []Effect
+	p := &proxy{role: router, namespace: g.namespace, labels: g.spec.GetSelector()}
+	for _, l := range f.gatewayListeners(p) {
+		for _, s := range l.servers {
+			if s.gateway == g {
+				out = append(out, Effect{clients, fmt.Sprintf("%s on port %d for %s",
+					s.spec.GetPort().GetProtocol(), s.port(), strings.Join(s.spec.GetHosts(), ", "))})
+			}
+		}
+	}
+	return out
+}
+
+func (f *findings) effectsOfSidecar(s *sidecar) []Effect {
+	list := f.sidecars[s.namespace]
+	if slices.ContainsFunc(list[:slices.Index(list, s)], func(b *sidecar) bool { return b.selector.SubsetOf(s.selector) }) {
+		return nil
+	}
+	clients := "sidecars and gRPC clients of namespace " + s.namespace
+	switch {
+	case s.selective():
+		clients += " with the labels " + s.selector.String()
+	case s.namespace == f.settings.rootNamespace():
+		clients = "sidecars and gRPC clients of all namespaces without a Sidecar of their own"
+	}
+	seen := len(newScope(f.index, f.world, s, s.namespace).sorted)
+	return []Effect{{clients, fmt.Sprintf("%d services are seen", seen)}}
+}
+
+// String returns "all namespaces" or "namespaces a, b".
+func (v visibility) String() string {
+	switch {
+	case v.public:
+		return "all namespaces"
+	case len(v.namespaces) == 1:
+		return "namespace " + v.namespaces[0]
+	default:
+		return "namespaces " + strings.Join(v.namespaces, ", ")
+	}
+}
+
+func joinHosts(hosts []registry.Hostname) string {
+	out := make([]string, len(hosts))
+	for i, h := range hosts {
+		out[i] = string(h)
+	}
+	return strings.Join(out, ", ")
+}
