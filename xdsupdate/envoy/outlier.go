@@ -51,6 +51,33 @@ func outlierDetection(o *networking.OutlierDetection) *clusterv3.OutlierDetectio
 	return out
 }
 
+// outliersForGRPC returns outlier detection for gRPC clients, which know no
+// consecutive errors (gRFC A50): an endpoint is ejected if within an interval at least
+// as many calls as the policy has errors were made, and all of them failed. Nil for
+// a policy without a number of errors.
+func outliersForGRPC(o *networking.OutlierDetection) *clusterv3.OutlierDetection {
+	errors := o.GetConsecutive_5XxErrors().GetValue()
+	if n := o.GetConsecutiveGatewayErrors().GetValue(); n > 0 && (errors == 0 || n < errors) {
+		errors = n
+	}
+	if errors == 0 {
+		return nil
+	}
+	out := &clusterv3.OutlierDetection{
+		Interval:                       positive(o.GetInterval()),
+		BaseEjectionTime:               positive(o.GetBaseEjectionTime()),
+		EnforcingSuccessRate:           wrapperspb.UInt32(0),
+		EnforcingFailurePercentage:     wrapperspb.UInt32(100),
+		FailurePercentageThreshold:     wrapperspb.UInt32(99), // more than this
+		FailurePercentageMinimumHosts:  wrapperspb.UInt32(1),
+		FailurePercentageRequestVolume: wrapperspb.UInt32(errors),
+	}
+	if p := o.GetMaxEjectionPercent(); p > 0 {
+		out.MaxEjectionPercent = unsigned(min(100, p))
+	}
+	return out
+}
+
 // enforced returns how many of a hundred endpoints that reach a number of errors
 // are ejected: 0 switches a detector off.
 func enforced(n *wrapperspb.UInt32Value) *wrapperspb.UInt32Value {

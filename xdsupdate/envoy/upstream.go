@@ -39,6 +39,8 @@ type Upstream struct {
 	// Identities are those of the endpoints of the service (SPIFFE IDs).
 	Identities []string
 	Client     Client
+	// OutliersForGRPC lets gRPC clients have outlier detection, too.
+	OutliersForGRPC bool
 	// Gateway: the proxy is an Envoy that serves as a gateway. It cannot send
 	// requests to where a client wanted to go, and may use credentials.
 	Gateway bool
@@ -70,7 +72,8 @@ func (u *Upstream) SNI() string { return SNIName(u.Port.Number, u.Subset, u.Serv
 // of the package comment says so. A policy changes that table: simple load
 // balancing PASSTHROUGH makes an Envoy's cluster ORIGINAL_DST; a gateway's cluster
 // of a Passthrough service is EDS. A gRPC client takes of a policy the
-// load balancing, http2MaxRequests, and TLS of mode ISTIO_MUTUAL.
+// load balancing, http2MaxRequests, and TLS of mode ISTIO_MUTUAL; with
+// OutliersForGRPC also outlier detection, as far as it knows one.
 //
 // Metadata is that of the function Cluster.
 func (u *Upstream) Cluster() *clusterv3.Cluster {
@@ -107,6 +110,9 @@ func (u *Upstream) setForGRPC(c *clusterv3.Cluster) {
 		c.CircuitBreakers = &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
 			MaxRequests: unsigned(limit),
 		}}}
+	}
+	if u.OutliersForGRPC {
+		c.OutlierDetection = outliersForGRPC(u.Policy.GetOutlierDetection())
 	}
 	if u.Policy.GetTls().GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL {
 		c.TransportSocket = u.socketForGRPC()

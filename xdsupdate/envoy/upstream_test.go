@@ -362,6 +362,16 @@ func TestUpstreamCluster(t *testing.T) {
 			rule: `{"trafficPolicy":{"connectionPool":{"tcp":{"maxConnections":3},"http":{"http2MaxRequests":5}},"outlierDetection":{}}}`,
 			want: `"type":"EDS","circuitBreakers":{"thresholds":[{"maxRequests":5}]}`,
 		},
+		{
+			name: "gRPC client, outliers", change: func(u *envoy.Upstream) { u.Client, u.OutliersForGRPC = envoy.ForGRPC, true },
+			rule: `{"trafficPolicy":{"outlierDetection":{"consecutive5xxErrors":3,"consecutiveGatewayErrors":2,"interval":"1s","maxEjectionPercent":50}}}`,
+			want: `"type":"EDS","outlierDetection":{"interval":"1s","maxEjectionPercent":50,"enforcingSuccessRate":0,"enforcingFailurePercentage":100,
+				"failurePercentageThreshold":99,"failurePercentageMinimumHosts":1,"failurePercentageRequestVolume":2}`,
+		},
+		{
+			name: "gRPC client, outliers without a number", change: func(u *envoy.Upstream) { u.Client, u.OutliersForGRPC = envoy.ForGRPC, true },
+			rule: `{"trafficPolicy":{"outlierDetection":{}}}`, want: `"type":"EDS"`,
+		},
 		{name: "gRPC client, simple TLS", change: forGRPC, rule: `{"trafficPolicy":{"tls":{"mode":"SIMPLE"}}}`, want: `"type":"EDS"`},
 		{
 			name: "gRPC client, TLS of the mesh", rule: `{"trafficPolicy":{"tls":{"mode":"ISTIO_MUTUAL"}}}`,

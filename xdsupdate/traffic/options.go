@@ -27,6 +27,11 @@ type Options struct {
 	// of their VirtualServices use (Istio's PILOT_FILTER_GATEWAY_CLUSTER_CONFIG).
 	// By default they have those of all services that they see.
 	FilterGatewayClusters bool
+	// OutliersForGRPC: gRPC clients have the outlier detection of DestinationRules,
+	// as far as they know one: an endpoint of which all calls within an interval
+	// failed, and at least as many as the rule has consecutive errors, is ejected. By
+	// default they have none (Istio 1.30).
+	OutliersForGRPC bool
 }
 
 // settings are the options with all defaults. They are immutable.
@@ -35,10 +40,11 @@ type settings struct {
 	networks              *meshconfig.MeshNetworks
 	gateways              *envoy.Networks
 	filterGatewayClusters bool
+	outliersForGRPC       bool
 }
 
 func newSettings(o Options) *settings {
-	s := &settings{mesh: defaultMesh(), networks: o.Networks, filterGatewayClusters: o.FilterGatewayClusters}
+	s := &settings{mesh: defaultMesh(), networks: o.Networks, filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC}
 	if s.networks == nil {
 		s.networks = &meshconfig.MeshNetworks{}
 	}

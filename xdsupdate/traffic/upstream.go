@@ -94,6 +94,7 @@ func (st *state) upstreamOf(p *proxy, at servicePort, m *rule, subset string) *e
 		SelectedByLabels: m.selective(),
 		Mesh:             st.settings.mesh,
 		Networks:         st.settings.gateways,
+		OutliersForGRPC:  st.settings.outliersForGRPC,
 		Gateway:          p.role == router,
 		Proxy:            p.vantage(),
 	}
