@@ -36,9 +36,16 @@ type plane struct {
 // All of the configs are known when the server starts.
 func startPlane(t *testing.T, address string, configs ...configstore.Config) *plane {
 	t.Helper()
+	return startPlaneWith(t, address, func(*plane) ads.Options { return ads.Options{} }, configs...)
+}
+
+// startPlaneWith is startPlane with options of the server, which may be made of the
+// plane's configs.
+func startPlaneWith(t *testing.T, address string, options func(*plane) ads.Options, configs ...configstore.Config) *plane {
+	t.Helper()
 	p := &plane{t: t, configs: memory.NewController(memory.Make(istio.Schemas()))}
 	registries := aggregate.NewController()
-	p.server = ads.New(registries)
+	p.server = ads.New(registries, options(p))
 	p.hosts = registrymemory.New(registrymemory.Options{Updater: p.server})
 	registries.AddRegistry(serviceentry.New(p.configs, p.server))
 	registries.AddRegistry(p.hosts)
