@@ -501,6 +501,12 @@ func (c *comparison) compareWorkloadHandlers(recorded record) {
 			c.report("workload handlers of %s: got %s %s, recorded nothing", k, w.event, c.told[k].text())
 		}
 	}
+	c.compareToldPods()
+}
+
+// compareToldPods compares what workload handlers know of pods with what they
+// should.
+func (c *comparison) compareToldPods() {
 	for cluster, all := range c.right.workloads {
 		prefix := "Kubernetes/" + cluster + " Pod "
 		for k, want := range all {
