@@ -7,3 +7,6 @@ func (c *Controller) Put(object any) { c.enqueue(eventOf(object)) }
 
 // Remove queues the absence of an object, as a watch does.
 func (c *Controller) Remove(object any) { c.enqueue(gone(eventOf(object))) }
+
+// Convert does with an object what happens before it is queued.
+func Convert(object any) any { return eventOf(object).object }

@@ -5,7 +5,11 @@ package kube_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/pilotkit/pilotkit/internal/kubetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+var apiserver kubetest.Shared
+
+func TestMain(m *testing.M) { apiserver.Main(m) }
+
+func TestPrerequisites(t *testing.T) { kubetest.Require(t) }

@@ -4,9 +4,11 @@ package kube
 
 import (
 	"context"
+	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,14 +27,14 @@ type source struct {
 	// example has the type of the objects.
 	example runtime.Object
 	client  cache.ListerWatcher
-	convert func(object any) event
-	// known returns the keys of the objects that the registry has.
-	known func(*engine) []event
-	trim  func(object any)
-	queue func(event)
+	// known returns the objects that the registry has, as the events of their absence.
+	known  func(*engine) []event
+	queue  func(event)
+	logger *slog.Logger
 	// answered: a complete list was queued.
 	answered atomic.Bool
-	failure  atomic.Error
+	// failure is the error of the last request, nil if it was answered.
+	failure atomic.Error
 }
 
 // relist is a complete list of the objects of a kind.
@@ -60,11 +62,19 @@ func (s *source) run(ctx context.Context) {
 	r.RunWithContext(ctx)
 }
 
-func (s *source) listed() bool { return s.answered.Load() }
+// listed reports whether all objects of the kind were queued once, as far as they
+// may be read: a server that refuses will not change its mind because of waiting.
+func (s *source) listed() bool {
+	if s.answered.Load() {
+		return true
+	}
+	err := s.failure.Load()
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
+}
 
 // Add implements cache.ReflectorStore.
 func (s *source) Add(object any) error {
-	s.queue(s.convert(object))
+	s.queue(eventOf(object))
 	return nil
 }
 
@@ -73,7 +83,7 @@ func (s *source) Update(object any) error { return s.Add(object) }
 
 // Delete implements cache.ReflectorStore.
 func (s *source) Delete(object any) error {
-	e := s.convert(object)
+	e := eventOf(object)
 	s.queue(gone(e))
 	return nil
 }
@@ -82,11 +92,10 @@ func (s *source) Delete(object any) error {
 func (s *source) Replace(objects []any, _ string) error {
 	r := &relist{objects: make([]event, 0, len(objects)), known: s.known}
 	for i, o := range objects {
-		r.objects = append(r.objects, s.convert(o))
+		r.objects = append(r.objects, eventOf(o))
 		objects[i] = nil
 	}
 	s.queue(event{relist: r})
-	s.failure.Store(nil)
 	s.answered.Store(true)
 	return nil
 }
@@ -98,7 +107,7 @@ func (s *source) Resync() error { return nil }
 // a list has only what conversions read.
 func (s *source) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) {
-		s.trim(object)
+		trimObject(object)
 		return object, nil
 	}
 }
@@ -251,58 +260,84 @@ func (e *engine) known(names func(*space, func(name string)), absence any) []eve
 	return out
 }
 
+const notFailed = "status.phase!=Failed"
+
 // newSources returns the kinds that are read. Pods that have failed are left out
 // by the server: they never come back.
 func (c *Controller) newSources(client kubernetes.Interface) []*source {
 	core, discovery := client.CoreV1(), client.DiscoveryV1()
 	return []*source{
-		c.newSource("namespaces", &corev1.Namespace{}, knownNamespaces, cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return core.Namespaces().List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return core.Namespaces().Watch(ctx, o)
-			},
-		}, client)),
-		c.newSource("nodes", &corev1.Node{}, knownNodes, cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return core.Nodes().List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return core.Nodes().Watch(ctx, o)
-			},
-		}, client)),
-		c.newSource("services", &corev1.Service{}, knownServices, cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return core.Services("").List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return core.Services("").Watch(ctx, o)
-			},
-		}, client)),
-		c.newSource("pods", &corev1.Pod{}, knownPods, cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.FieldSelector = notFailed
-				return core.Pods("").List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.FieldSelector = notFailed
-				return core.Pods("").Watch(ctx, o)
-			},
-		}, client)),
-		c.newSource("endpointslices", &discoveryv1.EndpointSlice{}, knownSlices, cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return discovery.EndpointSlices("").List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return discovery.EndpointSlices("").Watch(ctx, o)
-			},
-		}, client)),
+		newSource(c, client, "namespaces", &corev1.Namespace{}, knownNamespaces, core.Namespaces(), ""),
+		newSource(c, client, "nodes", &corev1.Node{}, knownNodes, core.Nodes(), ""),
+		newSource(c, client, "services", &corev1.Service{}, knownServices, core.Services(metav1.NamespaceAll), ""),
+		newSource(c, client, "pods", &corev1.Pod{}, knownPods, core.Pods(metav1.NamespaceAll), notFailed),
+		newSource(c, client, "endpointslices", &discoveryv1.EndpointSlice{}, knownSlices,
+			discovery.EndpointSlices(metav1.NamespaceAll), ""),
 	}
 }
 
-const notFailed = "status.phase!=Failed"
+// resource is what a client of one kind can do.
+type resource[L runtime.Object] interface {
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
 
-func (c *Controller) newSource(kind string, example runtime.Object, known func(*engine) []event, lw cache.ListerWatcher) *source {
-	return &source{kind: kind, example: example, client: lw, convert: eventOf, known: known, trim: trimObject, queue: c.enqueue}
+func newSource[L runtime.Object](
+	c *Controller, client kubernetes.Interface, kind string, example runtime.Object, known func(*engine) []event,
+	from resource[L], fields string,
+) *source {
+	s := &source{kind: kind, example: example, known: known, queue: c.enqueue, logger: c.options.Logger}
+	s.client = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = fields
+			list, err := from.List(ctx, o)
+			s.noteAnswer(ctx, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = fields
+			w, err := from.Watch(ctx, o)
+			s.noteAnswer(ctx, err)
+			return w, err
+		},
+	}, client)
+	return s
+}
+
+// SourceError says why a kind of objects cannot be read at present. What was read
+// of it before stays.
+type SourceError struct {
+	// Kind is the resource, for example "endpointslices".
+	Kind string
+	Err  error
+}
+
+// Error returns "list endpointslices: " and the cause.
+func (e SourceError) Error() string { return "list " + e.Kind + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e SourceError) Unwrap() error { return e.Err }
+
+// Errors returns the kinds of objects that cannot be read at present, because the
+// API server is not reached or refuses; none if all is well. They are tried again.
+// An unreachable server shows only after client-go has given up on a request.
+func (c *Controller) Errors() []SourceError {
+	var out []SourceError
+	for _, s := range c.sources {
+		if err := s.failure.Load(); err != nil {
+			out = append(out, SourceError{s.kind, err})
+		}
+	}
+	return out
+}
+
+// noteAnswer keeps the error of the last request.
+func (s *source) noteAnswer(ctx context.Context, err error) {
+	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return // the end, or the beginning of a relist
+	}
+	if err != nil && s.failure.Load() == nil {
+		s.logger.Warn("a kind of objects cannot be read", "kind", s.kind, "error", err)
+	}
+	s.failure.Store(err)
 }
