@@ -2,6 +2,8 @@
 
 package kube
 
+import "github.com/pilotkit/pilotkit/registry"
+
 // Put queues the present state of an object, as a watch does.
 func (c *Controller) Put(object any) { c.enqueue(eventOf(object)) }
 
@@ -10,3 +12,9 @@ func (c *Controller) Remove(object any) { c.enqueue(gone(eventOf(object))) }
 
 // Convert does with an object what happens before it is queued.
 func Convert(object any) any { return eventOf(object).object }
+
+// Corrupt makes the registry show a service without endpoints.
+func (c *Controller) Corrupt(hostname registry.Hostname) {
+	v, _ := c.engine.hosts.Get(hostname)
+	c.engine.hosts.Set(hostname, &hostView{object: v.object, service: v.service})
+}

@@ -15,6 +15,8 @@ type event struct {
 	key     objectKey
 	object  any
 	deleted bool
+	// inspect is called when what came before has been handled.
+	inspect func(*engine)
 	// relist has all objects of a kind; what is not among them is gone.
 	relist *relist
 }
@@ -49,14 +51,21 @@ func (c *Controller) UpdateMesh(m Mesh) { c.enqueue(event{object: &m}) }
 
 // handle makes one batch of everything that is waiting.
 func (c *Controller) handle(messages []message) {
+	// What is inspected is the state after the batch.
+	for _, m := range messages {
+		if m.inspect != nil {
+			defer m.inspect(c.engine)
+		}
+	}
 	defer c.engine.end() // also if the updater panics and the host recovers
 	for _, m := range messages {
 		if _, isNode := m.object.(*node); !isNode {
 			c.engine.batch.otherwise = true
 		}
-		if m.relist != nil {
+		switch {
+		case m.relist != nil:
 			m.relist.apply(c.engine)
-		} else {
+		case m.inspect == nil:
 			c.engine.apply(m.event)
 		}
 	}

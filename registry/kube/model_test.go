@@ -50,6 +50,9 @@ func TestRandomHistories(t *testing.T) {
 				}
 			}
 			sameAnew(t, sys)
+			if wrong, err := sys.clusters[0].kube.Verify(t.Context()); err != nil || len(wrong) > 0 {
+				t.Errorf("Verify: %v, %v", wrong, err)
+			}
 			if sys.entries != nil {
 				for _, d := range explain.Verify(sys.entries) {
 					t.Error(d)

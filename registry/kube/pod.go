@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,14 +27,15 @@ type pod struct {
 	account   string
 	node      string
 	workload  string
-	detail    *podDetail // nil if there is nothing in it
+	detail    unique.Handle[podDetail]
 	flags     podFlags
 }
 
-// podDetail is what most pods do not have.
+// podDetail is what most pods do not have, or have in common with many.
 type podDetail struct {
 	hostname, subdomain string
-	ports               []registry.WorkloadPort
+	// ports are the named ones, as "name number protocol" in lines.
+	ports string
 }
 
 type podFlags uint8
@@ -88,7 +90,7 @@ func isUsable(p *corev1.Pod) bool {
 	})
 }
 
-func detailOf(p *corev1.Pod) *podDetail {
+func detailOf(p *corev1.Pod) unique.Handle[podDetail] {
 	d := podDetail{subdomain: p.Spec.Subdomain}
 	if d.subdomain != "" {
 		d.hostname = p.Spec.Hostname
@@ -96,12 +98,11 @@ func detailOf(p *corev1.Pod) *podDetail {
 			d.hostname = p.Name
 		}
 	}
+	var ports strings.Builder
 	add := func(c *corev1.Container) {
 		for _, port := range c.Ports {
 			if port.Name != "" {
-				d.ports = append(d.ports, registry.WorkloadPort{
-					Name: canonical(port.Name), Number: uint32(port.ContainerPort), Protocol: transportName(port.Protocol),
-				})
+				fmt.Fprintf(&ports, "%s %d %s\n", port.Name, port.ContainerPort, transport(port.Protocol))
 			}
 		}
 	}
@@ -114,26 +115,27 @@ func detailOf(p *corev1.Pod) *podDetail {
 			add(c)
 		}
 	}
-	if d.subdomain == "" && d.ports == nil {
-		return nil
-	}
-	return &d
+	d.ports = ports.String()
+	return unique.Make(d)
 }
 
 func (p *pod) usable() bool { return p.flags&usable != 0 }
 
 func (p *pod) hostname() (hostname, subdomain string) {
-	if p.detail == nil {
-		return "", ""
-	}
-	return p.detail.hostname, p.detail.subdomain
+	d := p.detail.Value()
+	return d.hostname, d.subdomain
 }
 
+// ports returns the named ports that the containers declare.
 func (p *pod) ports() []registry.WorkloadPort {
-	if p.detail == nil {
-		return nil
+	var out []registry.WorkloadPort
+	for line := range strings.Lines(p.detail.Value().ports) {
+		var port registry.WorkloadPort
+		if _, err := fmt.Sscan(line, &port.Name, &port.Number, &port.Protocol); err == nil {
+			out = append(out, port)
+		}
 	}
-	return p.detail.ports
+	return out
 }
 
 // portMap returns the TCP ports by name, for handlers of workloads; the first of a
@@ -157,14 +159,7 @@ func (p *pod) portMap() map[string]uint32 {
 func samePod(a, b *pod) bool {
 	return a.objectKey == b.objectKey && a.created == b.created && a.account == b.account && a.node == b.node &&
 		a.workload == b.workload && a.flags == b.flags && slices.Equal(a.addresses, b.addresses) &&
-		a.labels.Equal(b.labels) && sameDetail(a.detail, b.detail)
-}
-
-func sameDetail(a, b *podDetail) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.hostname == b.hostname && a.subdomain == b.subdomain && slices.Equal(a.ports, b.ports)
+		a.labels.Equal(b.labels) && a.detail == b.detail
 }
 
 // cronJob is the name of a job that a CronJob made: its own with the time.

@@ -212,33 +212,35 @@ func sameForEndpoints(a, b *podState) bool {
 // podList are the pods that have an address; nearly always one.
 type podList struct {
 	first *podNode
-	more  []*podNode
+	more  *[]*podNode // nil if there is one
 }
 
 func (l podList) all() []*podNode {
-	if l.first == nil {
-		return nil
-	}
-	return append([]*podNode{l.first}, l.more...)
-}
-
-func (l podList) with(n *podNode) podList {
-	if l.first == nil {
-		return podList{first: n}
-	}
-	return podList{l.first, append(slices.Clip(l.more), n)}
-}
-
-func (l podList) without(n *podNode) podList {
 	switch {
-	case l.first != n:
-		return podList{l.first, without(l.more, n)}
-	case len(l.more) == 0:
-		return podList{}
+	case l.first == nil:
+		return nil
+	case l.more == nil:
+		return []*podNode{l.first}
 	default:
-		return podList{l.more[0], without(l.more, l.more[0])}
+		return append([]*podNode{l.first}, *l.more...)
 	}
 }
+
+func podListOf(all []*podNode) podList {
+	switch len(all) {
+	case 0:
+		return podList{}
+	case 1:
+		return podList{first: all[0]}
+	default:
+		more := all[1:]
+		return podList{all[0], &more}
+	}
+}
+
+func (l podList) with(n *podNode) podList { return podListOf(append(l.all(), n)) }
+
+func (l podList) without(n *podNode) podList { return podListOf(without(l.all(), n)) }
 
 // locatePod makes a pod be found by its addresses.
 func (e *engine) locatePod(n *podNode) {
@@ -292,17 +294,25 @@ func identityCache(e *engine, p *pod) string {
 // augment returns labels with those of the topology; what is not known is left
 // out, and so is an empty label of the network.
 func (e *engine) augment(labels registry.Labels, locality, node, network string) registry.Labels {
-	out := make(registry.Labels, len(labels)+6)
-	maps.Copy(out, labels)
 	region, zone, subzone := splitLocality(locality)
-	for _, l := range []struct{ key, value string }{
+	added := [...]struct{ key, value string }{
 		{labelRegion, region},
 		{labelZone, zone},
 		{labelSubzone, subzone},
 		{labelHostname, node},
 		{labelCluster, string(e.options.ClusterID)},
 		{labelNetwork, network},
-	} {
+	}
+	// A map that is made too large is twice as large, and there is one for each pod.
+	size := len(labels)
+	for _, l := range added {
+		if _, own := labels[l.key]; l.value != "" && !own {
+			size++
+		}
+	}
+	out := make(registry.Labels, size)
+	maps.Copy(out, labels)
+	for _, l := range added {
 		if l.value != "" {
 			out[l.key] = l.value
 		}

@@ -5,13 +5,13 @@ package kube
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// slice is what the registry keeps of an EndpointSlice. It is immutable.
+// slice is what the registry keeps of an EndpointSlice. It is immutable, but for
+// texts, in whose place the engine puts equal ones.
 type slice struct {
 	objectKey
 	// service is the name of the service in the slice's namespace; "" if it is of
@@ -120,6 +120,3 @@ func sameSlice(a, b *slice) bool {
 	return a.objectKey == b.objectKey && a.service == b.service &&
 		slices.Equal(a.ports, b.ports) && slices.Equal(a.endpoints, b.endpoints)
 }
-
-// transportName is for those who read a port of a pod.
-func transportName(p corev1.Protocol) string { return canonical(transport(p)) }

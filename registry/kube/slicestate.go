@@ -97,9 +97,22 @@ func (e *engine) attach(n *sliceNode) {
 		}
 		t := e.podNode(ep.pod)
 		n.targets[i] = t
+		ep.share(t)
 		if !slices.Contains(t.slices, n) {
 			t.slices = append(slices.Clip(t.slices), n)
 		}
+	}
+}
+
+// share puts the texts of the target in the place of equal ones, so that there is
+// one copy.
+func (ep *sliceEndpoint) share(target *podNode) {
+	ep.pod = target.key
+	if target.state == nil {
+		return
+	}
+	if i := slices.Index(target.state.object.addresses, ep.address); i >= 0 {
+		ep.address = target.state.object.addresses[i]
 	}
 }
 

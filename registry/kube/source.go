@@ -337,7 +337,7 @@ func (s *source) noteAnswer(ctx context.Context, err error) {
 		return // the end, or the beginning of a relist
 	}
 	if err != nil && s.failure.Load() == nil {
-		s.logger.Warn("a kind of objects cannot be read", "kind", s.kind, "error", err)
+		s.logger.WarnContext(ctx, "a kind of objects cannot be read", slog.String("kind", s.kind), slog.Any("error", err))
 	}
 	s.failure.Store(err)
 }

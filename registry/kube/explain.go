@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Explanation says what a pod is to a service, and why.
+type Explanation struct {
+	// Endpoints are those of the service that are of the pod; none if it is no
+	// endpoint.
+	Endpoints []*registry.Endpoint
+	// Reasons say why the pod is no endpoint, or why an endpoint of it is not used or
+	// not shown; in the order in which an operator would look.
+	Reasons []string
+}
+
+// Explain says why a pod is, or is not, an endpoint of a service, from the objects
+// as they are when everything that is waiting has been handled. The error is that
+// of ctx, or that Run has ended. Handlers and the updater must not call it.
+func (c *Controller) Explain(ctx context.Context, hostname registry.Hostname, namespace, pod string) (Explanation, error) {
+	var out Explanation
+	err := c.inspect(ctx, func(e *engine) { out = e.explain(hostname, objectKey{namespace, pod}) })
+	return out, err
+}
+
+// inspect calls look when everything that was queued before has been handled, on
+// the goroutine that handles events.
+func (c *Controller) inspect(ctx context.Context, look func(*engine)) error {
+	c.enqueue(event{inspect: look})
+	return c.Flush(ctx)
+}
+
+func (e *engine) explain(hostname registry.Hostname, k objectKey) Explanation {
+	h := e.hostOf(hostname)
+	switch {
+	case h == nil || h.object == nil:
+		return refusal("there is no service %s%s", hostname, e.unwatched(hostname))
+	case h.object.hidden():
+		return refusal("%s is exported to nobody", hostname)
+	}
+	state, _ := e.pods.Get(k)
+	var out Explanation
+	listed := e.explainSlices(h, k, &out)
+	switch {
+	case state == nil && e.spaces[k.namespace] != nil && !e.spaces[k.namespace].selected:
+		out.add("the namespace %s is not watched", k.namespace)
+	case state == nil:
+		out.add("there is no pod %s/%s, or it has failed", k.namespace, k.name)
+	case !listed:
+		e.explainUnlisted(h, state.object, &out)
+	}
+	return out
+}
+
+func refusal(format string, args ...any) Explanation {
+	return Explanation{Reasons: []string{fmt.Sprintf(format, args...)}}
+}
+
+func (x *Explanation) add(format string, args ...any) {
+	x.Reasons = append(x.Reasons, fmt.Sprintf(format, args...))
+}
+
+// hostOf returns the host of a name, or nil.
+func (e *engine) hostOf(hostname registry.Hostname) *host {
+	for _, s := range e.spaces {
+		for _, h := range s.hosts {
+			if h.hostname == hostname {
+				return h
+			}
+		}
+	}
+	return nil
+}
+
+// unwatched says that a service exists in a namespace that is not watched.
+func (e *engine) unwatched(hostname registry.Hostname) string {
+	for _, s := range e.spaces {
+		for name := range s.asideServices {
+			if e.hostnameOf(objectKey{s.name, name}) == hostname {
+				return ": its namespace is not watched"
+			}
+		}
+	}
+	return ""
+}
+
+// explainSlices looks for a pod in the slices of a service, and reports whether
+// one lists it.
+func (e *engine) explainSlices(h *host, k objectKey, out *Explanation) bool {
+	listed := false
+	for _, n := range h.slices {
+		for i := range n.object.endpoints {
+			ep := &n.object.endpoints[i]
+			state := e.podOf(n, i)
+			if ep.pod != k && (ep.pod.name != "" || state == nil || state.podNode.key != k) {
+				continue
+			}
+			listed = true
+			e.explainEndpoint(h, n, i, out)
+		}
+	}
+	return listed
+}
+
+func (e *engine) explainEndpoint(h *host, n *sliceNode, i int, out *Explanation) {
+	ports := len(n.object.ports)
+	if ports == 0 {
+		out.add("the slice %s lists it, and has no ports", n.object.name)
+	}
+	for _, ep := range n.built[i*ports : (i+1)*ports] {
+		if ep == nil {
+			continue
+		}
+		winner := h.members[keyOf(ep)]
+		if winner.endpoint != ep && !sameEndpoint(winner.endpoint, ep) {
+			out.add("for port %q the endpoint of the slice %s with the same address counts instead of that in %s",
+				ep.ServicePortName, winner.slice.object.name, n.object.name)
+			continue
+		}
+		if !slices.Contains(out.Endpoints, winner.endpoint) {
+			out.Endpoints = append(out.Endpoints, winner.endpoint)
+		}
+		if ep.HealthStatus != registry.Healthy {
+			out.add("the slice %s says that it is not ready: it is %s", n.object.name, ep.HealthStatus)
+		}
+		if h.view.service.PortByName(ep.ServicePortName) == nil {
+			out.add("the service has no port %q, which the slice %s has", ep.ServicePortName, n.object.name)
+		}
+	}
+}
+
+// explainUnlisted says why the controller of EndpointSlices may leave out a pod.
+func (e *engine) explainUnlisted(h *host, p *pod, out *Explanation) {
+	out.add("none of the %d slices of the service lists it", len(h.slices))
+	switch {
+	case len(h.object.selector) == 0:
+		out.add("the service has no selector")
+	case p.namespace != h.namespace:
+		out.add("the service selects pods of its own namespace %s", h.namespace)
+	case !h.object.selector.SubsetOf(p.labels):
+		out.add("the selector %s does not match the pod's labels %s", h.object.selector, p.labels)
+	case !p.usable():
+		out.add("the pod is not ready, is being deleted, or has no address")
+	default:
+		out.add("the service selects it: the slice is late, or is of another service or kind")
+	}
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Verify computes what the registry shows from scratch, from the objects that it
+// has, and returns how that differs from what it shows: nothing, unless there is a
+// defect. It costs as much as the first sync, on the goroutine that handles events.
+// The error is that of ctx, or that Run has ended. Handlers and the updater must
+// not call it.
+func (c *Controller) Verify(ctx context.Context) ([]string, error) {
+	var out []string
+	err := c.inspect(ctx, func(e *engine) { out = e.differences(e.fromScratch()) })
+	return out, err
+}
+
+// fromScratch returns an engine that has seen nothing but what exists now.
+func (e *engine) fromScratch() *engine {
+	o := *e.options
+	out := newEngine(&o)
+	out.mesh = e.mesh
+	for name, s := range e.spaces {
+		if s.object != nil {
+			out.applyNamespace(name, s.object)
+		}
+	}
+	for name, n := range e.nodes {
+		if n.object != nil {
+			out.applyNode(name, n.object)
+		}
+	}
+	for _, s := range e.spaces {
+		out.copyObjects(s)
+	}
+	e.pods.Entries(func(entry *pmap.Entry[objectKey, *podState]) bool {
+		p := *entry.Value.object
+		out.applyPod(entry.Key, &p)
+		return true
+	})
+	for _, w := range e.workloads {
+		out.applyWorkload(w, false)
+	}
+	out.compute()
+	return out
+}
+
+// copyObjects applies the objects of a namespace of another engine.
+func (e *engine) copyObjects(s *space) {
+	for name, h := range s.hosts {
+		if h.object != nil {
+			e.applyService(objectKey{s.name, name}, h.object)
+		}
+	}
+	for name, o := range s.asideServices {
+		e.applyService(objectKey{s.name, name}, o)
+	}
+	for name, n := range s.slices {
+		o := *n.object
+		o.endpoints = slices.Clone(o.endpoints)
+		e.applySlice(objectKey{s.name, name}, &o)
+	}
+	for name, o := range s.asideSlices {
+		e.applySlice(objectKey{s.name, name}, o)
+	}
+	for name, o := range s.asidePods {
+		e.applyPod(objectKey{s.name, name}, o)
+	}
+}
+
+// differences returns how an engine differs from one that was computed from
+// scratch.
+func (e *engine) differences(right *engine) []string {
+	var out []string
+	seen := map[registry.Hostname]bool{}
+	for _, s := range right.spaces {
+		for _, h := range s.hosts {
+			seen[h.hostname] = true
+			shown, _ := e.hosts.Get(h.hostname)
+			out = append(out, compareViews(h.hostname, shown, h.view)...)
+		}
+	}
+	e.hosts.Entries(func(entry *pmap.Entry[registry.Hostname, *hostView]) bool {
+		if !seen[entry.Key] {
+			out = append(out, fmt.Sprintf("%s is shown and does not exist", entry.Key))
+		}
+		return true
+	})
+	right.pods.Entries(func(entry *pmap.Entry[objectKey, *podState]) bool {
+		if shown, ok := e.pods.Get(entry.Key); !ok || !shown.attributes.Equal(entry.Value.attributes) {
+			out = append(out, fmt.Sprintf("pod %s/%s has other attributes", entry.Key.namespace, entry.Key.name))
+		}
+		return true
+	})
+	if !slices.Equal(e.gateways, right.gateways) {
+		out = append(out, fmt.Sprintf("network gateways are %v, not %v", e.gateways, right.gateways))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func compareViews(host registry.Hostname, shown, right *hostView) []string {
+	switch {
+	case shown == nil && right == nil:
+		return nil
+	case shown == nil || right == nil:
+		return []string{fmt.Sprintf("%s: shown %t, exists %t", host, shown != nil, right != nil)}
+	case !shown.service.Equal(right.service):
+		return []string{fmt.Sprintf("%s is another service", host)}
+	case !slices.EqualFunc(shown.endpoints.Slice(), right.endpoints.Slice(), (*registry.Endpoint).Equal):
+		return []string{fmt.Sprintf("%s has %d endpoints, not these %d", host, shown.endpoints.Len(), right.endpoints.Len())}
+	default:
+		return nil
+	}
+}
