@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	configs "github.com/pilotkit/pilotkit/configstore/kube"
+	"github.com/pilotkit/pilotkit/registry"
+	services "github.com/pilotkit/pilotkit/registry/kube"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
+)
+
+// plane is a control plane: the cluster's custom resources and Services become what
+// xDS clients get.
+type plane struct {
+	settings   settings
+	configs    *configs.Cache
+	statuses   *configs.StatusWriter // nil: none are written
+	registries *aggregate.Controller
+	server     *ads.Server
+	// probing and started are called with the addresses of probes and of xDS when
+	// they are served.
+	probing, started func(address string)
+}
+
+// newPlane wires the parts together. Nothing runs yet, and nothing was read.
+func newPlane(config *rest.Config, s settings) (*plane, error) {
+	p := &plane{settings: s, probing: func(string) {}, started: func(string) {}}
+	var err error
+	p.configs, err = configs.New(config, istio.Schemas(), configs.Options{Logger: s.log, Domain: s.domain, Revision: s.revision})
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	if namespace, name, ok := strings.Cut(s.lease, "/"); ok {
+		p.statuses, err = configs.NewStatusWriter(p.configs, config, configs.StatusOptions{
+			Logger: s.log, Lease: name, LeaseNamespace: namespace,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	p.registries = aggregate.NewController()
+	p.server = ads.New(p.registries, ads.Options{Logger: s.log, Provider: traffic.New(p.configs)})
+	p.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		return services.New(client, updater, services.Options{
+			ClusterID: registry.ClusterID(s.cluster), DomainSuffix: s.domain, Logger: s.log,
+		})
+	})
+	p.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		return serviceentry.New(p.configs, updater)
+	})
+	return p, nil
+}
+
+// drainTime is how long clients have to go elsewhere after the plane has said that
+// it is not ready any more.
+const drainTime = time.Second
+
+// run runs the plane until ctx ends. It starts in the direction of the data and
+// stops in the other one.
+func (p *plane) run(ctx context.Context) error {
+	probes, err := startProbes(ctx, p.settings.probes)
+	if err != nil {
+		return err
+	}
+	defer probes.stop()
+	p.probing(probes.address)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer close(stop)
+	runs := []func(<-chan struct{}){p.configs.Run, p.registries.Run, p.server.Run}
+	if p.statuses != nil {
+		runs = append(runs, p.statuses.Run)
+	}
+	for _, run := range runs {
+		running.Go(func() { run(stop) })
+	}
+	if err := configstore.WaitForSync(ctx, p.configs, p.registries); err != nil {
+		if ctx.Err() != nil {
+			return nil // It was asked to stop.
+		}
+		return err
+	}
+	if err := p.server.Flush(ctx); err != nil {
+		return fmt.Errorf("push what the cluster has: %w", err)
+	}
+	return p.serve(ctx, probes)
+}
+
+// serve serves what is known until ctx ends.
+func (p *plane) serve(ctx context.Context, probes *probes) error {
+	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", p.settings.listen)
+	if err != nil {
+		return err
+	}
+	server := grpc.NewServer()
+	p.server.Register(server)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(lis) }()
+	for _, e := range p.configs.Errors() {
+		p.settings.log.Warn("serving without it", slog.Any("error", e))
+	}
+	p.settings.log.Info("serving", slog.String("xds", lis.Addr().String()), slog.Int("services", len(p.registries.Services())))
+	probes.ready.Store(true)
+	p.started(lis.Addr().String())
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	probes.ready.Store(false)
+	timer := time.NewTimer(drainTime)
+	defer timer.Stop()
+	<-timer.C
+	server.Stop()
+	return <-ended // nil: it was stopped
+}

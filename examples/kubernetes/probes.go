@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+)
+
+// probes answers those of a kubelet: /healthz while the program runs, /readyz
+// while it serves.
+type probes struct {
+	address string
+	ready   atomic.Bool
+	stop    func()
+}
+
+func startProbes(ctx context.Context, address string) (*probes, error) {
+	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	p := &probes{address: lis.Addr().String()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !p.ready.Load() {
+			http.Error(w, "not ready", http.StatusServiceUnavailable)
+		}
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(lis) }) // It ends when closed.
+	p.stop = func() {
+		server.Close()
+		serving.Wait()
+	}
+	return p, nil
+}
