@@ -1,0 +1,3 @@
+module vimagination.zapto.org/byteio
+
+go 1.16

@@ -1,0 +1,3 @@
+module vimagination.zapto.org/memio
+
+go 1.16
