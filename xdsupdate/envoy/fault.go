@@ -15,6 +15,9 @@ import (
 // httpFault returns the configuration of the fault filter, or nil without faults
 // that can be injected.
 func httpFault(f *networking.HTTPFaultInjection) *anypb.Any {
+	if f == nil {
+		return nil
+	}
 	out := &httpfault.HTTPFault{Delay: faultDelay(f.GetDelay()), Abort: faultAbort(f.GetAbort())}
 	if out.Delay == nil && out.Abort == nil {
 		return nil
@@ -37,6 +40,9 @@ func faultDelay(d *networking.HTTPFaultInjection_Delay) *commonfault.FaultDelay 
 }
 
 func faultAbort(a *networking.HTTPFaultInjection_Abort) *httpfault.FaultAbort {
+	if a == nil {
+		return nil
+	}
 	out := &httpfault.FaultAbort{Percentage: percentage(a.GetPercentage())}
 	switch e := a.GetErrorType().(type) {
 	case *networking.HTTPFaultInjection_Abort_HttpStatus:

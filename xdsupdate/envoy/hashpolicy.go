@@ -12,6 +12,9 @@ import (
 // consistent hash is a matter of routes, while the algorithm is one of clusters.
 // The result is nil without a key, and for nil.
 func HashPolicies(hash *networking.LoadBalancerSettings_ConsistentHashLB) []*routev3.RouteAction_HashPolicy {
+	if hash == nil {
+		return nil
+	}
 	out := &routev3.RouteAction_HashPolicy{}
 	switch key := hash.GetHashKey().(type) {
 	case *networking.LoadBalancerSettings_ConsistentHashLB_HttpHeaderName:

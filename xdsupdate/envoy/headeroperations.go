@@ -46,6 +46,9 @@ func operationsOf(h *networking.Headers) headerOperations {
 // headerValues returns the operations sorted by name. The authority of a request
 // is not among them: Envoy changes it by rewriting the host.
 func headerValues(values map[string]string, action corev3.HeaderValueOption_HeaderAppendAction) (out []*corev3.HeaderValueOption, authority string) {
+	if len(values) == 0 {
+		return nil, ""
+	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch value := values[name]; {
 		case isAuthority(name):
@@ -81,6 +84,9 @@ func changeable(name string) bool {
 // applyHeaders adds operations to those of a route, and returns what the
 // authority is replaced by.
 func applyHeaders(out *routev3.Route, h *networking.Headers) (authority string) {
+	if h == nil {
+		return ""
+	}
 	o := operationsOf(h)
 	out.RequestHeadersToAdd = bounded(append(out.RequestHeadersToAdd, o.requestAdd...))
 	out.ResponseHeadersToAdd = bounded(append(out.ResponseHeadersToAdd, o.responseAdd...))

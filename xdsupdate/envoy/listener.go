@@ -62,7 +62,11 @@ func packed(m proto.Message) *anypb.Any {
 	if err != nil {
 		panic("envoy: encode " + string(m.ProtoReflect().Descriptor().FullName()) + ": " + err.Error())
 	}
-	return &anypb.Any{TypeUrl: "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName()), Value: value}
+	return &anypb.Any{TypeUrl: typeURL(m), Value: value}
+}
+
+func typeURL(m proto.Message) string {
+	return "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName())
 }
 
 func stringValue(s string) *structpb.Value {

@@ -10,6 +10,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	previoushosts "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
 	previouspriorities "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
@@ -85,7 +86,8 @@ func otherHosts() []*routev3.RetryPolicy_RetryHostPredicate {
 	return []*routev3.RetryPolicy_RetryHostPredicate{{
 		Name: "envoy.retry_host_predicates.previous_hosts",
 		ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{
-			TypedConfig: packed(&previoushosts.PreviousHostsPredicate{}),
+			// It has no fields, so that there is nothing to encode.
+			TypedConfig: &anypb.Any{TypeUrl: typeURL(&previoushosts.PreviousHostsPredicate{})},
 		},
 	}}
 }

@@ -60,17 +60,25 @@ func serviceNames(host registry.Hostname, namespace, domain string) (names, shor
 func addressesOf(svc *service, p *proxy) []string {
 	var out []string
 	for _, s := range svc.of {
-		for _, a := range append([]string{s.DefaultAddress}, s.ClusterVIPs[p.cluster]...) {
-			addr, err := netip.ParseAddr(a)
-			if err != nil || addr.IsUnspecified() || addr.Zone() != "" {
-				continue
-			}
-			text := addr.String()
-			if addr.Is6() {
-				text = "[" + text + "]"
-			}
-			out = append(out, text)
+		out = appendAddress(out, s.DefaultAddress)
+		for _, a := range s.ClusterVIPs[p.cluster] {
+			out = appendAddress(out, a)
 		}
 	}
 	return out
+}
+
+func appendAddress(out []string, a string) []string {
+	if a == "" || a == registry.UnspecifiedAddress {
+		return out // The usual case, which need not be parsed.
+	}
+	addr, err := netip.ParseAddr(a)
+	if err != nil || addr.IsUnspecified() || addr.Zone() != "" {
+		return out
+	}
+	text := addr.String()
+	if addr.Is6() {
+		text = "[" + text + "]"
+	}
+	return append(out, text)
 }

@@ -73,8 +73,8 @@ func (st *state) destination(
 	svc := st.destinationService(p, host, namespace)
 	if svc != nil {
 		host = svc.host
-		if only := newService(svc.of).ports; len(only) == 1 {
-			port = only[0].Number
+		if only := svc.onlyPort(); only != 0 {
+			port = only
 		}
 	}
 	if n := d.GetPort().GetNumber(); n != 0 {

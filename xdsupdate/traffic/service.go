@@ -51,6 +51,23 @@ func (s *service) port(number uint32) (servicePort, bool) {
 	return s.ports[i], true
 }
 
+// onlyPort returns the number of the only port of the service, whatever part of it
+// a listener has; 0 if it has several.
+func (s *service) onlyPort() uint32 {
+	only := uint32(0)
+	for _, of := range s.of {
+		for _, p := range of.Ports {
+			if p != nil && p.Number != only {
+				if only != 0 {
+					return 0
+				}
+				only = p.Number
+			}
+		}
+	}
+	return only
+}
+
 // withPorts returns the service with some of its ports only, or nil if it has none
 // of them.
 func (s *service) withPorts(keep func(number uint32) bool) *service {
