@@ -140,6 +140,9 @@
 //  2. start grpc.Server.GracefulStop on a goroutine of its own: it closes the
 //     listeners and asks clients to move (GOAWAY), and waits for the streams;
 //  3. give clients time, then close Run's stop channel: the streams that are left
-//     end with the status Unavailable, Run and GracefulStop return;
-//  4. stop the registries and stores.
+//     end with the status Unavailable, Run returns, and GracefulStop does when the
+//     clients have read what was sent before and that status;
+//  4. after a little more time call grpc.Server.Stop, for clients that read nothing:
+//     gRPC cannot tell them that their stream has ended, and keeps the connection;
+//  5. stop the registries and stores.
 package ads

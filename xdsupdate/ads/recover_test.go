@@ -5,6 +5,7 @@ package ads_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -219,6 +220,7 @@ func TestGRPCClientComesBackWhileAServiceIsMissing(t *testing.T) {
 			c := f.client(xdstest.ClientOptions{Node: grpcNode("a", "shop")})
 			f.followAll(c)
 			c.Disconnect()
+			f.left()
 			f.define([]string{"a"}, append(gone, service("b", "shop"))...)
 			f.flush()
 			since := len(c.Responses())
@@ -253,5 +255,17 @@ func TestGRPCClientComesBackWhileAServiceIsMissing(t *testing.T) {
 			f.settle()
 			check(t, "addresses", addressesOf(t, c, "a"), []string{"10.0.0.1"})
 		})
+	}
+}
+
+// left waits until the server knows that all clients have left.
+func (f *fixture) left() {
+	f.t.Helper()
+	ctx := f.context()
+	for len(f.Proxies()) > 0 {
+		if ctx.Err() != nil {
+			f.t.Fatalf("clients are left: %+v", f.Proxies())
+		}
+		runtime.Gosched()
 	}
 }
