@@ -67,9 +67,10 @@ spec:
   endpoints: [{address: 10.1.0.9, ports: {grpc: 9090}}]
 `
 
-// slice returns an EndpointSlice of the greeter. Addresses that begin with "!" are
-// not ready.
+// slice returns an EndpointSlice of a service, which is the part of its name before
+// the dash. Addresses that begin with "!" are not ready.
 func slice(name string, addresses ...string) string {
+	service, _, _ := strings.Cut(name, "-")
 	var endpoints []string
 	for _, a := range addresses {
 		address, unready := strings.CutPrefix(a, "!")
@@ -78,11 +79,11 @@ func slice(name string, addresses ...string) string {
 	return fmt.Sprintf(`
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
-metadata: {name: %s, namespace: demo, labels: {kubernetes.io/service-name: greeter}}
+metadata: {name: %s, namespace: demo, labels: {kubernetes.io/service-name: %s}}
 addressType: IPv4
 ports: [{name: grpc, port: 9090, protocol: TCP}]
 endpoints: [%s]
-`, name, strings.Join(endpoints, ", "))
+`, name, service, strings.Join(endpoints, ", "))
 }
 
 // TestEndToEnd: a gRPC client follows the Services, the EndpointSlices and the

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const sharedEntry = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: shared, namespace: demo}
+spec:
+  hosts: [shared.demo.svc.cluster.local]
+  ports: [{number: 80, name: grpc, protocol: GRPC}]
+  resolution: STATIC
+  endpoints: [{address: 10.1.0.2, ports: {grpc: 9090}}]
+`
+
+// TestOneHost: a Service and a ServiceEntry of one host in one namespace are one
+// service to clients, with the endpoints of both, as in Istio; no call fails when
+// either comes or goes.
+func TestOneHost(t *testing.T) {
+	c := newCluster(t)
+	c.apply(strings.ReplaceAll(greeter, "greeter", "shared"))
+	c.apply(slice("shared-1", "10.1.0.1"))
+	const one, two = "10.1.0.1:9090", "10.1.0.2:9090"
+	b := startBackends(t, one, two)
+	_, xds := startPlane(t, c.serviceAccount())
+	calls := call(t, b.dial(t, xds, "shared.demo.svc.cluster.local:80"))
+	calls.expect(one)
+	c.apply(sharedEntry)
+	calls.expect(one, two)
+	c.remove("networking.istio.io/v1", "ServiceEntry", "shared")
+	calls.expect(one)
+	c.apply(sharedEntry)
+	calls.expect(one, two)
+	c.apply(slice("shared-1"))
+	calls.expect(two)
+	c.remove("networking.istio.io/v1", "ServiceEntry", "shared")
+}
+
+// remove deletes an object of the namespace demo.
+func (c *cluster) remove(apiVersion, kind, name string) {
+	c.t.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "demo"},
+	}}
+	if err := c.resource(object).Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
