@@ -153,8 +153,10 @@ func (s *scene) awaitAnswer() {
 	ctx := s.context()
 	poll := time.NewTicker(50 * time.Millisecond)
 	defer poll.Stop()
+	// MOSN serves a connection by the routes that it had when the connection came.
+	transport := &http.Transport{DisableKeepAlives: true}
 	for {
-		status, _, err := s.get(http.DefaultTransport, "http", s.http, "/shop")
+		status, _, err := s.get(transport, "http", s.http, "/shop")
 		if err == nil && status == http.StatusOK && s.listens(s.tcp) && s.listens(s.tls) {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,13 +74,20 @@ func startProxy(t *testing.T, program, serverAddress string, serverPort int) {
 		if t.Failed() {
 			for _, name := range []string{"out.log", "proxy.log"} {
 				data, _ := os.ReadFile(filepath.Join(dir, name))
-				t.Logf("%s: %s", name, tail(data))
+				t.Logf("%s: %s", name, ends(data))
 			}
 		}
 	})
 }
 
-func tail(data []byte) []byte { return data[max(0, len(data)-80000):] }
+// ends are the beginning and the end of a log: the same error may fill it.
+func ends(data []byte) []byte {
+	const size = 8000
+	if len(data) <= 2*size {
+		return data
+	}
+	return slices.Concat(data[:size], []byte("\n…\n"), data[len(data)-size:])
+}
 
 // bootstrap is what the proxy starts with: who it is, and where its server is.
 func bootstrap(t *testing.T, dir, address string, port int) []byte {

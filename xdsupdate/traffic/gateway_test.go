@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -286,5 +287,44 @@ func TestPassthrough(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, describeRouter(t, st, edge())); diff != "" {
 		t.Errorf("router (-want +got):\n%s", diff)
+	}
+}
+
+// TestVirtualServicesOf: what is found by the names of a server is what comparing
+// it with all VirtualServices finds, in the same order.
+func TestVirtualServicesOf(t *testing.T) {
+	names := []string{"a.x.com", "b.x.com", "*.x.com", "x.com", "*.com", "*", "a.y.org", "A.x.com", "*a.x.com"}
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		some := func(list []string) []string {
+			out := slices.Clone(list)
+			random.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+			return out[:1+random.IntN(3)]
+		}
+		var configs configList
+		for i := range 12 {
+			namespace := some([]string{"shop", "ingress", "billing"})[0]
+			v := toCart("/", some([]string{"ingress/a", "ingress/b", "mesh"}), some(names)...)
+			v.ExportTo = [][]string{nil, {"."}, {"ingress"}, {"*"}}[random.IntN(4)]
+			configs.add(istio.VirtualService, fmt.Sprintf("%s/v%d", namespace, i), v)
+		}
+		hosts := some([]string{"a.x.com", "b.x.com", "shop/x.com", "./a.y.org", "q.com", "B.x.com"})
+		configs.add(istio.Gateway, "ingress/a", gatewayOf(serverOf(80, "HTTP", "", hosts...)))
+		st, p := newState(newIndex(configs, newSettings(Options{})), cartWorld()), edge()
+		s := st.gatewayListeners(p)[0].servers[0]
+		var want, got []string
+		for _, v := range st.virtualServicesFor("ingress/a", p.namespace) {
+			if len(s.hostsOf(v)) > 0 {
+				want = append(want, v.String())
+			}
+		}
+		for _, v := range st.virtualServicesOf(p, s) {
+			if len(s.hostsOf(v)) > 0 {
+				got = append(got, v.String())
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("seed %d, hosts %q (-want +got):\n%s", seed, hosts, diff)
+		}
 	}
 }

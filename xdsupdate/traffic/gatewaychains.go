@@ -3,6 +3,8 @@
 package traffic
 
 import (
+	"iter"
+	"slices"
 	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -17,38 +19,41 @@ func (st *state) gatewayListener(p *proxy, name string) *listenerv3.Listener {
 	if l == nil {
 		return nil
 	}
-	return l.Build(st.filterChains(p, l))
+	return l.Build(slices.Collect(st.filterChains(p, l)))
 }
 
-// filterChains returns the filter chains of a listener. Envoy refuses a listener in
+// filterChains yields the filter chains of a listener. Envoy refuses a listener in
 // which two have the same match, so a chain is left out if a server name of its is
 // taken by an earlier one.
-func (st *state) filterChains(p *proxy, l *gatewayListener) []*listenerv3.FilterChain {
-	var out []*listenerv3.FilterChain
-	taken := make(map[string]struct{})
-	add := func(chains ...*listenerv3.FilterChain) {
-		for _, c := range chains {
-			if claimMatch(taken, c.GetFilterChainMatch()) {
-				out = append(out, c)
+func (st *state) filterChains(p *proxy, l *gatewayListener) iter.Seq[*listenerv3.FilterChain] {
+	return func(yield func(*listenerv3.FilterChain) bool) {
+		taken := make(map[string]struct{})
+		for _, s := range l.servers {
+			for _, c := range st.serverChains(p, s) {
+				if claimMatch(taken, c.GetFilterChainMatch()) && !yield(c) {
+					return
+				}
+			}
+			if s.kind == plainHTTP {
+				return // the others share the route configuration
 			}
 		}
 	}
-	for _, s := range l.servers {
-		switch s.kind {
-		case passthrough:
-			add(st.passthroughChains(p, s)...)
-		case autoPassthrough:
-			add(st.autoPassthroughChains(p, s)...)
-		default:
-			if c := st.serverChain(p, s); c != nil {
-				add(c)
-			}
+}
+
+// serverChains returns the filter chains of a server.
+func (st *state) serverChains(p *proxy, s *gatewayServer) []*listenerv3.FilterChain {
+	switch s.kind {
+	case passthrough:
+		return st.passthroughChains(p, s)
+	case autoPassthrough:
+		return st.autoPassthroughChains(p, s)
+	default:
+		if c := st.serverChain(p, s); c != nil {
+			return []*listenerv3.FilterChain{c}
 		}
-		if s.kind == plainHTTP {
-			break // the others share the route configuration
-		}
+		return nil
 	}
-	return out
 }
 
 // claimMatch takes the server names of a match, unless one of them is taken.

@@ -15,7 +15,7 @@ import (
 // of the first TCP route that fits, of the VirtualServices that share a host with
 // the server; nil for none.
 func (st *state) tcpFilter(p *proxy, s *gatewayServer) *listenerv3.Filter {
-	for _, v := range st.virtualServicesFor(s.gateway.String(), p.namespace) {
+	for _, v := range st.virtualServicesOf(p, s) {
 		if len(v.spec.GetTcp()) == 0 || len(s.hostsOf(v)) == 0 {
 			continue
 		}
@@ -35,7 +35,7 @@ func (st *state) tcpFilter(p *proxy, s *gatewayServer) *listenerv3.Filter {
 // a server.
 func (st *state) passthroughChains(p *proxy, s *gatewayServer) []*listenerv3.FilterChain {
 	var out []*listenerv3.FilterChain
-	for _, v := range st.virtualServicesFor(s.gateway.String(), p.namespace) {
+	for _, v := range st.virtualServicesOf(p, s) {
 		if len(v.spec.GetTls()) == 0 || len(s.hostsOf(v)) == 0 {
 			continue
 		}

@@ -22,7 +22,7 @@ func (st *state) gatewayRoutes(p *proxy, name string) *routev3.RouteConfiguratio
 	}
 	hosts := gatewayHosts{byName: make(map[registry.Hostname]*gatewayHost)}
 	for _, s := range servers {
-		for _, v := range st.virtualServicesFor(s.gateway.String(), p.namespace) {
+		for _, v := range st.virtualServicesOf(p, s) {
 			names := s.hostsOf(v)
 			if len(names) == 0 || len(v.spec.GetHttp()) == 0 {
 				continue

@@ -3,14 +3,18 @@
 package traffic
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"sync"
 )
 
 // routerConfig is what Gateways make of a router: its listeners and route
 // configurations by name. It is immutable.
 type routerConfig struct {
 	listeners map[string]*gatewayListener
+	// names are those of the listeners that have filter chains, sorted.
+	names func() []string
 	// routes are the servers that share a route configuration.
 	routes map[string][]*gatewayServer
 }
@@ -39,17 +43,20 @@ func (st *state) routerOf(p *proxy) *routerConfig {
 	c := st.routers[p]
 	if c == nil {
 		c = newRouterConfig(st.gatewayListeners(p))
+		c.names = sync.OnceValue(func() []string { return st.servedListeners(p, c) })
 		st.routers[p] = c
 	}
 	return c
 }
 
-// gatewayListenerNames returns the names of the listeners of a router, sorted.
-func (st *state) gatewayListenerNames(p *proxy) []string {
+// servedListeners returns the names of the listeners that have filter chains,
+// sorted.
+func (st *state) servedListeners(p *proxy, c *routerConfig) []string {
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(st.routerOf(p).listeners)) {
-		if st.gatewayListener(p, name) != nil {
+	for _, name := range slices.Sorted(maps.Keys(c.listeners)) {
+		for range st.filterChains(p, c.listeners[name]) {
 			out = append(out, name)
+			break
 		}
 	}
 	return out
@@ -59,4 +66,34 @@ func (st *state) gatewayListenerNames(p *proxy) []string {
 // sorted.
 func (st *state) gatewayRouteNames(p *proxy) []string {
 	return slices.Sorted(maps.Keys(st.routerOf(p).routes))
+}
+
+// virtualServicesOf returns the VirtualServices bound to the Gateway of a server that
+// count for a router, in the order of precedence: at least those that have a host in
+// common with the server.
+func (st *state) virtualServicesOf(p *proxy, s *gatewayServer) []*virtualService {
+	gateway := s.gateway.String()
+	if slices.ContainsFunc(s.hosts, func(h serverHost) bool { return h.name.IsWildcard() }) {
+		return st.virtualServicesFor(gateway, p.namespace)
+	}
+	// A server of a few names is not compared with all VirtualServices.
+	found := make(map[*virtualService]struct{})
+	add := func(list []*virtualService) {
+		for _, v := range list {
+			if v.boundTo(gateway) && v.visibility.in(p.namespace) {
+				found[v] = struct{}{}
+			}
+		}
+	}
+	for _, h := range s.hosts {
+		add(st.finder.withHost(h.name))
+		if st.finder.wildcards > 0 {
+			for wildcard := range wildcardsOf(h.name) {
+				add(st.finder.withHost(wildcard))
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b *virtualService) int {
+		return cmp.Or(cmp.Compare(a.rank(p.namespace), b.rank(p.namespace)), compareVirtualServices(a, b))
+	})
 }
