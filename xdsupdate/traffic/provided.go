@@ -61,13 +61,30 @@ func (x *provided) Names(v ads.View, typeURL string) (iter.Seq[string], bool) {
 	if !serves(typeURL, p) {
 		return nil, false
 	}
-	return slices.Values(x.state.names(p, typeURL)), true
+	return func(yield func(string) bool) {
+		for _, name := range x.state.names(p, typeURL) {
+			if !yield(name) {
+				return
+			}
+		}
+	}, true
 }
 
 // Covers implements ads.Provided.
 func (x *provided) Covers(v ads.View, typeURL, name string) bool {
-	_, found := slices.BinarySearch(x.state.names(x.proxy(v), typeURL), name)
-	return found
+	p := x.proxy(v)
+	switch typeURL {
+	case envoy.ClusterType:
+		return constantCluster(p, name) != nil || x.state.upstreamNamed(p, name) != nil
+	case envoy.LoadAssignmentType:
+		u := x.state.upstreamNamed(p, name)
+		return u != nil && u.EDS()
+	case envoy.ListenerType:
+		return p.role == router && x.state.routerOf(p).listeners[name] != nil
+	default:
+		_, found := slices.BinarySearch(x.state.names(p, typeURL), name)
+		return found
+	}
 }
 
 // Lookup implements ads.Provided.
@@ -76,7 +93,10 @@ func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	if !serves(typeURL, p) {
 		return ads.Answer{BuiltIn: true}
 	}
-	return ads.Answer{Share: v, Build: func() (proto.Message, error) { return x.state.resource(p, typeURL, name), nil }}
+	return ads.Answer{
+		Share: x.shareOf(v, p, typeURL, name),
+		Build: func() (proto.Message, error) { return x.state.resource(p, typeURL, name), nil },
+	}
 }
 
 // serves reports whether a type is provided for a proxy; else it is built in.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// share is what makes a difference in a resource between views: those with equal
+// ones share it. Fields that make none are zero.
+type share struct {
+	role role
+	// service and rule are what the name of a cluster stands for. Of merged rules it
+	// is the first.
+	service *registry.Service
+	rule    objectName
+	// addresses decide the family of names that are looked up.
+	addresses string
+	// vantage is from where endpoints are seen.
+	vantage vantage
+	// view counts as a whole.
+	view ads.View
+}
+
+type vantage struct {
+	cluster                   registry.ClusterID
+	locality, network, labels string
+}
+
+// shareOf returns what makes a difference in a resource.
+func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string) any {
+	g, _ := v.Policy.(group)
+	switch typeURL {
+	case envoy.ClusterType, envoy.LoadAssignmentType:
+		s := share{role: p.role}
+		u := x.state.upstreamNamed(p, name)
+		if u == nil {
+			return s
+		}
+		s.service = u.Service
+		if m, _ := x.state.ruleOf(p, u.Service.Hostname, u.Service.Attributes.Namespace); m != nil {
+			s.rule = m.of[0].objectName
+		}
+		if s.addresses = strings.Join(p.addresses, ","); typeURL == envoy.LoadAssignmentType || u.Service.Resolution.IsDNS() {
+			s.vantage = vantage{p.cluster, g.locality, g.network, g.labels}
+		}
+		return s
+	default:
+		// Routes and listeners do not depend on where the proxy is.
+		g.locality, g.network = "", ""
+		if v.Policy != nil {
+			v.Policy = g
+		}
+		return share{role: p.role, view: v}
+	}
+}
