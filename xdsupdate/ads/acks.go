@@ -47,6 +47,15 @@ func (a *acks) sent(o outstanding) {
 	a.sentVersion = o.version
 }
 
+// moved forgets what the client has applied: it is to have something else now, in the
+// same epoch.
+func (a *acks) moved() {
+	a.applied = 0
+	for i := range a.outstanding {
+		a.outstanding[i].epoch = 0
+	}
+}
+
 // last returns the nonce of the last response, "" if there was none that is not
 // answered.
 func (a *acks) last() string {

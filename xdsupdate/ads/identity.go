@@ -123,6 +123,7 @@ func (c *cache) move(conn *connection, key View) (made []*selection, fresh bool)
 	}
 	conn.view = c.enter(key)
 	for _, s := range conn.order {
+		s.acks.moved()
 		if s.selection == nil {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -203,7 +204,10 @@ func (c *concerned) grpcListeners(svc *registry.Service) {
 	if lowered := string(lower(svc.Hostname)); lowered != names[0] {
 		names = append(names, lowered)
 	}
-	_, short := serviceNames(lower(svc.Hostname), svc.Attributes.Namespace, c.after.settings.domain())
+	// Clients of the namespace that is in the name can leave that out.
+	_, rest, _ := strings.Cut(string(lower(svc.Hostname)), ".")
+	namespace, _, _ := strings.Cut(rest, ".")
+	_, short := serviceNames(lower(svc.Hostname), namespace, c.after.settings.domain())
 	for _, name := range append(names, short...) {
 		c.add(envoy.ListenerType, name, "", nil)
 		for _, port := range svc.Ports {

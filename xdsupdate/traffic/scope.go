@@ -235,6 +235,7 @@ func (s *service) merge(with *service) *service {
 // if the Sidecar does not import them (Istio 1.30).
 func (s *scope) addDestinations(x *index, w world, v *virtualService) {
 	for host, ports := range x.destinationsOf(v) {
+		s.imported[host] = struct{}{}
 		svc := s.destination(w, host)
 		if svc != nil && !slices.Contains(ports, 0) {
 			svc = svc.withPorts(func(number uint32) bool { return slices.Contains(ports, number) })
