@@ -16,14 +16,14 @@ import (
 
 // What random objects are made of.
 var (
-	modelHosts = []string{ //nolint:gochecknoglobals // Constants, all of them.
+	modelHosts = []string{
 		"cart.shop.svc.cluster.local", "web.shop.svc.cluster.local", "orders.billing.svc.cluster.local",
 		"api.example.com", "db.example.com", "*.wild.example.com",
 	}
-	modelPorts      = []uint32{80, 8080, 9000}                                                                //nolint:gochecknoglobals // See above.
-	modelNamespaces = []string{"shop", "billing", "ingress", "istio-system"}                                  //nolint:gochecknoglobals // See above.
-	modelGateways   = []objectName{{"ingress", "edge"}, {"shop", "edge"}}                                     //nolint:gochecknoglobals // See above.
-	modelLabels     = []map[string]string{{"app": "web"}, {"app": "job"}, {"version": "v1"}, {"app": "edge"}} //nolint:gochecknoglobals // See above.
+	modelPorts      = []uint32{80, 8080, 9000}
+	modelNamespaces = []string{"shop", "billing", "ingress", "istio-system"}
+	modelGateways   = []objectName{{"ingress", "edge"}, {"shop", "edge"}}
+	modelLabels     = []map[string]string{{"app": "web"}, {"app": "job"}, {"version": "v1"}, {"app": "edge"}}
 )
 
 func oneOf[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
