@@ -180,6 +180,7 @@ func (c *comparison) indexIsRight(got indexState, right rightState) {
 	}
 	for k := range keys {
 		if !strings.HasPrefix(k.shard, "Kubernetes/") {
+			c.entriesAreConnected(k, got[k])
 			continue
 		}
 		want := set{}
@@ -188,6 +189,15 @@ func (c *comparison) indexIsRight(got indexState, right rightState) {
 		}
 		if g := textsOf(got[k]); !maps.Equal(g, want) {
 			c.report("endpoints of %s:\n got  %s\n want %s", k, strings.Join(g.sorted(), "\n      "), strings.Join(want.sorted(), "\n      "))
+		}
+	}
+}
+
+// entriesAreConnected: nothing is left of a cluster that is not connected (row K26).
+func (c *comparison) entriesAreConnected(k indexKey, got []record) {
+	for _, r := range got {
+		if id := r.str("clusterID"); c.worlds[id] == nil {
+			c.report("endpoint of %s is of cluster %s, which is not connected: %s", k, id, r.text())
 		}
 	}
 }

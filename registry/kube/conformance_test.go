@@ -28,6 +28,7 @@ func TestConformanceKube(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			path := filepath.Join(dir, filepath.FromSlash(name))
 			s, err := loadScenario(path + ".yaml")
 			if err != nil {

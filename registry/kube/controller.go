@@ -112,6 +112,19 @@ func (c *Controller) Flush(ctx context.Context) error {
 // be listed does not count: see Errors.
 func (c *Controller) HasSynced() bool { return c.queue.HasSynced(c.listed) }
 
+// WaitForSync returns nil when HasSynced. Otherwise it returns the cause of ctx's
+// end, or an error if Run has ended. Handlers and the updater must not call it.
+func (c *Controller) WaitForSync(ctx context.Context) error {
+	for _, s := range c.sources {
+		select {
+		case <-s.answered:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return c.Flush(ctx)
+}
+
 func (c *Controller) listed() bool {
 	for _, s := range c.sources {
 		if !s.listed() {

@@ -33,14 +33,15 @@ func (m message) isEvent() bool { return m.change == nil }
 // enqueue hands an event to the goroutine that handles it.
 func (c *Controller) enqueue(e event) { c.queue.Push(message{event: e}) }
 
-// WorkloadInstanceHandler takes a workload of another registry, for example as the
-// handler in its AppendWorkloadHandler: services select it by its labels. For
-// EventDelete only the key of the workload counts. Pods of this cluster are
-// ignored; no workload that was taken is ever announced to the workload handlers
-// of this registry. The instance must not be modified any more.
+// WorkloadInstanceHandler takes a WorkloadEntry of this cluster from the registry
+// that has it, for example as the handler in its AppendWorkloadHandler: services
+// select it by its labels. For EventDelete only the key of the workload counts. Pods,
+// and the workloads of other clusters, are ignored: they are endpoints in their own
+// clusters. No workload that was taken is ever announced to the workload handlers of
+// this registry. The instance must not be modified any more.
 func (c *Controller) WorkloadInstanceHandler(w *registry.WorkloadInstance, e registry.Event) {
 	deleted := e == registry.EventDelete
-	if w == nil || w.Endpoint == nil && !deleted || w.Kind == registry.Pod && w.Cluster == c.options.ClusterID {
+	if w == nil || w.Endpoint == nil && !deleted || w.Kind == registry.Pod || w.Cluster != c.options.ClusterID {
 		return
 	}
 	c.enqueue(event{object: w, deleted: deleted})

@@ -22,7 +22,7 @@ import (
 // these, in another order, shows the same.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
-	histories := 24
+	histories := 16
 	if testing.Short() {
 		histories = 10
 	}

@@ -4,6 +4,7 @@ package kube_test
 
 import (
 	"sort"
+	"sync"
 	"time"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -11,7 +12,19 @@ import (
 
 // The functions of this file write what the library has in the form of recordings.
 
+// viewed has the views of endpoints, which are immutable.
+var viewed sync.Map
+
 func viewEndpoint(e *registry.Endpoint) record {
+	if v, ok := viewed.Load(e); ok {
+		return v.(record)
+	}
+	v := newEndpointView(e)
+	viewed.Store(e, v)
+	return v
+}
+
+func newEndpointView(e *registry.Endpoint) record {
 	a := e.Attributes()
 	health := e.HealthStatus.String()
 	return plain(map[string]any{

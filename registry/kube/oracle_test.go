@@ -611,7 +611,7 @@ func (w *world) foreignEndpoints(s *corev1.Service) []modelEndpoint {
 			}
 			ep := *wi.Endpoint
 			ep.EndpointPort, ep.ServicePortName = number, p.Name
-			r := viewEndpoint(&ep)
+			r := newEndpointView(&ep)
 			out = append(out, modelEndpoint{record: r, key: endpointKey(r) + " of " + wi.Name})
 		}
 	}

@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"log/slog"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -31,8 +32,9 @@ type source struct {
 	known  func(*engine) []event
 	queue  func(event)
 	logger *slog.Logger
-	// answered: a complete list was queued.
-	answered atomic.Bool
+	// answered is closed when a complete list was queued, or the server has refused.
+	answered chan struct{}
+	once     sync.Once
 	// failure is the error of the last request, nil if it was answered.
 	failure atomic.Error
 }
@@ -63,13 +65,14 @@ func (s *source) run(ctx context.Context) {
 }
 
 // listed reports whether all objects of the kind were queued once, as far as they
-// may be read: a server that refuses will not change its mind because of waiting.
+// may be read.
 func (s *source) listed() bool {
-	if s.answered.Load() {
+	select {
+	case <-s.answered:
 		return true
+	default:
+		return false
 	}
-	err := s.failure.Load()
-	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }
 
 // Add implements cache.ReflectorStore.
@@ -96,7 +99,7 @@ func (s *source) Replace(objects []any, _ string) error {
 		objects[i] = nil
 	}
 	s.queue(event{relist: r})
-	s.answered.Store(true)
+	s.once.Do(func() { close(s.answered) })
 	return nil
 }
 
@@ -286,7 +289,10 @@ func newSource[L runtime.Object](
 	c *Controller, client kubernetes.Interface, kind string, example runtime.Object, known func(*engine) []event,
 	from resource[L], fields string,
 ) *source {
-	s := &source{kind: kind, example: example, known: known, queue: c.enqueue, logger: c.options.Logger}
+	s := &source{
+		kind: kind, example: example, known: known, queue: c.enqueue, logger: c.options.Logger,
+		answered: make(chan struct{}),
+	}
 	s.client = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = fields
@@ -340,4 +346,7 @@ func (s *source) noteAnswer(ctx context.Context, err error) {
 		s.logger.WarnContext(ctx, "a kind of objects cannot be read", slog.String("kind", s.kind), slog.Any("error", err))
 	}
 	s.failure.Store(err)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		s.once.Do(func() { close(s.answered) }) // waiting does not change its mind
+	}
 }

@@ -213,7 +213,9 @@ func (sys *system) watchEntries(c *cluster, from *serviceentry.Controller) {
 
 // disconnect removes the registries of a cluster.
 func (sys *system) disconnect(c *cluster) {
-	sys.registry.DeleteRegistryIfCurrent(c.kube)
+	former := c.kube
+	defer former.Drain() // what it had is taken back
+	sys.registry.DeleteRegistryIfCurrent(former)
 	if c.remote != nil {
 		sys.registry.DeleteRegistryIfCurrent(c.remote)
 		stopped := make(chan struct{})
@@ -241,13 +243,14 @@ func (sys *system) pushCluster() {
 // replace puts a new registry in the place of that of a cluster.
 func (sys *system) replace(c *cluster) {
 	sys.restarted(c)
-	remote := c.remote
+	remote, former := c.remote, c.kube
 	sys.registry.Update(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		k := sys.makeKube(c, updater)
 		k.Drain()
 		c.kube = k
 		return k
 	})
+	former.Drain() // what it had is taken back
 	for _, from := range []*serviceentry.Controller{remote, sys.entries} {
 		if from != nil && from.Cluster() == c.id {
 			from.AppendWorkloadHandler(c.kube.WorkloadInstanceHandler)

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/internal/options"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/kube"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// Options configure a Controller. The zero value works.
+type Options struct {
+	// Namespace is that of the Secrets. The default is "istio-system".
+	Namespace string
+	// SyncTimeout is how long a new registry of a cluster may take before it takes the
+	// place of a former one without having synced, and before HasSynced does not wait
+	// for the cluster any more. The default is 30 s.
+	SyncTimeout time.Duration
+	// AllowLocal accepts kubeconfigs with plugins, which run programs on this host,
+	// and with the names of files, which are read. The default is to refuse them.
+	AllowLocal bool
+	// OwnCluster is the cluster that the Secrets are in: one of its name is refused.
+	OwnCluster registry.ClusterID
+	// Registry returns the options of a cluster's registry. ClusterID is set to the
+	// cluster. The default is the zero value.
+	Registry func(cluster registry.ClusterID) kube.Options
+	// Created is called with each registry that was made, before it runs: a host
+	// subscribes there to the workloads of clusters. The default is nothing.
+	Created func(r *kube.Controller)
+	// Updater is asked for a push of everything to everybody when a cluster has come,
+	// gone or been replaced: gateways, networks and identities may differ. The default
+	// is none: then only the services are pushed, by the aggregate.
+	Updater xdsupdate.XDSUpdater
+	// Logger gets what an operator can fix. The default is nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// The states of a Cluster.
+const (
+	// Connecting: the registry has not synced yet.
+	Connecting State = "connecting"
+	// Synced: the registry has synced, and is part of the aggregate.
+	Synced State = "synced"
+	// Late: the registry has not synced in time. It is tried further.
+	Late State = "late"
+	// Failed: the kubeconfig cannot be used.
+	Failed State = "failed"
+)
+
+// State is how far a cluster is.
+type State string
+
+// Cluster is what is known of a remote cluster.
+type Cluster struct {
+	ID registry.ClusterID
+	// Secret is the name of the Secret that counts.
+	Secret string
+	State  State
+	// Err is why the state is Failed, nil otherwise.
+	Err error
+	// Registry is the one that is part of the aggregate; nil if none is.
+	Registry *kube.Controller
+}
+
+// Controller follows the Secrets. Create it with New.
+type Controller struct {
+	options    Options
+	client     kubernetes.Interface
+	registries *aggregate.Controller
+
+	mu sync.Mutex
+	// secrets are those that exist, by name; listed says that all are known.
+	secrets map[string]*corev1.Secret
+	listed  bool
+	// clusters are those that a Secret names, or did and are being removed.
+	clusters map[registry.ClusterID]*remote
+	ctx      context.Context //nolint:containedctx // that of Run, in which clusters work
+	group    sync.WaitGroup
+}
+
+// New returns a controller of the remote clusters in the Secrets that a client
+// reads. It starts nothing: Run does.
+func New(client kubernetes.Interface, registries *aggregate.Controller, opts ...Options) *Controller {
+	o := options.One("multicluster.New", opts)
+	if o.Namespace == "" {
+		o.Namespace = "istio-system"
+	}
+	if o.SyncTimeout == 0 {
+		o.SyncTimeout = 30 * time.Second
+	}
+	if o.Registry == nil {
+		o.Registry = func(registry.ClusterID) kube.Options { return kube.Options{} }
+	}
+	if o.Created == nil {
+		o.Created = func(*kube.Controller) {}
+	}
+	if o.Updater == nil {
+		o.Updater = xdsupdate.Discard{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Controller{
+		options: o, client: client, registries: registries,
+		secrets: map[string]*corev1.Secret{}, clusters: map[registry.ClusterID]*remote{},
+	}
+}
+
+// Run follows the Secrets until stop is closed, and returns when the registries of
+// all clusters have ended. These stay part of the aggregate. A second call panics.
+func (c *Controller) Run(stop <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // Run has a stop channel
+	c.mu.Lock()
+	if c.ctx != nil {
+		panic("multicluster: Run called twice")
+	}
+	c.ctx = ctx
+	c.mu.Unlock()
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		cache.NewReflectorWithOptions(c.secretsOf(), &corev1.Secret{}, (*store)(c), cache.ReflectorOptions{Name: "multicluster"}).
+			RunWithContext(ctx)
+	})
+	<-stop
+	cancel()
+	watching.Wait()
+	c.group.Wait()
+}
+
+const selector = "istio/multiCluster=true"
+
+func (c *Controller) secretsOf() cache.ListerWatcher {
+	secrets := c.client.CoreV1().Secrets(c.options.Namespace)
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			return secrets.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			return secrets.Watch(ctx, o)
+		},
+	}, c.client)
+}
+
+// HasSynced reports whether the Secrets are known and each cluster in them has
+// synced, is late, or has failed.
+func (c *Controller) HasSynced() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.clusters {
+		if r.status.State == Connecting {
+			return false
+		}
+	}
+	return c.listed
+}
+
+// Clusters returns the clusters, sorted by ID.
+func (c *Controller) Clusters() []Cluster {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []Cluster
+	for _, r := range c.clusters {
+		if r.wanted != nil {
+			out = append(out, r.status)
+		}
+	}
+	slices.SortFunc(out, func(a, b Cluster) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return out
+}
+
+// reconcileLocked makes the clusters those of the Secrets. Of several Secrets with
+// one cluster the first by name counts.
+func (c *Controller) reconcileLocked() {
+	wanted := map[registry.ClusterID]*kubeconfig{}
+	names := make([]string, 0, len(c.secrets))
+	for name := range c.secrets {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for cluster, data := range c.secrets[name].Data {
+			id := registry.ClusterID(cluster)
+			if first, ok := wanted[id]; ok {
+				c.options.Logger.WarnContext(c.ctx, "a cluster is in two secrets", slog.String("cluster", cluster),
+					slog.String("used", first.secret), slog.String("ignored", name))
+				continue
+			}
+			wanted[id] = &kubeconfig{secret: name, data: string(data)}
+		}
+	}
+	for id, k := range wanted {
+		c.wantLocked(id, k)
+	}
+	for id := range c.clusters {
+		if wanted[id] == nil {
+			c.wantLocked(id, nil)
+		}
+	}
+}
+
+// clientOf returns a client of a cluster.
+func (c *Controller) clientOf(id registry.ClusterID, k *kubeconfig) (kubernetes.Interface, error) {
+	if id == c.options.OwnCluster && id != "" {
+		return nil, fmt.Errorf("cluster %s is the one that the Secrets are in", id)
+	}
+	config, err := restConfig([]byte(k.data), c.options.AllowLocal)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(rest.AddUserAgent(config, "pilotkit"))
+}
+
+// store takes the Secrets from a reflector.
+type store Controller
+
+func (s *store) change(edit func(*Controller)) error {
+	c := (*Controller)(s)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	edit(c)
+	c.reconcileLocked()
+	return nil
+}
+
+// Add implements cache.ReflectorStore.
+func (s *store) Add(object any) error {
+	return s.change(func(c *Controller) {
+		if secret, ok := object.(*corev1.Secret); ok {
+			c.secrets[secret.Name] = secret
+		}
+	})
+}
+
+// Update implements cache.ReflectorStore.
+func (s *store) Update(object any) error { return s.Add(object) }
+
+// Delete implements cache.ReflectorStore.
+func (s *store) Delete(object any) error {
+	return s.change(func(c *Controller) {
+		if secret, ok := object.(*corev1.Secret); ok {
+			delete(c.secrets, secret.Name)
+		}
+	})
+}
+
+// Replace implements cache.ReflectorStore.
+func (s *store) Replace(objects []any, _ string) error {
+	return s.change(func(c *Controller) {
+		clear(c.secrets)
+		for _, o := range objects {
+			if secret, ok := o.(*corev1.Secret); ok {
+				c.secrets[secret.Name] = secret
+			}
+		}
+		c.listed = true
+	})
+}
+
+// Resync implements cache.ReflectorStore.
+func (s *store) Resync() error { return nil }

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster_test
+
+import (
+	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/kubetest"
+)
+
+var apiserver kubetest.Shared
+
+func TestMain(m *testing.M) { apiserver.Main(m) }
+
+func TestPrerequisites(t *testing.T) { kubetest.Require(t) }
