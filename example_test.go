@@ -16,6 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // A control plane in a dozen lines: a store, a registry that reads it, and a
@@ -25,7 +26,7 @@ func Example() {
 	store := memory.Make(istio.Schemas())
 	configs := memory.NewController(store)
 	registries := aggregate.NewController()
-	server := ads.New(registries)
+	server := ads.New(registries, ads.Options{Provider: traffic.New(configs)})
 	server.Register(grpc.NewServer()) // and go server.Run(stop)
 	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(configs, updater)

@@ -34,8 +34,9 @@
 // Customizer can set both.
 //
 // Of the kinds of Istio, ServiceEntry and WorkloadEntry have an effect here, by way
-// of the services that registry/serviceentry makes of them. No other kind has one,
-// but for generators of the host that read it.
+// of the services that registry/serviceentry makes of them; VirtualService,
+// DestinationRule, Gateway and Sidecar have theirs with the Provider of package
+// traffic. No other kind has one, but for generators of the host that read it.
 //
 // # Views
 //
