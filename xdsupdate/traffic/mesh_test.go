@@ -39,6 +39,9 @@ import (
 // testTimeout bounds a test: what a test waits for takes a part of a second.
 const testTimeout = 30 * time.Second
 
+// benchTimeout bounds a benchmark with all its rounds.
+const benchTimeout = 10 * time.Minute
+
 // host is the service that all tests call.
 const host = "quotes.example.com"
 
@@ -54,7 +57,11 @@ type mesh struct {
 
 func startMesh(tb testing.TB, options traffic.Options, generators ...ads.Generator) *mesh {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	timeout := testTimeout
+	if _, ok := tb.(*testing.B); ok {
+		timeout = benchTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	tb.Cleanup(cancel)
 	m := &mesh{t: tb, ctx: ctx, store: storememory.NewController(storememory.Make(istio.Schemas()))}
 	registries := aggregate.NewController()
