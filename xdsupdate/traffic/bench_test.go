@@ -23,7 +23,9 @@ import (
 
 const benchServices = 2_000
 
-func benchHost(i int) registry.Hostname { return registry.Hostname(fmt.Sprintf("s%05d.example.com", i)) }
+func benchHost(i int) registry.Hostname {
+	return registry.Hostname(fmt.Sprintf("s%05d.example.com", i))
+}
 
 // benchRule is the rule of a service, with a subset and a limit.
 func benchRule(i, limit int) configstore.Config {

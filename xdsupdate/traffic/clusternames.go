@@ -17,8 +17,8 @@ import (
 // services without endpoints, which have no cluster, are among them.
 func (st *state) clusterNames(p *proxy) []string {
 	out := constantNames(p)
-	for u := range st.upstreams(p) {
-		out = append(out, u.Name())
+	for at := range st.clusterPlaces(p) {
+		out = append(out, at.name())
 	}
 	slices.Sort(out)
 	return out
@@ -27,40 +27,104 @@ func (st *state) clusterNames(p *proxy) []string {
 // assignmentNames returns the names of all load assignments of a proxy, sorted.
 func (st *state) assignmentNames(p *proxy) []string {
 	var out []string
-	for u := range st.upstreams(p) {
-		if u.EDS() {
-			out = append(out, u.Name())
+	vantage := p.vantage()
+	for at := range st.clusterPlaces(p) {
+		if st.upstreamOf(p, vantage, at).EDS() {
+			out = append(out, at.name())
 		}
 	}
 	slices.Sort(out)
 	return out
 }
 
-// upstreams yields what the clusters of a proxy are of, without endpoints.
-func (st *state) upstreams(p *proxy) iter.Seq[*envoy.Upstream] {
-	return func(yield func(*envoy.Upstream) bool) {
+// coversCluster reports whether a name is one of clusterNames.
+func (st *state) coversCluster(p *proxy, name string) bool {
+	_, ok := st.clusterPlaceOf(p, name)
+	return ok || slices.Contains(constantNames(p), name)
+}
+
+// coversAssignment reports whether a name is one of assignmentNames.
+func (st *state) coversAssignment(p *proxy, name string) bool {
+	at, ok := st.clusterPlaceOf(p, name)
+	return ok && st.upstreamOf(p, p.vantage(), at).EDS()
+}
+
+// clusterPlace is what a cluster is of: a port of a service, or a subset of it.
+type clusterPlace struct {
+	// host is the service's, in the spelling that routes name it by.
+	host registry.Hostname
+	port servicePort
+	rule *rule // nil: none
+	// subset is nil for the service itself.
+	subset *networking.Subset
+	// passed: connections are found by their server names.
+	passed bool
+}
+
+func (c clusterPlace) name() string {
+	if c.passed {
+		return envoy.SNIName(c.port.Number, c.subset.GetName(), c.host)
+	}
+	return envoy.SubsetClusterName(c.port.Number, c.subset.GetName(), c.host)
+}
+
+// clusterPlaces yields what the clusters of a proxy are of.
+func (st *state) clusterPlaces(p *proxy) iter.Seq[clusterPlace] {
+	return func(yield func(clusterPlace) bool) {
 		clusters := st.clustersOf(p)
 		for _, svc := range st.scopeOf(p).sorted {
 			m, _ := st.ruleOf(p, svc.host, svc.namespace)
-			for _, at := range svc.ports {
-				if at.Protocol == registry.ProtocolUDP {
-					continue
-				}
-				for _, subset := range slices.Concat([]string{""}, m.subsetNames()) {
-					for _, passed := range []bool{false, true} {
-						if !clusters.of(svc, passed) {
-							continue
-						}
-						u := st.upstreamOf(p, at, m, subset)
-						u.AutoPassthrough = passed
-						if !yield(u) {
-							return
-						}
-					}
+			for _, passed := range []bool{false, true} {
+				if clusters.of(svc, passed) && !m.places(svc, passed, yield) {
+					return
 				}
 			}
 		}
 	}
+}
+
+// places yields the places of a service under a rule, which may be nil.
+func (m *rule) places(svc *service, passed bool, yield func(clusterPlace) bool) bool {
+	for _, port := range svc.ports {
+		if port.Protocol == registry.ProtocolUDP {
+			continue
+		}
+		if !yield(clusterPlace{host: svc.host, port: port, rule: m, passed: passed}) {
+			return false
+		}
+		if m == nil {
+			continue
+		}
+		for _, s := range m.subsets {
+			if !yield(clusterPlace{host: svc.host, port: port, rule: m, subset: s, passed: passed}) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// clusterPlaceOf returns the place of a name; not ok if the proxy has no such
+// cluster.
+func (st *state) clusterPlaceOf(p *proxy, name string) (clusterPlace, bool) {
+	port, subset, host, ok := envoy.ParseSubsetClusterName(name)
+	passed := false
+	if !ok {
+		if port, subset, host, passed = envoy.ParseSNIName(name); !passed {
+			return clusterPlace{}, false
+		}
+	}
+	svc := st.scopeOf(p).service(host)
+	if svc == nil || svc.host != host || !st.clustersOf(p).of(svc, passed) {
+		return clusterPlace{}, false
+	}
+	at, ok := svc.port(port)
+	if !ok || at.Protocol == registry.ProtocolUDP {
+		return clusterPlace{}, false
+	}
+	m, _ := st.ruleOf(p, svc.host, svc.namespace)
+	s := m.subset(subset)
+	return clusterPlace{host: host, port: at, rule: m, subset: s, passed: passed}, subset == "" || s != nil
 }
 
 // clusterScope says which of the services that a proxy sees it has clusters of.
@@ -85,10 +149,21 @@ func (c clusterScope) of(svc *service, passed bool) bool {
 
 // clustersOf returns the scope of a proxy. Only those of gateways are not all.
 func (st *state) clustersOf(p *proxy) clusterScope {
-	var c clusterScope
 	if p.role != router {
-		return c
+		return clusterScope{}
 	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	c, made := st.clusterScopes[p]
+	if !made {
+		c = st.newClusterScope(p)
+		st.clusterScopes[p] = c
+	}
+	return c
+}
+
+func (st *state) newClusterScope(p *proxy) clusterScope {
+	var c clusterScope
 	if st.settings.filterGatewayClusters {
 		c.used = make(map[registry.Hostname][]uint32)
 	}

@@ -75,10 +75,9 @@ func (x *provided) Covers(v ads.View, typeURL, name string) bool {
 	p := x.proxy(v)
 	switch typeURL {
 	case envoy.ClusterType:
-		return constantCluster(p, name) != nil || x.state.upstreamNamed(p, name) != nil
+		return x.state.coversCluster(p, name)
 	case envoy.LoadAssignmentType:
-		u := x.state.upstreamNamed(p, name)
-		return u != nil && u.EDS()
+		return x.state.coversAssignment(p, name)
 	case envoy.ListenerType:
 		return p.role == router && x.state.routerOf(p).listeners[name] != nil
 	default:

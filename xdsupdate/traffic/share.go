@@ -37,15 +37,15 @@ func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string) any {
 	switch typeURL {
 	case envoy.ClusterType, envoy.LoadAssignmentType:
 		s := share{role: p.role}
-		u := x.state.upstreamNamed(p, name)
-		if u == nil {
+		at, ok := x.state.clusterPlaceOf(p, name)
+		if !ok {
 			return s
 		}
-		s.service = u.Service
-		if m, _ := x.state.ruleOf(p, u.Service.Hostname, u.Service.Attributes.Namespace); m != nil {
-			s.rule = m.of[0].objectName
+		s.service = at.port.of
+		if at.rule != nil {
+			s.rule = at.rule.of[0].objectName
 		}
-		if s.addresses = strings.Join(p.addresses, ","); typeURL == envoy.LoadAssignmentType || u.Service.Resolution.IsDNS() {
+		if s.addresses = strings.Join(p.addresses, ","); typeURL == envoy.LoadAssignmentType || s.service.Resolution.IsDNS() {
 			s.vantage = vantage{p.cluster, g.locality, g.network, g.labels}
 		}
 		return s

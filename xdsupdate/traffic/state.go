@@ -19,6 +19,8 @@ type state struct {
 	bases  map[scopeKey]*scopeBase
 	// routers are by their proxies, which the clients that are alike share.
 	routers map[*proxy]*routerConfig
+	// clusterScopes are by their proxies, too.
+	clusterScopes map[*proxy]clusterScope
 }
 
 type scopeKey struct {
@@ -29,6 +31,7 @@ type scopeKey struct {
 func newState(x *index, w world) *state {
 	return &state{
 		index: x, world: w, scopes: make(map[scopeKey]*scope), routers: make(map[*proxy]*routerConfig),
+		clusterScopes: make(map[*proxy]clusterScope),
 	}
 }
 

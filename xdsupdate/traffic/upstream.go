@@ -49,57 +49,36 @@ func clusterNamed(name string) bool {
 
 // upstream returns what a name stands for; nil: nothing that the proxy sees.
 func (st *state) upstream(p *proxy, name string) *envoy.Upstream {
-	u := st.upstreamNamed(p, name)
-	if u != nil {
-		endpoints := st.world.endpoints(u.Service.Hostname, u.Service.Attributes.Namespace)
-		u.Endpoints, u.Identities = slices.Collect(endpoints.All()), endpoints.ServiceAccounts()
-	}
-	return u
-}
-
-func (st *state) upstreamNamed(p *proxy, name string) *envoy.Upstream {
-	port, subset, host, ok := envoy.ParseSubsetClusterName(name)
-	passed := false
+	at, ok := st.clusterPlaceOf(p, name)
 	if !ok {
-		if port, subset, host, passed = envoy.ParseSNIName(name); !passed {
-			return nil
-		}
-	}
-	svc := st.scopeOf(p).service(host)
-	if svc == nil || svc.host != host || !st.clustersOf(p).of(svc, passed) {
 		return nil
 	}
-	at, ok := svc.port(port)
-	if !ok || at.Protocol == registry.ProtocolUDP {
-		return nil
-	}
-	m, _ := st.ruleOf(p, svc.host, svc.namespace)
-	u := st.upstreamOf(p, at, m, subset)
-	if u != nil {
-		u.AutoPassthrough = passed
-	}
+	u := st.upstreamOf(p, p.vantage(), at)
+	endpoints := st.world.endpoints(at.port.of.Hostname, at.port.of.Attributes.Namespace)
+	u.Endpoints, u.Identities = slices.Collect(endpoints.All()), endpoints.ServiceAccounts()
 	return u
 }
 
-// upstreamOf returns a port of a service, or a subset of it, under a rule, which may
-// be nil; nil if the rule has no such subset. Its endpoints are not set.
-func (st *state) upstreamOf(p *proxy, at servicePort, m *rule, subset string) *envoy.Upstream {
-	s := m.subset(subset)
-	if subset != "" && s == nil {
-		return nil
-	}
+// upstreamOf returns what a cluster of a proxy is built of, without endpoints.
+func (st *state) upstreamOf(p *proxy, vantage *registry.Proxy, at clusterPlace) *envoy.Upstream {
 	u := &envoy.Upstream{
-		Service: at.of, Port: at.Port, Subset: subset, Labels: s.GetLabels(),
-		Policy:           envoy.TrafficPolicy(m.trafficPolicy(), at.Number, s.GetTrafficPolicy(), st.settings.mesh),
-		SelectedByLabels: m.selective(),
+		Service: at.port.of, Port: at.port.Port, Subset: at.subset.GetName(), Labels: at.subset.GetLabels(),
+		Policy:           envoy.TrafficPolicy(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy(), st.settings.mesh),
+		SelectedByLabels: at.rule.selective(),
 		Mesh:             st.settings.mesh,
 		Networks:         st.settings.gateways,
 		OutliersForGRPC:  st.settings.outliersForGRPC,
 		Gateway:          p.role == router,
-		Proxy:            p.vantage(),
+		AutoPassthrough:  at.passed,
+		Proxy:            vantage,
 	}
 	if p.role == grpcClient {
 		u.Client = envoy.ForGRPC
+	}
+	if at.host != u.Service.Hostname { // entries that spell one name in two ways
+		renamed := *u.Service
+		renamed.Hostname = at.host
+		u.Service = &renamed
 	}
 	return u
 }

@@ -236,6 +236,22 @@ Cart.example.com: none
 	}
 }
 
+// TestSpellings: entries that spell a host in two ways are one service, whose
+// clusters have the name that routes lead to.
+func TestSpellings(t *testing.T) {
+	one, two := testService("shop", "Cart.example.com", 80), testService("shop", "cart.EXAMPLE.com", 81)
+	two.CreationTime = one.CreationTime.Add(1)
+	w := newListWorld(one, two)
+	w.place(one, "10.0.0.1")
+	w.place(two, "10.0.0.2")
+	st, p := newState(newIndex(configList{}, newSettings(Options{})), w), &proxy{namespace: "shop"}
+	got := describeClusters(st, p, st.clusterNames(p)[2:])
+	want := "outbound|80||Cart.example.com EDS: 10.0.0.1\noutbound|81||Cart.example.com EDS: 10.0.0.2\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("clusters (-want +got):\n%s", diff)
+	}
+}
+
 // TestHashOf: the key of a consistent hash comes from the most specific level that
 // has one.
 func TestHashOf(t *testing.T) {
