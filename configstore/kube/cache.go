@@ -53,7 +53,7 @@ var (
 
 // New returns the cache of an API server's objects of the kinds of schemas. It
 // connects to nothing yet: Run does, and each write. The error is that of an
-// unusable config, which New copies.
+// unusable config, which New copies. Requests are limited only if config says so.
 func New(config *rest.Config, schemas configstore.Schemas, opts ...Options) (*Cache, error) {
 	o := options.One("kube.New", opts).withDefaults()
 	client, err := newClient(config, schemas)

@@ -24,6 +24,9 @@ func newClient(config *rest.Config, schemas configstore.Schemas) (*rest.RESTClie
 		NegotiatedSerializer: serializer.NewCodecFactory(schemeOf(schemas)).WithoutConversion(),
 		ContentType:          runtime.ContentTypeJSON,
 	}
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS = -1 // The API server is fair to its clients; five requests per second are too few.
+	}
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}

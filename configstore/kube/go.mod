@@ -8,7 +8,7 @@ require (
 	github.com/pilotkit/pilotkit v0.0.0
 	github.com/pilotkit/pilotkit/internal/kubetest v0.0.0
 	go.uber.org/atomic v1.12.0
-	golang.org/x/time v0.14.0
+	golang.org/x/time v0.15.0
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af
 	istio.io/api v1.31.1
 	k8s.io/api v0.36.3

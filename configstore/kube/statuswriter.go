@@ -158,13 +158,17 @@ func (w *StatusWriter) observe(key configstore.ConfigKey, generation int64, verd
 func (w *StatusWriter) handle(changes []configstore.Change) {
 	for _, c := range changes {
 		if c.Event == configstore.EventDelete {
-			w.mu.Lock()
-			delete(w.objects, c.Curr.Key())
-			w.mu.Unlock()
+			w.forget(c.Curr.Key())
 			continue
 		}
 		w.observe(c.Curr.Key(), c.Curr.Generation, nil)
 	}
+}
+
+func (w *StatusWriter) forget(key configstore.ConfigKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.objects, key)
 }
 
 // Run writes statuses until stop is closed, while this process has the Lease if
@@ -277,7 +281,8 @@ func (w *StatusWriter) write(ctx context.Context, key configstore.ConfigKey) err
 		return one.put(s, "status")
 	})
 	if _, err = one.finish("", err); errors.Is(err, configstore.ErrNotFound) {
-		return nil // The object is gone, or its kind has no such subresource.
+		w.forget(key) // It is gone, or its kind has no such subresource.
+		return nil
 	}
 	return err
 }
