@@ -38,6 +38,14 @@
 // DestinationRule, Gateway and Sidecar have theirs with the Provider of package
 // traffic. No other kind has one, but for generators of the host that read it.
 //
+// # Providers
+//
+// A Provider is asked by name for what clients are subscribed to, and says with each
+// push which names may have changed in which views. What it answers for a name, views
+// share that it says to be alike, as long as a client has it. So what no client is
+// subscribed to is never made, and a push costs nothing for other names and views.
+// The order is: generators, the provider, what is built in.
+//
 // # Views
 //
 // A proxy is sent nothing that it must not see, whether it asks by wildcard or by

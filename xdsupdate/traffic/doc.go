@@ -9,6 +9,22 @@
 // client. A state is immutable. It is asked for resources by name, so that what no
 // client is subscribed to costs nothing.
 //
+//	server := ads.New(registries, ads.Options{Provider: traffic.New(configs)})
+//
+// # From a change to a push
+//
+//  1. An event of the store is noted, and a push is asked for.
+//  2. The push reads the objects that changed and makes a new index of the old one,
+//     a new world of services, and a state of both. Scopes (what the proxies of a
+//     namespace see) are carried over, and changed when they are looked at.
+//  3. Of the difference follows which names may have changed for which proxies
+//     (concerned): too many cost work, which the server finds to have been in vain;
+//     too few would be a mistake, and a model test looks for it.
+//  4. The server looks up and builds what clients are subscribed to of that.
+//
+// Proxies are grouped by what policies look at in them: labels by key, if some
+// object names the key. When the set of keys changes, all are grouped anew.
+//
 // # Gateways
 //
 // A Gateway selects routers by their labels, those of the workload that has the
