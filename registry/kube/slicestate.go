@@ -143,8 +143,8 @@ func (e *engine) buildSlice(n *sliceNode) {
 		ep := &s.endpoints[i]
 		state := e.podOf(n, i)
 		from = append(from, state)
-		if n.builtFor == s && !n.host.rework && !e.batch.networks && n.from[i] == state {
-			built = append(built, n.built[i*len(ports):(i+1)*len(ports)]...)
+		if former := e.stillBuilt(n, i, state); former != nil {
+			built = append(built, former...)
 			continue
 		}
 		for _, p := range ports {
@@ -154,6 +154,21 @@ func (e *engine) buildSlice(n *sliceNode) {
 	dropRepeats(built)
 	e.replaceBuilt(n, built)
 	n.from, n.builtFor = from, s
+}
+
+// stillBuilt returns what was built of the endpoint at a position, if what it was
+// built of is the same now; nil if not, or if a part was left out.
+func (e *engine) stillBuilt(n *sliceNode, i int, state *podState) []*registry.Endpoint {
+	was, is := n.builtFor, n.object
+	if was == nil || n.host.rework || e.batch.networks || i >= len(was.endpoints) || n.from[i] != state ||
+		was != is && (was.endpoints[i] != is.endpoints[i] || !slices.Equal(was.ports, is.ports)) {
+		return nil
+	}
+	former := n.built[i*len(is.ports) : (i+1)*len(is.ports)]
+	if slices.Contains(former, nil) {
+		return nil
+	}
+	return former
 }
 
 // dropRepeats leaves of equal endpoints in one slice the first.
