@@ -14,6 +14,9 @@ import (
 // a ring nor a table.
 const minimumRingSize = 1024
 
+// maxMaglev is the largest table that Envoy builds.
+const maxMaglev = 5000011
+
 // maxRingSize is the largest ring that Envoy builds.
 const maxRingSize = 8 << 20
 
@@ -59,7 +62,7 @@ const leastConn = networking.LoadBalancerSettings_LEAST_CONN //nolint:staticchec
 func setHash(c *clusterv3.Cluster, hash *networking.LoadBalancerSettings_ConsistentHashLB) {
 	if m := hash.GetMaglev(); m != nil {
 		c.LbPolicy = clusterv3.Cluster_MAGLEV
-		if m.GetTableSize() > 0 {
+		if n := m.GetTableSize(); n > 0 && n <= maxMaglev { // Envoy refuses more
 			c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{MaglevLbConfig: &clusterv3.Cluster_MaglevLbConfig{
 				TableSize: wrapperspb.UInt64(m.GetTableSize()),
 			}}

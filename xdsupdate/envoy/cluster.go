@@ -122,7 +122,7 @@ func (u *Upstream) discoverByDNS(c *clusterv3.Cluster) bool {
 	c.DnsRefreshRate = durationpb.New(dnsRefreshRate) //nolint:staticcheck // its successor is unknown to Envoys before 1.34 and to gRPC
 	c.RespectDnsTtl = true                            //nolint:staticcheck // the same
 	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: c.GetName(), Endpoints: u.localities(endpoints, true)}
-	return true
+	return len(c.GetLoadAssignment().GetEndpoints()) > 0 // a distribution may leave out all of them
 }
 
 // discoverPerRequest makes a cluster that resolves the host of each request. The

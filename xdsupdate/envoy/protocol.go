@@ -3,6 +3,8 @@
 package envoy
 
 import (
+	"time"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
@@ -112,8 +114,13 @@ func (u *Upstream) http2Options() *core.Http2ProtocolOptions {
 	if n := pool.GetMaxConcurrentStreams(); n > 0 {
 		out.MaxConcurrentStreams = unsigned(n)
 	}
-	if k := pool.GetHttp2KeepAlive(); k != nil {
-		out.ConnectionKeepalive = &core.KeepaliveSettings{Interval: positive(k.GetInterval()), Timeout: positive(k.GetTimeout())}
+	// Envoy refuses keepalive without a time to wait for an answer, and times below a
+	// millisecond.
+	if k := pool.GetHttp2KeepAlive(); k.GetTimeout().AsDuration() >= time.Millisecond {
+		out.ConnectionKeepalive = &core.KeepaliveSettings{Timeout: k.GetTimeout()}
+		if k.GetInterval().AsDuration() >= time.Millisecond {
+			out.ConnectionKeepalive.Interval = k.GetInterval()
+		}
 	}
 	return out
 }

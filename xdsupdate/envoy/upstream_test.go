@@ -460,6 +460,25 @@ func TestUpstreamDNS(t *testing.T) {
 	}
 }
 
+// TestFailoverPriorityOfDNS: the labels of a failoverPriority give priorities to the
+// endpoints of a DNS service wherever they are.
+func TestFailoverPriorityOfDNS(t *testing.T) {
+	u := upstream(t, service(registry.DNSLB), `{"trafficPolicy":{"outlierDetection":{},"loadBalancer":{"localityLbSetting":{"failoverPriority":["tier"]}}}}`, "", nil)
+	u.Endpoints = []*registry.Endpoint{
+		endpoint("a.example.com", locality("eu/a/1"), labels("tier=green")), endpoint("b.example.com", locality("eu/a/1"), labels("tier=blue")),
+		endpoint("c.example.com", locality("us/a/1"), labels("tier=blue")), endpoint("d.example.com", locality("asia/a/1"), labels("tier=green")),
+	}
+	u.Proxy = &registry.Proxy{Locality: "eu/a/1", Labels: registry.Labels{"tier": "blue"}}
+	c := u.Cluster()
+	if err := accepted(u.Client, c); err != nil {
+		t.Error(err)
+	}
+	check(t, "endpoints", text(c.GetLoadAssignment()), []string{
+		"eu/a/1@0=1 b.example.com:8080/HEALTHY", "us/a/1@0=1 c.example.com:8080/HEALTHY",
+		"asia/a/1@1=1 d.example.com:8080/HEALTHY", "eu/a/1@1=1 a.example.com:8080/HEALTHY",
+	})
+}
+
 // TestPassthroughPorts: where a service without endpoints has another target port,
 // connections go there.
 func TestPassthroughPorts(t *testing.T) {

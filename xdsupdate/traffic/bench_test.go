@@ -21,7 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-const benchServices = 2_000
+const benchServices = 10_000
 
 func benchHost(i int) registry.Hostname {
 	return registry.Hostname(fmt.Sprintf("s%05d.example.com", i))
