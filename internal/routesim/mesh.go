@@ -18,6 +18,7 @@ type Mesh struct {
 	VirtualServices []*VirtualService
 	Services        []*Service
 	Gateways        []*Gateway
+	Sidecars        []*Sidecar
 	// RegistryOnly: requests to unknown hosts are answered with 502.
 	RegistryOnly bool
 }
@@ -47,27 +48,35 @@ type Proxy struct {
 	Labels    map[string]string
 }
 
-// Sidecar returns what becomes of a request of the workload beside a sidecar that
-// no Sidecar object configures.
-func (m *Mesh) Sidecar(p Proxy, r Request) Outcome {
-	at := where{mesh: m, proxy: p, gateway: "mesh", port: r.Port}
-	svc := m.serviceMeant(p, r)
+// Outbound returns what becomes of a request of the workload beside a sidecar. It is
+// not ok if no listener of its Sidecar takes it.
+func (m *Mesh) Outbound(p Proxy, r Request) (out Outcome, ok bool) {
+	at, ok := m.outbound(p, r)
+	if !ok {
+		return Outcome{}, false
+	}
+	svc := at.serviceMeant(r)
 	if v := at.virtualService(svc, r); v != nil {
-		return at.apply(at.rules(v), r)
+		return at.apply(at.rules(v), r), true
 	}
 	if svc != nil {
-		return defaultOutcome(fmt.Sprintf("outbound|%d||%s", r.Port, svc.Host), r)
+		return defaultOutcome(fmt.Sprintf("outbound|%d||%s", r.Port, svc.Host), r), true
 	}
-	if m.RegistryOnly {
-		return Outcome{Status: 502}
+	if m.blocks(p) {
+		return Outcome{Status: 502}, true
 	}
-	return Outcome{Targets: map[string]uint32{"PassthroughCluster": 1}, Path: r.Path, Host: r.Authority}
+	return Outcome{Targets: map[string]uint32{"PassthroughCluster": 1}, Path: r.Path, Host: r.Authority}, true
+}
+
+func (m *Mesh) outbound(p Proxy, r Request) (where, bool) {
+	l, ok := m.egress(p, r.Port)
+	return where{mesh: m, proxy: p, gateway: "mesh", port: r.Port, egress: l}, ok
 }
 
 // Decides reports whether a VirtualService says what becomes of a request.
 func (m *Mesh) Decides(p Proxy, r Request) bool {
-	at := where{mesh: m, proxy: p, gateway: "mesh", port: r.Port}
-	return at.virtualService(m.serviceMeant(p, r), r) != nil
+	at, ok := m.outbound(p, r)
+	return ok && at.virtualService(at.serviceMeant(r), r) != nil
 }
 
 // virtualService returns the VirtualService that a request is subject to, which is
@@ -99,19 +108,20 @@ func (m *Mesh) sees(p Proxy, s *Service) bool {
 	return exported(s.ExportTo, s.Namespace, p.Namespace)
 }
 
-// serves reports whether a proxy sees that a service takes requests on a port.
-func (m *Mesh) serves(p Proxy, s *Service, port uint32) bool {
-	return m.sees(p, s) && slices.Contains(s.HTTP, port)
-}
+// has reports whether a proxy sees a service here.
+func (w where) has(s *Service) bool { return w.mesh.sees(w.proxy, s) && w.imports(s) }
+
+// serves reports whether a proxy sees that a service takes requests here.
+func (w where) serves(s *Service) bool { return w.has(s) && slices.Contains(s.HTTP, w.port) }
 
 const localDomain = ".svc.cluster.local"
 
 // serviceMeant returns the service that a host means, by any of its names.
-func (m *Mesh) serviceMeant(p Proxy, r Request) *Service {
+func (w where) serviceMeant(r Request) *Service {
 	host := r.host()
 	find := func(is func(name string, s *Service) bool) *Service {
-		for _, s := range m.Services {
-			if m.serves(p, s, r.Port) && is(strings.ToLower(s.Host), s) {
+		for _, s := range w.mesh.Services {
+			if w.serves(s) && is(strings.ToLower(s.Host), s) {
 				return s
 			}
 		}
@@ -125,7 +135,7 @@ func (m *Mesh) serviceMeant(p Proxy, r Request) *Service {
 			}
 			short := strings.TrimSuffix(host, ".svc")
 			inside := strings.TrimSuffix(name, localDomain)
-			return short == inside || host+"."+p.Namespace == inside && !strings.Contains(host, ".")
+			return short == inside || host+"."+w.proxy.Namespace == inside && !strings.Contains(host, ".")
 		},
 		func(_ string, s *Service) bool { return host == s.Address },
 	} {
@@ -166,6 +176,8 @@ type where struct {
 	proxy   Proxy
 	gateway string
 	port    uint32
+	// egress is the listener of the proxy's Sidecar; nil if it restricts nothing.
+	egress *networking.IstioEgressListener
 }
 
 // bound returns the VirtualServices that count, in the order of precedence.
@@ -177,7 +189,7 @@ func (w where) bound() []*VirtualService {
 			names = []string{"mesh"}
 		}
 		is := func(n string) bool { return gatewayName(n, c.Namespace) == w.gateway }
-		if len(c.GetHosts()) > 0 && slices.ContainsFunc(names, is) && exported(c.GetExportTo(), c.Namespace, w.proxy.Namespace) {
+		if len(c.GetHosts()) > 0 && slices.ContainsFunc(names, is) && exported(c.GetExportTo(), c.Namespace, w.proxy.Namespace) && w.importsVirtualService(c) {
 			out = append(out, c)
 		}
 	}
@@ -266,15 +278,15 @@ func (w where) known(host string) bool {
 	return slices.ContainsFunc(w.mesh.Services, func(s *Service) bool {
 		name := strings.ToLower(s.Host)
 		if host == name {
-			return w.mesh.sees(w.proxy, s)
+			return w.has(s)
 		}
-		return strings.HasPrefix(host, "*") && covers(host, name) && w.mesh.serves(w.proxy, s, w.port)
+		return strings.HasPrefix(host, "*") && covers(host, name) && w.serves(s)
 	})
 }
 
 // besideService reports whether a VirtualService is about a service on the port.
 func (w where) besideService(c *VirtualService) bool {
 	return slices.ContainsFunc(w.mesh.Services, func(s *Service) bool {
-		return w.mesh.serves(w.proxy, s, w.port) && slices.Contains(w.about(s), c)
+		return w.serves(s) && slices.Contains(w.about(s), c)
 	})
 }

@@ -316,8 +316,9 @@ func TestSimulatedSidecars(t *testing.T) {
 	outcomes := map[string]int{}
 	for seed := range meshes {
 		s := newSimulation(seed)
-		st := newState(newIndex(s.configs, newSettings(Options{})), newListWorld(s.services...))
 		mesh := s.mesh()
+		s.sidecars(mesh)
+		st := newState(newIndex(s.configs, newSettings(Options{})), newListWorld(s.services...))
 		for _, p := range []*proxy{
 			{namespace: "shop", labels: registry.Labels{"app": "web"}}, {namespace: "billing", labels: registry.Labels{"app": "job"}}, {namespace: "shop"},
 		} {
@@ -332,7 +333,14 @@ func TestSimulatedSidecars(t *testing.T) {
 			for range 60 {
 				r := s.request()
 				c := configs[r.Port]
-				got, want := routesim.Envoy(c, r), mesh.Sidecar(who, r)
+				want, served := mesh.Outbound(who, r)
+				if served != (c != nil) {
+					t.Fatalf("mesh %d, proxy %+v: route configuration of port %d: %v\n%s", seed, who, r.Port, c, s.describe())
+				}
+				if !served {
+					continue
+				}
+				got := routesim.Envoy(c, r)
 				if got.String() != want.String() {
 					t.Fatalf("mesh %d, proxy %+v, request %+v:\n got %s\nwant %s\nservices %s\n%s", seed, who, r, got, want, s.describe(), protojson.Format(c))
 				}
@@ -348,6 +356,36 @@ func TestSimulatedSidecars(t *testing.T) {
 		}
 	}
 	t.Log(outcomes)
+}
+
+// sidecars adds Sidecars, if any.
+func (s *simulation) sidecars(m *routesim.Mesh) {
+	for i := range max(s.IntN(5)-2, 0) {
+		spec := &networking.Sidecar{}
+		if s.chance(40) {
+			spec.WorkloadSelector = &networking.WorkloadSelector{Labels: map[string]string{"app": pick(s.Rand, []string{"web", "job"})}}
+		}
+		for _, port := range pick(s.Rand, [][]uint32{{0}, {0}, {80}, {80, 0}, nil}) {
+			l := &networking.IstioEgressListener{}
+			if port != 0 {
+				l.Port = &networking.SidecarPort{Number: port, Protocol: "HTTP", Name: "http"}
+			}
+			for range 1 + s.IntN(3) {
+				l.Hosts = append(l.Hosts, pick(s.Rand, []string{
+					"*/*", "./*", "shop/*", "billing/*", "*/*.example.com", "*/*.example.com", "~*/api.example.com", "*/cart.shop.svc.cluster.local", "*/*.Example.org", "~/*",
+				}))
+			}
+			spec.Egress = append(spec.Egress, l)
+		}
+		if s.chance(30) {
+			spec.OutboundTrafficPolicy = &networking.OutboundTrafficPolicy{Mode: pick(s.Rand, []networking.OutboundTrafficPolicy_Mode{0, 1})}
+		}
+		out := &routesim.Sidecar{Namespace: pick(s.Rand, append(simNamespaces, routesim.RootNamespace)), Name: fmt.Sprint("s", i), Created: time.Unix(int64(s.IntN(3)), 0), Sidecar: spec}
+		m.Sidecars = append(m.Sidecars, out)
+		s.configs = append(s.configs, &configstore.Config{Meta: configstore.Meta{
+			GroupVersionKind: istio.Sidecar, Namespace: out.Namespace, Name: out.Name, CreationTimestamp: out.Created,
+		}, Spec: spec})
+	}
 }
 
 // gateways adds Gateways with plain HTTP servers.
@@ -472,7 +510,8 @@ func TestSimulatedCalls(t *testing.T) {
 				for range 10 {
 					r := s.request()
 					r.Port, r.Authority, r.Method, r.Query = port.Number, name, "POST", nil
-					want := mesh.Sidecar(who, r).AsCall()
+					want, _ := mesh.Outbound(who, r)
+					want = want.AsCall()
 					for _, client := range []routesim.GRPCClient{routesim.Go, routesim.JS, routesim.Core} {
 						got, err := client.Call(c, r)
 						if err == nil && got.String() == failsAll && want.String() == routesim.NoRoute().String() {
