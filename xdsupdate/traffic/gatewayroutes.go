@@ -29,7 +29,7 @@ func (st *state) gatewayRoutes(p *proxy, name string) *routev3.RouteConfiguratio
 			}
 			// One list for all hosts, by which they are known to be alike.
 			at := place{gateway: s.gateway.String(), port: s.port(), tls: s.tls()}
-			if rules := (&gatewayRules{v, st.ruleRoutes(p, v, at)}); len(rules.routes) > 0 {
+			if rules := st.gatewayRules(p, v, at); len(rules.routes) > 0 {
 				for _, h := range names {
 					hosts.get(h).add(rules, s.redirects())
 				}

@@ -153,7 +153,7 @@ func (x *index) replaceVirtualService(old *index, before, after *virtualService)
 	var roots []*virtualService
 	for _, v := range []*virtualService{before, after} {
 		if v != nil && v.delegate() {
-			roots = append(roots, old.finder.roots(v.objectName)...)
+			roots = old.finder.roots(v.objectName) // both have the same name
 		}
 	}
 	x.delegates = make(map[objectName]*virtualService, len(old.delegates)+1)

@@ -21,6 +21,7 @@ type state struct {
 	routers map[*proxy]*routerConfig
 	// clusterScopes are by their proxies, too.
 	clusterScopes map[*proxy]clusterScope
+	kept          keptRoutes
 }
 
 type scopeKey struct {
@@ -40,6 +41,7 @@ func (st *state) next(x *index, w world, d *difference) *state {
 	out := newState(x, w)
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	out.kept = st.kept.after(d, st.index, x)
 	out.bases = make(map[scopeKey]*scopeBase, len(st.scopes))
 	keep := func(key scopeKey, base scopeBase) {
 		if next := base.since(d); next != nil {

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// keptRoutes are the routes that VirtualServices have on routers, kept from push to
+// push: a route configuration of 10,000 VirtualServices is made anew of those of
+// which one has changed. It is immutable.
+type keptRoutes struct {
+	of pmap.Map[*virtualService, []keptRules]
+}
+
+// keptRules are those of a VirtualService in a place.
+type keptRules struct {
+	at    keptPlace
+	rules *gatewayRules
+}
+
+// keptPlace is what the routes of a VirtualService differ by.
+type keptPlace struct {
+	place
+	// namespace and labels are those of the router.
+	namespace, labels string
+}
+
+// maxKeptPlaces bounds what is kept of one VirtualService. Gateways and routers that
+// are gone leave theirs behind.
+const maxKeptPlaces = 64
+
+func (k keptRoutes) get(v *virtualService, at keptPlace) *gatewayRules {
+	list, _ := k.of.Get(v)
+	for _, kept := range list {
+		if kept.at == at {
+			return kept.rules
+		}
+	}
+	return nil
+}
+
+func (k keptRoutes) with(at keptPlace, rules *gatewayRules) keptRoutes {
+	list, _ := k.of.Get(rules.of)
+	if len(list) >= maxKeptPlaces {
+		list = nil
+	}
+	return keptRoutes{k.of.Set(rules.of, append(slices.Clip(list), keptRules{at, rules}))}
+}
+
+// after returns those that a difference does not concern. Routes depend on the rules
+// of their VirtualService, with its delegates, on the services that they lead to, and
+// on the DestinationRules for these.
+func (k keptRoutes) after(d *difference, indexes ...*index) keptRoutes {
+	if k.of.Len() == 0 {
+		return k
+	}
+	drop := func(list ...*virtualService) {
+		for _, v := range list {
+			k.of = k.of.Delete(v)
+		}
+	}
+	leadingTo := func(host registry.Hostname) {
+		for _, x := range indexes {
+			drop(x.finder.leadingTo(host)...)
+		}
+	}
+	for _, host := range d.services {
+		leadingTo(host)
+	}
+	for _, o := range d.objects {
+		for _, r := range []*destinationRule{o.before.destinationRule, o.after.destinationRule} {
+			switch {
+			case r == nil:
+			case r.host.IsWildcard():
+				return keptRoutes{}
+			default:
+				leadingTo(r.host)
+			}
+		}
+	}
+	for _, v := range d.virtualServices() {
+		drop(v)
+		if v.delegate() {
+			for _, x := range indexes {
+				drop(x.finder.roots(v.objectName)...)
+			}
+		}
+	}
+	return k
+}
+
+// gatewayRules returns the routes of a VirtualService in a place on a router.
+func (st *state) gatewayRules(p *proxy, v *virtualService, at place) *gatewayRules {
+	key := keptPlace{at, p.namespace, joinLabels(p.labels)}
+	st.mu.Lock()
+	rules := st.kept.get(v, key)
+	st.mu.Unlock()
+	if rules != nil {
+		return rules
+	}
+	rules = &gatewayRules{v, st.ruleRoutes(p, v, at)}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.kept = st.kept.with(key, rules)
+	return rules
+}
+
+func joinLabels(labels registry.Labels) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		b.WriteString(key)
+		b.WriteByte('=')
+		b.WriteString(labels[key])
+		b.WriteByte(0)
+	}
+	return b.String()
+}
