@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"errors"
+	"iter"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// clusterProvider provides clusters: what is set for a name, with the view's
+// namespace as what makes a difference. "" hides a built-in one.
+type clusterProvider struct {
+	mu      sync.Mutex
+	updater xdsupdate.XDSUpdater
+	set     map[string]string // the name of a cluster to its text
+	changed []ads.ChangedName
+	group   string
+	regroup bool
+	panics  bool
+	built   map[string]int
+}
+
+var errBroken = errors.New("broken")
+
+func (p *clusterProvider) Name() string                        { return "test" }
+func (p *clusterProvider) Attach(updater xdsupdate.XDSUpdater) { p.updater = updater }
+func (p *clusterProvider) Group(*core.Node, *registry.Proxy) any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.group
+}
+
+func (p *clusterProvider) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.panics {
+		panic("broken")
+	}
+	changes := ads.Changes{Names: p.changed, Regroup: p.regroup}
+	p.changed, p.regroup = nil, false
+	return clusterLayer{p, maps.Clone(p.set)}, changes
+}
+
+// change sets a cluster, for views that in accepts, and asks for a push.
+func (p *clusterProvider) change(name, text string, in func(ads.View) bool) {
+	p.mu.Lock()
+	if p.set == nil {
+		p.set, p.built = make(map[string]string), make(map[string]int)
+	}
+	p.set[name] = text
+	p.changed = append(p.changed, ads.ChangedName{TypeURL: xdstest.ClusterType, Name: name, In: in})
+	p.mu.Unlock()
+	if p.updater != nil {
+		p.updater.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ConfigKey{Name: name})})
+	}
+}
+
+// clusterLayer is what a clusterProvider has at one moment.
+type clusterLayer struct {
+	*clusterProvider
+	set map[string]string
+}
+
+func (l clusterLayer) Names(_ ads.View, typeURL string) (iter.Seq[string], bool) {
+	return maps.Keys(l.set), typeURL == xdstest.ClusterType
+}
+
+func (l clusterLayer) Covers(_ ads.View, _, name string) bool {
+	_, ok := l.set[name]
+	return ok
+}
+
+func (l clusterLayer) Lookup(v ads.View, typeURL, name string) ads.Answer {
+	text, ok := l.set[name]
+	switch {
+	case !ok || typeURL != xdstest.ClusterType:
+		return ads.Answer{BuiltIn: true}
+	case text == "":
+		return ads.Answer{}
+	}
+	return ads.Answer{Share: v.Policy, Build: func() (proto.Message, error) {
+		l.mu.Lock()
+		l.built[name+"="+text]++
+		l.mu.Unlock()
+		switch text {
+		case "broken":
+			return nil, errBroken
+		case "invalid":
+			return &clusterv3.Cluster{Name: name, ConnectTimeout: durationpb.New(-1)}, nil
+		}
+		return &clusterv3.Cluster{Name: name, AltStatName: text}, nil
+	}}
+}
+
+func text(c *xdstest.Client, name string) string {
+	r, ok := c.State().Resources(xdstest.ClusterType)[name]
+	if !ok {
+		return "none"
+	}
+	m, _ := r.Message()
+	out := m.(*clusterv3.Cluster).GetAltStatName()
+	if strings.HasPrefix(out, "outbound") || out == "" {
+		return "built in"
+	}
+	return out
+}
+
+func providerClient(f *fixture, opts xdstest.ClientOptions) *xdstest.Client {
+	f.t.Helper()
+	c := xdstest.NewClient(f.dial(), opts)
+	if err := c.Connect(f.context()); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(c.Close)
+	return c
+}
+
+func TestProvider(t *testing.T) {
+	p := &clusterProvider{}
+	host := "outbound|80||a.example.com"
+	p.change("extra", "one", nil)
+	f := serve(t, ads.Options{Provider: p}, service("a.example.com", "shop"))
+	clients := []*xdstest.Client{
+		providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true}),
+		providerClient(f, xdstest.ClientOptions{Node: node("2", "shop")}),
+		providerClient(f, xdstest.ClientOptions{Node: node("3", "billing"), Delta: true}),
+	}
+	for i, c := range clients {
+		if err := c.Subscribe(xdstest.ClusterType); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Await(t.Context(), func(s xdstest.State) bool { return s.Has(xdstest.ClusterType, "extra") }); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	expect := func(what, name string, want ...string) {
+		t.Helper()
+		if err := f.WaitApplied(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range clients {
+			check(t, what, text(c, name), want[i%len(want)])
+		}
+	}
+	expect("provided", "extra", "one")
+	p.mu.Lock()
+	check(t, "built for all three", p.built["extra=one"], 1)
+	p.mu.Unlock()
+	expect("a wildcard covers what is named", host, "none")
+
+	p.change(host, "over", nil)
+	expect("in place of the built-in one", host, "over")
+	p.change(host, "", nil)
+	expect("hidden", host, "none")
+	p.change("extra", "two", func(v ads.View) bool { return v.Namespace == "billing" })
+	expect("only the views that are named are looked at", "extra", "one", "one", "two")
+	p.change("extra", "broken", nil)
+	expect("the last good one stays", "extra", "two")
+	p.change("extra", "three", nil)
+	expect("mended", "extra", "three")
+
+	p.mu.Lock()
+	p.panics = true
+	p.mu.Unlock()
+	p.change("extra", "lost", nil)
+	expect("a panic changes nothing", "extra", "three")
+	p.mu.Lock()
+	p.panics, p.changed = false, nil // it does not name again what was lost
+	p.mu.Unlock()
+	p.change("other", "x", nil)
+	expect("after a panic everything is looked at", "extra", "lost")
+}
+
+// TestRegroupWaits: WaitApplied counts what proxies are sent that a push moves to
+// another view, in the same push.
+func TestRegroupWaits(t *testing.T) {
+	p := &clusterProvider{group: "a"}
+	p.change("extra", "one", nil)
+	f := serve(t, ads.Options{Provider: p})
+	c := providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true})
+	if err := c.Subscribe(xdstest.ClusterType); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Await(t.Context(), func(s xdstest.State) bool { return s.Has(xdstest.ClusterType, "extra") }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		p.mu.Lock()
+		p.group, p.regroup = strings.Repeat("b", i+1), true
+		p.mu.Unlock()
+		want := strings.Repeat("t", i+1)
+		p.change("extra", want, func(ads.View) bool { return false })
+		p.change("other", want, nil) // an answer of the push itself
+		if err := f.WaitApplied(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := text(c, "extra"); got != want {
+			t.Fatalf("after move %d the client has %q, want %q", i, got, want)
+		}
+	}
+}
