@@ -2,24 +2,32 @@
 
 package registry
 
-// As finds an ability of a registry, of a part of one or of whatever else:
+// As finds an ability of a registry, of a part of one or of whatever else: the
 // thing itself if it has the ability, or else the first that has it of what thing
-// wraps. A wrapper declares by a method
+// wraps. A wrapper declares by one of the methods
 //
 //	Unwrap() registry.Instance
+//	Unwrap() []any
 //
-// that a caller may talk to what it wraps directly. One that changes what it
-// passes on must not have it, or must have the affected abilities itself.
+// that a caller may talk to what it wraps directly, to several things in their
+// order. One that changes what it passes on must not have it, or must have the
+// affected abilities itself.
 func As[T any](thing any) (ability T, ok bool) {
-	for thing != nil {
-		if ability, ok = thing.(T); ok {
-			return ability, true
+	if thing == nil {
+		return ability, false
+	}
+	if ability, ok = thing.(T); ok {
+		return ability, true
+	}
+	switch wrapper := thing.(type) {
+	case interface{ Unwrap() Instance }:
+		return As[T](wrapper.Unwrap())
+	case interface{ Unwrap() []any }:
+		for _, part := range wrapper.Unwrap() {
+			if ability, ok = As[T](part); ok {
+				return ability, true
+			}
 		}
-		wrapper, wraps := thing.(interface{ Unwrap() Instance })
-		if !wraps {
-			break
-		}
-		thing = wrapper.Unwrap()
 	}
 	return ability, false
 }

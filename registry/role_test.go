@@ -69,6 +69,15 @@ func TestSimpleHasTheAbilitiesOfItsParts(t *testing.T) {
 	if events.received != 1 {
 		t.Error("WorkloadInstanceHandler is not that of the Controller")
 	}
+	if got, ok := registry.As[*receiver](s); !ok || got != events {
+		t.Error("As does not find the Controller")
+	}
+	if got, ok := registry.As[*memory.Registry](&counting{Instance: s}); !ok || got != reads {
+		t.Error("As does not find the ServiceDiscovery")
+	}
+	if _, ok := registry.As[interface{ Unknown() }](s); ok {
+		t.Error("As finds what no part can do")
+	}
 	if s.Provider() != "mine" || s.Cluster() != "east" {
 		t.Errorf("%s/%s, want mine/east", s.Provider(), s.Cluster())
 	}

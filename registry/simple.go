@@ -28,6 +28,9 @@ func (s Simple) Provider() ProviderID { return s.ProviderID }
 // Cluster returns ClusterID.
 func (s Simple) Cluster() ClusterID { return s.ClusterID }
 
+// Unwrap returns the parts, for As: for abilities that Simple does not know.
+func (s Simple) Unwrap() []any { return []any{s.ServiceDiscovery, s.Controller} }
+
 // ServiceSnapshot is that of the ServiceDiscovery; nil if it has none.
 func (s Simple) ServiceSnapshot() *ServiceSet {
 	if snapshotter, ok := As[ServiceSnapshotter](s.ServiceDiscovery); ok {

@@ -11,66 +11,66 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// ShardWriter is the right of one registry instance to write to its shard. The
+// shardWriter is the right of one registry instance to write to its shard. The
 // right ends when another instance claims the shard, and with Close: whatever
 // the instance still does then has no effect, however late it comes. So an
 // instance can be replaced while it is running:
 //
-//	w := index.Claim(shard)  // the predecessor can write no more, its endpoints stay
+//	w := index.claim(shard)  // the predecessor can write no more, its endpoints stay
 //	…                        // the new instance writes what it has
 //	w.Prune()                // what the predecessor left goes
-type ShardWriter struct {
+type shardWriter struct {
 	index *EndpointIndex
 	writer
 }
 
-// Claim takes a shard over. Calls on the index itself, which name the shard, are
+// claim takes a shard over. Calls on the index itself, which name the shard, are
 // never refused: they are for hosts that do without claims.
-func (x *EndpointIndex) Claim(shard ShardKey) *ShardWriter {
+func (x *EndpointIndex) claim(shard ShardKey) *shardWriter {
 	s := x.shards.get(shard)
-	return &ShardWriter{index: x, writer: writer{shard: s, claimed: true, generation: s.generation.Inc()}}
+	return &shardWriter{index: x, writer: writer{shard: s, claimed: true, generation: s.generation.Inc()}}
 }
 
 // Shard returns the shard.
-func (w *ShardWriter) Shard() ShardKey { return w.shard.key }
+func (w *shardWriter) Shard() ShardKey { return w.shard.key }
 
 // Valid reports whether the right still exists.
-func (w *ShardWriter) Valid() bool {
+func (w *shardWriter) Valid() bool {
 	_, ok := w.generationNow()
 	return ok
 }
 
 // UpdateServiceEndpoints is EndpointIndex.UpdateServiceEndpoints; NoPush if the
 // right has ended.
-func (w *ShardWriter) UpdateServiceEndpoints(hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) PushType {
+func (w *shardWriter) UpdateServiceEndpoints(hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) PushType {
 	return w.index.write(w.writer, serviceName{hostname, namespace}, update{list: endpoints})
 }
 
 // UpdateEndpoints is EndpointIndex.UpdateEndpoints; NoPush if the right has
 // ended. The first call for a service replaces what a predecessor left.
-func (w *ShardWriter) UpdateEndpoints(hostname registry.Hostname, namespace string, changes []EndpointChange) PushType {
+func (w *shardWriter) UpdateEndpoints(hostname registry.Hostname, namespace string, changes []EndpointChange) PushType {
 	return w.index.write(w.writer, serviceName{hostname, namespace}, update{changes: changes, delta: true})
 }
 
 // DeleteService is EndpointIndex.DeleteServiceShard, if the right still exists.
-func (w *ShardWriter) DeleteService(hostname registry.Hostname, namespace string) {
+func (w *shardWriter) DeleteService(hostname registry.Hostname, namespace string) {
 	w.index.delete(w.writer, serviceName{hostname, namespace})
 }
 
 // Remove is EndpointIndex.RemoveShard; nil if the right has ended.
-func (w *ShardWriter) Remove() []ConfigKey {
+func (w *shardWriter) Remove() []ConfigKey {
 	return w.index.removeWhere(w.writer, func(ShardEndpoints) bool { return true })
 }
 
 // Prune does DeleteService for every service of the shard that was last written
 // before the claim. It returns the keys of those that lost endpoints, sorted; nil
 // if the right has ended.
-func (w *ShardWriter) Prune() []ConfigKey {
+func (w *shardWriter) Prune() []ConfigKey {
 	return w.index.removeWhere(w.writer, func(e ShardEndpoints) bool { return e.generation != w.generation })
 }
 
 // Close gives the right up. The endpoints stay.
-func (w *ShardWriter) Close() { w.shard.generation.CompareAndSwap(w.generation, w.generation+1) }
+func (w *shardWriter) Close() { w.shard.generation.CompareAndSwap(w.generation, w.generation+1) }
 
 // shard is a ShardKey, once for all services, and who may write to it.
 type shard struct {

@@ -14,3 +14,6 @@ func Collect(parts ...[]*PushRequest) *PushRequest {
 	}
 	return all.take()
 }
+
+// Claim takes a shard over, as Pusher.Claim does.
+func (x *EndpointIndex) Claim(shard ShardKey) *shardWriter { return x.claim(shard) }

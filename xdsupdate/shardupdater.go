@@ -36,13 +36,13 @@ type ShardUpdater interface {
 // Claim returns an updater that may change the endpoints of a shard until the
 // shard is claimed again. The ones who call the Pusher itself may always.
 func (p *Pusher) Claim(shard ShardKey) ShardUpdater {
-	return &shardUpdater{pusher: p, writer: p.index.Claim(shard)}
+	return &shardUpdater{pusher: p, writer: p.index.claim(shard)}
 }
 
 // shardUpdater is a Pusher that writes to one shard through a claim.
 type shardUpdater struct {
 	pusher *Pusher
-	writer *ShardWriter
+	writer *shardWriter
 }
 
 // Shard returns the shard.

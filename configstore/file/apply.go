@@ -141,7 +141,7 @@ func (s *Source) mutation(w *write) (configstore.Mutation, error) {
 // not tried together with the others.
 func (s *Source) commit(writes []*write) []error {
 	errs := make([]error, len(writes))
-	batcher, ok := s.store.(configstore.BatchWriter)
+	batcher, ok := configstore.As[configstore.BatchWriter](s.store)
 	batched := ok && s.commitBatch(batcher, writes, errs)
 	for i, w := range writes {
 		if !batched || w.again {

@@ -79,3 +79,22 @@ func TestRegistriesComeAndGo(t *testing.T) {
 	registries.DeleteRegistry("east", registry.Memory)
 	clusters("all deleted")
 }
+
+// TestServerOfAWrappedAggregate: the server attaches itself to the aggregate that a
+// host has given a name.
+func TestServerOfAWrappedAggregate(t *testing.T) {
+	registries := aggregate.NewController()
+	f := serveDiscovery(t, ads.Options{}, registry.Simple{Controller: registries, ServiceDiscovery: registries, ProviderID: "all"})
+	var r *memory.Registry
+	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		r = memory.New(memory.Options{Updater: updater})
+		return r
+	})
+	f.flush()
+	if err := r.SetService(service("a", "shop")); err != nil {
+		t.Fatal(err)
+	}
+	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+	f.subscribe(c, envoy.ClusterType)
+	f.await(c, envoy.ClusterType, cluster("a"))
+}
