@@ -90,11 +90,18 @@ func TestServerOfAWrappedAggregate(t *testing.T) {
 		r = memory.New(memory.Options{Updater: updater})
 		return r
 	})
-	f.flush()
 	if err := r.SetService(service("a", "shop")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.SetEndpoints("a", "shop", []*registry.Endpoint{endpoint("10.0.0.1", 80)}); err != nil {
 		t.Fatal(err)
 	}
 	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
 	f.subscribe(c, envoy.ClusterType)
 	f.await(c, envoy.ClusterType, cluster("a"))
+	endpoints := 0
+	for range f.EndpointIndex().Service("a", "shop").All() {
+		endpoints++
+	}
+	check(t, "endpoints that the server was called with", endpoints, 1)
 }
