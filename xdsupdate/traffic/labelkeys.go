@@ -18,8 +18,9 @@ func (o object) labelKeys() []string {
 		return sourceKeys(o.virtualService.spec)
 	case o.destinationRule != nil:
 		out := slices.Collect(maps.Keys(o.destinationRule.selector))
-		for _, setting := range localitySettings(o.destinationRule.spec) {
-			out = append(out, failoverKeys(setting)...)
+		for _, balancer := range balancers(o.destinationRule.spec) {
+			out = append(out, failoverKeys(balancer.GetLocalityLbSetting())...)
+			out = append(out, failoverKeys(balancer.GetZoneAwareLbSetting())...)
 		}
 		return out
 	case o.gateway != nil:
@@ -45,7 +46,7 @@ func sourceKeys(spec *networking.VirtualService) []string {
 
 // failoverKeys returns the keys that are compared with the proxy's own labels;
 // "key=value" is compared with what it says.
-func failoverKeys(setting *networking.LocalityLoadBalancerSetting) []string {
+func failoverKeys(setting interface{ GetFailoverPriority() []string }) []string {
 	var out []string
 	for _, entry := range setting.GetFailoverPriority() {
 		if !strings.Contains(entry, "=") {
@@ -55,13 +56,13 @@ func failoverKeys(setting *networking.LocalityLoadBalancerSetting) []string {
 	return out
 }
 
-// localitySettings returns those of all levels of a rule.
-func localitySettings(r *networking.DestinationRule) []*networking.LocalityLoadBalancerSetting {
-	var out []*networking.LocalityLoadBalancerSetting
+// balancers returns the load balancer settings of all levels of a rule.
+func balancers(r *networking.DestinationRule) []*networking.LoadBalancerSettings {
+	var out []*networking.LoadBalancerSettings
 	add := func(p *networking.TrafficPolicy) {
-		out = append(out, p.GetLoadBalancer().GetLocalityLbSetting())
+		out = append(out, p.GetLoadBalancer())
 		for _, port := range p.GetPortLevelSettings() {
-			out = append(out, port.GetLoadBalancer().GetLocalityLbSetting())
+			out = append(out, port.GetLoadBalancer())
 		}
 	}
 	add(r.GetTrafficPolicy())
