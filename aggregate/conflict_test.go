@@ -42,7 +42,9 @@ func TestConflicts(t *testing.T) {
 	} {
 		reg := memory.New(memory.Options{Provider: r.provider, Cluster: r.cluster})
 		for _, s := range r.services {
-			reg.SetService(s)
+			if err := reg.SetService(s); err != nil {
+				t.Fatal(err)
+			}
 		}
 		controller.AddRegistry(reg)
 	}

@@ -46,6 +46,17 @@ func (u *Upstream) LoadAssignment() *endpointv3.ClusterLoadAssignment {
 	return u.assignment()
 }
 
+// Plain reports whether nothing of the upstream makes a difference in its load
+// assignment, which is that of the function LoadAssignment of the endpoints that are
+// visible to the proxy's cluster, and so of Prepared.
+func (u *Upstream) Plain() bool {
+	if u.Subset != "" || u.AutoPassthrough || u.plaintext() || u.Networks != nil && len(u.Networks.gateways) > 0 {
+		return false
+	}
+	setting := u.locality()
+	return !setting.failover && len(setting.distribute) == 0
+}
+
 func (u *Upstream) assignment() *endpointv3.ClusterLoadAssignment {
 	return &endpointv3.ClusterLoadAssignment{ClusterName: u.Name(), Endpoints: u.localities(u.choose(false), false)}
 }

@@ -89,7 +89,7 @@ func (x *provided) Covers(v ads.View, typeURL, name string) bool {
 // Lookup implements ads.Provided.
 func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	p := x.proxy(v)
-	if !serves(typeURL, p) {
+	if !serves(typeURL, p) || typeURL == envoy.LoadAssignmentType && x.state.plainAssignment(p, name) {
 		return ads.Answer{BuiltIn: true}
 	}
 	return ads.Answer{

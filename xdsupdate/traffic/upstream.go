@@ -42,6 +42,18 @@ func (st *state) assignment(p *proxy, name string) *endpointv3.ClusterLoadAssign
 	return nil
 }
 
+// plainAssignment reports whether a load assignment is the built-in one, which the
+// server puts together from encoded endpoints: no policy makes a difference in it,
+// and there is only one service that it can be of.
+func (st *state) plainAssignment(p *proxy, name string) bool {
+	at, ok := st.clusterPlaceOf(p, name)
+	if !ok || len(st.world.named(at.host)) != 1 || at.host != at.port.of.Hostname || at.port.of.Resolution != registry.ClientSideLB {
+		return false
+	}
+	u := st.upstreamOf(p, p.vantage(), at)
+	return u.EDS() && u.Plain()
+}
+
 func clusterNamed(name string) bool {
 	_, _, _, ok := envoy.ParseSubsetClusterName(name)
 	return ok
