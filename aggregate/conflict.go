@@ -3,6 +3,7 @@
 package aggregate
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -25,7 +26,8 @@ type Conflict struct {
 func (c Conflict) String() string {
 	var places []string
 	for _, s := range c.Services {
-		places = append(places, fmt.Sprintf("%s %s/%s", s.Attributes.Provider, s.Attributes.Namespace, s.Attributes.Name))
+		a := s.Attributes
+		places = append(places, fmt.Sprintf("%s %s/%s", a.Provider, a.Namespace, cmp.Or(a.ObjectName, a.Name)))
 	}
 	return fmt.Sprintf("%s: defined by %s", c.Hostname, strings.Join(places, " and "))
 }

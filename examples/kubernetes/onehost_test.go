@@ -3,6 +3,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,20 +24,33 @@ spec:
 
 // TestOneHost: a Service and a ServiceEntry of one host in one namespace are one
 // service to clients, with the endpoints of both, as in Istio; no call fails when
-// either comes or goes.
+// either comes or goes, and as long as there are both the conflict is shown.
 func TestOneHost(t *testing.T) {
 	c := newCluster(t)
 	c.apply(strings.ReplaceAll(greeter, "greeter", "shared"))
 	c.apply(slice("shared-1", "10.1.0.1"))
 	const one, two = "10.1.0.1:9090", "10.1.0.2:9090"
 	b := startBackends(t, one, two)
-	_, xds := startPlane(t, c.serviceAccount())
+	p, xds := startPlane(t, c.serviceAccount())
+	conflicts := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, conflict := range p.registries.Conflicts() {
+			got = append(got, conflict.String())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("conflicts %q, want %q", got, want)
+		}
+	}
 	calls := call(t, b.dial(t, xds, "shared.demo.svc.cluster.local:80"))
 	calls.expect(one)
+	conflicts()
 	c.apply(sharedEntry)
 	calls.expect(one, two)
+	conflicts("shared.demo.svc.cluster.local: defined by Kubernetes demo/shared and External demo/shared")
 	c.remove("networking.istio.io/v1", "ServiceEntry", "shared")
 	calls.expect(one)
+	conflicts()
 	c.apply(sharedEntry)
 	calls.expect(one, two)
 	c.apply(slice("shared-1"))

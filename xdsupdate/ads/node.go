@@ -4,6 +4,7 @@ package ads
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -14,9 +15,10 @@ import (
 
 // ProxyOf returns what an xDS node says of itself, in the ways of Istio's
 // proxies: the ID is "type~ip~name.namespace~domain", and the metadata has
-// NAMESPACE, CLUSTER_ID, NETWORK, LABELS and INSTANCE_IPS (separated by commas).
-// Metadata wins over the ID. Nodes that say nothing of that give a proxy with
-// only its ID and locality.
+// NAMESPACE, CLUSTER_ID, NETWORK, LABELS, NODE_NAME, INSTANCE_IPS (separated by
+// commas) and POD_PORTS (a list of name, containerPort and protocol, as JSON in a
+// string). Metadata wins over the ID. Nodes that say nothing of that give a proxy
+// with only its ID and locality.
 func ProxyOf(node *core.Node) *registry.Proxy {
 	p := &registry.Proxy{ID: node.GetId(), Locality: localityOf(node.GetLocality())}
 	if parts := strings.Split(node.GetId(), "~"); len(parts) == 4 {
@@ -36,6 +38,8 @@ func ProxyOf(node *core.Node) *registry.Proxy {
 	}
 	p.ClusterID = registry.ClusterID(text("CLUSTER_ID"))
 	p.Network = text("NETWORK")
+	p.NodeName = text("NODE_NAME")
+	p.WorkloadPorts = parsePodPorts(text("POD_PORTS"))
 	if labels := node.GetMetadata().GetFields()["LABELS"].GetStructValue().GetFields(); len(labels) > 0 {
 		p.Labels = make(registry.Labels, len(labels))
 		for k, v := range labels {
@@ -43,6 +47,23 @@ func ProxyOf(node *core.Node) *registry.Proxy {
 		}
 	}
 	return p
+}
+
+// parsePodPorts returns the ports of a workload; none for what is not understood.
+func parsePodPorts(text string) []registry.WorkloadPort {
+	var ports []struct {
+		Name          string `json:"name"`
+		ContainerPort uint32 `json:"containerPort"`
+		Protocol      string `json:"protocol"`
+	}
+	if json.Unmarshal([]byte(text), &ports) != nil {
+		return nil
+	}
+	var out []registry.WorkloadPort
+	for _, p := range ports {
+		out = append(out, registry.WorkloadPort{Name: p.Name, Number: p.ContainerPort, Protocol: p.Protocol})
+	}
+	return out
 }
 
 func localityOf(l *core.Locality) string {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -368,6 +369,15 @@ func TestProxyOf(t *testing.T) {
 	check(t, "proxy", p, &registry.Proxy{
 		ID: "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local", Namespace: "shop",
 		IPAddresses: []string{"10.0.0.1"}, Locality: "r/z",
+	})
+	metadata, err := structpb.NewStruct(map[string]any{
+		"NODE_NAME": "node-1", "POD_PORTS": `[{"name":"http","containerPort":8080,"protocol":"TCP"}]`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, "pod", ads.ProxyOf(&core.Node{Id: "x", Metadata: metadata}), &registry.Proxy{
+		ID: "x", NodeName: "node-1", WorkloadPorts: []registry.WorkloadPort{{Name: "http", Number: 8080, Protocol: "TCP"}},
 	})
 	check(t, "bare", ads.ProxyOf(&core.Node{Id: "x"}), &registry.Proxy{ID: "x"})
 	check(t, "none", ads.ProxyOf(nil), &registry.Proxy{})
