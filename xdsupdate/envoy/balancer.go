@@ -126,7 +126,7 @@ func slowStart(lb *networking.LoadBalancerSettings) *clusterv3.Cluster_SlowStart
 	}
 }
 
-// setLocality makes Envoy heed the weights of localities, or prefer its own zone.
+// setLocality makes Envoy use the weights of localities, or prefer its own zone.
 func (u *Upstream) setLocality(c *clusterv3.Cluster) {
 	setting := u.locality()
 	switch {

@@ -136,7 +136,7 @@ func clientValidation(tls *networking.ServerTLSSettings) *tlsv3.CertificateValid
 		VerifyCertificateHash: tls.GetVerifyCertificateHash(),
 	}
 	for _, name := range tls.GetSubjectAltNames() {
-		//nolint:staticcheck // The typed successor would have to be told the kind of name, which Istio's configs do not say.
+		//nolint:staticcheck // The typed successor needs the kind of name, which Istio's configs do not say.
 		v.MatchSubjectAltNames = append(v.MatchSubjectAltNames, &matcher.StringMatcher{
 			MatchPattern: &matcher.StringMatcher_Exact{Exact: name},
 		})

@@ -28,7 +28,7 @@
 // admits. What Options.Files and Options.Function have under other names is for
 // proxies of the namespace that it is under. A name that a proxy may not have is
 // answered like one that does not exist. The files of "file-cert:" and
-// "file-root:" never come from this process: the proxy is told their names, so that
+// "file-root:" never come from this process: the proxy gets their names, so that
 // who may write a Gateway cannot read what this process can.
 //
 // The namespace of a proxy is what ads.Options.Proxy says: a host with secrets
