@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/pilotkit/pilotkit/internal/corpus"
 	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 )
 
@@ -21,7 +22,7 @@ const directoryVariable = "PILOTKIT_CONFORMANCE"
 // TestConformance replays every scenario.
 func TestConformance(t *testing.T) {
 	dir := directory(os.Getenv(directoryVariable))
-	names, err := scenarioNames(dir)
+	names, err := corpus.Names(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ type tamper func(got *observation)
 // replay runs a scenario with both kinds of updaters and returns all differences.
 func replay(t *testing.T, path string, tampering tamper) ([]string, error) {
 	t.Helper()
-	s, err := loadScenario(path + scenarioSuffix)
+	s, err := loadScenario(path)
 	if err != nil {
 		return nil, err
 	}

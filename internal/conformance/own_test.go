@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pilotkit/pilotkit/internal/corpus"
 )
 
 // handWritten holds scenarios that were not recorded, for rules of which the
@@ -17,7 +19,7 @@ import (
 const handWritten = "testdata"
 
 func TestHandWritten(t *testing.T) {
-	names, err := scenarioNames(handWritten)
+	names, err := corpus.Names(handWritten)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +46,12 @@ func TestLinkedCorpus(t *testing.T) {
 	if err := os.Symlink(target, link); err != nil {
 		t.Skip(err) // not every system lets everybody make links
 	}
-	want, err := scenarioNames(handWritten)
+	want, err := corpus.Names(handWritten)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := scenarioNames(link); err != nil || !slices.Equal(got, want) {
-		t.Errorf("scenarioNames through a link: %d names, %v; want %d", len(got), err, len(want))
+	if got, err := corpus.Names(link); err != nil || !slices.Equal(got, want) {
+		t.Errorf("corpus.Names through a link: %d names, %v; want %d", len(got), err, len(want))
 	}
 }
 

@@ -5,6 +5,8 @@ package conformance
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/corpus"
 )
 
 // TestRecordings checks the expectations without replaying anything: every file
@@ -12,14 +14,14 @@ import (
 // give what was recorded, and the rules by which calls are compared hold for the
 // recorded calls.
 func TestRecordings(t *testing.T) {
-	names, err := scenarioNames(ownDirectory)
+	names, err := corpus.Names(ownDirectory)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(ownDirectory, filepath.FromSlash(name))
-			s, err := loadScenario(path + scenarioSuffix)
+			s, err := loadScenario(path)
 			if err != nil {
 				t.Fatal(err)
 			}

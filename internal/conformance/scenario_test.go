@@ -3,25 +3,14 @@
 package conformance
 
 import (
-	"bytes"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-
-	"go.yaml.in/yaml/v3"
+	"github.com/pilotkit/pilotkit/internal/corpus"
 )
 
 // ownDirectory holds the corpus of this module.
 const ownDirectory = "../../testdata/conformance"
 
-// A scenario is a pair of files with one name.
-const (
-	scenarioSuffix = ".yaml"
-	goldenSuffix   = ".golden.json"
-)
+// goldenSuffix is that of the recording beside a scenario.
+const goldenSuffix = ".golden.json"
 
 // scenario is the input of one case: README.md, sections 1 and 2.
 type scenario struct {
@@ -215,73 +204,15 @@ type aggregateStep struct {
 	Hostname string        `yaml:"hostname"`
 }
 
-// check returns an error unless the step has exactly one action.
-func (s step) check() error {
-	n := 0
-	for _, given := range []bool{
+// Actions implements corpus.Step.
+func (s step) Actions() []bool {
+	return []bool{
 		s.Apply != nil, s.Delete != nil, s.Workload != nil, s.Namespace != nil, s.MeshConfig != nil,
 		s.ResyncEDS != nil, s.Store != nil, s.Aggregate != nil,
-	} {
-		if given {
-			n++
-		}
 	}
-	if n != 1 {
-		return fmt.Errorf("has %d actions, must have one", n)
-	}
-	return nil
 }
 
-// loadScenario reads a scenario strictly: what the runner does not know it cannot
-// replay.
-func loadScenario(file string) (*scenario, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	s := &scenario{}
-	if err := dec.Decode(s); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	for i, st := range s.Steps {
-		if err := st.check(); err != nil {
-			return nil, fmt.Errorf("%s: step %d %w", file, i, err)
-		}
-	}
-	return s, nil
-}
-
-// scenarioNames returns the scenarios below a directory as "topic/name", sorted. A
-// corpus may have folders above its topics, and dir may be a link to it. A folder
-// with a README.md of its own is a corpus of another format.
-func scenarioNames(dir string) ([]string, error) {
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.IsDir() && path != dir {
-			if _, err := os.Stat(filepath.Join(path, "README.md")); err == nil {
-				return filepath.SkipDir
-			}
-		}
-		base, found := strings.CutSuffix(path, scenarioSuffix)
-		if err != nil || e.IsDir() || !found {
-			return err
-		}
-		rel, err := filepath.Rel(dir, base)
-		names = append(names, filepath.ToSlash(rel))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(names)
-	if len(names) == 0 {
-		return nil, fmt.Errorf("no scenarios in %s", dir)
-	}
-	return names, nil
+// loadScenario reads a scenario, given without the suffix of its file.
+func loadScenario(path string) (*scenario, error) {
+	return corpus.Load(path, func(s *scenario) []step { return s.Steps })
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/pilotkit/pilotkit/internal/corpus"
 )
 
 // begin starts the system of a scenario that is written here.
@@ -38,7 +40,7 @@ func play(t *testing.T, text string) []observation {
 	sys.observe(nil)
 	var out []observation
 	for i, st := range s.Steps {
-		if err := st.check(); err != nil {
+		if err := corpus.Check(st); err != nil {
 			t.Fatalf("step %d %v", i, err)
 		}
 		o, err := sys.step(st, observation{})
@@ -187,7 +189,7 @@ steps:
 }
 
 func TestUnknownStepIsRefused(t *testing.T) {
-	if err := (step{}).check(); err == nil {
+	if err := corpus.Check(step{}); err == nil {
 		t.Error("a step without action is accepted")
 	}
 	s := &scenario{}

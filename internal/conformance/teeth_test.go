@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/corpus"
 )
 
 // tampering is a wrong observation that the comparison must find. apply changes
@@ -284,7 +286,7 @@ func handlerTamperings() []tampering {
 // TestComparisonFinds shows every kind of wrong observation to the comparison, in
 // the first scenario in which it is possible.
 func TestComparisonFinds(t *testing.T) {
-	names, err := scenarioNames(ownDirectory)
+	names, err := corpus.Names(ownDirectory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +332,7 @@ type recordedCase struct {
 func load(t *testing.T, name string) recordedCase {
 	t.Helper()
 	path := filepath.Join(ownDirectory, filepath.FromSlash(name))
-	s, err := loadScenario(path + scenarioSuffix)
+	s, err := loadScenario(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/corpus"
 )
 
 // corpusVariable names the environment variable of another corpus.
@@ -22,7 +24,7 @@ func TestConformanceKube(t *testing.T) {
 	case !filepath.IsAbs(dir):
 		dir = filepath.Join("..", "..", dir)
 	}
-	names, err := scenarioNames(dir)
+	names, err := corpus.Names(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +32,7 @@ func TestConformanceKube(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(dir, filepath.FromSlash(name))
-			s, err := loadScenario(path + ".yaml")
+			s, err := loadScenario(path)
 			if err != nil {
 				t.Fatal(err)
 			}

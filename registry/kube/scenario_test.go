@@ -3,15 +3,9 @@
 package kube_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -19,6 +13,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/pilotkit/pilotkit/internal/corpus"
 )
 
 // scenario is the input of one case: README.md of the corpus, sections 2 and 3.
@@ -92,61 +88,14 @@ type objectRef struct {
 
 func (r objectRef) String() string { return r.Kind + "/" + r.Namespace + "/" + r.Name }
 
-func (s step) check() error {
-	n := 0
-	for _, given := range []bool{s.Apply != nil, s.Delete != nil, s.MeshConfig != nil, s.MeshNetworks != nil, s.Lifecycle != nil} {
-		if given {
-			n++
-		}
-	}
-	if n != 1 {
-		return fmt.Errorf("has %d actions, must have one", n)
-	}
-	return nil
+// Actions implements corpus.Step.
+func (s step) Actions() []bool {
+	return []bool{s.Apply != nil, s.Delete != nil, s.MeshConfig != nil, s.MeshNetworks != nil, s.Lifecycle != nil}
 }
 
-// loadScenario reads a scenario strictly: what the runner does not know it cannot
-// replay.
-func loadScenario(file string) (*scenario, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	s := &scenario{}
-	if err := dec.Decode(s); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	for i, st := range s.Steps {
-		if err := st.check(); err != nil {
-			return nil, fmt.Errorf("%s: step %d %w", file, i, err)
-		}
-	}
-	return s, nil
-}
-
-// scenarioNames returns the scenarios below a directory as "topic/name", sorted.
-func scenarioNames(dir string) ([]string, error) {
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		base, found := strings.CutSuffix(path, ".yaml")
-		if err != nil || e.IsDir() || !found {
-			return err
-		}
-		rel, err := filepath.Rel(dir, base)
-		names = append(names, filepath.ToSlash(rel))
-		return err
-	})
-	if err == nil && len(names) == 0 {
-		err = fmt.Errorf("no scenarios in %s", dir)
-	}
-	slices.Sort(names)
-	return names, err
+// loadScenario reads a scenario, given without the suffix of its file.
+func loadScenario(path string) (*scenario, error) {
+	return corpus.Load(path, func(s *scenario) []step { return s.Steps })
 }
 
 // document is one object of a scenario.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/pilotkit/pilotkit/internal/corpus"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +31,7 @@ const stepTimeout = 30 * time.Second
 // TestConformanceTraffic replays every scenario.
 func TestConformanceTraffic(t *testing.T) {
 	dir := directory(os.Getenv(directoryVariable))
-	names, err := scenarioNames(dir)
+	names, err := corpus.Names(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +60,7 @@ func directory(given string) string {
 // replay runs a scenario and returns all differences.
 func replay(t *testing.T, path string) []string {
 	t.Helper()
-	s, err := loadScenario(path + scenarioSuffix)
+	s, err := loadScenario(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,26 +3,19 @@
 package traffic
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/pilotkit/pilotkit/internal/corpus"
 )
 
 // ownDirectory holds the corpus of this module.
 const ownDirectory = "../../../testdata/conformance/traffic"
 
-// A scenario is a pair of files with one name.
-const (
-	scenarioSuffix = ".yaml"
-	goldenSuffix   = ".golden.json"
-)
+// goldenSuffix is that of the recording beside a scenario.
+const goldenSuffix = ".golden.json"
 
 // scenario is the input of one case: README.md, section 1.
 type scenario struct {
@@ -75,25 +68,12 @@ type objectRef struct {
 
 func (r objectRef) String() string { return r.Kind + "/" + r.Namespace + "/" + r.Name }
 
-// loadScenario reads a scenario strictly: what the runner does not know it cannot
-// replay.
-func loadScenario(file string) (*scenario, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	s := &scenario{}
-	if err := dec.Decode(s); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	for i, st := range s.Steps {
-		if (st.Apply != nil) == (st.Delete != nil) {
-			return nil, fmt.Errorf("%s: step %d must have one action", file, i)
-		}
-	}
-	return s, nil
+// Actions implements corpus.Step.
+func (s step) Actions() []bool { return []bool{s.Apply != nil, s.Delete != nil} }
+
+// loadScenario reads a scenario, given without the suffix of its file.
+func loadScenario(path string) (*scenario, error) {
+	return corpus.Load(path, func(s *scenario) []step { return s.Steps })
 }
 
 // golden is a recording: README.md, section 2.
@@ -175,31 +155,4 @@ func loadGolden(file string) (*golden, error) {
 		}
 	}
 	return g, nil
-}
-
-// scenarioNames returns the scenarios below a directory as "topic/name", sorted. A
-// corpus may have folders above its topics, and dir may be a link to it.
-func scenarioNames(dir string) ([]string, error) {
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		base, found := strings.CutSuffix(path, scenarioSuffix)
-		if err != nil || e.IsDir() || !found {
-			return err
-		}
-		rel, err := filepath.Rel(dir, base)
-		names = append(names, filepath.ToSlash(rel))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(names)
-	if len(names) == 0 {
-		return nil, fmt.Errorf("no scenarios in %s", dir)
-	}
-	return names, nil
 }
