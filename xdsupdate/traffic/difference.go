@@ -23,7 +23,10 @@ type difference struct {
 }
 
 // objectChange is an object in its old and new state.
-type objectChange struct{ before, after object }
+type objectChange struct {
+	key           configstore.ConfigKey
+	before, after object
+}
 
 // difference returns what a push changes in a state, and the new state.
 func (p *Policies) difference(push *ads.PushContext, old *state, w *pushWorld) *difference {
@@ -35,16 +38,17 @@ func (p *Policies) difference(push *ads.PushContext, old *state, w *pushWorld) *
 			d.services = append(d.services, lower(changed.Hostname))
 		}
 	}
-	x := old.index
 	for _, key := range slices.SortedFunc(maps.Keys(p.take()), compareKeys) {
-		before, _ := x.objects.Get(key)
-		after := newObject(p.configs.Get(key.Kind, key.Name, key.Namespace), p.settings)
-		if before != (object{}) || after != (object{}) {
-			d.objects = append(d.objects, objectChange{before, after})
-			x = x.with(key, before, after)
+		before, _ := old.objects.Get(key)
+		now := p.configs.Get(key.Kind, key.Name, key.Namespace)
+		if now == before.config() {
+			continue // The event is of a state that was read already.
+		}
+		if after := newObject(now, p.settings); before != (object{}) || after != (object{}) {
+			d.objects = append(d.objects, objectChange{key, before, after})
 		}
 	}
-	d.after = old.next(x, w, d)
+	d.after = old.next(old.withAll(d.objects), w, d)
 	return d
 }
 

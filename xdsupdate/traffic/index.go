@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 
@@ -64,26 +65,52 @@ func newObject(c *configstore.Config, s *settings) object {
 	}
 }
 
+// config returns what an object was read from; nil for an empty one.
+func (o object) config() *configstore.Config {
+	switch {
+	case o.virtualService != nil:
+		return o.virtualService.config
+	case o.destinationRule != nil:
+		return o.destinationRule.config
+	case o.gateway != nil:
+		return o.gateway.config
+	case o.sidecar != nil:
+		return o.sidecar.config
+	default:
+		return nil
+	}
+}
+
 // newIndex reads all policies.
 func newIndex(configs configReader, s *settings) *index {
+	return buildIndex(s, func(yield func(configstore.ConfigKey, object) bool) {
+		for _, kind := range kinds() {
+			for _, c := range configs.List(kind, configstore.NamespaceAll) {
+				if !yield(c.Key(), newObject(c, s)) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// buildIndex makes an index of objects.
+func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *index {
 	x := &index{settings: s, delegates: make(map[objectName]*virtualService), sidecars: make(map[string][]*sidecar)}
 	var found virtualServiceLists
-	for _, kind := range kinds() {
-		for _, c := range configs.List(kind, configstore.NamespaceAll) {
-			o := newObject(c, s)
-			x.remember(c.Key(), object{}, o)
-			switch {
-			case o.virtualService != nil && o.virtualService.delegate():
-				x.delegates[o.virtualService.objectName] = o.virtualService
-			case o.virtualService != nil:
-				x.virtualServices = append(x.virtualServices, o.virtualService)
-			case o.gateway != nil:
-				x.gateways = append(x.gateways, o.gateway)
-			case o.sidecar != nil:
-				x.sidecars[o.sidecar.namespace] = append(x.sidecars[o.sidecar.namespace], o.sidecar)
-			default:
-				x.rules = x.rules.with(nil, o.destinationRule)
-			}
+	for key, o := range objects {
+		x.remember(key, object{}, o)
+		switch {
+		case o.virtualService != nil && o.virtualService.delegate():
+			x.delegates[o.virtualService.objectName] = o.virtualService
+		case o.virtualService != nil:
+			x.virtualServices = append(x.virtualServices, o.virtualService)
+		case o.gateway != nil:
+			x.gateways = append(x.gateways, o.gateway)
+		case o.sidecar != nil:
+			x.sidecars[o.sidecar.namespace] = append(x.sidecars[o.sidecar.namespace], o.sidecar)
+		default:
+			x.rules = x.rules.with(nil, o.destinationRule)
 		}
 	}
 	slices.SortFunc(x.virtualServices, compareVirtualServices)
@@ -101,6 +128,27 @@ func newIndex(configs configReader, s *settings) *index {
 func compareVirtualServices(a, b *virtualService) int { return compareConfigs(a.config, b.config) }
 
 func compareGateways(a, b *gateway) int { return compareConfigs(a.config, b.config) }
+
+// withAll returns the index after changes of different objects. Each costs a copy of
+// the lists that it is in, so that of many a new index is made.
+func (x *index) withAll(changes []objectChange) *index {
+	const few = 64
+	if len(changes) <= max(few, x.objects.Len()/few) {
+		for _, ch := range changes {
+			x = x.with(ch.key, ch.before, ch.after)
+		}
+		return x
+	}
+	objects := x.objects
+	for _, ch := range changes {
+		if ch.after == (object{}) {
+			objects = objects.Delete(ch.key)
+		} else {
+			objects = objects.Set(ch.key, ch.after)
+		}
+	}
+	return buildIndex(x.settings, objects.All())
+}
 
 // with returns the index with an object in the place of another of the same key;
 // both may be empty.

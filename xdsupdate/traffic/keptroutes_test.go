@@ -101,7 +101,7 @@ func (h *routesHistory) replace(d *difference, kind configstore.GroupVersionKind
 	if before == (object{}) && after == (object{}) {
 		return h.now.index
 	}
-	d.objects = []objectChange{{before, after}}
+	d.objects = []objectChange{{key, before, after}}
 	return h.now.with(key, before, after)
 }
 
