@@ -120,6 +120,7 @@ func newBench(b *testing.B, sidecars bool) *bench {
 	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(x.store, updater, serviceentry.Options{ClusterID: "c1"})
 	})
+	x.store.Drain()
 	x.serve()
 	return x
 }
