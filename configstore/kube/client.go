@@ -94,10 +94,10 @@ func (s *source) get(options *metav1.ListOptions) *rest.Request {
 
 // List implements cache.ListerWatcher, which reflectors do not call.
 func (s *source) List(options metav1.ListOptions) (runtime.Object, error) {
-	return s.ListWithContext(context.TODO(), options) //nolint:forbidigo // Not called.
+	return s.ListWithContext(context.Background(), options) //nolint:forbidigo // The interface has no context.
 }
 
 // Watch implements cache.ListerWatcher, which reflectors do not call.
 func (s *source) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return s.WatchWithContext(context.TODO(), options) //nolint:forbidigo // Not called.
+	return s.WatchWithContext(context.Background(), options) //nolint:forbidigo // The interface has no context.
 }

@@ -5,7 +5,6 @@ package realclients
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -122,12 +121,7 @@ var formCases = []formCase{
 func TestRouteForms(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
-			if why := k.missing(); why != "" {
-				if os.Getenv(requireClients) != "" {
-					t.Fatal(why)
-				}
-				t.Skip(why)
-			}
+			k.require(t)
 			p := startStatic(t)
 			a, b, rest := startEcho(t, "a"), startEcho(t, "b"), startEcho(t, "rest")
 			p.cluster(t, "a", a.port)

@@ -27,14 +27,20 @@ func eachClient(t *testing.T, scenario func(s *scene)) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			if why := k.missing(); why != "" {
-				if os.Getenv(requireClients) != "" {
-					t.Fatalf("%s (%s is set)", why, requireClients)
-				}
-				t.Skip(why)
-			}
+			k.require(t)
 			scenario(&scene{t, k})
 		})
+	}
+}
+
+// require skips a test whose client is not installed, with the reason.
+func (k kind) require(t *testing.T) {
+	t.Helper()
+	if why := k.missing(); why != "" {
+		if os.Getenv(requireClients) != "" {
+			t.Fatalf("%s (%s is set)", why, requireClients)
+		}
+		t.Skip(why)
 	}
 }
 

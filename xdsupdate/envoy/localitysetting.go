@@ -23,7 +23,7 @@ type localitySetting struct {
 	zoneAware bool
 }
 
-// weighted reports whether Envoy heeds the weights of localities: those that were
+// weighted reports whether Envoy uses the weights of localities: those that were
 // asked for, and those of endpoints of one priority.
 func (s localitySetting) weighted() bool {
 	return len(s.distribute) > 0 || s.failover && (len(s.labels) > 0 || len(s.regions) > 0)
