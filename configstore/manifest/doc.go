@@ -39,7 +39,8 @@
 // that was never meant for the schemas, such as a Deployment or a values.yaml,
 // in contrast to one whose kind or version is mistyped.
 //
-// Parse checks the shape of objects, not their meaning: stores do that.
+// Parse checks the shape of objects, not their meaning: stores do that. Apply stores
+// an input in one call, or nothing of it, and its errors have the place of both.
 //
 // # Limits
 //
@@ -57,6 +58,6 @@
 //
 // # Concurrency
 //
-// All functions are pure and may be called from any goroutine. The texts of one
+// All functions but Apply are pure, and all may be called from any goroutine. The texts of one
 // input share state and belong to one goroutine at a time.
 package manifest

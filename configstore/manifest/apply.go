@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// Apply stores every object of an input, as kubectl apply does: one that exists is
+// updated, and unchanged if it is equal; others are created. What the store has
+// besides is left alone. Resource versions and generations in the input do not
+// count.
+//
+// A mistake anywhere stores nothing: the error joins those of all documents that
+// cannot be read and of all objects that break the rules of their kind, with the
+// document and the line. If the store is a configstore.BatchWriter, possibly through
+// wrappers, all is committed as one batch. In other stores objects are written one
+// after the other, and those before one that the store refuses are stored.
+func Apply(store configstore.ConfigStore, data []byte, opts Options) error {
+	configs, err := parseValid(store.Schemas(), data, opts)
+	if err != nil {
+		return err
+	}
+	if batches, ok := configstore.As[configstore.BatchWriter](store); ok {
+		batch := make([]configstore.Mutation, len(configs))
+		for i, c := range configs {
+			batch[i] = configstore.Mutation{Op: configstore.OpUpsert, Config: c}
+		}
+		_, err := batches.Apply(batch...)
+		return err
+	}
+	for _, c := range configs {
+		if _, err := configstore.Upsert(store, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseValid returns the objects of an input, or the errors of all documents.
+func parseValid(schemas configstore.Schemas, data []byte, opts Options) ([]configstore.Config, error) {
+	var configs []configstore.Config
+	var errs []error
+	for _, doc := range Parse(schemas, data, opts) {
+		if err := doc.check(schemas); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		// These two are the store's to set.
+		doc.Config.ResourceVersion, doc.Config.Generation = "", 0
+		configs = append(configs, doc.Config)
+	}
+	return configs, errors.Join(errs...)
+}
+
+// check returns what is wrong with a document, be it read or not.
+func (d Document) check(schemas configstore.Schemas) error {
+	if d.Err != nil {
+		return d.Err
+	}
+	schema, _ := schemas.Find(d.Config.GroupVersionKind)
+	_, err := schema.Check(d.Config)
+	if err == nil {
+		return nil
+	}
+	field := ""
+	if invalid, ok := errors.AsType[*configstore.ValidationError](err); ok {
+		field = invalid.Violations[0].Field
+	}
+	line, _ := d.Position(field)
+	return fmt.Errorf("document %d, line %d: %w", d.Number, line, err)
+}
