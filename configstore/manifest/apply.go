@@ -67,7 +67,8 @@ func (d Document) check(schemas configstore.Schemas) error {
 		return nil
 	}
 	field := ""
-	if invalid, ok := errors.AsType[*configstore.ValidationError](err); ok {
+	var invalid *configstore.ValidationError
+	if errors.As(err, &invalid) {
 		field = invalid.Violations[0].Field
 	}
 	line, _ := d.Position(field)

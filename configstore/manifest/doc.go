@@ -58,6 +58,6 @@
 //
 // # Concurrency
 //
-// All functions but Apply are pure, and all may be called from any goroutine. The texts of one
-// input share state and belong to one goroutine at a time.
+// All functions but Apply are pure, and all may be called from any goroutine. The
+// texts of one input share state and belong to one goroutine at a time.
 package manifest
