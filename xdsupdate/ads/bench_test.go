@@ -222,7 +222,7 @@ func benchEndpointChange(b *testing.B, delta, all bool, n, clients int) {
 		c.subscribe(b, len(names))
 		list = append(list, c)
 	}
-	f.settle()
+	f.waitApplied()
 	spare := benchEndpoints(1)
 	b.ReportAllocs()
 	defer reportCPU(b, "op", 1)()
@@ -275,7 +275,7 @@ func benchClusterChange(b *testing.B, n int, custom []ads.Customizer) {
 	f, _ := benchServer(b, n, ads.Options{Customizers: custom})
 	c := &rawClient{stream: dialRaw(b, f.listener.Addr().String(), deltaMethod), delta: true, typeURL: envoy.ClusterType}
 	c.subscribe(b, n)
-	f.settle()
+	f.waitApplied()
 	list := append([]*registry.Service(nil), f.services.Services()...)
 	host := string(list[7].Hostname)
 	states := []*registry.Service{service(host, "shop"), service(host, "shop")}

@@ -108,7 +108,7 @@ func benchConnect(b *testing.B, server, protocol string, n, clients int) {
 	if strings.HasSuffix(protocol, "versions") {
 		versions = versionsOf(b, address, command.TypeURL, names, n)
 		command.Resources = 0
-		// Those who name what they have are not answered: what follows is.
+		// Clients that name what they have are not answered: what follows is.
 		command.Second = firstRequest(b, delta, envoy.ClusterType, []string{cluster("service-00000.example.com")}, nil)
 	}
 	command.First = firstRequest(b, delta, command.TypeURL, names, versions)
@@ -204,7 +204,7 @@ type quiet struct{ ads.Generator }
 
 func (quiet) Concerned(*ads.PushContext) func(ads.View) bool { return nil }
 
-// BenchmarkIdle: an endpoint changes that nobody is subscribed to, with idle
+// BenchmarkIdle: an endpoint changes that no client is subscribed to, with idle
 // clients in some views, without a generator and with one that it does not
 // concern.
 func BenchmarkIdle(b *testing.B) {
@@ -226,13 +226,13 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// benchUnseen changes an endpoint that nobody is subscribed to, and pushes.
+// benchUnseen changes an endpoint that no client is subscribed to, and pushes.
 func benchUnseen(b *testing.B, f *fixture) {
 	b.Helper()
 	const host = "service-00007.example.com"
 	old, spare := benchEndpoints(0), benchEndpoints(1)
 	f.eds(host, "shop", old...)
-	f.settle()
+	f.waitApplied()
 	ctx := context.Background()
 	b.ReportAllocs()
 	defer reportCPU(b, "op", 1)()
@@ -279,13 +279,13 @@ func BenchmarkMemory(b *testing.B) {
 				c.message = nil
 			}
 			connect() // what is shared is there
-			f.settle()
+			f.waitApplied()
 			for b.Loop() {
 				before := heap()
 				for range clients {
 					connect()
 				}
-				f.settle()
+				f.waitApplied()
 				b.ReportMetric((heap()-before)/clients, "B/connection")
 				b.ReportMetric((heap()-before)/clients/float64(n), "B/name")
 			}

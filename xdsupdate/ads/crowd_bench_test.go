@@ -29,7 +29,7 @@ func BenchmarkLastOfMany(b *testing.B) {
 			command.First = firstRequest(b, true, command.TypeURL, names[7:8], nil)
 			process.start(command)
 			process.wait()
-			f.settle()
+			f.waitApplied()
 			b.ReportAllocs()
 			defer reportCPU(b, "client", clients)()
 			for b.Loop() {
@@ -55,7 +55,7 @@ func BenchmarkChangeDuringConnects(b *testing.B) {
 			address := f.listener.Addr().String()
 			c := &rawClient{stream: dialRaw(b, address, deltaMethod), delta: true, typeURL: envoy.LoadAssignmentType, names: names[7:8]}
 			c.subscribe(b, 1)
-			f.settle()
+			f.waitApplied()
 			end := storm(b, address, clients, len(names))
 			var took []time.Duration
 			for b.Loop() {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -85,7 +84,8 @@ type fixture struct {
 	services *services
 	listener net.Listener
 	t        testing.TB
-	stopNow  func() // ends Run and the gRPC server, and waits for them
+	serving  func(net.Listener) // serves another listener, too
+	stopNow  func()             // ends Run and the gRPC server, and waits for them
 }
 
 // serve starts a server of some services; it pushes at once.
@@ -101,21 +101,21 @@ func serve(tb testing.TB, options ads.Options, list ...*registry.Service) *fixtu
 // serveDiscovery is serve for services from elsewhere.
 func serveDiscovery(tb testing.TB, options ads.Options, discovery registry.ServiceDiscovery) *fixture {
 	tb.Helper()
-	f := &fixture{t: tb}
 	options.Pusher.DebounceAfter = -1
-	f.Server = ads.New(discovery, options)
-	listener := listen(tb)
-	f.listener = listener
+	f := &fixture{t: tb, Server: ads.New(discovery, options), listener: network(tb)}
 	server := grpc.NewServer()
 	f.Register(server)
 	stop := make(chan struct{})
 	var running sync.WaitGroup
+	f.serving = func(listener net.Listener) {
+		running.Go(func() {
+			if err := server.Serve(listener); err != nil {
+				tb.Errorf("Serve: %v", err)
+			}
+		})
+	}
+	f.serving(f.listener)
 	running.Go(func() { f.Run(stop) })
-	running.Go(func() {
-		if err := server.Serve(listener); err != nil {
-			tb.Errorf("Serve: %v", err)
-		}
-	})
 	f.stopNow = sync.OnceFunc(func() {
 		close(stop)
 		server.Stop()
@@ -125,21 +125,19 @@ func serveDiscovery(tb testing.TB, options ads.Options, discovery registry.Servi
 	return f
 }
 
-func listen(tb testing.TB) net.Listener {
-	tb.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
+// address returns the address of a socket of the server.
+func (f *fixture) address() string {
+	f.t.Helper()
+	if _, ok := f.listener.(*net.TCPListener); !ok {
+		f.listener = listen(f.t)
+		f.serving(f.listener)
 	}
-	return listener
+	return f.listener.Addr().String()
 }
 
 func (f *fixture) dial() *grpc.ClientConn {
 	f.t.Helper()
-	conn, err := grpc.NewClient(f.listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	conn := dialTo(f.t, f.listener)
 	f.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -156,7 +154,7 @@ func (f *fixture) eds(host, namespace string, endpoints ...*registry.Endpoint) {
 	f.EDSUpdate(shard, registry.Hostname(host), namespace, slices.SortedFunc(slices.Values(endpoints), registry.CompareEndpoints))
 }
 
-// define replaces the services and tells the server of the hosts that changed.
+// define replaces the services and requests a push of the hosts that changed.
 func (f *fixture) define(changed []string, list ...*registry.Service) {
 	f.services.set(list...)
 	req := &xdsupdate.PushRequest{Full: true, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonService: 1}}

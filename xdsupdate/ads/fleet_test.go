@@ -11,7 +11,6 @@ import (
 
 	"go.uber.org/atomic"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -90,10 +89,7 @@ func (m *member) answer(xdstest.Response) error {
 // connect starts the client anew, as a program that begins.
 func (m *member) connect(calm bool) {
 	m.f.t.Helper()
-	conn, err := grpc.NewClient(m.f.listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		m.f.t.Fatal(err)
-	}
+	conn := dialTo(m.f.t, m.f.listener)
 	m.conn, m.client, m.gate, m.count = conn, xdstest.NewClient(conn, m.options(calm)), make(chan struct{}), 0
 	m.reconnect()
 	var clusters, listeners []string
@@ -144,7 +140,7 @@ func (m *member) disconnect() {
 func (m *member) awake() {
 	m.peace.Store(true)
 	select {
-	case <-m.gate: // closed already: nobody but answerOnce sends
+	case <-m.gate: // closed already: only answerOnce sends
 	default:
 		close(m.gate)
 	}

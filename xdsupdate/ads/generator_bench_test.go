@@ -27,7 +27,7 @@ func BenchmarkGenerator(b *testing.B) {
 			f, _ := benchServer(b, 10, options)
 			c := &rawClient{stream: dialRaw(b, f.listener.Addr().String(), deltaMethod), delta: true, typeURL: customType, names: []string{"00007"}}
 			c.subscribe(b, 1)
-			f.settle()
+			f.waitApplied()
 			ctx := context.Background()
 			req := &xdsupdate.PushRequest{ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ConfigKey{Name: "x"})}
 			b.ReportAllocs()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -97,74 +98,78 @@ func texts(c *xdstest.Client) map[string]string {
 // TestGeneratorByName: what a generator sets stays until it changes or deletes it;
 // what it sets again by the same pointer is not sent.
 func TestGeneratorByName(t *testing.T) {
-	same := wrapperspb.String("same")
-	g := &scripted{name: "g", do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-		out.Set(customType, "a", same)
-		out.Set(customType, "b", wrapperspb.String("b1"))
-		return nil
-	}}
-	f := serve(t, ads.Options{Generators: []ads.Generator{g}})
-	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
-	f.subscribe(c, customType, "a", "b", "c")
-	f.await(c, customType, "a", "b")
-	f.settle()
-	since := len(c.Responses())
-	g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-		out.Set(customType, "a", same)
-		out.Set(customType, "c", wrapperspb.String("c1"))
-		return nil
+	synctest.Test(t, func(t *testing.T) {
+		same := wrapperspb.String("same")
+		g := &scripted{name: "g", do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+			out.Set(customType, "a", same)
+			out.Set(customType, "b", wrapperspb.String("b1"))
+			return nil
+		}}
+		f := serve(t, ads.Options{Generators: []ads.Generator{g}})
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+		f.subscribe(c, customType, "a", "b", "c")
+		f.await(c, customType, "a", "b")
+		f.waitApplied()
+		since := len(c.Responses())
+		g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+			out.Set(customType, "a", same)
+			out.Set(customType, "c", wrapperspb.String("c1"))
+			return nil
+		})
+		f.other()
+		f.waitApplied()
+		check(t, "one more", received(c, since), []string{customType + " c"})
+		g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+			var had []string
+			for name := range out.Names(customType) {
+				had = append(had, name)
+			}
+			if len(had) != 3 {
+				return fmt.Errorf("it had set %q", had)
+			}
+			out.Delete(customType, "b")
+			out.Delete(customType, "never set")
+			return nil
+		})
+		since = len(c.Responses())
+		f.other()
+		f.waitApplied()
+		check(t, "deleted", received(c, since), []string{customType + " -b"})
 	})
-	f.other()
-	f.settle()
-	check(t, "one more", received(c, since), []string{customType + " c"})
-	g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-		var had []string
-		for name := range out.Names(customType) {
-			had = append(had, name)
-		}
-		if len(had) != 3 {
-			return fmt.Errorf("it had set %q", had)
-		}
-		out.Delete(customType, "b")
-		out.Delete(customType, "never set")
-		return nil
-	})
-	since = len(c.Responses())
-	f.other()
-	f.settle()
-	check(t, "deleted", received(c, since), []string{customType + " -b"})
 }
 
-// TestLazyResources are built if somebody is subscribed to them, and once.
+// TestLazyResources are built if a client is subscribed to them, and once.
 func TestLazyResources(t *testing.T) {
-	var built atomic.Int64
-	lazy := func(text string) func() (proto.Message, error) {
-		return func() (proto.Message, error) {
-			built.Inc()
-			return wrapperspb.String(text), nil
+	synctest.Test(t, func(t *testing.T) {
+		var built atomic.Int64
+		lazy := func(text string) func() (proto.Message, error) {
+			return func() (proto.Message, error) {
+				built.Inc()
+				return wrapperspb.String(text), nil
+			}
 		}
-	}
-	g := &scripted{name: "g", do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-		for i := range 100 {
-			out.SetLazy(customType, fmt.Sprint(i), lazy("first"))
+		g := &scripted{name: "g", do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+			for i := range 100 {
+				out.SetLazy(customType, fmt.Sprint(i), lazy("first"))
+			}
+			return nil
+		}}
+		f := serve(t, ads.Options{Generators: []ads.Generator{g}})
+		for i := range 3 {
+			c := f.client(xdstest.ClientOptions{Delta: true, Node: node(fmt.Sprint(i), "shop")})
+			f.subscribe(c, customType, "7", "8")
+			f.await(c, customType, "7", "8")
 		}
-		return nil
-	}}
-	f := serve(t, ads.Options{Generators: []ads.Generator{g}})
-	for i := range 3 {
-		c := f.client(xdstest.ClientOptions{Delta: true, Node: node(fmt.Sprint(i), "shop")})
-		f.subscribe(c, customType, "7", "8")
-		f.await(c, customType, "7", "8")
-	}
-	check(t, "built", built.Load(), int64(2))
-	g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-		out.SetLazy(customType, "7", lazy("second"))
-		out.SetLazy(customType, "9", lazy("second"))
-		return nil
+		check(t, "built", built.Load(), int64(2))
+		g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+			out.SetLazy(customType, "7", lazy("second"))
+			out.SetLazy(customType, "9", lazy("second"))
+			return nil
+		})
+		f.other()
+		f.waitApplied()
+		check(t, "built", built.Load(), int64(3))
 	})
-	f.other()
-	f.settle()
-	check(t, "built", built.Load(), int64(3))
 }
 
 // TestGeneratorErrors: what is wrong is reported with the generator's name, and
@@ -214,40 +219,42 @@ func TestGeneratorErrors(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			var log lockedBuffer
-			g := &scripted{name: "the-generator", do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-				out.Set(customType, "a", wrapperspb.String("good"))
-				return nil
-			}}
-			other := ads.GenerateAll("other", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
-				return []ads.Resource{{Name: "other's", Message: wrapperspb.String("other's")}}, nil
-			})
-			f := serve(t, ads.Options{Generators: []ads.Generator{other, g}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
-			f.subscribe(c, customType, "a", "other's", "d")
-			f.await(c, customType, "a", "other's")
-			log.take()
-			g.next(do)
-			f.other()
-			f.settle()
-			said := log.take()
-			if !strings.Contains(said, what) || !strings.Contains(said, customType) && !strings.Contains(said, "the-generator") {
-				t.Errorf("log: %q", said)
-			}
-			// Later clients are sent the last good ones too.
-			late := f.client(xdstest.ClientOptions{Delta: true, Node: node("b", "shop")})
-			f.subscribe(late, customType, "a", "other's", "d")
-			if err := late.Await(f.context(), func(s xdstest.State) bool { return s.Has(customType, "a", "other's") }); err != nil {
-				t.Fatal(err)
-			}
-			f.settle()
-			for who, got := range map[string]map[string]string{"early": texts(c), "late": texts(late)} {
-				want := map[string]string{"a": "good", "other's": "other's"}
-				if what == "set twice" {
-					want["d"] = "first"
+			synctest.Test(t, func(t *testing.T) {
+				var log lockedBuffer
+				g := &scripted{name: "the-generator", do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+					out.Set(customType, "a", wrapperspb.String("good"))
+					return nil
+				}}
+				other := ads.GenerateAll("other", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
+					return []ads.Resource{{Name: "other's", Message: wrapperspb.String("other's")}}, nil
+				})
+				f := serve(t, ads.Options{Generators: []ads.Generator{other, g}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+				f.subscribe(c, customType, "a", "other's", "d")
+				f.await(c, customType, "a", "other's")
+				log.take()
+				g.next(do)
+				f.other()
+				f.waitApplied()
+				said := log.take()
+				if !strings.Contains(said, what) || !strings.Contains(said, customType) && !strings.Contains(said, "the-generator") {
+					t.Errorf("log: %q", said)
 				}
-				check(t, who, got, want)
-			}
+				// Later clients are sent the last good ones too.
+				late := f.client(xdstest.ClientOptions{Delta: true, Node: node("b", "shop")})
+				f.subscribe(late, customType, "a", "other's", "d")
+				if err := late.Await(f.context(), func(s xdstest.State) bool { return s.Has(customType, "a", "other's") }); err != nil {
+					t.Fatal(err)
+				}
+				f.waitApplied()
+				for client, got := range map[string]map[string]string{"early": texts(c), "late": texts(late)} {
+					want := map[string]string{"a": "good", "other's": "other's"}
+					if what == "set twice" {
+						want["d"] = "first"
+					}
+					check(t, client, got, want)
+				}
+			})
 		})
 	}
 }
@@ -255,28 +262,30 @@ func TestGeneratorErrors(t *testing.T) {
 // TestGeneratorsOfConcern: a push costs a generator nothing for views that it does
 // not concern.
 func TestGeneratorsOfConcern(t *testing.T) {
-	g := &scripted{name: "g", only: func(push *ads.PushContext) func(ads.View) bool {
-		for key := range push.Request.ConfigsUpdated {
-			if key.Name == "x" {
-				return func(v ads.View) bool { return v.Namespace == "shop" }
+	synctest.Test(t, func(t *testing.T) {
+		g := &scripted{name: "g", only: func(push *ads.PushContext) func(ads.View) bool {
+			for key := range push.Request.ConfigsUpdated {
+				if key.Name == "x" {
+					return func(v ads.View) bool { return v.Namespace == "shop" }
+				}
 			}
+			return nil
+		}}
+		f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("a", "shop"))
+		f.flush()
+		for _, namespace := range []string{"shop", "other"} {
+			c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", namespace)})
+			f.subscribe(c, envoy.ClusterType)
+			f.await(c, envoy.ClusterType, cluster("a"))
 		}
-		return nil
-	}}
-	f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("a", "shop"))
-	f.flush()
-	for _, namespace := range []string{"shop", "other"} {
-		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", namespace)})
-		f.subscribe(c, envoy.ClusterType)
-		f.await(c, envoy.ClusterType, cluster("a"))
-	}
-	check(t, "new views", g.runs.Load(), int64(2))
-	f.eds("a", "shop", endpoint("10.0.0.1", 80))
-	f.flush()
-	check(t, "a push that concerns nobody", g.runs.Load(), int64(2))
-	f.other()
-	f.flush()
-	check(t, "a push that concerns one view", g.runs.Load(), int64(3))
+		check(t, "new views", g.runs.Load(), int64(2))
+		f.eds("a", "shop", endpoint("10.0.0.1", 80))
+		f.flush()
+		check(t, "a push that concerns no view", g.runs.Load(), int64(2))
+		f.other()
+		f.flush()
+		check(t, "a push that concerns one view", g.runs.Load(), int64(3))
+	})
 }
 
 // TestGeneratedListenersUnderAWildcard: an Envoy that asks for all listeners is
@@ -284,27 +293,29 @@ func TestGeneratorsOfConcern(t *testing.T) {
 func TestGeneratedListenersUnderAWildcard(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			g := &scripted{name: "g", do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-				for _, name := range []string{"b", "a"} {
-					out.Set(envoy.ListenerType, name, &listenerv3.Listener{Name: name})
-				}
-				return nil
-			}}
-			f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("svc", "shop"))
-			f.flush()
-			c := f.client(xdstest.ClientOptions{
-				Delta: delta, Node: node("a", "shop"), Answer: func(xdstest.Response) error { return nil }, // which are names only
+			synctest.Test(t, func(t *testing.T) {
+				g := &scripted{name: "g", do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+					for _, name := range []string{"b", "a"} {
+						out.Set(envoy.ListenerType, name, &listenerv3.Listener{Name: name})
+					}
+					return nil
+				}}
+				f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("svc", "shop"))
+				f.flush()
+				c := f.client(xdstest.ClientOptions{
+					Delta: delta, Node: node("a", "shop"), Answer: func(xdstest.Response) error { return nil }, // which are names only
+				})
+				f.subscribe(c, envoy.ListenerType)
+				f.await(c, envoy.ListenerType, "a", "b")
+				check(t, "in order", received(c, 0), []string{"LDS a", "LDS b"})
+				g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+					out.Delete(envoy.ListenerType, "a")
+					out.Set(envoy.ListenerType, "c", &listenerv3.Listener{Name: "c"})
+					return nil
+				})
+				f.other()
+				f.await(c, envoy.ListenerType, "b", "c")
 			})
-			f.subscribe(c, envoy.ListenerType)
-			f.await(c, envoy.ListenerType, "a", "b")
-			check(t, "in order", received(c, 0), []string{"LDS a", "LDS b"})
-			g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-				out.Delete(envoy.ListenerType, "a")
-				out.Set(envoy.ListenerType, "c", &listenerv3.Listener{Name: "c"})
-				return nil
-			})
-			f.other()
-			f.await(c, envoy.ListenerType, "b", "c")
 		})
 	}
 }
@@ -314,35 +325,37 @@ func TestGeneratedListenersUnderAWildcard(t *testing.T) {
 func TestHiddenClusterComesBack(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			g := &scripted{name: "g"}
-			f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("a", "shop"), service("b", "shop"))
-			f.eds("a", "shop", endpoint("10.0.0.1", 80))
-			f.flush()
-			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-			f.subscribe(c, envoy.ClusterType)
-			f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
-			f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
-			f.await(c, envoy.LoadAssignmentType, cluster("a"))
-			g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-				out.Hide(envoy.ClusterType, cluster("a"))
-				return nil
+			synctest.Test(t, func(t *testing.T) {
+				g := &scripted{name: "g"}
+				f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("a", "shop"), service("b", "shop"))
+				f.eds("a", "shop", endpoint("10.0.0.1", 80))
+				f.flush()
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+				f.subscribe(c, envoy.ClusterType)
+				f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
+				f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
+				f.await(c, envoy.LoadAssignmentType, cluster("a"))
+				g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+					out.Hide(envoy.ClusterType, cluster("a"))
+					return nil
+				})
+				f.other()
+				f.await(c, envoy.ClusterType, cluster("b"))
+				f.waitApplied()
+				since := len(c.Responses())
+				g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+					out.Delete(envoy.ClusterType, cluster("a"))
+					return nil
+				})
+				f.other()
+				f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
+				f.waitApplied()
+				got := received(c, since)
+				if got[0] != "CDS "+cluster("a") || got[len(got)-1] != "EDS "+cluster("a") {
+					t.Errorf("received %q", got)
+				}
+				check(t, "addresses", addressesOf(t, c, "a"), []string{"10.0.0.1"})
 			})
-			f.other()
-			f.await(c, envoy.ClusterType, cluster("b"))
-			f.settle()
-			since := len(c.Responses())
-			g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-				out.Delete(envoy.ClusterType, cluster("a"))
-				return nil
-			})
-			f.other()
-			f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
-			f.settle()
-			got := received(c, since)
-			if got[0] != "CDS "+cluster("a") || got[len(got)-1] != "EDS "+cluster("a") {
-				t.Errorf("received %q", got)
-			}
-			check(t, "addresses", addressesOf(t, c, "a"), []string{"10.0.0.1"})
 		})
 	}
 }
@@ -350,27 +363,29 @@ func TestHiddenClusterComesBack(t *testing.T) {
 // TestPushContext: a generator reads the services and endpoints that are served
 // with what it generates.
 func TestPushContext(t *testing.T) {
-	g := &scripted{name: "g", do: func(view ads.View, push *ads.PushContext, out *ads.Resources) error {
-		var text []string
-		for s := range push.Services() {
-			n := push.Endpoints(s.Hostname, s.Attributes.Namespace).Len()
-			text = append(text, fmt.Sprintf("%s/%s:%d visible=%d", s.Attributes.Namespace, s.Hostname, n, len(push.ServicesOf(view, s.Hostname))))
-		}
-		out.Set(customType, "all", wrapperspb.String(strings.Join(text, " ")))
-		return nil
-	}}
-	f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("b", "shop"), service("a", "other", exportTo(".")))
-	f.flush()
-	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
-	f.subscribe(c, customType, "all")
-	f.await(c, customType, "all")
-	check(t, "text", texts(c)["all"], "other/a:0 visible=0 shop/b:0 visible=1")
-	f.eds("b", "shop", endpoint("10.0.0.1", 80))
-	f.settle()
-	check(t, "text", texts(c)["all"], "other/a:0 visible=0 shop/b:1 visible=1")
-	f.define([]string{"a"}, service("b", "shop"))
-	f.settle()
-	check(t, "text", texts(c)["all"], "shop/b:1 visible=1")
+	synctest.Test(t, func(t *testing.T) {
+		g := &scripted{name: "g", do: func(view ads.View, push *ads.PushContext, out *ads.Resources) error {
+			var text []string
+			for s := range push.Services() {
+				n := push.Endpoints(s.Hostname, s.Attributes.Namespace).Len()
+				text = append(text, fmt.Sprintf("%s/%s:%d visible=%d", s.Attributes.Namespace, s.Hostname, n, len(push.ServicesOf(view, s.Hostname))))
+			}
+			out.Set(customType, "all", wrapperspb.String(strings.Join(text, " ")))
+			return nil
+		}}
+		f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("b", "shop"), service("a", "other", exportTo(".")))
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+		f.subscribe(c, customType, "all")
+		f.await(c, customType, "all")
+		check(t, "text", texts(c)["all"], "other/a:0 visible=0 shop/b:0 visible=1")
+		f.eds("b", "shop", endpoint("10.0.0.1", 80))
+		f.waitApplied()
+		check(t, "text", texts(c)["all"], "other/a:0 visible=0 shop/b:1 visible=1")
+		f.define([]string{"a"}, service("b", "shop"))
+		f.waitApplied()
+		check(t, "text", texts(c)["all"], "shop/b:1 visible=1")
+	})
 }
 
 // TestTwoGeneratorsOfOneName are a mistake of the program.

@@ -67,7 +67,7 @@ func (f *fixture) xdsClient(target, nodeID string) healthpb.HealthClient {
 	bootstrap := fmt.Sprintf(`{
 		"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
 		"node": {"id": %q, "locality": {}}
-	}`, f.listener.Addr().String(), nodeID)
+	}`, f.address(), nodeID)
 	builder, err := xds.NewXDSResolverWithConfigForTesting([]byte(bootstrap))
 	if err != nil {
 		f.t.Fatal(err)
@@ -151,7 +151,7 @@ func TestGRPCClientResolvesNames(t *testing.T) {
 }
 
 // TestGRPCClientKeepsCallingThroughRedefinition: a service goes from STATIC to DNS
-// and back, told as registries tell it, and no call fails.
+// and back, by the calls that registries make, and no call fails.
 func TestGRPCClientKeepsCallingThroughRedefinition(t *testing.T) {
 	const host = "api.example.com"
 	static, byName := startBackend(t, "static"), startBackend(t, "dns")

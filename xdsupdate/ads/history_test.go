@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -100,38 +101,40 @@ func (f *fixture) subscribeAll(c *xdstest.Client, shuffle func(int, func(int, in
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			f := serve(t, ads.Options{})
-			w := &world{random: rand.New(rand.NewPCG(seed, 1)), services: make(map[string]*registry.Service)}
-			var clients []*xdstest.Client
-			var options []xdstest.ClientOptions
-			for i := range 6 {
-				o := xdstest.ClientOptions{Delta: i%2 == 0, Node: node("a", fmt.Sprintf("n%d", i/2))}
-				if i >= 4 {
-					o.Node.UserAgentName = "gRPC Go"
+			synctest.Test(t, func(t *testing.T) {
+				f := serve(t, ads.Options{})
+				w := &world{random: rand.New(rand.NewPCG(seed, 1)), services: make(map[string]*registry.Service)}
+				var clients []*xdstest.Client
+				var options []xdstest.ClientOptions
+				for i := range 6 {
+					o := xdstest.ClientOptions{Delta: i%2 == 0, Node: node("a", fmt.Sprintf("n%d", i/2))}
+					if i >= 4 {
+						o.Node.UserAgentName = "gRPC Go"
+					}
+					c := f.client(o)
+					f.subscribeAll(c, w.random.Shuffle)
+					clients, options = append(clients, c), append(options, o)
 				}
-				c := f.client(o)
-				f.subscribeAll(c, w.random.Shuffle)
-				clients, options = append(clients, c), append(options, o)
-			}
-			for i := range 150 {
-				w.step(f)
-				if w.random.IntN(8) == 0 {
-					f.settle()
-				}
-				if i%40 == 39 {
-					j := w.random.IntN(len(clients))
-					if err := clients[j].Connect(f.context()); err != nil {
-						t.Fatal(err)
+				for i := range 150 {
+					w.step(f)
+					if w.random.IntN(8) == 0 {
+						f.waitApplied()
+					}
+					if i%40 == 39 {
+						j := w.random.IntN(len(clients))
+						if err := clients[j].Connect(f.context()); err != nil {
+							t.Fatal(err)
+						}
 					}
 				}
-			}
-			f.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
-			f.settle()
-			for i, c := range clients {
-				fresh := f.client(options[i])
-				f.subscribeAll(fresh, func(int, func(int, int)) {})
-				f.compare(fmt.Sprintf("client %d", i), c, fresh, i >= 4)
-			}
+				f.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
+				f.waitApplied()
+				for i, c := range clients {
+					fresh := f.client(options[i])
+					f.subscribeAll(fresh, func(int, func(int, int)) {})
+					f.compare(fmt.Sprintf("client %d", i), c, fresh, i >= 4)
+				}
+			})
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -16,97 +17,103 @@ import (
 // TestDeltaSubscriptions: what the protocol says of subscribing twice and of
 // names in a wildcard subscription.
 func TestDeltaSubscriptions(t *testing.T) {
-	f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
-	f.flush()
-	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
-	since := 0
-	next := func(what string, want ...string) {
-		t.Helper()
-		// The answer to this comes after all others.
-		f.subscribe(c, envoy.RouteType, cluster("a"))
-		if err := c.Await(f.context(), func(s xdstest.State) bool { return s.Has(envoy.RouteType, cluster("a")) }); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+		since := 0
+		next := func(what string, want ...string) {
+			t.Helper()
+			// The answer to this comes after all others.
+			f.subscribe(c, envoy.RouteType, cluster("a"))
+			if err := c.Await(f.context(), func(s xdstest.State) bool { return s.Has(envoy.RouteType, cluster("a")) }); err != nil {
+				t.Fatal(err)
+			}
+			f.waitApplied()
+			if err := c.Unsubscribe(envoy.RouteType, cluster("a")); err != nil {
+				t.Fatal(err)
+			}
+			check(t, what, received(c, since), append(append([]string{}, want...), "RDS "+cluster("a")))
+			since = len(c.Responses())
+		}
+		f.subscribe(c, envoy.ClusterType)
+		next("wildcard", "CDS "+cluster("a"), "CDS "+cluster("b"))
+		f.subscribe(c, envoy.ClusterType, cluster("a"), "gone")
+		next("a name that is known, and one that does not exist", "CDS -gone")
+		f.subscribe(c, envoy.ClusterType, cluster("a"))
+		next("the same name again", "CDS "+cluster("a"))
+		if err := c.Unsubscribe(envoy.ClusterType, cluster("a")); err != nil {
 			t.Fatal(err)
 		}
-		f.settle()
-		if err := c.Unsubscribe(envoy.RouteType, cluster("a")); err != nil {
+		next("a name out of a wildcard: it still exists", "CDS "+cluster("a"))
+		if err := c.Unsubscribe(envoy.ClusterType, "gone"); err != nil {
 			t.Fatal(err)
 		}
-		check(t, what, received(c, since), append(append([]string{}, want...), "RDS "+cluster("a")))
-		since = len(c.Responses())
-	}
-	f.subscribe(c, envoy.ClusterType)
-	next("wildcard", "CDS "+cluster("a"), "CDS "+cluster("b"))
-	f.subscribe(c, envoy.ClusterType, cluster("a"), "gone")
-	next("a name that is known, and one that does not exist", "CDS -gone")
-	f.subscribe(c, envoy.ClusterType, cluster("a"))
-	next("the same name again", "CDS "+cluster("a"))
-	if err := c.Unsubscribe(envoy.ClusterType, cluster("a")); err != nil {
-		t.Fatal(err)
-	}
-	next("a name out of a wildcard: it still exists", "CDS "+cluster("a"))
-	if err := c.Unsubscribe(envoy.ClusterType, "gone"); err != nil {
-		t.Fatal(err)
-	}
-	next("a name out of a wildcard: it does not exist", "CDS -gone")
-	f.subscribe(c, envoy.ClusterType, cluster("b"))
-	if err := c.Unsubscribe(envoy.ClusterType, "*"); err != nil {
-		t.Fatal(err)
-	}
-	next("the wildcard is over")
-	f.define([]string{"a"}, service("b", "shop"), service("a", "shop", http))
-	next("a change of what is not subscribed any more")
-	f.define([]string{"a", "b"}, service("a", "shop"))
-	f.flush()
-	next("the name that is left is gone", "CDS -"+cluster("b"))
-	f.subscribe(c, envoy.ClusterType)
-	next("everything again", "CDS "+cluster("a"))
+		next("a name out of a wildcard: it does not exist", "CDS -gone")
+		f.subscribe(c, envoy.ClusterType, cluster("b"))
+		if err := c.Unsubscribe(envoy.ClusterType, "*"); err != nil {
+			t.Fatal(err)
+		}
+		next("the wildcard is over")
+		f.define([]string{"a"}, service("b", "shop"), service("a", "shop", http))
+		next("a change of what is not subscribed any more")
+		f.define([]string{"a", "b"}, service("a", "shop"))
+		f.flush()
+		next("the name that is left is gone", "CDS -"+cluster("b"))
+		f.subscribe(c, envoy.ClusterType)
+		next("everything again", "CDS "+cluster("a"))
+	})
 }
 
 // TestWarmingAfterReconnect: an Envoy that comes back to changed clusters waits
 // for their load assignments, although it has them.
 func TestWarmingAfterReconnect(t *testing.T) {
-	f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
-	f.flush()
-	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
-	f.subscribe(c, envoy.ClusterType)
-	f.subscribe(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
-	f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
-	f.await(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
-	c.Disconnect()
-	f.define([]string{"a"}, service("a", "shop", func(s *registry.Service) { s.ServiceAccounts = []string{"spiffe://x"} }), service("b", "shop"))
-	f.flush()
-	since := len(c.Responses())
-	if err := c.Connect(f.context()); err != nil {
-		t.Fatal(err)
-	}
-	for len(c.Responses()) < since+2 {
-		if _, err := c.Next(f.context()); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		f.subscribe(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
+		f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
+		f.await(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
+		c.Disconnect()
+		f.define([]string{"a"}, service("a", "shop", func(s *registry.Service) { s.ServiceAccounts = []string{"spiffe://x"} }), service("b", "shop"))
+		f.flush()
+		since := len(c.Responses())
+		if err := c.Connect(f.context()); err != nil {
 			t.Fatal(err)
 		}
-	}
-	f.settle()
-	check(t, "responses", received(c, since), []string{"CDS " + cluster("a"), "EDS " + cluster("a")})
+		for len(c.Responses()) < since+2 {
+			if _, err := c.Next(f.context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.waitApplied()
+		check(t, "responses", received(c, since), []string{"CDS " + cluster("a"), "EDS " + cluster("a")})
+	})
 }
 
-// TestNothingIsAnAnswer: an Envoy starts only when it has heard of its clusters
-// and listeners, be it that there are none.
+// TestNothingIsAnAnswer: an Envoy starts only when it was sent its clusters
+// and listeners, even if there are none.
 func TestNothingIsAnAnswer(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			f := serve(t, ads.Options{})
-			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-			for _, typeURL := range []string{envoy.ClusterType, envoy.ListenerType} {
-				f.subscribe(c, typeURL)
-				r, err := c.Next(f.context())
-				if err != nil {
-					t.Fatal(err)
+			synctest.Test(t, func(t *testing.T) {
+				f := serve(t, ads.Options{})
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+				for _, typeURL := range []string{envoy.ClusterType, envoy.ListenerType} {
+					f.subscribe(c, typeURL)
+					r, err := c.Next(f.context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					check(t, "response", short(r.TypeURL)+fmt.Sprint(r.Names()), short(typeURL)+"[]")
 				}
-				check(t, "response", short(r.TypeURL)+fmt.Sprint(r.Names()), short(typeURL)+"[]")
-			}
-			f.define([]string{"a"}, service("a", "shop"))
-			f.await(c, envoy.ClusterType, cluster("a"))
-			f.settle()
-			check(t, "responses", received(c, 0), []string{"CDS nothing", "LDS nothing", "CDS " + cluster("a")})
+				f.define([]string{"a"}, service("a", "shop"))
+				f.await(c, envoy.ClusterType, cluster("a"))
+				f.waitApplied()
+				check(t, "responses", received(c, 0), []string{"CDS nothing", "LDS nothing", "CDS " + cluster("a")})
+			})
 		})
 	}
 }
@@ -114,43 +121,47 @@ func TestNothingIsAnAnswer(t *testing.T) {
 // TestWhatDoesNotExist: each client gets the removal of each name that it asks for
 // and that does not exist, also if another client asked for some of them before.
 func TestWhatDoesNotExist(t *testing.T) {
-	f := serve(t, ads.Options{})
-	subscribe := func(c *xdstest.Client, names ...string) []string {
-		f.subscribe(c, envoy.ClusterType, names...)
-		r, err := c.Next(f.context())
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{})
+		subscribe := func(c *xdstest.Client, names ...string) []string {
+			f.subscribe(c, envoy.ClusterType, names...)
+			r, err := c.Next(f.context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Removed
 		}
-		return r.Removed
-	}
-	first := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
-	check(t, "removed for the first client", subscribe(first, "a"), []string{"a"})
-	check(t, "removed for the first client", subscribe(first, "b"), []string{"b"})
-	second := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
-	check(t, "removed for the second client", subscribe(second, "a", "b"), []string{"a", "b"})
+		first := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+		check(t, "removed for the first client", subscribe(first, "a"), []string{"a"})
+		check(t, "removed for the first client", subscribe(first, "b"), []string{"b"})
+		second := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+		check(t, "removed for the second client", subscribe(second, "a", "b"), []string{"a", "b"})
+	})
 }
 
-// TestAllGoesWhileAway: a client that comes back to nothing of what it had is told
-// so, although there is nothing to send.
+// TestAllGoesWhileAway: a client that comes back and of whose resources none is left
+// is sent that, although there is nothing else to send.
 func TestAllGoesWhileAway(t *testing.T) {
 	for typeURL, resource := range map[string]string{envoy.ClusterType: cluster("a"), envoy.ListenerType: "a:80"} {
 		for name, delta := range protocols() {
 			t.Run(short(typeURL)+"/"+name, func(t *testing.T) {
-				f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
-				f.flush()
-				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-				f.subscribe(c, typeURL, resource)
-				f.await(c, typeURL, resource)
-				c.Disconnect()
-				f.define([]string{"a"}, service("b", "shop"))
-				f.flush()
-				if err := c.Connect(f.context()); err != nil {
-					t.Fatal(err)
-				}
-				err := c.Await(f.context(), func(s xdstest.State) bool { return !s.Has(typeURL, resource) })
-				if err != nil {
-					t.Fatalf("%v: it still has %q", err, c.State().Names(typeURL))
-				}
+				synctest.Test(t, func(t *testing.T) {
+					f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
+					f.flush()
+					c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+					f.subscribe(c, typeURL, resource)
+					f.await(c, typeURL, resource)
+					c.Disconnect()
+					f.define([]string{"a"}, service("b", "shop"))
+					f.flush()
+					if err := c.Connect(f.context()); err != nil {
+						t.Fatal(err)
+					}
+					err := c.Await(f.context(), func(s xdstest.State) bool { return !s.Has(typeURL, resource) })
+					if err != nil {
+						t.Fatalf("%v: it still has %q", err, c.State().Names(typeURL))
+					}
+				})
 			})
 		}
 	}
@@ -160,28 +171,30 @@ func TestAllGoesWhileAway(t *testing.T) {
 // endpoints from an assignment any more keeps the last one, as it may still use
 // it; when the service is gone there is nothing left in an assignment.
 func TestClusterChangesItsKind(t *testing.T) {
-	f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
-	for _, host := range []string{"a", "b"} {
-		f.eds(host, "shop", endpoint("10.0.0.1", 80))
-	}
-	f.flush()
-	c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
-	f.subscribe(c, envoy.ClusterType)
-	f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
-	f.subscribe(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
-	f.await(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
-	f.settle()
-	since := len(c.Responses())
-	f.define([]string{"a", "b"}, service("a", "shop", func(s *registry.Service) { s.Resolution = registry.DNSLB }))
-	f.flush()
-	f.settle()
-	var assignments []string
-	for _, line := range received(c, since) {
-		if strings.HasPrefix(line, "EDS") {
-			assignments = append(assignments, line)
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
+		for _, host := range []string{"a", "b"} {
+			f.eds(host, "shop", endpoint("10.0.0.1", 80))
 		}
-	}
-	check(t, "assignments", assignments, []string{"EDS " + cluster("b")})
-	check(t, "addresses of a", addressesOf(t, c, "a"), []string{"10.0.0.1"})
-	check(t, "addresses of b", len(addressesOf(t, c, "b")), 0)
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
+		f.subscribe(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
+		f.await(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
+		f.waitApplied()
+		since := len(c.Responses())
+		f.define([]string{"a", "b"}, service("a", "shop", func(s *registry.Service) { s.Resolution = registry.DNSLB }))
+		f.flush()
+		f.waitApplied()
+		var assignments []string
+		for _, line := range received(c, since) {
+			if strings.HasPrefix(line, "EDS") {
+				assignments = append(assignments, line)
+			}
+		}
+		check(t, "assignments", assignments, []string{"EDS " + cluster("b")})
+		check(t, "addresses of a", addressesOf(t, c, "a"), []string{"10.0.0.1"})
+		check(t, "addresses of b", len(addressesOf(t, c, "b")), 0)
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -130,86 +131,90 @@ func providerClient(f *fixture, opts xdstest.ClientOptions) *xdstest.Client {
 }
 
 func TestProvider(t *testing.T) {
-	p := &clusterProvider{}
-	host := "outbound|80||a.example.com"
-	p.change("extra", "one", nil)
-	f := serve(t, ads.Options{Provider: p}, service("a.example.com", "shop"))
-	clients := []*xdstest.Client{
-		providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true}),
-		providerClient(f, xdstest.ClientOptions{Node: node("2", "shop")}),
-		providerClient(f, xdstest.ClientOptions{Node: node("3", "billing"), Delta: true}),
-	}
-	for i, c := range clients {
-		if err := c.Subscribe(xdstest.ClusterType); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Await(t.Context(), func(s xdstest.State) bool { return s.Has(xdstest.ClusterType, "extra") }); err != nil {
-			t.Fatal(i, err)
-		}
-	}
-	expect := func(what, name string, want ...string) {
-		t.Helper()
-		if err := f.WaitApplied(t.Context(), nil); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		p := &clusterProvider{}
+		host := "outbound|80||a.example.com"
+		p.change("extra", "one", nil)
+		f := serve(t, ads.Options{Provider: p}, service("a.example.com", "shop"))
+		clients := []*xdstest.Client{
+			providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true}),
+			providerClient(f, xdstest.ClientOptions{Node: node("2", "shop")}),
+			providerClient(f, xdstest.ClientOptions{Node: node("3", "billing"), Delta: true}),
 		}
 		for i, c := range clients {
-			check(t, what, text(c, name), want[i%len(want)])
+			if err := c.Subscribe(xdstest.ClusterType); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Await(t.Context(), func(s xdstest.State) bool { return s.Has(xdstest.ClusterType, "extra") }); err != nil {
+				t.Fatal(i, err)
+			}
 		}
-	}
-	expect("provided", "extra", "one")
-	p.mu.Lock()
-	check(t, "built for all three", p.built["extra=one"], 1)
-	p.mu.Unlock()
-	expect("a wildcard covers what is named", host, "none")
+		expect := func(what, name string, want ...string) {
+			t.Helper()
+			if err := f.WaitApplied(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			for i, c := range clients {
+				check(t, what, text(c, name), want[i%len(want)])
+			}
+		}
+		expect("provided", "extra", "one")
+		p.mu.Lock()
+		check(t, "built for all three", p.built["extra=one"], 1)
+		p.mu.Unlock()
+		expect("a wildcard covers what is named", host, "none")
 
-	p.change(host, "over", nil)
-	expect("in place of the built-in one", host, "over")
-	p.change(host, "", nil)
-	expect("hidden", host, "none")
-	p.change("extra", "two", func(v ads.View) bool { return v.Namespace == "billing" })
-	expect("only the views that are named are looked at", "extra", "one", "one", "two")
-	p.change("extra", "broken", nil)
-	expect("the last good one stays", "extra", "two")
-	p.change("extra", "three", nil)
-	expect("mended", "extra", "three")
+		p.change(host, "over", nil)
+		expect("in place of the built-in one", host, "over")
+		p.change(host, "", nil)
+		expect("hidden", host, "none")
+		p.change("extra", "two", func(v ads.View) bool { return v.Namespace == "billing" })
+		expect("only the views that are named are looked at", "extra", "one", "one", "two")
+		p.change("extra", "broken", nil)
+		expect("the last good one stays", "extra", "two")
+		p.change("extra", "three", nil)
+		expect("mended", "extra", "three")
 
-	p.mu.Lock()
-	p.panics = true
-	p.mu.Unlock()
-	p.change("extra", "lost", nil)
-	expect("a panic changes nothing", "extra", "three")
-	p.mu.Lock()
-	p.panics, p.changed = false, nil // it does not name again what was lost
-	p.mu.Unlock()
-	p.change("other", "x", nil)
-	expect("after a panic everything is looked at", "extra", "lost")
+		p.mu.Lock()
+		p.panics = true
+		p.mu.Unlock()
+		p.change("extra", "lost", nil)
+		expect("a panic changes nothing", "extra", "three")
+		p.mu.Lock()
+		p.panics, p.changed = false, nil // it does not name again what was lost
+		p.mu.Unlock()
+		p.change("other", "x", nil)
+		expect("after a panic everything is looked at", "extra", "lost")
+	})
 }
 
 // TestRegroupWaits: WaitApplied counts what proxies are sent that a push moves to
 // another view, in the same push.
 func TestRegroupWaits(t *testing.T) {
-	p := &clusterProvider{group: "a"}
-	p.change("extra", "one", nil)
-	f := serve(t, ads.Options{Provider: p})
-	c := providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true})
-	if err := c.Subscribe(xdstest.ClusterType); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Await(t.Context(), func(s xdstest.State) bool { return s.Has(xdstest.ClusterType, "extra") }); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 50 {
-		p.mu.Lock()
-		p.group, p.regroup = strings.Repeat("b", i+1), true
-		p.mu.Unlock()
-		want := strings.Repeat("t", i+1)
-		p.change("extra", want, func(ads.View) bool { return false })
-		p.change("other", want, nil) // an answer of the push itself
-		if err := f.WaitApplied(t.Context(), nil); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		p := &clusterProvider{group: "a"}
+		p.change("extra", "one", nil)
+		f := serve(t, ads.Options{Provider: p})
+		c := providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true})
+		if err := c.Subscribe(xdstest.ClusterType); err != nil {
 			t.Fatal(err)
 		}
-		if got := text(c, "extra"); got != want {
-			t.Fatalf("after move %d the client has %q, want %q", i, got, want)
+		if err := c.Await(t.Context(), func(s xdstest.State) bool { return s.Has(xdstest.ClusterType, "extra") }); err != nil {
+			t.Fatal(err)
 		}
-	}
+		for i := range 50 {
+			p.mu.Lock()
+			p.group, p.regroup = strings.Repeat("b", i+1), true
+			p.mu.Unlock()
+			want := strings.Repeat("t", i+1)
+			p.change("extra", want, func(ads.View) bool { return false })
+			p.change("other", want, nil) // an answer of the push itself
+			if err := f.WaitApplied(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if got := text(c, "extra"); got != want {
+				t.Fatalf("after move %d the client has %q, want %q", i, got, want)
+			}
+		}
+	})
 }

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.uber.org/atomic"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -32,52 +32,54 @@ const customType = "type.googleapis.com/google.protobuf.StringValue"
 func TestGenerators(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			var text atomic.String
-			text.Store("one")
-			options := ads.Options{Generators: []ads.Generator{
-				ads.GenerateAll("text", customType, func(v ads.View, _ *ads.PushContext) ([]ads.Resource, error) {
-					return []ads.Resource{{Name: v.Namespace, Message: wrapperspb.String(text.Load())}}, nil
-				}),
-				ads.GenerateAll("clusters", envoy.ClusterType, func(_ ads.View, push *ads.PushContext) ([]ads.Resource, error) {
-					if !push.Request.Forced {
-						return nil, ads.ErrUnchanged
-					}
-					custom := envoy.Cluster(service("custom", "x"), service("custom", "x").Ports[0], nil, nil, envoy.ForEnvoy)
-					custom.Name = cluster("a")
-					return []ads.Resource{{Name: cluster("a"), Message: custom}, {Name: cluster("hidden")}}, nil
-				}),
-			}}
-			f := serve(t, options, service("a", "shop"), service("hidden", "shop"), service("b", "shop"))
-			f.flush()
-			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-			f.subscribe(c, envoy.ClusterType)
-			f.subscribe(c, customType, "*")
-			f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
-			check(t, "service of the replaced cluster", serviceOf(t, c, "a"), "custom")
-
-			custom := func(want string) {
-				t.Helper()
-				if err := c.Await(f.context(), func(s xdstest.State) bool {
-					for _, r := range s.Resources(customType) {
-						if m, err := r.Message(); err == nil && m.(*wrapperspb.StringValue).GetValue() == want {
-							return true
+			synctest.Test(t, func(t *testing.T) {
+				var text atomic.String
+				text.Store("one")
+				options := ads.Options{Generators: []ads.Generator{
+					ads.GenerateAll("text", customType, func(v ads.View, _ *ads.PushContext) ([]ads.Resource, error) {
+						return []ads.Resource{{Name: v.Namespace, Message: wrapperspb.String(text.Load())}}, nil
+					}),
+					ads.GenerateAll("clusters", envoy.ClusterType, func(_ ads.View, push *ads.PushContext) ([]ads.Resource, error) {
+						if !push.Request.Forced {
+							return nil, ads.ErrUnchanged
 						}
+						custom := envoy.Cluster(service("custom", "x"), service("custom", "x").Ports[0], nil, nil, envoy.ForEnvoy)
+						custom.Name = cluster("a")
+						return []ads.Resource{{Name: cluster("a"), Message: custom}, {Name: cluster("hidden")}}, nil
+					}),
+				}}
+				f := serve(t, options, service("a", "shop"), service("hidden", "shop"), service("b", "shop"))
+				f.flush()
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+				f.subscribe(c, envoy.ClusterType)
+				f.subscribe(c, customType, "*")
+				f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
+				check(t, "service of the replaced cluster", serviceOf(t, c, "a"), "custom")
+
+				custom := func(want string) {
+					t.Helper()
+					if err := c.Await(f.context(), func(s xdstest.State) bool {
+						for _, r := range s.Resources(customType) {
+							if m, err := r.Message(); err == nil && m.(*wrapperspb.StringValue).GetValue() == want {
+								return true
+							}
+						}
+						return false
+					}); err != nil {
+						t.Fatalf("%q: %v", want, err)
 					}
-					return false
-				}); err != nil {
-					t.Fatalf("%q: %v", want, err)
 				}
-			}
-			custom("one")
-			f.settle()
-			since := len(c.Responses())
-			text.Store("two")
-			f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ConfigKey{Name: "x"})})
-			custom("two")
-			f.settle()
-			if got := len(c.Responses()) - since; got != 1 {
-				t.Errorf("%d responses: %q", got, received(c, since))
-			}
+				custom("one")
+				f.waitApplied()
+				since := len(c.Responses())
+				text.Store("two")
+				f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ConfigKey{Name: "x"})})
+				custom("two")
+				f.waitApplied()
+				if got := len(c.Responses()) - since; got != 1 {
+					t.Errorf("%d responses: %q", got, received(c, since))
+				}
+			})
 		})
 	}
 }
@@ -97,206 +99,196 @@ func serviceOf(tb testing.TB, c *xdstest.Client, host string) string {
 func TestLargeResponsesAreDivided(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			var made []ads.Resource
-			var names []string
-			for i := range 10 {
-				names = append(names, fmt.Sprint(i))
-				made = append(made, ads.Resource{Name: names[i], Message: wrapperspb.String(strings.Repeat("x", 900_000))})
-			}
-			f := serve(t, ads.Options{Generators: []ads.Generator{
-				ads.GenerateAll("large", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) { return made, nil }),
-			}})
-			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-			f.subscribe(c, customType, names...)
-			for total := 0; total < len(names); {
-				r, err := c.Next(f.context())
-				if err != nil {
-					t.Fatal(err)
+			synctest.Test(t, func(t *testing.T) {
+				var made []ads.Resource
+				var names []string
+				for i := range 10 {
+					names = append(names, fmt.Sprint(i))
+					made = append(made, ads.Resource{Name: names[i], Message: wrapperspb.String(strings.Repeat("x", 900_000))})
 				}
-				if len(r.Resources) > 3 {
-					t.Errorf("%d resources, %d bytes in a response", len(r.Resources), r.Bytes)
+				f := serve(t, ads.Options{Generators: []ads.Generator{
+					ads.GenerateAll("large", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) { return made, nil }),
+				}})
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+				f.subscribe(c, customType, names...)
+				for total := 0; total < len(names); {
+					r, err := c.Next(f.context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(r.Resources) > 3 {
+						t.Errorf("%d resources, %d bytes in a response", len(r.Resources), r.Bytes)
+					}
+					total += len(r.Resources)
 				}
-				total += len(r.Resources)
-			}
-			f.settle()
+				f.waitApplied()
+			})
 		})
 	}
 }
 
 func TestProxyUpdate(t *testing.T) {
-	var namespace atomic.String
-	namespace.Store("shop")
-	options := ads.Options{Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
-		p := ads.ProxyOf(n)
-		p.Namespace = namespace.Load()
-		if p.Namespace == "nobody" {
-			return nil, status.Error(codes.PermissionDenied, "who are you?")
+	synctest.Test(t, func(t *testing.T) {
+		var namespace atomic.String
+		namespace.Store("shop")
+		options := ads.Options{Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
+			p := ads.ProxyOf(n)
+			p.Namespace = namespace.Load()
+			if p.Namespace == "unknown" {
+				return nil, status.Error(codes.PermissionDenied, "unknown proxy")
+			}
+			return p, nil
+		}}
+		f := serve(t, options, service("a", "shop", exportTo(".")), service("b", "other", exportTo(".")), service("c", "shop"))
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "x")})
+		f.subscribe(c, envoy.ClusterType)
+		f.await(c, envoy.ClusterType, cluster("a"), cluster("c"))
+		f.waitApplied()
+		since := len(c.Responses())
+		namespace.Store("other")
+		f.ProxyUpdate("", "10.0.0.99") // another proxy's
+		f.ProxyUpdate("", "10.0.0.1")
+		f.await(c, envoy.ClusterType, cluster("b"), cluster("c"))
+		f.waitApplied()
+		check(t, "responses", received(c, since), []string{"CDS " + cluster("b"), "CDS -" + cluster("a")})
+
+		// The stream of a proxy that is not known any more ends.
+		namespace.Store("unknown")
+		f.ProxyUpdate("", "10.0.0.1")
+		if err := c.Await(f.context(), func(xdstest.State) bool { return false }); err == nil {
+			t.Error("stream lives")
 		}
-		return p, nil
-	}}
-	f := serve(t, options, service("a", "shop", exportTo(".")), service("b", "other", exportTo(".")), service("c", "shop"))
-	f.flush()
-	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "x")})
-	f.subscribe(c, envoy.ClusterType)
-	f.await(c, envoy.ClusterType, cluster("a"), cluster("c"))
-	f.settle()
-	since := len(c.Responses())
-	namespace.Store("other")
-	f.ProxyUpdate("", "10.0.0.99") // somebody else
-	f.ProxyUpdate("", "10.0.0.1")
-	f.await(c, envoy.ClusterType, cluster("b"), cluster("c"))
-	f.settle()
-	check(t, "responses", received(c, since), []string{"CDS " + cluster("b"), "CDS -" + cluster("a")})
-
-	// Who is not recognised any more is served no more.
-	namespace.Store("nobody")
-	f.ProxyUpdate("", "10.0.0.1")
-	if err := c.Await(f.context(), func(xdstest.State) bool { return false }); err == nil {
-		t.Error("stream lives")
-	}
-	if err := c.Connect(f.context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Await(f.context(), func(xdstest.State) bool { return false }); status.Code(errors.Unwrap(err)) != codes.PermissionDenied {
-		t.Errorf("stream ended with %v, want PermissionDenied", err)
-	}
-}
-
-// TestSlowClient: a client that reads nothing, and one that answers nothing,
-// delay nobody.
-func TestSlowClient(t *testing.T) {
-	f := serve(t, ads.Options{}, service("a", "shop"))
-	f.flush()
-	deaf, err := discovery.NewAggregatedDiscoveryServiceClient(f.dial()).DeltaAggregatedResources(f.context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := deaf.Send(&discovery.DeltaDiscoveryRequest{
-		Node: node("deaf", "shop"), TypeUrl: envoy.LoadAssignmentType, ResourceNamesSubscribe: []string{cluster("a")},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	mute := f.client(xdstest.ClientOptions{Delta: true, Node: node("mute", "shop"), Manual: true})
-	f.subscribe(mute, envoy.LoadAssignmentType, cluster("a"))
-	first, err := mute.Next(f.context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("good", "shop")})
-	f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
-	f.await(c, envoy.LoadAssignmentType, cluster("a"))
-	good := func(p ads.ProxyStatus) bool { return p.ID == node("good", "shop").GetId() }
-	for i := range 200 {
-		f.eds("a", "shop", endpoint(fmt.Sprintf("10.0.1.%d", i+1), 80))
-		if err := f.WaitApplied(f.context(), good); err != nil {
-			t.Fatal(err)
-		}
-	}
-	check(t, "addresses", addressesOf(t, c, "a"), []string{"10.0.1.200"})
-
-	// The mute one is sent the last state only, and only when it has answered.
-	if got := len(mute.Responses()); got != 1 {
-		t.Errorf("%d responses without an answer", got)
-	}
-	if err := mute.Ack(first); err != nil {
-		t.Fatal(err)
-	}
-	second, err := mute.Next(f.context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := mute.Ack(second); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.WaitApplied(f.context(), func(p ads.ProxyStatus) bool { return p.ID == node("mute", "shop").GetId() }); err != nil {
-		t.Fatal(err)
-	}
-	check(t, "responses", len(mute.Responses()), 2)
-	check(t, "addresses", addressesOf(t, mute, "a"), []string{"10.0.1.200"})
-}
-
-func TestManyClients(t *testing.T) {
-	f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
-	f.flush()
-	var clients []*xdstest.Client
-	conn := f.dial()
-	for i := range 100 {
-		c := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: i%2 == 0, Node: node(fmt.Sprintf("p%d", i), "shop")})
-		t.Cleanup(c.Close)
 		if err := c.Connect(f.context()); err != nil {
 			t.Fatal(err)
 		}
-		f.subscribe(c, envoy.LoadAssignmentType, cluster([]string{"a", "b"}[i/50]))
-		clients = append(clients, c)
-	}
-	for i, c := range clients {
-		f.await(c, envoy.LoadAssignmentType, cluster([]string{"a", "b"}[i/50]))
-	}
-	f.eds("a", "shop", endpoint("10.0.0.1", 80))
-	f.settle()
-	for i, c := range clients {
-		if want := 2 - i/50; len(c.Responses()) != want {
-			t.Errorf("client %d: %d responses, want %d", i, len(c.Responses()), want)
+		if err := c.Await(f.context(), func(xdstest.State) bool { return false }); status.Code(errors.Unwrap(err)) != codes.PermissionDenied {
+			t.Errorf("stream ended with %v, want PermissionDenied", err)
 		}
-	}
-	check(t, "proxies", len(f.Proxies()), 100)
+	})
 }
 
-// TestNobodyIsAnsweredBeforeTheFirstState: an answer from nothing would take
+// TestSlowClient: a client that reads nothing, and one that answers nothing,
+// delay no other client.
+func TestSlowClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{}, service("a", "shop"))
+		f.flush()
+		deaf, err := discovery.NewAggregatedDiscoveryServiceClient(f.dial()).DeltaAggregatedResources(f.context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := deaf.Send(&discovery.DeltaDiscoveryRequest{
+			Node: node("deaf", "shop"), TypeUrl: envoy.LoadAssignmentType, ResourceNamesSubscribe: []string{cluster("a")},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		mute := f.client(xdstest.ClientOptions{Delta: true, Node: node("mute", "shop"), Manual: true})
+		f.subscribe(mute, envoy.LoadAssignmentType, cluster("a"))
+		first, err := mute.Next(f.context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("good", "shop")})
+		f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
+		f.await(c, envoy.LoadAssignmentType, cluster("a"))
+		good := func(p ads.ProxyStatus) bool { return p.ID == node("good", "shop").GetId() }
+		for i := range 200 {
+			f.eds("a", "shop", endpoint(fmt.Sprintf("10.0.1.%d", i+1), 80))
+			if err := f.WaitApplied(f.context(), good); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(t, "addresses", addressesOf(t, c, "a"), []string{"10.0.1.200"})
+
+		// The mute one is sent the last state only, and only when it has answered.
+		if got := len(mute.Responses()); got != 1 {
+			t.Errorf("%d responses without an answer", got)
+		}
+		if err := mute.Ack(first); err != nil {
+			t.Fatal(err)
+		}
+		second, err := mute.Next(f.context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := mute.Ack(second); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.WaitApplied(f.context(), func(p ads.ProxyStatus) bool { return p.ID == node("mute", "shop").GetId() }); err != nil {
+			t.Fatal(err)
+		}
+		check(t, "responses", len(mute.Responses()), 2)
+		check(t, "addresses", addressesOf(t, mute, "a"), []string{"10.0.1.200"})
+	})
+}
+
+func TestManyClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
+		f.flush()
+		var clients []*xdstest.Client
+		conn := f.dial()
+		for i := range 100 {
+			c := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: i%2 == 0, Node: node(fmt.Sprintf("p%d", i), "shop")})
+			t.Cleanup(c.Close)
+			if err := c.Connect(f.context()); err != nil {
+				t.Fatal(err)
+			}
+			f.subscribe(c, envoy.LoadAssignmentType, cluster([]string{"a", "b"}[i/50]))
+			clients = append(clients, c)
+		}
+		for i, c := range clients {
+			f.await(c, envoy.LoadAssignmentType, cluster([]string{"a", "b"}[i/50]))
+		}
+		f.eds("a", "shop", endpoint("10.0.0.1", 80))
+		f.waitApplied()
+		for i, c := range clients {
+			if want := 2 - i/50; len(c.Responses()) != want {
+				t.Errorf("client %d: %d responses, want %d", i, len(c.Responses()), want)
+			}
+		}
+		check(t, "proxies", len(f.Proxies()), 100)
+	})
+}
+
+// TestNoClientIsAnsweredBeforeTheFirstState: an answer from nothing would take
 // everything away from a proxy that comes back.
-func TestNobodyIsAnsweredBeforeTheFirstState(t *testing.T) {
+func TestNoClientIsAnsweredBeforeTheFirstState(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			server := ads.New(&services{list: []*registry.Service{service("a", "shop")}}, ads.Options{})
-			grpcServer, listener := grpc.NewServer(), listen(t)
-			server.Register(grpcServer)
-			var running sync.WaitGroup
-			running.Go(func() { _ = grpcServer.Serve(listener) })
-			defer running.Wait()
-			defer grpcServer.Stop()
-			conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = conn.Close() }()
-			ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
-			defer cancel()
-			c := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: delta})
-			defer c.Close()
-			if err := c.Connect(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Subscribe(envoy.ClusterType); err != nil {
-				t.Fatal(err)
-			}
-			// The second type is only refused when the first request was handled.
-			for i := range 11 {
-				if err := c.Subscribe(fmt.Sprintf("%s%d", customType, i), "x"); err != nil {
-					break
+			synctest.Test(t, func(t *testing.T) {
+				server := ads.New(&services{list: []*registry.Service{service("a", "shop")}}, ads.Options{})
+				grpcServer, listener := grpc.NewServer(), network(t)
+				server.Register(grpcServer)
+				var running sync.WaitGroup
+				running.Go(func() { _ = grpcServer.Serve(listener) })
+				defer running.Wait()
+				defer grpcServer.Stop()
+				conn := dialTo(t, listener)
+				defer func() { _ = conn.Close() }()
+				ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+				defer cancel()
+				c := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: delta})
+				defer c.Close()
+				if err := c.Connect(ctx); err != nil {
+					t.Fatal(err)
 				}
-			}
-			_, err = c.Next(ctx)
-			if status.Code(err) != codes.ResourceExhausted {
-				t.Errorf("Next = %v, want ResourceExhausted and no response", err)
-			}
-
-			c = xdstest.NewClient(conn, xdstest.ClientOptions{Delta: delta})
-			defer c.Close()
-			if err := c.Connect(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Subscribe(envoy.ClusterType); err != nil {
-				t.Fatal(err)
-			}
-			server.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
-			if err := server.Flush(ctx); err != nil { // without Run
-				t.Fatal(err)
-			}
-			r, err := c.Next(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			check(t, "names", r.Names(), []string{cluster("a")})
+				if err := c.Subscribe(envoy.ClusterType); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				check(t, "responses before", len(c.Responses()), 0)
+				server.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
+				if err := server.Flush(ctx); err != nil { // without Run
+					t.Fatal(err)
+				}
+				r, err := c.Next(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(t, "names", r.Names(), []string{cluster("a")})
+			})
 		})
 	}
 }
@@ -304,26 +296,28 @@ func TestNobodyIsAnsweredBeforeTheFirstState(t *testing.T) {
 func TestRunEndsTheStreams(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			f := serve(t, ads.Options{}, service("a", "shop"))
-			server := ads.New(f.services, ads.Options{})
-			grpcServer, listener := grpc.NewServer(), listen(t)
-			server.Register(grpcServer)
-			stop := make(chan struct{})
-			var running, serving sync.WaitGroup
-			running.Go(func() { server.Run(stop) })
-			serving.Go(func() { _ = grpcServer.Serve(listener) })
-			defer serving.Wait()
-			defer grpcServer.Stop()
-			f.listener = listener
-			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-			f.subscribe(c, envoy.ClusterType)
-			f.await(c, envoy.ClusterType, cluster("a"))
-			close(stop)
-			running.Wait()
-			err := c.Await(f.context(), func(xdstest.State) bool { return false })
-			if status.Code(err) != codes.Unavailable {
-				t.Errorf("stream ended with %v, want Unavailable", err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				f := serve(t, ads.Options{}, service("a", "shop"))
+				server := ads.New(f.services, ads.Options{})
+				grpcServer, listener := grpc.NewServer(), network(t)
+				server.Register(grpcServer)
+				stop := make(chan struct{})
+				var running, serving sync.WaitGroup
+				running.Go(func() { server.Run(stop) })
+				serving.Go(func() { _ = grpcServer.Serve(listener) })
+				defer serving.Wait()
+				defer grpcServer.Stop()
+				f.listener = listener
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+				f.subscribe(c, envoy.ClusterType)
+				f.await(c, envoy.ClusterType, cluster("a"))
+				close(stop)
+				running.Wait()
+				err := c.Await(f.context(), func(xdstest.State) bool { return false })
+				if status.Code(err) != codes.Unavailable {
+					t.Errorf("stream ended with %v, want Unavailable", err)
+				}
+			})
 		})
 	}
 }
@@ -355,7 +349,7 @@ func TestNoCallIsLost(t *testing.T) {
 		f.eds("a", "shop", from, to)
 		callUntil(ctx, t, client, []string{"one", "two", "three"}[(i+1)%3])
 		f.eds("a", "shop", to)
-		f.settle()
+		f.waitApplied()
 	}
 	close(done)
 	caller.Wait()

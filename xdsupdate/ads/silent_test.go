@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -41,28 +42,30 @@ func TestSilentRegistries(t *testing.T) {
 		{name: "a call of another", call: func(f *fixture) { f.EDSUpdate(shard, "x", "shop", endpoints) }, want: 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var log lockedBuffer
-			f := unserved(t, &log)
-			f.define([]string{"a"})
-			f.flush() // the first push is one of everything
-			if test.call != nil {
-				test.call(f)
-			}
-			list := test.services
-			if list == nil {
-				list = []*registry.Service{of("a", registry.ClientSideLB)}
-			}
-			f.define([]string{"a", "b"}, list...)
-			f.flush()
-			check(t, "after a push of some services", strings.Count(log.take(), "provider=silent"), 0)
-			for _, want := range []int{test.want, 0} {
-				f.define(nil, list...)
+			synctest.Test(t, func(t *testing.T) {
+				var log lockedBuffer
+				f := unserved(t, &log)
+				f.define([]string{"a"})
+				f.flush() // the first push is one of everything
+				if test.call != nil {
+					test.call(f)
+				}
+				list := test.services
+				if list == nil {
+					list = []*registry.Service{of("a", registry.ClientSideLB)}
+				}
+				f.define([]string{"a", "b"}, list...)
 				f.flush()
-				said := log.take()
-				check(t, "warnings", strings.Count(said, "level=WARN"), want)
-				check(t, "of the registry", strings.Count(said, "provider=silent"), want)
-				check(t, "with what to do", strings.Count(said, "give the registry this server as its updater"), want)
-			}
+				check(t, "after a push of some services", strings.Count(log.take(), "provider=silent"), 0)
+				for _, want := range []int{test.want, 0} {
+					f.define(nil, list...)
+					f.flush()
+					said := log.take()
+					check(t, "warnings", strings.Count(said, "level=WARN"), want)
+					check(t, "of the registry", strings.Count(said, "provider=silent"), want)
+					check(t, "with what to do", strings.Count(said, "give the registry this server as its updater"), want)
+				}
+			})
 		})
 	}
 }
@@ -70,11 +73,13 @@ func TestSilentRegistries(t *testing.T) {
 // TestSilentRegistryAtStart: the first push is one of everything, whatever it is
 // about.
 func TestSilentRegistryAtStart(t *testing.T) {
-	var log lockedBuffer
-	f := unserved(t, &log)
-	f.define([]string{"x"}, service("a", "shop", func(s *registry.Service) { s.Attributes.Provider = "silent" }))
-	f.flush()
-	check(t, "warnings", strings.Count(log.take(), "provider=silent"), 1)
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		f := unserved(t, &log)
+		f.define([]string{"x"}, service("a", "shop", func(s *registry.Service) { s.Attributes.Provider = "silent" }))
+		f.flush()
+		check(t, "warnings", strings.Count(log.take(), "provider=silent"), 1)
+	})
 }
 
 // unserved is a server without streams that pushes when it is flushed.

@@ -15,6 +15,7 @@ func TestSoak(t *testing.T) {
 		t.Skip("a soak takes a minute")
 	}
 	w := newChurnWorld(t)
+	w.f.address() // over sockets
 	fleet := newFleet(w.f, w.hosts, w.random)
 
 	// What is made once is made before it is measured.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -14,7 +15,6 @@ import (
 	"go.uber.org/atomic"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -49,20 +49,17 @@ func startBlocked(t *testing.T) *blocked {
 		Observer:   sent,
 		Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
 			if !b.known.Load() {
-				return nil, status.Error(codes.PermissionDenied, "who are you?")
+				return nil, status.Error(codes.PermissionDenied, "unknown proxy")
 			}
 			return ads.ProxyOf(n), nil
 		},
 	})
 	b.Register(b.grpc)
-	listener := listen(t)
+	listener := network(t)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = b.grpc.Serve(listener) })
 	b.running.Go(func() { b.Run(b.stop) })
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := dialTo(t, listener)
 	// The client never gives up: that would end its stream too.
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(func() {
@@ -103,38 +100,42 @@ func (c *sendCounter) Response(ads.Stream, ads.ResponseEvent) { c.sent <- struct
 // TestStopWithAClientThatDoesNotRead: Run ends the stream, though gRPC cannot send the
 // end of it to the client; Stop, after a while, ends GracefulStop.
 func TestStopWithAClientThatDoesNotRead(t *testing.T) {
-	b := startBlocked(t)
-	var graceful sync.WaitGroup
-	graceful.Go(b.grpc.GracefulStop)
-	close(b.stop)
-	done := make(chan struct{})
-	go func() {
-		b.running.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(testTimeout):
-		t.Fatal("Run does not end")
-	}
-	check(t, "proxies", len(b.Proxies()), 0)
-	b.grpc.Stop()
-	graceful.Wait()
+	synctest.Test(t, func(t *testing.T) {
+		b := startBlocked(t)
+		var graceful sync.WaitGroup
+		graceful.Go(b.grpc.GracefulStop)
+		close(b.stop)
+		done := make(chan struct{})
+		go func() {
+			b.running.Wait()
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-time.After(testTimeout):
+			t.Fatal("Run does not end")
+		}
+		check(t, "proxies", len(b.Proxies()), 0)
+		b.grpc.Stop()
+		graceful.Wait()
+	})
 }
 
 // TestIdentityErrorWithAClientThatDoesNotRead: the stream of a proxy that is not
 // known any more ends at once.
 func TestIdentityErrorWithAClientThatDoesNotRead(t *testing.T) {
-	b := startBlocked(t)
-	b.known.Store(false)
-	b.ProxyUpdate("", "10.0.0.1")
-	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
-	defer cancel()
-	// It does not count any more, so there is nothing to wait for.
-	if err := b.WaitApplied(ctx, nil); err != nil {
-		t.Errorf("WaitApplied = %v", err)
-	}
-	check(t, "proxies", len(b.Proxies()), 0)
-	close(b.stop)
-	b.running.Wait()
+	synctest.Test(t, func(t *testing.T) {
+		b := startBlocked(t)
+		b.known.Store(false)
+		b.ProxyUpdate("", "10.0.0.1")
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+		defer cancel()
+		// It does not count any more, so there is nothing to wait for.
+		if err := b.WaitApplied(ctx, nil); err != nil {
+			t.Errorf("WaitApplied = %v", err)
+		}
+		check(t, "proxies", len(b.Proxies()), 0)
+		close(b.stop)
+		b.running.Wait()
+	})
 }

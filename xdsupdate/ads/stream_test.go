@@ -6,170 +6,66 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// protocols are both protocols, by name.
-func protocols() map[string]bool { return map[string]bool{"sotw": false, "delta": true} }
-
-// node is a proxy in a namespace.
-func node(name, namespace string) *core.Node {
-	return &core.Node{Id: "sidecar~10.0.0.1~" + name + "." + namespace + "~" + namespace + ".svc"}
-}
-
-// client returns a connected client.
-func (f *fixture) client(options xdstest.ClientOptions) *xdstest.Client {
-	f.t.Helper()
-	if options.Answer == nil && !options.Manual {
-		options.Answer = f.accept
-	}
-	c := xdstest.NewClient(f.dial(), options)
-	f.t.Cleanup(c.Close)
-	if err := c.Connect(f.context()); err != nil {
-		f.t.Fatal(err)
-	}
-	return c
-}
-
-// accept accepts what an Envoy does, and so what the server builds for gRPC clients,
-// too.
-func (f *fixture) accept(r xdstest.Response) error {
-	for _, res := range r.Resources {
-		m, err := res.Message()
-		if err == nil {
-			err = xdscheck.Envoy(m)
-		}
-		if err != nil {
-			f.t.Errorf("%s: %v", r.TypeURL, err)
-		}
-	}
-	return nil
-}
-
-func (f *fixture) subscribe(c *xdstest.Client, typeURL string, names ...string) {
-	f.t.Helper()
-	if err := c.Subscribe(typeURL, names...); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-// await waits until the client has exactly the named resources of a type.
-func (f *fixture) await(c *xdstest.Client, typeURL string, names ...string) {
-	f.t.Helper()
-	err := c.Await(f.context(), func(s xdstest.State) bool { return cmp.Equal(s.Names(typeURL), names) })
-	if err != nil {
-		f.t.Fatalf("%v: %s: got %q, want %q", err, typeURL, c.State().Names(typeURL), names)
-	}
-}
-
-// settle waits until all clients have answered what they were sent.
-func (f *fixture) settle() {
-	f.t.Helper()
-	if err := f.WaitApplied(f.context(), nil); err != nil && !errors.Is(err, ads.ErrRejected) {
-		for _, p := range f.Proxies() {
-			f.t.Logf("%+v", p)
-		}
-		f.t.Fatal(err)
-	}
-}
-
-// received is what a client was sent since a number of responses.
-func received(c *xdstest.Client, since int) []string {
-	out := []string{}
-	for _, r := range c.Responses()[since:] {
-		for _, name := range r.Names() {
-			out = append(out, short(r.TypeURL)+" "+name)
-		}
-		for _, name := range r.Removed {
-			out = append(out, short(r.TypeURL)+" -"+name)
-		}
-		if len(r.Resources)+len(r.Removed) == 0 {
-			out = append(out, short(r.TypeURL)+" nothing")
-		}
-	}
-	return out
-}
-
-func short(typeURL string) string {
-	switch typeURL {
-	case envoy.ClusterType:
-		return "CDS"
-	case envoy.LoadAssignmentType:
-		return "EDS"
-	case envoy.ListenerType:
-		return "LDS"
-	case envoy.RouteType:
-		return "RDS"
-	default:
-		return typeURL
-	}
-}
-
-func check(tb testing.TB, what string, got, want any) {
-	tb.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		tb.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-func cluster(host string) string { return envoy.ClusterName(80, registry.Hostname(host)) }
-
 func TestOnlyWhatChangedIsSent(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			var list []*registry.Service
-			var names []string
-			for i := range 5 {
-				host := fmt.Sprintf("s%d", i)
-				list = append(list, service(host, "shop"))
-				names = append(names, cluster(host))
-			}
-			f := serve(t, ads.Options{}, list...)
-			for i := range 5 {
-				f.eds(fmt.Sprintf("s%d", i), "shop", endpoint("10.0.0.1", 80))
-			}
-			f.flush()
-			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-			f.subscribe(c, envoy.ClusterType)
-			f.await(c, envoy.ClusterType, names...)
-			f.subscribe(c, envoy.LoadAssignmentType, names...)
-			f.await(c, envoy.LoadAssignmentType, names...)
-			f.settle()
-
-			since := len(c.Responses())
-			f.eds("s3", "shop", endpoint("10.0.0.2", 80))
-			f.settle()
-			check(t, "an endpoint changed", received(c, since), []string{"EDS " + names[3]})
-
-			since = len(c.Responses())
-			f.eds("s3", "shop", endpoint("10.0.0.2", 80))
-			f.define([]string{"s1"}, list...)
-			f.settle()
-			check(t, "nothing changed", received(c, since), []string{})
-
-			since = len(c.Responses())
-			list[1] = service("s1", "shop", func(s *registry.Service) { s.ServiceAccounts = []string{"spiffe://a/b"} })
-			f.define([]string{"s1"}, list...)
-			f.settle()
-			want := []string{"CDS " + names[1], "EDS " + names[1]}
-			if !delta {
-				want = nil
-				for _, name := range names {
-					want = append(want, "CDS "+name)
+			synctest.Test(t, func(t *testing.T) {
+				var list []*registry.Service
+				var names []string
+				for i := range 5 {
+					host := fmt.Sprintf("s%d", i)
+					list = append(list, service(host, "shop"))
+					names = append(names, cluster(host))
 				}
-				want = append(want, "EDS "+names[1])
-			}
-			check(t, "a cluster changed", received(c, since), want)
+				f := serve(t, ads.Options{}, list...)
+				for i := range 5 {
+					f.eds(fmt.Sprintf("s%d", i), "shop", endpoint("10.0.0.1", 80))
+				}
+				f.flush()
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+				f.subscribe(c, envoy.ClusterType)
+				f.await(c, envoy.ClusterType, names...)
+				f.subscribe(c, envoy.LoadAssignmentType, names...)
+				f.await(c, envoy.LoadAssignmentType, names...)
+				f.waitApplied()
+
+				since := len(c.Responses())
+				f.eds("s3", "shop", endpoint("10.0.0.2", 80))
+				f.waitApplied()
+				check(t, "an endpoint changed", received(c, since), []string{"EDS " + names[3]})
+
+				since = len(c.Responses())
+				f.eds("s3", "shop", endpoint("10.0.0.2", 80))
+				f.define([]string{"s1"}, list...)
+				f.waitApplied()
+				check(t, "nothing changed", received(c, since), []string{})
+
+				since = len(c.Responses())
+				list[1] = service("s1", "shop", func(s *registry.Service) { s.ServiceAccounts = []string{"spiffe://a/b"} })
+				f.define([]string{"s1"}, list...)
+				f.waitApplied()
+				want := []string{"CDS " + names[1], "EDS " + names[1]}
+				if !delta {
+					want = nil
+					for _, name := range names {
+						want = append(want, "CDS "+name)
+					}
+					want = append(want, "EDS "+names[1])
+				}
+				check(t, "a cluster changed", received(c, since), want)
+			})
 		})
 	}
 }
@@ -177,145 +73,133 @@ func TestOnlyWhatChangedIsSent(t *testing.T) {
 func TestReconnect(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			a, b := service("a", "shop"), service("b", "shop")
-			f := serve(t, ads.Options{}, a, b)
-			f.eds("a", "shop", endpoint("10.0.0.1", 80))
-			f.flush()
-			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-			f.subscribe(c, envoy.ClusterType)
-			f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
-			f.subscribe(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
-			f.await(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
-			f.settle()
-			before := c.Responses()
+			synctest.Test(t, func(t *testing.T) {
+				a, b := service("a", "shop"), service("b", "shop")
+				f := serve(t, ads.Options{}, a, b)
+				f.eds("a", "shop", endpoint("10.0.0.1", 80))
+				f.flush()
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+				f.subscribe(c, envoy.ClusterType)
+				f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
+				f.subscribe(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
+				f.await(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
+				f.waitApplied()
+				before := c.Responses()
 
-			reconnect := func() []xdstest.Response {
-				t.Helper()
-				since := len(c.Responses())
-				if err := c.Connect(f.context()); err != nil {
-					t.Fatal(err)
-				}
-				// The answer to this comes after all others.
-				f.subscribe(c, envoy.RouteType, cluster("a"))
-				if err := c.Await(f.context(), func(s xdstest.State) bool {
-					return s.Has(envoy.RouteType, cluster("a"))
-				}); err != nil {
-					t.Fatal(err)
-				}
-				f.settle()
-				if err := c.Unsubscribe(envoy.RouteType, cluster("a")); err != nil {
-					t.Fatal(err)
-				}
-				var out []xdstest.Response
-				for _, r := range c.Responses()[since:] {
-					if r.TypeURL != envoy.RouteType {
-						out = append(out, r)
+				reconnect := func() []xdstest.Response {
+					t.Helper()
+					since := len(c.Responses())
+					if err := c.Connect(f.context()); err != nil {
+						t.Fatal(err)
 					}
-				}
-				return out
-			}
-
-			again := reconnect()
-			if delta {
-				wildcardAnswer := 0
-				for _, r := range again {
-					if len(r.Resources)+len(r.Removed) > 0 {
-						t.Errorf("sent again: %s %q, removed %q", r.TypeURL, r.Names(), r.Removed)
+					// The answer to this comes after all others.
+					f.subscribe(c, envoy.RouteType, cluster("a"))
+					if err := c.Await(f.context(), func(s xdstest.State) bool {
+						return s.Has(envoy.RouteType, cluster("a"))
+					}); err != nil {
+						t.Fatal(err)
 					}
-					wildcardAnswer++
-				}
-				if wildcardAnswer > 1 {
-					t.Errorf("%d empty responses", wildcardAnswer)
-				}
-			} else {
-				versions := func(list []xdstest.Response) map[string]string {
-					out := make(map[string]string)
-					for _, r := range list {
-						out[r.TypeURL] = r.Version
+					f.waitApplied()
+					if err := c.Unsubscribe(envoy.RouteType, cluster("a")); err != nil {
+						t.Fatal(err)
+					}
+					var out []xdstest.Response
+					for _, r := range c.Responses()[since:] {
+						if r.TypeURL != envoy.RouteType {
+							out = append(out, r)
+						}
 					}
 					return out
 				}
-				check(t, "versions", versions(again), versions(before))
-			}
 
-			c.Disconnect()
-			f.eds("a", "shop", endpoint("10.0.0.2", 80))
-			f.define([]string{"b"}, a)
-			f.flush()
-			reconnect()
-			if got := c.State().Names(envoy.ClusterType); !cmp.Equal(got, []string{cluster("a")}) {
-				t.Errorf("clusters = %q, want only a", got)
-			}
-			f.await(c, envoy.ClusterType, cluster("a"))
-			if got := addressesOf(t, c, "a"); !cmp.Equal(got, []string{"10.0.0.2"}) {
-				t.Errorf("addresses = %q", got)
-			}
+				again := reconnect()
+				if delta {
+					wildcardAnswer := 0
+					for _, r := range again {
+						if len(r.Resources)+len(r.Removed) > 0 {
+							t.Errorf("sent again: %s %q, removed %q", r.TypeURL, r.Names(), r.Removed)
+						}
+						wildcardAnswer++
+					}
+					if wildcardAnswer > 1 {
+						t.Errorf("%d empty responses", wildcardAnswer)
+					}
+				} else {
+					versions := func(list []xdstest.Response) map[string]string {
+						out := make(map[string]string)
+						for _, r := range list {
+							out[r.TypeURL] = r.Version
+						}
+						return out
+					}
+					check(t, "versions", versions(again), versions(before))
+				}
+
+				c.Disconnect()
+				f.eds("a", "shop", endpoint("10.0.0.2", 80))
+				f.define([]string{"b"}, a)
+				f.flush()
+				reconnect()
+				if got := c.State().Names(envoy.ClusterType); !cmp.Equal(got, []string{cluster("a")}) {
+					t.Errorf("clusters = %q, want only a", got)
+				}
+				f.await(c, envoy.ClusterType, cluster("a"))
+				if got := addressesOf(t, c, "a"); !cmp.Equal(got, []string{"10.0.0.2"}) {
+					t.Errorf("addresses = %q", got)
+				}
+			})
 		})
 	}
-}
-
-// addressesOf returns the addresses in a client's load assignment.
-func addressesOf(tb testing.TB, c *xdstest.Client, host string) []string {
-	tb.Helper()
-	m, err := c.State().Resources(envoy.LoadAssignmentType)[cluster(host)].Message()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var out []string
-	for _, l := range m.(*endpointv3.ClusterLoadAssignment).GetEndpoints() {
-		for _, lb := range l.GetLbEndpoints() {
-			out = append(out, lb.GetEndpoint().GetAddress().GetSocketAddress().GetAddress())
-		}
-	}
-	return out
 }
 
 func TestRefusedIsNotSentAgain(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
-			f.eds("a", "shop", endpoint("10.0.0.1", 80))
-			f.flush()
-			bad := func(r xdstest.Response) error {
-				for _, res := range r.Resources {
-					m, err := res.Message()
-					if err != nil {
-						return err
-					}
-					cla := m.(*endpointv3.ClusterLoadAssignment)
-					for _, l := range cla.GetEndpoints() {
-						if l.GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().GetAddress() == "10.6.6.6" {
-							return errors.New("do not like 10.6.6.6")
+			synctest.Test(t, func(t *testing.T) {
+				f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
+				f.eds("a", "shop", endpoint("10.0.0.1", 80))
+				f.flush()
+				bad := func(r xdstest.Response) error {
+					for _, res := range r.Resources {
+						m, err := res.Message()
+						if err != nil {
+							return err
+						}
+						cla := m.(*endpointv3.ClusterLoadAssignment)
+						for _, l := range cla.GetEndpoints() {
+							if l.GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().GetAddress() == "10.6.6.6" {
+								return errors.New("do not like 10.6.6.6")
+							}
 						}
 					}
+					return nil
 				}
-				return nil
-			}
-			c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop"), Answer: bad})
-			f.subscribe(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
-			f.await(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
-			f.settle()
-			since := len(c.Responses())
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop"), Answer: bad})
+				f.subscribe(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
+				f.await(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
+				f.waitApplied()
+				since := len(c.Responses())
 
-			f.eds("a", "shop", endpoint("10.6.6.6", 80))
-			err := f.WaitApplied(f.context(), nil)
-			if !errors.Is(err, ads.ErrRejected) {
-				t.Errorf("WaitApplied = %v, want ErrRejected", err)
-			}
-			status := f.Proxies()[0].Types[envoy.LoadAssignmentType]
-			if status.Error != "do not like 10.6.6.6" || status.Rejected != status.Sent || status.Acked == status.Sent || status.Rejections != 1 {
-				t.Errorf("status = %+v", status)
-			}
-			f.eds("b", "shop", endpoint("10.0.0.9", 80)) // another resource is still sent
-			f.settle()
-			check(t, "received", received(c, since), []string{"EDS " + cluster("a"), "EDS " + cluster("b")})
-			if status := f.Proxies()[0].Types[envoy.LoadAssignmentType]; status.Error != "" || status.Acked != status.Sent {
-				t.Errorf("status = %+v", status)
-			}
-			check(t, "the last good stays", addressesOf(t, c, "a"), []string{"10.0.0.1"})
-			f.eds("a", "shop", endpoint("10.0.0.3", 80))
-			f.settle()
-			check(t, "fixed", addressesOf(t, c, "a"), []string{"10.0.0.3"})
+				f.eds("a", "shop", endpoint("10.6.6.6", 80))
+				err := f.WaitApplied(f.context(), nil)
+				if !errors.Is(err, ads.ErrRejected) {
+					t.Errorf("WaitApplied = %v, want ErrRejected", err)
+				}
+				status := f.Proxies()[0].Types[envoy.LoadAssignmentType]
+				if status.Error != "do not like 10.6.6.6" || status.Rejected != status.Sent || status.Acked == status.Sent || status.Rejections != 1 {
+					t.Errorf("status = %+v", status)
+				}
+				f.eds("b", "shop", endpoint("10.0.0.9", 80)) // another resource is still sent
+				f.waitApplied()
+				check(t, "received", received(c, since), []string{"EDS " + cluster("a"), "EDS " + cluster("b")})
+				if status := f.Proxies()[0].Types[envoy.LoadAssignmentType]; status.Error != "" || status.Acked != status.Sent {
+					t.Errorf("status = %+v", status)
+				}
+				check(t, "the last good stays", addressesOf(t, c, "a"), []string{"10.0.0.1"})
+				f.eds("a", "shop", endpoint("10.0.0.3", 80))
+				f.waitApplied()
+				check(t, "fixed", addressesOf(t, c, "a"), []string{"10.0.0.3"})
+			})
 		})
 	}
 }
@@ -328,26 +212,28 @@ func TestAnswerComesWhenTheResourceAppears(t *testing.T) {
 		t.Run(short(typeURL), func(t *testing.T) {
 			for protocol, delta := range protocols() {
 				t.Run(protocol, func(t *testing.T) {
-					f := serve(t, ads.Options{}, service("early", "shop"))
-					f.flush()
-					c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-					f.subscribe(c, typeURL, name)
-					before := []string{}
-					if delta {
-						before = append(before, short(typeURL)+" -"+name)
-						if _, err := c.Next(f.context()); err != nil {
+					synctest.Test(t, func(t *testing.T) {
+						f := serve(t, ads.Options{}, service("early", "shop"))
+						f.flush()
+						c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+						f.subscribe(c, typeURL, name)
+						before := []string{}
+						if delta {
+							before = append(before, short(typeURL)+" -"+name)
+							if _, err := c.Next(f.context()); err != nil {
+								t.Fatal(err)
+							}
+						}
+						f.subscribe(c, envoy.RouteType, cluster("early")) // a barrier
+						if err := c.Await(f.context(), func(s xdstest.State) bool { return s.Has(envoy.RouteType, cluster("early")) }); err != nil {
 							t.Fatal(err)
 						}
-					}
-					f.subscribe(c, envoy.RouteType, cluster("early")) // a barrier
-					if err := c.Await(f.context(), func(s xdstest.State) bool { return s.Has(envoy.RouteType, cluster("early")) }); err != nil {
-						t.Fatal(err)
-					}
-					check(t, "before", received(c, 0), append(before, "RDS "+cluster("early")))
-					f.define([]string{"late"}, service("early", "shop"), service("late", "shop"))
-					if err := c.Await(f.context(), func(s xdstest.State) bool { return s.Has(typeURL, name) }); err != nil {
-						t.Fatal(err)
-					}
+						check(t, "before", received(c, 0), append(before, "RDS "+cluster("early")))
+						f.define([]string{"late"}, service("early", "shop"), service("late", "shop"))
+						if err := c.Await(f.context(), func(s xdstest.State) bool { return s.Has(typeURL, name) }); err != nil {
+							t.Fatal(err)
+						}
+					})
 				})
 			}
 		})
@@ -357,92 +243,98 @@ func TestAnswerComesWhenTheResourceAppears(t *testing.T) {
 func TestVisibility(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			public := service("public", "other")
-			private := service("private", "other", exportTo(registry.VisibilityPrivate))
-			named := service("named", "other", exportTo("shop"))
-			hidden := service("hidden", "shop", exportTo(registry.VisibilityNone))
-			f := serve(t, ads.Options{}, public, private, named, hidden)
-			f.flush()
-			hosts := []string{"hidden", "named", "private", "public"}
-			visible := map[string][]string{"shop": {"named", "public"}, "other": {"private", "public"}, "third": {"public"}}
-			var clients []*xdstest.Client
-			for namespace, want := range visible {
-				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", namespace)})
-				clients = append(clients, c)
-				f.subscribe(c, envoy.ClusterType)
-				var all, listeners, wantNames, wantListeners []string
-				for _, h := range hosts {
-					all, listeners = append(all, cluster(h)), append(listeners, h+":80")
+			synctest.Test(t, func(t *testing.T) {
+				public := service("public", "other")
+				private := service("private", "other", exportTo(registry.VisibilityPrivate))
+				named := service("named", "other", exportTo("shop"))
+				hidden := service("hidden", "shop", exportTo(registry.VisibilityNone))
+				f := serve(t, ads.Options{}, public, private, named, hidden)
+				f.flush()
+				hosts := []string{"hidden", "named", "private", "public"}
+				visible := map[string][]string{"shop": {"named", "public"}, "other": {"private", "public"}, "third": {"public"}}
+				var clients []*xdstest.Client
+				for namespace, want := range visible {
+					c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", namespace)})
+					clients = append(clients, c)
+					f.subscribe(c, envoy.ClusterType)
+					var all, listeners, wantNames, wantListeners []string
+					for _, h := range hosts {
+						all, listeners = append(all, cluster(h)), append(listeners, h+":80")
+					}
+					for _, h := range want {
+						wantNames, wantListeners = append(wantNames, cluster(h)), append(wantListeners, h+":80")
+					}
+					f.subscribe(c, envoy.LoadAssignmentType, all...)
+					f.subscribe(c, envoy.RouteType, all...)
+					f.subscribe(c, envoy.ListenerType, listeners...)
+					f.await(c, envoy.ClusterType, wantNames...)
+					f.await(c, envoy.LoadAssignmentType, wantNames...)
+					f.await(c, envoy.RouteType, wantNames...)
+					f.await(c, envoy.ListenerType, wantListeners...)
 				}
-				for _, h := range want {
-					wantNames, wantListeners = append(wantNames, cluster(h)), append(wantListeners, h+":80")
-				}
-				f.subscribe(c, envoy.LoadAssignmentType, all...)
-				f.subscribe(c, envoy.RouteType, all...)
-				f.subscribe(c, envoy.ListenerType, listeners...)
-				f.await(c, envoy.ClusterType, wantNames...)
-				f.await(c, envoy.LoadAssignmentType, wantNames...)
-				f.await(c, envoy.RouteType, wantNames...)
-				f.await(c, envoy.ListenerType, wantListeners...)
-			}
 
-			// Changes of what is hidden reach nobody else either.
-			f.settle()
-			counts := map[*xdstest.Client]int{}
-			for _, c := range clients {
-				counts[c] = len(c.Responses())
-			}
-			f.eds("hidden", "shop", endpoint("10.0.0.1", 80))
-			f.settle()
-			for _, c := range clients {
-				check(t, "hidden endpoint", received(c, counts[c]), []string{})
-			}
-
-			// What becomes invisible is removed.
-			f.define([]string{"public"}, service("public", "other", exportTo("third")), private, named, hidden)
-			f.settle()
-			got := map[string]int{}
-			for _, c := range clients {
-				for _, name := range c.State().Names(envoy.ClusterType) {
-					got[name]++
+				// Changes of what is hidden reach no other client either.
+				f.waitApplied()
+				counts := map[*xdstest.Client]int{}
+				for _, c := range clients {
+					counts[c] = len(c.Responses())
 				}
-			}
-			check(t, "clusters", got, map[string]int{cluster("named"): 1, cluster("private"): 1, cluster("public"): 1})
+				f.eds("hidden", "shop", endpoint("10.0.0.1", 80))
+				f.waitApplied()
+				for _, c := range clients {
+					check(t, "hidden endpoint", received(c, counts[c]), []string{})
+				}
+
+				// What becomes invisible is removed.
+				f.define([]string{"public"}, service("public", "other", exportTo("third")), private, named, hidden)
+				f.waitApplied()
+				got := map[string]int{}
+				for _, c := range clients {
+					for _, name := range c.State().Names(envoy.ClusterType) {
+						got[name]++
+					}
+				}
+				check(t, "clusters", got, map[string]int{cluster("named"): 1, cluster("private"): 1, cluster("public"): 1})
+			})
 		})
 	}
 }
 
 func TestOwnNamespaceFirst(t *testing.T) {
-	old := service("a", "old")
-	oldest := service("a", "private", exportTo(registry.VisibilityPrivate), func(s *registry.Service) {
-		s.CreationTime = s.CreationTime.Add(-1)
+	synctest.Test(t, func(t *testing.T) {
+		old := service("a", "old")
+		oldest := service("a", "private", exportTo(registry.VisibilityPrivate), func(s *registry.Service) {
+			s.CreationTime = s.CreationTime.Add(-1)
+		})
+		own := service("a", "shop", func(s *registry.Service) { s.CreationTime = s.CreationTime.Add(1) })
+		f := serve(t, ads.Options{}, oldest, old, own)
+		f.eds("a", "private", endpoint("10.0.0.3", 80))
+		f.eds("a", "old", endpoint("10.0.0.1", 80))
+		f.eds("a", "shop", endpoint("10.0.0.2", 80))
+		f.flush()
+		for namespace, want := range map[string]string{"shop": "10.0.0.2", "old": "10.0.0.1", "third": "10.0.0.1", "private": "10.0.0.3"} {
+			c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", namespace)})
+			f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
+			f.await(c, envoy.LoadAssignmentType, cluster("a"))
+			check(t, namespace, addressesOf(t, c, "a"), []string{want})
+		}
 	})
-	own := service("a", "shop", func(s *registry.Service) { s.CreationTime = s.CreationTime.Add(1) })
-	f := serve(t, ads.Options{}, oldest, old, own)
-	f.eds("a", "private", endpoint("10.0.0.3", 80))
-	f.eds("a", "old", endpoint("10.0.0.1", 80))
-	f.eds("a", "shop", endpoint("10.0.0.2", 80))
-	f.flush()
-	for namespace, want := range map[string]string{"shop": "10.0.0.2", "old": "10.0.0.1", "third": "10.0.0.1", "private": "10.0.0.3"} {
-		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", namespace)})
-		f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
-		f.await(c, envoy.LoadAssignmentType, cluster("a"))
-		check(t, namespace, addressesOf(t, c, "a"), []string{want})
-	}
 }
 
 func TestEndpointsOfTheOwnClusterOnly(t *testing.T) {
-	restricted := endpoint("10.0.0.2", 80)
-	restricted.Shared = &registry.EndpointAttributes{ClusterID: "c2", DiscoverableFromSameCluster: true}
-	f := serve(t, ads.Options{}, service("a", "shop"))
-	f.eds("a", "shop", endpoint("10.0.0.1", 80), restricted)
-	f.flush()
-	for clusterID, want := range map[string][]string{"c1": {"10.0.0.1"}, "c2": {"10.0.0.1", "10.0.0.2"}} {
-		n := node("a", "shop")
-		n.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{"CLUSTER_ID": structpb.NewStringValue(clusterID)}}
-		c := f.client(xdstest.ClientOptions{Delta: true, Node: n})
-		f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
-		f.await(c, envoy.LoadAssignmentType, cluster("a"))
-		check(t, clusterID, addressesOf(t, c, "a"), want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		restricted := endpoint("10.0.0.2", 80)
+		restricted.Shared = &registry.EndpointAttributes{ClusterID: "c2", DiscoverableFromSameCluster: true}
+		f := serve(t, ads.Options{}, service("a", "shop"))
+		f.eds("a", "shop", endpoint("10.0.0.1", 80), restricted)
+		f.flush()
+		for clusterID, want := range map[string][]string{"c1": {"10.0.0.1"}, "c2": {"10.0.0.1", "10.0.0.2"}} {
+			n := node("a", "shop")
+			n.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{"CLUSTER_ID": structpb.NewStringValue(clusterID)}}
+			c := f.client(xdstest.ClientOptions{Delta: true, Node: n})
+			f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
+			f.await(c, envoy.LoadAssignmentType, cluster("a"))
+			check(t, clusterID, addressesOf(t, c, "a"), want)
+		}
+	})
 }
