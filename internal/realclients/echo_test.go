@@ -44,6 +44,8 @@ func startEcho(t *testing.T, name string) *echo {
 		select {
 		case <-time.After(time.Duration(number(md, "wait")) * time.Millisecond):
 		case <-stream.Context().Done():
+			// The client's deadline is known here as well, and may be over here first.
+			return status.FromContextError(stream.Context().Err()).Err()
 		}
 		if err := stream.SetHeader(metadata.Pairs("backend", name)); err != nil {
 			return err
