@@ -85,6 +85,7 @@ func (c *concerned) seesVirtualService(p *proxy, v *virtualService) bool {
 // gatewayOf adds the routes and listeners of a Gateway that a VirtualService is
 // about.
 func (c *concerned) gatewayOf(v *virtualService, name, why string) {
+	why += " at " + name // Gateways with one port may select different routers
 	for _, st := range c.states() {
 		for _, g := range st.gateways {
 			if g.String() != name {
