@@ -3,7 +3,7 @@
 package serviceentry
 
 import (
-	"net/netip"
+	"maps"
 	"slices"
 	"time"
 
@@ -112,12 +112,7 @@ func addKey(keys map[xdsupdate.ConfigKey]struct{}, h hostKey) map[xdsupdate.Conf
 }
 
 func (b *batch) updateProxies() {
-	ips := make([]netip.Addr, 0, len(b.proxies))
-	for ip := range b.proxies {
-		ips = append(ips, ip)
-	}
-	slices.SortFunc(ips, netip.Addr.Compare)
-	for _, ip := range ips {
-		b.updater.ProxyUpdate(b.options.ClusterID, ip.String())
+	for _, p := range slices.SortedFunc(maps.Keys(b.proxies), proxyAddress.compare) {
+		b.updater.ProxyUpdate(p.cluster, p.ip.String())
 	}
 }

@@ -212,13 +212,13 @@ func (b *batch) dropSpace(namespace string) {
 // pushProxy asks for a push to the proxy of a workload, if it has an IP address.
 func (b *batch) pushProxy(w *workload) {
 	if ip, err := netip.ParseAddr(w.address()); err == nil {
-		b.pushAddress(ip.Unmap())
+		b.pushAddress(proxyAddress{b.clusterOf(w), ip.Unmap()})
 	}
 }
 
-func (b *batch) pushAddress(ip netip.Addr) {
+func (b *batch) pushAddress(p proxyAddress) {
 	if b.proxies == nil {
-		b.proxies = map[netip.Addr]struct{}{}
+		b.proxies = map[proxyAddress]struct{}{}
 	}
-	b.proxies[ip] = struct{}{}
+	b.proxies[p] = struct{}{}
 }

@@ -31,9 +31,9 @@ type batch struct {
 	services  []serviceChange
 	workloads []workloadChange
 	// proxies are the addresses that need a ProxyUpdate.
-	proxies map[netip.Addr]struct{}
+	proxies map[proxyAddress]struct{}
 	// former are addresses that pods have no more.
-	former map[netip.Addr]struct{}
+	former map[netip.Addr][]registry.ClusterID
 	// spare are hostWorks to use again.
 	spare []*hostWork
 }

@@ -3,6 +3,7 @@
 package serviceentry
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -13,6 +14,26 @@ import (
 // instance of anything, so that its proxy does not know what it serves. As in
 // Istio 1.30 a ProxyUpdate follows every change of the instances at an address
 // that belongs to a pod.
+
+// proxyAddress is where a ProxyUpdate goes.
+type proxyAddress struct {
+	cluster registry.ClusterID
+	ip      netip.Addr
+}
+
+func (p proxyAddress) compare(q proxyAddress) int {
+	return cmp.Or(cmp.Compare(p.cluster, q.cluster), p.ip.Compare(q.ip))
+}
+
+// clusterOf returns the cluster of the proxy of a workload. A pod may be of
+// another cluster than the registry: Istio 1.30 asks for a push to the proxy at
+// that address in the registry's own cluster, which is none of it.
+func (b *batch) clusterOf(w *workload) registry.ClusterID {
+	if w.foreign() && w.instance.Cluster != "" {
+		return w.instance.Cluster
+	}
+	return b.options.ClusterID
+}
 
 // setPod keeps the table of the addresses of pods.
 func (b *batch) setPod(w *workload, present bool) {
@@ -51,17 +72,16 @@ func (b *batch) noteFormer(prev, curr *workload) {
 	for _, a := range prev.addresses() {
 		if ip, err := netip.ParseAddr(a); err == nil && !kept(a) {
 			if b.former == nil {
-				b.former = map[netip.Addr]struct{}{}
+				b.former = map[netip.Addr][]registry.ClusterID{}
 			}
-			b.former[ip.Unmap()] = struct{}{}
+			b.former[ip.Unmap()] = append(b.former[ip.Unmap()], b.clusterOf(prev))
 		}
 	}
 }
 
 // ofPod reports whether an address belongs to a pod, or did.
 func (b *batch) ofPod(ip netip.Addr) bool {
-	_, former := b.former[ip]
-	return former || len(b.pods[ip]) > 0
+	return len(b.former[ip])+len(b.pods[ip]) > 0
 }
 
 // compareProxies adds the pods to proxies that are something else than before, of
@@ -102,8 +122,8 @@ func (b *batch) compareProxy(ip netip.Addr, before, after *state) {
 	if slices.EqualFunc(before.instancesAt(address, "", room[0][:0]), after.instancesAt(address, "", room[1][:0]), sameInstance) {
 		return
 	}
-	if _, former := b.former[ip]; former {
-		b.pushAddress(ip)
+	for _, cluster := range b.former[ip] {
+		b.pushAddress(proxyAddress{cluster, ip})
 	}
 	for _, w := range b.pods[ip] {
 		b.pushProxy(w)
