@@ -17,6 +17,9 @@ func TestDecisionsOnPods(t *testing.T) {
 		{row: "K8", is: "a pod that leaves a selector has its new labels in every service", test: func(p *play) {
 			p.apply(serviceObject("a"), serviceObject("manual", "spec: {selector: null}"), podObject("p1", "10.0.0.1"))
 			p.apply(sliceObject("s1", "a", "10.0.0.1 p1"), sliceObject("s2", "manual", "10.0.0.1 p1"))
+			p.apply(podObject("p1", "10.0.0.1", "metadata: {labels: {app: other}}"))
+			p.is("labels in a", p.endpoints("a", "labels.app"), "10.0.0.1 other")
+			p.is("labels in manual", p.endpoints("manual", "labels.app"), "10.0.0.1 other")
 			p.apply(podObject("p1", "10.0.0.1", "metadata: {labels: {app: other, security.istio.io/tlsMode: istio, topology.istio.io/network: net}}"))
 			for _, service := range []string{"a", "manual"} {
 				p.is(service, p.endpoints(service, "labels.app", "tlsMode", "network"), "10.0.0.1 other istio net")

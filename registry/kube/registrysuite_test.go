@@ -7,10 +7,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -19,33 +21,70 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// TestInstance runs the suite of registries.
+// TestInstance runs the suite of registries on one that is handed its objects.
 func TestInstance(t *testing.T) {
 	registrytest.TestInstance(t, func(testing.TB) registrytest.Subject {
-		r := &renamed{
-			Controller: kube.New(nil, &recorder{index: xdsupdate.NewEndpointIndex()}, kube.Options{ClusterID: "east"}),
-			names:      map[registry.Hostname]registry.Hostname{}, clones: map[*registry.Service]*registry.Service{},
-			pods: map[string][]*corev1.Pod{},
-		}
-		return registrytest.Subject{
-			Registry: r, Set: r.set, Remove: r.remove, SetWorkload: r.setWorkload, RemoveWorkload: r.removeWorkload,
-			CatchUp: r.Drain,
-		}
+		k := kube.New(nil, &recorder{index: xdsupdate.NewEndpointIndex()}, kube.Options{ClusterID: "east"})
+		return newRenamed(k, handing{k}).subject()
 	})
 }
+
+// writer is the way of objects into a registry. Put and remove may be called by
+// several goroutines, and from within handlers.
+type writer interface {
+	put(objects ...runtime.Object)
+	remove(objects ...runtime.Object)
+	// catchUp returns when what was written is seen, and handlers were notified of it.
+	catchUp()
+}
+
+// handing is a writer that hands objects to the registry.
+type handing struct{ *kube.Controller }
+
+func (h handing) put(objects ...runtime.Object) {
+	for _, o := range objects {
+		h.Put(o)
+	}
+}
+
+func (h handing) remove(objects ...runtime.Object) {
+	for _, o := range objects {
+		h.Remove(o)
+	}
+}
+
+func (h handing) catchUp() { h.Drain() }
 
 // renamed is a registry of a cluster under the host names that the suite chooses,
 // which a cluster cannot have. It shows services in clones of its own, and answers
 // for proxies by the pods at their addresses.
 type renamed struct {
 	*kube.Controller
+	writer writer
 
 	mu sync.Mutex
-	// names has the suite's host name of each of the cluster's.
-	names  map[registry.Hostname]registry.Hostname
+	// named has what the suite chose for each of the cluster's services.
+	named  map[registry.Hostname]chosen
 	clones map[*registry.Service]*registry.Service
-	// pods are those made for the endpoints of a service, by its key.
-	pods map[string][]*corev1.Pod
+}
+
+// chosen is what a cluster decides by itself.
+type chosen struct {
+	hostname registry.Hostname
+	created  time.Time
+}
+
+func newRenamed(k *kube.Controller, w writer) *renamed {
+	return &renamed{
+		Controller: k, writer: w, named: map[registry.Hostname]chosen{}, clones: map[*registry.Service]*registry.Service{},
+	}
+}
+
+func (r *renamed) subject() registrytest.Subject {
+	return registrytest.Subject{
+		Registry: r, Set: r.set, Remove: r.remove, SetWorkload: r.setWorkload, RemoveWorkload: r.removeWorkload,
+		CatchUp: r.writer.catchUp,
+	}
 }
 
 func objectName(hostname registry.Hostname) string {
@@ -66,10 +105,18 @@ func (r *renamed) clone(s *registry.Service) *registry.Service {
 	if c == nil {
 		copied := *s
 		c = &copied
-		c.Hostname = r.names[s.Hostname]
+		c.Hostname, c.CreationTime = r.named[s.Hostname].hostname, r.named[s.Hostname].created
 		r.clones[s] = c
 	}
 	return c
+}
+
+// ofSuite reports whether the suite has set a service.
+func (r *renamed) ofSuite(s *registry.Service) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.named[s.Hostname]
+	return ok
 }
 
 func (r *renamed) ServiceSnapshot() *registry.ServiceSet { return nil }
@@ -77,7 +124,9 @@ func (r *renamed) ServiceSnapshot() *registry.ServiceSet { return nil }
 func (r *renamed) all() *registry.ServiceSet {
 	var out []*registry.Service
 	for _, s := range r.Controller.Services() {
-		out = append(out, r.clone(s))
+		if r.ofSuite(s) {
+			out = append(out, r.clone(s))
+		}
 	}
 	return registry.NewServiceSet(out...)
 }
@@ -127,7 +176,9 @@ func (r *renamed) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.Se
 
 func (r *renamed) SubscribeServices(handler registry.ServiceHandler) (cancel func()) {
 	return r.Controller.SubscribeServices(func(prev, curr *registry.Service, e registry.Event) {
-		handler(r.clone(prev), r.clone(curr), e)
+		if r.ofSuite(curr) {
+			handler(r.clone(prev), r.clone(curr), e)
+		}
 	})
 }
 
@@ -150,13 +201,13 @@ func (r *renamed) set(s *registry.Service, endpoints []*registry.Endpoint) {
 	namespace, name := s.Attributes.Namespace, objectName(s.Hostname)
 	meta := metav1.ObjectMeta{Name: name, Namespace: namespace, CreationTimestamp: metav1.NewTime(s.CreationTime)}
 	object := &corev1.Service{ObjectMeta: meta}
-	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: namespace, Labels: map[string]string{discoveryv1.LabelServiceName: name},
 	}}
 	for _, p := range s.Ports {
 		object.Spec.Ports = append(object.Spec.Ports, corev1.ServicePort{Name: p.Name, Port: int32(p.Number), TargetPort: intstr.FromInt32(1)})
 	}
-	var pods []*corev1.Pod
+	var objects []runtime.Object
 	for _, e := range endpoints {
 		number := int32(e.EndpointPort)
 		if !slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return *p.Name == e.ServicePortName }) {
@@ -166,32 +217,26 @@ func (r *renamed) set(s *registry.Service, endpoints []*registry.Endpoint) {
 			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{e.Address()}})
 			pod := readyPod(namespace, "pod-"+objectName(registry.Hostname(e.Address())), e.Address())
 			pod.Labels = nil
-			pods = append(pods, pod)
+			objects = append(objects, pod)
 		}
 	}
 	r.mu.Lock()
-	r.names[clusterName(s.Hostname, namespace)] = s.Hostname
-	r.pods[namespace+"/"+name] = pods
+	r.named[clusterName(s.Hostname, namespace)] = chosen{s.Hostname, s.CreationTime}
 	r.mu.Unlock()
-	r.Put(object)
-	r.Put(slice)
-	for _, p := range pods {
-		r.Put(p)
-	}
+	r.writer.put(append(objects, object, slice)...)
 }
 
 func (r *renamed) remove(hostname registry.Hostname, namespace string) {
 	meta := metav1.ObjectMeta{Name: objectName(hostname), Namespace: namespace}
-	r.Remove(&corev1.Service{ObjectMeta: meta})
-	r.Remove(&discoveryv1.EndpointSlice{ObjectMeta: meta})
+	r.writer.remove(&corev1.Service{ObjectMeta: meta}, &discoveryv1.EndpointSlice{ObjectMeta: meta})
 }
 
 func (r *renamed) setWorkload(w *registry.WorkloadInstance) {
 	p := readyPod(w.Namespace, w.Name, w.Endpoint.Address())
 	p.Labels = w.Endpoint.Attributes().Labels
-	r.Put(p)
+	r.writer.put(p)
 }
 
 func (r *renamed) removeWorkload(namespace, name string) {
-	r.Remove(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}})
+	r.writer.remove(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}})
 }

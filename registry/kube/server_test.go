@@ -4,8 +4,6 @@ package kube_test
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +29,8 @@ type scene struct {
 	client kubernetes.Interface
 	kube   *kube.Controller
 	index  *xdsupdate.EndpointIndex
+	// recorder has the calls of the updater.
+	recorder *recorder
 	// progress gets a value after calls of the updater.
 	progress chan struct{}
 }
@@ -56,7 +56,8 @@ func newScene(t *testing.T, config *rest.Config) *scene {
 		t.Fatal(err)
 	}
 	s := &scene{T: t, client: client, index: xdsupdate.NewEndpointIndex(), progress: make(chan struct{}, 1)}
-	s.kube = kube.New(client, progressing{&recorder{index: s.index}, s.progress}, kube.Options{ClusterID: "real"})
+	s.recorder = &recorder{index: s.index}
+	s.kube = kube.New(client, progressing{s.recorder, s.progress}, kube.Options{ClusterID: "real"})
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() { s.kube.Run(stop) })
@@ -218,36 +219,4 @@ func TestRestartedServer(t *testing.T) {
 	s.must(s.client.DiscoveryV1().EndpointSlices(namespace).Update(ctx, shopSlice(namespace, "10.1.0.9"), metav1.UpdateOptions{}))
 	s.must(nil, s.client.CoreV1().Pods(namespace).Delete(ctx, "p1", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 	s.awaitAddresses(namespace, "10.1.0.9@")
-}
-
-// A kind that may not be read hurts no other, and is shown.
-func TestForbiddenKind(t *testing.T) {
-	server := apiserver.Server(t)
-	namespace := server.Namespace(t)
-	config := server.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return forbidding{next, "/api/v1/nodes"} })
-	s := newScene(t, config)
-	s.fill(t.Context(), s.client, namespace)
-	s.awaitAddresses(namespace, clerk+namespace+"/sa/clerk", "10.1.0.2@")
-	s.await("the initial state", s.kube.HasSynced)
-	if errs := s.kube.Errors(); len(errs) != 1 || errs[0].Kind != "nodes" {
-		t.Errorf("errors %v, want one of nodes", errs)
-	}
-}
-
-// forbidding answers requests of a path with 403.
-type forbidding struct {
-	next http.RoundTripper
-	path string
-}
-
-func (f forbidding) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Path != f.path {
-		return f.next.RoundTrip(r)
-	}
-	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no"}`
-	return &http.Response{
-		StatusCode: http.StatusForbidden, Request: r, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
-	}, nil
 }

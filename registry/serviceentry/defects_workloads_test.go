@@ -61,7 +61,7 @@ func TestDefectWorkloadsOfOneNameHideOneAnother(t *testing.T) {
 	s.podEvent(here, registry.EventAdd)
 	s.expect("a pod named as a WorkloadEntry", "eds ns/a.com [1.1.1.1:80 1.1.1.2:80]", "proxy c1 1.1.1.2")
 	s.podEvent(there, registry.EventAdd)
-	s.expect("a pod of that name in another cluster", "eds ns/a.com [1.1.1.1:80 1.1.1.2:80 1.1.1.3:80]", "proxy c1 1.1.1.3")
+	s.expect("a pod of that name in another cluster", "eds ns/a.com [1.1.1.1:80 1.1.1.2:80 1.1.1.3:80]", "proxy c2 1.1.1.3")
 	s.podEvent(there, registry.EventDelete)
 	s.expect("delete that", "eds ns/a.com [1.1.1.1:80 1.1.1.2:80]")
 	s.delete(istio.WorkloadEntry, "ns", "w")

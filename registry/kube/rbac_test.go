@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// allow makes a user allowed to read some kinds, besides what it may read already.
+func allow(t *testing.T, client kubernetes.Interface, user string, kinds ...string) {
+	t.Helper()
+	name := user + "-" + strings.Join(kinds, "-")
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{"", "discovery.k8s.io"}, Resources: kinds, Verbs: []string{"list", "watch"}}}
+	roles, bindings := client.RbacV1().ClusterRoles(), client.RbacV1().ClusterRoleBindings()
+	if _, err := roles.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A kind that the API server forbids hurts no other: HasSynced does not wait for it,
+// Errors names it, and what needs no object of it is shown. When it becomes allowed
+// it is read.
+func TestForbiddenKind(t *testing.T) {
+	all := []string{"namespaces", "nodes", "services", "pods", "endpointslices"}
+	server := apiserver.Server(t)
+	admin := newClient(t, server)
+	for kind, want := range map[string][]string{
+		"nodes":      {clerk, "10.1.0.2@"},
+		"namespaces": {clerk, "10.1.0.2@"},
+		// Endpoints are not shown without the identity of the pod that they name.
+		"pods":           {"10.1.0.2@"},
+		"endpointslices": nil,
+		"services":       nil,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			namespace := server.Namespace(t)
+			user := "no-" + kind + "-" + namespace
+			allow(t, admin, user, slices.DeleteFunc(slices.Clone(all), func(k string) bool { return k == kind })...)
+			s := newScene(t, server.ConfigFor(user))
+			s.fill(t.Context(), admin, namespace)
+			s.await("HasSynced", s.kube.HasSynced)
+			s.awaitAddresses(namespace, withAccount(want, namespace)...)
+			errs := s.kube.Errors()
+			if len(errs) != 1 || errs[0].Kind != kind || !strings.Contains(errs[0].Error(), "forbidden") {
+				t.Errorf("errors %v, want one of %s", errs, kind)
+			}
+			allow(t, admin, user, kind)
+			s.awaitAddresses(namespace, withAccount([]string{clerk, "10.1.0.2@"}, namespace)...)
+			s.await("the end of the error", func() bool { return len(s.kube.Errors()) == 0 })
+		})
+	}
+}
+
+// withAccount completes the identity of the clerk.
+func withAccount(addresses []string, namespace string) []string {
+	out := slices.Clone(addresses)
+	for i, a := range out {
+		if a == clerk {
+			out[i] = clerk + namespace + "/sa/clerk"
+		}
+	}
+	return out
+}
