@@ -360,34 +360,6 @@ func TestHiddenClusterComesBack(t *testing.T) {
 	}
 }
 
-// TestPushContext: a generator reads the services and endpoints that are served
-// with what it generates.
-func TestPushContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := &scripted{name: "g", do: func(view ads.View, push *ads.PushContext, out *ads.Resources) error {
-			var text []string
-			for s := range push.Services() {
-				n := push.Endpoints(s.Hostname, s.Attributes.Namespace).Len()
-				text = append(text, fmt.Sprintf("%s/%s:%d visible=%d", s.Attributes.Namespace, s.Hostname, n, len(push.ServicesOf(view, s.Hostname))))
-			}
-			out.Set(customType, "all", wrapperspb.String(strings.Join(text, " ")))
-			return nil
-		}}
-		f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("b", "shop"), service("a", "other", exportTo(".")))
-		f.flush()
-		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
-		f.subscribe(c, customType, "all")
-		f.await(c, customType, "all")
-		check(t, "text", texts(c)["all"], "other/a:0 visible=0 shop/b:0 visible=1")
-		f.eds("b", "shop", endpoint("10.0.0.1", 80))
-		f.waitApplied()
-		check(t, "text", texts(c)["all"], "other/a:0 visible=0 shop/b:1 visible=1")
-		f.define([]string{"a"}, service("b", "shop"))
-		f.waitApplied()
-		check(t, "text", texts(c)["all"], "shop/b:1 visible=1")
-	})
-}
-
 // TestTwoGeneratorsOfOneName are a mistake of the program.
 func TestTwoGeneratorsOfOneName(t *testing.T) {
 	defer func() {

@@ -5,6 +5,7 @@ package ads_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,66 +30,94 @@ func privateServices() []*registry.Service {
 	}
 }
 
-// TestProxyUpdateWhileAClientComes: a ProxyUpdate between the host's answer and
-// the moment when the server has it is not lost.
-func TestProxyUpdateWhileAClientComes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var f *fixture
-		var namespace atomic.String
-		namespace.Store("first")
-		var once sync.Once
-		f = serve(t, ads.Options{Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
-			p := ads.ProxyOf(n)
-			p.Namespace = namespace.Load()
-			once.Do(func() {
-				namespace.Store("second")
-				f.ProxyUpdate("", "10.0.0.1")
-			})
-			return p, nil
-		}}, privateServices()...)
-		f.flush()
-		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "x")})
-		f.subscribe(c, envoy.ClusterType)
-		r, err := c.Next(f.context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(t, "clusters", r.Names(), []string{cluster("b")})
-	})
+// answers is a host that answers who a proxy is when the test says so: what it
+// knew when it was asked.
+type answers struct {
+	namespace atomic.String
+	mu        sync.Mutex
+	waiting   []chan struct{}
 }
 
-// TestProxyUpdatesAtOnce: of two that overlap, what holds in the end is what the
-// host says after the second.
-func TestProxyUpdatesAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var namespace atomic.String
-		namespace.Store("first")
-		asked, proceed := make(chan struct{}), make(chan struct{})
-		var block atomic.Bool
-		f := serve(t, ads.Options{Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
-			p := ads.ProxyOf(n)
-			p.Namespace = namespace.Load()
-			if block.CompareAndSwap(true, false) {
-				close(asked)
-				<-proceed
-			}
-			return p, nil
-		}}, privateServices()...)
-		f.flush()
-		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "x")})
-		f.subscribe(c, envoy.ClusterType)
-		f.await(c, envoy.ClusterType, cluster("a"))
-		namespace.Store("second")
-		block.Store(true)
-		var updates sync.WaitGroup
-		updates.Go(func() { f.ProxyUpdate("", "10.0.0.1") })
-		<-asked
-		namespace.Store("third")
-		f.ProxyUpdate("", "10.0.0.1")
-		close(proceed)
-		updates.Wait()
-		f.await(c, envoy.ClusterType, cluster("c"))
-	})
+func (a *answers) proxy(_ context.Context, n *core.Node) (*registry.Proxy, error) {
+	p := ads.ProxyOf(n)
+	p.Namespace = a.namespace.Load()
+	answer := make(chan struct{})
+	a.mu.Lock()
+	a.waiting = append(a.waiting, answer)
+	a.mu.Unlock()
+	<-answer
+	return p, nil
+}
+
+// answerAll answers all questions, those that follow included. Of several that wait
+// the last one is answered first if reversed is set. The test is in a bubble.
+func (a *answers) answerAll(reversed bool) {
+	for {
+		synctest.Wait()
+		a.mu.Lock()
+		waiting := a.waiting
+		a.waiting = nil
+		a.mu.Unlock()
+		if len(waiting) == 0 {
+			return
+		}
+		if reversed {
+			slices.Reverse(waiting)
+		}
+		for _, answer := range waiting {
+			close(answer)
+			synctest.Wait()
+		}
+	}
+}
+
+// TestProxyUpdates: what holds in the end is what the host says after the last
+// ProxyUpdate, whether that comes while the client does, or while another one is at
+// it, and in whichever order the host answers.
+func TestProxyUpdates(t *testing.T) {
+	for _, reversed := range []bool{false, true} {
+		for what, update := range map[string]func(f *fixture, host *answers, namespaces ...string){
+			"one after the other": func(f *fixture, host *answers, namespaces ...string) {
+				for _, namespace := range namespaces {
+					host.namespace.Store(namespace)
+					go f.ProxyUpdate("", "10.0.0.1")
+					host.answerAll(reversed)
+				}
+			},
+			"at once": func(f *fixture, host *answers, namespaces ...string) {
+				for _, namespace := range namespaces {
+					host.namespace.Store(namespace)
+					go f.ProxyUpdate("", "10.0.0.1")
+					synctest.Wait()
+				}
+				host.answerAll(reversed)
+			},
+			"reviewed at once": func(f *fixture, host *answers, namespaces ...string) {
+				for _, namespace := range namespaces {
+					host.namespace.Store(namespace)
+					go f.ReviewProxies(nil)
+					synctest.Wait()
+				}
+				host.answerAll(reversed)
+			},
+		} {
+			t.Run(fmt.Sprintf("%s/reversed=%v", what, reversed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					host := &answers{}
+					host.namespace.Store("first")
+					f := serve(t, ads.Options{Proxy: host.proxy}, privateServices()...)
+					f.flush()
+					c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "x")})
+					f.subscribe(c, envoy.ClusterType)
+					synctest.Wait() // the host is asked who it is
+					update(f, host, "second")
+					check(t, "of a client that is connecting", c.State().Names(envoy.ClusterType), []string{cluster("b")})
+					update(f, host, "first", "third")
+					check(t, "of a client that is connected", c.State().Names(envoy.ClusterType), []string{cluster("c")})
+				})
+			})
+		}
+	}
 }
 
 // TestNodeChanges: a stream may not become another's.

@@ -29,6 +29,7 @@ func TestSoak(t *testing.T) {
 	end := time.Now().Add(time.Minute)
 	w.churn(fleet, func() bool { return time.Now().Before(end) })
 	w.finish(t, fleet)
+	t.Run("equal", func(t *testing.T) { equalsFresh(t, w, fleet) }) // the fresh server goes with it
 	leave(t, w.f, fleet)
 	w.f.flush()
 

@@ -20,6 +20,8 @@ import (
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
 // blocked is a server with a stream that it cannot send to, because the client
@@ -137,5 +139,44 @@ func TestIdentityErrorWithAClientThatDoesNotRead(t *testing.T) {
 		check(t, "proxies", len(b.Proxies()), 0)
 		close(b.stop)
 		b.running.Wait()
+	})
+}
+
+// TestGracefulStop follows the steps of the package comment with a client that reads:
+// it keeps its stream until Run is stopped, and GracefulStop ends without Stop.
+func TestGracefulStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := ads.New(&services{list: []*registry.Service{service("a", "shop")}})
+		g, listener, stop := grpc.NewServer(), network(t), make(chan struct{})
+		server.Register(g)
+		var serving, running, graceful sync.WaitGroup
+		serving.Go(func() { _ = g.Serve(listener) })
+		running.Go(func() { server.Run(stop) })
+		conn := dialTo(t, listener)
+		defer func() { _ = conn.Close() }()
+		c := xdstest.NewClient(conn)
+		if err := c.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Subscribe(envoy.ClusterType); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		check(t, "clusters", c.State().Names(envoy.ClusterType), []string{cluster("a")})
+
+		graceful.Go(g.GracefulStop)
+		synctest.Wait()
+		if err := c.Err(); err != nil {
+			t.Errorf("the stream has ended with %v before Run was stopped", err)
+		}
+		close(stop)
+		running.Wait()
+		graceful.Wait()
+		serving.Wait()
+		synctest.Wait()
+		if err := c.Err(); status.Code(err) != codes.Unavailable {
+			t.Errorf("the stream has ended with %v, want Unavailable", err)
+		}
+		c.Close()
 	})
 }
