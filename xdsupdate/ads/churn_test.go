@@ -19,6 +19,7 @@ import (
 // churnWorld is 1,000 services that change at random.
 type churnWorld struct {
 	f         *fixture
+	sockets   bool // the network is a real one
 	random    *rand.Rand
 	hosts     []string
 	services  map[string]*registry.Service
@@ -27,11 +28,15 @@ type churnWorld struct {
 	streams   int // that were opened again
 }
 
-func newChurnWorld(tb testing.TB) *churnWorld {
+func newChurnWorld(tb testing.TB, sockets bool) *churnWorld {
 	tb.Helper()
 	w := &churnWorld{
-		f: serve(tb, ads.Options{}), random: rand.New(rand.NewPCG(1, 2)),
+		sockets: sockets,
+		f:       serve(tb, ads.Options{}), random: rand.New(rand.NewPCG(1, 2)),
 		services: make(map[string]*registry.Service), endpoints: make(map[string][]*registry.Endpoint),
+	}
+	if sockets {
+		w.f.address()
 	}
 	for i := range 1000 {
 		host := fmt.Sprintf("h%03d.example.com", i)
@@ -164,7 +169,7 @@ func wait(most time.Duration, condition func() bool) bool {
 // a fresh server gets.
 func TestChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newChurnWorld(t)
+		w := newChurnWorld(t, false)
 		fleet := newFleet(w.f, w.hosts, w.random)
 		join(fleet)
 		t.Cleanup(func() { leave(t, w.f, fleet) })

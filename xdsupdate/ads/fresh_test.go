@@ -24,6 +24,9 @@ import (
 func equalsFresh(tb testing.TB, w *churnWorld, fleet []*member) {
 	tb.Helper()
 	fresh := serve(tb, ads.Options{}, w.list()...)
+	if w.sockets {
+		fresh.address()
+	}
 	for host, endpoints := range w.endpoints {
 		fresh.EDSCacheUpdate(shard, registry.Hostname(host), "shop", endpoints)
 	}

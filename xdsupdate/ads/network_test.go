@@ -26,7 +26,7 @@ import (
 func network(tb testing.TB) net.Listener {
 	tb.Helper()
 	if _, ok := tb.(*testing.T); ok {
-		return bufconn.Listen(1 << 20)
+		return bufconn.Listen(1 << 16)
 	}
 	return listen(tb)
 }

@@ -14,8 +14,7 @@ func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a soak takes a minute")
 	}
-	w := newChurnWorld(t)
-	w.f.address() // over sockets
+	w := newChurnWorld(t, true)
 	fleet := newFleet(w.f, w.hosts, w.random)
 
 	// What is made once is made before it is measured.
