@@ -59,7 +59,7 @@ func TestReplacedOwnerWritesNoMore(t *testing.T) {
 		t.Errorf("the replaced owner removed %v", gone)
 	}
 	wantAddresses(t, index, shard, host, "1.1.1.1")
-	if keys := index.Keys(); len(keys) != 1 {
+	if keys := keysOf(index); len(keys) != 1 {
 		t.Errorf("services are %v", keys)
 	}
 	if got := now.UpdateServiceEndpoints(host, ns, eps(ep("2.2.2.2"))); got != incremental {
@@ -129,14 +129,16 @@ func TestPrune(t *testing.T) {
 	wantAddresses(t, index, shard, "b")
 	wantAddresses(t, index, shard, "c", "1.1.1.1")
 	wantAddresses(t, index, shard, "d", "1.1.1.1")
-	if n := len(index.Keys()); n != 3 {
-		t.Errorf("%d services are left, want b, c and d: %v", n, index.Keys())
+	if n := len(keysOf(index)); n != 3 {
+		t.Errorf("%d services are left, want b, c and d: %v", n, keysOf(index))
 	}
 	if gone := now.Remove(); len(gone) != 2 {
 		t.Errorf("Remove removed %v, want c and d", gone)
 	}
-	if diff := cmp.Diff([]xdsupdate.ShardKey{other}, index.Shards()); diff != "" {
-		t.Errorf("shards (-want +got):\n%s", diff)
+	for view := range index.All() {
+		if n := view.Shard(other).Len(); n != view.Len() {
+			t.Errorf("%s has %d endpoints, %d of them of the other shard", view.Hostname(), view.Len(), n)
+		}
 	}
 }
 

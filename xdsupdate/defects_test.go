@@ -102,7 +102,7 @@ func TestEmptiedServicesDoNotLeak(t *testing.T) {
 		t.Errorf("RemoveShard: %v lost endpoints, want none", gone)
 	}
 	want := []xdsupdate.ConfigKey{xdsupdate.ServiceKey("c2", ns)}
-	if diff := cmp.Diff(want, index.Keys()); diff != "" {
+	if diff := cmp.Diff(want, keysOf(index)); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 }

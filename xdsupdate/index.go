@@ -4,7 +4,6 @@ package xdsupdate
 
 import (
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -76,7 +75,7 @@ func (x *EndpointIndex) DeleteServiceShard(shard ShardKey, hostname registry.Hos
 // RemoveShard does DeleteServiceShard for every service that the shard has or
 // had endpoints of. It returns the keys of those that lost endpoints, sorted.
 func (x *EndpointIndex) RemoveShard(shard ShardKey) []ConfigKey {
-	return x.removeWhere(x.writer(shard), func(ShardEndpoints) bool { return true })
+	return x.removeWhere(x.writer(shard), anyShard)
 }
 
 // Service returns the endpoints of a service; nil, which is a valid view, if the
@@ -99,30 +98,6 @@ func (x *EndpointIndex) All() iter.Seq[*ServiceEndpoints] {
 		}
 	}
 }
-
-// Keys returns the keys of all services, sorted by ConfigKey.Compare.
-func (x *EndpointIndex) Keys() []ConfigKey {
-	var out []ConfigKey
-	for view := range x.All() {
-		out = append(out, view.Key())
-	}
-	slices.SortFunc(out, ConfigKey.Compare)
-	return out
-}
-
-// Shards returns the shards that have endpoints of some service, sorted by
-// provider and cluster.
-func (x *EndpointIndex) Shards() []ShardKey {
-	seen := map[ShardKey]struct{}{}
-	for view := range x.All() {
-		for shard := range view.Shards() {
-			seen[shard.Key()] = struct{}{}
-		}
-	}
-	return slices.SortedFunc(maps.Keys(seen), compareShards)
-}
-
-func (x *EndpointIndex) writer(key ShardKey) writer { return writer{shard: x.shards.get(key)} }
 
 func (x *EndpointIndex) write(w writer, name serviceName, u update) PushType {
 	if u.delta && len(u.changes) == 0 {
@@ -150,6 +125,9 @@ func (x *EndpointIndex) delete(w writer, name serviceName) {
 		s.removeShard(x.services, w, nil)
 	}
 }
+
+// anyShard is a condition for removeWhere that always holds.
+func anyShard(ShardEndpoints) bool { return true }
 
 // removeWhere visits every service with its lock: a writer that still has the
 // right to write when it holds the lock has ended before, or comes after.

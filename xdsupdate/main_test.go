@@ -4,6 +4,7 @@ package xdsupdate_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -54,6 +55,16 @@ func health(h registry.HealthStatus) func(*registry.Endpoint) {
 
 func sendUnhealthy() func(*registry.Endpoint) {
 	return shared(func(a *registry.EndpointAttributes) { a.SendUnhealthyEndpoints = true })
+}
+
+// keysOf returns the keys of all services of an index, sorted.
+func keysOf(index *xdsupdate.EndpointIndex) []xdsupdate.ConfigKey {
+	var keys []xdsupdate.ConfigKey
+	for view := range index.All() {
+		keys = append(keys, view.Key())
+	}
+	slices.SortFunc(keys, xdsupdate.ConfigKey.Compare)
+	return keys
 }
 
 func eps(list ...*registry.Endpoint) []*registry.Endpoint { return list }

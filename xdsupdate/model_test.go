@@ -119,7 +119,7 @@ func sameMembers(a, b []*registry.Endpoint) bool {
 func (m model) check(t *testing.T, step int, index *xdsupdate.EndpointIndex) {
 	t.Helper()
 	want := slices.SortedFunc(maps.Keys(m), xdsupdate.ConfigKey.Compare)
-	if diff := cmp.Diff(want, index.Keys()); diff != "" {
+	if diff := cmp.Diff(want, keysOf(index)); diff != "" {
 		t.Fatalf("step %d: keys (-want +got):\n%s", step, diff)
 	}
 	for key, s := range m {

@@ -383,7 +383,7 @@ func TestReadersFindEveryService(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	if n := len(index.Keys()); n != stay {
+	if n := len(keysOf(index)); n != stay {
 		t.Errorf("%d services are left, want %d", n, stay)
 	}
 }

@@ -6,7 +6,7 @@ import "github.com/pilotkit/pilotkit/registry"
 
 // ShardClaimer is the optional ability of an XDSUpdater to give a registry
 // instance an updater of its own, which is taken away from it when the instance
-// is replaced. Find it by a type assertion.
+// is replaced. Find it with As.
 type ShardClaimer interface {
 	// Claim takes a shard over: the updater that the last Claim of the shard
 	// returned has no effect on the shard any more, from the moment at which
@@ -34,82 +34,60 @@ type ShardUpdater interface {
 }
 
 // Claim returns an updater that may change the endpoints of a shard until the
-// shard is claimed again. The ones who call the Pusher itself may always.
+// shard is claimed again. Calls of the Pusher itself are never refused.
 func (p *Pusher) Claim(shard ShardKey) ShardUpdater {
-	return &shardUpdater{pusher: p, writer: p.index.claim(shard)}
+	return &shardUpdater{pusher: p, claim: p.index.claim(shard)}
 }
 
-// shardUpdater is a Pusher that writes to one shard through a claim.
+// shardUpdater is a Pusher that writes to one shard by a claim.
 type shardUpdater struct {
 	pusher *Pusher
-	writer *shardWriter
+	claim  writer
+}
+
+// writer returns the right to write to a shard: the claim, if it is of that shard.
+func (u *shardUpdater) writer(shard ShardKey) writer {
+	if shard == u.Shard() {
+		return u.claim
+	}
+	return u.pusher.index.writer(shard)
 }
 
 // Shard returns the shard.
-func (u *shardUpdater) Shard() ShardKey { return u.writer.Shard() }
+func (u *shardUpdater) Shard() ShardKey { return u.claim.shard.key }
 
 // Close gives the shard up.
-func (u *shardUpdater) Close() { u.writer.Close() }
+func (u *shardUpdater) Close() { u.claim.close() }
 
 // Prune removes what a predecessor left and asks for a push of it.
-func (u *shardUpdater) Prune() { u.pusher.askRemoved(u.writer.Prune()) }
+func (u *shardUpdater) Prune() {
+	u.pusher.askRemoved(u.pusher.index.removeWhere(u.claim, u.claim.outdated))
+}
 
 // EDSUpdate is Pusher.EDSUpdate while the shard is held.
 func (u *shardUpdater) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	if shard != u.Shard() {
-		u.pusher.EDSUpdate(shard, hostname, namespace, endpoints)
-		return
-	}
-	u.pusher.ask(hostname, namespace, u.writer.UpdateServiceEndpoints(hostname, namespace, endpoints))
+	u.pusher.update(u.writer(shard), serviceName{hostname, namespace}, update{list: endpoints})
 }
 
-// EDSDeltaUpdate is Pusher.EDSDeltaUpdate while the shard is held.
+// EDSDeltaUpdate is Pusher.EDSDeltaUpdate while the shard is held. The first call
+// for a service replaces what a predecessor left.
 func (u *shardUpdater) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	if shard != u.Shard() {
-		u.pusher.EDSDeltaUpdate(shard, hostname, namespace, changes)
-		return
-	}
-	u.pusher.ask(hostname, namespace, u.writer.UpdateEndpoints(hostname, namespace, changes))
+	u.pusher.update(u.writer(shard), serviceName{hostname, namespace}, update{changes: changes, delta: true})
 }
 
 // EDSCacheUpdate is Pusher.EDSCacheUpdate while the shard is held.
 func (u *shardUpdater) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	if shard != u.Shard() {
-		u.pusher.EDSCacheUpdate(shard, hostname, namespace, endpoints)
-		return
-	}
-	u.writer.UpdateServiceEndpoints(hostname, namespace, endpoints)
+	u.pusher.index.write(u.writer(shard), serviceName{hostname, namespace}, update{list: endpoints})
 }
 
 // SvcUpdate is Pusher.SvcUpdate while the shard is held.
 func (u *shardUpdater) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	if shard != u.Shard() {
-		u.pusher.SvcUpdate(shard, hostname, namespace, event)
-		return
-	}
-	if u.writer.Valid() {
-		u.pusher.redefine(hostname, namespace)
-	}
-	if event == registry.EventDelete {
-		u.writer.DeleteService(hostname, namespace)
-	}
+	u.pusher.redefine(u.writer(shard), serviceName{hostname, namespace}, event)
 }
 
-// RemoveShard removes the endpoints if the shard is still the caller's: a
-// registry that was replaced takes nothing from its successor.
-func (u *shardUpdater) RemoveShard(shard ShardKey) {
-	if shard != u.Shard() {
-		u.pusher.RemoveShard(shard)
-		return
-	}
-	if !u.writer.Valid() {
-		return
-	}
-	u.pusher.askRemoved(u.writer.Remove())
-	if u.pusher.opts.ShardRemoved != nil {
-		u.pusher.opts.ShardRemoved(shard)
-	}
-}
+// RemoveShard removes the endpoints while the shard is held: a registry that was
+// replaced takes nothing from its successor.
+func (u *shardUpdater) RemoveShard(shard ShardKey) { u.pusher.removeShard(u.writer(shard)) }
 
 // ConfigUpdate is Pusher.ConfigUpdate.
 func (u *shardUpdater) ConfigUpdate(req *PushRequest) { u.pusher.ConfigUpdate(req) }

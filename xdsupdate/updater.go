@@ -23,7 +23,7 @@ type XDSUpdater interface {
 	// not push; a ConfigUpdate follows.
 	SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event)
 
-	// ConfigUpdate asks for a push. Nobody modifies the request any more.
+	// ConfigUpdate asks for a push. The request is immutable from then on.
 	ConfigUpdate(req *PushRequest)
 
 	// ProxyUpdate asks for a push to the proxy with an IP address in a cluster,
@@ -36,8 +36,8 @@ type XDSUpdater interface {
 
 // EndpointDeltaUpdater is the optional ability of an XDSUpdater to take changes
 // of a service's endpoints instead of complete lists: a registry then pays for
-// the change, not for the service. Find it by a type assertion. Complete lists
-// and deltas may be mixed.
+// the change, not for the service. Find it with As. Complete lists and deltas may
+// be mixed.
 type EndpointDeltaUpdater interface {
 	// EDSDeltaUpdate changes a shard's endpoints for a service. It pushes exactly
 	// when EDSUpdate with the resulting list would.

@@ -6,12 +6,12 @@ import "github.com/pilotkit/pilotkit/registry"
 
 // EDSUpdate updates the index and asks for the push that this needs.
 func (p *Pusher) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	p.ask(hostname, namespace, p.index.UpdateServiceEndpoints(shard, hostname, namespace, endpoints))
+	p.update(p.index.writer(shard), serviceName{hostname, namespace}, update{list: endpoints})
 }
 
 // EDSDeltaUpdate updates the index and asks for the push that this needs.
 func (p *Pusher) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	p.ask(hostname, namespace, p.index.UpdateEndpoints(shard, hostname, namespace, changes))
+	p.update(p.index.writer(shard), serviceName{hostname, namespace}, update{changes: changes, delta: true})
 }
 
 // EDSCacheUpdate updates the index.
@@ -22,10 +22,7 @@ func (p *Pusher) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, name
 // SvcUpdate removes the shard's endpoints from the index if the service was
 // deleted. What is then reported of the service's endpoints is pushed in full.
 func (p *Pusher) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	p.redefine(hostname, namespace)
-	if event == registry.EventDelete {
-		p.index.DeleteServiceShard(shard, hostname, namespace)
-	}
+	p.redefine(p.index.writer(shard), serviceName{hostname, namespace}, event)
 }
 
 // ConfigUpdate asks for a push; nil asks for nothing.
@@ -54,18 +51,16 @@ func (p *Pusher) ProxyUpdate(cluster registry.ClusterID, ip string) {
 // RemoveShard removes the shard from the index, asks for a push of the services
 // that lost endpoints, and calls PusherOptions.ShardRemoved.
 func (p *Pusher) RemoveShard(shard ShardKey) {
-	p.askRemoved(p.index.RemoveShard(shard))
-	if p.opts.ShardRemoved != nil {
-		p.opts.ShardRemoved(shard)
-	}
+	p.removeShard(p.index.writer(shard))
 }
 
-// ask asks for the push of one service's endpoints.
-func (p *Pusher) ask(hostname registry.Hostname, namespace string, push PushType) {
+// update writes endpoints of a service and asks for the push that this needs.
+func (p *Pusher) update(w writer, name serviceName, u update) {
+	push := p.index.write(w, name, u)
 	if push == NoPush {
 		return
 	}
-	now, key := p.now(), ServiceKey(hostname, namespace)
+	now, key := p.now(), ServiceKey(name.hostname, name.namespace)
 	p.mu.Lock()
 	_, full := p.redefined[key]
 	full = full || push == FullPush
@@ -79,10 +74,26 @@ func (p *Pusher) ask(hostname registry.Hostname, namespace string, push PushType
 }
 
 // redefine notes that the definition of a service has changed.
-func (p *Pusher) redefine(hostname registry.Hostname, namespace string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.redefined[ServiceKey(hostname, namespace)] = struct{}{}
+func (p *Pusher) redefine(w writer, name serviceName, event registry.Event) {
+	if w.valid() {
+		p.mu.Lock()
+		p.redefined[ServiceKey(name.hostname, name.namespace)] = struct{}{}
+		p.mu.Unlock()
+	}
+	if event == registry.EventDelete {
+		p.index.delete(w, name)
+	}
+}
+
+// removeShard removes all endpoints of a writer's shard, if it may still write.
+func (p *Pusher) removeShard(w writer) {
+	if !w.valid() {
+		return
+	}
+	p.askRemoved(p.index.removeWhere(w, anyShard))
+	if p.opts.ShardRemoved != nil {
+		p.opts.ShardRemoved(w.shard.key)
+	}
 }
 
 // askRemoved asks for a push of services that lost a registry.

@@ -98,7 +98,7 @@ func TestTooManyErrors(t *testing.T) {
 
 // An object that is in a file many times costs what its text costs.
 func TestManyDuplicates(t *testing.T) {
-	const n = 4000
+	const n, maxErrors = 4000, 1000 // the default of Options
 	for _, tt := range []struct {
 		name string
 		text func(i int) string
@@ -125,8 +125,8 @@ func TestManyDuplicates(t *testing.T) {
 			if kept := int(after.HeapAlloc) - int(before.HeapAlloc); kept > 6*b.Len() {
 				t.Errorf("%d bytes are kept of a file of %d", kept, b.Len())
 			}
-			if got := len(f.source.Errors()); got > file.DefaultMaxErrors+1 {
-				t.Errorf("%d errors, want at most %d and one that counts the others", got, file.DefaultMaxErrors)
+			if got := len(f.source.Errors()); got > maxErrors+1 {
+				t.Errorf("%d errors, want at most %d and one that counts the others", got, maxErrors)
 			}
 			if got := f.errors()[0]; !strings.HasSuffix(got, "more errors or warnings") {
 				t.Errorf("the first error is %q, want the number of the others", got)

@@ -11,9 +11,9 @@ import (
 
 // The defaults of Options.
 const (
-	DefaultRescan    = time.Minute
-	DefaultDebounce  = 50 * time.Millisecond
-	DefaultMaxErrors = 1000
+	defaultRescan    = time.Minute
+	defaultDebounce  = 50 * time.Millisecond
+	defaultMaxErrors = 1000
 )
 
 // completion is how long Run waits for the rest of what looks unfinished: a file
@@ -35,13 +35,11 @@ type Options struct {
 	Lenient bool
 	// Rescan is the time between two looks at every file, which find what no
 	// notification reports: changes on network file systems, or behind
-	// symbolic links out of the directory. Default: DefaultRescan; negative:
-	// never.
+	// symbolic links out of the directory. Default: one minute; negative: never.
 	Rescan time.Duration
 	// Debounce is how long Run waits after a notification for further ones; if it
 	// is about a single file that was written, a fifth of that. It waits at most
-	// ten times as long if they do not stop. Default:
-	// DefaultDebounce; negative: no wait.
+	// ten times as long if they do not stop. Default: 50 ms; negative: no wait.
 	Debounce time.Duration
 	// MaxFileBytes is the size of the largest file that is read; a larger one is
 	// an error. Default: manifest.DefaultMaxBytes; negative: no limit.
@@ -51,7 +49,7 @@ type Options struct {
 	// negative: no limit.
 	MaxDocuments int
 	// MaxErrors is how many errors, and how many warnings, are kept of one file.
-	// The others are counted. Default, for values below 1: DefaultMaxErrors.
+	// The others are counted. Default, for values below 1: 1000.
 	MaxErrors int
 	// SkipValidation leaves it to the store to check objects by the rules of
 	// their schemas; there are no warnings then. Default: an object that its
@@ -65,16 +63,16 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Rescan == 0 {
-		o.Rescan = DefaultRescan
+		o.Rescan = defaultRescan
 	}
 	if o.Debounce == 0 {
-		o.Debounce = DefaultDebounce
+		o.Debounce = defaultDebounce
 	}
 	if o.MaxFileBytes == 0 {
 		o.MaxFileBytes = manifest.DefaultMaxBytes
 	}
 	if o.MaxErrors <= 0 {
-		o.MaxErrors = DefaultMaxErrors
+		o.MaxErrors = defaultMaxErrors
 	}
 	return o
 }

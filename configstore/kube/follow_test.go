@@ -121,9 +121,9 @@ func TestKinds(t *testing.T) {
 	if got := c.Get(kind, "a", "default"); got.GroupVersionKind != kind {
 		t.Errorf("the object has the kind %v, want %v", got.GroupVersionKind, kind)
 	}
-	r.ExpectExactly(t, "add Limit default/a")
+	r.Expect(t, "add Limit default/a")
 	server.DeleteCRD(t, "limits.kinds.example.com")
-	r.ExpectExactly(t, "delete Limit default/a")
+	r.Expect(t, "delete Limit default/a")
 	eventually(t, "the object is gone", func() bool { return c.Get(kind, "a", "default") == nil })
 
 	server.ApplyCRDs(t, crdWith(schema, "v1", "v1beta1"))
@@ -131,10 +131,10 @@ func TestKinds(t *testing.T) {
 	b := object(kind, "default", "b", "1")
 	b.GroupVersionKind.Version = "v1beta1"
 	await(t, c, b, create(t, c, b))
-	r.ExpectExactly(t, "add Limit default/a", "add Limit default/b")
+	r.Expect(t, "add Limit default/a", "add Limit default/b")
 	server.DeleteCRD(t, "limits.kinds.example.com")
 	eventually(t, "both are gone", func() bool { return len(c.List(kind, "")) == 0 })
-	r.ExpectExactly(t, "delete Limit default/a", "delete Limit default/b")
+	r.Expect(t, "delete Limit default/a", "delete Limit default/b")
 	if errs := c.Errors(); len(errs) > 0 {
 		t.Errorf("errors remain: %v", errs)
 	}
@@ -159,17 +159,17 @@ func TestSelection(t *testing.T) {
 	})
 	r := record(c, kind)
 	runSynced(t, c)
-	r.ExpectExactly(t, "add Limit "+ns+"/a", "add Limit "+ns+"/b")
+	r.Expect(t, "add Limit "+ns+"/a", "add Limit "+ns+"/b")
 	if got := c.Get(kind, "a", ns).Domain; got != "cluster.local" {
 		t.Errorf("Domain = %q", got)
 	}
 
 	update(t, all, labelled(object(kind, ns, "a", "2"), "stable"))
-	r.ExpectExactly(t, "delete Limit "+ns+"/a")
+	r.Expect(t, "delete Limit "+ns+"/a")
 	update(t, all, labelled(object(kind, ns, "c", "2"), "canary"))
-	r.ExpectExactly(t, "add Limit "+ns+"/c")
+	r.Expect(t, "add Limit "+ns+"/c")
 	update(t, all, object(kind, ns, "b", "2"))
-	r.ExpectExactly(t, "update Limit "+ns+"/b")
+	r.Expect(t, "update Limit "+ns+"/b")
 
 	c.SelectNamespaces(func(namespace string) bool { return namespace == other })
 	eventually(t, "the other namespace is in", func() bool { return c.Get(kind, "d", other) != nil })
@@ -179,7 +179,7 @@ func TestSelection(t *testing.T) {
 	} else {
 		want = append([]string{"add Limit " + other + "/d"}, want...)
 	}
-	r.ExpectExactly(t, want...)
+	r.Expect(t, want...)
 	c.SelectNamespaces(nil)
 	eventually(t, "all namespaces are in", func() bool { return len(c.List(kind, "")) == 3 })
 }
@@ -224,7 +224,7 @@ func TestLastGoodState(t *testing.T) {
 	c := newCache(t, server.Config(), schemas, kube.Options{})
 	r := record(c, kind)
 	runSynced(t, c)
-	r.ExpectExactly(t, "add ServiceEntry "+ns+"/a")
+	r.Expect(t, "add ServiceEntry "+ns+"/a")
 	expectErrors(t, c, "broken")
 
 	put("a", `{"hosts":{"no":"list"}}`)
@@ -238,14 +238,14 @@ func TestLastGoodState(t *testing.T) {
 	expectErrors(t, c, "broken")
 	put("broken", good)
 	expectErrors(t, c)
-	r.ExpectExactly(t, "update ServiceEntry "+ns+"/a", "add ServiceEntry "+ns+"/broken")
+	r.Expect(t, "update ServiceEntry "+ns+"/a", "add ServiceEntry "+ns+"/broken")
 	put("a", `{"hosts":1}`)
 	expectErrors(t, c, "a")
 	if err := entries.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	expectErrors(t, c)
-	r.ExpectExactly(t, "delete ServiceEntry "+ns+"/a")
+	r.Expect(t, "delete ServiceEntry "+ns+"/a")
 }
 
 // expectErrors waits until the errors are those of these objects.

@@ -35,11 +35,11 @@ func (r *Recorder) Calls() []Call { return r.calls.All() }
 // Take returns what was recorded and forgets it.
 func (r *Recorder) Take() []Call { return r.calls.Take() }
 
-// ExpectExactly fails the test unless the calls that were not yet taken are
+// Expect fails the test unless the calls that were not yet taken are
 // these, in this order, each written as Call.String does. It waits up to 5 s
 // until there are as many, and takes them. A call too many that comes later is
-// found by the next ExpectExactly.
-func (r *Recorder) ExpectExactly(tb testing.TB, want ...string) {
+// found by the next Expect.
+func (r *Recorder) Expect(tb testing.TB, want ...string) {
 	tb.Helper()
 	r.calls.Await(defaultTimeout, func(calls []Call) bool { return len(calls) >= len(want) })
 	calls := r.Take()

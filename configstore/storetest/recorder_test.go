@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/contract"
 )
 
-func TestRecorderExpectExactly(t *testing.T) {
+func TestRecorderExpect(t *testing.T) {
 	call := func(r *storetest.Recorder, name string) {
 		r.Handle(configstore.Config{}, configstore.Config{Meta: configstore.Meta{
 			GroupVersionKind: configstore.GroupVersionKind{Kind: "Widget"}, Namespace: "ns", Name: name,
@@ -43,10 +43,10 @@ func TestRecorderExpectExactly(t *testing.T) {
 				synctest.Wait()
 				failures := contract.Capture(t, func(tb testing.TB) {
 					tb.Helper()
-					r.ExpectExactly(tb, test.want...)
+					r.Expect(tb, test.want...)
 				})
 				if (len(failures) > 0) != test.fails {
-					t.Errorf("ExpectExactly(%v) after %q: failures %v, want some: %t", test.want, test.calls, failures, test.fails)
+					t.Errorf("Expect(%v) after %q: failures %v, want some: %t", test.want, test.calls, failures, test.fails)
 				}
 				if calls := r.Calls(); len(calls) > 0 {
 					t.Errorf("%v was not taken", calls)

@@ -32,13 +32,8 @@
 //   - Subject.SetGateways: it has network gateways.
 //   - Subject.CatchUp: what was changed shows later.
 //
-// # Recorder
-//
-// Recorder is a service handler that remembers what it received. It is of use in
-// the tests of anything that feeds from a registry.
-//
 // # Concurrency
 //
-// A Recorder may be used from any goroutine. The suite starts goroutines and has
+// The suite starts goroutines and has
 // joined them when it returns.
 package registrytest

@@ -45,7 +45,7 @@ func eventChecks() []check {
 
 // expectCalls demands these events, and that prev and curr are as the contract
 // says.
-func (s *suite) expectCalls(r *Recorder, want ...string) []Call {
+func (s *suite) expectCalls(r *recorder, want ...string) []call {
 	s.Helper()
 	calls := r.Take()
 	got := texts(calls)
@@ -66,9 +66,9 @@ func (s *suite) expectCalls(r *Recorder, want ...string) []Call {
 	return calls
 }
 
-func (s *suite) recorder() *Recorder {
-	r := &Recorder{}
-	s.reg.AppendServiceHandler(r.Handle)
+func (s *suite) recorder() *recorder {
+	r := &recorder{}
+	s.reg.AppendServiceHandler(r.handle)
 	s.catchUp()
 	return r
 }
@@ -142,7 +142,7 @@ func eventsOrder(s *suite) {
 }
 
 // consistent demands that events fold to what the registry has.
-func (s *suite) consistent(calls []Call) {
+func (s *suite) consistent(calls []call) {
 	s.Helper()
 	known := map[string]*registry.Service{}
 	for _, c := range calls {

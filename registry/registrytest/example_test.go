@@ -3,7 +3,6 @@
 package registrytest_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -36,22 +35,4 @@ func ExampleTestInstance() { //nolint:testableexamples // the suite needs a *tes
 			}
 		})
 	}
-}
-
-// A Recorder remembers what a registry tells.
-func ExampleRecorder() {
-	r := memory.New(memory.Options{})
-	var told registrytest.Recorder
-	r.AppendServiceHandler(told.Handle)
-	err := r.SetService(&registry.Service{
-		Hostname: "shop.example.com", Attributes: registry.ServiceAttributes{Namespace: "retail"},
-	})
-	if err != nil {
-		fmt.Println(err)
-	}
-	for _, call := range told.Take() {
-		fmt.Println(call)
-	}
-	// Output:
-	// add retail/shop.example.com
 }

@@ -84,11 +84,11 @@ func handlersOrder(s *suite) {
 }
 
 func handlersCallBack(s *suite) {
-	other := &Recorder{}
+	other := &recorder{}
 	once := sync.OnceFunc(func() {
 		s.reg.Services()
 		s.reg.GetProxyServiceInstances(&registry.Proxy{IPAddresses: []string{"10.1.1.1"}})
-		s.reg.AppendServiceHandler(other.Handle)
+		s.reg.AppendServiceHandler(other.handle)
 		s.subject.Set(bank().service(), bank().endpoints())
 	})
 	s.reg.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { once() })
@@ -100,7 +100,7 @@ func handlersCallBack(s *suite) {
 
 // expectKnown demands that handlers received exactly these services, as adds, in any
 // order.
-func (s *suite) expectKnown(r *Recorder, want ...string) {
+func (s *suite) expectKnown(r *recorder, want ...string) {
 	s.Helper()
 	var got []string
 	for _, c := range r.Take() {
@@ -141,13 +141,13 @@ func handlersBlock(s *suite) {
 // handlersOneAtATime has several goroutines change the registry.
 func handlersOneAtATime(s *suite) {
 	var running atomic.Int32
-	first, second := &Recorder{}, &Recorder{}
-	for _, r := range []*Recorder{first, second} {
+	first, second := &recorder{}, &recorder{}
+	for _, r := range []*recorder{first, second} {
 		s.reg.AppendServiceHandler(func(prev, curr *registry.Service, event registry.Event) {
 			if running.Inc() > 1 {
 				s.Broken("%s %s is delivered while another handler runs", event, describe(curr))
 			}
-			r.Handle(prev, curr, event)
+			r.handle(prev, curr, event)
 			running.Dec()
 		})
 	}
@@ -199,8 +199,8 @@ func noSubscribe(s *suite) string {
 func subscribeCancel(s *suite) {
 	reg := s.reg.(serviceSubscriber)
 	s.set(shop())
-	r := &Recorder{}
-	cancel := reg.SubscribeServices(r.Handle)
+	r := &recorder{}
+	cancel := reg.SubscribeServices(r.handle)
 	s.catchUp()
 	s.expectCalls(r, "add retail/shop.example.com")
 	calls := 0

@@ -29,7 +29,7 @@ func history(s *suite) {
 	}
 	there := map[key]fixture{}
 	r := s.recorder()
-	var all []Call
+	var all []call
 	for range 300 {
 		f := randomFixture(random)
 		k := key{f.hostname, f.namespace}

@@ -31,7 +31,7 @@ func (m *modelSystem) checkExplanations(after *outcome) {
 				if strings.HasPrefix(p.Dropped, "DNS_ROUND_ROBIN") {
 					continue
 				}
-				explained = append(explained, fmt.Sprintf("%s from %s: %s", e.Name, sourceName(e, hostname, p.Source), describeEndpoint(p.Endpoint)))
+				explained = append(explained, fmt.Sprintf("%s from %s: %s", e.Name, sourceName(e.Name, hostname, p.Source), describeEndpoint(p.Endpoint)))
 				if p.Dropped == "" {
 					sent = append(sent, describeEndpoint(p.Endpoint))
 				}
@@ -73,14 +73,15 @@ func (m *modelSystem) checkSelections() {
 	}
 }
 
-// sourceName is contribution.name.
-func sourceName(e explain.EntryExplanation, hostname string, s explain.Source) string {
-	switch s.Kind {
-	case explain.SourceWorkload:
-		return s.Workload.Namespace + "/" + s.Workload.Name + "/" + string(s.Workload.Cluster)
-	case explain.SourceInline:
-		return fmt.Sprintf("%s-%d", e.Name, s.Index)
-	default:
+// sourceName is contribution.name, of what Explain calls the source.
+func sourceName(entry, hostname, source string) string {
+	if source == "the host itself" {
 		return hostname
 	}
+	if index, ok := strings.CutPrefix(source, "endpoints["); ok {
+		return entry + "-" + strings.TrimSuffix(index, "]")
+	}
+	_, workload, _ := strings.Cut(source, " ") // without the kind
+	name, cluster, _ := strings.Cut(workload, " of cluster ")
+	return name + "/" + cluster
 }

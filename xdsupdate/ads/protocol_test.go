@@ -76,7 +76,7 @@ func TestWarmingAfterReconnect(t *testing.T) {
 		f.subscribe(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
 		f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
 		f.await(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"))
-		c.Disconnect()
+		c.Close()
 		f.define([]string{"a"}, service("a", "shop", func(s *registry.Service) { s.ServiceAccounts = []string{"spiffe://x"} }), service("b", "shop"))
 		f.flush()
 		since := len(c.Responses())
@@ -151,7 +151,7 @@ func TestAllGoesWhileAway(t *testing.T) {
 					c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
 					f.subscribe(c, typeURL, resource)
 					f.await(c, typeURL, resource)
-					c.Disconnect()
+					c.Close()
 					f.define([]string{"a"}, service("b", "shop"))
 					f.flush()
 					if err := c.Connect(f.context()); err != nil {

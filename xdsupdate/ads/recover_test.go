@@ -228,7 +228,7 @@ func TestGRPCClientComesBackWhileAServiceIsMissing(t *testing.T) {
 				f.flush()
 				c := f.client(xdstest.ClientOptions{Node: grpcNode("a", "shop")})
 				f.followAll(c)
-				c.Disconnect()
+				c.Close()
 				f.left()
 				f.define([]string{"a"}, append(gone, service("b", "shop"))...)
 				f.flush()

@@ -135,7 +135,7 @@ func TestReconnect(t *testing.T) {
 					check(t, "versions", versions(again), versions(before))
 				}
 
-				c.Disconnect()
+				c.Close()
 				f.eds("a", "shop", endpoint("10.0.0.2", 80))
 				f.define([]string{"b"}, a)
 				f.flush()

@@ -80,12 +80,12 @@ func NewClient(conn grpc.ClientConnInterface, opts ...ClientOptions) *Client {
 	}
 }
 
-// Connect opens a stream, which lives until Disconnect or the end of ctx. If
+// Connect opens a stream, which lives until Close or the end of ctx. If
 // there are subscriptions from an earlier stream they are made again, with the
 // versions that the client has: as version_info of each type (SotW), or as
 // initial_resource_versions of each resource (delta).
 func (c *Client) Connect(ctx context.Context) error {
-	c.Disconnect()
+	c.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	s, err := c.open(ctx)
 	if err != nil {
@@ -111,9 +111,9 @@ func (c *Client) Connect(ctx context.Context) error {
 	return nil
 }
 
-// Disconnect ends the stream, if there is one, and waits until nothing is
-// received any more. Subscriptions and resources are kept for Connect.
-func (c *Client) Disconnect() {
+// Close ends the stream, if there is one, and waits until nothing is received any
+// more. Subscriptions and resources are kept: the client can be connected again.
+func (c *Client) Close() {
 	c.mu.Lock()
 	s, ended := c.stream, c.ended
 	c.stream = nil
@@ -123,9 +123,6 @@ func (c *Client) Disconnect() {
 		<-ended
 	}
 }
-
-// Close disconnects. The client can be connected again.
-func (c *Client) Close() { c.Disconnect() }
 
 // Subscribe adds names to the subscription of a type. Without names it
 // subscribes to everything: the first time by an empty request, which servers

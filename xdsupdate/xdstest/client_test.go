@@ -241,7 +241,7 @@ func TestClientErrors(t *testing.T) {
 	if err := c.Err(); err != nil {
 		t.Errorf("Err = %v", err)
 	}
-	c.Disconnect()
+	c.Close()
 	if err := c.Await(ctx, names("a")); status.Code(errors.Unwrap(err)) != codes.Canceled {
 		t.Errorf("Await = %v, want the end of the stream", err)
 	}

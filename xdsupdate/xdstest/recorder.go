@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -62,18 +64,8 @@ func (r *Recorder) Index() *xdsupdate.EndpointIndex {
 // them.
 func (r *Recorder) Expect(tb testing.TB, want ...string) {
 	tb.Helper()
-	if diff := diffLines(want, Strings(r.Take())); diff != "" {
-		tb.Errorf("calls on the updater (-want +got):\n%s", diff)
-	}
-}
-
-// ExpectInAnyOrder is Expect without regard to the order.
-func (r *Recorder) ExpectInAnyOrder(tb testing.TB, want ...string) {
-	tb.Helper()
-	got := Strings(r.Take())
-	slices.Sort(got)
-	if diff := diffLines(slices.Sorted(slices.Values(want)), got); diff != "" {
-		tb.Errorf("calls on the updater, sorted (-want +got):\n%s", diff)
+	if got := texts(r.Take()); !slices.Equal(got, want) {
+		tb.Errorf("calls on the updater (-want +got):\n%s", cmp.Diff(want, got))
 	}
 }
 

@@ -62,9 +62,9 @@ func (c Call) String() string {
 	service := c.Shard.String() + " " + c.Namespace + "/" + string(c.Hostname)
 	switch c.Kind {
 	case EDSUpdate, EDSCacheUpdate:
-		return string(c.Kind) + " " + service + " " + list(c.Endpoints, EndpointString)
+		return string(c.Kind) + " " + service + " " + list(c.Endpoints, endpointText)
 	case EDSDeltaUpdate:
-		return string(c.Kind) + " " + service + " " + list(c.Changes, changeString)
+		return string(c.Kind) + " " + service + " " + list(c.Changes, changeText)
 	case SvcUpdate:
 		return string(c.Kind) + " " + service + " " + c.Event.String()
 	case ConfigUpdate:
@@ -78,8 +78,8 @@ func (c Call) String() string {
 	}
 }
 
-// Strings returns the calls in the form of Call.String; nil if there are none.
-func Strings(calls []Call) []string {
+// texts returns the calls in the form of Call.String; nil if there are none.
+func texts(calls []Call) []string {
 	var out []string
 	for _, c := range calls {
 		out = append(out, c.String())
@@ -87,8 +87,8 @@ func Strings(calls []Call) []string {
 	return out
 }
 
-// EndpointString returns an endpoint as Call.String writes it.
-func EndpointString(e *registry.Endpoint) string {
+// endpointText returns an endpoint as Call.String writes it.
+func endpointText(e *registry.Endpoint) string {
 	address := strings.Join(e.Addresses, "|")
 	if strings.Contains(address, ":") {
 		address = "[" + address + "]"
@@ -100,18 +100,18 @@ func EndpointString(e *registry.Endpoint) string {
 	return s
 }
 
-func changeString(c xdsupdate.EndpointChange) string {
+func changeText(c xdsupdate.EndpointChange) string {
 	switch {
 	case c.Old == nil && c.New == nil:
 		return "nothing"
 	case c.Old == nil:
-		return "+" + EndpointString(c.New)
+		return "+" + endpointText(c.New)
 	case c.New == nil:
-		return "-" + EndpointString(c.Old)
+		return "-" + endpointText(c.Old)
 	case c.Old.Key() == c.New.Key():
-		return "~" + EndpointString(c.New)
+		return "~" + endpointText(c.New)
 	default:
-		return "-" + EndpointString(c.Old) + " +" + EndpointString(c.New)
+		return "-" + endpointText(c.Old) + " +" + endpointText(c.New)
 	}
 }
 

@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -22,8 +23,9 @@ type contribution struct {
 	endpoint *registry.Endpoint
 	// port is the position of the endpoint's port in the entry: a number may be
 	// there twice.
-	port   int
-	source Source
+	port int
+	// source is what it comes from, as in EndpointExplanation.
+	source string
 	// dropped says why the endpoint does not count; empty if it does.
 	dropped string
 }
@@ -47,23 +49,23 @@ func contributions(v *view.View) map[hostKey][]contribution {
 // ofEntry returns the contributions of an entry to one of its hosts.
 func ofEntry(v *view.View, e *view.Entry, h *view.Host) []contribution {
 	var out []contribution
-	add := func(endpoints []registry.Endpoint, s Source) {
+	add := func(endpoints []registry.Endpoint, source string) {
 		for i := range endpoints {
-			out = append(out, contribution{entry: e, host: h, endpoint: &endpoints[i], port: i, source: s})
+			out = append(out, contribution{entry: e, host: h, endpoint: &endpoints[i], port: i, source: source})
 		}
 	}
 	switch {
 	case e.HostIsEndpoint:
-		add(e.Self(h.Hostname), Source{Kind: SourceHost})
+		add(e.Self(h.Hostname), "the host itself")
 	case e.Selects:
 		for _, w := range v.Workloads {
 			if whyNot(e, w) == "" {
-				add(e.Selected(w), Source{Kind: SourceWorkload, Workload: w.Key})
+				add(e.Selected(w), workloadText(w.Key))
 			}
 		}
 	default:
 		for i, endpoints := range e.Inline {
-			add(endpoints, Source{Kind: SourceInline, Index: i})
+			add(endpoints, fmt.Sprintf("endpoints[%d]", i))
 		}
 	}
 	return out

@@ -42,50 +42,12 @@ type EntryExplanation struct {
 // EndpointExplanation is where one endpoint comes from.
 type EndpointExplanation struct {
 	Endpoint *registry.Endpoint
-	Source   Source
+	// Source is what it comes from: "endpoints[1]" of the ServiceEntry, "the host
+	// itself" if that has none, or the workload that is selected, for example
+	// "WorkloadEntry prod/vm-1 of cluster east".
+	Source string
 	// Dropped says why the endpoint is not sent; empty if it is.
 	Dropped string
-}
-
-// SourceKind is the kind of thing that an endpoint comes from.
-type SourceKind int
-
-// The kinds of sources.
-const (
-	// SourceInline: the endpoint is written in the ServiceEntry.
-	SourceInline SourceKind = iota
-	// SourceHost: the ServiceEntry has no endpoints, so that the host name itself
-	// is resolved.
-	SourceHost
-	// SourceWorkload: the ServiceEntry selects a workload.
-	SourceWorkload
-)
-
-// Source is what an endpoint comes from.
-type Source struct {
-	Kind SourceKind
-	// Index is the position in the ServiceEntry, for SourceInline.
-	Index int
-	// Workload is set for SourceWorkload. WorkloadEntries of this registry have its
-	// cluster.
-	Workload registry.WorkloadKey
-}
-
-// String returns "endpoints[1]", "the host itself", or the kind and the name of
-// the workload.
-func (s Source) String() string {
-	switch s.Kind {
-	case SourceHost:
-		return "the host itself"
-	case SourceWorkload:
-		out := s.Workload.Kind.String() + " " + s.Workload.Namespace + "/" + s.Workload.Name
-		if s.Workload.Cluster != "" {
-			out += " of cluster " + string(s.Workload.Cluster)
-		}
-		return out
-	default:
-		return fmt.Sprintf("endpoints[%d]", s.Index)
-	}
 }
 
 // Host says where a host name in a namespace comes from.
