@@ -44,23 +44,64 @@ func TestDocs(t *testing.T) {
 // `configstore/memory`, exists in that package.
 func TestDocsNameTests(t *testing.T) {
 	t.Parallel()
-	named := regexp.MustCompile("((?:`(?:Test|Fuzz|Benchmark|Example)\\w*`(?:, | and )?)+)\\s+of\\s+`([\\w/.]+)`")
-	test := regexp.MustCompile("`(\\w+)`")
 	tests := 0
 	for path, text := range documents(t) {
-		for _, found := range named.FindAllStringSubmatch(text, -1) {
-			source := packageSource(t, found[2])
-			for _, name := range test.FindAllStringSubmatch(found[1], -1) {
-				tests++
-				if !strings.Contains(source, "func "+name[1]+"(") {
-					t.Errorf("%s: %s has no %s", path, found[2], name[1])
-				}
-			}
-		}
+		tests += namedTests(t, path, text)
 	}
 	if tests == 0 {
 		t.Error("no document names a test")
 	}
+}
+
+// TestConsistencyNamesItsTests: each promise of docs/consistency.md has a proof, and
+// all of the proof is tests, and checks of suites, that exist.
+func TestConsistencyNamesItsTests(t *testing.T) {
+	t.Parallel()
+	const path = "docs/consistency.md"
+	promises := 0
+	for line := range strings.Lines(documents(t)[path]) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 2 || strings.HasPrefix(cells[0], "--") || strings.TrimSpace(cells[0]) == "promise" {
+			continue
+		}
+		promises++
+		for proof := range strings.SplitSeq(cells[1], ";") {
+			if namedTests(t, path, proof) == 0 {
+				t.Errorf("%s: %q has %q for a proof, which names no test", path, cells[0], proof)
+			}
+		}
+	}
+	if promises < 40 {
+		t.Errorf("%s: %d promises were found", path, promises)
+	}
+}
+
+// namedTests demands that the tests that a text names exist, and returns their
+// number. They are functions, or checks of a suite, which have a slash in their
+// name, or none in the case of `History`, and are a literal in its source.
+func namedTests(t *testing.T, path, text string) int {
+	t.Helper()
+	named := regexp.MustCompile("((?:`[A-Z][\\w/]*`(?:, | and )?)+)\\s+of\\s+`([\\w/.]+)`")
+	test := regexp.MustCompile("`([\\w/]+)`")
+	tests := 0
+	for _, found := range named.FindAllStringSubmatch(text, -1) {
+		source := packageSource(t, found[2])
+		for _, name := range test.FindAllStringSubmatch(found[1], -1) {
+			if regexp.MustCompile("^(Test|Fuzz|Benchmark|Example)").MatchString(name[1]) {
+				name[1] = "func " + name[1] + "("
+			} else {
+				if !strings.HasSuffix(found[2], "test") { // a document may also name a type or a method
+					continue
+				}
+				name[1] = `Name: "` + name[1] + `"`
+			}
+			tests++
+			if !strings.Contains(source, name[1]) {
+				t.Errorf("%s: %s has no %s", path, found[2], name[1])
+			}
+		}
+	}
+	return tests
 }
 
 // documents returns the texts of the README and of docs, by path.
