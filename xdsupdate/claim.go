@@ -25,7 +25,7 @@ func (x *EndpointIndex) claim(key ShardKey) writer {
 // each call, which is for hosts that do without claims.
 func (x *EndpointIndex) writer(key ShardKey) writer { return writer{shard: x.shards.get(key)} }
 
-// shard is a ShardKey, once for all services, and who may write to it.
+// shard is a ShardKey, once for all services, and the claim that may write to it.
 type shard struct {
 	key ShardKey
 	// generation grows with every claim.

@@ -46,7 +46,7 @@ func (l *timeline) ask(at time.Duration, endpointsOnly bool) {
 	l.last[lane] = at
 }
 
-// due returns when what waits in a lane has to be pushed, by the book.
+// due returns when what waits in a lane has to be pushed, by its documentation.
 func (l *timeline) due(lane bool) (time.Duration, bool) {
 	w := l.waiting[lane]
 	switch {

@@ -69,13 +69,13 @@ func keyOf(s *registry.Service) ConfigKey {
 // relevant reports whether proxies may see a difference.
 func relevant(old, curr configstore.Config) bool {
 	return !strings.HasSuffix(curr.GroupVersionKind.Group, "istio.io") ||
-		speaksToIstio(old.Meta) || speaksToIstio(curr.Meta) ||
+		hasIstioKey(old.Meta) || hasIstioKey(curr.Meta) ||
 		!configstore.EqualMessage(old.Spec, curr.Spec)
 }
 
-// speaksToIstio reports whether labels or annotations may change what the object
+// hasIstioKey reports whether labels or annotations may change what the object
 // means.
-func speaksToIstio(m configstore.Meta) bool {
+func hasIstioKey(m configstore.Meta) bool {
 	for _, pairs := range []map[string]string{m.Labels, m.Annotations} {
 		for key := range pairs {
 			if strings.Contains(key, "istio.io") {

@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// model is the index by the book: complete lists, maps, everything recomputed.
+// model is the index by its documentation: complete lists, maps, everything recomputed.
 type model map[xdsupdate.ConfigKey]*modelService
 
 type modelService struct {

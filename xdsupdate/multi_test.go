@@ -37,7 +37,7 @@ func TestMultiCallsAll(t *testing.T) {
 	b.Expect(t, want...)
 }
 
-// TestMultiTakesDeltasIfAllDo: otherwise those who do not would miss changes.
+// TestMultiTakesDeltasIfAllDo: otherwise those that do not would miss changes.
 func TestMultiTakesDeltasIfAllDo(t *testing.T) {
 	var a, b xdstest.DeltaRecorder
 	u, ok := xdsupdate.Multi(&a, &b).(xdsupdate.EndpointDeltaUpdater)

@@ -283,7 +283,7 @@ func TestZeroDebounce(t *testing.T) {
 	})
 }
 
-// TestCallersNeverWait: a push that takes forever delays nobody and nothing is
+// TestCallersNeverWait: a push that takes forever delays no caller and nothing is
 // lost.
 func TestCallersNeverWait(t *testing.T) {
 	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {

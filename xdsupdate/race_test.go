@@ -238,8 +238,8 @@ func TestInterleavingsEndAlike(t *testing.T) {
 }
 
 // TestInterleavingsOfServicesThatComeAndGo: with no anchor, services and their
-// accounts come and go; who makes them depends on who is first, but not what is
-// left.
+// accounts come and go; which writer makes them depends on the order, what is left does
+// not.
 func TestInterleavingsOfServicesThatComeAndGo(t *testing.T) {
 	for seed := range seeds() {
 		one, all := xdsupdate.NewEndpointIndex(), xdsupdate.NewEndpointIndex()

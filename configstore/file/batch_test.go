@@ -69,6 +69,24 @@ func TestReloadIsOneBatch(t *testing.T) {
 	}
 }
 
+// wrapper passes what a ConfigStore does, and shows what it wraps.
+type wrapper struct{ configstore.ConfigStore }
+
+func (w wrapper) Unwrap() configstore.ConfigStore { return w.ConfigStore }
+
+// The batches of a store are found through what wraps it.
+func TestReloadOfAWrappedStoreIsOneBatch(t *testing.T) {
+	f := newFixture(t, file.Options{})
+	store := &countingStore{Store: f.store}
+	f.source = file.New(f.dir, wrapper{wrapper{store}}, file.Options{})
+	f.write("a.yaml", docs(entry("a", "one"), entry("b", "one")))
+	f.reload()
+	f.wantStore("ns/a=one", "ns/b=one")
+	if fmt.Sprint(store.batches) != "[2]" || store.single != 0 {
+		t.Errorf("batches %v and %d single writes, want one batch of 2", store.batches, store.single)
+	}
+}
+
 // lookupStore counts reads.
 type lookupStore struct {
 	configstore.ConfigStore

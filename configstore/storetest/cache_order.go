@@ -128,7 +128,7 @@ func checkOrderConcurrent(s *suite) {
 
 // expectHistory demands that each call follows from those before it, and that
 // all of them lead to what the store has now. The marker is not among the calls.
-func (s *suite) expectHistory(who string, calls []Call) {
+func (s *suite) expectHistory(handler string, calls []Call) {
 	s.Helper()
 	state := map[configstore.ConfigKey]configstore.Config{}
 	for i, c := range calls {
@@ -136,13 +136,13 @@ func (s *suite) expectHistory(who string, calls []Call) {
 		last, exists := state[key]
 		switch {
 		case c.Event == configstore.EventAdd && exists:
-			s.Stop("%s: call %d is %s, but the object was there as %s", who, i, c, describe(&last))
+			s.Stop("%s: call %d is %s, but the object was there as %s", handler, i, c, describe(&last))
 		case c.Event != configstore.EventAdd && !exists:
-			s.Stop("%s: call %d is %s, but the object was not there", who, i, c)
+			s.Stop("%s: call %d is %s, but the object was not there", handler, i, c)
 		case c.Event == configstore.EventUpdate && (c.Old.Spec != last.Spec || c.Old.ResourceVersion != last.ResourceVersion):
-			s.Stop("%s: call %d is %s with old = %s, but the object was %s", who, i, c, describe(&c.Old), describe(&last))
+			s.Stop("%s: call %d is %s with old = %s, but the object was %s", handler, i, c, describe(&c.Old), describe(&last))
 		case c.Event == configstore.EventDelete && !configstore.EqualMessage(c.Curr.Spec, last.Spec):
-			s.Stop("%s: call %d is %s with curr = %s, but the last state was %s", who, i, c, describe(&c.Curr), describe(&last))
+			s.Stop("%s: call %d is %s with curr = %s, but the last state was %s", handler, i, c, describe(&c.Curr), describe(&last))
 		}
 		if c.Event == configstore.EventDelete {
 			delete(state, key)
@@ -156,12 +156,12 @@ func (s *suite) expectHistory(who string, calls []Call) {
 			stored++
 			known, ok := state[c.Key()]
 			if !ok || known.Spec != c.Spec || known.ResourceVersion != c.ResourceVersion {
-				s.Broken("%s: the calls lead to %s, the store has %s", who, describe(&known), describe(c))
+				s.Broken("%s: the calls lead to %s, the store has %s", handler, describe(&known), describe(c))
 			}
 		}
 	}
 	if stored != len(state) {
-		s.Broken("%s: the calls lead to %d objects, the store has %d", who, len(state), stored)
+		s.Broken("%s: the calls lead to %d objects, the store has %d", handler, len(state), stored)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/storetest"
 )
 
-// audited is a cache of one's own: it notes who was deleted.
+// audited is a cache of one's own: it records what was deleted.
 type audited struct {
 	*memory.Controller
 	mu      sync.Mutex

@@ -11,27 +11,27 @@ import (
 )
 
 func TestCapture(t *testing.T) {
-	var told []string
+	var ran []string
 	got := contract.Capture(t, func(tb testing.TB) {
 		tb.Helper()
-		tb.Cleanup(func() { told = append(told, "first") })
+		tb.Cleanup(func() { ran = append(ran, "first") })
 		tb.Cleanup(func() { tb.Errorf("in a cleanup") })
-		tb.Cleanup(func() { told = append(told, "last") })
+		tb.Cleanup(func() { ran = append(ran, "last") })
 		if tb.Failed() {
-			told = append(told, "failed at once")
+			ran = append(ran, "failed at once")
 		}
 		tb.Errorf("%d and on", 1)
 		if !tb.Failed() {
-			told = append(told, "not failed")
+			ran = append(ran, "not failed")
 		}
-		defer func() { told = append(told, "deferred") }()
+		defer func() { ran = append(ran, "deferred") }()
 		tb.Fatalf("no %s", "more")
-		told = append(told, "went on")
+		ran = append(ran, "went on")
 	})
 	if diff := cmp.Diff([]string{"1 and on", "no more", "in a cleanup"}, got); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"deferred", "last", "first"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"deferred", "last", "first"}, ran); diff != "" {
 		t.Errorf("what ran (-want +got):\n%s", diff)
 	}
 }

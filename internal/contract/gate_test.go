@@ -16,7 +16,7 @@ func TestGate(t *testing.T) {
 		g := contract.NewGate()
 		select {
 		case <-g.Entered:
-			t.Error("entered by nobody")
+			t.Error("entered before Pass was called")
 		default:
 		}
 		var passed atomic.Int32

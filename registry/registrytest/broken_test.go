@@ -53,7 +53,7 @@ func (l lock) Unlock() {
 	}
 }
 
-// pass waits until nobody holds the lock.
+// pass waits until the lock is free.
 func (l lock) pass() {
 	l.Lock()
 	defer l.Unlock()
@@ -246,7 +246,7 @@ func (b *broken) callAll(prev, curr *registry.Service, event registry.Event) {
 	}
 }
 
-// faulty returns a handler that is not told what it should be.
+// faulty returns a handler that does not get what it should.
 func (b *broken) faulty(handler registry.ServiceHandler) registry.ServiceHandler {
 	replay := b.is("no replay") && len(b.Registry.Services()) > 0
 	return func(prev, curr *registry.Service, event registry.Event) {

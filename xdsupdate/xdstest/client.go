@@ -21,7 +21,7 @@ var ErrNotConnected = errors.New("not connected")
 
 // ClientOptions for NewClient. The zero value works.
 type ClientOptions struct {
-	// Node is who the client is. Nil: a node with the ID "xdstest".
+	// Node is the identity of the client. Nil: a node with the ID "xdstest".
 	Node *core.Node
 	// Delta makes the client speak the delta protocol; the default is SotW.
 	Delta bool
@@ -38,8 +38,8 @@ type ClientOptions struct {
 	NoHistory bool
 }
 
-// Client is an xDS client for tests of xDS servers, anybody's: it speaks ADS,
-// keeps everything that it was sent, accepts or refuses it, and can be made to
+// Client is an xDS client for tests of any xDS server: it speaks ADS, keeps
+// everything that it was sent, accepts or refuses it, and can be made to
 // reconnect. It needs no sleeps: Next and Await wait for what they name.
 //
 //	client := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: true})
@@ -287,8 +287,8 @@ func (c *Client) answer(r Response, refusal error) error {
 	return c.send(req)
 }
 
-// send sends a request; the caller holds sending. The first one on a stream says
-// who the client is.
+// send sends a request; the caller holds sending. The first one on a stream has
+// the node.
 func (c *Client) send(r request) error {
 	c.mu.Lock()
 	s := c.stream

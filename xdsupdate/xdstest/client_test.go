@@ -26,7 +26,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// peer is somebody else's xDS server: go-control-plane's linear cache.
+// peer is another project's xDS server: go-control-plane's linear cache.
 type peer struct {
 	cache *cache.LinearCache
 	conn  *grpc.ClientConn

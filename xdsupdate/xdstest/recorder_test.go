@@ -96,7 +96,7 @@ func TestExpectShowsTheDifference(t *testing.T) {
 	if len(f.got) != 1 {
 		t.Fatalf("%d failures, want one: %q", len(f.got), f.got)
 	}
-	for _, line := range []string{`-\s+"ProxyUpdate c1 3.3.3.3"`, `\+\s+"ProxyUpdate c1 2.2.2.2"`} {
+	for _, line := range []string{`-[\s\p{Z}]+"ProxyUpdate c1 3.3.3.3"`, `\+[\s\p{Z}]+"ProxyUpdate c1 2.2.2.2"`} {
 		if !regexp.MustCompile(line).MatchString(f.got[0]) {
 			t.Errorf("the failure lacks %s:\n%s", line, f.got[0])
 		}
