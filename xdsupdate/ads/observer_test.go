@@ -107,7 +107,7 @@ func TestObserver(t *testing.T) {
 			}
 		}
 		f.waitApplied()
-		c.Disconnect()
+		c.Close()
 		synctest.Wait()
 		f.stopNow()
 		seen.mu.Lock()
