@@ -38,6 +38,8 @@ type Controller struct {
 	// merged is the registries and what is known of their services. It is
 	// replaced, never changed.
 	merged atomic.Pointer[merged]
+	// notifying is the change that a service handler is being notified of.
+	notifying atomic.Pointer[serviceEvent]
 	// group are the registries that Run runs.
 	group sync.WaitGroup
 
@@ -66,6 +68,7 @@ var (
 	_ configstore.Drainer         = (*Controller)(nil)
 	_ configstore.Flusher         = (*Controller)(nil)
 	_ xdsupdate.Attacher          = (*Controller)(nil)
+	_ xdsupdate.ServicePusher     = (*Controller)(nil)
 )
 
 // NewController returns a controller without registries. More than one Options

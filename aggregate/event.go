@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // event is an event of one registry. Exactly one of service, workload and
@@ -20,6 +21,10 @@ type event struct {
 type serviceEvent struct {
 	prev, curr *registry.Service
 	event      registry.Event
+	// pushedTo is the updater that was asked for the push; nil if none was, or if
+	// asker is to be asked, which is so in a replay.
+	pushedTo xdsupdate.XDSUpdater
+	asker    *registration
 }
 
 type workloadEvent struct {
@@ -69,14 +74,16 @@ func (c *Controller) keep(reg *registration, cancel func()) {
 }
 
 func (c *Controller) onService(reg *registration, prev, curr *registry.Service, e registry.Event) {
+	pushedTo := reg.pushesTo(curr)
 	c.mu.Lock()
 	if !reg.retired {
+		pushedTo = c.pushedToLocked(reg, prev, curr, e, pushedTo)
 		key := keyOfService(curr)
 		if prev != nil {
 			reg.services.rename(keyOfService(prev), key)
 		}
 		if before, e, ok := reg.services.take(key, curr, e, reg); ok {
-			c.queue.Push(event{cluster: reg.shard.Cluster, service: &serviceEvent{before, curr, e}})
+			c.queue.Push(event{cluster: reg.shard.Cluster, service: &serviceEvent{before, curr, e, pushedTo, nil}})
 		}
 	}
 	c.mu.Unlock()
@@ -110,7 +117,13 @@ func (c *Controller) serviceAddsLocked(wants func(registry.ClusterID) bool) []ev
 	var adds []event
 	for _, reg := range c.merged.Load().registrations {
 		if wants(reg.shard.Cluster) {
-			adds = append(adds, reg.serviceEvents(registry.EventAdd, reg.services.sorted(registry.CompareServices))...)
+			for _, s := range reg.services.sorted(registry.CompareServices) {
+				add := &serviceEvent{prev: nil, curr: s, event: registry.EventAdd, asker: reg}
+				if _, ok := reg.initial[s]; ok {
+					add.asker, add.pushedTo = nil, c.leases.pushesTo()
+				}
+				adds = append(adds, event{cluster: reg.shard.Cluster, service: add})
+			}
 		}
 	}
 	return adds
@@ -128,7 +141,7 @@ func (c *Controller) workloadAddsLocked() []event {
 // goneLocked pushes a Delete of everything that handlers know of a registry that
 // has no successor.
 func (c *Controller) goneLocked(reg *registration) {
-	c.queue.Push(reg.serviceEvents(registry.EventDelete, reg.services.sorted(registry.CompareServices))...)
+	c.queue.Push(c.serviceDeletes(reg, reg.services.sorted(registry.CompareServices))...)
 	c.queue.Push(reg.workloadEvents(registry.EventDelete, reg.workloads.sorted(registry.CompareWorkloads))...)
 }
 
@@ -146,7 +159,7 @@ func (c *Controller) dropInherited(reg *registration) {
 	if reg.retired {
 		return
 	}
-	c.queue.Push(reg.serviceEvents(registry.EventDelete, reg.services.drop(func(key serviceKey, n notified[*registry.Service]) bool {
+	c.queue.Push(c.serviceDeletes(reg, reg.services.drop(func(key serviceKey, n notified[*registry.Service]) bool {
 		_, stays := has[key]
 		return n.by != reg && !stays
 	}, registry.CompareServices))...)
@@ -155,10 +168,11 @@ func (c *Controller) dropInherited(reg *registration) {
 		registry.CompareWorkloads))...)
 }
 
-func (r *registration) serviceEvents(e registry.Event, services []*registry.Service) []event {
-	events := make([]event, len(services))
+// serviceDeletes returns a Delete of each service of a registry that goes.
+func (c *Controller) serviceDeletes(reg *registration, services []*registry.Service) []event {
+	events, pushedTo := make([]event, len(services)), c.leases.pushesTo()
 	for i, s := range services {
-		events[i] = event{cluster: r.shard.Cluster, service: &serviceEvent{nil, s, e}}
+		events[i] = event{cluster: reg.shard.Cluster, service: &serviceEvent{nil, s, registry.EventDelete, pushedTo, nil}}
 	}
 	return events
 }

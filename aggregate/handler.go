@@ -81,7 +81,11 @@ func (c *Controller) subscribeServices(handler registry.ServiceHandler, wants fu
 	return c.subscribe(func() notify.Subscription[event] {
 		return notify.Subscription[event]{
 			Wants:  func(e event) bool { return e.service != nil && wants(e.cluster) },
-			Handle: func(e event) { handler(e.service.prev, e.service.curr, e.service.event) },
+			Handle: func(e event) {
+				c.notifying.Store(e.service)
+				handler(e.service.prev, e.service.curr, e.service.event)
+				c.notifying.Store(nil)
+			},
 			Replay: slices.Values(c.serviceAddsLocked(wants)),
 		}
 	})

@@ -24,8 +24,9 @@ type leases struct {
 	// any more once a registry was made with it.
 	updater xdsupdate.XDSUpdater
 	used    bool
-	// readers are those updaters that were attached: they read the services.
-	readers []xdsupdate.XDSUpdater
+	// readers is those updaters that were attached, which read the services; nil if
+	// there are none.
+	readers xdsupdate.XDSUpdater
 	// youngest is the age of the youngest lease.
 	youngest uint64
 	holders  map[xdsupdate.ShardKey]*lease
@@ -84,20 +85,28 @@ func (l *leases) attach(updater xdsupdate.XDSUpdater) {
 	if l.used {
 		panic("aggregate: an updater is attached after a registry was made without it")
 	}
-	l.readers = append(slices.Clip(l.readers), updater)
-	if l.updater != nil {
-		updater = xdsupdate.Multi(l.updater, updater)
+	l.readers, l.updater = both(l.readers, updater), both(l.updater, updater)
+}
+
+// both returns two updaters as one; the first may be nil.
+func both(a, b xdsupdate.XDSUpdater) xdsupdate.XDSUpdater {
+	if a == nil {
+		return b
 	}
-	l.updater = updater
+	return xdsupdate.Multi(a, b)
+}
+
+// pushesTo returns the updater that push asks, or nil.
+func (l *leases) pushesTo() xdsupdate.XDSUpdater {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.readers
 }
 
 // push asks the readers for a push.
 func (l *leases) push(req *xdsupdate.PushRequest) {
-	l.mu.Lock()
-	readers := l.readers
-	l.mu.Unlock()
-	for _, reader := range readers {
-		reader.ConfigUpdate(req)
+	if readers := l.pushesTo(); readers != nil {
+		readers.ConfigUpdate(req)
 	}
 }
 
@@ -219,6 +228,9 @@ func (l *lease) RemoveShard(shard xdsupdate.ShardKey) {
 		claim.RemoveShard(shard)
 	}
 }
+
+// PassesTo returns the updater: see xdsupdate.ServiceHandler.
+func (l *lease) PassesTo() []xdsupdate.XDSUpdater { return []xdsupdate.XDSUpdater{l.leases.updater} }
 
 // ConfigUpdate passes until the lease ends.
 func (l *lease) ConfigUpdate(req *xdsupdate.PushRequest) {

@@ -86,7 +86,9 @@ func (c *Controller) add(reg *registration) *registration {
 	c.mu.Lock()
 	c.editLocked(func(m *merged) *merged { return m.insert(reg) })
 	c.mu.Unlock()
-	c.pushDifference(nil, reg.snapshot())
+	services := reg.snapshot()
+	c.cameWith(reg, services)
+	c.pushDifference(nil, services)
 	c.subscribeTo(reg)
 	c.gatewaysChanged(nil, reg)
 	c.logger.Debug("registry added", reg.attributes()...)
@@ -105,6 +107,7 @@ func (c *Controller) addAndRun(reg *registration) *registration {
 
 func (c *Controller) update(reg *registration) *registration {
 	services := reg.snapshot()
+	c.cameWith(reg, services)
 	c.mu.Lock()
 	old := c.merged.Load().find(func(r *registration) bool { return r.shard == reg.shard })
 	if old == nil {

@@ -24,6 +24,8 @@ type registration struct {
 	// snapshotter is nil if the registry is none; then listed is its last list.
 	snapshotter registry.ServiceSnapshotter
 	listed      atomic.Pointer[listed]
+	// pusher is nil if the registry is none.
+	pusher xdsupdate.ServicePusher
 	// own is the stop of AddRegistryAndRun; nil is never closed.
 	own <-chan struct{}
 	// gone is closed when the registry is deleted or replaced.
@@ -39,6 +41,8 @@ type registration struct {
 	// services and workloads are what handlers were notified of.
 	services  known[serviceKey, *registry.Service]
 	workloads known[registry.WorkloadKey, *registry.WorkloadInstance]
+	// initial are those services that the registry came with and has not changed.
+	initial map[*registry.Service]struct{}
 	// contested are workloads of which predecessors have sent events that receivers
 	// must not keep.
 	contested map[registry.WorkloadKey]struct{}
@@ -50,10 +54,12 @@ func newRegistration(r registry.Instance, l *lease, own <-chan struct{}) *regist
 	reg := &registration{
 		instance: r, shard: xdsupdate.ShardKeyOf(r), lease: l, own: own, gone: make(chan struct{}),
 		events:    registry.Simple{Controller: r, ServiceDiscovery: r},
+		initial:   map[*registry.Service]struct{}{},
 		services:  known[serviceKey, *registry.Service]{},
 		workloads: known[registry.WorkloadKey, *registry.WorkloadInstance]{},
 	}
 	reg.snapshotter, _ = registry.As[registry.ServiceSnapshotter](r)
+	reg.pusher, _ = registry.As[xdsupdate.ServicePusher](r)
 	reg.listed.Store(&listed{set: &registry.ServiceSet{}})
 	return reg
 }

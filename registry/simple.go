@@ -28,8 +28,9 @@ func (s Simple) Provider() ProviderID { return s.ProviderID }
 // Cluster returns ClusterID.
 func (s Simple) Cluster() ClusterID { return s.ClusterID }
 
-// Unwrap returns the parts, for As: for abilities that Simple does not know.
-func (s Simple) Unwrap() []any { return []any{s.ServiceDiscovery, s.Controller} }
+// Unwrap returns the parts, for As: for abilities that Simple does not know. If both
+// have one, that of the Controller is meant, from which the events come.
+func (s Simple) Unwrap() []any { return []any{s.Controller, s.ServiceDiscovery} }
 
 // ServiceSnapshot is that of the ServiceDiscovery; nil if it has none.
 func (s Simple) ServiceSnapshot() *ServiceSet {

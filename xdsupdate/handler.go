@@ -43,25 +43,6 @@ func ConfigHandler(updater XDSUpdater, reporter StatusReporter) configstore.Even
 	}
 }
 
-// ServiceHandler returns a handler of service events that asks for a full push
-// of the service. An update asks for none if the services are Equal. Register it
-// with registries that do not write to an updater: those that do have asked for
-// the push of a service before their handlers run, and would ask twice.
-func ServiceHandler(updater XDSUpdater) registry.ServiceHandler {
-	return func(prev, curr *registry.Service, event registry.Event) {
-		if event == registry.EventUpdate && prev.Equal(curr) {
-			return
-		}
-		keys := KeySet(keyOf(curr))
-		if event == registry.EventUpdate && prev != nil {
-			keys[keyOf(prev)] = struct{}{} // another one if the service was renamed
-		}
-		updater.ConfigUpdate(&PushRequest{
-			Full: true, ConfigsUpdated: keys, Reason: map[TriggerReason]int{ReasonService: 1},
-		})
-	}
-}
-
 func keyOf(s *registry.Service) ConfigKey {
 	return ServiceKey(s.Hostname, s.Attributes.Namespace)
 }

@@ -124,7 +124,7 @@ func TestServiceHandler(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var r xdstest.Recorder
-			xdsupdate.ServiceHandler(&r)(tt.prev, tt.curr, tt.event)
+			xdsupdate.ServiceHandler(&r, nil)(tt.prev, tt.curr, tt.event)
 			r.Expect(t, tt.want...)
 		})
 	}

@@ -39,6 +39,11 @@ func Multi(updaters ...XDSUpdater) XDSUpdater {
 
 type multi []XDSUpdater
 
+func (m multi) parts() []XDSUpdater { return m }
+
+// PassesTo returns the parts: see ServiceHandler.
+func (m multi) PassesTo() []XDSUpdater { return m }
+
 // EDSUpdate calls all.
 func (m multi) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	for _, u := range m {

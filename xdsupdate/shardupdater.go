@@ -53,6 +53,9 @@ func (u *shardUpdater) writer(shard ShardKey) writer {
 	return u.pusher.index.writer(shard)
 }
 
+// PassesTo returns the Pusher: see ServiceHandler.
+func (u *shardUpdater) PassesTo() []XDSUpdater { return []XDSUpdater{u.pusher} }
+
 // Shard returns the shard.
 func (u *shardUpdater) Shard() ShardKey { return u.claim.shard.key }
 

@@ -42,6 +42,7 @@ var (
 	_ registry.ServiceSnapshotter = (*Registry)(nil)
 	_ configstore.Drainer         = (*Registry)(nil)
 	_ configstore.Flusher         = (*Registry)(nil)
+	_ xdsupdate.ServicePusher     = (*Registry)(nil)
 )
 
 // New returns an empty registry. It starts nothing.
@@ -78,6 +79,9 @@ func (r *Registry) Provider() registry.ProviderID { return r.opts.Provider }
 
 // Cluster returns Options.Cluster.
 func (r *Registry) Cluster() registry.ClusterID { return r.opts.Cluster }
+
+// PushesTo implements xdsupdate.ServicePusher: it returns Options.Updater.
+func (r *Registry) PushesTo(*registry.Service) xdsupdate.XDSUpdater { return r.opts.Updater }
 
 // Run delivers until stop is closed; from then on neither the updater nor handlers
 // are called. A second call panics. The registry works without it.

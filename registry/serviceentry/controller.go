@@ -72,6 +72,7 @@ var (
 	_ registry.WorkloadReceiver   = (*Controller)(nil)
 	_ configstore.Drainer         = (*Controller)(nil)
 	_ configstore.Flusher         = (*Controller)(nil)
+	_ xdsupdate.ServicePusher     = (*Controller)(nil)
 )
 
 // New returns a registry of the configs in a cache, which reports every
@@ -136,6 +137,9 @@ func (c *Controller) Provider() registry.ProviderID { return registry.External }
 
 // Cluster returns Options.ClusterID.
 func (c *Controller) Cluster() registry.ClusterID { return c.options.ClusterID }
+
+// PushesTo implements xdsupdate.ServicePusher: it returns the updater of New.
+func (c *Controller) PushesTo(*registry.Service) xdsupdate.XDSUpdater { return c.updater }
 
 // Run returns when stop is closed, and with it ends the registry: later events are
 // ignored, and neither the updater nor the handlers are called any more, except
