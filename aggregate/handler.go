@@ -80,7 +80,7 @@ func (c *Controller) SubscribeNetworkGateways(handler func()) (cancel func()) {
 func (c *Controller) subscribeServices(handler registry.ServiceHandler, wants func(registry.ClusterID) bool) (cancel func()) {
 	return c.subscribe(func() notify.Subscription[event] {
 		return notify.Subscription[event]{
-			Wants:  func(e event) bool { return e.service != nil && wants(e.cluster) },
+			Wants: func(e event) bool { return e.service != nil && wants(e.cluster) },
 			Handle: func(e event) {
 				c.notifying.Store(e.service)
 				handler(e.service.prev, e.service.curr, e.service.event)

@@ -48,6 +48,7 @@ var (
 	_ registry.WorkloadReceiver   = (*Controller)(nil)
 	_ configstore.Drainer         = (*Controller)(nil)
 	_ configstore.Flusher         = (*Controller)(nil)
+	_ xdsupdate.ServicePusher     = (*Controller)(nil)
 )
 
 // New returns a registry of the cluster that a client reads, which reports every
@@ -68,6 +69,9 @@ func New(client kubernetes.Interface, updater xdsupdate.XDSUpdater, opts ...Opti
 	}
 	return c
 }
+
+// PushesTo implements xdsupdate.ServicePusher: it returns the updater of New.
+func (c *Controller) PushesTo(*registry.Service) xdsupdate.XDSUpdater { return c.updater }
 
 // Provider returns registry.Kubernetes.
 func (c *Controller) Provider() registry.ProviderID { return registry.Kubernetes }
