@@ -35,8 +35,11 @@
 //
 // # Staying up to date
 //
-// While the server cannot be reached, the state stays and Errors says so. After a
-// disconnect the watch goes on where it was; if the server does not know that
+// While the server cannot be reached, the state stays and Errors says so: at once if
+// an attempt fails, after 5 seconds if there is no answer. That a connection with a
+// watch has gone silent client-go finds out by pings, within 45 seconds
+// (HTTP2_READ_IDLE_TIMEOUT_SECONDS and HTTP2_PING_TIMEOUT_SECONDS). After a disconnect
+// the watch goes on where it was; if the server does not know that
 // revision any more, the kind is listed again, and the difference to what is
 // published becomes one batch. No event is lost, and none comes twice. An object
 // that was deleted and created again meanwhile is a delete and an add. What happened

@@ -4,7 +4,9 @@ package kube
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
+	"net"
 	"slices"
 	"time"
 
@@ -49,7 +51,8 @@ type failure struct {
 }
 
 // replace puts an error, or nil, in the place of the one before, and reports
-// whether it is an error that says something new.
+// whether it is an error that says something new. What does not say why there is no
+// answer replaces nothing: attempts of both sorts alternate while a server is away.
 func (f *failure) replace(err error) bool {
 	switch {
 	case err == nil:
@@ -57,11 +60,20 @@ func (f *failure) replace(err error) bool {
 		return false
 	case f.err == nil:
 		f.since = time.Now()
-	case f.err.Error() == err.Error():
+	case errors.Is(err, errNoAnswer), errors.Is(err, errClosed), gist(f.err) == gist(err):
 		return false
 	}
 	f.err = err
 	return true
+}
+
+// gist returns an error's text without the addresses of a connection, whose port is
+// another one with each attempt.
+func gist(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Op + ": " + op.Err.Error()
+	}
+	return err.Error()
 }
 
 // Errors returns what is wrong at present, sorted by kind, namespace and name:

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// answerTime is how long a list or the start of a watch may be without an answer
+// until Errors says so. It goes on: a large list of a slow server is no failure.
+const answerTime = 5 * time.Second
+
+var (
+	// errNoAnswer is reported while an attempt takes longer than answerTime.
+	errNoAnswer = fmt.Errorf("no answer from the API server for %v", answerTime)
+	// errClosed stands for the error that client-go has kept to itself.
+	errClosed = errors.New("the connection to the API server was closed, or timed out, before it answered")
+)
+
+// source lists and watches one resource. It reports what came of each attempt, so
+// that its state can be seen; trying again is the reflector's matter.
+type source struct {
+	client *rest.RESTClient
+	// path returns the path of the resource.
+	path func() []string
+	// list returns an empty list of the resource.
+	list func() runtime.Object
+	// report is called with nil when the server has answered, else with the error.
+	report func(error)
+
+	// mu is held by a call in progress: a reflector does not wait for the end of a
+	// list when it ends itself.
+	mu    sync.Mutex
+	ended bool
+}
+
+// end returns when no call is in progress, and none will be.
+func (s *source) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+}
+
+var _ cache.ListerWatcherWithContext = (*source)(nil)
+
+// ListWithContext implements cache.ListerWatcherWithContext.
+func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, context.Canceled
+	}
+	list := s.list()
+	done := s.attempt(ctx)
+	err := s.get(&options).Do(ctx).Into(list)
+	done(err)
+	return list, err
+}
+
+// WatchWithContext implements cache.ListerWatcherWithContext. Of the errors for
+// which client-go has rules of its own it changes two:
+//
+//   - A connection that breaks is no error to a rest.Request but a watch that ends at
+//     once, so that a server that is away would seem to have answered.
+//   - A reflector that has no state yet waits after a refusal without looking at ctx,
+//     so that Run would not end for as long as the backoff is. As another error, the
+//     refusal makes it list instead, which fails as well, and waits as it should.
+func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch = true
+	done := s.attempt(ctx)
+	w, err := s.get(&options).Watch(ctx)
+	if err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
+		err = errClosed
+	}
+	done(err)
+	if err == nil {
+		return w, nil
+	}
+	if initial := options.SendInitialEvents != nil; initial && (utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)) {
+		err = errors.New(err.Error()) // without the errors that it wraps
+	}
+	return nil, err
+}
+
+// attempt begins an attempt, which is over when done is called with its outcome. Both
+// this, and that it takes long, are reported, unless ctx has ended.
+func (s *source) attempt(ctx context.Context) (done func(error)) {
+	var mu sync.Mutex // serialises the reports
+	over := false
+	report := func(err error, last bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over && ctx.Err() == nil {
+			s.report(err)
+		}
+		over = over || last
+	}
+	late := time.AfterFunc(answerTime, func() { report(errNoAnswer, false) })
+	return func(err error) {
+		late.Stop()
+		report(err, true)
+	}
+}
+
+func (s *source) get(options *metav1.ListOptions) *rest.Request {
+	return s.client.Get().AbsPath(s.path()...).
+		SpecificallyVersionedParams(options, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).
+		MaxRetries(0) // The reflector tries again.
+}
+
+// List implements cache.ListerWatcher, which reflectors do not call.
+func (s *source) List(options metav1.ListOptions) (runtime.Object, error) {
+	return s.ListWithContext(context.Background(), options) //nolint:forbidigo // The interface has no context.
+}
+
+// Watch implements cache.ListerWatcher, which reflectors do not call.
+func (s *source) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return s.WatchWithContext(context.Background(), options) //nolint:forbidigo // The interface has no context.
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"bytes"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/atomic"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/pilotkit/pilotkit/configstore/kube"
+)
+
+// roundTripper is an http.RoundTripper that is a function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestUnreachable: however a server fails to answer, it is an error within seconds,
+// with the kind that cannot be read, and stays one error until there is an answer.
+// Run ends at once meanwhile, however long the backoff is. Time is that of the
+// bubble, and the server one that is never there.
+func TestUnreachable(t *testing.T) {
+	// One of client-go's waits until a millisecond after the last error, which is
+	// taken to be at the start of the process: in the future of a bubble.
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = nil
+	defer func() { utilruntime.ErrorHandlers = handlers }()
+	for name, answer := range map[string]func(*http.Request) error{
+		"Refused": func(*http.Request) error {
+			return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+		},
+		"Closed": func(*http.Request) error { return io.EOF },
+		"Reset": func() func(*http.Request) error {
+			var port atomic.Int32 // another one for each connection
+			return func(*http.Request) error {
+				return &net.OpError{
+					Op: "read", Net: "tcp", Source: &net.TCPAddr{Port: int(port.Inc())},
+					Err: os.NewSyscallError("read", syscall.ECONNRESET),
+				}
+			}
+		}(),
+		"TimedOut": func(*http.Request) error { return os.ErrDeadlineExceeded },
+		"Silent": func(r *http.Request) error {
+			<-r.Context().Done()
+			return r.Context().Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testUnreachable(t, answer) }) })
+	}
+}
+
+func testUnreachable(t *testing.T, answer func(*http.Request) error) {
+	t.Helper()
+	var attempts atomic.Int32
+	config := &rest.Config{Host: "http://apiserver", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		attempts.Inc()
+		return nil, answer(r)
+	})}
+	var log bytes.Buffer
+	c, err := kube.New(config, limits("unreachable.example.com"), kube.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, ended := make(chan struct{}), make(chan struct{})
+	begin := time.Now()
+	go func() {
+		defer close(ended)
+		c.Run(stop)
+	}()
+	for seconds := 6; seconds < 600; seconds++ {
+		time.Sleep(time.Until(begin.Add(time.Duration(seconds) * time.Second)))
+		synctest.Wait()
+		errs := c.Errors()
+		if len(errs) != 1 || errs[0].Object.Kind.Kind != "CustomResourceDefinition" || errs[0].Since.Sub(begin) > 6*time.Second {
+			t.Errorf("after %d s the errors are %v", seconds, errs)
+			break
+		}
+	}
+	if lines := strings.Count(log.String(), "\n"); lines > 2 { // it may be known later why
+		t.Errorf("%d lines in the log for %d attempts:\n%s", lines, attempts.Load(), log.String())
+	}
+	if c.HasSynced() {
+		t.Error("it has synced")
+	}
+	before := time.Now()
+	close(stop)
+	<-ended
+	if took := time.Since(before); took > 0 {
+		t.Errorf("Run took %v to end", took)
+	}
+}
+
+// TestRejected: wrong credentials, and a certificate that nobody vouches for, are
+// errors that say so.
+func TestRejected(t *testing.T) {
+	server := apiserver.Server(t)
+	stranger := server.Config()
+	stranger.BearerToken = "wrong"
+	suspicious := server.Config()
+	suspicious.Insecure = false
+	for name, test := range map[string]struct {
+		config   *rest.Config
+		expected func(error) bool
+	}{
+		"Credentials": {stranger, apierrors.IsUnauthorized},
+		"Certificate": {suspicious, func(err error) bool {
+			var unknown x509.UnknownAuthorityError
+			return errors.As(err, &unknown)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCache(t, test.config, limits("rejected.example.com"), kube.Options{})
+			run(t, c)
+			eventually(t, "the error is shown", func() bool { return len(c.Errors()) > 0 })
+			if e := c.Errors()[0]; e.Object.Kind.Kind != "CustomResourceDefinition" || !test.expected(e.Err) {
+				t.Errorf("the error is %v", e)
+			}
+			if c.HasSynced() {
+				t.Error("it has synced")
+			}
+		})
+	}
+}
