@@ -38,8 +38,8 @@ type Cache struct {
 	crdErr failure
 	// crdsForbidden is set while the server does not let the CRDs be read.
 	crdsForbidden bool
-	// refused is what onRefused has set.
-	refused func(*Error)
+	// judged is what onVerdict has set.
+	judged func(configstore.ConfigKey)
 }
 
 var (

@@ -97,7 +97,7 @@ func (c *Cache) reportCRDs(ctx context.Context, err error) {
 	noted := c.crdErr.replace(err)
 	c.mu.Unlock()
 	if noted {
-		c.log(&Error{Object: configstore.ConfigKey{Kind: crdKind()}, Err: err})
+		c.logKind(crdKind(), err)
 	}
 	if !blind {
 		return

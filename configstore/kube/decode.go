@@ -15,21 +15,21 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// decode returns an object as a config. The error matches manifest.ErrMalformed or
-// configstore.ErrInvalid.
-func (k *kind) decode(o *object) (configstore.Config, error) {
-	config := configstore.Config{Meta: k.meta(o)}
+// decode returns an object as a config, and what its schema finds questionable about
+// it. The error matches manifest.ErrMalformed or configstore.ErrInvalid.
+func (k *kind) decode(o *object) (config configstore.Config, warnings []configstore.Violation, err error) {
+	config = configstore.Config{Meta: k.meta(o)}
 	if !k.decodeFast(o, &config) {
 		if err := k.decodeLenient(o, &config); err != nil {
-			return config, err
+			return config, nil, err
 		}
 	}
 	schema := k.schema
 	if k.cache.opts.SkipValidation {
 		schema.Validate = nil
 	}
-	_, err := schema.Check(config)
-	return config, err
+	warnings, err = schema.Check(config)
+	return config, warnings, err
 }
 
 func (k *kind) meta(o *object) configstore.Meta {

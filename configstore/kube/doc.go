@@ -30,7 +30,7 @@
 // An object is decoded once per change. Fields that the schema does not know are
 // dropped, as by manifest.Options.Lenient. An object that cannot be decoded, or that
 // its schema finds invalid, keeps its last good state, and is one of Errors until it
-// is good, or gone. ResourceVersion, Generation, UID and CreationTimestamp are
+// is good, or gone. What its schema only warns of is one of Warnings. ResourceVersion, Generation, UID and CreationTimestamp are
 // those of the API server; managed fields are not kept.
 //
 // # Staying up to date
@@ -65,7 +65,8 @@
 //
 // A StatusWriter writes into the statuses of objects which generation was seen,
 // whether it was accepted, and what the host reports of it, at a limited rate, by
-// one of many processes: a Lease decides.
+// one of many processes: a Lease decides. A ServiceReporter has it write what became of
+// ServiceEntries: which services were made, and where else their hosts are defined.
 //
 // # Access
 //

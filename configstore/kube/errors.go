@@ -14,14 +14,16 @@ import (
 )
 
 // Error is one thing that keeps a part of the API server's content from being in
-// the cache.
+// the cache, or, as one of Warnings, one thing that is questionable about an object
+// that is in it.
 type Error struct {
-	// Object is what cannot be shown. Its name is empty if the kind as a whole is
+	// Object is what cannot be shown, or is questionable. Its name is empty if the kind as a whole is
 	// meant: it cannot be listed or watched, and its objects are those of Since. If
 	// its kind is CustomResourceDefinition, it cannot be seen which kinds there are.
 	Object configstore.ConfigKey
 	// ResourceVersion is the version of the object that could not be decoded, or is
-	// invalid; the cache has an older one or none. Empty for a kind.
+	// invalid: the cache has an older one or none. That of a warning is the one in which
+	// it appeared. Empty for a kind.
 	ResourceVersion string
 	// Generation is that of the same version.
 	Generation int64
@@ -29,7 +31,8 @@ type Error struct {
 	Since time.Time
 	// Err says what is wrong. It is never nil. That of an object matches
 	// manifest.ErrMalformed or configstore.ErrInvalid; that of a kind is the API
-	// server's, as in k8s.io/apimachinery/pkg/api/errors, or that of the connection.
+	// server's, as in k8s.io/apimachinery/pkg/api/errors, or that of the connection. A
+	// warning is the schema's "field: message".
 	Err error
 }
 
@@ -91,71 +94,40 @@ func (c *Cache) Errors() []*Error {
 	add(c.crdErr, crdKind())
 	for _, k := range c.kinds {
 		add(k.err, k.gvk())
-		for _, err := range k.bad {
-			errs = append(errs, err)
+		for _, v := range k.verdicts {
+			if v.err != nil {
+				errs = append(errs, v.err)
+			}
 		}
 	}
-	slices.SortFunc(errs, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(min(len(a.Object.Name), 1), min(len(b.Object.Name), 1)), a.Object.Compare(b.Object))
-	})
+	sortErrors(errs)
 	return errs
 }
 
-// note keeps what is wrong with an object, or forgets it if err is nil.
-func (k *kind) note(key objectKey, o *object, err error) {
-	c := k.cache
-	if err == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(k.bad, key)
-		return
-	}
-	e := &Error{
-		Object:          configstore.ConfigKey{Kind: k.gvk(), Namespace: key.namespace, Name: key.name},
-		ResourceVersion: o.ResourceVersion,
-		Generation:      o.Generation,
-		Since:           time.Now(),
-		Err:             err,
-	}
-	c.mu.Lock()
-	old := k.bad[key]
-	if old != nil {
-		e.Since = old.Since
-	}
-	k.bad[key] = e
-	refused := c.refused
-	c.mu.Unlock()
-	if old == nil || old.ResourceVersion != o.ResourceVersion {
-		c.log(e)
-	}
-	if refused != nil {
-		refused(e)
-	}
-}
-
-// onRefused has a handler called with each error of an object; nil ends that.
-func (c *Cache) onRefused(handler func(*Error)) {
+// Warnings returns what schemas find questionable about objects that they accept,
+// sorted by kind, namespace and name, then in the order of the schema. With
+// Options.SkipValidation there are none. The slice is the caller's, the warnings are
+// shared.
+func (c *Cache) Warnings() []*Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refused = handler
-}
-
-// retain forgets the errors of all objects but these.
-func (k *kind) retain(there map[objectKey]bool) {
-	k.cache.mu.Lock()
-	defer k.cache.mu.Unlock()
-	for key := range k.bad {
-		if !there[key] {
-			delete(k.bad, key)
+	var warnings []*Error
+	for _, k := range c.kinds {
+		for _, v := range k.verdicts {
+			warnings = append(warnings, v.warnings...)
 		}
 	}
+	sortErrors(warnings)
+	return warnings
 }
 
-func (c *Cache) log(e *Error) {
-	if e.Object.Name == "" {
-		c.opts.Logger.Warn("kind cannot be read", slog.String("kind", e.Object.Kind.String()), slog.Any("error", e.Err))
-		return
-	}
-	c.opts.Logger.Warn("object keeps its last good state",
-		slog.String("object", e.Object.Object()), slog.String("resource_version", e.ResourceVersion), slog.Any("error", e.Err))
+func sortErrors(errs []*Error) {
+	slices.SortStableFunc(errs, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(min(len(a.Object.Name), 1), min(len(b.Object.Name), 1)), a.Object.Compare(b.Object))
+	})
+}
+
+// logKind logs that a kind cannot be read.
+func (c *Cache) logKind(kind configstore.GroupVersionKind, err error) {
+	c.opts.Logger.Warn("kind cannot be read", slog.String("kind", kind.String()), slog.Any("error", err))
 }

@@ -4,6 +4,7 @@ package kube_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -26,11 +27,16 @@ func limit(group string) configstore.Schema {
 	}
 }
 
+// noBadValue refuses the value "bad", and warns of those that begin with "odd".
 func noBadValue(c configstore.Config) (warnings, violations []configstore.Violation) {
-	if spec, ok := c.Spec.(*structpb.Struct); ok && spec.GetFields()["value"].GetStringValue() == "bad" {
+	spec, _ := c.Spec.(*structpb.Struct)
+	switch value := spec.GetFields()["value"].GetStringValue(); {
+	case value == "bad":
 		violations = append(violations, configstore.Violation{Field: "spec.value", Message: "is bad"})
+	case strings.HasPrefix(value, "odd"):
+		warnings = append(warnings, configstore.Violation{Field: "spec.value", Message: "is odd"})
 	}
-	return nil, violations
+	return warnings, violations
 }
 
 func object(kind configstore.GroupVersionKind, namespace, name, value string) configstore.Config {

@@ -125,9 +125,9 @@ func (k *kind) vanish() {
 	k.end()
 	p := publisher{kind: k}
 	p.clear()
+	k.retain(nil)
 	c := k.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k.served, k.resolved, k.err = absent, true, failure{}
-	clear(k.bad)
 }

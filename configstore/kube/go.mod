@@ -5,6 +5,7 @@ go 1.26.0
 
 require (
 	github.com/go-logr/logr v1.4.3
+	github.com/google/go-cmp v0.7.0
 	github.com/pilotkit/pilotkit v0.0.0
 	github.com/pilotkit/pilotkit/internal/kubetest v0.0.0
 	go.uber.org/atomic v1.12.0

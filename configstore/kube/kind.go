@@ -31,8 +31,8 @@ type kind struct {
 	resolved bool
 	// err is why the server does not give the objects.
 	err failure
-	// bad holds the errors of objects.
-	bad map[objectKey]*Error
+	// verdicts holds what is wrong with objects, or questionable about them.
+	verdicts map[objectKey]*verdict
 	// restart is closed to have the kind listed again; it is nil while nothing
 	// follows.
 	restart chan struct{}
@@ -53,7 +53,7 @@ type following struct {
 }
 
 func newKind(c *Cache, schema configstore.Schema) *kind {
-	return &kind{cache: c, schema: schema, versions: versions(&schema), bad: map[objectKey]*Error{}}
+	return &kind{cache: c, schema: schema, versions: versions(&schema), verdicts: map[objectKey]*verdict{}}
 }
 
 func (k *kind) gvk() configstore.GroupVersionKind { return k.schema.GroupVersionKind }
@@ -97,7 +97,7 @@ func (k *kind) report(err error) {
 	noted := k.err.replace(err)
 	c.mu.Unlock()
 	if noted {
-		c.log(&Error{Object: configstore.ConfigKey{Kind: k.gvk()}, Err: err})
+		c.logKind(k.gvk(), err)
 	}
 }
 

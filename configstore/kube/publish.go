@@ -94,11 +94,10 @@ func (p *publisher) put(o *object) {
 	}
 	old := k.cache.published.Get(k.gvk(), o.Name, o.Namespace)
 	if old != nil && old.ResourceVersion == o.ResourceVersion && old.UID == string(o.UID) {
-		k.note(key, nil, nil)
-		return
+		return // Nor has the verdict changed.
 	}
-	config, err := k.decode(o)
-	k.note(key, o, err)
+	config, warnings, err := k.decode(o)
+	k.judge(key, o, warnings, err)
 	switch {
 	case err != nil:
 		return // The last good state stays.
@@ -115,7 +114,7 @@ func (p *publisher) put(o *object) {
 // remove adds the removal of an object to the batch, if it is published.
 func (p *publisher) remove(key objectKey) {
 	k := p.kind
-	k.note(key, nil, nil)
+	k.judge(key, nil, nil, nil)
 	if old := k.cache.published.Get(k.gvk(), key.name, key.namespace); old != nil {
 		p.add(configstore.OpDelete, configstore.Config{
 			Meta: configstore.Meta{GroupVersionKind: k.gvk(), Name: key.name, Namespace: key.namespace},

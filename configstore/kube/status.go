@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -24,15 +25,20 @@ type Condition struct {
 }
 
 // ConditionAccepted is the type of the condition that a StatusWriter itself writes:
-// whether the object could be decoded and is valid.
+// whether the object could be decoded and is valid. The message has the warnings of
+// an object that is.
 const ConditionAccepted = "Accepted"
 
-// accepted is the condition for a verdict of the cache.
-func accepted(err error) Condition {
-	if err != nil {
-		return Condition{Type: ConditionAccepted, Reason: "Invalid", Message: err.Error()}
+// acceptedCondition is the condition for the verdict on an object, which may be nil.
+func acceptedCondition(v *verdict) Condition {
+	switch {
+	case v == nil:
+		return Condition{Type: ConditionAccepted, True: true, Reason: "Valid"}
+	case v.err != nil:
+		return Condition{Type: ConditionAccepted, Reason: "Invalid", Message: v.err.Err.Error()}
+	default:
+		return Condition{Type: ConditionAccepted, True: true, Reason: "ValidWithWarnings", Message: strings.Join(v.texts(), "; ")}
 	}
-	return Condition{Type: ConditionAccepted, True: true, Reason: "Valid"}
 }
 
 // mergeStatus writes an observed generation and conditions into the text of a

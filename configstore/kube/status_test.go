@@ -3,13 +3,12 @@
 package kube_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -36,43 +35,41 @@ func startPlane(t *testing.T, server *kubetest.Server, schemas configstore.Schem
 	return p, runAny(t, p.writer.Run)
 }
 
-// conditions returns the observed generation and the conditions of an object, as
-// text.
-func conditions(t *testing.T, l *live, namespace, name string) string {
+// statements returns the observed generation and the conditions of an object, as text:
+// "Type=Status Reason Message".
+func statements(t *testing.T, l *live, namespace, name string) []string {
 	t.Helper()
 	o, err := l.resource(l.schemas.All()[0]).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var status struct {
-		ObservedGeneration int
-		Conditions         []struct{ Type, Status, Reason, Message string }
+	status, _ := o.Object["status"].(map[string]any)
+	list, _ := status["conditions"].([]any)
+	out := []string{fmt.Sprint(status["observedGeneration"])}
+	for _, item := range list {
+		c, _ := item.(map[string]any)
+		out = append(out, fmt.Sprintf("%v=%v %s %s", c["type"], c["status"], optional(c["reason"]), optional(c["message"])))
 	}
-	data, err := json.Marshal(o.Object["status"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &status); err != nil {
-		t.Fatal(err)
-	}
-	out := []string{fmt.Sprint(status.ObservedGeneration)}
-	for _, c := range status.Conditions {
-		out = append(out, c.Type+"="+c.Status+" "+c.Reason)
-	}
-	return strings.Join(out, ", ")
+	return out
 }
 
-func expectConditions(t *testing.T, l *live, namespace, name, want string) {
+func optional(value any) string {
+	text, _ := value.(string)
+	return text
+}
+
+// expectStatus waits until the status of an object makes these statements.
+func expectStatus(t *testing.T, l *live, namespace, name string, want ...string) {
 	t.Helper()
-	got := ""
+	var got []string
 	defer func() {
-		if got != want {
-			t.Errorf("the status of %s is %q, want %q", name, got, want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the status of %s (-want +got):\n%s", name, diff)
 		}
 	}()
-	eventually(t, want, func() bool {
-		got = conditions(t, l, namespace, name)
-		return got == want
+	eventually(t, "the status of "+name, func() bool {
+		got = statements(t, l, namespace, name)
+		return slices.Equal(got, want)
 	})
 }
 
@@ -88,13 +85,13 @@ func TestStatus(t *testing.T) {
 	p, _ := startPlane(t, server, schemas, kube.StatusOptions{})
 	a := object(kind, ns, "a", "1")
 	create(t, p.cache, a)
-	expectConditions(t, l, ns, "a", "1, Accepted=True Valid")
+	expectStatus(t, l, ns, "a", "1", "Accepted=True Valid ")
 
 	p.writer.Report(a.Key(), kube.Condition{Type: "Programmed", True: true, Reason: "Pushed", Message: "2 services"})
-	expectConditions(t, l, ns, "a", "1, Accepted=True Valid, Programmed=True Pushed")
+	expectStatus(t, l, ns, "a", "1", "Accepted=True Valid ", "Programmed=True Pushed 2 services")
 	a.Spec = object(kind, ns, "a", "2").Spec
 	update(t, p.cache, a)
-	expectConditions(t, l, ns, "a", "2, Accepted=True Valid, Programmed=True Pushed")
+	expectStatus(t, l, ns, "a", "2", "Accepted=True Valid ", "Programmed=True Pushed 2 services")
 
 	foreign := newLive(t, server.Config(), schemas).resource(schemas.All()[0]).Namespace(ns)
 	u, err := foreign.Get(t.Context(), "a", metav1.GetOptions{})
@@ -115,7 +112,8 @@ func TestStatus(t *testing.T) {
 	if _, err := foreign.Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expectConditions(t, l, ns, "a", "3, Accepted=False Invalid, Programmed=True Pushed, Foreign=True ")
+	expectStatus(t, l, ns, "a", "3", "Accepted=False Invalid Limit "+ns+"/a is invalid: spec.value: is bad",
+		"Programmed=True Pushed 2 services", "Foreign=True  ")
 	if got := value(p.cache.Get(kind, "a", ns)); got != "2" {
 		t.Errorf("the value is %q, want that of the last good state", got)
 	}
@@ -141,14 +139,45 @@ func TestStatusOfMany(t *testing.T) {
 	eventually(t, "one leads", func() bool { return leader() >= 0 })
 	first := leader()
 	create(t, planes[0].cache, object(kind, ns, "a", "1"))
-	expectConditions(t, l, ns, "a", "1, Accepted=True Valid")
+	expectStatus(t, l, ns, "a", "1", "Accepted=True Valid ")
 	if planes[1-first].writer.Leading() {
 		t.Error("both lead")
 	}
 	ends[first]()
 	create(t, planes[0].cache, object(kind, ns, "b", "1"))
-	expectConditions(t, l, ns, "b", "1, Accepted=True Valid")
+	expectStatus(t, l, ns, "b", "1", "Accepted=True Valid ")
 	if !planes[1-first].writer.Leading() {
 		t.Error("nobody took over")
+	}
+}
+
+// TestStatusRate: statuses are written at a limited rate, however many there are to
+// write.
+func TestStatusRate(t *testing.T) {
+	server := apiserver.Server(t)
+	schemas := limits("rate.example.com")
+	kind := schemas.All()[0].GroupVersionKind
+	server.ApplyCRDs(t, crdsOf(schemas))
+	ns := server.Namespace(t)
+	l := newLive(t, server.Config(), schemas)
+	c := newCache(t, server.Config(), schemas, kube.Options{})
+	runSynced(t, c)
+	const objects, perSecond = 9, 3
+	for i := range objects {
+		o := object(kind, ns, fmt.Sprint("o-", i), "1")
+		await(t, c, o, create(t, c, o))
+	}
+	writer, err := kube.NewStatusWriter(c, server.Config(), kube.StatusOptions{Rate: perSecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	runAny(t, writer.Run)
+	for i := range objects {
+		expectStatus(t, l, ns, fmt.Sprint("o-", i), "1", "Accepted=True Valid ")
+	}
+	// What a second allows may be written at once, and one more.
+	if took, least := time.Since(begin), time.Second*(objects-perSecond-1)/perSecond; took < least {
+		t.Errorf("%d statuses were written in %v, want at least %v", objects, took, least)
 	}
 }

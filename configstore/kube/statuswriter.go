@@ -74,7 +74,7 @@ type StatusWriter struct {
 
 // reported is what there is to say about an object.
 type reported struct {
-	// generation is what accepted is about; 0 if the cache has not seen the object.
+	// generation is what accepted is about.
 	generation int64
 	accepted   Condition
 	// conditions are the host's, by type.
@@ -111,57 +111,53 @@ func NewStatusWriter(cache *Cache, config *rest.Config, opts ...StatusOptions) (
 func (w *StatusWriter) Leading() bool { return w.leading.Load() }
 
 // Report sets conditions of an object, in addition to what was reported of other
-// types before. They are written with the generation that the cache has of the
-// object, once it has one, and are forgotten when the object goes.
+// types before. They are written with the generation that the cache has seen last, and
+// forgotten when the object goes. An object that the cache does not know is left alone.
 func (w *StatusWriter) Report(key configstore.ConfigKey, conditions ...Condition) {
 	schema, ok := w.cache.Schemas().Find(key.Kind)
 	if !ok || schema.Status == nil {
 		return
 	}
 	key.Kind = schema.GroupVersionKind
-	w.change(key, func(r *reported) bool {
-		changed := false
-		for _, c := range conditions {
-			if r.conditions[c.Type] != c {
-				r.conditions[c.Type], changed = c, true
-			}
-		}
-		return changed
-	})
+	w.update(key, conditions)
 }
 
-// change changes what there is to say about an object, and has it written if it is
-// something new.
-func (w *StatusWriter) change(key configstore.ConfigKey, change func(*reported) bool) {
+// update takes what the cache has of an object, and conditions of the host, and has
+// the status written if there is something new to say. What it writes itself comes
+// back as a change of the object, and is nothing new.
+func (w *StatusWriter) update(key configstore.ConfigKey, conditions []Condition) {
 	w.mu.Lock()
+	generation, accepted := w.cache.accepted(key)
+	if generation == 0 {
+		delete(w.objects, key)
+		w.mu.Unlock()
+		return
+	}
 	r := w.objects[key]
 	if r == nil {
 		r = &reported{conditions: map[string]Condition{}}
 		w.objects[key] = r
 	}
-	changed, queue := change(r), w.queue
+	changed := r.generation != generation || r.accepted != accepted
+	r.generation, r.accepted = generation, accepted
+	for _, c := range conditions {
+		if r.conditions[c.Type] != c {
+			r.conditions[c.Type], changed = c, true
+		}
+	}
+	queue := w.queue
 	w.mu.Unlock()
 	if changed && queue != nil {
 		queue.Add(key)
 	}
 }
 
-// observe takes the cache's verdict on a generation of an object.
-func (w *StatusWriter) observe(key configstore.ConfigKey, generation int64, verdict error) {
-	w.change(key, func(r *reported) bool {
-		before := *r
-		r.generation, r.accepted = generation, accepted(verdict)
-		return before.generation != r.generation || before.accepted != r.accepted
-	})
-}
-
 func (w *StatusWriter) handle(changes []configstore.Change) {
 	for _, c := range changes {
 		if c.Event == configstore.EventDelete {
 			w.forget(c.Curr.Key())
-			continue
 		}
-		w.observe(c.Curr.Key(), c.Curr.Generation, nil)
+		w.update(c.Curr.Key(), nil) // It may have been created again.
 	}
 }
 
@@ -202,19 +198,19 @@ func (w *StatusWriter) listen() (end func()) {
 			kinds = append(kinds, k.gvk())
 		}
 	}
-	refuse := func(e *Error) {
-		if e.Object.Name != "" && slices.Contains(kinds, e.Object.Kind) {
-			w.observe(e.Object, e.Generation, e.Err)
+	judged := func(key configstore.ConfigKey) {
+		if slices.Contains(kinds, key.Kind) {
+			w.update(key, nil)
 		}
 	}
-	w.cache.onRefused(refuse)
-	for _, e := range w.cache.Errors() {
-		refuse(e)
+	w.cache.onVerdict(judged)
+	for _, e := range w.cache.Errors() { // SubscribeBatch gives what is in the cache.
+		judged(e.Object)
 	}
 	cancel := w.cache.SubscribeBatch(kinds, w.handle)
 	return func() {
 		cancel()
-		w.cache.onRefused(nil)
+		w.cache.onVerdict(nil)
 	}
 }
 
@@ -287,12 +283,12 @@ func (w *StatusWriter) write(ctx context.Context, key configstore.ConfigKey) err
 	return err
 }
 
-// known returns what is to be written about an object.
+// known returns what is to be written about an object; generation 0: nothing.
 func (w *StatusWriter) known(key configstore.ConfigKey) (generation int64, conditions []Condition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.objects[key]
-	if r == nil || r.generation == 0 {
+	if r == nil {
 		return 0, nil
 	}
 	conditions = append(conditions, r.accepted)

@@ -24,7 +24,8 @@ spec:
 
 // TestOneHost: a Service and a ServiceEntry of one host in one namespace are one
 // service to clients, with the endpoints of both, as in Istio; no call fails when
-// either comes or goes, and as long as there are both the conflict is shown.
+// either comes or goes, and as long as there are both the conflict is shown, in the
+// status of the ServiceEntry, too.
 func TestOneHost(t *testing.T) {
 	c := newCluster(t)
 	c.apply(strings.ReplaceAll(greeter, "greeter", "shared"))
@@ -47,13 +48,19 @@ func TestOneHost(t *testing.T) {
 	conflicts()
 	c.apply(sharedEntry)
 	calls.expect(one, two)
-	conflicts("shared.demo.svc.cluster.local: defined by Kubernetes demo/shared and External demo/shared")
+	const conflict = "shared.demo.svc.cluster.local: defined by Kubernetes demo/shared and External demo/shared"
+	conflicts(conflict)
+	c.expectCondition("shared", "Conflicted", "True", conflict)
 	c.remove("networking.istio.io/v1", "ServiceEntry", "shared")
 	calls.expect(one)
 	conflicts()
 	c.apply(sharedEntry)
 	calls.expect(one, two)
+	c.expectCondition("shared", "Conflicted", "True", conflict)
 	c.apply(slice("shared-1"))
+	calls.expect(two)
+	c.remove("v1", "Service", "shared")
+	c.expectCondition("shared", "Conflicted", "False", "")
 	calls.expect(two)
 	c.remove("networking.istio.io/v1", "ServiceEntry", "shared")
 }

@@ -32,7 +32,8 @@ import (
 type plane struct {
 	settings   settings
 	configs    *configs.Cache
-	statuses   *configs.StatusWriter // nil: none are written
+	statuses   *configs.StatusWriter    // nil: none are written
+	reporter   *configs.ServiceReporter // of what becomes of ServiceEntries; nil: as statuses
 	registries *aggregate.Controller
 	server     *ads.Server
 	// probing and started are called with the addresses of probes and of xDS when
@@ -52,14 +53,6 @@ func newPlane(config *rest.Config, s settings) (*plane, error) {
 	if err != nil {
 		return nil, err
 	}
-	if namespace, name, ok := strings.Cut(s.lease, "/"); ok {
-		p.statuses, err = configs.NewStatusWriter(p.configs, config, configs.StatusOptions{
-			Logger: s.log, Lease: name, LeaseNamespace: namespace,
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
 	p.registries = aggregate.NewController()
 	p.server = ads.New(p.registries, ads.Options{Logger: s.log, Provider: traffic.New(p.configs)})
 	p.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
@@ -70,7 +63,23 @@ func newPlane(config *rest.Config, s settings) (*plane, error) {
 	p.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(p.configs, updater)
 	})
-	return p, nil
+	return p, p.addStatuses(config)
+}
+
+// addStatuses has statuses written, if a Lease says by which replica.
+func (p *plane) addStatuses(config *rest.Config) (err error) {
+	namespace, name, ok := strings.Cut(p.settings.lease, "/")
+	if !ok {
+		return nil
+	}
+	p.statuses, err = configs.NewStatusWriter(p.configs, config, configs.StatusOptions{
+		Logger: p.settings.log, Lease: name, LeaseNamespace: namespace,
+	})
+	if err != nil {
+		return err
+	}
+	p.reporter = configs.NewServiceReporter(p.statuses, istio.ServiceEntry, p.registries)
+	return nil
 }
 
 // drainTime is how long clients have to go elsewhere after the plane has said that
@@ -92,7 +101,7 @@ func (p *plane) run(ctx context.Context) error {
 	defer close(stop)
 	runs := []func(<-chan struct{}){p.configs.Run, p.registries.Run, p.server.Run}
 	if p.statuses != nil {
-		runs = append(runs, p.statuses.Run)
+		runs = append(runs, p.statuses.Run, p.reporter.Run)
 	}
 	for _, run := range runs {
 		running.Go(func() { run(stop) })

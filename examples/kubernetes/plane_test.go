@@ -123,12 +123,13 @@ func TestEndToEnd(t *testing.T) {
 		greetings.expect(three, four)
 	}
 
-	c.expectAccepted("orders")
+	c.expectCondition("orders", "Accepted", "True", "")
+	c.expectCondition("orders", "ServicesMade", "True", "1 service: orders.example.com")
 }
 
-// expectAccepted waits for the status of a ServiceEntry, which the plane writes
-// with the rights of the manifests.
-func (c *cluster) expectAccepted(name string) {
+// expectCondition waits for a condition of a ServiceEntry, which the plane writes with
+// the rights of the manifests.
+func (c *cluster) expectCondition(name, condition, status, message string) {
 	c.t.Helper()
 	entry := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "metadata": map[string]any{"name": name, "namespace": "demo"},
@@ -143,13 +144,16 @@ func (c *cluster) expectAccepted(name string) {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if status := fmt.Sprint(got.Object["status"]); strings.Contains(status, "type:Accepted") && strings.Contains(status, "status:True") {
-			return
+		conditions, _, _ := unstructured.NestedSlice(got.Object, "status", "conditions") // none at first
+		for _, each := range conditions {
+			if m, _ := each.(map[string]any); m["type"] == condition && m["status"] == status && strings.Contains(fmt.Sprint(m["message"]), message) {
+				return
+			}
 		}
 		select {
 		case <-again.C:
 		case <-deadline.C:
-			c.t.Fatalf("the status is %v", got.Object["status"])
+			c.t.Fatalf("the status is %v, want %s=%s", got.Object["status"], condition, status)
 		}
 	}
 }

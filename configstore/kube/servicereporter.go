@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// The types of the conditions that a ServiceReporter reports.
+const (
+	// ConditionServices says whether services were made of the object. The message has
+	// their number and their hosts.
+	ConditionServices = "ServicesMade"
+	// ConditionConflicted says whether a host of the object is defined elsewhere, too:
+	// see aggregate.Conflict. The message says where.
+	ConditionConflicted = "Conflicted"
+)
+
+const (
+	// reportInterval is the time between two looks at the services, at least.
+	reportInterval = time.Second
+	// hostsInMessage is how many hosts a message names.
+	hostsInMessage = 10
+)
+
+// ServiceReporter reports what became of the objects of one kind, ServiceEntries, to a
+// StatusWriter: ConditionServices and ConditionConflicted. Create it with
+// NewServiceReporter.
+//
+//	statuses, err := kube.NewStatusWriter(cache, restConfig, kube.StatusOptions{...})
+//	...
+//	reporter := kube.NewServiceReporter(statuses, istio.ServiceEntry, registries)
+//	go statuses.Run(stop)
+//	go reporter.Run(stop)
+//
+// It looks when services or objects of the kind have changed, at all of them, once a
+// second at most. Changes of endpoints and of statuses cost nothing.
+type ServiceReporter struct {
+	writer     *StatusWriter
+	kind       configstore.GroupVersionKind
+	registries *aggregate.Controller
+	ran        atomic.Bool
+}
+
+// NewServiceReporter returns the reporter of the objects of a kind of the writer's
+// cache: those that services of the provider registry.External are made of, by their
+// namespace and ObjectName.
+func NewServiceReporter(writer *StatusWriter, kind configstore.GroupVersionKind, registries *aggregate.Controller) *ServiceReporter {
+	return &ServiceReporter{writer: writer, kind: kind, registries: registries}
+}
+
+// Run reports until stop is closed, once the cache and the registries have synced. The
+// cache, the registries and the writer must run, too. A second call panics.
+func (r *ServiceReporter) Run(stop <-chan struct{}) {
+	if r.ran.Swap(true) {
+		panic("kube: ServiceReporter.Run was called twice")
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
+	var reporting sync.WaitGroup
+	reporting.Go(func() { r.run(ctx) })
+	<-stop
+	cancel()
+	reporting.Wait()
+}
+
+func (r *ServiceReporter) run(ctx context.Context) {
+	if configstore.WaitForSync(ctx, r.writer.cache, r.registries) != nil {
+		return // It was stopped.
+	}
+	changed := make(chan struct{}, 1)
+	notify := func() {
+		select {
+		case changed <- struct{}{}:
+		default: // One look is enough.
+		}
+	}
+	defer r.registries.SubscribeServices(func(_, _ *registry.Service, _ registry.Event) { notify() })()
+	defer r.writer.cache.SubscribeBatch([]configstore.GroupVersionKind{r.kind}, func(changes []configstore.Change) {
+		if slices.ContainsFunc(changes, isOfContent) {
+			notify()
+		}
+	})()
+	for again := time.NewTimer(0); ; again.Reset(reportInterval) {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+		if err := r.report(ctx); err != nil && ctx.Err() == nil {
+			r.writer.opts.Logger.Error("services are not reported any more", slog.Any("error", err))
+			return
+		}
+	}
+}
+
+// isOfContent reports whether a change is one of more than the metadata and the
+// status, which the writer changes itself.
+func isOfContent(c configstore.Change) bool {
+	return c.Old == nil || c.Old.Generation != c.Curr.Generation || c.Old.UID != c.Curr.UID
+}
+
+// outcome is what became of one object.
+type outcome struct {
+	hosts     []string
+	conflicts []string
+}
+
+// report looks at all objects and services. The services of what the cache had
+// before are waited for: what has just come does not seem to have made none.
+func (r *ServiceReporter) report(ctx context.Context) error {
+	configs := r.writer.cache.List(r.kind, configstore.NamespaceAll)
+	if err := errors.Join(r.writer.cache.Flush(ctx), r.registries.Flush(ctx)); err != nil {
+		return err
+	}
+	outcomes := r.outcomes()
+	for _, c := range configs {
+		o := outcomes[objectKey{c.Namespace, c.Name}]
+		r.writer.Report(c.Key(), o.services(), o.conflicted())
+	}
+	return nil
+}
+
+func (r *ServiceReporter) outcomes() map[objectKey]outcome {
+	outcomes := map[objectKey]outcome{}
+	change := func(s *registry.Service, change func(*outcome)) {
+		if a := s.Attributes; a.Provider == registry.External {
+			key := objectKey{a.Namespace, a.ObjectName}
+			o := outcomes[key]
+			change(&o)
+			outcomes[key] = o
+		}
+	}
+	for _, s := range r.registries.Services() {
+		change(s, func(o *outcome) { o.hosts = append(o.hosts, string(s.Hostname)) })
+	}
+	for _, c := range r.registries.Conflicts() {
+		for _, s := range c.Services {
+			change(s, func(o *outcome) { o.conflicts = append(o.conflicts, c.String()) })
+		}
+	}
+	return outcomes
+}
+
+// services is the condition that says how many hosts there are. A host with several
+// addresses has a service for each of them, and is named once.
+func (o outcome) services() Condition {
+	hosts := slices.Compact(slices.Sorted(slices.Values(o.hosts)))
+	switch n := len(hosts); n {
+	case 0:
+		return Condition{Type: ConditionServices, Reason: "NoServices", Message: "no service was made of it"}
+	case 1:
+		return Condition{Type: ConditionServices, True: true, Reason: "Made", Message: "1 service: " + hosts[0]}
+	default:
+		return Condition{Type: ConditionServices, True: true, Reason: "Made", Message: fmt.Sprintf("%d services: %s", n, enumerate(hosts, ", "))}
+	}
+}
+
+func (o outcome) conflicted() Condition {
+	if len(o.conflicts) == 0 {
+		return Condition{Type: ConditionConflicted, Reason: "NoConflicts"}
+	}
+	conflicts := slices.Compact(slices.Sorted(slices.Values(o.conflicts)))
+	return Condition{Type: ConditionConflicted, True: true, Reason: "DefinedMoreThanOnce", Message: enumerate(conflicts, "; ")}
+}
+
+// enumerate names as many as a message has room for.
+func enumerate(items []string, separator string) string {
+	more := len(items) - hostsInMessage
+	if more <= 0 {
+		return strings.Join(items, separator)
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(items[:hostsInMessage], separator), more)
+}

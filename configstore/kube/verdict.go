@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// verdict is what is to be said about the latest version of an object: why it is not
+// in the cache, or what is questionable about it. An object without fault has none.
+type verdict struct {
+	err      *Error
+	warnings []*Error
+}
+
+// texts returns what the verdict says.
+func (v *verdict) texts() []string {
+	if v == nil {
+		return nil
+	}
+	var texts []string
+	for _, e := range v.all() {
+		texts = append(texts, e.Err.Error())
+	}
+	return texts
+}
+
+func (v *verdict) all() []*Error {
+	if v.err != nil {
+		return append([]*Error{v.err}, v.warnings...)
+	}
+	return v.warnings
+}
+
+// since returns when something was said first, or now.
+func (v *verdict) since(text string, now time.Time) time.Time {
+	if v != nil {
+		for _, e := range v.all() {
+			if e.Err.Error() == text {
+				return e.Since
+			}
+		}
+	}
+	return now
+}
+
+// judge replaces the verdict on an object. What was said before is not logged again.
+// Without warnings and an error o may be nil.
+func (k *kind) judge(key objectKey, o *object, warnings []configstore.Violation, err error) {
+	c := k.cache
+	c.mu.Lock()
+	old := k.verdicts[key]
+	if old == nil && err == nil && len(warnings) == 0 {
+		c.mu.Unlock()
+		return
+	}
+	v := k.newVerdict(old, key, o, warnings, err)
+	if v == nil {
+		delete(k.verdicts, key)
+	} else {
+		k.verdicts[key] = v
+	}
+	c.mu.Unlock()
+	before := old.texts()
+	if v != nil {
+		for _, e := range v.all() {
+			if !slices.Contains(before, e.Err.Error()) {
+				c.logObject(e, e == v.err)
+			}
+		}
+	}
+	c.notifyVerdict(k.configKey(key))
+}
+
+// newVerdict returns nil if there is nothing to say.
+func (k *kind) newVerdict(old *verdict, key objectKey, o *object, warnings []configstore.Violation, err error) *verdict {
+	now := time.Now()
+	say := func(err error) *Error {
+		return &Error{
+			Object: k.configKey(key), ResourceVersion: o.ResourceVersion, Generation: o.Generation,
+			Since: old.since(err.Error(), now), Err: err,
+		}
+	}
+	if err != nil {
+		return &verdict{err: say(err)} // Its warnings are about what is not in the cache.
+	}
+	if len(warnings) == 0 {
+		return nil
+	}
+	v := &verdict{}
+	for _, w := range warnings {
+		v.warnings = append(v.warnings, say(errors.New(w.String())))
+	}
+	return v
+}
+
+// retain forgets the verdicts on all objects but these.
+func (k *kind) retain(there map[objectKey]bool) {
+	c := k.cache
+	var gone []objectKey
+	c.mu.Lock()
+	for key := range k.verdicts {
+		if !there[key] {
+			delete(k.verdicts, key)
+			gone = append(gone, key)
+		}
+	}
+	c.mu.Unlock()
+	for _, key := range gone {
+		c.notifyVerdict(k.configKey(key))
+	}
+}
+
+func (k *kind) configKey(key objectKey) configstore.ConfigKey {
+	return configstore.ConfigKey{Kind: k.gvk(), Namespace: key.namespace, Name: key.name}
+}
+
+// onVerdict has a handler called with each object whose verdict has changed; nil ends
+// that.
+func (c *Cache) onVerdict(handler func(configstore.ConfigKey)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.judged = handler
+}
+
+func (c *Cache) notifyVerdict(key configstore.ConfigKey) {
+	c.mu.Lock()
+	judged := c.judged
+	c.mu.Unlock()
+	if judged != nil {
+		judged(key)
+	}
+}
+
+// accepted returns the generation of the latest version of an object that the cache
+// has seen, and the condition that says what it thinks of it. The generation is 0 if
+// there is no such object.
+func (c *Cache) accepted(key configstore.ConfigKey) (generation int64, condition Condition) {
+	i, ok := c.Schemas().Index(&key.Kind)
+	if !ok {
+		return 0, Condition{}
+	}
+	c.mu.Lock()
+	v := c.kinds[i].verdicts[objectKey{key.Namespace, key.Name}]
+	c.mu.Unlock()
+	if v != nil && v.err != nil {
+		return v.err.Generation, acceptedCondition(v)
+	}
+	if published := c.Get(key.Kind, key.Name, key.Namespace); published != nil {
+		return published.Generation, acceptedCondition(v)
+	}
+	return 0, Condition{}
+}
+
+// logObject logs an error of an object, or a warning.
+func (c *Cache) logObject(e *Error, refused bool) {
+	log := c.opts.Logger.With(slog.String("object", e.Object.Object()),
+		slog.String("resource_version", e.ResourceVersion), slog.Any("error", e.Err))
+	if refused {
+		log.Warn("object keeps its last good state")
+		return
+	}
+	log.Warn("object has a warning")
+}
