@@ -149,16 +149,15 @@ func poll(tb testing.TB, what string, condition func() bool) {
 	}
 }
 
-// wait returns whether a condition has become true.
+// wait returns whether a condition has become true. It looks less and less often, so
+// that a bubble, in which waiting takes no time, is not busy with looking.
 func wait(most time.Duration, condition func() bool) bool {
 	late := time.After(most)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
+	for pause := 5 * time.Millisecond; !condition(); pause = min(2*pause, 2*time.Second) {
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-late:
-			return false
+			return condition()
 		}
 	}
 	return true

@@ -4,24 +4,26 @@ package ads
 
 import (
 	"log/slog"
+	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// leftOut is an endpoint that no client is sent, because Envoy would refuse all
-// others with it.
+// leftOut is an endpoint, or a port of a service, that no client is sent, because
+// Envoy would refuse others with it.
 type leftOut struct {
+	endpoint  bool
 	hostname  registry.Hostname
 	namespace string
-	endpoint  *registry.Endpoint
+	reason    error
 }
 
-// appendLeftOut appends the endpoints that are left out of a host, but were not
-// left out of its state before; each state may be nil. What was reported is thus
-// derived from the table, and is forgotten with the endpoint. Within a namespace
-// an address counts once, whatever ports it serves and whatever else changes of
-// the endpoint: the address is what is wrong with it.
+// appendLeftOut appends the endpoints and ports that are left out of a host, but were
+// not left out of its state before; each state may be nil. What was reported is thus
+// derived from the table, and is forgotten with the endpoint or port. Within a
+// namespace an address counts once, whatever ports it serves and whatever else changes
+// of the endpoint: the address is what is wrong with it.
 func appendLeftOut(out []leftOut, before, after *host) []leftOut {
 	if after == nil {
 		return out
@@ -29,18 +31,28 @@ func appendLeftOut(out []leftOut, before, after *host) []leftOut {
 	for _, v := range after.variants {
 		var reported map[string]struct{} // made for the few hosts that need it
 		for _, p := range v.ports {
+			if err := envoy.CheckPort(p.service, p.port); err != nil && !before.in(v.namespace).leavesOut(p.port.Number) {
+				out = append(out, leftOut{false, after.name, v.namespace, err})
+			}
 			for _, e := range p.leftOut {
 				if reported == nil {
 					reported = before.in(v.namespace).addressesLeftOut()
 				}
 				if _, again := reported[e.Address()]; !again {
 					reported[e.Address()] = struct{}{}
-					out = append(out, leftOut{after.name, v.namespace, e})
+					out = append(out, leftOut{true, after.name, v.namespace, envoy.CheckEndpoint(e)})
 				}
 			}
 		}
 	}
 	return out
+}
+
+// leavesOut reports whether a port of a variant, which may be nil, is left out.
+func (v *variant) leavesOut(number uint32) bool {
+	return v != nil && slices.ContainsFunc(v.ports, func(p *port) bool {
+		return p.port.Number == number && envoy.CheckPort(p.service, p.port) != nil
+	})
 }
 
 // addressesLeftOut returns the addresses that are left out of a variant, which may
@@ -57,10 +69,14 @@ func (v *variant) addressesLeftOut() map[string]struct{} {
 	return out
 }
 
-// warnLeftOut logs endpoints that are left out.
+// warnLeftOut logs what is left out.
 func (s *Server) warnLeftOut(list []leftOut) {
 	for _, l := range list {
-		s.logger.Warn("endpoint left out", slog.String("host", string(l.hostname)), slog.String("namespace", l.namespace),
-			slog.Any("reason", envoy.CheckEndpoint(l.endpoint)))
+		where := []any{slog.String("host", string(l.hostname)), slog.String("namespace", l.namespace), slog.Any("reason", l.reason)}
+		if l.endpoint {
+			s.logger.Warn("endpoint left out", where...)
+		} else {
+			s.logger.Warn("port left out", where...)
+		}
 	}
 }

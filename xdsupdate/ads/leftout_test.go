@@ -71,3 +71,53 @@ func TestLeftOutEndpoints(t *testing.T) {
 		warned("back", "host=a namespace=shop "+tooLong)
 	})
 }
+
+// TestLeftOutPorts: a port of which clients are sent nothing, because they would refuse
+// it, is warned of once, with the reason, and again when it comes back.
+func TestLeftOutPorts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		f := serve(t, ads.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		number := func(n uint32) func(*registry.Service) {
+			return func(s *registry.Service) { s.Ports = []*registry.Port{s.Ports[0], {Name: "x", Number: n}} }
+		}
+		target := func(s *registry.Service) {
+			s.Resolution = registry.Passthrough
+			s.Attributes.PassthroughTargetPorts = map[uint32]uint32{80: 70000}
+		}
+		warned := func(what string, want int, reason string) {
+			t.Helper()
+			f.waitApplied()
+			said := log.take()
+			check(t, what+": warnings", strings.Count(said, "port left out"), want)
+			check(t, what+": "+reason, strings.Count(said, reason), want)
+		}
+		for what, bad := range map[string]struct {
+			service *registry.Service
+			reason  string
+		}{
+			"no port":     {service("a", "shop", number(0)), "port 0: not from 1 to 65535"},
+			"large port":  {service("a", "shop", number(70000)), "port 70000: not from 1 to 65535"},
+			"target port": {service("a", "shop", target), "port 80: target port 70000 is more than 65535"},
+			"host name":   {service("a|b", "shop"), "with a space or a bar"},
+		} {
+			host := string(bad.service.Hostname)
+			f.define([]string{host, "good"}, bad.service, service("good", "shop"))
+			warned(what, 1, bad.reason)
+			if !c.State().Has(envoy.ClusterType, cluster("good")) {
+				t.Errorf("%s: the good cluster is missing", what)
+			}
+			f.eds(host, "shop", endpoint("10.0.0.1", 80))
+			f.define([]string{host}, bad.service, service("good", "shop"))
+			warned(what+", once more", 0, bad.reason)
+			f.define([]string{host}, service("good", "shop"))
+			warned(what+", gone", 0, bad.reason)
+			f.define([]string{host}, bad.service, service("good", "shop"))
+			warned(what+", back", 1, bad.reason)
+			f.define([]string{host}, service("good", "shop"))
+			f.waitApplied()
+		}
+	})
+}

@@ -14,8 +14,8 @@ import (
 
 // Options for New. The zero value works.
 type Options struct {
-	// Logger gets what an operator can fix, such as endpoints that are left out
-	// because Envoy would refuse all others with them, and registries that show
+	// Logger gets what an operator can fix, such as endpoints and ports that are left
+	// out because Envoy would refuse others with them, and registries that show
 	// services but never call the server; nil discards.
 	Logger *slog.Logger
 	// Observer sees what the server does; nil: nothing is observed.

@@ -18,7 +18,7 @@ type change struct {
 	// provided is what the provider has, changes in what it may differ from before.
 	provided *layer
 	changes  Changes
-	// leftOut are the endpoints that are left out from now on.
+	// leftOut are the endpoints and ports that are left out from now on.
 	leftOut []leftOut
 	// since is when the push was asked for.
 	since time.Time

@@ -75,19 +75,26 @@ func (u *Upstream) discover(c *clusterv3.Cluster) bool {
 	case registry.DNSLB, registry.DNSRoundRobinLB:
 		return u.discoverByDNS(c)
 	case registry.Passthrough:
-		c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_ORIGINAL_DST)
-		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
-		if target := u.Service.Attributes.PassthroughTargetPorts[u.Port.Number]; target != 0 && target != u.Port.Number {
-			c.LbConfig = &clusterv3.Cluster_OriginalDstLbConfig_{OriginalDstLbConfig: &clusterv3.Cluster_OriginalDstLbConfig{
-				UpstreamPortOverride: wrapperspb.UInt32(target),
-			}}
-		}
-		return u.Client != ForGRPC
+		return u.Client != ForGRPC && u.passThrough(c)
 	case registry.DynamicDNS:
 		return u.Client != ForGRPC && discoverPerRequest(c)
 	default:
 		return false
 	}
+}
+
+// passThrough makes a cluster that connects to where the client wanted to, perhaps at
+// another port.
+func (u *Upstream) passThrough(c *clusterv3.Cluster) bool {
+	c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_ORIGINAL_DST)
+	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+	target := u.Service.Attributes.PassthroughTargetPorts[u.Port.Number]
+	if target != 0 && target != u.Port.Number {
+		c.LbConfig = &clusterv3.Cluster_OriginalDstLbConfig_{OriginalDstLbConfig: &clusterv3.Cluster_OriginalDstLbConfig{
+			UpstreamPortOverride: wrapperspb.UInt32(target),
+		}}
+	}
+	return target <= maxPort // Envoy refuses another one
 }
 
 // resolution returns how the proxy finds the endpoints: nearly always as the

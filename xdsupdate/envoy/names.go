@@ -3,6 +3,7 @@
 package envoy
 
 import (
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -74,7 +75,7 @@ func DefaultPort(svc *registry.Service) *registry.Port {
 		return svc.Ports[0]
 	}
 	for _, p := range svc.Ports {
-		if p.Protocol == registry.ProtocolGRPC {
+		if p != nil && p.Protocol == registry.ProtocolGRPC {
 			return p
 		}
 	}
@@ -102,6 +103,24 @@ func parsePort(s string) (uint32, bool) {
 		n = n*10 + uint32(c-'0')
 	}
 	return n, n <= maxPort
+}
+
+// CheckPort returns why there is no cluster of a port of a service, whatever its
+// endpoints: the host or the port cannot be part of a name, or connections would have
+// to go to a port that there cannot be. It returns nil for others, and where other
+// resolutions have no cluster. The port must not be nil.
+func CheckPort(svc *registry.Service, port *registry.Port) error {
+	target := svc.Attributes.PassthroughTargetPorts[port.Number]
+	switch {
+	case port.Number == 0 || port.Number > maxPort:
+		return fmt.Errorf("port %d: not from 1 to %d", port.Number, maxPort)
+	case !usable(svc.Hostname, port):
+		return fmt.Errorf("host name %q: empty, not UTF-8, or with a space or a bar", svc.Hostname)
+	case svc.Resolution == registry.Passthrough && target > maxPort:
+		return fmt.Errorf("port %d: target port %d is more than %d", port.Number, target, maxPort)
+	default:
+		return nil
+	}
 }
 
 // usable reports whether a resource can be named after the port of the service.
