@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// pending is the merge of requests that were not pushed yet. It says the same as
-// PushRequest.Merge, at a cost that does not grow with what is pending. The zero
-// value is empty.
+// pending is the merge of requests that were not pushed yet. Merging one more costs
+// what it names, whatever is pending. The zero value is empty.
 type pending struct {
 	requests                 uint64
 	full, forced, everything bool
@@ -49,20 +48,27 @@ func (p *pending) addOne(key ConfigKey, full bool, reason TriggerReason) {
 	p.addKey(key)
 }
 
-// take returns what was merged as one request, and becomes empty. A request
-// without a reason gets ReasonUnknown.
+// take returns what was merged, and becomes empty. A request without a reason gets
+// ReasonUnknown.
 func (p *pending) take() *PushRequest {
 	if len(p.reasons) == 0 {
 		p.addReason(ReasonUnknown, 1)
 	}
-	r := &PushRequest{
-		Full: p.full, Forced: p.forced, ConfigsUpdated: p.keys, Start: p.start,
-		Reason: make(map[TriggerReason]int, len(p.reasons)),
+	r := p.request()
+	*p = pending{}
+	return r
+}
+
+// request returns what was merged as one request, which gets the keys: nothing may
+// be added afterwards.
+func (p *pending) request() *PushRequest {
+	r := &PushRequest{Full: p.full, Forced: p.forced, ConfigsUpdated: p.keys, Start: p.start}
+	if len(p.reasons) > 0 {
+		r.Reason = make(map[TriggerReason]int, len(p.reasons))
 	}
 	for _, c := range p.reasons {
 		r.Reason[c.reason] = c.n
 	}
-	*p = pending{}
 	return r
 }
 

@@ -43,8 +43,8 @@ type PushRequest struct {
 // is full or forced if one of them is, names the keys of both, or everything if
 // one of them does, adds the reasons, and has the earlier Start that is not zero.
 //
-// It is associative, and nil, for r or other, is its identity. Neither request
-// is changed; the result may be one of them. (In Istio 1.26 and later, merging a
+// It is associative, and nil, for r or other, is its identity. Neither request is
+// changed. (In Istio 1.26 and later, merging a
 // request for everything with one that has keys narrows it to the keys.)
 func (r *PushRequest) Merge(other *PushRequest) *PushRequest {
 	switch {
@@ -53,16 +53,10 @@ func (r *PushRequest) Merge(other *PushRequest) *PushRequest {
 	case other == nil:
 		return r
 	}
-	out := &PushRequest{
-		Forced: r.Forced || other.Forced,
-		Full:   r.Full || other.Full || r.Forced || other.Forced,
-		Reason: addReasons(r.Reason, other.Reason),
-		Start:  earlier(r.Start, other.Start),
-	}
-	if !r.Everything() && !other.Everything() {
-		out.ConfigsUpdated = unite(r.ConfigsUpdated, other.ConfigsUpdated)
-	}
-	return out
+	var both pending
+	both.add(r)
+	both.add(other)
+	return both.request()
 }
 
 // Everything reports whether the request names no keys, so that everything may
@@ -139,38 +133,6 @@ func (r *PushRequest) String() string {
 		b.WriteByte(')')
 	}
 	return b.String()
-}
-
-func addReasons(a, b map[TriggerReason]int) map[TriggerReason]int {
-	if len(a) == 0 {
-		return b
-	}
-	if len(b) == 0 {
-		return a
-	}
-	out := maps.Clone(a)
-	for reason, n := range b {
-		out[reason] += n
-	}
-	return out
-}
-
-// unite returns one of the sets if it holds the other, else a new one.
-func unite(a, b map[ConfigKey]struct{}) map[ConfigKey]struct{} {
-	if len(a) < len(b) {
-		a, b = b, a
-	}
-	out, cloned := a, false
-	for key := range b {
-		if _, ok := out[key]; ok {
-			continue
-		}
-		if !cloned {
-			out, cloned = maps.Clone(a), true
-		}
-		out[key] = struct{}{}
-	}
-	return out
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -19,7 +19,9 @@ const maxSimpleKey = 256
 
 // appendYAML appends the YAML form of a tree in block style. Trees are made of
 // the types of encoding/json, numbers as json.Number. Only what every reader
-// of YAML 1.1 and 1.2 takes for a string is written without quotes.
+// of YAML 1.1 and 1.2 takes for a string is written without quotes. The encoder of
+// package yaml is no replacement: text that begins with a tab, for example, becomes
+// a literal block that cannot be read again.
 func appendYAML(out []byte, tree map[string]any) []byte {
 	return appendMapping(out, tree, 0)
 }
