@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
@@ -147,7 +148,7 @@ func (m *mesh) stream(ctx context.Context, delta bool) *xdstest.Client {
 	if err := client.Connect(ctx); err != nil {
 		m.t.Fatal(err)
 	}
-	if err := client.Subscribe(xdstest.LoadAssignmentType, ordersCluster, greeterCluster); err != nil {
+	if err := client.Subscribe(envoy.LoadAssignmentType, ordersCluster, greeterCluster); err != nil {
 		m.t.Fatal(err)
 	}
 	for seen := 0; seen < 2; {
@@ -168,7 +169,7 @@ func expectOrders(t *testing.T, ctx context.Context, client *xdstest.Client, wha
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	if r.TypeURL != xdstest.LoadAssignmentType || !slices.Equal(r.Names(), []string{ordersCluster}) || len(r.Removed) > 0 {
+	if r.TypeURL != envoy.LoadAssignmentType || !slices.Equal(r.Names(), []string{ordersCluster}) || len(r.Removed) > 0 {
 		t.Fatalf("%s: got %s %v, removed %v; want only %s", what, r.TypeURL, r.Names(), r.Removed, ordersCluster)
 	}
 }

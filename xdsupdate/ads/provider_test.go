@@ -19,6 +19,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
@@ -63,7 +64,7 @@ func (p *clusterProvider) change(name, text string, in func(ads.View) bool) {
 		p.set, p.built = make(map[string]string), make(map[string]int)
 	}
 	p.set[name] = text
-	p.changed = append(p.changed, ads.ChangedName{TypeURL: xdstest.ClusterType, Name: name, In: in})
+	p.changed = append(p.changed, ads.ChangedName{TypeURL: envoy.ClusterType, Name: name, In: in})
 	p.mu.Unlock()
 	if p.updater != nil {
 		p.updater.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ConfigKey{Name: name})})
@@ -77,7 +78,7 @@ type clusterLayer struct {
 }
 
 func (l clusterLayer) Names(_ ads.View, typeURL string) (iter.Seq[string], bool) {
-	return maps.Keys(l.set), typeURL == xdstest.ClusterType
+	return maps.Keys(l.set), typeURL == envoy.ClusterType
 }
 
 func (l clusterLayer) Covers(_ ads.View, _, name string) bool {
@@ -88,7 +89,7 @@ func (l clusterLayer) Covers(_ ads.View, _, name string) bool {
 func (l clusterLayer) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	text, ok := l.set[name]
 	switch {
-	case !ok || typeURL != xdstest.ClusterType:
+	case !ok || typeURL != envoy.ClusterType:
 		return ads.Answer{BuiltIn: true}
 	case text == "":
 		return ads.Answer{}
@@ -108,7 +109,7 @@ func (l clusterLayer) Lookup(v ads.View, typeURL, name string) ads.Answer {
 }
 
 func text(c *xdstest.Client, name string) string {
-	r, ok := c.State().Resources(xdstest.ClusterType)[name]
+	r, ok := c.State().Resources(envoy.ClusterType)[name]
 	if !ok {
 		return "none"
 	}
@@ -142,10 +143,10 @@ func TestProvider(t *testing.T) {
 			providerClient(f, xdstest.ClientOptions{Node: node("3", "billing"), Delta: true}),
 		}
 		for i, c := range clients {
-			if err := c.Subscribe(xdstest.ClusterType); err != nil {
+			if err := c.Subscribe(envoy.ClusterType); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Await(t.Context(), func(s xdstest.State) bool { return s.Has(xdstest.ClusterType, "extra") }); err != nil {
+			if err := c.Await(t.Context(), func(s xdstest.State) bool { return s.Has(envoy.ClusterType, "extra") }); err != nil {
 				t.Fatal(i, err)
 			}
 		}
@@ -196,10 +197,10 @@ func TestRegroupWaits(t *testing.T) {
 		p.change("extra", "one", nil)
 		f := serve(t, ads.Options{Provider: p})
 		c := providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true})
-		if err := c.Subscribe(xdstest.ClusterType); err != nil {
+		if err := c.Subscribe(envoy.ClusterType); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Await(t.Context(), func(s xdstest.State) bool { return s.Has(xdstest.ClusterType, "extra") }); err != nil {
+		if err := c.Await(t.Context(), func(s xdstest.State) bool { return s.Has(envoy.ClusterType, "extra") }); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 50 {

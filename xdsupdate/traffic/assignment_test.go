@@ -14,6 +14,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
@@ -58,9 +59,9 @@ func (m *mesh) addressOf(namespace, cluster string) string {
 	})
 	defer c.Close()
 	m.must(c.Connect(m.ctx))
-	m.must(c.Subscribe(xdstest.LoadAssignmentType, cluster))
-	m.must(c.Await(m.ctx, func(s xdstest.State) bool { return s.Has(xdstest.LoadAssignmentType, cluster) }))
-	message, err := c.State().Resources(xdstest.LoadAssignmentType)[cluster].Message()
+	m.must(c.Subscribe(envoy.LoadAssignmentType, cluster))
+	m.must(c.Await(m.ctx, func(s xdstest.State) bool { return s.Has(envoy.LoadAssignmentType, cluster) }))
+	message, err := c.State().Resources(envoy.LoadAssignmentType)[cluster].Message()
 	m.must(err)
 	return message.(*endpointv3.ClusterLoadAssignment).GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().GetAddress()
 }

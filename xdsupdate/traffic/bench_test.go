@@ -17,6 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
@@ -75,7 +76,7 @@ func benchMesh(b *testing.B, views int) (*mesh, []*xdstest.Client) {
 		})
 		b.Cleanup(c.Close)
 		m.must(c.Connect(m.ctx))
-		for _, typeURL := range []string{xdstest.ClusterType, xdstest.LoadAssignmentType} {
+		for _, typeURL := range []string{envoy.ClusterType, envoy.LoadAssignmentType} {
 			m.must(c.Subscribe(typeURL))
 			m.must(c.Await(m.ctx, func(s xdstest.State) bool { return len(s.Resources(typeURL)) > 2*benchServices }))
 		}
@@ -116,7 +117,7 @@ func BenchmarkChange(b *testing.B) {
 	b.Run("limit", func(b *testing.B) {
 		m, clients := benchMesh(b, 1)
 		held := clients[0].State()
-		for _, typeURL := range []string{xdstest.LoadAssignmentType, xdstest.ClusterType} {
+		for _, typeURL := range []string{envoy.LoadAssignmentType, envoy.ClusterType} {
 			var changed []proto.Message
 			for _, subset := range []string{"", "v1"} {
 				message, err := held.Resources(typeURL)["outbound|80|"+subset+"|"+string(benchHost(7))].Message()

@@ -45,8 +45,8 @@ type ClientOptions struct {
 //	client := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: true})
 //	defer client.Close()
 //	err := client.Connect(ctx)
-//	err = client.Subscribe(xdstest.ClusterType) // all of them
-//	err = client.Await(ctx, func(s xdstest.State) bool { return s.Has(xdstest.ClusterType, name) })
+//	err = client.Subscribe(envoy.ClusterType) // all of them
+//	err = client.Await(ctx, func(s xdstest.State) bool { return s.Has(envoy.ClusterType, name) })
 //
 // Every method may be called from any goroutine.
 type Client struct {

@@ -11,14 +11,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// The type URLs that most tests need.
-const (
-	ClusterType        = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	LoadAssignmentType = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-	ListenerType       = "type.googleapis.com/envoy.config.listener.v3.Listener"
-	RouteType          = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
-)
-
 // Response is one discovery response.
 type Response struct {
 	TypeURL string

@@ -11,6 +11,12 @@ import (
 
 const wildcard = "*"
 
+// The types of which an empty first request subscribes to everything.
+const (
+	clusterType  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
+)
+
 // subscription is one type of a client.
 type subscription struct {
 	typeURL   string
@@ -42,7 +48,7 @@ type request struct {
 // change changes the names and returns the request that the server needs.
 func (t *subscription) change(add, remove []string, fresh bool) request {
 	if len(add)+len(remove) == 0 {
-		if t.legacy = fresh && (t.typeURL == ClusterType || t.typeURL == ListenerType); !t.legacy {
+		if t.legacy = fresh && (t.typeURL == clusterType || t.typeURL == listenerType); !t.legacy {
 			add = []string{wildcard}
 		}
 	}
@@ -104,7 +110,7 @@ func (t *subscription) everything() bool {
 // resources").
 func (t *subscription) apply(r Response) {
 	t.version = r.Version
-	if !t.delta && (t.everything() || t.typeURL == ClusterType || t.typeURL == ListenerType) {
+	if !t.delta && (t.everything() || t.typeURL == clusterType || t.typeURL == listenerType) {
 		clear(t.resources)
 	}
 	for _, res := range r.Resources {

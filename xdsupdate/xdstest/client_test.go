@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
@@ -39,7 +40,7 @@ type peer struct {
 func startPeer(t *testing.T) (*peer, context.Context) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	p := &peer{cache: cache.NewLinearCache(xdstest.ClusterType)}
+	p := &peer{cache: cache.NewLinearCache(envoy.ClusterType)}
 	server := grpc.NewServer()
 	discovery.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(ctx, p.cache, serverv3.CallbackFuncs{
 		StreamRequestFunc: func(_ int64, r *discovery.DiscoveryRequest) error {
@@ -87,7 +88,7 @@ func (p *peer) set(t *testing.T, name string, timeout int64) {
 }
 
 func names(want ...string) func(xdstest.State) bool {
-	return func(s xdstest.State) bool { return cmp.Equal(s.Names(xdstest.ClusterType), want) }
+	return func(s xdstest.State) bool { return cmp.Equal(s.Names(envoy.ClusterType), want) }
 }
 
 func must(t *testing.T, err error) {
@@ -105,23 +106,23 @@ func TestClient(t *testing.T) {
 			p.set(t, "b", 1)
 			c := xdstest.NewClient(p.conn, xdstest.ClientOptions{Delta: delta, Node: &core.Node{Id: "me"}})
 			defer c.Close()
-			must(t, c.Subscribe(xdstest.ClusterType, "a")) // before Connect
+			must(t, c.Subscribe(envoy.ClusterType, "a")) // before Connect
 			must(t, c.Connect(ctx))
 			must(t, c.Await(ctx, names("a")))
-			must(t, c.Subscribe(xdstest.ClusterType, "b"))
+			must(t, c.Subscribe(envoy.ClusterType, "b"))
 			must(t, c.Await(ctx, names("a", "b")))
-			must(t, c.Unsubscribe(xdstest.ClusterType, "b"))
+			must(t, c.Unsubscribe(envoy.ClusterType, "b"))
 			p.set(t, "b", 2) // not for us any more
 			p.set(t, "a", 2)
 			must(t, c.Await(ctx, func(s xdstest.State) bool {
-				m, err := s.Resources(xdstest.ClusterType)["a"].Message()
+				m, err := s.Resources(envoy.ClusterType)["a"].Message()
 				return err == nil && m.(*clusterv3.Cluster).GetConnectTimeout().GetSeconds() == 2
 			}))
 			must(t, c.Await(ctx, names("a")))
-			version := c.State().Resources(xdstest.ClusterType)["a"].Version
+			version := c.State().Resources(envoy.ClusterType)["a"].Version
 
 			must(t, c.Connect(ctx)) // again, with what it has
-			must(t, c.Subscribe(xdstest.ClusterType, "b"))
+			must(t, c.Subscribe(envoy.ClusterType, "b"))
 			must(t, c.Await(ctx, names("a", "b")))
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -159,7 +160,7 @@ func TestClientRefuses(t *testing.T) {
 			}})
 			defer c.Close()
 			must(t, c.Connect(ctx))
-			must(t, c.Subscribe(xdstest.ClusterType))
+			must(t, c.Subscribe(envoy.ClusterType))
 			must(t, c.Await(ctx, names("a")))
 			p.set(t, "a", 2)
 			<-refused
@@ -195,10 +196,10 @@ func TestClientAnswersByHand(t *testing.T) {
 	c := xdstest.NewClient(p.conn, xdstest.ClientOptions{Manual: true})
 	defer c.Close()
 	must(t, c.Connect(ctx))
-	must(t, c.Subscribe(xdstest.ClusterType))
+	must(t, c.Subscribe(envoy.ClusterType))
 	r, err := c.Next(ctx)
 	must(t, err)
-	if got := c.State().Names(xdstest.ClusterType); len(got) != 0 {
+	if got := c.State().Names(envoy.ClusterType); len(got) != 0 {
 		t.Errorf("has %q before it accepted", got)
 	}
 	must(t, c.Nack(r, "no"))
@@ -218,7 +219,7 @@ func TestClientWithoutHistory(t *testing.T) {
 	c := xdstest.NewClient(p.conn, xdstest.ClientOptions{NoHistory: true})
 	defer c.Close()
 	must(t, c.Connect(ctx))
-	must(t, c.Subscribe(xdstest.ClusterType))
+	must(t, c.Subscribe(envoy.ClusterType))
 	must(t, c.Await(ctx, names("a")))
 	if got := c.Responses(); len(got) != 0 {
 		t.Errorf("kept %d responses", len(got))

@@ -18,12 +18,13 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
 var typeURLs = map[section]string{
-	clusters: xdstest.ClusterType, endpoints: xdstest.LoadAssignmentType,
-	listeners: xdstest.ListenerType, routes: xdstest.RouteType,
+	clusters: envoy.ClusterType, endpoints: envoy.LoadAssignmentType,
+	listeners: envoy.ListenerType, routes: envoy.RouteType,
 }
 
 // client is a proxy of a scenario. It subscribes as its kind does.
