@@ -17,14 +17,16 @@
 // with their validation, configstore/manifest reads and writes Kubernetes-style
 // YAML, configstore/memory is a store with one revision for all changes,
 // configstore/file keeps a store equal to a directory, and configstore/storetest
-// proves that any other store keeps the promises.
+// proves that any other store keeps the promises. configstore/kube, a module of its
+// own, shows the custom resources of a Kubernetes API server.
 //
 // # Services
 //
 // Package registry says what services, endpoints and workloads are and how a
 // registry behaves. registry/serviceentry makes services of ServiceEntries and
 // WorkloadEntries, registry/memory is filled by hand, and registry/registrytest
-// proves that any other registry keeps the promises.
+// proves that any other registry keeps the promises. registry/kube, a module of its
+// own, is the registry of a Kubernetes cluster.
 //
 // # Many sources
 //
@@ -34,8 +36,10 @@
 //
 // Package xdsupdate is what registries report their changes to: XDSUpdater,
 // EndpointIndex and a debouncing Pusher. xdsupdate/envoy makes xDS resources of
-// services and endpoints, xdsupdate/ads serves them to Envoys and gRPC clients,
-// and xdsupdate/xdstest has a recording updater and an xDS client for tests.
+// services and endpoints, and xdsupdate/ads serves them to Envoys and gRPC clients.
+// xdsupdate/traffic makes VirtualServices, DestinationRules, Gateways and Sidecars
+// count in what is served, xdsupdate/secrets serves certificates and keys.
+// xdsupdate/xdstest has a recording updater and an xDS client for tests.
 //
 // # Life cycle
 //
