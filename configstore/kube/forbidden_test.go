@@ -42,15 +42,17 @@ func TestForbidden(t *testing.T) {
 			if c.Get(refused.GroupVersionKind, "a", ns) != nil {
 				t.Error("the kind that is refused can be read")
 			}
-			var groups []string
+			eventually(t, "errors of "+user.errors, func() bool { // It takes a moment until a right counts.
+				var groups []string
+				for _, e := range c.Errors() {
+					groups = append(groups, e.Object.Kind.Group)
+				}
+				return fmt.Sprint(groups) == user.errors
+			})
 			for _, e := range c.Errors() {
-				groups = append(groups, e.Object.Kind.Group)
 				if !apierrors.IsForbidden(errors.Unwrap(e)) {
 					t.Errorf("%v is not forbidden", e)
 				}
-			}
-			if fmt.Sprint(groups) != user.errors {
-				t.Errorf("errors of %v, want %s", groups, user.errors)
 			}
 			if _, err := c.Update(object(allowed.GroupVersionKind, ns, "a", "2")); !isForbidden(err) {
 				t.Errorf("a write that is forbidden = %v", err)

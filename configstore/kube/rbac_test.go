@@ -3,6 +3,7 @@
 package kube_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -24,9 +25,15 @@ func allow(t *testing.T, server *kubetest.Server, user string, resources ...stri
 			APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get", "list", "watch"},
 		})
 	}
-	if _, err := clientset(t, server).RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	roles := clientset(t, server).RbacV1().ClusterRoles()
+	if _, err := roles.Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := roles.Delete(context.Background(), user, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
 	bind(t, server, user, user)
 }
 
@@ -38,9 +45,15 @@ func bind(t *testing.T, server *kubetest.Server, user, role string) {
 		Subjects:   []rbacv1.Subject{{Kind: "User", Name: user}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role},
 	}
-	if _, err := clientset(t, server).RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	bindings := clientset(t, server).RbacV1().ClusterRoleBindings()
+	if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := bindings.Delete(context.Background(), binding.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
 }
 
 func clientset(t *testing.T, server *kubetest.Server) kubernetes.Interface {

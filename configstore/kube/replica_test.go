@@ -30,6 +30,8 @@ func (r *replica) handle(old, curr configstore.Config, event configstore.Event) 
 		r.t.Errorf("%s of %s, which was known: %t", event, key, known)
 	case event == configstore.EventUpdate && had.ResourceVersion != old.ResourceVersion:
 		r.t.Errorf("update of %s from %s, known was %s", key, old.ResourceVersion, had.ResourceVersion)
+	case event == configstore.EventUpdate && had.UID != curr.UID:
+		r.t.Errorf("an update of %s to another object", key)
 	case event == configstore.EventUpdate && had.ResourceVersion == curr.ResourceVersion:
 		r.t.Errorf("an update of %s to the same version", key)
 	}
