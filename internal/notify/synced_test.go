@@ -96,3 +96,21 @@ func TestHasSyncedAsksTheSource(t *testing.T) {
 		t.Errorf("the source was asked %d times, want 2", asked)
 	}
 }
+
+// Of calls at the same time, the first that finds the source complete fixes the state
+// that counts.
+func TestHasSyncedFixesItsTargetOnce(t *testing.T) {
+	q := notify.New(options{})
+	q.Subscribe(subscription{Handle: func(int) {}})
+	q.Drain()
+	synced := q.HasSynced(func() bool {
+		if !q.HasSynced(nil) { // as another goroutine may, in the midst of this call
+			t.Error("not synced with nothing to be handled")
+		}
+		q.Push(1)
+		return true
+	})
+	if !synced {
+		t.Error("no longer synced because of what was pushed later")
+	}
+}
