@@ -3,8 +3,6 @@
 package kube
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -27,7 +25,7 @@ func (c *Controller) announce() {
 		}
 		c.updateConfigs()
 	})
-	for _, ip := range slices.Sorted(maps.Keys(b.proxies)) {
+	for _, ip := range b.proxies {
 		c.updater.ProxyUpdate(c.options.ClusterID, ip)
 	}
 	c.notifyHandlers()
@@ -36,14 +34,14 @@ func (c *Controller) announce() {
 // updateService reports a service that is new, defined in another way, or gone.
 // One that is exported to nobody is gone for the updater, with its endpoints.
 func (c *Controller) updateService(h *host) {
-	was := h.before != nil && !h.before.object.hidden()
+	was := h.work.before != nil && !h.work.before.object.hidden()
 	is := h.view != nil && !h.view.object.hidden()
 	switch {
 	case is && !was:
 		c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventAdd)
 	case was && !is:
 		c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventDelete)
-	case is && (h.before.service != h.view.service || !sameTargets(h.before.object, h.view.object)):
+	case is && (h.work.before.service != h.view.service || !sameTargets(h.work.before.object, h.view.object)):
 		c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventUpdate)
 	}
 }
@@ -51,13 +49,13 @@ func (c *Controller) updateService(h *host) {
 // updateEndpoints reports the endpoints of a host if they changed. Those of one
 // that is gone went with it.
 func (c *Controller) updateEndpoints(h *host) {
-	if len(h.changes) == 0 || !h.reported() {
+	if len(h.work.changes) == 0 || !h.reported() {
 		return
 	}
-	if c.deltas == nil || h.view.endpoints.Len() <= len(h.changes) {
+	if c.deltas == nil || h.view.endpoints.Len() <= len(h.work.changes) {
 		c.updater.EDSUpdate(c.shard, h.hostname, h.namespace, h.view.endpoints.Slice())
 	} else {
-		c.deltas.EDSDeltaUpdate(c.shard, h.hostname, h.namespace, h.changes)
+		c.deltas.EDSDeltaUpdate(c.shard, h.hostname, h.namespace, h.work.changes)
 	}
 }
 
@@ -75,23 +73,26 @@ func (c *Controller) updateConfigs() {
 			Full: true, Forced: true, Start: time.Now(), Reason: map[xdsupdate.TriggerReason]int{reason: 1},
 		})
 	}
-	services := map[xdsupdate.ConfigKey]struct{}{}
+	var services, endpoints []xdsupdate.ConfigKey
 	for _, s := range b.services {
-		services[xdsupdate.ServiceKey(s.curr.Hostname, s.curr.Attributes.Namespace)] = struct{}{}
+		services = append(services, xdsupdate.ServiceKey(s.curr.Hostname, s.curr.Attributes.Namespace))
 	}
-	c.push(services, xdsupdate.ReasonService)
-	endpoints := map[xdsupdate.ConfigKey]struct{}{}
 	for _, h := range b.hosts {
-		if len(h.changes) > 0 && h.reported() && h.object.resolution() == registry.Passthrough {
-			endpoints[headlessKey(h)] = struct{}{}
+		if len(h.work.changes) > 0 && h.reported() && h.object.resolution() == registry.Passthrough {
+			endpoints = append(endpoints, headlessKey(h))
 		}
 	}
+	c.push(services, xdsupdate.ReasonService)
 	c.push(endpoints, ReasonHeadlessEndpoint)
 }
 
-func (c *Controller) push(keys map[xdsupdate.ConfigKey]struct{}, reason xdsupdate.TriggerReason) {
-	if len(keys) == 0 {
+func (c *Controller) push(changed []xdsupdate.ConfigKey, reason xdsupdate.TriggerReason) {
+	if len(changed) == 0 {
 		return
+	}
+	keys := make(map[xdsupdate.ConfigKey]struct{}, len(changed))
+	for _, k := range changed {
+		keys[k] = struct{}{}
 	}
 	c.updater.ConfigUpdate(&xdsupdate.PushRequest{
 		Full: true, ConfigsUpdated: keys, Start: time.Now(), Reason: map[xdsupdate.TriggerReason]int{reason: 1},

@@ -30,8 +30,8 @@ type batch struct {
 	// What is to be reported.
 
 	services        []serviceChange
-	workloads       []workloadChange
-	proxies         map[string]struct{}
+	workloads       []podChange
+	proxies         []string
 	gatewaysChanged bool
 }
 
@@ -40,31 +40,46 @@ type serviceChange struct {
 	event      registry.Event
 }
 
-// workloadChange is the change of a pod, as handlers see it; nil for none.
-type workloadChange struct{ prev, curr *registry.WorkloadInstance }
+// podChange is a change of a pod that handlers see; nil is for none.
+type podChange struct{ prev, curr *podState }
+
+// maxSpare is how much room, in elements, is kept for the next batch. What a large
+// one needed is not.
+const maxSpare = 256
 
 func (b *batch) reset() {
-	*b = batch{proxies: map[string]struct{}{}}
+	*b = batch{
+		hosts: emptied(b.hosts), pods: emptied(b.pods), slices: emptied(b.slices), released: emptied(b.released),
+		forget: emptied(b.forget), services: emptied(b.services), workloads: emptied(b.workloads), proxies: emptied(b.proxies),
+	}
+}
+
+func emptied[T any](list []T) []T {
+	if cap(list) > maxSpare {
+		return nil
+	}
+	clear(list)
+	return list[:0]
 }
 
 // touch makes a host part of the batch.
-func (b *batch) touch(h *host) {
-	if !h.dirty {
-		h.dirty, h.before, h.objectBefore = true, h.view, h.object
+func (b *batch) touch(h *host) *hostWork {
+	if h.work == nil {
+		h.work = &hostWork{before: h.view}
 		b.hosts = append(b.hosts, h)
 	}
+	return h.work
 }
 
 // remodel makes the batch look at the model of a service.
 func (b *batch) remodel(h *host) {
-	b.touch(h)
-	h.remodeled = true
+	b.touch(h).remodeled = true
 }
 
 // repod makes the batch look at a pod.
 func (b *batch) repod(n *podNode) {
 	if !n.dirty {
-		n.dirty, n.before = true, n.state
+		n.dirty, n.before = true, n.pod()
 		b.pods = append(b.pods, n)
 	}
 }
@@ -84,16 +99,15 @@ func (e *engine) compute() {
 		e.computePod(n)
 	}
 	for _, h := range b.hosts {
-		if h.remodeled {
+		if h.work.remodeled {
 			e.computeModel(h)
 		}
 	}
 	for _, n := range b.slices {
-		n.dirty = false
 		e.buildSlice(n)
 	}
 	for _, h := range b.hosts {
-		if h.reselect {
+		if h.work.reselect {
 			e.buildForeign(h)
 		}
 	}
@@ -104,22 +118,23 @@ func (e *engine) compute() {
 	if b.gateways {
 		e.computeGateways()
 	}
-	e.noteWorkloads()
+	e.notePods()
 }
 
 // computeModel makes the model of a service again. One that is equal to what
 // readers know is not put in its place.
 func (e *engine) computeModel(h *host) {
+	before := h.work.before
 	if h.object == nil {
 		h.view = nil
 	} else {
 		model := e.modelOf(h.object)
-		if h.before != nil && h.before.service.Equal(model) && h.before.service.CreationTime.Equal(model.CreationTime) {
-			model = h.before.service
+		if before != nil && before.service.Equal(model) && before.service.CreationTime.Equal(model.CreationTime) {
+			model = before.service
 		}
 		view := &hostView{object: h.object, service: model}
-		if h.before != nil {
-			view.endpoints = h.before.endpoints
+		if before != nil {
+			view.endpoints = before.endpoints
 		}
 		h.view = view
 	}
@@ -137,13 +152,13 @@ func isMember(set map[*host]struct{}, h *host) bool {
 // completeHost makes the view that readers are going to see, and notes the change
 // of the service.
 func (e *engine) completeHost(h *host) {
-	endpoints := h.complete(e)
-	if h.view != nil && len(h.changes) > 0 {
+	endpoints := e.completeEndpoints(h)
+	if h.view != nil && len(h.work.changes) > 0 {
 		h.view = &hostView{object: h.view.object, service: h.view.service, endpoints: endpoints}
 	}
 	if h.view == nil {
 		e.hosts.Delete(h.hostname)
-	} else if h.view != h.before {
+	} else if h.view != h.work.before {
 		e.hosts.Set(h.hostname, h.view)
 	}
 	e.noteService(h)
@@ -152,7 +167,7 @@ func (e *engine) completeHost(h *host) {
 // noteService notes a change that handlers are to see. A service that is exported
 // to nobody does not exist for them, but becoming one is an update.
 func (e *engine) noteService(h *host) {
-	prev, curr := h.before, h.view
+	prev, curr := h.work.before, h.view
 	switch {
 	case prev == nil && curr == nil:
 	case prev == nil:
@@ -169,57 +184,50 @@ func (e *engine) noteService(h *host) {
 	}
 }
 
-// noteWorkloads notes the changes of pods that handlers and proxies are to see.
-func (e *engine) noteWorkloads() {
+// notePods notes the changes of pods that handlers and proxies are to see.
+func (e *engine) notePods() {
 	b := &e.batch
-	slices.SortFunc(b.pods, func(m, n *podNode) int { return m.key.compare(n.key) })
+	slices.SortFunc(b.pods, func(m, n *podNode) int { return m.key().compare(n.key()) })
 	for _, n := range b.pods {
-		prev, curr := e.instanceOf(n.before), e.instanceOf(n.state)
-		if curr != nil && (prev == nil || prev.Endpoint.Address() != curr.Endpoint.Address() ||
-			!n.before.object.labels.Equal(n.state.object.labels)) {
-			b.proxies[curr.Endpoint.Address()] = struct{}{}
-		}
-		if prev == nil && curr == nil || prev != nil && curr != nil && prev.Equal(curr) {
+		prev, curr := shown(n.before), shown(n.pod())
+		if prev == nil && curr == nil {
 			continue
 		}
-		b.workloads = append(b.workloads, workloadChange{prev, curr})
+		if curr != nil && (prev == nil || prev.Value.addresses[0] != curr.Value.addresses[0] ||
+			!prev.Value.template.labels.Equal(curr.Value.template.labels)) {
+			b.proxies = append(b.proxies, curr.Value.addresses[0])
+		}
+		if prev == nil || curr == nil || !e.sameInstance(prev, curr) {
+			b.workloads = append(b.workloads, podChange{prev, curr})
+		}
 	}
-}
-
-// instanceOf returns a pod as handlers see it; nil if they do not.
-func (e *engine) instanceOf(s *podState) *registry.WorkloadInstance {
-	if s == nil || !s.object.usable() {
-		return nil
-	}
-	p := s.object
-	addresses := p.addresses
-	if !e.options.DualStack {
-		addresses = addresses[:1:1]
-	}
-	return &registry.WorkloadInstance{
-		Cluster: e.options.ClusterID, Kind: registry.Pod, Namespace: p.namespace, Name: p.name, PortMap: p.portMap(),
-		Endpoint: &registry.Endpoint{
-			Addresses: addresses, HealthStatus: registry.Healthy, WorkloadName: p.workload, Shared: s.attributes,
-		},
-	}
+	slices.Sort(b.proxies)
+	b.proxies = slices.Compact(b.proxies)
 }
 
 // end makes the engine ready for the next batch.
 func (e *engine) end() {
-	for _, n := range e.batch.pods {
+	b := &e.batch
+	for _, n := range b.pods {
 		n.before, n.dirty = nil, false
 	}
-	for _, n := range append(e.batch.pods, e.batch.released...) {
-		e.drop(n)
+	for _, h := range b.hosts {
+		h.work = nil
 	}
-	hosts := e.batch.hosts
-	for _, h := range hosts {
-		h.clear()
+	for _, n := range b.slices {
+		n.dirty = false
 	}
-	for _, h := range append(slices.Clone(hosts), e.batch.forget...) {
-		e.dropHost(h)
+	for _, nodes := range [][]*podNode{b.pods, b.released} {
+		for _, n := range nodes {
+			e.drop(n)
+		}
 	}
-	e.batch.reset()
+	for _, hosts := range [][]*host{b.hosts, b.forget} {
+		for _, h := range hosts {
+			e.dropHost(h)
+		}
+	}
+	b.reset()
 }
 
 // spaceNames returns the names of all namespaces that anything is known of.

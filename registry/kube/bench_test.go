@@ -74,17 +74,25 @@ func benchService(service int) *corev1.Service {
 
 // fillCluster queues all objects of a cluster of some services.
 func fillCluster(k *kube.Controller, services int) {
+	fillNodes(k)
+	for s := range services {
+		k.Put(benchService(s))
+		k.Put(benchSlice(s, -1))
+		fillPods(k, s)
+	}
+}
+
+func fillNodes(k *kube.Controller) {
 	for n := range benchNodes {
 		k.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", n), Labels: map[string]string{
 			"topology.kubernetes.io/region": "r1", "topology.kubernetes.io/zone": fmt.Sprintf("z%d", n%3),
 		}}})
 	}
-	for s := range services {
-		k.Put(benchService(s))
-		k.Put(benchSlice(s, -1))
-		for i := range podsPerService {
-			k.Put(benchPod(s, i, "v1"))
-		}
+}
+
+func fillPods(k *kube.Controller, service int) {
+	for i := range podsPerService {
+		k.Put(benchPod(service, i, "v1"))
 	}
 }
 
@@ -97,16 +105,59 @@ func heap() uint64 {
 }
 
 // BenchmarkSync is the time from the first object to the last call of the updater,
-// and the memory that is kept. The updater keeps nothing: what endpoints need is the
-// registry's.
+// of which "objects" makes nothing but the objects.
 func BenchmarkSync(b *testing.B) {
-	b.ReportAllocs()
+	b.Run("objects", func(b *testing.B) {
+		for b.Loop() {
+			for s := range benchServices {
+				runtime.KeepAlive(benchService(s))
+				runtime.KeepAlive(benchSlice(s, -1))
+				for i := range podsPerService {
+					runtime.KeepAlive(benchPod(s, i, "v1"))
+				}
+			}
+		}
+	})
+	b.Run("registry", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			k := kube.New(nil, xdsupdate.Discard{}, kube.Options{ClusterID: "c"})
+			fillCluster(k, benchServices)
+			k.Drain()
+		}
+	})
+}
+
+// BenchmarkHeap is the memory that is kept of each pod, service and endpoint of a
+// slice, and of all of them for each pod. The objects themselves are dropped, as
+// those of a watch are; the updater keeps nothing, and what endpoints need is the
+// registry's.
+func BenchmarkHeap(b *testing.B) {
+	const pods = benchServices * podsPerService
 	for b.Loop() {
-		before := heap()
 		k := kube.New(nil, xdsupdate.Discard{}, kube.Options{ClusterID: "c"})
-		fillCluster(k, benchServices)
-		k.Drain()
-		b.ReportMetric(float64(heap()-before)/(benchServices*podsPerService), "heap-B/pod")
+		empty := heap()
+		last := empty
+		grown := func(unit string, n int) {
+			k.Drain()
+			h := heap()
+			b.ReportMetric(float64(h-last)/float64(n), unit)
+			last = h
+		}
+		fillNodes(k)
+		for s := range benchServices {
+			fillPods(k, s)
+		}
+		grown("B/pod", pods)
+		for s := range benchServices {
+			k.Put(benchService(s))
+		}
+		grown("B/service", benchServices)
+		for s := range benchServices {
+			k.Put(benchSlice(s, -1))
+		}
+		grown("B/endpoint", pods)
+		b.ReportMetric(float64(last-empty)/pods, "B/pod-all")
 		runtime.KeepAlive(k)
 	}
 }
@@ -160,28 +211,34 @@ func BenchmarkConvertSlice(b *testing.B) {
 	}
 }
 
+// wideSlice is one of the slices of a hundred endpoints of a service.
+func wideSlice(n, unready int) *discoveryv1.EndpointSlice {
+	s := shopSlice("ns")
+	s.Name = fmt.Sprintf("shop-%d", n)
+	for i := range 100 {
+		ready := i != unready
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{fmt.Sprintf("10.9.%d.%d", n, i)}, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
+		})
+	}
+	return s
+}
+
+func fillWide(k *kube.Controller, slices int) {
+	k.Put(shopService("ns"))
+	for n := range slices {
+		k.Put(wideSlice(n, -1))
+	}
+	k.Drain()
+}
+
 // BenchmarkWideService is one endpoint of a service with many slices.
 func BenchmarkWideService(b *testing.B) {
 	for _, slices := range []int{10, 100} {
 		b.Run(fmt.Sprintf("endpoints=%d", slices*100), func(b *testing.B) {
 			k := kube.New(nil, xdsupdate.Discard{}, kube.Options{ClusterID: "c"})
-			k.Put(shopService("ns"))
-			wide := func(n, unready int) *discoveryv1.EndpointSlice {
-				s := shopSlice("ns")
-				s.Name = fmt.Sprintf("shop-%d", n)
-				for i := range 100 {
-					ready := i != unready
-					s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
-						Addresses: []string{fmt.Sprintf("10.9.%d.%d", n, i)}, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
-					})
-				}
-				return s
-			}
-			for n := range slices {
-				k.Put(wide(n, -1))
-			}
-			k.Drain()
-			states := []*discoveryv1.EndpointSlice{wide(3, 7), wide(3, -1)}
+			fillWide(k, slices)
+			states := []*discoveryv1.EndpointSlice{wideSlice(3, 7), wideSlice(3, -1)}
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {

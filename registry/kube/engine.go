@@ -38,12 +38,10 @@ type engine struct {
 	nodes  map[string]*nodeState
 	// absent are pods that slices name and that do not exist.
 	absent map[objectKey]*podNode
-	// untargeted are slices with endpoints that name no pod, by address.
-	untargeted map[spaceAddress][]*sliceNode
 	// gatewayHosts are those that may have network gateways; nodeHosts those whose
 	// model depends on nodes.
 	gatewayHosts, nodeHosts map[*host]struct{}
-	labels                  labelTable
+	templates               templates
 	// bare are the attributes of endpoints without a pod, by network.
 	bare map[string]*registry.EndpointAttributes
 
@@ -52,13 +50,14 @@ type engine struct {
 	byLabel map[labelPair]map[registry.WorkloadKey]*registry.WorkloadInstance
 
 	hosts       pmap.Live[registry.Hostname, *hostView]
-	pods        pmap.Live[objectKey, *podState]
-	podsAt      pmap.Live[string, podList]
+	pods        pmap.Live[objectKey, podValue]
+	places      pmap.Live[string, place]
 	selectors   pmap.Live[labelPair, []*host]
 	workloadsAt pmap.Live[string, []*registry.WorkloadInstance]
-	slicesAt    pmap.Live[spaceAddress, []*host]
 	gateways    []registry.NetworkGateway
 	batch       batch
+	// building is room for what buildEndpoints returns.
+	building []*registry.Endpoint
 }
 
 // space is a namespace, known or not.
@@ -76,17 +75,14 @@ type space struct {
 	asidePods     map[string]*pod
 }
 
-// spaceAddress is an address in a namespace.
-type spaceAddress struct{ namespace, address string }
-
 // labelPair is a label in a namespace.
 type labelPair struct{ namespace, key, value string }
 
 func newEngine(o *Options) *engine {
 	e := &engine{
 		options: o, mesh: newMesh(o.Mesh, o.ClusterID), spaces: map[string]*space{}, nodes: map[string]*nodeState{},
-		absent: map[objectKey]*podNode{}, untargeted: map[spaceAddress][]*sliceNode{},
-		gatewayHosts: map[*host]struct{}{}, nodeHosts: map[*host]struct{}{}, labels: labelTable{},
+		absent:       map[objectKey]*podNode{},
+		gatewayHosts: map[*host]struct{}{}, nodeHosts: map[*host]struct{}{}, templates: newTemplates(),
 		bare:      map[string]*registry.EndpointAttributes{},
 		workloads: map[registry.WorkloadKey]*registry.WorkloadInstance{},
 		byLabel:   map[labelPair]map[registry.WorkloadKey]*registry.WorkloadInstance{},
@@ -234,13 +230,13 @@ func (e *engine) putAside(s *space) {
 		}
 	}
 	for name, n := range maps.Clone(s.slices) {
-		s.asideSlices[name] = n.object
+		s.asideSlices[name] = n.read(s.name)
 		e.putSlice(objectKey{s.name, name}, nil)
 	}
 	var pods []*pod
-	e.pods.Entries(func(entry *pmap.Entry[objectKey, *podState]) bool {
-		if entry.Key.namespace == s.name {
-			pods = append(pods, entry.Value.object)
+	e.pods.Entries(func(p *podState) bool {
+		if p.Key.namespace == s.name {
+			pods = append(pods, p.Value.podNode.read())
 		}
 		return true
 	})
@@ -266,13 +262,15 @@ func (e *engine) applyMesh(m Mesh) {
 // recompute makes the batch look at all pods, slices and gateways again.
 func (e *engine) recompute() {
 	clear(e.bare)
-	e.pods.Entries(func(entry *pmap.Entry[objectKey, *podState]) bool {
-		e.batch.repod(entry.Value.podNode)
+	e.pods.Entries(func(p *podState) bool {
+		e.batch.repod(p.Value.podNode)
 		return true
 	})
 	for _, s := range e.spaces {
-		for _, n := range s.slices {
-			e.batch.rebuild(n)
+		for _, h := range s.hosts {
+			for _, n := range h.slices {
+				e.batch.rebuild(n)
+			}
 		}
 	}
 	e.batch.gateways = true

@@ -44,7 +44,7 @@ func (e *engine) explain(hostname registry.Hostname, k objectKey) Explanation {
 	case h.object.hidden():
 		return refusal("%s is exported to nobody", hostname)
 	}
-	state, _ := e.pods.Get(k)
+	state := e.pods.Entry(k)
 	var out Explanation
 	listed := e.explainSlices(h, k, &out)
 	switch {
@@ -53,7 +53,7 @@ func (e *engine) explain(hostname registry.Hostname, k objectKey) Explanation {
 	case state == nil:
 		out.add("there is no pod %s/%s, or it has failed", k.namespace, k.name)
 	case !listed:
-		e.explainUnlisted(h, state.object, &out)
+		e.explainUnlisted(h, state, &out)
 	}
 	return out
 }
@@ -95,10 +95,9 @@ func (e *engine) unwatched(hostname registry.Hostname) string {
 func (e *engine) explainSlices(h *host, k objectKey, out *Explanation) bool {
 	listed := false
 	for _, n := range h.slices {
-		for i := range n.object.endpoints {
-			ep := &n.object.endpoints[i]
-			state := e.podOf(n, i)
-			if ep.pod != k && (ep.pod.name != "" || state == nil || state.podNode.key != k) {
+		for i := range n.endpoints {
+			l, state := &n.endpoints[i], e.podOf(n, i)
+			if !l.names(k) && (l.target != nil || state == nil || state.Key != k) {
 				continue
 			}
 			listed = true
@@ -109,43 +108,43 @@ func (e *engine) explainSlices(h *host, k objectKey, out *Explanation) bool {
 }
 
 func (e *engine) explainEndpoint(h *host, n *sliceNode, i int, out *Explanation) {
-	ports := len(n.object.ports)
-	if ports == 0 {
-		out.add("the slice %s lists it, and has no ports", n.object.name)
+	if len(n.ports) == 0 {
+		out.add("the slice %s lists it, and has no ports", n.name)
 	}
-	for _, ep := range n.built[i*ports : (i+1)*ports] {
+	from, to := n.of(i)
+	for _, ep := range n.built[from:to] {
 		if ep == nil {
 			continue
 		}
-		winner := h.members[keyOf(ep)]
-		if winner.endpoint != ep && !sameEndpoint(winner.endpoint, ep) {
+		winner := e.elect(h, keyOf(ep))
+		if !sameEndpoint(winner.endpoint(), ep) {
 			out.add("for port %q the endpoint of the slice %s with the same address counts instead of that in %s",
-				ep.ServicePortName, winner.slice.object.name, n.object.name)
+				ep.ServicePortName, winner.slice.name, n.name)
 			continue
 		}
-		if !slices.Contains(out.Endpoints, winner.endpoint) {
-			out.Endpoints = append(out.Endpoints, winner.endpoint)
+		if !slices.Contains(out.Endpoints, winner.endpoint()) {
+			out.Endpoints = append(out.Endpoints, winner.endpoint())
 		}
 		if ep.HealthStatus != registry.Healthy {
-			out.add("the slice %s says that it is not ready: it is %s", n.object.name, ep.HealthStatus)
+			out.add("the slice %s says that it is not ready: it is %s", n.name, ep.HealthStatus)
 		}
 		if h.view.service.PortByName(ep.ServicePortName) == nil {
-			out.add("the service has no port %q, which the slice %s has", ep.ServicePortName, n.object.name)
+			out.add("the service has no port %q, which the slice %s has", ep.ServicePortName, n.name)
 		}
 	}
 }
 
 // explainUnlisted says why the controller of EndpointSlices may leave out a pod.
-func (e *engine) explainUnlisted(h *host, p *pod, out *Explanation) {
+func (e *engine) explainUnlisted(h *host, p *podState, out *Explanation) {
 	out.add("none of the %d slices of the service lists it", len(h.slices))
 	switch {
 	case len(h.object.selector) == 0:
 		out.add("the service has no selector")
-	case p.namespace != h.namespace:
+	case p.Key.namespace != h.namespace:
 		out.add("the service selects pods of its own namespace %s", h.namespace)
-	case !h.object.selector.SubsetOf(p.labels):
-		out.add("the selector %s does not match the pod's labels %s", h.object.selector, p.labels)
-	case !p.usable():
+	case !h.object.selector.SubsetOf(p.Value.template.labels):
+		out.add("the selector %s does not match the pod's labels %s", h.object.selector, p.Value.template.labels)
+	case !p.Value.usable():
 		out.add("the pod is not ready, is being deleted, or has no address")
 	default:
 		out.add("the service selects it: the slice is late, or is of another service or kind")

@@ -3,9 +3,7 @@
 package kube
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/internal/cow"
 	"github.com/pilotkit/pilotkit/registry"
@@ -22,46 +20,37 @@ type host struct {
 	// view is what readers see; nil if there is no service.
 	view *hostView
 
-	// members has the endpoint that each key has, and rivals all that claim a key, as
-	// long as there are several.
-	members map[memberKey]candidate
-	rivals  map[memberKey][]candidate
 	// foreign are the endpoints of workloads.
 	foreign map[registry.WorkloadKey][]*registry.Endpoint
+	// indexed is the label of the selector by which the service is found; the zero
+	// pair if it has no selector.
+	indexed labelPair
+	// work is what is changing; nil unless the host is part of the batch.
+	work *hostWork
+}
 
-	// What follows is part of the batch.
-
-	// before is the view, and objectBefore the object, that readers know.
-	before       *hostView
-	objectBefore *service
-	dirty        bool
+// hostWork is the part of a host in a batch.
+type hostWork struct {
+	// before is the view that readers know.
+	before *hostView
 	// remodeled: the model has to be made again. rework: the endpoints of all slices,
 	// as they depend on the service. reselect: those of workloads.
 	remodeled, rework, reselect bool
-	// winners has the former endpoint of each key that may have another one now.
-	winners map[memberKey]*registry.Endpoint
+	// touched are the keys that may have another endpoint.
+	touched []touched
 	// added and removed are endpoints of workloads.
 	added, removed []*registry.Endpoint
 	changes        []xdsupdate.EndpointChange
 }
+
+// needsRework reports whether the endpoints of all slices have to be made again.
+func (w *hostWork) needsRework() bool { return w != nil && w.rework }
 
 // hostView is what readers see of a service. It is immutable.
 type hostView struct {
 	object    *service
 	service   *registry.Service
 	endpoints cow.Sorted[*registry.Endpoint]
-}
-
-// memberKey identifies the endpoints of which only one counts: those of slices
-// with one address and port name.
-type memberKey struct{ address, port string }
-
-func keyOf(ep *registry.Endpoint) memberKey { return memberKey{ep.Address(), ep.ServicePortName} }
-
-// candidate is an endpoint that claims a key, with the slice that it is of.
-type candidate struct {
-	endpoint *registry.Endpoint
-	slice    *sliceNode
 }
 
 // host returns the place of a service, a new one if there is none.
@@ -77,7 +66,7 @@ func (e *engine) host(k objectKey) *host {
 
 // dropHost forgets a host that has neither a service nor slices.
 func (e *engine) dropHost(h *host) {
-	if h.object == nil && len(h.slices) == 0 && !h.dirty {
+	if h.object == nil && len(h.slices) == 0 && h.work == nil {
 		delete(e.space(h.namespace).hosts, h.name)
 	}
 }
@@ -93,16 +82,16 @@ func (e *engine) putService(k objectKey, s *service) {
 		e.dropHost(h)
 		return
 	}
-	e.batch.remodel(h)
+	work := e.batch.touch(h)
 	h.object = s
 	if dependencies(old) != dependencies(s) {
-		h.rework = true
+		work.rework = true
 		for _, n := range h.slices {
 			e.batch.rebuild(n)
 		}
 	}
-	h.reselect = true
-	e.indexSelector(h, old, s)
+	work.remodeled, work.reselect = true, true
+	e.indexSelector(h)
 	setMember(e.nodeHosts, h, s != nil && s.nodePorts())
 }
 
@@ -124,147 +113,49 @@ func setMember(set map[*host]struct{}, h *host, is bool) {
 	}
 }
 
-// add makes an endpoint of a slice claim its key.
-func (h *host) add(e *engine, k memberKey, ep *registry.Endpoint, n *sliceNode) {
-	h.touch(e, k)
-	c := candidate{ep, n}
-	holder, taken := h.members[k]
-	if !taken {
-		h.members[k] = c
-		return
-	}
-	if h.rivals == nil {
-		h.rivals = map[memberKey][]candidate{}
-	}
-	if h.rivals[k] == nil {
-		h.rivals[k] = []candidate{holder}
-	}
-	h.rivals[k] = append(h.rivals[k], c)
-	h.members[k] = elect(h.rivals[k])
-}
-
-// remove ends the claim of an endpoint.
-func (h *host) remove(e *engine, k memberKey, ep *registry.Endpoint, n *sliceNode) {
-	h.touch(e, k)
-	rivals := h.rivals[k]
-	if rivals == nil {
-		delete(h.members, k)
-		return
-	}
-	rivals = without(rivals, candidate{ep, n})
-	if len(rivals) == 1 {
-		delete(h.rivals, k)
-	} else {
-		h.rivals[k] = rivals
-	}
-	h.members[k] = elect(rivals)
-}
-
-// touch remembers the endpoint that a key had before the batch.
-func (h *host) touch(e *engine, k memberKey) {
-	e.batch.touch(h)
-	if h.members == nil {
-		h.members = map[memberKey]candidate{}
-	}
-	if h.winners == nil {
-		h.winners = map[memberKey]*registry.Endpoint{}
-	}
-	if _, ok := h.winners[k]; !ok {
-		h.winners[k] = h.members[k].endpoint
-	}
-}
-
-// elect returns the claim that counts: that of a healthy endpoint before others,
-// then of the first slice by name, then of the first in the slice.
-func elect(claims []candidate) candidate {
-	return slices.MinFunc(claims, func(a, b candidate) int {
-		return cmp.Or(
-			cmp.Compare(unhealthiness(a), unhealthiness(b)),
-			strings.Compare(a.slice.object.name, b.slice.object.name),
-			slices.Index(a.slice.built, a.endpoint)-slices.Index(b.slice.built, b.endpoint),
-		)
-	})
-}
-
-func unhealthiness(c candidate) int {
-	if c.endpoint.HealthStatus == registry.Healthy {
-		return 0
-	}
-	return 1
-}
-
-// complete computes the next list of endpoints and the changes that lead to it.
-func (h *host) complete(e *engine) cow.Sorted[*registry.Endpoint] {
+// completeEndpoints computes the next list of endpoints and the changes that lead to it.
+func (e *engine) completeEndpoints(h *host) cow.Sorted[*registry.Endpoint] {
+	w := h.work
 	var list cow.Sorted[*registry.Endpoint]
-	if h.before != nil {
-		list = h.before.endpoints
+	if w.before != nil {
+		list = w.before.endpoints
 	}
-	for k, old := range h.winners {
-		if curr := h.members[k].endpoint; curr != old && !h.adopt(k, old) {
-			h.changes = append(h.changes, xdsupdate.EndpointChange{Old: old, New: curr})
-			e.locateEndpoint(h, old, curr)
+	slices.SortStableFunc(w.touched, func(a, b touched) int { return a.compare(b.memberKey) })
+	for i, t := range w.touched {
+		if i > 0 && w.touched[i-1].memberKey == t.memberKey {
+			continue
+		}
+		var curr *registry.Endpoint
+		if winner := e.elect(h, t.memberKey); winner.slice != nil {
+			curr = adopt(winner, t.former)
+		}
+		if curr != t.former {
+			w.changes = append(w.changes, xdsupdate.EndpointChange{Old: t.former, New: curr})
 		}
 	}
-	h.changes = append(h.changes, pair(h.removed, h.added)...)
-	if len(h.changes) == 0 {
+	w.changes = append(w.changes, pair(w.removed, w.added)...)
+	if len(w.changes) == 0 {
 		return list
 	}
-	slices.SortFunc(h.changes, compareChanges)
-	if len(h.changes) >= max(list.Len(), 8) {
-		return rebuilt(list, h.changes)
+	slices.SortFunc(w.changes, compareChanges)
+	if len(w.changes) >= max(list.Len(), 8) {
+		return rebuilt(list, w.changes)
 	}
-	editor := list.Edit(len(h.changes))
-	for _, c := range h.changes {
-		if c.Old != nil {
-			editor.Delete(registry.CompareEndpoints, c.Old, identical)
-		}
-		if c.New != nil {
-			editor.Insert(registry.CompareEndpoints, c.New)
-		}
+	editor := list.Edit(len(w.changes))
+	for _, c := range w.changes {
+		editEndpoint(editor, c)
 	}
 	return editor.Sorted()
 }
 
-// adopt puts the endpoint that readers know in the place of an equal one that has
-// taken over its key, as one slice may take over from another: then nothing
-// changes. It reports whether it did.
-func (h *host) adopt(k memberKey, known *registry.Endpoint) bool {
-	winner, ok := h.members[k]
-	if !ok || known == nil || !sameEndpoint(known, winner.endpoint) || slices.Contains(winner.slice.built, known) {
-		return false
-	}
-	winner.slice.built[slices.Index(winner.slice.built, winner.endpoint)] = known
-	if i := slices.Index(h.rivals[k], winner); i >= 0 {
-		h.rivals[k][i].endpoint = known
-	}
-	winner.endpoint = known
-	h.members[k] = winner
-	return true
-}
-
-// locateEndpoint makes a host be found by the addresses of its endpoints, once for
-// each.
-func (e *engine) locateEndpoint(h *host, old, curr *registry.Endpoint) {
-	if old != nil && curr != nil && slices.Equal(old.Addresses, curr.Addresses) {
-		return
-	}
-	if old != nil {
-		for _, address := range old.Addresses {
-			a := spaceAddress{h.namespace, address}
-			l, _ := e.slicesAt.Get(a)
-			if l = without(l, h); l == nil {
-				e.slicesAt.Delete(a)
-			} else {
-				e.slicesAt.Set(a, l)
-			}
-		}
-	}
-	if curr != nil {
-		for _, address := range curr.Addresses {
-			a := spaceAddress{h.namespace, address}
-			l, _ := e.slicesAt.Get(a)
-			e.slicesAt.Set(a, append(slices.Clip(l), h))
-		}
+func editEndpoint(editor *cow.Editor[*registry.Endpoint], c xdsupdate.EndpointChange) {
+	switch {
+	case c.Old == nil:
+		editor.Insert(registry.CompareEndpoints, c.New)
+	case c.New == nil:
+		editor.Delete(registry.CompareEndpoints, c.Old, identical)
+	default:
+		editor.Replace(registry.CompareEndpoints, c.Old, c.New, identical)
 	}
 }
 
@@ -318,16 +209,3 @@ func changed(c xdsupdate.EndpointChange) *registry.Endpoint {
 }
 
 func identical(a, b *registry.Endpoint) bool { return a == b }
-
-// clear ends the host's part in the batch.
-func (h *host) clear() {
-	h.before, h.objectBefore, h.dirty = nil, nil, false
-	h.remodeled, h.rework, h.reselect = false, false, false
-	h.winners, h.added, h.removed, h.changes = nil, nil, nil, nil
-	if len(h.members) == 0 {
-		h.members = nil
-	}
-	if len(h.rivals) == 0 {
-		h.rivals = nil
-	}
-}

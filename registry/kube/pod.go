@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,26 +15,20 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// pod is what the registry keeps of a Pod. It is immutable. There are very many:
-// what is alike in many of them is shared.
+// pod is what the registry reads of a Pod. It is immutable.
 type pod struct {
 	objectKey
-	created int64 // seconds
-	// labels are those of the object; the engine shares them between pods.
-	labels    registry.Labels
-	addresses []string
-	account   string
-	node      string
-	workload  string
-	detail    unique.Handle[podDetail]
-	flags     podFlags
+	podFacts
+	node string
 }
 
-// podDetail is what most pods do not have, or have in common with many.
-type podDetail struct {
-	hostname, subdomain string
-	// ports are the named ones, as "name number protocol" in lines.
-	ports string
+// podFacts are what is kept of a Pod as it is. There are very many: what is alike
+// in many of them is in the template.
+type podFacts struct {
+	template  *podTemplate
+	addresses []string
+	created   int64 // seconds
+	flags     podFlags
 }
 
 type podFlags uint8
@@ -50,18 +43,49 @@ const (
 // canonical returns one copy of equal texts.
 func canonical(s string) string { return unique.Make(s).Value() }
 
-// convertPod returns what is kept of a Pod.
+// convertPod returns what is read of a Pod.
 func convertPod(p *corev1.Pod) *pod {
-	out := &pod{
-		objectKey: objectKey{canonical(p.Namespace), p.Name}, created: p.CreationTimestamp.Unix(), labels: p.Labels,
-		account: canonical(p.Spec.ServiceAccountName), node: canonical(p.Spec.NodeName), workload: canonical(workloadName(p)),
-		addresses: addressesOf(p), detail: detailOf(p),
-	}
+	out := &pod{objectKey: objectKey{canonical(p.Namespace), p.Name}, node: canonical(p.Spec.NodeName)}
+	out.template, out.addresses, out.created = templateOf(p), addressesOf(p), p.CreationTimestamp.Unix()
 	if p.Spec.HostNetwork {
 		out.flags |= hostNetwork
 	}
 	if len(out.addresses) > 0 && isUsable(p) {
 		out.flags |= usable
+	}
+	return out
+}
+
+func templateOf(p *corev1.Pod) *podTemplate {
+	out := &podTemplate{
+		labels: p.Labels, account: p.Spec.ServiceAccountName, workload: workloadName(p), ports: namedPorts(p),
+	}
+	if out.subdomain = p.Spec.Subdomain; out.subdomain != "" {
+		out.hostname = p.Spec.Hostname
+	}
+	return out
+}
+
+// namedPorts returns the ports with names that the containers declare. An init
+// container that is restarted runs beside the others.
+func namedPorts(p *corev1.Pod) []registry.WorkloadPort {
+	var out []registry.WorkloadPort
+	add := func(c *corev1.Container) {
+		for _, port := range c.Ports {
+			if port.Name != "" {
+				out = append(out, registry.WorkloadPort{
+					Name: port.Name, Number: uint32(port.ContainerPort), Protocol: transport(port.Protocol),
+				})
+			}
+		}
+	}
+	for i := range p.Spec.Containers {
+		add(&p.Spec.Containers[i])
+	}
+	for i := range p.Spec.InitContainers {
+		if c := &p.Spec.InitContainers[i]; ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
+			add(c)
+		}
 	}
 	return out
 }
@@ -90,76 +114,11 @@ func isUsable(p *corev1.Pod) bool {
 	})
 }
 
-func detailOf(p *corev1.Pod) unique.Handle[podDetail] {
-	d := podDetail{subdomain: p.Spec.Subdomain}
-	if d.subdomain != "" {
-		d.hostname = p.Spec.Hostname
-		if d.hostname == "" {
-			d.hostname = p.Name
-		}
-	}
-	var ports strings.Builder
-	add := func(c *corev1.Container) {
-		for _, port := range c.Ports {
-			if port.Name != "" {
-				fmt.Fprintf(&ports, "%s %d %s\n", port.Name, port.ContainerPort, transport(port.Protocol))
-			}
-		}
-	}
-	for i := range p.Spec.Containers {
-		add(&p.Spec.Containers[i])
-	}
-	for i := range p.Spec.InitContainers {
-		// An init container that is restarted runs beside the others.
-		if c := &p.Spec.InitContainers[i]; ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
-			add(c)
-		}
-	}
-	d.ports = ports.String()
-	return unique.Make(d)
-}
-
-func (p *pod) usable() bool { return p.flags&usable != 0 }
-
-func (p *pod) hostname() (hostname, subdomain string) {
-	d := p.detail.Value()
-	return d.hostname, d.subdomain
-}
-
-// ports returns the named ports that the containers declare.
-func (p *pod) ports() []registry.WorkloadPort {
-	var out []registry.WorkloadPort
-	for line := range strings.Lines(p.detail.Value().ports) {
-		var port registry.WorkloadPort
-		if _, err := fmt.Sscan(line, &port.Name, &port.Number, &port.Protocol); err == nil {
-			out = append(out, port)
-		}
-	}
-	return out
-}
-
-// portMap returns the TCP ports by name, for handlers of workloads; the first of a
-// name counts.
-func (p *pod) portMap() map[string]uint32 {
-	var out map[string]uint32
-	for _, port := range p.ports() {
-		if port.Protocol != string(corev1.ProtocolTCP) {
-			continue
-		}
-		if out == nil {
-			out = map[string]uint32{}
-		}
-		if _, ok := out[port.Name]; !ok {
-			out[port.Name] = port.Number
-		}
-	}
-	return out
-}
+func (p *podFacts) usable() bool { return p.flags&usable != 0 }
 
 func samePod(a, b *pod) bool {
-	return a.objectKey == b.objectKey && a.created == b.created && a.account == b.account && a.node == b.node &&
-		a.workload == b.workload && a.flags == b.flags && slices.Equal(a.addresses, b.addresses) &&
-		a.labels.Equal(b.labels) && a.detail == b.detail
+	return a.objectKey == b.objectKey && a.created == b.created && a.node == b.node && a.flags == b.flags &&
+		slices.Equal(a.addresses, b.addresses) && sameTemplate(a.template, b.template)
 }
 
 // cronJob is the name of a job that a CronJob made: its own with the time.

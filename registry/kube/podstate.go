@@ -3,17 +3,23 @@
 package kube
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// podState is a pod with what is computed of it. It is immutable, but for the
-// node, which only the engine uses.
-type podState struct {
-	object     *pod
+// podState is a pod with what is computed of it. It is the entry of the map of
+// pods itself, as there are very many. It is immutable once it was published, but
+// for the node, which only the engine uses.
+type podState = pmap.Entry[objectKey, podValue]
+
+type podValue struct {
+	podFacts
+	// attributes are what the endpoints of the pod have in common. They are computed
+	// before the state is published.
 	attributes *registry.EndpointAttributes
 	podNode    *podNode
 }
@@ -21,41 +27,53 @@ type podState struct {
 // podNode is the place of a pod in the engine. It exists as long as the pod does,
 // or a slice names it.
 type podNode struct {
-	key   objectKey
-	state *podState // nil: the pod does not exist
+	// state is never nil; without a template the pod does not exist. Readers look at
+	// its key, which is always the same.
+	state atomic.Pointer[podState]
 	// before is the state that readers and handlers know, as long as the pod is part
-	// of the batch.
+	// of the batch; nil if they know none.
 	before *podState
-	dirty  bool
-	// slices are those with an endpoint whose target is the pod, once for each.
-	slices []*sliceNode
+	// slices are those with an endpoint whose target is the pod, once for each such
+	// endpoint.
+	slices list[*sliceNode]
 	// node is where the pod runs, and position its place there.
 	node     *nodeState
 	position int32
+	dirty    bool
 }
 
-// nodeState is a node and the pods on it, known or not.
-type nodeState struct {
-	name   string
-	object *node // nil: not known
-	pods   []*podNode
+func (n *podNode) key() objectKey { return n.state.Load().Key }
+
+// pod returns the state of the pod, nil if it does not exist.
+func (n *podNode) pod() *podState {
+	if s := n.state.Load(); s.Value.template != nil {
+		return s
+	}
+	return nil
 }
 
-func (n *nodeState) locality() string {
-	if n == nil || n.object == nil {
+// nodeName returns the name of the node that the pod runs on.
+func (n *podNode) nodeName() string {
+	if n.node == nil {
 		return ""
 	}
-	return n.object.locality
+	return n.node.name
+}
+
+// read returns what was read of the pod, which exists.
+func (n *podNode) read() *pod {
+	return &pod{objectKey: n.key(), podFacts: n.pod().Value.podFacts, node: n.nodeName()}
 }
 
 // podNode returns the place of a pod, a new one if there is none.
 func (e *engine) podNode(k objectKey) *podNode {
-	if s, ok := e.pods.Get(k); ok {
-		return s.podNode
+	if s := e.pods.Entry(k); s != nil {
+		return s.Value.podNode
 	}
 	n := e.absent[k]
 	if n == nil {
-		n = &podNode{key: k}
+		n = &podNode{}
+		n.state.Store(&podState{Key: k})
 		e.absent[k] = n
 	}
 	return n
@@ -63,141 +81,101 @@ func (e *engine) podNode(k objectKey) *podNode {
 
 // drop forgets an absent pod that no slice names.
 func (e *engine) drop(n *podNode) {
-	if n.state == nil && len(n.slices) == 0 {
-		delete(e.absent, n.key)
+	if n.pod() == nil && n.slices.empty() {
+		delete(e.absent, n.key())
 	}
 }
 
 // putPod takes the state of a pod; nil if it does not exist.
 func (e *engine) putPod(k objectKey, p *pod) {
 	n := e.podNode(k)
-	if p == nil && n.state == nil || p != nil && n.state != nil && samePod(p, n.state.object) {
-		if p == nil {
-			e.drop(n)
-		}
+	old := n.pod()
+	if p == nil && old == nil || p != nil && old != nil && samePod(p, n.read()) {
+		e.drop(n)
 		return
 	}
 	e.batch.repod(n)
-	if n.state != nil {
-		e.leaveNode(n)
-		e.labels.release(n.state.object.labels)
-	}
 	if p == nil {
-		n.state = nil
 		e.pods.Delete(k)
+		n.state.Store(&podState{Key: k})
 		e.absent[k] = n
-		return
+	} else {
+		// The new template first, so that one which stays keeps a user.
+		state := &podState{Key: n.key(), Value: podValue{podFacts: p.podFacts, podNode: n}}
+		state.Value.template = e.templates.acquire(p.template)
+		delete(e.absent, k)
+		n.state.Store(state)
+		e.pods.Put(state)
 	}
-	p.labels = e.labels.acquire(p.labels)
-	delete(e.absent, k)
-	e.enterNode(n, p.node)
-	n.state = &podState{object: p, podNode: n}
-	e.pods.Set(n.key, n.state)
-}
-
-func (e *engine) nodeState(name string) *nodeState {
-	n := e.nodes[name]
-	if n == nil {
-		n = &nodeState{name: name}
-		e.nodes[name] = n
+	if old != nil {
+		e.leaveNode(n)
+		e.templates.release(old.Value.template)
 	}
-	return n
-}
-
-func (e *engine) enterNode(n *podNode, name string) {
-	if name == "" {
-		return
+	if p != nil {
+		e.enterNode(n, p.node)
 	}
-	n.node = e.nodeState(name)
-	n.position = int32(len(n.node.pods))
-	n.node.pods = append(n.node.pods, n)
-}
-
-func (e *engine) leaveNode(n *podNode) {
-	at := n.node
-	if at == nil {
-		return
-	}
-	last := len(at.pods) - 1
-	at.pods[n.position] = at.pods[last]
-	at.pods[n.position].position = n.position
-	at.pods[last] = nil
-	at.pods = at.pods[:last]
-	n.node = nil
-	e.dropNode(at)
-}
-
-func (e *engine) dropNode(n *nodeState) {
-	if n.object == nil && len(n.pods) == 0 {
-		delete(e.nodes, n.name)
-	}
-}
-
-func (e *engine) applyNode(name string, o *node) {
-	n := e.nodeState(name)
-	old := n.object
-	locality := n.locality()
-	n.object = o
-	if n.locality() != locality {
-		for _, p := range n.pods {
-			e.batch.repod(p)
-		}
-	}
-	if externalChange(old, o) {
-		e.batch.nodes = true
-		for h := range e.nodeHosts {
-			e.batch.remodel(h)
-		}
-	}
-	e.dropNode(n)
-}
-
-// externalChange reports whether the address of a node port service may differ.
-func externalChange(a, b *node) bool {
-	if a == nil || b == nil {
-		return (a == nil || a.address == "") != (b == nil || b.address == "")
-	}
-	return a.address != b.address || a.address != "" && !a.labels.Equal(b.labels)
 }
 
 // computePod computes the attributes of a pod, and makes the batch look at what
 // depends on it.
 func (e *engine) computePod(n *podNode) {
-	if n.state != nil {
-		s := &podState{object: n.state.object, podNode: n, attributes: e.attributesOf(n)}
-		if b := n.before; b != nil && b.attributes.Equal(s.attributes) {
-			s.attributes = b.attributes
-			if b.object == s.object {
-				n.state = b
-				e.pods.Set(n.key, b)
-				return
+	if n.pod() != nil && !e.describePod(n) {
+		return
+	}
+	before, state := n.before, n.pod()
+	if old, curr := claimed(before), claimed(state); !slices.Equal(old, curr) {
+		e.locatePod(n, old, curr)
+	}
+	if sameForEndpoints(before, state) {
+		return
+	}
+	for s := range n.slices.all {
+		e.batch.rebuild(s)
+	}
+	e.rebuildAt(n.key().namespace, claimed(before))
+	e.rebuildAt(n.key().namespace, claimed(state))
+}
+
+// describePod gives a pod its attributes, those that it had if they are equal. It
+// reports whether its state is another one than readers know.
+func (e *engine) describePod(n *podNode) bool {
+	attributes := e.attributesOf(n)
+	if b := n.before; b != nil && b.Value.attributes.Equal(attributes) {
+		attributes = b.Value.attributes
+	}
+	switch s := n.pod(); {
+	case s != n.before:
+		s.Value.attributes = attributes
+	case s.Value.attributes == attributes:
+		return false
+	default: // the same object, but for example its node is in another zone
+		next := *s
+		next.Value.attributes = attributes
+		n.state.Store(&next)
+		e.pods.Put(&next)
+	}
+	return true
+}
+
+// rebuildAt makes the batch look at the slices of a namespace with endpoints at
+// some addresses, as those without a target have the identity of the pod there.
+func (e *engine) rebuildAt(namespace string, addresses []string) {
+	for _, a := range addresses {
+		p, _ := e.places.Get(a)
+		for s := range p.slices.all {
+			if s.host.namespace == namespace {
+				e.batch.rebuild(s)
 			}
 		}
-		n.state = s
-		e.pods.Set(n.key, s)
 	}
-	e.locatePod(n)
-	if !sameForEndpoints(n.before, n.state) {
-		for _, s := range n.slices {
-			e.batch.rebuild(s)
-		}
-		for _, s := range []*podState{n.before, n.state} {
-			for _, a := range s.claimed() {
-				for _, slice := range e.untargeted[spaceAddress{n.key.namespace, a}] {
-					e.batch.rebuild(slice)
-				}
-			}
-		}
-	}
-	e.drop(n)
 }
 
 // claimed returns the addresses under which a pod is found: those of a usable one.
-func (s *podState) claimed() []string {
-	if s == nil || !s.object.usable() {
+func claimed(s *podState) []string {
+	if s == nil || !s.Value.usable() {
 		return nil
 	}
-	return s.object.addresses
+	return s.Value.addresses
 }
 
 // sameForEndpoints reports whether endpoints would be the same.
@@ -205,167 +183,7 @@ func sameForEndpoints(a, b *podState) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.attributes == b.attributes && a.object.workload == b.object.workload && a.object.flags == b.object.flags &&
-		a.object.created == b.object.created && slices.Equal(a.object.addresses, b.object.addresses)
-}
-
-// podList are the pods that have an address; nearly always one.
-type podList struct {
-	first *podNode
-	more  *[]*podNode // nil if there is one
-}
-
-func (l podList) all() []*podNode {
-	switch {
-	case l.first == nil:
-		return nil
-	case l.more == nil:
-		return []*podNode{l.first}
-	default:
-		return append([]*podNode{l.first}, *l.more...)
-	}
-}
-
-func podListOf(all []*podNode) podList {
-	switch len(all) {
-	case 0:
-		return podList{}
-	case 1:
-		return podList{first: all[0]}
-	default:
-		more := all[1:]
-		return podList{all[0], &more}
-	}
-}
-
-func (l podList) with(n *podNode) podList { return podListOf(append(l.all(), n)) }
-
-func (l podList) without(n *podNode) podList { return podListOf(without(l.all(), n)) }
-
-// locatePod makes a pod be found by its addresses.
-func (e *engine) locatePod(n *podNode) {
-	old, curr := n.before.claimed(), n.state.claimed()
-	if slices.Equal(old, curr) {
-		return
-	}
-	for _, a := range old {
-		l, _ := e.podsAt.Get(a)
-		if l = l.without(n); l.first == nil {
-			e.podsAt.Delete(a)
-		} else {
-			e.podsAt.Set(a, l)
-		}
-	}
-	for _, a := range curr {
-		l, _ := e.podsAt.Get(a)
-		e.podsAt.Set(a, l.with(n))
-	}
-}
-
-// attributesOf returns what the endpoints of a pod have in common.
-func (e *engine) attributesOf(n *podNode) *registry.EndpointAttributes {
-	p := n.state.object
-	locality := localityFromLabel(firstOf(p.labels, labelLocality, labelLegacyLocality))
-	if locality == "" {
-		locality = n.node.locality()
-	}
-	primary := ""
-	if len(p.addresses) > 0 {
-		primary = p.addresses[0]
-	}
-	network := e.networkOf(primary, p.labels)
-	hostname, subdomain := p.hostname()
-	tls := p.labels[labelTLSMode]
-	if tls == "" {
-		tls = "disabled"
-	}
-	return &registry.EndpointAttributes{
-		Labels:         e.augment(p.labels, locality, p.node, network),
-		ServiceAccount: identityCache(e, p), Network: network, Locality: locality, ClusterID: e.options.ClusterID,
-		SendUnhealthyEndpoints: true, TLSMode: tls, Namespace: p.namespace,
-		HostName: hostname, SubDomain: subdomain, NodeName: p.node,
-	}
-}
-
-func identityCache(e *engine, p *pod) string {
-	return canonical(identity(e.mesh.trustDomain, p.namespace, p.account))
-}
-
-// augment returns labels with those of the topology; what is not known is left
-// out, and so is an empty label of the network.
-func (e *engine) augment(labels registry.Labels, locality, node, network string) registry.Labels {
-	region, zone, subzone := splitLocality(locality)
-	added := [...]struct{ key, value string }{
-		{labelRegion, region},
-		{labelZone, zone},
-		{labelSubzone, subzone},
-		{labelHostname, node},
-		{labelCluster, string(e.options.ClusterID)},
-		{labelNetwork, network},
-	}
-	// A map that is made too large is twice as large, and there is one for each pod.
-	size := len(labels)
-	for _, l := range added {
-		if _, own := labels[l.key]; l.value != "" && !own {
-			size++
-		}
-	}
-	out := make(registry.Labels, size)
-	maps.Copy(out, labels)
-	for _, l := range added {
-		if l.value != "" {
-			out[l.key] = l.value
-		}
-	}
-	if network == "" {
-		delete(out, labelNetwork)
-	}
-	return out
-}
-
-// labelTable keeps one copy of equal labels, and counts its users.
-type labelTable map[string]*sharedLabels
-
-type sharedLabels struct {
-	labels registry.Labels
-	users  int
-}
-
-func labelKey(labels registry.Labels) string {
-	keys := make([]string, 0, len(labels))
-	size := 0
-	for k, v := range labels {
-		keys = append(keys, k)
-		size += len(k) + len(v) + 2
-	}
-	slices.Sort(keys)
-	var b strings.Builder
-	b.Grow(size)
-	for _, k := range keys {
-		b.WriteString(k)
-		b.WriteByte(0)
-		b.WriteString(labels[k])
-		b.WriteByte(0)
-	}
-	return b.String()
-}
-
-func (t labelTable) acquire(labels registry.Labels) registry.Labels {
-	k := labelKey(labels)
-	s := t[k]
-	if s == nil {
-		s = &sharedLabels{labels: labels}
-		t[k] = s
-	}
-	s.users++
-	return s.labels
-}
-
-func (t labelTable) release(labels registry.Labels) {
-	k := labelKey(labels)
-	if s := t[k]; s != nil {
-		if s.users--; s.users == 0 {
-			delete(t, k)
-		}
-	}
+	return a.Value.attributes == b.Value.attributes && a.Value.template.workload == b.Value.template.workload &&
+		a.Value.flags == b.Value.flags && a.Value.created == b.Value.created &&
+		slices.Equal(a.Value.addresses, b.Value.addresses)
 }

@@ -31,10 +31,10 @@ func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry
 		return s.workloadInstances(w)
 	}
 	if p := c.podOf(s, proxy); p != nil {
-		if hosts := s.selecting(p.object.namespace, p.object.labels); len(hosts) > 0 {
-			return selectedInstances(hosts, podEndpoint(p, proxy), p.object.portOf)
+		if hosts := s.selecting(p.Key.namespace, p.Value.template.labels); len(hosts) > 0 {
+			return selectedInstances(hosts, podEndpoint(p, proxy), p.Value.template.portOf)
 		}
-		return s.instancesAt(proxy, p.object.namespace)
+		return s.instancesAt(proxy, p.Key.namespace)
 	}
 	if len(proxy.Labels) == 0 {
 		return nil
@@ -59,8 +59,8 @@ func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labe
 	if p == nil {
 		return nil
 	}
-	labels := p.attributes.Labels
-	if p.object.node == "" && proxy.NodeName != "" {
+	labels := p.Value.attributes.Labels
+	if p.Value.attributes.NodeName == "" && proxy.NodeName != "" {
 		labels = maps.Clone(labels)
 		labels[labelHostname] = proxy.NodeName
 	}
@@ -70,7 +70,7 @@ func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labe
 // podOf returns the pod of a proxy, or nil.
 func (c *Controller) podOf(s *state, proxy *registry.Proxy) *podState {
 	if k, ok := podKeyOf(proxy.ID); ok {
-		if p, found := s.pods.Get(k); found {
+		if p := s.pods.Entry(k); p != nil {
 			return p
 		}
 	}
@@ -79,9 +79,9 @@ func (c *Controller) podOf(s *state, proxy *registry.Proxy) *podState {
 	}
 	var found []*podState
 	for _, a := range proxy.IPAddresses {
-		l, _ := s.podsAt.Get(a)
-		for _, n := range l.all() {
-			if p, ok := s.pods.Get(n.key); ok {
+		at, _ := s.places.Get(a)
+		for n := range at.pods.all {
+			if p := s.pods.Entry(n.key()); p != nil {
 				found = append(found, p)
 			}
 		}
@@ -90,10 +90,10 @@ func (c *Controller) podOf(s *state, proxy *registry.Proxy) *podState {
 		return nil
 	}
 	return slices.MinFunc(found, func(a, b *podState) int {
-		own, other := a.object.namespace == proxy.Namespace, b.object.namespace == proxy.Namespace
+		own, other := a.Key.namespace == proxy.Namespace, b.Key.namespace == proxy.Namespace
 		switch {
 		case own == other:
-			return a.object.compare(b.object.objectKey)
+			return a.Key.compare(b.Key)
 		case own:
 			return -1
 		default:
@@ -176,12 +176,12 @@ func (s *state) workloadInstances(w *registry.WorkloadInstance) []*registry.Serv
 
 // podEndpoint returns a pod as an endpoint without a port.
 func podEndpoint(p *podState, proxy *registry.Proxy) *registry.Endpoint {
-	addresses := p.object.addresses
+	addresses := p.Value.addresses
 	if len(addresses) == 0 {
 		addresses = proxy.IPAddresses
 	}
 	return &registry.Endpoint{
-		Addresses: addresses, HealthStatus: registry.Healthy, WorkloadName: p.object.workload, Shared: p.attributes,
+		Addresses: addresses, HealthStatus: registry.Healthy, WorkloadName: p.Value.template.workload, Shared: p.Value.attributes,
 	}
 }
 
@@ -211,7 +211,7 @@ func selectedInstances(hosts []*hostView, workload *registry.Endpoint, portOf fu
 }
 
 // portOf returns the port of a pod that a service port leads to.
-func (p *pod) portOf(sp servicePort) (uint32, bool) { return namedPort(sp, p.ports()) }
+func (t *podTemplate) portOf(sp servicePort) (uint32, bool) { return namedPort(sp, t.ports) }
 
 // declaredPorts looks up the ports that a proxy says that its workload has.
 func declaredPorts(proxy *registry.Proxy) func(servicePort) (uint32, bool) {
@@ -235,9 +235,11 @@ func namedPort(sp servicePort, ports []registry.WorkloadPort) (uint32, bool) {
 func (s *state) instancesAt(proxy *registry.Proxy, namespace string) []*registry.ServiceInstance {
 	var hosts []registry.Hostname
 	for _, a := range proxy.IPAddresses {
-		l, _ := s.slicesAt.Get(spaceAddress{namespace, a})
-		for _, h := range l {
-			hosts = append(hosts, h.hostname)
+		at, _ := s.places.Get(a)
+		for n := range at.slices.all {
+			if n.host.namespace == namespace {
+				hosts = append(hosts, n.host.hostname)
+			}
 		}
 	}
 	slices.Sort(hosts)

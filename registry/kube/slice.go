@@ -3,21 +3,25 @@
 package kube
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// slice is what the registry keeps of an EndpointSlice. It is immutable, but for
-// texts, in whose place the engine puts equal ones.
+// slice is what the registry reads of an EndpointSlice. It is immutable.
 type slice struct {
 	objectKey
 	// service is the name of the service in the slice's namespace; "" if it is of
 	// none, or of a kind that does not count.
-	service   string
-	ports     []slicePort
+	service string
+	// ports have different names: of those with one name the first counts.
+	ports []slicePort
+	// endpoints are sorted by address, so that two states of a slice are compared in
+	// one pass, in whatever order the API server has them.
 	endpoints []sliceEndpoint
 }
 
@@ -30,8 +34,10 @@ type slicePort struct {
 type sliceEndpoint struct {
 	address string
 	// pod is the target; the zero key if the endpoint has none that is a pod.
-	pod   objectKey
-	state conditions
+	pod objectKey
+	// position is the place in the object.
+	position int32
+	state    conditions
 }
 
 // conditions are those of an endpoint, with the defaults of Kubernetes: an
@@ -64,12 +70,17 @@ func convertSlice(s *discoveryv1.EndpointSlice) *slice {
 		if p.Port != nil {
 			port.number = uint32(*p.Port)
 		}
-		out.ports = append(out.ports, port)
+		if !slices.ContainsFunc(out.ports, func(q slicePort) bool { return q.name == port.name }) {
+			out.ports = append(out.ports, port)
+		}
 	}
 	out.endpoints = make([]sliceEndpoint, 0, len(s.Endpoints))
 	for i := range s.Endpoints {
 		out.endpoints = appendEndpoints(out.endpoints, s.Namespace, &s.Endpoints[i])
 	}
+	slices.SortFunc(out.endpoints, func(a, b sliceEndpoint) int {
+		return cmp.Or(strings.Compare(a.address, b.address), cmp.Compare(a.position, b.position))
+	})
 	return out
 }
 
@@ -82,7 +93,7 @@ func appendEndpoints(out []sliceEndpoint, namespace string, e *discoveryv1.Endpo
 		}
 	}
 	for _, a := range e.Addresses {
-		converted.address = a
+		converted.address, converted.position = a, int32(len(out))
 		out = append(out, converted)
 	}
 	return out
@@ -114,9 +125,4 @@ func (s *service) health(c conditions) registry.HealthStatus {
 	default:
 		return registry.UnHealthy
 	}
-}
-
-func sameSlice(a, b *slice) bool {
-	return a.objectKey == b.objectKey && a.service == b.service &&
-		slices.Equal(a.ports, b.ports) && slices.Equal(a.endpoints, b.endpoints)
 }

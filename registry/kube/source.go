@@ -17,8 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"go.uber.org/atomic"
-
-	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
 // source is one kind of objects of the API server, which a reflector of client-go
@@ -226,8 +224,8 @@ func knownPods(e *engine) []event {
 			add(name)
 		}
 	}, (*pod)(nil))
-	e.pods.Entries(func(entry *pmap.Entry[objectKey, *podState]) bool {
-		out = append(out, event{key: entry.Key, object: (*pod)(nil)})
+	e.pods.Entries(func(p *podState) bool {
+		out = append(out, event{key: p.Key, object: (*pod)(nil)})
 		return true
 	})
 	return out

@@ -14,12 +14,11 @@ import (
 type state struct {
 	services *registry.ServiceSet
 	hosts    pmap.Map[registry.Hostname, *hostView]
-	pods     pmap.Map[objectKey, *podState]
-	// podsAt, workloadsAt and slicesAt find usable pods, workloads of other
-	// registries, and hosts with endpoints of slices, by an address.
-	podsAt      pmap.Map[string, podList]
+	pods     pmap.Map[objectKey, podValue]
+	// places and workloadsAt find usable pods, slices, and workloads of other
+	// registries by an address.
+	places      pmap.Map[string, place]
 	workloadsAt pmap.Map[string, []*registry.WorkloadInstance]
-	slicesAt    pmap.Map[spaceAddress, []*host]
 	// selectors finds services by a label of their selectors.
 	selectors pmap.Map[labelPair, []*host]
 	gateways  []registry.NetworkGateway
@@ -31,8 +30,8 @@ type state struct {
 // snapshot returns the state after a batch.
 func (e *engine) snapshot(prev *state) *state {
 	next := &state{
-		services: prev.services, hosts: e.hosts.Snapshot(), pods: e.pods.Snapshot(), podsAt: e.podsAt.Snapshot(),
-		workloadsAt: e.workloadsAt.Snapshot(), slicesAt: e.slicesAt.Snapshot(), selectors: e.selectors.Snapshot(),
+		services: prev.services, hosts: e.hosts.Snapshot(), pods: e.pods.Snapshot(), places: e.places.Snapshot(),
+		workloadsAt: e.workloadsAt.Snapshot(), selectors: e.selectors.Snapshot(),
 		gateways: e.gateways, mesh: e.mesh, network: e.network,
 	}
 	if hosts := e.batch.hosts; modelsChanged(hosts) {
@@ -52,7 +51,7 @@ func modelsChanged(hosts []*host) bool {
 func changedServices(hosts []*host) iter.Seq2[registry.Hostname, []*registry.Service] {
 	return func(yield func(registry.Hostname, []*registry.Service) bool) {
 		for _, h := range hosts {
-			if serviceOf(h.before) == serviceOf(h.view) {
+			if serviceOf(h.work.before) == serviceOf(h.view) {
 				continue
 			}
 			var list []*registry.Service

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/pilotkit/pilotkit/internal/notify"
-	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -120,8 +119,9 @@ func (c *Controller) notifyHandlers() {
 	for _, s := range b.services {
 		changes = append(changes, message{change: &change{service: &s, revision: c.revision}})
 	}
-	for _, w := range b.workloads {
-		changes = append(changes, message{change: &change{workload: &w, revision: c.revision}})
+	for _, p := range b.workloads {
+		w := &workloadChange{c.engine.instanceOf(p.prev), c.engine.instanceOf(p.curr)}
+		changes = append(changes, message{change: &change{workload: w, revision: c.revision}})
 	}
 	if b.gatewaysChanged {
 		changes = append(changes, message{change: &change{gateways: true, revision: c.revision}})
@@ -133,8 +133,8 @@ func (c *Controller) notifyHandlers() {
 // registry.CompareWorkloads. Only the goroutine that handles a batch calls it.
 func (c *Controller) ownWorkloads() []*registry.WorkloadInstance {
 	var out []*registry.WorkloadInstance
-	c.engine.pods.Entries(func(entry *pmap.Entry[objectKey, *podState]) bool {
-		if w := c.engine.instanceOf(entry.Value); w != nil {
+	c.engine.pods.Entries(func(p *podState) bool {
+		if w := c.engine.instanceOf(p); w != nil {
 			out = append(out, w)
 		}
 		return true
@@ -142,6 +142,9 @@ func (c *Controller) ownWorkloads() []*registry.WorkloadInstance {
 	slices.SortFunc(out, registry.CompareWorkloads)
 	return out
 }
+
+// workloadChange is the change of a pod, as handlers see it; nil for none.
+type workloadChange struct{ prev, curr *registry.WorkloadInstance }
 
 // event returns what handlers get of a change.
 func (w *workloadChange) event() (*registry.WorkloadInstance, registry.Event) {

@@ -40,9 +40,8 @@ func (e *engine) fromScratch() *engine {
 	for _, s := range e.spaces {
 		out.copyObjects(s)
 	}
-	e.pods.Entries(func(entry *pmap.Entry[objectKey, *podState]) bool {
-		p := *entry.Value.object
-		out.applyPod(entry.Key, &p)
+	e.pods.Entries(func(p *podState) bool {
+		out.applyPod(p.Key, p.Value.podNode.read())
 		return true
 	})
 	for _, w := range e.workloads {
@@ -63,9 +62,7 @@ func (e *engine) copyObjects(s *space) {
 		e.applyService(objectKey{s.name, name}, o)
 	}
 	for name, n := range s.slices {
-		o := *n.object
-		o.endpoints = slices.Clone(o.endpoints)
-		e.applySlice(objectKey{s.name, name}, &o)
+		e.applySlice(objectKey{s.name, name}, n.read(s.name))
 	}
 	for name, o := range s.asideSlices {
 		e.applySlice(objectKey{s.name, name}, o)
@@ -93,9 +90,9 @@ func (e *engine) differences(right *engine) []string {
 		}
 		return true
 	})
-	right.pods.Entries(func(entry *pmap.Entry[objectKey, *podState]) bool {
-		if shown, ok := e.pods.Get(entry.Key); !ok || !shown.attributes.Equal(entry.Value.attributes) {
-			out = append(out, fmt.Sprintf("pod %s/%s has other attributes", entry.Key.namespace, entry.Key.name))
+	right.pods.Entries(func(p *podState) bool {
+		if shown, ok := e.pods.Get(p.Key); !ok || !shown.attributes.Equal(p.Value.attributes) {
+			out = append(out, fmt.Sprintf("pod %s/%s has other attributes", p.Key.namespace, p.Key.name))
 		}
 		return true
 	})

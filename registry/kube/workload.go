@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -66,29 +65,18 @@ func (e *engine) forgetWorkload(k registry.WorkloadKey, w *registry.WorkloadInst
 // reselectFor makes the batch look at the services that select a workload.
 func (e *engine) reselectFor(w *registry.WorkloadInstance) {
 	for _, h := range e.selecting(w.Namespace, w.Endpoint.Attributes().Labels) {
-		h.reselect = true
-		e.batch.touch(h)
+		e.batch.touch(h).reselect = true
 	}
 }
 
-// selectorPair is the label of a selector by which it is found; false if there is
-// none.
-func selectorPair(s *service) (labelPair, bool) {
-	if s == nil || len(s.selector) == 0 {
-		return labelPair{}, false
-	}
-	key := slices.Min(slices.Collect(maps.Keys(s.selector)))
-	return labelPair{s.namespace, key, s.selector[key]}, true
-}
-
-// indexSelector makes a service be found by a label of its selector.
-func (e *engine) indexSelector(h *host, old, curr *service) {
-	was, had := selectorPair(old)
-	is, has := selectorPair(curr)
-	if had == has && was == is {
+// indexSelector makes a service be found by one label of its selector: by that by
+// which the fewest others are found, since many services may share the others.
+func (e *engine) indexSelector(h *host) {
+	was := h.indexed
+	if h.object != nil && was != (labelPair{}) && h.object.selector[was.key] == was.value {
 		return
 	}
-	if had {
+	if was != (labelPair{}) {
 		l, _ := e.selectors.Get(was)
 		if l = without(l, h); l == nil {
 			e.selectors.Delete(was)
@@ -96,10 +84,32 @@ func (e *engine) indexSelector(h *host, old, curr *service) {
 			e.selectors.Set(was, l)
 		}
 	}
-	if has {
-		l, _ := e.selectors.Get(is)
-		e.selectors.Set(is, append(slices.Clip(l), h))
+	h.indexed = labelPair{}
+	if h.object == nil || len(h.object.selector) == 0 {
+		return
 	}
+	var list []*host
+	for key, value := range h.object.selector {
+		pair := labelPair{h.namespace, key, value}
+		l, _ := e.selectors.Get(pair)
+		if h.indexed == (labelPair{}) || len(l) < len(list) {
+			h.indexed, list = pair, l
+		}
+	}
+	e.selectors.Set(h.indexed, append(slices.Clip(list), h))
+}
+
+// candidatesOf returns the workloads that have a label of a service's selector: of
+// the labels that which the fewest have.
+func (e *engine) candidatesOf(s *service) map[registry.WorkloadKey]*registry.WorkloadInstance {
+	var out map[registry.WorkloadKey]*registry.WorkloadInstance
+	first := true
+	for key, value := range s.selector {
+		if l := e.byLabel[labelPair{s.namespace, key, value}]; first || len(l) < len(out) {
+			out, first = l, false
+		}
+	}
+	return out
 }
 
 // selecting returns the hosts whose services select labels, in no order.
@@ -121,11 +131,9 @@ func (e *engine) selecting(namespace string, labels registry.Labels) []*host {
 func (e *engine) buildForeign(h *host) {
 	next := map[registry.WorkloadKey][]*registry.Endpoint{}
 	if s := h.object; h.reported() && s.resolution() == registry.ClientSideLB {
-		if p, ok := selectorPair(s); ok {
-			for k, w := range e.byLabel[p] {
-				if s.selector.SubsetOf(w.Endpoint.Attributes().Labels) {
-					next[k] = workloadEndpoints(s, w)
-				}
+		for k, w := range e.candidatesOf(s) {
+			if s.selector.SubsetOf(w.Endpoint.Attributes().Labels) {
+				next[k] = workloadEndpoints(s, w)
 			}
 		}
 	}
@@ -138,14 +146,14 @@ func (e *engine) buildForeign(h *host) {
 		}
 		for _, ep := range old {
 			if !slices.Contains(curr, ep) {
-				h.removed = append(h.removed, ep)
+				h.work.removed = append(h.work.removed, ep)
 			}
 		}
 	}
 	for k, curr := range next {
 		for _, ep := range curr {
 			if !slices.Contains(h.foreign[k], ep) {
-				h.added = append(h.added, ep)
+				h.work.added = append(h.work.added, ep)
 			}
 		}
 	}

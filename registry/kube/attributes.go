@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"maps"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// attributesOf returns what the endpoints of a pod have in common.
+func (e *engine) attributesOf(n *podNode) *registry.EndpointAttributes {
+	p := &n.pod().Value
+	t := p.template
+	locality := localityFromLabel(firstOf(t.labels, labelLocality, labelLegacyLocality))
+	if locality == "" {
+		locality = n.node.locality()
+	}
+	primary := ""
+	if len(p.addresses) > 0 {
+		primary = p.addresses[0]
+	}
+	network := e.networkOf(primary, t.labels)
+	hostname := t.hostname
+	if t.subdomain != "" && hostname == "" {
+		hostname = n.key().name
+	}
+	tls := t.labels[labelTLSMode]
+	if tls == "" {
+		tls = "disabled"
+	}
+	node := n.nodeName()
+	return &registry.EndpointAttributes{
+		Labels:         e.augment(t.labels, locality, node, network),
+		ServiceAccount: canonical(identity(e.mesh.trustDomain, n.key().namespace, t.account)),
+		Network:        network, Locality: locality, ClusterID: e.options.ClusterID,
+		SendUnhealthyEndpoints: true, TLSMode: tls, Namespace: n.key().namespace,
+		HostName: hostname, SubDomain: t.subdomain, NodeName: node,
+	}
+}
+
+// augment returns labels with those of the topology; what is not known is left
+// out, and so is an empty label of the network.
+func (e *engine) augment(labels registry.Labels, locality, node, network string) registry.Labels {
+	region, zone, subzone := splitLocality(locality)
+	added := [...]struct{ key, value string }{
+		{labelRegion, region},
+		{labelZone, zone},
+		{labelSubzone, subzone},
+		{labelHostname, node},
+		{labelCluster, string(e.options.ClusterID)},
+		{labelNetwork, network},
+	}
+	// A map that is made too large is twice as large, and there is one for each pod.
+	size := len(labels)
+	for _, l := range added {
+		if _, own := labels[l.key]; l.value != "" && !own {
+			size++
+		}
+	}
+	out := make(registry.Labels, size)
+	maps.Copy(out, labels)
+	for _, l := range added {
+		if l.value != "" {
+			out[l.key] = l.value
+		}
+	}
+	if network == "" {
+		delete(out, labelNetwork)
+	}
+	return out
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import "github.com/pilotkit/pilotkit/registry"
+
+// buildSlice makes the endpoints of a slice as they should be now. What was built
+// of the same is kept.
+func (e *engine) buildSlice(n *sliceNode) {
+	if !n.host.reported() {
+		e.clearSlice(n)
+		return
+	}
+	all := n.host.work.needsRework() || e.batch.networks
+	for i := range n.endpoints {
+		l := &n.endpoints[i]
+		// Who has the address of an endpoint without a target is always looked up.
+		if !all && !l.stale && l.target != nil && !l.target.dirty {
+			continue
+		}
+		l.stale = false
+		e.setBuilt(n, i, e.buildEndpoints(n, i))
+	}
+}
+
+// buildEndpoints returns the endpoints of a listed endpoint on all ports; nil if it
+// names a pod that does not exist: never is an endpoint shown without its identity.
+// The result is valid until the next call.
+func (e *engine) buildEndpoints(n *sliceNode, i int) []*registry.Endpoint {
+	l, state := &n.endpoints[i], e.podOf(n, i)
+	if state == nil && l.target != nil {
+		return nil
+	}
+	e.building = e.building[:0]
+	from, _ := n.of(i)
+	for j, p := range n.ports {
+		e.building = append(e.building, e.buildEndpoint(n.host, l, p, state, n.built[from+j]))
+	}
+	return e.building
+}
+
+// podOf returns the pod of an endpoint: its target, or else the one that has its
+// address; nil if there is none.
+func (e *engine) podOf(n *sliceNode, i int) *podState {
+	l := &n.endpoints[i]
+	if l.target != nil {
+		return l.target.pod()
+	}
+	p, _ := e.places.Get(l.address)
+	var best *podState
+	for pod := range p.pods.all {
+		if s := pod.pod(); s.Key.namespace == n.host.namespace && (best == nil || after(best, s)) {
+			best = s
+		}
+	}
+	return best
+}
+
+// after orders the pods of one address and namespace: those with an address of
+// their own come before those of the host network, then the older one, then the
+// name.
+func after(s, t *podState) bool {
+	a, b := &s.Value, &t.Value
+	switch {
+	case (a.flags^b.flags)&hostNetwork != 0:
+		return a.flags&hostNetwork != 0
+	case a.created != b.created:
+		return a.created > b.created
+	default:
+		return s.Key.name > t.Key.name
+	}
+}
+
+// buildEndpoint returns an endpoint on a port: the old one if that is equal.
+func (e *engine) buildEndpoint(h *host, l *listedEndpoint, p slicePort, state *podState, old *registry.Endpoint) *registry.Endpoint {
+	next := registry.Endpoint{
+		EndpointPort: p.number, ServicePortName: p.name, HealthStatus: h.object.health(l.state),
+		Addresses: e.addressesOf(h, l, state, old),
+	}
+	if state == nil {
+		next.Shared = e.bareAttributes(e.networkOf(l.address, nil))
+	} else {
+		next.WorkloadName, next.Shared = state.Value.template.workload, e.attributesAt(state, l.address)
+	}
+	if sameEndpoint(old, &next) {
+		return old
+	}
+	out := next
+	return &out
+}
+
+// addressesOf returns the addresses of an endpoint: those of its pod if the service
+// has several, too, otherwise the one that is listed. Of equal lists there is one
+// copy.
+func (e *engine) addressesOf(h *host, l *listedEndpoint, state *podState, old *registry.Endpoint) []string {
+	if state != nil {
+		pod := state.Value.addresses
+		if len(pod) == 1 && pod[0] == l.address {
+			l.address = pod[0]
+			return pod
+		}
+		if e.options.DualStack && len(pod) > 1 && h.object.dualStack() {
+			return pod
+		}
+	}
+	if old != nil && len(old.Addresses) == 1 && old.Addresses[0] == l.address {
+		return old.Addresses
+	}
+	return []string{l.address}
+}
+
+// attributesAt returns the attributes of a pod at an address: what has no network is
+// in that of the range of the address.
+func (e *engine) attributesAt(s *podState, address string) *registry.EndpointAttributes {
+	a := s.Value.attributes
+	if a.Network != "" {
+		return a
+	}
+	network := e.mesh.networkAt(address)
+	if network == "" {
+		return a
+	}
+	out := *a
+	out.Network = network
+	out.Labels = e.augment(a.Labels, a.Locality, a.NodeName, network)
+	return &out
+}
+
+// bareAttributes are those of an endpoint without a pod.
+func (e *engine) bareAttributes(network string) *registry.EndpointAttributes {
+	a := e.bare[network]
+	if a == nil {
+		a = &registry.EndpointAttributes{
+			Labels: e.augment(nil, "", "", network), Network: network, ClusterID: e.options.ClusterID,
+			SendUnhealthyEndpoints: true, TLSMode: "disabled",
+		}
+		e.bare[network] = a
+	}
+	return a
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// memberKey identifies the endpoints of which only one counts: those of slices
+// with one address and port name.
+type memberKey struct{ address, port string }
+
+func keyOf(ep *registry.Endpoint) memberKey { return memberKey{ep.Address(), ep.ServicePortName} }
+
+func (k memberKey) compare(l memberKey) int {
+	if c := strings.Compare(k.address, l.address); c != 0 {
+		return c
+	}
+	return strings.Compare(k.port, l.port)
+}
+
+// claim is an endpoint that a slice has built, with its place there; the zero claim
+// is none.
+type claim struct {
+	slice *sliceNode
+	built int
+}
+
+func (c claim) endpoint() *registry.Endpoint {
+	if c.slice == nil {
+		return nil
+	}
+	return c.slice.built[c.built]
+}
+
+// touched is a key of a host that may have another endpoint after the batch.
+type touched struct {
+	memberKey
+	former *registry.Endpoint
+}
+
+// touch remembers the endpoint that a key has, before it changes. Of several
+// touches of a key the first one counts.
+func (e *engine) touch(h *host, k memberKey) {
+	w := e.batch.touch(h)
+	w.touched = append(w.touched, touched{k, e.elect(h, k).endpoint()})
+}
+
+// elect returns the claim on a key that counts: that of a healthy endpoint before
+// others, then of the first slice by name, then of the first in the slice. The
+// slices that may have one are those at the address, nearly always one.
+func (e *engine) elect(h *host, k memberKey) claim {
+	var best claim
+	p, _ := e.places.Get(k.address)
+	for n := range p.slices.all {
+		if n.host != h {
+			continue
+		}
+		from, to := e.candidates(n, k.address)
+		for b := from; b < to; b++ {
+			if ep := n.built[b]; ep != nil && keyOf(ep) == k && (best.slice == nil || compareClaims(claim{n, b}, best) < 0) {
+				best = claim{n, b}
+			}
+		}
+	}
+	return best
+}
+
+// candidates returns a range of what a slice has built that includes everything
+// with an address. Only endpoints of several addresses have another one than is
+// listed.
+func (e *engine) candidates(n *sliceNode, address string) (from, to int) {
+	if e.options.DualStack {
+		return 0, len(n.built)
+	}
+	i, _ := slices.BinarySearchFunc(n.endpoints, address, func(l listedEndpoint, a string) int { return strings.Compare(l.address, a) })
+	j := i
+	for j < len(n.endpoints) && n.endpoints[j].address == address {
+		j++
+	}
+	return i * len(n.ports), j * len(n.ports)
+}
+
+func compareClaims(a, b claim) int {
+	return cmp.Or(
+		cmp.Compare(unhealthiness(a.endpoint()), unhealthiness(b.endpoint())),
+		strings.Compare(a.slice.name, b.slice.name),
+		cmp.Compare(a.built, b.built),
+	)
+}
+
+func unhealthiness(ep *registry.Endpoint) int {
+	if ep.HealthStatus == registry.Healthy {
+		return 0
+	}
+	return 1
+}
+
+// adopt puts the endpoint that readers know in the place of an equal one that has
+// taken over its key, as one slice may take over from another: then nothing
+// changes. It returns the endpoint that counts.
+func adopt(winner claim, known *registry.Endpoint) *registry.Endpoint {
+	ep := winner.endpoint()
+	if ep == known || known == nil || !sameEndpoint(known, ep) || slices.Contains(winner.slice.built, known) {
+		return ep
+	}
+	winner.slice.built[winner.built] = known
+	return known
+}
+
+func sameEndpoint(a, b *registry.Endpoint) bool {
+	return a == b || a != nil && b != nil && a.Address() == b.Address() && a.Equal(b)
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import "github.com/pilotkit/pilotkit/registry"
+
+// place is what has an address. It is immutable.
+type place struct {
+	// pods are the usable ones.
+	pods list[*podNode]
+	// slices are those with an endpoint that is shown under the address, or would be
+	// if no other one of its service were, once for each such endpoint.
+	slices list[*sliceNode]
+}
+
+func (e *engine) setPlace(address string, p place) {
+	if p.pods.empty() && p.slices.empty() {
+		e.places.Delete(address)
+	} else {
+		e.places.Set(address, p)
+	}
+}
+
+// locatePod makes a pod be found by the addresses under which it is now.
+func (e *engine) locatePod(n *podNode, old, curr []string) {
+	for _, a := range old {
+		p, _ := e.places.Get(a)
+		p.pods = p.pods.without(n)
+		e.setPlace(a, p)
+	}
+	for _, a := range curr {
+		p, _ := e.places.Get(a)
+		p.pods = p.pods.with(n)
+		e.setPlace(a, p)
+	}
+}
+
+// locateEndpoint makes a slice be found by the addresses of an endpoint that takes
+// the place of another one; either may be nil.
+func (e *engine) locateEndpoint(n *sliceNode, old, curr *registry.Endpoint) {
+	if old != nil {
+		for _, a := range old.Addresses {
+			p, _ := e.places.Get(a)
+			p.slices = p.slices.without(n)
+			e.setPlace(a, p)
+		}
+	}
+	if curr != nil {
+		for _, a := range curr.Addresses {
+			p, _ := e.places.Get(a)
+			p.slices = p.slices.with(n)
+			e.setPlace(a, p)
+		}
+	}
+}
