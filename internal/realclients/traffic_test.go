@@ -110,7 +110,7 @@ func chiSquare(counts map[string]int, shares map[string]float64) float64 {
 		sum += (float64(counts[name]) - expected) * (float64(counts[name]) - expected) / expected
 	}
 	if known != total {
-		return float64(total) // Somebody else answered.
+		return float64(total) // Another backend answered.
 	}
 	return sum
 }
@@ -225,8 +225,11 @@ func TestTrafficShiftsUnderLoad(t *testing.T) {
 }
 
 // unknownCluster is in the errors of calls that grpc-go makes in the moment between
-// its new routes and its new clusters: it lets calls use the one before it has the
-// other (ClientConn.applyServiceConfigAndBalancer of v1.84). No server can help it.
+// its new routes and its new clusters: calls use new routes as soon as they are stored,
+// and only then do the balancers get the clusters that these name
+// (ClientConn.updateResolverStateAndUnlock of v1.84, which gets both at once). No order
+// of responses can help it, as the client asks for a cluster when a route names it.
+// Routes that name a cluster before calls need it can: TestTrafficShiftsUnderLoad.
 const unknownCluster = "unknown cluster selected for RPC"
 
 // TestTrafficChangesUnderLoad: no call fails while policies come, change and go.

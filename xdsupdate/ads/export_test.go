@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import "fmt"
+
+// Remains says what the server still holds of clients, for tests.
+func (s *Server) Remains() string {
+	c := s.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	topics, wildcards := 0, 0
+	for _, t := range c.index {
+		topics += len(t.topics)
+		wildcards += len(t.wildcards)
+	}
+	return fmt.Sprintf("views %d, connections %d, nodes %d, addresses %d, selections %d, topics %d, wildcards %d",
+		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), topics, wildcards)
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/atomic"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// TestNothingRemainsOfClients: when clients have changed what they ask for, have moved
+// to other views and have left, the server holds nothing of them.
+func TestNothingRemainsOfClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var moved atomic.Bool
+		f := serve(t, ads.Options{
+			Group: func(*core.Node, *registry.Proxy) any { return moved.Load() },
+			Generators: []ads.Generator{ads.GenerateAll("g", customType, func(v ads.View, _ *ads.PushContext) ([]ads.Resource, error) {
+				return []ads.Resource{{Name: v.Namespace, Message: wrapperspb.String(v.Namespace)}}, nil
+			})},
+		}, service("a", "shop"), service("b", "shop"))
+		f.flush()
+		before := f.Remains()
+		var clients []*xdstest.Client
+		for name, delta := range protocols() {
+			for _, n := range []*core.Node{node(name, "shop"), node(name, "mall"), grpcNode(name, "shop")} {
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: n})
+				clients = append(clients, c)
+				f.subscribe(c, envoy.ClusterType)
+				f.subscribe(c, customType, "*")
+				f.subscribe(c, envoy.LoadAssignmentType, cluster("a"), cluster("b"), "none")
+				f.subscribe(c, envoy.ListenerType, "a:80", "none")
+				f.subscribe(c, envoy.RouteType, cluster("a"), "80")
+			}
+		}
+		synctest.Wait()
+		f.waitApplied()
+		moved.Store(true)
+		f.ReviewProxies(nil)
+		f.waitApplied()
+		for _, c := range clients {
+			for typeURL, name := range map[string]string{envoy.LoadAssignmentType: cluster("a"), envoy.ListenerType: "none", envoy.RouteType: "80"} {
+				if err := c.Unsubscribe(typeURL, name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.subscribe(c, envoy.ClusterType, cluster("a"))
+			if err := c.Unsubscribe(envoy.ClusterType, "*"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.define([]string{"b"}, service("a", "shop"))
+		synctest.Wait()
+		f.waitApplied()
+		for _, c := range clients {
+			c.Close()
+		}
+		synctest.Wait()
+		check(t, "what remains", f.Remains(), before)
+	})
+}
