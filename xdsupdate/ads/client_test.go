@@ -5,10 +5,12 @@ package ads_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
@@ -89,9 +91,13 @@ func (f *fixture) await(c *xdstest.Client, typeURL string, names ...string) {
 	}
 }
 
-// waitApplied waits until all clients have answered what they were sent.
+// waitApplied waits until all clients have answered what they were sent. In a bubble
+// the requests that they have made before count, too: they have arrived.
 func (f *fixture) waitApplied() {
 	f.t.Helper()
+	if _, inBubble := f.listener.(*bufconn.Listener); inBubble {
+		synctest.Wait()
+	}
 	if err := f.WaitApplied(f.context(), nil); err != nil && !errors.Is(err, ads.ErrRejected) {
 		for _, p := range f.Proxies() {
 			f.t.Logf("%+v", p)
