@@ -14,7 +14,7 @@ func (e *engine) buildSlice(n *sliceNode) {
 	all := n.host.work.needsRework() || e.batch.networks
 	for i := range n.endpoints {
 		l := &n.endpoints[i]
-		// Who has the address of an endpoint without a target is always looked up.
+		// Of an endpoint without a target the pod at its address is looked up again.
 		if !all && !l.stale && l.target != nil && !l.target.dirty {
 			continue
 		}

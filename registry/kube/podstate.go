@@ -100,7 +100,7 @@ func (e *engine) putPod(k objectKey, p *pod) {
 		n.state.Store(&podState{Key: k})
 		e.absent[k] = n
 	} else {
-		// The new template first, so that one which stays keeps a user.
+		// Acquired before the old one is released, so that an equal template stays.
 		state := &podState{Key: n.key(), Value: podValue{podFacts: p.podFacts, podNode: n}}
 		state.Value.template = e.templates.acquire(p.template)
 		delete(e.absent, k)
