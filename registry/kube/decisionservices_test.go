@@ -123,6 +123,8 @@ func TestDecisionsOnServices(t *testing.T) {
 			p.apply(serviceObject("a", headless), sliceObject("s", "a", "10.0.0.1"))
 			p.apply(newObject(sliceText("s", "a", "10.0.0.1"), "metadata: {annotations: {touched: 'yes'}}"))
 			p.is("a slice that says the same", p.calls(callConfigUpdate))
+			p.apply(serviceObject("a", headless, version1))
+			p.is("a service with the same endpoints", p.calls(callConfigUpdate), "service forced=false")
 			p.apply(sliceObject("s", "a", "10.0.0.1", "10.0.0.2"))
 			p.is("another one", p.calls(callConfigUpdate), "headlessendpoint forced=false")
 		}},

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"go.uber.org/atomic"
+	"github.com/pilotkit/pilotkit/registry/kube/internal/reach"
 )
 
 // source is one kind of objects of the API server, which a reflector of client-go
@@ -33,8 +33,8 @@ type source struct {
 	// answered is closed when a complete list was queued, or the server has refused.
 	answered chan struct{}
 	once     sync.Once
-	// failure is the error of the last request, nil if it was answered.
-	failure atomic.Error
+	// requests knows how the last request ended.
+	requests *reach.Watcher
 }
 
 // relist is a complete list of the objects of a kind.
@@ -291,17 +291,25 @@ func newSource[L runtime.Object](
 		kind: kind, example: example, known: known, queue: c.enqueue, logger: c.options.Logger,
 		answered: make(chan struct{}),
 	}
+	s.requests = reach.New(client, func(err error) {
+		s.logger.Warn("a kind of objects cannot be read", slog.String("kind", kind), slog.Any("error", err))
+	})
 	s.client = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = fields
-			list, err := from.List(ctx, o)
-			s.noteAnswer(ctx, err)
+			var list runtime.Object
+			err := s.do(ctx, func() (err error) {
+				list, err = from.List(ctx, o)
+				return err
+			})
 			return list, err
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (w watch.Interface, err error) {
 			o.FieldSelector = fields
-			w, err := from.Watch(ctx, o)
-			s.noteAnswer(ctx, err)
+			err = s.do(ctx, func() error {
+				w, err = from.Watch(ctx, o)
+				return err
+			})
 			return w, err
 		},
 	}, client)
@@ -324,27 +332,24 @@ func (e SourceError) Unwrap() error { return e.Err }
 
 // Errors returns the kinds of objects that cannot be read at present, because the
 // API server is not reached or refuses; none if all is well. They are tried again.
-// An unreachable server shows only after client-go has given up on a request.
+// An API server that refuses, or takes no connection, shows at once; one that does
+// not answer, or breaks connections, within seconds, although client-go has not
+// given up on the request.
 func (c *Controller) Errors() []SourceError {
 	var out []SourceError
 	for _, s := range c.sources {
-		if err := s.failure.Load(); err != nil {
+		if err := s.requests.Err(); err != nil {
 			out = append(out, SourceError{s.kind, err})
 		}
 	}
 	return out
 }
 
-// noteAnswer keeps the error of the last request.
-func (s *source) noteAnswer(ctx context.Context, err error) {
-	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return // the end, or the beginning of a relist
-	}
-	if err != nil && s.failure.Load() == nil {
-		s.logger.WarnContext(ctx, "a kind of objects cannot be read", slog.String("kind", s.kind), slog.Any("error", err))
-	}
-	s.failure.Store(err)
-	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+// do makes a request.
+func (s *source) do(ctx context.Context, request func() error) error {
+	err := s.requests.Do(ctx, request)
+	if ctx.Err() == nil && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
 		s.once.Do(func() { close(s.answered) }) // waiting does not change its mind
 	}
+	return err
 }

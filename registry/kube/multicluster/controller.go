@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,6 +24,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/kube"
+	"github.com/pilotkit/pilotkit/registry/kube/internal/reach"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -74,7 +76,9 @@ type Cluster struct {
 	// Secret is the name of the Secret that counts.
 	Secret string
 	State  State
-	// Err is why the state is Failed, nil otherwise.
+	// Err is why the cluster is not read, or not entirely: what is wrong with the
+	// kubeconfig if the state is Failed, otherwise what the API server of the cluster
+	// does not give at present, as in kube.Controller.Errors. It is nil if all is well.
 	Err error
 	// Registry is the one that is part of the aggregate; nil if none is.
 	Registry *kube.Controller
@@ -92,6 +96,8 @@ type Controller struct {
 	listed  bool
 	// clusters are those that a Secret names, or did and are being removed.
 	clusters map[registry.ClusterID]*remote
+	// requests knows whether the Secrets can be read.
+	requests *reach.Watcher
 	ctx      context.Context //nolint:containedctx // that of Run, in which clusters work
 	group    sync.WaitGroup
 }
@@ -121,6 +127,9 @@ func New(client kubernetes.Interface, registries *aggregate.Controller, opts ...
 	return &Controller{
 		options: o, client: client, registries: registries,
 		secrets: map[string]*corev1.Secret{}, clusters: map[registry.ClusterID]*remote{},
+		requests: reach.New(client, func(err error) {
+			o.Logger.Warn("the secrets of remote clusters cannot be read", slog.Any("error", err))
+		}),
 	}
 }
 
@@ -152,17 +161,47 @@ func (c *Controller) secretsOf() cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = selector
-			return secrets.List(ctx, o)
+			var list runtime.Object
+			err := c.do(ctx, func() (err error) {
+				list, err = secrets.List(ctx, o)
+				return err
+			})
+			return list, err
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (w watch.Interface, err error) {
 			o.LabelSelector = selector
-			return secrets.Watch(ctx, o)
+			err = c.do(ctx, func() error {
+				w, err = secrets.Watch(ctx, o)
+				return err
+			})
+			return w, err
 		},
 	}, c.client)
 }
 
-// HasSynced reports whether the Secrets are known and each cluster in them has
-// synced, is late, or has failed.
+// do makes a request for Secrets. Where they may not be read there are none, until
+// they may be.
+func (c *Controller) do(ctx context.Context, request func() error) error {
+	err := c.requests.Do(ctx, request)
+	if apierrors.IsForbidden(err) {
+		c.mu.Lock()
+		c.listed = true
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// Err returns why the Secrets cannot be read at present, nil if they can. The
+// clusters that are known stay.
+func (c *Controller) Err() error {
+	if err := c.requests.Err(); err != nil {
+		return fmt.Errorf("list secrets of %s: %w", c.options.Namespace, err)
+	}
+	return nil
+}
+
+// HasSynced reports whether the Secrets are known, or may not be read, and each
+// cluster in them has synced, is late, or has failed.
 func (c *Controller) HasSynced() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,7 +220,7 @@ func (c *Controller) Clusters() []Cluster {
 	var out []Cluster
 	for _, r := range c.clusters {
 		if r.wanted != nil {
-			out = append(out, r.status)
+			out = append(out, r.statusLocked())
 		}
 	}
 	slices.SortFunc(out, func(a, b Cluster) int { return strings.Compare(string(a.ID), string(b.ID)) })

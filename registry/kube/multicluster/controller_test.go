@@ -35,6 +35,11 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
+	return newSceneWith(t, multicluster.Options{SyncTimeout: 2 * time.Second, OwnCluster: "own"})
+}
+
+func newSceneWith(t *testing.T, options multicluster.Options) *scene {
+	t.Helper()
 	server := apiserver.Server(t)
 	client, err := kubernetes.NewForConfig(server.Config())
 	if err != nil {
@@ -44,17 +49,9 @@ func newScene(t *testing.T) *scene {
 		T: t, client: client, config: server.Config(), namespace: server.Namespace(t),
 		registries: aggregate.NewController(aggregate.Options{Updater: xdsupdate.Discard{}}),
 	}
-	s.clusters = multicluster.New(client, s.registries, multicluster.Options{
-		Namespace: s.namespace, SyncTimeout: 2 * time.Second, OwnCluster: "own",
-	})
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() { s.clusters.Run(stop) })
-	running.Go(func() { s.registries.Run(stop) })
-	t.Cleanup(func() {
-		close(stop)
-		running.Wait()
-	})
+	options.Namespace = s.namespace
+	s.clusters = multicluster.New(client, s.registries, options)
+	run(t, s.clusters.Run, s.registries.Run)
 	_, err = client.CoreV1().Services(s.namespace).Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
@@ -63,6 +60,22 @@ func newScene(t *testing.T) *scene {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// run runs what blocks until the test ends, or end is called.
+func run(t *testing.T, all ...func(stop <-chan struct{})) (end func()) {
+	t.Helper()
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	for _, f := range all {
+		running.Go(func() { f(stop) })
+	}
+	end = sync.OnceFunc(func() {
+		close(stop)
+		running.Wait()
+	})
+	t.Cleanup(end)
+	return end
 }
 
 // kubeconfigOf returns the kubeconfig of a server.
@@ -132,7 +145,7 @@ func (s *scene) awaitState(id registry.ClusterID, want multicluster.State) multi
 	return got
 }
 
-// vips reports in which clusters the service is seen.
+// has reports whether the service is seen in a cluster.
 func (s *scene) has(id registry.ClusterID) bool {
 	service := s.registries.GetService(registry.Hostname("shop." + s.namespace + ".svc.cluster.local"))
 	return service != nil && len(service.ClusterVIPs[id]) > 0

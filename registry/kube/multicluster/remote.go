@@ -4,6 +4,7 @@ package multicluster
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -23,9 +24,11 @@ type kubeconfig struct{ secret, data string }
 type remote struct {
 	*Controller
 	// Under the Controller's lock: what the Secrets say, nil if the cluster is to go;
-	// what is shown; and the end of waiting for a registry that has not synced.
+	// what is shown; the registry that was made last, nil if none was; and the end of
+	// waiting for one that has not synced.
 	wanted    *kubeconfig
 	status    Cluster
+	latest    *kube.Controller
 	interrupt context.CancelFunc
 	// changed has a token when wanted is another one.
 	changed chan struct{}
@@ -72,6 +75,24 @@ func (c *Controller) wantLocked(id registry.ClusterID, k *kubeconfig) {
 	}
 }
 
+// statusLocked returns what is shown of a cluster, with what its registries say
+// themselves: whether one that is late has synced since, and what the one that was
+// made last cannot read.
+func (r *remote) statusLocked() Cluster {
+	out := r.status
+	if out.State == Late && out.Registry != nil && out.Registry.HasSynced() {
+		out.State = Synced
+	}
+	if out.State != Failed && r.latest != nil {
+		var errs []error
+		for _, err := range r.latest.Errors() {
+			errs = append(errs, err)
+		}
+		out.Err = errors.Join(errs...)
+	}
+	return out
+}
+
 // work makes the cluster what is wanted, until it is gone or Run ends.
 func (r *remote) work() {
 	defer func() {
@@ -95,6 +116,8 @@ func (r *remote) work() {
 			}
 		case r.used == nil || wanted.data != r.used.data:
 			r.connect(wanted)
+		default:
+			r.keep()
 		}
 	}
 }
@@ -110,13 +133,24 @@ func (r *remote) remove() bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.status.Registry = nil
+	r.status.Registry, r.latest = nil, nil
 	if r.wanted != nil {
 		r.status.State = Connecting // it has returned meanwhile
 		return false
 	}
 	delete(r.clusters, r.status.ID)
 	return true
+}
+
+// keep shows the registry that there is: a kubeconfig that could not be used has
+// been replaced by the one that the registry was made of.
+func (r *remote) keep() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.status.State != Failed {
+		return
+	}
+	r.status.State, r.status.Err = Late, nil // or synced, as it says itself
 }
 
 // connect makes a registry of a kubeconfig and, when it has synced, puts it in the
@@ -148,13 +182,15 @@ func (r *remote) connect(k *kubeconfig) {
 	r.pushAll()
 }
 
-// retire ends a registry that is not part of the aggregate any more, when those who
-// took its workloads have been notified.
+// retire ends a registry that is not part of the aggregate any more. Those who took
+// its workloads are notified by the registry itself that they are gone, and one
+// that has ended notifies nobody: so it ends when it has handled what is queued,
+// also if everything stops.
 func (r *remote) retire(former *running) {
 	if former == nil {
 		return
 	}
-	if err := former.registry.Flush(r.ctx); err != nil {
+	if err := former.registry.Flush(context.WithoutCancel(r.ctx)); err != nil {
 		r.options.Logger.DebugContext(r.ctx, "a registry was ended early", slog.Any("error", err))
 	}
 	former.end()
@@ -165,6 +201,9 @@ func (r *remote) start(client kubernetes.Interface, updater xdsupdate.XDSUpdater
 	opts := r.options.Registry(r.status.ID)
 	opts.ClusterID = r.status.ID
 	out := &running{registry: kube.New(client, updater, opts), stop: make(chan struct{})}
+	r.mu.Lock()
+	r.latest = out.registry
+	r.mu.Unlock()
 	r.options.Created(out.registry)
 	out.done.Go(func() { out.registry.Run(out.stop) })
 	return out
@@ -184,22 +223,8 @@ func (r *remote) await(ctx context.Context, k *kube.Controller, replaces bool) {
 	}
 	r.options.Logger.WarnContext(ctx, "a cluster does not answer in time", slog.String("cluster", string(r.status.ID)))
 	r.show(Late, nil)
-	if replaces {
-		r.group.Go(func() { r.showWhenSynced(k) })
-	} else if k.WaitForSync(ctx) == nil {
+	if !replaces && k.WaitForSync(ctx) == nil {
 		r.show(Synced, nil)
-	}
-}
-
-// showWhenSynced: a registry that is in use syncs after its time.
-func (r *remote) showWhenSynced(k *kube.Controller) {
-	if k.WaitForSync(r.ctx) != nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.status.Registry == k {
-		r.status.State = Synced
 	}
 }
 
