@@ -153,7 +153,7 @@ func (h *history) step() step {
 		return h.meshStep()
 	}
 	if h.IntN(6) == 0 {
-		ref := objectRef{Kind: pick(h, "Service", "EndpointSlice", "Pod", "Node", "Namespace", "WorkloadEntry")}
+		ref := objectRef{Kind: pick(h, "Service", "EndpointSlice", "Pod", "Node", "Namespace", "WorkloadEntry", "ServiceEntry")}
 		switch o := h.object(ref.Kind); {
 		default:
 			meta := o["metadata"].(object)

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"slices"
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// modelEndpoint is an endpoint with where it comes from.
+type modelEndpoint struct {
+	record record
+	// slice is the key of the slice, "" for that of a workload.
+	slice string
+	// pod is the key of the target; "" if the endpoint names none.
+	pod string
+	// key is what only one endpoint of a service can have.
+	key string
+	// claims is how many endpoints of slices claim the key.
+	claims int
+	// shaky: the recorded health depends on more than the conditions.
+	shaky bool
+	// second: the endpoint names no pod, and has not the first address of the one that
+	// it is of.
+	second bool
+}
+
+func endpointKey(r record) string {
+	a := r.strings("addresses")
+	if len(a) == 0 {
+		return "/" + r.str("servicePortName")
+	}
+	return a[0] + "/" + r.str("servicePortName")
+}
+
+// endpoints returns the endpoints of a service.
+func (w *world) endpoints(s *corev1.Service) []modelEndpoint {
+	if isHidden(s) {
+		return nil
+	}
+	winners := map[string]modelEndpoint{}
+	names := []string{}
+	for k := range w.slices {
+		names = append(names, k)
+	}
+	sort.Strings(names)
+	claims := map[string]int{}
+	for _, k := range names {
+		for _, e := range w.sliceEndpoints(w.slices[k], s) {
+			claims[e.key]++
+			old, taken := winners[e.key]
+			if !taken || old.record.str("healthStatus") != "Healthy" && e.record.str("healthStatus") == "Healthy" {
+				winners[e.key] = e
+			}
+		}
+	}
+	var out []modelEndpoint
+	for k, e := range winners {
+		e.claims = claims[k]
+		out = append(out, e)
+	}
+	return append(out, w.foreignEndpoints(s)...)
+}
+
+func (w *world) sliceEndpoints(slice *discoveryv1.EndpointSlice, s *corev1.Service) []modelEndpoint {
+	_, imported := slice.Labels["multicluster.kubernetes.io/service-name"]
+	if slice.Namespace != s.Namespace || slice.Labels["kubernetes.io/service-name"] != s.Name || imported ||
+		slice.AddressType == discoveryv1.AddressTypeFQDN {
+		return nil
+	}
+	var out []modelEndpoint
+	for _, e := range slice.Endpoints {
+		for _, a := range e.Addresses {
+			pod, target, ok := w.podOf(slice.Namespace, e, a)
+			if !ok {
+				continue
+			}
+			for _, p := range slice.Ports {
+				r := w.sliceEndpoint(s, e, p, pod, a)
+				out = append(out, modelEndpoint{
+					record: r, slice: slice.Namespace + "/" + slice.Name, pod: target, key: endpointKey(r),
+					shaky:  r.str("healthStatus") != "Healthy",
+					second: target == "" && pod != nil && pod.Status.PodIP != a,
+				})
+			}
+		}
+	}
+	return out
+}
+
+// podOf returns the pod of an endpoint, and the key of its target; false if the
+// target does not exist.
+func (w *world) podOf(namespace string, e discoveryv1.Endpoint, address string) (*corev1.Pod, string, bool) {
+	if e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
+		ns := e.TargetRef.Namespace
+		if ns == "" {
+			ns = namespace
+		}
+		k := ns + "/" + e.TargetRef.Name
+		return w.pods[k], k, w.pods[k] != nil
+	}
+	var best *corev1.Pod
+	for _, p := range w.pods {
+		if p.Namespace == namespace && isUsable(p) && slices.Contains(podAddresses(p), address) && (best == nil || preferred(p, best)) {
+			best = p
+		}
+	}
+	return best, "", true
+}
+
+func isTrue(b *bool, otherwise bool) bool {
+	if b == nil {
+		return otherwise
+	}
+	return *b
+}
+
+func health(s *corev1.Service, e discoveryv1.Endpoint) string {
+	isReady := isTrue(e.Conditions.Ready, true)
+	going := isTrue(e.Conditions.Terminating, false)
+	sticky := s.Labels["istio.io/persistent-session"] != "" || s.Labels["istio.io/persistent-session-header"] != ""
+	switch {
+	case isReady:
+		return "Healthy"
+	case going && sticky && isTrue(e.Conditions.Serving, isReady):
+		return "Draining"
+	case going:
+		return "Terminating"
+	default:
+		return "UnHealthy"
+	}
+}
+
+func (w *world) sliceEndpoint(s *corev1.Service, e discoveryv1.Endpoint, p discoveryv1.EndpointPort, pod *corev1.Pod, address string) record {
+	out := w.attributes(pod, address)
+	addresses := []string{address}
+	if pod != nil && w.dualStack && len(podAddresses(pod)) > 1 && len(vips(s)) > 1 {
+		addresses = podAddresses(pod)
+	}
+	out["addresses"], out["healthStatus"] = addresses, health(s, e)
+	if p.Name != nil {
+		out["servicePortName"] = *p.Name
+	}
+	if p.Port != nil {
+		out["endpointPort"] = *p.Port
+	}
+	return plain(out).(map[string]any)
+}
+
+func (w *world) foreignEndpoints(s *corev1.Service) []modelEndpoint {
+	if resolution(s) != "ClientSide" || len(s.Spec.Selector) == 0 {
+		return nil
+	}
+	var out []modelEndpoint
+	for _, wi := range w.foreign {
+		own := wi.Endpoint.Attributes().Labels
+		if wi.Namespace != s.Namespace || len(own) == 0 || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(own)) {
+			continue
+		}
+		for _, p := range s.Spec.Ports {
+			number, ok := foreignPort(p, wi)
+			if !ok {
+				continue
+			}
+			ep := *wi.Endpoint
+			ep.EndpointPort, ep.ServicePortName = number, p.Name
+			r := newEndpointView(&ep)
+			out = append(out, modelEndpoint{record: r, key: endpointKey(r) + " of " + wi.Name})
+		}
+	}
+	return out
+}
+
+func foreignPort(p corev1.ServicePort, wi *registry.WorkloadInstance) (uint32, bool) {
+	switch {
+	case p.TargetPort.Type == intstr.String:
+		n, ok := wi.PortMap[p.TargetPort.StrVal]
+		return n, ok && n != 0
+	case p.TargetPort.IntVal == 0:
+		return uint32(p.Port), true
+	case p.Name != "" && wi.PortMap[p.Name] != 0:
+		return wi.PortMap[p.Name], true
+	default:
+		return uint32(p.TargetPort.IntVal), true
+	}
+}

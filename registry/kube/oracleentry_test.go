@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+)
+
+// What ServiceEntries have of pods is a function of both as they are now: a static
+// one has an endpoint of each usable pod of its namespace, in any cluster that is
+// connected, that its selector matches. This is what the recording may have late (rows
+// K10, K11, K16, K25 to K27), so that it is computed here. Endpoints of
+// WorkloadEntries are the concern of the ServiceEntry registry's own tests.
+
+// podFields are compared of an endpoint of a pod. The others are those of the
+// ServiceEntry's port.
+func podFields(r record) string {
+	return words(r, "addresses", "clusterID", "serviceAccount", "locality", "network", "nodeName", "workloadName", "tlsMode")
+}
+
+// podEntries returns the endpoints of pods that each host of a ServiceEntry should
+// have.
+func (c *comparison) podEntries() map[indexKey]set {
+	out := map[indexKey]set{}
+	first := c.sys.clusters[0]
+	for _, d := range first.objects {
+		if d.object != nil || d.Kind != "ServiceEntry" {
+			continue
+		}
+		spec, ok := manifest.Parse(istio.Schemas(), d.text, manifest.Options{Lenient: true})[0].Config.Spec.(*networking.ServiceEntry)
+		if !ok || spec.GetResolution() != networking.ServiceEntry_STATIC {
+			continue
+		}
+		for _, host := range spec.GetHosts() {
+			k := indexKey{host, d.Namespace, "External/" + string(first.id)}
+			if out[k] == nil {
+				out[k] = set{}
+			}
+			maps.Copy(out[k], c.selectedPods(d.Namespace, spec.GetWorkloadSelector().GetLabels()))
+		}
+	}
+	return out
+}
+
+func (c *comparison) selectedPods(namespace string, selector map[string]string) set {
+	out := set{}
+	for _, w := range c.worlds {
+		for key, r := range w.workloads() {
+			p := w.pods[key]
+			if len(selector) == 0 || p.Namespace != namespace || !labels.SelectorFromSet(selector).Matches(labels.Set(p.Labels)) {
+				continue
+			}
+			endpoint, _ := r["endpoint"].(map[string]any)
+			out[podFields(endpoint)] = true
+		}
+	}
+	return out
+}
+
+// entriesAreRight compares the endpoints of pods in the shards of ServiceEntries.
+// Those at addresses that a WorkloadEntry has, too, are left out.
+func (c *comparison) entriesAreRight(got indexState) {
+	if c.sys.entries == nil {
+		return
+	}
+	pods, entries := set{}, set{}
+	for _, w := range c.worlds {
+		for _, p := range w.allPods {
+			for _, a := range podAddresses(p) {
+				pods[a] = true
+			}
+		}
+		for _, wi := range w.foreign {
+			for _, a := range wi.Endpoint.Addresses {
+				entries[a] = true
+			}
+		}
+	}
+	ofPod := func(text string) bool {
+		address, _, _ := strings.Cut(text, " ")
+		return pods[address] && !entries[address]
+	}
+	for k, want := range c.podEntries() {
+		has := set{}
+		for _, r := range got[k] {
+			has[podFields(r)] = true
+		}
+		for _, text := range slices.Concat(has.sorted(), want.sorted()) {
+			if ofPod(text) && has[text] != want[text] {
+				c.report("endpoint of a pod of %s: shown %t, should be %t: %s", k, has[text], want[text], text)
+			}
+		}
+	}
+}
