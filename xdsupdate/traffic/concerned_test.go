@@ -3,9 +3,15 @@
 package traffic
 
 import (
+	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -39,5 +45,88 @@ func TestTwoGatewaysOfOnePort(t *testing.T) {
 	other := ads.View{Namespace: "ingress", Policy: group{router: true, labels: "app=other"}}
 	if named(changes, other, resourceKey{envoy.RouteType, "http.80"}) {
 		t.Error("the routes of a router that no Gateway selects are concerned")
+	}
+}
+
+// TestIdentitiesConcernClusters: a cluster with the identities of its endpoints is
+// concerned by other endpoints, though their assignment is not in it.
+func TestIdentitiesConcernClusters(t *testing.T) {
+	svc := testService("shop", "cart.example.com", 80)
+	of := func(account string) *listWorld {
+		w := newListWorld(svc)
+		w.index.UpdateServiceEndpoints(xdsupdate.ShardKey{}, svc.Hostname, "shop", []*registry.Endpoint{{
+			Addresses: []string{"10.0.0.1"}, EndpointPort: 80, ServicePort: 80, ServicePortName: svc.Ports[0].Name,
+			Shared: &registry.EndpointAttributes{TLSMode: "istio", ServiceAccount: account},
+		}})
+		return w
+	}
+	var configs configList
+	configs.addRule(t, "shop/cart", `{"host":"cart.example.com","trafficPolicy":{"tls":{"mode":"ISTIO_MUTUAL"}}}`)
+	x, p := newIndex(configs, newSettings(Options{})), &proxy{namespace: "shop"}
+	const name = "outbound|80||cart.example.com"
+	key, v := resourceKey{envoy.ClusterType, name}, ads.View{Namespace: "shop"}
+	for _, tc := range []struct {
+		after   string
+		differs bool
+	}{{"spiffe://x/ns/shop/sa/b", true}, {"spiffe://x/ns/shop/sa/a", false}} {
+		d := &difference{before: newState(x, of("spiffe://x/ns/shop/sa/a")), targets: &targets{}, endpoints: []registry.Hostname{svc.Hostname}}
+		d.after = d.before.next(x, of(tc.after), d)
+		if differs := !proto.Equal(d.before.cluster(p, name), d.after.cluster(p, name)); differs != tc.differs {
+			t.Errorf("the cluster differs: %t, want %t", differs, tc.differs)
+		}
+		if got := named(newConcerned(d).changes(), v, key); got != tc.differs {
+			t.Errorf("the cluster is concerned: %t, want %t", got, tc.differs)
+		}
+	}
+}
+
+// TestChangeConcernsRoutes: what a change of one object makes of routes differs, and is
+// concerned, also if another object has the routes.
+func TestChangeConcernsRoutes(t *testing.T) {
+	const hash = `{"host":"cart.shop.svc.cluster.local","trafficPolicy":{"loadBalancer":{"consistentHash":{"httpHeaderName":"x"}}}}`
+	var hashed, plain, delegate, other configList
+	hashed.addRule(t, "shop/cart", hash)
+	plain.addRule(t, "shop/cart", `{"host":"cart.shop.svc.cluster.local"}`)
+	to := func(path string) *networking.VirtualService {
+		v := toCart(path, nil)
+		v.Hosts = nil
+		return v
+	}
+	delegate.add(istio.VirtualService, "shop/d", to("/a"))
+	other.add(istio.VirtualService, "shop/d", to("/b"))
+	for _, tc := range []struct {
+		name          string
+		before, after configList
+		proxy         proxy
+		view          ads.View
+		routes        string
+	}{
+		{"a hash, default routes", plain, hashed, proxy{namespace: "shop"}, ads.View{Namespace: "shop"}, "80"},
+		{"no hash any more", hashed, plain, proxy{namespace: "shop"}, ads.View{Namespace: "shop"}, "80"},
+		{"a hash, routes of a gateway", plain, hashed, *edge(), ads.View{Namespace: "ingress", Policy: group{router: true, labels: "app=edge"}}, "http.80"},
+		{"a delegate", delegate, other, *edge(), ads.View{Namespace: "ingress", Policy: group{router: true, labels: "app=edge"}}, "http.80"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			configs := slices.Clone(tc.before)
+			configs.add(istio.Gateway, "ingress/edge", gatewayOf(serverOf(80, "HTTP", "", "*")))
+			root := toCart("/", []string{"ingress/edge"}, "a.com")
+			root.Http = append([]*networking.HTTPRoute{{Delegate: &networking.Delegate{Name: "d"}}}, root.Http...)
+			configs.add(istio.VirtualService, "shop/root", root)
+			x, w := newIndex(configs, newSettings(Options{})), newListWorld(testService("shop", "cart.shop.svc.cluster.local", 80))
+			key := tc.before[0].Key()
+			before, _ := x.objects.Get(key)
+			after := newObject(tc.after[0], x.settings)
+			d := &difference{before: newState(x, w), targets: &targets{}, objects: []objectChange{{key, before, after}}}
+			if d.before.routes(&tc.proxy, tc.routes) == nil { // it also lets the routes be kept
+				t.Fatal("there are no routes")
+			}
+			d.after = d.before.next(x.with(key, before, after), w, d)
+			if proto.Equal(d.before.routes(&tc.proxy, tc.routes), d.after.routes(&tc.proxy, tc.routes)) {
+				t.Error("the routes do not differ")
+			}
+			if !named(newConcerned(d).changes(), tc.view, resourceKey{envoy.RouteType, tc.routes}) {
+				t.Error("the routes are not concerned")
+			}
+		})
 	}
 }
