@@ -170,8 +170,18 @@ func TestGracefulStop(t *testing.T) {
 			t.Errorf("the stream has ended with %v before Run was stopped", err)
 		}
 		close(stop)
-		running.Wait()
-		graceful.Wait()
+		ended := make(chan struct{})
+		go func() {
+			running.Wait()
+			graceful.Wait()
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(testTimeout):
+			t.Error("Run or GracefulStop does not end")
+			g.Stop()
+		}
 		serving.Wait()
 		synctest.Wait()
 		if err := c.Err(); status.Code(err) != codes.Unavailable {
