@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"testing"
+		"testing"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -56,7 +58,8 @@ func BenchmarkChangeDuringConnects(b *testing.B) {
 			c := &rawClient{stream: dialRaw(b, address, deltaMethod), delta: true, typeURL: envoy.LoadAssignmentType, names: names[7:8]}
 			c.subscribe(b, 1)
 			f.waitApplied()
-			end := storm(b, address, clients, len(names))
+			connects, end := storm(b, address, clients, len(names))
+			start := time.Now()
 			var took []time.Duration
 			for b.Loop() {
 				begun := time.Now()
@@ -65,7 +68,9 @@ func BenchmarkChangeDuringConnects(b *testing.B) {
 				c.receive(b)
 				took = append(took, time.Since(begun))
 			}
+			total := time.Since(start)
 			end()
+			b.ReportMetric(float64(connects.Load())*float64(clients)/total.Seconds(), "connects/s")
 			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
@@ -75,10 +80,11 @@ func BenchmarkChangeDuringConnects(b *testing.B) {
 
 // storm has clients connect from another process, again and again, until end is
 // called.
-func storm(b *testing.B, address string, clients, resources int) (end func()) {
+func storm(b *testing.B, address string, clients, resources int) (connects *atomic.Int64, end func()) {
 	b.Helper()
+	connects = new(atomic.Int64)
 	if clients == 0 {
-		return func() {}
+		return connects, func() {}
 	}
 	process := startClients(b, address)
 	command := clientsCommand{Clients: clients, Delta: true, TypeURL: envoy.ClusterType, Resources: resources, Leave: true}
@@ -92,9 +98,10 @@ func storm(b *testing.B, address string, clients, resources int) (end func()) {
 		for ctx.Err() == nil {
 			process.start(command)
 			process.wait()
+			connects.Add(1)
 		}
 	}()
-	return func() {
+	return connects, func() {
 		cancel()
 		<-done
 	}

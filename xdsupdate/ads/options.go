@@ -49,4 +49,9 @@ type Options struct {
 	Group func(node *core.Node, proxy *registry.Proxy) any
 	// Limits bound what clients can ask for; the zero value does not.
 	Limits Limits
+	// LargeResponses is how many responses of more than 64 KiB may be on their way at
+	// a time, so that changes for other clients are not behind hundreds of them; each
+	// until its client has answered, but for 50 ms at most. Others wait, the first to
+	// come is the first to be sent. Default GOMAXPROCS; negative: no bound.
+	LargeResponses int
 }

@@ -36,6 +36,7 @@ type Server struct {
 	running atomic.Bool
 	wake    chan struct{} // holds one token if there are new views
 	streams liveStreams
+	turns   turns
 
 	reporters providers // those that have called the server
 	warned    providers // those that were warned of because they have not
@@ -66,7 +67,7 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	s := &Server{
 		discovery: services, generators: o.Generators, provider: o.Provider, customizers: o.Customizers, configs: o.Configs,
 		proxyOf: o.Proxy, group: o.Group, limits: o.Limits, observer: o.Observer, logger: o.Logger,
-		wake: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), turns: newTurns(o.LargeResponses),
 	}
 	s.cache = newCache(len(o.Generators) > 0, s.report)
 	names := make(map[string]struct{})

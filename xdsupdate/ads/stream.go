@@ -47,6 +47,9 @@ type stream struct {
 
 	// sending is held by the one who sends.
 	sending sync.Mutex
+	// turn ends the turn of the last large response; nil: there is none. It is guarded
+	// by sending.
+	turn func()
 	// draining: a goroutine sends, or is about to, and will look at the queue again.
 	// It is guarded by the cache's mutex.
 	draining bool
@@ -99,6 +102,7 @@ func (s *stream) receive() {
 			return
 		}
 		s.sending.Lock()
+		s.endTurn()
 		if err := s.handle(r); err != nil {
 			s.server.refused(s, err)
 			s.end(err)
@@ -198,6 +202,9 @@ func (s *stream) drain() bool {
 			s.conn.queue = nil
 		}
 		s.conn.cache.mu.Unlock()
+		if !s.takeTurn(len(next.content.encode())) {
+			return false
+		}
 		m := next.message()
 		if err := s.grpc.SendMsg(m); err != nil {
 			s.end(err)
