@@ -153,21 +153,35 @@ func hostName(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune("/:*|@", r) })
 }
 
-// socketMatch is the metadata by which an Envoy chooses a transport socket.
-const socketMatch = "envoy.transport_socket_match"
+const (
+	// socketMatch is the metadata by which an Envoy chooses a transport socket.
+	socketMatch = "envoy.transport_socket_match"
+	tlsModeKey  = "tlsMode"
+	// istioFilter is the metadata that names the workload.
+	istioFilter = "istio"
+	workloadKey = "workload"
+)
 
 func endpointMetadata(e *registry.Endpoint, tlsMode string) *core.Metadata {
 	filters := make(map[string]*structpb.Struct, 2)
-	if tlsMode != "" && tlsMode != "disabled" && utf8.ValidString(tlsMode) {
-		filters[socketMatch] = stringStruct("tlsMode", tlsMode)
+	if mode := sentTLSMode(tlsMode); mode != "" {
+		filters[socketMatch] = stringStruct(tlsModeKey, mode)
 	}
 	if w := workload(e); w != "" {
-		filters["istio"] = stringStruct("workload", w)
+		filters[istioFilter] = stringStruct(workloadKey, w)
 	}
 	if len(filters) == 0 {
 		return nil
 	}
 	return &core.Metadata{FilterMetadata: filters}
+}
+
+// sentTLSMode returns the TLS mode that clients are told of, "" for none.
+func sentTLSMode(mode string) string {
+	if mode == "disabled" || !utf8.ValidString(mode) {
+		return ""
+	}
+	return mode
 }
 
 // workload returns "name;namespace;canonical name;canonical revision;cluster",

@@ -77,18 +77,28 @@ func newPart(e *registry.Endpoint) *part {
 	if !Sent(e) {
 		return p
 	}
+	addr, err := netip.ParseAddr(e.Address())
+	p.simple = len(e.Addresses) == 1 && err == nil && addr.Unmap().String() == e.Address()
+	if p.simple && addr.Zone() == "" && e.EndpointPort > 0 && e.EndpointPort <= maxPort {
+		p.encoded = encodeWithIP(e)
+		return p
+	}
+	p.encoded = encodeLbEndpoint(e)
+	p.simple = p.simple || p.encoded == nil
+	return p
+}
+
+// encodeLbEndpoint returns an encoded LbEndpoint; nil: not to be sent to anybody.
+func encodeLbEndpoint(e *registry.Endpoint) []byte {
 	lb := LbEndpoint(e, false)
 	if lb == nil {
-		return p
+		return nil
 	}
 	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(lb)
 	if err != nil {
-		return p // text that is not UTF-8, which LbEndpoint leaves out
+		return nil // text that is not UTF-8, which LbEndpoint leaves out
 	}
-	p.encoded = encoded
-	addr, err := netip.ParseAddr(e.Address())
-	p.simple = len(e.Addresses) == 1 && err == nil && addr.Unmap().String() == e.Address()
-	return p
+	return encoded
 }
 
 // choose returns the parts that a client is sent: no address twice, of several
