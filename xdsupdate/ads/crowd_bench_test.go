@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-		"testing"
+	"testing"
 	"time"
 
 	"go.uber.org/atomic"
