@@ -36,14 +36,18 @@ func (rawCodec) Unmarshal(data []byte, v any) error {
 }
 func (rawCodec) Name() string { return "proto" }
 
-// discardCodec is rawCodec for a server that does not look at what it is sent.
+// discardCodec is rawCodec for a server that does not look at what it is sent: the
+// message is copied together, as gRPC's own codec does.
 type discardCodec struct{}
 
 func (discardCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
 }
-func (discardCodec) Unmarshal(mem.BufferSlice, any) error { return nil }
-func (discardCodec) Name() string                         { return "proto" }
+func (discardCodec) Unmarshal(data mem.BufferSlice, _ any) error {
+	data.MaterializeToBuffer(mem.DefaultBufferPool()).Free()
+	return nil
+}
+func (discardCodec) Name() string { return "proto" }
 
 // rawClient is a client that only scans responses for what an ACK needs.
 type rawClient struct {

@@ -144,6 +144,9 @@ func servicesOf(services []*registry.Service, name registry.Hostname) []*registr
 
 // customizeAgain renews the hosts that customizers want to customize anew.
 func (s *Server) customizeAgain(push *PushContext, ch *change) {
+	if len(s.customizers) == 0 {
+		return
+	}
 	hosts := make(map[registry.Hostname]*host)
 	for _, c := range s.customizers {
 		if c.Changed == nil {

@@ -23,6 +23,7 @@ import (
 // if they differ.
 type request struct {
 	protoreflect.Message // an empty one: what reflection sees
+	methods              *protoiface.Methods
 	delta                bool
 	// known has the names of the last SotW request of each type. It is the
 	// receiving goroutine's.
@@ -56,11 +57,17 @@ type nameHash struct {
 var errRequest = errors.New("not a discovery request")
 
 func newRequest(delta bool) *request {
-	return &request{Message: (&emptypb.Empty{}).ProtoReflect(), delta: delta, known: make(map[string]nameHash)}
+	r := &request{Message: (&emptypb.Empty{}).ProtoReflect(), delta: delta, known: make(map[string]nameHash)}
+	r.methods = &protoiface.Methods{Unmarshal: func(in protoiface.UnmarshalInput) (protoiface.UnmarshalOutput, error) {
+		return protoiface.UnmarshalOutput{Flags: protoiface.UnmarshalInitialized}, r.decode(in.Buf)
+	}}
+	return r
 }
 
 // Reset is called before a message is decoded.
-func (r *request) Reset() { *r = request{Message: r.Message, delta: r.delta, known: r.known} }
+func (r *request) Reset() {
+	*r = request{Message: r.Message, methods: r.methods, delta: r.delta, known: r.known}
+}
 
 // ProtoReflect implements proto.Message.
 func (r *request) ProtoReflect() protoreflect.Message { return r }
@@ -69,11 +76,7 @@ func (r *request) ProtoReflect() protoreflect.Message { return r }
 func (r *request) Interface() protoreflect.ProtoMessage { return r }
 
 // ProtoMethods implements protoreflect.Message.
-func (r *request) ProtoMethods() *protoiface.Methods {
-	return &protoiface.Methods{Unmarshal: func(in protoiface.UnmarshalInput) (protoiface.UnmarshalOutput, error) {
-		return protoiface.UnmarshalOutput{Flags: protoiface.UnmarshalInitialized}, r.decode(in.Buf)
-	}}
-}
+func (r *request) ProtoMethods() *protoiface.Methods { return r.methods }
 
 // decode decodes a message. It keeps nothing of data.
 func (r *request) decode(data []byte) error {
@@ -92,7 +95,10 @@ func (r *request) decode(data []byte) error {
 			continue
 		}
 		if number == 3 && !r.delta || number == 5 && r.delta {
-			size, ok := sameFields(data)
+			size, ok := r.knownNames(data)
+			if !ok {
+				size, ok = sameFields(data)
+			}
 			if !ok {
 				return errRequest
 			}
@@ -178,16 +184,29 @@ func sameFields(data []byte) (size int, ok bool) {
 	return size, true
 }
 
+// knownNames returns the size of the names at the beginning of data if they are, byte
+// for byte, those of an earlier SotW request. It does not look for the ends of
+// 10,000 names, which takes as long as hashing them.
+func (r *request) knownNames(data []byte) (size int, ok bool) {
+	for _, before := range r.known {
+		n := before.bytes
+		if n == 0 || n > len(data) || n < len(data) && data[n] == data[0] {
+			continue
+		}
+		if xxhash.Sum64(data[:n]) == before.hash {
+			r.hash = before
+			return n, true
+		}
+	}
+	return 0, false
+}
+
 // decodeNames decodes the names of a SotW request, unless they are known.
 func (r *request) decodeNames(regions [][]byte) error {
-	now := &r.hash
-	digest := xxhash.New()
-	for _, region := range regions {
-		_, _ = digest.Write(region)
-		now.bytes += len(region)
+	if len(regions) != 1 || r.hash.bytes != len(regions[0]) {
+		r.hash = hashOf(regions)
 	}
-	now.hash = digest.Sum64()
-	if before, ok := r.known[r.typeURL]; ok && before == *now {
+	if before, ok := r.known[r.typeURL]; ok && before == r.hash {
 		r.same = true
 		return nil
 	}
@@ -202,6 +221,17 @@ func (r *request) decodeNames(regions [][]byte) error {
 		}
 	}
 	return nil
+}
+
+func hashOf(regions [][]byte) nameHash {
+	var out nameHash
+	digest := xxhash.New()
+	for _, region := range regions {
+		_, _ = digest.Write(region)
+		out.bytes += len(region)
+	}
+	out.hash = digest.Sum64()
+	return out
 }
 
 // accepted notes that the names of a SotW request are the client's now.

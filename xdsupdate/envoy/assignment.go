@@ -128,22 +128,34 @@ type partGroup struct {
 // groupParts groups parts by locality, sorted.
 func groupParts(parts []*part) []*partGroup {
 	var groups []*partGroup
-	var last *partGroup
-	for _, p := range parts {
-		if last == nil || last.locality != p.locality {
-			i, found := slices.BinarySearchFunc(groups, p.locality, func(g *partGroup, k localityKey) int {
-				return g.locality.compare(k)
-			})
-			if !found {
-				groups = slices.Insert(groups, i, &partGroup{locality: p.locality})
-			}
-			last = groups[i]
+	for i := 0; i < len(parts); {
+		n := i + 1
+		for n < len(parts) && parts[n].locality == parts[i].locality {
+			n++
 		}
-		last.parts = append(last.parts, p)
-		last.weight += uint64(p.weight)
-		last.bytes += 1 + protowire.SizeBytes(len(p.encoded))
+		at, found := slices.BinarySearchFunc(groups, parts[i].locality, func(g *partGroup, k localityKey) int {
+			return g.locality.compare(k)
+		})
+		if !found {
+			groups = slices.Insert(groups, at, &partGroup{locality: parts[i].locality})
+		}
+		groups[at].add(parts[i:n:n])
+		i = n
 	}
 	return groups
+}
+
+// add adds parts; it keeps the slice if they are the first.
+func (g *partGroup) add(parts []*part) {
+	if len(g.parts) == 0 {
+		g.parts = parts
+	} else {
+		g.parts = append(g.parts, parts...)
+	}
+	for _, p := range parts {
+		g.weight += uint64(p.weight)
+		g.bytes += 1 + protowire.SizeBytes(len(p.encoded))
+	}
 }
 
 // size bounds what the group takes in the assignment.
