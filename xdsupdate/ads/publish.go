@@ -100,7 +100,7 @@ func (c *cache) subscribed(ch change) []wanted {
 	for _, v := range ch.views {
 		overlays[v.view] = v.overlay
 	}
-	out := make([]wanted, 0, len(ch.names))
+	var out []wanted
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.concerned(ch, func(s *selection, name string) {

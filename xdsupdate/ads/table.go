@@ -46,7 +46,7 @@ type place struct {
 // with returns the table after changes of hosts; nil removes one.
 func (t *table) with(hosts map[registry.Hostname]*host) *table {
 	out := &table{hosts: t.hosts, http: t.http}
-	http := make(map[uint32]pmap.Map[registry.Hostname, struct{}])
+	var http map[uint32]pmap.Map[registry.Hostname, struct{}]
 	for name, after := range hosts {
 		before, _ := t.hosts.Get(name)
 		if after == nil {
@@ -56,6 +56,9 @@ func (t *table) with(hosts map[registry.Hostname]*host) *table {
 		}
 		if sameRoutes(before, after) {
 			continue
+		}
+		if http == nil {
+			http = make(map[uint32]pmap.Map[registry.Hostname, struct{}])
 		}
 		now := httpPorts(after)
 		for _, number := range slices.Concat(httpPorts(before), now) {
