@@ -43,6 +43,7 @@ type discardCodec struct{}
 func (discardCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
 }
+
 func (discardCodec) Unmarshal(data mem.BufferSlice, _ any) error {
 	data.MaterializeToBuffer(mem.DefaultBufferPool()).Free()
 	return nil
