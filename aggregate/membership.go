@@ -184,6 +184,9 @@ func (c *Controller) removeShards(left *registration) {
 // pushDifference asks for a push of the services in which two sets differ: from a
 // registry that has come or gone those who read the services do not learn of them.
 func (c *Controller) pushDifference(before, after *registry.ServiceSet) {
+	if c.leases.pushesTo() == nil {
+		return
+	}
 	keys := map[xdsupdate.ConfigKey]struct{}{}
 	for host := range after.ChangedSince(before) {
 		for _, s := range slices.Concat(before.Host(host), after.Host(host)) {

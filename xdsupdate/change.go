@@ -72,11 +72,11 @@ func (c *change) walk(list []*registry.Endpoint) (ok bool) {
 				if !inOrder(list, next) {
 					return false
 				}
-				c.added, matched = append(c.added, list[next]), false
+				c.added, matched = push(c.added, list[next], len(list)-next), false
 				next++
 			}
 			if order <= 0 {
-				c.removed = append(c.removed, chunk[i])
+				c.removed = push(c.removed, chunk[i], len(chunk)-i)
 				i++
 			}
 		}
@@ -85,10 +85,19 @@ func (c *change) walk(list []*registry.Endpoint) (ok bool) {
 		if !inOrder(list, next) {
 			return false
 		}
-		c.added = append(c.added, list[next])
+		c.added = push(c.added, list[next], len(list)-next)
 	}
 	c.same = c.same && len(c.added)+len(c.removed) == 0
 	return true
+}
+
+// push is append to a list that may get so many more, of which the first few are one
+// allocation.
+func push(list []*registry.Endpoint, e *registry.Endpoint, more int) []*registry.Endpoint {
+	if list == nil {
+		list = make([]*registry.Endpoint, 0, min(more, 8))
+	}
+	return append(list, e)
 }
 
 // inOrder reports whether an element is not less than the one before it.

@@ -53,6 +53,14 @@ func Adopt[T any](sorted []T) Sorted[T] {
 		return Sorted[T]{}
 	}
 	count := (len(sorted) + fillLeaf - 1) / fillLeaf
+	if count == 1 { // most sequences are short: one allocation
+		one := &struct {
+			leaf  leaf[T]
+			spine [1]*leaf[T]
+		}{leaf: leaf[T]{items: slices.Clip(sorted)}}
+		one.spine[0] = &one.leaf
+		return Sorted[T]{leaves: one.spine[:], n: len(sorted)}
+	}
 	leaves, spine := make([]leaf[T], count), make([]*leaf[T], count)
 	for i := range leaves {
 		lo, hi := i*len(sorted)/count, (i+1)*len(sorted)/count
@@ -100,6 +108,15 @@ func (s Sorted[T]) Slice() []T {
 		out = append(out, l.items...)
 	}
 	return out
+}
+
+// View returns the elements in a slice that may be part of the sequence, and must not
+// be modified; nil if there are none. Those of a short sequence are not copied.
+func (s Sorted[T]) View() []T {
+	if len(s.leaves) == 1 {
+		return slices.Clip(s.leaves[0].items)
+	}
+	return s.Slice()
 }
 
 // At returns the element at position i, 0 ≤ i < Len. It is O(n/64): to visit all

@@ -14,7 +14,7 @@ type Subscription[T any] struct {
 	// Handle is called with each value.
 	Handle func(T)
 	// Batch is called with all the wanted values of a batch, at least one. The
-	// slice is the handler's own.
+	// slice is the handler's until it returns.
 	Batch func([]T)
 	// Wants says which pushed values the handler is called with; nil means all.
 	// It is not asked about replayed values.

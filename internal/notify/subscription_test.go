@@ -73,14 +73,14 @@ func TestBatch(t *testing.T) {
 	l.want(t, "single", "single", "single", "single", "batch of 3", "single", "batch of 1")
 }
 
-// A batch handler keeps the slice for itself: it may modify and keep it.
+// A batch handler has the slice for itself until it returns: it may modify it.
 func TestBatchIsTheHandlersOwn(t *testing.T) {
 	q := notify.New(options{})
 	var kept [][]int
 	for range 2 {
 		q.Subscribe(subscription{Batch: func(vs []int) {
-			kept = append(kept, vs)
 			vs[0] *= 10
+			kept = append(kept, slices.Clone(vs))
 		}})
 	}
 	q.Push(1)

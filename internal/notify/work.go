@@ -75,8 +75,12 @@ func (q *Queue[T]) load() bool {
 	return true
 }
 
-// maxKept is the largest buffer, in entries, that is kept for the next batch.
-const maxKept = 4096
+// maxKept is the largest buffer, in entries, that is kept for the next batch;
+// maxKeptBatch is that of each batch handler.
+const (
+	maxKept      = 4096
+	maxKeptBatch = 256
+)
 
 // values hands the entries of the batch to the handlers of single values and
 // collects them for the batch handlers. It returns true if stop cut it short.
@@ -148,13 +152,16 @@ func (q *Queue[T]) offer(s *subscription[T], v T) {
 func (q *Queue[T]) batches() {
 	for _, s := range q.work.subs {
 		batch := s.batch
-		s.batch = nil
+		s.batch = nil // if the handler panics it is not called again
 		if len(batch) == 0 || s.cancelled.Load() {
 			continue
 		}
 		first := batch[0]
 		s.Batch(batch)
 		q.measure(first, len(batch))
+		if clear(batch); cap(batch) <= maxKeptBatch {
+			s.batch = batch[:0]
+		}
 	}
 }
 

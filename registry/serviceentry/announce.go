@@ -18,17 +18,20 @@ import (
 // other; ProxyUpdate, in which a host may do anything, follows it.
 func (b *batch) announce() {
 	before := b.state.Load()
-	xdsupdate.UpdateBatch(b.updater, func() {
-		b.publish()
-		if !b.options.WorkloadEntriesOnly {
-			b.updateServices()
-			b.updateEndpoints()
-			b.updateConfigs()
-		}
-	})
+	xdsupdate.UpdateBatch(b.updater, b.report)
 	b.compareProxies(before, b.state.Load())
 	b.updateProxies()
 	b.notifyHandlers()
+}
+
+// publishAndReport is the batch of the updater.
+func (b *batch) publishAndReport() {
+	b.publish()
+	if !b.options.WorkloadEntriesOnly {
+		b.updateServices()
+		b.updateEndpoints()
+		b.updateConfigs()
+	}
 }
 
 // updateServices reports hosts that are new, defined in another way, or not
@@ -53,8 +56,8 @@ func (b *batch) updateEndpoints() {
 		if len(w.changes) == 0 || len(h.bindings) == 0 {
 			continue
 		}
-		if b.deltas == nil || h.view.endpoints.Len() <= len(w.changes) {
-			b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, h.view.endpoints.Slice())
+		if b.deltas == nil || w.view.endpoints.Len() <= len(w.changes) {
+			b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, w.view.endpoints.View())
 		} else {
 			b.deltas.EDSDeltaUpdate(b.shard, h.hostname, h.namespace, w.changes)
 		}
@@ -65,14 +68,14 @@ func (b *batch) updateEndpoints() {
 }
 
 func (b *batch) resyncEndpoints() {
-	var views []*hostView
-	b.tables.hosts.Entries(func(e *pmap.Entry[hostKey, *hostView]) bool {
-		views = append(views, e.Value)
+	var hosts []*host
+	b.tables.hosts.Entries(func(e *pmap.Entry[hostKey, *host]) bool {
+		hosts = append(hosts, e.Value)
 		return true
 	})
-	slices.SortFunc(views, func(v, w *hostView) int { return v.host.compare(w.host.hostKey) })
-	for _, v := range views {
-		b.updater.EDSUpdate(b.shard, v.host.hostname, v.host.namespace, v.endpoints.Slice())
+	slices.SortFunc(hosts, func(h, i *host) int { return h.compare(i.hostKey) })
+	for _, h := range hosts {
+		b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, h.endpoints().View())
 	}
 }
 

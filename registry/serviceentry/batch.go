@@ -19,6 +19,8 @@ type batch struct {
 	*Controller
 	conversion conversion
 	pending    pending
+	// report is publishAndReport, once for all batches.
+	report func()
 
 	// hosts are those with work, newHosts those of them that readers cannot see
 	// yet.
@@ -39,13 +41,15 @@ type batch struct {
 }
 
 func newBatch(c *Controller) *batch {
-	return &batch{
+	b := &batch{
 		Controller: c, pending: pending{
 			entries: newLatest[objectName, *configstore.Config](), own: newLatest[objectName, *configstore.Config](),
 			foreign: newLatest[registry.WorkloadKey, *registry.WorkloadInstance](),
 		},
 		newHosts: map[hostKey]*host{}, located: map[string]located{},
 	}
+	b.report = b.publishAndReport
+	return b
 }
 
 // maxSpare is how much room, in elements, is kept for the next batch. What a
@@ -64,7 +68,9 @@ func (b *batch) reset() {
 	spare := b.spare
 	room := len(b.hosts) <= maxSpare && len(b.located) <= maxSpare && len(b.workloads) <= maxSpare
 	if !room {
+		report := b.report
 		*b = *newBatch(b.Controller)
+		b.report = report
 		return
 	}
 	b.pending.entries.reset()
@@ -75,7 +81,7 @@ func (b *batch) reset() {
 	clear(b.newHosts)
 	clear(b.located)
 	*b = batch{
-		Controller: b.Controller, spare: spare, proxies: b.proxies, former: b.former,
+		Controller: b.Controller, report: b.report, spare: spare, proxies: b.proxies, former: b.former,
 		newHosts: b.newHosts, located: b.located,
 		pending: pending{entries: b.pending.entries, own: b.pending.own, foreign: b.pending.foreign},
 		hosts:   emptied(b.hosts), entries: emptied(b.entries), services: emptied(b.services), workloads: emptied(b.workloads),

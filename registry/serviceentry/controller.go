@@ -94,7 +94,7 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 	for _, n := range o.Namespaces {
 		c.settings.namespaces[n.Name] = n
 	}
-	c.tables = &tables{}
+	c.tables = &tables{addresses: newAddressTable()}
 	services := registry.NewServiceSet()
 	c.state.Store(&state{tables: c.tables, settings: c.settings, services: services, allocated: c.allocation(services)})
 	c.batch = newBatch(c)

@@ -95,7 +95,7 @@ func (h *host) withoutRepeats(w *hostWork, editor *cow.Editor[*registry.Endpoint
 // pair makes one change of an endpoint that leaves and one of the same key that
 // enters. Both lists are sorted, hence by key first.
 func pair(removed, added []*registry.Endpoint) []xdsupdate.EndpointChange {
-	out := make([]xdsupdate.EndpointChange, 0, max(len(removed), len(added)))
+	out := make([]xdsupdate.EndpointChange, 0, len(removed)+len(added))
 	for len(removed) > 0 || len(added) > 0 {
 		switch c := comparePairs(removed, added); {
 		case c == 0:

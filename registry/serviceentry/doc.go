@@ -48,7 +48,8 @@ package serviceentry
 //	workload.go        what entries may select
 //	selection.go       the entries and workloads of a namespace, by label
 //	interner.go        one copy of equal attributes
-//	state.go           what readers see at one moment; located.go: members by address
+//	state.go           what readers see at one moment; located.go and addresses.go:
+//	                   members by address
 //
 // What an object means, as functions without state: conversion.go,
 // definition.go (ServiceEntries), template.go and draft.go (endpoints),
@@ -60,7 +61,6 @@ package serviceentry
 // Only the goroutine that handles a batch writes. What readers see is immutable, or
 // a cell that publish.go changes; the rest is its own and needs no lock.
 //
-// Two structures here are neither a builtin map nor a persistent one. The interner
-// has chains: its keys are drafts, which are looked up without being built, and an
-// entry of a map with comparable keys would be 250 B larger, of 4 kB that a
-// ServiceEntry takes. The cells of state.go have their figures there.
+// Three structures here are neither a builtin map nor a persistent one. The interner
+// has chains: its keys are drafts, which are looked up without being built. The cells
+// of state.go and the table of addresses.go have their figures there.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.uber.org/atomic"
+
 	"github.com/pilotkit/pilotkit/internal/cow"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -37,9 +39,8 @@ type host struct {
 	dns bool
 	// work is what is changing in the current batch; nil if nothing is.
 	work *hostWork
-	// view is what readers see, or are going to see after the batch; nil if that is
-	// nothing.
-	view *hostView
+	// view is what readers see; nil if that is nothing.
+	view atomic.Pointer[hostView]
 }
 
 // hostWork collects the changes of a host during a batch.
@@ -57,8 +58,8 @@ type hostWork struct {
 	was bool
 	// changes are the endpoints that really changed.
 	changes []xdsupdate.EndpointChange
-	// shows: readers are going to see something else.
-	shows bool
+	// view is what readers are going to see.
+	view *hostView
 }
 
 func (h *host) attach(b *binding) {
@@ -87,8 +88,8 @@ func (h *host) remove(m *member) {
 
 // endpoints returns those that readers see.
 func (h *host) endpoints() cow.Sorted[*registry.Endpoint] {
-	if h.view != nil {
-		return h.view.endpoints
+	if view := h.view.Load(); view != nil {
+		return view.endpoints
 	}
 	return cow.Sorted[*registry.Endpoint]{}
 }

@@ -14,8 +14,8 @@ import (
 // event is something that happens to the registry. Besides deleted exactly one
 // field is set.
 type event struct {
-	// configs are objects that changed.
-	configs []configstore.Change
+	// config is an object that changed; deleted says whether it is gone.
+	config *configstore.Config
 	// workload is one of another registry; deleted says whether it is gone.
 	workload *registry.WorkloadInstance
 	// mesh is the new state of the mesh, namespace that of a namespace, which may
@@ -35,21 +35,25 @@ type message struct {
 
 func (m message) isEvent() bool { return m.change == nil }
 
-// enqueue hands an event to the goroutine that handles it: the caller, unless another
+// enqueue hands events to the goroutine that handles it: the caller, unless another
 // goroutine or an outer call is at it.
-func (c *Controller) enqueue(e event) {
-	c.queue.Push(message{event: e})
+func (c *Controller) enqueue(events ...message) {
+	c.queue.Push(events...)
 	c.queue.Drain()
 }
 
 func (c *Controller) configsChanged(changes []configstore.Change) {
-	// The slice is ours only until this returns, but the goroutine that handles the event may
-	// be another goroutine.
-	c.enqueue(event{configs: slices.Clone(changes)})
+	var room [4]message // most batches are small
+	events := room[:0]
+	for i := range changes {
+		e := event{config: changes[i].Curr, deleted: changes[i].Event == configstore.EventDelete}
+		events = append(events, message{event: e})
+	}
+	c.enqueue(events...)
 }
 
 func (c *Controller) configChanged(_, curr configstore.Config, e configstore.Event) {
-	c.configsChanged([]configstore.Change{{Curr: &curr, Event: e}})
+	c.enqueue(message{event: event{config: &curr, deleted: e == configstore.EventDelete}})
 }
 
 // WorkloadInstanceHandler takes a workload of another registry, for example as
@@ -62,24 +66,24 @@ func (c *Controller) WorkloadInstanceHandler(wi *registry.WorkloadInstance, e re
 	if c.options.WorkloadEntriesOnly || wi == nil || wi.Endpoint == nil && e != registry.EventDelete {
 		return
 	}
-	c.enqueue(event{workload: wi, deleted: e == registry.EventDelete})
+	c.enqueue(message{event: event{workload: wi, deleted: e == registry.EventDelete}})
 }
 
 // UpdateMesh replaces the state of the mesh. Everything is converted anew, and
 // NetworkOf asked again; what does not differ is not reported.
-func (c *Controller) UpdateMesh(m Mesh) { c.enqueue(event{mesh: &m}) }
+func (c *Controller) UpdateMesh(m Mesh) { c.enqueue(message{event: event{mesh: &m}}) }
 
 // UpdateNamespace makes a namespace known, or replaces what is known of it. It
 // must not be modified any more.
-func (c *Controller) UpdateNamespace(n Namespace) { c.enqueue(event{namespace: &n}) }
+func (c *Controller) UpdateNamespace(n Namespace) { c.enqueue(message{event: event{namespace: &n}}) }
 
 // DeleteNamespace makes a namespace unknown. Entries in it stay.
 func (c *Controller) DeleteNamespace(name string) {
-	c.enqueue(event{namespace: &Namespace{Name: name}, deleted: true})
+	c.enqueue(message{event: event{namespace: &Namespace{Name: name}, deleted: true}})
 }
 
 // ResyncEDS reports the endpoints of all hosts to the updater again.
-func (c *Controller) ResyncEDS() { c.enqueue(event{resync: true}) }
+func (c *Controller) ResyncEDS() { c.enqueue(message{event: event{resync: true}}) }
 
 // pending is what is waiting, without what was overtaken by a later event.
 type pending struct {
@@ -156,10 +160,8 @@ func (b *batch) collect(events []message) {
 	var spaces []string
 	for _, e := range events {
 		switch {
-		case e.configs != nil:
-			for i := range e.configs {
-				p.addConfig(&e.configs[i])
-			}
+		case e.config != nil:
+			p.addConfig(e.event)
 		case e.workload != nil:
 			p.addWorkload(e.event)
 		case e.mesh != nil:
@@ -184,15 +186,15 @@ func (b *batch) collect(events []message) {
 	}
 }
 
-func (p *pending) addConfig(c *configstore.Change) {
-	to, name := &p.entries, nameOf(c.Curr)
-	if c.Curr.GroupVersionKind.Kind == istio.WorkloadEntry.Kind {
+func (p *pending) addConfig(e event) {
+	to, name := &p.entries, nameOf(e.config)
+	if e.config.GroupVersionKind.Kind == istio.WorkloadEntry.Kind {
 		to = &p.own
 	}
-	if c.Event == configstore.EventDelete {
+	if e.deleted {
 		to.put(name, nil)
 	} else {
-		to.put(name, c.Curr)
+		to.put(name, e.config)
 	}
 }
 

@@ -12,6 +12,30 @@ type located struct {
 	more  []*member
 }
 
+// located returns the members at an address in its usual form.
+func (t *tables) located(address string) located {
+	l := located{first: t.addresses.get(address)}
+	if t.more.Len() > 0 {
+		l.more, _ = t.more.Get(address)
+	}
+	return l
+}
+
+// locate sets the members at an address.
+func (t *tables) locate(address string, l located) {
+	if l.first == nil {
+		t.addresses.remove(address)
+	} else {
+		t.addresses.set(address, l.first)
+	}
+	switch {
+	case len(l.more) > 0:
+		t.more.Set(address, l.more)
+	case t.more.Len() > 0:
+		t.more.Delete(address)
+	}
+}
+
 func (l located) all(yield func(*member) bool) {
 	if l.first == nil || !yield(l.first) {
 		return
@@ -30,7 +54,7 @@ func (b *batch) locate(m *member, present bool) {
 		l, ok := b.located[a]
 		if !ok {
 			// The batch changes a copy, which becomes the next list.
-			l, _ = b.tables.addresses.Get(a)
+			l = b.tables.located(a)
 			l.more = slices.Clone(l.more)
 		}
 		if present {

@@ -22,21 +22,22 @@ func (b *batch) publish() {
 	}
 	prev.next.Store(b.stepTo(next))
 	for _, h := range b.hosts {
-		if h.view == nil {
+		switch was := h.view.Load(); {
+		case h.work.view == nil:
 			b.tables.hosts.Delete(h.hostKey)
-		} else if h.work.shows {
-			b.tables.hosts.Set(h.hostKey, h.view)
+			h.view.Store(nil)
+		case was == nil:
+			h.view.Store(h.work.view)
+			b.tables.hosts.Set(h.hostKey, h)
+		case h.work.view != was:
+			h.view.Store(h.work.view)
 		}
 	}
 	for _, e := range b.entries {
 		e.view.Store(e.newView())
 	}
 	for address, l := range b.located {
-		if l.first == nil {
-			b.tables.addresses.Delete(address)
-		} else {
-			b.tables.addresses.Set(address, l)
-		}
+		b.tables.locate(address, l)
 	}
 	b.state.Store(next)
 }
@@ -44,21 +45,15 @@ func (b *batch) publish() {
 // stepTo returns the step to the next state: the cells that the batch is going to
 // change, with their present values.
 func (b *batch) stepTo(next *state) *step {
-	x := &step{
-		to:        next,
-		hosts:     make([]replaced[hostKey, *hostView], 0, len(b.hosts)),
-		addresses: make([]replaced[string, located], 0, len(b.located)),
-	}
+	x := newStep(next, len(b.hosts), len(b.located))
 	for _, h := range b.hosts {
-		now, _ := b.tables.hosts.Get(h.hostKey)
-		x.hosts = append(x.hosts, replaced[hostKey, *hostView]{h.hostKey, now})
+		x.hosts = append(x.hosts, replaced[hostKey, *hostView]{h.hostKey, h.view.Load()})
 	}
 	for _, e := range b.entries {
 		x.entries = append(x.entries, replaced[*entry, *entryView]{e, e.view.Load()})
 	}
 	for address := range b.located {
-		now, _ := b.tables.addresses.Get(address)
-		x.addresses = append(x.addresses, replaced[string, located]{address, now})
+		x.addresses = append(x.addresses, replaced[string, located]{address, b.tables.located(address)})
 	}
 	return x
 }
@@ -66,14 +61,14 @@ func (b *batch) stepTo(next *state) *step {
 // setView makes the next view of the host: none if no entry defines it any more.
 func (h *host) setView(endpoints cow.Sorted[*registry.Endpoint]) {
 	w := h.work
-	w.shows = w.services || len(w.changes) > 0
+	w.view = h.view.Load()
 	switch {
 	case len(h.bindings) == 0:
-		h.view = nil
+		w.view = nil
 	case w.services:
-		h.view = &hostView{host: h, services: h.services(), endpoints: endpoints}
-	case w.shows:
-		h.view = &hostView{host: h, services: h.view.services, endpoints: endpoints}
+		w.view = &hostView{services: h.services(), endpoints: endpoints}
+	case len(w.changes) > 0:
+		w.view = &hostView{services: w.view.services, endpoints: endpoints}
 	}
 }
 
@@ -128,8 +123,8 @@ func comparePrecedence(s, t *registry.Service) int {
 
 // host returns the host of a key, a new one if there is none.
 func (b *batch) host(k hostKey) *host {
-	if view, ok := b.tables.hosts.Get(k); ok {
-		return view.host
+	if h, ok := b.tables.hosts.Get(k); ok {
+		return h
 	}
 	h := b.newHosts[k]
 	if h == nil {

@@ -14,8 +14,8 @@ import (
 // or in several with one state, is of that moment, and they take no lock.
 //
 // Services and settings are immutable values. What most events change is in cells,
-// which change in place: the views of entries, and the tables of hosts and of
-// addresses. A state of persistent maps would be simpler, and was tried:
+// which change in place: the views of entries and of hosts, and the tables of hosts
+// and of addresses. A state of persistent maps would be simpler, and was tried:
 // for one changed workload among 10,000 it copies 1.2 kB for each of two maps and
 // costs 20 to 30 % more time and three times the memory traffic. So a state is a
 // position in the history of the cells instead. A change of cells has three steps:
@@ -45,14 +45,15 @@ type state struct {
 
 // tables are the cells that are found by a key. Only batches change them.
 type tables struct {
-	hosts     pmap.Live[hostKey, *hostView]
-	addresses pmap.Live[string, located]
+	// hosts are those that have a view.
+	hosts     pmap.Live[hostKey, *host]
+	addresses *addressTable
+	// more has the members at an address besides the first.
+	more pmap.Live[string, []*member]
 }
 
 // hostView is a host name in one namespace. It is immutable, as all views are.
 type hostView struct {
-	// host belongs to batches.
-	host *host
 	// services are those of all entries that define the host, the oldest entry
 	// first.
 	services  []*registry.Service
@@ -79,6 +80,22 @@ type step struct {
 	to        *state
 }
 
+// newStep returns a step with room, which for most changes is one allocation.
+func newStep(to *state, hosts, addresses int) *step {
+	if hosts > 1 || addresses > 1 {
+		return &step{
+			to: to, hosts: make([]replaced[hostKey, *hostView], 0, hosts), addresses: make([]replaced[string, located], 0, addresses),
+		}
+	}
+	x := &struct {
+		step
+		hosts     [1]replaced[hostKey, *hostView]
+		addresses [1]replaced[string, located]
+	}{}
+	x.step = step{to: to, hosts: x.hosts[:0], addresses: x.addresses[:0]}
+	return &x.step
+}
+
 type replaced[C comparable, V any] struct {
 	cell  C
 	value V
@@ -102,14 +119,16 @@ func asOf[C comparable, V any](s *state, cell C, now V, of func(*step) []replace
 
 // host returns the view of a host, or nil.
 func (s *state) host(k hostKey) *hostView {
-	now, _ := s.tables.hosts.Get(k)
+	var now *hostView
+	if h, ok := s.tables.hosts.Get(k); ok {
+		now = h.view.Load()
+	}
 	return asOf(s, k, now, func(x *step) []replaced[hostKey, *hostView] { return x.hosts })
 }
 
 // members returns those at an address, which is in its usual form.
 func (s *state) members(address string) located {
-	now, _ := s.tables.addresses.Get(address)
-	return asOf(s, address, now, func(x *step) []replaced[string, located] { return x.addresses })
+	return asOf(s, address, s.tables.located(address), func(x *step) []replaced[string, located] { return x.addresses })
 }
 
 // entry returns the view of an entry, or nil.

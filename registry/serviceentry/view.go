@@ -99,7 +99,7 @@ func (s *state) shown() view.Shown {
 		Services: s.services.List(), Usual: addressText,
 		Instances: func(address string) []registry.ServiceInstance { return s.instancesAt(address, "", nil) },
 	}
-	s.tables.hosts.Entries(func(e *pmap.Entry[hostKey, *hostView]) bool {
+	s.tables.hosts.Entries(func(e *pmap.Entry[hostKey, *host]) bool {
 		if h := s.host(e.Key); h != nil {
 			out.Hosts = append(out.Hosts, view.HostEndpoints{
 				Namespace: e.Key.namespace, Hostname: e.Key.hostname, Endpoints: h.endpoints.Slice(),
@@ -107,9 +107,10 @@ func (s *state) shown() view.Shown {
 		}
 		return true
 	})
-	s.tables.addresses.Entries(func(e *pmap.Entry[string, located]) bool {
-		out.Addresses = append(out.Addresses, e.Key)
-		return true
-	})
+	seen := map[string]struct{}{}
+	for address := range s.tables.addresses.addresses {
+		seen[address] = struct{}{}
+	}
+	out.Addresses = slices.Sorted(maps.Keys(seen))
 	return out
 }
