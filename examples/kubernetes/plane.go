@@ -24,6 +24,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
@@ -35,6 +36,7 @@ type plane struct {
 	statuses   *configs.StatusWriter    // nil: none are written
 	reporter   *configs.ServiceReporter // of what becomes of ServiceEntries; nil: as statuses
 	registries *aggregate.Controller
+	secrets    *secrets.Generator
 	server     *ads.Server
 	// probing and started are called with the addresses of probes and of xDS when
 	// they are served.
@@ -54,7 +56,14 @@ func newPlane(config *rest.Config, s settings) (*plane, error) {
 		return nil, err
 	}
 	p.registries = aggregate.NewController()
-	p.server = ads.New(p.registries, ads.Options{Logger: s.log, Provider: traffic.New(p.configs)})
+	// Files that Gateways and DestinationRules name are read by the proxies that have
+	// them. For credentialName, Secrets would have to be read, and clients, whom this
+	// program believes who they are, authenticated: see package secrets.
+	p.secrets = secrets.New(secrets.Options{Logger: s.log})
+	p.server = ads.New(p.registries, ads.Options{
+		Logger: s.log, Provider: traffic.New(p.configs), Generators: []ads.Generator{p.secrets},
+		Configs: func() ads.ConfigReader { return p.configs.Snapshot() },
+	})
 	p.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return services.New(client, updater, services.Options{
 			ClusterID: registry.ClusterID(s.cluster), DomainSuffix: s.domain, Logger: s.log,
@@ -99,7 +108,10 @@ func (p *plane) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer close(stop)
-	runs := []func(<-chan struct{}){p.configs.Run, p.registries.Run, p.server.Run}
+	runs := []func(<-chan struct{}){
+		p.configs.Run, p.registries.Run, p.server.Run,
+		func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) },
+	}
 	if p.statuses != nil {
 		runs = append(runs, p.statuses.Run, p.reporter.Run)
 	}
