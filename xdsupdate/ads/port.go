@@ -104,7 +104,7 @@ func (p *port) resource(typeURL, name string, v View) *resource {
 			key.cluster = v.Cluster
 		}
 	case envoy.LoadAssignmentType:
-		if resolution != registry.ClientSideLB {
+		if !envoy.ByAssignment(p.service, v.Client) {
 			return nil
 		}
 		if p.restricted {
@@ -115,7 +115,7 @@ func (p *port) resource(typeURL, name string, v View) *resource {
 		}
 	default:
 		// Behind other resolutions there is no cluster that a gRPC client takes.
-		if resolution != registry.ClientSideLB && !resolution.IsDNS() {
+		if !envoy.ByAssignment(p.service, v.Client) && !resolution.IsDNS() {
 			return nil
 		}
 	}

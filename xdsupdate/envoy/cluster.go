@@ -75,7 +75,7 @@ func (u *Upstream) discover(c *clusterv3.Cluster) bool {
 	case registry.DNSLB, registry.DNSRoundRobinLB:
 		return u.discoverByDNS(c)
 	case registry.Passthrough:
-		return u.Client != ForGRPC && u.passThrough(c)
+		return u.Client != ForGRPC && u.passThrough(c) // gRPC has no such cluster
 	case registry.DynamicDNS:
 		return u.Client != ForGRPC && discoverPerRequest(c)
 	default:
@@ -102,14 +102,25 @@ func (u *Upstream) passThrough(c *clusterv3.Cluster) bool {
 func (u *Upstream) resolution() registry.Resolution {
 	passthrough := u.Policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
 	switch r := u.Service.Resolution; {
-	case r == registry.Passthrough && u.Gateway:
+	case u.Gateway && r == registry.Passthrough:
 		// What a client of a gateway connects to is the gateway.
 		return registry.ClientSideLB
 	case passthrough && u.Client != ForGRPC && (r == registry.ClientSideLB || r.IsDNS()):
 		return registry.Passthrough
+	case ByAssignment(u.Service, u.Client):
+		return registry.ClientSideLB
 	default:
 		return r
 	}
+}
+
+// ByAssignment reports whether clients get the endpoints of a service by load
+// assignments. gRPC clients, which choose an endpoint themselves, also get those of
+// a Passthrough service, such as a headless one of Kubernetes; but for those of
+// ServiceEntries (registry.External), which have no endpoints then.
+func ByAssignment(svc *registry.Service, client Client) bool {
+	return svc.Resolution == registry.ClientSideLB ||
+		svc.Resolution == registry.Passthrough && client == ForGRPC && svc.Attributes.Provider != registry.External
 }
 
 func (u *Upstream) discoverByDNS(c *clusterv3.Cluster) bool {

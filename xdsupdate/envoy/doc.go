@@ -21,7 +21,7 @@
 //	ClientSideLB    | EDS                   | EDS
 //	DNSLB           | STRICT_DNS            | LOGICAL_DNS, first endpoint
 //	DNSRoundRobinLB | LOGICAL_DNS           | LOGICAL_DNS
-//	Passthrough     | ORIGINAL_DST          | none
+//	Passthrough     | ORIGINAL_DST          | EDS; none of a ServiceEntry
 //	DynamicDNS      | dynamic forward proxy | none
 //	Alias           | none                  | none
 //

@@ -262,7 +262,7 @@ func TestCluster(t *testing.T) {
 		{registry.DNSRoundRobinLB, envoy.ForEnvoy, names, "LOGICAL_DNS", []string{"//@0=1 B.example.com:8080/HEALTHY"}},
 		{registry.DNSLB, envoy.ForEnvoy, nil, "", nil},
 		{registry.Passthrough, envoy.ForEnvoy, nil, "ORIGINAL_DST", []string{}},
-		{registry.Passthrough, envoy.ForGRPC, nil, "", nil},
+		{registry.Passthrough, envoy.ForGRPC, nil, "EDS", []string{}},
 		{registry.DynamicDNS, envoy.ForEnvoy, nil, "envoy.clusters.dynamic_forward_proxy", []string{}},
 		{registry.DynamicDNS, envoy.ForGRPC, nil, "", nil},
 		{registry.Alias, envoy.ForEnvoy, nil, "", nil},
