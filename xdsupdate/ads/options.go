@@ -51,7 +51,8 @@ type Options struct {
 	Limits Limits
 	// LargeResponses is how many responses of more than 64 KiB may be on their way at
 	// a time, so that changes for other clients are not behind hundreds of them; each
-	// until its client has answered, but for 50 ms at most. Others wait, the first to
-	// come is the first to be sent. Default GOMAXPROCS; negative: no bound.
+	// until its client has answered. Others wait, the first to come is the first to be
+	// sent. For each client that does not answer within 50 ms one more may be on its
+	// way, until clients answer again. Default GOMAXPROCS; negative: no bound.
 	LargeResponses int
 }

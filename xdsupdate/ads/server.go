@@ -36,7 +36,7 @@ type Server struct {
 	running atomic.Bool
 	wake    chan struct{} // holds one token if there are new views
 	streams liveStreams
-	turns   turns
+	turns   *turns
 
 	reporters providers // those that have called the server
 	warned    providers // those that were warned of because they have not

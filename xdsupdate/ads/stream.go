@@ -45,8 +45,9 @@ type stream struct {
 	about  atomic.Pointer[Stream]
 	bucket bucket
 
-	// sending is held by the one who sends.
-	sending sync.Mutex
+	// sending is full while a goroutine sends. It is a channel because that may last:
+	// a send waits for a client that does not read, and for a turn.
+	sending chan struct{}
 	// turn ends the turn of the last large response; nil: there is none. It is guarded
 	// by sending.
 	turn func()
@@ -61,7 +62,9 @@ type stream struct {
 
 // serve runs a stream until it ends or the server stops.
 func (s *Server) serve(g grpc.ServerStream, delta bool) error {
-	st := &stream{server: s, grpc: g, ended: make(chan struct{}), bucket: newBucket(s.limits)}
+	st := &stream{
+		server: s, grpc: g, bucket: newBucket(s.limits), sending: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
 	st.conn = &connection{cache: s.cache, delta: delta, stream: st}
 	st.about.Store(&Stream{Delta: delta})
 	if err := s.streams.add(st, s.limits.Streams); err != nil {
@@ -101,16 +104,16 @@ func (s *stream) receive() {
 			s.end(err)
 			return
 		}
-		s.sending.Lock()
+		s.sending <- struct{}{}
 		s.endTurn()
 		if err := s.handle(r); err != nil {
 			s.server.refused(s, err)
 			s.end(err)
-			s.sending.Unlock()
+			<-s.sending
 			return
 		}
 		ok := s.drain()
-		s.sending.Unlock()
+		<-s.sending
 		if !ok {
 			return
 		}
@@ -179,8 +182,8 @@ func (s *stream) wake() {
 	}
 	s.draining = true
 	s.server.streams.work.Go(func() {
-		s.sending.Lock()
-		defer s.sending.Unlock()
+		s.sending <- struct{}{}
+		defer func() { <-s.sending }()
 		s.drain()
 	})
 }

@@ -3,7 +3,9 @@
 package ads
 
 import (
+	"cmp"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -25,35 +27,86 @@ const longestTurn = 50 * time.Millisecond
 // turns 0.24 and 5 ms, and the 200 are served earlier, because the buffers of few
 // are used again (BenchmarkChangeDuringConnects, medians of four runs).
 //
-// Turns are taken in the order in which streams ask for them. Nil does not bound.
-type turns chan struct{}
+// Turns are taken in the order in which streams ask for them. That clients do not
+// answer in time says that the processors are not what they wait for: then there is
+// one turn more, so that a thousand distant clients are served in about ten times
+// longestTurn, and not one after the other. With each answer in time there is one
+// less again, and as many as at first when none is taken.
+type turns struct {
+	least int // how many there are at first; negative: there is no bound
 
-func newTurns(n int) turns {
-	switch {
-	case n < 0:
-		return nil
-	case n == 0:
-		n = runtime.GOMAXPROCS(0)
-	}
-	return make(turns, n)
+	mu      sync.Mutex
+	limit   int
+	taken   int
+	waiting []chan struct{} // one is closed when its turn has come
+}
+
+func newTurns(n int) *turns {
+	n = cmp.Or(n, runtime.GOMAXPROCS(0))
+	return &turns{least: n, limit: n}
 }
 
 // take waits for a turn, or for the stream to end; then it returns nil. The turn
 // lasts until end is called, but not for longer than longestTurn.
-func (t turns) take(ended <-chan struct{}) (end func()) {
-	if t == nil {
+func (t *turns) take(ended <-chan struct{}) (end func()) {
+	if t.least < 0 {
 		return func() {}
 	}
+	mine := t.ask()
 	select {
-	case t <- struct{}{}:
+	case <-mine:
 	case <-ended:
+		t.cancel(mine)
 		return nil
 	}
-	release := sync.OnceFunc(func() { <-t })
-	timer := time.AfterFunc(longestTurn, release)
+	var once sync.Once
+	timer := time.AfterFunc(longestTurn, func() { once.Do(func() { t.end(+1) }) })
 	return func() {
 		timer.Stop()
-		release()
+		once.Do(func() { t.end(-1) })
+	}
+}
+
+func (t *turns) ask() chan struct{} {
+	mine := make(chan struct{})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = append(t.waiting, mine)
+	t.next()
+	return mine
+}
+
+// next gives turns to those who wait. The caller holds mu.
+func (t *turns) next() {
+	for t.taken < t.limit && len(t.waiting) > 0 {
+		close(t.waiting[0])
+		t.waiting = t.waiting[1:]
+		t.taken++
+	}
+}
+
+// cancel ends the waiting of a stream, or its turn if it has come meanwhile.
+func (t *turns) cancel(mine chan struct{}) {
+	t.mu.Lock()
+	i := slices.Index(t.waiting, mine)
+	if i >= 0 {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
+	}
+	t.mu.Unlock()
+	if i < 0 {
+		t.end(0)
+	}
+}
+
+// end ends a turn, and has more or less of them from now on.
+func (t *turns) end(more int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.taken--
+	t.limit = max(t.least, t.limit+more)
+	t.next()
+	if t.taken == 0 {
+		t.limit = t.least
 	}
 }
 

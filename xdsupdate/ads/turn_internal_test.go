@@ -4,13 +4,15 @@ package ads
 
 import (
 	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
 // TestTurns: as many turns as there are, the first to ask first; a turn ends with its
-// end, or after longestTurn, once.
+// end, or after longestTurn, once, and then there is one more.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const longer = 10 * longestTurn
@@ -34,18 +36,17 @@ func TestTurns(t *testing.T) {
 		forgotten() // too late: the turn is another's
 		forgotten()
 		synctest.Wait()
-		for _, want := range []string{
-			"first " + longestTurn.String(),
-			"second " + (longestTurn + time.Millisecond).String(),
-			"third " + (2*longestTurn + time.Millisecond).String(),
-		} {
-			if got := <-order; got != want {
-				t.Errorf("got a turn: %s, want %s", got, want)
-			}
+		got := []string{<-order, <-order, <-order}
+		slices.Sort(got)
+		// The second has the turn that is one more, and of those there is none more when
+		// the first has ended in time.
+		want := []string{"first " + longestTurn.String(), "second " + longestTurn.String(), "third " + (2 * longestTurn).String()}
+		if !slices.Equal(got, want) {
+			t.Errorf("turns came at %v, want %v", got, want)
 		}
 		time.Sleep(longer)
-		if n := len(turns); n != 0 {
-			t.Errorf("%d turns are taken when all have ended", n)
+		if turns.taken != 0 || turns.limit != 1 {
+			t.Errorf("%d of %d turns are taken when all have ended, want 0 of 1", turns.taken, turns.limit)
 		}
 	})
 }
@@ -60,9 +61,52 @@ func TestTurnOfEndedStream(t *testing.T) {
 	}
 }
 
+// TestTurnsOfDistantClients: a thousand clients that take a second to answer do not
+// wait for each other for long, and those that answer at once take turns again.
+func TestTurnsOfDistantClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns, begun := newTurns(2), time.Now()
+		var clients sync.WaitGroup
+		for range 1_000 {
+			clients.Go(func() {
+				end := turns.take(nil)
+				if waited := time.Since(begun); waited > 10*longestTurn {
+					t.Errorf("a client has waited for %v", waited)
+				}
+				time.Sleep(time.Second)
+				end()
+			})
+		}
+		clients.Wait()
+		distant, most := turns.take(nil), 0
+		for range 1_000 {
+			clients.Go(func() {
+				end := turns.take(nil)
+				turns.mu.Lock()
+				most = max(most, turns.taken)
+				turns.mu.Unlock()
+				time.Sleep(time.Millisecond)
+				end()
+			})
+		}
+		clients.Wait()
+		distant()
+		if most > 3 {
+			t.Errorf("%d near clients had a turn at a time, want 2, or 3 while a distant one is late", most)
+		}
+	})
+}
+
+// TestTurnGivenToAnEndedStream: a turn that has come when the stream ends is another's.
+func TestTurnGivenToAnEndedStream(t *testing.T) {
+	turns := newTurns(1)
+	turns.cancel(turns.ask())
+	turns.take(nil)()
+}
+
 // TestNewTurns: how many turns there are.
 func TestNewTurns(t *testing.T) {
-	if n := cap(newTurns(0)); n != runtime.GOMAXPROCS(0) {
+	if n := newTurns(0).limit; n != runtime.GOMAXPROCS(0) {
 		t.Errorf("default: %d turns, want GOMAXPROCS", n)
 	}
 	turns := newTurns(-1)
