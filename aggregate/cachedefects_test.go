@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -114,6 +115,27 @@ func TestEventsWithoutRevisionsAreNotLost(t *testing.T) {
 		c.Drain()
 	}
 	r.Expect(t, "add A ns/x", "add A ns/y")
+}
+
+// They are delivered by Run alone, though nothing is read.
+func TestEventsWithoutRevisionsAreDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.NewController(memory.Make(schemas("A")))
+		c := aggregate.MakeCache(silent{m})
+		var r storetest.Recorder
+		c.RegisterEventHandler(kind("A"), r.Handle)
+		stop, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.Run(stop)
+		}()
+		synctest.Wait()
+		create(t, m, object("A", "ns", "x", "1"))
+		synctest.Wait()
+		r.Expect(t, "add A ns/x")
+		close(stop)
+		<-ended
+	})
 }
 
 // A cache that does not number its events only says that there is something, so
@@ -364,5 +386,31 @@ func TestReadsBeyondTheHistory(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, keys(c.List(kind("A"), "ns"))); diff != "" {
 		t.Errorf("list after the events (-want +got):\n%s", diff)
+	}
+}
+
+// What a cache has lost beyond its history does not come back, though it was hidden by
+// another one.
+func TestHiddenObjectsThatGoBeyondTheHistory(t *testing.T) {
+	first := memory.NewController(memory.Make(schemas("A")))
+	second := memory.NewController(memory.Make(schemas("A"), memory.Options{HistoryLimit: 4}))
+	c := aggregate.MakeCache(first, second)
+	create(t, first, object("A", "ns", "x", "shadows"))
+	create(t, second, object("A", "ns", "x", "hidden"))
+	c.Drain()
+	if err := second.Delete(kind("A"), "x", "ns", nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		create(t, second, object("A", "ns", fmt.Sprint("y", i), "1"))
+	}
+	if got := value(c.Get(kind("A"), "x", "ns")); got != "shadows" {
+		t.Errorf("Get = %s, want the first cache's object", got)
+	}
+	if err := first.Delete(kind("A"), "x", "ns", nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Get(kind("A"), "x", "ns"); got != nil {
+		t.Errorf("Get = %s after it has gone from both", value(got))
 	}
 }

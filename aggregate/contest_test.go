@@ -41,7 +41,7 @@ func TestPredecessorsEventBetweenTwoHandlers(t *testing.T) {
 // receiver is a registry that takes the workloads of others, and notes them.
 type receiver struct {
 	*memory.Registry
-	taken told
+	taken eventLog
 }
 
 func (r *receiver) WorkloadInstanceHandler(w *registry.WorkloadInstance, e registry.Event) {
@@ -67,4 +67,23 @@ func TestRegistryThatComesBackSendsForItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.taken.expect(t)
+}
+
+// Receivers that have the right workload are not called when its registry is replaced.
+func TestSameWorkloadsAreNotSentAgain(t *testing.T) {
+	c := aggregate.NewController()
+	other := &receiver{Registry: newRegistry(registry.External, "entries")}
+	c.AddRegistry(other)
+	with := func(pods ...string) *memory.Registry {
+		r := newRegistry(registry.Kubernetes, "c1")
+		for _, text := range pods {
+			if err := r.SetWorkload(pod(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return r
+	}
+	c.AddRegistry(with("same=1.1.1.1", "changed=2.2.2.2"))
+	c.UpdateRegistry(with("same=1.1.1.1", "changed=2.2.2.9"))
+	other.taken.expect(t, "update changed")
 }

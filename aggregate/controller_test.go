@@ -108,6 +108,21 @@ func TestKubernetesClustersMergeByHostname(t *testing.T) {
 	expect(t, "address without the primary", c.GetService("a").DefaultAddress, "10.0.0.9")
 }
 
+// Of what another cluster has, that is added which the first has nothing for, once.
+func TestFirstClusterWins(t *testing.T) {
+	one, two := newRegistry(registry.Kubernetes, "c1"), newRegistry(registry.Kubernetes, "c2")
+	// The first one says itself which address there is in the second cluster.
+	set(t, one, service("a", "ns", vip("c2", "10.0.0.1"), accounts("sa1")))
+	set(t, two, service("a", "ns", vip("c2", "10.0.0.2"), accounts("sa2", "sa2", "sa1")))
+	c := aggregate.NewController()
+	c.AddRegistry(one)
+	c.AddRegistry(two)
+	got := c.GetService("a")
+	expect(t, "VIPs", got.ClusterVIPs, map[registry.ClusterID][]string{"c2": {"10.0.0.1"}})
+	expect(t, "external addresses", got.Attributes.ClusterExternalAddresses, map[registry.ClusterID][]string{"c2": {"out-10.0.0.1"}})
+	expect(t, "accounts", got.ServiceAccounts, []string{"sa1", "sa2"})
+}
+
 // In Istio 1.30 a ServiceEntry hides the Kubernetes service of its host name from
 // GetService, although Services has it first.
 func TestKubernetesServiceIsNotHiddenByOthers(t *testing.T) {
@@ -154,19 +169,19 @@ func TestOrderOfRegistries(t *testing.T) {
 	expect(t, "order", shards(c), "Kubernetes/c2 Mock/c1 External/c1 Mock/c2")
 }
 
-// told records what handlers are told.
-type told struct {
+// eventLog records the events that handlers get.
+type eventLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (h *told) add(line string) {
+func (h *eventLog) add(line string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lines = append(h.lines, line)
 }
 
-func (h *told) service(prev, curr *registry.Service, event registry.Event) {
+func (h *eventLog) service(prev, curr *registry.Service, event registry.Event) {
 	line := fmt.Sprintf("%s %s %s", event, curr.Hostname, curr.DefaultAddress)
 	if prev != nil {
 		line += " was " + prev.DefaultAddress
@@ -174,16 +189,16 @@ func (h *told) service(prev, curr *registry.Service, event registry.Event) {
 	h.add(line)
 }
 
-func (h *told) workload(w *registry.WorkloadInstance, event registry.Event) {
+func (h *eventLog) workload(w *registry.WorkloadInstance, event registry.Event) {
 	h.add(fmt.Sprintf("%s %s", event, w.Name))
 }
 
-func (h *told) expect(t *testing.T, want ...string) {
+func (h *eventLog) expect(t *testing.T, want ...string) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !slices.Equal(h.lines, want) {
-		t.Errorf("told %q, want %q", h.lines, want)
+		t.Errorf("events %q, want %q", h.lines, want)
 	}
 	h.lines = nil
 }
@@ -192,14 +207,14 @@ func at(address string) func(*registry.Service) {
 	return func(s *registry.Service) { s.DefaultAddress = address }
 }
 
-// In Istio 1.30 handlers of a cluster are told of every cluster, and registries
+// In Istio 1.30 handlers of a cluster get the events of every cluster, and registries
 // that were removed or replaced keep notifying.
-func TestHandlersOfAClusterAreToldOfItOnly(t *testing.T) {
+func TestHandlersOfAClusterGetItsEventsOnly(t *testing.T) {
 	one, two := newRegistry(registry.Kubernetes, "c1"), newRegistry(registry.External, "c2")
 	set(t, one, service("old", "ns"))
 	c := aggregate.NewController(aggregate.Options{})
 	c.AddRegistry(one)
-	var all, of1, of2 told
+	var all, of1, of2 eventLog
 	c.AppendServiceHandler(all.service)
 	c.AppendServiceHandlerForCluster("c1", of1.service)
 	c.AppendServiceHandlerForCluster("c2", of2.service)
@@ -229,14 +244,14 @@ func TestDeletedRegistryIsHeardNoMore(t *testing.T) {
 	index := &updater{}
 	c := aggregate.NewController(aggregate.Options{Updater: index})
 	c.AddRegistry(r)
-	var services, workloads, gateways told
+	var services, workloads, gateways eventLog
 	c.AppendServiceHandler(services.service)
 	c.AppendWorkloadHandler(workloads.workload)
 	c.AppendNetworkGatewayHandler(func() { gateways.add("gateways") })
 	services.expect(t, "add a 0.0.0.0", "add b 0.0.0.0")
 	workloads.expect(t, "add w")
 
-	// When handlers are told of the end, reads show it and the shard is gone.
+	// When handlers get the end, reads show it and the shard is gone.
 	c.AppendServiceHandler(func(_, _ *registry.Service, event registry.Event) {
 		if event == registry.EventDelete && (len(c.Services()) > 0 || len(index.removed) != 1) {
 			t.Errorf("in the handler: %d services, removed shards %v", len(c.Services()), index.removed)
@@ -281,7 +296,7 @@ func TestReplacementIsOneStep(t *testing.T) {
 	index := &updater{}
 	c := aggregate.NewController(aggregate.Options{Updater: index})
 	c.AddRegistry(before)
-	var h told
+	var h eventLog
 	c.AppendServiceHandler(h.service)
 	h.expect(t, "add changed 0.0.0.0", "add gone 0.0.0.0", "add same 1.1.1.1")
 	c.UpdateRegistry(after)
@@ -370,7 +385,7 @@ func TestNetworkGatewaysOfAll(t *testing.T) {
 	one.SetNetworkGateways([]registry.NetworkGateway{b, a})
 	two.SetNetworkGateways([]registry.NetworkGateway{a})
 	c := aggregate.NewController(aggregate.Options{})
-	var h told
+	var h eventLog
 	cancel := c.SubscribeNetworkGateways(func() { h.add(fmt.Sprint(len(c.NetworkGateways()))) })
 	c.AddRegistry(one)
 	h.expect(t, "2")

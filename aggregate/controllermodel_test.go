@@ -146,7 +146,7 @@ func randomService(rng *rand.Rand, r *memory.Registry, address string) *registry
 	return s
 }
 
-// history applies what handlers are told. Of one registry it is what the registry
+// history applies the events that handlers get. Of one registry it is what the registry
 // has; of all together, each service once for each registry.
 type history struct {
 	t     *testing.T
@@ -189,7 +189,7 @@ func (h *history) expect(when string, members []*memory.Registry) {
 	defer h.mu.Unlock()
 	maps.DeleteFunc(h.count, func(_ string, n int) bool { return n == 0 })
 	if !maps.Equal(h.count, want) {
-		h.t.Fatalf("%s: handlers were told of %v, want %v", when, h.count, want)
+		h.t.Fatalf("%s: handlers got %v, want %v", when, h.count, want)
 	}
 }
 
@@ -298,16 +298,16 @@ func TestControllerConcurrentHistories(t *testing.T) {
 	close(done)
 	readers.Wait()
 	m.check("at the end")
-	// Whoever is at it tells what is queued; this is told last, and to the first
+	// Whichever goroutine is at it delivers what is queued; this comes last, and to the first
 	// two handlers before.
-	told := make(chan struct{})
+	delivered := make(chan struct{})
 	m.c.AppendServiceHandler(func(_, curr *registry.Service, _ registry.Event) {
 		if curr.Hostname == "last" {
-			close(told)
+			close(delivered)
 		}
 	})
 	_ = m.members[0].SetService(service("last", "ns1"))
-	<-told
+	<-delivered
 	close(stop)
 	<-ended
 	for _, h := range []*history{early, late} {

@@ -61,6 +61,30 @@ func TestCacheFlush(t *testing.T) {
 	}
 }
 
+// Drain brings to the handlers what a member shows that has delivered nothing of it.
+func TestCacheDrainReadsWatchers(t *testing.T) {
+	m := memory.NewController(memory.Make(schemas("A")))
+	c := aggregate.MakeCache(watched{m, m})
+	var r storetest.Recorder
+	c.RegisterEventHandler(kind("A"), r.Handle)
+	create(t, m, object("A", "ns", "x", "1"))
+	c.Drain()
+	r.Expect(t, "add A ns/x")
+}
+
+// failing is a Flusher that fails.
+type failing struct{ err error }
+
+func (f failing) Flush(context.Context) error { return f.err }
+
+func TestCacheFlushFails(t *testing.T) {
+	cause := errors.New("cause")
+	m := memory.NewController(memory.Make(schemas("A")))
+	if err := aggregate.MakeCache(flushed{m, failing{cause}}).Flush(t.Context()); !errors.Is(err, cause) {
+		t.Errorf("Flush = %v, want the member's error", err)
+	}
+}
+
 // What members' handlers write while they are drained is handled as well, in
 // whichever order the members are, and also if it is all that is new.
 func TestCacheDrainContinues(t *testing.T) {
@@ -112,7 +136,7 @@ func TestControllerDrainAndFlush(t *testing.T) {
 			c := aggregate.NewController()
 			member := &lazy{Registry: newRegistry("Mock", "c1"), t: t, host: "a"}
 			c.AddRegistry(registry.Simple{Controller: member, ServiceDiscovery: member, ProviderID: "Mock", ClusterID: "c1"})
-			var handled told
+			var handled eventLog
 			panicking := false
 			c.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {
 				if panicking {

@@ -12,13 +12,14 @@ import (
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/memory"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // running notes its life.
 type running struct {
 	*memory.Registry
 	name  string
-	notes *told
+	notes *eventLog
 }
 
 func (r running) Run(stop <-chan struct{}) {
@@ -29,7 +30,7 @@ func (r running) Run(stop <-chan struct{}) {
 
 func TestRunOwnsWhatItRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var notes told
+		var notes eventLog
 		named := func(name string) running { return running{newRegistry("Mock", registry.ClusterID(name)), name, &notes} }
 		c := aggregate.NewController(aggregate.Options{})
 		own, stop, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -82,7 +83,7 @@ func TestReplacementOfWorkloads(t *testing.T) {
 	}
 	c := aggregate.NewController(aggregate.Options{})
 	c.AddRegistry(filled(map[string]string{"changed": "1.1.1.1", "gone": "2.2.2.2", "same": "3.3.3.3"}))
-	var h told
+	var h eventLog
 	cancel := c.SubscribeWorkloads(h.workload)
 	h.expect(t, "add changed", "add gone", "add same")
 	c.UpdateRegistry(filled(map[string]string{"changed": "1.1.1.9", "new": "4.4.4.4", "same": "3.3.3.3"}))
@@ -114,6 +115,21 @@ func TestInstancesOfAllRegistriesAreSorted(t *testing.T) {
 	expect(t, "instances of another port", len(c.InstancesByPort(c.GetService("a"), 81)), 0)
 }
 
+// What a registry answers with is its own: it is not appended to.
+func TestAnswersOfRegistriesAreNotChanged(t *testing.T) {
+	one, two := &stub{cluster: "c1"}, &stub{cluster: "c2"}
+	for i, s := range []*stub{one, two} {
+		s.targets = append(make([]*registry.ServiceInstance, 0, 4), &registry.ServiceInstance{Endpoint: endpointOn([]string{"1.1.1.1", "2.2.2.2"}[i])})
+	}
+	c := aggregate.NewController()
+	c.AddRegistry(one)
+	c.AddRegistry(two)
+	expect(t, "instances", len(c.GetProxyServiceInstances(&registry.Proxy{})), 2)
+	if one.targets[:2][1] != nil {
+		t.Error("the aggregate has written behind the end of a registry's slice")
+	}
+}
+
 func TestHasSyncedAsksAll(t *testing.T) {
 	c := aggregate.NewController(aggregate.Options{})
 	if !c.HasSynced() {
@@ -128,6 +144,33 @@ func TestHasSyncedAsksAll(t *testing.T) {
 	if synced = true; !c.HasSynced() {
 		t.Error("HasSynced() = false with all registries in sync")
 	}
+}
+
+// asked counts how often it is asked whether it has synced, which it never has.
+type asked struct {
+	*memory.Registry
+	times int
+}
+
+func (a *asked) HasSynced() bool {
+	a.times++
+	return false
+}
+
+// A registry that has left is not asked any more, though it never synced.
+func TestRegistryThatLeftIsNotAsked(t *testing.T) {
+	var r *asked
+	c := aggregate.NewController(aggregate.Options{Updater: xdsupdate.Discard{}})
+	c.AddRegistry(newRegistry("Mock", "c1"))
+	c.Update(func(xdsupdate.XDSUpdater) registry.Instance {
+		r = &asked{Registry: newRegistry("Mock", "c1")}
+		return r
+	})
+	c.DeleteRegistry("c1", "Mock")
+	c.HasSynced()
+	before := r.times
+	c.HasSynced()
+	expect(t, "times that it was asked", r.times-before, 0)
 }
 
 func TestShardOfTwoRegistriesStays(t *testing.T) {

@@ -206,3 +206,65 @@ func TestServiceHandlerAsksTheRest(t *testing.T) {
 	}
 	expect(t, "pushes", []int{one, two}, []int{1, 1})
 }
+
+// PushesTo answers for the change that handlers are being notified of, and for no
+// other time.
+func TestPushesToAnswersWhileHandlersRun(t *testing.T) {
+	updater := &configs{on: func(*xdsupdate.PushRequest) {}}
+	s := memorySource("a", "c1", updater)
+	c := aggregate.NewController()
+	c.AddRegistry(s.Instance)
+	var curr *registry.Service
+	c.AppendServiceHandler(func(_, s *registry.Service, _ registry.Event) {
+		curr = s
+		if c.PushesTo(s) == nil {
+			t.Error("PushesTo = nil for the change, which the registry pushes")
+		}
+		if c.PushesTo(service("other", "ns")) != nil {
+			t.Error("PushesTo has an updater for another service")
+		}
+	})
+	if err := s.change(1); err != nil {
+		t.Fatal(err)
+	}
+	if curr == nil || c.PushesTo(curr) != nil {
+		t.Errorf("PushesTo(%v) has an updater after the handlers have returned", curr)
+	}
+}
+
+// A service that came with its registry, went, and is back as the very same object, is
+// a change of the registry like any other.
+func TestServiceThatComesBackIsTheRegistrys(t *testing.T) {
+	other := service("a", "ns", at("1.1.1.1"))
+	for name, away := range map[string]struct {
+		leave, back func(q *quiet, s *registry.Service)
+	}{
+		"removed": {
+			func(q *quiet, s *registry.Service) { q.send(nil, s, registry.EventDelete) },
+			func(q *quiet, s *registry.Service) { q.send(nil, s, registry.EventAdd) },
+		},
+		"changed": {
+			func(q *quiet, s *registry.Service) { q.send(s, other, registry.EventUpdate) },
+			func(q *quiet, s *registry.Service) { q.send(other, s, registry.EventUpdate) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pushes := 0
+			updater := &configs{on: func(*xdsupdate.PushRequest) { pushes++ }}
+			c := aggregate.NewController()
+			c.AttachUpdater(updater)
+			came := service("a", "ns")
+			q := newQuiet(came)
+			c.AddRegistry(q)
+			q.notify()
+			away.leave(q, came)
+			c.AppendServiceHandler(xdsupdate.ServiceHandler(updater, c))
+			pushes = 0
+			away.back(q, came)
+			expect(t, "pushes of a registry that asks for none itself", pushes, 1)
+			pushes = 0
+			c.AppendServiceHandler(xdsupdate.ServiceHandler(updater, c))
+			expect(t, "pushes of a handler that comes later", pushes, 1)
+		})
+	}
+}

@@ -13,7 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// quiet is a registry that tells handlers nothing until it is asked to.
+// quiet is a registry that notifies no handler until notify is called.
 type quiet struct {
 	stub
 	handlers []registry.ServiceHandler
@@ -35,11 +35,15 @@ func (q *quiet) Services() []*registry.Service {
 	return q.stub.Services()
 }
 
-func (q *quiet) tell() {
+func (q *quiet) notify() {
+	for _, s := range q.services {
+		q.send(nil, s, registry.EventAdd)
+	}
+}
+
+func (q *quiet) send(prev, curr *registry.Service, event registry.Event) {
 	for _, h := range q.handlers {
-		for _, s := range q.services {
-			h(nil, s, registry.EventAdd)
-		}
+		h(prev, curr, event)
 	}
 }
 
@@ -68,29 +72,29 @@ func TestServicesOfARegistryWithoutEventsAreCurrent(t *testing.T) {
 	expect(t, "services", listed(c.Services()), nil)
 }
 
-func TestSuccessorsThatHaveNotToldYet(t *testing.T) {
+func TestSuccessorsThatHaveSentNothingYet(t *testing.T) {
 	one, two, three := newQuiet(service("a", "ns"), service("b", "ns")), newQuiet(service("a", "ns")), newQuiet(service("a", "ns"))
 	c := aggregate.NewController(aggregate.Options{})
 	c.AddRegistry(one)
-	var h told
+	var h eventLog
 	c.AppendServiceHandler(h.service)
-	one.tell()
+	one.notify()
 	h.expect(t, "add a 0.0.0.0", "add b 0.0.0.0")
 	c.UpdateRegistry(two)
 	h.expect(t, "delete b 0.0.0.0")
 	c.UpdateRegistry(three)
 	h.expect(t)
-	var late told
+	var late eventLog
 	c.AppendServiceHandler(late.service)
 	late.expect(t, "add a 0.0.0.0")
-	three.tell() // the same
+	three.notify() // the same
 	h.expect(t)
 	c.UpdateRegistry(two)
 	c.DeleteRegistryIfCurrent(two)
 	h.expect(t, "delete a 0.0.0.0")
 	late.expect(t, "delete a 0.0.0.0")
-	one.tell()
-	three.tell()
+	one.notify()
+	three.notify()
 	h.expect(t)
 }
 
@@ -107,13 +111,13 @@ func TestRegistryAddedDuringARead(t *testing.T) {
 	expect(t, "services", listed(c.Services()), []string{"/ns/a", "External/ns/b"})
 }
 
-// Handlers may do anything to the aggregate that tells them.
+// Handlers may do anything to the aggregate that calls them.
 func TestHandlersMayCallBack(t *testing.T) {
 	one, two := newRegistry(registry.Kubernetes, "c1"), newRegistry(registry.Kubernetes, "c2")
 	set(t, two, service("b", "ns"))
 	c := aggregate.NewController(aggregate.Options{})
 	c.AddRegistry(one)
-	var h, inner told
+	var h, inner eventLog
 	var once sync.Once
 	c.AppendServiceHandler(h.service)
 	c.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {

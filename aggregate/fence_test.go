@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aggregate_test
+
+import (
+	"testing"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/memory"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// From the first write of its successor on a registry has no right to its shard, even
+// before it is replaced: it can neither write to it nor remove it.
+func TestSuccessorTakesTheShardByWriting(t *testing.T) {
+	withUpdaters(t, func(t *testing.T, pusher *xdsupdate.Pusher, updater xdsupdate.XDSUpdater) {
+		t.Helper()
+		c := aggregate.NewController(aggregate.Options{Updater: updater})
+		var first *memory.Registry
+		var lease xdsupdate.XDSUpdater
+		c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+			first, lease = memory.New(memory.Options{Updater: u}), u
+			fill(t, first, "1.1.1.1")
+			return first
+		})
+		c.Update(func(u xdsupdate.XDSUpdater) registry.Instance {
+			r := memory.New(memory.Options{Updater: u})
+			fill(t, r, "2.2.2.2")
+			fill(t, first, "1.1.1.9")
+			expect(t, "endpoints after a write of the predecessor", indexed(pusher, "a", "ns"), "2.2.2.2")
+			lease.RemoveShard(xdsupdate.ShardKeyOf(r))
+			expect(t, "endpoints after a removal by the predecessor", indexed(pusher, "a", "ns"), "2.2.2.2")
+			return r
+		})
+		lease.RemoveShard(xdsupdate.ShardKeyOf(first))
+		expect(t, "endpoints after a late removal", indexed(pusher, "a", "ns"), "2.2.2.2")
+	})
+}
+
+// A successor is made to empty the services that its predecessors have left, not those
+// that they have deleted, nor those of others that it has written to.
+func TestWhatAPredecessorDeletedIsNotEmptied(t *testing.T) {
+	var recorder xdstest.Recorder
+	c := aggregate.NewController(aggregate.Options{Updater: unclaimable{&recorder}})
+	shard := xdsupdate.ShardKey{Cluster: "c1", Provider: registry.Memory}
+	writer := func(write func(u xdsupdate.XDSUpdater)) func(u xdsupdate.XDSUpdater) registry.Instance {
+		return func(u xdsupdate.XDSUpdater) registry.Instance {
+			write(u)
+			return newRegistry(registry.Memory, "c1")
+		}
+	}
+	endpoints := []*registry.Endpoint{endpointOn("1.1.1.1")}
+	c.Add(writer(func(u xdsupdate.XDSUpdater) {
+		for _, host := range []registry.Hostname{"deleted", "kept", "left", "left-longer"} {
+			u.EDSUpdate(shard, host, "ns", endpoints)
+		}
+		u.SvcUpdate(shard, "deleted", "ns", registry.EventDelete)
+	}))
+	unsynced := memory.New(memory.Options{Provider: registry.Memory, Cluster: "c1", HasSynced: func() bool { return false }})
+	c.Update(func(u xdsupdate.XDSUpdater) registry.Instance {
+		u.EDSUpdate(shard, "left", "ns", endpoints)
+		return unsynced
+	})
+	recorder.Take()
+	c.Update(writer(func(u xdsupdate.XDSUpdater) { u.EDSUpdate(shard, "kept", "ns", endpoints) }))
+	var emptied []string
+	for _, call := range recorder.Take() {
+		if call.Kind == xdstest.EDSUpdate && len(call.Endpoints) == 0 {
+			emptied = append(emptied, string(call.Hostname))
+		}
+	}
+	expect(t, "emptied", emptied, []string{"left", "left-longer"})
+}
+
+// A shard to which a present registry has written stays when another one that had
+// written to it leaves.
+func TestShardTakenOverFromARegistryStays(t *testing.T) {
+	withUpdaters(t, func(t *testing.T, pusher *xdsupdate.Pusher, updater xdsupdate.XDSUpdater) {
+		t.Helper()
+		c := aggregate.NewController(aggregate.Options{Updater: updater})
+		shard := xdsupdate.ShardKey{Cluster: "third", Provider: registry.Memory}
+		for i, cluster := range []registry.ClusterID{"first", "second"} {
+			c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+				u.EDSUpdate(shard, "a", "ns", []*registry.Endpoint{endpointOn([]string{"1.1.1.1", "2.2.2.2"}[i])})
+				return newRegistry(registry.Memory, cluster)
+			})
+		}
+		expect(t, "endpoints", indexed(pusher, "a", "ns"), "2.2.2.2")
+		c.DeleteRegistry("first", registry.Memory)
+		expect(t, "endpoints after the first has left", indexed(pusher, "a", "ns"), "2.2.2.2")
+		c.DeleteRegistry("second", registry.Memory)
+		expect(t, "endpoints after both have left", indexed(pusher, "a", "ns"), "")
+	})
+}
