@@ -4,6 +4,7 @@ package aggregate_test
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/registry"
@@ -125,19 +126,22 @@ func TestGatewayHandlersAreCalledForChanges(t *testing.T) {
 
 // A registry that left while it was added is not run.
 func TestRegistryThatLeftIsNotRun(t *testing.T) {
-	c := aggregate.NewController()
-	stop, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		c.Run(stop)
-	}()
-	var notes eventLog
-	r := &subscribed{Registry: newRegistry("Mock", "c1")}
-	r.subscribing = func() { c.DeleteRegistry("c1", "Mock") }
-	c.AddRegistryAndRun(runner{r, &notes}, nil)
-	close(stop)
-	<-ended
-	notes.expect(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := aggregate.NewController()
+		stop, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.Run(stop)
+		}()
+		synctest.Wait()
+		var notes eventLog
+		r := &subscribed{Registry: newRegistry("Mock", "c1")}
+		r.subscribing = func() { c.DeleteRegistry("c1", "Mock") }
+		c.AddRegistryAndRun(runner{r, &notes}, nil)
+		close(stop)
+		<-ended
+		notes.expect(t)
+	})
 }
 
 // runner notes that it is run.
