@@ -80,25 +80,10 @@ var (
 // that is while the cache runs or is drained. The cache must know the kinds
 // ServiceEntry and WorkloadEntry.
 func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opts ...Options) *Controller {
-	o := options.One("serviceentry.New", opts)
-	c := &Controller{
-		options: o, configs: configs, updater: updater, logger: o.Logger,
-		shard:    xdsupdate.ShardKey{Cluster: o.ClusterID, Provider: registry.External},
-		interner: newInterner(), settings: settings{o.Mesh, map[string]Namespace{}},
-		spaces: map[string]*space{}, pods: map[netip.Addr][]*workload{}, foreign: map[registry.WorkloadKey]*workload{},
-	}
-	if c.logger == nil {
-		c.logger = slog.New(slog.DiscardHandler)
-	}
-	c.deltas, _ = xdsupdate.As[xdsupdate.EndpointDeltaUpdater](updater)
-	for _, n := range o.Namespaces {
+	c := newController(configs, updater, options.One("serviceentry.New", opts))
+	for _, n := range c.options.Namespaces {
 		c.settings.namespaces[n.Name] = n
 	}
-	c.tables = &tables{addresses: newAddressTable()}
-	services := registry.NewServiceSet()
-	c.state.Store(&state{tables: c.tables, settings: c.settings, services: services, allocated: c.allocation(services)})
-	c.batch = newBatch(c)
-	c.queue = notify.New(notify.Options[message]{Name: "serviceentry"})
 	// The registry is the first subscriber: it handles events before handlers are
 	// notified of the changes that follow from them.
 	c.queue.Subscribe(notify.Subscription[message]{Batch: c.handle, Wants: message.isEvent})
@@ -107,12 +92,37 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 	return c
 }
 
+// newController returns a registry without anything, to which nothing happens yet.
+func newController(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, o Options) *Controller {
+	c := &Controller{
+		options: o, configs: configs, updater: updater, logger: o.Logger,
+		shard:    xdsupdate.ShardKey{Cluster: o.ClusterID, Provider: registry.External},
+		interner: newInterner(), settings: settings{o.Mesh, map[string]Namespace{}},
+		spaces: map[string]*space{}, pods: map[netip.Addr][]*workload{}, foreign: map[registry.WorkloadKey]*workload{},
+		queue: notify.New(notify.Options[message]{Name: "serviceentry"}),
+	}
+	if c.logger == nil {
+		c.logger = slog.New(slog.DiscardHandler)
+	}
+	c.deltas, _ = xdsupdate.As[xdsupdate.EndpointDeltaUpdater](updater)
+	c.tables = &tables{addresses: newAddressTable()}
+	services := registry.NewServiceSet()
+	c.state.Store(&state{tables: c.tables, settings: c.settings, services: services, allocated: c.allocation(services)})
+	c.batch = newBatch(c)
+	return c
+}
+
+// kinds returns those of the configs that the registry is made of.
+func (c *Controller) kinds() []configstore.GroupVersionKind {
+	if c.options.WorkloadEntriesOnly {
+		return []configstore.GroupVersionKind{istio.WorkloadEntry}
+	}
+	return []configstore.GroupVersionKind{istio.ServiceEntry, istio.WorkloadEntry}
+}
+
 // watchConfigs makes the cache deliver events, in batches if it can.
 func (c *Controller) watchConfigs() (cancel func()) {
-	kinds := []configstore.GroupVersionKind{istio.ServiceEntry, istio.WorkloadEntry}
-	if c.options.WorkloadEntriesOnly {
-		kinds = kinds[1:]
-	}
+	kinds := c.kinds()
 	if configs, ok := configstore.As[configstore.BatchSubscriber](c.configs); ok {
 		return configs.SubscribeBatch(kinds, c.configsChanged)
 	}

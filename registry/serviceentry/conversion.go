@@ -3,12 +3,12 @@
 package serviceentry
 
 // conversion turns configs into values. It holds everything that the result
-// depends on besides the config, is never modified, and has no state: the same
-// config always gives the same values.
+// depends on besides the config, and is never modified: the same config always gives
+// the same values.
 type conversion struct {
 	options *Options
 	settings
-	// interner keeps one copy of equal attributes; nil makes new ones each time.
+	// interner keeps one copy of equal attributes.
 	interner *interner
 }
 
@@ -17,14 +17,6 @@ type conversion struct {
 type settings struct {
 	mesh       Mesh
 	namespaces map[string]Namespace
-}
-
-// intern returns the copy of what is drafted.
-func (c *conversion) intern(d *draft) *interned {
-	if c.interner == nil {
-		return &interned{EndpointAttributes: d.build(d.buildLabels())}
-	}
-	return c.interner.acquire(d)
 }
 
 // spiffe is the identity of a service account, in its parts: the text is built

@@ -56,7 +56,7 @@ package serviceentry
 // address.go, allocation.go, health.go, labels.go, locality.go, mesh.go.
 //
 // What readers ask is in services.go and queries.go. view.go is what package explain
-// reads, which computes the whole state anew.
+// reads: the whole state, made anew.
 //
 // Only the goroutine that handles a batch writes. What readers see is immutable, or
 // a cell that publish.go changes; the rest is its own and needs no lock.

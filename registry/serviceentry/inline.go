@@ -63,7 +63,7 @@ func (b *batch) putInline(e *entry, old *definition) {
 // nothing else has to be looked up again.
 type inlineMembers struct {
 	conversion *conversion
-	entry      *entry // nil for a member that belongs to none
+	entry      *entry
 	definition *definition
 	// addresses is room for those of the next endpoints.
 	addresses []string

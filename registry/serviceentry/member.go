@@ -88,14 +88,12 @@ func (c *conversion) shared(d *draft, endpoints int) *registry.EndpointAttribute
 	if endpoints == 0 {
 		return nil
 	}
-	return &c.intern(d).EndpointAttributes
+	return &c.interner.acquire(d).EndpointAttributes
 }
 
 // sharedAgain returns a copy that shared has returned, to one more user.
 func (c *conversion) sharedAgain(a *registry.EndpointAttributes) *registry.EndpointAttributes {
-	if c.interner != nil {
-		c.interner.copies[a].users++
-	}
+	c.interner.copies[a].users++
 	return a
 }
 

@@ -4,7 +4,6 @@ package serviceentry
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -12,29 +11,25 @@ import (
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry/internal/view"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// View is for package explain: what is in the stores, converted anew, and what the
-// registry shows. It costs as much as all objects together.
+// View is for package explain: what the registry shows, and what it is made of. It
+// costs as much as all objects together.
 func (c *Controller) View() *view.View {
-	s := c.state.Load()
-	conversion := conversion{options: &c.options, settings: s.settings}
-	own := c.configs.List(istio.WorkloadEntry, configstore.NamespaceAll)
-	workloads := c.viewedWorkloads(&conversion, own)
-	out := &view.View{Ignored: c.whyIgnored, Cluster: c.options.ClusterID, Shown: s.shown()}
-	converted := make(map[*view.Workload]*workload, len(workloads))
-	for _, w := range workloads {
-		v := &view.Workload{Key: w.key(), Endpoint: w.endpoint(), Ports: w.ports(), NeedsDNS: w.dnsOnly}
-		out.Workloads, converted[v] = append(out.Workloads, v), w
+	fresh := c.recomputed()
+	out := &view.View{
+		Shown: c.state.Load().shown(), Wanted: fresh.state.Load().shown(),
+		Ignored: c.whyIgnored, Cluster: c.options.ClusterID,
 	}
-	if c.options.WorkloadEntriesOnly {
-		return out
+	viewed := map[*workload]*view.Workload{}
+	for _, w := range fresh.workloads() {
+		viewed[w] = &view.Workload{Key: w.key(), Endpoint: w.endpoint(), Ports: w.ports(), NeedsDNS: w.dnsOnly}
+		out.Workloads = append(out.Workloads, viewed[w])
 	}
-	for _, config := range c.configs.List(istio.ServiceEntry, configstore.NamespaceAll) {
-		if d, hosts := conversion.definition(config); d != nil {
-			e := conversion.viewedEntry(d, hosts)
-			e.Selected = func(w *view.Workload) []registry.Endpoint { return selectedMember(nil, d, converted[w]).endpoints }
-			out.Entries = append(out.Entries, e)
+	for _, s := range fresh.spaces {
+		for _, e := range s.entries {
+			out.Entries = append(out.Entries, e.viewed(viewed))
 		}
 	}
 	slices.SortFunc(out.Entries, func(d, e *view.Entry) int {
@@ -43,38 +38,58 @@ func (c *Controller) View() *view.View {
 	return out
 }
 
-// viewedWorkloads returns those of WorkloadEntries and of others, sorted.
-func (c *Controller) viewedWorkloads(conversion *conversion, own []*configstore.Config) []*workload {
-	c.foreignMu.Lock()
-	out := slices.Collect(maps.Values(c.foreign))
-	c.foreignMu.Unlock()
-	for _, config := range own {
-		if w := conversion.ownWorkload(config); w != nil {
-			out = append(out, w)
+// recomputed returns a registry that is made anew of what is in the stores and was
+// announced by others: what this one should be.
+func (c *Controller) recomputed() *Controller {
+	fresh := newController(c.configs, xdsupdate.Discard{}, c.options)
+	fresh.settings = c.state.Load().settings
+	var events []message
+	for _, kind := range c.kinds() {
+		for _, config := range c.configs.List(kind, configstore.NamespaceAll) {
+			events = append(events, message{event: event{config: config}})
 		}
 	}
-	slices.SortFunc(out, (*workload).compare)
-	return out
+	c.foreignMu.Lock()
+	for _, w := range c.foreign {
+		events = append(events, message{event: event{workload: w.instance}})
+	}
+	c.foreignMu.Unlock()
+	fresh.handle(events)
+	return fresh
 }
 
-func (c *conversion) viewedEntry(d *definition, hosts []hostDefinition) *view.Entry {
-	e := &view.Entry{
-		Config: d.config, Resolution: d.resolution, Ports: d.ports, Selects: d.selects, Selector: d.selector,
-		HostIsEndpoint: d.hostIsEndpoint,
-		Self:           func(hostname registry.Hostname) []registry.Endpoint { return c.selfMember(nil, d, hostname).endpoints },
-	}
-	for _, h := range hosts {
-		e.Hosts = append(e.Hosts, view.Host{Hostname: h.hostname, Services: h.services})
-	}
-	members := inlineMembers{conversion: c, definition: d}
-	for i, spec := range d.inline() {
-		var endpoints []registry.Endpoint
-		if spec != nil {
-			endpoints = members.convert(i, spec, nil).endpoints
+// workloads returns all that count, in the order in which entries select them.
+func (c *Controller) workloads() []*workload {
+	return slices.SortedFunc(func(yield func(*workload) bool) {
+		for _, s := range c.spaces {
+			for _, g := range s.groups {
+				for _, w := range g.workloads {
+					if !yield(w) {
+						return
+					}
+				}
+			}
 		}
-		e.Inline = append(e.Inline, endpoints)
+	}, (*workload).compare)
+}
+
+// viewed returns the view of an entry that will not change any more.
+func (e *entry) viewed(workloads map[*workload]*view.Workload) *view.Entry {
+	out := &view.Entry{Config: e.config, Resolution: e.resolution, Selects: e.selects, Selector: e.selector}
+	for _, b := range e.bindings {
+		h := view.Host{Hostname: b.host.hostname, Services: b.services}
+		if b.self != nil {
+			h.Self = b.self.endpoints
+		}
+		out.Hosts = append(out.Hosts, h)
 	}
-	return e
+	slices.SortFunc(e.selected, func(m, n *member) int { return m.workload.compare(n.workload) })
+	for m := range e.members {
+		out.Sources = append(out.Sources, view.Source{
+			Workload: workloads[m.workload], Position: int(m.position), Endpoints: m.endpoints,
+		})
+	}
+	return out
 }
 
 func (c *Controller) whyIgnored(key registry.WorkloadKey) string {
@@ -95,10 +110,7 @@ func (c *Controller) whyIgnored(key registry.WorkloadKey) string {
 // shown returns what readers of the state see. Changes that are under way may add
 // keys that the state does not have yet.
 func (s *state) shown() view.Shown {
-	out := view.Shown{
-		Services: s.services.List(), Usual: addressText,
-		Instances: func(address string) []registry.ServiceInstance { return s.instancesAt(address, "", nil) },
-	}
+	out := view.Shown{Services: s.services.List(), Instances: map[string][]registry.ServiceInstance{}}
 	s.tables.hosts.Entries(func(e *pmap.Entry[hostKey, *host]) bool {
 		if h := s.host(e.Key); h != nil {
 			out.Hosts = append(out.Hosts, view.HostEndpoints{
@@ -107,10 +119,10 @@ func (s *state) shown() view.Shown {
 		}
 		return true
 	})
-	seen := map[string]struct{}{}
 	for address := range s.tables.addresses.addresses {
-		seen[address] = struct{}{}
+		if _, seen := out.Instances[address]; !seen {
+			out.Instances[address] = s.instancesAt(address, "", nil)
+		}
 	}
-	out.Addresses = slices.Sorted(maps.Keys(seen))
 	return out
 }

@@ -53,7 +53,7 @@ func (c *conversion) ownWorkload(config *configstore.Config) *workload {
 	d := c.draft(&t)
 	address := t.spec.GetAddress()
 	w := &workload{
-		attributes: c.intern(&d), addressOfConfig: [1]string{t.address()},
+		attributes: c.interner.acquire(&d), addressOfConfig: [1]string{t.address()},
 		unix: isUnix(address), dnsOnly: address != "" && !isIP(address),
 	}
 	w.config.Store(config)
@@ -70,7 +70,7 @@ func (c *conversion) foreignWorkload(instance *registry.WorkloadInstance) *workl
 		d.Namespace = instance.Namespace
 	}
 	return &workload{
-		instance: instance, attributes: c.intern(&d),
+		instance: instance, attributes: c.interner.acquire(&d),
 		unix: isUnix(instance.Endpoint.Address()), dnsOnly: instance.DNSServiceEntryOnly,
 	}
 }

@@ -10,62 +10,48 @@ import (
 	"github.com/pilotkit/pilotkit/registry/serviceentry/internal/view"
 )
 
-// hostKey names a host in a namespace.
-type hostKey struct {
-	namespace string
-	hostname  registry.Hostname
-}
-
 // contribution is one endpoint of one host, and where it comes from.
 type contribution struct {
 	entry    *view.Entry
-	host     *view.Host
 	endpoint *registry.Endpoint
-	// port is the position of the endpoint's port in the entry: a number may be
-	// there twice.
-	port int
 	// source is what it comes from, as in EndpointExplanation.
 	source string
 	// dropped says why the endpoint does not count; empty if it does.
 	dropped string
 }
 
-// contributions returns those to every host, in the order in which they are made,
-// also those that do not count. Hosts without any are in it.
-func contributions(v *view.View) map[hostKey][]contribution {
-	out := map[hostKey][]contribution{}
+// contributions returns those to a host in a namespace, in the order in which they
+// are made, also those that do not count.
+func contributions(v *view.View, namespace string, hostname registry.Hostname) []contribution {
+	var out []contribution
 	for _, e := range v.Entries {
-		for i := range e.Hosts {
-			k := hostKey{e.Config.Namespace, e.Hosts[i].Hostname}
-			out[k] = append(out[k], ofEntry(v, e, &e.Hosts[i])...)
+		if e.Config.Namespace == namespace {
+			out = append(out, ofEntry(v, e, hostname)...)
 		}
 	}
-	for _, list := range out {
-		dropRoundRobin(list)
-	}
+	dropRoundRobin(out)
 	return out
 }
 
-// ofEntry returns the contributions of an entry to one of its hosts.
-func ofEntry(v *view.View, e *view.Entry, h *view.Host) []contribution {
+// ofEntry returns the contributions of an entry to one of its hosts; none if it has no
+// such host.
+func ofEntry(v *view.View, e *view.Entry, hostname registry.Hostname) []contribution {
+	h := hostOf(e, hostname)
+	if h == nil {
+		return nil
+	}
 	var out []contribution
 	add := func(endpoints []registry.Endpoint, source string) {
 		for i := range endpoints {
-			out = append(out, contribution{entry: e, host: h, endpoint: &endpoints[i], port: i, source: source})
+			out = append(out, contribution{entry: e, endpoint: &endpoints[i], source: source})
 		}
 	}
-	switch {
-	case e.HostIsEndpoint:
-		add(e.Self(h.Hostname), "the host itself")
-	case e.Selects:
-		for _, w := range v.Workloads {
-			if whyNot(e, w) == "" {
-				add(e.Selected(w), workloadText(w.Key))
-			}
-		}
-	default:
-		for i, endpoints := range e.Inline {
-			add(endpoints, fmt.Sprintf("endpoints[%d]", i))
+	add(h.Self, "the host itself")
+	for _, s := range e.Sources {
+		if s.Workload == nil {
+			add(s.Endpoints, fmt.Sprintf("endpoints[%d]", s.Position))
+		} else {
+			add(s.Endpoints, workloadText(s.Workload.Key))
 		}
 	}
 	return out

@@ -54,7 +54,7 @@ type EndpointExplanation struct {
 func Host(c *serviceentry.Controller, namespace string, hostname registry.Hostname) HostExplanation {
 	v := c.View()
 	out := HostExplanation{Namespace: namespace, Hostname: hostname}
-	all := contributions(v)[hostKey{namespace, hostname}]
+	all := contributions(v, namespace, hostname)
 	for _, e := range v.Entries {
 		h := hostOf(e, hostname)
 		if h == nil || e.Config.Namespace != namespace {

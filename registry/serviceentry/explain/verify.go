@@ -34,12 +34,12 @@ func (d Difference) String() string {
 	return "unexpected " + d.Subject + ": " + d.Value
 }
 
-// Verify computes from the stores what a registry should show, and returns every
-// difference from what it does; nil if there is none. Changes that are under way
-// show as differences.
+// Verify makes a registry anew of what is in the stores, and returns every difference
+// between what that shows and what this one does; nil if there is none. Changes that
+// are under way show as differences.
 func Verify(c *serviceentry.Controller) []Difference {
 	v := c.View()
-	want, got := wanted(v), shown(&v.Shown)
+	want, got := shown(&v.Wanted), shown(&v.Shown)
 	var out []Difference
 	for _, f := range slices.SortedFunc(maps.Keys(want), fact.compare) {
 		for range want[f] - got[f] {
@@ -69,93 +69,20 @@ type facts map[fact]int
 
 func (f facts) add(subject, value string) { f[fact{subject, value}]++ }
 
-func (f facts) addService(s *registry.Service) {
-	f.add("service "+s.ResourceName(), describeService(s))
-}
-
-func (f facts) addEndpoint(k hostKey, e *registry.Endpoint) {
-	f.add("endpoint of "+k.namespace+"/"+string(k.hostname), describeEndpoint(e))
-}
-
-func (f facts) addInstance(address string, s *registry.Service, port *registry.Port, e *registry.Endpoint) {
-	f.add("instance at "+address, s.ResourceName()+" "+port.Name+" "+describeEndpoint(e))
-}
-
 // shown returns what readers see.
 func shown(s *view.Shown) facts {
 	out := facts{}
 	for _, h := range s.Hosts {
 		for _, e := range h.Endpoints {
-			out.addEndpoint(hostKey{h.Namespace, h.Hostname}, e)
+			out.add("endpoint of "+h.Namespace+"/"+string(h.Hostname), describeEndpoint(e))
 		}
 	}
 	for _, service := range s.Services {
-		out.addService(service)
+		out.add("service "+service.ResourceName(), describeService(service))
 	}
-	for _, a := range s.Addresses {
-		for _, i := range s.Instances(a) {
-			out.addInstance(a, i.Service, i.ServicePort, i.Endpoint)
-		}
-	}
-	return out
-}
-
-// wanted returns what readers should see.
-func wanted(v *view.View) facts {
-	out := facts{}
-	for _, e := range v.Entries {
-		for _, h := range e.Hosts {
-			for _, s := range h.Services {
-				out.addService(s)
-			}
-		}
-	}
-	for k, list := range contributions(v) {
-		sent := map[string]bool{}
-		for i, c := range list {
-			if c.dropped != "" {
-				continue
-			}
-			if text := describeEndpoint(c.endpoint); !sent[text] {
-				sent[text] = true
-				out.addEndpoint(k, c.endpoint)
-			}
-			out.addInstances(c, list[i+1:], v.Shown.Usual)
-		}
-	}
-	return out
-}
-
-// addInstances adds the instances that a contribution is at its addresses, unless
-// a later one hides it there.
-func (f facts) addInstances(c contribution, later []contribution, usual func(string) string) {
-	for _, a := range addressTexts(c.endpoint, usual) {
-		if hidden(c, later, a, usual) {
-			continue
-		}
-		for _, s := range c.host.Services {
-			f.addInstance(a, s, s.Ports[c.port], c.endpoint)
-		}
-	}
-}
-
-// hidden reports whether proxies at an address are not the instance c, because a
-// later one of the entry cannot be distinguished from it.
-func hidden(c contribution, later []contribution, address string, usual func(string) string) bool {
-	return slices.ContainsFunc(later, func(l contribution) bool {
-		e, f := c.endpoint, l.endpoint
-		return l.dropped == "" && c.entry == l.entry && c.port == l.port &&
-			slices.Contains(addressTexts(f, usual), address) && e.Address() == f.Address() &&
-			e.WorkloadName == f.WorkloadName && e.Attributes().Namespace == f.Attributes().Namespace
-	})
-}
-
-// addressTexts returns the addresses of an endpoint, each once and in one form.
-func addressTexts(e *registry.Endpoint, usual func(string) string) []string {
-	var out []string
-	for _, a := range e.Addresses {
-		if a = usual(a); !slices.Contains(out, a) {
-			out = append(out, a)
+	for address, instances := range s.Instances {
+		for _, i := range instances {
+			out.add("instance at "+address, i.Service.ResourceName()+" "+i.ServicePort.Name+" "+describeEndpoint(i.Endpoint))
 		}
 	}
 	return out

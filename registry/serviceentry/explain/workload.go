@@ -78,8 +78,13 @@ func selection(e *view.Entry, w *view.Workload) SelectionExplanation {
 		return out
 	}
 	out.Ports = map[string]uint32{}
-	for _, endpoint := range e.Selected(w) {
-		out.Ports[endpoint.ServicePortName] = endpoint.EndpointPort
+	for _, source := range e.Sources {
+		if source.Workload != w {
+			continue
+		}
+		for i := range source.Endpoints {
+			out.Ports[source.Endpoints[i].ServicePortName] = source.Endpoints[i].EndpointPort
+		}
 	}
 	for name := range w.Ports {
 		if _, used := out.Ports[name]; !used {

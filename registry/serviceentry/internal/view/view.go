@@ -15,8 +15,11 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// View is what a registry is made from, and what it shows.
+// View is what a registry is made of, and what it shows.
 type View struct {
+	// Shown is what readers see, Wanted what they should see: what a registry shows
+	// that is made anew of the same objects.
+	Shown, Wanted Shown
 	// Entries are the ServiceEntries, the oldest first.
 	Entries []*Entry
 	// Workloads are those that count, in the order in which entries select them.
@@ -25,27 +28,18 @@ type View struct {
 	Ignored func(key registry.WorkloadKey) string
 	// Cluster is that of the registry's own workloads.
 	Cluster registry.ClusterID
-	Shown   Shown
 }
 
 // Entry is a ServiceEntry.
 type Entry struct {
 	Config     *configstore.Config
 	Resolution registry.Resolution
-	Ports      []*registry.Port
 	// Selects: endpoints are workloads with all labels of Selector.
 	Selects  bool
 	Selector registry.Labels
-	// HostIsEndpoint: each host is resolved itself.
-	HostIsEndpoint bool
-	Hosts          []Host
-	// Inline holds the endpoints that are written in the entry, by position, one
-	// for each port; nil for a position that does not count.
-	Inline [][]registry.Endpoint
-	// Self returns the endpoints for a host that is its own endpoint, and Selected
-	// those that the entry has if it selects a workload, one for each port.
-	Self     func(hostname registry.Hostname) []registry.Endpoint
-	Selected func(w *Workload) []registry.Endpoint
+	Hosts    []Host
+	// Sources are what gives endpoints to all of the hosts, in order.
+	Sources []Source
 }
 
 // Host is one host of an entry.
@@ -53,6 +47,18 @@ type Host struct {
 	Hostname registry.Hostname
 	// Services holds one for each address.
 	Services []*registry.Service
+	// Self are the endpoints of a host that is its own endpoint, one for each port.
+	Self []registry.Endpoint
+}
+
+// Source is where endpoints of an entry come from.
+type Source struct {
+	// Workload is the one that the entry selects; nil for an endpoint that is written
+	// in the entry, at a position.
+	Workload *Workload
+	Position int
+	// Endpoints holds one for each port of the entry.
+	Endpoints []registry.Endpoint
 }
 
 // Workload is what entries may select.
@@ -70,11 +76,8 @@ type Workload struct {
 type Shown struct {
 	Services []*registry.Service
 	Hosts    []HostEndpoints
-	// Addresses are those at which there are instances, and Instances returns them.
-	Addresses []string
-	Instances func(address string) []registry.ServiceInstance
-	// Usual returns the one form in which an address is looked up.
-	Usual func(address string) string
+	// Instances are those at each address.
+	Instances map[string][]registry.ServiceInstance
 }
 
 // HostEndpoints is the endpoints of a host name in a namespace.
