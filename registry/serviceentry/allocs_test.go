@@ -9,9 +9,10 @@ import (
 )
 
 // maxEntryAllocs and maxEndpointsAllocs bound what one change allocates, from the
-// write to the end of the updater's calls, the store's three included.
+// write to the end of the updater's calls, the store's three included, and the
+// attributes that only the changed one has.
 const (
-	maxEntryAllocs     = 22
+	maxEntryAllocs     = 23
 	maxEndpointsAllocs = 40
 )
 

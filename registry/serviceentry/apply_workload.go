@@ -60,7 +60,7 @@ func (b *batch) putOwn(name objectName, config *configstore.Config) {
 		curr = b.conversion.ownWorkload(config)
 	}
 	if old != nil && curr != nil && old.sameAs(curr) {
-		b.interner.release(&curr.attributes.EndpointAttributes)
+		b.interner.release(curr.attributes)
 		old.config.Store(config)
 		return
 	}
@@ -129,7 +129,7 @@ func (b *batch) replaceWorkload(old, curr *workload) {
 	}
 	b.setWorkload(s, old, curr)
 	if old != nil {
-		b.interner.release(&old.attributes.EndpointAttributes)
+		b.interner.release(old.attributes)
 	}
 	b.dropSpace(namespace)
 }

@@ -146,7 +146,7 @@ func (b *batch) includeMember(m *member, bindings ...*binding) {
 func (b *batch) removeMember(m *member, bindings ...*binding) {
 	b.locate(m, false)
 	b.excludeMember(m, bindings...)
-	b.interner.releaseMember(m)
+	b.interner.release(m.attributes)
 }
 
 func (b *batch) excludeMember(m *member, bindings ...*binding) {

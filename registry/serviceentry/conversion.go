@@ -29,17 +29,3 @@ func (s spiffe) String() string {
 	}
 	return "spiffe://" + s.trustDomain + "/ns/" + s.namespace + "/sa/" + s.account
 }
-
-// is reports whether String would return text.
-func (s spiffe) is(text string) bool {
-	if s == (spiffe{}) {
-		return text == ""
-	}
-	for _, part := range [...]string{"spiffe://", s.trustDomain, "/ns/", s.namespace, "/sa/", s.account} {
-		if len(text) < len(part) || text[:len(part)] != part {
-			return false
-		}
-		text = text[len(part):]
-	}
-	return text == ""
-}

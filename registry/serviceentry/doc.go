@@ -61,6 +61,5 @@ package serviceentry
 // Only the goroutine that handles a batch writes. What readers see is immutable, or
 // a cell that publish.go changes; the rest is its own and needs no lock.
 //
-// Three structures here are neither a builtin map nor a persistent one. The interner
-// has chains: its keys are drafts, which are looked up without being built. The cells
-// of state.go and the table of addresses.go have their figures there.
+// Two structures here are neither a builtin map nor a persistent one: the cells of
+// state.go and the table of addresses.go, which have their figures there.

@@ -3,9 +3,11 @@
 package serviceentry
 
 import (
-	"hash/maphash"
+	"encoding/binary"
 	"maps"
-	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -65,26 +67,38 @@ func (d *draft) labels(yield func(key, value string) bool) {
 	}
 }
 
-// hashLabels returns the sum of the hashes of the labels: their order does not
-// matter.
-func (d *draft) hashLabels(seed maphash.Seed) uint64 {
-	var sum uint64
+// appendLabels appends a text of the labels: that of other labels is another one.
+func (d *draft) appendLabels(to []byte) []byte {
+	var room [16]label
+	labels := room[:0]
 	for k, v := range d.labels {
-		sum += label{k, v}.hash(seed)
+		labels = append(labels, label{k, v})
 	}
-	return sum
+	slices.SortFunc(labels, func(l, m label) int { return strings.Compare(l.key, m.key) })
+	for _, l := range labels {
+		to = appendText(appendText(to, l.key), l.value)
+	}
+	return to
 }
 
-// matchesLabels reports whether buildLabels would return labels equal to l.
-func (d *draft) matchesLabels(l registry.Labels) bool {
-	n := 0
-	for k, v := range d.labels {
-		if got, ok := l[k]; !ok || got != v {
-			return false
-		}
-		n++
+// appendRest appends a text of everything but the labels, as appendLabels does. An
+// identity and a ServiceAccount that says the same have different texts.
+func (d *draft) appendRest(to []byte) []byte {
+	for _, s := range [...]string{
+		d.identity.trustDomain, d.identity.namespace, d.identity.account, d.ServiceAccount, d.Network, d.Locality,
+		string(d.ClusterID), d.TLSMode, d.Namespace, d.HostName, d.SubDomain, d.NodeName,
+	} {
+		to = appendText(to, s)
 	}
-	return n == len(l)
+	for _, is := range [...]bool{d.SendUnhealthyEndpoints, d.DiscoverableFromSameCluster} {
+		to = strconv.AppendBool(to, is)
+	}
+	return strconv.AppendUint(to, uint64(d.LbWeight), 10)
+}
+
+// appendText appends a text such that where it ends can be told.
+func appendText(to []byte, s string) []byte {
+	return append(binary.AppendUvarint(to, uint64(len(s))), s...)
 }
 
 // buildLabels returns the labels. Those that come from one place are not copied.
@@ -105,20 +119,6 @@ func (d *draft) buildLabels() registry.Labels {
 	}
 }
 
-// matchesWithoutLabels reports whether build would return attributes equal to a,
-// but for the labels.
-func (d *draft) matchesWithoutLabels(a *registry.EndpointAttributes) bool {
-	b, c := d.EndpointAttributes, *a
-	if d.identity != (spiffe{}) {
-		if !d.identity.is(a.ServiceAccount) {
-			return false
-		}
-		b.ServiceAccount = a.ServiceAccount
-	}
-	b.Labels, c.Labels = nil, nil
-	return b.Equal(&c)
-}
-
 // build returns the attributes with the labels.
 func (d *draft) build(labels registry.Labels) registry.EndpointAttributes {
 	out := d.EndpointAttributes
@@ -128,13 +128,3 @@ func (d *draft) build(labels registry.Labels) registry.EndpointAttributes {
 	}
 	return out
 }
-
-func (l label) hash(seed maphash.Seed) uint64 {
-	value := maphash.String(seed, l.value)
-	// Without the rotation, exchanging key and value would not matter; without
-	// something that is not a sum, exchanging the values of two keys.
-	return (maphash.String(seed, l.key) ^ bits.RotateLeft64(value, 1)) * mix
-}
-
-// mix is an odd number without a pattern: the golden ratio.
-const mix = 0x9e3779b97f4a7c15

@@ -40,7 +40,7 @@ func (b *batch) putInline(e *entry, old *definition) {
 		case former == nil:
 			b.addMember(m, e.bindings...)
 		case keep && m.position == former.position && m.equal(former):
-			b.interner.releaseMember(m)
+			b.interner.release(m.attributes)
 			m = former
 		default:
 			b.removeMember(former, e.bindings...)
@@ -69,7 +69,7 @@ type inlineMembers struct {
 	addresses []string
 	// spec is the endpoint before, and shared its attributes; nil if unknown.
 	spec   *networking.WorkloadEntry
-	shared *registry.EndpointAttributes
+	shared *interned
 }
 
 // addressBlock is for how many endpoints room is made at once. One of them that
@@ -87,26 +87,29 @@ func (l *inlineMembers) convert(index int, spec *networking.WorkloadEntry, forme
 	m := newMember(l.entry, len(d.ports))
 	m.position = int32(index) //nolint:gosec // there are fewer endpoints than 2^31
 	l.addresses[0] = t.address()
-	base := registry.Endpoint{Addresses: l.addresses[:1:1], WorkloadName: t.workloadName(), Shared: l.attributes(&t)}
+	m.attributes = l.attributes(&t)
+	base := registry.Endpoint{
+		Addresses: l.addresses[:1:1], WorkloadName: t.workloadName(), Shared: &m.attributes.EndpointAttributes,
+	}
 	l.addresses = l.addresses[1:]
 	m.fill(d, &base, isUnix(spec.GetAddress()), spec.GetPorts())
 	return m
 }
 
-func (l *inlineMembers) attributes(t *template) *registry.EndpointAttributes {
+func (l *inlineMembers) attributes(t *template) *interned {
 	if l.shared != nil && sameAttributes(l.spec, t.spec) {
-		return l.conversion.sharedAgain(l.shared)
+		return l.shared.again()
 	}
-	a := l.conversion.draft(t)
-	return l.conversion.shared(&a, len(l.definition.ports))
+	d := l.conversion.draft(t)
+	return l.conversion.interner.acquire(&d)
 }
 
 // last takes notice of what an endpoint became.
 func (l *inlineMembers) last(spec *networking.WorkloadEntry, m *member) {
 	l.spec, l.shared = spec, nil
 	// NetworkOf may have another answer for another address.
-	if len(m.endpoints) > 0 && l.conversion.options.NetworkOf == nil {
-		l.shared = m.endpoints[0].Shared
+	if l.conversion.options.NetworkOf == nil {
+		l.shared = m.attributes
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // kept returns how many things the tables of a registry hold.
 func (c *Controller) kept() map[string]int {
 	return map[string]int{
-		"labels": len(c.interner.labels), "attributes": len(c.interner.attributes), "copies": len(c.interner.copies),
+		"labels": len(c.interner.labels), "attributes": len(c.interner.attributes),
 		"spaces": len(c.spaces), "pods": len(c.pods), "foreign": len(c.foreign),
 		"hosts": c.tables.hosts.Len(), "addresses": c.tables.addresses.live + c.tables.more.Len(), "services": c.state.Load().services.Len(),
 	}

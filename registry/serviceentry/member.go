@@ -13,8 +13,10 @@ import (
 type member struct {
 	entry     *entry
 	endpoints []registry.Endpoint
-	// workload is nil unless the entry selected it.
-	workload *workload
+	// workload is the one that the entry selected. If it is nil the member has
+	// attributes of its own, which all its endpoints share.
+	workload   *workload
+	attributes *interned
 	// self: the host itself is the endpoint, so that the member belongs to the
 	// binding of that host only.
 	self bool
@@ -82,28 +84,6 @@ func (d *definition) endpointPort(i int, unix bool, portMap map[string]uint32) u
 	return d.ports[i].Number
 }
 
-// shared returns the copy of attributes for the endpoints of a member, of which
-// all together are one user; nil if there are none.
-func (c *conversion) shared(d *draft, endpoints int) *registry.EndpointAttributes {
-	if endpoints == 0 {
-		return nil
-	}
-	return &c.interner.acquire(d).EndpointAttributes
-}
-
-// sharedAgain returns a copy that shared has returned, to one more user.
-func (c *conversion) sharedAgain(a *registry.EndpointAttributes) *registry.EndpointAttributes {
-	c.interner.copies[a].users++
-	return a
-}
-
-// releaseMember undoes shared for a member that is used no more.
-func (n *interner) releaseMember(m *member) {
-	if m.workload == nil && len(m.endpoints) > 0 {
-		n.release(m.endpoints[0].Shared)
-	}
-}
-
 // selfMember returns the member for a host that is its own endpoint.
 func (c *conversion) selfMember(e *entry, d *definition, hostname registry.Hostname) *member {
 	m := newMember(e, len(d.ports))
@@ -111,8 +91,9 @@ func (c *conversion) selfMember(e *entry, d *definition, hostname registry.Hostn
 	a := draft{EndpointAttributes: registry.EndpointAttributes{
 		ClusterID: c.options.ClusterID, TLSMode: tlsModeDisabled, Namespace: d.config.Namespace,
 	}}
+	m.attributes = c.interner.acquire(&a)
 	base := registry.Endpoint{
-		Addresses: []string{string(hostname)}, WorkloadName: d.config.Name, Shared: c.shared(&a, len(d.ports)),
+		Addresses: []string{string(hostname)}, WorkloadName: d.config.Name, Shared: &m.attributes.EndpointAttributes,
 	}
 	m.fill(d, &base, false, nil)
 	return m
