@@ -28,7 +28,7 @@ func (u *Upstream) choose(names bool) []*registry.Endpoint {
 // sends reports whether the proxy may be sent an endpoint.
 func (u *Upstream) sends(e *registry.Endpoint) bool {
 	switch {
-	case !Serves(e, u.Port), !Sent(e), u.Client == ForGRPC && IsUnix(e):
+	case !Serves(e, u.Port), !sent(e), u.Client == ForGRPC && IsUnix(e):
 		return false
 	case len(u.Labels) > 0 && !u.Labels.SubsetOf(e.Attributes().Labels):
 		return false

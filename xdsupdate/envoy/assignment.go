@@ -15,7 +15,7 @@ import (
 )
 
 // LoadAssignment returns the endpoints of a port of a service for EDS. Endpoints
-// of other ports, those that clients are not sent (Sent), and those without
+// of other ports, those that clients are not sent, and those without
 // an IP address or unix socket are left out; without any it is an empty
 // assignment, which is how a client learns that there are none. The result is
 // nil for a host or port that cannot be named.
@@ -58,7 +58,7 @@ func (u *Upstream) Plain() bool {
 }
 
 func (u *Upstream) assignment() *endpointv3.ClusterLoadAssignment {
-	return &endpointv3.ClusterLoadAssignment{ClusterName: u.Name(), Endpoints: u.localities(u.choose(false), false)}
+	return &endpointv3.ClusterLoadAssignment{ClusterName: u.name(), Endpoints: u.localities(u.choose(false), false)}
 }
 
 // Encode returns the encoding of what LoadAssignment returns for the endpoints

@@ -59,8 +59,8 @@ func BenchmarkAssignment(b *testing.B) {
 		// The limit: encoded endpoints are put one after the other.
 		b.Run(fmt.Sprintf("limit/endpoints=%d", n), func(b *testing.B) {
 			var parts [][]byte
-			for _, e := range endpoints {
-				part, err := proto.Marshal(envoy.LbEndpoint(e, false))
+			for _, e := range lbEndpoints(envoy.LoadAssignment(svc, svc.Ports[0], endpoints, envoy.ForEnvoy)) {
+				part, err := proto.Marshal(e)
 				if err != nil {
 					b.Fatal(err)
 				}

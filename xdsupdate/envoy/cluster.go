@@ -49,7 +49,7 @@ func Cluster(
 // base returns the cluster before its policy, or nil where there is none.
 func (u *Upstream) base() *clusterv3.Cluster {
 	c := &clusterv3.Cluster{
-		Name:           u.Name(),
+		Name:           u.name(),
 		ConnectTimeout: durationpb.New(connectTimeout),
 		LbPolicy:       clusterv3.Cluster_ROUND_ROBIN,
 		// Panic mode would send requests to endpoints that are known to be bad.

@@ -27,7 +27,7 @@ const peerExchange = "istio-peer-exchange"
 // certificate.
 func DownstreamTLS(server *networking.Server, mesh *meshconfig.MeshConfig) *tlsv3.DownstreamTlsContext {
 	settings := server.GetTls()
-	if !TerminatesTLS(server) {
+	if !terminatesTLS(server) {
 		return nil
 	}
 	common := &tlsv3.CommonTlsContext{
@@ -35,7 +35,7 @@ func DownstreamTLS(server *networking.Server, mesh *meshconfig.MeshConfig) *tlsv
 		AlpnProtocols: serverALPN(server),
 	}
 	for _, name := range certificateNames(settings) {
-		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, SDS(name))
+		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, sds(name))
 	}
 	if len(common.TlsCertificateSdsSecretConfigs) == 0 {
 		return nil
@@ -44,7 +44,7 @@ func DownstreamTLS(server *networking.Server, mesh *meshconfig.MeshConfig) *tlsv
 		common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{
 			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 				DefaultValidationContext:         clientValidation(settings),
-				ValidationContextSdsSecretConfig: SDS(roots),
+				ValidationContextSdsSecretConfig: sds(roots),
 			},
 		}
 	}
@@ -53,8 +53,8 @@ func DownstreamTLS(server *networking.Server, mesh *meshconfig.MeshConfig) *tlsv
 	return &tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(required)}
 }
 
-// TerminatesTLS reports whether a server decrypts what it is sent.
-func TerminatesTLS(server *networking.Server) bool {
+// terminatesTLS reports whether a server decrypts what it is sent.
+func terminatesTLS(server *networking.Server) bool {
 	if !registry.ParseProtocol(server.GetPort().GetProtocol()).IsTLS() || server.GetTls() == nil {
 		return false
 	}

@@ -32,10 +32,10 @@ func IsUnix(e *registry.Endpoint) bool {
 	return strings.HasPrefix(a, "/") || strings.HasPrefix(a, "@")
 }
 
-// Sent reports whether clients are sent the endpoint at all. One that is
+// sent reports whether clients are sent the endpoint at all. One that is
 // unhealthy is left out unless SendUnhealthyEndpoints is set, as in Istio 1.30,
 // whose endpoint index does not push for it either.
-func Sent(e *registry.Endpoint) bool {
+func sent(e *registry.Endpoint) bool {
 	return e.HealthStatus != registry.UnHealthy || e.Attributes().SendUnhealthyEndpoints
 }
 
@@ -61,19 +61,14 @@ func CheckEndpoint(e *registry.Endpoint) error {
 	}
 }
 
-// LbEndpoint returns one endpoint, or nil if no client could connect to its
-// addresses: neither IP addresses with a port, nor a unix socket that passes
+// lbEndpoint returns one endpoint with a TLS mode, or nil if no client could connect
+// to its addresses: neither IP addresses with a port, nor a unix socket that passes
 // CheckEndpoint. With names, as in the clusters of DNS services, host names count
 // too, and unix sockets do not: Envoy refuses them there.
 //
 // Its metadata is Istio's: "istio" names the workload, and
 // "envoy.transport_socket_match" says by "tlsMode" whether the workload takes
 // mTLS, for Envoys whose clusters choose their TLS context by it.
-func LbEndpoint(e *registry.Endpoint, names bool) *endpointv3.LbEndpoint {
-	return lbEndpoint(e, names, e.Attributes().TLSMode)
-}
-
-// lbEndpoint is LbEndpoint with another TLS mode than the endpoint's own.
 func lbEndpoint(e *registry.Endpoint, names bool, tlsMode string) *endpointv3.LbEndpoint {
 	addresses := addresses(e, names)
 	if len(addresses) == 0 {

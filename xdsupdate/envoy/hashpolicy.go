@@ -8,10 +8,10 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// HashPolicies returns by what of a request its endpoint is chosen: the key of a
+// hashPolicies returns by what of a request its endpoint is chosen: the key of a
 // consistent hash is a matter of routes, while the algorithm is one of clusters.
 // The result is nil without a key, and for nil.
-func HashPolicies(hash *networking.LoadBalancerSettings_ConsistentHashLB) []*routev3.RouteAction_HashPolicy {
+func hashPolicies(hash *networking.LoadBalancerSettings_ConsistentHashLB) []*routev3.RouteAction_HashPolicy {
 	if hash == nil {
 		return nil
 	}

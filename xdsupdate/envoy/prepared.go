@@ -74,7 +74,7 @@ func newPart(e *registry.Endpoint) *part {
 		endpoint: e, unix: IsUnix(e), weight: max(1, e.Attributes().LbWeight),
 		locality: keyOfLocality(e.Attributes().Locality), simple: true,
 	}
-	if !Sent(e) {
+	if !sent(e) {
 		return p
 	}
 	addr, err := netip.ParseAddr(e.Address())
@@ -90,13 +90,13 @@ func newPart(e *registry.Endpoint) *part {
 
 // encodeLbEndpoint returns an encoded LbEndpoint; nil: not to be sent to anybody.
 func encodeLbEndpoint(e *registry.Endpoint) []byte {
-	lb := LbEndpoint(e, false)
+	lb := lbEndpoint(e, false, e.Attributes().TLSMode)
 	if lb == nil {
 		return nil
 	}
 	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(lb)
 	if err != nil {
-		return nil // text that is not UTF-8, which LbEndpoint leaves out
+		return nil // text that is not UTF-8, which lbEndpoint leaves out
 	}
 	return encoded
 }

@@ -266,9 +266,9 @@ func TestAutoPassthrough(t *testing.T) {
 	u.Endpoints = []*registry.Endpoint{
 		endpoint("10.1.0.1", func(e *registry.Endpoint) { e.Shared.TLSMode = "istio" }), endpoint("10.1.0.2"),
 	}
-	check(t, "name", u.Name(), "outbound_.80_._.a.com")
 	check(t, "endpoints", text(u.LoadAssignment()), []string{"//@0=1 10.1.0.1:8080/HEALTHY"})
 	c := u.Cluster()
+	check(t, "name", c.GetName(), "outbound_.80_._.a.com")
 	if c.GetTransportSocket() != nil || c.GetTransportSocketMatches() != nil {
 		t.Errorf("TLS: %v", c)
 	}

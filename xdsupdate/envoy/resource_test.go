@@ -230,6 +230,15 @@ func TestWeightsStayIn32Bits(t *testing.T) {
 	}
 }
 
+// lbEndpoints returns the endpoints of an assignment.
+func lbEndpoints(a *endpointv3.ClusterLoadAssignment) []*endpointv3.LbEndpoint {
+	var out []*endpointv3.LbEndpoint
+	for _, l := range a.GetEndpoints() {
+		out = append(out, l.GetLbEndpoints()...)
+	}
+	return out
+}
+
 func TestEndpointMetadata(t *testing.T) {
 	e := endpoint("10.0.0.1", func(e *registry.Endpoint) {
 		e.WorkloadName = "w"
@@ -237,11 +246,15 @@ func TestEndpointMetadata(t *testing.T) {
 			"service.istio.io/canonical-name": "cn", "service.istio.io/canonical-revision": "v1",
 		}}
 	})
-	got := envoy.LbEndpoint(e, false).GetMetadata().GetFilterMetadata()
+	svc := service(registry.ClientSideLB)
+	sent := func() *endpointv3.LbEndpoint {
+		return lbEndpoints(envoy.LoadAssignment(svc, svc.Ports[0], []*registry.Endpoint{e}, envoy.ForEnvoy))[0]
+	}
+	got := sent().GetMetadata().GetFilterMetadata()
 	check(t, "tlsMode", got["envoy.transport_socket_match"].GetFields()["tlsMode"].GetStringValue(), "istio")
 	check(t, "workload", got["istio"].GetFields()["workload"].GetStringValue(), "w;n;cn;v1;c")
 	e.Shared.TLSMode, e.WorkloadName = "disabled", ""
-	check(t, "plain", envoy.LbEndpoint(e, false).GetMetadata() == nil, true)
+	check(t, "plain", sent().GetMetadata() == nil, true)
 }
 
 func TestCluster(t *testing.T) {

@@ -10,15 +10,15 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// MeshGateway is the gateway name in a VirtualService that stands for every
+// meshGateway is the gateway name in a VirtualService that stands for every
 // sidecar and every gRPC client.
-const MeshGateway = "mesh"
+const meshGateway = "mesh"
 
 // RouteScope is where the HTTP rules of a VirtualService are put to use: a route
 // configuration of a client. The same rules give other routes elsewhere.
 //
 // The names in the rules must be complete: hosts of destinations as the registry
-// has them, gateways in matches as "NAMESPACE/NAME" or MeshGateway.
+// has them, gateways in matches as "NAMESPACE/NAME" or "mesh".
 type RouteScope struct {
 	// Client is the kind of client. For gRPC clients there are only forms that all of
 	// them accept, and nothing that they do not do: mirrors, rewrites, CORS and
@@ -31,7 +31,7 @@ type RouteScope struct {
 	// Port is the port that the route configuration is for, on a gateway that of
 	// the server.
 	Port uint32
-	// Gateway is the gateway as "NAMESPACE/NAME"; empty means MeshGateway.
+	// Gateway is the gateway as "NAMESPACE/NAME"; empty means "mesh".
 	Gateway string
 	// Namespace and Labels are those of the workload beside the client.
 	Namespace string
@@ -40,28 +40,23 @@ type RouteScope struct {
 	TLS bool
 	// Retries is the mesh's default retry policy; nil means Istio's.
 	Retries *networking.HTTPRetry
-	// Cluster returns the name of the cluster of a destination. Nil means
-	// DestinationCluster with Port as the port of destinations without one.
+	// Cluster returns the name of the cluster of a destination. Nil means that of
+	// SubsetClusterName, with Port as the port of destinations without one.
 	Cluster func(*networking.Destination) string
 	// ConsistentHash returns how the requests to a destination are hashed, or nil
 	// if they are not; nil means that none are.
 	ConsistentHash func(*networking.Destination) *networking.LoadBalancerSettings_ConsistentHashLB
 }
 
-// DestinationCluster returns the name of the cluster of a destination:
-// "outbound|PORT|SUBSET|HOST". The port is for destinations without one.
-func DestinationCluster(d *networking.Destination, port uint32) string {
+func (s *RouteScope) cluster(d *networking.Destination) string {
+	if s.Cluster != nil {
+		return s.Cluster(d)
+	}
+	port := s.Port
 	if n := d.GetPort().GetNumber(); n != 0 {
 		port = n
 	}
 	return SubsetClusterName(port, d.GetSubset(), registry.Hostname(d.GetHost()))
-}
-
-func (s *RouteScope) cluster(d *networking.Destination) string {
-	if s.Cluster == nil {
-		return DestinationCluster(d, s.Port)
-	}
-	return s.Cluster(d)
 }
 
 func (s *RouteScope) hashPolicy(d *networking.Destination) *networking.LoadBalancerSettings_ConsistentHashLB {
@@ -94,7 +89,7 @@ func (s *RouteScope) covers(m *networking.HTTPMatchRequest) bool {
 func (s *RouteScope) among(gateways []string) bool {
 	here := s.Gateway
 	if here == "" {
-		here = MeshGateway
+		here = meshGateway
 	}
 	return slices.Contains(gateways, here)
 }

@@ -84,7 +84,7 @@ func ParseSecretName(name string) (s SecretName, ok bool) {
 	return s, s.Roots || name == WorkloadCertificate
 }
 
-// SDS refers to a secret that comes over the stream on which its user came.
-func SDS(name string) *tlsv3.SdsSecretConfig {
+// sds refers to a secret that comes over the stream on which its user came.
+func sds(name string) *tlsv3.SdsSecretConfig {
 	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: ADS()}
 }

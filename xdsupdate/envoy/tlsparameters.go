@@ -17,7 +17,7 @@ func serverParameters(tls *networking.ServerTLSSettings, mesh *meshconfig.MeshCo
 	p := &tlsv3.TlsParameters{
 		TlsMinimumProtocolVersion: serverVersion(tls.GetMinProtocolVersion()),
 		TlsMaximumProtocolVersion: serverVersion(tls.GetMaxProtocolVersion()),
-		CipherSuites:              CipherSuites(tls.GetCipherSuites()),
+		CipherSuites:              cipherSuites(tls.GetCipherSuites()),
 		EcdhCurves:                mesh.GetEcdhCurves(),
 	}
 	if p.TlsMinimumProtocolVersion == tlsv3.TlsParameters_TLS_AUTO {
@@ -29,7 +29,7 @@ func serverParameters(tls *networking.ServerTLSSettings, mesh *meshconfig.MeshCo
 		p.TlsMinimumProtocolVersion = most
 	}
 	if len(p.CipherSuites) == 0 {
-		p.CipherSuites = CipherSuites(mesh.GetCipherSuites())
+		p.CipherSuites = cipherSuites(mesh.GetCipherSuites())
 	}
 	if p.GetTlsMinimumProtocolVersion() == tlsv3.TlsParameters_TLS_AUTO &&
 		p.GetTlsMaximumProtocolVersion() == tlsv3.TlsParameters_TLS_AUTO && len(p.CipherSuites)+len(p.EcdhCurves) == 0 {
@@ -64,10 +64,10 @@ func meshVersion(v meshconfig.MeshConfig_TLSConfig_TLSProtocol) tlsv3.TlsParamet
 	}
 }
 
-// CipherSuites returns the cipher suites that Envoy knows, each once, in their
+// cipherSuites returns the cipher suites that Envoy knows, each once, in their
 // order: it refuses a whole listener or cluster over an unknown one. A group of
 // equal preference, "[A|B]", stays if all its members are known.
-func CipherSuites(suites []string) []string {
+func cipherSuites(suites []string) []string {
 	var out []string
 	for _, s := range suites {
 		if knownSuite(s) && !slices.Contains(out, s) {

@@ -54,18 +54,18 @@ type Upstream struct {
 	Proxy *registry.Proxy
 }
 
-// Name returns the name of the cluster and of its load assignment:
-// "outbound|PORT|SUBSET|HOST", or SNI's form for AutoPassthrough.
-func (u *Upstream) Name() string {
+// name returns the name of the cluster and of its load assignment:
+// "outbound|PORT|SUBSET|HOST", or the server name for AutoPassthrough.
+func (u *Upstream) name() string {
 	if u.AutoPassthrough {
-		return u.SNI()
+		return u.sni()
 	}
 	return SubsetClusterName(u.Port.Number, u.Subset, u.Service.Hostname)
 }
 
-// SNI returns the server name by which gateways of other networks find the cluster:
+// sni returns the server name by which gateways of other networks find the cluster:
 // "outbound_.PORT_.SUBSET_.HOST".
-func (u *Upstream) SNI() string { return SNIName(u.Port.Number, u.Subset, u.Service.Hostname) }
+func (u *Upstream) sni() string { return SNIName(u.Port.Number, u.Subset, u.Service.Hostname) }
 
 // Cluster returns the cluster, or nil if there is none: for hosts and ports that
 // cannot be named, for DNS services without a usable endpoint, and where the table

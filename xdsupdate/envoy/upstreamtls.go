@@ -112,10 +112,10 @@ func (u *Upstream) socket(t *networking.ClientTLSSettings) *core.TransportSocket
 	}
 	if t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL {
 		common.AlpnProtocols = slices.Concat([]string{peerExchange, inMesh}, common.GetAlpnProtocols())
-		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{SDS(WorkloadCertificate)}
+		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{sds(WorkloadCertificate)}
 		validateWith(common, MeshRoots, validation(u.subjectAltNames(t)))
-		if context.GetSni() == "" && len(u.SNI()) <= maxSNI {
-			context.Sni = u.SNI()
+		if context.GetSni() == "" && len(u.sni()) <= maxSNI {
+			context.Sni = u.sni()
 		}
 		return socketOf(tlsSocket, context)
 	}
@@ -130,7 +130,7 @@ func (u *Upstream) setForeignTLS(common *tls.CommonTlsContext, t *networking.Cli
 		if t.GetCredentialName() != "" {
 			name = CredentialName(t.GetCredentialName())
 		}
-		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{SDS(name)}
+		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{sds(name)}
 	}
 	if t.GetInsecureSkipVerify().GetValue() {
 		common.ValidationContextType = &tls.CommonTlsContext_ValidationContext{ValidationContext: &tls.CertificateValidationContext{}}
@@ -167,7 +167,7 @@ func (u *Upstream) tlsParameters(t *networking.ClientTLSSettings) *tls.TlsParame
 	}
 	if t.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL {
 		out.EcdhCurves = u.Mesh.GetTlsDefaults().GetEcdhCurves()
-		out.CipherSuites = CipherSuites(u.Mesh.GetTlsDefaults().GetCipherSuites())
+		out.CipherSuites = cipherSuites(u.Mesh.GetTlsDefaults().GetCipherSuites())
 	}
 	return out
 }
@@ -181,7 +181,7 @@ func validateWith(c *tls.CommonTlsContext, roots string, v *tls.CertificateValid
 	c.ValidationContextType = &tls.CommonTlsContext_CombinedValidationContext{
 		CombinedValidationContext: &tls.CommonTlsContext_CombinedCertificateValidationContext{
 			DefaultValidationContext:         v,
-			ValidationContextSdsSecretConfig: SDS(roots),
+			ValidationContextSdsSecretConfig: sds(roots),
 		},
 	}
 }
