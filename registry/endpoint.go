@@ -113,29 +113,6 @@ func (e *Endpoint) Address() string {
 	return e.Addresses[0]
 }
 
-// EndpointKey identifies an endpoint among those of one service and shard. Two
-// endpoints with the same key are two states of one thing, unless both are in
-// one list.
-type EndpointKey struct {
-	Namespace       string
-	WorkloadName    string
-	Address         string
-	Network         string
-	ServicePortName string
-	ServicePort     uint32
-	EndpointPort    uint32
-}
-
-// Key returns the endpoint's key. Istio 1.30's key lacks the network and the
-// port numbers, so that endpoints which differ in them hide one another.
-func (e *Endpoint) Key() EndpointKey {
-	a := e.Attributes()
-	return EndpointKey{
-		Namespace: a.Namespace, WorkloadName: e.WorkloadName, Address: e.Address(), Network: a.Network,
-		ServicePortName: e.ServicePortName, ServicePort: e.ServicePort, EndpointPort: e.EndpointPort,
-	}
-}
-
 // Equal reports whether both are the same in every field; the order of the
 // addresses does not matter.
 func (e *Endpoint) Equal(f *Endpoint) bool {
@@ -185,9 +162,14 @@ func CompareEndpoints(e, f *Endpoint) int {
 	return compareAttributes(a, b)
 }
 
-// CompareEndpointKeys orders endpoints by their EndpointKey: by address, service
-// port, port name, endpoint port, namespace, workload name and network. In a list
-// that is sorted by CompareEndpoints those with equal keys are neighbours.
+// CompareEndpointKeys orders endpoints by their key: by address, service port, port
+// name, endpoint port, namespace, workload name and network. The key identifies an
+// endpoint among those of one service and shard: two endpoints with the same key are
+// two states of one thing, unless both are in one list. In a list that is sorted by
+// CompareEndpoints those with equal keys are neighbours.
+//
+// Istio 1.30's key lacks the network and the port numbers, so that endpoints which
+// differ in them hide one another.
 func CompareEndpointKeys(e, f *Endpoint) int {
 	if e == f {
 		return 0

@@ -31,19 +31,3 @@ func (h Hostname) SubsetOf(o Hostname) bool {
 	}
 	return len(h) >= len(suffix) && strings.HasSuffix(string(h), suffix)
 }
-
-// MoreSpecific orders names for matching, the most specific first: exact names
-// before wildcards, longer names before shorter ones, then by text. It returns a
-// negative number if h comes first.
-func (h Hostname) MoreSpecific(o Hostname) int {
-	switch hw, ow := h.IsWildcard(), o.IsWildcard(); {
-	case hw != ow && ow:
-		return -1
-	case hw != ow:
-		return 1
-	case len(h) != len(o):
-		return len(o) - len(h)
-	default:
-		return strings.Compare(string(h), string(o))
-	}
-}

@@ -94,8 +94,8 @@ type KubernetesAttributes struct {
 	ExternalPorts map[ClusterID]map[uint32]uint32
 }
 
-// Equal reports whether all fields are equal; nil equals only nil.
-func (k *KubernetesAttributes) Equal(l *KubernetesAttributes) bool {
+// equal reports whether all fields are equal; nil equals only nil.
+func (k *KubernetesAttributes) equal(l *KubernetesAttributes) bool {
 	if k == l || k == nil || l == nil {
 		return k == l
 	}
@@ -214,11 +214,11 @@ func (s *Service) Equal(t *Service) bool {
 		slices.EqualFunc(s.Ports, t.Ports, func(p, q *Port) bool { return p == q || *p == *q }) &&
 		slices.Equal(s.ServiceAccounts, t.ServiceAccounts) &&
 		equalAddresses(s.ClusterVIPs, t.ClusterVIPs) &&
-		s.Attributes.Equal(&t.Attributes)
+		s.Attributes.equal(&t.Attributes)
 }
 
-// Equal reports whether all attributes are equal.
-func (a *ServiceAttributes) Equal(b *ServiceAttributes) bool {
+// equal reports whether all attributes are equal.
+func (a *ServiceAttributes) equal(b *ServiceAttributes) bool {
 	return a.Provider == b.Provider && a.Name == b.Name && a.Namespace == b.Namespace &&
 		a.ObjectName == b.ObjectName && a.Visibility == b.Visibility &&
 		a.TrafficDistribution == b.TrafficDistribution && a.DNSConnectStrategy == b.DNSConnectStrategy &&
@@ -226,7 +226,7 @@ func (a *ServiceAttributes) Equal(b *ServiceAttributes) bool {
 		slices.Equal(a.ExportTo, b.ExportTo) &&
 		maps.Equal(a.PassthroughTargetPorts, b.PassthroughTargetPorts) &&
 		equalAddresses(a.ClusterExternalAddresses, b.ClusterExternalAddresses) &&
-		a.Kubernetes.Equal(b.Kubernetes)
+		a.Kubernetes.equal(b.Kubernetes)
 }
 
 func equalAddresses(a, b map[ClusterID][]string) bool {

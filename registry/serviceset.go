@@ -59,14 +59,6 @@ func NewServiceSet(services ...*Service) *ServiceSet {
 	})
 }
 
-// Len returns the number of services.
-func (s *ServiceSet) Len() int {
-	if s == nil {
-		return 0
-	}
-	return s.count
-}
-
 // Get returns the service that wins a host name, or nil.
 func (s *ServiceSet) Get(host Hostname) *Service {
 	if services := s.Host(host); len(services) > 0 {

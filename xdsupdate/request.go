@@ -63,9 +63,6 @@ func (r *PushRequest) Merge(other *PushRequest) *PushRequest {
 // have changed.
 func (r *PushRequest) Everything() bool { return len(r.ConfigsUpdated) == 0 }
 
-// EndpointsOnly reports whether only endpoints changed, no definition.
-func (r *PushRequest) EndpointsOnly() bool { return !r.Full && !r.Forced }
-
 // Has reports whether what the key names may have changed.
 func (r *PushRequest) Has(key ConfigKey) bool {
 	if r.Everything() {

@@ -95,14 +95,14 @@ func TestMergeSharesNothingThatChanges(t *testing.T) {
 
 func TestRequestQuestions(t *testing.T) {
 	r := &request{ConfigsUpdated: keys("b", "a")}
-	if !r.Has(vs("a")) || r.Has(vs("c")) || r.Everything() || !r.EndpointsOnly() {
-		t.Errorf("%v: Has, Everything or EndpointsOnly is wrong", r)
+	if !r.Has(vs("a")) || r.Has(vs("c")) || r.Everything() {
+		t.Errorf("%v: Has or Everything is wrong", r)
 	}
 	if diff := cmp.Diff([]xdsupdate.ConfigKey{vs("a"), vs("b")}, r.Keys()); diff != "" {
 		t.Errorf("Keys (-want +got):\n%s", diff)
 	}
-	if (&request{Forced: true}).EndpointsOnly() || (&request{}).Keys() != nil {
-		t.Error("a forced request is not for endpoints only, and everything has no keys")
+	if (&request{}).Keys() != nil {
+		t.Error("everything has keys")
 	}
 	var none *request
 	if got := none.String(); got != "no push" {

@@ -32,7 +32,7 @@ func (p *Pusher) ConfigUpdate(req *PushRequest) {
 	}
 	now := p.now()
 	p.mu.Lock()
-	l := p.lane(req.EndpointsOnly())
+	l := p.lane(!req.Full && !req.Forced)
 	l.add(req)
 	opened := l.ask(now, p.epoch)
 	p.mu.Unlock()

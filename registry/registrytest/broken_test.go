@@ -109,7 +109,7 @@ func (b *broken) ServiceSnapshot() *registry.ServiceSet {
 		}
 		return b.last
 	case "snapshots change":
-		if last != now && last.Len() > 0 {
+		if last != now && len(last.List()) > 0 {
 			last.List()[0] = &registry.Service{Hostname: "changed"}
 		}
 		b.last = now

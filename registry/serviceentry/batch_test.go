@@ -79,7 +79,7 @@ func TestServiceSnapshot(t *testing.T) {
 	s.apply(entry("b", ports(8080), "b.com"), entry("c", nil, "a.com"))
 	after := s.registry.ServiceSnapshot()
 	diff(t, "changed", slices.Sorted(after.ChangedSince(before)), []registry.Hostname{"a.com", "b.com"})
-	diff(t, "services", []int{empty.Len(), before.Len(), after.Len()}, []int{0, 3, 4})
+	diff(t, "services", []int{len(empty.List()), len(before.List()), len(after.List())}, []int{0, 3, 4})
 	var order []string
 	for _, service := range after.Host("a.com") {
 		order = append(order, fmt.Sprint(service.Attributes.ObjectName, " ", service.DefaultAddress))
