@@ -54,7 +54,7 @@ func (w writer) valid() bool {
 }
 
 // outdated reports whether endpoints were last written before the claim.
-func (w writer) outdated(e ShardEndpoints) bool { return e.generation != w.generation }
+func (w writer) outdated(e shardEndpoints) bool { return e.generation != w.generation }
 
 // close ends a claim. The endpoints stay.
 func (w writer) close() { w.shard.generation.CompareAndSwap(w.generation, w.generation+1) }

@@ -14,9 +14,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-func addresses(v xdsupdate.ShardEndpoints) []string {
+func addresses(list []*registry.Endpoint) []string {
 	var out []string
-	for e := range v.All() {
+	for _, e := range list {
 		out = append(out, e.Address())
 	}
 	return out
@@ -136,7 +136,7 @@ func TestPrune(t *testing.T) {
 		t.Errorf("Remove removed %v, want c and d", gone)
 	}
 	for view := range index.All() {
-		if n := view.Shard(other).Len(); n != view.Len() {
+		if n := len(view.Shard(other)); n != view.Len() {
 			t.Errorf("%s has %d endpoints, %d of them of the other shard", view.Hostname(), view.Len(), n)
 		}
 	}

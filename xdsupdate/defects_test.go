@@ -144,7 +144,7 @@ func TestUnsortedLists(t *testing.T) {
 				t.Errorf("%s: the list that was handed over is sorted now", name)
 			}
 		}
-		got := index.Service(host, ns).Shard(shardOf("c1")).Slice()
+		got := index.Service(host, ns).Shard(shardOf("c1"))
 		if len(got) != len(lists[1]) || !slices.IsSortedFunc(got, registry.CompareEndpoints) {
 			t.Errorf("%s: %v is not sorted", name, got)
 		}
@@ -206,7 +206,7 @@ func TestViews(t *testing.T) {
 	index, list := xdsupdate.NewEndpointIndex(), eps(ep("1.1.1.1", account("b")), ep("2.2.2.2"))
 	if unknown := index.Service(host, ns); unknown.Len() != 0 || unknown.ServiceAccounts() != nil ||
 		unknown.Hostname() != "" || unknown.Namespace() != "" || slices.Collect(unknown.All()) != nil ||
-		unknown.Shard(shardOf("c1")).Len() != 0 || unknown.Shard(shardOf("c1")).Key() != (xdsupdate.ShardKey{}) {
+		unknown.Shard(shardOf("c1")) != nil {
 		t.Error("an unknown service is not empty")
 	}
 	index.UpdateServiceEndpoints(shardOf("c2"), host, ns, list)
@@ -222,7 +222,7 @@ func TestViews(t *testing.T) {
 	now := index.Service(host, ns)
 	var shards, all []string
 	for s := range now.Shards() {
-		shards = append(shards, s.Key().String())
+		shards = append(shards, s.String())
 	}
 	for e := range now.All() {
 		all = append(all, e.Address())

@@ -17,14 +17,14 @@ type ServiceEndpoints struct {
 	service *service
 	// shards are sorted by compareShards. Those without endpoints are kept for
 	// their generation, and not shown.
-	shards []*ShardEndpoints
+	shards []*shardEndpoints
 	// accounts are sorted.
 	accounts []string
 }
 
-// ShardEndpoints is what one registry contributes to one service. It is
+// shardEndpoints is what one registry contributes to one service. It is
 // immutable; copying it is cheap.
-type ShardEndpoints struct {
+type shardEndpoints struct {
 	shard *shard
 	// generation is that of the writer.
 	generation uint64
@@ -52,41 +52,49 @@ func (e *ServiceEndpoints) Key() ConfigKey { return ServiceKey(e.Hostname(), e.N
 
 // Len returns the number of endpoints in all shards.
 func (e *ServiceEndpoints) Len() int {
+	if e == nil {
+		return 0
+	}
 	n := 0
-	for shard := range e.Shards() {
-		n += shard.Len()
+	for _, shard := range e.shards {
+		n += shard.endpoints.Len()
 	}
 	return n
 }
 
-// Shards returns the shards that have endpoints, sorted by provider and cluster.
-func (e *ServiceEndpoints) Shards() iter.Seq[ShardEndpoints] {
-	return func(yield func(ShardEndpoints) bool) {
+// Shards returns the shards that have endpoints, sorted by provider and cluster, with
+// their endpoints, sorted by registry.CompareEndpoints, in new slices.
+func (e *ServiceEndpoints) Shards() iter.Seq2[ShardKey, []*registry.Endpoint] {
+	return func(yield func(ShardKey, []*registry.Endpoint) bool) {
 		if e == nil {
 			return
 		}
 		for _, shard := range e.shards {
-			if shard.Len() > 0 && !yield(*shard) {
+			if shard.endpoints.Len() > 0 && !yield(shard.shard.key, shard.endpoints.Slice()) {
 				return
 			}
 		}
 	}
 }
 
-// Shard returns one shard; the zero value if it has no endpoints.
-func (e *ServiceEndpoints) Shard(key ShardKey) ShardEndpoints {
-	if i, found := e.find(key); found && e.shards[i].Len() > 0 {
-		return *e.shards[i]
+// Shard returns the endpoints of one shard, sorted by registry.CompareEndpoints, in a
+// new slice; nil if it has none.
+func (e *ServiceEndpoints) Shard(key ShardKey) []*registry.Endpoint {
+	if i, found := e.find(key); found {
+		return e.shards[i].endpoints.Slice()
 	}
-	return ShardEndpoints{}
+	return nil
 }
 
 // All returns the endpoints of all shards: shard by shard, in the order of
 // Shards, each in its own order.
 func (e *ServiceEndpoints) All() iter.Seq[*registry.Endpoint] {
 	return func(yield func(*registry.Endpoint) bool) {
-		for shard := range e.Shards() {
-			for endpoint := range shard.All() {
+		if e == nil {
+			return
+		}
+		for _, shard := range e.shards {
+			for endpoint := range shard.endpoints.All() {
 				if !yield(endpoint) {
 					return
 				}
@@ -110,27 +118,10 @@ func (e *ServiceEndpoints) find(key ShardKey) (int, bool) {
 	if e == nil {
 		return 0, false
 	}
-	return slices.BinarySearchFunc(e.shards, key, func(s *ShardEndpoints, key ShardKey) int {
+	return slices.BinarySearchFunc(e.shards, key, func(s *shardEndpoints, key ShardKey) int {
 		return compareShards(s.shard.key, key)
 	})
 }
-
-// Key returns the shard; the zero key for the zero value.
-func (e ShardEndpoints) Key() ShardKey {
-	if e.shard == nil {
-		return ShardKey{}
-	}
-	return e.shard.key
-}
-
-// Len returns the number of endpoints.
-func (e ShardEndpoints) Len() int { return e.endpoints.Len() }
-
-// All returns the endpoints, sorted by registry.CompareEndpoints.
-func (e ShardEndpoints) All() iter.Seq[*registry.Endpoint] { return e.endpoints.All() }
-
-// Slice returns the endpoints in a new slice; nil if there are none.
-func (e ShardEndpoints) Slice() []*registry.Endpoint { return e.endpoints.Slice() }
 
 func compareShards(a, b ShardKey) int {
 	if a == b {

@@ -127,11 +127,11 @@ func (x *EndpointIndex) delete(w writer, name serviceName) {
 }
 
 // anyShard is a condition for removeWhere that always holds.
-func anyShard(ShardEndpoints) bool { return true }
+func anyShard(shardEndpoints) bool { return true }
 
 // removeWhere visits every service with its lock: a writer that still has the
 // right to write when it holds the lock has ended before, or comes after.
-func (x *EndpointIndex) removeWhere(w writer, where func(ShardEndpoints) bool) []ConfigKey {
+func (x *EndpointIndex) removeWhere(w writer, where func(shardEndpoints) bool) []ConfigKey {
 	var out []ConfigKey
 	for s := range x.services.all {
 		if s.removeShard(x.services, w, where) {

@@ -179,7 +179,7 @@ func runOutcomes(t *testing.T, deltas bool, steps []step) {
 			t.Errorf("deltas %v: step %d: accounts are %v, want %v", deltas, i, got, s.accounts)
 		}
 		want := slices.SortedFunc(slices.Values(s.list), registry.CompareEndpoints)
-		if diff := cmp.Diff(want, index.Service(host, ns).Shard(shard).Slice()); diff != "" {
+		if diff := cmp.Diff(want, index.Service(host, ns).Shard(shard)); diff != "" {
 			t.Errorf("deltas %v: step %d: endpoints (-want +got):\n%s", deltas, i, diff)
 		}
 	}

@@ -80,10 +80,16 @@ func (s *modelService) union() map[string]bool {
 
 // seen reports whether proxies see a difference between two lists.
 func seen(before, after []*registry.Endpoint) bool {
-	group := func(list []*registry.Endpoint) map[registry.EndpointKey][]*registry.Endpoint {
-		out := map[registry.EndpointKey][]*registry.Endpoint{}
+	type key struct {
+		namespace, name, address, network, portName string
+		servicePort, endpointPort                   uint32
+	}
+	group := func(list []*registry.Endpoint) map[key][]*registry.Endpoint {
+		out := map[key][]*registry.Endpoint{}
 		for _, e := range list {
-			out[e.Key()] = append(out[e.Key()], e)
+			a := e.Attributes()
+			k := key{a.Namespace, e.WorkloadName, e.Address(), a.Network, e.ServicePortName, e.ServicePort, e.EndpointPort}
+			out[k] = append(out[k], e)
 		}
 		return out
 	}
@@ -128,9 +134,12 @@ func (m model) check(t *testing.T, step int, index *xdsupdate.EndpointIndex) {
 			t.Fatalf("step %d: %v: accounts are %q, want %q", step, key, view.ServiceAccounts(), accounts)
 		}
 		shards := 0
-		for shard := range view.Shards() {
+		for shard, endpoints := range view.Shards() {
 			shards++
-			checkShard(t, step, shard, s.shards[shard.Key()])
+			if !slices.Equal(endpoints, view.Shard(shard)) {
+				t.Fatalf("step %d: %v: Shards and Shard differ in %v", step, key, shard)
+			}
+			checkShard(t, step, shard, endpoints, s.shards[shard])
 		}
 		if shards != len(s.shards) {
 			t.Fatalf("step %d: %v: %d shards, want %d", step, key, shards, len(s.shards))
@@ -138,14 +147,10 @@ func (m model) check(t *testing.T, step int, index *xdsupdate.EndpointIndex) {
 	}
 }
 
-func checkShard(t *testing.T, step int, shard xdsupdate.ShardEndpoints, want []*registry.Endpoint) {
+func checkShard(t *testing.T, step int, shard xdsupdate.ShardKey, got, want []*registry.Endpoint) {
 	t.Helper()
-	got := shard.Slice()
 	if !slices.IsSortedFunc(got, registry.CompareEndpoints) {
-		t.Fatalf("step %d: shard %v is not sorted", step, shard.Key())
-	}
-	if shard.Len() != len(got) {
-		t.Fatalf("step %d: shard %v: Len is %d with %d endpoints", step, shard.Key(), shard.Len(), len(got))
+		t.Fatalf("step %d: shard %v is not sorted", step, shard)
 	}
 	count := map[*registry.Endpoint]int{}
 	for _, e := range want {
@@ -156,7 +161,7 @@ func checkShard(t *testing.T, step int, shard xdsupdate.ShardEndpoints, want []*
 	}
 	for e, n := range count {
 		if n != 0 {
-			t.Fatalf("step %d: shard %v: %d too few of %v", step, shard.Key(), n, e)
+			t.Fatalf("step %d: shard %v: %d too few of %v", step, shard, n, e)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (l *lostUpdates) forgetMine()   { l.index.DeleteServiceShard(l.mine, host, 
 func (l *lostUpdates) forgetTheirs() { l.index.DeleteServiceShard(l.theirs, host, ns) }
 
 func (l *lostUpdates) check() {
-	if l.index.Service(host, ns).Shard(l.mine).Len() != 1 {
+	if len(l.index.Service(host, ns).Shard(l.mine)) != 1 {
 		l.lost++
 	}
 }
@@ -302,8 +302,7 @@ func readUntil(t *testing.T, index *xdsupdate.EndpointIndex, stop <-chan struct{
 		}
 		for view := range index.All() {
 			accounts, n := view.ServiceAccounts(), 0
-			for shard := range view.Shards() {
-				list := shard.Slice()
+			for _, list := range view.Shards() {
 				n += len(list)
 				if !slices.IsSortedFunc(list, registry.CompareEndpoints) {
 					t.Error("a reader saw a shard that is not sorted")
@@ -326,8 +325,8 @@ func readUntil(t *testing.T, index *xdsupdate.EndpointIndex, stop <-chan struct{
 func dump(index *xdsupdate.EndpointIndex) map[string][]*registry.Endpoint {
 	out := map[string][]*registry.Endpoint{}
 	for view := range index.All() {
-		for shard := range view.Shards() {
-			out[view.Key().String()+" "+shard.Key().String()] = shard.Slice()
+		for shard, list := range view.Shards() {
+			out[view.Key().String()+" "+shard.String()] = list
 		}
 		var accounts []*registry.Endpoint
 		for _, a := range view.ServiceAccounts() {

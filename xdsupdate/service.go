@@ -79,7 +79,7 @@ func (s *service) write(d *directory, w writer, u update) (PushType, bool) {
 }
 
 func (s *service) writeLocked(view *ServiceEndpoints, w writer, u update) PushType {
-	next := ShardEndpoints{shard: w.shard, generation: w.generation}
+	next := shardEndpoints{shard: w.shard, generation: w.generation}
 	i, found := view.find(w.shard.key)
 	before := next
 	if found {
@@ -128,19 +128,19 @@ func (s *service) judgeLocked(view *ServiceEndpoints, c *change) (PushType, []st
 
 // publishLocked shows a shard's new state to readers. A service or shard is
 // created by its first endpoint.
-func (s *service) publishLocked(view *ServiceEndpoints, i int, found bool, e ShardEndpoints, accounts []string) {
-	if !found && e.Len() == 0 {
+func (s *service) publishLocked(view *ServiceEndpoints, i int, found bool, e shardEndpoints, accounts []string) {
+	if !found && e.endpoints.Len() == 0 {
 		return
 	}
 	next := &ServiceEndpoints{service: s, accounts: accounts}
 	switch {
 	case view == nil:
-		next.shards = []*ShardEndpoints{&e}
+		next.shards = []*shardEndpoints{&e}
 	case found:
 		next.shards = slices.Clone(view.shards)
 		next.shards[i] = &e
 	default:
-		next.shards = slices.Concat(view.shards[:i], []*ShardEndpoints{&e}, view.shards[i:])
+		next.shards = slices.Concat(view.shards[:i], []*shardEndpoints{&e}, view.shards[i:])
 	}
 	s.view.Store(next)
 }
@@ -149,7 +149,7 @@ func (s *service) publishLocked(view *ServiceEndpoints, i int, found bool, e Sha
 // if no endpoint is left. It reports whether endpoints were removed. With where,
 // it does so only if the shard is known and where holds; without, it also removes
 // a service that only other shards, which have no endpoints, are remembered of.
-func (s *service) removeShard(d *directory, w writer, where func(ShardEndpoints) bool) bool {
+func (s *service) removeShard(d *directory, w writer, where func(shardEndpoints) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := w.generationNow(); !ok || s.removed {
@@ -157,21 +157,21 @@ func (s *service) removeShard(d *directory, w writer, where func(ShardEndpoints)
 	}
 	view := s.view.Load()
 	i, found := view.find(w.shard.key)
-	var gone ShardEndpoints
+	var gone shardEndpoints
 	if found {
 		gone = *view.shards[i]
 	}
 	if where != nil && (!found || !where(gone)) {
 		return false
 	}
-	if gone.Len() == view.Len() {
+	if gone.endpoints.Len() == view.Len() {
 		s.removeLocked(d)
-		return gone.Len() > 0
+		return gone.endpoints.Len() > 0
 	}
 	if !found {
 		return false
 	}
-	for e := range gone.All() {
+	for e := range gone.endpoints.All() {
 		s.counts.add(e.Attributes().ServiceAccount, -1)
 	}
 	next := &ServiceEndpoints{service: s, shards: slices.Delete(slices.Clone(view.shards), i, i+1), accounts: view.accounts}
@@ -179,7 +179,7 @@ func (s *service) removeShard(d *directory, w writer, where func(ShardEndpoints)
 		next.accounts = s.counts.sorted()
 	}
 	s.view.Store(next)
-	return gone.Len() > 0
+	return gone.endpoints.Len() > 0
 }
 
 // removeLocked takes the service out of the directory while none can write to

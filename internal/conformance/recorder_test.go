@@ -99,6 +99,6 @@ func (r deltaRecorder) EDSDeltaUpdate(shard xdsupdate.ShardKey, hostname registr
 	push := r.index.UpdateEndpoints(shard, hostname, namespace, changes)
 	r.note(call{
 		Call: callEDSUpdate, Shard: shard.String(), Hostname: string(hostname), Namespace: namespace,
-		Endpoints: viewEndpoints(r.index.Service(hostname, namespace).Shard(shard).Slice()), PushType: push.String(),
+		Endpoints: viewEndpoints(r.index.Service(hostname, namespace).Shard(shard)), PushType: push.String(),
 	})
 }

@@ -241,8 +241,8 @@ func (sys *system) viewIndex() []indexEntry {
 	var out []indexEntry
 	for view := range sys.index.All() {
 		e := indexEntry{Hostname: string(view.Hostname()), Namespace: view.Namespace(), ServiceAccounts: view.ServiceAccounts()}
-		for s := range view.Shards() {
-			e.Shards = append(e.Shards, shard{Shard: s.Key().String(), Endpoints: viewEndpoints(s.Slice())})
+		for key, endpoints := range view.Shards() {
+			e.Shards = append(e.Shards, shard{Shard: key.String(), Endpoints: viewEndpoints(endpoints)})
 		}
 		out = append(out, e)
 	}

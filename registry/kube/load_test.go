@@ -237,10 +237,8 @@ func (s *scene) shown() map[string][]string {
 	}
 	for e := range s.index.All() {
 		key := string(e.Hostname()) + " reported"
-		for shard := range e.Shards() {
-			for ep := range shard.All() {
-				out[key] = append(out[key], viewEndpoint(ep).text())
-			}
+		for ep := range e.All() {
+			out[key] = append(out[key], viewEndpoint(ep).text())
 		}
 		slices.Sort(out[key])
 	}

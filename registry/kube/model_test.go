@@ -110,7 +110,7 @@ func viewAll(k *kube.Controller, index *xdsupdate.EndpointIndex) map[string][]st
 		}
 		out["instances of "+string(s.Hostname)] = endpoints
 		shard := index.Service(s.Hostname, s.Attributes.Namespace).Shard(xdsupdate.ShardKeyOf(k))
-		for e := range shard.All() {
+		for _, e := range shard {
 			out["index of "+string(s.Hostname)] = append(out["index of "+string(s.Hostname)], viewEndpoint(e).text())
 		}
 	}

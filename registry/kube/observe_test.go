@@ -109,9 +109,9 @@ type indexState map[indexKey][]record
 func (sys *system) viewIndex() indexState {
 	out := indexState{}
 	for e := range sys.recorder.index.All() {
-		for s := range e.Shards() {
-			k := indexKey{string(e.Hostname()), e.Namespace(), s.Key().String()}
-			for ep := range s.All() {
+		for shard, endpoints := range e.Shards() {
+			k := indexKey{string(e.Hostname()), e.Namespace(), shard.String()}
+			for _, ep := range endpoints {
 				out[k] = append(out[k], viewEndpoint(ep))
 			}
 		}

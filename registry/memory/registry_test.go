@@ -291,7 +291,7 @@ func expectIndex(t *testing.T, r *memory.Registry, index *xdsupdate.EndpointInde
 	for i := range 3 {
 		h := hostname(i)
 		want := addresses(r, h)
-		got := show(index.Service(h, "ns").Shard(xdsupdate.ShardKeyOf(r)).Slice())
+		got := show(index.Service(h, "ns").Shard(xdsupdate.ShardKeyOf(r)))
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: the index has %v, the registry %v", h, got, want)
 		}

@@ -220,7 +220,7 @@ func TestDeltas(t *testing.T) {
 		if got, want := pushes(deltas.take()), pushes(lists.take()); !slices.Equal(got, want) {
 			t.Errorf("%s: pushes with deltas %v, with lists %v", step.name, got, want)
 		}
-		view := func(u *updater) []string { return show(u.index.Service("a.example.com", "ns").Shard(shard).Slice()) }
+		view := func(u *updater) []string { return show(u.index.Service("a.example.com", "ns").Shard(shard)) }
 		if got, want := view(deltas), view(lists); !slices.Equal(got, want) {
 			t.Errorf("%s: the index has %v with deltas, %v with lists", step.name, got, want)
 		}

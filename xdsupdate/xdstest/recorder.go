@@ -36,13 +36,6 @@ var (
 	_ xdsupdate.EndpointDeltaUpdater = (*DeltaRecorder)(nil)
 )
 
-// Calls returns the calls since the last Take or Expect.
-func (r *Recorder) Calls() []Call {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.calls)
-}
-
 // Take returns the calls since the last Take or Expect, and forgets them.
 func (r *Recorder) Take() []Call {
 	r.mu.Lock()
@@ -71,32 +64,32 @@ func (r *Recorder) Expect(tb testing.TB, want ...string) {
 
 // EDSUpdate records the call.
 func (r *Recorder) EDSUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	r.record(Call{Kind: EDSUpdate, Shard: shard, Hostname: hostname, Namespace: namespace, Endpoints: endpoints})
+	r.record(Call{Kind: "EDSUpdate", Shard: shard, Hostname: hostname, Namespace: namespace, Endpoints: endpoints})
 }
 
 // EDSCacheUpdate records the call.
 func (r *Recorder) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	r.record(Call{Kind: EDSCacheUpdate, Shard: shard, Hostname: hostname, Namespace: namespace, Endpoints: endpoints})
+	r.record(Call{Kind: "EDSCacheUpdate", Shard: shard, Hostname: hostname, Namespace: namespace, Endpoints: endpoints})
 }
 
 // SvcUpdate records the call.
 func (r *Recorder) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	r.record(Call{Kind: SvcUpdate, Shard: shard, Hostname: hostname, Namespace: namespace, Event: event})
+	r.record(Call{Kind: "SvcUpdate", Shard: shard, Hostname: hostname, Namespace: namespace, Event: event})
 }
 
 // ConfigUpdate records the call.
 func (r *Recorder) ConfigUpdate(req *xdsupdate.PushRequest) {
-	r.record(Call{Kind: ConfigUpdate, Request: req})
+	r.record(Call{Kind: "ConfigUpdate", Request: req})
 }
 
 // ProxyUpdate records the call.
 func (r *Recorder) ProxyUpdate(cluster registry.ClusterID, ip string) {
-	r.record(Call{Kind: ProxyUpdate, Cluster: cluster, IP: ip})
+	r.record(Call{Kind: "ProxyUpdate", Cluster: cluster, IP: ip})
 }
 
 // RemoveShard records the call.
 func (r *Recorder) RemoveShard(shard xdsupdate.ShardKey) {
-	r.record(Call{Kind: RemoveShard, Shard: shard})
+	r.record(Call{Kind: "RemoveShard", Shard: shard})
 }
 
 // EDSDeltaUpdate records the call.
@@ -104,7 +97,7 @@ func (r *DeltaRecorder) EDSDeltaUpdate(
 	shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange,
 ) {
 	r.record(Call{
-		Kind: EDSDeltaUpdate, Shard: shard, Hostname: hostname, Namespace: namespace, Changes: slices.Clone(changes),
+		Kind: "EDSDeltaUpdate", Shard: shard, Hostname: hostname, Namespace: namespace, Changes: slices.Clone(changes),
 	})
 }
 

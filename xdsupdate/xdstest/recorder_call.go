@@ -10,23 +10,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// CallKind is the name of a method of xdsupdate.XDSUpdater, or EDSDeltaUpdate.
-type CallKind string
-
-// The kinds of calls.
-const (
-	EDSUpdate      CallKind = "EDSUpdate"
-	EDSDeltaUpdate CallKind = "EDSDeltaUpdate"
-	EDSCacheUpdate CallKind = "EDSCacheUpdate"
-	SvcUpdate      CallKind = "SvcUpdate"
-	ConfigUpdate   CallKind = "ConfigUpdate"
-	ProxyUpdate    CallKind = "ProxyUpdate"
-	RemoveShard    CallKind = "RemoveShard"
-)
-
 // Call is one call on an updater. Fields that the kind does not have are zero.
 type Call struct {
-	Kind      CallKind
+	// Kind is the name of the method: "EDSUpdate", "EDSDeltaUpdate" and so on.
+	Kind      string
 	Shard     xdsupdate.ShardKey
 	Hostname  registry.Hostname
 	Namespace string
@@ -61,20 +48,20 @@ type Call struct {
 func (c Call) String() string {
 	service := c.Shard.String() + " " + c.Namespace + "/" + string(c.Hostname)
 	switch c.Kind {
-	case EDSUpdate, EDSCacheUpdate:
-		return string(c.Kind) + " " + service + " " + list(c.Endpoints, endpointText)
-	case EDSDeltaUpdate:
-		return string(c.Kind) + " " + service + " " + list(c.Changes, changeText)
-	case SvcUpdate:
-		return string(c.Kind) + " " + service + " " + c.Event.String()
-	case ConfigUpdate:
-		return string(c.Kind) + " " + c.Request.String()
-	case ProxyUpdate:
-		return string(c.Kind) + " " + string(c.Cluster) + " " + c.IP
-	case RemoveShard:
-		return string(c.Kind) + " " + c.Shard.String()
+	case "EDSUpdate", "EDSCacheUpdate":
+		return c.Kind + " " + service + " " + list(c.Endpoints, endpointText)
+	case "EDSDeltaUpdate":
+		return c.Kind + " " + service + " " + list(c.Changes, changeText)
+	case "SvcUpdate":
+		return c.Kind + " " + service + " " + c.Event.String()
+	case "ConfigUpdate":
+		return c.Kind + " " + c.Request.String()
+	case "ProxyUpdate":
+		return c.Kind + " " + string(c.Cluster) + " " + c.IP
+	case "RemoveShard":
+		return c.Kind + " " + c.Shard.String()
 	default:
-		return string(c.Kind)
+		return c.Kind
 	}
 }
 
@@ -108,7 +95,7 @@ func changeText(c xdsupdate.EndpointChange) string {
 		return "+" + endpointText(c.New)
 	case c.New == nil:
 		return "-" + endpointText(c.Old)
-	case c.Old.Key() == c.New.Key():
+	case registry.CompareEndpointKeys(c.Old, c.New) == 0:
 		return "~" + endpointText(c.New)
 	default:
 		return "-" + endpointText(c.Old) + " +" + endpointText(c.New)
@@ -118,15 +105,15 @@ func changeText(c xdsupdate.EndpointChange) string {
 // apply does to an index what the call says.
 func (c Call) apply(index *xdsupdate.EndpointIndex) xdsupdate.PushType {
 	switch c.Kind {
-	case EDSUpdate, EDSCacheUpdate:
+	case "EDSUpdate", "EDSCacheUpdate":
 		return index.UpdateServiceEndpoints(c.Shard, c.Hostname, c.Namespace, c.Endpoints)
-	case EDSDeltaUpdate:
+	case "EDSDeltaUpdate":
 		return index.UpdateEndpoints(c.Shard, c.Hostname, c.Namespace, c.Changes)
-	case SvcUpdate:
+	case "SvcUpdate":
 		if c.Event == registry.EventDelete {
 			index.DeleteServiceShard(c.Shard, c.Hostname, c.Namespace)
 		}
-	case RemoveShard:
+	case "RemoveShard":
 		index.RemoveShard(c.Shard)
 	default:
 	}
