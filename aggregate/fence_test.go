@@ -67,7 +67,7 @@ func TestWhatAPredecessorDeletedIsNotEmptied(t *testing.T) {
 	c.Update(writer(func(u xdsupdate.XDSUpdater) { u.EDSUpdate(shard, "kept", "ns", endpoints) }))
 	var emptied []string
 	for _, call := range recorder.Take() {
-		if call.Kind == xdstest.EDSUpdate && len(call.Endpoints) == 0 {
+		if call.Kind == "EDSUpdate" && len(call.Endpoints) == 0 {
 			emptied = append(emptied, string(call.Hostname))
 		}
 	}

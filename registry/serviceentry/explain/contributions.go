@@ -26,7 +26,7 @@ func contributions(v *view.View, namespace string, hostname registry.Hostname) [
 	var out []contribution
 	for _, e := range v.Entries {
 		if e.Config.Namespace == namespace {
-			out = append(out, ofEntry(v, e, hostname)...)
+			out = append(out, ofEntry(e, hostname)...)
 		}
 	}
 	dropRoundRobin(out)
@@ -35,7 +35,7 @@ func contributions(v *view.View, namespace string, hostname registry.Hostname) [
 
 // ofEntry returns the contributions of an entry to one of its hosts; none if it has no
 // such host.
-func ofEntry(v *view.View, e *view.Entry, hostname registry.Hostname) []contribution {
+func ofEntry(e *view.Entry, hostname registry.Hostname) []contribution {
 	h := hostOf(e, hostname)
 	if h == nil {
 		return nil
