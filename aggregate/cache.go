@@ -100,7 +100,7 @@ func (c *Cache) Get(kind configstore.GroupVersionKind, name, namespace string) *
 		return nil
 	}
 	c.refresh()
-	return v.winners.get(listing.Key{Namespace: namespace, Name: name})
+	return v.Get(listing.Key{Namespace: namespace, Name: name})
 }
 
 // List implements ConfigStore. Without a change in between the next call returns

@@ -32,13 +32,13 @@ func TestEqualObjectTakesOverSilently(t *testing.T) {
 	if change, ok := v.set(0, k, early); ok {
 		t.Errorf("an equal object of an earlier member is an event: %v", change)
 	}
-	if v.winners.get(k) != early || v.lists.List("ns").Items[0] != early {
+	if v.Get(k) != early || v.lists.List("ns").Items[0] != early {
 		t.Error("the object of the earlier member is not the one that is seen")
 	}
 	if change, ok := v.set(0, k, nil); ok {
 		t.Errorf("falling back to an equal object is an event: %v", change)
 	}
-	if v.winners.get(k) != late || v.lists.List("ns").Items[0] != late {
+	if v.Get(k) != late || v.lists.List("ns").Items[0] != late {
 		t.Error("the object of the later member is not seen again")
 	}
 	v.set(0, k, early)
@@ -60,14 +60,14 @@ func TestListsAreNotOlderThanObjects(t *testing.T) {
 	for range 2 {
 		readers.Go(func() {
 			for !over.Load() && !t.Failed() {
-				before, got, listed := added.Load(), v.winners.get(k), int64(0)
+				before, got, listed := added.Load(), v.Get(k), int64(0)
 				if list := v.lists.List("ns"); list != nil && len(list.Items) > 0 {
 					listed = list.Items[0].Generation
 				}
 				switch {
 				case got != nil && listed != 0 && listed < got.Generation:
 					t.Errorf("generation %d is listed after %d was read", listed, got.Generation)
-				case got != nil && listed == 0 && v.winners.get(k) == got:
+				case got != nil && listed == 0 && v.Get(k) == got:
 					t.Errorf("generation %d is not listed, though it is there", got.Generation)
 				case got == nil && listed != 0 && listed <= before:
 					t.Errorf("generation %d is listed after it was gone", listed)

@@ -8,14 +8,16 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/listing"
+	"github.com/pilotkit/pilotkit/internal/ptrtable"
 )
 
 // view is the merged content of one kind: of each key the object of the first
 // member that has one. Get takes no lock, nor does a list that nothing has changed;
 // all else needs the cache's lock.
 type view struct {
-	kind    configstore.GroupVersionKind
-	winners *table
+	kind configstore.GroupVersionKind
+	// winners are the objects that are seen, each with its member.
+	winners *ptrtable.Table[listing.Key, configstore.Config]
 	// shadowed are the objects that lost, by key and member, in the order of the
 	// members.
 	shadowed map[listing.Key][]version
@@ -30,15 +32,25 @@ type version struct {
 
 // newView returns an empty view of a kind. mu is the cache's lock.
 func newView(kind configstore.GroupVersionKind, mu sync.Locker) *view {
-	v := &view{kind: kind, winners: newTable(), shadowed: map[listing.Key][]version{}}
+	v := &view{
+		kind: kind, shadowed: map[listing.Key][]version{},
+		winners: ptrtable.New(hasKey, keyOf),
+	}
 	v.lists = listing.New(mu, v)
 	return v
 }
 
+func hasKey(c *configstore.Config, _ uint16, k listing.Key) bool {
+	return c.Name == k.Name && c.Namespace == k.Namespace
+}
+
+func keyOf(c *configstore.Config, _ uint16) listing.Key { return listing.KeyOf(c) }
+
 // set takes the state of an object in one member; nil: it has none. It returns
 // what that means for the merged content; ok is false if it means nothing.
 func (v *view) set(member int, k listing.Key, c *configstore.Config) (change configstore.Change, ok bool) {
-	winner, owner := v.winners.owned(k)
+	winner, note := v.winners.Get(k)
+	owner := int(note)
 	switch {
 	case winner == nil && c == nil:
 		return change, false
@@ -61,7 +73,7 @@ func (v *view) set(member int, k listing.Key, c *configstore.Config) (change con
 		return v.win(fallback.member, fallback.config, winner), !fallback.config.Equal(*winner)
 	}
 	v.lists.Note(k, listing.Change{Grown: -1})
-	v.winners.remove(k)
+	v.winners.Delete(k)
 	v.lists.Drop(k.Namespace)
 	return configstore.Change{Event: configstore.EventDelete, Curr: winner}, true
 }
@@ -71,11 +83,11 @@ func (v *view) set(member int, k listing.Key, c *configstore.Config) (change con
 func (v *view) win(member int, c, old *configstore.Config) configstore.Change {
 	if old == nil {
 		v.lists.Note(listing.KeyOf(c), listing.Change{Grown: 1})
-		v.winners.set(c, member)
+		v.winners.Set(listing.KeyOf(c), c, uint16(member)) //nolint:gosec // there are not so many members
 		return configstore.Change{Event: configstore.EventAdd, Curr: c}
 	}
 	v.lists.Note(listing.KeyOf(c), listing.Change{})
-	v.winners.set(c, member)
+	v.winners.Set(listing.KeyOf(c), c, uint16(member)) //nolint:gosec // there are not so many members
 	return configstore.Change{Event: configstore.EventUpdate, Old: old, Curr: c}
 }
 
@@ -112,8 +124,8 @@ func (v *view) fallback(k listing.Key) (version, bool) {
 // keysOf returns all that a member has, seen or shadowed, sorted.
 func (v *view) keysOf(member int) []listing.Key {
 	var keys []listing.Key
-	v.winners.each(func(c *configstore.Config, owner int) bool {
-		if owner == member {
+	v.winners.Each(func(c *configstore.Config, owner uint16) bool {
+		if int(owner) == member {
 			keys = append(keys, listing.KeyOf(c))
 		}
 		return true
@@ -128,11 +140,14 @@ func (v *view) keysOf(member int) []listing.Key {
 }
 
 // Get implements listing.Source.
-func (v *view) Get(k listing.Key) *configstore.Config { return v.winners.get(k) }
+func (v *view) Get(k listing.Key) *configstore.Config {
+	c, _ := v.winners.Get(k)
+	return c
+}
 
 // Each implements listing.Source.
 func (v *view) Each(yield func(*configstore.Config) bool) {
-	v.winners.each(func(c *configstore.Config, _ int) bool { return yield(c) })
+	v.winners.Each(func(c *configstore.Config, _ uint16) bool { return yield(c) })
 }
 
 // Freeze implements listing.Source: the table cannot be frozen.

@@ -26,7 +26,8 @@ func (c *Cache) Validate() error {
 
 func (v *view) validate() error {
 	for k, versions := range v.shadowed {
-		winner, owner := v.winners.owned(k)
+		winner, note := v.winners.Get(k)
+		owner := int(note)
 		if winner == nil || len(versions) == 0 {
 			return fmt.Errorf("%v has %d shadowed objects, and %v is seen", k, len(versions), winner)
 		}

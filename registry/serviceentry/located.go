@@ -14,7 +14,8 @@ type located struct {
 
 // located returns the members at an address in its usual form.
 func (t *tables) located(address string) located {
-	l := located{first: t.addresses.get(address)}
+	var l located
+	l.first, _ = t.addresses.Get(address)
 	if t.more.Len() > 0 {
 		l.more, _ = t.more.Get(address)
 	}
@@ -24,9 +25,9 @@ func (t *tables) located(address string) located {
 // locate sets the members at an address.
 func (t *tables) locate(address string, l located) {
 	if l.first == nil {
-		t.addresses.remove(address)
+		t.addresses.Delete(address)
 	} else {
-		t.addresses.set(address, l.first)
+		t.addresses.Set(address, l.first, l.first.positionOf(address))
 	}
 	switch {
 	case len(l.more) > 0:

@@ -119,10 +119,11 @@ func (s *state) shown() view.Shown {
 		}
 		return true
 	})
-	for address := range s.tables.addresses.addresses {
-		if _, seen := out.Instances[address]; !seen {
+	s.tables.addresses.Each(func(m *member, i uint16) bool {
+		if address := m.addressAt(i); out.Instances[address] == nil {
 			out.Instances[address] = s.instancesAt(address, "", nil)
 		}
-	}
+		return true
+	})
 	return out
 }
