@@ -3,11 +3,13 @@
 package notify_test
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"go.uber.org/goleak"
 
@@ -166,4 +168,37 @@ func TestNothingIsKeptAlive(t *testing.T) {
 	q.Push(3, 4)
 	q.Run(stop)
 	kept(q, "after Run")
+}
+
+// A snapshot is not kept alive once it was replayed, nor a handler that comes when Run
+// has ended.
+func TestNoSubscriptionIsKeptAlive(t *testing.T) {
+	type state struct{ values [100]int }
+	q := notify.New(options{})
+	subscribe := func() weak.Pointer[state] {
+		s := &state{}
+		q.Subscribe(subscription{
+			Handle: func(int) {},
+			Replay: func(yield func(int) bool) { _ = yield(s.values[0]) },
+		})
+		return weak.Make(s)
+	}
+	gone := func(when string, s weak.Pointer[state]) {
+		t.Helper()
+		if runtime.GC(); s.Value() != nil {
+			t.Errorf("%s the queue keeps what was to be replayed", when)
+		}
+	}
+	replayed := subscribe()
+	q.Drain()
+	gone("after the replay", replayed)
+	stop := make(chan struct{})
+	close(stop)
+	q.Run(stop)
+	gone("after Run", subscribe())
+	q.Push(7)
+	if values, _ := q.Kept(); slices.Contains(values, 7) {
+		t.Error("after Run the queue keeps what is pushed")
+	}
+	runtime.KeepAlive(q)
 }

@@ -78,10 +78,15 @@ func TestChangesStops(t *testing.T) {
 	for k := range 50 {
 		half = half.Set(k, -k)
 	}
+	more := full
+	for k := range 100 {
+		more = more.Set(100+k, k)
+	}
 	var other Live[int, int]
 	other.Set(1, 1)
 	for name, pair := range map[string][2]Map[int, int]{
-		"from nothing": {{}, full}, "to nothing": {full, {}}, "related": {full, half}, "unrelated": {other.Snapshot(), full},
+		"from nothing": {{}, full}, "to nothing": {full, {}}, "related": {full, half},
+		"of another shape": {full, more}, "unrelated": {other.Snapshot(), full},
 	} {
 		n := 0
 		pair[1].Changes(pair[0], func(_, _ *Entry[int, int]) bool {

@@ -156,9 +156,15 @@ func addressesOf(tb testing.TB, c *xdstest.Client, host string) []string {
 	}
 	var out []string
 	for _, l := range m.(*endpointv3.ClusterLoadAssignment).GetEndpoints() {
-		for _, lb := range l.GetLbEndpoints() {
-			out = append(out, lb.GetEndpoint().GetAddress().GetSocketAddress().GetAddress())
-		}
+		out = append(out, addressesIn(l)...)
+	}
+	return out
+}
+
+func addressesIn(l *endpointv3.LocalityLbEndpoints) []string {
+	var out []string
+	for _, lb := range l.GetLbEndpoints() {
+		out = append(out, lb.GetEndpoint().GetAddress().GetSocketAddress().GetAddress())
 	}
 	return out
 }

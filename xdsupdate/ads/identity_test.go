@@ -50,9 +50,10 @@ func (a *answers) proxy(_ context.Context, n *core.Node) (*registry.Proxy, error
 }
 
 // answerAll answers all questions, those that follow included. Of several that wait
-// the last one is answered first if reversed is set. The test is in a bubble.
+// the last one is answered first if reversed is set. The test is in a bubble. A server
+// that asks again and again is answered no more, and has not converged.
 func (a *answers) answerAll(reversed bool) {
-	for {
+	for range 100 {
 		synctest.Wait()
 		a.mu.Lock()
 		waiting := a.waiting
@@ -118,6 +119,31 @@ func TestProxyUpdates(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestProxyUpdateWhileAskedAgain: also of two ProxyUpdates for a client that is
+// connecting the last one counts, whichever answer comes first.
+func TestProxyUpdateWhileAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := &answers{}
+		host.namespace.Store("first")
+		f := serve(t, ads.Options{Proxy: host.proxy}, privateServices()...)
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "x")})
+		f.subscribe(c, envoy.ClusterType)
+		synctest.Wait() // the host is asked who it is
+		host.namespace.Store("second")
+		f.ProxyUpdate("", "10.0.0.1")
+		host.mu.Lock()
+		close(host.waiting[0])
+		host.waiting = nil
+		host.mu.Unlock()
+		synctest.Wait() // it is asked again, and the client's address is known
+		host.namespace.Store("third")
+		go f.ProxyUpdate("", "10.0.0.1")
+		host.answerAll(true)
+		check(t, "clusters", c.State().Names(envoy.ClusterType), []string{cluster("c")})
+	})
 }
 
 // TestNodeChanges: a stream may not become another's.

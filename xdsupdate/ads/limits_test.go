@@ -59,3 +59,86 @@ func TestLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesAreCounted: the names that a stream is subscribed to after a request count,
+// those that it subscribed to before and has given up do not.
+func TestNamesAreCounted(t *testing.T) {
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := serve(t, ads.Options{Limits: ads.Limits{Names: 2}}, service("a", "shop"))
+				f.flush()
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+				for _, names := range [][]string{{"a", "b"}, {"c"}, {"d"}} {
+					f.subscribe(c, envoy.RouteType, names...)
+					synctest.Wait()
+					if err := c.Err(); err != nil {
+						t.Fatalf("after %q: %v", names, err)
+					}
+					if err := c.Unsubscribe(envoy.RouteType, names...); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+				}
+				for _, name := range []string{"a", "b", "c"} {
+					f.subscribe(c, envoy.RouteType, name)
+					synctest.Wait()
+					if want := name == "c"; (c.Err() != nil) != want {
+						t.Errorf("with name %q the stream has ended with %v", name, c.Err())
+					}
+				}
+				check(t, "code", status.Code(c.Err()), codes.ResourceExhausted)
+			})
+		})
+	}
+}
+
+// TestStreamsThatEndedDoNotCount: when a client has left there is room for another.
+func TestStreamsThatEndedDoNotCount(t *testing.T) {
+	for what, limits := range map[string]ads.Limits{"all": {Streams: 1}, "of a node": {StreamsPerNode: 1}} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := serve(t, ads.Options{Limits: limits}, service("a", "shop"))
+				for range 3 {
+					c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
+					f.subscribe(c, envoy.ClusterType)
+					f.await(c, envoy.ClusterType, cluster("a"))
+					c.Close()
+					f.left()
+				}
+			})
+		})
+	}
+}
+
+// TestTypes: a request without a type, or for more types than there is any use for,
+// ends its stream.
+func TestTypes(t *testing.T) {
+	for what, tt := range map[string]struct {
+		types int
+		more  string
+		code  codes.Code
+	}{
+		"none":     {0, "", codes.InvalidArgument},
+		"too many": {10, "type.googleapis.com/another", codes.ResourceExhausted},
+	} {
+		for name, delta := range protocols() {
+			t.Run(what+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := serve(t, ads.Options{}, service("a", "shop"))
+					c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+					for i := range tt.types {
+						f.subscribe(c, fmt.Sprintf("type.googleapis.com/%d", i), "name")
+					}
+					synctest.Wait()
+					if err := c.Err(); err != nil {
+						t.Fatal(err)
+					}
+					f.subscribe(c, tt.more, "name")
+					synctest.Wait()
+					check(t, "code", status.Code(c.Err()), tt.code)
+				})
+			})
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -47,6 +48,9 @@ func (c *counter) StreamClosed(s ads.Stream, err error) {
 }
 
 func (c *counter) Request(_ ads.Stream, r ads.RequestEvent) {
+	if r.Bytes == 0 || r.TypeURL != envoy.ClusterType {
+		c.add(fmt.Sprintf("strange request %+v", r))
+	}
 	switch {
 	case r.Refused:
 		c.add("refused " + r.Error)
@@ -126,6 +130,36 @@ func TestObserver(t *testing.T) {
 	})
 }
 
+// timed notes the times that an observer receives.
+type timed struct {
+	ads.NoObserver
+	waited, converged atomic.Duration
+}
+
+func (w *timed) Pushed(p ads.PushEvent) { w.waited.Store(p.Waited) }
+
+func (w *timed) Converged(_ ads.Stream, _ string, after time.Duration) { w.converged.Store(after) }
+
+// TestTimesCountFromTheRequest: what a push has waited for, and how long a client took,
+// count from when the push was asked for.
+func TestTimesCountFromTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen timed
+		f := serve(t, ads.Options{Observer: &seen}, service("a", "shop"))
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		f.await(c, envoy.ClusterType, cluster("a"))
+		f.waitApplied()
+		f.services.set(service("b", "shop"))
+		f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, Start: time.Now().Add(-5 * time.Second)})
+		f.waitApplied()
+		synctest.Wait()
+		check(t, "waited", seen.waited.Load(), 5*time.Second)
+		check(t, "converged after", seen.converged.Load(), 5*time.Second)
+	})
+}
+
 // TestConnectsAreLogged, once for each stream that has an identity, at debug level
 // like disconnects.
 func TestConnectsAreLogged(t *testing.T) {
@@ -174,7 +208,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log lockedBuffer
-				options := ads.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: ads.Limits{Names: 1}}
+				options := ads.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: ads.Limits{Names: 1, Streams: 2}}
 				f := serve(t, options, service("a", "shop"), service("b", "shop"))
 				var clients []*xdstest.Client
 				for _, who := range []string{"one", "two"} {
@@ -200,6 +234,12 @@ func TestRefusalsAreLogged(t *testing.T) {
 				}
 				one, two := node("one", "shop").GetId(), node("two", "shop").GetId()
 				warned("the first version", one, two)
+				first := clients[0].Responses()[0]
+				first.Nonce = "unknown"
+				if err := clients[0].Nack(first, "not now"); err != nil {
+					t.Fatal(err)
+				}
+				warned("what is no answer")
 				f.define([]string{"b"}, service("a", "shop"))
 				warned("another service")
 				f.eds("a", "shop", endpoint("10.0.0.1", 80))
@@ -210,6 +250,14 @@ func TestRefusalsAreLogged(t *testing.T) {
 				said := log.take()
 				check(t, "a stream", strings.Count(said, `msg="stream refused" node=`+one), 1)
 				check(t, "with the reason", strings.Contains(said, "more than 1 resources subscribed by name"), true)
+				third := f.client(xdstest.ClientOptions{Delta: delta, Node: node("two", "shop")})
+				f.subscribe(third, envoy.ClusterType)
+				synctest.Wait()
+				check(t, "a stream too many", strings.Count(log.take(), "more than 2 streams"), 0) // one has ended
+				fourth := f.client(xdstest.ClientOptions{Delta: delta, Node: node("two", "shop")})
+				_ = fourth.Subscribe(envoy.ClusterType)
+				synctest.Wait()
+				check(t, "a stream too many", strings.Count(log.take(), "more than 2 streams"), 1)
 			})
 		})
 	}

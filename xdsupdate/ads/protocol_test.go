@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -196,5 +198,61 @@ func TestClusterChangesItsKind(t *testing.T) {
 		check(t, "assignments", assignments, []string{"EDS " + cluster("b")})
 		check(t, "addresses of a", addressesOf(t, c, "a"), []string{"10.0.0.1"})
 		check(t, "addresses of b", len(addressesOf(t, c, "b")), 0)
+	})
+}
+
+// TestClusterOfAnotherKindIsHidden: the assignment that a SotW client has kept of a
+// cluster that takes its endpoints from elsewhere goes when the cluster is hidden.
+func TestClusterOfAnotherKindIsHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &scripted{name: "g"}
+		f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("a", "shop"))
+		f.eds("a", "shop", endpoint("10.0.0.1", 80))
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		f.await(c, envoy.ClusterType, cluster("a"))
+		f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
+		f.await(c, envoy.LoadAssignmentType, cluster("a"))
+		f.define([]string{"a"}, service("a", "shop", func(s *registry.Service) { s.Resolution = registry.DNSLB }))
+		f.waitApplied()
+		check(t, "as DNS", addressesOf(t, c, "a"), []string{"10.0.0.1"})
+		g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+			out.Hide(envoy.ClusterType, cluster("a"))
+			return nil
+		})
+		f.other()
+		f.await(c, envoy.ClusterType)
+		f.waitApplied()
+		check(t, "hidden", len(addressesOf(t, c, "a")), 0)
+	})
+}
+
+// TestVersionsAreOfNamesToo: two resources that exchange their contents are another
+// version of the set.
+func TestVersionsAreOfNamesToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		contents := []string{"one", "two"}
+		g := ads.GenerateAll("g", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
+			return []ads.Resource{
+				{Name: "a", Message: wrapperspb.String(contents[0])}, {Name: "b", Message: wrapperspb.String(contents[1])},
+			}, nil
+		})
+		f := serve(t, ads.Options{Generators: []ads.Generator{g}})
+		f.flush()
+		c := f.client(xdstest.ClientOptions{
+			Delta: true, Node: node("a", "shop"), Answer: func(xdstest.Response) error { return nil },
+		})
+		f.subscribe(c, customType, "a", "b")
+		f.await(c, customType, "a", "b")
+		f.waitApplied()
+		contents = []string{"two", "one"}
+		f.other()
+		f.waitApplied()
+		responses := c.Responses()
+		check(t, "responses", len(responses), 2)
+		if responses[0].Version == responses[1].Version {
+			t.Errorf("both versions are %q", responses[0].Version)
+		}
 	})
 }

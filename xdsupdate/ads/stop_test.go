@@ -88,6 +88,7 @@ func startBlocked(t *testing.T) *blocked {
 	case <-time.After(testTimeout):
 		t.Fatal("nothing was sent")
 	}
+	synctest.Wait() // until the stream is blocked
 	return b
 }
 
@@ -139,6 +140,95 @@ func TestIdentityErrorWithAClientThatDoesNotRead(t *testing.T) {
 		check(t, "proxies", len(b.Proxies()), 0)
 		close(b.stop)
 		b.running.Wait()
+	})
+}
+
+// TestStreamAfterTheEnd: a stream that opens when Run has ended is refused as if it had
+// been ended, so that its client looks for another server.
+func TestStreamAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := ads.New(&services{})
+		g, listener, stop := grpc.NewServer(), network(t), make(chan struct{})
+		server.Register(g)
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = g.Serve(listener) })
+		close(stop)
+		server.Run(stop)
+		conn := dialTo(t, listener)
+		stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != codes.Unavailable {
+			t.Errorf("the stream ended with %v, want Unavailable", err)
+		}
+		_ = conn.Close()
+		g.Stop()
+		serving.Wait()
+	})
+}
+
+// lingering is an observer that takes its time for the end of a stream.
+type lingering struct {
+	ads.NoObserver
+	released chan struct{}
+}
+
+func (l *lingering) StreamClosed(ads.Stream, error) { <-l.released }
+
+// TestRunWaitsForStreams: when Run returns nothing of a stream is left to do.
+func TestRunWaitsForStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lingering{released: make(chan struct{})}
+		f := serve(t, ads.Options{Observer: l})
+		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		synctest.Wait()
+		stopped := make(chan struct{})
+		go func() {
+			f.stopNow()
+			close(stopped)
+		}()
+		synctest.Wait()
+		select {
+		case <-stopped:
+			t.Error("Run has returned before the observer has")
+		default:
+		}
+		close(l.released)
+		<-stopped
+	})
+}
+
+// TestRunWaitsForAPush: when Run returns nobody reads the host's generators any more.
+func TestRunWaitsForAPush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocked, entered := make(chan struct{}), make(chan struct{}, 10)
+		g := &scripted{name: "g"}
+		f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("a", "shop"))
+		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		f.await(c, envoy.ClusterType, cluster("a"))
+		g.next(func(ads.View, *ads.PushContext, *ads.Resources) error {
+			entered <- struct{}{}
+			<-blocked
+			return nil
+		})
+		f.define([]string{"a"})
+		<-entered
+		stopped := make(chan struct{})
+		go func() {
+			f.stopNow()
+			close(stopped)
+		}()
+		synctest.Wait()
+		select {
+		case <-stopped:
+			t.Error("Run has returned while a push calls a generator")
+		default:
+		}
+		close(blocked)
+		<-stopped
 	})
 }
 

@@ -51,14 +51,19 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestTurnOfEndedStream: a stream that ends does not wait any longer.
+// TestTurnOfEndedStream: a stream that ends does not wait any longer, and takes no
+// turn from others.
 func TestTurnOfEndedStream(t *testing.T) {
-	turns, ended := newTurns(1), make(chan struct{})
-	defer turns.take(ended)()
-	close(ended)
-	if turns.take(ended) != nil {
-		t.Error("a stream that has ended has a turn")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		turns, ended := newTurns(1), make(chan struct{})
+		end := turns.take(nil)
+		close(ended)
+		if turns.take(ended) != nil {
+			t.Error("a stream that has ended has a turn")
+		}
+		end()
+		turns.take(nil)()
+	})
 }
 
 // TestTurnsOfDistantClients: a thousand clients that take a second to answer do not
@@ -99,9 +104,11 @@ func TestTurnsOfDistantClients(t *testing.T) {
 
 // TestTurnGivenToAnEndedStream: a turn that has come when the stream ends is another's.
 func TestTurnGivenToAnEndedStream(t *testing.T) {
-	turns := newTurns(1)
-	turns.cancel(turns.ask())
-	turns.take(nil)()
+	synctest.Test(t, func(*testing.T) {
+		turns := newTurns(1)
+		turns.cancel(turns.ask())
+		turns.take(nil)()
+	})
 }
 
 // TestNewTurns: how many turns there are.
