@@ -39,7 +39,7 @@ type connection struct {
 	// queue are responses that the stream has not sent. It is not longer than one
 	// request and one push of each type make it: the stream takes no request while
 	// it is not empty, and a response opens no other.
-	queue []*response
+	queue []response
 }
 
 // subscription returns the subscription of a type, a new one if there is none.
@@ -126,7 +126,7 @@ func (c *connection) enqueue(s *subscription, content *content, version string) 
 		o.epoch = c.cache.epoch
 	}
 	s.acks.sent(o)
-	c.queue = append(c.queue, &response{content: content, version: version, nonce: o.nonce})
+	c.queue = append(c.queue, response{content: content, version: version, nonce: o.nonce})
 }
 
 // close ends the connection.

@@ -28,10 +28,11 @@ type dialect struct {
 	returning bool
 }
 
-// differenceKey finds a difference to the snapshot of a selection.
-type differenceKey struct {
+// differenceFrom is a difference to the snapshot of a selection.
+type differenceFrom struct {
 	from *snapshot
 	dialect
+	*difference
 }
 
 // difference is what brings a client from one snapshot to another. It is made
@@ -77,19 +78,17 @@ func (s *selection) fullState() bool { return fullState(s.typeURL, s.wildcard) }
 
 // difference returns what a client that has from is to be sent.
 func (s *selection) difference(from *snapshot, d dialect) *difference {
-	key := differenceKey{from, d}
-	if found := s.differences[key]; found != nil {
-		return found
+	for _, found := range s.differences {
+		if found.from == from && found.dialect == d {
+			return found.difference
+		}
 	}
 	nothing := from.list.Len() == 0
 	made := s.first[d].Value()
 	if made == nil || !nothing {
 		made = s.newDifference(from, d)
 	}
-	if s.differences == nil {
-		s.differences = make(map[differenceKey]*difference)
-	}
-	s.differences[key] = made
+	s.differences = append(s.differences, differenceFrom{from, d, made})
 	if nothing {
 		if s.first == nil {
 			s.first = make(map[dialect]weak.Pointer[difference])
@@ -295,11 +294,12 @@ func (r *resource) appendTo(out []byte, delta bool) []byte {
 	size := 1 + protowire.SizeBytes(len(r.typeURL)) + 1 + protowire.SizeBytes(len(r.value))
 	out = protowire.AppendTag(out, resources, protowire.BytesType)
 	if delta {
-		v := version(r.hash)
+		var digits [16]byte
+		v := appendVersion(digits[:0], r.hash)
 		whole := 1 + protowire.SizeBytes(len(v)) + 1 + protowire.SizeBytes(size) + 1 + protowire.SizeBytes(len(r.name))
 		out = protowire.AppendVarint(out, uint64(whole))
 		out = protowire.AppendTag(out, resourceVersion, protowire.BytesType)
-		out = protowire.AppendString(out, v)
+		out = protowire.AppendBytes(out, v)
 		out = protowire.AppendTag(out, resourceName, protowire.BytesType)
 		out = protowire.AppendString(out, r.name)
 		out = protowire.AppendTag(out, resourceAny, protowire.BytesType)

@@ -3,12 +3,12 @@
 package ads
 
 import (
-	"maps"
 	"slices"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -28,12 +28,23 @@ type port struct {
 	custom     customizers
 
 	mu       sync.Mutex
-	made     map[variety]*resource
+	made     made
 	prepared *envoy.Prepared // those that serve the port; nil: not yet
 	before   *envoy.Prepared // an earlier state of it, until it is prepared
 	// former has the resources of an earlier state, for those that a customizer
-	// fails to customize; nil without customizers.
-	former map[variety]*resource
+	// fails to customize; empty without customizers.
+	former varieties
+}
+
+// varieties are resources of a port, mostly one or two: an immutable map takes a
+// fifth of the memory for them that a map takes, and states can share it.
+type varieties = pmap.Map[variety, *resource]
+
+// made has the resources that were made.
+type made struct {
+	ofEndpoints varieties
+	// others are those that do not change with the endpoints.
+	others varieties
 }
 
 // variety distinguishes the resources of a port. Views that get the same resource
@@ -53,7 +64,7 @@ func newPort(
 	out := &port{service: svc, port: p, endpoints: endpoints, custom: custom}
 	if old != nil && len(custom) > 0 {
 		old.mu.Lock()
-		out.former = maps.Clone(old.made)
+		out.former = old.made.all()
 		old.mu.Unlock()
 	}
 	for e := range endpoints.All() {
@@ -82,11 +93,22 @@ func (p *port) withEndpoints(endpoints *xdsupdate.ServiceEndpoints) *port {
 	if out.before = p.prepared; out.before == nil {
 		out.before = p.before
 	}
-	out.made = make(map[variety]*resource, len(p.made))
-	for v, r := range p.made {
-		if v.typeURL != envoy.LoadAssignmentType && (v.typeURL != envoy.ClusterType || !p.service.Resolution.IsDNS()) {
-			out.made[v] = r
-		}
+	out.made.others = p.made.others
+	return out
+}
+
+// of returns the resources of a type of a port.
+func (m *made) of(typeURL string, p *port) *varieties {
+	if typeURL == envoy.LoadAssignmentType || typeURL == envoy.ClusterType && p.service.Resolution.IsDNS() {
+		return &m.ofEndpoints
+	}
+	return &m.others
+}
+
+func (m *made) all() varieties {
+	out := m.others
+	for key, r := range m.ofEndpoints.All() {
+		out = out.Set(key, r)
 	}
 	return out
 }
@@ -122,19 +144,18 @@ func (p *port) resource(typeURL, name string, v View) *resource {
 	key.custom = p.custom.scope(v, typeURL, p.service, p.port)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.made[key]
-	if r == nil {
-		r = &resource{typeURL: typeURL, name: name, fallback: p.former[key]}
-		delete(p.former, key)
+	made := p.made.of(typeURL, p)
+	r, ok := made.Get(key)
+	if !ok {
+		r = &resource{typeURL: typeURL, name: name}
+		r.fallback, _ = p.former.Get(key)
+		p.former = p.former.Delete(key)
 		if typeURL == envoy.LoadAssignmentType && !p.custom.change(typeURL) {
 			r.bytes = func() []byte { return p.assignment(key) }
 		} else {
 			r.build = func() (proto.Message, error) { return p.build(key) }
 		}
-		if p.made == nil {
-			p.made = make(map[variety]*resource)
-		}
-		p.made[key] = r
+		*made = made.Set(key, r)
 	}
 	return r
 }

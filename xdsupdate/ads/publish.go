@@ -4,6 +4,7 @@ package ads
 
 import (
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -38,9 +39,9 @@ type viewChange struct {
 // what clients are subscribed to and has it encoded, the second does everything
 // else at once, for all that have subscribed until then. In between, all that
 // clients are sent is of the moment before.
-func (c *cache) publish(ch change) {
-	made := c.lookUp(c.subscribed(ch))
-	encodeAll(made, c.report)
+func (c *cache) publish(ch *change) {
+	made := c.subscribed(ch)
+	c.make(made)
 
 	c.mu.Lock()
 	waiting := c.publishLocked(ch)
@@ -49,7 +50,7 @@ func (c *cache) publish(ch change) {
 	c.prepare(waiting)
 }
 
-func (c *cache) publishLocked(ch change) (waiting []*selection) {
+func (c *cache) publishLocked(ch *change) (waiting []*selection) {
 	c.table, c.provided = ch.table, ch.provided
 	c.epoch++
 	var touched []*selection
@@ -91,12 +92,16 @@ type wanted struct {
 	typeURL, name string
 	// named: it is subscribed by name, not by a wildcard.
 	named bool
+	made  *resource // by make; may be nil
 }
 
 // subscribed returns what a change is about and clients are subscribed to. It takes
 // the lock.
-func (c *cache) subscribed(ch change) []wanted {
-	overlays := make(map[*view]overlay, len(ch.views))
+func (c *cache) subscribed(ch *change) []wanted {
+	var overlays map[*view]overlay
+	if len(ch.views) > 0 {
+		overlays = make(map[*view]overlay, len(ch.views))
+	}
 	for _, v := range ch.views {
 		overlays[v.view] = v.overlay
 	}
@@ -108,28 +113,27 @@ func (c *cache) subscribed(ch change) []wanted {
 		if made, ok := overlays[s.view]; ok {
 			from.overlay = made
 		}
-		out = append(out, wanted{from, s.typeURL, name, s.names(name)})
+		out = append(out, wanted{from: from, typeURL: s.typeURL, name: name, named: s.names(name)})
 	})
 	return out
 }
 
-// lookUp returns the resources, some of which may be nil. It is called without the
-// lock.
-func (c *cache) lookUp(list []wanted) []*resource {
-	out := make([]*resource, 0, len(list))
-	for _, w := range list {
+// make looks the resources up and encodes them. It is called without the lock.
+func (c *cache) make(list []wanted) {
+	for i := range list {
+		w := &list[i]
 		if w.named {
-			out = append(out, w.from.named(w.typeURL, w.name))
+			w.made = w.from.named(w.typeURL, w.name)
 		} else {
-			out = append(out, w.from.covered(w.typeURL, w.name))
+			w.made = w.from.covered(w.typeURL, w.name)
 		}
+		w.made.make(c.report)
 	}
-	return out
 }
 
 // concerned visits the selections that have a resource that a change is about. It
 // may visit one twice.
-func (c *cache) concerned(ch change, visit func(s *selection, name string)) {
+func (c *cache) concerned(ch *change, visit func(s *selection, name string)) {
 	for _, n := range ch.names {
 		c.having(n, wildcardBuiltIn(n.typeURL) || ch.provided != nil, nil, visit)
 	}
@@ -177,33 +181,35 @@ func (c *cache) having(n resourceName, wildcards bool, in func(*view) bool, visi
 
 // everythingOf visits the selections of views of which everything may have changed
 // with everything that they have and may have.
-func (c *cache) everythingOf(ch change, visit func(s *selection, name string)) {
+func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) {
 	for _, list := range c.selections {
 		for _, s := range list {
 			if !ch.changes.Everything(s.view.View, s.typeURL) {
 				continue
 			}
-			for _, t := range s.topics {
-				visit(s, t.name)
-			}
-			if !s.wildcard || s.snapshot == nil {
-				continue
-			}
-			for r := range s.snapshot.list.All() {
-				visit(s, r.name)
-			}
-			names, ok := ch.provided.names(s.view.View, s.typeURL)
-			if !ok {
-				for name := range ch.table.names(s.view.View, s.typeURL) {
-					visit(s, name)
-				}
-				continue
-			}
-			for name := range names {
+			for _, name := range s.everything(ch) {
 				visit(s, name)
 			}
 		}
 	}
+}
+
+// everything returns the names of what a selection has and may have.
+func (s *selection) everything(ch *change) []string {
+	out := namesOf(s.topics)
+	if !s.wildcard || s.snapshot == nil {
+		return out
+	}
+	for r := range s.snapshot.list.All() {
+		out = append(out, r.name)
+	}
+	if names, ok := ch.provided.names(s.view.View, s.typeURL); ok {
+		return slices.AppendSeq(out, names)
+	}
+	for name := range ch.table.names(s.view.View, s.typeURL) {
+		out = append(out, name)
+	}
+	return out
 }
 
 // makeReady makes views ready whose generators were called for the first time,

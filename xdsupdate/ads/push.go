@@ -46,7 +46,7 @@ func waited(req *xdsupdate.PushRequest, now time.Time) time.Duration {
 // rebuild makes the state of some hosts anew and publishes it.
 func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	push := &PushContext{Request: req, sorted: &sortedServices{}}
-	ch := change{since: begun}
+	ch := &change{since: begun}
 	if !req.Start.IsZero() {
 		ch.since = req.Start
 	}
@@ -56,13 +56,13 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 		if s.configs != nil {
 			push.configs = s.configs()
 		}
-		s.rebuildHosts(req, push, &ch)
+		s.rebuildHosts(req, push, ch)
 	})
 	push.table = ch.table
-	s.customizeAgain(push, &ch)
+	s.customizeAgain(push, ch)
 	push.table = ch.table
 	s.context = push
-	s.provide(push, &ch)
+	s.provide(push, ch)
 	ch.views = s.generateAll(push)
 	s.cache.publish(ch)
 	if ch.changes.Regroup {
@@ -104,30 +104,30 @@ func (s *Server) rebuildHosts(req *xdsupdate.PushRequest, push *PushContext, ch 
 			ch.names = appendAffectedByEndpoints(ch.names, before, after)
 		}
 	}
-	for name := range s.hostsOf(req, services) {
+	for _, name := range s.hostsOf(req, services) {
 		rebuild(name)
 	}
 	ch.table = table.with(hosts)
 }
 
-// hostsOf returns the names of the hosts that a request is about.
-func (s *Server) hostsOf(req *xdsupdate.PushRequest, services []*registry.Service) map[registry.Hostname]struct{} {
-	out := make(map[registry.Hostname]struct{}, len(req.ConfigsUpdated))
-	if !req.Everything() {
-		for key := range req.ConfigsUpdated {
-			if xdsupdate.IsServiceKey(key) {
-				out[registry.Hostname(key.Name)] = struct{}{}
-			}
+// hostsOf returns the names of the hosts that a request is about, each once.
+func (s *Server) hostsOf(req *xdsupdate.PushRequest, services []*registry.Service) []registry.Hostname {
+	var out []registry.Hostname
+	for key := range req.ConfigsUpdated {
+		if xdsupdate.IsServiceKey(key) {
+			out = append(out, registry.Hostname(key.Name))
 		}
-		return out
 	}
-	for name := range s.cache.table.hosts.All() {
-		out[name] = struct{}{}
+	if req.Everything() {
+		for name := range s.cache.table.hosts.All() {
+			out = append(out, name)
+		}
+		for _, svc := range services {
+			out = append(out, svc.Hostname)
+		}
 	}
-	for _, svc := range services {
-		out[svc.Hostname] = struct{}{}
-	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // servicesOf returns the services of a host, from the sorted list of all.
@@ -174,7 +174,7 @@ func (s *Server) greet() {
 		return // the first push greets
 	}
 	if views := s.generateNew(s.context); len(views) > 0 {
-		s.cache.publish(change{table: s.cache.table, provided: s.cache.provided, views: views})
+		s.cache.publish(&change{table: s.cache.table, provided: s.cache.provided, views: views})
 	}
 }
 

@@ -58,19 +58,18 @@ func (r *resource) exists() bool {
 	return r.hash != 0
 }
 
-// encodeAll encodes resources. What cannot be encoded does not exist, or stays as
-// it was; report is called with it once.
-func encodeAll(resources []*resource, report func(error)) {
-	for _, r := range resources {
-		if r == nil {
-			continue
-		}
-		r.once.Do(func() {
-			if r.encode(); r.err != nil {
-				report(r.err)
-			}
-		})
+// make encodes the resource, which may be nil, if that has not been done. If it
+// cannot be encoded it does not exist, or stays as it was; report is called with the
+// reason once.
+func (r *resource) make(report func(error)) {
+	if r == nil {
+		return
 	}
+	r.once.Do(func() {
+		if r.encode(); r.err != nil {
+			report(r.err)
+		}
+	})
 }
 
 func (r *resource) encode() {
@@ -119,6 +118,8 @@ func compareNames(a, b *resource) int { return strings.Compare(a.name, b.name) }
 
 // version is the text of a hash, or of a sum of hashes.
 func version(hash uint64) string { return strconv.FormatUint(hash, 16) }
+
+func appendVersion(out []byte, hash uint64) []byte { return strconv.AppendUint(out, hash, 16) }
 
 // parseVersion is the inverse of version; 0 for what version does not write.
 func parseVersion(v []byte) uint64 {

@@ -31,9 +31,10 @@ type selection struct {
 	// dirty are the names whose resources may differ from the snapshot. A name may
 	// be in it twice.
 	dirty []string
-	// differences are what brings clients up to date with the snapshot, by what
-	// they have; current counts those that are: when all are, they are not needed.
-	differences map[differenceKey]*difference
+	// differences are what brings clients up to date with the snapshot, one for each
+	// state that clients have, of which there are few; current counts those that are up
+	// to date: when all are, they are not needed.
+	differences []differenceFrom
 	current     int
 	// first are the differences for clients that have nothing, even when they are not
 	// needed: as long as the memory is not, clients that come one after the other
@@ -103,7 +104,9 @@ func (s *selection) prepare(from source, topics []*topic, report func(error)) *s
 			found = append(found, r)
 		}
 	}
-	encodeAll(found, report)
+	for _, r := range found {
+		r.make(report)
+	}
 	found = slices.DeleteFunc(found, func(r *resource) bool { return r.hash == 0 })
 	if !slices.IsSortedFunc(found, compareNames) || s.wildcard && len(topics) > 0 {
 		slices.SortFunc(found, compareNames)

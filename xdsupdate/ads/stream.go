@@ -200,7 +200,7 @@ func (s *stream) drain() bool {
 			return !closed
 		}
 		next := s.conn.queue[0]
-		s.conn.queue[0] = nil
+		s.conn.queue[0] = response{}
 		if s.conn.queue = s.conn.queue[1:]; len(s.conn.queue) == 0 {
 			s.conn.queue = nil
 		}

@@ -71,9 +71,9 @@ func (p *Prepared) Encode(host registry.Hostname, visible func(*registry.Endpoin
 	groups := groupParts(chosen)
 	name := ClusterName(p.port.Number, host)
 	size, total := len(name)+8, uint64(0)
-	for _, g := range groups {
-		size += g.size()
-		total += g.weight
+	for i := range groups {
+		size += groups[i].size()
+		total += groups[i].weight
 	}
 	if total > math.MaxUint32 {
 		return p.encodeScaled(name, chosen)
@@ -81,10 +81,10 @@ func (p *Prepared) Encode(host registry.Hostname, visible func(*registry.Endpoin
 	out := make([]byte, 0, size)
 	out = protowire.AppendTag(out, 1, protowire.BytesType) // cluster_name
 	out = protowire.AppendString(out, name)
-	for _, g := range groups {
+	for i := range groups {
 		out = protowire.AppendTag(out, 2, protowire.BytesType) // endpoints
-		out = protowire.AppendVarint(out, uint64(g.encodedSize()))
-		out = g.append(out)
+		out = protowire.AppendVarint(out, uint64(groups[i].encodedSize()))
+		out = groups[i].append(out)
 	}
 	return out
 }
@@ -105,11 +105,10 @@ func (p *Prepared) encodeScaled(name string, chosen []*part) []byte {
 type localityKey struct{ region, zone, subZone string }
 
 func keyOfLocality(s string) localityKey {
-	parts := strings.SplitN(strings.ToValidUTF8(s, ""), "/", 4)
-	for len(parts) < 3 {
-		parts = append(parts, "")
-	}
-	return localityKey{parts[0], parts[1], parts[2]}
+	region, rest, _ := strings.Cut(strings.ToValidUTF8(s, ""), "/")
+	zone, rest, _ := strings.Cut(rest, "/")
+	subZone, _, _ := strings.Cut(rest, "/")
+	return localityKey{region, zone, subZone}
 }
 
 func (k localityKey) compare(l localityKey) int {
@@ -126,18 +125,18 @@ type partGroup struct {
 }
 
 // groupParts groups parts by locality, sorted.
-func groupParts(parts []*part) []*partGroup {
-	var groups []*partGroup
+func groupParts(parts []*part) []partGroup {
+	var groups []partGroup
 	for i := 0; i < len(parts); {
 		n := i + 1
 		for n < len(parts) && parts[n].locality == parts[i].locality {
 			n++
 		}
-		at, found := slices.BinarySearchFunc(groups, parts[i].locality, func(g *partGroup, k localityKey) int {
+		at, found := slices.BinarySearchFunc(groups, parts[i].locality, func(g partGroup, k localityKey) int {
 			return g.locality.compare(k)
 		})
 		if !found {
-			groups = slices.Insert(groups, at, &partGroup{locality: parts[i].locality})
+			groups = slices.Insert(groups, at, partGroup{locality: parts[i].locality})
 		}
 		groups[at].add(parts[i:n:n])
 		i = n
