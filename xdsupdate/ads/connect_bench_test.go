@@ -71,11 +71,11 @@ var _ types.Resource = (*clusterv3.Cluster)(nil)
 // BenchmarkConnect: some wildcard clients of all clusters, in another process,
 // connect at once, until each has its first answer. The CPU time is the server's,
 // for each client. With versions they come back with everything that they had;
-// named clients name all load assignments. LinearCache is go-control-plane's, with
-// the same clients and resources.
+// named clients name all load assignments. Codec is ads with its codec; LinearCache is
+// go-control-plane's, with the same clients and resources.
 func BenchmarkConnect(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
-		for _, server := range []string{"ads", "linear"} {
+		for _, server := range []string{"ads", "codec", "linear"} {
 			for _, protocol := range []string{"sotw", "delta", "versions", "named", "named-versions"} {
 				if server == "linear" && strings.HasPrefix(protocol, "named") {
 					continue
@@ -94,7 +94,10 @@ func benchConnect(b *testing.B, server, protocol string, n, clients int) {
 	b.Helper()
 	f, names := benchServer(b, n)
 	address := f.listener.Addr().String()
-	if server == "linear" {
+	switch server {
+	case "codec":
+		address = f.serveAlso(grpc.ForceServerCodecV2(ads.Codec())).Addr().String()
+	case "linear":
 		address = serveLinear(b, envoy.ClusterType, f.clustersOf()).address
 	}
 	delta := protocol != "sotw"

@@ -139,6 +139,10 @@
 // gRPC interceptors see requests as messages of a type of this package, and
 // responses as messages of go-control-plane whose resources are not decoded.
 //
+// What many clients are sent is encoded once. gRPC's codec copies it for each of
+// them; a gRPC server with Codec does not, which saves nearly half of the processor
+// time when many proxies come back at once.
+//
 // # Stopping
 //
 // Run ends all streams when it is stopped, also those whose clients do not read.

@@ -34,7 +34,7 @@ func Example() {
 	})
 
 	server := ads.New(discovery, ads.Options{})
-	grpcServer := grpc.NewServer()
+	grpcServer := grpc.NewServer(grpc.ForceServerCodecV2(ads.Codec()))
 	server.Register(grpcServer)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
