@@ -84,8 +84,14 @@ func TestIdentitiesConcernClusters(t *testing.T) {
 // concerned, also if another object has the routes.
 func TestChangeConcernsRoutes(t *testing.T) {
 	const hash = `{"host":"cart.shop.svc.cluster.local","trafficPolicy":{"loadBalancer":{"consistentHash":{"httpHeaderName":"x"}}}}`
-	var hashed, plain, delegate, other configList
+	const hashOfSubset = `{"host":"cart.shop.svc.cluster.local","subsets":[{"name":"v1",` +
+		`"trafficPolicy":{"loadBalancer":{"consistentHash":{"httpHeaderName":"x"}}}}]}`
+	const hashOfPort = `{"host":"cart.shop.svc.cluster.local","trafficPolicy":{"portLevelSettings":[{"port":{"number":80},` +
+		`"loadBalancer":{"consistentHash":{"httpHeaderName":"x"}}}]}}`
+	var hashed, hashedSubset, hashedPort, plain, delegate, other configList
 	hashed.addRule(t, "shop/cart", hash)
+	hashedSubset.addRule(t, "shop/cart", hashOfSubset)
+	hashedPort.addRule(t, "shop/cart", hashOfPort)
 	plain.addRule(t, "shop/cart", `{"host":"cart.shop.svc.cluster.local"}`)
 	to := func(path string) *networking.VirtualService {
 		v := toCart(path, nil)
@@ -104,12 +110,16 @@ func TestChangeConcernsRoutes(t *testing.T) {
 		{"a hash, default routes", plain, hashed, proxy{namespace: "shop"}, ads.View{Namespace: "shop"}, "80"},
 		{"no hash any more", hashed, plain, proxy{namespace: "shop"}, ads.View{Namespace: "shop"}, "80"},
 		{"a hash, routes of a gateway", plain, hashed, *edge(), ads.View{Namespace: "ingress", Policy: group{router: true, labels: "app=edge"}}, "http.80"},
+		{"a hash of a subset, routes of a gateway", plain, hashedSubset, *edge(), ads.View{Namespace: "ingress", Policy: group{router: true, labels: "app=edge"}}, "http.80"},
+		{"a hash of a port, routes of a gateway", plain, hashedPort, *edge(), ads.View{Namespace: "ingress", Policy: group{router: true, labels: "app=edge"}}, "http.80"},
+		{"a hash of a port, default routes", plain, hashedPort, proxy{namespace: "shop"}, ads.View{Namespace: "shop"}, "80"},
 		{"a delegate", delegate, other, *edge(), ads.View{Namespace: "ingress", Policy: group{router: true, labels: "app=edge"}}, "http.80"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			configs := slices.Clone(tc.before)
 			configs.add(istio.Gateway, "ingress/edge", gatewayOf(serverOf(80, "HTTP", "", "*")))
 			root := toCart("/", []string{"ingress/edge"}, "a.com")
+			root.Http[0].Route[0].Destination.Subset = "v1"
 			root.Http = append([]*networking.HTTPRoute{{Delegate: &networking.Delegate{Name: "d"}}}, root.Http...)
 			configs.add(istio.VirtualService, "shop/root", root)
 			x, w := newIndex(configs, newSettings(Options{})), newListWorld(testService("shop", "cart.shop.svc.cluster.local", 80))

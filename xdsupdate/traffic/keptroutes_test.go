@@ -54,9 +54,13 @@ func newRoutesHistory(seed uint64) *routesHistory {
 	configs.add(istio.Gateway, "ingress/a", gatewayOf(
 		serverOf(80, "HTTP", "", "*"), serverOf(8080, "HTTP", "redirect", "a.com"), serverOf(443, "HTTPS", "c", "a.com", "b.com")))
 	h := &routesHistory{Rand: rand.New(rand.NewPCG(seed, 7))}
-	other := edge()
-	other.namespace, other.labels = "shop", registry.Labels{"app": "edge", "v": "1"}
-	h.routers = []*proxy{edge(), other}
+	for _, namespace := range []string{"ingress", "shop"} { // they differ in one thing each
+		for _, labels := range []registry.Labels{{"app": "edge"}, {"app": "edge", "v": "1"}} {
+			router := edge()
+			router.namespace, router.labels = namespace, labels
+			h.routers = append(h.routers, router)
+		}
+	}
 	h.now = newState(newIndex(configs, newSettings(Options{})), newListWorld())
 	return h
 }
@@ -106,7 +110,7 @@ func (h *routesHistory) replace(d *difference, kind configstore.GroupVersionKind
 }
 
 func (h *routesHistory) rule() *networking.DestinationRule {
-	r := &networking.DestinationRule{Host: h.pick("cart", "catalog", "*.shop.svc.cluster.local")}
+	r := &networking.DestinationRule{Host: h.pick("cart", "catalog", "*.shop.svc.cluster.local"), ExportTo: [][]string{nil, {"."}}[h.IntN(2)]}
 	if h.IntN(2) == 0 {
 		r.TrafficPolicy = &networking.TrafficPolicy{LoadBalancer: &networking.LoadBalancerSettings{
 			LbPolicy: &networking.LoadBalancerSettings_ConsistentHash{ConsistentHash: &networking.LoadBalancerSettings_ConsistentHashLB{
@@ -122,6 +126,7 @@ func (h *routesHistory) virtualService(name string) *networking.VirtualService {
 	v := toCart("/"+h.pick("a", "b"), []string{"ingress/a"}, h.pick("a.com", "b.com", "*.com"))
 	v.Http[0].Route[0].Destination.Host = h.pick("cart", "catalog")
 	v.Http[0].Match[0].SourceLabels = []map[string]string{nil, {"v": "1"}}[h.IntN(2)]
+	v.Http[0].Match[0].SourceNamespace = h.pick("", "", "shop")
 	switch {
 	case name == "d":
 		v.Hosts, v.Gateways = nil, nil

@@ -60,13 +60,15 @@ type history struct {
 	proxies  []*historyProxy
 }
 
-// historyProxy is a proxy, and what it got after the last push.
+// historyProxy is a proxy, and what it got after the last push for which it was there.
 type historyProxy struct {
 	node     *core.Node
 	identity registry.Proxy
 	client   envoy.Client
 	view     ads.View
 	has      map[resourceKey][]byte
+	// missed are what was named since then.
+	missed []ads.Changes
 }
 
 type resourceKey struct{ typeURL, name string }
@@ -149,20 +151,33 @@ func (h *history) push(when string) {
 	scratch := newState(newIndex(h.store, h.settings), d.after.world)
 	shared := make(map[any][]byte)
 	for _, p := range h.proxies {
-		view, had := p.view, p.has
-		h.serve(p)
-		for key, got := range p.has {
-			if view == p.view && !bytes.Equal(got, had[key]) && !named(concerned, view, key) {
-				h.t.Errorf("%s: %s is not named for %+v", when, key.name, view)
-			}
+		p.missed = append(p.missed, concerned)
+		if onceIn(h.rand, 3) {
+			continue // it is away, and nobody asks for what only it sees
 		}
-		for key := range had {
-			if _, has := p.has[key]; view == p.view && !has && had[key] != nil && !named(concerned, view, key) {
-				h.t.Errorf("%s: the end of %s is not named for %+v", when, key.name, view)
-			}
-		}
+		h.checkNamed(when, p)
 		h.checkScratch(when, p, scratch)
 		h.checkShares(when, p, shared)
+	}
+}
+
+// checkNamed serves a proxy, and checks that what has changed for it was named.
+func (h *history) checkNamed(when string, p *historyProxy) {
+	view, had, missed := p.view, p.has, p.missed
+	h.serve(p)
+	p.missed = nil
+	was := func(key resourceKey) bool {
+		return slices.ContainsFunc(missed, func(c ads.Changes) bool { return named(c, view, key) })
+	}
+	for key, got := range p.has {
+		if view == p.view && !bytes.Equal(got, had[key]) && !was(key) {
+			h.t.Errorf("%s: %s is not named for %+v", when, key.name, view)
+		}
+	}
+	for key := range had {
+		if _, has := p.has[key]; view == p.view && !has && had[key] != nil && !was(key) {
+			h.t.Errorf("%s: the end of %s is not named for %+v", when, key.name, view)
+		}
 	}
 }
 
