@@ -156,10 +156,14 @@ func TestCaptureHasPrecedence(t *testing.T) {
 		synctest.Wait()
 		wg.Go(func() { p.UpdateBatch(func() { order = append(order, "batch") }) })
 		synctest.Wait()
+		begun := time.Now()
 		close(first)
 		wg.Wait()
 		if fmt.Sprint(order) != "[capture batch]" {
 			t.Errorf("order %q", order)
+		}
+		if waited := time.Since(begun); waited > 0 {
+			t.Errorf("the batch has waited for %v after the capture", waited)
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 func TestFlushDoesNotWaitForTheDebounce(t *testing.T) {
 	inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(fullPush("a"))
+		synctest.Wait() // Run waits until it is due
 		p.ConfigUpdate(endpointPush("b"))
 		if err := p.Flush(got.t.Context()); err != nil {
 			got.t.Fatal(err)

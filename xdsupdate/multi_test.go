@@ -3,7 +3,9 @@
 package xdsupdate_test
 
 import (
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -89,4 +91,27 @@ func TestDiscard(t *testing.T) {
 	if _, ok := xdsupdate.XDSUpdater(xdsupdate.Discard{}).(xdsupdate.EndpointDeltaUpdater); !ok {
 		t.Error("Discard wants complete lists")
 	}
+}
+
+// TestMultiBatches: a batch is one of all updaters that have batches.
+func TestMultiBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pushers := []*xdsupdate.Pusher{newQuietPusher(), newQuietPusher()}
+		m := xdsupdate.Multi(pushers[0], &xdstest.Recorder{}, pushers[1])
+		captured := 0
+		var captures sync.WaitGroup
+		xdsupdate.UpdateBatch(m, func() {
+			for _, p := range pushers {
+				captures.Go(func() { p.Capture(func() { captured++ }) })
+				synctest.Wait()
+			}
+			if captured != 0 {
+				t.Errorf("%d captures in the midst of the batch", captured)
+			}
+		})
+		captures.Wait()
+		if captured != len(pushers) {
+			t.Errorf("%d captures after the batch, want %d", captured, len(pushers))
+		}
+	})
 }

@@ -326,6 +326,54 @@ func TestProtocolOptions(t *testing.T) {
 	}
 }
 
+// TestWeightsOfManySmallOnes: what is scaled down to less than 1 stays 1, and there is
+// room for it.
+func TestWeightsOfManySmallOnes(t *testing.T) {
+	svc := service(registry.ClientSideLB)
+	endpoints := []*registry.Endpoint{endpoint("10.0.1.1", weight(math.MaxUint32-100)), endpoint("10.0.1.2", weight(math.MaxUint32-100))}
+	for i := range 150 {
+		endpoints = append(endpoints, endpoint(fmt.Sprintf("10.0.0.%d", i), weight(1)))
+	}
+	sum := uint64(0)
+	for _, lb := range envoy.LoadAssignment(svc, svc.Ports[0], endpoints, envoy.ForEnvoy).GetEndpoints()[0].GetLbEndpoints() {
+		sum += uint64(lb.GetLoadBalancingWeight().GetValue())
+	}
+	if sum > math.MaxUint32 {
+		t.Errorf("sum of weights = %d, over 32 bits", sum)
+	}
+}
+
+// TestHostNamesOfDNSClusters: Envoy resolves the first one of an endpoint only.
+func TestHostNamesOfDNSClusters(t *testing.T) {
+	svc := service(registry.DNSLB)
+	e := endpoint("a.example.com")
+	e.Addresses = append(e.Addresses, "b.example.com")
+	c := envoy.Cluster(svc, svc.Ports[0], []*registry.Endpoint{e}, nil, envoy.ForEnvoy)
+	check(t, "endpoints", text(c.GetLoadAssignment()), []string{"//@0=1 a.example.com:8080/HEALTHY"})
+}
+
+// TestByAssignment: gRPC clients choose an endpoint of a headless service themselves,
+// which a ServiceEntry without resolution has none of.
+func TestByAssignment(t *testing.T) {
+	for _, tt := range []struct {
+		resolution registry.Resolution
+		provider   registry.ProviderID
+		client     envoy.Client
+		want       bool
+	}{
+		{registry.ClientSideLB, registry.External, envoy.ForEnvoy, true},
+		{registry.ClientSideLB, registry.Kubernetes, envoy.ForGRPC, true},
+		{registry.Passthrough, registry.Kubernetes, envoy.ForGRPC, true},
+		{registry.Passthrough, registry.Kubernetes, envoy.ForEnvoy, false},
+		{registry.Passthrough, registry.External, envoy.ForGRPC, false},
+		{registry.DNSLB, registry.Kubernetes, envoy.ForGRPC, false},
+	} {
+		svc := service(tt.resolution)
+		svc.Attributes.Provider = tt.provider
+		check(t, fmt.Sprintf("%v of %s for %d", tt.resolution, tt.provider, tt.client), envoy.ByAssignment(svc, tt.client), tt.want)
+	}
+}
+
 // TestNoUnixSocketInDNSClusters: a STATIC and a DNS entry may share a host, whose
 // cluster is then of one kind but gets the endpoints of both.
 func TestNoUnixSocketInDNSClusters(t *testing.T) {

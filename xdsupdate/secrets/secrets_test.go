@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"go.uber.org/atomic"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -228,17 +230,19 @@ func TestFilesOfProxies(t *testing.T) {
 	}
 }
 
-// TestGRPCClients: they refuse clusters with SDS, so there is nothing for them.
+// TestGRPCClients: they refuse clusters with SDS, so there is nothing for them, not even
+// what exists.
 func TestGRPCClients(t *testing.T) {
-	p := serve(t, secrets.Options{Function: func(secrets.Name) (*secrets.Secret, error) { return nil, secrets.ErrNotFound }})
-	c := xdstest.NewClient(p.conn, xdstest.ClientOptions{Delta: true})
+	secret := issue(t, "x")
+	p := serve(t, secrets.Options{Function: func(secrets.Name) (*secrets.Secret, error) { return secret, nil }})
+	c := xdstest.NewClient(p.conn, xdstest.ClientOptions{Delta: true, Node: &core.Node{Id: "x", UserAgentName: "gRPC Go"}})
 	t.Cleanup(c.Close)
 	if err := c.Connect(p.context()); err != nil {
 		t.Fatal(err)
 	}
 	p.subscribe(c, "default")
 	if n := c.State().Names(secrets.Type); len(n) != 0 {
-		t.Errorf("secrets that do not exist: %q", n)
+		t.Errorf("a gRPC client has %q", n)
 	}
 }
 
@@ -271,5 +275,81 @@ func TestHidden(t *testing.T) {
 	}
 	if !strings.Contains(out, "[hidden]") {
 		t.Errorf("nothing was printed: %s", out)
+	}
+}
+
+// TestFilesOfAllNamespaces: files without a namespace are for proxies of every one, and
+// a file that is being written, and still empty, changes nothing.
+func TestFilesOfAllNamespaces(t *testing.T) {
+	dir, first := directory(t.TempDir()), issue(t, "first")
+	dir.write(t, first)
+	const name = "kubernetes://shop"
+	p := serve(t, secrets.Options{Files: map[secrets.Name]secrets.Files{{Name: name}: dir.files()}})
+	clients := []*xdstest.Client{p.client("one"), p.client("two")}
+	for _, c := range clients {
+		p.subscribe(c, name, envoy.CredentialRootsName(name))
+	}
+	expect := func(what string) {
+		t.Helper()
+		p.generator.Refresh(p.server)
+		p.applied()
+		for _, c := range clients {
+			if have := held(t, c); !isPair(have[name], first) || !isAuthorities(have[envoy.CredentialRootsName(name)], first) {
+				t.Errorf("%s: %v", what, have)
+			}
+		}
+	}
+	expect("at first")
+	for _, file := range []string{dir.files().Authorities, dir.files().Certificate} {
+		writeFile(t, file, nil)
+		expect(file + " is empty")
+	}
+}
+
+// TestSameFailureAgain: a failure is logged when it begins, each time.
+func TestSameFailureAgain(t *testing.T) {
+	secret := issue(t, "x")
+	var fails atomic.Bool
+	p := serve(t, secrets.Options{Function: func(secrets.Name) (*secrets.Secret, error) {
+		if fails.Load() {
+			return nil, errors.New("out of order")
+		}
+		return secret, nil
+	}})
+	p.subscribe(p.client("ingress"), "default")
+	for i, failing := range []bool{true, true, false, true} {
+		fails.Store(failing)
+		p.generator.Refresh(p.server)
+		if got, want := strings.Count(p.log.String(), "out of order"), []int{1, 1, 1, 2}[i]; got != want {
+			t.Errorf("after %d times: logged %d times, want %d", i+1, got, want)
+		}
+	}
+}
+
+// TestUnusedSecretsAreNotRead: when the last config that refers to a secret goes, the
+// function is not called for it any more.
+func TestUnusedSecretsAreNotRead(t *testing.T) {
+	secret := issue(t, "x")
+	var calls atomic.Int64
+	p := serve(t, secrets.Options{Function: func(n secrets.Name) (*secrets.Secret, error) {
+		if n.Name == "kubernetes://shop" {
+			calls.Inc()
+		}
+		return secret, nil
+	}})
+	gateway := p.create(istio.Gateway, &networking.Gateway{Servers: []*networking.Server{{
+		Port: &networking.Port{Number: 443, Name: "a", Protocol: "HTTPS"}, Hosts: []string{"a.com"},
+		Tls: &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE, CredentialName: "shop"},
+	}}})
+	p.subscribe(p.client("ingress"), "kubernetes://shop")
+	p.generator.Refresh(p.server)
+	if calls.Load() != 2 {
+		t.Fatalf("%d calls, want one for the proxy and one for Refresh", calls.Load())
+	}
+	p.delete(gateway)
+	p.applied()
+	p.generator.Refresh(p.server)
+	if calls.Load() != 2 {
+		t.Errorf("%d calls after the config has gone, want 2", calls.Load())
 	}
 }
