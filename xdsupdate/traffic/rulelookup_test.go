@@ -93,6 +93,11 @@ func TestRuleOf(t *testing.T) {
 			[]asked{{"shop", "", "none"}, {"billing", "", "1 by the service's namespace: s1"}, {"zoo", "", "none"}},
 		},
 		{
+			"a private rule hides none from others",
+			[][2]string{{"shop/private", limited("cart", 1, `,"exportTo":["."]`)}, {"shop/domain", limited("*.shop.svc.cluster.local", 2, "")}},
+			[]asked{{"shop", "", "1 by the client's namespace: s1"}, {"zoo", "", "2 by the service's namespace: s2"}},
+		},
+		{
 			"merged",
 			[][2]string{
 				{"shop/none", `{"host":"cart","subsets":[{"name":"s0"}]}`}, {"shop/one", limited("cart", 1, "")}, {"shop/two", limited("cart", 2, "")},
