@@ -60,7 +60,7 @@ type Resources struct {
 
 // Set sets a resource. The message must not be modified afterwards. Setting the
 // message, by its pointer, that is already set changes nothing and costs next to
-// nothing.
+// nothing. A nil message hides the built-in resource of the name, as Hide does.
 func (r *Resources) Set(typeURL, name string, message proto.Message) {
 	if message == nil {
 		r.Hide(typeURL, name)
