@@ -26,12 +26,8 @@ func authorizationPolicyRules(spec *field, _ configstore.Config, policy *securit
 			spec.child("rules").refuse("must not be empty for action DENY, which would then deny nothing; [{}] denies everything")
 		}
 	}
-	for i, rule := range policy.Rules {
-		if rule == nil {
-			spec.elem("rules", i).refuseNull()
-			continue
-		}
-		checkRule(spec.elem("rules", i), rule, policy.Action)
+	for at, rule := range elements(spec, "rules", policy.Rules) {
+		checkRule(at, rule, policy.Action)
 	}
 }
 
@@ -50,12 +46,8 @@ func checkRule(at *field, rule *security.Rule, action security.AuthorizationPoli
 			checkOperation(at.elem("to", i).child("operation"), operation)
 		}
 	}
-	for i, condition := range rule.When {
-		if condition == nil {
-			at.elem("when", i).refuseNull()
-			continue
-		}
-		checkCondition(at.elem("when", i), condition, action)
+	for place, condition := range elements(at, "when", rule.When) {
+		checkCondition(place, condition, action)
 	}
 	if action == security.AuthorizationPolicy_DENY && deniesTCP(rule) {
 		at.warn("has only attributes of HTTP, and denies all traffic to TCP ports too; name the ports in to.operation.ports")

@@ -17,12 +17,8 @@ func checkCORS(at *field, policy *networking.CorsPolicy) {
 	if len(policy.AllowOrigin) > 0 { //nolint:staticcheck // Users still write the deprecated field.
 		at.child("allowOrigin").warn("is deprecated; use allowOrigins")
 	}
-	for i, origin := range policy.AllowOrigins {
-		if origin == nil {
-			at.elem("allowOrigins", i).refuseNull()
-			continue
-		}
-		checkOriginMatch(at.elem("allowOrigins", i), origin)
+	for place, origin := range elements(at, "allowOrigins", policy.AllowOrigins) {
+		checkOriginMatch(place, origin)
 	}
 	for i, method := range policy.AllowMethods {
 		if method != "*" && !isHTTPMethod(method) {

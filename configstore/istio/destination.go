@@ -38,14 +38,8 @@ type weighted interface {
 // single destination gets all traffic whatever its weight. Generated routes have
 // destinations that stand for missing ones.
 func checkDestinations[W weighted](at *field, destinations []W, scope routeScope) {
-	var null W
 	var total int64
-	for i, d := range destinations {
-		place := at.elem("route", i)
-		if d == null {
-			place.refuseNull()
-			continue
-		}
+	for place, d := range elements(at, "route", destinations) {
 		if !scope.generated || d.GetDestination() == nil {
 			checkDestination(place.child("destination"), d.GetDestination())
 		}

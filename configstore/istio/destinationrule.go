@@ -13,14 +13,9 @@ func destinationRuleRules(spec *field, c configstore.Config, rule *networking.De
 	checkWildcardDomain(spec.child("host"), rule.Host)
 	checkTrafficPolicy(spec.child("trafficPolicy"), c, rule.TrafficPolicy)
 	var names repetitions[string]
-	for i, subset := range rule.Subsets {
-		at := spec.elem("subsets", i)
-		if subset == nil {
-			at.refuseNull()
-			continue
-		}
+	for at, subset := range elements(spec, "subsets", rule.Subsets) {
 		checkDNSLabel(at.child("name"), subset.Name)
-		if first, ok := names.add(subset.Name, i); ok && subset.Name != "" {
+		if first, ok := names.add(subset.Name, at.index); ok && subset.Name != "" {
 			at.child("name").refuse("repeats spec.subsets[%d].name: %q", first, subset.Name)
 		}
 		checkLabels(at, "labels", subset.Labels)
@@ -54,11 +49,11 @@ func checkTrafficPolicy(at *field, c configstore.Config, policy *networking.Traf
 	checkOutlierDetection(at.child("outlierDetection"), policy.OutlierDetection)
 	checkClientTLS(at.child("tls"), c, policy.Tls)
 	var ports repetitions[uint32]
-	for i, settings := range policy.PortLevelSettings {
-		checkPortSettings(at.elem("portLevelSettings", i), c, settings)
+	for place, settings := range elements(at, "portLevelSettings", policy.PortLevelSettings) {
+		checkPortSettings(place, c, settings)
 		if number := settings.GetPort().GetNumber(); number != 0 {
-			if first, ok := ports.add(number, i); ok {
-				at.elem("portLevelSettings", i).child("port").warn("repeats portLevelSettings[%d].port: %d", first, number)
+			if first, ok := ports.add(number, place.index); ok {
+				place.child("port").warn("repeats portLevelSettings[%d].port: %d", first, number)
 			}
 		}
 	}
@@ -76,10 +71,6 @@ func checkTrafficPolicy(at *field, c configstore.Config, policy *networking.Traf
 }
 
 func checkPortSettings(at *field, c configstore.Config, settings *networking.TrafficPolicy_PortTrafficPolicy) {
-	if settings == nil {
-		at.refuseNull()
-		return
-	}
 	if settings.Port == nil {
 		at.child("port").refuse("is required")
 	} else {

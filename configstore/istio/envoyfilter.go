@@ -17,12 +17,8 @@ func envoyFilterRules(types TypeResolver) func(*field, configstore.Config, *netw
 	return func(spec *field, _ configstore.Config, filter *networking.EnvoyFilter) {
 		checkWorkloadSelector(spec, filter.WorkloadSelector)
 		checkTargetRefs(spec, filter.WorkloadSelector != nil, "workloadSelector", nil, filter.TargetRefs)
-		for i, patch := range filter.ConfigPatches {
-			if patch == nil {
-				spec.elem("configPatches", i).refuseNull()
-				continue
-			}
-			checkConfigPatch(spec.elem("configPatches", i), patch, types)
+		for at, patch := range elements(spec, "configPatches", filter.ConfigPatches) {
+			checkConfigPatch(at, patch, types)
 		}
 	}
 }

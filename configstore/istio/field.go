@@ -82,6 +82,3 @@ func (f *field) warn(format string, args ...any) {
 func (f *field) violation(format string, args []any) configstore.Violation {
 	return configstore.Violation{Field: f.String(), Message: fmt.Sprintf(format, args...)}
 }
-
-// refuseNull records that an element of a list is null, which no list may hold.
-func (f *field) refuseNull() { f.refuse("must not be null") }

@@ -23,20 +23,15 @@ func gatewayRules(spec *field, c configstore.Config, gateway *networking.Gateway
 		spec.child("servers").refuse("must have at least one server")
 	}
 	var names, portNames repetitions[string]
-	for i, server := range gateway.Servers {
-		at := spec.elem("servers", i)
-		if server == nil {
-			at.refuseNull()
-			continue
-		}
+	for at, server := range elements(spec, "servers", gateway.Servers) {
 		checkServer(at, server, generated)
 		if server.Name != "" {
-			if first, ok := names.add(server.Name, i); ok {
+			if first, ok := names.add(server.Name, at.index); ok {
 				at.child("name").refuse("repeats spec.servers[%d].name: %q", first, server.Name)
 			}
 		}
 		if name := server.GetPort().GetName(); name != "" {
-			if first, ok := portNames.add(name, i); ok {
+			if first, ok := portNames.add(name, at.index); ok {
 				at.child("port").child("name").refuse("repeats spec.servers[%d].port.name: %q", first, name)
 			}
 		}
@@ -46,13 +41,11 @@ func gatewayRules(spec *field, c configstore.Config, gateway *networking.Gateway
 // warnUnselective warns of a selector that no workload can meet. Istio 1.30 takes
 // any for a Gateway.
 func warnUnselective(spec *field, selector map[string]string) {
-	start := spec.out.mark()
-	for key, value := range selector {
-		if labelKeyProblem(key) != "" || value != "" && !isLabelName(value) {
-			spec.entry("selector", key).warn("selects no workload: no label has this key and value, %q", value)
+	for at, value := range entries(spec, "selector", selector) {
+		if labelKeyProblem(at.key) != "" || value != "" && !isLabelName(value) {
+			at.warn("selects no workload: no label has this key and value, %q", value)
 		}
 	}
-	spec.out.sortSince(start)
 }
 
 func checkServer(at *field, server *networking.Server, generated bool) {

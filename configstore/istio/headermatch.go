@@ -24,23 +24,22 @@ func isClaim(key string) bool {
 // checkHeaderMatches checks the matches of a map from names of headers, pseudo
 // headers and JWT claims. Claims are known at gateways only.
 func checkHeaderMatches(at *field, name string, matches map[string]*networking.StringMatch, scope routeScope) {
-	start := at.out.mark()
-	for header, match := range matches {
+	for place, match := range entries(at, name, matches) {
+		header := place.key
 		switch claim := isClaim(header); {
 		case claim && !scope.gateways:
-			at.entry(name, header).refuse("key must not be a JWT claim for the gateway mesh, only for other gateways")
+			place.refuse("key must not be a JWT claim for the gateway mesh, only for other gateways")
 		case !claim && !isPseudoHeader(header):
 			if problem := headerNameProblem(header); problem != "" {
-				at.entry(name, header).refuse("key %s", problem)
+				place.refuse("key %s", problem)
 			}
 		}
 		if name == "withoutHeaders" && match.GetRegex() == "*" {
 			// This is how Istio writes presence here, though "*" is no expression.
 			continue
 		}
-		checkValueMatch(at.entry(name, header), match)
+		checkValueMatch(place, match)
 	}
-	at.out.sortSince(start)
 }
 
 // isPseudoHeader knows the pseudo headers of HTTP/2.

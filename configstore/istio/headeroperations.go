@@ -28,16 +28,14 @@ func checkHeaderOperations(at *field, operations *networking.Headers_HeaderOpera
 }
 
 func checkHeaderValues(at *field, name string, values map[string]string, authority bool) {
-	start := at.out.mark()
-	for header, value := range values {
-		if problem := operationNameProblem(header, authority); problem != "" {
-			at.entry(name, header).refuse("key %s", problem)
+	for place, value := range entries(at, name, values) {
+		if problem := operationNameProblem(place.key, authority); problem != "" {
+			place.refuse("key %s", problem)
 		}
 		if problem := headerValueProblem(value); problem != "" {
-			at.entry(name, header).refuse("%s, is %q", problem, value)
+			place.refuse("%s, is %q", problem, value)
 		}
 	}
-	at.out.sortSince(start)
 }
 
 // operationNameProblem is headerNameProblem for headers that are changed. The

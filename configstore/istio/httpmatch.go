@@ -12,14 +12,12 @@ func checkHTTPMatch(at *field, match *networking.HTTPMatchRequest, scope routeSc
 	checkAttributeMatch(at.child("authority"), match.Authority)
 	checkHeaderMatches(at, "headers", match.Headers, scope)
 	checkHeaderMatches(at, "withoutHeaders", match.WithoutHeaders, scope)
-	start := at.out.mark()
-	for parameter, value := range match.QueryParams {
-		if parameter == "" {
-			at.entry("queryParams", parameter).refuse("key must not be empty")
+	for place, value := range entries(at, "queryParams", match.QueryParams) {
+		if place.key == "" {
+			place.refuse("key must not be empty")
 		}
-		checkValueMatch(at.entry("queryParams", parameter), value)
+		checkValueMatch(place, value)
 	}
-	at.out.sortSince(start)
 	checkSource(at, match)
 }
 

@@ -6,12 +6,8 @@ import networking "istio.io/api/networking/v1alpha3"
 
 // checkHTTPRoute checks an HTTP route of a VirtualService.
 func checkHTTPRoute(at *field, route *networking.HTTPRoute, scope routeScope) {
-	for i, match := range route.Match {
-		if match == nil {
-			at.elem("match", i).refuseNull()
-			continue
-		}
-		checkHTTPMatch(at.elem("match", i), match, scope)
+	for place, match := range elements(at, "match", route.Match) {
+		checkHTTPMatch(place, match, scope)
 	}
 	checkAction(at, route, scope)
 	checkDestinations(at, route.Route, scope)
@@ -94,12 +90,7 @@ func checkMirrors(at *field, route *networking.HTTPRoute) {
 			at.child("mirrors").refuse("must not be set beside mirror")
 		}
 	}
-	for i, mirror := range route.Mirrors {
-		place := at.elem("mirrors", i)
-		if mirror == nil {
-			place.refuseNull()
-			continue
-		}
+	for place, mirror := range elements(at, "mirrors", route.Mirrors) {
 		checkDestination(place.child("destination"), mirror.Destination)
 		checkPercent(place.child("percentage").child("value"), mirror.GetPercentage().GetValue())
 	}

@@ -14,12 +14,7 @@ func checkTLSRoute(at *field, route *networking.TLSRoute, hosts hostSet, scope r
 	if len(route.Match) == 0 {
 		at.child("match").refuse("must have at least one match")
 	}
-	for i, match := range route.Match {
-		place := at.elem("match", i)
-		if match == nil {
-			place.refuseNull()
-			continue
-		}
+	for place, match := range elements(at, "match", route.Match) {
 		if len(match.SniHosts) == 0 {
 			place.child("sniHosts").refuse("must have at least one host")
 		}
@@ -67,12 +62,7 @@ func isClusterServerName(name string) bool {
 
 // checkTCPRoute checks a route of connections. Without a match it takes all.
 func checkTCPRoute(at *field, route *networking.TCPRoute, scope routeScope) {
-	for i, match := range route.Match {
-		place := at.elem("match", i)
-		if match == nil {
-			place.refuseNull()
-			continue
-		}
+	for place, match := range elements(at, "match", route.Match) {
 		checkSubnets(place, match.DestinationSubnets)
 		if match.SourceSubnet != "" {
 			checkSubnet(place.child("sourceSubnet"), match.SourceSubnet)

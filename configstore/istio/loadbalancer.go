@@ -75,16 +75,10 @@ func checkHashCookie(at *field, cookie *networking.LoadBalancerSettings_Consiste
 	}
 	checkDurationOrZero(at.child("ttl"), cookie.GetTtl())
 	var names repetitions[string]
-	for i, attribute := range cookie.GetAttributes() {
-		switch name := attribute.GetName(); {
-		case attribute == nil:
-			at.elem("attributes", i).refuseNull()
-		case name == "":
-			at.elem("attributes", i).child("name").refuse("is required")
-		default:
-			if first, ok := names.add(name, i); ok {
-				at.elem("attributes", i).child("name").refuse("repeats attributes[%d].name: %q", first, name)
-			}
+	for place, attribute := range elements(at, "attributes", cookie.GetAttributes()) {
+		checkSet(place.child("name"), attribute.Name, "is required")
+		if first, ok := names.add(attribute.Name, place.index); ok && attribute.Name != "" {
+			place.child("name").refuse("repeats attributes[%d].name: %q", first, attribute.Name)
 		}
 	}
 }

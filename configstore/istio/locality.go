@@ -48,12 +48,7 @@ func warnFailover(at *field, failovers int, setting failsOver) {
 
 func checkDistribute(at *field, rules []*networking.LocalityLoadBalancerSetting_Distribute) {
 	origins := make(map[string]bool, len(rules))
-	for i, rule := range rules {
-		place := at.elem("distribute", i)
-		if rule == nil {
-			place.refuseNull()
-			continue
-		}
+	for place, rule := range elements(at, "distribute", rules) {
 		checkLocalityForm(place.child("from"), rule.From)
 		if origins[rule.From] {
 			place.child("from").refuse("repeats %q", rule.From)
@@ -69,23 +64,17 @@ func checkDistribute(at *field, rules []*networking.LocalityLoadBalancerSetting_
 }
 
 func checkLocalityWeights(at *field, weights map[string]uint32) {
-	start := at.out.mark()
 	var total uint64
-	targets := make(map[string]bool, len(weights))
-	for locality, weight := range weights {
-		targets[locality] = true
+	for place, weight := range entries(at, "to", weights) {
 		total += uint64(weight)
-		checkLocalityForm(at.entry("to", locality), locality)
+		checkLocalityForm(place, place.key)
 		if weight < 1 || weight > 100 {
-			at.entry("to", locality).refuse("must be 1–100, is %d", weight)
+			place.refuse("must be 1–100, is %d", weight)
+		}
+		if covering := coveringLocality(weights, place.key); covering != "" {
+			place.refuse("is covered by %q", covering)
 		}
 	}
-	for locality := range weights {
-		if covering := coveringLocality(targets, locality); covering != "" {
-			at.entry("to", locality).refuse("is covered by %q", covering)
-		}
-	}
-	at.out.sortSince(start)
 	if total != 100 {
 		at.child("to").refuse("must add up to 100, adds up to %d", total)
 	}
@@ -105,9 +94,10 @@ func checkLocalityForm(at *field, locality string) {
 
 // coveringLocality returns the wildcard among the localities that stands for the
 // given one too, or "".
-func coveringLocality(all map[string]bool, locality string) string {
+func coveringLocality[V any](all map[string]V, locality string) string {
 	for end := range len(locality) {
-		if wildcard := locality[:end] + "*"; wildcard != locality && all[wildcard] {
+		wildcard := locality[:end] + "*"
+		if _, ok := all[wildcard]; ok && wildcard != locality {
 			return wildcard
 		}
 	}
@@ -122,13 +112,7 @@ type failover interface {
 }
 
 func checkFailovers[F failover](at *field, failovers []F) {
-	var null F
-	for i, f := range failovers {
-		place := at.elem("failover", i)
-		if f == null {
-			place.refuseNull()
-			continue
-		}
+	for place, f := range elements(at, "failover", failovers) {
 		checkRegion(place.child("from"), f.GetFrom())
 		checkRegion(place.child("to"), f.GetTo())
 		if f.GetFrom() == f.GetTo() {

@@ -33,12 +33,8 @@ func checkTargetRefs(spec *field, selected bool, selector string, ref *apitype.P
 	if len(refs) > maxTargetRefs {
 		spec.child("targetRefs").refuse("must have at most %d elements, has %d", maxTargetRefs, len(refs))
 	}
-	for i, ref := range refs {
-		if ref == nil {
-			spec.elem("targetRefs", i).refuseNull()
-			continue
-		}
-		checkTargetRef(spec.elem("targetRefs", i), ref)
+	for at, ref := range elements(spec, "targetRefs", refs) {
+		checkTargetRef(at, ref)
 	}
 }
 

@@ -16,17 +16,14 @@ const maxVariableLength = 2048
 func proxyConfigRules(spec *field, _ configstore.Config, config *proxyconfig.ProxyConfig) {
 	checkPolicySelector(spec.child("selector"), config.Selector)
 	checkNotNegative(spec.child("concurrency"), config.GetConcurrency().GetValue())
-	start := spec.out.mark()
-	for name, value := range config.EnvironmentVariables {
-		at := spec.entry("environmentVariables", name)
-		if !isVariableName(name) {
+	for at, value := range entries(spec, "environmentVariables", config.EnvironmentVariables) {
+		if !isVariableName(at.key) {
 			at.refuse("key must be the name of an environment variable")
 		}
 		if len(value) > maxVariableLength {
 			at.refuse("must have at most %d characters, has %d", maxVariableLength, len(value))
 		}
 	}
-	spec.out.sortSince(start)
 	if kind := config.GetImage().GetImageType(); kind != "" && !isLabelName(kind) {
 		spec.child("image").child("imageType").warn("is %q, which no image tag can end in", kind)
 	}

@@ -15,12 +15,8 @@ import (
 // requestAuthenticationRules are the rules for a RequestAuthentication.
 func requestAuthenticationRules(spec *field, _ configstore.Config, policy *security.RequestAuthentication) {
 	checkPolicyTarget(spec, policy.Selector, policy.TargetRef, policy.TargetRefs)
-	for i, rule := range policy.JwtRules {
-		if rule == nil {
-			spec.elem("jwtRules", i).refuseNull()
-			continue
-		}
-		checkJWTRule(spec.elem("jwtRules", i), rule)
+	for at, rule := range elements(spec, "jwtRules", policy.JwtRules) {
+		checkJWTRule(at, rule)
 	}
 }
 
@@ -37,12 +33,8 @@ func checkJWTRule(at *field, rule *security.JWTRule) {
 	checkNoEmpty(at, "fromParams", rule.FromParams)
 	checkNoEmpty(at, "fromCookies", rule.FromCookies)
 	checkNoEmpty(at, "spaceDelimitedClaims", rule.SpaceDelimitedClaims)
-	for i, header := range rule.FromHeaders {
-		if header == nil {
-			at.elem("fromHeaders", i).refuseNull()
-			continue
-		}
-		name := at.elem("fromHeaders", i).child("name")
+	for place, header := range elements(at, "fromHeaders", rule.FromHeaders) {
+		name := place.child("name")
 		checkSet(name, header.Name, "must not be empty")
 		if header.Name != "" && !isHeaderToken(header.Name) {
 			name.warn("is %q, which is no name of a header", header.Name)
@@ -52,15 +44,10 @@ func checkJWTRule(at *field, rule *security.JWTRule) {
 		checkHeaderName(at.child("outputPayloadToHeader"), rule.OutputPayloadToHeader)
 	}
 	var headers repetitions[string]
-	for i, output := range rule.OutputClaimToHeaders {
-		place := at.elem("outputClaimToHeaders", i)
-		if output == nil {
-			place.refuseNull()
-			continue
-		}
+	for place, output := range elements(at, "outputClaimToHeaders", rule.OutputClaimToHeaders) {
 		checkHeaderName(place.child("header"), output.Header)
 		checkSet(place.child("claim"), output.Claim, "is required")
-		if first, ok := headers.add(output.Header, i); ok && output.Header != "" {
+		if first, ok := headers.add(output.Header, place.index); ok && output.Header != "" {
 			place.child("header").refuse("repeats outputClaimToHeaders[%d].header: %q", first, output.Header)
 		}
 	}

@@ -21,12 +21,7 @@ func checkEntryResolution(spec *field, c configstore.Config, entry *networking.S
 			spec.child("workloadSelector").warn("has no effect for resolution NONE")
 		}
 	case networking.ServiceEntry_STATIC:
-		for i, endpoint := range entry.Endpoints {
-			at := spec.elem("endpoints", i)
-			if endpoint == nil {
-				at.refuseNull()
-				continue
-			}
+		for at, endpoint := range elements(spec, "endpoints", entry.Endpoints) {
 			checkWorkload(at, endpoint, entry)
 		}
 	case networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
@@ -53,12 +48,7 @@ func checkDNSEntry(spec *field, entry *networking.ServiceEntry) {
 	if entry.Resolution == networking.ServiceEntry_DNS_ROUND_ROBIN && len(entry.Endpoints) > 1 {
 		spec.child("endpoints").refuse("must have at most one element for resolution DNS_ROUND_ROBIN, has %d", len(entry.Endpoints))
 	}
-	for i, endpoint := range entry.Endpoints {
-		at := spec.elem("endpoints", i)
-		if endpoint == nil {
-			at.refuseNull()
-			continue
-		}
+	for at, endpoint := range elements(spec, "endpoints", entry.Endpoints) {
 		checkIPOrFQDN(at.child("address"), endpoint.Address)
 		checkWorkloadPorts(at, endpoint.Ports, entry)
 		checkLabels(at, "labels", endpoint.Labels)

@@ -35,20 +35,18 @@ func checkPolicySelector(at *field, selector *apitype.WorkloadSelector) {
 }
 
 func checkSelectorLabels(at *field, name string, labels map[string]string) {
-	start := at.out.mark()
-	for key, value := range labels {
+	for place, value := range entries(at, name, labels) {
 		switch {
-		case key == "":
-			at.entry(name, key).refuse("key must not be empty")
-		case strings.Contains(key, "*"):
-			at.entry(name, key).refuse("key must not contain a wildcard")
+		case place.key == "":
+			place.refuse("key must not be empty")
+		case strings.Contains(place.key, "*"):
+			place.refuse("key must not contain a wildcard")
 		}
 		switch {
 		case strings.Contains(value, "*"):
-			at.entry(name, key).refuse("must not contain a wildcard, is %q", value)
+			place.refuse("must not contain a wildcard, is %q", value)
 		case len(value) > maxLabelLength:
-			at.entry(name, key).refuse("must have at most %d characters, has %d", maxLabelLength, len(value))
+			place.refuse("must have at most %d characters, has %d", maxLabelLength, len(value))
 		}
 	}
-	at.out.sortSince(start)
 }

@@ -59,12 +59,7 @@ func checkServerCertificates(at *field, tls *networking.ServerTLSSettings) {
 		checkSet(at.child("serverCertificate"), tls.ServerCertificate, together)
 		checkSet(at.child("privateKey"), tls.PrivateKey, together)
 	}
-	for i, certificate := range tls.TlsCertificates {
-		place := at.elem("tlsCertificates", i)
-		if certificate == nil {
-			place.refuseNull()
-			continue
-		}
+	for place, certificate := range elements(at, "tlsCertificates", tls.TlsCertificates) {
 		checkSet(place.child("serverCertificate"), certificate.ServerCertificate, together)
 		checkSet(place.child("privateKey"), certificate.PrivateKey, together)
 		checkUnset(place.child("caCertificates"), certificate.CaCertificates, "must be set beside tlsCertificates instead")

@@ -86,18 +86,13 @@ func checkEntryPorts(spec *field, c configstore.Config, entry *networking.Servic
 	addressless := len(entry.Addresses) == 0 && !allocatesAddresses(c, entry)
 	var names repetitions[string]
 	var numbers repetitions[uint32]
-	for i, port := range entry.Ports {
-		at := spec.elem("ports", i)
-		if port == nil {
-			at.refuseNull()
-			continue
-		}
+	for at, port := range elements(spec, "ports", entry.Ports) {
 		checkDNSLabel(at.child("name"), port.Name)
-		if first, ok := names.add(port.Name, i); ok && port.Name != "" {
+		if first, ok := names.add(port.Name, at.index); ok && port.Name != "" {
 			at.child("name").refuse("repeats spec.ports[%d].name: %q", first, port.Name)
 		}
 		checkPortNumber(at.child("number"), port.Number)
-		if first, ok := numbers.add(port.Number, i); ok {
+		if first, ok := numbers.add(port.Number, at.index); ok {
 			at.child("number").refuse("repeats spec.ports[%d].number: %d", first, port.Number)
 		}
 		checkPortNumberIfSet(at.child("targetPort"), port.TargetPort)

@@ -20,15 +20,10 @@ func sidecarRules(spec *field, c configstore.Config, sidecar *networking.Sidecar
 	}
 	checkConnectionPool(spec.child("inboundConnectionPool"), sidecar.InboundConnectionPool)
 	var ports repetitions[uint32]
-	for i, listener := range sidecar.Ingress {
-		at := spec.elem("ingress", i)
-		if listener == nil {
-			at.refuseNull()
-			continue
-		}
+	for at, listener := range elements(spec, "ingress", sidecar.Ingress) {
 		checkIngressListener(at, listener)
 		if number := listener.GetPort().GetNumber(); number != 0 {
-			if first, ok := ports.add(number, i); ok {
+			if first, ok := ports.add(number, at.index); ok {
 				at.child("port").child("number").refuse("repeats spec.ingress[%d].port.number: %d", first, number)
 			}
 		}

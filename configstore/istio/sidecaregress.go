@@ -13,21 +13,16 @@ import (
 func checkEgress(spec *field, c configstore.Config, listeners []*networking.IstioEgressListener) {
 	var ports repetitions[uint32]
 	var sockets repetitions[string]
-	for i, listener := range listeners {
-		at := spec.elem("egress", i)
-		if listener == nil {
-			at.refuseNull()
-			continue
-		}
+	for at, listener := range elements(spec, "egress", listeners) {
 		checkEnum(at.child("captureMode"), listener.CaptureMode)
-		checkEgressBind(at, listener, i == len(listeners)-1)
+		checkEgressBind(at, listener, at.index == len(listeners)-1)
 		switch number := listener.GetPort().GetNumber(); {
 		case number != 0:
-			if first, ok := ports.add(number, i); ok {
+			if first, ok := ports.add(number, at.index); ok {
 				at.child("port").child("number").refuse("repeats spec.egress[%d].port.number: %d", first, number)
 			}
 		case listener.Bind != "":
-			if first, ok := sockets.add(listener.Bind, i); ok {
+			if first, ok := sockets.add(listener.Bind, at.index); ok {
 				at.child("bind").refuse("repeats spec.egress[%d].bind: %q", first, listener.Bind)
 			}
 		}

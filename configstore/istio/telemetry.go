@@ -15,26 +15,13 @@ func telemetryRules(spec *field, _ configstore.Config, t *telemetry.Telemetry) {
 	if len(t.Tracing) > 1 {
 		spec.child("tracing").warn("has %d elements; Istio takes the first only", len(t.Tracing))
 	}
-	for i, tracing := range t.Tracing {
-		if tracing == nil {
-			spec.elem("tracing", i).refuseNull()
-			continue
-		}
-		checkTracing(spec.elem("tracing", i), tracing)
+	for at, tracing := range elements(spec, "tracing", t.Tracing) {
+		checkTracing(at, tracing)
 	}
-	for i, metrics := range t.Metrics {
-		if metrics == nil {
-			spec.elem("metrics", i).refuseNull()
-			continue
-		}
-		checkMetrics(spec.elem("metrics", i), metrics)
+	for at, metrics := range elements(spec, "metrics", t.Metrics) {
+		checkMetrics(at, metrics)
 	}
-	for i, logging := range t.AccessLogging {
-		at := spec.elem("accessLogging", i)
-		if logging == nil {
-			at.refuseNull()
-			continue
-		}
+	for at, logging := range elements(spec, "accessLogging", t.AccessLogging) {
 		checkEnum(at.child("match").child("mode"), logging.GetMatch().GetMode())
 		checkProviders(at, logging.Providers)
 		if logging.Filter != nil {
@@ -52,12 +39,8 @@ func checkExpression(at *field, expression string) {
 }
 
 func checkProviders(at *field, providers []*telemetry.ProviderRef) {
-	for i, provider := range providers {
-		if provider == nil {
-			at.elem("providers", i).refuseNull()
-			continue
-		}
-		checkSet(at.elem("providers", i).child("name"), provider.Name, "is required")
+	for place, provider := range elements(at, "providers", providers) {
+		checkSet(place.child("name"), provider.Name, "is required")
 	}
 }
 
@@ -68,10 +51,8 @@ func checkTracing(at *field, tracing *telemetry.Tracing) {
 		at.child("providers").warn("has %d elements; Istio takes the first only", len(tracing.Providers))
 	}
 	checkPercent(at.child("randomSamplingPercentage"), tracing.GetRandomSamplingPercentage().GetValue())
-	start := at.out.mark()
-	for name, tag := range tracing.CustomTags {
-		place := at.entry("customTags", name)
-		if name == "" {
+	for place, tag := range entries(at, "customTags", tracing.CustomTags) {
+		if place.key == "" {
 			place.refuse("key must not be empty")
 		}
 		switch kind := tag.GetType().(type) {
@@ -87,18 +68,12 @@ func checkTracing(at *field, tracing *telemetry.Tracing) {
 			place.warn("has no effect without one of literal, environment, header, formatter")
 		}
 	}
-	at.out.sortSince(start)
 }
 
 func checkMetrics(at *field, metrics *telemetry.Metrics) {
 	checkProviders(at, metrics.Providers)
 	checkDuration(at.child("reportingInterval"), metrics.ReportingInterval)
-	for i, override := range metrics.Overrides {
-		place := at.elem("overrides", i)
-		if override == nil {
-			place.refuseNull()
-			continue
-		}
+	for place, override := range elements(at, "overrides", metrics.Overrides) {
 		checkEnum(place.child("match").child("mode"), override.GetMatch().GetMode())
 		switch metric := override.GetMatch().GetMetricMatch().(type) {
 		case *telemetry.MetricSelector_Metric:
@@ -111,14 +86,12 @@ func checkMetrics(at *field, metrics *telemetry.Metrics) {
 }
 
 func checkTagOverrides(at *field, overrides map[string]*telemetry.MetricsOverrides_TagOverride) {
-	start := at.out.mark()
-	for name, override := range overrides {
-		place := at.entry("tagOverrides", name)
-		if name == "" {
+	for place, override := range entries(at, "tagOverrides", overrides) {
+		if place.key == "" {
 			place.refuse("key must not be empty")
 		}
 		if override == nil {
-			place.refuseNull()
+			place.refuse("must not be null")
 			continue
 		}
 		checkEnum(place.child("operation"), override.Operation)
@@ -129,5 +102,4 @@ func checkTagOverrides(at *field, overrides map[string]*telemetry.MetricsOverrid
 			checkUnset(place.child("value"), override.Value, "must not be set for operation REMOVE")
 		}
 	}
-	at.out.sortSince(start)
 }

@@ -17,12 +17,8 @@ const maxLuaLength = 64 << 10
 func trafficExtensionRules(spec *field, _ configstore.Config, extension *extensions.TrafficExtension) {
 	checkPolicyTarget(spec, extension.Selector, nil, extension.TargetRefs)
 	checkEnum(spec.child("phase"), extension.Phase)
-	for i, match := range extension.Match {
-		if match == nil {
-			spec.elem("match", i).refuseNull()
-			continue
-		}
-		checkTraffic(spec.elem("match", i), match)
+	for at, match := range elements(spec, "match", extension.Match) {
+		checkTraffic(at, match)
 	}
 	switch filter := extension.FilterConfig.(type) {
 	case *extensions.TrafficExtension_Wasm:

@@ -24,27 +24,15 @@ func virtualServiceRules(spec *field, c configstore.Config, service *networking.
 	if len(service.Http) == 0 && len(service.Tls) == 0 && len(service.Tcp) == 0 {
 		spec.refuse("must have one of http, tls, tcp")
 	}
-	for i, route := range service.Http {
-		if route == nil {
-			spec.elem("http", i).refuseNull()
-			continue
-		}
-		checkHTTPRoute(spec.elem("http", i), route, scope)
+	for at, route := range elements(spec, "http", service.Http) {
+		checkHTTPRoute(at, route, scope)
 	}
 	hosts := newHostSet(service.Hosts)
-	for i, route := range service.Tls {
-		if route == nil {
-			spec.elem("tls", i).refuseNull()
-			continue
-		}
-		checkTLSRoute(spec.elem("tls", i), route, hosts, scope)
+	for at, route := range elements(spec, "tls", service.Tls) {
+		checkTLSRoute(at, route, hosts, scope)
 	}
-	for i, route := range service.Tcp {
-		if route == nil {
-			spec.elem("tcp", i).refuseNull()
-			continue
-		}
-		checkTCPRoute(spec.elem("tcp", i), route, scope)
+	for at, route := range elements(spec, "tcp", service.Tcp) {
+		checkTCPRoute(at, route, scope)
 	}
 	checkExportTo(spec, c, service.ExportTo, false)
 	warnUnreachable(spec, service)

@@ -24,12 +24,8 @@ const (
 func wasmPluginRules(spec *field, _ configstore.Config, plugin *extensions.WasmPlugin) {
 	checkPolicyTarget(spec, plugin.Selector, plugin.TargetRef, plugin.TargetRefs)
 	checkEnum(spec.child("phase"), plugin.Phase)
-	for i, match := range plugin.Match {
-		if match == nil {
-			spec.elem("match", i).refuseNull()
-			continue
-		}
-		checkTraffic(spec.elem("match", i), match)
+	for at, match := range elements(spec, "match", plugin.Match) {
+		checkTraffic(at, match)
 	}
 	checkWasm(spec, plugin)
 }
@@ -43,14 +39,9 @@ type traffic interface {
 func checkTraffic(at *field, match traffic) {
 	checkEnum(at.child("mode"), match.GetMode())
 	var seen repetitions[uint32]
-	for i, port := range match.GetPorts() {
-		place := at.elem("ports", i)
-		if port == nil {
-			place.refuseNull()
-			continue
-		}
+	for place, port := range elements(at, "ports", match.GetPorts()) {
 		checkPortNumber(place.child("number"), port.Number)
-		if first, ok := seen.add(port.Number, i); ok {
+		if first, ok := seen.add(port.Number, place.index); ok {
 			place.child("number").refuse("repeats ports[%d].number: %d", first, port.Number)
 		}
 	}
@@ -81,14 +72,9 @@ func checkWasm(at *field, w wasm) {
 		vm.child("env").refuse("must have at most %d elements, has %d", maxEnvVars, len(env))
 	}
 	var names repetitions[string]
-	for i, variable := range env {
-		place := vm.elem("env", i)
-		if variable == nil {
-			place.refuseNull()
-			continue
-		}
+	for place, variable := range elements(vm, "env", env) {
 		checkEnvVar(place, variable)
-		if first, ok := names.add(variable.Name, i); ok && variable.Name != "" {
+		if first, ok := names.add(variable.Name, place.index); ok && variable.Name != "" {
 			place.child("name").refuse("repeats env[%d].name: %q", first, variable.Name)
 		}
 	}

@@ -77,12 +77,8 @@ func checkHTTPProbe(at *field, get *networking.HTTPHealthCheckConfig) {
 	default:
 		at.child("scheme").refuse("must be HTTP or HTTPS, is %q", get.GetScheme())
 	}
-	for i, header := range get.GetHttpHeaders() {
-		if header == nil {
-			at.elem("httpHeaders", i).refuseNull()
-			continue
-		}
-		checkHeaderName(at.elem("httpHeaders", i).child("name"), header.Name)
+	for place, header := range elements(at, "httpHeaders", get.GetHttpHeaders()) {
+		checkHeaderName(place.child("name"), header.Name)
 	}
 }
 

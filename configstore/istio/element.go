@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import "iter"
+
+// elements yields the elements of the list of that name, each with its place. No
+// list may hold null: such an element is refused and left out.
+func elements[T comparable](at *field, name string, list []T) iter.Seq2[*field, T] {
+	return func(yield func(*field, T) bool) {
+		var null T
+		for i, element := range list {
+			place := at.elem(name, i)
+			if element == null {
+				place.refuse("must not be null")
+			} else if !yield(place, element) {
+				return
+			}
+		}
+	}
+}
+
+// entries yields the values of the map of that name, each with its place, whose key
+// is that of the value. What the loop finds is sorted by field at its end, so that
+// the same object has the same findings in the same order every time. The places are
+// allocated: what is checked of every endpoint has a loop of its own.
+func entries[V any](at *field, name string, values map[string]V) iter.Seq2[*field, V] {
+	return func(yield func(*field, V) bool) {
+		start := at.out.mark()
+		for key, value := range values {
+			if !yield(at.entry(name, key), value) {
+				break
+			}
+		}
+		at.out.sortSince(start)
+	}
+}
