@@ -117,21 +117,21 @@ func (c *Controller) single(handler configstore.EventHandler) notify.Subscriptio
 			old = *change.Old
 		}
 		handler(old, *change.Curr, change.Event)
-		if c.detector.on {
-			c.verifyConfig(c.kind(&change.Curr.GroupVersionKind), change.Curr)
+		if c.opts.DetectMutations {
+			c.kind(&change.Curr.GroupVersionKind).verify(change.Curr)
 		}
 	}}
 }
 
 func (c *Controller) batch(handler configstore.BatchHandler) notify.Subscription[configstore.Change] {
-	if !c.detector.on {
+	if !c.opts.DetectMutations {
 		return notify.Subscription[configstore.Change]{Batch: handler}
 	}
 	return notify.Subscription[configstore.Change]{Batch: func(changes []configstore.Change) {
 		given := slices.Clone(changes) // the slice is the handler's
 		handler(changes)
 		for _, change := range given {
-			c.verifyConfig(c.kind(&change.Curr.GroupVersionKind), change.Curr)
+			c.kind(&change.Curr.GroupVersionKind).verify(change.Curr)
 		}
 	}}
 }

@@ -24,8 +24,8 @@ type object struct {
 	prev atomic.Pointer[object]
 	// gone is set if the version is the absence of the object.
 	gone bool
-	// sum is the fingerprint, if mutations are to be detected.
-	sum uint64
+	// original is a copy of the object, if mutations are to be detected; else nil.
+	original *configstore.Config
 	configstore.Config
 }
 

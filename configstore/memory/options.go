@@ -28,9 +28,9 @@ type Options struct {
 	HistoryLimit int
 	// DetectMutations makes the store panic, naming the object, when it finds a
 	// stored object that was changed outside of the store: when such an object is
-	// read, replaced, deleted or has been handed to an event handler, and in
-	// Store.VerifyUnchanged. It makes every access cost as much as encoding the
-	// object and is meant for tests. The default is off.
+	// read, listed, replaced, deleted or has been handed to an event handler. It
+	// keeps a copy of each object, compares each access with it, and is meant for
+	// tests. The default is off.
 	DetectMutations bool
 }
 

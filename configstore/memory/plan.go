@@ -84,7 +84,10 @@ func (p *plan) add(r *request) (string, error) {
 	if !p.store.opts.Mirror {
 		o.ResourceVersion = strconv.FormatUint(p.revision, 10)
 	}
-	o.sum = p.store.detector.sum(o)
+	if p.store.opts.DetectMutations && o.exists() {
+		original := o.Clone()
+		o.original = &original
+	}
 	if planned {
 		p.versions[i].entry = e
 	} else {

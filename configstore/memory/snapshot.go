@@ -59,7 +59,7 @@ func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string
 	if e == nil {
 		return nil
 	}
-	s.store.verify(&e.Value)
+	e.Value.verify()
 	return &e.Value.Config
 }
 

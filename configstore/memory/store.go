@@ -15,11 +15,10 @@ import (
 // Store is a ConfigStore in memory. Objects given to it are kept as they are, and
 // are read-only from then on. Create it with Make.
 type Store struct {
-	opts     Options
-	schemas  configstore.Schemas
-	kinds    []*kind // in the order of schemas
-	detector detector
-	history  history
+	opts    Options
+	schemas configstore.Schemas
+	kinds   []*kind // in the order of schemas
+	history history
 
 	// committed is the revision that readers see. A change becomes visible, with
 	// all others of its batch, when this is set to its revision or beyond.
@@ -43,7 +42,7 @@ func Make(schemas configstore.Schemas, opts ...Options) *Store {
 	if o.HistoryLimit < 1 {
 		o.HistoryLimit = defaultHistory
 	}
-	s := &Store{opts: o, schemas: schemas, detector: newDetector(o.DetectMutations), history: history{limit: o.HistoryLimit}}
+	s := &Store{opts: o, schemas: schemas, history: history{limit: o.HistoryLimit}}
 	for _, schema := range schemas.All() {
 		s.kinds = append(s.kinds, newKind(schema, o.Mirror, &s.mu))
 	}
@@ -67,7 +66,7 @@ func (s *Store) Get(kind configstore.GroupVersionKind, name, namespace string) *
 	if o == nil {
 		return nil
 	}
-	s.verify(o)
+	o.verify()
 	return &o.Config
 }
 
@@ -92,17 +91,4 @@ func (s *Store) kind(gvk *configstore.GroupVersionKind) *kind {
 		return s.kinds[i]
 	}
 	return nil
-}
-
-// VerifyUnchanged panics, naming the object, if a stored object was changed. It does nothing without Options.DetectMutations.
-func (s *Store) VerifyUnchanged() {
-	if !s.opts.DetectMutations {
-		return
-	}
-	for _, v := range s.Snapshot().views {
-		v.objects.Entries(func(e *entry) bool {
-			s.verify(&e.Value)
-			return true
-		})
-	}
 }

@@ -117,7 +117,7 @@ func (s *Store) prepare(r *request) error {
 	if r.seen == nil {
 		return nil
 	}
-	s.verify(r.seen)
+	r.seen.verify()
 	if r.op == configstore.OpUpdate || r.op == configstore.OpUpsert {
 		r.differs = r.kind.compare(&r.seen.Config, &r.config)
 	}
