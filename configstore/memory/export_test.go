@@ -21,7 +21,7 @@ func (s *Store) Validate() error {
 	if snap := s.snapshot.Load(); snap != nil && snap.revision != committed {
 		return fmt.Errorf("the snapshot of revision %d is kept at %d", snap.revision, committed)
 	}
-	if p := &s.plan; len(p.changes) > 0 || len(p.versions) > 0 || p.byKey != nil {
+	if p := &s.plan; len(p.changes) > 0 || len(p.versions) > 0 || len(p.byKey) > 0 {
 		return fmt.Errorf("%d changes are planned while no write is in progress", len(p.changes))
 	}
 	return s.history.validate(committed)

@@ -21,9 +21,10 @@ type plan struct {
 	changes []configstore.Change
 	// versions are the last versions of the objects that change.
 	versions []version
-	// byKey has the positions in versions, once there are more than a few.
+	// byKey has the positions in versions.
 	byKey map[versionKey]int
-	// absent stands for what does not exist.
+	// absent stands for what does not exist. Readers too may see it, without the
+	// lock: it never changes.
 	absent *object
 }
 
@@ -44,8 +45,8 @@ type versionKey struct {
 func (p *plan) begin(s *Store) {
 	p.store, p.committed = s, s.committed.Load()
 	p.revision = p.committed
-	if p.absent == nil {
-		p.absent = &object{gone: true}
+	if p.byKey == nil {
+		p.byKey = map[versionKey]int{}
 	}
 }
 
@@ -54,11 +55,11 @@ const maxKept = 64
 
 // end empties the plan.
 func (p *plan) end() {
-	p.byKey = nil
 	if len(p.changes) > maxKept {
-		p.changes, p.versions = nil, nil
+		p.changes, p.versions, p.byKey = nil, nil, nil
 		return
 	}
+	clear(p.byKey)
 	clear(p.changes)
 	clear(p.versions)
 	p.changes, p.versions = p.changes[:0], p.versions[:0]
@@ -68,7 +69,7 @@ func (p *plan) end() {
 // object's revision afterwards.
 func (p *plan) add(r *request) (string, error) {
 	at := r.key()
-	i, planned := p.find(r.kind, at)
+	i, planned := p.byKey[versionKey{r.kind, at}]
 	cur := p.current(r, i, planned)
 	r.decide(cur)
 	if err := r.check(cur); err != nil {
@@ -91,7 +92,8 @@ func (p *plan) add(r *request) (string, error) {
 	if planned {
 		p.versions[i].entry = e
 	} else {
-		p.keep(version{r.kind, e, cur})
+		p.byKey[versionKey{r.kind, at}] = len(p.versions)
+		p.versions = append(p.versions, version{r.kind, e, cur})
 	}
 	p.changes = append(p.changes, r.event(o, cur))
 	return o.ResourceVersion, nil
@@ -195,36 +197,6 @@ func (r *request) event(o, cur *object) configstore.Change {
 		change.Event, change.Curr = configstore.EventDelete, &cur.Config
 	}
 	return change
-}
-
-// indexAt is the number of versions from which on they are looked up by key.
-const indexAt = 8
-
-// find returns the position of an object's version.
-func (p *plan) find(k *kind, at key) (int, bool) {
-	if p.byKey != nil {
-		i, ok := p.byKey[versionKey{k, at}]
-		return i, ok
-	}
-	for i := range p.versions {
-		if p.versions[i].kind == k && p.versions[i].entry.Key == at {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-func (p *plan) keep(v version) {
-	p.versions = append(p.versions, v)
-	switch {
-	case p.byKey != nil:
-		p.byKey[versionKey{v.kind, v.entry.Key}] = len(p.versions) - 1
-	case len(p.versions) >= indexAt:
-		p.byKey = make(map[versionKey]int, 2*indexAt)
-		for i, v := range p.versions {
-			p.byKey[versionKey{v.kind, v.entry.Key}] = i
-		}
-	}
 }
 
 // commitLocked makes the planned changes visible and notifies of them, in the

@@ -43,6 +43,7 @@ func Make(schemas configstore.Schemas, opts ...Options) *Store {
 		o.HistoryLimit = defaultHistory
 	}
 	s := &Store{opts: o, schemas: schemas, history: history{limit: o.HistoryLimit}}
+	s.plan.absent = &object{gone: true}
 	for _, schema := range schemas.All() {
 		s.kinds = append(s.kinds, newKind(schema, o.Mirror, &s.mu))
 	}
