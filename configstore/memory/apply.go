@@ -13,31 +13,40 @@ func (s *Store) Apply(mutations ...configstore.Mutation) (revision uint64, err e
 	requests := make([]request, len(mutations))
 	for i, m := range mutations {
 		requests[i] = request{op: m.Op, config: m.Config, given: m.Config.ResourceVersion != ""}
-		if err := s.prepare(&requests[i]); err != nil {
-			return s.Revision(), err
-		}
 	}
-	if revision, err = s.commitAll(requests); err != nil {
-		return revision, err
-	}
-	for i := range requests {
-		s.warn(&requests[i])
-	}
-	return revision, nil
+	revision, _, err = s.commit(requests)
+	return revision, err
 }
 
 var _ configstore.BatchWriter = (*Store)(nil)
 
-func (s *Store) commitAll(requests []request) (uint64, error) {
+// commit commits all of the requests or none. It returns the store's revision
+// after it, and that of the last object.
+func (s *Store) commit(requests []request) (revision uint64, last string, err error) {
+	for i := range requests {
+		if err := s.prepare(&requests[i]); err != nil {
+			return s.Revision(), "", err
+		}
+	}
+	if revision, last, err = s.commitPrepared(requests); err != nil {
+		return revision, "", err
+	}
+	for i := range requests {
+		s.warn(&requests[i])
+	}
+	return revision, last, nil
+}
+
+func (s *Store) commitPrepared(requests []request) (revision uint64, last string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plan.begin(s)
 	defer s.plan.end()
 	for i := range requests {
-		if _, err := s.plan.add(&requests[i]); err != nil {
-			return s.committed.Load(), err
+		if last, err = s.plan.add(&requests[i]); err != nil {
+			return s.committed.Load(), "", err
 		}
 	}
 	s.commitLocked()
-	return s.committed.Load(), nil
+	return s.committed.Load(), last, nil
 }

@@ -13,18 +13,18 @@ import (
 
 // Create implements ConfigStore.
 func (s *Store) Create(c configstore.Config) (revision string, err error) {
-	return s.write(&request{op: configstore.OpCreate, config: c})
+	return s.write(request{op: configstore.OpCreate, config: c})
 }
 
 // Update implements ConfigStore. A zero CreationTimestamp keeps the stored one;
 // any other replaces it. Generation is ignored.
 func (s *Store) Update(c configstore.Config) (revision string, err error) {
-	return s.write(&request{op: configstore.OpUpdate, config: c, given: c.ResourceVersion != ""})
+	return s.write(request{op: configstore.OpUpdate, config: c, given: c.ResourceVersion != ""})
 }
 
 // UpdateStatus implements ConfigStore.
 func (s *Store) UpdateStatus(c configstore.Config) (revision string, err error) {
-	return s.write(&request{op: configstore.OpUpdateStatus, config: c, given: c.ResourceVersion != ""})
+	return s.write(request{op: configstore.OpUpdateStatus, config: c, given: c.ResourceVersion != ""})
 }
 
 // Delete implements ConfigStore.
@@ -34,34 +34,14 @@ func (s *Store) Delete(kind configstore.GroupVersionKind, name, namespace string
 	if resourceVersion != nil {
 		r.config.ResourceVersion, r.given = *resourceVersion, true
 	}
-	_, err := s.write(&r)
+	_, err := s.write(r)
 	return err
 }
 
 // write commits one request and returns the object's revision.
-func (s *Store) write(r *request) (string, error) {
-	if err := s.prepare(r); err != nil {
-		return "", err
-	}
-	revision, err := s.commitOne(r)
-	if err != nil {
-		return "", err
-	}
-	s.warn(r)
-	return revision, nil
-}
-
-func (s *Store) commitOne(r *request) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.plan.begin(s)
-	defer s.plan.end()
-	revision, err := s.plan.add(r)
-	if err != nil {
-		return "", err
-	}
-	s.commitLocked()
-	return revision, nil
+func (s *Store) write(r request) (revision string, err error) {
+	_, revision, err = s.commit([]request{r})
+	return revision, err
 }
 
 // request is a mutation on its way through the store.
