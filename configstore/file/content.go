@@ -30,8 +30,6 @@ type content struct {
 	// rest holds the claims of objects that are kept although the file does not
 	// name them any more.
 	rest *section
-	// dropped means that there were too many errors and warnings to keep all.
-	dropped bool
 	// failure is what keeps the file as a whole from being read.
 	failure *Error
 	// emptied is when the file was first seen without content that it had

@@ -118,13 +118,16 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // compare orders errors by file, place and text.
 func (e *Error) compare(f *Error) int {
-	return cmp.Or(
+	c := cmp.Or(
 		strings.Compare(e.File, f.File),
 		cmp.Compare(e.Document, f.Document),
 		cmp.Compare(e.Line, f.Line),
 		cmp.Compare(e.Column, f.Column),
-		strings.Compare(e.Err.Error(), f.Err.Error()),
 	)
+	if c != 0 {
+		return c
+	}
+	return strings.Compare(e.Err.Error(), f.Err.Error())
 }
 
 // duplicateError says where the object is defined that counts.

@@ -84,18 +84,3 @@ func (x index) winner(key configstore.ConfigKey) *claim {
 	}
 	return nil
 }
-
-// losers returns the claims of documents that lose against another one, by file.
-func (x index) losers() map[string][]*claim {
-	out := map[string][]*claim{}
-	for key := range x.contested {
-		winner := x.winner(key)
-		for _, c := range x.claims[key] {
-			if winner != nil && c != winner && !c.stale {
-				path := c.section.file.path
-				out[path] = append(out[path], c)
-			}
-		}
-	}
-	return out
-}

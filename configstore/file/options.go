@@ -48,7 +48,7 @@ type Options struct {
 	// as manifest.Options.MaxDocuments. Default: manifest.DefaultMaxDocuments;
 	// negative: no limit.
 	MaxDocuments int
-	// MaxErrors is how many errors, and how many warnings, are kept of one file.
+	// MaxErrors is how many errors, and how many warnings, are reported of one file.
 	// The others are counted. Default, for values below 1: 1000.
 	MaxErrors int
 	// SkipValidation leaves it to the store to check objects by the rules of

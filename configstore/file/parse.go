@@ -3,42 +3,27 @@
 package file
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// hashes are those of the texts of a file. They stand for the file: it is hashed
-// once.
-type hashes [][sha256.Size]byte
-
-func hash(texts []manifest.Text) hashes {
-	out := make(hashes, len(texts))
+// hash returns the hashes of texts. They stand for the file: it is hashed once.
+func hash(texts []manifest.Text) [][sha256.Size]byte {
+	out := make([][sha256.Size]byte, len(texts))
 	for i, t := range texts {
 		out[i] = sha256.Sum256(t.Bytes)
 	}
 	return out
 }
 
-// common returns how many sections at the beginning and at the end have the texts
-// with these hashes.
-func (h hashes) common(sections []*section) (head, tail int) {
-	n := min(len(sections), len(h))
-	for head < n && sections[head].hash == h[head] {
-		head++
-	}
-	for tail < n-head && sections[len(sections)-1-tail].hash == h[len(h)-1-tail] {
-		tail++
-	}
-	return head, tail
-}
-
 // edit makes the content of a file that has changed out of the one before. What
-// is the same at the beginning and at the end of the file is handed on untouched,
-// and what has only moved in between is not read again.
+// was in the file before is not read again, wherever it is now.
 //
 // Documents that are bad keep what there was before of their objects:
 //
@@ -50,13 +35,12 @@ func (h hashes) common(sections []*section) (head, tail int) {
 //     there before, every object that is gone from the file is kept.
 type edit struct {
 	old, new *content
-	// head and tail count the sections that are as before.
-	head, tail int
-	// lost are the claims, one for each object, that are neither in these
-	// sections nor in those read so far.
+	// gone are the sections that the file no longer has. added are those that it
+	// did not have. moved has those of others whose order has changed.
+	gone, added, moved []*section
+	// lost are the claims, one for each object, that are neither in the sections
+	// that the file still has nor in those read so far.
 	lost map[configstore.ConfigKey]*claim
-	// opaque means that a document that was read may be about any object.
-	opaque bool
 	// mistaken and lostByName are made by the first document of an unknown kind
 	// that was not there before: of those that were, what they were about, and
 	// the keys of what is lost.
@@ -65,112 +49,89 @@ type edit struct {
 }
 
 // parse makes the content of a file. old is nil if there was none.
-func (s *Source) parse(name string, texts []manifest.Text, sums hashes, info fs.FileInfo, old *content) result {
+func (s *Source) parse(name string, texts []manifest.Text, sums [][sha256.Size]byte, info fs.FileInfo, old *content) result {
 	if old == nil {
 		file := &fileName{name: name, path: s.path(name)}
 		old = &content{file: file, rest: restOf(file)}
 	}
-	e := edit{old: old}
-	// Which errors are kept, if they are many, must not depend on what was there
-	// before: then everything is read.
-	reused := !old.dropped
-	if reused {
-		e.head, e.tail = sums.common(old.sections)
-		reused = s.edit(&e, texts, sums, e.between(old))
+	e := edit{old: old, new: &content{file: old.file, rest: restOf(old.file)}}
+	e.match(sums)
+	e.lose(s.index)
+	r := reader{schemas: s.schemas, skipValidation: s.opts.SkipValidation, file: old.file, lost: e.lost}
+	for i, section := range e.new.sections {
+		if section == nil {
+			section = r.read(texts[i], sums[i])
+			e.new.sections[i] = section
+			e.added = append(e.added, section)
+		}
 	}
-	if !reused {
-		e = edit{old: old}
-		all := s.edit(&e, texts, sums, nil)
-		e.new.dropped = !all
+	for _, section := range e.added {
+		for _, cl := range section.claims {
+			delete(e.lost, cl.key)
+		}
 	}
 	e.new.stamp(info)
 	e.number(texts)
-	e.keep()
-	return result{content: e.new, gone: e.changed(old), added: e.changed(e.new)}
-}
-
-// edit finds or reads the section of every text; sections of moved, and those at
-// the beginning and the end that are as before, need not be read. It reports
-// whether there was room for all errors.
-func (s *Source) edit(e *edit, texts []manifest.Text, sums hashes, moved []*section) bool {
-	e.new = &content{file: e.old.file, sections: make([]*section, len(texts)), rest: restOf(e.old.file)}
-	e.lose(s.index)
-	r := reader{
-		schemas: s.schemas, skipValidation: s.opts.SkipValidation, file: e.old.file,
-		room: s.opts.MaxErrors, foreignRoom: s.opts.MaxErrors,
-		seen: map[[sha256.Size]byte]*section{},
-		last: func(key configstore.ConfigKey) *configstore.Config {
-			if cl := e.lost[key]; cl != nil {
-				return cl.config
-			}
-			return nil
-		},
+	e.keep(r.opaque)
+	return result{
+		content: e.new,
+		gone:    claimsOf(append(append(e.gone, e.moved...), old.rest)),
+		added:   claimsOf(append(append(e.added, e.moved...), e.new.rest)),
 	}
-	e.sections(&r, texts, sums, moved)
-	e.opaque = r.opaque
-	return r.room >= 0
 }
 
-// between returns the sections of a content that are not as before, or were not
-// to be so.
-func (e *edit) between(c *content) []*section { return c.sections[e.head : len(c.sections)-e.tail] }
+// match finds the sections of the texts that the file had before. Others stay nil.
+func (e *edit) match(sums [][sha256.Size]byte) {
+	before := make(map[[sha256.Size]byte]*section, len(e.old.sections))
+	for _, s := range slices.Backward(e.old.sections) {
+		before[s.hash], s.twin = s, before[s.hash]
+	}
+	e.new.sections = make([]*section, len(sums))
+	last := -1
+	for i, sum := range sums {
+		s := before[sum]
+		if s == nil {
+			continue
+		}
+		e.new.sections[i], before[sum], s.twin = s, s.twin, nil
+		if s.ordinal < last {
+			e.moved = append(e.moved, s)
+		}
+		last = max(last, s.ordinal)
+	}
+	for _, s := range before {
+		for ; s != nil; s = s.twin {
+			e.gone = append(e.gone, s)
+		}
+	}
+}
 
-// changed returns their claims, and those of the rest.
-func (e *edit) changed(c *content) []*claim {
+func claimsOf(sections []*section) []*claim {
 	var claims []*claim
-	for _, s := range e.between(c) {
+	for _, s := range sections {
 		claims = append(claims, s.claims...)
 	}
-	return append(claims, c.rest.claims...)
+	return claims
 }
 
 // lose finds the claims of the content before that may be lost.
 func (e *edit) lose(x index) {
 	e.lost = map[configstore.ConfigKey]*claim{}
-	for _, cl := range e.changed(e.old) {
+	slices.SortFunc(e.gone, func(a, b *section) int { return cmp.Compare(a.ordinal, b.ordinal) })
+	gone := map[*section]bool{e.old.rest: true}
+	for _, s := range e.gone {
+		gone[s] = true
+	}
+	for _, cl := range claimsOf(append(slices.Clip(e.gone), e.old.rest)) {
 		if first, ok := e.lost[cl.key]; !ok || first.config == nil {
 			e.lost[cl.key] = cl
 		}
 	}
 	for key := range e.lost {
 		for _, cl := range x.claims[key] {
-			if cl.section.file == e.old.file && cl.section != e.old.rest && !e.isBetween(cl.section) {
+			if cl.section.file == e.old.file && !gone[cl.section] {
 				delete(e.lost, key)
 			}
-		}
-	}
-}
-
-// isBetween reports whether a section of the content before is not as it was.
-func (e *edit) isBetween(s *section) bool {
-	return s.ordinal >= e.head && s.ordinal < len(e.old.sections)-e.tail
-}
-
-// sections finds or reads the section of every text.
-func (e *edit) sections(r *reader, texts []manifest.Text, sums hashes, moved []*section) {
-	n := len(texts)
-	copy(e.new.sections, e.old.sections[:e.head])
-	copy(e.new.sections[n-e.tail:], e.old.sections[len(e.old.sections)-e.tail:])
-	for _, s := range e.new.sections {
-		if s != nil {
-			r.room -= s.size()
-		}
-	}
-	byHash := map[[sha256.Size]byte][]*section{}
-	for _, s := range moved {
-		byHash[s.hash] = append(byHash[s.hash], s)
-	}
-	for i := e.head; i < n-e.tail; i++ {
-		if same := byHash[sums[i]]; len(same) > 0 {
-			e.new.sections[i], byHash[sums[i]] = same[0], same[1:]
-			r.room -= same[0].size()
-		} else {
-			e.new.sections[i] = r.read(texts[i], sums[i])
-		}
-	}
-	for _, s := range e.between(e.new) {
-		for _, cl := range s.claims {
-			delete(e.lost, cl.key)
 		}
 	}
 }
@@ -188,7 +149,8 @@ func (e *edit) number(texts []manifest.Text) {
 }
 
 // keep keeps those of the lost objects that a bad document may be about.
-func (e *edit) keep() {
+// anything means that a document that was read may be about any of them.
+func (e *edit) keep(anything bool) {
 	opaque := false
 	for _, s := range e.new.reported {
 		opaque = opaque || s.opaque
@@ -199,7 +161,7 @@ func (e *edit) keep() {
 		}
 	}
 	for _, cl := range e.lost {
-		if cl.config != nil && (e.opaque || opaque && cl.vague) {
+		if cl.config != nil && (anything || opaque && cl.vague) {
 			kept := e.new.rest.claimAt(cl.at(), cl.key)
 			kept.keep(cl.config)
 			kept.vague = true

@@ -31,8 +31,7 @@ type Report struct {
 type reporter struct {
 	Report
 	limit int
-	// more counts, by file, the errors and warnings that are too many to be
-	// kept.
+	// more counts, by file, the errors and warnings that are too many.
 	more map[string]int
 }
 
@@ -51,17 +50,13 @@ func (s *Source) publish() {
 	for _, e := range s.retry {
 		r.Errors = append(r.Errors, e)
 	}
-	for path, losers := range s.index.losers() {
-		r.duplicates(path, losers, s.index)
-	}
+	r.duplicates(s.index)
 	if s.watcher != nil {
 		r.Errors = append(r.Errors, s.watcher.failures()...)
 	}
 	r.Errors, r.Warnings = r.bound(r.Errors), r.bound(r.Warnings)
 	for path, n := range r.more {
-		if n > 0 {
-			r.Errors = append(r.Errors, &Error{File: path, Err: fmt.Errorf("%d more errors or warnings", n)})
-		}
+		r.Errors = append(r.Errors, &Error{File: path, Err: fmt.Errorf("%d more errors or warnings", n)})
 	}
 	slices.SortFunc(r.Errors, (*Error).compare)
 	s.mu.Lock()
@@ -81,7 +76,6 @@ func (r *reporter) content(c *content, x index) {
 	}
 	vague := slices.ContainsFunc(c.rest.claims, func(cl *claim) bool { return cl.vague })
 	for _, s := range c.reported {
-		r.more[s.file.path] += s.dropped
 		r.Other += s.others
 		for _, f := range s.findings {
 			r.finding(s, f, vague)
@@ -100,7 +94,6 @@ func (r *reporter) content(c *content, x index) {
 // from following the directory is an error.
 func (r *reporter) finding(s *section, f *finding, vague bool) {
 	switch {
-	case f.surplus && !f.holds && f.class != foreign: // has been counted
 	case f.class == malformed, f.holds, f.opaque && vague:
 		r.Errors = append(r.Errors, s.errorAt(f.place, f.object, f.err))
 	case f.class == mistyped:
@@ -110,16 +103,15 @@ func (r *reporter) finding(s *section, f *finding, vague bool) {
 	}
 }
 
-// duplicates adds the documents of a file that lose against another one.
-func (r *reporter) duplicates(path string, losers []*claim, x index) {
-	if len(losers) > r.limit {
-		slices.SortFunc(losers, compareClaims)
-		r.more[path] += len(losers) - r.limit
-		losers = losers[:r.limit]
-	}
-	for _, c := range losers {
-		winner := x.winner(c.key)
-		r.Errors = append(r.Errors, c.error(&duplicateError{path: winner.section.file.path, at: winner.at()}))
+// duplicates adds the documents that lose against another one.
+func (r *reporter) duplicates(x index) {
+	for key := range x.contested {
+		winner := x.winner(key)
+		for _, c := range x.claims[key] {
+			if winner != nil && c != winner && !c.stale {
+				r.Errors = append(r.Errors, c.error(&duplicateError{path: winner.section.file.path, at: winner.at()}))
+			}
+		}
 	}
 }
 
@@ -137,6 +129,7 @@ func (r *reporter) bound(errs []*Error) []*Error {
 			r.more[file]++
 		}
 	}
+	clear(errs[len(kept):]) // which the report would keep otherwise
 	return kept
 }
 

@@ -20,12 +20,12 @@ type section struct {
 	// ordinal is the place of the section in its file; lines and documents are
 	// how many there are above it.
 	ordinal, lines, documents int
+	// twin is the next section of the same text, while a file is compared.
+	twin *section
 	// count is the number of documents in the text: 1, unless it is an odd one.
 	count    int
 	claims   []*claim
 	findings []*finding
-	// dropped counts the findings that were too many to be kept.
-	dropped int
 	// others counts the documents that are no objects, as in a values.yaml.
 	others int
 	// opaque means that a document may be about any object of the file.
@@ -34,7 +34,7 @@ type section struct {
 
 // reports reports whether there is anything to report of the section.
 func (s *section) reports() bool {
-	return len(s.findings) > 0 || s.dropped > 0 || s.others > 0 || s.opaque ||
+	return len(s.findings) > 0 || s.others > 0 || s.opaque ||
 		slices.ContainsFunc(s.claims, func(c *claim) bool { return len(c.warnings) > 0 })
 }
 
@@ -88,9 +88,6 @@ type finding struct {
 	holds  bool
 	// matched is set when before has been found out.
 	matched bool
-	// surplus means that there are too many findings to keep the error of this
-	// one; it is counted by the section.
-	surplus bool
 }
 
 type class int
@@ -124,49 +121,29 @@ type reader struct {
 	schemas        configstore.Schemas
 	skipValidation bool
 	file           *fileName
-	// last returns the last good state of an object in the file, or nil.
-	last func(configstore.ConfigKey) *configstore.Config
-	// room is how many errors and warnings, and foreignRoom how many errors of
-	// foreign documents, may still be kept of the file.
-	room, foreignRoom int
-	// seen are the sections read so far: what is in the file twice is read once.
-	seen map[[sha256.Size]byte]*section
-	// opaque means that one of them may be about any object of the file.
+	// lost has the last good states of the objects that the file may have lost.
+	lost map[configstore.ConfigKey]*claim
+	// opaque means that a document may be about any object of the file.
 	opaque bool
 }
 
 // read returns the section of a text.
 func (r *reader) read(text manifest.Text, hash [sha256.Size]byte) *section {
-	if s := r.seen[hash]; s != nil {
-		return r.twin(s)
-	}
 	s := &section{file: r.file, hash: hash}
 	docs, count := text.Parse()
 	s.count = count
 	for _, doc := range docs {
 		r.document(s, doc)
 	}
-	r.seen[hash] = s
 	return s
 }
 
-// twin returns a section for another occurrence of a text.
-func (r *reader) twin(s *section) *section {
-	t := *s
-	t.claims, t.findings, t.dropped = slices.Clone(s.claims), nil, 0
-	for i, c := range t.claims {
-		twin := *c
-		twin.section, t.claims[i] = &t, &twin
-		twin.warnings = nil
-		for _, w := range c.warnings {
-			r.warn(&twin, w)
-		}
+// last returns the last good state of an object in the file, or nil.
+func (r *reader) last(key configstore.ConfigKey) *configstore.Config {
+	if cl := r.lost[key]; cl != nil {
+		return cl.config
 	}
-	for _, f := range s.findings {
-		twin := *f
-		r.find(&t, &twin)
-	}
-	return &t
+	return nil
 }
 
 // document adds what one document says.
@@ -175,16 +152,16 @@ func (r *reader) document(s *section, doc manifest.Document) {
 	case doc.Err == nil:
 		r.object(s, doc)
 	case errors.Is(doc.Err, configstore.ErrUnknownKind):
-		r.find(s, &finding{place: problemOf(doc), object: doc.Key, err: doc.Err, class: classOf(doc)})
+		s.findings = append(s.findings, &finding{place: problemOf(doc), object: doc.Key, err: doc.Err, class: classOf(doc)})
 	case doc.Key.Name != "":
 		s.claim(doc).keep(r.last(doc.Key))
-		r.find(s, &finding{place: problemOf(doc), object: doc.Key, err: doc.Err})
+		s.findings = append(s.findings, &finding{place: problemOf(doc), object: doc.Key, err: doc.Err})
 	default:
 		if doc.Foreign {
 			s.others++
 		}
 		s.opaque, r.opaque = true, true
-		r.find(s, &finding{place: problemOf(doc), err: doc.Err, class: classOf(doc), opaque: true})
+		s.findings = append(s.findings, &finding{place: problemOf(doc), err: doc.Err, class: classOf(doc), opaque: true})
 	}
 }
 
@@ -201,7 +178,7 @@ func (r *reader) object(s *section, doc manifest.Document) {
 		for _, w := range warnings {
 			p := c.place
 			p.line, p.column = doc.Position(w.Field)
-			r.warn(c, warning{place: p, violation: w})
+			c.warnings = append(c.warnings, warning{place: p, violation: w})
 		}
 		return
 	}
@@ -214,53 +191,11 @@ func (r *reader) object(s *section, doc manifest.Document) {
 			invalid.Violations = slices.Clone(invalid.Violations[:maxViolations])
 		}
 	}
-	r.find(s, &finding{place: p, object: doc.Key, err: err})
+	s.findings = append(s.findings, &finding{place: p, object: doc.Key, err: err})
 }
 
 // maxViolations bounds what is kept of an object that is wrong all over.
 const maxViolations = 100
-
-// find adds a finding, if there is room. Documents of unknown kinds are remembered
-// in any case, for what they may have been before.
-func (r *reader) find(s *section, f *finding) {
-	room := &r.room
-	if f.class == foreign {
-		room = &r.foreignRoom
-	}
-	if *room--; *room < 0 {
-		if f.surplus = true; f.class != foreign {
-			s.dropped++
-		}
-		if !f.isStranger() {
-			return
-		}
-		f.err = configstore.ErrUnknownKind
-	}
-	s.findings = append(s.findings, f)
-}
-
-// warn adds a warning, if there is room.
-func (r *reader) warn(c *claim, w warning) {
-	if r.room--; r.room < 0 {
-		c.section.dropped++
-		return
-	}
-	c.warnings = append(c.warnings, w)
-}
-
-// size returns how many errors and warnings the section holds.
-func (s *section) size() int {
-	n := s.dropped
-	for _, f := range s.findings {
-		if f.class != foreign {
-			n++
-		}
-	}
-	for _, c := range s.claims {
-		n += len(c.warnings)
-	}
-	return n
-}
 
 // problemOf returns the place of the first problem of a document.
 func problemOf(doc manifest.Document) place {
