@@ -21,11 +21,11 @@ func kind(name string) configstore.GroupVersionKind {
 }
 
 func schemas(names ...string) configstore.Schemas {
-	b := configstore.NewSchemasBuilder()
+	var all []configstore.Schema
 	for _, name := range names {
-		b.MustAdd(configstore.Schema{GroupVersionKind: kind(name), Aliases: []string{"v1beta1"}, Spec: &structpb.Struct{}})
+		all = append(all, configstore.Schema{GroupVersionKind: kind(name), Aliases: []string{"v1beta1"}, Spec: &structpb.Struct{}})
 	}
-	return b.Build()
+	return configstore.MustSchemas(all...)
 }
 
 func object(kindName, namespace, name, value string) configstore.Config {

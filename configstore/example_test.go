@@ -49,14 +49,15 @@ func ExampleTyped() {
 	// db [db.example.com] 5433
 }
 
-// A typed cache also notifies handlers of changes.
-func ExampleTypedCache() {
+// Handlers too can be given objects with their type.
+func ExampleTypedHandler() {
 	controller := memory.NewController(memory.Make(istio.Schemas()))
-	entries := configstore.TypedCache[*networking.WorkloadEntry](controller)
-	entries.RegisterEventHandler(func(old, curr configstore.ConfigOf[*networking.WorkloadEntry], event configstore.Event) {
+	entries := configstore.Typed[*networking.WorkloadEntry](controller)
+	show := func(old, curr configstore.ConfigOf[*networking.WorkloadEntry], event configstore.Event) {
 		// old is the zero value unless the event is an update.
 		fmt.Println(event, curr.Name, old.Spec.GetAddress(), "→", curr.Spec.GetAddress())
-	})
+	}
+	controller.RegisterEventHandler(istio.WorkloadEntry, configstore.TypedHandler(show))
 
 	vm := configstore.NewConfig("vm1", "default", &networking.WorkloadEntry{Address: "10.0.0.1"})
 	vm.Labels = map[string]string{"app": "db"}
@@ -82,24 +83,22 @@ func ExampleTypedCache() {
 // its own. A kind's rules list every violation with the path of its field.
 func ExampleSchema() {
 	route := configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Route"}
-	schemas := configstore.NewSchemasBuilder().
-		MustAdd(configstore.Schema{
-			GroupVersionKind: route,
-			Aliases:          []string{"v1beta1"},
-			Plural:           "routes",
-			Spec:             &structpb.Struct{},
-			Validate: func(c configstore.Config) (warnings, violations []configstore.Violation) {
-				fields := c.Spec.(*structpb.Struct).GetFields()
-				if fields["to"].GetStringValue() == "" {
-					violations = append(violations, configstore.Violation{Field: "spec.to", Message: "is required"})
-				}
-				if fields["weight"].GetNumberValue() < 0 {
-					violations = append(violations, configstore.Violation{Field: "spec.weight", Message: "must not be negative"})
-				}
-				return nil, violations
-			},
-		}).
-		Build().
+	schemas := configstore.MustSchemas(configstore.Schema{
+		GroupVersionKind: route,
+		Aliases:          []string{"v1beta1"},
+		Plural:           "routes",
+		Spec:             &structpb.Struct{},
+		Validate: func(c configstore.Config) (warnings, violations []configstore.Violation) {
+			fields := c.Spec.(*structpb.Struct).GetFields()
+			if fields["to"].GetStringValue() == "" {
+				violations = append(violations, configstore.Violation{Field: "spec.to", Message: "is required"})
+			}
+			if fields["weight"].GetNumberValue() < 0 {
+				violations = append(violations, configstore.Violation{Field: "spec.weight", Message: "must not be negative"})
+			}
+			return nil, violations
+		},
+	}).
 		Union(istio.Schemas()) // and all of Istio's kinds
 
 	routes := configstore.Typed[*structpb.Struct](memory.Make(schemas), route)

@@ -28,10 +28,10 @@ func schema(kind string, aliases ...string) configstore.Schema {
 }
 
 func TestSchemasLookups(t *testing.T) {
-	schemas := configstore.NewSchemasBuilder().
-		MustAdd(schema("A", "v1alpha3", "v1beta1")).
-		MustAdd(schema("B")).
-		Build()
+	schemas := configstore.MustSchemas(
+		schema("A", "v1alpha3", "v1beta1"),
+		schema("B"),
+	)
 	tests := []struct {
 		name string
 		kind configstore.GroupVersionKind
@@ -49,9 +49,6 @@ func TestSchemasLookups(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			known := tt.want != configstore.GroupVersionKind{}
-			if got := schemas.Has(tt.kind); got != known {
-				t.Errorf("Has(%s) = %v, want %v", tt.kind, got, known)
-			}
 			if i, ok := schemas.Index(&tt.kind); ok != known || ok && schemas.All()[i].GroupVersionKind != tt.want {
 				t.Errorf("Index(%s) = %d, %v, want that of %s, %v", tt.kind, i, ok, tt.want, known)
 			}
@@ -76,19 +73,16 @@ func TestZeroSchemasAreEmpty(t *testing.T) {
 }
 
 func TestSchemasAreImmutable(t *testing.T) {
-	b := configstore.NewSchemasBuilder().MustAdd(schema("A"))
-	built := b.Build()
-	b.MustAdd(schema("B"))
-	if _, ok := built.Find(version("v1", "B")); ok || len(built.All()) != 1 {
-		t.Error("adding to the builder changed what it had built")
-	}
+	given := []configstore.Schema{schema("A")}
+	built := configstore.MustSchemas(given...)
+	given[0].Plural = "changed"
 	built.All()[0].Plural = "changed"
 	if got := built.All()[0].Plural; got != "as" {
-		t.Errorf("changing the result of All changed the schemas: %q", got)
+		t.Errorf("changing the argument, or the result of All, changed the schemas: %q", got)
 	}
 }
 
-func TestBuilderErrors(t *testing.T) {
+func TestNewSchemasErrors(t *testing.T) {
 	tests := []struct {
 		name   string
 		schema configstore.Schema
@@ -125,23 +119,19 @@ func TestBuilderErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b := configstore.NewSchemasBuilder().MustAdd(schema("A", "v1beta1"))
-			err := b.Add(tt.schema)
+			_, err := configstore.NewSchemas(schema("A", "v1beta1"), tt.schema)
 			if err == nil || err.Error() != tt.want {
-				t.Fatalf("Add = %v, want %q", err, tt.want)
+				t.Fatalf("NewSchemas = %v, want %q", err, tt.want)
 			}
 			if tt.is != nil && !errors.Is(err, tt.is) {
-				t.Errorf("Add = %v, want one that is %v", err, tt.is)
-			}
-			if got := len(b.Build().All()); got != 1 {
-				t.Errorf("a refused schema was added: %d kinds", got)
+				t.Errorf("NewSchemas = %v, want one that is %v", err, tt.is)
 			}
 			defer func() {
 				if got := recover(); got != "configstore: "+tt.want {
-					t.Errorf("MustAdd panics with %v, want the error", got)
+					t.Errorf("MustSchemas panics with %v, want the error", got)
 				}
 			}()
-			b.MustAdd(tt.schema)
+			configstore.MustSchemas(schema("A", "v1beta1"), tt.schema)
 		})
 	}
 }
@@ -151,9 +141,9 @@ func TestUnionFirstWins(t *testing.T) {
 	first.Plural = "first"
 	second := schema("A")
 	second.Plural = "second"
-	a := configstore.NewSchemasBuilder().MustAdd(first).Build()
-	b := configstore.NewSchemasBuilder().MustAdd(schema("B")).MustAdd(second).MustAdd(schema("C", "v1beta1")).Build()
-	union := a.Union(b, configstore.NewSchemasBuilder().MustAdd(schema("D")).Build())
+	a := configstore.MustSchemas(first)
+	b := configstore.MustSchemas(schema("B"), second, schema("C", "v1beta1"))
+	union := a.Union(b, configstore.MustSchemas(schema("D")))
 	var kinds []string
 	for _, s := range union.All() {
 		kinds = append(kinds, s.GroupVersionKind.Kind)
@@ -175,11 +165,11 @@ func TestUnionFirstWins(t *testing.T) {
 // Lookups find every kind and allocate nothing, however many kinds there are.
 func TestLookups(t *testing.T) {
 	for _, n := range []int{1, 60, 64, 65, 1000} {
-		b := configstore.NewSchemasBuilder()
-		for i := range n {
-			b.MustAdd(schema(fmt.Sprintf("K%d", i), "v1beta1"))
+		all := make([]configstore.Schema, n)
+		for i := range all {
+			all[i] = schema(fmt.Sprintf("K%d", i), "v1beta1")
 		}
-		schemas := b.Build()
+		schemas := configstore.MustSchemas(all...)
 		for i, want := range schemas.All() {
 			for _, v := range []string{"v1", "v1beta1"} {
 				kind := version(v, want.GroupVersionKind.Kind)
@@ -203,7 +193,7 @@ func TestLookups(t *testing.T) {
 func TestKindOf(t *testing.T) {
 	message := schema("M", "v1beta1")
 	message.Spec = &wrapperspb.StringValue{}
-	schemas := configstore.NewSchemasBuilder().MustAdd(schema("A")).MustAdd(message).MustAdd(schema("B")).Build()
+	schemas := configstore.MustSchemas(schema("A"), message, schema("B"))
 	for name, tt := range map[string]struct {
 		spec proto.Message
 		want configstore.GroupVersionKind // zero: none
@@ -222,13 +212,13 @@ func TestKindOf(t *testing.T) {
 
 func BenchmarkFind(b *testing.B) {
 	for _, n := range []int{10, 1000, 100000} {
-		builder := configstore.NewSchemasBuilder()
+		all := make([]configstore.Schema, n)
 		kinds := make([]configstore.GroupVersionKind, n)
 		for i := range kinds {
-			builder.MustAdd(schema(fmt.Sprintf("K%d", i), "v1beta1"))
+			all[i] = schema(fmt.Sprintf("K%d", i), "v1beta1")
 			kinds[i] = version("v1beta1", fmt.Sprintf("K%d", i))
 		}
-		schemas := builder.Build()
+		schemas := configstore.MustSchemas(all...)
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			i := 0

@@ -73,9 +73,6 @@ func TypedReader[T proto.Message](reader Reader, kind ...GroupVersionKind) *Read
 	}
 }
 
-// Kind returns the kind, in its canonical version.
-func (r *ReaderOf[T]) Kind() GroupVersionKind { return r.kind }
-
 // Get returns the object, and false if there is none.
 func (r *ReaderOf[T]) Get(name, namespace string) (ConfigOf[T], bool) {
 	c := r.reader.Get(r.kind, name, namespace)
@@ -165,4 +162,9 @@ func typed[T proto.Message](c Config) ConfigOf[T] {
 		out.Spec = c.Spec.(T)
 	}
 	return out
+}
+
+// TypedHandler returns an EventHandler for a kind whose specs have the type T.
+func TypedHandler[T proto.Message](handler func(old, curr ConfigOf[T], event Event)) EventHandler {
+	return func(old, curr Config, event Event) { handler(typed[T](old), typed[T](curr), event) }
 }

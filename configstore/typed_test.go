@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	meta "istio.io/api/meta/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -37,9 +36,6 @@ func entry(hosts ...string) *networking.ServiceEntry {
 func TestTypedReadsAndWrites(t *testing.T) {
 	store := newStore(t, istio.Schemas())
 	entries := configstore.Typed[*networking.ServiceEntry](store)
-	if entries.Kind() != istio.ServiceEntry {
-		t.Fatalf("Kind() = %s, want %s", entries.Kind(), istio.ServiceEntry)
-	}
 	if got, ok := entries.Get("a", "ns1"); ok {
 		t.Fatalf("Get of nothing = %v", got)
 	}
@@ -146,11 +142,11 @@ func TestTypedNilSpecIsInvalid(t *testing.T) {
 
 func TestTypedConstructorPanics(t *testing.T) {
 	custom := func(kinds ...string) configstore.Schemas {
-		b := configstore.NewSchemasBuilder()
+		var all []configstore.Schema
 		for _, kind := range kinds {
-			b.MustAdd(configstore.Schema{GroupVersionKind: customKind(kind), Spec: &structpb.Struct{}})
+			all = append(all, configstore.Schema{GroupVersionKind: customKind(kind), Spec: &structpb.Struct{}})
 		}
-		return b.Build()
+		return configstore.MustSchemas(all...)
 	}
 	tests := []struct {
 		name      string
@@ -202,16 +198,13 @@ func customKind(kind string) configstore.GroupVersionKind {
 }
 
 func TestTypedKindOfSeveral(t *testing.T) {
-	schemas := configstore.NewSchemasBuilder().
-		MustAdd(configstore.Schema{GroupVersionKind: customKind("A"), Spec: &structpb.Struct{}}).
-		MustAdd(configstore.Schema{GroupVersionKind: customKind("B"), Aliases: []string{"v1beta1"}, Spec: &structpb.Struct{}}).
-		Build()
+	schemas := configstore.MustSchemas(
+		configstore.Schema{GroupVersionKind: customKind("A"), Spec: &structpb.Struct{}},
+		configstore.Schema{GroupVersionKind: customKind("B"), Aliases: []string{"v1beta1"}, Spec: &structpb.Struct{}},
+	)
 	store := newStore(t, schemas)
 	alias := configstore.GroupVersionKind{Group: "example.com", Version: "v1beta1", Kind: "B"}
 	b := configstore.Typed[*structpb.Struct](store, alias)
-	if b.Kind() != customKind("B") {
-		t.Fatalf("Kind() = %s, want the canonical one", b.Kind())
-	}
 	if _, err := b.Create(configstore.NewConfig("x", "ns", &structpb.Struct{})); err != nil {
 		t.Fatal(err)
 	}
@@ -220,69 +213,26 @@ func TestTypedKindOfSeveral(t *testing.T) {
 	}
 }
 
-// plainCache is a cache that is no Subscriber.
-type plainCache struct{ configstore.ConfigStoreCache }
-
-func TestTypedEvents(t *testing.T) {
-	tests := []struct {
-		name string
-		view func(*memory.Controller) configstore.ConfigStoreCache
-	}{
-		{name: "subscriber", view: func(c *memory.Controller) configstore.ConfigStoreCache { return c }},
-		{name: "plain cache", view: func(c *memory.Controller) configstore.ConfigStoreCache { return plainCache{c} }},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			controller := memory.NewController(newStore(t, istio.Schemas()))
-			entries := configstore.TypedCache[*networking.ServiceEntry](tt.view(controller))
-			var registered, subscribed []string
-			describe := func(old, curr configstore.ConfigOf[*networking.ServiceEntry], event configstore.Event) string {
-				return fmt.Sprint(event, old.Spec.GetHosts(), curr.Spec.GetHosts())
-			}
-			entries.RegisterEventHandler(func(old, curr configstore.ConfigOf[*networking.ServiceEntry], event configstore.Event) {
-				registered = append(registered, describe(old, curr, event))
-			})
-			cancel := entries.Subscribe(func(old, curr configstore.ConfigOf[*networking.ServiceEntry], event configstore.Event) {
-				subscribed = append(subscribed, describe(old, curr, event))
-			})
-			write := func(_ string, err error) {
-				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			write(entries.Create(configstore.NewConfig("a", "ns", entry("a.com"))))
-			write(entries.Update(configstore.NewConfig("a", "ns", entry("b.com"))))
-			controller.Drain()
-			cancel()
-			cancel()
-			write("", entries.Delete("a", "ns", nil))
-			controller.Drain()
-			want := []string{"add [] [a.com]", "update [a.com] [b.com]", "delete [] [b.com]"}
-			if diff := cmp.Diff(want, registered); diff != "" {
-				t.Errorf("registered (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(want[:2], subscribed); diff != "" {
-				t.Errorf("subscribed, cancelled before the deletion (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestTypedCacheKind(t *testing.T) {
+func TestTypedHandler(t *testing.T) {
 	controller := memory.NewController(newStore(t, istio.Schemas()))
-	entries := configstore.TypedCache[*networking.ServiceEntry](controller, configstore.GroupVersionKind{
-		Group: "networking.istio.io", Version: "v1alpha3", Kind: "ServiceEntry",
-	})
-	events := 0
-	entries.RegisterEventHandler(func(_, _ configstore.ConfigOf[*networking.ServiceEntry], _ configstore.Event) { events++ })
-	c := configstore.NewConfig("a", "ns", entry("a.com"))
-	c.Status = &networking.ServiceEntryStatus{Conditions: []*meta.IstioCondition{{Type: "x"}}}
-	if _, err := entries.Create(c); err != nil {
-		t.Fatal(err)
+	entries := configstore.Typed[*networking.ServiceEntry](controller)
+	var got []string
+	note := func(old, curr configstore.ConfigOf[*networking.ServiceEntry], event configstore.Event) {
+		got = append(got, fmt.Sprint(event, old.Spec.GetHosts(), curr.Spec.GetHosts()))
 	}
+	controller.RegisterEventHandler(istio.ServiceEntry, configstore.TypedHandler(note))
+	write := func(_ string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(entries.Create(configstore.NewConfig("a", "ns", entry("a.com"))))
+	write(entries.Update(configstore.NewConfig("a", "ns", entry("b.com"))))
+	write("", entries.Delete("a", "ns", nil))
 	controller.Drain()
-	if events != 1 {
-		t.Errorf("%d events, want 1", events)
+	want := []string{"add [] [a.com]", "update [a.com] [b.com]", "delete [] [b.com]"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

@@ -5,8 +5,6 @@ package configstore_test
 import (
 	"testing"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
@@ -65,24 +63,4 @@ func TestAsPrefersTheWrapper(t *testing.T) {
 	if d.Drain(); calls != 1 {
 		t.Errorf("the wrapper's Drain was called %d times, want once", calls)
 	}
-}
-
-// A cache's typed view cancels with the cache's own means, also behind a wrapper.
-func TestTypedCacheSubscribesThroughAWrapper(t *testing.T) {
-	cache := memory.NewController(memory.Make(istio.Schemas()))
-	cancelled := false
-	entries := configstore.TypedCache[*networking.ServiceEntry](transparent{subscriber{transparent{cache}, &cancelled}})
-	entries.Subscribe(func(_, _ configstore.ConfigOf[*networking.ServiceEntry], _ configstore.Event) {})()
-	if !cancelled {
-		t.Error("the subscription was not cancelled where it was made")
-	}
-}
-
-type subscriber struct {
-	transparent
-	cancelled *bool
-}
-
-func (s subscriber) Subscribe(configstore.GroupVersionKind, configstore.EventHandler) (cancel func()) {
-	return func() { *s.cancelled = true }
 }

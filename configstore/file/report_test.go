@@ -27,7 +27,7 @@ func zoneFixture(t *testing.T, opts file.Options) (f *fixture, checked *atomic.I
 	t.Helper()
 	f = newFixture(t, file.Options{})
 	checked = new(atomic.Int64)
-	f.store = memory.Make(configstore.NewSchemasBuilder().MustAdd(configstore.Schema{
+	f.store = memory.Make(configstore.MustSchemas(configstore.Schema{
 		GroupVersionKind: configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Zone"},
 		Spec:             &networking.WorkloadEntry{}, ClusterScoped: true,
 		Validate: func(c configstore.Config) (warnings, violations []configstore.Violation) {
@@ -45,7 +45,7 @@ func zoneFixture(t *testing.T, opts file.Options) (f *fixture, checked *atomic.I
 			}
 			return nil, nil
 		},
-	}).Build())
+	}))
 	f.cache = memory.NewController(f.store)
 	opts.Logger = slog.New(slog.NewTextHandler(f.log, nil))
 	f.source = file.New(f.dir, f.store, opts)
@@ -124,7 +124,7 @@ func TestPlacesInErrors(t *testing.T) {
 	f.write("a.yaml", docs(zone("a", "good"), zone("new", "good"), bad))
 	f.reload()
 	var e *manifest.Error
-	if errs := f.source.Errors(); len(errs) != 1 || !errors.As(errs[0], &e) {
+	if errs := f.source.Report().Errors; len(errs) != 1 || !errors.As(errs[0], &e) {
 		t.Fatalf("errors %v, want one of package manifest", errs)
 	}
 	if e.Document != 3 || len(e.Problems) != 2 || e.Problems[0].Line != 21 || e.Problems[1].Line != 22 {

@@ -26,8 +26,7 @@ type Source struct {
 	opts    Options
 
 	ran atomic.Bool
-	// synced is closed, and loaded set, when the directory has been read once.
-	synced chan struct{}
+	// loaded is set when the directory has been read once.
 	loaded atomic.Bool
 
 	// turn is held by the reload in progress, which owns the fields of this
@@ -53,7 +52,7 @@ type Source struct {
 	report Report
 }
 
-var _ configstore.SyncSignaler = (*Source)(nil)
+var _ configstore.Syncer = (*Source)(nil)
 
 // owned is an object that this source has put into the store.
 type owned struct {
@@ -74,7 +73,6 @@ func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 	return &Source{
 		dir: dir, store: store, schemas: store.Schemas(), opts: o.withDefaults(),
 		turn:     make(chan struct{}, 1),
-		synced:   make(chan struct{}),
 		contents: map[string]*content{},
 		index:    newIndex(),
 		owned:    map[configstore.ConfigKey]owned{},
@@ -85,7 +83,7 @@ func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 // Reload reads every file and brings the store up to date. When it returns, the
 // store holds what the directory held. The error is that of the directory as a
 // whole, in which case nothing has changed; what is wrong with a part of it is
-// in Errors. Reload may be called with or without Run, from any goroutine but
+// in the Report. Reload may be called with or without Run, from any goroutine but
 // one that a write to the store waits for; calls take turns.
 func (s *Source) Reload() error {
 	s.turn <- struct{}{}
@@ -96,11 +94,8 @@ func (s *Source) Reload() error {
 
 // HasSynced reports whether the directory has been read to its end at least
 // once and the store holds what could be read. It may hold more to come if
-// Errors is not empty.
+// Report().Errors is not empty.
 func (s *Source) HasSynced() bool { return s.loaded.Load() }
-
-// Synced returns a channel that is closed when HasSynced becomes true.
-func (s *Source) Synced() <-chan struct{} { return s.synced }
 
 // Report returns what there is to say about the directory now. The caller may
 // modify the slices, not the errors.
@@ -111,9 +106,6 @@ func (s *Source) Report() Report {
 	r.Errors, r.Warnings = slices.Clone(r.Errors), slices.Clone(r.Warnings)
 	return r
 }
-
-// Errors returns the Errors of the Report.
-func (s *Source) Errors() []*Error { return s.Report().Errors }
 
 // path returns a name with the directory as the host wrote it.
 func (s *Source) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
@@ -154,9 +146,7 @@ func (s *Source) load(sc scan) (again bool, err error) {
 	}
 	s.apply(dirty)
 	s.publish()
-	if !s.loaded.Swap(true) {
-		close(s.synced)
-	}
+	s.loaded.Store(true)
 	return again, nil
 }
 

@@ -22,8 +22,7 @@ func Schemas(opts ...Options) configstore.Schemas {
 	serviceEntry.Equal = equalServiceEntries
 	workloadEntry := schema(WorkloadEntry, "workloadentries", workloadEntryRules)
 	workloadEntry.Equal = equalWorkloadEntries
-	b := configstore.NewSchemasBuilder()
-	for _, s := range []configstore.Schema{
+	return configstore.MustSchemas(
 		schema(AuthorizationPolicy, "authorizationpolicies", authorizationPolicyRules),
 		schema(DestinationRule, "destinationrules", destinationRuleRules),
 		schema(EnvoyFilter, "envoyfilters", envoyFilterRules(o.EnvoyTypes)),
@@ -39,10 +38,7 @@ func Schemas(opts ...Options) configstore.Schemas {
 		schema(WasmPlugin, "wasmplugins", wasmPluginRules),
 		workloadEntry,
 		schema(WorkloadGroup, "workloadgroups", workloadGroupRules),
-	} {
-		b.MustAdd(s)
-	}
-	return b.Build()
+	)
 }
 
 // schema describes a kind whose specs are the messages that its rules take.

@@ -59,7 +59,7 @@ func TestAliases(t *testing.T) {
 			t.Errorf("Find(%s) = %s, %v", kind, got.GroupVersionKind, ok)
 		}
 	}
-	if schemas.Has(configstore.GroupVersionKind{Group: "networking.istio.io", Version: "v2", Kind: "ServiceEntry"}) {
+	if _, ok := schemas.Find(configstore.GroupVersionKind{Group: "networking.istio.io", Version: "v2", Kind: "ServiceEntry"}); ok {
 		t.Error("there is no v2")
 	}
 }

@@ -16,7 +16,7 @@ const listSuffix = "List"
 // listKind reports whether a kind is a list of objects, and of which kind if
 // the items need not say so themselves.
 func (p *parser) listKind(kind configstore.GroupVersionKind) (items configstore.GroupVersionKind, ok bool) {
-	if p.in.schemas.Has(kind) {
+	if _, known := p.in.schemas.Index(&kind); known {
 		return configstore.GroupVersionKind{}, false
 	}
 	if kind == (configstore.GroupVersionKind{Version: "v1", Kind: listSuffix}) {
@@ -24,7 +24,8 @@ func (p *parser) listKind(kind configstore.GroupVersionKind) (items configstore.
 	}
 	items = kind
 	items.Kind, ok = strings.CutSuffix(kind.Kind, listSuffix)
-	return items, ok && p.in.schemas.Has(items)
+	_, known := p.in.schemas.Index(&items)
+	return items, ok && known
 }
 
 // list reads the items of a list, each on its own.

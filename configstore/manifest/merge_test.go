@@ -14,13 +14,13 @@ import (
 )
 
 func structSchemas(kinds ...string) configstore.Schemas {
-	b := configstore.NewSchemasBuilder()
+	var all []configstore.Schema
 	for _, kind := range kinds {
-		b.MustAdd(configstore.Schema{
+		all = append(all, configstore.Schema{
 			GroupVersionKind: configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}, Spec: &structpb.Struct{},
 		})
 	}
-	return b.Build()
+	return configstore.MustSchemas(all...)
 }
 
 // TestFirstMergedValueCounts: of values that are merged under one key the first

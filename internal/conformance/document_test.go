@@ -78,14 +78,15 @@ func readDocument(node *yaml.Node) (document, error) {
 		return document{}, err
 	}
 	kind := kindOf(head.Kind)
-	if group, version, ok := strings.Cut(head.APIVersion, "/"); ok && !istio.Schemas().Has(kind) {
+	_, known := istio.Schemas().Find(kind)
+	if group, version, ok := strings.Cut(head.APIVersion, "/"); ok && !known {
 		kind = configstore.GroupVersionKind{Group: group, Version: version, Kind: head.Kind}
 	}
 	doc := document{ref: objectRef{Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}}
 	doc.config = configstore.Config{Meta: configstore.Meta{
 		GroupVersionKind: kind, Name: head.Metadata.Name, Namespace: head.Metadata.Namespace,
 	}}
-	if !istio.Schemas().Has(kind) {
+	if !known {
 		return doc, nil
 	}
 	// What the recorded reader did not know it ignored.
