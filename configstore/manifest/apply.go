@@ -20,9 +20,14 @@ import (
 // wrappers, all is committed as one batch. In other stores objects are written one
 // after the other, and those before one that the store refuses are stored.
 func Apply(store configstore.ConfigStore, data []byte, opts Options) error {
-	configs, err := parseValid(store.Schemas(), data, opts)
+	schemas := store.Schemas()
+	configs, err := collect(documents(schemas, data, opts), func(d Document) error { return d.check(schemas) })
 	if err != nil {
 		return err
+	}
+	for i := range configs {
+		// These two are the store's to set.
+		configs[i].ResourceVersion, configs[i].Generation = "", 0
 	}
 	if batches, ok := configstore.As[configstore.BatchWriter](store); ok {
 		batch := make([]configstore.Mutation, len(configs))
@@ -38,22 +43,6 @@ func Apply(store configstore.ConfigStore, data []byte, opts Options) error {
 		}
 	}
 	return nil
-}
-
-// parseValid returns the objects of an input, or the errors of all documents.
-func parseValid(schemas configstore.Schemas, data []byte, opts Options) ([]configstore.Config, error) {
-	var configs []configstore.Config
-	var errs []error
-	for _, doc := range Parse(schemas, data, opts) {
-		if err := doc.check(schemas); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		// These two are the store's to set.
-		doc.Config.ResourceVersion, doc.Config.Generation = "", 0
-		configs = append(configs, doc.Config)
-	}
-	return configs, errors.Join(errs...)
 }
 
 // check returns what is wrong with a document, be it read or not.

@@ -53,8 +53,8 @@
 // # Memory
 //
 // The tree of a document takes up to fifty times the size of its text. Parse
-// holds those of all documents until the caller drops them; ParseAll, and a caller
-// of Texts, hold one at a time.
+// holds those of all documents until the caller drops them; ParseAll, Apply, and
+// a caller of Texts hold one at a time.
 //
 // # Concurrency
 //

@@ -4,6 +4,8 @@ package manifest
 
 import (
 	"errors"
+	"iter"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -49,38 +51,46 @@ type Document struct {
 // and per error, in the order of the input: documents that cannot be read take
 // none of the others with them. An empty input gives none.
 func Parse(schemas configstore.Schemas, data []byte, opts Options) []Document {
-	texts, err := Texts(schemas, data, opts)
-	if err != nil {
-		return []Document{{Err: err}}
+	return slices.Collect(documents(schemas, data, opts))
+}
+
+// documents yields what Parse returns, and holds the tree of one document at a time.
+func documents(schemas configstore.Schemas, data []byte, opts Options) iter.Seq[Document] {
+	return func(yield func(Document) bool) {
+		texts, err := Texts(schemas, data, opts)
+		if err != nil {
+			yield(Document{Err: err})
+			return
+		}
+		var p parser
+		for _, t := range texts {
+			p.in, p.docs = t.in, p.docs[:0]
+			p.text(t)
+			for _, doc := range p.docs {
+				if !yield(doc) {
+					return
+				}
+			}
+		}
 	}
-	var p parser
-	for _, t := range texts {
-		p.in = t.in
-		p.text(t)
-	}
-	return p.docs
 }
 
 // ParseAll is Parse for callers to whom an error anywhere is an error: it
 // returns all objects, or nil and the errors of all documents, joined.
 func ParseAll(schemas configstore.Schemas, data []byte, opts Options) ([]configstore.Config, error) {
-	texts, err := Texts(schemas, data, opts)
-	if err != nil {
-		return nil, err
-	}
+	return collect(documents(schemas, data, opts), func(d Document) error { return d.Err })
+}
+
+// collect returns the objects of documents, or nil and what is wrong with any.
+func collect(docs iter.Seq[Document], wrong func(Document) error) ([]configstore.Config, error) {
 	var configs []configstore.Config
 	var errs []error
-	var p parser
-	for _, t := range texts {
-		p.in, p.docs = t.in, p.docs[:0]
-		p.text(t)
-		for _, doc := range p.docs {
-			if doc.Err != nil {
-				errs = append(errs, doc.Err)
-				continue
-			}
-			configs = append(configs, doc.Config)
+	for doc := range docs {
+		if err := wrong(doc); err != nil {
+			errs = append(errs, err)
+			continue
 		}
+		configs = append(configs, doc.Config)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
