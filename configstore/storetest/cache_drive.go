@@ -14,47 +14,23 @@ const promisedDrive = "package configstore, life cycle"
 
 func driveChecks() []check {
 	return []check{
-		{Name: "Drain", Promise: "Drain handles everything queued on the caller's goroutine, what handlers write included", Source: promisedDrive, Skip: needDrain, Run: checkDrain},
-		{Name: "Drain/HasSynced", Promise: "HasSynced is true after Drain", Source: promisedDrive, Skip: needDrain, Run: checkDrainSynced},
-		{Name: "Flush", Promise: "Flush waits until everything committed before the call has been handled", Source: promisedDrive, Skip: needFlush, Run: checkFlush},
-		{Name: "Flush/Alone", Promise: "Flush does the work itself where nothing runs", Source: promisedDrive, Skip: needFlush, Run: checkFlushAlone},
-		{Name: "Flush/Ended", Promise: "Flush returns an error when Run has ended", Source: promisedDrive, Skip: needFlush, Run: checkFlushEnded},
-		{Name: "Flush/Context", Promise: "Flush returns the error of a context that ends first", Source: promisedDrive, Skip: needFlush, Run: checkFlushContext},
+		{Name: "Drain", Promise: "Drain handles everything queued on the caller's goroutine, what handlers write included", Source: promisedDrive, Skip: need[configstore.Drainer], Run: checkDrain},
+		{Name: "Drain/HasSynced", Promise: "HasSynced is true after Drain", Source: promisedDrive, Skip: need[configstore.Drainer], Run: checkDrainSynced},
+		{Name: "Flush", Promise: "Flush waits until everything committed before the call has been handled", Source: promisedDrive, Skip: need[configstore.Flusher], Run: checkFlush},
+		{Name: "Flush/Alone", Promise: "Flush does the work itself where nothing runs", Source: promisedDrive, Skip: need[configstore.Flusher], Run: checkFlushAlone},
+		{Name: "Flush/Ended", Promise: "Flush returns an error when Run has ended", Source: promisedDrive, Skip: need[configstore.Flusher], Run: checkFlushEnded},
+		{Name: "Flush/Context", Promise: "Flush returns the error of a context that ends first", Source: promisedDrive, Skip: need[configstore.Flusher], Run: checkFlushContext},
 	}
-}
-
-func needDrain(s *suite) string {
-	if _, ok := configstore.As[configstore.Drainer](s.store); !ok {
-		return "the cache is no configstore.Drainer"
-	}
-	return ""
-}
-
-func needFlush(s *suite) string {
-	if _, ok := configstore.As[configstore.Flusher](s.store); !ok {
-		return "the cache is no configstore.Flusher"
-	}
-	return ""
 }
 
 func (s *suite) drain() {
 	s.Helper()
-	d, ok := configstore.As[configstore.Drainer](s.store)
-	if !ok {
-		s.Fatalf("storetest: %T is no configstore.Drainer", s.store)
-		return
-	}
-	s.Within("Drain", d.Drain)
+	s.Within("Drain", ability[configstore.Drainer](s).Drain)
 }
 
 func (s *suite) flush(ctx context.Context) error {
 	s.Helper()
-	f, ok := configstore.As[configstore.Flusher](s.store)
-	if !ok {
-		s.Fatalf("storetest: %T is no configstore.Flusher", s.store)
-		return nil
-	}
-	return f.Flush(ctx)
+	return ability[configstore.Flusher](s).Flush(ctx)
 }
 
 func checkDrain(s *suite) {

@@ -17,49 +17,26 @@ const (
 
 func subscribeChecks() []check {
 	return []check{
-		{Name: "Subscribe/Cancel", Promise: "after cancel has returned, no further event is handed to the handler; the others get theirs", Source: designCancel, Skip: needSubscriber, Run: checkCancel},
-		{Name: "Subscribe/CancelBeforeRun", Promise: "a handler that was cancelled before Run is never called", Source: designCancel, Skip: needSubscriber, Run: checkCancelBeforeRun},
-		{Name: "Subscribe/CancelInHandler", Promise: "cancel may be called in the handler, and more than once", Source: designCancel, Skip: needSubscriber, Run: checkCancelInHandler},
-		{Name: "Subscribe/Complete", Promise: "Subscribe gives the complete view that RegisterEventHandler gives", Source: designCancel, Skip: needSubscriber, Run: checkSubscribeComplete},
-		{Name: "SubscribeBatch/Timeline", Promise: "batches put together are the timeline that single handlers see", Source: designBatch, Skip: needBatchSubscriber, Run: checkBatchTimeline},
-		{Name: "SubscribeBatch/Replay", Promise: "a batch handler too first receives an Add for every object that exists", Source: designBatch, Skip: needBatchSubscriber, Run: checkBatchReplay},
-		{Name: "SubscribeBatch/After", Promise: "within one batch all single-event handlers run first", Source: designBatch, Skip: needBatchSubscriber, Run: checkBatchAfter},
-		{Name: "SubscribeBatch/Cancel", Promise: "after cancel has returned, no further batch is handed over", Source: designBatch, Skip: needBatchSubscriber, Run: checkBatchCancel},
+		{Name: "Subscribe/Cancel", Promise: "after cancel has returned, no further event is handed to the handler; the others get theirs", Source: designCancel, Skip: need[configstore.Subscriber], Run: checkCancel},
+		{Name: "Subscribe/CancelBeforeRun", Promise: "a handler that was cancelled before Run is never called", Source: designCancel, Skip: need[configstore.Subscriber], Run: checkCancelBeforeRun},
+		{Name: "Subscribe/CancelInHandler", Promise: "cancel may be called in the handler, and more than once", Source: designCancel, Skip: need[configstore.Subscriber], Run: checkCancelInHandler},
+		{Name: "Subscribe/Complete", Promise: "Subscribe gives the complete view that RegisterEventHandler gives", Source: designCancel, Skip: need[configstore.Subscriber], Run: checkSubscribeComplete},
+		{Name: "SubscribeBatch/Timeline", Promise: "batches put together are the timeline that single handlers see", Source: designBatch, Skip: need[configstore.BatchSubscriber], Run: checkBatchTimeline},
+		{Name: "SubscribeBatch/Replay", Promise: "a batch handler too first receives an Add for every object that exists", Source: designBatch, Skip: need[configstore.BatchSubscriber], Run: checkBatchReplay},
+		{Name: "SubscribeBatch/After", Promise: "within one batch all single-event handlers run first", Source: designBatch, Skip: need[configstore.BatchSubscriber], Run: checkBatchAfter},
+		{Name: "SubscribeBatch/Cancel", Promise: "after cancel has returned, no further batch is handed over", Source: designBatch, Skip: need[configstore.BatchSubscriber], Run: checkBatchCancel},
 	}
-}
-
-func needSubscriber(s *suite) string {
-	if _, ok := configstore.As[configstore.Subscriber](s.store); !ok {
-		return "the cache is no configstore.Subscriber"
-	}
-	return ""
-}
-
-func needBatchSubscriber(s *suite) string {
-	if _, ok := configstore.As[configstore.BatchSubscriber](s.store); !ok {
-		return "the cache is no configstore.BatchSubscriber"
-	}
-	return ""
 }
 
 func (s *suite) subscribe(kind configstore.GroupVersionKind, h configstore.EventHandler) (cancel func()) {
 	s.Helper()
-	sub, ok := configstore.As[configstore.Subscriber](s.store)
-	if !ok {
-		s.Fatalf("storetest: %T is no configstore.Subscriber", s.store)
-		return nil
-	}
-	return sub.Subscribe(kind, h)
+	return ability[configstore.Subscriber](s).Subscribe(kind, h)
 }
 
 func (s *suite) subscribeBatch(h configstore.BatchHandler) (cancel func()) {
 	s.Helper()
-	sub, ok := configstore.As[configstore.BatchSubscriber](s.store)
-	if !ok {
-		s.Fatalf("storetest: %T is no configstore.BatchSubscriber", s.store)
-		return nil
-	}
-	return sub.SubscribeBatch([]configstore.GroupVersionKind{widgetKind(), gadgetKind()}, h)
+	kinds := []configstore.GroupVersionKind{widgetKind(), gadgetKind()}
+	return ability[configstore.BatchSubscriber](s).SubscribeBatch(kinds, h)
 }
 
 func checkCancel(s *suite) {

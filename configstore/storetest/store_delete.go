@@ -32,9 +32,9 @@ func checkDeleteNotFound(s *suite) {
 		}
 		revision := s.create(widget("default", "foo", "1"))
 		s.remove(widget("default", "foo", ""))
-		if err := s.writer.Delete(widgetKind(), "foo", "default", &revision); !errors.Is(err, configstore.ErrNotFound) {
-			s.Broken("a second Delete(Widget default/foo) = %v, want ErrNotFound", err)
-		}
+		again := widget("default", "foo", "")
+		again.ResourceVersion = revision
+		s.refused("Delete", again, s.deletion, configstore.ErrNotFound)
 	}
 }
 
@@ -43,21 +43,17 @@ func checkDeleteConflict(s *suite) {
 	stale := s.create(c)
 	s.update(widget("default", "foo", "2"))
 	for _, revision := range []string{stale, "made-up"} {
-		if err := s.writer.Delete(widgetKind(), "foo", "default", &revision); !errors.Is(err, configstore.ErrConflict) {
-			s.Broken("Delete with the revision %q = %v, want ErrConflict", revision, err)
-		}
+		c.ResourceVersion = revision
+		s.refused("Delete", c, s.deletion, configstore.ErrConflict)
 	}
-	s.catchUp()
 	s.expectValue(c, "2")
 }
 
 func checkDeleteRevision(s *suite) {
 	c := widget("default", "foo", "1")
-	revision := s.create(c)
-	if err := s.writer.Delete(widgetKind(), "foo", "default", &revision); err != nil {
-		s.Broken("Delete with the stored revision %q = %v, want success", revision, err)
-	}
-	s.catchUp()
+	stored := c
+	stored.ResourceVersion = s.create(c)
+	s.must("Delete", stored, s.deletion)
 	s.expectAbsent(c)
 	s.create(c)
 	s.remove(c)

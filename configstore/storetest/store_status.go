@@ -3,8 +3,6 @@
 package storetest
 
 import (
-	"errors"
-
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -61,10 +59,7 @@ func checkStatusKeyOnly(s *suite) {
 func checkStatusNotFound(s *suite) {
 	c := widget("default", "foo", "1")
 	c.Status = content("ready")
-	if _, err := s.writer.UpdateStatus(c); !errors.Is(err, configstore.ErrNotFound) {
-		s.Broken("UpdateStatus(%s) = %v, want ErrNotFound", c.Key().Object(), err)
-	}
-	s.catchUp()
+	s.refused("UpdateStatus", c, s.writer.UpdateStatus, configstore.ErrNotFound)
 	s.expectAbsent(c)
 }
 
@@ -74,10 +69,7 @@ func checkStatusConflict(s *suite) {
 	current := s.update(widget("default", "foo", "2"))
 	d := configstore.Config{Meta: c.Meta, Status: content("ready")}
 	d.ResourceVersion = stale
-	if _, err := s.writer.UpdateStatus(d); !errors.Is(err, configstore.ErrConflict) {
-		s.Broken("UpdateStatus with the revision %q, where %q is stored, = %v, want ErrConflict", stale, current, err)
-	}
-	s.catchUp()
+	s.refused("UpdateStatus", d, s.writer.UpdateStatus, configstore.ErrConflict)
 	if got := s.get(c); got.Status != nil || got.ResourceVersion != current {
 		s.Broken("a refused UpdateStatus left the status %v and revision %q, want none and %q", got.Status, got.ResourceVersion, current)
 	}
@@ -97,23 +89,16 @@ func checkStatusNoop(s *suite) {
 		s.Broken("UpdateStatus with the stored status = %q, %v, want the current revision %q", got, err, revision)
 	}
 	s.catchUp()
-	if stored := s.get(c).ResourceVersion; stored != revision {
-		s.Broken("the revision went from %q to %q", revision, stored)
-	}
+	s.expectUnchanged(c, revision)
 }
 
 func checkStatusInvalid(s *suite) {
 	c := widget("default", "foo", "1")
 	s.create(c)
-	if _, err := s.writer.UpdateStatus(configstore.Config{Meta: c.Meta, Status: wrapperspb.String("x")}); !errors.Is(err, configstore.ErrInvalid) {
-		s.Broken("UpdateStatus with a status of another type = %v, want ErrInvalid", err)
-	}
+	s.refused("UpdateStatus", configstore.Config{Meta: c.Meta, Status: wrapperspb.String("x")}, s.writer.UpdateStatus, configstore.ErrInvalid)
 	g := gadget("default", "foo", "1")
 	s.create(g)
-	if _, err := s.writer.UpdateStatus(configstore.Config{Meta: g.Meta, Status: content("x")}); !errors.Is(err, configstore.ErrInvalid) {
-		s.Broken("UpdateStatus of a kind that has none = %v, want ErrInvalid", err)
-	}
-	s.catchUp()
+	s.refused("UpdateStatus", configstore.Config{Meta: g.Meta, Status: content("x")}, s.writer.UpdateStatus, configstore.ErrInvalid)
 	if got := s.get(c).Status; got != nil {
 		s.Broken("a refused UpdateStatus left the status %v", got)
 	}

@@ -3,7 +3,6 @@
 package storetest
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -25,20 +24,13 @@ func updateChecks() []check {
 
 func checkUpdateNotFound(s *suite) {
 	c := widget("default", "foo", "1")
-	if _, err := s.writer.Update(c); !errors.Is(err, configstore.ErrNotFound) {
-		s.Broken("Update(%s) = %v, want ErrNotFound", c.Key().Object(), err)
-	}
+	s.refused("Update", c, s.writer.Update, configstore.ErrNotFound)
 	c.ResourceVersion = "1"
-	if _, err := s.writer.Update(c); !errors.Is(err, configstore.ErrNotFound) {
-		s.Broken("Update(%s) with a revision = %v, want ErrNotFound", c.Key().Object(), err)
-	}
-	s.catchUp()
+	s.refused("Update", c, s.writer.Update, configstore.ErrNotFound)
 	s.expectAbsent(c)
 	s.create(c)
 	s.remove(c)
-	if _, err := s.writer.Update(c); !errors.Is(err, configstore.ErrNotFound) {
-		s.Broken("Update(%s) after Delete = %v, want ErrNotFound", c.Key().Object(), err)
-	}
+	s.refused("Update", c, s.writer.Update, configstore.ErrNotFound)
 }
 
 func checkUpdateReplaces(s *suite) {
@@ -83,14 +75,8 @@ func checkUpdateConflict(s *suite) {
 	for revision, value := range map[string]string{stale: "3", "made-up": "3", stale + "0": "2"} {
 		d := widget("default", "foo", value)
 		d.ResourceVersion = revision
-		if _, err := s.writer.Update(d); !errors.Is(err, configstore.ErrConflict) {
-			s.Broken("Update with the revision %q, where %q is stored, = %v, want ErrConflict", revision, current, err)
-		}
-		s.catchUp()
-		s.expectValue(c, "2")
-		if got := s.get(c).ResourceVersion; got != current {
-			s.Broken("a refused Update changed the revision from %q to %q", current, got)
-		}
+		s.refused("Update", d, s.writer.Update, configstore.ErrConflict)
+		s.expectUnchanged(widget("default", "foo", "2"), current)
 	}
 	d := widget("default", "foo", "3")
 	d.ResourceVersion = current
@@ -99,9 +85,7 @@ func checkUpdateConflict(s *suite) {
 	s.remove(c)
 	s.create(c)
 	d.ResourceVersion = current
-	if _, err := s.writer.Update(d); !errors.Is(err, configstore.ErrConflict) {
-		s.Broken("Update with a revision from before Delete and Create = %v, want ErrConflict", err)
-	}
+	s.refused("Update", d, s.writer.Update, configstore.ErrConflict)
 }
 
 func checkUpdateOverwrite(s *suite) {

@@ -4,7 +4,9 @@ package storetest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -63,6 +65,24 @@ func (s *suite) cache() configstore.ConfigStoreCache {
 	return cache
 }
 
+// need is the skip of checks of an ability that the store lacks.
+func need[T any](s *suite) string {
+	if _, ok := configstore.As[T](s.store); !ok {
+		return "the store is no " + reflect.TypeFor[T]().String()
+	}
+	return ""
+}
+
+// ability returns the store as what checks with need know that it is.
+func ability[T any](s *suite) T {
+	s.Helper()
+	a, ok := configstore.As[T](s.store)
+	if !ok {
+		s.Fatalf("storetest: %T is no %s", s.store, reflect.TypeFor[T]())
+	}
+	return a
+}
+
 func (s *suite) catchUp() {
 	if s.subject.CatchUp != nil {
 		s.subject.CatchUp()
@@ -104,6 +124,20 @@ func (s *suite) must(verb string, c configstore.Config, write func(configstore.C
 	return revision
 }
 
+// refused writes what must fail.
+func (s *suite) refused(verb string, c configstore.Config, write func(configstore.Config) (string, error), want error) {
+	s.Helper()
+	if _, err := write(c); !errors.Is(err, want) {
+		s.Broken("%s(%s) with the revision %q and the value %q = %v, want %v", verb, c.Key().Object(), c.ResourceVersion, valueOf(&c), err, want)
+	}
+	s.catchUp()
+}
+
+// deletion is Delete of exactly the revision of the argument.
+func (s *suite) deletion(c configstore.Config) (string, error) {
+	return "", s.writer.Delete(c.GroupVersionKind, c.Name, c.Namespace, &c.ResourceVersion)
+}
+
 // get reads what must exist.
 func (s *suite) get(c configstore.Config) *configstore.Config {
 	s.Helper()
@@ -125,6 +159,16 @@ func (s *suite) expectValue(c configstore.Config, want string) {
 	s.Helper()
 	if got := valueOf(s.get(c)); got != want {
 		s.Broken("Get(%s) has the value %q, want %q", c.Key().Object(), got, want)
+	}
+}
+
+// expectUnchanged demands that an object has the value and the revision that it was
+// written with.
+func (s *suite) expectUnchanged(c configstore.Config, revision string) {
+	s.Helper()
+	got := s.get(c)
+	if got.ResourceVersion != revision || valueOf(got) != valueOf(&c) {
+		s.Broken("Get(%s) = %s, want the value %q and the revision %q", c.Key().Object(), describe(got), valueOf(&c), revision)
 	}
 }
 
