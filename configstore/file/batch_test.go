@@ -203,7 +203,7 @@ func TestTenThousandObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		cache.Drain()
-		if errs := source.Report().Errors; len(errs) > 0 {
+		if errs := source.Errors(); len(errs) > 0 {
 			t.Fatal(errs[0])
 		}
 	}

@@ -49,7 +49,7 @@ spec:
 			panic(err)
 		}
 		cache.Drain()
-		for _, e := range source.Report().Errors {
+		for _, e := range source.Errors() {
 			fmt.Printf("line %d of document %d: %s\n", e.Line, e.Document, e.Object.Object())
 		}
 	}

@@ -162,7 +162,7 @@ func (f *fixture) wantErrors(want ...string) {
 
 func (f *fixture) errors() []string {
 	var out []string
-	for _, e := range f.source.Report().Errors {
+	for _, e := range f.source.Errors() {
 		out = append(out, strings.ReplaceAll(e.Error(), f.dir+string(filepath.Separator), ""))
 	}
 	return out

@@ -87,7 +87,7 @@ func TestTooManyErrors(t *testing.T) {
 	texts[0] = entry("bad0", "one")
 	f.write("a.yaml", docs(texts...))
 	f.reload()
-	if n := len(f.source.Report().Errors); n < 4 {
+	if n := len(f.source.Errors()); n < 4 {
 		t.Errorf("%d errors, want no fewer than are kept", n)
 	}
 	texts = texts[len(texts)-2:]
@@ -125,7 +125,7 @@ func TestManyDuplicates(t *testing.T) {
 			if kept := int(after.HeapAlloc) - int(before.HeapAlloc); kept > 6*b.Len() {
 				t.Errorf("%d bytes are kept of a file of %d", kept, b.Len())
 			}
-			if got := len(f.source.Report().Errors); got > maxErrors+1 {
+			if got := len(f.source.Errors()); got > maxErrors+1 {
 				t.Errorf("%d errors, want at most %d and one that counts the others", got, maxErrors)
 			}
 			if got := f.errors()[0]; !strings.HasSuffix(got, "more errors or warnings") {

@@ -21,7 +21,7 @@ func TestFirstPathWins(t *testing.T) {
 		"m.yaml:15:1: document 2, ServiceEntry ns/a: object is defined elsewhere: "+f.path("m.yaml")[len(f.dir)+1:]+":1, document 1",
 		"z/z.yaml:1:1: document 1, ServiceEntry ns/a: object is defined elsewhere: m.yaml:1",
 	)
-	if e := f.source.Report().Errors[0]; !errors.Is(e, file.ErrDuplicate) {
+	if e := f.source.Errors()[0]; !errors.Is(e, file.ErrDuplicate) {
 		t.Errorf("%v is no ErrDuplicate", e)
 	}
 	// "a-b/" sorts before "a/" because "-" is less than "/".
@@ -78,7 +78,7 @@ func TestMovedObjectIsNotDeleted(t *testing.T) {
 			f.write(tt.to, entry("x", "one"))
 			f.reload()
 			f.wantEvents()
-			if len(f.source.Report().Errors) != 1 {
+			if len(f.source.Errors()) != 1 {
 				t.Errorf("errors while the object is in both files: %v, want one", f.errors())
 			}
 			f.write(tt.from, entry("stays", "one"))
@@ -155,7 +155,7 @@ func TestObjectsOfOtherWritersAreLeftAlone(t *testing.T) {
 	f.reload()
 	f.wantStore("ns/x=theirs", "ns/z=ours")
 	f.wantErrors("a.yaml:1:1: document 1, ServiceEntry ns/x: write ServiceEntry ns/x: object in the store belongs to another writer")
-	if !errors.Is(f.source.Report().Errors[0], file.ErrNotOwned) {
+	if !errors.Is(f.source.Errors()[0], file.ErrNotOwned) {
 		t.Error("error is no ErrNotOwned")
 	}
 	f.remove("a.yaml")

@@ -96,7 +96,7 @@ func TestBadDocumentKeepsLastGoodState(t *testing.T) {
 			f.reload()
 			f.wantEvents("update ns/a=two", "update ns/c=two", "update ns/z=two", "delete ns/d=one")
 			f.wantErrors(tt.want)
-			e := f.source.Report().Errors[0]
+			e := f.source.Errors()[0]
 			if !errors.Is(e, tt.is) || e.Document != 2 || e.Object.Name != "b" || e.File != f.path("a.yaml") {
 				t.Errorf("error %+v, want %v in document 2 about b", e, tt.is)
 			}
@@ -242,7 +242,7 @@ func TestMistypedKindDeletesNothing(t *testing.T) {
 		f.reload()
 		f.wantEvents("update ns/b=" + b)
 		f.wantErrors("a.yaml:2:1: document 1, ServiceEntri ns/a: ")
-		if e := f.source.Report().Errors[0]; !errors.Is(e, configstore.ErrUnknownKind) {
+		if e := f.source.Errors()[0]; !errors.Is(e, configstore.ErrUnknownKind) {
 			t.Errorf("%v is no ErrUnknownKind", e)
 		}
 	}

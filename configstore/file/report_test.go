@@ -124,7 +124,7 @@ func TestPlacesInErrors(t *testing.T) {
 	f.write("a.yaml", docs(zone("a", "good"), zone("new", "good"), bad))
 	f.reload()
 	var e *manifest.Error
-	if errs := f.source.Report().Errors; len(errs) != 1 || !errors.As(errs[0], &e) {
+	if errs := f.source.Errors(); len(errs) != 1 || !errors.As(errs[0], &e) {
 		t.Fatalf("errors %v, want one of package manifest", errs)
 	}
 	if e.Document != 3 || len(e.Problems) != 2 || e.Problems[0].Line != 21 || e.Problems[1].Line != 22 {

@@ -83,7 +83,7 @@ func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 // Reload reads every file and brings the store up to date. When it returns, the
 // store holds what the directory held. The error is that of the directory as a
 // whole, in which case nothing has changed; what is wrong with a part of it is
-// in the Report. Reload may be called with or without Run, from any goroutine but
+// in Errors. Reload may be called with or without Run, from any goroutine but
 // one that a write to the store waits for; calls take turns.
 func (s *Source) Reload() error {
 	s.turn <- struct{}{}
@@ -94,7 +94,7 @@ func (s *Source) Reload() error {
 
 // HasSynced reports whether the directory has been read to its end at least
 // once and the store holds what could be read. It may hold more to come if
-// Report().Errors is not empty.
+// Errors is not empty.
 func (s *Source) HasSynced() bool { return s.loaded.Load() }
 
 // Report returns what there is to say about the directory now. The caller may
@@ -106,6 +106,9 @@ func (s *Source) Report() Report {
 	r.Errors, r.Warnings = slices.Clone(r.Errors), slices.Clone(r.Warnings)
 	return r
 }
+
+// Errors returns the Errors of the Report.
+func (s *Source) Errors() []*Error { return s.Report().Errors }
 
 // path returns a name with the directory as the host wrote it.
 func (s *Source) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }

@@ -144,7 +144,7 @@ func reload(source *file.Source) error {
 	if err := source.Reload(); err != nil {
 		return err
 	}
-	for _, e := range source.Report().Errors {
+	for _, e := range source.Errors() {
 		return e
 	}
 	return nil

@@ -31,6 +31,23 @@ func Marshal(c configstore.Config) ([]byte, error) {
 	return appendYAML(nil, tree), nil
 }
 
+// MarshalJSON returns the JSON form of a config, indented by four blanks and
+// otherwise as Marshal does.
+func MarshalJSON(c configstore.Config) ([]byte, error) {
+	tree, err := treeOf(c)
+	if err != nil {
+		return nil, fmt.Errorf("marshal %s: %w", c.Key().Object(), err)
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "    ")
+	if err := enc.Encode(tree); err != nil {
+		return nil, fmt.Errorf("marshal %s: %w", c.Key().Object(), err)
+	}
+	return out.Bytes(), nil
+}
+
 // treeOf returns the object in the types of encoding/json, numbers as
 // json.Number.
 func treeOf(c configstore.Config) (map[string]any, error) {

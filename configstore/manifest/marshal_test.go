@@ -72,6 +72,21 @@ status: {}
 	if diff := cmp.Diff(wantYAML, string(text)); diff != "" {
 		t.Errorf("YAML (-want +got):\n%s", diff)
 	}
+	if text, err = manifest.MarshalJSON(c); err != nil {
+		t.Fatal(err)
+	}
+	wantJSON := `{
+    "apiVersion": "networking.istio.io/v1",
+    "kind": "ServiceEntry",
+    "metadata": {
+        "annotations": {
+            "example.com/on": "yes",
+            "note": "two\nlines\n"
+        },
+`
+	if !strings.HasPrefix(string(text), wantJSON) {
+		t.Errorf("JSON = %s, want it to begin with %s", text, wantJSON)
+	}
 }
 
 func TestMarshalErrors(t *testing.T) {
@@ -96,8 +111,10 @@ func TestMarshalErrors(t *testing.T) {
 	} {
 		c := good()
 		spoil(&c)
-		if text, err := manifest.Marshal(c); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "marshal ") {
-			t.Errorf("Marshal = %q, %v, want an error about %q", text, err, want)
+		for name, marshal := range map[string]func(configstore.Config) ([]byte, error){"Marshal": manifest.Marshal, "MarshalJSON": manifest.MarshalJSON} {
+			if text, err := marshal(c); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "marshal ") {
+				t.Errorf("%s = %q, %v, want an error about %q", name, text, err, want)
+			}
 		}
 	}
 }

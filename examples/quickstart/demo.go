@@ -186,7 +186,7 @@ func (d *demonstration) breakFile(ctx context.Context) error {
 	if err := d.pipeline.files.Reload(); err != nil {
 		return err
 	}
-	for _, err := range d.pipeline.files.Report().Errors {
+	for _, err := range d.pipeline.files.Errors() {
 		fmt.Fprintf(d.out, "  rejected  %s\n", strings.ReplaceAll(err.Error(), d.dir+string(filepath.Separator), ""))
 	}
 	return d.call(ctx, "orders.demo.internal:80", "two", "three")

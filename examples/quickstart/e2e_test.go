@@ -248,7 +248,7 @@ func TestBadEditChangesNothing(t *testing.T) {
 	} {
 		m.write("orders-1.yaml", bad.text)
 		m.settle(ctx)
-		errs := m.pipeline.files.Report().Errors
+		errs := m.pipeline.files.Errors()
 		if len(errs) != 1 || !strings.Contains(errs[0].Error(), bad.want) || !strings.HasSuffix(errs[0].File, "orders-1.yaml") {
 			t.Errorf("%s: reported %v, want one error in orders-1.yaml that mentions %q", bad.name, errs, bad.want)
 		}
@@ -259,7 +259,7 @@ func TestBadEditChangesNothing(t *testing.T) {
 
 	m.writeWorkload("orders-1", "two")
 	m.settle(ctx)
-	if errs := m.pipeline.files.Report().Errors; len(errs) > 0 {
+	if errs := m.pipeline.files.Errors(); len(errs) > 0 {
 		t.Errorf("after the repair: %v", errs)
 	}
 	// The next response after those of the start is the repair's: the bad edits
