@@ -119,9 +119,11 @@ func (s *state) shown() view.Shown {
 		}
 		return true
 	})
-	s.tables.addresses.Each(func(m *member, i uint16) bool {
-		if address := m.addressAt(i); out.Instances[address] == nil {
-			out.Instances[address] = s.instancesAt(address, "", nil)
+	s.tables.addresses.Each(func(m *member, _ uint16) bool {
+		for _, a := range m.addresses() {
+			if address := addressText(a); out.Instances[address] == nil {
+				out.Instances[address] = s.instancesAt(address, "", nil)
+			}
 		}
 		return true
 	})
