@@ -203,7 +203,10 @@ func changeSizes(b *testing.B, f func(b *testing.B, n int)) {
 
 // benchChanges changes one service after the other, each time asking read for
 // the result.
-func benchChanges(b *testing.B, n int, read func(c *aggregate.Controller, host registry.Hostname) *registry.Service) {
+func benchChanges(
+	b *testing.B, n int, read func(c *aggregate.Controller, host registry.Hostname) *registry.Service,
+	others ...registry.Instance,
+) {
 	b.Helper()
 	r := newRegistry(registry.Kubernetes, "cluster-0")
 	var versions [2][]*registry.Service
@@ -218,7 +221,9 @@ func benchChanges(b *testing.B, n int, read func(c *aggregate.Controller, host r
 		}
 	}
 	c := aggregate.NewController()
-	c.AddRegistry(r)
+	for _, r := range append(others, r) {
+		c.AddRegistry(r)
+	}
 	c.Services()
 	i, version := 0, make([]byte, n)
 	start := cpuTime()
@@ -242,6 +247,19 @@ func BenchmarkControllerChange(b *testing.B) {
 	changeSizes(b, func(b *testing.B, n int) {
 		b.Helper()
 		benchChanges(b, n, (*aggregate.Controller).GetService)
+	})
+}
+
+// BenchmarkControllerChangeOfTwo is BenchmarkControllerChange with another registry of
+// one service, so that the services of both have to be merged.
+func BenchmarkControllerChangeOfTwo(b *testing.B) {
+	changeSizes(b, func(b *testing.B, n int) {
+		b.Helper()
+		other := newRegistry(registry.External, "cluster-0")
+		if err := other.SetService(service("other.example.com", "ns")); err != nil {
+			b.Fatal(err)
+		}
+		benchChanges(b, n, (*aggregate.Controller).GetService, other)
 	})
 }
 

@@ -13,27 +13,86 @@ import (
 // first: those of Kubernetes registries, and then the others in the order of the
 // registries.
 func (m *merged) merge(host registry.Hostname) []*registry.Service {
-	var kubernetes clusterServices
-	var others []*registry.Service
+	var h hostServices
 	for i, reg := range m.registrations {
-		services := m.sets[i].Host(host)
-		switch {
-		case len(services) == 0:
-		case reg.kubernetes():
-			kubernetes.add(services, reg.shard.Cluster, len(m.registrations)-i)
-		case others == nil:
-			others = slices.Clip(services) // a registry's slice is not ours to change
-		default:
-			others = append(others, services...)
+		h.add(reg, m.sets[i].Host(host), len(m.registrations)-i)
+	}
+	return h.all()
+}
+
+// mergeAll yields all hosts, in order, with what merge returns for them. It goes through
+// the sorted list of each registry once, instead of looking up each host in each set.
+func (m *merged) mergeAll(yield func(registry.Hostname, []*registry.Service) bool) {
+	lists := make([][]*registry.Service, len(m.sets))
+	for i, set := range m.sets {
+		lists[i] = set.List()
+	}
+	for {
+		host, ok := firstOf(lists)
+		if !ok {
+			return
+		}
+		var h hostServices
+		for i, reg := range m.registrations {
+			n := countOf(lists[i], host)
+			services := lists[i][:n]
+			if n > 1 || n > 0 && h.keeps(reg) { // a list has another order, and is not to be kept for a part of it
+				services = m.sets[i].Host(host)
+			}
+			h.add(reg, services, len(m.registrations)-i)
+			lists[i] = lists[i][n:]
+		}
+		if !yield(host, h.all()) {
+			return
 		}
 	}
+}
+
+// firstOf returns the first host of sorted lists; false if all are empty.
+func firstOf(lists [][]*registry.Service) (host registry.Hostname, ok bool) {
+	for _, list := range lists {
+		if len(list) > 0 && (!ok || list[0].Hostname < host) {
+			host, ok = list[0].Hostname, true
+		}
+	}
+	return host, ok
+}
+
+// hostServices are the services of one host name.
+type hostServices struct {
+	kubernetes clusterServices
+	others     []*registry.Service
+}
+
+// keeps reports whether the next services of a registry are kept in their slice.
+func (h *hostServices) keeps(reg *registration) bool {
+	if reg.kubernetes() {
+		return h.kubernetes.services == nil
+	}
+	return h.others == nil
+}
+
+// add adds those of a registry, after which there may be so many more.
+func (h *hostServices) add(reg *registration, services []*registry.Service, more int) {
 	switch {
-	case kubernetes.services == nil:
-		return others
-	case others == nil:
-		return kubernetes.services
+	case len(services) == 0:
+	case reg.kubernetes():
+		h.kubernetes.add(services, reg.shard.Cluster, more)
+	case h.others == nil:
+		h.others = slices.Clip(services) // a registry's slice is not ours to change
 	default:
-		return slices.Concat(kubernetes.services, others)
+		h.others = append(h.others, services...)
+	}
+}
+
+func (h *hostServices) all() []*registry.Service {
+	switch {
+	case h.kubernetes.services == nil:
+		return h.others
+	case h.others == nil:
+		return h.kubernetes.services
+	default:
+		return slices.Concat(h.kubernetes.services, h.others)
 	}
 }
 
@@ -83,6 +142,10 @@ func additionsOf(base, s *registry.Service, cluster registry.ClusterID) addition
 		vips:     missing(base.ClusterVIPs, s.ClusterVIPs, cluster),
 		external: missing(base.Attributes.ClusterExternalAddresses, s.Attributes.ClusterExternalAddresses, cluster),
 	}
+	if accounts := s.ServiceAccounts; len(accounts) == 1 && !slices.Contains(base.ServiceAccounts, accounts[0]) {
+		a.accounts = accounts // nearly always
+		return a
+	}
 	for _, account := range s.ServiceAccounts {
 		if !slices.Contains(base.ServiceAccounts, account) && !slices.Contains(a.accounts, account) {
 			a.accounts = append(a.accounts, account)
@@ -103,13 +166,21 @@ func (a *additions) none() bool { return a.vips == nil && a.external == nil && a
 
 // addTo adds to a service that may be changed.
 func (a *additions) addTo(s *registry.Service, cluster registry.ClusterID) {
-	if a.vips != nil {
-		s.ClusterVIPs[cluster] = a.vips
-	}
-	if a.external != nil {
-		s.Attributes.ClusterExternalAddresses[cluster] = a.external
-	}
+	s.ClusterVIPs = with(s.ClusterVIPs, cluster, a.vips)
+	s.Attributes.ClusterExternalAddresses = with(s.Attributes.ClusterExternalAddresses, cluster, a.external)
 	s.ServiceAccounts = append(s.ServiceAccounts, a.accounts...)
+}
+
+// with returns m with the addresses of a cluster, if there are any.
+func with(m map[registry.ClusterID][]string, cluster registry.ClusterID, addresses []string) map[registry.ClusterID][]string {
+	if addresses == nil {
+		return m
+	}
+	if m == nil {
+		m = map[registry.ClusterID][]string{}
+	}
+	m[cluster] = addresses
+	return m
 }
 
 // copyFor returns a copy of a service to which so many clusters may add.
@@ -121,7 +192,12 @@ func copyFor(s *registry.Service, clusters int) *registry.Service {
 	return &out
 }
 
+// withRoom returns a copy of m with room for more; nil if it is empty, as most are to
+// which nothing is going to be added.
 func withRoom(m map[registry.ClusterID][]string, more int) map[registry.ClusterID][]string {
+	if len(m) == 0 {
+		return nil
+	}
 	out := make(map[registry.ClusterID][]string, len(m)+more)
 	maps.Copy(out, m)
 	return out

@@ -36,7 +36,9 @@ func (r *registration) pushesTo(s *registry.Service) xdsupdate.XDSUpdater {
 func (c *Controller) cameWith(reg *registration, services *registry.ServiceSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, s := range services.List() {
+	list := services.List()
+	reg.initial = make(map[*registry.Service]struct{}, len(list))
+	for _, s := range list {
 		reg.initial[s] = struct{}{}
 	}
 }

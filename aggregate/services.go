@@ -72,6 +72,14 @@ func (m *merged) with(registrations []*registration, sets []*registry.ServiceSet
 	if !slices.Equal(registrations, m.registrations) {
 		next.serve()
 	}
+	switch {
+	case len(sets) == 1 && sets[0] != nil:
+		next.services = sets[0] // one registry's services merge with nothing
+		return next
+	case !slices.ContainsFunc(m.sets, func(s *registry.ServiceSet) bool { return s != nil }):
+		next.services = m.services.WithHosts(next.mergeAll) // the first read
+		return next
+	}
 	next.services = m.services.WithHosts(func(yield func(registry.Hostname, []*registry.Service) bool) {
 		for host := range next.changedSince(m) {
 			services := next.merge(host)

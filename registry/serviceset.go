@@ -95,10 +95,13 @@ func (s *ServiceSet) With(host Hostname, services ...*Service) *ServiceSet {
 	return next
 }
 
-// WithHosts is With for many host names, which is faster than one after the
-// other.
+// WithHosts is With for many host names, each of which comes once, which is faster than
+// one after the other; most of all if the set is empty.
 func (s *ServiceSet) WithHosts(hosts iter.Seq2[Hostname, []*Service]) *ServiceSet {
 	s = s.orEmpty()
+	if s.hosts.Len() == 0 {
+		return s.filled(hosts)
+	}
 	var live *pmap.Live[Hostname, []*Service]
 	var only Hostname
 	var services []*Service
@@ -132,6 +135,38 @@ func (s *ServiceSet) WithHosts(hosts iter.Seq2[Hostname, []*Service]) *ServiceSe
 	}
 	next := s.successor(changed)
 	next.hosts, next.count = live.Snapshot(), count
+	return next
+}
+
+// filled is WithHosts for an empty set. If the hosts come in order it makes the list as
+// well, which would have to be sorted later.
+func (s *ServiceSet) filled(hosts iter.Seq2[Hostname, []*Service]) *ServiceSet {
+	var entries []*pmap.Entry[Hostname, []*Service]
+	var list []*Service
+	ordered := true
+	for host, services := range hosts {
+		checkHost(host, services)
+		if len(services) == 0 {
+			continue
+		}
+		ordered = ordered && (len(entries) == 0 || entries[len(entries)-1].Key < host)
+		if ordered {
+			list = appendSorted(list, services)
+		}
+		entries = append(entries, &pmap.Entry[Hostname, []*Service]{Key: host, Value: services})
+	}
+	if len(entries) == 0 {
+		return s
+	}
+	next := &ServiceSet{hosts: pmap.FromEntries(entries)}
+	if ordered {
+		next.count = len(list)
+		next.listing.Store(&listing{set: next, services: slices.Clip(list)})
+		return next
+	}
+	for _, services := range next.hosts.All() {
+		next.count += len(services)
+	}
 	return next
 }
 

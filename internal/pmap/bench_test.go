@@ -114,6 +114,24 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
+// BenchmarkBuildAtOnce is BenchmarkBuild by FromEntries.
+func BenchmarkBuildAtOnce(b *testing.B) {
+	for _, n := range []int{1000, 10000, 100000} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			all := keys(n)
+			b.ReportAllocs()
+			for b.Loop() {
+				entries := make([]*pmap.Entry[key, int], n)
+				for i, k := range all {
+					entries[i] = &pmap.Entry[key, int]{Key: k, Value: i}
+				}
+				pmap.FromEntries(entries)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/key")
+		})
+	}
+}
+
 func goMap(keys []key) map[key]int {
 	m := map[key]int{}
 	for i, k := range keys {
