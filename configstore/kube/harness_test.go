@@ -212,3 +212,14 @@ func (l *live) clear(tb testing.TB) {
 		}
 	}
 }
+
+// serveLimits returns an API server with one kind of a group of the test's own, a
+// namespace, and what is stored there.
+func serveLimits(t *testing.T, group string) (
+	server *kubetest.Server, schemas configstore.Schemas, kind configstore.GroupVersionKind, namespace string, stored *live,
+) {
+	t.Helper()
+	server, schemas = apiserver.Server(t), limits(group)
+	server.ApplyCRDs(t, crdsOf(schemas))
+	return server, schemas, schemas.All()[0].GroupVersionKind, server.Namespace(t), newLive(t, server.Config(), schemas)
+}

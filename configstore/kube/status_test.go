@@ -76,12 +76,7 @@ func expectStatus(t *testing.T, l *live, namespace, name string, want ...string)
 // TestStatus: verdicts and what the host reports get into the status, beside what
 // others wrote there.
 func TestStatus(t *testing.T) {
-	server := apiserver.Server(t)
-	schemas := limits("status.example.com")
-	kind := schemas.All()[0].GroupVersionKind
-	server.ApplyCRDs(t, crdsOf(schemas))
-	ns := server.Namespace(t)
-	l := newLive(t, server.Config(), schemas)
+	server, schemas, kind, ns, l := serveLimits(t, "status.example.com")
 	p, _ := startPlane(t, server, schemas, kube.StatusOptions{})
 	a := object(kind, ns, "a", "1")
 	create(t, p.cache, a)
@@ -121,12 +116,7 @@ func TestStatus(t *testing.T) {
 
 // TestStatusOfMany: one of two processes writes, and the other one takes over.
 func TestStatusOfMany(t *testing.T) {
-	server := apiserver.Server(t)
-	schemas := limits("election.example.com")
-	kind := schemas.All()[0].GroupVersionKind
-	server.ApplyCRDs(t, crdsOf(schemas))
-	ns := server.Namespace(t)
-	l := newLive(t, server.Config(), schemas)
+	server, schemas, kind, ns, l := serveLimits(t, "election.example.com")
 	var planes []plane
 	var ends []func()
 	for i := range 2 {
@@ -154,12 +144,7 @@ func TestStatusOfMany(t *testing.T) {
 // TestStatusRate: statuses are written at a limited rate, however many there are to
 // write.
 func TestStatusRate(t *testing.T) {
-	server := apiserver.Server(t)
-	schemas := limits("rate.example.com")
-	kind := schemas.All()[0].GroupVersionKind
-	server.ApplyCRDs(t, crdsOf(schemas))
-	ns := server.Namespace(t)
-	l := newLive(t, server.Config(), schemas)
+	server, schemas, kind, ns, l := serveLimits(t, "rate.example.com")
 	c := newCache(t, server.Config(), schemas, kube.Options{})
 	runSynced(t, c)
 	const objects, perSecond = 9, 3

@@ -35,12 +35,7 @@ func (b *safeBuffer) count(text string) int {
 // TestWarnings: what a schema only warns of is in the cache, and is shown: in
 // Warnings, once in the log, and in the status.
 func TestWarnings(t *testing.T) {
-	server := apiserver.Server(t)
-	schemas := limits("warnings.example.com")
-	kind := schemas.All()[0].GroupVersionKind
-	server.ApplyCRDs(t, crdsOf(schemas))
-	ns := server.Namespace(t)
-	l := newLive(t, server.Config(), schemas)
+	server, schemas, kind, ns, l := serveLimits(t, "warnings.example.com")
 	resource := l.resource(schemas.All()[0]).Namespace(ns)
 	log := &safeBuffer{}
 	c := newCache(t, server.Config(), schemas, kube.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -93,12 +88,7 @@ func TestWarnings(t *testing.T) {
 // TestVerdictOvertakes: that an object is invalid is known before the handlers have
 // processed its last good state, and stays in the status.
 func TestVerdictOvertakes(t *testing.T) {
-	server := apiserver.Server(t)
-	schemas := limits("overtakes.example.com")
-	kind := schemas.All()[0].GroupVersionKind
-	server.ApplyCRDs(t, crdsOf(schemas))
-	ns := server.Namespace(t)
-	l := newLive(t, server.Config(), schemas)
+	server, schemas, kind, ns, l := serveLimits(t, "overtakes.example.com")
 	c := newCache(t, server.Config(), schemas, kube.Options{})
 	reached, proceed := make(chan struct{}), make(chan struct{})
 	c.RegisterEventHandler(kind, func(_, _ configstore.Config, event configstore.Event) {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy_test
+
+import (
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// TestUpstreamDNS: the endpoints of a DNS service are in the cluster, with their
+// priorities and those of the subset only.
+func TestUpstreamDNS(t *testing.T) {
+	labelled := func(l registry.Labels) func(*registry.Endpoint) {
+		return func(e *registry.Endpoint) { e.Shared.Labels = l }
+	}
+	endpoints := []*registry.Endpoint{
+		endpoint("eu.example.com", locality("eu/a/1"), weight(2), labelled(registry.Labels{"region": "eu"})),
+		endpoint("us.example.com", locality("us/a/1"), labelled(registry.Labels{"region": "us"})),
+	}
+	const rule = `{"trafficPolicy":{"outlierDetection":{"consecutive5xxErrors":5}},"subsets":[{"name":"us","labels":{"region":"us"}},{"name":"none","labels":{"region":"x"}}]}`
+	for _, tc := range []struct {
+		name, subset string
+		addresses    []string
+		want         []string
+		family       clusterv3.Cluster_DnsLookupFamily
+	}{
+		{
+			name: "the service", addresses: []string{"10.9.0.1"}, family: clusterv3.Cluster_V4_ONLY,
+			want: []string{"eu/a/1@0=2 eu.example.com:8080*2/HEALTHY", "us/a/1@1=1 us.example.com:8080/HEALTHY"},
+		},
+		{
+			name: "a subset", subset: "us", addresses: []string{"2001:db8::1"}, family: clusterv3.Cluster_V6_ONLY,
+			want: []string{"us/a/1@0=1 us.example.com:8080/HEALTHY"},
+		},
+		{name: "a subset without endpoints", subset: "none"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			u := upstream(t, service(registry.DNSLB), rule, tc.subset, nil)
+			u.Endpoints = endpoints
+			u.Proxy = &registry.Proxy{Locality: "eu/a/1", IPAddresses: tc.addresses}
+			c := u.Cluster()
+			if c == nil {
+				check(t, "no cluster", []string(nil), tc.want)
+				return
+			}
+			check(t, "endpoints", text(c.GetLoadAssignment()), tc.want)
+			check(t, "family", c.GetDnsLookupFamily(), tc.family)
+			check(t, "jitter", c.GetDnsJitter().AsDuration().String(), "100ms") //nolint:staticcheck // see setResolver
+		})
+	}
+}
+
+// TestFailoverPriorityOfDNS: the labels of a failoverPriority give priorities to the
+// endpoints of a DNS service wherever they are.
+func TestFailoverPriorityOfDNS(t *testing.T) {
+	u := upstream(t, service(registry.DNSLB), `{"trafficPolicy":{"outlierDetection":{},"loadBalancer":{"localityLbSetting":{"failoverPriority":["tier"]}}}}`, "", nil)
+	u.Endpoints = []*registry.Endpoint{
+		endpoint("a.example.com", locality("eu/a/1"), labels("tier=green")), endpoint("b.example.com", locality("eu/a/1"), labels("tier=blue")),
+		endpoint("c.example.com", locality("us/a/1"), labels("tier=blue")), endpoint("d.example.com", locality("asia/a/1"), labels("tier=green")),
+	}
+	u.Proxy = &registry.Proxy{Locality: "eu/a/1", Labels: registry.Labels{"tier": "blue"}}
+	c := u.Cluster()
+	if err := accepted(u.Client, c); err != nil {
+		t.Error(err)
+	}
+	check(t, "endpoints", text(c.GetLoadAssignment()), []string{
+		"eu/a/1@0=1 b.example.com:8080/HEALTHY", "us/a/1@0=1 c.example.com:8080/HEALTHY",
+		"asia/a/1@1=1 d.example.com:8080/HEALTHY", "eu/a/1@1=1 a.example.com:8080/HEALTHY",
+	})
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy_test
+
+import (
+	"testing"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// TestUpstreamTLS: TLS and the PROXY protocol.
+func TestUpstreamTLS(t *testing.T) {
+	checkClusters(t, []upstreamCase{
+		{
+			name: "simple TLS", rule: `{"trafficPolicy":{"tls":{"mode":"SIMPLE"}}}`,
+			want: least + `,"transportSocket":` + tlsOf(`{`+context+`,"commonTlsContext":{`+system+`,`+params+`}}`) +
+				optionsOf(http1+`,"upstreamHttpProtocolOptions":{"autoSanValidation":true,"autoSni":true}`),
+		},
+		{
+			name: "simple TLS, unverified", rule: `{"trafficPolicy":{"tls":{"mode":"SIMPLE","insecureSkipVerify":true}}}`,
+			want: least + `,"transportSocket":` + tlsOf(`{`+context+`,"commonTlsContext":{`+params+`,"validationContext":{}}}`) +
+				optionsOf(http1+`,"upstreamHttpProtocolOptions":{"autoSni":true}`),
+		},
+		{
+			name: "simple TLS with names",
+			rule: `{"trafficPolicy":{"tls":{"mode":"SIMPLE","sni":"cart.example.com","subjectAltNames":["cart.example.com","spiffe://x/y"],"caCertificates":"/etc/ca.pem"}}}`,
+			want: least + `,"transportSocket":` + tlsOf(`{`+context+`,"commonTlsContext":{"combinedValidationContext":{"defaultValidationContext":{
+				"matchSubjectAltNames":[{"exact":"cart.example.com"},{"exact":"spiffe://x/y"}]},"validationContextSdsSecretConfig":{"name":"file-root:/etc/ca.pem"}},`+
+				params+`},"sni":"cart.example.com"}`),
+		},
+		{
+			name: "TLS on HTTP/2", change: protocol(registry.ProtocolGRPC), rule: `{"trafficPolicy":{"tls":{"mode":"SIMPLE","sni":"s"}}}`,
+			want: least + `,"transportSocket":` + tlsOf(`{`+context+`,"commonTlsContext":{"alpnProtocols":["h2"],`+system+`,`+params+`},"sni":"s"}`) +
+				optionsOf(`"explicitHttpConfig":{"http2ProtocolOptions":{}}`),
+		},
+		{
+			name: "mutual TLS, files",
+			rule: `{"trafficPolicy":{"tls":{"mode":"MUTUAL","clientCertificate":"/etc/c.pem","privateKey":"/etc/k.pem","caCertificates":"/etc/ca.pem","sni":"s"}}}`,
+			want: least + `,"transportSocket":` + tlsOf(`{`+context+`,"commonTlsContext":{"combinedValidationContext":{"defaultValidationContext":{},
+				"validationContextSdsSecretConfig":{"name":"file-root:/etc/ca.pem"}},"tlsCertificateSdsSecretConfigs":[{"name":"file-cert:/etc/c.pem~/etc/k.pem"}],`+
+				params+`},"sni":"s"}`),
+		},
+		{name: "credentials without a selector", rule: `{"trafficPolicy":{"tls":{"mode":"MUTUAL","credentialName":"c"}}}`, want: least},
+		{
+			name: "credentials with a selector",
+			rule: `{"workloadSelector":{"matchLabels":{"a":"b"}},"trafficPolicy":{"tls":{"mode":"MUTUAL","credentialName":"c","sni":"s"}}}`,
+			want: least + `,"transportSocket":` + tlsOf(`{`+context+`,"commonTlsContext":{"combinedValidationContext":{"defaultValidationContext":{},
+				"validationContextSdsSecretConfig":{"name":"kubernetes://c-cacert"}},"tlsCertificateSdsSecretConfigs":[{"name":"kubernetes://c"}],`+params+`},"sni":"s"}`),
+		},
+		{
+			name: "credentials of a gateway", rule: `{"trafficPolicy":{"tls":{"mode":"SIMPLE","credentialName":"c","sni":"s"}}}`,
+			change: func(u *envoy.Upstream) { u.Gateway = true },
+			want: least + `,"transportSocket":` + tlsOf(`{`+context+`,"commonTlsContext":{"combinedValidationContext":{"defaultValidationContext":{},
+				"validationContextSdsSecretConfig":{"name":"kubernetes://c-cacert"}},`+params+`},"sni":"s"}`),
+		},
+		{
+			name: "TLS of the mesh", rule: `{"trafficPolicy":{"tls":{"mode":"ISTIO_MUTUAL","sni":"own.example.com","subjectAltNames":["spiffe://a/b"]}}}`,
+			want: least + `,"transportSocket":` + meshTLS(`[{"exact":"spiffe://a/b"}]`, "own.example.com"),
+		},
+		{
+			name: "automatic TLS", mesh: `{}`,
+			change: func(u *envoy.Upstream) { u.Identities = []string{"spiffe://x"} },
+			want: least + `,"transportSocketMatches":[{"match":{"tlsMode":"istio"},"name":"tlsMode-istio","transportSocket":` +
+				meshTLS(`[{"exact":"spiffe://x"}]`, "outbound_.80_._.a.com") +
+				`},{"match":{},"name":"tlsMode-disabled","transportSocket":{"name":"envoy.transport_sockets.raw_buffer",
+				"typedConfig":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}}}]`,
+		},
+		{name: "automatic TLS, external", mesh: `{}`, change: func(u *envoy.Upstream) { u.Service.MeshExternal = true }, want: least},
+		{name: "automatic TLS, disabled", mesh: `{}`, rule: `{"trafficPolicy":{"tls":{"mode":"DISABLE"}}}`, want: least},
+		{
+			name: "PROXY protocol", rule: `{"trafficPolicy":{"proxyProtocol":{"version":"V2"}}}`,
+			want: least + `,"transportSocket":{"name":"envoy.transport_sockets.upstream_proxy_protocol","typedConfig":{
+				"@type":"type.googleapis.com/envoy.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport","config":{"version":"V2"},
+				"transportSocket":{"name":"raw_buffer",
+				"typedConfig":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}}}}`,
+		},
+	})
+}
