@@ -16,7 +16,6 @@ import (
 func TestFlushDoesNotWaitForTheDebounce(t *testing.T) {
 	inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(fullPush("a"))
-		synctest.Wait() // Run waits until it is due
 		p.ConfigUpdate(endpointPush("b"))
 		if err := p.Flush(got.t.Context()); err != nil {
 			got.t.Fatal(err)
@@ -26,6 +25,18 @@ func TestFlushDoesNotWaitForTheDebounce(t *testing.T) {
 			got.t.Fatal(err)
 		}
 		got.expect(time.Minute)
+	})
+}
+
+// TestFlushWakesRun from its wait until the request is due.
+func TestFlushWakesRun(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {
+		p.ConfigUpdate(fullPush("a"))
+		synctest.Wait()
+		if err := p.Flush(got.t.Context()); err != nil {
+			got.t.Fatal(err)
+		}
+		got.expect(0, "0s full push of VirtualService/default/a (config 1)")
 	})
 }
 

@@ -52,6 +52,29 @@ func TestFlush(t *testing.T) {
 	})
 }
 
+// Flush waits for what was pushed before it, and not for what is pushed meanwhile.
+func TestFlushDoesNotWaitForLaterValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		var l log[int]
+		q.Subscribe(subscription{Handle: func(v int) {
+			time.Sleep(time.Second)
+			l.add(v)
+			if v < 9 {
+				q.Push(v + 1)
+			}
+		}})
+		end := run(q)
+		synctest.Wait()
+		q.Push(1)
+		if err := q.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		l.want(t, 1)
+		end()
+	})
+}
+
 // Where nothing runs, Flush does the work itself.
 func TestFlushWithoutRun(t *testing.T) {
 	q := notify.New(options{})

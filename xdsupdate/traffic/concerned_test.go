@@ -80,6 +80,23 @@ func TestIdentitiesConcernClusters(t *testing.T) {
 	}
 }
 
+// TestEndpointsConcernDNSClusters: the endpoints of a DNS service are in its clusters.
+func TestEndpointsConcernDNSClusters(t *testing.T) {
+	svc := testService("shop", "cart.example.com", 80)
+	svc.Resolution = registry.DNSLB
+	of := func(address string) *listWorld {
+		w := newListWorld(svc)
+		w.place(svc, address)
+		return w
+	}
+	x := newIndex(configList{}, newSettings(Options{}))
+	d := &difference{before: newState(x, of("a.example.com")), targets: &targets{}, endpoints: []registry.Hostname{svc.Hostname}}
+	d.after = d.before.next(x, of("b.example.com"), d)
+	if !named(newConcerned(d).changes(), ads.View{Namespace: "shop"}, resourceKey{envoy.ClusterType, "outbound|80||cart.example.com"}) {
+		t.Error("the cluster is not concerned")
+	}
+}
+
 // TestChangeConcernsRoutes: what a change of one object makes of routes differs, and is
 // concerned, also if another object has the routes.
 func TestChangeConcernsRoutes(t *testing.T) {

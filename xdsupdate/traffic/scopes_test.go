@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"testing"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// TestBaseOfManyChanges: a scope that was not needed for some pushes is made of the one
+// before with all that has changed since, not with the last change only.
+func TestBaseOfManyChanges(t *testing.T) {
+	settings := newSettings(Options{})
+	var configs configList
+	configs.add(istio.Sidecar, "shop/s", &networking.Sidecar{Egress: []*networking.IstioEgressListener{{Hosts: []string{"./*"}}}})
+	x, w := newIndex(configs, settings), newListWorld()
+	virtualService := func(namespace string, hosts ...string) []objectChange {
+		var list configList
+		list.add(istio.VirtualService, namespace+"/v", &networking.VirtualService{Hosts: hosts})
+		return []objectChange{{key: list[0].Key(), after: newObject(list[0], settings)}}
+	}
+	st := newState(x, w)
+	scope := st.scopeOf(&proxy{namespace: "shop"})
+	if scope.sidecar == nil {
+		t.Fatal("the Sidecar does not hold")
+	}
+	service := newListWorld(testService("shop", "a.shop.svc.cluster.local", 80))
+	nothing := &difference{services: []registry.Hostname{"ghost.example.com"}, objects: virtualService("billing", "ghost.example.com")}
+	for name, tt := range map[string]struct {
+		first    *difference
+		world    *listWorld
+		concerns bool
+	}{
+		"nothing that it imports": {nothing, w, false},
+		"a service":               {&difference{services: []registry.Hostname{"a.shop.svc.cluster.local"}}, service, true},
+		"a VirtualService":        {&difference{objects: virtualService("shop", "b.shop.svc.cluster.local")}, w, true},
+		"a delegate":              {&difference{objects: virtualService("billing")}, w, true},
+	} {
+		b := scopeBase{scope: scope}.since(tt.first).since(nothing)
+		if got := b.concerns(tt.world); got != tt.concerns {
+			t.Errorf("%s, then nothing: concerns %t, want %t", name, got, tt.concerns)
+		}
+	}
+}
