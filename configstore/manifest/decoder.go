@@ -5,6 +5,7 @@ package manifest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -113,22 +114,41 @@ type entry struct {
 // entryList collects entries, of which the first of a key counts.
 type entryList struct {
 	entries []entry
-	seen    keySet
+	// keys are those of the entries if these are many. Few are compared one by one.
+	keys map[string]struct{}
 }
 
+const fewKeys = 12
+
+// add returns false if there is an entry of the key already.
 func (l *entryList) add(e entry) bool {
-	if !l.seen.add(e.key, l.entries) {
+	if l.has(e.key) {
 		return false
 	}
 	l.entries = append(l.entries, e)
+	if l.keys == nil && len(l.entries) > fewKeys {
+		l.keys = make(map[string]struct{}, cap(l.entries))
+		for _, e := range l.entries {
+			l.keys[e.key] = struct{}{}
+		}
+	} else if l.keys != nil {
+		l.keys[e.key] = struct{}{}
+	}
 	return true
+}
+
+func (l *entryList) has(key string) bool {
+	if l.keys != nil {
+		_, ok := l.keys[key]
+		return ok
+	}
+	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.key == key })
 }
 
 // entries returns what a mapping holds, merge keys applied. Keys that are given
 // twice are noted as problems and returned once.
 func (d *decoder) entries(n *yaml.Node) []entry {
-	size := len(n.Content) / 2
-	l := entryList{entries: make([]entry, 0, size), seen: newKeySet(size)}
+	l := entryList{entries: make([]entry, 0, len(n.Content)/2)}
 	d.collect(n, &l, false)
 	return l.entries
 }
@@ -216,42 +236,4 @@ func floatKey(text string) string {
 		return "-.inf"
 	}
 	return strconv.FormatFloat(f, 'g', -1, 32)
-}
-
-// keySet finds keys that are given twice.
-type keySet struct {
-	// many is nil for small mappings, whose entries are compared one by one.
-	many map[string]struct{}
-}
-
-const fewKeys = 12
-
-func newKeySet(size int) keySet {
-	if size <= fewKeys {
-		return keySet{}
-	}
-	return keySet{many: make(map[string]struct{}, size)}
-}
-
-// add returns false if the key is among the entries already.
-func (s *keySet) add(key string, entries []entry) bool {
-	if s.many == nil && len(entries) > fewKeys {
-		s.many = make(map[string]struct{}, 2*len(entries))
-		for _, e := range entries {
-			s.many[e.key] = struct{}{}
-		}
-	}
-	if s.many == nil {
-		for _, e := range entries {
-			if e.key == key {
-				return false
-			}
-		}
-		return true
-	}
-	if _, ok := s.many[key]; ok {
-		return false
-	}
-	s.many[key] = struct{}{}
-	return true
 }
