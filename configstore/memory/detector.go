@@ -12,7 +12,13 @@ import (
 // verify panics if an object is not as it was stored. It does nothing without
 // Options.DetectMutations.
 func (o *object) verify() {
-	if o.original != nil && !o.Equal(*o.original) {
+	if o.original != nil { // small enough for Get to take it in
+		o.compare()
+	}
+}
+
+func (o *object) compare() {
+	if !o.Equal(*o.original) {
 		panic(fmt.Sprintf("memory: %s was changed after it was stored; stored objects are read-only: change a Clone",
 			o.original.Key().Object()))
 	}
