@@ -36,8 +36,8 @@ type life interface {
 
 // stores is a program's use of the config side.
 func stores(ctx context.Context, dir string, schema configstore.Schema) error {
-	schemas := configstore.MustSchemas(schema)
-	if _, err := configstore.NewSchemas(schema); err != nil {
+	schemas := configstore.NewSchemasBuilder().MustAdd(schema).Build()
+	if err := configstore.NewSchemasBuilder().Add(schema); err != nil {
 		return err
 	}
 	store := memory.Make(schemas.Union(istio.Schemas()), memory.Options{})

@@ -204,7 +204,7 @@ func TestAggregateOfAggregates(t *testing.T) {
 	if got := value(c.Get(kind("A"), "x", "ns")); got != "1" {
 		t.Errorf("Get = %s, want the object of the first aggregate", got)
 	}
-	if _, ok := c.Schemas().Find(kind("B")); !ok {
+	if !c.Schemas().Has(kind("B")) {
 		t.Error("a kind of the second aggregate is missing")
 	}
 }
@@ -214,7 +214,8 @@ func TestAggregateOfAggregates(t *testing.T) {
 func TestCanonicalVersionsDiffer(t *testing.T) {
 	beta := kind("A")
 	beta.Version = "v1beta1"
-	old := configstore.MustSchemas(configstore.Schema{GroupVersionKind: beta, Aliases: []string{"v1"}, Spec: &structpb.Struct{}})
+	old := configstore.NewSchemasBuilder().
+		MustAdd(configstore.Schema{GroupVersionKind: beta, Aliases: []string{"v1"}, Spec: &structpb.Struct{}}).Build()
 	one, two := memory.NewController(memory.Make(schemas("A"))), memory.NewController(memory.Make(old))
 	c := aggregate.MakeCache(one, two)
 	var r storetest.Recorder

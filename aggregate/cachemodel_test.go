@@ -21,11 +21,11 @@ func kind(name string) configstore.GroupVersionKind {
 }
 
 func schemas(names ...string) configstore.Schemas {
-	var all []configstore.Schema
+	b := configstore.NewSchemasBuilder()
 	for _, name := range names {
-		all = append(all, configstore.Schema{GroupVersionKind: kind(name), Aliases: []string{"v1beta1"}, Spec: &structpb.Struct{}})
+		b.MustAdd(configstore.Schema{GroupVersionKind: kind(name), Aliases: []string{"v1beta1"}, Spec: &structpb.Struct{}})
 	}
-	return configstore.MustSchemas(all...)
+	return b.Build()
 }
 
 func object(kindName, namespace, name, value string) configstore.Config {

@@ -19,7 +19,7 @@ import (
 // Defaults are hidden by what a user writes, and come back when that is deleted.
 func ExampleMakeWriteableCache() {
 	kind := configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Limit"}
-	kinds := configstore.MustSchemas(configstore.Schema{GroupVersionKind: kind, Spec: &structpb.Value{}})
+	kinds := configstore.NewSchemasBuilder().MustAdd(configstore.Schema{GroupVersionKind: kind, Spec: &structpb.Value{}}).Build()
 	limit := func(n float64) configstore.Config {
 		return configstore.Config{
 			Meta: configstore.Meta{GroupVersionKind: kind, Namespace: "default", Name: "requests"},

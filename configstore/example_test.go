@@ -83,7 +83,7 @@ func ExampleTypedHandler() {
 // its own. A kind's rules list every violation with the path of its field.
 func ExampleSchema() {
 	route := configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Route"}
-	schemas := configstore.MustSchemas(configstore.Schema{
+	schemas := configstore.NewSchemasBuilder().MustAdd(configstore.Schema{
 		GroupVersionKind: route,
 		Aliases:          []string{"v1beta1"},
 		Plural:           "routes",
@@ -98,7 +98,7 @@ func ExampleSchema() {
 			}
 			return nil, violations
 		},
-	}).
+	}).Build().
 		Union(istio.Schemas()) // and all of Istio's kinds
 
 	routes := configstore.Typed[*structpb.Struct](memory.Make(schemas), route)

@@ -8,6 +8,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// Validator checks the content of an object, which has the kind and the message
+// types of its schema. Both results list all findings, not only the first;
+// warnings never refuse an object. It may be called by several goroutines at once.
+type Validator func(Config) (warnings, violations []Violation)
+
 // Schema describes one kind.
 type Schema struct {
 	// GroupVersionKind is the kind in its canonical version.
@@ -24,11 +29,8 @@ type Schema struct {
 	Spec proto.Message
 	// Status is the same for statuses; nil if the kind has none.
 	Status proto.Message
-	// Validate checks the content of an object, which has the kind and the message
-	// types of the schema. Both results list all findings, not only the first;
-	// warnings never refuse an object. It may be called by several goroutines at
-	// once. Nil accepts all.
-	Validate func(Config) (warnings, violations []Violation)
+	// Validate checks objects; nil accepts all.
+	Validate Validator
 	// Equal compares two specs of the type of Spec, neither of which is nil, as
 	// proto.Equal does, but faster; nil means proto.Equal. Stores compare specs on
 	// every update.

@@ -28,10 +28,10 @@ func schema(kind string, aliases ...string) configstore.Schema {
 }
 
 func TestSchemasLookups(t *testing.T) {
-	schemas := configstore.MustSchemas(
-		schema("A", "v1alpha3", "v1beta1"),
-		schema("B"),
-	)
+	schemas := configstore.NewSchemasBuilder().
+		MustAdd(schema("A", "v1alpha3", "v1beta1")).
+		MustAdd(schema("B")).
+		Build()
 	tests := []struct {
 		name string
 		kind configstore.GroupVersionKind
@@ -49,6 +49,9 @@ func TestSchemasLookups(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			known := tt.want != configstore.GroupVersionKind{}
+			if got := schemas.Has(tt.kind); got != known {
+				t.Errorf("Has(%s) = %v, want %v", tt.kind, got, known)
+			}
 			if i, ok := schemas.Index(&tt.kind); ok != known || ok && schemas.All()[i].GroupVersionKind != tt.want {
 				t.Errorf("Index(%s) = %d, %v, want that of %s, %v", tt.kind, i, ok, tt.want, known)
 			}
@@ -73,16 +76,19 @@ func TestZeroSchemasAreEmpty(t *testing.T) {
 }
 
 func TestSchemasAreImmutable(t *testing.T) {
-	given := []configstore.Schema{schema("A")}
-	built := configstore.MustSchemas(given...)
-	given[0].Plural = "changed"
+	b := configstore.NewSchemasBuilder().MustAdd(schema("A"))
+	built := b.Build()
+	b.MustAdd(schema("B"))
+	if _, ok := built.Find(version("v1", "B")); ok || len(built.All()) != 1 {
+		t.Error("adding to the builder changed what it had built")
+	}
 	built.All()[0].Plural = "changed"
 	if got := built.All()[0].Plural; got != "as" {
-		t.Errorf("changing the argument, or the result of All, changed the schemas: %q", got)
+		t.Errorf("changing the result of All changed the schemas: %q", got)
 	}
 }
 
-func TestNewSchemasErrors(t *testing.T) {
+func TestBuilderErrors(t *testing.T) {
 	tests := []struct {
 		name   string
 		schema configstore.Schema
@@ -119,19 +125,23 @@ func TestNewSchemasErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := configstore.NewSchemas(schema("A", "v1beta1"), tt.schema)
+			b := configstore.NewSchemasBuilder().MustAdd(schema("A", "v1beta1"))
+			err := b.Add(tt.schema)
 			if err == nil || err.Error() != tt.want {
-				t.Fatalf("NewSchemas = %v, want %q", err, tt.want)
+				t.Fatalf("Add = %v, want %q", err, tt.want)
 			}
 			if tt.is != nil && !errors.Is(err, tt.is) {
-				t.Errorf("NewSchemas = %v, want one that is %v", err, tt.is)
+				t.Errorf("Add = %v, want one that is %v", err, tt.is)
+			}
+			if got := len(b.Build().All()); got != 1 {
+				t.Errorf("a refused schema was added: %d kinds", got)
 			}
 			defer func() {
 				if got := recover(); got != "configstore: "+tt.want {
-					t.Errorf("MustSchemas panics with %v, want the error", got)
+					t.Errorf("MustAdd panics with %v, want the error", got)
 				}
 			}()
-			configstore.MustSchemas(schema("A", "v1beta1"), tt.schema)
+			b.MustAdd(tt.schema)
 		})
 	}
 }
@@ -141,9 +151,9 @@ func TestUnionFirstWins(t *testing.T) {
 	first.Plural = "first"
 	second := schema("A")
 	second.Plural = "second"
-	a := configstore.MustSchemas(first)
-	b := configstore.MustSchemas(schema("B"), second, schema("C", "v1beta1"))
-	union := a.Union(b, configstore.MustSchemas(schema("D")))
+	a := configstore.NewSchemasBuilder().MustAdd(first).Build()
+	b := configstore.NewSchemasBuilder().MustAdd(schema("B")).MustAdd(second).MustAdd(schema("C", "v1beta1")).Build()
+	union := a.Union(b, configstore.NewSchemasBuilder().MustAdd(schema("D")).Build())
 	var kinds []string
 	for _, s := range union.All() {
 		kinds = append(kinds, s.GroupVersionKind.Kind)
@@ -165,11 +175,11 @@ func TestUnionFirstWins(t *testing.T) {
 // Lookups find every kind and allocate nothing, however many kinds there are.
 func TestLookups(t *testing.T) {
 	for _, n := range []int{1, 60, 64, 65, 1000} {
-		all := make([]configstore.Schema, n)
-		for i := range all {
-			all[i] = schema(fmt.Sprintf("K%d", i), "v1beta1")
+		b := configstore.NewSchemasBuilder()
+		for i := range n {
+			b.MustAdd(schema(fmt.Sprintf("K%d", i), "v1beta1"))
 		}
-		schemas := configstore.MustSchemas(all...)
+		schemas := b.Build()
 		for i, want := range schemas.All() {
 			for _, v := range []string{"v1", "v1beta1"} {
 				kind := version(v, want.GroupVersionKind.Kind)
@@ -193,7 +203,7 @@ func TestLookups(t *testing.T) {
 func TestKindOf(t *testing.T) {
 	message := schema("M", "v1beta1")
 	message.Spec = &wrapperspb.StringValue{}
-	schemas := configstore.MustSchemas(schema("A"), message, schema("B"))
+	schemas := configstore.NewSchemasBuilder().MustAdd(schema("A")).MustAdd(message).MustAdd(schema("B")).Build()
 	for name, tt := range map[string]struct {
 		spec proto.Message
 		want configstore.GroupVersionKind // zero: none
@@ -212,13 +222,13 @@ func TestKindOf(t *testing.T) {
 
 func BenchmarkFind(b *testing.B) {
 	for _, n := range []int{10, 1000, 100000} {
-		all := make([]configstore.Schema, n)
+		builder := configstore.NewSchemasBuilder()
 		kinds := make([]configstore.GroupVersionKind, n)
 		for i := range kinds {
-			all[i] = schema(fmt.Sprintf("K%d", i), "v1beta1")
+			builder.MustAdd(schema(fmt.Sprintf("K%d", i), "v1beta1"))
 			kinds[i] = version("v1beta1", fmt.Sprintf("K%d", i))
 		}
-		schemas := configstore.MustSchemas(all...)
+		schemas := builder.Build()
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			i := 0

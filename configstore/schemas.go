@@ -5,6 +5,7 @@ package configstore
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -46,6 +47,12 @@ func (s Schemas) Index(kind *GroupVersionKind) (i int, ok bool) {
 	return i, ok
 }
 
+// Has reports whether Find would find the kind.
+func (s Schemas) Has(kind GroupVersionKind) bool {
+	_, ok := s.Index(&kind)
+	return ok
+}
+
 // KindOf returns the kind, in its canonical version, whose specs have the type of
 // a message. It returns false if there is none or more than one.
 func (s Schemas) KindOf(spec proto.Message) (kind GroupVersionKind, ok bool) {
@@ -63,7 +70,7 @@ func (s Schemas) KindOf(spec proto.Message) (kind GroupVersionKind, ok bool) {
 	return kind, ok
 }
 
-// All returns the schemas in their order. The caller may
+// All returns the schemas in the order in which they were added. The caller may
 // modify the slice.
 func (s Schemas) All() []Schema { return slices.Clone(s.kinds()) }
 
@@ -77,43 +84,32 @@ func (s Schemas) kinds() []Schema {
 // Union returns the kinds of s and those of others that s lacks, in order of
 // first appearance: the first schema of a kind wins.
 func (s Schemas) Union(others ...Schemas) Schemas {
-	out := newSchemaSet()
+	b := NewSchemasBuilder()
 	for _, set := range append([]Schemas{s}, others...) {
 		for _, schema := range set.kinds() {
-			if _, ok := out.byKind[schema.GroupVersionKind]; !ok {
-				out.insert(schema)
+			if _, ok := b.byKind[schema.GroupVersionKind]; !ok {
+				b.insert(schema)
 			}
 		}
 	}
-	return out.schemas()
+	return b.Build()
 }
 
-// NewSchemas returns a set of schemas, in that order. It returns an error if a schema
-// lacks a kind, a version or a spec type, or if two have a version in common.
-func NewSchemas(schemas ...Schema) (Schemas, error) {
-	set := newSchemaSet()
-	for _, s := range schemas {
-		if err := set.check(s); err != nil {
-			return Schemas{}, err
-		}
-		set.insert(s)
-	}
-	return set.schemas(), nil
+// SchemasBuilder collects schemas. It is not safe for concurrent use. Create it
+// with NewSchemasBuilder.
+type SchemasBuilder struct {
+	all    []Schema
+	byKind map[GroupVersionKind]int
 }
 
-// MustSchemas is NewSchemas for schemas that are known to be right: it panics on an
-// error.
-func MustSchemas(schemas ...Schema) Schemas {
-	set, err := NewSchemas(schemas...)
-	if err != nil {
-		panic("configstore: " + err.Error())
-	}
-	return set
+// NewSchemasBuilder returns an empty builder.
+func NewSchemasBuilder() *SchemasBuilder {
+	return &SchemasBuilder{byKind: map[GroupVersionKind]int{}}
 }
 
-func newSchemaSet() *schemaSet { return &schemaSet{byKind: map[GroupVersionKind]int{}} }
-
-func (set *schemaSet) check(s Schema) error {
+// Add adds a schema. It returns an error if the schema lacks a kind, a version or
+// a spec type, or if one of its versions was added before.
+func (b *SchemasBuilder) Add(s Schema) error {
 	kind := s.GroupVersionKind
 	switch {
 	case kind.Kind == "" || kind.Version == "":
@@ -122,31 +118,42 @@ func (set *schemaSet) check(s Schema) error {
 		return fmt.Errorf("schema %s: %w", kind, errors.New("a spec type is required"))
 	}
 	for _, k := range s.versions() {
-		if _, ok := set.byKind[k]; ok {
+		if _, ok := b.byKind[k]; ok {
 			return fmt.Errorf("schema %s: version %s: %w", kind, k.Version, ErrAlreadyExists)
 		}
 	}
+	b.insert(s)
 	return nil
 }
 
-func (set *schemaSet) insert(s Schema) {
-	for _, k := range s.versions() {
-		if _, ok := set.byKind[k]; !ok {
-			set.byKind[k] = len(set.all)
-		}
+// MustAdd is Add for schemas that are known to be right: it panics on an error.
+// It returns the builder.
+func (b *SchemasBuilder) MustAdd(s Schema) *SchemasBuilder {
+	if err := b.Add(s); err != nil {
+		panic("configstore: " + err.Error())
 	}
-	set.all = append(set.all, s)
+	return b
 }
 
-// schemas ends the inserting.
-func (set *schemaSet) schemas() Schemas {
-	if len(set.byKind) <= len(kindTable{}) {
-		set.names = &kindTable{}
-		for kind, i := range set.byKind {
-			set.names.add(kind, i)
+// Build returns the schemas added so far. The builder may be used further.
+func (b *SchemasBuilder) Build() Schemas {
+	out := &schemaSet{all: slices.Clone(b.all), byKind: maps.Clone(b.byKind)}
+	if len(b.byKind) <= len(kindTable{}) {
+		out.names = &kindTable{}
+		for kind, i := range b.byKind {
+			out.names.add(kind, i)
 		}
 	}
-	return Schemas{set}
+	return Schemas{out}
+}
+
+func (b *SchemasBuilder) insert(s Schema) {
+	for _, k := range s.versions() {
+		if _, ok := b.byKind[k]; !ok {
+			b.byKind[k] = len(b.all)
+		}
+	}
+	b.all = append(b.all, s)
 }
 
 // versions returns the kind in its canonical version, then in its aliases.

@@ -16,8 +16,16 @@ type Syncer interface {
 	HasSynced() bool
 }
 
-// How often WaitForSync asks: rarer and rarer, because what takes long is not late by
-// a little more.
+// SyncSignaler is the ability of a Syncer to say when it has synced, so that
+// WaitForSync need not ask again and again.
+type SyncSignaler interface {
+	Syncer
+	// Synced returns a channel that is closed when HasSynced becomes true.
+	Synced() <-chan struct{}
+}
+
+// How often WaitForSync asks a Syncer that gives no signal: rarer and rarer,
+// because what takes long is not late by a little more.
 const (
 	firstSyncPoll = time.Millisecond
 	lastSyncPoll  = 50 * time.Millisecond
@@ -25,9 +33,9 @@ const (
 
 // WaitForSync returns nil when all have synced: stores, then registries, then
 // what serves them, the order in which a program starts them. They must be
-// running, or driven by another goroutine. It asks again and again, up to every 50 ms.
-// The error is the cause of ctx's end, wrapped with the type of the first that has not
-// synced.
+// running, or driven by another goroutine. It waits for the signal of a
+// SyncSignaler, and asks others until they have. The error is the cause of ctx's
+// end, wrapped with the type of the first that has not synced.
 func WaitForSync(ctx context.Context, syncers ...Syncer) error {
 	for _, s := range syncers {
 		if err := waitForSync(ctx, s); err != nil {
@@ -38,14 +46,25 @@ func WaitForSync(ctx context.Context, syncers ...Syncer) error {
 }
 
 func waitForSync(ctx context.Context, s Syncer) error {
+	var synced <-chan struct{}
+	if signaler, ok := s.(SyncSignaler); ok {
+		synced = signaler.Synced()
+	}
 	poll := time.NewTicker(lastSyncPoll)
 	defer poll.Stop()
 	for wait := firstSyncPoll; !s.HasSynced(); wait = min(2*wait, lastSyncPoll) {
-		poll.Reset(wait)
+		again := poll.C
+		if synced != nil {
+			again = nil
+		} else {
+			poll.Reset(wait)
+		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-poll.C:
+		case <-synced:
+			return nil
+		case <-again:
 		}
 	}
 	return nil

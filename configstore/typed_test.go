@@ -142,11 +142,11 @@ func TestTypedNilSpecIsInvalid(t *testing.T) {
 
 func TestTypedConstructorPanics(t *testing.T) {
 	custom := func(kinds ...string) configstore.Schemas {
-		var all []configstore.Schema
+		b := configstore.NewSchemasBuilder()
 		for _, kind := range kinds {
-			all = append(all, configstore.Schema{GroupVersionKind: customKind(kind), Spec: &structpb.Struct{}})
+			b.MustAdd(configstore.Schema{GroupVersionKind: customKind(kind), Spec: &structpb.Struct{}})
 		}
-		return configstore.MustSchemas(all...)
+		return b.Build()
 	}
 	tests := []struct {
 		name      string
@@ -198,10 +198,10 @@ func customKind(kind string) configstore.GroupVersionKind {
 }
 
 func TestTypedKindOfSeveral(t *testing.T) {
-	schemas := configstore.MustSchemas(
-		configstore.Schema{GroupVersionKind: customKind("A"), Spec: &structpb.Struct{}},
-		configstore.Schema{GroupVersionKind: customKind("B"), Aliases: []string{"v1beta1"}, Spec: &structpb.Struct{}},
-	)
+	schemas := configstore.NewSchemasBuilder().
+		MustAdd(configstore.Schema{GroupVersionKind: customKind("A"), Spec: &structpb.Struct{}}).
+		MustAdd(configstore.Schema{GroupVersionKind: customKind("B"), Aliases: []string{"v1beta1"}, Spec: &structpb.Struct{}}).
+		Build()
 	store := newStore(t, schemas)
 	alias := configstore.GroupVersionKind{Group: "example.com", Version: "v1beta1", Kind: "B"}
 	b := configstore.Typed[*structpb.Struct](store, alias)

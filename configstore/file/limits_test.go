@@ -156,7 +156,7 @@ func TestMemoryWhileReading(t *testing.T) {
 		}
 		return nil, nil
 	}
-	f.store = memory.Make(configstore.MustSchemas(schema))
+	f.store = memory.Make(configstore.NewSchemasBuilder().MustAdd(schema).Build())
 	f.source = file.New(f.dir, f.store, file.Options{})
 	var b strings.Builder
 	for i := range n {

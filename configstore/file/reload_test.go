@@ -336,16 +336,23 @@ func TestLinkedDirectories(t *testing.T) {
 	f.wantEvents("update ns/a=two", "delete ns/b=one")
 }
 
-// HasSynced is true from the first reload on that reads the directory.
-func TestHasSynced(t *testing.T) {
+// TestSynced: the signal comes with the first reload that reads the directory.
+func TestSynced(t *testing.T) {
 	f := newFixture(t, file.Options{})
-	if f.source.HasSynced() {
+	select {
+	case <-f.source.Synced():
 		t.Error("synced before anything was read")
+	default:
 	}
 	for range 2 {
 		f.reload()
-		if !f.source.HasSynced() {
+		select {
+		case <-f.source.Synced():
+		default:
 			t.Error("not synced after a reload")
+		}
+		if !f.source.HasSynced() {
+			t.Error("HasSynced disagrees with its signal")
 		}
 	}
 }

@@ -27,7 +27,7 @@ func zoneFixture(t *testing.T, opts file.Options) (f *fixture, checked *atomic.I
 	t.Helper()
 	f = newFixture(t, file.Options{})
 	checked = new(atomic.Int64)
-	f.store = memory.Make(configstore.MustSchemas(configstore.Schema{
+	f.store = memory.Make(configstore.NewSchemasBuilder().MustAdd(configstore.Schema{
 		GroupVersionKind: configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Zone"},
 		Spec:             &networking.WorkloadEntry{}, ClusterScoped: true,
 		Validate: func(c configstore.Config) (warnings, violations []configstore.Violation) {
@@ -45,7 +45,7 @@ func zoneFixture(t *testing.T, opts file.Options) (f *fixture, checked *atomic.I
 			}
 			return nil, nil
 		},
-	}))
+	}).Build())
 	f.cache = memory.NewController(f.store)
 	opts.Logger = slog.New(slog.NewTextHandler(f.log, nil))
 	f.source = file.New(f.dir, f.store, opts)

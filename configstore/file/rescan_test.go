@@ -98,7 +98,7 @@ func TestReloadBesideRun(t *testing.T) {
 				if err := w.source.Reload(); err != nil {
 					t.Error(err)
 				}
-				w.source.Report()
+				w.source.Errors()
 			}
 		})
 	}

@@ -26,7 +26,8 @@ type Source struct {
 	opts    Options
 
 	ran atomic.Bool
-	// loaded is set when the directory has been read once.
+	// synced is closed, and loaded set, when the directory has been read once.
+	synced chan struct{}
 	loaded atomic.Bool
 
 	// turn is held by the reload in progress, which owns the fields of this
@@ -52,7 +53,7 @@ type Source struct {
 	report Report
 }
 
-var _ configstore.Syncer = (*Source)(nil)
+var _ configstore.SyncSignaler = (*Source)(nil)
 
 // owned is an object that this source has put into the store.
 type owned struct {
@@ -73,6 +74,7 @@ func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 	return &Source{
 		dir: dir, store: store, schemas: store.Schemas(), opts: o.withDefaults(),
 		turn:     make(chan struct{}, 1),
+		synced:   make(chan struct{}),
 		contents: map[string]*content{},
 		index:    newIndex(),
 		owned:    map[configstore.ConfigKey]owned{},
@@ -96,6 +98,9 @@ func (s *Source) Reload() error {
 // once and the store holds what could be read. It may hold more to come if
 // Errors is not empty.
 func (s *Source) HasSynced() bool { return s.loaded.Load() }
+
+// Synced returns a channel that is closed when HasSynced becomes true.
+func (s *Source) Synced() <-chan struct{} { return s.synced }
 
 // Report returns what there is to say about the directory now. The caller may
 // modify the slices, not the errors.
@@ -149,7 +154,9 @@ func (s *Source) load(sc scan) (again bool, err error) {
 	}
 	s.apply(dirty)
 	s.publish()
-	s.loaded.Store(true)
+	if !s.loaded.Swap(true) {
+		close(s.synced)
+	}
 	return again, nil
 }
 

@@ -17,9 +17,9 @@ type findings struct {
 	violations []configstore.Violation
 }
 
-// validator makes a Schema.Validate of the rules for one type of spec. Rules are given
+// validator makes a Validator of the rules for one type of spec. Rules are given
 // the field "spec", the object and its spec, which is never nil.
-func validator[T proto.Message](rules func(spec *field, c configstore.Config, message T)) func(configstore.Config) (warnings, violations []configstore.Violation) {
+func validator[T proto.Message](rules func(spec *field, c configstore.Config, message T)) configstore.Validator {
 	return func(c configstore.Config) (warnings, violations []configstore.Violation) {
 		var out findings
 		object := &field{out: &out, index: plainField}

@@ -22,7 +22,8 @@ func Schemas(opts ...Options) configstore.Schemas {
 	serviceEntry.Equal = equalServiceEntries
 	workloadEntry := schema(WorkloadEntry, "workloadentries", workloadEntryRules)
 	workloadEntry.Equal = equalWorkloadEntries
-	return configstore.MustSchemas(
+	b := configstore.NewSchemasBuilder()
+	for _, s := range []configstore.Schema{
 		schema(AuthorizationPolicy, "authorizationpolicies", authorizationPolicyRules),
 		schema(DestinationRule, "destinationrules", destinationRuleRules),
 		schema(EnvoyFilter, "envoyfilters", envoyFilterRules(o.EnvoyTypes)),
@@ -38,7 +39,10 @@ func Schemas(opts ...Options) configstore.Schemas {
 		schema(WasmPlugin, "wasmplugins", wasmPluginRules),
 		workloadEntry,
 		schema(WorkloadGroup, "workloadgroups", workloadGroupRules),
-	)
+	} {
+		b.MustAdd(s)
+	}
+	return b.Build()
 }
 
 // schema describes a kind whose specs are the messages that its rules take.

@@ -59,7 +59,7 @@ func TestAliases(t *testing.T) {
 			t.Errorf("Find(%s) = %s, %v", kind, got.GroupVersionKind, ok)
 		}
 	}
-	if _, ok := schemas.Find(configstore.GroupVersionKind{Group: "networking.istio.io", Version: "v2", Kind: "ServiceEntry"}); ok {
+	if schemas.Has(configstore.GroupVersionKind{Group: "networking.istio.io", Version: "v2", Kind: "ServiceEntry"}) {
 		t.Error("there is no v2")
 	}
 }

@@ -28,7 +28,7 @@ func TestKinds(t *testing.T) {
 	server := apiserver.Server(t)
 	schema := limit("kinds.example.com")
 	kind := schema.GroupVersionKind
-	schemas := configstore.MustSchemas(schema)
+	schemas := configstore.NewSchemasBuilder().MustAdd(schema).Build()
 	c := newCache(t, server.Config(), schemas, kube.Options{})
 	r := record(c, kind)
 	runSynced(t, c)
@@ -80,7 +80,7 @@ func TestRecreated(t *testing.T) {
 	server := apiserver.Server(t)
 	schema := limit("recreated.example.com")
 	kind := schema.GroupVersionKind
-	schemas := configstore.MustSchemas(schema)
+	schemas := configstore.NewSchemasBuilder().MustAdd(schema).Build()
 	server.ApplyCRDs(t, crdsOf(schemas))
 	defer server.DeleteCRD(t, "limits.recreated.example.com")
 	writer := newCache(t, server.Config(), schemas, kube.Options{})
@@ -114,7 +114,7 @@ func TestVersionChange(t *testing.T) {
 	server := apiserver.Server(t)
 	schema := limit("version.example.com")
 	kind := schema.GroupVersionKind
-	schemas := configstore.MustSchemas(schema)
+	schemas := configstore.NewSchemasBuilder().MustAdd(schema).Build()
 	server.ApplyCRDs(t, crdWith(schema, "v1beta1")) // the alias only
 	defer server.DeleteCRD(t, "limits.version.example.com")
 	var paths requests

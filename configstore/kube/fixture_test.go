@@ -16,7 +16,7 @@ import (
 
 // limits returns the schemas of one kind in a group of the test's own.
 func limits(group string) configstore.Schemas {
-	return configstore.MustSchemas(limit(group))
+	return configstore.NewSchemasBuilder().MustAdd(limit(group)).Build()
 }
 
 func limit(group string) configstore.Schema {

@@ -18,7 +18,7 @@ import (
 func TestForbidden(t *testing.T) {
 	server := apiserver.Server(t)
 	allowed, refused := limit("allowed.example.com"), limit("refused.example.com")
-	schemas := configstore.MustSchemas(allowed, refused)
+	schemas := configstore.NewSchemasBuilder().MustAdd(allowed).MustAdd(refused).Build()
 	server.ApplyCRDs(t, crdsOf(schemas))
 	ns := server.Namespace(t)
 	admin := newCache(t, server.Config(), schemas, kube.Options{})

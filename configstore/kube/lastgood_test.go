@@ -25,7 +25,7 @@ func TestLastGoodState(t *testing.T) {
 	server.ApplyCRDs(t, []byte(strings.ReplaceAll(crdOf(istioKinds), istioKinds.GroupVersionKind.Group, "good.example.com")))
 	istioKinds.GroupVersionKind.Group = "good.example.com"
 	kind := istioKinds.GroupVersionKind
-	schemas := configstore.MustSchemas(istioKinds)
+	schemas := configstore.NewSchemasBuilder().MustAdd(istioKinds).Build()
 	ns := server.Namespace(t)
 	resource := newLive(t, server.Config(), schemas).resource(istioKinds).Namespace(ns)
 	put := func(name, spec string) { t.Helper(); putSpec(t, resource, kind, name, spec) }

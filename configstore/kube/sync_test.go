@@ -20,7 +20,7 @@ import (
 func TestHasSynced(t *testing.T) {
 	server := apiserver.Server(t)
 	quick, slow, absent := limit("quick.example.com"), limit("slow.example.com"), limit("absent.example.com")
-	present := configstore.MustSchemas(quick, slow)
+	present := configstore.NewSchemasBuilder().MustAdd(quick).MustAdd(slow).Build()
 	server.ApplyCRDs(t, crdsOf(present))
 	ns := server.Namespace(t)
 	writer := newCache(t, server.Config(), present, kube.Options{})
@@ -37,7 +37,7 @@ func TestHasSynced(t *testing.T) {
 			return next.RoundTrip(request)
 		})
 	})
-	c := newCache(t, config, configstore.MustSchemas(quick, slow, absent), kube.Options{})
+	c := newCache(t, config, configstore.NewSchemasBuilder().MustAdd(quick).MustAdd(slow).MustAdd(absent).Build(), kube.Options{})
 	run(t, c)
 	<-arrived
 	eventually(t, "the kind that was listed can be read", func() bool { return c.Get(quick.GroupVersionKind, "a", ns) != nil })
@@ -64,7 +64,7 @@ func TestDecodedOnce(t *testing.T) {
 		decoded.Inc()
 		return validate(c)
 	}
-	schemas := configstore.MustSchemas(schema)
+	schemas := configstore.NewSchemasBuilder().MustAdd(schema).Build()
 	server.ApplyCRDs(t, crdsOf(schemas))
 	defer server.DeleteCRD(t, "limits.decoded.example.com")
 	writer := newCache(t, server.Config(), limits("decoded.example.com"), kube.Options{})

@@ -114,7 +114,7 @@ func everythingSchema(t *testing.T) configstore.Schema {
 
 func TestCustomKindWithEveryType(t *testing.T) {
 	schema := everythingSchema(t)
-	schemas := configstore.MustSchemas(schema)
+	schemas := configstore.NewSchemasBuilder().MustAdd(schema).Build()
 	for seed := range uint64(200) {
 		g := generator{Rand: rand.New(rand.NewPCG(seed, 2))}
 		c := configstore.Config{Meta: g.meta(schema.GroupVersionKind), Spec: schema.NewSpec()}
@@ -133,7 +133,7 @@ func TestCustomKindWithEveryType(t *testing.T) {
 // A message in an Any is one that the program knows.
 func TestAny(t *testing.T) {
 	schema := everythingSchema(t)
-	schemas := configstore.MustSchemas(schema)
+	schemas := configstore.NewSchemasBuilder().MustAdd(schema).Build()
 	c := configstore.Config{
 		Meta: configstore.Meta{GroupVersionKind: schema.GroupVersionKind, Name: "a"}, Spec: schema.NewSpec(),
 	}

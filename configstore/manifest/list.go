@@ -16,7 +16,7 @@ const listSuffix = "List"
 // listKind reports whether a kind is a list of objects, and of which kind if
 // the items need not say so themselves.
 func (p *parser) listKind(kind configstore.GroupVersionKind) (items configstore.GroupVersionKind, ok bool) {
-	if _, known := p.in.schemas.Index(&kind); known {
+	if p.in.schemas.Has(kind) {
 		return configstore.GroupVersionKind{}, false
 	}
 	if kind == (configstore.GroupVersionKind{Version: "v1", Kind: listSuffix}) {
@@ -24,8 +24,7 @@ func (p *parser) listKind(kind configstore.GroupVersionKind) (items configstore.
 	}
 	items = kind
 	items.Kind, ok = strings.CutSuffix(kind.Kind, listSuffix)
-	_, known := p.in.schemas.Index(&items)
-	return items, ok && known
+	return items, ok && p.in.schemas.Has(items)
 }
 
 // list reads the items of a list, each on its own.

@@ -14,13 +14,13 @@ import (
 )
 
 func structSchemas(kinds ...string) configstore.Schemas {
-	var all []configstore.Schema
+	b := configstore.NewSchemasBuilder()
 	for _, kind := range kinds {
-		all = append(all, configstore.Schema{
+		b.MustAdd(configstore.Schema{
 			GroupVersionKind: configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}, Spec: &structpb.Struct{},
 		})
 	}
-	return configstore.MustSchemas(all...)
+	return b.Build()
 }
 
 // TestFirstMergedValueCounts: of values that are merged under one key the first

@@ -232,13 +232,12 @@ func TestDocuments(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	schemas := configstore.MustSchemas(
-		configstore.Schema{GroupVersionKind: istio.ServiceEntry, Spec: &networking.ServiceEntry{}},
-		configstore.Schema{
+	schemas := configstore.NewSchemasBuilder().
+		MustAdd(configstore.Schema{GroupVersionKind: istio.ServiceEntry, Spec: &networking.ServiceEntry{}}).
+		MustAdd(configstore.Schema{
 			GroupVersionKind: configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Zone"},
 			Spec:             &networking.WorkloadEntry{}, ClusterScoped: true,
-		},
-	)
+		}).Build()
 	text := doc("a") + "---\n" + head + "spec: {hosts: [b], hostz: [c], ports: [{nummer: 5}]}\nstatus: {x: 1}\nmore: 1\n---\n" +
 		"apiVersion: example.com/v1\nkind: Zone\nmetadata: {name: z, namespace: ns}\n---\n" +
 		"apiVersion: example.com/v1\nkind: Zone\nmetadata: {name: x}\n"

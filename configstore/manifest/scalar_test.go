@@ -16,9 +16,9 @@ import (
 
 // freeform is a kind whose spec is any object.
 func freeform() configstore.Schemas {
-	return configstore.MustSchemas(configstore.Schema{
+	return configstore.NewSchemasBuilder().MustAdd(configstore.Schema{
 		GroupVersionKind: configstore.GroupVersionKind{Version: "v1", Kind: "Free"}, Spec: &structpb.Struct{},
-	})
+	}).Build()
 }
 
 // What scalars mean was compared with sigs.k8s.io/yaml v1.6.0, the reader behind

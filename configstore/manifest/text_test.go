@@ -122,9 +122,9 @@ func TestForeign(t *testing.T) {
 	}
 	// Groups beside each other have more than a top-level domain in common.
 	other := []byte("apiVersion: other.com/v1\nkind: Zone\nmetadata: {name: a}\n")
-	schemas := configstore.MustSchemas(configstore.Schema{
+	schemas := configstore.NewSchemasBuilder().MustAdd(configstore.Schema{
 		GroupVersionKind: configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Zone"}, Spec: &structpb.Struct{},
-	})
+	}).Build()
 	if docs := manifest.Parse(schemas, other, manifest.Options{}); !docs[0].Foreign {
 		t.Error("other.com is taken for a group beside example.com")
 	}

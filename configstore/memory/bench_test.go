@@ -27,15 +27,15 @@ const (
 // benchSchemas has the 15 kinds of a mesh in number, so that finding one costs
 // what it costs in life.
 func benchSchemas() configstore.Schemas {
-	var all []configstore.Schema
+	b := configstore.NewSchemasBuilder()
 	for i := range 14 {
 		kind := benchKind
 		kind.Kind = fmt.Sprintf("Other%02d", i)
-		all = append(all, configstore.Schema{GroupVersionKind: kind, Spec: &networking.Sidecar{}})
+		b.MustAdd(configstore.Schema{GroupVersionKind: kind, Spec: &networking.Sidecar{}})
 	}
-	return configstore.MustSchemas(append(all, configstore.Schema{
+	return b.MustAdd(configstore.Schema{
 		GroupVersionKind: benchKind, Aliases: []string{"v1alpha3", "v1beta1"}, Spec: &networking.ServiceEntry{},
-	})...)
+	}).Build()
 }
 
 func benchConfigs(n int) []configstore.Config {

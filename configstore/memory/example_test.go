@@ -19,11 +19,11 @@ func exampleKind() configstore.GroupVersionKind {
 }
 
 func exampleSchemas() configstore.Schemas {
-	return configstore.MustSchemas(configstore.Schema{
+	return configstore.NewSchemasBuilder().MustAdd(configstore.Schema{
 		GroupVersionKind: exampleKind(),
 		Plural:           "mottos",
 		Spec:             &wrapperspb.StringValue{},
-	})
+	}).Build()
 }
 
 func motto(name, text string) configstore.Config {

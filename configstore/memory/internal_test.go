@@ -27,9 +27,9 @@ func testObject(name, value string) configstore.Config {
 
 func testStore(t *testing.T, names ...string) (*Store, *kind) {
 	t.Helper()
-	schemas := configstore.MustSchemas(configstore.Schema{
+	schemas := configstore.NewSchemasBuilder().MustAdd(configstore.Schema{
 		GroupVersionKind: testGVK(), Spec: &wrapperspb.StringValue{},
-	})
+	}).Build()
 	s := Make(schemas)
 	for _, name := range names {
 		if _, err := s.Create(testObject(name, "old")); err != nil {

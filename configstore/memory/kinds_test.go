@@ -34,14 +34,14 @@ func node() configstore.GroupVersionKind {
 // testSchemas has these kinds. A widget must not be "bad", and "odd" ones cause a
 // warning.
 func testSchemas() configstore.Schemas {
-	return configstore.MustSchemas(
-		configstore.Schema{
+	return configstore.NewSchemasBuilder().
+		MustAdd(configstore.Schema{
 			GroupVersionKind: widget(), Aliases: []string{"v1alpha1"},
 			Spec: &wrapperspb.StringValue{}, Status: &wrapperspb.StringValue{}, Validate: validate,
-		},
-		configstore.Schema{GroupVersionKind: gadget(), Spec: &wrapperspb.StringValue{}},
-		configstore.Schema{GroupVersionKind: node(), ClusterScoped: true, Spec: &wrapperspb.StringValue{}},
-	)
+		}).
+		MustAdd(configstore.Schema{GroupVersionKind: gadget(), Spec: &wrapperspb.StringValue{}}).
+		MustAdd(configstore.Schema{GroupVersionKind: node(), ClusterScoped: true, Spec: &wrapperspb.StringValue{}}).
+		Build()
 }
 
 func validate(c configstore.Config) (warnings, violations []configstore.Violation) {
@@ -95,7 +95,8 @@ func update(tb testing.TB, s configstore.ConfigStore, c configstore.Config) stri
 // version of another.
 func TestAliasThatIsTaken(t *testing.T) {
 	old := widgetAlias()
-	schemas := configstore.MustSchemas(configstore.Schema{GroupVersionKind: old, Spec: &wrapperspb.StringValue{}}).
+	schemas := configstore.NewSchemasBuilder().
+		MustAdd(configstore.Schema{GroupVersionKind: old, Spec: &wrapperspb.StringValue{}}).Build().
 		Union(testSchemas())
 	s := memory.Make(schemas)
 	create(t, s, object(old, "a", "foo", "1"))

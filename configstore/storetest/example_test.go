@@ -52,7 +52,8 @@ func ExampleTestCache() {
 // A Recorder has the events that a cache has sent.
 func ExampleRecorder() {
 	kind := configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Limit"}
-	cache := memory.NewController(memory.Make(configstore.MustSchemas(configstore.Schema{GroupVersionKind: kind, Spec: &structpb.Value{}})))
+	cache := memory.NewController(memory.Make(configstore.NewSchemasBuilder().
+		MustAdd(configstore.Schema{GroupVersionKind: kind, Spec: &structpb.Value{}}).Build()))
 
 	var r storetest.Recorder
 	cache.RegisterEventHandler(kind, r.Handle)

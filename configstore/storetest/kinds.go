@@ -18,17 +18,17 @@ const group = "storetest.pilotkit.io"
 // kinds returns the schemas of the suite: Widget has everything, Gadget no
 // status and no alias, Planet no namespace, Comet specs of a type of its own.
 func kinds() configstore.Schemas {
-	return configstore.MustSchemas(
-		configstore.Schema{
+	return configstore.NewSchemasBuilder().
+		MustAdd(configstore.Schema{
 			GroupVersionKind: widgetKind(), Aliases: []string{"v1beta1", "v1alpha1"}, Plural: "widgets",
 			Spec: &structpb.Struct{}, Status: &structpb.Struct{}, Validate: noBadFields,
-		},
-		configstore.Schema{GroupVersionKind: gadgetKind(), Plural: "gadgets", Spec: &structpb.Struct{}},
-		configstore.Schema{
+		}).
+		MustAdd(configstore.Schema{GroupVersionKind: gadgetKind(), Plural: "gadgets", Spec: &structpb.Struct{}}).
+		MustAdd(configstore.Schema{
 			GroupVersionKind: planetKind(), Plural: "planets", ClusterScoped: true, Spec: &structpb.Struct{},
-		},
-		configstore.Schema{GroupVersionKind: cometKind(), Plural: "comets", Spec: &sourcecontextpb.SourceContext{}},
-	)
+		}).
+		MustAdd(configstore.Schema{GroupVersionKind: cometKind(), Plural: "comets", Spec: &sourcecontextpb.SourceContext{}}).
+		Build()
 }
 
 func widgetKind() configstore.GroupVersionKind {

@@ -44,12 +44,12 @@ func readChecks() []check {
 func checkSchemas(s *suite) {
 	schemas := s.store.Schemas()
 	for _, kind := range []configstore.GroupVersionKind{widgetKind(), widgetAlias(), gadgetKind(), planetKind()} {
-		if _, ok := schemas.Find(kind); !ok {
-			s.Broken("Schemas().Find(%s) finds nothing", kind)
+		if !schemas.Has(kind) {
+			s.Broken("Schemas().Has(%s) = false, want true", kind)
 		}
 	}
-	if got, ok := schemas.Find(unknownKind()); ok {
-		s.Broken("Schemas().Find(%s) finds %s", unknownKind(), got.GroupVersionKind)
+	if schemas.Has(unknownKind()) {
+		s.Broken("Schemas().Has(%s) = true, want false", unknownKind())
 	}
 }
 

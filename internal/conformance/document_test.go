@@ -78,15 +78,14 @@ func readDocument(node *yaml.Node) (document, error) {
 		return document{}, err
 	}
 	kind := kindOf(head.Kind)
-	_, known := istio.Schemas().Find(kind)
-	if group, version, ok := strings.Cut(head.APIVersion, "/"); ok && !known {
+	if group, version, ok := strings.Cut(head.APIVersion, "/"); ok && !istio.Schemas().Has(kind) {
 		kind = configstore.GroupVersionKind{Group: group, Version: version, Kind: head.Kind}
 	}
 	doc := document{ref: objectRef{Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}}
 	doc.config = configstore.Config{Meta: configstore.Meta{
 		GroupVersionKind: kind, Name: head.Metadata.Name, Namespace: head.Metadata.Namespace,
 	}}
-	if !known {
+	if !istio.Schemas().Has(kind) {
 		return doc, nil
 	}
 	// What the recorded reader did not know it ignored.

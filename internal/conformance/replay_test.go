@@ -167,13 +167,12 @@ func (sys *system) storeCall(c storeCall, rec result) result {
 	config := c.doc.config
 	config.ResourceVersion = version
 	err := c.doc.refused
-	_, known := store.Schemas().Find(kind)
 	switch c.op {
 	case opGet:
 		r.Outcome = outcomeNotFound
 		if found := store.Get(kind, c.ref.Name, c.ref.Namespace); found != nil {
 			r.Outcome, r.Item = outcomeOK, sys.viewConfig(*found, rec.Item)
-		} else if !known && rec.Outcome == outcomeUnknownType {
+		} else if !store.Schemas().Has(kind) && rec.Outcome == outcomeUnknownType {
 			r.Outcome = outcomeUnknownType
 		}
 		return r
@@ -182,7 +181,7 @@ func (sys *system) storeCall(c storeCall, rec result) result {
 		for i, found := range store.List(kind, c.ref.Namespace) {
 			r.Items = append(r.Items, *sys.viewConfig(*found, at(rec.Items, i)))
 		}
-		if !known && rec.Outcome == outcomeUnknownType {
+		if !store.Schemas().Has(kind) && rec.Outcome == outcomeUnknownType {
 			r.Outcome = outcomeUnknownType
 		}
 		return r

@@ -199,12 +199,13 @@ func (c *churn) editEntry(spec *networking.ServiceEntry) {
 // newUncheckedSystem is newSystemWith for objects that break the rules.
 func newUncheckedSystem(t *testing.T, options serviceentry.Options, updater func(*recorder) xdsupdate.XDSUpdater) *system {
 	t.Helper()
-	schemas := istio.Schemas().All()
-	for i := range schemas {
-		schemas[i].Validate = nil
+	b := configstore.NewSchemasBuilder()
+	for _, s := range istio.Schemas().All() {
+		s.Validate = nil
+		b.MustAdd(s)
 	}
 	options.ClusterID = "c1"
-	s := &system{t: t, cache: memory.NewController(memory.Make(configstore.MustSchemas(schemas...))), recorder: newRecorder(t)}
+	s := &system{t: t, cache: memory.NewController(memory.Make(b.Build())), recorder: newRecorder(t)}
 	s.registry = serviceentry.New(s.cache, updater(s.recorder), options)
 	s.cache.Drain()
 	return s
