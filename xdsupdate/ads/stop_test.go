@@ -154,10 +154,13 @@ func TestStreamAfterTheEnd(t *testing.T) {
 		serving.Go(func() { _ = g.Serve(listener) })
 		close(stop)
 		server.Run(stop)
-		conn := dialTo(t, listener)
+		conn, begun := dialTo(t, listener), time.Now()
 		stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())
 		if err == nil {
 			_, err = stream.Recv()
+		}
+		if waited := time.Since(begun); waited > 0 {
+			t.Errorf("the stream has ended after %v, want at once", waited)
 		}
 		if status.Code(err) != codes.Unavailable {
 			t.Errorf("the stream ended with %v, want Unavailable", err)
