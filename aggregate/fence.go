@@ -65,9 +65,6 @@ func (f *fence) open(hostname registry.Hostname, namespace string, gone bool) bo
 	return true
 }
 
-// Shard returns the shard.
-func (f *fence) Shard() xdsupdate.ShardKey { return f.shard }
-
 // Close ends the claim.
 func (f *fence) Close() {
 	f.mu.Lock()

@@ -116,7 +116,7 @@ type claimMulti struct {
 
 // Claim claims the shard of all.
 func (m claimMulti) Claim(shard ShardKey) ShardUpdater {
-	u := &multiShardUpdater{shard: shard}
+	u := &multiShardUpdater{}
 	for _, c := range m.claimers {
 		claim := c.Claim(shard)
 		u.multi, u.deltas, u.claims = append(u.multi, claim), append(u.deltas, claim), append(u.claims, claim)
@@ -127,12 +127,8 @@ func (m claimMulti) Claim(shard ShardKey) ShardUpdater {
 // multiShardUpdater is the claims of a shard of many updaters.
 type multiShardUpdater struct {
 	deltaMulti
-	shard  ShardKey
 	claims []ShardUpdater
 }
-
-// Shard returns the shard.
-func (u *multiShardUpdater) Shard() ShardKey { return u.shard }
 
 // Prune calls all.
 func (u *multiShardUpdater) Prune() {

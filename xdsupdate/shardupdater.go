@@ -21,9 +21,6 @@ type ShardUpdater interface {
 	XDSUpdater
 	EndpointDeltaUpdater
 
-	// Shard returns the shard.
-	Shard() ShardKey
-
 	// Prune removes the endpoints that a predecessor left in the shard and that
 	// were not written since the claim, and asks for a push of their services. A
 	// host calls it when the new registry has synced.
@@ -47,7 +44,7 @@ type shardUpdater struct {
 
 // writer returns the right to write to a shard: the claim, if it is of that shard.
 func (u *shardUpdater) writer(shard ShardKey) writer {
-	if shard == u.Shard() {
+	if shard == u.claim.shard.key {
 		return u.claim
 	}
 	return u.pusher.index.writer(shard)
@@ -55,9 +52,6 @@ func (u *shardUpdater) writer(shard ShardKey) writer {
 
 // PassesTo returns the Pusher: see ServiceHandler.
 func (u *shardUpdater) PassesTo() []XDSUpdater { return []XDSUpdater{u.pusher} }
-
-// Shard returns the shard.
-func (u *shardUpdater) Shard() ShardKey { return u.claim.shard.key }
 
 // Close gives the shard up.
 func (u *shardUpdater) Close() { u.claim.close() }

@@ -184,20 +184,15 @@ func churn(s *suite, worker int) {
 	}
 }
 
-// serviceSubscriber is a registry whose registrations can be ended.
-type serviceSubscriber interface {
-	SubscribeServices(handler registry.ServiceHandler) (cancel func())
-}
-
 func noSubscribe(s *suite) string {
-	if _, ok := s.reg.(serviceSubscriber); !ok {
-		return "the registry has no SubscribeServices"
+	if _, ok := registry.As[registry.Subscriber](s.reg); !ok {
+		return "the registry is no registry.Subscriber"
 	}
 	return ""
 }
 
 func subscribeCancel(s *suite) {
-	reg := s.reg.(serviceSubscriber)
+	reg, _ := registry.As[registry.Subscriber](s.reg)
 	s.set(shop())
 	r := &recorder{}
 	cancel := reg.SubscribeServices(r.handle)

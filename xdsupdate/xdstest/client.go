@@ -16,8 +16,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// ErrNotConnected means that the client has no stream.
-var ErrNotConnected = errors.New("not connected")
+// errNotConnected means that the client has no stream.
+var errNotConnected = errors.New("not connected")
 
 // ClientOptions for NewClient. The zero value works.
 type ClientOptions struct {
@@ -224,7 +224,7 @@ func (c *Client) wait(ctx context.Context, done func() bool) error {
 		case err != nil:
 			return fmt.Errorf("stream ended: %w", err)
 		case !connected:
-			return ErrNotConnected
+			return errNotConnected
 		}
 		select {
 		case <-change:
@@ -297,7 +297,7 @@ func (c *Client) send(r request) error {
 	}
 	c.mu.Unlock()
 	if s == nil {
-		return ErrNotConnected
+		return errNotConnected
 	}
 	if err := s.send(r); err != nil {
 		return fmt.Errorf("send: %w", err)

@@ -104,7 +104,7 @@ func (h HostExplanation) String() string {
 		}
 		b.WriteString("\n")
 		for _, p := range e.Endpoints {
-			fmt.Fprintf(&b, "    %s\n", p)
+			fmt.Fprintf(&b, "    %s\n", p.text())
 		}
 		if len(e.Endpoints) == 0 {
 			b.WriteString("    no endpoints\n")
@@ -113,9 +113,9 @@ func (h HostExplanation) String() string {
 	return b.String()
 }
 
-// String returns "address:port for port name (number) from source", and why it
+// text returns "address:port for port name (number) from source", and why it
 // is not sent.
-func (e EndpointExplanation) String() string {
+func (e EndpointExplanation) text() string {
 	p := e.Endpoint
 	address := net.JoinHostPort(strings.Join(p.Addresses, ","), strconv.FormatUint(uint64(p.EndpointPort), 10))
 	out := fmt.Sprintf("%s for port %s (%d) from %s", address, p.ServicePortName, p.ServicePort, e.Source)

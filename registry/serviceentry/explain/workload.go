@@ -105,7 +105,7 @@ func (e WorkloadExplanation) String() string {
 	}
 	fmt.Fprintf(&b, ", address %s, labels {%s}\n", strings.Join(e.Endpoint.Addresses, ","), e.Endpoint.Attributes().Labels)
 	for _, s := range e.Entries {
-		fmt.Fprintf(&b, "  %s\n", s)
+		fmt.Fprintf(&b, "  %s\n", s.text())
 	}
 	if len(e.Entries) == 0 {
 		b.WriteString("  no ServiceEntry of its namespace selects workloads\n")
@@ -122,8 +122,8 @@ func workloadText(key registry.WorkloadKey) string {
 	return text
 }
 
-// String returns one line.
-func (s SelectionExplanation) String() string {
+// text returns one line.
+func (s SelectionExplanation) text() string {
 	hosts := make([]string, len(s.Hosts))
 	for i, h := range s.Hosts {
 		hosts[i] = string(h)
