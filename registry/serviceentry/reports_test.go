@@ -7,6 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -57,4 +58,16 @@ func TestChangedEndpointIsOneChange(t *testing.T) {
 	}
 	s.apply(workloadEntry("w", "1.1.1.2", nil))
 	r.Expect(t, "EDSDeltaUpdate External/c1 ns/a.com [~1.1.1.2:80/http]", "ProxyUpdate c1 1.1.1.2")
+}
+
+// TestNetworkOfEachAddress: the networks of endpoints that are alike but for their
+// addresses are asked for one by one.
+func TestNetworkOfEachAddress(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, serviceentry.Options{NetworkOf: func(address string, _ registry.Labels) string { return "of " + address }})
+	s.apply(entry("a", nil, "a.com", "1.1.1.1", "1.1.1.2"))
+	for _, e := range s.recorder.endpoints["ns/a.com"] {
+		diff(t, "network", e.Attributes().Network, "of "+e.Address())
+	}
+	diff(t, "endpoints", len(s.recorder.endpoints["ns/a.com"]), 2)
 }
