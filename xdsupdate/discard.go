@@ -2,13 +2,38 @@
 
 package xdsupdate
 
-// Discard is an XDSUpdater that does nothing, for registries whose changes are not
-// pushed: a Multi of no updaters. It takes changes of endpoints, too, and publishes
-// batches.
-type Discard struct{ deltaMulti }
+import "github.com/pilotkit/pilotkit/registry"
+
+// Discard is an XDSUpdater that does nothing, for registries whose changes
+// are not pushed.
+type Discard struct{}
 
 var (
 	_ XDSUpdater           = Discard{}
 	_ EndpointDeltaUpdater = Discard{}
 	_ BatchUpdater         = Discard{}
 )
+
+// EDSUpdate does nothing.
+func (Discard) EDSUpdate(ShardKey, registry.Hostname, string, []*registry.Endpoint) {}
+
+// EDSDeltaUpdate does nothing.
+func (Discard) EDSDeltaUpdate(ShardKey, registry.Hostname, string, []EndpointChange) {}
+
+// EDSCacheUpdate does nothing.
+func (Discard) EDSCacheUpdate(ShardKey, registry.Hostname, string, []*registry.Endpoint) {}
+
+// SvcUpdate does nothing.
+func (Discard) SvcUpdate(ShardKey, registry.Hostname, string, registry.Event) {}
+
+// ConfigUpdate does nothing.
+func (Discard) ConfigUpdate(*PushRequest) {}
+
+// ProxyUpdate does nothing.
+func (Discard) ProxyUpdate(registry.ClusterID, string) {}
+
+// RemoveShard does nothing.
+func (Discard) RemoveShard(ShardKey) {}
+
+// UpdateBatch calls publish.
+func (Discard) UpdateBatch(publish func()) { publish() }
