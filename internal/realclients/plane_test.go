@@ -4,6 +4,8 @@ package realclients
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -32,7 +34,7 @@ type plane struct {
 	stop    func()
 }
 
-// startPlane serves some configs on an address; "127.0.0.1:0" takes a free port.
+// startPlane serves some configs on an address; "" takes a free one.
 // All of the configs are known when the server starts.
 func startPlane(t *testing.T, address string, configs ...configstore.Config) *plane {
 	t.Helper()
@@ -52,10 +54,7 @@ func startPlaneWith(t *testing.T, address string, options func(*plane) ads.Optio
 	p.create(configs...)
 	p.configs.Drain()
 
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := listen(t, address)
 	p.address = listener.Addr().String()
 	server := grpc.NewServer()
 	p.server.Register(server)
@@ -72,6 +71,26 @@ func startPlaneWith(t *testing.T, address string, options func(*plane) ads.Optio
 	})
 	t.Cleanup(p.stop)
 	return p
+}
+
+// listen listens on an address, or, if it is "", on a port below those that systems
+// give to connections: so no connection has the port when a server takes the place of
+// one that listened there.
+func listen(t *testing.T, address string) net.Listener {
+	t.Helper()
+	for try := 0; ; try++ {
+		at := address
+		if at == "" {
+			at = fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
+		}
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", at)
+		if err == nil {
+			return listener
+		}
+		if address != "" || try == 100 {
+			t.Fatal(err)
+		}
+	}
 }
 
 func (p *plane) create(configs ...configstore.Config) {

@@ -52,7 +52,7 @@ func (s *scene) backend(name string) *backend {
 // plane starts a control plane that knows some configs from the start.
 func (s *scene) plane(configs ...configstore.Config) *plane {
 	s.Helper()
-	return s.planeAt("127.0.0.1:0", configs...)
+	return s.planeAt("", configs...)
 }
 
 func (s *scene) planeAt(address string, configs ...configstore.Config) *plane {

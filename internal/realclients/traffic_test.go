@@ -21,7 +21,7 @@ import (
 // trafficPlane starts a control plane in which traffic policies take effect.
 func (s *scene) trafficPlane(configs ...configstore.Config) *plane {
 	s.Helper()
-	return startPlaneWith(s.T, "127.0.0.1:0", func(p *plane) ads.Options {
+	return startPlaneWith(s.T, "", func(p *plane) ads.Options {
 		return ads.Options{Provider: traffic.New(p.configs)}
 	}, configs...)
 }
