@@ -28,11 +28,36 @@ type dialect struct {
 	returning bool
 }
 
-// differenceFrom is a difference to the snapshot of a selection.
-type differenceFrom struct {
+// differenceKey finds a difference to the snapshot of a selection.
+type differenceKey struct {
 	from *snapshot
 	dialect
-	*difference
+}
+
+// differences are those to the snapshot of a selection, by what clients have. Mostly
+// all clients have the same, so that the first one has its own place.
+type differences struct {
+	firstKey differenceKey
+	first    *difference
+	others   map[differenceKey]*difference
+}
+
+func (d *differences) get(key differenceKey) *difference {
+	if d.first != nil && d.firstKey == key {
+		return d.first
+	}
+	return d.others[key]
+}
+
+func (d *differences) add(key differenceKey, made *difference) {
+	if d.first == nil {
+		d.firstKey, d.first = key, made
+		return
+	}
+	if d.others == nil {
+		d.others = map[differenceKey]*difference{}
+	}
+	d.others[key] = made
 }
 
 // difference is what brings a client from one snapshot to another. It is made
@@ -78,17 +103,16 @@ func (s *selection) fullState() bool { return fullState(s.typeURL, s.wildcard) }
 
 // difference returns what a client that has from is to be sent.
 func (s *selection) difference(from *snapshot, d dialect) *difference {
-	for _, found := range s.differences {
-		if found.from == from && found.dialect == d {
-			return found.difference
-		}
+	key := differenceKey{from, d}
+	if found := s.differences.get(key); found != nil {
+		return found
 	}
 	nothing := from.list.Len() == 0
 	made := s.first[d].Value()
 	if made == nil || !nothing {
 		made = s.newDifference(from, d)
 	}
-	s.differences = append(s.differences, differenceFrom{from, d, made})
+	s.differences.add(key, made)
 	if nothing {
 		if s.first == nil {
 			s.first = make(map[dialect]weak.Pointer[difference])

@@ -31,10 +31,9 @@ type selection struct {
 	// dirty are the names whose resources may differ from the snapshot. A name may
 	// be in it twice.
 	dirty []string
-	// differences are what brings clients up to date with the snapshot, one for each
-	// state that clients have, of which there are few; current counts those that are up
-	// to date: when all are, they are not needed.
-	differences []differenceFrom
+	// differences are what brings clients up to date with the snapshot; current counts
+	// those that are: when all are, they are not needed.
+	differences differences
 	current     int
 	// first are the differences for clients that have nothing, even when they are not
 	// needed: as long as the memory is not, clients that come one after the other
@@ -159,7 +158,7 @@ func (s *selection) publish(next *snapshot) {
 	if next == s.snapshot {
 		return
 	}
-	s.snapshot, s.differences, s.first, s.current = next, nil, nil, 0
+	s.snapshot, s.differences, s.first, s.current = next, differences{}, nil, 0
 	for _, sub := range s.subscribers {
 		if sub.sent == next {
 			s.current++
@@ -196,7 +195,7 @@ func (s *selection) has(sub *subscription, sent *snapshot) {
 	sub.sent = sent
 	if sent == s.snapshot {
 		if s.current++; s.current == len(s.subscribers) {
-			s.differences = nil
+			s.differences = differences{}
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (c *cache) rename(s *selection, key selectionKey, topics []*topic) {
 	t.add(s, come)
 	t.remove(s, left)
 	s.selectionKey, s.topics = key, topics
-	s.differences, s.first = nil, nil // they have answers about names
+	s.differences, s.first = differences{}, nil // they have answers about names
 	c.selections[key] = append(c.selections[key], s)
 	s.publish(s.snapshot.with(gone))
 }
