@@ -40,9 +40,6 @@ func (e *Editor[T]) Sorted() Sorted[T] {
 	return e.s
 }
 
-// Len returns the number of elements.
-func (e *Editor[T]) Len() int { return e.s.n }
-
 // Find is Sorted.Find.
 func (e *Editor[T]) Find(cmp func(a, b T) int, v T) (T, bool) { return e.s.at(cmp, e.lower(cmp, v), v) }
 

@@ -119,20 +119,6 @@ func (s Sorted[T]) View() []T {
 	return s.Slice()
 }
 
-// At returns the element at position i, 0 ≤ i < Len. It is O(n/64): to visit all
-// elements use All.
-func (s Sorted[T]) At(i int) T {
-	if i >= 0 {
-		for _, l := range s.leaves {
-			if i < len(l.items) {
-				return l.items[i]
-			}
-			i -= len(l.items)
-		}
-	}
-	panic("cow: index out of range")
-}
-
 // Find returns the first element that compares equal to v.
 func (s Sorted[T]) Find(cmp func(a, b T) int, v T) (T, bool) {
 	return s.at(cmp, s.lower(cmp, v), v)
@@ -175,30 +161,6 @@ func (s Sorted[T]) Matching(cmp func(a, b T) int, v T) iter.Seq[T] {
 			}
 		}
 	}
-}
-
-// Insert returns the sequence with v added, after the elements that compare
-// equal to it.
-func (s Sorted[T]) Insert(cmp func(a, b T) int, v T) Sorted[T] {
-	e := Editor[T]{s: s}
-	e.Insert(cmp, v)
-	return e.s
-}
-
-// Delete returns the sequence without the first element that compares equal to v
-// and for which same(element, v) holds, and whether there was one.
-func (s Sorted[T]) Delete(cmp func(a, b T) int, v T, same func(a, b T) bool) (Sorted[T], bool) {
-	e := Editor[T]{s: s}
-	ok := e.Delete(cmp, v, same)
-	return e.s, ok
-}
-
-// Replace is Delete of old and, if that was found, Insert of v; it costs one
-// copy instead of two when v takes the place of old.
-func (s Sorted[T]) Replace(cmp func(a, b T) int, old, v T, same func(a, b T) bool) (Sorted[T], bool) {
-	e := Editor[T]{s: s}
-	ok := e.Replace(cmp, old, v, same)
-	return e.s, ok
 }
 
 // position is that of an element, or the end: {len(leaves), 0}.

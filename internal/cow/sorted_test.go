@@ -103,13 +103,8 @@ func TestFromSlice(t *testing.T) {
 		}
 		s := cow.FromSlice(in)
 		check(t, s, in)
-		for _, i := range []int{0, n / 2, n - 1} {
-			if got := s.At(i); got != in[i] {
-				t.Errorf("n=%d: At(%d) = %v, want %v", n, i, got, in[i])
-			}
-		}
 		in[0].id = -1
-		if s.At(0).id == -1 {
+		if s.Slice()[0].id == -1 {
 			t.Errorf("n=%d: FromSlice kept the caller's slice", n)
 		}
 	}
@@ -133,20 +128,6 @@ func TestAllStopsEarly(t *testing.T) {
 	}
 	if chunks != 1 {
 		t.Errorf("Chunks() gave %d before the break", chunks)
-	}
-}
-
-func TestAtOutOfRangePanics(t *testing.T) {
-	s := cow.FromSlice([]entry{{1, 1}})
-	for _, i := range []int{-1, 1} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("At(%d) did not panic", i)
-				}
-			}()
-			s.At(i)
-		}()
 	}
 }
 
@@ -215,9 +196,6 @@ func replay(t *testing.T, steps []byte, keys int) {
 		}
 	}
 	if editor != nil {
-		if editor.Len() != len(want) {
-			t.Fatalf("Editor.Len() = %d, want %d", editor.Len(), len(want))
-		}
 		check(t, editor.Sorted(), want)
 	}
 	for i, v := range versions {
