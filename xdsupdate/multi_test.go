@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"go.uber.org/atomic"
+
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -95,20 +97,20 @@ func TestMultiBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pushers := []*xdsupdate.Pusher{newQuietPusher(), newQuietPusher()}
 		m := xdsupdate.Multi(pushers[0], &xdstest.Recorder{}, pushers[1])
-		captured := 0
+		var captured atomic.Int32
 		var captures sync.WaitGroup
 		xdsupdate.UpdateBatch(m, func() {
 			for _, p := range pushers {
-				captures.Go(func() { p.Capture(func() { captured++ }) })
+				captures.Go(func() { p.Capture(func() { captured.Inc() }) })
 				synctest.Wait()
 			}
-			if captured != 0 {
-				t.Errorf("%d captures in the midst of the batch", captured)
+			if n := captured.Load(); n != 0 {
+				t.Errorf("%d captures in the midst of the batch", n)
 			}
 		})
 		captures.Wait()
-		if captured != len(pushers) {
-			t.Errorf("%d captures after the batch, want %d", captured, len(pushers))
+		if n := int(captured.Load()); n != len(pushers) {
+			t.Errorf("%d captures after the batch, want %d", n, len(pushers))
 		}
 	})
 }
