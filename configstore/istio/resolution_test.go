@@ -3,6 +3,7 @@
 package istio_test
 
 import (
+	"strings"
 	"testing"
 
 	"istio.io/api/label"
@@ -56,12 +57,15 @@ endpoints:
 - {address: "unix://"}
 - {address: "unix://a"}
 - {address: "unix:///a/"}
-- {address: "unix:///a", ports: {http: 1}}`,
+- {address: "unix:///a", ports: {http: 1}}
+- {address: "unix:///` + strings.Repeat("a", 106) + `"}
+- {address: "unix:///` + strings.Repeat("a", 107) + `"}`,
 			violations: []string{
 				`spec.endpoints[2].address: must name a unix domain socket after "unix://"`,
 				`spec.endpoints[3].address: must be an absolute unix domain socket path or @name, is "a"`,
 				`spec.endpoints[4].address: must be a unix domain socket, not a directory, is "/a/"`,
 				"spec.endpoints[5].ports: must be empty for a unix domain socket",
+				"spec.endpoints[7].address: must be a unix domain socket path of at most 107 bytes, has 108",
 			},
 		},
 		{

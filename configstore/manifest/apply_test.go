@@ -60,6 +60,34 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// batches counts the batches that a store is given.
+type batches struct {
+	*memory.Store
+	sizes []int
+}
+
+func (b *batches) Apply(changes ...configstore.Mutation) (uint64, error) {
+	b.sizes = append(b.sizes, len(changes))
+	return b.Store.Apply(changes...)
+}
+
+// wrapped hides a store, and says what it wraps.
+type wrapped struct{ configstore.ConfigStore }
+
+func (w wrapped) Unwrap() configstore.ConfigStore { return w.ConfigStore }
+
+// TestApplyIsOneBatch: a store that takes batches is given one, also behind a wrapper.
+func TestApplyIsOneBatch(t *testing.T) {
+	store := &batches{Store: memory.Make(istio.Schemas())}
+	text := workload("a", "10.0.0.1") + workload("b", "10.0.0.2")
+	if err := manifest.Apply(wrapped{store}, []byte(text), manifest.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int{2}, store.sizes); diff != "" {
+		t.Errorf("sizes of the batches (-want +got):\n%s", diff)
+	}
+}
+
 func TestApplyStoresNothingOfABadInput(t *testing.T) {
 	store := memory.Make(istio.Schemas())
 	err := manifest.Apply(store, []byte(workload("a", "10.0.0.1")+workload("b", "''")+
