@@ -17,8 +17,10 @@ import (
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, serviceentry.Options{})
+	elsewhere := entry("elsewhere", nil, "a.com", "1.1.1.9")
+	elsewhere.Namespace = "other"
 	s.apply(
-		entry("inline", nil, "a.com", "1.1.1.1"),
+		elsewhere, entry("inline", nil, "a.com", "1.1.1.1"),
 		entry("selects", func(e *networking.ServiceEntry) {
 			selecting(e)
 			e.Addresses = []string{"10.0.0.1", "10.0.0.2"}
@@ -73,7 +75,7 @@ func TestExplainWorkload(t *testing.T) {
 	unrelated := entry("unrelated", selectingApp("x"), "u.com")
 	unrelated.Namespace = "other"
 	ported := workloadEntry("ported", "1.1.1.1", nil)
-	ported.Spec.(*networking.WorkloadEntry).Ports = map[string]uint32{"http": 8080, "grpc": 9090}
+	ported.Spec.(*networking.WorkloadEntry).Ports = map[string]uint32{"http": 8080, "grpc": 9090, "metrics": 9091, "admin": 9092}
 	s.apply(
 		entry("inline", nil, "i.com", "1.1.1.9"), entry("dns", edits(dns, selecting), "d.com"),
 		entry("two", edits(selecting, hosts("a.com", "b.com")), ""),
@@ -85,8 +87,8 @@ func TestExplainWorkload(t *testing.T) {
 	)
 	for _, test := range []struct{ name, want string }{
 		{"ported", `WorkloadEntry ns/ported of cluster c1, address 1.1.1.1, labels {app=web,topology.istio.io/cluster=c1}
-  ServiceEntry ns/dns (d.com) selects it, ports http→8080; it has no ports grpc
-  ServiceEntry ns/two (a.com, b.com) selects it, ports http→8080; it has no ports grpc
+  ServiceEntry ns/dns (d.com) selects it, ports http→8080; it has no ports admin, grpc, metrics
+  ServiceEntry ns/two (a.com, b.com) selects it, ports http→8080; it has no ports admin, grpc, metrics
   ServiceEntry ns/version (v.com) does not select it: the workload lacks labels: v=2
   ServiceEntry other/elsewhere (e.com) does not select it: the workload is in namespace ns
 `},
