@@ -55,6 +55,7 @@ func TestDecisionsOnServices(t *testing.T) {
 				p.apply(serviceObject("a"), workloadEntry("w", "10.9.0.1"))
 				p.is("before "+what, p.endpoints("a"), "10.9.0.1")
 				p.apply(serviceObject("a", change))
+				p.is(what, p.calls(callSvcUpdate), "update "+hostOf("a"))
 				p.is(what, p.endpoints("a"))
 			}
 		}},
