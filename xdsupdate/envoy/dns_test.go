@@ -8,6 +8,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // TestUpstreamDNS: the endpoints of a DNS service are in the cluster, with their
@@ -70,4 +71,27 @@ func TestFailoverPriorityOfDNS(t *testing.T) {
 		"eu/a/1@0=1 b.example.com:8080/HEALTHY", "us/a/1@0=1 c.example.com:8080/HEALTHY",
 		"asia/a/1@1=1 d.example.com:8080/HEALTHY", "eu/a/1@1=1 a.example.com:8080/HEALTHY",
 	})
+}
+
+// TestHostNamesOfDNSClusters: Envoy resolves the first one of an endpoint only.
+func TestHostNamesOfDNSClusters(t *testing.T) {
+	svc := service(registry.DNSLB)
+	e := endpoint("a.example.com")
+	e.Addresses = append(e.Addresses, "b.example.com")
+	c := envoy.Cluster(svc, svc.Ports[0], []*registry.Endpoint{e}, nil, envoy.ForEnvoy)
+	check(t, "endpoints", text(c.GetLoadAssignment()), []string{"//@0=1 a.example.com:8080/HEALTHY"})
+}
+
+// TestNoUnixSocketInDNSClusters: a STATIC and a DNS entry may share a host, whose
+// cluster is then of one kind but gets the endpoints of both.
+func TestNoUnixSocketInDNSClusters(t *testing.T) {
+	for _, resolution := range []registry.Resolution{registry.DNSLB, registry.DNSRoundRobinLB} {
+		svc := service(resolution)
+		both := []*registry.Endpoint{endpoint("/run/s", port(0)), endpoint("@s", port(0)), endpoint("b.example.com")}
+		got := envoy.Cluster(svc, svc.Ports[0], both, nil, envoy.ForEnvoy)
+		check(t, "endpoints", text(got.GetLoadAssignment()), []string{"//@0=1 b.example.com:8080/HEALTHY"})
+		if got := envoy.Cluster(svc, svc.Ports[0], both[:2], nil, envoy.ForEnvoy); got != nil {
+			t.Errorf("a cluster of unix sockets: %v", got)
+		}
+	}
 }

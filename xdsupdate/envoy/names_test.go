@@ -3,6 +3,7 @@
 package envoy_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -24,6 +25,28 @@ func TestSubsetNames(t *testing.T) {
 	for _, bad := range []string{"outbound|80|a.com", "outbound|080||a.com", "outbound|80|v1|", "outbound_.80_.v1_.a.com", "inbound|80||", ""} {
 		if _, _, _, ok := envoy.ParseSubsetClusterName(bad); ok {
 			t.Errorf("ParseSubsetClusterName(%q) ok", bad)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	p, h, ok := envoy.ParseClusterName(envoy.ClusterName(80, "a.com"))
+	check(t, "cluster", fmt.Sprintln(p, h, ok), "80 a.com true\n")
+	p, h, ok = envoy.ParseListenerName(envoy.ListenerName(80, "a.com"))
+	check(t, "listener", fmt.Sprintln(p, h, ok), "80 a.com true\n")
+	p, h, ok = envoy.ParseListenerName("a.com")
+	check(t, "bare listener", fmt.Sprintln(p, h, ok), "0 a.com true\n")
+	for _, name := range []string{
+		"", "80", "outbound|80|v1|a.com", "outbound|080||a.com", "outbound|0||a.com", "outbound|+1||a.com",
+		"outbound|65536||a.com", "outbound|80||", "inbound|80||a.com",
+	} {
+		if _, _, ok := envoy.ParseClusterName(name); ok {
+			t.Errorf("ParseClusterName(%q) ok", name)
+		}
+	}
+	for _, name := range []string{"", "a.com:", ":80", "a.com:080", "a:b:c", "outbound|80||a.com"} {
+		if _, _, ok := envoy.ParseListenerName(name); ok {
+			t.Errorf("ParseListenerName(%q) ok", name)
 		}
 	}
 }

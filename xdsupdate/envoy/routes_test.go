@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy_test
+
+import (
+	"testing"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+func TestHTTPRoutes(t *testing.T) {
+	svc := service(registry.ClientSideLB)
+	p := svc.Ports[0]
+	a := envoy.VirtualHost(svc, p, []string{"10.1.1.1", "2001:db8::1", "10.2.0.0/16", "0.0.0.0"})
+	check(t, "domains", a.GetDomains(), []string{
+		"a.com", "a.com:80", "10.1.1.1", "10.1.1.1:80", "[2001:db8::1]", "[2001:db8::1]:80",
+	})
+	svc.Hostname = "B.com"
+	b := envoy.VirtualHost(svc, p, []string{"10.1.1.1"})
+	svc.Hostname = "b.com"
+	again := envoy.VirtualHost(svc, p, nil)
+	rc := envoy.HTTPRoutes(80, []*routev3.VirtualHost{a, b, again})
+	var domains [][]string
+	for _, h := range rc.GetVirtualHosts() {
+		domains = append(domains, h.GetDomains())
+	}
+	check(t, "no domain twice", domains[1:], [][]string{{"b.com", "b.com:80"}})
+	tcp := *p
+	tcp.Protocol = registry.ProtocolTCP
+	if envoy.VirtualHost(svc, &tcp, nil) != nil {
+		t.Error("a virtual host for TCP")
+	}
+}
