@@ -104,13 +104,7 @@ func TestProxyUpdates(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s/reversed=%v", what, reversed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					host := &answers{}
-					host.namespace.Store("first")
-					f := serve(t, ads.Options{Proxy: host.proxy}, privateServices()...)
-					f.flush()
-					c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "x")})
-					f.subscribe(c, envoy.ClusterType)
-					synctest.Wait() // the host is asked who it is
+					f, host, c := connecting(t)
 					update(f, host, "second")
 					check(t, "of a client that is connecting", c.State().Names(envoy.ClusterType), []string{cluster("b")})
 					update(f, host, "first", "third")
@@ -121,17 +115,25 @@ func TestProxyUpdates(t *testing.T) {
 	}
 }
 
+// connecting returns a client of which the host is asked, and has not said yet, that it
+// is in the namespace first.
+func connecting(t *testing.T) (*fixture, *answers, *xdstest.Client) {
+	t.Helper()
+	host := &answers{}
+	host.namespace.Store("first")
+	f := serve(t, ads.Options{Proxy: host.proxy}, privateServices()...)
+	f.flush()
+	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "x")})
+	f.subscribe(c, envoy.ClusterType)
+	synctest.Wait()
+	return f, host, c
+}
+
 // TestProxyUpdateWhileAskedAgain: also of two ProxyUpdates for a client that is
 // connecting the last one counts, whichever answer comes first.
 func TestProxyUpdateWhileAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		host := &answers{}
-		host.namespace.Store("first")
-		f := serve(t, ads.Options{Proxy: host.proxy}, privateServices()...)
-		f.flush()
-		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "x")})
-		f.subscribe(c, envoy.ClusterType)
-		synctest.Wait() // the host is asked who it is
+		f, host, c := connecting(t)
 		host.namespace.Store("second")
 		f.ProxyUpdate("", "10.0.0.1")
 		host.mu.Lock()

@@ -171,6 +171,25 @@ func TestStreamAfterTheEnd(t *testing.T) {
 	})
 }
 
+// stopWaitsFor fails the test if Run has returned before a channel is closed, which it
+// closes.
+func (f *fixture) stopWaitsFor(release chan struct{}, failure string) {
+	f.t.Helper()
+	stopped := make(chan struct{})
+	go func() {
+		f.stopNow()
+		close(stopped)
+	}()
+	synctest.Wait()
+	select {
+	case <-stopped:
+		f.t.Error(failure)
+	default:
+	}
+	close(release)
+	<-stopped
+}
+
 // lingering is an observer that takes its time for the end of a stream.
 type lingering struct {
 	ads.NoObserver
@@ -187,19 +206,7 @@ func TestRunWaitsForStreams(t *testing.T) {
 		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
 		f.subscribe(c, envoy.ClusterType)
 		synctest.Wait()
-		stopped := make(chan struct{})
-		go func() {
-			f.stopNow()
-			close(stopped)
-		}()
-		synctest.Wait()
-		select {
-		case <-stopped:
-			t.Error("Run has returned before the observer has")
-		default:
-		}
-		close(l.released)
-		<-stopped
+		f.stopWaitsFor(l.released, "Run has returned before the observer has")
 	})
 }
 
@@ -219,19 +226,7 @@ func TestRunWaitsForAPush(t *testing.T) {
 		})
 		f.define([]string{"a"})
 		<-entered
-		stopped := make(chan struct{})
-		go func() {
-			f.stopNow()
-			close(stopped)
-		}()
-		synctest.Wait()
-		select {
-		case <-stopped:
-			t.Error("Run has returned while a push calls a generator")
-		default:
-		}
-		close(blocked)
-		<-stopped
+		f.stopWaitsFor(blocked, "Run has returned while a push calls a generator")
 	})
 }
 
