@@ -11,10 +11,9 @@ import (
 
 // The defaults of Options.
 const (
-	defaultRescan       = time.Minute
-	defaultDebounce     = 50 * time.Millisecond
-	defaultMaxFileBytes = 64 << 20
-	defaultMaxErrors    = 1000
+	defaultRescan    = time.Minute
+	defaultDebounce  = 50 * time.Millisecond
+	defaultMaxErrors = 1000
 )
 
 // completion is how long Run waits for the rest of what looks unfinished: a file
@@ -43,10 +42,10 @@ type Options struct {
 	// ten times as long if they do not stop. Default: 50 ms; negative: no wait.
 	Debounce time.Duration
 	// MaxFileBytes is the size of the largest file that is read; a larger one is
-	// an error. Default: 64 MiB; negative: no limit.
+	// an error. Default: manifest.DefaultMaxBytes; negative: no limit.
 	MaxFileBytes int
 	// MaxDocuments is the number of documents in the largest file that is read,
-	// as manifest.Options.MaxDocuments. Default: 100,000;
+	// as manifest.Options.MaxDocuments. Default: manifest.DefaultMaxDocuments;
 	// negative: no limit.
 	MaxDocuments int
 	// MaxErrors is how many errors, and how many warnings, are reported of one file.
@@ -70,7 +69,7 @@ func (o Options) withDefaults() Options {
 		o.Debounce = defaultDebounce
 	}
 	if o.MaxFileBytes == 0 {
-		o.MaxFileBytes = defaultMaxFileBytes
+		o.MaxFileBytes = manifest.DefaultMaxBytes
 	}
 	if o.MaxErrors <= 0 {
 		o.MaxErrors = defaultMaxErrors

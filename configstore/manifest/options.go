@@ -6,8 +6,8 @@ import "cmp"
 
 // The defaults of Options.
 const (
-	defaultMaxBytes     = 64 << 20
-	defaultMaxDocuments = 100_000
+	DefaultMaxBytes     = 64 << 20
+	DefaultMaxDocuments = 100_000
 )
 
 // Options say how manifests are read. The zero value reads strictly.
@@ -23,14 +23,14 @@ type Options struct {
 	// them is an error. Duplicate keys and values of a wrong type are errors in
 	// any case.
 	Lenient bool
-	// MaxBytes is the largest input that is read. Default: 64 MiB;
+	// MaxBytes is the largest input that is read. Default: DefaultMaxBytes;
 	// negative: no limit.
 	MaxBytes int
 	// MaxDocuments is the largest number of documents in an input that is read,
-	// empty ones included. Default: 100,000; negative: no limit.
+	// empty ones included. Default: DefaultMaxDocuments; negative: no limit.
 	MaxDocuments int
 }
 
-func (o Options) maxBytes() int { return cmp.Or(o.MaxBytes, defaultMaxBytes) }
+func (o Options) maxBytes() int { return cmp.Or(o.MaxBytes, DefaultMaxBytes) }
 
-func (o Options) maxDocuments() int { return cmp.Or(o.MaxDocuments, defaultMaxDocuments) }
+func (o Options) maxDocuments() int { return cmp.Or(o.MaxDocuments, DefaultMaxDocuments) }
