@@ -88,7 +88,8 @@ type serverWriter struct {
 	mu sync.Mutex
 	// pods are those that were written and stay as they are.
 	pods map[string]bool
-	// writes counts the changes, and mark those that were awaited.
+	// writes counts the changes that the server has accepted, and mark those that
+	// were awaited.
 	writes, mark int
 }
 
@@ -101,14 +102,16 @@ func (w *serverWriter) check(err error) {
 
 // each calls do for all objects at once.
 func (w *serverWriter) each(objects []runtime.Object, do func(runtime.Object) error) {
-	w.mu.Lock()
-	w.writes++
-	w.mu.Unlock()
 	var group sync.WaitGroup
 	for _, o := range objects {
 		group.Go(func() { w.check(do(o)) })
 	}
 	group.Wait()
+	// Only now: of a change that is being written when catchUp begins, the registry
+	// may not have seen anything when it shows the mark.
+	w.mu.Lock()
+	w.writes++
+	w.mu.Unlock()
 }
 
 func (w *serverWriter) put(objects ...runtime.Object)    { w.each(objects, w.putOne) }
@@ -189,7 +192,7 @@ func (w *serverWriter) catchUp() {
 			return
 		}
 		w.mu.Lock()
-		done := w.writes == before // else a handler has written
+		done := w.writes == before // else a handler has written meanwhile
 		w.mu.Unlock()
 		if done {
 			return
