@@ -121,7 +121,8 @@ func TestStatusOfMany(t *testing.T) {
 	var ends []func()
 	for i := range 2 {
 		p, end := startPlane(t, server, schemas, kube.StatusOptions{
-			Lease: "status", LeaseNamespace: ns, Identity: fmt.Sprint("process-", i), LeaseDuration: 2 * time.Second,
+			// So long that a busy machine does not lose the Lease; who ends releases it.
+			Lease: "status", LeaseNamespace: ns, Identity: fmt.Sprint("process-", i), LeaseDuration: 10 * time.Second,
 		})
 		planes, ends = append(planes, p), append(ends, end)
 	}

@@ -152,7 +152,8 @@ func (s *scene) has(id registry.ClusterID) bool {
 }
 
 func TestClustersComeAndGo(t *testing.T) {
-	s := newScene(t)
+	// With a time-out, a registry that is read slowly would replace one that was read.
+	s := newSceneWith(t, multicluster.Options{SyncTimeout: time.Hour})
 	s.await("the secrets", s.clusters.HasSynced)
 	s.put("one", map[string][]byte{"east": kubeconfigOf(t, s.config)})
 	s.awaitState("east", multicluster.Synced)
