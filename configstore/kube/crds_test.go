@@ -59,9 +59,7 @@ func TestKinds(t *testing.T) {
 	server.DeleteCRD(t, "limits.kinds.example.com")
 	eventually(t, "both are gone", func() bool { return len(c.List(kind, "")) == 0 })
 	r.Expect(t, "delete Limit default/a", "delete Limit default/b")
-	if errs := c.Errors(); len(errs) > 0 {
-		t.Errorf("errors remain: %v", errs)
-	}
+	expectErrors(t, c)
 }
 
 // replaceCRD deletes a CRD with its objects, and creates it anew with others.

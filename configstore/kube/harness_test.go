@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // crdOf returns the CRD of a schema, with all of its versions, as JSON.
 func crdOf(s configstore.Schema) string {

@@ -106,6 +106,11 @@ func TestForbiddenLater(t *testing.T) {
 	allow(t, server, "visitor", "apiextensions.k8s.io/customresourcedefinitions")
 	allow(t, server, "visitor-more", "later.example.com/limits")
 	bind(t, server, "visitor", "visitor-more")
+	visitor := newLive(t, server.ConfigFor("visitor"), schemas)
+	eventually(t, "the rights count", func() bool {
+		_, err := visitor.state(t.Context())
+		return err == nil
+	})
 	front := server.Front(t)
 	config := front.Config()
 	config.Impersonate = server.ConfigFor("visitor").Impersonate
@@ -117,7 +122,6 @@ func TestForbiddenLater(t *testing.T) {
 	if err := clientset(t, server).RbacV1().ClusterRoleBindings().Delete(t.Context(), "visitor-is-visitor-more", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	visitor := newLive(t, server.ConfigFor("visitor"), schemas)
 	eventually(t, "the server has taken the right away", func() bool {
 		_, err := visitor.state(t.Context())
 		return apierrors.IsForbidden(err)

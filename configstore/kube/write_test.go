@@ -90,9 +90,7 @@ func TestAllKinds(t *testing.T) {
 			}
 		})
 	}
-	if errs := c.Errors(); len(errs) > 0 {
-		t.Errorf("errors: %v", errs)
-	}
+	expectErrors(t, c)
 }
 
 // TestUpdateKeeps: an Update leaves alone what a Config does not have, and writes

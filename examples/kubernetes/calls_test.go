@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds waits that succeed at once unless something is broken.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // backends are gRPC servers on the loopback interface, by the addresses that they
 // have in the cluster: the API server refuses loopback addresses in EndpointSlices.
