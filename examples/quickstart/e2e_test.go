@@ -119,9 +119,9 @@ func (m *mesh) remove(name string) {
 	}
 }
 
-// settle returns when what is in the directory now has been read and handed to
+// catchUp returns when what is in the directory now has been read and handed to
 // the streams.
-func (m *mesh) settle(ctx context.Context) {
+func (m *mesh) catchUp(ctx context.Context) {
 	m.t.Helper()
 	if err := m.pipeline.files.Reload(); err != nil {
 		m.t.Fatal(err)
@@ -247,7 +247,7 @@ func TestBadEditChangesNothing(t *testing.T) {
 		{"half a file", "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: ord", "orders-1.yaml"},
 	} {
 		m.write("orders-1.yaml", bad.text)
-		m.settle(ctx)
+		m.catchUp(ctx)
 		errs := m.pipeline.files.Errors()
 		if len(errs) != 1 || !strings.Contains(errs[0].Error(), bad.want) || !strings.HasSuffix(errs[0].File, "orders-1.yaml") {
 			t.Errorf("%s: reported %v, want one error in orders-1.yaml that mentions %q", bad.name, errs, bad.want)
@@ -258,7 +258,7 @@ func TestBadEditChangesNothing(t *testing.T) {
 	}
 
 	m.writeWorkload("orders-1", "two")
-	m.settle(ctx)
+	m.catchUp(ctx)
 	if errs := m.pipeline.files.Errors(); len(errs) > 0 {
 		t.Errorf("after the repair: %v", errs)
 	}

@@ -56,11 +56,11 @@ func (x *expectation) member(e *expected, st aggregateStep) {
 		e.membership = true
 		x.removeMember(spec.shard(), slices.Index(x.members[spec.shard()], st.ID))
 	case opAddService, opRemoveService:
-		told := row17ToldOnce(row17OwnCluster(e.ServiceHandlerCalls, spec.Cluster))
+		calls := row17NotifiedOnce(row17OwnCluster(e.ServiceHandlerCalls, spec.Cluster))
 		e.ServiceHandlerCalls = nil
 		for _, id := range x.members[spec.shard()] {
 			if id == st.ID {
-				e.ServiceHandlerCalls = append(e.ServiceHandlerCalls, told...)
+				e.ServiceHandlerCalls = append(e.ServiceHandlerCalls, calls...)
 			}
 		}
 	}

@@ -28,8 +28,8 @@ type expectation struct {
 	recordedNames, modelNames naming
 	// recordedCreated and created are the clocks of the two stores.
 	recordedCreated, created creationClock
-	// told is what workload handlers know, by registry, namespace and name.
-	told map[string]workloadHandlerCall
+	// notified is what workload handlers know, by registry, namespace and name.
+	notified map[string]workloadHandlerCall
 	// members are the aggregate's registries by provider/cluster: their IDs, in order.
 	members map[string][]string
 	removed map[string]bool
@@ -105,7 +105,7 @@ func newExpectation(topic string, s *scenario) *expectation {
 	x := &expectation{
 		scenario: s, collisions: row2SameNames(topic, s.Name),
 		recorded: map[string]*storeModel{}, ours: map[string]*storeModel{},
-		symbols: symbols{}, told: map[string]workloadHandlerCall{},
+		symbols: symbols{}, notified: map[string]workloadHandlerCall{},
 		members: map[string][]string{}, removed: map[string]bool{},
 		index: indexState{}, staleKeys: map[key]bool{}, pods: map[podName][]string{},
 	}
@@ -182,7 +182,7 @@ func (x *expectation) play(e *expected, st step) {
 			e.Results[0].Outcome = ours.outcome
 		}
 		x.expectEvents(e, st.Registry, []modelResult{theirs}, []modelResult{ours})
-		x.tellWorkloads(e, st.Registry, 0, nil)
+		x.notifyWorkloads(e, st.Registry, 0, nil)
 	case st.Store != nil:
 		x.store(e, *st.Store)
 	case st.Workload != nil:
@@ -190,7 +190,7 @@ func (x *expectation) play(e *expected, st step) {
 	}
 	if st.Apply == nil && st.Delete == nil && st.Store == nil {
 		for id := range x.recorded {
-			x.tellWorkloads(e, id, 0, nil)
+			x.notifyWorkloads(e, id, 0, nil)
 		}
 	}
 }
@@ -223,11 +223,11 @@ func (x *expectation) apply(e *expected, registry, text string) {
 			e.Results = slices.Clone(e.Results)
 			e.Results[i].Op = ours[i].op
 		}
-		told := accepted(doc, refused)
+		entry := accepted(doc, refused)
 		if e.rec.Index < 0 {
-			told = nil // nobody is told anything before the start
+			entry = nil // no handler is notified before the start
 		}
-		x.tellWorkloads(e, registry, i, told)
+		x.notifyWorkloads(e, registry, i, entry)
 	}
 	x.expectEvents(e, registry, theirs, ours)
 }
@@ -245,7 +245,7 @@ func (x *expectation) expectEvents(e *expected, registry string, theirs, ours []
 		e.EventHandlerCalls = append(e.EventHandlerCalls, x.events(ours[i])...)
 	}
 	if e.rec.Index < 0 && len(e.rec.EventHandlerCalls) == 0 {
-		// Ours are told of what exists when they are registered, theirs were not.
+		// Ours are notified of what exists when they are registered, theirs were not.
 		recorded = nil
 	}
 	x.checkModel(e, e.rec.Results, recorded)

@@ -50,7 +50,7 @@ func (x *expectation) store(e *expected, st storeStep) {
 		e.Results[i] = ours
 		e.EventHandlerCalls = append(e.EventHandlerCalls, events...)
 		x.symbols.bindResult(rec, x.ourVersion)
-		x.tellWorkloads(e, "", i, accepted(c.doc, refusedAs(rec)))
+		x.notifyWorkloads(e, "", i, accepted(c.doc, refusedAs(rec)))
 	}
 	x.checkModel(e, recorded, recordedEvents)
 	x.symbols.bindEvents(e.rec.EventHandlerCalls, x.ourVersion)

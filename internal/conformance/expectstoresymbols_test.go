@@ -37,7 +37,7 @@ func (s symbols) bindResult(rec result, current func(configstore.ConfigKey) stri
 	}
 }
 
-// bindEvents is bindResult for the names that only handlers were told.
+// bindEvents is bindResult for the names that only handlers were notified of.
 func (s symbols) bindEvents(events []eventHandlerCall, current func(configstore.ConfigKey) string) {
 	for _, c := range events {
 		if c.New != nil && c.Event != eventDelete {

@@ -18,20 +18,20 @@ func accepted(doc document, refused string) *document {
 	return &doc
 }
 
-// tellWorkloads follows what workload handlers were told by a document, and adds
-// what they should have been told in addition.
-func (x *expectation) tellWorkloads(e *expected, registry string, doc int, entry *document) {
+// notifyWorkloads follows what workload handlers were notified of by a document, and adds
+// what they should have been notified of in addition.
+func (x *expectation) notifyWorkloads(e *expected, registry string, doc int, entry *document) {
 	for i, c := range e.WorkloadHandlerCalls {
 		if c.Doc != doc || c.Handler != registry {
 			continue
 		}
-		k := toldKey(registry, c.Namespace, c.Name)
-		last, known := x.told[k]
+		k := workloadKeyOf(registry, c.Namespace, c.Name)
+		last, known := x.notified[k]
 		if c.Event == eventDelete {
-			delete(x.told, k)
+			delete(x.notified, k)
 			continue
 		}
-		x.told[k] = c
+		x.notified[k] = c
 		if c.Event == eventUpdate {
 			e.WorkloadHandlerCalls = slices.Clone(e.WorkloadHandlerCalls)
 			e.WorkloadHandlerCalls[i].Event = row1BackToIP(known)
@@ -43,7 +43,7 @@ func (x *expectation) tellWorkloads(e *expected, registry string, doc int, entry
 	}
 }
 
-// row1BackToIP: handlers that were not told of a workload get an add.
+// row1BackToIP: handlers that were not notified of a workload get an add.
 func row1BackToIP(known bool) string {
 	if known {
 		return eventUpdate
@@ -51,16 +51,16 @@ func row1BackToIP(known bool) string {
 	return eventAdd
 }
 
-// row1GoneFromIP: a WorkloadEntry whose address becomes a host name or a unix
-// socket told handlers nothing. Ours get a delete with what they were told last.
+// row1GoneFromIP: when the address of a WorkloadEntry became a host name or a unix
+// socket, handlers were not notified. Ours get a delete with the last state.
 func (x *expectation) row1GoneFromIP(e *expected, registry string, doc int, entry document) {
-	k := toldKey(registry, entry.ref.Namespace, entry.ref.Name)
-	last, known := x.told[k]
+	k := workloadKeyOf(registry, entry.ref.Namespace, entry.ref.Name)
+	last, known := x.notified[k]
 	spec, ok := entry.config.Spec.(*networking.WorkloadEntry)
 	if !known || !ok || spec.GetAddress() == "" || row3OnlyIPs(spec.GetAddress()) {
 		return
 	}
-	delete(x.told, k)
+	delete(x.notified, k)
 	last.Doc, last.Event = doc, eventDelete
 	e.WorkloadHandlerCalls = append(slices.Clone(e.WorkloadHandlerCalls), last)
 }
@@ -90,4 +90,6 @@ func firstAddress(e endpoint) string {
 	return e.Addresses[0]
 }
 
-func toldKey(registry, namespace, name string) string { return registry + "|" + namespace + "/" + name }
+func workloadKeyOf(registry, namespace, name string) string {
+	return registry + "|" + namespace + "/" + name
+}

@@ -11,7 +11,7 @@ import (
 )
 
 // recorder is the updater of a replay: it feeds the endpoint index and notes what
-// it was told.
+// it was called with.
 type recorder struct {
 	index *xdsupdate.EndpointIndex
 

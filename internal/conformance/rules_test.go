@@ -75,10 +75,10 @@ func row17OwnCluster(calls []serviceHandlerCall, cluster string) []serviceHandle
 	return out
 }
 
-// row17ToldOnce: a registry that was removed kept its handlers and, when it was
-// added again, got them once more, so that every event was told several times. Ours
-// is told once.
-func row17ToldOnce(calls []serviceHandlerCall) []serviceHandlerCall {
+// row17NotifiedOnce: a registry that was removed kept its handlers and, when it was
+// added again, got them once more, so that every event was delivered several times. Ours
+// is notified once.
+func row17NotifiedOnce(calls []serviceHandlerCall) []serviceHandlerCall {
 	var out []serviceHandlerCall
 	for _, c := range calls {
 		if !slices.Contains(out, c) {

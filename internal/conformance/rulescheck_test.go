@@ -38,8 +38,8 @@ func TestRules(t *testing.T) {
 	if got := row17OwnCluster(calls, "b"); !slices.Equal(got, []serviceHandlerCall{calls[0], calls[2]}) {
 		t.Errorf("row17OwnCluster = %v", got)
 	}
-	if got := row17ToldOnce(append(calls, calls...)); !slices.Equal(got, calls) {
-		t.Errorf("row17ToldOnce = %v", got)
+	if got := row17NotifiedOnce(append(calls, calls...)); !slices.Equal(got, calls) {
+		t.Errorf("row17NotifiedOnce = %v", got)
 	}
 	for topicAndName, want := range map[[2]string]bool{
 		{"pods", "same-name-pods"}: true, {"pods", "same-address"}: false,

@@ -73,7 +73,7 @@ func (sys *system) newStore() *storememory.Controller {
 }
 
 // start creates the registries, after the initial objects are in the store, and
-// lets everything settle.
+// lets everything finish.
 func (sys *system) start() error {
 	if sys.scenario.Options.StoreOnly {
 		return nil
@@ -161,7 +161,7 @@ func fillStatic(r *memory.Registry, spec registrySpec) {
 	r.SetNetworkGateways(gateways)
 }
 
-// settle lets everything finish that a change set off. What one store's handlers
+// catchUp lets everything finish that a change set off. What one store's handlers
 // do may concern another store's registry, hence the second round.
 func (sys *system) catchUp() {
 	for range 2 {
@@ -192,8 +192,8 @@ func (sys *system) onWorkload(handler string) func(*registry.WorkloadInstance, r
 	}
 }
 
-// onService notes what is told about static registries; the recorded
-// ServiceEntry registry told nothing.
+// onService notes the events of static registries; the recorded
+// ServiceEntry registry notified no handler.
 func (sys *system) onService(handler string) registry.ServiceHandler {
 	return func(prev, curr *registry.Service, event registry.Event) {
 		if curr.Attributes.Provider == registry.External {

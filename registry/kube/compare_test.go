@@ -33,8 +33,8 @@ type comparison struct {
 	accountsBefore            map[string]string
 	gatewaysBefore            set
 	gotGatewaysBefore         set
-	toldBefore                map[string]record
-	told                      map[string]record
+	notifiedBefore            map[string]record
+	notified                  map[string]record
 	calls                     []call
 	services                  []serviceCall
 	workloads                 []workloadCall
@@ -51,7 +51,7 @@ type rightState struct {
 
 func newComparison(sys *system) *comparison {
 	return &comparison{
-		sys: sys, worlds: map[string]*world{}, past: newPast(), told: map[string]record{}, toldBefore: map[string]record{},
+		sys: sys, worlds: map[string]*world{}, past: newPast(), notified: map[string]record{}, notifiedBefore: map[string]record{},
 		gotBefore: indexState{}, recordedBefore: indexState{}, accountsBefore: map[string]string{},
 	}
 }
@@ -82,7 +82,7 @@ func (c *comparison) world(cl *cluster) *world {
 		from = cl.remote
 	}
 	if from != nil {
-		// Its handlers have been told of these; that they are right is the concern of
+		// Its handlers have been notified of these; that they are right is the concern of
 		// that registry's own tests.
 		cancel := from.SubscribeWorkloads(func(wi *registry.WorkloadInstance, _ registry.Event) { w.foreign[wi.Key()] = wi })
 		cancel()
@@ -210,7 +210,7 @@ func (c *comparison) collect() {
 // forget drops what was set off before the first step.
 func (c *comparison) forget() {
 	for _, w := range c.workloads {
-		c.tell(w)
+		c.notify(w)
 	}
 	c.next(nil)
 }
@@ -226,7 +226,7 @@ func (c *comparison) next(recorded record) {
 			c.accountsBefore[e.str("namespace")+"/"+e.str("hostname")] = fmt.Sprint(e["serviceAccounts"])
 		}
 	}
-	c.toldBefore = maps.Clone(c.told)
+	c.notifiedBefore = maps.Clone(c.notified)
 	c.calls, c.services, c.workloads, c.gatewayCalls = nil, nil, nil, 0
 }
 

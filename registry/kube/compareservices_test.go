@@ -66,7 +66,7 @@ func (c *comparison) compareLookup(host string, want any) {
 	}
 }
 
-// compareServiceHandlers compares of which services handlers were told.
+// compareServiceHandlers compares the services that handlers received.
 func (c *comparison) compareServiceHandlers(recorded record) {
 	want, got := map[string]string{}, map[string]string{}
 	for _, r := range recorded.list("serviceHandlerCalls") {

@@ -10,24 +10,24 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-func (c *comparison) tell(w workloadCall) {
+func (c *comparison) notify(w workloadCall) {
 	if w.workload == nil {
-		maps.DeleteFunc(c.told, func(k string, _ record) bool { return strings.HasPrefix(k, w.registry+" ") })
+		maps.DeleteFunc(c.notified, func(k string, _ record) bool { return strings.HasPrefix(k, w.registry+" ") })
 		return
 	}
 	k := w.registry + " " + w.workload.Kind.String() + " " + w.workload.Namespace + "/" + w.workload.Name
 	if w.event == registry.EventDelete {
-		delete(c.told, k)
+		delete(c.notified, k)
 		return
 	}
-	c.told[k] = viewWorkload(w.workload)
+	c.notified[k] = viewWorkload(w.workload)
 }
 
 func viewWorkload(w *registry.WorkloadInstance) record {
 	return plain(map[string]any{"portMap": w.PortMap, "endpoint": viewEndpoint(w.Endpoint)}).(map[string]any)
 }
 
-// compareWorkloadHandlers compares the last that handlers were told of each
+// compareWorkloadHandlers compares the last that handlers were notified of each
 // workload.
 func (c *comparison) compareWorkloadHandlers(recorded record) {
 	want := map[string]record{}
@@ -39,13 +39,13 @@ func (c *comparison) compareWorkloadHandlers(recorded record) {
 		}
 	}
 	for _, w := range c.workloads {
-		c.tell(w)
+		c.notify(w)
 	}
 	for k, w := range want {
-		got, has := c.told[k]
+		got, has := c.notified[k]
 		switch {
 		case w == nil && !has, w != nil && has && c.entryRow(w).text() == c.entryRow(got).text():
-		case w != nil && got.text() == c.toldBefore[k].text() && w.text() == got.text():
+		case w != nil && got.text() == c.notifiedBefore[k].text() && w.text() == got.text():
 		case c.past.workload(k, w):
 		default:
 			c.report("workload handlers of %s:\n got      %s\n recorded %s", k, got.text(), w.text())
@@ -56,8 +56,8 @@ func (c *comparison) compareWorkloadHandlers(recorded record) {
 			continue
 		}
 		k := w.registry + " " + w.workload.Kind.String() + " " + w.workload.Namespace + "/" + w.workload.Name
-		if _, recordedToo := want[k]; !recordedToo && !c.past.workload(k, nil) && c.told[k].text() != c.toldBefore[k].text() {
-			c.report("workload handlers of %s: got %s %s, recorded nothing", k, w.event, c.told[k].text())
+		if _, recordedToo := want[k]; !recordedToo && !c.past.workload(k, nil) && c.notified[k].text() != c.notifiedBefore[k].text() {
+			c.report("workload handlers of %s: got %s %s, recorded nothing", k, w.event, c.notified[k].text())
 		}
 	}
 	c.compareToldPods()
@@ -69,11 +69,11 @@ func (c *comparison) compareToldPods() {
 	for cluster, all := range c.right.workloads {
 		prefix := "Kubernetes/" + cluster + " Pod "
 		for k, want := range all {
-			if got := c.told[prefix+k]; got.text() != want.text() {
+			if got := c.notified[prefix+k]; got.text() != want.text() {
 				c.report("workload handlers know of %s%s:\n got  %s\n want %s", prefix, k, got.text(), want.text())
 			}
 		}
-		for k := range c.told {
+		for k := range c.notified {
 			if name, ok := strings.CutPrefix(k, prefix); ok && all[name] == nil {
 				c.report("workload handlers still know of %s", k)
 			}

@@ -27,15 +27,15 @@ func TestDecisionsOnClusters(t *testing.T) {
 			p.apply(serviceEntry("e.example.com"))
 			p.applyTo("two", podObject("q1", "10.2.0.1"), podObject("q2", "10.2.0.2"), workloadEntry("w", "10.9.0.1"))
 			p.is("before", p.endpoints("e.example.com"), "10.2.0.1", "10.2.0.2", "10.9.0.1")
-			var told []string
+			var notified []string
 			p.sys.registry.SubscribeWorkloads(func(w *registry.WorkloadInstance, e registry.Event) {
-				told = append(told, e.String()+" "+w.Name)
+				notified = append(notified, e.String()+" "+w.Name)
 			})
 			p.sys.catchUp()
-			told = nil
+			notified = nil
 			p.lifecycle("removeCluster", "two")
-			slices.Sort(told)
-			p.is("handlers of the aggregate", told, "delete q1", "delete q2", "delete w")
+			slices.Sort(notified)
+			p.is("handlers of the aggregate", notified, "delete q1", "delete q2", "delete w")
 			p.is("removed", p.endpoints("e.example.com"))
 			p.step(step{Cluster: "two", Delete: &objectRef{Kind: "Pod", Namespace: "ns", Name: "q2"}})
 			p.lifecycle("addCluster", "two")

@@ -34,16 +34,16 @@ func TestDecisionsOnPods(t *testing.T) {
 			p.apply(serviceObject("a"), sliceObject("s", "a", "10.0.0.1 p1"), podObject("p1", "10.0.0.1", version1, unready))
 			p.apply(podObject("p1", "10.0.0.1", version2))
 			p.is("it became ready", p.endpoints("a", "labels.version"), "10.0.0.1 v2")
-			p.is("handlers", p.told("labels.version"), "add p1 v2")
+			p.is("handlers", p.notified("labels.version"), "add p1 v2")
 			p.apply(podObject("p1", "10.0.0.1", version1, unready))
 			p.is("it became unready", p.endpoints("a", "labels.version"), "10.0.0.1 v1")
-			p.is("handlers", p.told("labels.version"), "delete p1 v2")
+			p.is("handlers", p.notified("labels.version"), "delete p1 v2")
 		}},
 		{row: "K10", is: "a changed node or account of a pod is in its endpoints without a change of the slice", test: func(p *play) {
 			p.apply(serviceObject("a"), sliceObject("s", "a", "10.0.0.1 p1"), podObject("p1", "10.0.0.1"))
 			p.apply(podObject("p1", "10.0.0.1", "spec: {nodeName: n1, serviceAccountName: other}"))
 			p.is("endpoint", p.endpoints("a", "nodeName", "serviceAccount"), "10.0.0.1 n1 cluster.local/ns/ns/sa/other")
-			p.is("handlers", p.told("nodeName"), "update p1 n1")
+			p.is("handlers", p.notified("nodeName"), "update p1 n1")
 			p.is("reported", p.calls(callEDSUpdate), hostOf("a"))
 		}},
 		{row: "K11", is: "endpoints and workloads follow a node that comes, changes and goes", test: func(p *play) {
@@ -54,13 +54,13 @@ func TestDecisionsOnPods(t *testing.T) {
 			p.is("no node", p.endpoints("a", "locality"), "10.0.0.1 -")
 			p.apply(region("r1"))
 			p.is("it comes", p.endpoints("a", "locality"), "10.0.0.1 r1//")
-			p.is("handlers", p.told("locality"), "update p1 r1//")
+			p.is("handlers", p.notified("locality"), "update p1 r1//")
 			p.apply(region("r2"))
 			p.is("it changes", p.endpoints("a", "locality"), "10.0.0.1 r2//")
-			p.is("handlers", p.told("locality"), "update p1 r2//")
+			p.is("handlers", p.notified("locality"), "update p1 r2//")
 			p.delete("Node", "n1")
 			p.is("it goes", p.endpoints("a", "locality"), "10.0.0.1 -")
-			p.is("handlers", p.told("locality"), "update p1 -")
+			p.is("handlers", p.notified("locality"), "update p1 -")
 		}},
 		{row: "K11", is: "endpoints of a ServiceEntry follow the node of a pod", with: withEntries(), test: func(p *play) {
 			p.apply(serviceEntry("e.example.com"), podObject("p1", "10.0.0.1", "spec: {nodeName: n1}"))
@@ -85,14 +85,14 @@ func TestDecisionsOnPods(t *testing.T) {
 			p.apply(serviceObject("manual", "spec: {selector: null}"), sliceObject("s", "manual", "10.0.0.1"))
 			p.apply(serviceEntry("e.example.com"), podObject("p1", "10.0.0.1"))
 			p.apply(podObject("p1", "10.0.0.2", unready))
-			p.is("handlers get a delete of what they know", p.told("addresses"), "delete p1 10.0.0.1")
+			p.is("handlers get a delete of what they know", p.notified("addresses"), "delete p1 10.0.0.1")
 			p.is("endpoint of the ServiceEntry", p.endpoints("e.example.com"))
 			p.is("endpoint at the former address", p.endpoints("manual", "workloadName"), "10.0.0.1 -")
 		}},
 		{row: "K16", is: "a pod that is deleted with another address releases the one it was known by", with: withEntries(), test: func(p *play) {
 			p.apply(serviceEntry("e.example.com"), podObject("p1", "10.0.0.1"))
 			p.apply(podObject("p1", "10.0.0.2", "metadata: {deletionTimestamp: '2024-01-01T00:00:00Z'}"))
-			p.is("handlers", p.told("addresses"), "delete p1 10.0.0.1")
+			p.is("handlers", p.notified("addresses"), "delete p1 10.0.0.1")
 			p.is("endpoint of the ServiceEntry", p.endpoints("e.example.com"))
 		}},
 		{row: "K41", is: "an unknown network gives no label, nor does an empty label", test: func(p *play) {

@@ -67,7 +67,7 @@ func TestDecisionsOnServices(t *testing.T) {
 			p.apply(workloadEntry("w", "10.9.0.1", "spec: {labels: null}"))
 			p.is("without labels", append(p.endpoints("a"), p.endpoints("b")...))
 		}},
-		{row: "K21", is: "ports of one number are told apart by name", with: withEntries(), test: func(p *play) {
+		{row: "K21", is: "ports of one number are distinguished by name", with: withEntries(), test: func(p *play) {
 			ports := "spec: {ports: [{name: dns, port: 53, protocol: UDP, targetPort: 5353}, {name: dns-tcp, port: 53, protocol: TCP, targetPort: 5300}]}"
 			p.apply(serviceObject("a", ports), workloadEntry("w", "10.9.0.1"))
 			p.is("endpoints", p.endpoints("a", "servicePortName", "endpointPort"), "10.9.0.1 dns 5353", "10.9.0.1 dns-tcp 5300")
@@ -80,7 +80,7 @@ func TestDecisionsOnServices(t *testing.T) {
 			p.apply(append(objects, namespaceObject("ns", watched))...)
 			p.is("watched", p.endpoints("a"), "10.0.0.1")
 			p.delete("Namespace", "ns")
-			p.is("handlers of workloads", p.told(), "delete p1")
+			p.is("handlers of workloads", p.notified(), "delete p1")
 			p.equal("the service", p.service("a", "name"), "none")
 			p.equal("the index knows it", p.known("a"), false)
 			for _, ref := range [][2]string{{"Service", "a"}, {"EndpointSlice", "s"}, {"Pod", "p1"}} {

@@ -65,7 +65,7 @@ func TestRandomHistories(t *testing.T) {
 // workloadsAreRight compares what workload handlers know with what they should.
 func (c *comparison) workloadsAreRight() {
 	for _, w := range c.workloads {
-		c.tell(w)
+		c.notify(w)
 	}
 	c.compareToldPods()
 }

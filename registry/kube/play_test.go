@@ -185,9 +185,9 @@ func (p *play) service(name string, fields ...string) string {
 	return words(viewService(s), fields...)
 }
 
-// told returns what workload handlers were called with in the last step: the event,
+// notified returns what workload handlers were called with in the last step: the event,
 // the name, and fields of the endpoint.
-func (p *play) told(fields ...string) []string {
+func (p *play) notified(fields ...string) []string {
 	var out []string
 	for _, w := range p.sys.workloads {
 		if w.workload != nil && strings.HasPrefix(w.registry, "Kubernetes/") {

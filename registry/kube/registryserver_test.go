@@ -22,8 +22,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// suiteSpaces are the namespaces of the suite, and one for the mark. They are told
-// apart from those of other tests by a label, by which the registry discovers them.
+// suiteSpaces are the namespaces of the suite, and one for the mark. They differ
+// from those of other tests in a label, by which the registry discovers them.
 func suiteSpaces() []string {
 	return []string{"retail", "money", "churn", "one", "two", "abroad", "market", "zoo", markSpace}
 }

@@ -214,7 +214,7 @@ func (c *comparison) replaced(cluster string) bool {
 	return false
 }
 
-// workload: what handlers were told of a pod by the change of a node, of the mesh or
+// workload: what handlers were notified of a pod by the change of a node, of the mesh or
 // of a namespace, or when it became unready, is not recorded (rows K10, K11, K12,
 // K16, K42). That they know what is right is compared elsewhere, with what should be;
 // the recording must be of something that was right once.

@@ -35,7 +35,7 @@ type scene struct {
 	progress chan struct{}
 }
 
-// progressing tells a scene of the calls of its updater.
+// progressing notifies a scene of the calls of its updater.
 type progressing struct {
 	*recorder
 	progress chan struct{}

@@ -83,7 +83,7 @@ func BenchmarkSetEndpointsUnchanged(b *testing.B) {
 	})
 }
 
-// BenchmarkSetService changes one of n services and tells a handler.
+// BenchmarkSetService changes one of n services and notifies a handler.
 func BenchmarkSetService(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		b.Helper()

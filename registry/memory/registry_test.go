@@ -198,17 +198,17 @@ func TestHasSynced(t *testing.T) {
 	}
 }
 
-// TestAfterRun: when Run has ended nobody is told anything, and reads go on.
+// TestAfterRun: when Run has ended no handler is notified, and reads go on.
 func TestAfterRun(t *testing.T) {
 	r := memory.New(memory.Options{})
-	told := 0
-	r.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { told++ })
+	notified := 0
+	r.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { notified++ })
 	stop := make(chan struct{})
 	close(stop)
 	r.Run(stop)
 	must(t, r.SetService(service("a.example.com", "ns", registry.ClientSideLB)))
-	if told != 0 || r.GetService("a.example.com") == nil {
-		t.Errorf("told %d times, the service is %v", told, r.GetService("a.example.com"))
+	if notified != 0 || r.GetService("a.example.com") == nil {
+		t.Errorf("notified %d times, the service is %v", notified, r.GetService("a.example.com"))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// updater feeds an endpoint index and writes down what it was told. look, if set,
+// updater feeds an endpoint index and writes down what it was called with. look, if set,
 // is called in the midst of each call.
 type updater struct {
 	index *xdsupdate.EndpointIndex
@@ -190,7 +190,7 @@ func TestUpdaterCalls(t *testing.T) {
 			t.Fatalf("%s: %v", a.name, err)
 		}
 		if got := u.take(); !slices.Equal(got, a.want) {
-			t.Errorf("%s: the updater was told\n\t%q\nwant\n\t%q", a.name, got, a.want)
+			t.Errorf("%s: the updater was called with\n\t%q\nwant\n\t%q", a.name, got, a.want)
 		}
 	}
 }
@@ -244,12 +244,12 @@ func TestDeltaIsTheChange(t *testing.T) {
 		"delta ns/a.example.com [3.3.3.3>2.2.2.2] IncrementalPush",
 	}
 	if got := u.take(); !slices.Equal(got, want) {
-		t.Errorf("the updater was told\n\t%q\nwant\n\t%q", got, want)
+		t.Errorf("the updater was called with\n\t%q\nwant\n\t%q", got, want)
 	}
 }
 
-// TestUpdaterSeesTheNewState: reads from within the updater show what it is told
-// of, and the updater knows before handlers do.
+// TestUpdaterSeesTheNewState: reads from within the updater show what it is called
+// with, and the updater knows before handlers do.
 func TestUpdaterSeesTheNewState(t *testing.T) {
 	u := &updater{index: xdsupdate.NewEndpointIndex()}
 	r := memory.New(memory.Options{Updater: u})

@@ -79,7 +79,7 @@ func (c *churn) run(steps int) {
 	}
 }
 
-// checkCalls compares what the updater was told with what the registry shows.
+// checkCalls compares what the updater was called with and what the registry shows.
 func (c *churn) checkCalls(what string) {
 	c.recorder.take()
 	shown := map[string][]*registry.Endpoint{}

@@ -61,15 +61,15 @@ func TestLoop(t *testing.T) {
 	t.Parallel()
 	a := newSystem(t, serviceentry.Options{ClusterID: "c1"})
 	b := newSystem(t, serviceentry.Options{ClusterID: "c2"})
-	var told []string
-	tell := func(from string, to *serviceentry.Controller) func(*registry.WorkloadInstance, registry.Event) {
+	var notified []string
+	forward := func(from string, to *serviceentry.Controller) func(*registry.WorkloadInstance, registry.Event) {
 		return func(w *registry.WorkloadInstance, e registry.Event) {
-			told = append(told, from+" "+e.String()+" "+w.Name)
+			notified = append(notified, from+" "+e.String()+" "+w.Name)
 			to.WorkloadInstanceHandler(w, e)
 		}
 	}
-	a.registry.AppendWorkloadHandler(tell("a", b.registry))
-	b.registry.AppendWorkloadHandler(tell("b", a.registry))
+	a.registry.AppendWorkloadHandler(forward("a", b.registry))
+	b.registry.AppendWorkloadHandler(forward("b", a.registry))
 	// An echo must not count either.
 	a.registry.AppendWorkloadHandler(a.registry.WorkloadInstanceHandler)
 	b.apply(entry("s", selecting, "b.com"))
@@ -79,7 +79,7 @@ func TestLoop(t *testing.T) {
 	a.delete(istio.WorkloadEntry, "ns", "w")
 	diff(t, "a's endpoints", brief(a.recorder.endpoints["ns/a.com"]), "[]")
 	diff(t, "b's endpoints", brief(b.recorder.endpoints["ns/b.com"]), "[]")
-	diff(t, "what was told", told, []string{"a add w", "a delete w"})
+	diff(t, "events", notified, []string{"a add w", "a delete w"})
 }
 
 // TestOwnWorkloadComesBack: what this registry announced is no news, whoever

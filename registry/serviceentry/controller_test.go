@@ -43,7 +43,7 @@ func TestHasSynced(t *testing.T) {
 	}
 	cache.Drain()
 	if !during {
-		t.Error("synced while the updater was still being told")
+		t.Error("synced while the updater was still being called")
 	}
 	if !r.HasSynced() || len(r.Services()) != 1 {
 		t.Error("not synced after the cache delivered everything")
@@ -97,21 +97,21 @@ func TestServiceHandlers(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, serviceentry.Options{})
 	s.apply(entry("a", nil, "a.com", "1.1.1.1"))
-	var told []string
+	var notified []string
 	handler := func(prev, curr *registry.Service, e registry.Event) {
-		told = append(told, fmt.Sprintf("%s %s %s", e, name(prev), name(curr)))
+		notified = append(notified, fmt.Sprintf("%s %s %s", e, name(prev), name(curr)))
 	}
 	cancel := s.registry.SubscribeServices(handler)
 	s.apply(entry("b", nil, "b.com"))
 	s.apply(entry("a", nil, "a.com", "1.1.1.2"))
 	s.apply(entry("a", ports(8080), "a.com", "1.1.1.2"))
 	s.delete(istio.ServiceEntry, "ns", "a")
-	diff(t, "told", told, []string{"add - a/a.com", "add - b/b.com", "update a/a.com a/a.com", "delete - a/a.com"})
-	told = nil
+	diff(t, "notified", notified, []string{"add - a/a.com", "add - b/b.com", "update a/a.com a/a.com", "delete - a/a.com"})
+	notified = nil
 	cancel()
 	cancel()
 	s.apply(entry("c", nil, "c.com"))
-	diff(t, "told after cancel", told, []string(nil))
+	diff(t, "notified after cancel", notified, []string(nil))
 }
 
 func name(s *registry.Service) string {
@@ -125,41 +125,41 @@ func TestWorkloadHandlers(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, serviceentry.Options{})
 	s.apply(workloadEntry("w", "1.1.1.1", nil), workloadEntry("v", "vm.org", nil), checked(workloadEntry("u", "1.1.1.2", nil), "False"))
-	var told []string
+	var notified []string
 	var last *registry.WorkloadInstance
 	cancel := s.registry.SubscribeWorkloads(func(w *registry.WorkloadInstance, e registry.Event) {
-		told = append(told, fmt.Sprintf("%s %s %s %d", e, w.Name, w.Endpoint.Address(), w.PortMap["http"]))
+		notified = append(notified, fmt.Sprintf("%s %s %s %d", e, w.Name, w.Endpoint.Address(), w.PortMap["http"]))
 		if e == registry.EventDelete && w != last {
-			t.Errorf("delete of %s not with what was told last", w.Name)
+			t.Errorf("delete of %s not with the last state that was notified", w.Name)
 		}
 		last = w
 	})
-	diff(t, "what exists", told, []string{"add w 1.1.1.1 0"})
-	told = nil
+	diff(t, "what exists", notified, []string{"add w 1.1.1.1 0"})
+	notified = nil
 	s.apply(workloadEntry("w", "1.1.1.3", nil))
 	s.apply(workloadEntry("w", "1.1.1.3", nil))
 	s.registry.WorkloadInstanceHandler(pod("p", nil, "1.1.1.4"), registry.EventAdd)
 	s.delete(istio.WorkloadEntry, "ns", "v")
 	s.apply(checked(workloadEntry("u", "1.1.1.2", nil), "True"))
 	s.apply(checked(workloadEntry("u", "1.1.1.2", nil), "False"))
-	diff(t, "changes", told, []string{"update w 1.1.1.3 0", "add u 1.1.1.2 0", "delete u 1.1.1.2 0"})
-	told = nil
+	diff(t, "changes", notified, []string{"update w 1.1.1.3 0", "add u 1.1.1.2 0", "delete u 1.1.1.2 0"})
+	notified = nil
 	cancel()
 	s.delete(istio.WorkloadEntry, "ns", "w")
-	diff(t, "told after cancel", told, []string(nil))
+	diff(t, "notified after cancel", notified, []string(nil))
 }
 
 func TestWorkloadEntriesOnly(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, serviceentry.Options{WorkloadEntriesOnly: true})
-	var told []string
+	var notified []string
 	s.registry.AppendWorkloadHandler(func(w *registry.WorkloadInstance, e registry.Event) {
-		told = append(told, e.String()+" "+w.Name)
+		notified = append(notified, e.String()+" "+w.Name)
 	})
 	s.apply(entry("a", selecting, "a.com"), workloadEntry("w", "1.1.1.1", nil))
 	s.registry.WorkloadInstanceHandler(pod("p", nil, "1.1.1.2"), registry.EventAdd)
 	s.expect("both", "proxy c1 1.1.1.1")
-	diff(t, "told", told, []string{"add w"})
+	diff(t, "notified", notified, []string{"add w"})
 	if s.registry.GetService("a.com") != nil || len(s.registry.Services()) != 0 || s.targets("ns", "1.1.1.1") != nil {
 		t.Error("there are services")
 	}

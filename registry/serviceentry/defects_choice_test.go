@@ -66,7 +66,7 @@ func TestDefectLastOfAlikeWorkloads(t *testing.T) {
 	diff(t, "the last by name gone", weights(), []uint32{3})
 }
 
-// Endpoints that are written in one entry are told apart by their places.
+// Endpoints that are written in one entry are distinguished by their places.
 func TestDefectInlineEndpointsAlike(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, serviceentry.Options{})

@@ -38,7 +38,7 @@ func TestDefectCallsInNoOrder(t *testing.T) {
 	}
 	s.write(entry("b", nil, "b.com", "1.1.1.2"), workloadEntry("w", "1.1.1.1", nil))
 	s.recorder.during = func(call string) {
-		// Whatever the updater is told can be read already.
+		// Whatever the updater is called with can be read already.
 		if s.registry.GetService("b.com") == nil || s.registry.GetService("gone.com") != nil ||
 			len(s.registry.InstancesByPort(s.registry.GetService("a.com"), 0)) != 1 {
 			t.Errorf("%s: reads show a former state", call)
@@ -61,7 +61,7 @@ func TestDefectUpdaterCalledWithLockHeld(t *testing.T) {
 		if called++; called > 1 {
 			return
 		}
-		// The updater writes while it is told of something: that comes later.
+		// The updater writes while it is called: that comes later.
 		s.write(workloadEntry("second", "1.1.1.2", nil))
 		s.podEvent(pod("third", nil, "1.1.1.3"), registry.EventAdd)
 		s.registry.AppendServiceHandler(func(*registry.Service, *registry.Service, registry.Event) {})

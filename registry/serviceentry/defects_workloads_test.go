@@ -17,8 +17,8 @@ import (
 // The tests in the defects files are named after what goes wrong in Istio; each
 // shows that it does not here.
 
-// heard makes the registry write down what it tells workload handlers.
-func (s *system) heard() *[]string {
+// recordWorkloads makes the registry write down the events of workload handlers.
+func (s *system) recordWorkloads() *[]string {
 	var out []string
 	s.registry.AppendWorkloadHandler(func(wi *registry.WorkloadInstance, e registry.Event) {
 		out = append(out, fmt.Sprintf("%s %s/%s %s", e, wi.Namespace, wi.Name, wi.Endpoint.Address()))
@@ -42,11 +42,11 @@ func TestDefectHandlersKeepWorkloadThatGotHostName(t *testing.T) {
 		t.Run(address, func(t *testing.T) {
 			t.Parallel()
 			s := newSystem(t, serviceentry.Options{})
-			heard := s.heard()
+			received := s.recordWorkloads()
 			s.apply(workloadEntry("w", "1.1.1.1", nil))
 			s.apply(workloadEntry("w", address, nil))
 			s.apply(workloadEntry("w", "1.1.1.2", nil))
-			diff(t, "handlers were told", *heard, []string{"add ns/w 1.1.1.1", "delete ns/w 1.1.1.1", "add ns/w 1.1.1.2"})
+			diff(t, "handlers received", *received, []string{"add ns/w 1.1.1.1", "delete ns/w 1.1.1.1", "add ns/w 1.1.1.2"})
 		})
 	}
 }
@@ -201,12 +201,12 @@ func TestDefectWorkloadsOfOneAddressOverwriteEachOther(t *testing.T) {
 func TestDefectUnixSocketOfferedToOthers(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, serviceentry.Options{})
-	heard := s.heard()
+	received := s.recordWorkloads()
 	s.apply(entry("d", edits(dns, selecting), "d.com"), entry("s", selecting, "s.com"))
 	s.apply(workloadEntry("w", "unix:///run/w.sock", nil))
 	diff(t, "endpoints of a DNS service", brief(s.recorder.endpoints["ns/d.com"]), "[/run/w.sock:0<80]")
 	diff(t, "endpoints of a STATIC service", brief(s.recorder.endpoints["ns/s.com"]), "[]")
-	diff(t, "handlers were told", *heard, []string(nil))
+	diff(t, "handlers received", *received, []string(nil))
 }
 
 func TestDefectSecondAddressNotFound(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// A ServiceEntry that selects WorkloadEntries by label: what the updater is told,
+// A ServiceEntry that selects WorkloadEntries by label: what the updater is called with,
 // and why an endpoint is there or not.
 func Example() {
 	store := memory.Make(istio.Schemas())

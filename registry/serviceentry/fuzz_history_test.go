@@ -139,7 +139,7 @@ func (z *fuzzed) step(what string, do func()) {
 }
 
 // check compares what the registry shows with the store, and with what the
-// updater was told.
+// updater was called with.
 func (z *fuzzed) check(what string) {
 	z.t.Helper()
 	z.cache.Drain()
@@ -161,8 +161,8 @@ func (z *fuzzed) check(what string) {
 				z.t.Errorf("after %s: the instance on port %s is one on port %s", what, i.Endpoint.ServicePortName, i.ServicePort.Name)
 			}
 		}
-		if told := z.recorder.endpoints[s.Key()]; brief(shown) != brief(told) {
-			z.t.Errorf("after %s: %s has %s, was reported with %s", what, s.Key(), brief(shown), brief(told))
+		if notified := z.recorder.endpoints[s.Key()]; brief(shown) != brief(notified) {
+			z.t.Errorf("after %s: %s has %s, was reported with %s", what, s.Key(), brief(shown), brief(notified))
 		}
 	}
 	for _, ip := range []string{z.text, "1.1.1.1"} {

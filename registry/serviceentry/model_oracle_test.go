@@ -354,7 +354,7 @@ func (o *outcome) labels(ip, namespace string) registry.Labels {
 }
 
 // known returns the contributions at an address. Of those that one entry has from
-// sources that cannot be told apart only the last source counts, as recorded from
+// sources that cannot be distinguished only the last source counts, as recorded from
 // Istio (pods/two-pods-same-address-basic).
 func (o *outcome) known(ip, namespace string) []contribution {
 	type likeness struct{ entry, host, workload, address, namespace string }

@@ -249,7 +249,7 @@ func (m *modelSystem) workloadChanged(wi *registry.WorkloadInstance, event regis
 	}
 	if event == registry.EventDelete {
 		if known != wi {
-			m.t.Errorf("workload handler: delete of %s not with the state that was told last", name)
+			m.t.Errorf("workload handler: delete of %s not with the last state that was notified", name)
 		}
 		delete(m.workloads, name)
 		return
@@ -268,11 +268,11 @@ func (m *modelSystem) check(before, after *outcome) {
 	m.checkProxies(after)
 	m.checkCalls(before, after, m.recorder.Take())
 	clear(m.touched)
-	told := map[string]string{}
+	notified := map[string]string{}
 	for name, wi := range m.workloads {
-		told[name] = describeWorkload(wi.Endpoint, wi.PortMap)
+		notified[name] = describeWorkload(wi.Endpoint, wi.PortMap)
 	}
-	m.equal("workloads that handlers know", after.announced, told)
+	m.equal("workloads that handlers know", after.announced, notified)
 }
 
 func (m *modelSystem) equal(what string, want, got any) {
@@ -284,21 +284,21 @@ func (m *modelSystem) equal(what string, want, got any) {
 
 func (m *modelSystem) checkServices(after *outcome) {
 	m.t.Helper()
-	shown, told := map[string][]string{}, map[string][]string{}
+	shown, notified := map[string][]string{}, map[string][]string{}
 	all := m.registry.Services()
 	for _, s := range all {
 		shown[s.Key()] = append(shown[s.Key()], showService(s))
 	}
 	for _, s := range m.services {
-		told[s.Key()] = append(told[s.Key()], showService(s))
+		notified[s.Key()] = append(notified[s.Key()], showService(s))
 	}
-	for _, byKey := range []map[string][]string{shown, told} {
+	for _, byKey := range []map[string][]string{shown, notified} {
 		for _, list := range byKey {
 			slices.Sort(list)
 		}
 	}
 	m.equal("Services", after.services, shown)
-	m.equal("services that handlers know", after.services, told)
+	m.equal("services that handlers know", after.services, notified)
 	if !slices.IsSortedFunc(all, registry.CompareServices) {
 		m.t.Error("Services is not sorted")
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// recorder is an updater that writes down what it is told, one line per call, and
+// recorder is an updater that writes down what it is called with, one line per call, and
 // keeps the endpoints as an index would. It takes complete lists only.
 type recorder struct {
 	t     *testing.T
@@ -99,7 +99,7 @@ func (r *recorder) take() []string {
 	return calls
 }
 
-// deltaRecorder also takes deltas, and checks that they fit what it was told.
+// deltaRecorder also takes deltas, and checks that they fit what it was called with.
 type deltaRecorder struct{ *recorder }
 
 var _ xdsupdate.EndpointDeltaUpdater = deltaRecorder{}

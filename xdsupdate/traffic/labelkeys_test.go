@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// TestLabelKeys: proxies are told apart by every label that a policy looks at, and
+// TestLabelKeys: proxies are distinguished by every label that a policy looks at, and
 // by no other.
 func TestLabelKeys(t *testing.T) {
 	var configs configList

@@ -26,7 +26,7 @@ func (l *configList) addRule(tb testing.TB, key, spec string) {
 	l.add(istio.DestinationRule, key, rule)
 }
 
-// limited is a rule that can be told from others by its limit of connections, with a
+// limited is a rule that differs from others in its limit of connections, with a
 // subset of the same name.
 func limited(host string, n int, more string) string {
 	return fmt.Sprintf(`{"host":%q,"trafficPolicy":{"connectionPool":{"tcp":{"maxConnections":%d}}},"subsets":[{"name":"s%d"}]%s}`, host, n, n, more)

@@ -28,7 +28,7 @@ import (
 // than TestModel. After each change
 //
 //   - the state that is made of the one before gives what one from scratch gives, for
-//     proxies that are told apart by nothing but what policies look at;
+//     proxies that are distinguished by nothing but what policies look at;
 //   - what has changed for a view is named among what may have;
 //   - views that share a resource would each get the same.
 func TestNothingIsStale(t *testing.T) {

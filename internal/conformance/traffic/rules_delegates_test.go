@@ -13,7 +13,7 @@ import (
 
 // t16 changes a root VirtualService so that the combinations of matches that were
 // dropped when this was recorded are dropped by us too: what became of them cannot
-// be told from the recording. delegates are all of the scenario.
+// be read from the recording. delegates are all of the scenario.
 func t16(root configstore.Config, delegates []*configstore.Config) configstore.Config {
 	spec, ok := root.Spec.(*networking.VirtualService)
 	if !ok || len(spec.GetHosts()) == 0 {
