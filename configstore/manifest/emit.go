@@ -3,6 +3,7 @@
 package manifest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,131 +12,71 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 )
 
-// maxSimpleKey is a safe distance below the 1024 characters up to which YAML
-// finds the ":" of a key.
-const maxSimpleKey = 256
-
-// appendYAML appends the YAML form of a tree in block style. Trees are made of
-// the types of encoding/json, numbers as json.Number. Only what every reader
-// of YAML 1.1 and 1.2 takes for a string is written without quotes. The encoder of
-// package yaml is no replacement: text that begins with a tab, for example, becomes
-// a literal block that cannot be read again.
-func appendYAML(out []byte, tree map[string]any) []byte {
-	return appendMapping(out, tree, 0)
-}
-
-// appendMapping appends the lines of a mapping; the first is not indented.
-func appendMapping(out []byte, m map[string]any, indent int) []byte {
-	for i, key := range slices.Sorted(maps.Keys(m)) {
-		if i > 0 {
-			out = appendIndent(out, indent)
-		}
-		sequenceIndent := indent
-		if len(key) <= maxSimpleKey {
-			out = appendString(out, key)
-		} else {
-			out = append(out, "? "...)
-			out = append(appendString(out, key), '\n')
-			out = appendIndent(out, indent)
-			sequenceIndent += 2
-		}
-		out = append(out, ':')
-		switch v := m[key].(type) {
-		case map[string]any:
-			if len(v) > 0 {
-				out = appendIndent(append(out, '\n'), indent+2)
-				out = appendMapping(out, v, indent+2)
-				continue
-			}
-		case []any:
-			if len(v) > 0 {
-				out = appendIndent(append(out, '\n'), sequenceIndent)
-				out = appendSequence(out, v, sequenceIndent)
-				continue
-			}
-		}
-		out = append(appendLeaf(append(out, ' '), m[key], indent+2), '\n')
+// encodeYAML returns the YAML form of a tree in block style, the keys sorted. Trees
+// are made of the types of encoding/json, numbers as json.Number.
+func encodeYAML(tree map[string]any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	enc.CompactSeqIndent()
+	if err := enc.Encode(nodeOf(tree)); err != nil {
+		return nil, err
 	}
-	return out
+	return out.Bytes(), enc.Close()
 }
 
-// appendSequence appends the lines of a sequence; the first is not indented.
-func appendSequence(out []byte, s []any, indent int) []byte {
-	for i, item := range s {
-		if i > 0 {
-			out = appendIndent(out, indent)
-		}
-		out = append(out, "- "...)
-		switch v := item.(type) {
-		case map[string]any:
-			if len(v) > 0 {
-				out = appendMapping(out, v, indent+2)
-				continue
-			}
-		case []any:
-			if len(v) > 0 {
-				out = appendSequence(out, v, indent+2)
-				continue
-			}
-		}
-		out = append(appendLeaf(out, item, indent+2), '\n')
-	}
-	return out
-}
-
-// appendLeaf appends a scalar or an empty collection without its line break.
-func appendLeaf(out []byte, v any, indent int) []byte {
+func nodeOf(v any) *yaml.Node {
 	switch v := v.(type) {
 	case nil:
-		return append(out, "null"...)
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: "null"}
 	case bool:
-		return strconv.AppendBool(out, v)
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: strconv.FormatBool(v)}
 	case json.Number:
-		return append(out, v...)
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.String()}
 	case string:
-		if isBlock(v) {
-			return appendBlock(out, v, indent)
-		}
-		return appendString(out, v)
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v, Style: styleOf(v)}
 	case map[string]any:
-		return append(out, "{}"...)
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key, Style: styleOfKey(key)}, nodeOf(v[key]))
+		}
+		return n
 	case []any:
-		return append(out, "[]"...)
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, item := range v {
+			n.Content = append(n.Content, nodeOf(item))
+		}
+		return n
 	default:
 		panic(fmt.Sprintf("manifest: tree holds a %T", v))
 	}
 }
 
-func appendIndent(out []byte, indent int) []byte {
-	for range indent {
-		out = append(out, ' ')
+// styleOf returns how a string is written. Only what every reader of YAML 1.1 and
+// 1.2 takes for a string has no quotes, and only what survives it is a block: left
+// to choose, package yaml makes a block of text that begins with a tab, for example,
+// and cannot read it again.
+func styleOf(s string) yaml.Style {
+	switch {
+	case isPlain(s):
+		return 0
+	case isBlock(s):
+		return yaml.LiteralStyle
+	default:
+		return yaml.DoubleQuotedStyle
 	}
-	return out
 }
 
-// appendString appends a string on one line.
-func appendString(out []byte, s string) []byte {
+// styleOfKey is styleOf for a key, which is written on one line.
+func styleOfKey(s string) yaml.Style {
 	if isPlain(s) {
-		return append(out, s...)
+		return 0
 	}
-	out = append(out, '"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			out = append(out, '\\', byte(r))
-		case r == '\n':
-			out = append(out, `\n`...)
-		case r == '\t':
-			out = append(out, `\t`...)
-		case isPrintable(r):
-			out = append(out, string(r)...)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		}
-	}
-	return append(out, '"')
+	return yaml.DoubleQuotedStyle
 }
 
 // isPrintable reports whether YAML lets a character stand for itself and no
@@ -212,18 +153,4 @@ func isBlock(s string) bool {
 		}
 	}
 	return true
-}
-
-func appendBlock(out []byte, s string, indent int) []byte {
-	out = append(out, '|')
-	if !strings.HasSuffix(s, "\n") {
-		out = append(out, '-')
-	}
-	for line := range strings.Lines(s) {
-		out = append(out, '\n')
-		if line = strings.TrimSuffix(line, "\n"); line != "" {
-			out = append(appendIndent(out, indent), line...)
-		}
-	}
-	return out
 }

@@ -7,7 +7,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -96,4 +101,35 @@ func checkRoundTrip(t *testing.T, schemas configstore.Schemas, want configstore.
 			t.Fatalf("%s is not stable: %v\n%s\nthen\n%s", name, err, text, again)
 		}
 	}
+}
+
+// FuzzMarshalText: whatever a key and a text are, at any place and of any length,
+// they survive both output formats.
+func FuzzMarshalText(f *testing.F) {
+	for _, s := range []string{
+		"", "a", "yes", "1", "1e3", "12:30", "2024-01-31", "~", "<<", "=", "a: b", "a #b", "- a", "? a", "\ta\nb", "a\n", "a\n\n", "\na", " a\nb", "a \nb",
+		"a\n b\n\tc\n", "a\r\nb", "\u0085", "\u2028", "\ufeffa", "\u00a0", "\x00", "\x7f", "|", "|-", "é\n", "'", `"`, `\`, "{}", "[", "*a", "&a", "!a", "%a", "@a", "`a", "---", "...\n",
+		strings.Repeat("long ", 100), strings.Repeat("é", 200), "a\n" + strings.Repeat("b ", 300) + "c",
+	} {
+		f.Add(s, "value", 1)
+		f.Add("key", s, 70)
+	}
+	schemas := istio.Schemas()
+	f.Fuzz(func(t *testing.T, key, text string, depth int) {
+		if !utf8.ValidString(key) || !utf8.ValidString(text) {
+			t.Skip("not UTF-8")
+		}
+		value := structpb.NewStringValue(text)
+		for range min(max(depth, 0), 70) {
+			nested := structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{key: value}})
+			value = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{nested, structpb.NewStringValue(text)}})
+		}
+		c := configstore.Config{
+			Meta: configstore.Meta{GroupVersionKind: istio.EnvoyFilter, Name: "a", Namespace: "default", Domain: "cluster.local"},
+			Spec: &networking.EnvoyFilter{ConfigPatches: []*networking.EnvoyFilter_EnvoyConfigObjectPatch{{
+				Patch: &networking.EnvoyFilter_Patch{Value: &structpb.Struct{Fields: map[string]*structpb.Value{key: value}}},
+			}}},
+		}
+		checkRoundTrip(t, schemas, c, manifest.Options{Domain: "cluster.local"})
+	})
 }

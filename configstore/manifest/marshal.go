@@ -28,7 +28,11 @@ func Marshal(c configstore.Config) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("marshal %s: %w", c.Key().Object(), err)
 	}
-	return appendYAML(nil, tree), nil
+	out, err := encodeYAML(tree)
+	if err != nil {
+		return nil, fmt.Errorf("marshal %s: %w", c.Key().Object(), err)
+	}
+	return out, nil
 }
 
 // MarshalJSON returns the JSON form of a config, indented by four blanks and
