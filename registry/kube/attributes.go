@@ -5,6 +5,7 @@ package kube
 import (
 	"maps"
 
+	"github.com/pilotkit/pilotkit/internal/topo"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -12,7 +13,7 @@ import (
 func (e *engine) attributesOf(n *podNode) *registry.EndpointAttributes {
 	p := &n.pod().Value
 	t := p.template
-	locality := localityFromLabel(firstOf(t.labels, labelLocality, labelLegacyLocality))
+	locality := topo.FromLabel(firstOf(t.labels, topo.Locality, topo.LegacyLocality))
 	if locality == "" {
 		locality = n.node.locality()
 	}
@@ -42,14 +43,14 @@ func (e *engine) attributesOf(n *podNode) *registry.EndpointAttributes {
 // augment returns labels with those of the topology; what is not known is left
 // out, and so is an empty label of the network.
 func (e *engine) augment(labels registry.Labels, locality, node, network string) registry.Labels {
-	region, zone, subzone := splitLocality(locality)
+	region, zone, subzone := topo.Split(locality)
 	added := [...]struct{ key, value string }{
-		{labelRegion, region},
-		{labelZone, zone},
-		{labelSubzone, subzone},
-		{labelHostname, node},
-		{labelCluster, string(e.options.ClusterID)},
-		{labelNetwork, network},
+		{topo.Region, region},
+		{topo.Zone, zone},
+		{topo.Subzone, subzone},
+		{topo.Node, node},
+		{topo.Cluster, string(e.options.ClusterID)},
+		{topo.Network, network},
 	}
 	// A map that is made too large is twice as large, and there is one for each pod.
 	size := len(labels)
@@ -66,7 +67,7 @@ func (e *engine) augment(labels registry.Labels, locality, node, network string)
 		}
 	}
 	if network == "" {
-		delete(out, labelNetwork)
+		delete(out, topo.Network)
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/internal/topo"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -174,7 +175,7 @@ func (e *engine) applyNamespace(name string, n *namespace) {
 	}
 	network := ""
 	if n != nil {
-		network = n.labels[labelNetwork]
+		network = n.labels[topo.Network]
 	}
 	if network != e.network {
 		e.network = network
@@ -281,7 +282,7 @@ func (e *engine) recompute() {
 // Istio's rules: that of the label, else of the system namespace, else of the
 // cluster, else of the range that the address is in.
 func (e *engine) networkOf(address string, labels registry.Labels) string {
-	if n := labels[labelNetwork]; n != "" {
+	if n := labels[topo.Network]; n != "" {
 		return n
 	}
 	if e.network != "" {

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/pilotkit/pilotkit/internal/topo"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
 // mayBeGateway reports whether a service is a gateway between networks if it has
 // addresses outside.
 func (e *engine) mayBeGateway(h *host) bool {
-	return h.object.labels[labelNetwork] != "" || len(e.mesh.gateways[h.hostname]) > 0
+	return h.object.labels[topo.Network] != "" || len(e.mesh.gateways[h.hostname]) > 0
 }
 
 // computeGateways makes the list of gateways again.
@@ -59,7 +60,7 @@ func nodePort(ports map[uint32]uint32, port uint32) uint32 {
 // service has.
 func (e *engine) gatewayPorts(h *host) []registry.NetworkGateway {
 	s := h.view.service
-	network := s.Attributes.Labels[labelNetwork]
+	network := s.Attributes.Labels[topo.Network]
 	if network == "" {
 		return e.mesh.gateways[h.hostname]
 	}

@@ -3,10 +3,9 @@
 package kube
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pilotkit/pilotkit/internal/topo"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -22,9 +21,9 @@ type node struct {
 
 func convertNode(n *corev1.Node) *node {
 	out := &node{name: canonical(n.Name), labels: n.Labels}
-	region := firstOf(n.Labels, labelRegion, labelLegacyRegion)
-	zone := firstOf(n.Labels, labelZone, labelLegacyZone)
-	subzone := n.Labels[labelSubzone]
+	region := firstOf(n.Labels, topo.Region, labelLegacyRegion)
+	zone := firstOf(n.Labels, topo.Zone, labelLegacyZone)
+	subzone := n.Labels[topo.Subzone]
 	if region != "" || zone != "" || subzone != "" {
 		out.locality = canonical(region + "/" + zone + "/" + subzone)
 	}
@@ -55,22 +54,4 @@ type namespace struct {
 
 func convertNamespace(n *corev1.Namespace) *namespace {
 	return &namespace{name: canonical(n.Name), labels: n.Labels, trafficDistribution: n.Annotations[annotationTraffic]}
-}
-
-// localityFromLabel returns the locality that a label names. Labels must not
-// contain slashes, hence dots separate the parts.
-func localityFromLabel(value string) string {
-	if strings.Contains(value, "/") {
-		return value
-	}
-	return strings.ReplaceAll(value, ".", "/")
-}
-
-// splitLocality divides "region/zone/subzone"; what is missing is empty, what is
-// too much is dropped.
-func splitLocality(locality string) (region, zone, subzone string) {
-	region, rest, _ := strings.Cut(locality, "/")
-	zone, rest, _ = strings.Cut(rest, "/")
-	subzone, _, _ = strings.Cut(rest, "/")
-	return region, zone, subzone
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pilotkit/pilotkit/internal/topo"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -62,7 +63,7 @@ func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labe
 	labels := p.Value.attributes.Labels
 	if p.Value.attributes.NodeName == "" && proxy.NodeName != "" {
 		labels = maps.Clone(labels)
-		labels[labelHostname] = proxy.NodeName
+		labels[topo.Node] = proxy.NodeName
 	}
 	return labels
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pilotkit/pilotkit/internal/topo"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -29,13 +30,13 @@ type topology [5]label
 // topologyOf returns the labels for the region, zone and subzone of a locality,
 // the cluster and the network.
 func topologyOf(locality string, cluster registry.ClusterID, network string) topology {
-	region, zone, subzone := splitLocality(locality)
+	region, zone, subzone := topo.Split(locality)
 	return topology{
-		{labelRegion, region},
-		{labelZone, zone},
-		{labelSubzone, subzone},
-		{labelCluster, string(cluster)},
-		{labelNetwork, network},
+		{topo.Region, region},
+		{topo.Zone, zone},
+		{topo.Subzone, subzone},
+		{topo.Cluster, string(cluster)},
+		{topo.Network, network},
 	}
 }
 

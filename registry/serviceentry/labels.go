@@ -15,13 +15,6 @@ const (
 	labelCanonicalName     = "service.istio.io/canonical-name"
 	labelCanonicalRevision = "service.istio.io/canonical-revision"
 	labelAutoAllocate      = "networking.istio.io/enable-autoallocate-ip"
-	labelRegion            = "topology.kubernetes.io/region"
-	labelZone              = "topology.kubernetes.io/zone"
-	labelSubzone           = "topology.istio.io/subzone"
-	labelCluster           = "topology.istio.io/cluster"
-	labelNetwork           = "topology.istio.io/network"
-	labelLocality          = "topology.istio.io/locality"
-	labelLegacyLocality    = "istio-locality"
 
 	annotationRegistrationGroup   = "istio.io/autoRegistrationGroup"
 	annotationHealthChecks        = "proxy.istio.io/health-checks-enabled"

@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/topo"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -92,7 +93,7 @@ func (c *conversion) network(t *template) string {
 	if n := t.spec.GetNetwork(); n != "" {
 		return n
 	}
-	if n, _ := t.label(labelNetwork); n != "" {
+	if n, _ := t.label(topo.Network); n != "" {
 		return n
 	}
 	if c.options.NetworkOf == nil {
@@ -103,7 +104,7 @@ func (c *conversion) network(t *template) string {
 
 // networkLabel returns the label to set for a network: none if there is one.
 func (t *template) networkLabel(network string) string {
-	if n, _ := t.label(labelNetwork); n != "" {
+	if n, _ := t.label(topo.Network); n != "" {
 		return ""
 	}
 	return network
@@ -113,11 +114,11 @@ func (t *template) locality() string {
 	if l := t.spec.GetLocality(); l != "" {
 		return l
 	}
-	value, _ := t.label(labelLocality)
+	value, _ := t.label(topo.Locality)
 	if value == "" {
-		value, _ = t.label(labelLegacyLocality)
+		value, _ = t.label(topo.LegacyLocality)
 	}
-	return localityFromLabel(value)
+	return topo.FromLabel(value)
 }
 
 func (t *template) tlsMode() string {

@@ -11,6 +11,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/pilotkit/pilotkit/internal/topo"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -105,9 +106,7 @@ func (p *Prepared) encodeScaled(name string, chosen []*part) []byte {
 type localityKey struct{ region, zone, subZone string }
 
 func keyOfLocality(s string) localityKey {
-	region, rest, _ := strings.Cut(strings.ToValidUTF8(s, ""), "/")
-	zone, rest, _ := strings.Cut(rest, "/")
-	subZone, _, _ := strings.Cut(rest, "/")
+	region, zone, subZone := topo.Split(strings.ToValidUTF8(s, ""))
 	return localityKey{region, zone, subZone}
 }
 

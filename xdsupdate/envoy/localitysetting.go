@@ -5,6 +5,7 @@ package envoy
 import (
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/topo"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -29,23 +30,13 @@ func (s localitySetting) weighted() bool {
 	return len(s.distribute) > 0 || s.failover && (len(s.labels) > 0 || len(s.regions) > 0)
 }
 
-// The labels of an endpoint's and a proxy's topology.
-const (
-	labelNetwork = "topology.istio.io/network"
-	labelRegion  = "topology.kubernetes.io/region"
-	labelZone    = "topology.kubernetes.io/zone"
-	labelSubzone = "topology.istio.io/subzone"
-	labelCluster = "topology.istio.io/cluster"
-	labelNode    = "kubernetes.io/hostname"
-)
-
 // distributionLabels are compared for a service that prefers near endpoints.
 func distributionLabels(d registry.TrafficDistribution) []string {
 	switch d {
 	case registry.TrafficDistributionPreferSameZone:
-		return []string{labelNetwork, labelRegion, labelZone}
+		return []string{topo.Network, topo.Region, topo.Zone}
 	case registry.TrafficDistributionPreferSameNode:
-		return []string{labelNetwork, labelRegion, labelZone, labelNode}
+		return []string{topo.Network, topo.Region, topo.Zone, topo.Node}
 	default:
 		return nil
 	}

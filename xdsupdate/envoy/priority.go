@@ -5,6 +5,7 @@ package envoy
 import (
 	"strings"
 
+	"github.com/pilotkit/pilotkit/internal/topo"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -67,15 +68,15 @@ func topologyLabel(key string, labels registry.Labels, locality, network string,
 		return value
 	}
 	switch key {
-	case labelRegion:
+	case topo.Region:
 		return keyOfLocality(locality).region
-	case labelZone:
+	case topo.Zone:
 		return keyOfLocality(locality).zone
-	case labelSubzone:
+	case topo.Subzone:
 		return keyOfLocality(locality).subZone
-	case labelNetwork:
+	case topo.Network:
 		return network
-	case labelCluster:
+	case topo.Cluster:
 		return string(cluster)
 	default:
 		return ""

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package topo has the labels that say where a workload is, as Kubernetes and
+// Istio 1.30 name them, and the form of localities: "region/zone/subzone".
+package topo
+
+import "strings"
+
+// Labels of workloads. Locality names all three parts of a locality in one;
+// LegacyLocality is what it was called before.
+const (
+	Region         = "topology.kubernetes.io/region"
+	Zone           = "topology.kubernetes.io/zone"
+	Subzone        = "topology.istio.io/subzone"
+	Cluster        = "topology.istio.io/cluster"
+	Node           = "kubernetes.io/hostname"
+	Network        = "topology.istio.io/network"
+	Locality       = "topology.istio.io/locality"
+	LegacyLocality = "istio-locality"
+)
+
+// FromLabel returns the locality that a label names. Labels must not contain
+// slashes, hence dots separate the parts; a value that has slashes is a locality.
+func FromLabel(value string) string {
+	if strings.Contains(value, "/") {
+		return value
+	}
+	return strings.ReplaceAll(value, ".", "/")
+}
+
+// Split divides "region/zone/subzone"; what is missing is empty, what is too much
+// is dropped.
+func Split(locality string) (region, zone, subzone string) {
+	region, rest, _ := strings.Cut(locality, "/")
+	zone, rest, _ = strings.Cut(rest, "/")
+	subzone, _, _ = strings.Cut(rest, "/")
+	return region, zone, subzone
+}
