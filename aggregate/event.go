@@ -77,12 +77,15 @@ func (c *Controller) onService(reg *registration, prev, curr *registry.Service, 
 	pushedTo := reg.pushesTo(curr)
 	c.mu.Lock()
 	if !reg.retired {
-		pushedTo = c.pushedToLocked(reg, prev, curr, e, pushedTo)
+		initial := reg.isInitialLocked(curr, e)
+		if initial {
+			pushedTo = c.leases.pushesTo()
+		}
 		key := keyOfService(curr)
 		if prev != nil {
 			reg.services.rename(keyOfService(prev), key)
 		}
-		if before, e, ok := reg.services.take(key, curr, e, reg); ok {
+		if before, e, ok := reg.services.take(key, notified[*registry.Service]{curr, reg, initial}, e); ok {
 			c.queue.Push(event{cluster: reg.shard.Cluster, service: &serviceEvent{before, curr, e, pushedTo, nil}})
 		}
 	}
@@ -94,7 +97,7 @@ func (c *Controller) onWorkload(reg *registration, w *registry.WorkloadInstance,
 	c.mu.Lock()
 	if !reg.retired {
 		c.contestLocked(reg, w, e)
-		if _, e, ok := reg.workloads.take(w.Key(), w, e, reg); ok {
+		if _, e, ok := reg.workloads.take(w.Key(), notified[*registry.WorkloadInstance]{value: w, by: reg}, e); ok {
 			c.queue.Push(event{cluster: reg.shard.Cluster, workload: &workloadEvent{w, e}})
 		}
 	}
@@ -119,7 +122,7 @@ func (c *Controller) serviceAddsLocked(wants func(registry.ClusterID) bool) []ev
 		if wants(reg.shard.Cluster) {
 			for _, s := range reg.services.sorted(registry.CompareServices) {
 				add := &serviceEvent{prev: nil, curr: s, event: registry.EventAdd, asker: reg}
-				if _, ok := reg.initial[s]; ok {
+				if reg.services[keyOfService(s)].initial {
 					add.asker, add.pushedTo = nil, c.leases.pushesTo()
 				}
 				adds = append(adds, event{cluster: reg.shard.Cluster, service: add})
@@ -159,12 +162,12 @@ func (c *Controller) dropInherited(reg *registration) {
 	if reg.retired {
 		return
 	}
-	c.queue.Push(c.serviceDeletes(reg, reg.services.drop(func(key serviceKey, n notified[*registry.Service]) bool {
+	c.queue.Push(c.serviceDeletes(reg, reg.services.drop(func(key serviceKey, n *notified[*registry.Service]) bool {
 		_, stays := has[key]
 		return n.by != reg && !stays
 	}, registry.CompareServices))...)
 	c.queue.Push(reg.workloadEvents(registry.EventDelete, reg.workloads.drop(
-		func(_ registry.WorkloadKey, n notified[*registry.WorkloadInstance]) bool { return n.by != reg },
+		func(_ registry.WorkloadKey, n *notified[*registry.WorkloadInstance]) bool { return n.by != reg },
 		registry.CompareWorkloads))...)
 }
 

@@ -23,37 +23,43 @@ func keyOfService(s *registry.Service) serviceKey {
 // registry and its predecessors. A registry's event becomes one that fits what
 // handlers know, so that a registry that takes over from another one may begin
 // from nothing: an Add of what its predecessor had is an Update, or no event.
-type known[K comparable, V interface{ Equal(V) bool }] map[K]notified[V]
+type known[K comparable, V interface{ Equal(V) bool }] map[K]*notified[V]
 
-// notified is the last state of a thing that handlers were notified of, and the
-// registry that it came from.
+// notified is the last state of a thing that handlers were notified of.
 type notified[V any] struct {
 	value V
-	by    *registration
+	// by is the registry that it came from.
+	by *registration
+	// initial: the registry came with it and has not changed it.
+	initial bool
 }
 
 // take takes an event. It returns the event for handlers, and for an Update what
 // they knew; ok is false if there is none.
-func (k known[K, V]) take(key K, value V, event registry.Event, by *registration) (prev V, e registry.Event, ok bool) {
-	old, exists := k[key]
-	if event == registry.EventDelete {
+func (k known[K, V]) take(key K, now notified[V], event registry.Event) (prev V, e registry.Event, ok bool) {
+	last, exists := k[key]
+	switch {
+	case event == registry.EventDelete:
 		delete(k, key)
 		return prev, registry.EventDelete, exists
-	}
-	k[key] = notified[V]{value, by}
-	switch {
 	case !exists:
+		k[key] = &now
 		return prev, registry.EventAdd, true
-	case old.by != by && old.value.Equal(value):
-		return prev, 0, false
-	default:
-		return old.value, registry.EventUpdate, true
 	}
+	old := *last
+	*last = now
+	if old.by != now.by && old.value.Equal(now.value) {
+		return prev, 0, false
+	}
+	return old.value, registry.EventUpdate, true
 }
 
 // rename makes what is known under one key known under another one.
 func (k known[K, V]) rename(from, to K) {
-	if old, exists := k[from]; exists && from != to {
+	if from == to {
+		return
+	}
+	if old, exists := k[from]; exists {
 		delete(k, from)
 		if _, taken := k[to]; !taken {
 			k[to] = old
@@ -72,7 +78,7 @@ func (k known[K, V]) sorted(compare func(a, b V) int) []V {
 }
 
 // drop forgets what is unwanted, and returns it.
-func (k known[K, V]) drop(unwanted func(K, notified[V]) bool, compare func(a, b V) int) []V {
+func (k known[K, V]) drop(unwanted func(K, *notified[V]) bool, compare func(a, b V) int) []V {
 	gone := known[K, V]{}
 	for key, n := range k {
 		if unwanted(key, n) {

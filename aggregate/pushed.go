@@ -3,6 +3,8 @@
 package aggregate
 
 import (
+	"slices"
+
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -36,22 +38,15 @@ func (r *registration) pushesTo(s *registry.Service) xdsupdate.XDSUpdater {
 func (c *Controller) cameWith(reg *registration, services *registry.ServiceSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := services.List()
-	reg.initial = make(map[*registry.Service]struct{}, len(list))
-	for _, s := range list {
-		reg.initial[s] = struct{}{}
-	}
+	reg.initial = services
 }
 
-// pushedToLocked returns the updater that was asked for the push of a change; by is
-// that of the registry.
-func (c *Controller) pushedToLocked(
-	reg *registration, prev, curr *registry.Service, e registry.Event, by xdsupdate.XDSUpdater,
-) xdsupdate.XDSUpdater {
-	if _, ok := reg.initial[curr]; ok && e == registry.EventAdd {
-		return c.leases.pushesTo()
+// isInitialLocked reports whether an event is that of a service that the registry came
+// with. None is any more when the registry has changed or removed a service: one that
+// comes back as the very same object is a change like any other.
+func (r *registration) isInitialLocked(curr *registry.Service, e registry.Event) bool {
+	if e != registry.EventAdd {
+		r.initial = nil
 	}
-	delete(reg.initial, prev)
-	delete(reg.initial, curr)
-	return by
+	return slices.Contains(r.initial.Host(curr.Hostname), curr)
 }

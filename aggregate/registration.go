@@ -41,8 +41,9 @@ type registration struct {
 	// services and workloads are what handlers were notified of.
 	services  known[serviceKey, *registry.Service]
 	workloads known[registry.WorkloadKey, *registry.WorkloadInstance]
-	// initial are those services that the registry came with and has not changed.
-	initial map[*registry.Service]struct{}
+	// initial are the services that the registry came with; nil once it has changed or
+	// removed one.
+	initial *registry.ServiceSet
 	// contested are workloads of which predecessors have sent events that receivers
 	// must not keep.
 	contested map[registry.WorkloadKey]struct{}
@@ -54,7 +55,6 @@ func newRegistration(r registry.Instance, l *lease, own <-chan struct{}) *regist
 	reg := &registration{
 		instance: r, shard: xdsupdate.ShardKeyOf(r), lease: l, own: own, gone: make(chan struct{}),
 		events:    registry.Simple{Controller: r, ServiceDiscovery: r},
-		initial:   map[*registry.Service]struct{}{},
 		services:  known[serviceKey, *registry.Service]{},
 		workloads: known[registry.WorkloadKey, *registry.WorkloadInstance]{},
 	}
