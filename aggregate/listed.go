@@ -42,8 +42,13 @@ func identical(a, b []*registry.Service) bool {
 }
 
 // hosts yields the hosts in which two sorted lists differ, with their services in
-// the second one in the order of precedence.
+// the second one in the order of precedence. These are parts of the second one only if
+// there was none before: with one host a list would be kept whole.
 func (r *registration) hosts(a, b []*registry.Service) iter.Seq2[registry.Hostname, []*registry.Service] {
+	own := slices.Clone[[]*registry.Service]
+	if len(a) == 0 {
+		own = slices.Clip[[]*registry.Service]
+	}
 	return func(yield func(registry.Hostname, []*registry.Service) bool) {
 		for len(a) > 0 || len(b) > 0 {
 			if len(a) > 0 && len(b) > 0 && a[0] == b[0] && alone(a) && alone(b) {
@@ -52,7 +57,7 @@ func (r *registration) hosts(a, b []*registry.Service) iter.Seq2[registry.Hostna
 			}
 			host := first(a, b)
 			before, after := countOf(a, host), countOf(b, host)
-			if !slices.Equal(a[:before], b[:after]) && !yield(host, r.preferred(host, b[:after])) {
+			if !slices.Equal(a[:before], b[:after]) && !yield(host, own(r.preferred(host, b[:after]))) {
 				return
 			}
 			a, b = a[before:], b[after:]

@@ -4,10 +4,12 @@ package aggregate_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/registry"
@@ -199,4 +201,28 @@ func TestPrecedenceOfClusterServices(t *testing.T) {
 	got := c.GetService("a")
 	expect(t, "winner", got.Key(), "ns1/a")
 	expect(t, "VIPs", got.ClusterVIPs, map[registry.ClusterID][]string{"c1": {"1.1.1.1"}, "c2": {"2.2.2.2"}})
+}
+
+// Of a registry that makes another list for each change only the first and the last one
+// are kept, whatever is still in use of those between them.
+func TestFormerListsAreNotKept(t *testing.T) {
+	q := newQuiet(service("a", "ns"), service("b", "ns"), service("c", "ns"))
+	c := aggregate.NewController()
+	c.AddRegistry(q)
+	c.Services()
+	var lists []weak.Pointer[*registry.Service]
+	for i, host := range []string{"a", "b", "c"} {
+		q.services = slices.Clone(q.services)
+		q.services[i] = service(host, "ns", at("1.1.1.1"))
+		lists = append(lists, weak.Make(&q.services[0]))
+		c.Services()
+	}
+	runtime.GC()
+	if lists[0].Value() != nil || lists[1].Value() != nil {
+		t.Error("a former list of the registry is kept")
+	}
+	if lists[2].Value() == nil {
+		t.Error("the present list is not kept") // or nothing was tested
+	}
+	runtime.KeepAlive(c)
 }

@@ -45,15 +45,16 @@ func (s *ServiceSet) List() []*Service {
 
 // sorted sorts by host name, and then what a host has: most have one service.
 func (s *ServiceSet) sorted() []*Service {
-	hosts := make([]*pmap.Entry[Hostname, []*Service], 0, s.hosts.Len())
+	hosts, count := make([]*pmap.Entry[Hostname, []*Service], 0, s.hosts.Len()), 0
 	s.hosts.Entries(func(e *pmap.Entry[Hostname, []*Service]) bool {
 		hosts = append(hosts, e)
+		count += len(e.Value)
 		return true
 	})
 	slices.SortFunc(hosts, func(a, b *pmap.Entry[Hostname, []*Service]) int {
 		return strings.Compare(string(a.Key), string(b.Key))
 	})
-	out := make([]*Service, 0, s.count)
+	out := make([]*Service, 0, count)
 	for _, e := range hosts {
 		out = appendSorted(out, e.Value)
 	}
@@ -73,7 +74,7 @@ func appendSorted(list, services []*Service) []*Service {
 func (s *ServiceSet) listSince(l *listing) []*Service {
 	hosts := slices.AppendSeq(make([]Hostname, 0, s.unlisted), s.ChangedSince(l.set))
 	slices.Sort(hosts)
-	out, rest := make([]*Service, 0, s.count), l.services
+	out, rest := make([]*Service, 0, len(l.services)+len(hosts)), l.services
 	for _, host := range hosts {
 		n := gallop(rest, func(t *Service) bool { return t.Hostname >= host })
 		out, rest = append(out, rest[:n]...), rest[n:]

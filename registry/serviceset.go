@@ -34,7 +34,6 @@ type ServiceSnapshotter interface {
 // zero value and nil are the empty set. It must not be copied.
 type ServiceSet struct {
 	hosts pmap.Map[Hostname, []*Service]
-	count int
 	// listing is the last list that was made of this set or of one that it was
 	// made from; nil if there is none near enough.
 	listing atomic.Pointer[listing]
@@ -84,9 +83,7 @@ func (s *ServiceSet) Host(host Hostname) []*Service {
 func (s *ServiceSet) With(host Hostname, services ...*Service) *ServiceSet {
 	s = s.orEmpty()
 	checkHost(host, services)
-	old, _ := s.hosts.Get(host)
 	next := s.successor(1)
-	next.count += len(services) - len(old)
 	if len(services) == 0 {
 		next.hosts = s.hosts.Delete(host)
 	} else {
@@ -105,11 +102,9 @@ func (s *ServiceSet) WithHosts(hosts iter.Seq2[Hostname, []*Service]) *ServiceSe
 	var live *pmap.Live[Hostname, []*Service]
 	var only Hostname
 	var services []*Service
-	changed, count := 0, s.count
+	changed := 0
 	set := func(host Hostname, services []*Service) {
 		checkHost(host, services)
-		old, _ := live.Get(host)
-		count += len(services) - len(old)
 		if len(services) == 0 {
 			live.Delete(host)
 		} else {
@@ -134,7 +129,7 @@ func (s *ServiceSet) WithHosts(hosts iter.Seq2[Hostname, []*Service]) *ServiceSe
 		return s.With(only, services...)
 	}
 	next := s.successor(changed)
-	next.hosts, next.count = live.Snapshot(), count
+	next.hosts = live.Snapshot()
 	return next
 }
 
@@ -160,12 +155,7 @@ func (s *ServiceSet) filled(hosts iter.Seq2[Hostname, []*Service]) *ServiceSet {
 	}
 	next := &ServiceSet{hosts: pmap.FromEntries(entries)}
 	if ordered {
-		next.count = len(list)
 		next.listing.Store(&listing{set: next, services: slices.Clip(list)})
-		return next
-	}
-	for _, services := range next.hosts.All() {
-		next.count += len(services)
 	}
 	return next
 }
@@ -201,7 +191,7 @@ func (s *ServiceSet) orEmpty() *ServiceSet {
 
 // successor returns a copy in which so many hosts are going to be set.
 func (s *ServiceSet) successor(changes int) *ServiceSet {
-	next := &ServiceSet{hosts: s.hosts, count: s.count, unlisted: s.unlisted + changes}
+	next := &ServiceSet{hosts: s.hosts, unlisted: s.unlisted + changes}
 	l := s.listing.Load()
 	if l != nil && l.set == s {
 		next.unlisted = changes
