@@ -6,9 +6,7 @@ package pmap
 // entries with one key the last one counts. It costs a fraction of as many calls of Set:
 // each node is made once, in its final size.
 func FromEntries[K comparable, V any](entries []*Entry[K, V]) Map[K, V] {
-	var m Map[K, V]
-	m.hash.init()
-	return m.build(entries)
+	return Map[K, V]{}.build(entries)
 }
 
 // build returns m, which is empty but for its hasher, with entries.

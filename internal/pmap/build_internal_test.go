@@ -19,7 +19,6 @@ func TestFromEntries(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 3))
 				start := Map[int, int]{}
 				start.hash.test = hash
-				start.hash.init()
 				want, model := start, map[int]int{}
 				var entries []*Entry[int, int]
 				for range r.IntN(300) {

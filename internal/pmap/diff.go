@@ -14,29 +14,12 @@ func (m Map[K, V]) Changes(old Map[K, V], yield func(before, after *Entry[K, V])
 		m.Entries(func(e *Entry[K, V]) bool { return yield(nil, e) })
 	case m.root == nil:
 		old.Entries(func(e *Entry[K, V]) bool { return yield(e, nil) })
-	case old.hash.seed == m.hash.seed:
-		difference(old.root, m.root, yield)
 	default:
-		m.compare(old, yield)
+		difference(old.root, m.root, yield)
 	}
 }
 
-// compare is Changes for maps whose trees have different shapes.
-func (m Map[K, V]) compare(old Map[K, V], yield func(before, after *Entry[K, V]) bool) {
-	more := true
-	old.Entries(func(e *Entry[K, V]) bool {
-		if f := m.Entry(e.Key); e != f {
-			more = yield(e, f)
-		}
-		return more
-	})
-	if !more {
-		return
-	}
-	m.Entries(func(e *Entry[K, V]) bool { return old.Entry(e.Key) != nil || yield(nil, e) })
-}
-
-// difference is Changes for two nodes at one place of trees with one seed.
+// difference is Changes for two nodes at one place of two trees.
 func difference[K comparable, V any](a, b *node[K, V], yield func(before, after *Entry[K, V]) bool) bool {
 	switch {
 	case a == b:

@@ -41,7 +41,6 @@ func (l *Live[K, V]) Entry(k K) *Entry[K, V] {
 	if root == nil {
 		return nil
 	}
-	// The seed was set before the first root and never changes.
 	return root.find(l.hash.of(k), k)
 }
 
@@ -63,7 +62,6 @@ func (l *Live[K, V]) Set(k K, v V) { l.Put(&Entry[K, V]{Key: k, Value: v}) }
 // Put is Set with an entry made by the caller.
 func (l *Live[K, V]) Put(entry *Entry[K, V]) {
 	if l.owner == nil {
-		l.hash.init()
 		l.owner = new(owner)
 	}
 	e := edit[K, V]{hash: l.hash, owner: l.owner}

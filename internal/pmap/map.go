@@ -52,7 +52,6 @@ func (m Map[K, V]) Entries(yield func(*Entry[K, V]) bool) {
 
 // Set returns m with a value for a key.
 func (m Map[K, V]) Set(k K, v V) Map[K, V] {
-	m.hash.init()
 	e := edit[K, V]{hash: m.hash}
 	m.root = e.put(m.root, &Entry[K, V]{Key: k, Value: v}, m.hash.of(k), 0)
 	m.len += e.grown
@@ -70,23 +69,19 @@ func (m Map[K, V]) Delete(k K) Map[K, V] {
 	return m
 }
 
-// hasher hashes keys. The trees of one map and its descendants have one seed.
+// seed is that of all maps, so that trees with the same keys have the same shape and
+// can be compared node by node, whichever way they were made.
+var seed = maphash.MakeSeed() //nolint:gochecknoglobals // never changed
+
+// hasher hashes keys. The zero value is that of all maps.
 type hasher[K comparable] struct {
-	seed maphash.Seed
 	// test replaces the hash in tests of collisions.
 	test func(K) uint64
 }
 
-// init gives an unused hasher a seed.
-func (h *hasher[K]) init() {
-	if h.seed == (maphash.Seed{}) {
-		h.seed = maphash.MakeSeed()
-	}
-}
-
-func (h *hasher[K]) of(k K) uint64 {
+func (h hasher[K]) of(k K) uint64 {
 	if h.test != nil {
 		return h.test(k)
 	}
-	return maphash.Comparable(h.seed, k)
+	return maphash.Comparable(seed, k)
 }
