@@ -43,7 +43,8 @@ func (k known[K, V]) take(key K, now notified[V], event registry.Event) (prev V,
 		delete(k, key)
 		return prev, registry.EventDelete, exists
 	case !exists:
-		k[key] = &now
+		first := now // of which there is a copy on the heap, and none of the next ones
+		k[key] = &first
 		return prev, registry.EventAdd, true
 	}
 	old := *last
