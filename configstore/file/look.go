@@ -91,7 +91,7 @@ func (s *Source) examine(name string, sc scan, now time.Time) result {
 		if old.emptied.IsZero() {
 			old.emptied = now
 		}
-		if now.Sub(old.emptied) < completion {
+		if now.Sub(old.emptied) < s.completion {
 			return result{again: true}
 		}
 	}

@@ -52,7 +52,7 @@ func (s *Source) loop(w *watcher, stop <-chan struct{}) {
 		sc := w.take()
 		sc.full, sc.walk = sc.full || why.full, sc.walk || why.walk
 		if (sc.full || sc.walk || len(sc.dirty) > 0) && s.reload(sc) {
-			unfinished.Reset(completion)
+			unfinished.Reset(s.completion)
 		}
 	}
 	reload(scan{full: true})

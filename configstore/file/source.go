@@ -24,6 +24,8 @@ type Source struct {
 	store   configstore.ConfigStore
 	schemas configstore.Schemas
 	opts    Options
+	// completion is the constant of this name, except in tests.
+	completion time.Duration
 
 	ran atomic.Bool
 	// synced is closed, and loaded set, when the directory has been read once.
@@ -72,7 +74,7 @@ type owned struct {
 func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 	o := options.One("file.New", opts)
 	return &Source{
-		dir: dir, store: store, schemas: store.Schemas(), opts: o.withDefaults(),
+		dir: dir, store: store, schemas: store.Schemas(), opts: o.withDefaults(), completion: completion,
 		turn:     make(chan struct{}, 1),
 		synced:   make(chan struct{}),
 		contents: map[string]*content{},
@@ -191,7 +193,7 @@ func (s *Source) forget(sc scan, now time.Time, dirty map[configstore.ConfigKey]
 			if !c.unseen() {
 				s.replace(s.unreadable(name, nil, c), dirty)
 			}
-		case !sc.final && now.Sub(s.rootBack) < completion:
+		case !sc.final && now.Sub(s.rootBack) < s.completion:
 			again = true
 		default:
 			delete(s.contents, name)

@@ -24,7 +24,7 @@ func (f *fixture) reloadInTime() {
 	}()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(maxWait):
 		f.Fatal("Reload hangs")
 	}
 }

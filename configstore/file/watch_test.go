@@ -5,6 +5,7 @@ package file_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +17,7 @@ import (
 )
 
 // maxWait bounds how long a test waits for an event that must come.
-const maxWait = 15 * time.Second
+const maxWait = time.Minute
 
 // watched is a fixture whose source and cache run.
 type watched struct {
@@ -25,7 +26,8 @@ type watched struct {
 	seen    []string
 }
 
-// watch starts the source of a fixture. prepare sees the directory before.
+// watch starts the source of a fixture. prepare sees the directory before. What looks
+// unfinished is not taken for complete, however long the machine takes for the rest.
 func watch(t *testing.T, opts file.Options, prepare func(f *fixture)) *watched {
 	t.Helper()
 	if opts.Rescan == 0 {
@@ -35,6 +37,7 @@ func watch(t *testing.T, opts file.Options, prepare func(f *fixture)) *watched {
 	w.cache.RegisterEventHandler(istio.ServiceEntry, func(_, curr configstore.Config, event configstore.Event) {
 		w.arrived <- event.String() + " " + describe(curr)
 	})
+	w.source.SetCompletion(time.Hour)
 	prepare(w.fixture)
 	stop := make(chan struct{})
 	var running sync.WaitGroup
@@ -68,6 +71,17 @@ func (w *watched) await(want string, unwanted ...string) {
 		case <-timeout.C:
 			w.Fatalf("no %q; events so far: %q; errors: %q", want, w.seen, w.errors())
 		}
+	}
+}
+
+// awaitBoth is await for two events in any order: a look that begins before a change
+// may see a part of it.
+func (w *watched) awaitBoth(one, other string, unwanted ...string) {
+	w.Helper()
+	from := len(w.seen)
+	w.await(one, unwanted...)
+	if !slices.Contains(w.seen[from:], other) {
+		w.await(other, unwanted...)
 	}
 }
 
@@ -127,14 +141,21 @@ func TestWatchAtomicRename(t *testing.T) {
 
 // Editors move the old file away and write a new one, or write in place.
 func TestWatchEditorSave(t *testing.T) {
-	w := watch(t, file.Options{Debounce: 300 * time.Millisecond}, func(f *fixture) { f.write("a.yaml", entry("a", "0")) })
-	w.await("add ns/a=0")
-	w.write("4913", "")
-	w.remove("4913")
-	w.rename("a.yaml", "a.yaml~")
-	w.write("a.yaml", entry("a", "1"))
-	w.remove("a.yaml~")
-	w.await("update ns/a=1", "delete")
+	const debounce = 500 * time.Millisecond
+	for saved := false; !saved; {
+		w := watch(t, file.Options{Debounce: debounce}, func(f *fixture) { f.write("a.yaml", entry("a", "0")) })
+		w.await("add ns/a=0")
+		start := time.Now()
+		w.write("4913", "")
+		w.remove("4913")
+		w.rename("a.yaml", "a.yaml~")
+		w.write("a.yaml", entry("a", "1"))
+		w.remove("a.yaml~")
+		// Else the source may have seen that the file was away: once more.
+		if saved = time.Since(start) < debounce/5; saved {
+			w.await("update ns/a=1", "delete")
+		}
+	}
 }
 
 // A file that is written in pieces ends in the right state, and what it is in
@@ -172,8 +193,8 @@ func TestWatchPartialWrite(t *testing.T) {
 func TestWatchEmptiedFile(t *testing.T) {
 	w := watch(t, file.Options{}, func(f *fixture) { f.write("a.yaml", entry("a", "0")) })
 	w.await("add ns/a=0")
+	w.source.SetCompletion(time.Second)
 	w.write("a.yaml", "")
-	w.marker("first")
 	w.await("delete ns/a=0")
 }
 
@@ -211,14 +232,13 @@ func TestWatchRecreatedDirectory(t *testing.T) {
 		w.await("update ns/a="+host, "delete")
 	}
 	w.rename(".", "../away")
-	back := time.Now()
 	w.mkdir(".")
 	w.write("b.yaml", entry("b", "0"))
 	w.await("add ns/b=0", "delete")
+	w.marker("incomplete")
+	w.source.SetCompletion(time.Second)
+	w.mkdir("new") // has the directories read
 	w.await("delete ns/a=2")
-	if took := time.Since(back); took < time.Second {
-		t.Errorf("the directory that came back was taken for complete after %v", took)
-	}
 	w.write("b.yaml", entry("b", "1"))
 	w.await("update ns/b=1")
 }
@@ -267,8 +287,7 @@ func TestWatchConfigMap(t *testing.T) {
 	w.wantErrors()
 	for _, v := range []string{"2", "3"} {
 		w.publishConfigMap(v, map[string]string{"a.yaml": entry("a", v), "sub/b.yaml": entry("b", v)})
-		w.await("update ns/a="+v, "delete")
-		w.await("update ns/b="+v, "delete")
+		w.awaitBoth("update ns/a="+v, "update ns/b="+v, "delete")
 		w.wantErrors()
 	}
 	w.publishConfigMap("4", map[string]string{"sub/b.yaml": entry("b", "4")})
@@ -297,36 +316,42 @@ func TestWatchDirectoryIsALink(t *testing.T) {
 
 // A burst is one change, however many notifications it makes.
 func TestWatchCoalescesBursts(t *testing.T) {
-	const writes = 200
-	w := watch(t, file.Options{Debounce: 500 * time.Millisecond}, func(f *fixture) { f.write("a.yaml", entry("a", "start")) })
+	const writes, debounce = 200, 500 * time.Millisecond
+	w := watch(t, file.Options{Debounce: debounce}, func(f *fixture) { f.write("a.yaml", entry("a", "start")) })
 	w.await("add ns/a=start")
+	start := time.Now()
 	for i := range writes {
 		w.write("a.yaml", entry("a", "h"+string(rune('a'+i%26))))
 	}
 	w.write("a.yaml", entry("a", "end"))
 	w.await("update ns/a=end")
-	if updates := len(w.seen) - 1; updates > writes/10 {
-		t.Errorf("%d updates for %d writes, want few", updates, writes)
+	// Only a pause of the writer makes another one.
+	took := time.Since(start)
+	if updates, most := len(w.seen)-1, 1+int(took/(debounce/5)); updates > most {
+		t.Errorf("%d updates for %d writes in %v, want at most %d", updates, writes, took, most)
 	}
 }
 
 // What one file has become does not wait as long as a burst; a removal does, for
 // the file may be about to be replaced.
 func TestWatchSingleFileWaitsLess(t *testing.T) {
-	const debounce = 2 * time.Second
-	w := watch(t, file.Options{Debounce: debounce}, func(f *fixture) { f.write("a.yaml", entry("a", "0")) })
+	const long, short = 10 * time.Second, 500 * time.Millisecond
+	prepare := func(f *fixture) { f.write("a.yaml", entry("a", "0")) }
+	w := watch(t, file.Options{Debounce: long}, prepare)
 	w.await("add ns/a=0")
 	start := time.Now()
 	w.write("a.yaml", entry("a", "1"))
 	w.await("update ns/a=1")
-	if took := time.Since(start); took >= debounce {
-		t.Errorf("a change of one file took %v, want less than %v", took, debounce)
+	if took := time.Since(start); took >= long {
+		t.Errorf("a change of one file took %v, want less than %v", took, long)
 	}
-	w.remove("a.yaml")
-	w.write("b.yaml", entry("b", "1"))
+
+	w = watch(t, file.Options{Debounce: short}, prepare)
+	w.await("add ns/a=0")
 	start = time.Now()
-	w.await("delete ns/a=1")
-	if took := time.Since(start); took < debounce/2 {
-		t.Errorf("a removal took %v, want at least %v", took, debounce/2)
+	w.remove("a.yaml")
+	w.await("delete ns/a=0")
+	if took := time.Since(start); took < short {
+		t.Errorf("a removal took %v, want at least %v", took, short)
 	}
 }
