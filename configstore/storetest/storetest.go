@@ -40,12 +40,13 @@ type Subject struct {
 	History int
 
 	// Timeout is how long the suite waits for something that must happen before
-	// it calls it lost or deadlocked, until the first check fails. Default: 5 s.
+	// it calls it lost or deadlocked, until the first check fails. Default: one minute.
 	Timeout time.Duration
 }
 
-// defaultTimeout leaves room for a loaded machine and the race detector.
-const defaultTimeout = 5 * time.Second
+// defaultTimeout leaves room for stores that write to disks or over networks, a loaded
+// machine and the race detector.
+const defaultTimeout = time.Minute
 
 // Factory makes a Subject that keeps the kinds of schemas and validates with
 // them. It is called once for each promise; t.Cleanup ends what it started.
