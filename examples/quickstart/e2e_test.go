@@ -21,7 +21,7 @@ import (
 )
 
 // testTimeout bounds waits that succeed at once unless something is broken.
-const testTimeout = 30 * time.Second
+const testTimeout = 2 * time.Minute
 
 const (
 	ordersCluster  = "outbound|80||orders.demo.internal"

@@ -27,7 +27,7 @@ func TestDemonstration(t *testing.T) {
 	for _, want := range []string{
 		`serving   2 DestinationRule, 5 ServiceEntry, 1 VirtualService, 2 WorkloadEntry`,
 		`backend one   answered  10 calls`,
-		`first call on backend three \d+ms after the file changed`,
+		`first call on backend three [\d.]+m?s after the file changed`,
 		`\d+ calls meanwhile, 0 failed`,
 		`rejected  orders.yaml:\d+:\d+: document 3, WorkloadEntry demo/orders-2: .*adress`,
 		`x-version: v2\n  backend two   answered  10 calls`,
