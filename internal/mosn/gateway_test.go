@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,15 +23,23 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// freePort returns a port that was free a moment ago.
-func freePort(t *testing.T) uint32 {
+// freePorts returns ports that are free. They are below those that systems give to
+// connections, and to listeners that name none, so that nobody takes them before the
+// proxy does.
+func freePorts(t *testing.T, n int) []uint32 {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var ports []uint32
+	for try := 0; len(ports) < n; try++ {
+		port := uint32(10_000 + rand.IntN(10_000))
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address(port))
+		if err == nil {
+			defer l.Close() // at the end, so that no port is found twice
+			ports = append(ports, port)
+		} else if try == 100 {
+			t.Fatal(err)
+		}
 	}
-	defer l.Close()
-	return uint32(l.Addr().(*net.TCPAddr).Port)
+	return ports
 }
 
 // backend is an HTTP server that says its name.
@@ -116,9 +125,9 @@ type scene struct {
 // when it answers.
 func startScene(t *testing.T) *scene {
 	t.Helper()
-	program := buildProxy(t)
+	program, ports := buildProxy(t), freePorts(t, 3)
 	s := &scene{
-		http: freePort(t), tcp: freePort(t), tls: freePort(t),
+		http: ports[0], tcp: ports[1], tls: ports[2],
 		one: startBackend(t, "one"), two: startBackend(t, "two"), authority: newAuthority(t),
 	}
 	s.plane = startPlane(t, s.authority.secret("shop.example.com"))
