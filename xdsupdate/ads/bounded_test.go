@@ -78,6 +78,7 @@ func TestSilentWildcardIsBounded(t *testing.T) {
 					pushes++
 					f.define(changed, list...)
 					f.flush()
+					synctest.Wait() // until nothing is being sent, which takes memory, too
 				}
 				for range 4 {
 					turn()
