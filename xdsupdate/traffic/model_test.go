@@ -40,7 +40,7 @@ import (
 var modelTypes = []string{envoy.ClusterType, envoy.LoadAssignmentType, envoy.ListenerType, envoy.RouteType}
 
 // modelTimeout is far more than a step takes.
-const modelTimeout = 30 * time.Second
+const modelTimeout = 2 * time.Minute
 
 // TestModel plays random histories of all kinds. After each step every client has
 // just what a computation from scratch gives for it, and was sent nothing that it
