@@ -154,7 +154,7 @@ func (a *asker) startProgram(bootstrap []byte, program string, args ...string) f
 		_ = stdin.Close() // It ends by itself.
 		return os.ErrProcessDone
 	}
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = patience
 	if err := errors.Join(errIn, errOut, cmd.Start()); err != nil {
 		a.t.Fatal(err)
 	}

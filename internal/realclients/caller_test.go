@@ -89,6 +89,8 @@ type caller struct {
 	marks int
 	until time.Time // when the method that reads gives up
 	recap []string  // what was read last, for messages
+	// failed is how many calls have failed.
+	failed int
 	// tolerated is in errors of calls that are not counted; "" is in none.
 	tolerated string
 }
@@ -96,8 +98,8 @@ type caller struct {
 // How long a method reads before it fails the test, and how long a client may take
 // to start: grpc-js reads all of Envoy's protocol buffers first.
 const (
-	patience      = 30 * time.Second
-	startPatience = 4 * patience
+	patience      = time.Minute
+	startPatience = 2 * patience
 )
 
 // follow returns when all of some backends answer and no other does; no call may
@@ -232,6 +234,9 @@ func (c *caller) read(want string) (outcome, error) {
 	}
 	if err != nil {
 		return outcome{}, fmt.Errorf("waited for %s: %w; the last calls: %s", want, err, strings.Join(c.recap, ", "))
+	}
+	if o.Error != "" {
+		c.failed++
 	}
 	if o.Mark == "" {
 		c.recap = append(c.recap, o.Backend+o.Error)

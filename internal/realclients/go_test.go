@@ -18,7 +18,7 @@ import (
 
 // What all clients do alike: how long a call may take, and the pause between two.
 const (
-	callTimeout = 10 * time.Second
+	callTimeout = 30 * time.Second
 	callPause   = time.Millisecond
 )
 

@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 )
 
 // startProgram starts a client in a process of its own. It gets the target, the
@@ -48,7 +47,7 @@ func startProgram(t *testing.T, bootstrap []byte, target, program string, args .
 		_ = stdin.Close()
 		return os.ErrProcessDone
 	}
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = patience
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -20,20 +20,23 @@ func TestEndpointsOnly(t *testing.T) {
 }
 
 // recovers takes a service away and brings it back several times. Recovery takes
-// as long as the machine is busy; the best time shows what client and server do.
+// as long as the machine is busy; the best time shows what client and server do, if
+// the client had the time to make calls meanwhile.
 func (c *caller) recovers(takeAway, bringBack func(), backend string) {
 	c.t.Helper()
-	const atMost = time.Second
-	best := time.Duration(1<<63 - 1)
+	const atMost, idle = time.Second, 200 // failed calls: a third of those of a second
+	best, calls := time.Duration(1<<63-1), 0
 	for range 3 {
 		takeAway()
 		c.fails()
-		start := time.Now()
+		start, failed := time.Now(), c.failed
 		bringBack()
-		best = min(best, c.recover(backend).Sub(start))
+		if took := c.recover(backend).Sub(start); took < best {
+			best, calls = took, c.failed-failed
+		}
 	}
-	c.t.Logf("the first answer came %v after the service", best)
-	if best > atMost {
-		c.t.Errorf("the first answer came %v after the service, want at most %v", best, atMost)
+	c.t.Logf("the first answer came %v and %d calls after the service", best, calls)
+	if best > atMost && calls > idle {
+		c.t.Errorf("the first answer came %v and %d calls after the service, want at most %v", best, calls, atMost)
 	}
 }
