@@ -35,7 +35,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-const testTimeout = 20 * time.Second
+const testTimeout = time.Minute
 
 // issue returns a self-signed certificate, which is its own authority.
 func issue(tb testing.TB, name string) *secrets.Secret {

@@ -39,7 +39,7 @@ type peer struct {
 
 func startPeer(t *testing.T) (*peer, context.Context) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	p := &peer{cache: cache.NewLinearCache(envoy.ClusterType)}
 	server := grpc.NewServer()
 	discovery.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(ctx, p.cache, serverv3.CallbackFuncs{

@@ -26,7 +26,7 @@ const directoryVariable = "PILOTKIT_CONFORMANCE_TRAFFIC"
 var dump = flag.Bool("dump", false, "print what the proxies have after the last step")
 
 // stepTimeout is far more than a step takes.
-const stepTimeout = 30 * time.Second
+const stepTimeout = 2 * time.Minute
 
 // TestConformanceTraffic replays every scenario.
 func TestConformanceTraffic(t *testing.T) {
