@@ -24,7 +24,7 @@ import (
 // A server of one service, and a client that follows its endpoints. Here the
 // host itself tells the server of endpoints; a registry would.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	discovery := &services{} // any registry.ServiceDiscovery
 	discovery.set(&registry.Service{

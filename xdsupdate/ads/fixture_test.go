@@ -17,7 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-const testTimeout = 20 * time.Second
+const testTimeout = time.Minute
 
 var shard = xdsupdate.ShardKey{Cluster: "c1", Provider: registry.External}
 

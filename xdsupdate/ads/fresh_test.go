@@ -54,7 +54,7 @@ func equalsFresh(tb testing.TB, w *churnWorld, fleet []*member) {
 
 // freshPatience is how long a client may lag behind: it may have come when
 // WaitApplied was called already.
-const freshPatience = 20 * time.Second
+const freshPatience = time.Minute
 
 // differences names what a client has otherwise than one that has just come. A gRPC
 // client keeps the listener, the route and the cluster of what is gone, without
