@@ -24,7 +24,7 @@ func TestEndpointsOnly(t *testing.T) {
 // the client had the time to make calls meanwhile.
 func (c *caller) recovers(takeAway, bringBack func(), backend string) {
 	c.t.Helper()
-	const atMost, idle = time.Second, 200 // failed calls: a third of those of a second
+	const atMost, idle = time.Second, 200 // failed calls, of about 400 that an idle machine makes in a second
 	best, calls := time.Duration(1<<63-1), 0
 	for range 3 {
 		takeAway()
