@@ -58,6 +58,7 @@ for module in $(folders -name go.mod); do
     fi
   done
   if [ ${#here[@]} -gt 0 ]; then
-    (cd "$module" && go test -race ${flags[@]+"${flags[@]}"} "${here[@]}")
+    # The packages with clients take minutes on a busy machine.
+    (cd "$module" && go test -race -timeout 30m ${flags[@]+"${flags[@]}"} "${here[@]}")
   fi
 done
