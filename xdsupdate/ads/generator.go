@@ -17,6 +17,9 @@ import (
 // gone. It then sets and deletes what has changed, by name; what it set before
 // stays. Calls of all generators are made one at a time, with no lock held.
 //
+// The name of a resource is the one that its message has, if it has one: the server
+// does not compare them, and SotW clients know a resource by its message only.
+//
 // A resource that a generator sets takes the place of a built-in resource of the
 // same type and name. A wildcard subscription covers everything that generators
 // set, of every type, besides the built-in clusters and load assignments; so
@@ -51,7 +54,7 @@ type SelectiveGenerator interface {
 // not valid (ValidateAll) or cannot be encoded: the last good one of the name
 // stays.
 type Resources struct {
-	owner   Generator
+	owner   string // the generator's name
 	overlay overlay
 	staged  map[resourceName]*overlaid // nil: deleted
 	order   []resourceName
@@ -81,7 +84,7 @@ func (r *Resources) Set(typeURL, name string, message proto.Message) {
 // if it fails or what it returns is not valid, the last good one stays. Unlike
 // Set it always counts as a change: for those who are subscribed it is built.
 func (r *Resources) SetLazy(typeURL, name string, build func() (proto.Message, error)) {
-	owner := r.owner.Name()
+	owner := r.owner
 	r.stage(resourceName{typeURL, name}, &overlaid{resource: &resource{
 		typeURL: typeURL, name: name, build: func() (proto.Message, error) {
 			m, err := build()
@@ -143,7 +146,7 @@ func (r *Resources) stage(name resourceName, next *overlaid) {
 }
 
 func (r *Resources) fail(name resourceName, err error) {
-	r.errs = append(r.errs, fmt.Errorf("generator %s: %s %s: %w", r.owner.Name(), name.typeURL, name.name, err))
+	r.errs = append(r.errs, fmt.Errorf("generator %s: %s %s: %w", r.owner, name.typeURL, name.name, err))
 }
 
 func (r *Resources) joined() error { return errors.Join(r.errs...) }
@@ -205,7 +208,7 @@ func (g *generatorOfAll) Generate(view View, push *PushContext, out *Resources) 
 // generate calls one generator for one view and returns the overlay that this
 // makes, and the names that changed. A panic is an error.
 func generate(g Generator, v View, before overlay, push *PushContext) (after overlay, changed []resourceName, err error) {
-	staged := &Resources{owner: g, overlay: before}
+	staged := &Resources{owner: g.Name(), overlay: before}
 	defer func() {
 		if p := recover(); p != nil {
 			after, changed, err = before, nil, panicOf(g, p)

@@ -95,6 +95,44 @@ func texts(c *xdstest.Client) map[string]string {
 	return out
 }
 
+// byValue is a generator that cannot be compared: a struct, not a pointer, with a
+// function in it.
+type byValue struct {
+	do func(view ads.View, push *ads.PushContext, out *ads.Resources) error
+}
+
+func (byValue) Name() string { return "by value" }
+
+func (g byValue) Generate(view ads.View, push *ads.PushContext, out *ads.Resources) error {
+	return g.do(view, push, out)
+}
+
+// TestGeneratorByValue: a generator need not be comparable to change and to delete
+// what it has set.
+func TestGeneratorByValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := &scripted{do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+			out.Set(customType, "a", wrapperspb.String("a1"))
+			out.Set(customType, "b", wrapperspb.String("b1"))
+			return nil
+		}}
+		f := serve(t, ads.Options{Generators: []ads.Generator{byValue{steps.Generate}}})
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+		f.subscribe(c, customType, "a", "b")
+		f.await(c, customType, "a", "b")
+		steps.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+			for name := range out.Names(customType) {
+				out.Delete(customType, name)
+			}
+			out.Set(customType, "a", wrapperspb.String("a2"))
+			return nil
+		})
+		f.other()
+		f.waitApplied()
+		check(t, "what the client has", texts(c), map[string]string{"a": "a2"})
+	})
+}
+
 // TestGeneratorByName: what a generator sets stays until it changes or deletes it;
 // what it sets again by the same pointer is not sent.
 func TestGeneratorByName(t *testing.T) {

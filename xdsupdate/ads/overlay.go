@@ -18,7 +18,7 @@ type overlay map[string]pmap.Map[string, overlaid]
 
 // overlaid is a resource that a generator has made.
 type overlaid struct {
-	owner    Generator
+	owner    string        // the name of the generator, which need not be comparable itself
 	message  proto.Message // nil: lazy, or hides
 	resource *resource     // nil: hides the built-in resource of the name
 }
@@ -41,7 +41,7 @@ func (o overlay) apply(staged *Resources) (overlay, []resourceName, error) {
 		old, had := out.get(name.typeURL, name.name)
 		if had && old.owner != staged.owner {
 			if next != nil { // it cannot delete what is not its own
-				staged.fail(name, fmt.Errorf("%w %q", errTaken, old.owner.Name()))
+				staged.fail(name, fmt.Errorf("%w %q", errTaken, old.owner))
 			}
 			continue
 		}
