@@ -5,6 +5,7 @@ package ads_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -192,14 +193,19 @@ func TestNodeChanges(t *testing.T) {
 	})
 }
 
-// TestRefusedBeforeAnything: a client that the host does not know is sent nothing.
+// TestRefusedBeforeAnything: a client that the host does not know is sent nothing,
+// and the log names it.
 func TestRefusedBeforeAnything(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := serve(t, ads.Options{Proxy: func(context.Context, *core.Node) (*registry.Proxy, error) {
-					return nil, status.Error(codes.Unauthenticated, "no certificate")
-				}}, service("a", "shop"))
+				var log lockedBuffer
+				f := serve(t, ads.Options{
+					Logger: slog.New(slog.NewTextHandler(&log, nil)),
+					Proxy: func(context.Context, *core.Node) (*registry.Proxy, error) {
+						return nil, status.Error(codes.Unauthenticated, "no certificate")
+					},
+				}, service("a", "shop"))
 				f.flush()
 				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
 				f.subscribe(c, envoy.ClusterType)
@@ -207,6 +213,9 @@ func TestRefusedBeforeAnything(t *testing.T) {
 					t.Errorf("Next = %v, want Unauthenticated", err)
 				}
 				check(t, "proxies", len(f.Proxies()), 0)
+				if said, want := log.take(), `msg="stream refused" node=`+node("a", "shop").GetId(); !strings.Contains(said, want) {
+					t.Errorf("the log says %q, want %q", said, want)
+				}
 			})
 		})
 	}

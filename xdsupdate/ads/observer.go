@@ -113,10 +113,11 @@ func (s *Server) refusal(st *stream, r *request, version string) {
 		slog.String("version", version), slog.String("reason", r.text))
 }
 
-// refused logs that a stream was ended for what it is or does.
+// refused logs that a stream was ended for what it is or does, with the ID that it
+// gave itself: one that is refused at once has no identity yet.
 func (s *Server) refused(st *stream, err error) {
 	if status.Code(err) != codes.Unavailable {
-		s.logger.Warn("stream refused", slog.String("node", st.about.Load().Node), slog.Any("error", err))
+		s.logger.Warn("stream refused", slog.String("node", st.conn.node.GetId()), slog.Any("error", err))
 	}
 }
 
