@@ -228,6 +228,8 @@ func TestStrings(t *testing.T) {
 		got  fmt.Stringer
 		want string
 	}{
+		{registry.WorkloadKey{Kind: registry.WorkloadEntry, Namespace: "ns", Name: "w"}, "WorkloadEntry ns/w"},
+		{registry.WorkloadKey{Cluster: "c", Namespace: "ns", Name: "w"}, "Pod ns/w of cluster c"},
 		{registry.EventAdd, "add"},
 		{registry.EventUpdate, "update"},
 		{registry.EventDelete, "delete"},

@@ -39,6 +39,15 @@ type WorkloadKey struct {
 	Name      string
 }
 
+// String returns "Kind namespace/name", and " of cluster CLUSTER" if it has one.
+func (k WorkloadKey) String() string {
+	text := k.Kind.String() + " " + k.Namespace + "/" + k.Name
+	if k.Cluster != "" {
+		text += " of cluster " + string(k.Cluster)
+	}
+	return text
+}
+
 // WorkloadInstance is a workload that services may select by its labels.
 type WorkloadInstance struct {
 	Cluster   ClusterID

@@ -4,6 +4,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"go.uber.org/atomic"
@@ -98,10 +99,12 @@ func (r *Registry) Drain() {
 
 // Flush implements configstore.Flusher.
 func (r *Registry) Flush(ctx context.Context) error {
-	if err := r.reports.Flush(ctx); err != nil {
-		return err
+	for _, queue := range []*notify.Queue[change]{r.reports, r.queue} {
+		if err := queue.Flush(ctx); err != nil {
+			return fmt.Errorf("flush registry %s: %w", r.shard, err)
+		}
 	}
-	return r.queue.Flush(ctx)
+	return nil
 }
 
 // HasSynced reports whether the host has filled in the initial state, by

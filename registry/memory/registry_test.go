@@ -75,15 +75,16 @@ func TestErrors(t *testing.T) {
 		{"removal of nobody", r.RemoveService("b.example.com", "ns"), memory.ErrUnknownService, "remove service ns/b.example.com"},
 		{"nil workload", r.SetWorkload(nil), memory.ErrInvalid, "nil"},
 		{"workload without name", r.SetWorkload(vm("", "1.1.1.1", "a")), memory.ErrInvalid, "no name"},
-		{"workload without endpoint", r.SetWorkload(&registry.WorkloadInstance{Name: "w", Namespace: "ns"}), memory.ErrInvalid, "ns/w"},
+		{"workload without endpoint", r.SetWorkload(&registry.WorkloadInstance{Name: "w", Namespace: "ns"}), memory.ErrInvalid, "set Pod ns/w: invalid"},
+		{
+			"workload of another cluster", r.RemoveWorkload(registry.WorkloadKey{Cluster: "east", Namespace: "ns", Name: "w"}),
+			memory.ErrUnknownWorkload, "remove Pod ns/w of cluster east: unknown workload",
+		},
 	}
 	for _, tt := range tests {
 		if !errors.Is(tt.err, tt.want) || !strings.Contains(fmt.Sprint(tt.err), tt.text) {
 			t.Errorf("%s: error %v, want %v with %q", tt.name, tt.err, tt.want, tt.text)
 		}
-	}
-	if err := r.RemoveWorkload(registry.WorkloadKey{Name: "nobody"}); !errors.Is(err, memory.ErrUnknownWorkload) {
-		t.Error("RemoveWorkload found nobody")
 	}
 }
 
@@ -200,7 +201,7 @@ func TestHasSynced(t *testing.T) {
 
 // TestAfterRun: when Run has ended no handler is notified, and reads go on.
 func TestAfterRun(t *testing.T) {
-	r := memory.New(memory.Options{})
+	r := memory.New(memory.Options{Cluster: "east"})
 	notified := 0
 	r.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { notified++ })
 	stop := make(chan struct{})
@@ -209,6 +210,9 @@ func TestAfterRun(t *testing.T) {
 	must(t, r.SetService(service("a.example.com", "ns", registry.ClientSideLB)))
 	if notified != 0 || r.GetService("a.example.com") == nil {
 		t.Errorf("notified %d times, the service is %v", notified, r.GetService("a.example.com"))
+	}
+	if got, want := fmt.Sprint(r.Flush(t.Context())), "flush registry Memory/east: event delivery has stopped"; got != want {
+		t.Errorf("Flush = %q, want %q", got, want)
 	}
 }
 

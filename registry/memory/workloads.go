@@ -23,7 +23,7 @@ func (r *Registry) SetWorkload(workload *registry.WorkloadInstance) error {
 	case workload.Name == "":
 		return fmt.Errorf("set workload: %w: no name", ErrInvalid)
 	case workload.Endpoint == nil:
-		return fmt.Errorf("set workload %s/%s: %w: no endpoint", workload.Namespace, workload.Name, ErrInvalid)
+		return fmt.Errorf("set %s: %w: no endpoint", workload.Key(), ErrInvalid)
 	}
 	return r.commit(func(s *state) (*state, change, error) {
 		old, exists := s.workloads.Get(workload.Key())
@@ -46,7 +46,7 @@ func (r *Registry) RemoveWorkload(key registry.WorkloadKey) error {
 	return r.commit(func(s *state) (*state, change, error) {
 		old, exists := s.workloads.Get(key)
 		if !exists {
-			return s, change{}, fmt.Errorf("remove workload %s/%s: %w", key.Namespace, key.Name, ErrUnknownWorkload)
+			return s, change{}, fmt.Errorf("remove %s: %w", key, ErrUnknownWorkload)
 		}
 		next := s.clone()
 		next.removeWorkload(old)

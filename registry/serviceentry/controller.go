@@ -4,6 +4,7 @@ package serviceentry
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -75,10 +76,10 @@ var (
 	_ xdsupdate.ServicePusher     = (*Controller)(nil)
 )
 
-// New returns a registry of the configs in a cache, which reports every
-// change to the updater. It starts nothing: it works whenever the cache delivers events,
-// that is while the cache runs or is drained. The cache must know the kinds
-// ServiceEntry and WorkloadEntry.
+// New returns a registry of the configs in a cache, which reports every change to
+// the updater; nil: only handlers are called. It starts nothing: it works whenever
+// the cache delivers events, that is while the cache runs or is drained. The cache
+// must know the kinds ServiceEntry and WorkloadEntry.
 func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opts ...Options) *Controller {
 	c := newController(configs, updater, options.One("serviceentry.New", opts))
 	for _, n := range c.options.Namespaces {
@@ -94,6 +95,9 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 
 // newController returns a registry without anything, to which nothing happens yet.
 func newController(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, o Options) *Controller {
+	if updater == nil {
+		updater = xdsupdate.Discard{}
+	}
 	c := &Controller{
 		options: o, configs: configs, updater: updater, logger: o.Logger,
 		shard:    xdsupdate.ShardKey{Cluster: o.ClusterID, Provider: registry.External},
@@ -179,7 +183,7 @@ func (c *Controller) Flush(ctx context.Context) error {
 	// Events first, then the changes that they led to.
 	for range 2 {
 		if err := c.queue.Flush(ctx); err != nil {
-			return err
+			return fmt.Errorf("flush registry %s: %w", c.shard, err)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ package serviceentry_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -53,6 +54,26 @@ func TestFlush(t *testing.T) {
 			t.Errorf("Flush with nothing to do = %v", err)
 		}
 	})
+}
+
+// TestNoUpdater: a registry without an updater has handlers all the same.
+func TestNoUpdater(t *testing.T) {
+	t.Parallel()
+	cache := memory.NewController(memory.Make(istio.Schemas()))
+	services := serviceentry.New(cache, nil, serviceentry.Options{ClusterID: "c"})
+	var handled []registry.Hostname
+	services.AppendServiceHandler(func(_, s *registry.Service, _ registry.Event) { handled = append(handled, s.Hostname) })
+	if _, err := cache.Create(entry("a", nil, "a.com")); err != nil {
+		t.Fatal(err)
+	}
+	cache.Drain()
+	diff(t, "handled", handled, []registry.Hostname{"a.com"})
+	stop := make(chan struct{})
+	close(stop)
+	services.Run(stop)
+	if got, want := fmt.Sprint(services.Flush(t.Context())), "flush registry External/c: event delivery has stopped"; got != want {
+		t.Errorf("Flush after Run = %q, want %q", got, want)
+	}
 }
 
 // TestPanic: what an updater's panic interrupted is not reported again; a handler

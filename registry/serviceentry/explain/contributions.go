@@ -51,7 +51,7 @@ func ofEntry(e *view.Entry, hostname registry.Hostname) []contribution {
 		if s.Workload == nil {
 			add(s.Endpoints, fmt.Sprintf("endpoints[%d]", s.Position))
 		} else {
-			add(s.Endpoints, workloadText(s.Workload.Key))
+			add(s.Endpoints, s.Workload.Key.String())
 		}
 	}
 	return out

@@ -98,7 +98,7 @@ func selection(e *view.Entry, w *view.Workload) SelectionExplanation {
 // String returns a text of several lines.
 func (e WorkloadExplanation) String() string {
 	var b strings.Builder
-	b.WriteString(workloadText(e.Key))
+	b.WriteString(e.Key.String())
 	if e.Ignored != "" {
 		b.WriteString(" is ignored: " + e.Ignored + "\n")
 		return b.String()
@@ -111,15 +111,6 @@ func (e WorkloadExplanation) String() string {
 		b.WriteString("  no ServiceEntry of its namespace selects workloads\n")
 	}
 	return b.String()
-}
-
-// workloadText returns the kind, the name and the cluster of a workload.
-func workloadText(key registry.WorkloadKey) string {
-	text := key.Kind.String() + " " + key.Namespace + "/" + key.Name
-	if key.Cluster != "" {
-		text += " of cluster " + string(key.Cluster)
-	}
-	return text
 }
 
 // text returns one line.
