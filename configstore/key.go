@@ -20,13 +20,17 @@ func (k ConfigKey) String() string {
 	return k.Kind.Kind + "/" + k.Namespace + "/" + k.Name
 }
 
-// Object returns "Kind namespace/name" for use in error messages, or "Kind name"
-// if the namespace is empty.
+// Object returns "Kind namespace/name" for use in error messages, without the kind
+// or the namespace if that is empty.
 func (k ConfigKey) Object() string {
-	if k.Namespace == "" {
-		return k.Kind.Kind + " " + k.Name
+	object := k.Name
+	if k.Namespace != "" {
+		object = k.Namespace + "/" + k.Name
 	}
-	return k.Kind.Kind + " " + k.Namespace + "/" + k.Name
+	if k.Kind.Kind == "" {
+		return object
+	}
+	return k.Kind.Kind + " " + object
 }
 
 // Compare orders keys by group, kind, namespace, name and version.

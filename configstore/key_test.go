@@ -20,6 +20,7 @@ func TestConfigKeyStrings(t *testing.T) {
 	}{
 		{name: "namespaced", key: configstore.ConfigKey{Kind: kind, Name: "a", Namespace: "ns"}, string: "A/ns/a", object: "A ns/a"},
 		{name: "cluster-scoped", key: configstore.ConfigKey{Kind: kind, Name: "a"}, string: "A//a", object: "A a"},
+		{name: "without a kind", key: configstore.ConfigKey{Name: "a", Namespace: "ns"}, string: "/ns/a", object: "ns/a"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

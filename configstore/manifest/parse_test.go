@@ -181,27 +181,27 @@ func TestDocuments(t *testing.T) {
 		{
 			"broken in the middle", doc("a") + "---\nkind: [\n---\n" + doc("b") + "---\n" + head + "spec: [\n---\n" + doc("c"),
 			[]string{
-				"1  1:1 ServiceEntry a ok", "2  6:0   malformed", "3  8:1 ServiceEntry b ok",
+				"1  1:1 ServiceEntry a ok", "2  6:0  malformed", "3  8:1 ServiceEntry b ok",
 				"4  16:0 ServiceEntry ns/a malformed", "5  18:1 ServiceEntry c ok",
 			},
 		},
 		{"JSON stream", `{"kind": 5} {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}` + "\n\n" + `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"q"}}`, []string{
-			"1  1:1   malformed", "2  1:13 Pod p unknown kind", "3  3:1 Pod q unknown kind",
+			"1  1:1  malformed", "2  1:13 Pod p unknown kind", "3  3:1 Pod q unknown kind",
 		}},
 		{"flow style that is no JSON", "{apiVersion: v1, kind: Pod, metadata: {name: p}}", []string{"1  1:1 Pod p unknown kind"}},
 		{"unknown kinds", "apiVersion: v1\nkind: Pod\n---\napiVersion: networking.istio.io/v7\nkind: ServiceEntry\nmetadata: {name: a}\n", []string{
-			"1  1:1   unknown kind", "2  4:1 ServiceEntry a unknown kind",
+			"1  1:1  unknown kind", "2  4:1 ServiceEntry a unknown kind",
 		}},
 		{
 			"list", doc("z") + "---\n" + list("List", doc("a"), head+"spec: 5", "5", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}", list("List", doc("b"))),
 			[]string{
 				"1  1:1 ServiceEntry z ok",
-				"2 items[0] 10:3 ServiceEntry a ok", "2 items[1] 14:3 ServiceEntry ns/a malformed", "2 items[2] 18:3   malformed",
+				"2 items[0] 10:3 ServiceEntry a ok", "2 items[1] 14:3 ServiceEntry ns/a malformed", "2 items[2] 18:3  malformed",
 				"2 items[3] 19:3 Pod p unknown kind", "2 items[4].items[0] 26:5 ServiceEntry b ok",
 			},
 		},
 		{"empty list", list("List") + "---\napiVersion: v1\nkind: List\nitems: []\n", nil},
-		{"list with a mistake", list("List", doc("a")) + "itemz: []\n", []string{"1  1:1   malformed", "1 items[0] 5:3 ServiceEntry a ok"}},
+		{"list with a mistake", list("List", doc("a")) + "itemz: []\n", []string{"1  1:1  malformed", "1 items[0] 5:3 ServiceEntry a ok"}},
 		{
 			"list of one kind", strings.Replace(list("ServiceEntryList", "metadata: {name: a}", doc("b")), "v1", "networking.istio.io/v1beta1", 1),
 			[]string{"1 items[0] 5:3 ServiceEntry a ok", "1 items[1] 6:3 ServiceEntry b ok"},
@@ -217,8 +217,8 @@ func TestDocuments(t *testing.T) {
 				strings.Replace(head, "a,", "5,", 1),
 			}, "---\n"),
 			[]string{
-				"1  4:0 ServiceEntry a malformed", "2  13:0 ServiceEntry b malformed", "3  19:0   malformed", "4  21:1   malformed",
-				"5  34:0   malformed", "6  38:1   malformed", "7  42:1   malformed",
+				"1  4:0 ServiceEntry a malformed", "2  13:0 ServiceEntry b malformed", "3  19:0  malformed", "4  21:1  malformed",
+				"5  34:0  malformed", "6  38:1  malformed", "7  42:1  malformed",
 			},
 		},
 	} {

@@ -111,6 +111,9 @@ func (c *Controller) Flush(ctx context.Context) error {
 }
 
 func (c *Controller) single(handler configstore.EventHandler) notify.Subscription[configstore.Change] {
+	if handler == nil {
+		return notify.Subscription[configstore.Change]{} // which the queue refuses
+	}
 	return notify.Subscription[configstore.Change]{Handle: func(change configstore.Change) {
 		var old configstore.Config
 		if change.Old != nil {
@@ -124,7 +127,7 @@ func (c *Controller) single(handler configstore.EventHandler) notify.Subscriptio
 }
 
 func (c *Controller) batch(handler configstore.BatchHandler) notify.Subscription[configstore.Change] {
-	if !c.opts.DetectMutations {
+	if handler == nil || !c.opts.DetectMutations {
 		return notify.Subscription[configstore.Change]{Batch: handler}
 	}
 	return notify.Subscription[configstore.Change]{Batch: func(changes []configstore.Change) {

@@ -291,6 +291,20 @@ func TestUnknownKindPanics(t *testing.T) {
 	}
 }
 
+// TestNilHandlerPanics: where it is registered, not where it would be called.
+func TestNilHandlerPanics(t *testing.T) {
+	_, c := newController()
+	for name, f := range map[string]func(){
+		"RegisterEventHandler": func() { c.RegisterEventHandler(widget(), nil) },
+		"Subscribe":            func() { c.Subscribe(widget(), nil) },
+		"SubscribeBatch":       func() { c.SubscribeBatch([]configstore.GroupVersionKind{widget()}, nil) },
+	} {
+		if got, want := panicOf(f), "memory: a subscription needs exactly one handler"; got != want {
+			t.Errorf("%s(nil) panics with %v, want %q", name, got, want)
+		}
+	}
+}
+
 func TestSlowHandlerIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer

@@ -74,6 +74,7 @@ func TestErrors(t *testing.T) {
 		{s.Delete(widget(), "foo", "default", &empty), configstore.ErrConflict, `delete Widget default/foo: conflicting resource version: "" is given, "1" is stored`},
 		{second(s.Create(object(unknown, "default", "foo", "2"))), configstore.ErrUnknownKind, "create Widget default/foo: unknown kind test.example.com/v2/Widget"},
 		{s.Delete(unknown, "foo", "default", nil), configstore.ErrUnknownKind, "delete Widget default/foo: unknown kind test.example.com/v2/Widget"},
+		{second(s.Create(configstore.Config{Meta: configstore.Meta{Name: "foo", Namespace: "default"}, Spec: wrapperspb.Bool(true)})), configstore.ErrUnknownKind, "create default/foo: unknown kind: none is given, and not exactly one has specs of type *wrapperspb.BoolValue"},
 		{second(s.Create(object(widget(), "default", "new", "bad"))), configstore.ErrInvalid, `create: Widget default/new is invalid: spec: must not be "bad"`},
 		{second(s.Update(object(widget(), "default", "foo", "bad"))), configstore.ErrInvalid, `update: Widget default/foo is invalid: spec: must not be "bad"`},
 		{second(s.Create(object(node(), "default", "n2", "1"))), configstore.ErrInvalid, `create: Node default/n2 is invalid: metadata.namespace: must be empty for a cluster-scoped kind, is "default"`},
