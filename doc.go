@@ -24,7 +24,8 @@
 //
 // Package registry says what services, endpoints and workloads are and how a
 // registry behaves. registry/serviceentry makes services of ServiceEntries and
-// WorkloadEntries, registry/memory is filled by hand, and registry/registrytest
+// WorkloadEntries, registry/serviceentry/explain says where their endpoints come
+// from, registry/memory is filled by hand, and registry/registrytest
 // proves that any other registry keeps the promises. registry/kube, a module of its
 // own, is the registry of a Kubernetes cluster.
 //

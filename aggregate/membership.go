@@ -53,8 +53,8 @@ func (c *Controller) AddRegistryAndRun(r registry.Instance, stop <-chan struct{}
 // UpdateRegistry puts a registry in the place of the one of the same cluster and
 // provider, in one step, or adds it if there is none. Before Run, Run will run
 // it; afterwards its host does, and does so before the call, so that it has all
-// its services. The shard stays; service and workload handlers receive the
-// difference.
+// its services. The shard stays, with what the former one has written: only Update
+// removes that. Service and workload handlers receive the difference.
 func (c *Controller) UpdateRegistry(r registry.Instance) { c.update(newRegistration(r, nil, nil)) }
 
 // DeleteRegistry removes the first registry of a cluster and provider and reports

@@ -68,6 +68,9 @@
 //
 // [WaitForSync] waits for HasSynced of many.
 //
+// Registries deliver without Run as well, on the goroutine that makes a change or
+// brings an event; their HasSynced is that of their source, whoever drives it.
+//
 // Run finishes the event in progress, joins what it started and drops what is
 // still queued. [Drainer] and [Flusher] name the two optional methods.
 //

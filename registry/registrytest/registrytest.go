@@ -29,9 +29,9 @@ type Subject struct {
 	Remove func(hostname registry.Hostname, namespace string)
 
 	// SetWorkload adds a workload, or replaces that of the same namespace and
-	// name. The suite sets these and, in the endpoint, one IP address and Labels;
-	// the registry announces it with at least those labels. Default: the registry
-	// announces no workloads.
+	// name. The suite sets these, no cluster, and, in the endpoint, one IP address
+	// and Labels; the registry announces it with at least those labels. Default: the
+	// registry announces no workloads.
 	SetWorkload func(w *registry.WorkloadInstance)
 	// RemoveWorkload removes a workload. It goes with SetWorkload.
 	RemoveWorkload func(namespace, name string)

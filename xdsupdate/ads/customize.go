@@ -27,10 +27,10 @@ type Customizer struct {
 	// whose views have equal scopes share the resource. It must be comparable. Nil:
 	// nothing, one resource is for all views that share the built-in one.
 	Scope func(view View, service *registry.Service, port *registry.Port) any
-	// Customize changes the message in place. If it returns an error or panics, or
-	// if the message is no longer valid (ValidateAll), the last good state of the
-	// resource stays, and the error is logged. It is called on any goroutine, with
-	// no lock held.
+	// Customize changes the message, but not its name, in place. If it returns an
+	// error or panics, or if the message is no longer valid (ValidateAll), the last
+	// good state of the resource stays, and the error is logged. It is called on any
+	// goroutine, with no lock held.
 	Customize func(c Customization) error
 	// Changed returns the hosts whose resources have to be customized anew after a
 	// push, because what the customizer read for them has changed; those of services

@@ -33,7 +33,8 @@ type Options struct {
 	// Customizers change built-in resources, in their order.
 	Customizers []Customizer
 	// Configs returns the configs that generators read, as they are when a push
-	// begins: a memory store's Snapshot, for instance. Nil: there are none.
+	// begins: a memory store's Snapshot, for instance. Who asks for a push when they
+	// change is an xdsupdate.ConfigHandler for their kinds. Nil: there are none.
 	Configs func() ConfigReader
 	// Proxy returns the identity of a client; an error ends its stream before anything was
 	// sent, with the error's status. The namespace decides which services the client

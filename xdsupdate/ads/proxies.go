@@ -85,8 +85,8 @@ func (s *subscription) applied() bool { return len(s.acks.outstanding) == 0 && s
 // accepts has answered everything that it was to be sent then; nil selects all.
 // Proxies that come later do not count, and those that leave count no more. If
 // the last answer of a proxy is a refusal the error wraps ErrRejected and has
-// the proxy's ID, the type and what the proxy said. Otherwise an error is that
-// of ctx, wrapped.
+// the proxy's ID, the type and what the proxy said. Otherwise an error is that of
+// Flush, or that of ctx, wrapped.
 func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) bool) error {
 	if err := s.Flush(ctx); err != nil {
 		return err

@@ -126,9 +126,9 @@ func (s *Server) Run(stop <-chan struct{}) {
 }
 
 // Flush pushes what the server received before the call, without delay, and
-// returns when it has been handed to the streams that it concerns. Where Run is
-// not running, Flush itself does the work, so that hosts can do without. The
-// error is that of ctx, wrapped. Generators must not call it.
+// returns when it has been handed to the streams that it concerns. Before Run,
+// Flush itself does the work, so that hosts can do without. The error is the cause
+// of ctx's end, wrapped, or that Run has ended. Generators must not call it.
 func (s *Server) Flush(ctx context.Context) error { return s.pusher.Flush(ctx) }
 
 // EndpointIndex returns the endpoints that the server received. It may be read,

@@ -25,6 +25,14 @@
 // Proxies are grouped by what policies look at in them: labels by key, if some
 // object names the key. When the set of keys changes, all are grouped anew.
 //
+// # gRPC clients
+//
+// A gRPC client asks for a cluster when a route names it. grpc-go (v1.84) uses the
+// new routes a moment before it has the new cluster, and fails calls meanwhile:
+// Unavailable, "unknown cluster selected for RPC", also with WaitForReady. No order
+// of responses can help it; a retry does, and so does a route to the cluster that
+// is there before it is needed, such as one that matches a header nobody sends.
+//
 // # Gateways
 //
 // A Gateway selects routers by their labels, those of the workload that has the
