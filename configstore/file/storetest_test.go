@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/file"
@@ -42,7 +43,8 @@ func readSide(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
 		w.dirs = append(w.dirs, dir)
 		w.sources = append(w.sources, file.New(dir, store, file.Options{Domain: "cluster.local"}))
 	}
-	return storetest.Subject{Store: readOnly{memory.NewController(store)}, Writer: w}
+	// Hundreds of objects are as many files and reloads: too much for a busy machine in the default.
+	return storetest.Subject{Store: readOnly{memory.NewController(store)}, Writer: w, Timeout: time.Minute}
 }
 
 // readOnly is a cache that takes no writes.

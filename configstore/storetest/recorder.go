@@ -36,8 +36,8 @@ func (r *Recorder) Calls() []Call { return r.calls.All() }
 func (r *Recorder) Take() []Call { return r.calls.Take() }
 
 // Expect fails the test unless the calls that were not yet taken are
-// these, in this order, each written as Call.String does. It waits up to a
-// minute until there are as many, and takes them. A call too many that comes later is
+// these, in this order, each written as Call.String does. It waits up to 10 s
+// until there are as many, and takes them. A call too many that comes later is
 // found by the next Expect.
 func (r *Recorder) Expect(tb testing.TB, want ...string) {
 	tb.Helper()

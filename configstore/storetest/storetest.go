@@ -40,13 +40,13 @@ type Subject struct {
 	History int
 
 	// Timeout is how long the suite waits for something that must happen before
-	// it calls it lost or deadlocked, until the first check fails. Default: one minute.
+	// it calls it lost or deadlocked, until the first check fails. Default: 10 s.
 	Timeout time.Duration
 }
 
-// defaultTimeout leaves room for stores that write to disks or over networks, a loaded
-// machine and the race detector.
-const defaultTimeout = time.Minute
+// defaultTimeout leaves room for a loaded machine and the race detector. A broken
+// promise should show in seconds.
+const defaultTimeout = 10 * time.Second
 
 // Factory makes a Subject that keeps the kinds of schemas and validates with
 // them. It is called once for each promise; t.Cleanup ends what it started.

@@ -49,7 +49,7 @@ type Subject struct {
 	Running bool
 
 	// Timeout is how long the suite waits for something that must happen before
-	// it calls it lost or deadlocked. Default: one minute.
+	// it calls it lost or deadlocked. Default: 10 s.
 	Timeout time.Duration
 }
 

@@ -34,7 +34,7 @@ func newSuite(t *contract.T, subject Subject) *suite {
 	if (subject.SetWorkload == nil) != (subject.RemoveWorkload == nil) {
 		t.Fatalf("registrytest: SetWorkload and RemoveWorkload go together")
 	}
-	t.Timeout = cmp.Or(subject.Timeout, time.Minute)
+	t.Timeout = cmp.Or(subject.Timeout, 10*time.Second)
 	return &suite{T: t, subject: subject, reg: subject.Registry}
 }
 
