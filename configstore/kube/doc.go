@@ -30,8 +30,9 @@
 // An object is decoded once per change. Fields that the schema does not know are
 // dropped, as by manifest.Options.Lenient. An object that cannot be decoded, or that
 // its schema finds invalid, keeps its last good state, and is one of Errors until it
-// is good, or gone. What its schema only warns of is one of Warnings. ResourceVersion, Generation, UID and CreationTimestamp are
-// those of the API server; managed fields are not kept.
+// is good, or gone. What its schema only warns of is one of Warnings.
+// ResourceVersion, Generation, UID and CreationTimestamp are those of the API
+// server; managed fields are not kept.
 //
 // # Staying up to date
 //

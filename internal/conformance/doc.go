@@ -7,10 +7,10 @@
 //	go test ./internal/conformance -run 'TestConformance/dns/'
 //	PILOTKIT_CONFORMANCE=<dir> go test ./internal/conformance
 //
-// The scenarios are in testdata/conformance of the module; the environment
-// variable names another directory of the same format, which its README.md
-// describes, absolute or from the module's root. Every scenario is replayed twice, once with an updater that takes
-// complete endpoint lists and once with one that takes deltas.
+// The scenarios are in testdata/conformance of the module; the environment variable
+// names another directory of the same format, which its README.md describes,
+// absolute or from the module's root. Every scenario is replayed twice, once with an
+// updater that takes complete endpoint lists and once with one that takes deltas.
 //
 // # What is compared
 //

@@ -8,9 +8,10 @@ import (
 	"github.com/pilotkit/pilotkit/internal/ptrtable"
 )
 
-// addressTable finds the first member at an address in its usual form, and the position
-// of the address among those of the member. There may be a million of them. What a reader misses because it moves at that moment is in a step
-// that is linked before (see state).
+// addressTable finds the first member at an address in its usual form, and the
+// position of the address among those of the member. There may be a million of them.
+// What a reader misses because it moves at that moment is in a step that is linked
+// before (see state).
 type addressTable = ptrtable.Table[string, member]
 
 func newAddressTable() *addressTable { return ptrtable.New((*member).isAt, (*member).addressAt) }
