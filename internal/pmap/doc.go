@@ -8,7 +8,9 @@
 // "Ideal Hash Trees" (2001), in the layout of Steindorfer and Vinju, "Optimizing
 // Hash-Array Mapped Tries for Fast and Lean Immutable JVM Collections" (2015),
 // which keeps the entries of a node apart from its children and the shape of the
-// tree independent of its history. An operation touches O(log64 n) nodes.
+// tree independent of its history. An operation touches O(log64 n) nodes. With 32
+// slots a change of a Map copies a quarter less, but one of a Live takes 1.7 times as
+// long (BenchmarkSet, BenchmarkLiveSet).
 //
 // # Concurrency
 //
