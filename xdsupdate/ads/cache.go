@@ -78,7 +78,7 @@ func (c *cache) enter(key View) *view {
 }
 
 func (c *cache) leave(v *view) {
-	if v.proxies--; v.proxies == 0 && c.views[v.View] == v {
+	if v.proxies--; v.proxies == 0 {
 		delete(c.views, v.View)
 	}
 }

@@ -86,18 +86,12 @@ func pointsToClusters(typeURL string) bool {
 	return typeURL == envoy.ListenerType || typeURL == envoy.RouteType
 }
 
-// ready reports whether the connection may be sent anything.
-func (c *connection) ready() bool {
-	return !c.closed && c.cache.ready && c.view != nil && c.view.ready
-}
-
 // flush queues what is to be sent: first what is new or changed, clusters before
 // the listeners and routes that may point to them, and then what is gone, in the
-// opposite order.
+// opposite order. Nothing is sent to a client before the first state is published
+// and the generators have been called for its view: until then its selections are
+// not prepared. Of a connection that is closed no subscription has a selection.
 func (c *connection) flush() {
-	if !c.ready() {
-		return
-	}
 	clusters := c.subscriptions[envoy.ClusterType]
 	for _, s := range c.order {
 		if clusters != nil && pointsToClusters(s.typeURL) && clusters.updating() {

@@ -14,6 +14,10 @@ func (s *Server) Remains() string {
 		topics += len(t.topics)
 		wildcards += len(t.wildcards)
 	}
-	return fmt.Sprintf("views %d, connections %d, nodes %d, addresses %d, selections %d, topics %d, wildcards %d",
-		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), topics, wildcards)
+	waiting := 0
+	for _, v := range c.views {
+		waiting += len(v.waiting)
+	}
+	return fmt.Sprintf("views %d, connections %d, nodes %d, addresses %d, selections %d, waiting %d, topics %d, wildcards %d",
+		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), waiting, topics, wildcards)
 }

@@ -69,8 +69,7 @@ func (s *stream) identify(once func() bool) error {
 			c.mu.Unlock()
 			return errStopping()
 		}
-		if err != nil {
-			conn.asking = false
+		if err != nil { // the stream ends, so that the host is not asked again
 			c.mu.Unlock()
 			return err
 		}

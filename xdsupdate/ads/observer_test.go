@@ -262,3 +262,20 @@ func TestRefusalsAreLogged(t *testing.T) {
 		})
 	}
 }
+
+// TestObserverOfFullStates: a SotW response with all clusters counts those that are in
+// it, not those that are new.
+func TestObserverOfFullStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := &counter{counts: make(map[string]int)}
+		f := serve(t, ads.Options{Observer: seen}, service("a", "shop"))
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		f.await(c, envoy.ClusterType, cluster("a"))
+		f.define([]string{"b"}, service("a", "shop"), service("b", "shop"))
+		f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
+		f.waitApplied()
+		check(t, "responses of two clusters", seen.counts["response of 2 -0"], 1)
+	})
+}

@@ -256,3 +256,17 @@ func TestVersionsAreOfNamesToo(t *testing.T) {
 		}
 	})
 }
+
+// TestFirstAnswerIsComplete: of all names that a delta client subscribes to at first it
+// is told whether there is anything: of those that there are before the others.
+func TestFirstAnswerIsComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{}, service("a", "shop"))
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType, cluster("a"), "none")
+		synctest.Wait()
+		f.waitApplied()
+		check(t, "responses", received(c, 0), []string{"CDS " + cluster("a"), "CDS -none"})
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -66,5 +67,52 @@ func TestNothingRemainsOfClients(t *testing.T) {
 		}
 		synctest.Wait()
 		check(t, "what remains", f.Remains(), before)
+	})
+}
+
+// TestNameThatComesAndGoesInOneRequest: nothing remains of a name that a delta client
+// subscribes to and unsubscribes from by one request.
+func TestNameThatComesAndGoesInOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{}, service("a", "shop"))
+		f.flush()
+		stream, err := discovery.NewAggregatedDiscoveryServiceClient(f.dial()).DeltaAggregatedResources(f.context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []*discovery.DeltaDiscoveryRequest{
+			{ResourceNamesSubscribe: []string{cluster("a")}},
+			{ResourceNamesSubscribe: []string{"b"}, ResourceNamesUnsubscribe: []string{"b"}},
+		} {
+			r.Node, r.TypeUrl = node("a", "shop"), envoy.ClusterType
+			if err := stream.Send(r); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			check(t, "what there is of the client", f.Remains(),
+				"views 1, connections 1, nodes 1, addresses 1, selections 1, waiting 0, topics 1, wildcards 0")
+		}
+	})
+}
+
+// TestClientsThatWaitForAGenerator: of what a client has asked for while its view is
+// not ready only the last counts.
+func TestClientsThatWaitForAGenerator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ready := make(chan struct{})
+		g := &scripted{name: "g", do: func(ads.View, *ads.PushContext, *ads.Resources) error {
+			<-ready
+			return nil
+		}}
+		f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("a", "shop"))
+		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
+		for _, name := range []string{"x", "y", cluster("a")} {
+			f.subscribe(c, envoy.ClusterType, name)
+			synctest.Wait()
+		}
+		check(t, "what there is of the client", f.Remains(),
+			"views 1, connections 1, nodes 1, addresses 1, selections 1, waiting 1, topics 3, wildcards 0")
+		close(ready)
+		f.await(c, envoy.ClusterType, cluster("a"))
 	})
 }

@@ -39,6 +39,14 @@ func TestSilentRegistries(t *testing.T) {
 		{name: "SvcUpdate", call: func(f *fixture) { f.SvcUpdate(silent, "x", "shop", registry.EventAdd) }},
 		{name: "Claim", call: func(f *fixture) { f.Claim(silent) }},
 		{name: "endpoints from another", call: func(f *fixture) { f.EDSUpdate(shard, "a", "shop", endpoints) }},
+		{
+			name: "endpoints of one service from another", call: func(f *fixture) { f.EDSUpdate(shard, "a", "shop", endpoints) },
+			services: []*registry.Service{of("a", registry.ClientSideLB), of("b", registry.ClientSideLB)},
+		},
+		{
+			name: "endpoints of another service from another", call: func(f *fixture) { f.EDSUpdate(shard, "b", "shop", endpoints) },
+			services: []*registry.Service{of("a", registry.ClientSideLB), of("b", registry.ClientSideLB)},
+		},
 		{name: "a call of another", call: func(f *fixture) { f.EDSUpdate(shard, "x", "shop", endpoints) }, want: 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -19,36 +19,81 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// blocked is a server with a stream that it cannot send to, because the client
-// reads nothing.
+// blocked is a server with a stream whose client reads nothing. gRPC takes the first
+// response as a whole, and blocks with the next.
 type blocked struct {
 	*ads.Server
+	t       *testing.T
 	grpc    *grpc.Server
 	stop    chan struct{}
 	running sync.WaitGroup
-	known   atomic.Bool // the client is
+	stream  discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
+	sent    *sendCounter
+	known   atomic.Bool   // the client is
+	content atomic.String // is repeated in each resource
 }
 
+// startBlocked returns a server that is blocked with the answer to a request.
 func startBlocked(t *testing.T) *blocked {
 	t.Helper()
+	b := startUnread(t)
+	b.send("b")
+	b.send("c")
+	synctest.Wait() // until the stream is blocked
+	return b
+}
+
+// startBlockedByPush returns a server that is blocked with a response of a push, for
+// which another request waits.
+func startBlockedByPush(t *testing.T) *blocked {
+	t.Helper()
+	b := startUnread(t)
+	b.send() // from now on the client may be sent what is new
+	synctest.Wait()
+	b.content.Store("y")
+	b.ConfigUpdate(&xdsupdate.PushRequest{Full: true, Forced: true})
+	if err := b.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.send("b")
+	synctest.Wait()
+	if len(b.sent.sent) > 0 {
+		t.Fatal("the stream is not blocked")
+	}
+	return b
+}
+
+// send subscribes to some resources.
+func (b *blocked) send(names ...string) {
+	b.t.Helper()
+	err := b.stream.Send(&discovery.DeltaDiscoveryRequest{Node: node("a", "shop"), TypeUrl: customType, ResourceNamesSubscribe: names})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// startUnread returns a server that has sent the first response.
+func startUnread(t *testing.T) *blocked {
+	t.Helper()
+	b := &blocked{t: t, grpc: grpc.NewServer(), stop: make(chan struct{}), sent: &sendCounter{sent: make(chan struct{}, 10)}}
+	b.known.Store(true)
+	b.content.Store("x")
 	large := ads.GenerateAll("large", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
 		var out []ads.Resource
 		for _, name := range []string{"a", "b", "c", "d"} {
-			out = append(out, ads.Resource{Name: name, Message: wrapperspb.String(strings.Repeat("x", 1<<20))})
+			out = append(out, ads.Resource{Name: name, Message: wrapperspb.String(strings.Repeat(b.content.Load(), 1<<20))})
 		}
 		return out, nil
 	})
-	b := &blocked{grpc: grpc.NewServer(), stop: make(chan struct{})}
-	b.known.Store(true)
-	sent := &sendCounter{sent: make(chan struct{}, 10)}
 	b.Server = ads.New(&services{}, ads.Options{
 		Generators: []ads.Generator{large},
-		Observer:   sent,
+		Observer:   b.sent,
 		Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
 			if !b.known.Load() {
 				return nil, status.Error(codes.PermissionDenied, "unknown proxy")
@@ -74,21 +119,13 @@ func startBlocked(t *testing.T) *blocked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// gRPC takes the first response as a whole, and blocks with the next.
-	for _, name := range []string{"a", "b", "c"} {
-		err := stream.Send(&discovery.DeltaDiscoveryRequest{
-			Node: node("a", "shop"), TypeUrl: customType, ResourceNamesSubscribe: []string{name},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	b.stream = stream
+	b.send("a")
 	select {
-	case <-sent.sent:
+	case <-b.sent.sent:
 	case <-time.After(testTimeout):
 		t.Fatal("nothing was sent")
 	}
-	synctest.Wait() // until the stream is blocked
 	return b
 }
 
@@ -190,23 +227,78 @@ func (f *fixture) stopWaitsFor(release chan struct{}, failure string) {
 	<-stopped
 }
 
-// lingering is an observer that takes its time for the end of a stream.
+// lingering is an observer that takes its time for the end of a stream, or for a
+// response with a resource.
 type lingering struct {
 	ads.NoObserver
-	released chan struct{}
+	closed, sent bool
+	released     chan struct{}
 }
 
-func (l *lingering) StreamClosed(ads.Stream, error) { <-l.released }
+func (l *lingering) StreamClosed(ads.Stream, error) {
+	if l.closed {
+		<-l.released
+	}
+}
 
-// TestRunWaitsForStreams: when Run returns nothing of a stream is left to do.
+func (l *lingering) Response(_ ads.Stream, r ads.ResponseEvent) {
+	if l.sent && r.Resources > 0 {
+		<-l.released
+	}
+}
+
+// TestRunWaitsForStreams: when Run returns nothing of a stream is left to do, neither
+// the end of it nor a response, to a request or of a push.
 func TestRunWaitsForStreams(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lingering
+		pushed bool
+	}{
+		"the end":              {lingering{closed: true}, false},
+		"a response":           {lingering{sent: true}, false},
+		"a response of a push": {lingering{sent: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &tt.lingering
+				l.released = make(chan struct{})
+				f := serve(t, ads.Options{Observer: l})
+				if !tt.pushed {
+					f.define([]string{"a"}, service("a", "shop"))
+					f.flush()
+				}
+				// A client that does not answer: its request would wait for the response, too.
+				c := f.client(xdstest.ClientOptions{Node: node("a", "shop"), Manual: true})
+				f.subscribe(c, envoy.ClusterType)
+				if tt.pushed {
+					r, err := c.Next(f.context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := c.Ack(r); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					f.define([]string{"a"}, service("a", "shop"))
+				}
+				synctest.Wait()
+				f.stopWaitsFor(l.released, "Run has returned before the observer has")
+			})
+		})
+	}
+}
+
+// TestEndWithARequestThatWaits: a request that has come, and waits for a response of a
+// push to be sent to a client that reads nothing, counts no more when the stream ends.
+func TestEndWithARequestThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &lingering{released: make(chan struct{})}
-		f := serve(t, ads.Options{Observer: l})
-		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
-		f.subscribe(c, envoy.ClusterType)
+		b := startBlockedByPush(t)
+		b.known.Store(false)
+		b.ProxyUpdate("", "10.0.0.1")
 		synctest.Wait()
-		f.stopWaitsFor(l.released, "Run has returned before the observer has")
+		check(t, "remains", b.Remains(), "views 0, connections 0, nodes 0, addresses 0, selections 0, waiting 0, topics 0, wildcards 0")
+		close(b.stop)
+		b.running.Wait()
 	})
 }
 

@@ -104,20 +104,24 @@ func (s *stream) receive() {
 			s.end(err)
 			return
 		}
-		s.sending <- struct{}{}
-		s.endTurn()
-		if err := s.handle(r); err != nil {
+		if err := s.answer(r); err != nil {
 			s.server.refused(s, err)
 			s.end(err)
-			<-s.sending
-			return
-		}
-		ok := s.drain()
-		<-s.sending
-		if !ok {
 			return
 		}
 	}
+}
+
+// answer handles a request and sends what is queued then.
+func (s *stream) answer(r *request) error {
+	s.sending <- struct{}{}
+	defer func() { <-s.sending }()
+	s.endTurn()
+	if err := s.handle(r); err != nil {
+		return err
+	}
+	s.drain()
+	return nil
 }
 
 // handle makes the subscriptions what a request says, and queues the answer.
@@ -135,8 +139,12 @@ func (s *stream) handle(r *request) error {
 		r.claimed = c.recall(s.conn, r)
 	}
 	c.mu.Lock()
+	if s.conn.closed { // while the request waited for a response to be sent
+		c.mu.Unlock()
+		return nil
+	}
 	sub, err := s.conn.subscription(r.typeURL)
-	if err != nil || s.conn.closed {
+	if err != nil {
 		c.mu.Unlock()
 		return err
 	}
@@ -154,7 +162,6 @@ func (s *stream) handle(r *request) error {
 	made := sub.apply(r)
 	sub.open = true
 	s.draining = true // what is queued from here on is sent by drain
-	fresh := !s.conn.view.ready
 	if made == nil {
 		if sub.selection != nil && sub.selection.refresh(c.source(s.conn.view)) {
 			sub.selection.flush()
@@ -165,9 +172,6 @@ func (s *stream) handle(r *request) error {
 	c.mu.Unlock()
 	r.accepted()
 	s.observe(r, answered, isAnswer)
-	if fresh {
-		s.server.poke()
-	}
 	if made != nil {
 		c.prepare([]*selection{made})
 	}
@@ -188,16 +192,14 @@ func (s *stream) wake() {
 	})
 }
 
-// drain sends what is queued. It reports whether the stream lives. The caller
-// holds sending.
-func (s *stream) drain() bool {
+// drain sends what is queued, unless the stream ends. The caller holds sending.
+func (s *stream) drain() {
 	for {
 		s.conn.cache.mu.Lock()
 		if len(s.conn.queue) == 0 {
 			s.draining = false
-			closed := s.conn.closed
 			s.conn.cache.mu.Unlock()
-			return !closed
+			return
 		}
 		next := s.conn.queue[0]
 		s.conn.queue[0] = response{}
@@ -206,12 +208,12 @@ func (s *stream) drain() bool {
 		}
 		s.conn.cache.mu.Unlock()
 		if !s.takeTurn(len(next.content.encode())) {
-			return false
+			return
 		}
 		m := next.message()
 		if err := s.grpc.SendMsg(m); err != nil {
 			s.end(err)
-			return false
+			return
 		}
 		if o := s.server.observer; o != nil {
 			o.Response(*s.about.Load(), ResponseEvent{

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"runtime"
+	"testing"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// TestRecalledIsBounded: of claims that differ, only the last are remembered.
+func TestRecalledIsBounded(t *testing.T) {
+	c := newCache(false, func(err error) { t.Error(err) })
+	conn := &connection{cache: c, delta: true}
+	recall := func(i int) *snapshot {
+		t.Helper()
+		data, err := proto.Marshal(&discovery.DeltaDiscoveryRequest{
+			TypeUrl: "type", InitialResourceVersions: map[string]string{"a": version(uint64(i + 1))},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRequest(true)
+		if err := r.decode(data); err != nil {
+			t.Fatal(err)
+		}
+		return c.recall(conn, r)
+	}
+	// All of them are held, as if each had its client.
+	var held []*snapshot
+	for i := range maxRecalled + 3 {
+		held = append(held, recall(i))
+	}
+	if n := len(c.recalled); n != maxRecalled {
+		t.Errorf("%d claims are remembered, want %d", n, maxRecalled)
+	}
+	for i, old := range held[3:] {
+		if recall(i+3) != old {
+			t.Errorf("claims %d are not remembered", i+3)
+		}
+	}
+	if recall(0) == held[0] {
+		t.Error("the first claims are remembered")
+	}
+	runtime.KeepAlive(held)
+}
