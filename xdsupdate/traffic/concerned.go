@@ -75,7 +75,7 @@ func (c *concerned) matching(host registry.Hostname) []*registry.Service {
 	}
 	var out []*registry.Service
 	for _, st := range c.states() {
-		for name, services := range hostsOf(st.world) {
+		for name, services := range st.world.hosts() {
 			if name.SubsetOf(host) {
 				out = append(out, services...)
 			}
@@ -105,10 +105,11 @@ func (c *concerned) servicesOf(host registry.Hostname) {
 		c.grpcListeners(svc)
 	}
 	for _, st := range c.states() {
-		for _, name := range slices.Concat([]registry.Hostname{host}, slices.Collect(wildcardsOf(host))) {
-			for _, v := range st.finder.withHost(name) {
-				c.virtualService(v)
-			}
+		// A host of a VirtualService that is no service has virtual hosts on ports that
+		// the service does not have. A wildcard has them on those where it covers no
+		// service, whatever there is on others.
+		for _, v := range st.finder.withHost(host) {
+			c.virtualService(v)
 		}
 		for _, v := range st.finder.leadingTo(host) {
 			c.virtualService(v)

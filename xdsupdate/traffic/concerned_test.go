@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -153,6 +154,72 @@ func TestChangeConcernsRoutes(t *testing.T) {
 			}
 			if !named(newConcerned(d).changes(), tc.view, resourceKey{envoy.RouteType, tc.routes}) {
 				t.Error("the routes are not concerned")
+			}
+		})
+	}
+}
+
+// TestConcernedRoutes: a change concerns just those route configurations of a sidecar
+// that differ, also those of ports that it does not name.
+func TestConcernedRoutes(t *testing.T) {
+	const listeners = `{"egress":[{"port":{"number":15000,"protocol":"HTTP_PROXY","name":"p"},"bind":"127.0.0.1","hosts":["*/*"]},` +
+		`{"port":{"number":9,"protocol":"HTTP","name":"u"},"bind":"unix:///tmp/all","hosts":["*/*"]},{"hosts":["*/*"]}]}`
+	cart := testService("shop", "cart.example.com", 8080)
+	forHost := func(host string) object {
+		var list configList
+		list.add(istio.VirtualService, "shop/v", toCart("/", nil, host, "ghost.example.com"))
+		return newObject(list[0], newSettings(Options{}))
+	}
+	for _, tc := range []struct {
+		name    string
+		sidecar bool
+		// host is that of a VirtualService, which is there before; comes: it is not.
+		host    string
+		comes   bool
+		service bool // the service comes
+		want    []string
+	}{
+		{"a service", false, "", false, true, []string{"8080"}},
+		{"a service that a VirtualService names", false, "cart.example.com", false, true, []string{"80", "8080"}},
+		{"a service that a wildcard covers", false, "*.example.com", false, true, []string{"8080"}},
+		{"a service, with listeners of all ports", true, "", false, true, []string{"15000", "8080", "unix:///tmp/all"}},
+		{"a VirtualService for no service", false, "other.example.com", true, false, []string{"80"}},
+		{"a VirtualService for no service, with listeners of all ports", true, "other.example.com", true, false, []string{"15000", "80", "unix:///tmp/all"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var configs configList
+			if tc.sidecar {
+				configs.add(istio.Sidecar, "shop/default", spec(t, listeners, &networking.Sidecar{}))
+			}
+			x, p := newIndex(configs, newSettings(Options{})), &proxy{namespace: "shop"}
+			d := &difference{targets: &targets{}}
+			after, key := x, configstore.ConfigKey{Kind: istio.VirtualService, Namespace: "shop", Name: "v"}
+			if tc.host != "" {
+				v := forHost(tc.host)
+				if after = x.with(key, object{}, v); tc.comes {
+					d.objects = []objectChange{{key, object{}, v}}
+				} else {
+					x = after
+				}
+			}
+			before, now := newListWorld(), newListWorld()
+			if tc.service {
+				d.services, now = []registry.Hostname{cart.Hostname}, newListWorld(cart)
+			}
+			d.before = newState(x, before)
+			d.after = d.before.next(after, now, d)
+			changes := newConcerned(d).changes()
+			var differ, concerned []string
+			for _, name := range []string{"15000", "80", "8080", "9000", "unix:///tmp/all"} {
+				if !proto.Equal(d.before.routes(p, name), d.after.routes(p, name)) {
+					differ = append(differ, name)
+				}
+				if named(changes, ads.View{Namespace: "shop"}, resourceKey{envoy.RouteType, name}) {
+					concerned = append(concerned, name)
+				}
+			}
+			if !slices.Equal(differ, tc.want) || !slices.Equal(concerned, tc.want) {
+				t.Errorf("%q differ, %q are concerned, want %q", differ, concerned, tc.want)
 			}
 		})
 	}

@@ -66,7 +66,7 @@ type findings struct {
 
 func newFindings(st *state) *findings {
 	f := &findings{
-		state: st, services: maps.Collect(hostsOf(st.world)),
+		state: st, services: maps.Collect(st.world.hosts()),
 		mesh: make(map[registry.Hostname][]*virtualService), byGateway: make(map[string][]*virtualService),
 		subsets: make(map[registry.Hostname][]string), roots: make(map[*virtualService]bool),
 	}

@@ -5,7 +5,6 @@ package traffic
 import (
 	"iter"
 	"slices"
-	"sync"
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
@@ -13,26 +12,19 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// pushWorld is the world of a push. It is immutable but for what it has computed;
+// pushWorld is the world of a push. It is immutable;
 // that of the next push is made of it at the cost of the hosts that changed.
 type pushWorld struct {
 	push *ads.PushContext
 	// byName has the services by host name in lower case, sorted by
 	// ComparePrecedence.
 	byName pmap.Map[registry.Hostname, []*registry.Service]
-	sorted *sortedServices
-}
-
-// sortedServices are all services sorted by CompareServices, once they are needed.
-type sortedServices struct {
-	once sync.Once
-	list []*registry.Service
 }
 
 // newPushWorld returns the world of a push, made of that of the push before, which
 // may be nil.
 func newPushWorld(old *pushWorld, push *ads.PushContext) *pushWorld {
-	w := &pushWorld{push: push, sorted: &sortedServices{}}
+	w := &pushWorld{push: push}
 	if old == nil {
 		all := make(map[registry.Hostname][]*registry.Service)
 		for s := range push.Services() {
@@ -45,15 +37,10 @@ func newPushWorld(old *pushWorld, push *ads.PushContext) *pushWorld {
 		return w
 	}
 	w.byName = old.byName
-	same := true
 	for _, changed := range push.ChangedHosts() {
 		if !changed.EndpointsOnly {
 			w.renew(changed.Hostname)
-			same = false
 		}
-	}
-	if same {
-		w.sorted = old.sorted
 	}
 	return w
 }
@@ -73,15 +60,7 @@ func (w *pushWorld) renew(host registry.Hostname) {
 	}
 }
 
-func (w *pushWorld) all() iter.Seq[*registry.Service] {
-	w.sorted.once.Do(func() {
-		for _, list := range w.byName.All() {
-			w.sorted.list = append(w.sorted.list, list...)
-		}
-		slices.SortStableFunc(w.sorted.list, registry.CompareServices)
-	})
-	return slices.Values(w.sorted.list)
-}
+func (w *pushWorld) hosts() iter.Seq2[registry.Hostname, []*registry.Service] { return w.byName.All() }
 
 func (w *pushWorld) named(host registry.Hostname) []*registry.Service {
 	list, _ := w.byName.Get(lower(host))

@@ -33,6 +33,11 @@ func TestKeptRoutes(t *testing.T) {
 					}
 				}
 			}
+			for v := range h.now.kept.of.All() {
+				if !slices.Contains(h.now.virtualServices, v) {
+					t.Fatalf("seed %d, step %d: the routes of a VirtualService that is gone, or another, are kept", seed, step)
+				}
+			}
 			kept = max(kept, h.now.kept.of.Len())
 		}
 	}
@@ -157,5 +162,22 @@ func TestDelegateUpdate(t *testing.T) {
 	x = x.with(configs[0].Key(), before, newObject(changed[0], h.now.settings))
 	if old, now := x.finder.leadingTo("cart.shop.svc.cluster.local"), x.finder.leadingTo("catalog.shop.svc.cluster.local"); len(old) != 0 || len(now) != 1 {
 		t.Errorf("%d lead to where the delegate led, %d to where it leads", len(old), len(now))
+	}
+}
+
+// TestKeptPlacesAreBounded: of a VirtualService on ever more routers, the routes of the
+// last ones are kept.
+func TestKeptPlacesAreBounded(t *testing.T) {
+	var kept keptRoutes
+	rules := &gatewayRules{of: &virtualService{}}
+	for port := range uint32(3 * maxKeptPlaces) {
+		at := keptPlace{place: place{port: port}}
+		kept = kept.with(at, rules)
+		if list, _ := kept.of.Get(rules.of); len(list) > maxKeptPlaces {
+			t.Fatalf("routes of %d places are kept, want %d at most", len(list), maxKeptPlaces)
+		}
+		if kept.get(rules.of, at) != rules {
+			t.Fatal("the last routes are not kept")
+		}
 	}
 }

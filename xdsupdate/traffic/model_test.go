@@ -316,7 +316,7 @@ func (c *modelClient) proxy() *proxy {
 // port the first host counts.
 func scratchTargets(w world, ip string) targetPorts {
 	out := make(targetPorts)
-	for _, name := range slices.Sorted(maps.Keys(maps.Collect(hostsOf(w)))) {
+	for _, name := range slices.Sorted(maps.Keys(maps.Collect(w.hosts()))) {
 		for _, svc := range w.named(name) {
 			for e := range w.endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
 				for _, port := range svc.Ports {

@@ -4,8 +4,6 @@ package traffic
 
 import (
 	"cmp"
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -125,7 +123,7 @@ func (s *sidecar) listeners() []*networking.IstioEgressListener {
 func newEgress(x *index, w world, l *networking.IstioEgressListener, namespace string) *egress {
 	e := &egress{namespace: namespace, listener: l, hosts: newEgressHosts(l.GetHosts(), namespace)}
 	e.bind(x)
-	for name, services := range hostsOf(w) {
+	for name, services := range w.hosts() {
 		if svc := e.choose(services); svc != nil {
 			e.services = append(e.services, svc)
 			e.byHost = e.byHost.Set(name, svc)
@@ -186,23 +184,6 @@ func (e *egress) virtualServicesWith(host registry.Hostname) []*virtualService {
 	}
 	slices.SortStableFunc(out, func(a, b *virtualService) int { return cmp.Compare(a.rank(e.namespace), b.rank(e.namespace)) })
 	return out
-}
-
-// hostsOf returns the services of a world by host name in lower case, each list in
-// the order of precedence.
-func hostsOf(w world) iter.Seq2[registry.Hostname, []*registry.Service] {
-	if w, ok := w.(*pushWorld); ok {
-		return w.byName.All()
-	}
-	out := make(map[registry.Hostname][]*registry.Service)
-	for s := range w.all() {
-		name := lower(s.Hostname)
-		out[name] = append(out[name], s)
-	}
-	for _, list := range out {
-		slices.SortStableFunc(list, registry.ComparePrecedence)
-	}
-	return maps.All(out)
 }
 
 // add adds a service, or ports to the one that is there.

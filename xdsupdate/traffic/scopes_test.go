@@ -46,3 +46,24 @@ func TestBaseOfManyChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestBasesAreDropped: a scope of earlier states is kept until it has not been needed
+// for long, or too much has changed.
+func TestBasesAreDropped(t *testing.T) {
+	base, nothing := &scopeBase{scope: &scope{}}, &difference{}
+	for range maxBaseAge {
+		if base = base.since(nothing); base == nil {
+			t.Fatal("it is dropped too early")
+		}
+	}
+	if base.since(nothing) != nil {
+		t.Error("it is kept though it has not been needed for long")
+	}
+	much := &difference{services: make([]registry.Hostname, maxBaseChanges)}
+	if base = (scopeBase{scope: &scope{}}).since(much); base == nil {
+		t.Fatal("it is dropped before too much has changed")
+	}
+	if base.since(&difference{services: make([]registry.Hostname, 1)}) != nil {
+		t.Error("it is kept though too much has changed")
+	}
+}

@@ -22,7 +22,7 @@ type share struct {
 	addresses string
 	// vantage is from where endpoints are seen.
 	vantage vantage
-	// view counts as a whole.
+	// view counts as a whole, the role is in it.
 	view ads.View
 }
 
@@ -52,9 +52,7 @@ func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string) any {
 	default:
 		// Routes and listeners do not depend on where the proxy is.
 		g.locality, g.network = "", ""
-		if v.Policy != nil {
-			v.Policy = g
-		}
-		return share{role: p.role, view: v}
+		v.Policy = g
+		return share{view: v}
 	}
 }

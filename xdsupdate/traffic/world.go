@@ -11,8 +11,9 @@ import (
 
 // world is the services and endpoints of one moment, whoever may see them.
 type world interface {
-	// all yields the services sorted by CompareServices.
-	all() iter.Seq[*registry.Service]
+	// hosts yields the services by host name in lower case, each list sorted by
+	// ComparePrecedence, in any order of names.
+	hosts() iter.Seq2[registry.Hostname, []*registry.Service]
 	// named returns the services of a host name, compared without case, sorted by
 	// ComparePrecedence.
 	named(host registry.Hostname) []*registry.Service

@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -21,7 +22,16 @@ func newListWorld(services ...*registry.Service) *listWorld {
 	return &listWorld{services: services, index: xdsupdate.NewEndpointIndex()}
 }
 
-func (w *listWorld) all() iter.Seq[*registry.Service] { return slices.Values(w.services) }
+func (w *listWorld) hosts() iter.Seq2[registry.Hostname, []*registry.Service] {
+	out := make(map[registry.Hostname][]*registry.Service)
+	for _, s := range w.services {
+		out[lower(s.Hostname)] = append(out[lower(s.Hostname)], s)
+	}
+	for _, list := range out {
+		slices.SortStableFunc(list, registry.ComparePrecedence)
+	}
+	return maps.All(out)
+}
 
 func (w *listWorld) named(host registry.Hostname) []*registry.Service {
 	out := slices.DeleteFunc(slices.Clone(w.services), func(s *registry.Service) bool { return lower(s.Hostname) != lower(host) })
