@@ -76,5 +76,5 @@ func (w *window) commit(until time.Duration) {
 // take notes that what waits is pushed now.
 func (w *window) take(now time.Duration) {
 	w.open, w.atOnce = false, false
-	w.pushed = max(w.pushed, now)
+	w.pushed = now
 }

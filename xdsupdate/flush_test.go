@@ -135,25 +135,56 @@ func TestFlushAfterRun(t *testing.T) {
 			t.Error("Flush did not fail after the end of Run")
 		}
 		got.expect(time.Minute, "0s full push of VirtualService/default/a (config 1)")
+		idle := newQuietPusher()
+		idle.Run(stop)
+		if err := idle.Flush(t.Context()); err == nil {
+			t.Error("Flush did not fail after the end of Run, with nothing to push")
+		}
+	})
+}
+
+// TestFlushEndsWithRun: a Flush that waits for the push of another one fails when Run
+// ends, not when the push does.
+func TestFlushEndsWithRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := &pushes{t: t, start: time.Now(), slow: time.Second}
+		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{DebounceAfter: -1})
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		p.ConfigUpdate(fullPush("a"))
+		wg.Go(func() { _ = p.Flush(t.Context()) })
+		synctest.Wait()
+		wg.Go(func() { p.Run(stop) })
+		wg.Go(func() {
+			err := p.Flush(t.Context())
+			if waited := time.Since(got.start); err == nil || waited > 0 {
+				t.Errorf("Flush returned %v after %v, want an error when Run ends", err, waited)
+			}
+		})
+		synctest.Wait()
+		close(stop)
+		wg.Wait()
 	})
 }
 
 // TestFlushNeverHangs: Run ends at any moment of a Flush.
 func TestFlushNeverHangs(t *testing.T) {
 	for range 500 {
-		p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{DebounceAfter: -1})
-		stop := make(chan struct{})
-		var wg sync.WaitGroup
-		wg.Go(func() { p.Run(stop) })
-		for range 2 {
-			wg.Go(func() {
-				for range 3 {
-					p.ConfigUpdate(fullPush("a"))
-					_ = p.Flush(t.Context()) // fails if Run has ended
-				}
-			})
-		}
-		close(stop)
-		wg.Wait()
+		synctest.Test(t, func(t *testing.T) {
+			p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{DebounceAfter: -1})
+			stop := make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() { p.Run(stop) })
+			for range 2 {
+				wg.Go(func() {
+					for range 3 {
+						p.ConfigUpdate(fullPush("a"))
+						_ = p.Flush(t.Context()) // fails if Run has ended
+					}
+				})
+			}
+			close(stop)
+			wg.Wait()
+		})
 	}
 }

@@ -16,10 +16,10 @@ type lane struct {
 // it was made was made now.
 func (l *lane) ask(now time.Duration, epoch time.Time) (opened bool) {
 	l.asked++
-	if opened = l.window.ask(now); opened && l.start.IsZero() {
+	if l.start.IsZero() {
 		l.start = epoch.Add(now)
 	}
-	return opened
+	return l.window.ask(now)
 }
 
 // lanes are the requests of a Pusher. Those that are for endpoints only have a

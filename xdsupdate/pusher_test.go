@@ -29,9 +29,16 @@ type pushes struct {
 	running int
 }
 
+// endless is more pushes than a test looks at. While one follows the other, no time
+// passes in a bubble.
+const endless = 1000
+
 func (p *pushes) push(r *xdsupdate.PushRequest) {
 	at := time.Since(p.start)
 	p.mu.Lock()
+	if len(p.log) == endless {
+		panic("pushes never end, the last one: " + r.String())
+	}
 	p.running++
 	if p.running > 1 {
 		p.t.Error("two pushes at a time")
@@ -366,5 +373,22 @@ func TestInitialStateIsNotDebounced(t *testing.T) {
 		if len(got) != 2 || !strings.HasPrefix(got[0], "0s full") || !strings.HasPrefix(got[1], "20ms endpoint") {
 			t.Errorf("pushes %q, want a full one at 0s and one of endpoints at 20ms", got)
 		}
+	})
+}
+
+// TestPushOfEverythingHasDefinitions: a push of everything is full if a service was
+// defined anew before it; endpoints that come after it do not have to wait for one.
+func TestPushOfEverythingHasDefinitions(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
+		shard := shardOf("c1")
+		p.EDSCacheUpdate(shard, host, ns, eps(ep("1.1.1.1")))
+		p.SvcUpdate(shard, host, ns, registry.EventUpdate)
+		everything := &xdsupdate.PushRequest{Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonConfig: 1}}
+		p.ConfigUpdate(everything)
+		got.expect(time.Second, "0s full push of everything (config 1)")
+		p.EDSUpdate(shard, host, ns, eps(ep("2.2.2.2")))
+		got.expect(time.Second, "1s endpoint push of ServiceEntry/default/a.example.com (endpoint 1)")
+		p.ConfigUpdate(everything)
+		got.expect(time.Second, "2s endpoint push of everything (config 1)")
 	})
 }
