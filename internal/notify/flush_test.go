@@ -10,13 +10,34 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/atomic"
+
 	"github.com/pilotkit/pilotkit/internal/notify"
 )
+
+// flush flushes a queue with a context, which ends the test if Flush looks again and
+// again for what it should wait for.
+func flush(ctx context.Context, q *queue) error {
+	return q.Flush(&counted{Context: ctx}) //nolint:contextcheck // it is ctx, and counts
+}
+
+// counted counts how often it is asked for its end.
+type counted struct {
+	context.Context //nolint:containedctx // it is one itself
+	asked           atomic.Int32
+}
+
+func (c *counted) Done() <-chan struct{} {
+	if c.asked.Inc() > 1000 {
+		panic("Flush does not wait: it has looked 1000 times")
+	}
+	return c.Context.Done()
+}
 
 func TestFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := notify.New(options{})
-		if err := q.Flush(t.Context()); err != nil {
+		if err := flush(t.Context(), q); err != nil {
 			t.Errorf("Flush of nothing = %v", err)
 		}
 		var l log[int]
@@ -29,11 +50,11 @@ func TestFlush(t *testing.T) {
 		cause := errors.New("cause")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
-		if err := q.Flush(ctx); !errors.Is(err, cause) {
+		if err := flush(ctx, q); !errors.Is(err, cause) {
 			t.Errorf("Flush with an ended context = %v, want its cause", err)
 		}
 		end := run(q)
-		if err := q.Flush(t.Context()); err != nil {
+		if err := flush(t.Context(), q); err != nil {
 			t.Errorf("Flush = %v", err)
 		}
 		l.want(t, 1, 2, -2)
@@ -41,7 +62,7 @@ func TestFlush(t *testing.T) {
 		synctest.Wait() // 3 is being handled
 		var flushed error
 		var wg sync.WaitGroup
-		wg.Go(func() { flushed = q.Flush(t.Context()) })
+		wg.Go(func() { flushed = flush(t.Context(), q) })
 		synctest.Wait()
 		end()
 		wg.Wait()
@@ -67,7 +88,7 @@ func TestFlushDoesNotWaitForLaterValues(t *testing.T) {
 		end := run(q)
 		synctest.Wait()
 		q.Push(1)
-		if err := q.Flush(t.Context()); err != nil {
+		if err := flush(t.Context(), q); err != nil {
 			t.Error(err)
 		}
 		l.want(t, 1)
@@ -86,7 +107,7 @@ func TestFlushWithoutRun(t *testing.T) {
 		}
 	}})
 	q.Push(1)
-	if err := q.Flush(t.Context()); err != nil {
+	if err := flush(t.Context(), q); err != nil {
 		t.Errorf("Flush = %v", err)
 	}
 	l.want(t, 1, 2)
@@ -95,22 +116,24 @@ func TestFlushWithoutRun(t *testing.T) {
 // The work that Flush does ends with its context, between two values; what is
 // left is for the next one.
 func TestFlushWithoutRunEndsWithItsContext(t *testing.T) {
-	q := notify.New(options{})
-	var l log[int]
-	ctx, cancel := context.WithCancel(t.Context())
-	q.Subscribe(subscription{Handle: func(v int) {
-		l.add(v)
-		cancel()
-	}})
-	q.Push(1, 2)
-	if err := q.Flush(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Flush = %v, want the context's error", err)
-	}
-	l.want(t, 1)
-	if err := q.Flush(t.Context()); err != nil {
-		t.Errorf("Flush = %v", err)
-	}
-	l.want(t, 1, 2)
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		var l log[int]
+		ctx, cancel := context.WithCancel(t.Context())
+		q.Subscribe(subscription{Handle: func(v int) {
+			l.add(v)
+			cancel()
+		}})
+		q.Push(1, 2)
+		if err := flush(ctx, q); !errors.Is(err, context.Canceled) {
+			t.Errorf("Flush = %v, want the context's error", err)
+		}
+		l.want(t, 1)
+		if err := flush(t.Context(), q); err != nil {
+			t.Errorf("Flush = %v", err)
+		}
+		l.want(t, 1, 2)
+	})
 }
 
 // A Flush beside a Drain waits for it, and takes over if it panics.
@@ -136,7 +159,7 @@ func TestFlushBesideDrain(t *testing.T) {
 				})
 				synctest.Wait()
 				var flushed error
-				wg.Go(func() { flushed = q.Flush(t.Context()) })
+				wg.Go(func() { flushed = flush(t.Context(), q) })
 				synctest.Wait()
 				l.want(t, 1)
 				close(proceed)
@@ -152,9 +175,56 @@ func TestFlushBesideDrain(t *testing.T) {
 
 // After Run has ended Flush fails, also if nothing was left.
 func TestFlushAfterRun(t *testing.T) {
-	q := notify.New(options{})
-	run(q)()
-	if err := q.Flush(t.Context()); !errors.Is(err, notify.ErrStopped) {
-		t.Errorf("Flush = %v, want ErrStopped", err)
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		run(q)()
+		if err := flush(t.Context(), q); !errors.Is(err, notify.ErrStopped) {
+			t.Errorf("Flush = %v, want ErrStopped", err)
+		}
+	})
+}
+
+// A Flush that waits for Run ends with its context, and with Run, also if neither makes
+// progress.
+func TestFlushEndsWhileItWaits(t *testing.T) {
+	for name, withRun := range map[string]bool{"with its context": false, "with Run": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := notify.New(options{})
+				proceed := make(chan struct{})
+				q.Subscribe(subscription{Handle: func(int) { <-proceed }})
+				q.Push(1)
+				var wg sync.WaitGroup
+				wg.Go(q.Drain)
+				synctest.Wait() // the handler is called by Drain: Run can end
+				end := run(q)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				flushed := make(chan error, 1)
+				wg.Go(func() { flushed <- flush(ctx, q) })
+				synctest.Wait()
+				wanted := context.Canceled
+				if withRun {
+					wanted = notify.ErrStopped
+					end()
+				} else {
+					cancel()
+				}
+				synctest.Wait()
+				select {
+				case err := <-flushed:
+					if !errors.Is(err, wanted) {
+						t.Errorf("Flush = %v, want %v", err, wanted)
+					}
+				default:
+					t.Errorf("Flush still waits, want %v", wanted)
+				}
+				close(proceed)
+				if !withRun {
+					end()
+				}
+				wg.Wait()
+			})
+		})
 	}
 }

@@ -98,39 +98,41 @@ func TestSlow(t *testing.T) {
 // Many publishers, each in order under one lock: every handler sees the order of
 // the lock.
 func TestOrderIsThatOfThePublishersLock(t *testing.T) {
-	q := notify.New(options{})
-	var mu sync.Mutex
-	n := 0
-	var single, batch log[int]
-	q.Subscribe(subscription{Handle: single.add})
-	q.Subscribe(subscription{Batch: func(vs []int) {
-		for _, v := range vs {
-			batch.add(v)
-		}
-	}})
-	end := run(q)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for range 500 {
-				mu.Lock()
-				q.Push(n)
-				n++
-				mu.Unlock()
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		var mu sync.Mutex
+		n := 0
+		var single, batch log[int]
+		q.Subscribe(subscription{Handle: single.add})
+		q.Subscribe(subscription{Batch: func(vs []int) {
+			for _, v := range vs {
+				batch.add(v)
 			}
-		})
-	}
-	wg.Wait()
-	if err := q.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	end()
-	want := make([]int, n)
-	for i := range want {
-		want[i] = i
-	}
-	single.want(t, want...)
-	batch.want(t, want...)
+		}})
+		end := run(q)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 500 {
+					mu.Lock()
+					q.Push(n)
+					n++
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		if err := q.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		want := make([]int, n)
+		for i := range want {
+			want[i] = i
+		}
+		single.want(t, want...)
+		batch.want(t, want...)
+	})
 }
 
 // What was handled, or is dropped when Run ends, is not kept alive by the queue,

@@ -29,14 +29,16 @@ func TestRunDeliversWhatWasQueuedBefore(t *testing.T) {
 }
 
 func TestRunTwicePanics(t *testing.T) {
-	q := notify.New(options{Name: "thing"})
-	run(q)()
-	defer func() {
-		if got, want := recover(), "thing: Run called twice"; got != want {
-			t.Errorf("a second Run panics with %v, want %q", got, want)
-		}
-	}()
-	q.Run(nil)
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{Name: "thing"})
+		run(q)()
+		defer func() {
+			if got, want := recover(), "thing: Run called twice"; got != want {
+				t.Errorf("a second Run panics with %v, want %q", got, want)
+			}
+		}()
+		q.Run(nil)
+	})
 }
 
 // Run finishes the call in progress and the batch of what was handled, and drops
@@ -114,21 +116,71 @@ func TestPanic(t *testing.T) {
 
 // If the host recovers from a panic that ended Run, it can go on with Drain.
 func TestPanicInRun(t *testing.T) {
-	q := notify.New(options{})
-	var l log[int]
-	q.Subscribe(subscription{Handle: func(v int) {
-		l.add(v)
-		if v == 1 {
-			panic("once")
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		var l log[int]
+		q.Subscribe(subscription{Handle: func(v int) {
+			l.add(v)
+			if v == 1 {
+				panic("once")
+			}
+		}})
+		q.Push(1, 2)
+		if !panics(func() { q.Run(nil) }) {
+			t.Fatal("Run swallowed the panic of a handler")
 		}
-	}})
-	q.Push(1, 2)
-	if !panics(func() { q.Run(nil) }) {
-		t.Fatal("Run swallowed the panic of a handler")
-	}
-	q.Push(3)
-	q.Drain()
-	l.want(t, 1, 2, 3)
+		q.Push(3)
+		q.Drain()
+		l.want(t, 1, 2, 3)
+		q.Push(4)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // Flush does not wait for a Run that has ended: it delivers what it can
+		if err := flush(ctx, q); !errors.Is(err, context.Canceled) {
+			t.Errorf("Flush = %v, want the context's error", err)
+		}
+		if err := flush(t.Context(), q); err != nil {
+			t.Errorf("Flush = %v", err)
+		}
+		l.want(t, 1, 2, 3, 4)
+	})
+}
+
+// When Run has ended, what a Drain that panicks leaves behind is not delivered.
+func TestPanicInDrainAfterRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		var l log[int]
+		proceed := make(chan struct{})
+		q.Subscribe(subscription{Handle: func(v int) {
+			l.add(v)
+			<-proceed
+			panic(v)
+		}})
+		q.Push(1, 2)
+		drained := make(chan bool)
+		go func() { drained <- panics(q.Drain) }()
+		synctest.Wait()
+		run(q)()
+		close(proceed)
+		if !<-drained {
+			t.Error("Drain swallowed the panic of a handler")
+		}
+		q.Drain()
+		l.want(t, 1)
+	})
+}
+
+// A sleeping Run takes up a subscription and hands it its replay.
+func TestSubscribeBesideRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		defer run(q)()
+		synctest.Wait()
+		var l log[int]
+		q.Subscribe(subscription{Handle: l.add, Replay: slices.Values([]int{1, 2})})
+		synctest.Wait()
+		l.want(t, 1, 2)
+	})
 }
 
 // What a Drain that panicked left behind, a sleeping Run takes up.
@@ -175,31 +227,33 @@ func TestDrainInHandlerReturns(t *testing.T) {
 
 // Drain beside Run: the handlers still run one at a time and see one order.
 func TestDrainBesideRun(t *testing.T) {
-	q := notify.New(options{})
-	var l log[int]
-	active := 0
-	q.Subscribe(subscription{Handle: func(v int) {
-		active++
-		if active != 1 {
-			t.Error("two handlers at a time")
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		var l log[int]
+		active := 0
+		q.Subscribe(subscription{Handle: func(v int) {
+			active++
+			if active != 1 {
+				t.Error("two handlers at a time")
+			}
+			l.add(v)
+			active--
+		}})
+		end := run(q)
+		var want []int
+		for i := range 5000 {
+			want = append(want, i)
+			q.Push(i)
+			if i%3 == 0 {
+				q.Drain()
+			}
 		}
-		l.add(v)
-		active--
-	}})
-	end := run(q)
-	var want []int
-	for i := range 5000 {
-		want = append(want, i)
-		q.Push(i)
-		if i%3 == 0 {
-			q.Drain()
+		if err := q.Flush(t.Context()); err != nil {
+			t.Errorf("Flush = %v", err)
 		}
-	}
-	if err := q.Flush(t.Context()); err != nil {
-		t.Errorf("Flush = %v", err)
-	}
-	end()
-	l.want(t, want...)
+		end()
+		l.want(t, want...)
+	})
 }
 
 // A value that is pushed at the moment when the worker goes to sleep wakes it. In
