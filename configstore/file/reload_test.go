@@ -317,23 +317,29 @@ func TestErrorsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// Links that lead in circles, or twice to the same directory, are followed once.
+// A link that leads in a circle, or to a directory that is there already, is not
+// followed; one that leads elsewhere is. Each has its own case, as several circles
+// have more paths than a walk without an end can take.
 func TestLinkedDirectories(t *testing.T) {
-	f := newFixture(t, file.Options{})
-	f.write("real/a.yaml", entry("a", "one"))
-	f.write("../outside/b.yaml", entry("b", "one"))
-	f.symlink(".", "real/circle")
-	f.symlink("..", "real/up")
-	f.symlink("real", "twice")
-	f.symlink("../outside", "out")
-	f.symlink(f.dir, "self")
-	f.reload()
-	f.wantStore("ns/a=one", "ns/b=one")
-	f.wantErrors()
-	f.write("real/a.yaml", entry("a", "two"))
-	f.remove("out")
-	f.reload()
-	f.wantEvents("update ns/a=two", "delete ns/b=one")
+	for link, target := range map[string]string{
+		"real/circle": ".", "real/up": "..", "twice": "real", "real/out": "../../outside", "self": "SELF",
+	} {
+		t.Run(link, func(t *testing.T) {
+			f := newFixture(t, file.Options{})
+			f.write("real/a.yaml", entry("a", "one"))
+			f.write("../outside/b.yaml", entry("b", "one"))
+			f.symlink("../outside", "out")
+			f.symlink(strings.Replace(target, "SELF", f.dir, 1), link)
+			f.reload()
+			f.wantStore("ns/a=one", "ns/b=one")
+			f.wantErrors()
+			f.write("real/a.yaml", entry("a", "two"))
+			f.remove("out")
+			f.remove("real/out")
+			f.reload()
+			f.wantEvents("update ns/a=two", "delete ns/b=one")
+		})
+	}
 }
 
 // TestSynced: the signal comes with the first reload that reads the directory.
