@@ -91,8 +91,10 @@ type caller struct {
 	recap []string  // what was read last, for messages
 	// failed is how many calls have failed.
 	failed int
-	// tolerated is in errors of calls that are not counted; "" is in none.
-	tolerated string
+	// racesNames: calls of the client may fail as naming says. namings are the moments
+	// in which they may, until follow has returned.
+	racesNames bool
+	namings    []naming
 }
 
 // How long a method reads before it fails the test, and how long a client may take
@@ -120,6 +122,7 @@ func (c *caller) follow(backends ...string) {
 			last = append(last, o.Backend)
 		}
 	}
+	c.namings = nil
 }
 
 // recover is follow after an outage: calls may fail until the first one succeeds.
@@ -229,7 +232,7 @@ func (c *caller) read(want string) (outcome, error) {
 	ctx, cancel := context.WithDeadline(c.t.Context(), c.until)
 	defer cancel()
 	o, err := c.feed.next(ctx)
-	for err == nil && c.tolerated != "" && strings.Contains(o.Error, c.tolerated) {
+	for err == nil && c.excused(o) {
 		o, err = c.feed.next(ctx)
 	}
 	if err != nil {

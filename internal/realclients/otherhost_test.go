@@ -19,13 +19,12 @@ func TestTrafficToAnotherHost(t *testing.T) {
 		moved := s.virtualService(`{"route": [{"destination": {"host": "there.example.com"}}]}`)
 		p := s.trafficPlane(s.versions("here"), there, moved)
 		c := s.call(p, target)
-		if s.client.name == "grpc-go" {
-			c.tolerated = unknownCluster
-		}
 		c.follow("there")
 		for range 5 {
+			c.names(host, "", "here")
 			p.remove(moved)
 			c.follow("here")
+			c.names("there.example.com", "", "there")
 			p.create(moved)
 			c.follow("there")
 		}
