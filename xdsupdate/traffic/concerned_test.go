@@ -162,7 +162,7 @@ func TestChangeConcernsRoutes(t *testing.T) {
 // TestConcernedRoutes: a change concerns just those route configurations of a sidecar
 // that differ, also those of ports that it does not name.
 func TestConcernedRoutes(t *testing.T) {
-	const listeners = `{"egress":[{"port":{"number":15000,"protocol":"HTTP_PROXY","name":"p"},"bind":"127.0.0.1","hosts":["*/*"]},` +
+	const listeners = `{"egress":[{"port":{"number":15000,"protocol":"http_proxy","name":"p"},"bind":"127.0.0.1","hosts":["*/*"]},` +
 		`{"port":{"number":9,"protocol":"HTTP","name":"u"},"bind":"unix:///tmp/all","hosts":["*/*"]},{"hosts":["*/*"]}]}`
 	cart := testService("shop", "cart.example.com", 8080)
 	forHost := func(host string) object {

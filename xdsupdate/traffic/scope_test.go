@@ -172,3 +172,18 @@ func TestMostSpecific(t *testing.T) {
 		t.Errorf("*.b.c must not cover b.c, got %s", got)
 	}
 }
+
+// TestScopeOfListenersThatDisagree: of the services of one name that listeners import
+// from several namespaces, the first is in the scope, with its own ports.
+func TestScopeOfListenersThatDisagree(t *testing.T) {
+	var configs configList
+	configs.add(istio.Sidecar, "apps/s", &networking.Sidecar{Egress: []*networking.IstioEgressListener{
+		{Port: &networking.SidecarPort{Number: 80, Protocol: "HTTP", Name: "http"}, Hosts: []string{"shop/*"}},
+		{Hosts: []string{"billing/*"}},
+	}})
+	w := newListWorld(testService("shop", "a.example.com", 80), testService("billing", "a.example.com", 8080))
+	st := newState(newIndex(configs, newSettings(Options{})), w)
+	if got, want := describe(st.scopeOf(&proxy{namespace: "apps"}).sorted), "shop/a.example.com 80\n"; got != want {
+		t.Errorf("the scope has %q, want %q", got, want)
+	}
+}

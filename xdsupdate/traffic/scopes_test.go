@@ -67,3 +67,23 @@ func TestBasesAreDropped(t *testing.T) {
 		t.Error("it is kept though too much has changed")
 	}
 }
+
+// TestNeededScopeIsTheNextBase: what has changed before a scope was needed last is not
+// looked at again.
+func TestNeededScopeIsTheNextBase(t *testing.T) {
+	x, w, p := newIndex(configList{}, newSettings(Options{})), newListWorld(), &proxy{namespace: "shop"}
+	change := &difference{services: []registry.Hostname{"a.example.com"}}
+	st := newState(x, w)
+	st.scopeOf(p)
+	st = st.next(x, w, change)
+	st.scopeOf(p)
+	st = st.next(x, w, change)
+	for _, base := range st.bases {
+		if base.age != 1 || len(base.hosts) != 1 {
+			t.Errorf("the scope is %d states old, and %d hosts have changed, want 1 and 1", base.age, len(base.hosts))
+		}
+	}
+	if len(st.bases) != 1 {
+		t.Errorf("%d scopes are kept, want 1", len(st.bases))
+	}
+}
