@@ -76,7 +76,7 @@ var (
 func NewController(opts ...Options) *Controller {
 	o := options.One("aggregate.NewController", opts)
 	c := &Controller{
-		leases:      leases{updater: o.Updater, holders: map[xdsupdate.ShardKey]*lease{}},
+		leases:      leases{holders: map[xdsupdate.ShardKey]*lease{}},
 		logger:      o.Logger,
 		queue:       notify.New(notify.Options[event]{Name: "aggregate"}),
 		retractions: notify.New(notify.Options[retraction]{Name: "aggregate"}),
@@ -86,6 +86,7 @@ func NewController(opts ...Options) *Controller {
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
+	c.leases.write(o.Updater)
 	c.retractions.Subscribe(notify.Subscription[retraction]{Handle: c.retract})
 	c.merged.Store(&merged{services: &registry.ServiceSet{}})
 	return c

@@ -23,6 +23,7 @@ type leases struct {
 	// updater is what the registries write to; nil is nothing. It does not change
 	// any more once a registry was made with it.
 	updater xdsupdate.XDSUpdater
+	claimer xdsupdate.ShardClaimer
 	used    bool
 	// readers is those updaters that were attached, which read the services; nil if
 	// there are none.
@@ -85,7 +86,20 @@ func (l *leases) attach(updater xdsupdate.XDSUpdater) {
 	if l.used {
 		panic("aggregate: an updater is attached after a registry was made without it")
 	}
-	l.readers, l.updater = both(l.readers, updater), both(l.updater, updater)
+	l.readers = both(l.readers, updater)
+	l.write(both(l.updater, updater))
+}
+
+// write sets what the registries write to; nil is nothing.
+func (l *leases) write(updater xdsupdate.XDSUpdater) {
+	if updater == nil {
+		return
+	}
+	claimer, ok := xdsupdate.As[xdsupdate.ShardClaimer](updater)
+	if !ok {
+		claimer = xdsupdate.Multi(updater).(xdsupdate.ShardClaimer)
+	}
+	l.updater, l.claimer = updater, claimer
 }
 
 // both returns two updaters as one; the first may be nil.
@@ -140,23 +154,10 @@ func (l *lease) claim(shard xdsupdate.ShardKey) xdsupdate.ShardUpdater {
 		return (*l.claims.Load())[shard]
 	}
 	claims := maps.Clone(*l.claims.Load())
-	claims[shard] = l.leases.takeOverLocked(shard, holder)
+	claims[shard] = l.leases.claimer.Claim(shard)
 	l.claims.Store(&claims)
 	l.leases.holders[shard] = l
 	return claims[shard]
-}
-
-// takeOverLocked ends the claim of a holder, which may be nil, and returns the
-// next one.
-func (l *leases) takeOverLocked(shard xdsupdate.ShardKey, holder *lease) xdsupdate.ShardUpdater {
-	if claimer, ok := xdsupdate.As[xdsupdate.ShardClaimer](l.updater); ok {
-		return claimer.Claim(shard)
-	}
-	var former *fence
-	if holder != nil {
-		former, _ = (*holder.claims.Load())[shard].(*fence)
-	}
-	return newFence(l.updater, shard, former)
 }
 
 // shards returns the shards that were taken over.

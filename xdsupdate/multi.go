@@ -10,11 +10,14 @@ import "github.com/pilotkit/pilotkit/registry"
 // It is an EndpointDeltaUpdater if, and only if, all of them are: a registry
 // then sends complete lists if one of them needs them. The alternative, to keep
 // all endpoints here and to make complete lists of them, would cost the same
-// work and the memory besides. In the same way it is a ShardClaimer if all are.
-// It is a BatchUpdater for those that are.
+// work and the memory besides. It is a BatchUpdater for those that are.
+//
+// It is a ShardClaimer, also of updaters that are none: calls of those by a claim
+// are dropped after another claim, except for one that is in progress, and Prune
+// empties the services of which the predecessors have written endpoints, by calls
+// of EDSUpdate. Who claims shards may wrap a single updater for this.
 func Multi(updaters ...XDSUpdater) XDSUpdater {
 	var m deltaMulti
-	var claimers []ShardClaimer
 	for _, u := range updaters {
 		if u == nil {
 			continue
@@ -23,18 +26,16 @@ func Multi(updaters ...XDSUpdater) XDSUpdater {
 		if d, ok := As[EndpointDeltaUpdater](u); ok {
 			m.deltas = append(m.deltas, d)
 		}
-		if c, ok := As[ShardClaimer](u); ok {
-			claimers = append(claimers, c)
+		c, ok := As[ShardClaimer](u)
+		if !ok {
+			c = &fenced{XDSUpdater: u}
 		}
+		m.claimers = append(m.claimers, c)
 	}
-	switch n := len(m.multi); {
-	case len(m.deltas) < n:
-		return m.multi
-	case len(claimers) < n || n == 0:
-		return m
-	default:
-		return claimMulti{deltaMulti: m, claimers: claimers}
+	if len(m.deltas) < len(m.multi) {
+		return m.claimMulti
 	}
+	return m
 }
 
 type multi []XDSUpdater
@@ -95,9 +96,25 @@ func (m multi) UpdateBatch(publish func()) {
 	publish()
 }
 
-// deltaMulti is a multi whose members all take deltas.
-type deltaMulti struct {
+// claimMulti is a multi whose shards can be claimed.
+type claimMulti struct {
 	multi
+	claimers []ShardClaimer
+}
+
+// Claim claims the shard of all.
+func (m claimMulti) Claim(shard ShardKey) ShardUpdater {
+	u := &multiShardUpdater{}
+	for _, c := range m.claimers {
+		claim := c.Claim(shard)
+		u.multi, u.claims = append(u.multi, claim), append(u.claims, claim)
+	}
+	return u
+}
+
+// deltaMulti is a claimMulti whose members all take deltas.
+type deltaMulti struct {
+	claimMulti
 	deltas []EndpointDeltaUpdater
 }
 
@@ -108,26 +125,17 @@ func (m deltaMulti) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, n
 	}
 }
 
-// claimMulti is a deltaMulti whose members can all be claimed.
-type claimMulti struct {
-	deltaMulti
-	claimers []ShardClaimer
-}
-
-// Claim claims the shard of all.
-func (m claimMulti) Claim(shard ShardKey) ShardUpdater {
-	u := &multiShardUpdater{}
-	for _, c := range m.claimers {
-		claim := c.Claim(shard)
-		u.multi, u.deltas, u.claims = append(u.multi, claim), append(u.deltas, claim), append(u.claims, claim)
-	}
-	return u
-}
-
 // multiShardUpdater is the claims of a shard of many updaters.
 type multiShardUpdater struct {
-	deltaMulti
+	multi
 	claims []ShardUpdater
+}
+
+// EDSDeltaUpdate calls all. It is called only if all updaters take deltas.
+func (u *multiShardUpdater) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
+	for _, c := range u.claims {
+		c.EDSDeltaUpdate(shard, hostname, namespace, changes)
+	}
 }
 
 // Prune calls all.

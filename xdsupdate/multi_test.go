@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -78,11 +79,64 @@ func TestMultiClaims(t *testing.T) {
 		wantAddresses(t, p.Index(), shard, "a", "2.2.2.2")
 		wantAddresses(t, p.Index(), shard, "b")
 	}
-	for _, u := range []xdsupdate.XDSUpdater{xdsupdate.Multi(), xdsupdate.Multi(a, xdsupdate.Discard{})} {
-		if _, ok := u.(xdsupdate.ShardClaimer); ok {
-			t.Error("claims although not all can be claimed")
+	claim := xdsupdate.Multi().(xdsupdate.ShardClaimer).Claim(shard)
+	callEverything(claim)
+	claim.Close()
+}
+
+// TestMultiClaimsWhatCannotBeClaimed: of updaters that are no claimers calls by a claim
+// that has ended are dropped, and what predecessors left is emptied.
+func TestMultiClaimsWhatCannotBeClaimed(t *testing.T) {
+	var plain xdstest.DeltaRecorder
+	pusher := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})
+	m, shard, other := xdsupdate.Multi(&plain, pusher).(xdsupdate.ShardClaimer), shardOf("c1"), shardOf("c2")
+	calls := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, c := range plain.Take() {
+			got = append(got, c.String())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
 		}
 	}
+	was := m.Claim(shard)
+	was.EDSUpdate(shard, "written", ns, eps(ep("1.1.1.1")))
+	was.EDSDeltaUpdate(shard, "changed", ns, []xdsupdate.EndpointChange{{New: ep("1.1.1.1")}})
+	was.EDSCacheUpdate(shard, "cached", ns, eps(ep("1.1.1.1")))
+	was.EDSUpdate(shard, "gone", ns, eps(ep("1.1.1.1")))
+	was.SvcUpdate(shard, "gone", ns, registry.EventDelete)
+	was.EDSUpdate(other, "of-others", ns, eps(ep("1.1.1.1")))
+	was.Close()
+	plain.Take()
+	wantAddresses(t, pusher.Index(), shard, "changed", "1.1.1.1")
+
+	now := m.Claim(shard)
+	was.EDSUpdate(shard, "written", ns, nil)
+	was.EDSDeltaUpdate(shard, "changed", ns, []xdsupdate.EndpointChange{{Old: ep("1.1.1.1")}})
+	was.EDSCacheUpdate(shard, "cached", ns, nil)
+	was.SvcUpdate(shard, "written", ns, registry.EventDelete)
+	was.RemoveShard(shard)
+	was.Prune()
+	calls()
+	was.EDSUpdate(other, "of-others", ns, nil)
+	was.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
+	was.ProxyUpdate("c1", "1.1.1.1")
+	calls("EDSUpdate Kubernetes/c2 default/of-others []", "ConfigUpdate full push of everything", "ProxyUpdate c1 1.1.1.1")
+
+	now.EDSUpdate(shard, "written", ns, eps(ep("2.2.2.2")))
+	plain.Take()
+	now.Prune()
+	calls("EDSUpdate Kubernetes/c1 default/cached []", "EDSUpdate Kubernetes/c1 default/changed []")
+	now.Prune()
+	calls()
+	wantAddresses(t, pusher.Index(), shard, "written", "2.2.2.2")
+	wantAddresses(t, pusher.Index(), shard, "changed")
+
+	now.RemoveShard(shard)
+	plain.Take()
+	m.Claim(shard).Prune()
+	calls() // nothing is left
 }
 
 func TestDiscard(t *testing.T) {

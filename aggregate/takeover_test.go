@@ -3,6 +3,7 @@
 package aggregate_test
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/pilotkit/pilotkit/aggregate"
@@ -93,4 +94,39 @@ func TestShardTakenOverFromARegistryStays(t *testing.T) {
 		c.DeleteRegistry("second", registry.Memory)
 		expect(t, "endpoints after both have left", indexed(pusher, "a", "ns"), "")
 	})
+}
+
+// slow is an updater that is no xdsupdate.ShardClaimer, of which a call takes until
+// leave is closed.
+type slow struct {
+	xdsupdate.Discard
+	entered, leave chan struct{}
+}
+
+func (s slow) EDSUpdate(xdsupdate.ShardKey, registry.Hostname, string, []*registry.Endpoint) {
+	s.entered <- struct{}{}
+	<-s.leave
+}
+
+// A call of a registry that is in progress when the registry is replaced has no effect
+// on an updater whose shards can be claimed, whatever other updaters there are.
+func TestCallInProgressBesideASlowUpdater(t *testing.T) {
+	first := slow{entered: make(chan struct{}), leave: make(chan struct{})}
+	c := aggregate.NewController(aggregate.Options{Updater: first})
+	pusher := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})
+	c.AttachUpdater(pusher)
+	shard := xdsupdate.ShardKey{Cluster: "c1", Provider: registry.Memory}
+	var late sync.WaitGroup
+	c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+		late.Go(func() { u.EDSUpdate(shard, "a", "ns", []*registry.Endpoint{endpointOn("1.1.1.1")}) })
+		<-first.entered
+		return newRegistry(registry.Memory, "c1")
+	})
+	c.Update(func(u xdsupdate.XDSUpdater) registry.Instance {
+		u.EDSCacheUpdate(shard, "a", "ns", []*registry.Endpoint{endpointOn("2.2.2.2")})
+		return newRegistry(registry.Memory, "c1")
+	})
+	close(first.leave)
+	late.Wait()
+	expect(t, "endpoints after the late call", indexed(pusher, "a", "ns"), "2.2.2.2")
 }
