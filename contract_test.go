@@ -106,7 +106,7 @@ func registries(ctx context.Context, configs configstore.ConfigStoreCache, stop 
 	all.UnRegisterHandlersForCluster("cluster")
 	simple := registry.Simple{Controller: entries, ServiceDiscovery: entries, ProviderID: "other", ClusterID: "cluster"}
 	all.AddRegistry(simple)
-	all.AddRegistryAndRun(simple, stop)
+	all.AddRegistryAndRun(simple, stop) //nolint:contextcheck // it runs until it is stopped
 	all.UpdateRegistry(simple)
 	all.DeleteRegistry("cluster", "other")
 

@@ -198,10 +198,10 @@ func (c *Cache) Drain() {
 			}
 		}
 		c.refresh()
+		c.queue.Drain()
 		if c.queue.Idle() && c.taken.Load() == taken {
 			return
 		}
-		c.queue.Drain()
 	}
 }
 

@@ -32,11 +32,15 @@ func endpointOn(address string) *registry.Endpoint {
 	return &registry.Endpoint{Addresses: []string{address}, EndpointPort: 80, ServicePort: 80, ServicePortName: "http"}
 }
 
-// fill gives a registry the service "a" with one endpoint.
-func fill(t *testing.T, r *memory.Registry, address string) {
+// fill gives a registry the service "a" with endpoints.
+func fill(t *testing.T, r *memory.Registry, addresses ...string) {
 	t.Helper()
 	set(t, r, service("a", "ns"))
-	if err := r.SetEndpoints("a", "ns", []*registry.Endpoint{endpointOn(address)}); err != nil {
+	var endpoints []*registry.Endpoint
+	for _, address := range addresses {
+		endpoints = append(endpoints, endpointOn(address))
+	}
+	if err := r.SetEndpoints("a", "ns", endpoints); err != nil {
 		t.Fatal(err)
 	}
 }

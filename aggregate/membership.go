@@ -53,8 +53,9 @@ func (c *Controller) AddRegistryAndRun(r registry.Instance, stop <-chan struct{}
 // UpdateRegistry puts a registry in the place of the one of the same cluster and
 // provider, in one step, or adds it if there is none. Before Run, Run will run
 // it; afterwards its host does, and does so before the call, so that it has all
-// its services. The shard stays, with what the former one has written: only Update
-// removes that. Service and workload handlers receive the difference.
+// its services. The shard stays, with what the former one has written of services
+// for which the registry writes nothing: only Update removes that. Service and
+// workload handlers receive the difference.
 func (c *Controller) UpdateRegistry(r registry.Instance) { c.update(newRegistration(r, nil, nil)) }
 
 // DeleteRegistry removes the first registry of a cluster and provider and reports
@@ -119,6 +120,7 @@ func (c *Controller) update(reg *registration) *registration {
 	reg.services, reg.workloads = old.services, old.workloads
 	cancels := old.retireLocked()
 	c.mu.Unlock()
+	defer close(old.gone) // when it was retired: one that has stopped replays nothing
 	for _, cancel := range cancels {
 		cancel()
 	}
@@ -147,6 +149,7 @@ func (c *Controller) remove(wanted func(*registration) bool) bool {
 	c.goneLocked(reg)
 	cancels := reg.retireLocked()
 	c.mu.Unlock()
+	defer close(reg.gone) // when it was retired: one that has stopped replays nothing
 	for _, cancel := range cancels {
 		cancel()
 	}
@@ -164,7 +167,6 @@ func (c *Controller) remove(wanted func(*registration) bool) bool {
 // without the lock.
 func (r *registration) retireLocked() (cancels []func()) {
 	r.retired = true
-	close(r.gone)
 	cancels, r.cancels = r.cancels, nil
 	return cancels
 }

@@ -28,7 +28,7 @@ type registration struct {
 	pusher xdsupdate.ServicePusher
 	// own is the stop of AddRegistryAndRun; nil is never closed.
 	own <-chan struct{}
-	// gone is closed when the registry is deleted or replaced.
+	// gone is closed when the registry was deleted or replaced, and retired.
 	gone chan struct{}
 
 	// What follows is guarded by the controller's lock.

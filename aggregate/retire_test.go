@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -33,21 +35,27 @@ type selection struct {
 	wire func(cluster *memory.Registry)
 }
 
-// withWirings runs a test with the ways in which hosts connect a cluster's
-// workloads with the ServiceEntries.
+// withWirings runs a test, in a bubble, with the ways in which hosts connect a
+// cluster's workloads with the ServiceEntries.
 func withWirings(t *testing.T, test func(s *selection)) {
 	t.Helper()
-	t.Run("directly", func(t *testing.T) {
-		s := newSelection(t)
-		s.wire = func(cluster *memory.Registry) { cluster.AppendWorkloadHandler(s.entries.WorkloadInstanceHandler) }
-		test(s)
-	})
-	t.Run("through the aggregate", func(t *testing.T) {
-		s := newSelection(t)
-		s.wire = func(*memory.Registry) {}
-		s.registries.AppendWorkloadHandler(s.entries.WorkloadInstanceHandler)
-		test(s)
-	})
+	for name, connect := range map[string]func(s *selection){
+		"directly": func(s *selection) {
+			s.wire = func(cluster *memory.Registry) { cluster.AppendWorkloadHandler(s.entries.WorkloadInstanceHandler) }
+		},
+		"through the aggregate": func(s *selection) {
+			s.wire = func(*memory.Registry) {}
+			s.registries.AppendWorkloadHandler(s.entries.WorkloadInstanceHandler)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSelection(t)
+				connect(s)
+				test(s)
+			})
+		})
+	}
 }
 
 func newSelection(t *testing.T) *selection {
@@ -152,6 +160,47 @@ func TestWorkloadsOfAReplacedRegistryAreRetracted(t *testing.T) {
 		s.set(old, "new=4.4.4.9")
 		s.remove(next, "new")
 		s.expect("the successor has it no more", "1.1.1.1", "2.2.2.9", "5.5.5.5")
+	})
+}
+
+// A registry that the Controller runs is not stopped before its workloads were
+// retracted, whenever its Run sees the stop, and while its workloads change.
+func TestWorkloadsOfARegistryThatRunsAreRetracted(t *testing.T) {
+	withWirings(t, func(s *selection) {
+		s.registries.AppendServiceHandler(func(_, _ *registry.Service, e registry.Event) {
+			if e == registry.EventDelete {
+				time.Sleep(time.Nanosecond) // until all else has gone on
+			}
+		})
+		stop := make(chan struct{})
+		var running sync.WaitGroup
+		running.Go(func() { s.registries.Run(stop) })
+		defer running.Wait()
+		defer close(stop)
+		for round := range 20 {
+			cluster := s.cluster("one=1.1.1.1", "two=2.2.2.2")
+			set(s.t, cluster, service("own.example.com", "ns"))
+			s.registries.AddRegistryAndRun(cluster, nil)
+			time.Sleep(time.Second)
+			s.expect("added", "1.1.1.1", "2.2.2.2")
+			var writers sync.WaitGroup
+			for i := range 4 {
+				writers.Go(func() { s.set(cluster, fmt.Sprintf("one=1.1.1.%d", i), fmt.Sprintf("new-%d=4.4.4.%d", i, i)) })
+			}
+			var want []string
+			if round%2 == 0 {
+				s.registries.DeleteRegistry("c1", registry.Kubernetes)
+			} else {
+				s.registries.UpdateRegistry(s.cluster("two=2.2.2.9"))
+				want = []string{"2.2.2.9"}
+			}
+			writers.Wait()
+			time.Sleep(time.Second)
+			s.expect(fmt.Sprint("round ", round), want...)
+			s.registries.DeleteRegistry("c1", registry.Kubernetes)
+			time.Sleep(time.Second)
+			s.expect(fmt.Sprint("end of round ", round))
+		}
 	})
 }
 

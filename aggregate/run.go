@@ -58,12 +58,38 @@ func (r *registration) run(controller <-chan struct{}) {
 		case <-controller:
 		case <-r.own:
 		case <-r.gone:
+			r.flush(controller, done)
 		case <-done:
 		}
 	})
 	r.instance.Run(stop)
 	close(done)
 	watcher.Wait()
+}
+
+// flush returns when a registry that was retired has sent what was queued then, the
+// replay from which its workloads are retracted among it, or when it is to stop at
+// once. What comes later reaches both its host's handlers and those of the
+// retirement, or neither.
+func (r *registration) flush(controller, done <-chan struct{}) {
+	flusher, ok := registry.As[configstore.Flusher](r.instance)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // Run has a stop channel
+	var stops sync.WaitGroup
+	stops.Go(func() {
+		defer cancel()
+		select {
+		case <-controller:
+		case <-r.own:
+		case <-done:
+		case <-ctx.Done():
+		}
+	})
+	_ = flusher.Flush(ctx) // Otherwise it is to stop, or has.
+	cancel()
+	stops.Wait()
 }
 
 // Drain implements configstore.Drainer: it drains the registries that are

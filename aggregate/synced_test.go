@@ -20,6 +20,17 @@ type member struct {
 
 func (m *member) HasSynced() bool { return m.synced }
 
+// Drain is enough for it, also without handlers.
+func TestCacheHasSyncedWithoutHandlers(t *testing.T) {
+	c := aggregate.MakeCache(memory.NewController(memory.Make(schemas("A"))))
+	if c.HasSynced() {
+		t.Error("HasSynced = true before anything was delivered")
+	}
+	if c.Drain(); !c.HasSynced() {
+		t.Error("HasSynced = false after Drain")
+	}
+}
+
 // HasSynced waits for every member, and until handlers have what the members show
 // then, though they have delivered nothing of it.
 func TestCacheHasSynced(t *testing.T) {

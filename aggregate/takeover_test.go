@@ -130,3 +130,18 @@ func TestCallInProgressBesideASlowUpdater(t *testing.T) {
 	late.Wait()
 	expect(t, "endpoints after the late call", indexed(pusher, "a", "ns"), "2.2.2.2")
 }
+
+// What a registry that has its updater from its host writes of a service takes the
+// place of what its predecessor has written, also if it could write changes only.
+func TestDirectSuccessorReplacesEndpoints(t *testing.T) {
+	pusher := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})
+	c := aggregate.NewController(aggregate.Options{Updater: pusher})
+	first := memory.New(memory.Options{Updater: pusher})
+	fill(t, first, "1.1.1.1", "1.1.1.2", "1.1.1.3")
+	c.AddRegistry(first)
+	expect(t, "endpoints", indexed(pusher, "a", "ns"), "1.1.1.1 1.1.1.2 1.1.1.3")
+	next := memory.New(memory.Options{Updater: pusher})
+	fill(t, next, "2.2.2.2")
+	c.UpdateRegistry(next)
+	expect(t, "endpoints of the successor", indexed(pusher, "a", "ns"), "2.2.2.2")
+}

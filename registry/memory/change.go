@@ -63,10 +63,12 @@ func (r *Registry) updateProxies(c change) {
 
 func (r *Registry) updateEndpoints(c *endpointsChange) {
 	k := keyOf(c.service)
-	if r.deltas != nil {
-		r.deltas.EDSDeltaUpdate(r.shard, k.hostname, k.namespace, c.changes)
-	} else {
+	// What comes first is complete, so that it takes the place of what a registry
+	// before has left in the shard.
+	if r.deltas == nil || c.endpoints.Len() <= len(c.changes) {
 		r.opts.Updater.EDSUpdate(r.shard, k.hostname, k.namespace, c.endpoints.Slice())
+	} else {
+		r.deltas.EDSDeltaUpdate(r.shard, k.hostname, k.namespace, c.changes)
 	}
 	if c.service.Resolution.IsDNS() {
 		r.push(k, xdsupdate.ReasonEndpoint)

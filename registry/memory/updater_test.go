@@ -231,15 +231,15 @@ func TestDeltaIsTheChange(t *testing.T) {
 	u := &updater{index: xdsupdate.NewEndpointIndex()}
 	r := memory.New(memory.Options{Updater: deltaUpdater{u}})
 	must(t, r.SetService(service("a.example.com", "ns", registry.ClientSideLB)))
-	one, two, three := endpoint("1.1.1.1"), endpoint("2.2.2.2"), endpoint("3.3.3.3")
+	one, two, three, five := endpoint("1.1.1.1"), endpoint("2.2.2.2"), endpoint("3.3.3.3"), endpoint("5.5.5.5")
 	u.take()
-	must(t, r.SetEndpoints("a.example.com", "ns", []*registry.Endpoint{one, two}))
-	must(t, r.SetEndpoints("a.example.com", "ns", []*registry.Endpoint{endpoint("1.1.1.1"), three}))
+	must(t, r.SetEndpoints("a.example.com", "ns", []*registry.Endpoint{one, two, five}))
+	must(t, r.SetEndpoints("a.example.com", "ns", []*registry.Endpoint{endpoint("1.1.1.1"), three, five}))
 	must(t, r.ChangeEndpoints("a.example.com", "ns", []xdsupdate.EndpointChange{
 		{Old: endpoint("3.3.3.3"), New: two}, {New: endpoint("4.4.4.4")}, {Old: endpoint("4.4.4.4")}, {Old: one, New: endpoint("1.1.1.1")},
 	}))
 	want := []string{
-		"delta ns/a.example.com [+1.1.1.1 +2.2.2.2] FullPush",
+		"eds Memory/ ns/a.example.com [1.1.1.1 2.2.2.2 5.5.5.5] FullPush", // what comes first is complete
 		"delta ns/a.example.com [+3.3.3.3 -2.2.2.2] IncrementalPush",
 		"delta ns/a.example.com [3.3.3.3>2.2.2.2] IncrementalPush",
 	}
