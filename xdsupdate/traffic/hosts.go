@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// pushWorld is the world of a push. It is immutable;
-// that of the next push is made of it at the cost of the hosts that changed.
+// pushWorld is the world of a push. It is immutable; that of the next push is made of
+// it at the cost of the hosts that changed.
 type pushWorld struct {
 	push *ads.PushContext
 	// byName has the services by host name in lower case, sorted by
