@@ -204,6 +204,28 @@ func TestWorkloadsOfARegistryThatRunsAreRetracted(t *testing.T) {
 	})
 }
 
+// A registry that is busy when it is deleted has sent what its workloads are retracted
+// from before it is stopped.
+func TestWorkloadsOfABusyRegistryAreRetracted(t *testing.T) {
+	withWirings(t, func(s *selection) {
+		stop := make(chan struct{})
+		var running sync.WaitGroup
+		running.Go(func() { s.registries.Run(stop) })
+		defer running.Wait()
+		defer close(stop)
+		cluster := s.cluster("one=1.1.1.1")
+		cluster.AppendServiceHandler(func(*registry.Service, *registry.Service, registry.Event) { time.Sleep(time.Second) })
+		s.registries.AddRegistryAndRun(cluster, nil)
+		synctest.Wait()
+		s.expect("added", "1.1.1.1")
+		running.Go(func() { set(s.t, cluster, service("own.example.com", "ns")) })
+		synctest.Wait() // until the handler is called
+		s.registries.DeleteRegistry("c1", registry.Kubernetes)
+		time.Sleep(2 * time.Second)
+		s.expect("deleted")
+	})
+}
+
 // A registry that comes back is one again: its workloads count.
 func TestRegistryThatComesBackIsNotRetracted(t *testing.T) {
 	s := newSelection(t)
