@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package guard keeps a panic within the call that it comes from: what calls a
+// function of the host, or converts one object of many, calls it by [Call], keeps
+// the last state of what the call was for if it panicked, and logs the [PanicError].
+//
+// Not everything is kept: a [Defect] passes, as do runtime.Goexit and what the
+// runtime ends the process for (an overflow of the stack, concurrent map writes).
+package guard
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+)
+
+// Defect is what a panic has as its value that is not kept, as that of a check
+// which a host switches on to be stopped by.
+type Defect string
+
+func (d Defect) String() string { return string(d) }
+
+// PanicError is what a call panicked with, as an error.
+type PanicError struct {
+	// Value is the value of the panic.
+	Value any
+	// Stack is the text of the goroutine's stack.
+	Stack string
+}
+
+// maxText is the number of bytes that Error shows of a value: it may be anything.
+const maxText = 4096
+
+// Error begins with "panic: " and shows the beginning of the value.
+func (p *PanicError) Error() string {
+	text := fmt.Sprintf("panic: %v", p.Value)
+	if len(text) > maxText {
+		text = text[:maxText] + "..."
+	}
+	return text
+}
+
+// Unwrap returns the value if it is an error.
+func (p *PanicError) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// Call calls f, and returns nil or what it panicked with.
+func Call(f func()) (p *PanicError) {
+	defer func() { p = Recovered(recover()) }()
+	f()
+	return nil
+}
+
+// Recovered makes a PanicError of what recover has returned; of nil it makes nil. Call
+// it in the deferred function that calls recover, which is where the stack is
+// still that of the panic. A Defect panics again.
+func Recovered(value any) *PanicError {
+	switch value := value.(type) {
+	case nil:
+		return nil
+	case Defect:
+		panic(value)
+	default:
+		return &PanicError{Value: value, Stack: string(debug.Stack())}
+	}
+}
+
+// Log writes one record, at level Error, with the message "panic": what panicked,
+// with which value, the given attributes, and the stack. What the logger itself
+// panics with is dropped. Without a logger Log does nothing, as it does for nil.
+func (p *PanicError) Log(logger *slog.Logger, what string, attrs ...slog.Attr) {
+	if p == nil || logger == nil {
+		return
+	}
+	args := []any{slog.String("what", what), slog.String("error", p.Error())}
+	for _, a := range attrs {
+		args = append(args, a)
+	}
+	defer func() { _ = recover() }()
+	logger.Error("panic", append(args, slog.String("stack", p.Stack))...)
+}
