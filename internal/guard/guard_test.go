@@ -85,7 +85,7 @@ func TestLog(t *testing.T) {
 		t.Errorf("%d lines", n)
 	}
 	out.Reset()
-	(*guard.Panic)(nil).Log(logger, "handler")
+	(*guard.PanicError)(nil).Log(logger, "handler")
 	p.Log(nil, "handler")
 	if out.Len() > 0 {
 		t.Errorf("logged %s", out.String())
