@@ -29,7 +29,7 @@ func TestKinds(t *testing.T) {
 	schema := limit("kinds.example.com")
 	kind := schema.GroupVersionKind
 	schemas := configstore.NewSchemasBuilder().MustAdd(schema).Build()
-	c := newCache(t, server.Config(), schemas, kube.Options{})
+	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
 	r := record(c, kind)
 	runSynced(t, c)
 	a := object(kind, "default", "a", "1")
@@ -81,12 +81,12 @@ func TestRecreated(t *testing.T) {
 	schemas := configstore.NewSchemasBuilder().MustAdd(schema).Build()
 	server.ApplyCRDs(t, crdsOf(schemas))
 	defer server.DeleteCRD(t, "limits.recreated.example.com")
-	writer := newCache(t, server.Config(), schemas, kube.Options{})
+	writer := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
 	a, b, c := object(kind, "default", "a", "1"), object(kind, "default", "b", "1"), object(kind, "default", "c", "1")
 	create(t, writer, a)
 	create(t, writer, b)
 	front := server.Front(t)
-	watcher := newCache(t, front.Config(), schemas, kube.Options{})
+	watcher := newCache(t, restConfig(front.Config()), schemas, kube.Options{})
 	rep := &replica{t: t, objects: map[string]configstore.Config{}}
 	watcher.RegisterEventHandler(kind, rep.handle)
 	runSynced(t, watcher)
@@ -95,7 +95,7 @@ func TestRecreated(t *testing.T) {
 	eventually(t, "the new objects are there", func() bool {
 		return watcher.Get(kind, "a", "default") != nil && watcher.Get(kind, "b", "default") == nil && watcher.Get(kind, "c", "default") != nil
 	})
-	expectConverged(t, newLive(t, server.Config(), schemas), watcher, rep)
+	expectConverged(t, newLive(t, restConfig(server.Config()), schemas), watcher, rep)
 
 	front.Refuse(true)
 	replaceCRD(t, server, schema, writer, a, b)
@@ -103,7 +103,7 @@ func TestRecreated(t *testing.T) {
 	eventually(t, "the new objects are there", func() bool {
 		return watcher.Get(kind, "b", "default") != nil && watcher.Get(kind, "c", "default") == nil
 	})
-	expectConverged(t, newLive(t, server.Config(), schemas), watcher, rep)
+	expectConverged(t, newLive(t, restConfig(server.Config()), schemas), watcher, rep)
 }
 
 // TestVersionChange: objects that are served under another version than before are
@@ -116,7 +116,7 @@ func TestVersionChange(t *testing.T) {
 	server.ApplyCRDs(t, crdWith(schema, "v1beta1")) // the alias only
 	defer server.DeleteCRD(t, "limits.version.example.com")
 	var paths requests
-	c := newCache(t, paths.count(server.Config()), schemas, kube.Options{})
+	c := newCache(t, paths.count(restConfig(server.Config())), schemas, kube.Options{})
 	r := record(c, kind)
 	runSynced(t, c)
 	a := object(kind, "default", "a", "1")
@@ -127,7 +127,7 @@ func TestVersionChange(t *testing.T) {
 	if err := crd.UnmarshalJSON(crdWith(schema, "v1beta1", "v1")); err != nil {
 		t.Fatal(err)
 	}
-	crds := newLive(t, server.Config(), schemas).client.Resource(apischema.GroupVersionResource{
+	crds := newLive(t, restConfig(server.Config()), schemas).client.Resource(apischema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
 	old, err := crds.Get(t.Context(), "limits.version.example.com", metav1.GetOptions{})

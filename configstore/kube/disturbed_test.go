@@ -36,12 +36,12 @@ func newDisturbed(t *testing.T, flags ...string) *disturbed {
 	schemas := limits("disturbed.example.com")
 	server.ApplyCRDs(t, crdsOf(schemas))
 	d := &disturbed{
-		t: t, server: server, front: server.Front(t), live: newLive(t, server.Config(), schemas),
-		writer:  newCache(t, server.Config(), schemas, kube.Options{}),
+		t: t, server: server, front: server.Front(t), live: newLive(t, restConfig(server.Config()), schemas),
+		writer:  newCache(t, restConfig(server.Config()), schemas, kube.Options{}),
 		replica: &replica{t: t, objects: map[string]configstore.Config{}},
 		kind:    schemas.All()[0].GroupVersionKind, namespace: server.Namespace(t),
 	}
-	d.cache = newCache(t, d.front.Config(), schemas, kube.Options{})
+	d.cache = newCache(t, restConfig(d.front.Config()), schemas, kube.Options{})
 	d.cache.RegisterEventHandler(d.kind, d.replica.handle)
 	runSynced(t, d.cache)
 	create(t, d.writer, d.steady("1"))

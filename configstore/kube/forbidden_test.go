@@ -21,7 +21,7 @@ func TestForbidden(t *testing.T) {
 	schemas := configstore.NewSchemasBuilder().MustAdd(allowed).MustAdd(refused).Build()
 	server.ApplyCRDs(t, crdsOf(schemas))
 	ns := server.Namespace(t)
-	admin := newCache(t, server.Config(), schemas, kube.Options{})
+	admin := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
 	create(t, admin, object(allowed.GroupVersionKind, ns, "a", "1"))
 	create(t, admin, object(refused.GroupVersionKind, ns, "a", "1"))
 
@@ -36,7 +36,7 @@ func TestForbidden(t *testing.T) {
 	} {
 		t.Run(user.name, func(t *testing.T) {
 			allow(t, server, user.name, user.rules...)
-			c := newCache(t, server.ConfigFor(user.name), schemas, kube.Options{})
+			c := newCache(t, restConfig(server.ConfigFor(user.name)), schemas, kube.Options{})
 			runSynced(t, c)
 			eventually(t, "the kind that is allowed is there", func() bool { return c.Get(allowed.GroupVersionKind, "a", ns) != nil })
 			if c.Get(refused.GroupVersionKind, "a", ns) != nil {

@@ -7,7 +7,6 @@ require (
 	github.com/go-logr/logr v1.4.3
 	github.com/google/go-cmp v0.7.0
 	github.com/pilotkit/pilotkit v0.0.0
-	github.com/pilotkit/pilotkit/internal/kubetest v0.0.0
 	go.uber.org/atomic v1.12.0
 	golang.org/x/time v0.15.0
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af
@@ -56,7 +55,4 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace (
-	github.com/pilotkit/pilotkit => ../..
-	github.com/pilotkit/pilotkit/internal/kubetest => ../../internal/kubetest
-)
+replace github.com/pilotkit/pilotkit => ../..

@@ -181,7 +181,7 @@ func shown(c configstore.Reader) map[string]string {
 func fill(tb testing.TB, server *kubetest.Server, schemas configstore.Schemas, namespace string, objects int) {
 	tb.Helper()
 	kind := schemas.All()[0].GroupVersionKind
-	c := newCache(tb, server.Config(), schemas, kube.Options{})
+	c := newCache(tb, restConfig(server.Config()), schemas, kube.Options{})
 	var writers sync.WaitGroup
 	const parallel = 8
 	for w := range parallel {
@@ -221,5 +221,5 @@ func serveLimits(t *testing.T, group string) (
 	t.Helper()
 	server, schemas = apiserver.Server(t), limits(group)
 	server.ApplyCRDs(t, crdsOf(schemas))
-	return server, schemas, schemas.All()[0].GroupVersionKind, server.Namespace(t), newLive(t, server.Config(), schemas)
+	return server, schemas, schemas.All()[0].GroupVersionKind, server.Namespace(t), newLive(t, restConfig(server.Config()), schemas)
 }

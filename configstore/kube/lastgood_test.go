@@ -27,12 +27,12 @@ func TestLastGoodState(t *testing.T) {
 	kind := istioKinds.GroupVersionKind
 	schemas := configstore.NewSchemasBuilder().MustAdd(istioKinds).Build()
 	ns := server.Namespace(t)
-	resource := newLive(t, server.Config(), schemas).resource(istioKinds).Namespace(ns)
+	resource := newLive(t, restConfig(server.Config()), schemas).resource(istioKinds).Namespace(ns)
 	put := func(name, spec string) { t.Helper(); putSpec(t, resource, kind, name, spec) }
 	const good = `{"hosts":["a.example.com"],"ports":[{"number":80,"name":"http","protocol":"HTTP"}],"resolution":"DNS","hostsBeyond":[1]}`
 	put("a", good)
 	put("broken", `{"hosts":"a string"}`)
-	c := newCache(t, server.Config(), schemas, kube.Options{})
+	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
 	r := record(c, kind)
 	runSynced(t, c)
 	r.Expect(t, "add ServiceEntry "+ns+"/a")

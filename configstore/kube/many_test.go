@@ -18,7 +18,7 @@ func TestMany(t *testing.T) {
 	server.ApplyCRDs(t, crdsOf(schemas))
 	ns := server.Namespace(t)
 	fill(t, server, schemas, ns, objects)
-	c := newCache(t, server.Config(), schemas, kube.Options{})
+	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
 	batches, total := 0, 0
 	c.SubscribeBatch([]configstore.GroupVersionKind{kind}, func(changes []configstore.Change) {
 		batches++
@@ -47,7 +47,7 @@ func BenchmarkSync(b *testing.B) {
 	fill(b, server, schemas, ns, objects)
 	b.ReportAllocs()
 	for b.Loop() {
-		c := newCache(b, server.Config(), schemas, kube.Options{})
+		c := newCache(b, restConfig(server.Config()), schemas, kube.Options{})
 		end := runSynced(b, c)
 		if got := len(c.List(kind, ns)); got != objects {
 			b.Fatalf("%d objects, want %d", got, objects)

@@ -58,7 +58,7 @@ func bind(t *testing.T, server *kubetest.Server, user, role string) {
 
 func clientset(t *testing.T, server *kubetest.Server) kubernetes.Interface {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(server.Config())
+	client, err := kubernetes.NewForConfig(restConfig(server.Config()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,14 +16,14 @@ func TestSelection(t *testing.T) {
 	kind := schemas.All()[0].GroupVersionKind
 	server.ApplyCRDs(t, crdsOf(schemas))
 	ns, other := server.Namespace(t), server.Namespace(t)
-	all := newCache(t, server.Config(), schemas, kube.Options{})
+	all := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
 	runSynced(t, all)
 	for _, c := range []configstore.Config{
 		object(kind, ns, "a", "1"), labelled(object(kind, ns, "b", "1"), "canary"), labelled(object(kind, ns, "c", "1"), "stable"), object(kind, other, "d", "1"),
 	} {
 		create(t, all, c)
 	}
-	c := newCache(t, server.Config(), schemas, kube.Options{
+	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{
 		Revision: "canary", Domain: "cluster.local", Namespaces: func(namespace string) bool { return namespace == ns },
 	})
 	r := record(c, kind)

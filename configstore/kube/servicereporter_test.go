@@ -67,7 +67,7 @@ type reporting struct {
 func startReporting(t *testing.T, server *kubetest.Server, kind configstore.Schema, opts kube.StatusOptions) (r *reporting, end func()) {
 	t.Helper()
 	r = &reporting{others: memory.New(memory.Options{Provider: registry.Kubernetes, Cluster: "east"})}
-	config := r.requests.count(server.Config())
+	config := r.requests.count(restConfig(server.Config()))
 	r.cache = newCache(t, config, istio.Schemas(), kube.Options{})
 	registries := aggregate.NewController()
 	registries.AddRegistry(r.others)
@@ -107,7 +107,7 @@ func TestServiceReporter(t *testing.T) {
 	server := apiserver.Server(t)
 	server.ApplyCRDs(t, kubetest.IstioCRDs(t))
 	ns, kind := server.Namespace(t), serviceEntries(t)
-	l := newLive(t, server.Config(), configstore.NewSchemasBuilder().MustAdd(kind).Build())
+	l := newLive(t, restConfig(server.Config()), configstore.NewSchemasBuilder().MustAdd(kind).Build())
 	r, _ := startReporting(t, server, kind, kube.StatusOptions{Rate: 1000})
 	first := entryOf(ns, "first", "a", "b")
 	create(t, r.cache, first)
@@ -139,7 +139,7 @@ func TestStatusWritesEnd(t *testing.T) {
 	server := apiserver.Server(t)
 	server.ApplyCRDs(t, kubetest.IstioCRDs(t))
 	ns, kind := server.Namespace(t), serviceEntries(t)
-	l := newLive(t, server.Config(), configstore.NewSchemasBuilder().MustAdd(kind).Build())
+	l := newLive(t, restConfig(server.Config()), configstore.NewSchemasBuilder().MustAdd(kind).Build())
 	r, _ := startReporting(t, server, kind, kube.StatusOptions{Rate: 1000})
 	made := func(name string) {
 		t.Helper()
@@ -166,7 +166,7 @@ func TestOnlyLeaderReports(t *testing.T) {
 	server := apiserver.Server(t)
 	server.ApplyCRDs(t, kubetest.IstioCRDs(t))
 	ns, kind := server.Namespace(t), serviceEntries(t)
-	l := newLive(t, server.Config(), configstore.NewSchemasBuilder().MustAdd(kind).Build())
+	l := newLive(t, restConfig(server.Config()), configstore.NewSchemasBuilder().MustAdd(kind).Build())
 	start := func(identity string) (*reporting, func()) {
 		return startReporting(t, server, kind, kube.StatusOptions{Rate: 1000, Lease: "reports", LeaseNamespace: ns, Identity: identity})
 	}

@@ -25,11 +25,11 @@ type plane struct {
 // startPlane starts one; end stops the writer.
 func startPlane(t *testing.T, server *kubetest.Server, schemas configstore.Schemas, opts kube.StatusOptions) (p plane, end func()) {
 	t.Helper()
-	p.cache = newCache(t, server.Config(), schemas, kube.Options{})
+	p.cache = newCache(t, restConfig(server.Config()), schemas, kube.Options{})
 	runSynced(t, p.cache)
 	opts.Rate = 1000
 	var err error
-	if p.writer, err = kube.NewStatusWriter(p.cache, server.Config(), opts); err != nil {
+	if p.writer, err = kube.NewStatusWriter(p.cache, restConfig(server.Config()), opts); err != nil {
 		t.Fatal(err)
 	}
 	return p, runAny(t, p.writer.Run)
@@ -88,7 +88,7 @@ func TestStatus(t *testing.T) {
 	update(t, p.cache, a)
 	expectStatus(t, l, ns, "a", "2", "Accepted=True Valid ", "Programmed=True Pushed 2 services")
 
-	foreign := newLive(t, server.Config(), schemas).resource(schemas.All()[0]).Namespace(ns)
+	foreign := newLive(t, restConfig(server.Config()), schemas).resource(schemas.All()[0]).Namespace(ns)
 	u, err := foreign.Get(t.Context(), "a", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -146,14 +146,14 @@ func TestStatusOfMany(t *testing.T) {
 // write.
 func TestStatusRate(t *testing.T) {
 	server, schemas, kind, ns, l := serveLimits(t, "rate.example.com")
-	c := newCache(t, server.Config(), schemas, kube.Options{})
+	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
 	runSynced(t, c)
 	const objects, perSecond = 9, 3
 	for i := range objects {
 		o := object(kind, ns, fmt.Sprint("o-", i), "1")
 		await(t, c, o, create(t, c, o))
 	}
-	writer, err := kube.NewStatusWriter(c, server.Config(), kube.StatusOptions{Rate: perSecond})
+	writer, err := kube.NewStatusWriter(c, restConfig(server.Config()), kube.StatusOptions{Rate: perSecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,9 +23,9 @@ func TestSuite(t *testing.T) {
 	factory := func(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
 		tb.Helper()
 		server.ApplyCRDs(tb, crdsOf(schemas))
-		l := newLive(tb, server.Config(), schemas)
+		l := newLive(tb, restConfig(server.Config()), schemas)
 		l.clear(tb)
-		c := newCache(tb, server.Config(), schemas, kube.Options{HistoryLimit: 256})
+		c := newCache(tb, restConfig(server.Config()), schemas, kube.Options{HistoryLimit: 256})
 		ctx, cancel := context.WithCancel(context.Background())
 		var following sync.WaitGroup
 		following.Go(func() { c.Follow(ctx) })

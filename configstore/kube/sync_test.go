@@ -23,11 +23,11 @@ func TestHasSynced(t *testing.T) {
 	present := configstore.NewSchemasBuilder().MustAdd(quick).MustAdd(slow).Build()
 	server.ApplyCRDs(t, crdsOf(present))
 	ns := server.Namespace(t)
-	writer := newCache(t, server.Config(), present, kube.Options{})
+	writer := newCache(t, restConfig(server.Config()), present, kube.Options{})
 	for _, s := range present.All() {
 		create(t, writer, object(s.GroupVersionKind, ns, "a", "1"))
 	}
-	config, arrived, proceed := server.Config(), make(chan struct{}, 100), make(chan struct{})
+	config, arrived, proceed := restConfig(server.Config()), make(chan struct{}, 100), make(chan struct{})
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			if strings.Contains(request.URL.Path, "slow.example.com") {
@@ -67,12 +67,12 @@ func TestDecodedOnce(t *testing.T) {
 	schemas := configstore.NewSchemasBuilder().MustAdd(schema).Build()
 	server.ApplyCRDs(t, crdsOf(schemas))
 	defer server.DeleteCRD(t, "limits.decoded.example.com")
-	writer := newCache(t, server.Config(), limits("decoded.example.com"), kube.Options{})
+	writer := newCache(t, restConfig(server.Config()), limits("decoded.example.com"), kube.Options{})
 	for _, name := range []string{"a", "b", "c"} {
 		create(t, writer, object(kind, ns, name, "1"))
 	}
 	create(t, writer, object(kind, other, "d", "1"))
-	c := newCache(t, server.Config(), schemas, kube.Options{Namespaces: func(namespace string) bool { return namespace == ns }})
+	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{Namespaces: func(namespace string) bool { return namespace == ns }})
 	runSynced(t, c)
 	expect := func(n int32) {
 		t.Helper()
@@ -102,18 +102,18 @@ func TestForbiddenLater(t *testing.T) {
 	kind := schemas.All()[0].GroupVersionKind
 	server.ApplyCRDs(t, crdsOf(schemas))
 	ns := server.Namespace(t)
-	create(t, newCache(t, server.Config(), schemas, kube.Options{}), object(kind, ns, "a", "1"))
+	create(t, newCache(t, restConfig(server.Config()), schemas, kube.Options{}), object(kind, ns, "a", "1"))
 	allow(t, server, "visitor", "apiextensions.k8s.io/customresourcedefinitions")
 	allow(t, server, "visitor-more", "later.example.com/limits")
 	bind(t, server, "visitor", "visitor-more")
-	visitor := newLive(t, server.ConfigFor("visitor"), schemas)
+	visitor := newLive(t, restConfig(server.ConfigFor("visitor")), schemas)
 	eventually(t, "the rights count", func() bool {
 		_, err := visitor.state(t.Context())
 		return err == nil
 	})
 	front := server.Front(t)
-	config := front.Config()
-	config.Impersonate = server.ConfigFor("visitor").Impersonate
+	config := restConfig(front.Config())
+	config.Impersonate = restConfig(server.ConfigFor("visitor")).Impersonate
 	c := newCache(t, config, schemas, kube.Options{})
 	runSynced(t, c)
 	if c.Get(kind, "a", ns) == nil {

@@ -109,9 +109,9 @@ func testUnreachable(t *testing.T, answer func(*http.Request) error) {
 // errors that say so.
 func TestRejected(t *testing.T) {
 	server := apiserver.Server(t)
-	stranger := server.Config()
+	stranger := restConfig(server.Config())
 	stranger.BearerToken = "wrong"
-	suspicious := server.Config()
+	suspicious := restConfig(server.Config())
 	suspicious.Insecure = false
 	for name, test := range map[string]struct {
 		config   *rest.Config

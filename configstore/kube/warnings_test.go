@@ -38,9 +38,9 @@ func TestWarnings(t *testing.T) {
 	server, schemas, kind, ns, l := serveLimits(t, "warnings.example.com")
 	resource := l.resource(schemas.All()[0]).Namespace(ns)
 	log := &safeBuffer{}
-	c := newCache(t, server.Config(), schemas, kube.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	runSynced(t, c)
-	writer, err := kube.NewStatusWriter(c, server.Config(), kube.StatusOptions{Rate: 1000})
+	writer, err := kube.NewStatusWriter(c, restConfig(server.Config()), kube.StatusOptions{Rate: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestWarnings(t *testing.T) {
 // processed its last good state, and stays in the status.
 func TestVerdictOvertakes(t *testing.T) {
 	server, schemas, kind, ns, l := serveLimits(t, "overtakes.example.com")
-	c := newCache(t, server.Config(), schemas, kube.Options{})
+	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
 	reached, proceed := make(chan struct{}), make(chan struct{})
 	c.RegisterEventHandler(kind, func(_, _ configstore.Config, event configstore.Event) {
 		if event == configstore.EventUpdate {
@@ -101,7 +101,7 @@ func TestVerdictOvertakes(t *testing.T) {
 		}
 	})
 	runSynced(t, c)
-	writer, err := kube.NewStatusWriter(c, server.Config(), kube.StatusOptions{Rate: 1000})
+	writer, err := kube.NewStatusWriter(c, restConfig(server.Config()), kube.StatusOptions{Rate: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func istioServer(t *testing.T) (server *kubetest.Server, c *kube.Cache, namespac
 	t.Helper()
 	server = apiserver.Server(t)
 	server.ApplyCRDs(t, kubetest.IstioCRDs(t))
-	c = newCache(t, server.Config(), istio.Schemas(), kube.Options{SkipValidation: true})
+	c = newCache(t, restConfig(server.Config()), istio.Schemas(), kube.Options{SkipValidation: true})
 	runSynced(t, c)
 	return server, c, server.Namespace(t)
 }
@@ -100,7 +100,7 @@ func TestUpdateKeeps(t *testing.T) {
 	created := entry(ns, "a")
 	create(t, c, created)
 	schema, _ := istio.Schemas().Find(istio.ServiceEntry)
-	entries := newLive(t, server.Config(), istio.Schemas()).resource(schema).Namespace(ns)
+	entries := newLive(t, restConfig(server.Config()), istio.Schemas()).resource(schema).Namespace(ns)
 	u, err := entries.Get(t.Context(), "a", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestTimeouts(t *testing.T) {
 	kind := schemas.All()[0].GroupVersionKind
 	server.ApplyCRDs(t, crdsOf(schemas))
 	front := server.Front(t)
-	c := newCache(t, front.Config(), schemas, kube.Options{WriteTimeout: 100 * time.Millisecond})
+	c := newCache(t, restConfig(front.Config()), schemas, kube.Options{WriteTimeout: 100 * time.Millisecond})
 	front.Hold(true)
 	a := object(kind, "default", "a", "1")
 	if _, err := c.Create(a); !errors.Is(err, context.DeadlineExceeded) {

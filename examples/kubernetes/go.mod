@@ -7,7 +7,6 @@ require (
 	github.com/envoyproxy/go-control-plane/envoy v1.37.0
 	github.com/pilotkit/pilotkit v0.0.0
 	github.com/pilotkit/pilotkit/configstore/kube v0.0.0
-	github.com/pilotkit/pilotkit/internal/kubetest v0.0.0
 	github.com/pilotkit/pilotkit/registry/kube v0.0.0
 	go.uber.org/atomic v1.12.0
 	google.golang.org/grpc v1.84.0
@@ -87,6 +86,5 @@ require (
 replace (
 	github.com/pilotkit/pilotkit => ../..
 	github.com/pilotkit/pilotkit/configstore/kube => ../../configstore/kube
-	github.com/pilotkit/pilotkit/internal/kubetest => ../../internal/kubetest
 	github.com/pilotkit/pilotkit/registry/kube => ../../registry/kube
 )

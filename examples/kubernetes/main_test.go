@@ -32,6 +32,15 @@ func TestMain(m *testing.M) { apiserver.Main(m) }
 // says.
 func TestPrerequisites(t *testing.T) { kubetest.Require(t) }
 
+// clientConfig is how client-go reaches a server.
+func clientConfig(c kubetest.Config) *rest.Config {
+	return &rest.Config{
+		Host: c.Host, BearerToken: c.Token, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+		Impersonate: rest.ImpersonationConfig{UserName: c.User, Groups: c.Groups},
+		QPS:         -1,
+	}
+}
+
 func TestArguments(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"-h"}, &out); err != nil || !strings.Contains(out.String(), "-kubeconfig") {
@@ -57,11 +66,11 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	server := apiserver.Server(t)
 	server.ApplyCRDs(t, kubetest.IstioCRDs(t))
-	client, err := dynamic.NewForConfig(server.Config())
+	client, err := dynamic.NewForConfig(clientConfig(server.Config()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := discovery.NewDiscoveryClientForConfig(server.Config())
+	known, err := discovery.NewDiscoveryClientForConfig(clientConfig(server.Config()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +89,8 @@ func newCluster(t *testing.T) *cluster {
 
 // serviceAccount returns the configuration of the account in the manifests.
 func (c *cluster) serviceAccount() *rest.Config {
-	return c.server.ConfigFor("system:serviceaccount:pilotkit:pilotkit",
-		"system:serviceaccounts", "system:serviceaccounts:pilotkit")
+	return clientConfig(c.server.ConfigFor("system:serviceaccount:pilotkit:pilotkit",
+		"system:serviceaccounts", "system:serviceaccounts:pilotkit"))
 }
 
 // apply creates the objects of a YAML text, or replaces them, strictly: no field

@@ -164,7 +164,7 @@ func TestReadiness(t *testing.T) {
 	c := newCluster(t)
 	front := c.server.Front(t)
 	front.Refuse(true)
-	p, err := newPlane(front.Config(), settings{listen: "127.0.0.1:0", probes: "127.0.0.1:0", domain: "cluster.local", log: slog.New(slog.DiscardHandler)})
+	p, err := newPlane(clientConfig(front.Config()), settings{listen: "127.0.0.1:0", probes: "127.0.0.1:0", domain: "cluster.local", log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func (o *output) Write(p []byte) (int, error) {
 // TestKubeconfig: the program finds the cluster by a file, serves, and ends without an
 // error when it is asked to.
 func TestKubeconfig(t *testing.T) {
-	server := newCluster(t).server.Config()
+	server := clientConfig(newCluster(t).server.Config())
 	file := filepath.Join(t.TempDir(), "config")
 	if err := clientcmd.WriteToFile(api.Config{
 		Clusters:       map[string]*api.Cluster{"it": {Server: server.Host, InsecureSkipTLSVerify: true}},

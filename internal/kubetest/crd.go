@@ -5,24 +5,20 @@ package kubetest
 import (
 	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/dynamic"
 )
+
+// crds is the collection of all CRDs.
+const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 // IstioCRDs returns the CRDs of the version of istio.io/api that the module under
 // test requires, as YAML.
@@ -43,19 +39,17 @@ func IstioCRDs(tb testing.TB) []byte {
 // all of them are served.
 func (s *Server) ApplyCRDs(tb testing.TB, manifests []byte) {
 	tb.Helper()
-	objects, err := decode(manifests)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	client := s.crds(tb)
-	for _, object := range objects {
-		if _, err := client.Create(tb.Context(), object, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			tb.Fatalf("create CRD %s: %v", object.GetName(), err)
+	var names []string
+	for _, document := range documents(manifests) {
+		name, err := s.Config().create(tb.Context(), crds, document)
+		if err != nil {
+			tb.Fatalf("create a CRD: %v\n%s", err, document)
 		}
+		names = append(names, name)
 	}
-	for _, object := range objects {
-		if err := awaitEstablished(tb.Context(), client, object.GetName()); err != nil {
-			tb.Fatalf("CRD %s is not established: %v", object.GetName(), err)
+	for _, name := range names {
+		if err := poll(tb.Context(), func() (bool, error) { return s.established(tb.Context(), name) }); err != nil {
+			tb.Fatalf("CRD %s is not established: %v", name, err)
 		}
 	}
 }
@@ -63,78 +57,83 @@ func (s *Server) ApplyCRDs(tb testing.TB, manifests []byte) {
 // DeleteCRD deletes a CRD with its objects, and returns when it is gone.
 func (s *Server) DeleteCRD(tb testing.TB, name string) {
 	tb.Helper()
-	client := s.crds(tb)
-	if err := client.Delete(tb.Context(), name, metav1.DeleteOptions{}); err != nil {
-		tb.Fatalf("delete CRD %s: %v", name, err)
+	status, answer, err := s.Config().Call(tb.Context(), http.MethodDelete, pathOf(crds, name), nil)
+	if err != nil || status != http.StatusOK {
+		tb.Fatalf("delete CRD %s: status %d, %v: %s", name, status, err, answer)
 	}
-	if err := poll(tb.Context(), func(ctx context.Context) (bool, error) {
-		_, err := client.Get(ctx, name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), nil
+	if err := poll(tb.Context(), func() (bool, error) {
+		status, _, err := s.Config().Call(tb.Context(), http.MethodGet, pathOf(crds, name), nil)
+		return status == http.StatusNotFound, err
 	}); err != nil {
 		tb.Fatalf("CRD %s is still there: %v", name, err)
 	}
 }
 
-func (s *Server) crds(tb testing.TB) dynamic.ResourceInterface {
-	tb.Helper()
-	client, err := dynamic.NewForConfig(s.Config())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return client.Resource(schema.GroupVersionResource{
-		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-	})
-}
-
-func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096); ; {
-		var object unstructured.Unstructured
-		switch err := decoder.Decode(&object); {
-		case errors.Is(err, io.EOF):
-			return objects, nil
-		case err != nil:
-			return nil, err
-		case len(object.Object) > 0:
-			objects = append(objects, &object)
-		}
-	}
-}
-
-func awaitEstablished(ctx context.Context, client dynamic.ResourceInterface, name string) error {
-	return poll(ctx, func(ctx context.Context) (bool, error) {
-		crd, err := client.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions") // null at first
-		for _, c := range conditions {
-			if condition, ok := c.(map[string]any); ok && condition["type"] == "Established" {
-				return condition["status"] == "True", nil
+// documents returns the documents of a YAML stream that say anything.
+func documents(manifests []byte) [][]byte {
+	var documents [][]byte
+	for _, document := range regexp.MustCompile(`(?m)^---.*$`).Split(string(manifests), -1) {
+		for line := range strings.Lines(document) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				documents = append(documents, bytes.TrimSpace([]byte(document)))
+				break
 			}
 		}
-		return false, nil
-	})
+	}
+	return documents
 }
 
-func poll(ctx context.Context, done wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 30*time.Second, true, done)
+func (s *Server) established(ctx context.Context, name string) (bool, error) {
+	status, answer, err := s.Config().Call(ctx, http.MethodGet, pathOf(crds, name), nil)
+	if err != nil {
+		return false, err
+	}
+	if status != http.StatusOK {
+		return false, fmt.Errorf("status %d: %s", status, answer)
+	}
+	var crd struct {
+		Status struct {
+			Conditions []struct{ Type, Status string }
+		}
+	}
+	if err := json.Unmarshal(answer, &crd); err != nil {
+		return false, err
+	}
+	for _, condition := range crd.Status.Conditions {
+		if condition.Type == "Established" {
+			return condition.Status == "True", nil
+		}
+	}
+	return false, nil
+}
+
+// poll asks until something is done, has failed, or has taken too long.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	patience := time.NewTimer(callPatience)
+	defer patience.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-patience.C:
+			return fmt.Errorf("not within %v", callPatience)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // Namespace creates a namespace for the test, and returns its name.
 func (s *Server) Namespace(tb testing.TB) string {
 	tb.Helper()
-	client, err := dynamic.NewForConfig(s.Config())
+	name, err := s.Config().create(tb.Context(), "/api/v1/namespaces",
+		[]byte(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "test-"}}`))
 	if err != nil {
-		tb.Fatal(err)
+		tb.Fatalf("create a namespace: %v", err)
 	}
-	namespace := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"generateName": "test-"},
-	}}
-	created, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
-		Create(tb.Context(), namespace, metav1.CreateOptions{})
-	if err != nil {
-		tb.Fatal(fmt.Errorf("create a namespace: %w", err))
-	}
-	return created.GetName()
+	return name
 }

@@ -11,7 +11,7 @@
 //	func TestPrerequisites(t *testing.T) { kubetest.Require(t) }
 //
 //	func TestSomething(t *testing.T) {
-//		config := apiserver.Server(t).Config() // a *rest.Config
+//		config := apiserver.Server(t).Config() // where it is, and as whom to call
 //
 // The tests of a package share one server, which starts when the first of them
 // asks for it, and keep apart by namespaces, or by CRDs of their own. A test that

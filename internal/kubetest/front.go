@@ -8,8 +8,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
 )
 
 // Front is a TCP proxy in front of a server. Its address stays while the server
@@ -52,14 +50,9 @@ func newFront(s *Server) (*Front, error) {
 }
 
 // Config returns the configuration of an administrator's client that goes through
-// the proxy. It is the caller's.
-func (f *Front) Config() *rest.Config {
-	return &rest.Config{
-		Host:            "https://" + f.listener.Addr().String(),
-		BearerToken:     adminToken,
-		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
-		QPS:             -1,
-	}
+// the proxy.
+func (f *Front) Config() Config {
+	return Config{Host: "https://" + f.listener.Addr().String(), Token: adminToken}
 }
 
 // Cut closes all connections. Clients may connect again.

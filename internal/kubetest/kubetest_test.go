@@ -4,14 +4,13 @@ package kubetest_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/internal/kubetest"
 )
@@ -24,46 +23,76 @@ func TestMain(m *testing.M) { apiserver.Main(m) }
 // says.
 func TestPrerequisites(t *testing.T) { kubetest.Require(t) }
 
-func client(t *testing.T, config *rest.Config) kubernetes.Interface {
+// answer is an object, a list, an error, or an event of a watch.
+type answer struct {
+	Metadata struct {
+		Name, UID       string
+		ResourceVersion string
+	}
+	Code       int
+	GitVersion string
+	Resources  []struct{ Name string }
+	Object     *answer
+}
+
+// call sends a request, and demands an answer with a status.
+func call(t *testing.T, config kubetest.Config, want int, method, path, body string) (a answer) {
 	t.Helper()
-	c, err := kubernetes.NewForConfig(config)
+	var sent []byte
+	if body != "" {
+		sent = []byte(body)
+	}
+	status, data, err := config.Call(t.Context(), method, path, sent)
+	if err != nil || status != want {
+		t.Fatalf("%s %s = %d, %v, want %d: %s", method, path, status, err, want, data)
+	}
+	if err := json.Unmarshal(data, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// expectSilence demands that a request has no answer within a tenth of a second.
+func expectSilence(t *testing.T, config kubetest.Config, path, why string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if status, _, err := config.Call(ctx, http.MethodGet, path, nil); err == nil {
+		t.Errorf("GET %s has the answer %d from a server that %s", path, status, why)
+	}
+}
+
+// watch begins a watch, which ends with the test.
+func watch(t *testing.T, config kubetest.Config, path string) *http.Response {
+	t.Helper()
+	response, err := config.Send(t.Context(), http.MethodGet, path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	t.Cleanup(func() { response.Body.Close() })
+	return response
 }
 
-// soon is for calls that get no answer: clients try again for ten seconds.
-func soon(t *testing.T) (context.Context, context.CancelFunc) {
-	t.Helper()
-	return context.WithTimeout(t.Context(), 100*time.Millisecond)
-}
+// maps is the collection of the ConfigMaps of a namespace.
+func maps(namespace string) string { return "/api/v1/namespaces/" + namespace + "/configmaps" }
 
-func configMap(name string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+func configMap(name, resourceVersion string) string {
+	return `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "` + name + `", "resourceVersion": "` + resourceVersion + `"}}`
 }
 
 func TestConflict(t *testing.T) {
 	s := apiserver.Server(t)
-	maps := client(t, s.Config()).CoreV1().ConfigMaps(s.Namespace(t))
-	created, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fresh := created.DeepCopy()
-	fresh.Data = map[string]string{"key": "1"}
-	if _, err := maps.Update(t.Context(), fresh, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := maps.Update(t.Context(), created, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
-		t.Fatalf("a stale Update = %v, want a conflict", err)
-	}
+	collection := maps(s.Namespace(t))
+	created := call(t, s.Config(), http.StatusCreated, http.MethodPost, collection, configMap("a", ""))
+	changed := strings.Replace(configMap("a", created.Metadata.ResourceVersion), "{", `{"data": {"key": "1"}, `, 1)
+	call(t, s.Config(), http.StatusOK, http.MethodPut, collection+"/a", changed)
+	call(t, s.Config(), http.StatusConflict, http.MethodPut, collection+"/a", changed)
 }
 
 func TestVersion(t *testing.T) {
-	version, err := client(t, apiserver.Server(t).Config()).Discovery().ServerVersion()
-	if err != nil || version.GitVersion != kubetest.Version {
-		t.Fatalf("the server is %v, %v; want %s", version, err, kubetest.Version)
+	version := call(t, apiserver.Server(t).Config(), http.StatusOK, http.MethodGet, "/version", "")
+	if version.GitVersion != kubetest.Version {
+		t.Fatalf("the server is %s, want %s", version.GitVersion, kubetest.Version)
 	}
 }
 
@@ -71,48 +100,44 @@ func TestVersion(t *testing.T) {
 // a watch from before is too old.
 func TestRestart(t *testing.T) {
 	s := kubetest.Start(t)
-	maps := client(t, s.Config()).CoreV1().ConfigMaps("default")
-	first, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := maps.Create(t.Context(), configMap("b"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	collection := maps("default")
+	first := call(t, s.Config(), http.StatusCreated, http.MethodPost, collection, configMap("a", ""))
+	call(t, s.Config(), http.StatusCreated, http.MethodPost, collection, configMap("b", ""))
 	s.Stop()
-	ctx, cancel := soon(t)
-	defer cancel()
-	if _, err := maps.Get(ctx, "a", metav1.GetOptions{}); err == nil {
-		t.Fatal("a stopped server answers")
-	}
+	expectSilence(t, s.Config(), collection+"/a", "is stopped")
 	s.Restart(t)
-	got, err := maps.Get(t.Context(), "a", metav1.GetOptions{})
-	if err != nil || got.UID != first.UID {
-		t.Fatalf("after the restart: %v, %v; want the object with the UID %s", got, err, first.UID)
+	got := call(t, s.Config(), http.StatusOK, http.MethodGet, collection+"/a", "")
+	if got.Metadata.UID != first.Metadata.UID {
+		t.Fatalf("after the restart: UID %s; want the object with the UID %s", got.Metadata.UID, first.Metadata.UID)
 	}
-	watch, err := maps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: first.ResourceVersion})
-	if err == nil {
-		defer watch.Stop()
-		event := <-watch.ResultChan()
-		err = apierrors.FromObject(event.Object)
+	response := watch(t, s.Config(), collection+"?watch=1&resourceVersion="+first.Metadata.ResourceVersion)
+	code := response.StatusCode
+	if code == http.StatusOK {
+		var event answer
+		if err := json.NewDecoder(response.Body).Decode(&event); err != nil {
+			t.Fatal(err)
+		}
+		code = event.Object.Code
 	}
-	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-		t.Errorf("watching from before the restart = %v, want too old", err)
+	if code != http.StatusGone {
+		t.Errorf("watching from before the restart = %d, want too old", code)
 	}
 }
 
 func TestCRDs(t *testing.T) {
 	s := apiserver.Server(t)
-	s.ApplyCRDs(t, []byte(limits))
-	discovery := client(t, s.Config()).Discovery()
-	resources, err := discovery.ServerResourcesForGroupVersion("test.example.com/v1")
-	if err != nil || len(resources.APIResources) == 0 {
-		t.Fatalf("test.example.com/v1 has %v, %v", resources, err)
+	for range 2 { // the second finds it
+		s.ApplyCRDs(t, []byte(limits))
+	}
+	served := call(t, s.Config(), http.StatusOK, http.MethodGet, "/apis/test.example.com/v1", "")
+	if len(served.Resources) == 0 {
+		t.Fatal("test.example.com/v1 has no resources")
 	}
 	s.DeleteCRD(t, "limits.test.example.com")
 }
 
-const limits = `
+const limits = `# A comment is no document.
+---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: limits.test.example.com}
@@ -122,58 +147,43 @@ spec:
   scope: Namespaced
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+---
 `
 
 func TestConfigFor(t *testing.T) {
-	s := apiserver.Server(t)
-	c := client(t, s.ConfigFor("somebody"))
-	if _, err := c.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Fatalf("List by a user without a role = %v, want forbidden", err)
-	}
-	if _, err := c.Discovery().ServerVersion(); err != nil {
-		t.Fatal(err)
-	}
+	config := apiserver.Server(t).ConfigFor("somebody")
+	call(t, config, http.StatusForbidden, http.MethodGet, maps("default"), "")
+	call(t, config, http.StatusOK, http.MethodGet, "/version", "")
 }
 
 func TestFront(t *testing.T) {
 	s := apiserver.Server(t)
 	f := s.Front(t)
-	maps := client(t, f.Config()).CoreV1().ConfigMaps(s.Namespace(t))
-	watch, err := maps.Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
+	collection := maps(s.Namespace(t))
+	expectList := func() {
+		t.Helper()
+		call(t, f.Config(), http.StatusOK, http.MethodGet, collection, "")
 	}
-	defer watch.Stop()
+	events := watch(t, f.Config(), collection+"?watch=1")
 
 	f.Hold(true)
-	ctx, cancel := soon(t)
-	defer cancel()
-	if _, err := maps.List(ctx, metav1.ListOptions{}); err == nil {
-		t.Error("List has an answer that is held up")
-	}
+	expectSilence(t, f.Config(), collection, "is held up")
 	f.Hold(false)
 	const delay = 50 * time.Millisecond
 	f.Delay(delay)
 	begin := time.Now()
-	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil || time.Since(begin) < delay {
-		t.Errorf("List took %v, %v; want at least %v", time.Since(begin), err, delay)
+	if expectList(); time.Since(begin) < delay {
+		t.Errorf("a list took %v; want at least %v", time.Since(begin), delay)
 	}
 	f.Delay(0)
 
 	f.Refuse(true)
-	for range watch.ResultChan() { // It ends because it was cut.
+	if _, err := io.ReadAll(events.Body); err == nil || errors.Is(err, context.Canceled) {
+		t.Errorf("the watch ended with %v, want that it was cut", err)
 	}
-	ctx, cancel = soon(t)
-	defer cancel()
-	if _, err := maps.List(ctx, metav1.ListOptions{}); err == nil {
-		t.Error("List has an answer from a server that refuses")
-	}
+	expectSilence(t, f.Config(), collection, "refuses")
 	f.Refuse(false)
-	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Errorf("List after the refusal = %v", err)
-	}
+	expectList()
 	f.Cut()
-	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Errorf("List after a cut = %v", err)
-	}
+	expectList()
 }

@@ -3,9 +3,9 @@
 package kubetest
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -21,8 +21,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
 )
 
 // adminToken is the bearer token of the user admin in the group system:masters.
@@ -112,14 +110,14 @@ func (s *Server) prepare(flags []string) error {
 }
 
 // Config returns the configuration of an administrator's client. It stays valid
-// when the server is stopped and started. It is the caller's.
-func (s *Server) Config() *rest.Config { return s.front.Config() }
+// when the server is stopped and started.
+func (s *Server) Config() Config { return s.front.Config() }
 
 // ConfigFor returns the configuration of a client of another user, who may do
 // what RBAC allows: at first nothing but discovery.
-func (s *Server) ConfigFor(user string, groups ...string) *rest.Config {
+func (s *Server) ConfigFor(user string, groups ...string) Config {
 	config := s.Config()
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	config.User, config.Groups = user, append(slices.Clone(groups), "system:authenticated")
 	return config
 }
 
@@ -228,16 +226,13 @@ func (s *Server) logFile() string { return filepath.Join(s.dir, "apiserver.log")
 
 // awaitReady asks a process until it is ready or has ended.
 func (s *Server) awaitReady(p *process, addr string) error {
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // A certificate that it has just made.
-	}}
+	config := Config{Host: "https://" + addr, Token: adminToken}
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	patience := time.NewTimer(startPatience)
 	defer patience.Stop()
 	for {
-		if ready(client, addr) {
+		if config.ready() {
 			return nil
 		}
 		select {
@@ -250,18 +245,11 @@ func (s *Server) awaitReady(p *process, addr string) error {
 	}
 }
 
-func ready(client *http.Client, addr string) bool {
-	request, err := http.NewRequest(http.MethodGet, "https://"+addr+"/readyz", http.NoBody) //nolint:noctx // The client has a time-out.
-	if err != nil {
-		return false
-	}
-	request.Header.Set("Authorization", "Bearer "+adminToken)
-	response, err := client.Do(request)
-	if err != nil {
-		return false
-	}
-	defer response.Body.Close()
-	return response.StatusCode == http.StatusOK
+func (c Config) ready() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) //nolint:forbidigo // A server is shared by tests.
+	defer cancel()
+	status, _, err := c.Call(ctx, http.MethodGet, "/readyz", nil)
+	return err == nil && status == http.StatusOK
 }
 
 func (s *Server) logTail() string {

@@ -25,25 +25,25 @@ func TestErrors(t *testing.T) {
 			t.Helper()
 			front := server.Front(t)
 			front.Refuse(true)
-			return front.Config()
+			return restConfig(front.Config())
 		}, "127.0.0.1", false}, // EOF, or the connection is reset
 		"an address that does not answer": {func(t *testing.T) *rest.Config {
 			t.Helper()
 			front := server.Front(t)
 			front.Hold(true)
-			return front.Config()
+			return restConfig(front.Config())
 		}, "deadline exceeded", false},
 		"another certificate authority": {func(*testing.T) *rest.Config {
-			config := server.Config()
+			config := restConfig(server.Config())
 			config.Insecure = false
 			return config
 		}, "failed to verify certificate", false},
 		"wrong credentials": {func(*testing.T) *rest.Config {
-			config := server.Config()
+			config := restConfig(server.Config())
 			config.BearerToken = "wrong"
 			return config
 		}, "Unauthorized", false},
-		"no rights": {func(*testing.T) *rest.Config { return server.ConfigFor("nothing-allowed") }, "forbidden", true},
+		"no rights": {func(*testing.T) *rest.Config { return restConfig(server.ConfigFor("nothing-allowed")) }, "forbidden", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, test.config(t))
@@ -75,7 +75,7 @@ func closedPort(t *testing.T) *rest.Config {
 func TestErrorBeforeTheAnswer(t *testing.T) {
 	server := apiserver.Server(t)
 	front := server.Front(t)
-	config := front.Config()
+	config := restConfig(front.Config())
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path != "/version" {
@@ -99,7 +99,7 @@ func TestErrorsGo(t *testing.T) {
 	server := apiserver.Server(t)
 	namespace := server.Namespace(t)
 	front := server.Front(t)
-	s := newScene(t, front.Config())
+	s := newScene(t, restConfig(front.Config()))
 	s.fill(t.Context(), newClient(t, server), namespace)
 	want := []string{clerk + namespace + "/sa/clerk", "10.1.0.2@"}
 	s.awaitAddresses(namespace, want...)

@@ -11,17 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/internal/kubetest"
 )
 
 // config is where clients find their configuration: a server, or a proxy.
-type config interface{ Config() *rest.Config }
+type config interface{ Config() kubetest.Config }
 
 func newClient(t *testing.T, of config) kubernetes.Interface {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(of.Config())
+	client, err := kubernetes.NewForConfig(restConfig(of.Config()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +35,7 @@ func TestServerRestartsUnderLoad(t *testing.T) {
 	}
 	server := kubetest.Start(t)
 	namespace := server.Namespace(t)
-	s := newScene(t, server.Config())
+	s := newScene(t, restConfig(server.Config()))
 	ledger := s.follow()
 	load, end := startLoad(t, newClient(t, server), namespace)
 	for range 2 {
@@ -70,7 +69,7 @@ func TestServerRestartsUnderLoad(t *testing.T) {
 func TestCutWatchesUnderLoad(t *testing.T) {
 	server := apiserver.Server(t)
 	front := server.Front(t)
-	s := newScene(t, front.Config())
+	s := newScene(t, restConfig(front.Config()))
 	ledger := s.follow()
 	load, end := startLoad(t, newClient(t, server), server.Namespace(t))
 	for round := range 6 {
@@ -98,7 +97,7 @@ func TestCompactionUnderLoad(t *testing.T) {
 	server := kubetest.Start(t, "--watch-cache=false", "--etcd-compaction-interval=1s")
 	direct := newClient(t, server)
 	front := server.Front(t)
-	s := newScene(t, front.Config())
+	s := newScene(t, restConfig(front.Config()))
 	ledger := s.follow()
 	namespace := server.Namespace(t)
 	load, end := startLoad(t, direct, namespace)
@@ -134,7 +133,7 @@ func TestSlowServer(t *testing.T) {
 	server := apiserver.Server(t)
 	front := server.Front(t)
 	front.Delay(150 * time.Millisecond)
-	s := newScene(t, front.Config())
+	s := newScene(t, restConfig(front.Config()))
 	ledger := s.follow()
 	load, end := startLoad(t, newClient(t, server), server.Namespace(t))
 	s.await("the initial state", s.kube.HasSynced)
@@ -150,7 +149,7 @@ func TestSlowServer(t *testing.T) {
 func TestServerThatHangs(t *testing.T) {
 	server := apiserver.Server(t)
 	front := server.Front(t)
-	s := newScene(t, front.Config())
+	s := newScene(t, restConfig(front.Config()))
 	ledger := s.follow()
 	load, end := startLoad(t, newClient(t, server), server.Namespace(t))
 	s.await("the initial state", s.kube.HasSynced)

@@ -2,15 +2,11 @@ module github.com/pilotkit/pilotkit/registry/kube
 
 go 1.26.0
 
-replace (
-	github.com/pilotkit/pilotkit => ../..
-	github.com/pilotkit/pilotkit/internal/kubetest => ../../internal/kubetest
-)
+replace github.com/pilotkit/pilotkit => ../..
 
 require (
 	github.com/google/go-cmp v0.7.0
-	github.com/pilotkit/pilotkit v0.0.0-00010101000000-000000000000
-	github.com/pilotkit/pilotkit/internal/kubetest v0.0.0-00010101000000-000000000000
+	github.com/pilotkit/pilotkit v0.0.0
 	go.uber.org/atomic v1.12.0
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v3 v3.0.6

@@ -249,7 +249,7 @@ func (s *scene) shown() map[string][]string {
 // that reads the same server anew, and nothing else.
 func (s *scene) equalsAnew(l *ledger, server config) {
 	s.Helper()
-	fresh := newScene(s.T, server.Config())
+	fresh := newScene(s.T, restConfig(server.Config()))
 	seen := fresh.follow()
 	fresh.await("the initial state of another registry", fresh.kube.HasSynced)
 	diff := ""

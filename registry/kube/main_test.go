@@ -5,6 +5,8 @@ package kube_test
 import (
 	"testing"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/pilotkit/pilotkit/internal/kubetest"
 )
 
@@ -13,3 +15,12 @@ var apiserver kubetest.Shared
 func TestMain(m *testing.M) { apiserver.Main(m) }
 
 func TestPrerequisites(t *testing.T) { kubetest.Require(t) }
+
+// restConfig is how client-go reaches a server.
+func restConfig(c kubetest.Config) *rest.Config {
+	return &rest.Config{
+		Host: c.Host, BearerToken: c.Token, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+		Impersonate: rest.ImpersonationConfig{UserName: c.User, Groups: c.Groups},
+		QPS:         -1,
+	}
+}

@@ -38,7 +38,7 @@ func TestManyObjects(t *testing.T) {
 	namespace := server.Namespace(t)
 	services := fillMany(t, newClient(t, server), namespace)
 	t.Logf("%d objects", services*(podsEach+2))
-	s := newScene(t, front.Config())
+	s := newScene(t, restConfig(front.Config()))
 	ledger := s.follow()
 	start := time.Now()
 	s.await("the initial state", s.kube.HasSynced)

@@ -50,7 +50,7 @@ func TestForbiddenKind(t *testing.T) {
 			namespace := server.Namespace(t)
 			user := "no-" + kind + "-" + namespace
 			allow(t, admin, user, slices.DeleteFunc(slices.Clone(all), func(k string) bool { return k == kind })...)
-			s := newScene(t, server.ConfigFor(user))
+			s := newScene(t, restConfig(server.ConfigFor(user)))
 			s.fill(t.Context(), admin, namespace)
 			s.await("HasSynced", s.kube.HasSynced)
 			s.awaitAddresses(namespace, withAccount(want, namespace)...)

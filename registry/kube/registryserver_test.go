@@ -34,7 +34,7 @@ const markSpace = "mark"
 // server, to which the suite's services are written.
 func TestInstanceOnServer(t *testing.T) {
 	server := apiserver.Server(t)
-	client, err := kubernetes.NewForConfig(server.Config())
+	client, err := kubernetes.NewForConfig(restConfig(server.Config()))
 	if err != nil {
 		t.Fatal(err)
 	}

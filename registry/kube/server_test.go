@@ -154,7 +154,7 @@ func (s *scene) fill(ctx context.Context, client kubernetes.Interface, namespace
 func TestAPIServer(t *testing.T) {
 	server := apiserver.Server(t)
 	namespace := server.Namespace(t)
-	s := newScene(t, server.Config())
+	s := newScene(t, restConfig(server.Config()))
 	ctx := t.Context()
 	s.fill(ctx, s.client, namespace)
 	s.awaitAddresses(namespace, clerk+namespace+"/sa/clerk", "10.1.0.2@")
@@ -183,11 +183,11 @@ func TestCutConnection(t *testing.T) {
 	server := apiserver.Server(t)
 	namespace := server.Namespace(t)
 	front := server.Front(t)
-	direct, err := kubernetes.NewForConfig(server.Config())
+	direct, err := kubernetes.NewForConfig(restConfig(server.Config()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newScene(t, front.Config())
+	s := newScene(t, restConfig(front.Config()))
 	ctx := t.Context()
 	s.fill(ctx, direct, namespace)
 	s.awaitAddresses(namespace, clerk+namespace+"/sa/clerk", "10.1.0.2@")
@@ -210,7 +210,7 @@ func TestRestartedServer(t *testing.T) {
 	}
 	server := kubetest.Start(t)
 	namespace := server.Namespace(t)
-	s := newScene(t, server.Config())
+	s := newScene(t, restConfig(server.Config()))
 	ctx := t.Context()
 	s.fill(ctx, s.client, namespace)
 	s.awaitAddresses(namespace, clerk+namespace+"/sa/clerk", "10.1.0.2@")

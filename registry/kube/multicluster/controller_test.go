@@ -41,12 +41,12 @@ func newScene(t *testing.T) *scene {
 func newSceneWith(t *testing.T, options multicluster.Options) *scene {
 	t.Helper()
 	server := apiserver.Server(t)
-	client, err := kubernetes.NewForConfig(server.Config())
+	client, err := kubernetes.NewForConfig(restConfig(server.Config()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &scene{
-		T: t, client: client, config: server.Config(), namespace: server.Namespace(t),
+		T: t, client: client, config: restConfig(server.Config()), namespace: server.Namespace(t),
 		registries: aggregate.NewController(aggregate.Options{Updater: xdsupdate.Discard{}}),
 	}
 	options.Namespace = s.namespace
@@ -193,7 +193,7 @@ func TestBrokenClusters(t *testing.T) {
 	file := strings.Replace(string(kubeconfigOf(t, s.config)), "    token: "+s.config.BearerToken, "    tokenFile: /etc/hostname", 1)
 	s.put("broken", map[string][]byte{
 		"nonsense": []byte("{"), "exec": []byte(exec), "file": []byte(file), "own": kubeconfigOf(t, s.config),
-		"unreachable": kubeconfigOf(t, front.Config()), "good": kubeconfigOf(t, s.config),
+		"unreachable": kubeconfigOf(t, restConfig(front.Config())), "good": kubeconfigOf(t, s.config),
 	})
 	s.awaitState("good", multicluster.Synced)
 	for _, id := range []registry.ClusterID{"nonsense", "exec", "file", "own"} {

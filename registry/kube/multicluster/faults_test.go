@@ -31,7 +31,7 @@ func TestErrorsOfClusters(t *testing.T) {
 	rejected := rest.CopyConfig(s.config)
 	rejected.BearerToken = "wrong"
 	s.put("clusters", map[string][]byte{
-		"silent": kubeconfigOf(t, front.Config()), "rejected": kubeconfigOf(t, rejected), "good": kubeconfigOf(t, s.config),
+		"silent": kubeconfigOf(t, restConfig(front.Config())), "rejected": kubeconfigOf(t, rejected), "good": kubeconfigOf(t, s.config),
 	})
 	s.awaitState("good", multicluster.Synced)
 	for id, want := range map[registry.ClusterID]string{"silent": "list services: ", "rejected": "list services: Unauthorized"} {
@@ -68,7 +68,7 @@ func TestReplacedWithoutAnswer(t *testing.T) {
 	before, _ := s.state("east")
 	front := apiserver.Server(t).Front(t)
 	front.Refuse(true)
-	s.put("one", map[string][]byte{"east": kubeconfigOf(t, front.Config())})
+	s.put("one", map[string][]byte{"east": kubeconfigOf(t, restConfig(front.Config()))})
 	s.awaitState("east", multicluster.Late)
 	s.await("its error", func() bool { c, _ := s.state("east"); return c.Err != nil })
 	s.await("the new registry", func() bool {
@@ -130,7 +130,7 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		config *rest.Config
 		synced bool
-	}{"forbidden": {server.ConfigFor("nothing-allowed"), true}, "unreached": {front.Config(), false}} {
+	}{"forbidden": {restConfig(server.ConfigFor("nothing-allowed")), true}, "unreached": {restConfig(front.Config()), false}} {
 		t.Run(name, func(t *testing.T) {
 			client, err := kubernetes.NewForConfig(test.config)
 			if err != nil {
@@ -175,7 +175,7 @@ func TestRemovedWhileStopping(t *testing.T) {
 	busy, proceed := make(chan struct{}), make(chan struct{})
 	entered := sync.OnceFunc(func() { close(busy) })
 	others := &receiver{Registry: memory.New()}
-	s := &scene{T: t, config: apiserver.Server(t).Config(), namespace: apiserver.Server(t).Namespace(t)}
+	s := &scene{T: t, config: restConfig(apiserver.Server(t).Config()), namespace: apiserver.Server(t).Namespace(t)}
 	s.client, _ = kubernetes.NewForConfig(s.config)
 	s.registries = aggregate.NewController()
 	s.registries.AddRegistry(others)
