@@ -43,8 +43,8 @@ func NewEndpointIndex() *EndpointIndex {
 // UpdateServiceEndpoints replaces a shard's endpoints for a service. The list is
 // kept and must not be modified afterwards. It should be sorted by
 // registry.CompareEndpoints; if it is not, a copy is sorted. It may hold several
-// endpoints with the same key. It costs one comparison for each endpoint, or a
-// comparison of pointers if the endpoints are those of the last list.
+// endpoints with the same key; nil is left out. It costs one comparison for each
+// endpoint, or a comparison of pointers if the endpoints are those of the last list.
 func (x *EndpointIndex) UpdateServiceEndpoints(
 	shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint,
 ) PushType {
@@ -102,6 +102,9 @@ func (x *EndpointIndex) All() iter.Seq[*ServiceEndpoints] {
 func (x *EndpointIndex) write(w writer, name serviceName, u update) PushType {
 	if u.delta && len(u.changes) == 0 {
 		return NoPush
+	}
+	if slices.Contains(u.list, nil) {
+		u.list = slices.DeleteFunc(slices.Clone(u.list), func(e *registry.Endpoint) bool { return e == nil })
 	}
 	for {
 		s := x.services.find(name)

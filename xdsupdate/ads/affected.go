@@ -101,6 +101,6 @@ func sameRoutesOfService(a, b *registry.Service) bool {
 		slices.Equal(envoy.VIPs(a), envoy.VIPs(b)) &&
 		maps.EqualFunc(a.ClusterVIPs, b.ClusterVIPs, slices.Equal) &&
 		slices.EqualFunc(a.Ports, b.Ports, func(p, q *registry.Port) bool {
-			return p == q || p != nil && q != nil && p.Number == q.Number && p.Protocol == q.Protocol
+			return p == q || p.Number == q.Number && p.Protocol == q.Protocol
 		})
 }

@@ -28,7 +28,9 @@ type services struct {
 }
 
 func (s *services) set(list ...*registry.Service) {
-	list = slices.SortedStableFunc(slices.Values(list), registry.CompareServices)
+	if !slices.Contains(list, nil) {
+		list = slices.SortedStableFunc(slices.Values(list), registry.CompareServices)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = list

@@ -57,6 +57,13 @@ func newVariant(
 	old *variant, services []*registry.Service, endpoints *xdsupdate.ServiceEndpoints, custom customizers,
 ) *variant {
 	v := &variant{namespace: services[0].Attributes.Namespace, services: slices.Clone(services), endpoints: endpoints}
+	for i, svc := range v.services {
+		if slices.Contains(svc.Ports, nil) {
+			v.services[i] = &registry.Service{}
+			*v.services[i] = *svc
+			v.services[i].Ports = withoutNil(svc.Ports)
+		}
+	}
 	// In its own cluster Kubernetes is the authority on a name, however old a
 	// ServiceEntry of the same name is (Istio 1.30, "domain squatting").
 	slices.SortStableFunc(v.services, func(a, b *registry.Service) int {
@@ -69,7 +76,7 @@ func newVariant(
 	}
 	for _, svc := range v.services {
 		for _, p := range svc.Ports {
-			if p != nil && !slices.ContainsFunc(v.ports, func(q *port) bool {
+			if !slices.ContainsFunc(v.ports, func(q *port) bool {
 				return q.port.Number == p.Number && sameVisibility(q.service, svc)
 			}) {
 				v.ports = append(v.ports, newPort(old.portLike(svc, p), svc, p, endpoints, custom))

@@ -19,6 +19,9 @@ type identity struct {
 	again  bool
 }
 
+// errNoProxy ends a stream of which Options.Proxy neither knows who it is nor why not.
+var errNoProxy = status.Error(codes.Unauthenticated, "the proxy is not known")
+
 // enter learns who the client of a first request is.
 func (s *stream) enter(r *request) error {
 	if r.node == nil {
@@ -61,6 +64,9 @@ func (s *stream) identify(once func() bool) error {
 	for first := true; ; first = false {
 		proxy, err := s.server.proxyOf(s.grpc.Context(), conn.node)
 		var key View
+		if err == nil && proxy == nil {
+			err = errNoProxy
+		}
 		if err == nil {
 			key = s.server.viewOf(conn.node, proxy)
 		}

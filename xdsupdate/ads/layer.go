@@ -102,7 +102,17 @@ func (l *layer) names(v View, typeURL string) (iter.Seq[string], bool) {
 	if l == nil {
 		return nil, false
 	}
-	return l.Names(v, typeURL)
+	names, ok := l.Names(v, typeURL)
+	return func(yield func(string) bool) {
+		if names == nil {
+			return
+		}
+		for name := range names {
+			if name != "" && !yield(name) {
+				return
+			}
+		}
+	}, ok
 }
 
 // lookup returns the provided resource of a name; not ok: what is built in counts.

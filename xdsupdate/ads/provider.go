@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 
@@ -33,8 +34,9 @@ type Provider interface {
 	Group(node *core.Node, proxy *registry.Proxy) any
 	// Provide returns the resources as they are in a push, and in what they may
 	// differ from those that it returned last. It is called once for each push, one
-	// call at a time, with no lock held. If it panics the former resources stay,
-	// the panic is logged, and with the next push everything is taken for changed.
+	// call at a time, with no lock held. If it panics, or returns nil, the former
+	// resources stay, that is logged, and with the next push everything is taken for
+	// changed.
 	Provide(push *PushContext) (Provided, Changes)
 }
 
@@ -110,12 +112,16 @@ func (s *Server) provide(push *PushContext, ch *change) {
 	ch.provided = newLayer(ch.provided, s.provider.Name(), next, changes)
 }
 
+var errNothing = errors.New("provided nil")
+
 func callProvider(p Provider, push *PushContext) (next Provided, changes Changes, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("provider %s: panic: %v", p.Name(), r)
 		}
 	}()
-	next, changes = p.Provide(push)
+	if next, changes = p.Provide(push); next == nil {
+		return nil, changes, fmt.Errorf("provider %s: %w", p.Name(), errNothing)
+	}
 	return next, changes, nil
 }

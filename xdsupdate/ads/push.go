@@ -81,7 +81,7 @@ func (s *Server) rebuildHosts(req *xdsupdate.PushRequest, push *PushContext, ch 
 	full := req.Full || req.Everything()
 	var services []*registry.Service
 	if full {
-		services = s.discovery.Services()
+		services = withoutNil(s.discovery.Services())
 	}
 	hosts := make(map[registry.Hostname]*host)
 	rebuild := func(name registry.Hostname) {
@@ -130,6 +130,15 @@ func (s *Server) hostsOf(req *xdsupdate.PushRequest, services []*registry.Servic
 	return slices.Compact(out)
 }
 
+// withoutNil returns a list, which is the host's, without nil.
+func withoutNil[T any](list []*T) []*T {
+	isNil := func(p *T) bool { return p == nil }
+	if !slices.ContainsFunc(list, isNil) {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), isNil)
+}
+
 // servicesOf returns the services of a host, from the sorted list of all.
 func servicesOf(services []*registry.Service, name registry.Hostname) []*registry.Service {
 	from, _ := slices.BinarySearchFunc(services, name, func(s *registry.Service, name registry.Hostname) int {
@@ -152,7 +161,11 @@ func (s *Server) customizeAgain(push *PushContext, ch *change) {
 		if c.Changed == nil {
 			continue
 		}
-		for name := range c.Changed(push) {
+		changed := c.Changed(push)
+		if changed == nil {
+			continue
+		}
+		for name := range changed {
 			if before := ch.table.host(name); before != nil && hosts[name] == nil {
 				after := before.renewed(s.customizers)
 				hosts[name] = after

@@ -107,7 +107,7 @@ func (s *selection) prepare(from source, topics []*topic, report func(error)) *s
 		r.make(report)
 	}
 	found = slices.DeleteFunc(found, func(r *resource) bool { return r.hash == 0 })
-	if !slices.IsSortedFunc(found, compareNames) || s.wildcard && len(topics) > 0 {
+	if s.wildcard { // topics are sorted, and there is none twice
 		slices.SortFunc(found, compareNames)
 		found = slices.CompactFunc(found, func(a, b *resource) bool { return a.name == b.name })
 	}

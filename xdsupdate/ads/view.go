@@ -75,31 +75,40 @@ func (s source) covered(typeURL, name string) *resource {
 	return s.named(typeURL, name)
 }
 
-// all returns the resources that a wildcard subscription covers, in any order.
+// all returns the resources that a wildcard subscription covers, in any order, none
+// of them nil. A provider that names something twice has it in there twice.
 func (s source) all(typeURL string) []*resource {
 	var out []*resource
 	made := s.overlay[typeURL]
-	hidden := func(name string) bool {
-		_, hidden := made.Get(name)
-		return hidden
+	// Of a name that is listed there may be nothing: clusters whose endpoints are not
+	// from assignments are in the names of assignments, too.
+	add := func(r *resource) {
+		if r != nil {
+			out = append(out, r)
+		}
+	}
+	overlaid := func(name string) bool {
+		if made.Len() == 0 {
+			return false
+		}
+		_, ok := made.Get(name)
+		return ok
 	}
 	if names, ok := s.layer.names(s.view.View, typeURL); ok {
 		for name := range names {
-			if made.Len() == 0 || !hidden(name) {
-				out = append(out, s.named(typeURL, name))
+			if !overlaid(name) {
+				add(s.named(typeURL, name))
 			}
 		}
 	} else {
 		for name, p := range s.table.names(s.view.View, typeURL) {
-			if made.Len() == 0 || !hidden(name) {
-				out = append(out, s.unlessProvided(typeURL, name, p))
+			if !overlaid(name) {
+				add(s.unlessProvided(typeURL, name, p))
 			}
 		}
 	}
 	for _, m := range made.All() {
-		if m.resource != nil {
-			out = append(out, m.resource)
-		}
+		add(m.resource)
 	}
 	return out
 }
