@@ -143,6 +143,7 @@ func TestFlushWaitsForTheCommit(t *testing.T) {
 	c := NewController(s)
 	handled := 0
 	c.RegisterEventHandler(testGVK(), func(_, _ configstore.Config, _ configstore.Event) { handled++ })
+	c.Drain() // or Flush would wait for the lock because of the replay
 	r := request{op: configstore.OpCreate, config: testObject("new", "new")}
 	if err := s.prepare(&r); err != nil {
 		t.Fatal(err)
@@ -155,8 +156,12 @@ func TestFlushWaitsForTheCommit(t *testing.T) {
 	}
 	p.install()
 	s.committed.Store(p.revision) // and now it can be read
-	flushed := make(chan error, 1)
-	go func() { flushed <- c.Flush(t.Context()) }()
+	begun, flushed := make(chan struct{}), make(chan error, 1)
+	go func() {
+		close(begun)
+		flushed <- c.Flush(t.Context())
+	}()
+	<-begun
 	for range 1000 {
 		runtime.Gosched()
 	}
