@@ -4,13 +4,10 @@ package file
 
 import (
 	"crypto/sha256"
-	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -88,54 +85,4 @@ func (c *content) holds(hashes [][sha256.Size]byte) bool {
 		}
 	}
 	return true
-}
-
-// read returns the content of a file and its state before it was read. It never
-// waits: what is no regular file is not even opened, for that alone may have
-// consequences, and no more is read than the file says that it has, for the
-// files of /proc say that they are empty.
-func read(path string, limit int) (data []byte, info fs.FileInfo, err error) {
-	if info, err = os.Stat(path); err != nil {
-		return nil, nil, err
-	}
-	if err := isRegular(info); err != nil {
-		return nil, nil, err
-	}
-	// Not to block, should it have been replaced in between.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	if info, err = f.Stat(); err != nil {
-		return nil, nil, err
-	}
-	if err := isRegular(info); err != nil {
-		return nil, nil, err
-	}
-	if limit >= 0 && info.Size() > int64(limit) {
-		return nil, nil, fmt.Errorf("the file is larger than the limit of %d bytes", limit)
-	}
-	data = make([]byte, info.Size())
-	n, err := io.ReadFull(f, data)
-	if err == io.EOF || err == io.ErrUnexpectedEOF { //nolint:errorlint // ReadFull returns them bare.
-		err = nil // It has been truncated.
-	}
-	return data[:n], info, err
-}
-
-// isRegular returns an error that says what a file is instead.
-func isRegular(info fs.FileInfo) error {
-	what := "not a regular file"
-	switch mode := info.Mode(); {
-	case mode.IsRegular():
-		return nil
-	case mode&fs.ModeNamedPipe != 0:
-		what = "a named pipe, not a file"
-	case mode&fs.ModeSocket != 0:
-		what = "a socket, not a file"
-	case mode&fs.ModeDevice != 0:
-		what = "a device, not a file"
-	}
-	return fmt.Errorf("is %s", what)
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore/manifest"
+	"github.com/pilotkit/pilotkit/internal/regularfile"
 )
 
 // result is what one look at a file has found.
@@ -82,7 +83,7 @@ func (s *Source) look(names []string, sc scan, now time.Time) []result {
 // examine looks at one file. It may run beside others, for other files.
 func (s *Source) examine(name string, sc scan, now time.Time) result {
 	old := s.contents[name]
-	data, info, err := read(s.path(name), s.opts.MaxFileBytes)
+	data, info, err := regularfile.Read(s.path(name), s.opts.MaxFileBytes)
 	if err != nil {
 		return s.unreadable(name, err, old)
 	}

@@ -36,15 +36,27 @@
 //
 // # Rotation
 //
-// Run reads the files that are in use and asks the function again, every
-// Options.Interval and when Changed is called, and pushes what has changed: proxies
+// Run reads the files that are in use and asks the function and Options.Allow again,
+// every Options.Interval and when Changed is called, and pushes what has changed: proxies
 // take it for new connections and keep the others. A certificate that does not
 // belong to its key, as in the middle of a rotation, and anything else that proxies
 // would refuse, is logged and not served; what they have stays.
 //
+// # What is slow, or hangs
+//
+// A file is read if it is regular and no larger than Options.MaxBytes; a named pipe
+// or a device is an error of its secret. Each secret is read, or the function asked
+// for it, by a goroutine of its own, one at a time for a secret and for files that
+// proxies of all namespaces share. Nobody waits for it longer than a tenth of a
+// second: a proxy that asks for a secret first is answered without it then, and sent
+// it when it is there, and Run goes on with the others. What does not answer within
+// Options.Timeout is logged once, and what proxies have stays. What never answers
+// costs its one goroutine. There are at most 1000 lookups of secrets at a time, and as
+// many calls of Options.Allow; beyond that no further one begins.
+//
 // # What is never shown
 //
-// Neither logs nor errors have any part of a key, and Secret and PrivateKey do not
+// Neither logs nor errors have any part of a key, nor what the function panics with, and Secret and PrivateKey do not
 // show it by fmt, log/slog, JSON or text. ads.Server lists the names and versions of
 // what proxies have, not contents; the version is a hash of the whole secret.
 package secrets

@@ -18,6 +18,8 @@ import (
 type Generator struct {
 	store *store
 	ran   atomic.Bool
+	// updaterFailed: the updater panicked when it was called last by Run.
+	updaterFailed atomic.Bool
 	// poke has something in it if Changed was called and Run has not seen it.
 	poke chan struct{}
 	// fixed are the names that are there without references.
@@ -130,11 +132,19 @@ func (g *Generator) Generate(view ads.View, push *ads.PushContext, out *ads.Reso
 	}
 	for _, resource := range g.affected {
 		r, _ := newRequest(view.Namespace, resource)
-		if slices.ContainsFunc(r.of, func(n Name) bool { _, ok := g.changed[n]; return ok }) {
+		if slices.ContainsFunc(r.of, g.isChanged) {
 			g.set(view, resource, out)
 		}
 	}
 	return nil
+}
+
+// isChanged reports whether a push is about a secret, or about files of that name for
+// proxies of every namespace.
+func (g *Generator) isChanged(n Name) bool {
+	_, own := g.changed[n]
+	_, shared := g.changed[Name{Name: n.Name}]
+	return own || shared
 }
 
 // rename makes the names of a view those that there are.
@@ -156,7 +166,7 @@ func (g *Generator) set(view ads.View, resource string, out *ads.Resources) {
 	namespace := view.Namespace
 	out.SetLazy(Type, resource, func() (proto.Message, error) {
 		r, ok := newRequest(namespace, resource)
-		if !ok || !r.allowed(namespace, g.store.opts.Allow) {
+		if !ok || !r.allowed(namespace, g.store.allowed) {
 			return nil, nil
 		}
 		if m := r.message(resource, g.store); m != nil {

@@ -59,13 +59,14 @@ func newRequest(namespace, resource string) (request, bool) {
 	return r, true
 }
 
-// allowed reports whether proxies of a namespace may have it.
+// allowed reports whether proxies of a namespace may have it; allow is asked for the
+// credentials of others.
 func (r request) allowed(namespace string, allow func(string, Name) bool) bool {
 	if len(r.of) == 0 {
 		return true
 	}
 	credential := r.of[len(r.of)-1]
-	return credential.Namespace == namespace || allow != nil && allow(namespace, credential)
+	return credential.Namespace == namespace || allow(namespace, credential)
 }
 
 // key is the name in push requests.

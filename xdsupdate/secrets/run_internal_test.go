@@ -78,7 +78,7 @@ func TestForget(t *testing.T) {
 	s.get(Name{"a", "kubernetes://x"})
 	s.get(Name{"a", "kubernetes://y"})
 	s.retain(func(n Name) bool { return n.Name == "kubernetes://x" })
-	if len(s.entries) != 1 {
-		t.Errorf("%d entries", len(s.entries))
+	if len(s.secrets.entries) != 1 {
+		t.Errorf("%d entries", len(s.secrets.entries))
 	}
 }

@@ -51,8 +51,12 @@ var (
 	errNoAuthorities = errors.New("the authorities are not certificates in PEM")
 )
 
-// check returns what proxies would refuse of a secret, or what would not work.
-func (s *Secret) check() error {
+// check returns what proxies would refuse of a secret, or what would not work. A
+// negative limit of the bytes of a part is none.
+func (s *Secret) check(limit int) error {
+	if size := max(len(s.Certificate), len(s.Key), len(s.Authorities)); limit >= 0 && size > limit {
+		return fmt.Errorf("a part of it is larger than the limit of %d bytes", limit)
+	}
 	if (len(s.Certificate) == 0) != (len(s.Key) == 0) {
 		return errNoKey
 	}

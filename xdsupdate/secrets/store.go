@@ -6,133 +6,146 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"os"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/pilotkit/pilotkit/internal/regularfile"
 )
 
-// store has the secrets that proxies have asked for, as they were read last.
+// store has the secrets that proxies have asked for, and the permissions for them,
+// as the host has answered last.
 type store struct {
-	opts Options
-
-	mu      sync.Mutex
-	entries map[Name]*entry
+	opts        Options
+	secrets     lookups[Name, *Secret] // nil: there is none
+	permissions lookups[permission, bool]
+	// poke has something in it if there is something for changed.
+	poke chan struct{}
+	// readFile is regularfile.Read, except in tests.
+	readFile func(path string, limit int) ([]byte, error)
 }
 
-// entry is a secret that is in use. A mutex of its own makes one read at a time.
-type entry struct {
-	reading sync.Mutex
-	read    bool
-	secret  *Secret // nil: there is none; the last good one, if reading failed since
-	failure string  // the last one that was logged
+// permission is what Options.Allow is asked.
+type permission struct {
+	proxyNamespace string
+	credential     Name
 }
 
-func newStore(o Options) *store { return &store{opts: o, entries: make(map[Name]*entry)} }
+func newStore(o Options) *store {
+	s := &store{opts: o, poke: make(chan struct{}, 1), readFile: func(path string, limit int) ([]byte, error) {
+		data, _, err := regularfile.Read(path, limit)
+		return data, err
+	}}
+	changed := func() {
+		select {
+		case s.poke <- struct{}{}:
+		default:
+		}
+	}
+	s.secrets = lookups[Name, *Secret]{
+		find: s.find, equal: (*Secret).equal, failed: s.notServed,
+		changed: changed, timeout: o.Timeout,
+		entries: make(map[Name]*lookup[*Secret]), pending: make(map[Name]struct{}),
+	}
+	s.permissions = lookups[permission, bool]{
+		find:  func(p permission, _ bool) (bool, error) { return o.Allow(p.proxyNamespace, p.credential), nil },
+		equal: func(a, b bool) bool { return a == b }, failed: s.notDecided,
+		changed: changed, timeout: o.Timeout,
+		entries: make(map[permission]*lookup[bool]), pending: make(map[permission]struct{}),
+	}
+	return s
+}
 
-// get returns the secret of a name; nil: there is none. It is read once.
+func (s *store) notServed(n Name, err error) {
+	s.opts.Logger.Error("secret is not served",
+		append([]any{slog.String("namespace", n.Namespace), slog.String("name", n.Name)}, attrs(err)...)...)
+}
+
+func (s *store) notDecided(p permission, err error) {
+	s.opts.Logger.Error("permission for a secret is not decided", append([]any{
+		slog.String("proxy_namespace", p.proxyNamespace),
+		slog.String("namespace", p.credential.Namespace), slog.String("name", p.credential.Name),
+	}, attrs(err)...)...)
+}
+
+// get returns the secret of a name; nil: there is none, or not yet.
 func (s *store) get(n Name) *Secret {
-	s.mu.Lock()
-	e := s.entries[n]
-	if e == nil {
-		e = &entry{}
-		s.entries[n] = e
-	}
-	s.mu.Unlock()
-	e.reading.Lock()
-	defer e.reading.Unlock()
-	if !e.read {
-		s.refresh(n, e)
-	}
-	return e.secret
+	source, _ := s.source(n)
+	return s.secrets.get(source)
 }
 
-// refreshAll reads all secrets that are in use again and returns those that have
-// changed, sorted.
-func (s *store) refreshAll() []Name {
-	s.mu.Lock()
-	entries := maps.Clone(s.entries)
-	s.mu.Unlock()
-	var changed []Name
-	for n, e := range entries {
-		e.reading.Lock()
-		// What was not read yet is what somebody is just about to read.
-		if e.read && s.refresh(n, e) {
-			changed = append(changed, n)
-		}
-		e.reading.Unlock()
-	}
-	slices.SortFunc(changed, func(a, b Name) int { return strings.Compare(a.String(), b.String()) })
-	return changed
+// allowed reports whether proxies of another namespace may have a credential.
+func (s *store) allowed(namespace string, credential Name) bool {
+	return s.opts.Allow != nil && s.permissions.get(permission{namespace, credential})
 }
 
-// retain forgets the secrets that are no longer in use.
+// changed returns the secrets that are other ones than before, or for others,
+// sorted.
+func (s *store) changed() []Name {
+	var out []Name
+	for n := range s.secrets.take() {
+		out = append(out, n)
+	}
+	for p := range s.permissions.take() {
+		out = append(out, p.credential)
+	}
+	slices.SortFunc(out, func(a, b Name) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(out)
+}
+
+// restore lets the next changed return secrets again.
+func (s *store) restore(names []Name) {
+	s.secrets.mu.Lock()
+	defer s.secrets.mu.Unlock()
+	for _, n := range names {
+		s.secrets.pending[n] = struct{}{}
+	}
+}
+
+// retain forgets the secrets whose names are no longer in use.
 func (s *store) retain(used func(Name) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for n := range s.entries {
-		if !used(n) {
-			delete(s.entries, n)
-		}
-	}
+	s.secrets.retain(used)
+	s.permissions.retain(func(p permission) bool { return used(p.credential) })
 }
 
-// refresh reads a secret and reports whether it has changed. What cannot be read or
-// served leaves the former one in place; that is logged when it begins.
-func (s *store) refresh(n Name, e *entry) bool {
+// source returns the files of a secret and the name that they are under, which
+// secrets of all namespaces share; without files, the name that it has.
+func (s *store) source(n Name) (Name, *Files) {
+	for _, of := range []Name{n, {Name: n.Name}} {
+		if files, ok := s.opts.Files[of]; ok {
+			return of, &files
+		}
+	}
+	return n, nil
+}
+
+// find reads a secret from its files or else asks the function for it; nil: there
+// is none. One that proxies would refuse is an error.
+func (s *store) find(n Name, last *Secret) (*Secret, error) {
 	next, err := s.read(n)
-	e.read = true
-	if err == nil && next != nil {
-		err = next.check()
+	if err == nil && next != nil && !next.equal(last) {
+		err = next.check(s.opts.MaxBytes)
 	}
 	if err != nil {
-		if text := err.Error(); text != e.failure {
-			e.failure = text
-			s.opts.Logger.Error("secret is not served",
-				slog.String("namespace", n.Namespace), slog.String("name", n.Name), slog.Any("error", err))
-		}
-		return false
+		return nil, err
 	}
-	e.failure = ""
-	changed := !e.secret.equal(next)
-	e.secret = next
-	return changed
+	return next, nil
 }
 
-// read returns the secret of a name from its files or else from the function; nil:
-// there is none.
 func (s *store) read(n Name) (*Secret, error) {
-	files, ok := s.opts.Files[n]
-	if !ok {
-		files, ok = s.opts.Files[Name{Name: n.Name}]
-	}
-	if ok {
-		return files.read()
+	if _, files := s.source(n); files != nil {
+		return s.readFiles(*files)
 	}
 	if s.opts.Function == nil {
 		return nil, nil
 	}
-	secret, err := s.ask(n)
+	secret, err := s.opts.Function(n)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
 	return secret, err
 }
 
-// ask calls the function. What it panics with may be anything, so it is not shown.
-func (s *store) ask(n Name) (secret *Secret, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errPanic
-		}
-	}()
-	return s.opts.Function(n)
-}
-
-var errPanic = errors.New("the function panicked")
-
-func (f Files) read() (*Secret, error) {
+func (s *store) readFiles(f Files) (*Secret, error) {
 	var out Secret
 	var key []byte
 	for _, part := range []struct {
@@ -142,7 +155,7 @@ func (f Files) read() (*Secret, error) {
 		if part.file == "" {
 			continue
 		}
-		data, err := os.ReadFile(part.file)
+		data, err := s.readFile(part.file, s.opts.MaxBytes)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// host is a host's function that hangs for some names.
+type host struct {
+	mu      sync.Mutex
+	hanging map[string]chan struct{}
+	calls   map[string]int
+	log     bytes.Buffer
+	// versions counts the secrets that it has had, unless they stay as they are.
+	versions int
+	constant bool
+}
+
+func newHost() *host {
+	return &host{hanging: make(map[string]chan struct{}), calls: make(map[string]int)}
+}
+
+func (h *host) hang(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hanging[name] = make(chan struct{})
+}
+
+func (h *host) release(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.hanging[name])
+	delete(h.hanging, name)
+}
+
+func (h *host) called(name string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.calls[name]
+}
+
+// call counts the call and hangs if it should.
+func (h *host) call(name string) int {
+	h.mu.Lock()
+	h.calls[name]++
+	n, hanging := h.calls[name], h.hanging[name]
+	h.mu.Unlock()
+	if hanging != nil {
+		<-hanging
+	}
+	return n
+}
+
+func (h *host) options() Options {
+	return Options{
+		Logger: slog.New(slog.NewTextHandler(&h.log, nil)),
+		Function: func(n Name) (*Secret, error) {
+			h.call(n.Name)
+			return h.secret(), nil
+		},
+	}
+}
+
+// secret returns a secret that is another one each time.
+func (h *host) secret() *Secret {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.constant {
+		h.versions++
+	}
+	return &Secret{Authorities: testAuthorities(h.versions)}
+}
+
+// rest makes all later secrets equal to the last one.
+func (h *host) rest() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.constant = true
+}
+
+// start runs a generator in a synctest bubble, and returns what ends it.
+func start(t *testing.T, g *Generator, updater Updater) (end func()) {
+	t.Helper()
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		g.Run(updater, stop)
+		close(ended)
+	}()
+	return func() {
+		t.Helper()
+		before := time.Now()
+		close(stop)
+		<-ended
+		if took := time.Since(before); took != 0 {
+			t.Errorf("Run ended %v after it was stopped", took)
+		}
+	}
+}
+
+// TestHangingFunction: a name for which the function never returns costs one
+// goroutine. It delays no other name and not the end of Run, is logged once, keeps
+// the last good secret, and recovers.
+func TestHangingFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		g := New(h.options())
+		bad, good := Name{"a", "bad"}, Name{"a", "good"}
+		h.hang("bad")
+		began := time.Now()
+		if s := g.store.get(bad); s != nil || time.Since(began) != patience {
+			t.Errorf("%v after %v, want none after %v", s, time.Since(began), patience)
+		}
+		began = time.Now()
+		if g.store.get(bad); g.store.get(good) == nil || time.Since(began) != 0 {
+			t.Errorf("another one is delayed by %v", time.Since(began))
+		}
+		updater := &recordingUpdater{}
+		end := start(t, g, updater)
+		goroutines := runtime.NumGoroutine()
+		time.Sleep(101 * time.Second)
+		synctest.Wait()
+		if n := h.called("bad"); n != 1 || h.called("good") != 11 || len(updater.requests) != 10 {
+			t.Errorf("%d calls that hang, %d others, %d pushes, want 1, 11, 10", n, h.called("good"), len(updater.requests))
+		}
+		if n := runtime.NumGoroutine(); n > goroutines {
+			t.Errorf("%d goroutines, %d of them new", n, n-goroutines)
+		}
+		if n := strings.Count(h.log.String(), errOverdue.Error()); n != 1 || !strings.Contains(h.log.String(), "name=bad") {
+			t.Errorf("logged %d times, want once: %s", n, &h.log)
+		}
+
+		updater.requests = nil
+		h.release("bad")
+		synctest.Wait()
+		first := g.store.get(bad)
+		if want := []string{"full push of Secret/a/bad (secret 1)"}; first == nil || !cmp.Equal(updater.requests, want) {
+			t.Errorf("when it answers: %v, pushes %q", first, updater.requests)
+		}
+
+		h.hang("bad")
+		time.Sleep(101 * time.Second)
+		synctest.Wait()
+		if g.store.get(bad) != first || h.called("bad") != 2 || strings.Count(h.log.String(), errOverdue.Error()) != 2 {
+			t.Errorf("when it hangs again: %d calls, log: %s", h.called("bad"), &h.log)
+		}
+		h.release("bad")
+		synctest.Wait()
+		if g.store.get(bad) == first {
+			t.Error("the answer that came at last is ignored")
+		}
+		h.hang("bad")
+		g.Changed()
+		synctest.Wait()
+		end()
+		h.release("bad")
+	})
+}
+
+// TestHangingFile: the same for files, which proxies of all namespaces share.
+func TestHangingFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		o := h.options()
+		o.Files = map[Name]Files{{Name: "bad"}: {Authorities: "/bad"}, {"a", "good"}: {Authorities: "/good"}}
+		g := New(o)
+		g.store.readFile = func(path string, _ int) ([]byte, error) {
+			h.call(path)
+			return h.secret().Authorities, nil
+		}
+		h.hang("/bad")
+		for i := range 100 {
+			if s := g.store.get(Name{fmt.Sprint(i), "bad"}); s != nil {
+				t.Errorf("%v", s)
+			}
+		}
+		updater := &recordingUpdater{}
+		end := start(t, g, updater)
+		g.store.get(Name{"a", "good"})
+		time.Sleep(101 * time.Second)
+		synctest.Wait()
+		if h.called("/bad") != 1 || h.called("/good") != 11 || len(updater.requests) != 10 {
+			t.Errorf("%d reads that hang, %d others, %d pushes, want 1, 11, 10", h.called("/bad"), h.called("/good"), len(updater.requests))
+		}
+		updater.requests = nil
+		h.release("/bad")
+		synctest.Wait()
+		if want := []string{"full push of Secret//bad (secret 1)"}; g.store.get(Name{"7", "bad"}) == nil || !cmp.Equal(updater.requests, want) {
+			t.Errorf("pushes %q, want %q", updater.requests, want)
+		}
+		end()
+	})
+}
+
+// TestAllHang: if everything hangs, no further lookup begins; a refresh takes a
+// moment and not one for each, and all of it recovers.
+func TestAllHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		g := New(h.options())
+		h.hang("bad")
+		var all sync.WaitGroup
+		for i := range maxLookups + 10 {
+			all.Go(func() { g.store.get(Name{fmt.Sprint(i), "bad"}) })
+		}
+		all.Wait()
+		if h.called("bad") != maxLookups || strings.Count(h.log.String(), errTooMany.Error()) != 10 {
+			t.Errorf("%d calls, want %d; log: %.500s", h.called("bad"), maxLookups, &h.log)
+		}
+		began := time.Now()
+		g.Refresh(&recordingUpdater{})
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Refresh waits %v for what was late before", took)
+		}
+		h.release("bad")
+		synctest.Wait()
+		g.Refresh(&recordingUpdater{})
+		for i := range maxLookups + 10 {
+			if g.store.get(Name{fmt.Sprint(i), "bad"}) == nil {
+				t.Errorf("%d has not recovered", i)
+			}
+		}
+		if g.store.secrets.running != 0 || g.store.secrets.late != 0 {
+			t.Errorf("%d lookups, %d late", g.store.secrets.running, g.store.secrets.late)
+		}
+
+		h.hang("bad")
+		began = time.Now()
+		g.store.refresh(false, nil)
+		took := time.Since(began)
+		if limit := (maxLookups + 10) / width * 2 * patienceWhileLate; took > limit {
+			t.Errorf("a refresh took %v when all began to hang, want at most %v", took, limit)
+		}
+		h.release("bad")
+	})
+}
+
+// TestRefreshWaits: Refresh waits for what takes its time, until the timeout, and
+// reports it; what is slower is reported when it is there.
+func TestRefreshWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		o := h.options()
+		took := atomic.NewDuration(0)
+		o.Function = func(Name) (*Secret, error) {
+			time.Sleep(took.Load())
+			return h.secret(), nil
+		}
+		g := New(o)
+		g.store.get(Name{"a", "slow"})
+		updater := &recordingUpdater{}
+		took.Store(3 * time.Second)
+		g.Refresh(updater)
+		if len(updater.requests) != 1 {
+			t.Errorf("pushes %q after Refresh, want one", updater.requests)
+		}
+		took.Store(7 * time.Second)
+		began := time.Now()
+		g.Refresh(updater)
+		if waited := time.Since(began); waited != defaultTimeout || len(updater.requests) != 1 {
+			t.Errorf("pushes %q after %v, want no other one after %v", updater.requests, waited, defaultTimeout)
+		}
+		time.Sleep(3 * time.Second)
+		took.Store(0)
+		h.rest()
+		g.Refresh(updater)
+		if len(updater.requests) != 2 {
+			t.Errorf("pushes %q, want one of what came late", updater.requests)
+		}
+	})
+}
+
+// TestChangedWhileLookedUp: an answer that was on its way when the host says that there is
+// another one is not the last.
+func TestChangedWhileLookedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		g := New(h.options())
+		n := Name{"a", "x"}
+		g.store.get(n)
+		end := start(t, g, &recordingUpdater{})
+		for range 3 { // ticks do not accumulate
+			h.hang("x")
+			time.Sleep(25 * time.Second)
+			g.Changed()
+			synctest.Wait()
+			before := h.called("x")
+			h.release("x")
+			synctest.Wait()
+			if calls := h.called("x"); calls != before+1 {
+				t.Errorf("%d calls after the one that was on its way, want 1", calls-before)
+			}
+		}
+		end()
+	})
+}
+
+// TestForgottenWhileItHangs: a config that comes and goes begins no second lookup
+// of a secret that hangs.
+func TestForgottenWhileItHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		g := New(h.options())
+		n := Name{"a", "x"}
+		h.hang("x")
+		for range 10 {
+			g.store.get(n)
+			g.store.retain(func(Name) bool { return false })
+		}
+		if h.called("x") != 1 || len(g.store.secrets.entries) != 1 {
+			t.Errorf("%d calls, %d entries", h.called("x"), len(g.store.secrets.entries))
+		}
+		h.release("x")
+		synctest.Wait()
+		if len(g.store.secrets.entries) != 0 || len(g.store.changed()) != 0 {
+			t.Error("what hung when it went out of use is not forgotten")
+		}
+		h.hang("x")
+		g.store.get(n)
+		g.store.retain(func(Name) bool { return false })
+		g.store.get(n) // in use again
+		h.release("x")
+		synctest.Wait()
+		if want := []Name{n}; !cmp.Equal(g.store.changed(), want) || g.store.get(n) == nil || h.called("x") != 2 {
+			t.Error("what came into use again while it hung was forgotten")
+		}
+	})
+}
+
+// TestPanics: a panic of the host's code costs the secret for which it was called, and is
+// logged once with its stack, but not with what may be a key.
+func TestPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		o := h.options()
+		ends := map[string]func(){
+			"panics": func() { panicking([4]byte{0xde, 0xad, 0xbe, 0xef}) }, "exits": runtime.Goexit,
+		}
+		bad := atomic.NewBool(false)
+		o.Function = func(n Name) (*Secret, error) {
+			if do := ends[n.Name]; do != nil && bad.Load() {
+				do()
+			}
+			return h.secret(), nil
+		}
+		o.Allow = func(namespace string, of Name) bool {
+			if bad.Load() {
+				panicking([4]byte{0xde, 0xad, 0xbe, 0xef})
+			}
+			return of.Name == "good"
+		}
+		g := New(o)
+		last := make(map[string]*Secret)
+		for _, name := range []string{"good", "panics", "exits"} {
+			last[name] = g.store.get(Name{"a", name})
+		}
+		good := Name{"a", "good"}
+		if !g.store.allowed("b", good) || g.store.allowed("b", Name{"a", "other"}) {
+			t.Error("Allow is not followed")
+		}
+		bad.Store(true)
+		updater := &recordingUpdater{}
+		end := start(t, g, updater)
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		for name, want := range last {
+			if got := g.store.get(Name{"a", name}); (got == want) == (name == "good") {
+				t.Errorf("%s: %v, was %v", name, got, want)
+			}
+		}
+		if !g.store.allowed("b", good) || g.store.allowed("c", good) {
+			t.Error("a panic of Allow takes a permission away, or gives one")
+		}
+		log := h.log.String()
+		for text, want := range map[string]int{
+			"name=panics": 1, "name=exits": 1, "ended its goroutine": 1, "level=ERROR": 5, "secrets.panicking\\n": 4,
+			"proxy_namespace=b": 2, "proxy_namespace=c": 1, "0xde": 0, "222": 0, "\ufffd": 0, "key": 0,
+		} {
+			if got := strings.Count(log, text); got != want {
+				t.Errorf("%q is logged %d times, want %d", text, got, want)
+			}
+		}
+		bad.Store(false)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if g.store.get(Name{"a", "exits"}) == last["exits"] || !g.store.allowed("c", good) {
+			t.Error("what panicked does not recover")
+		}
+		end()
+	})
+}
+
+//go:noinline
+func panicking(key [4]byte) { panic(fmt.Sprintf("the key is %v %s", key, key)) }
+
+// TestSlowAllow: while Allow has not answered, the answer is no, or the last one.
+// When it is another one that is reported.
+func TestSlowAllow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		o := h.options()
+		yes := atomic.NewBool(true)
+		o.Allow = func(string, Name) bool {
+			h.call("allow")
+			return yes.Load()
+		}
+		g := New(o)
+		n := Name{"a", "x"}
+		g.store.get(n)
+		updater := &recordingUpdater{}
+		end := start(t, g, updater)
+		step := func(what string, want bool, pushes ...string) {
+			t.Helper()
+			synctest.Wait()
+			if diff := cmp.Diff(pushes, updater.requests); diff != "" || g.store.allowed("b", n) != want {
+				t.Errorf("%s: allowed %t, want %t; pushes (-want +got):\n%s", what, !want, want, diff)
+			}
+			updater.requests = nil
+		}
+		h.rest()
+		h.hang("allow")
+		step("it hangs", false)
+		h.release("allow")
+		step("it answers", true, "full push of Secret/a/x (secret 1)")
+		h.hang("allow")
+		yes.Store(false)
+		time.Sleep(20 * time.Second)
+		step("it hangs again", true)
+		h.release("allow")
+		step("it answers no", false, "full push of Secret/a/x (secret 1)")
+		end()
+	})
+}
+
+// panickingUpdater panics a few times.
+type panickingUpdater struct {
+	recordingUpdater
+	panics int
+}
+
+func (u *panickingUpdater) ConfigUpdate(r *xdsupdate.PushRequest) {
+	if u.panics--; u.panics >= 0 {
+		panic(errors.New("the updater"))
+	}
+	u.recordingUpdater.ConfigUpdate(r)
+}
+
+// TestUpdaterPanics: Run goes on, and reports again what it could not.
+func TestUpdaterPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		g := New(h.options())
+		g.store.get(Name{"a", "x"})
+		updater := &panickingUpdater{panics: 3}
+		end := start(t, g, updater)
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		h.rest()
+		time.Sleep(40 * time.Second)
+		synctest.Wait()
+		if want := []string{"full push of Secret/a/x (secret 1)"}; !cmp.Equal(updater.requests, want) {
+			t.Errorf("pushes %q, want %q", updater.requests, want)
+		}
+		if n := strings.Count(h.log.String(), "ConfigUpdate"); n != 1 {
+			t.Errorf("logged %d times with the stack, want once: %s", n, &h.log)
+		}
+		end()
+	})
+}
