@@ -5,6 +5,7 @@ package ads
 import (
 	"sync"
 
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -102,7 +103,7 @@ func (c *cache) exit(conn *connection) {
 // list and unlist maintain addresses.
 func (c *cache) list(conn *connection) {
 	for _, ip := range conn.proxy.IPAddresses {
-		key := address{conn.proxy.ClusterID, ip}
+		key := address{conn.proxy.ClusterID, ipaddr.Canonical(ip)}
 		c.addresses[key] = append(c.addresses[key], conn)
 	}
 }
@@ -112,7 +113,7 @@ func (c *cache) unlist(conn *connection) {
 		return
 	}
 	for _, ip := range conn.proxy.IPAddresses {
-		key := address{conn.proxy.ClusterID, ip}
+		key := address{conn.proxy.ClusterID, ipaddr.Canonical(ip)}
 		if c.addresses[key] = removed(c.addresses[key], conn); len(c.addresses[key]) == 0 {
 			delete(c.addresses, key)
 		}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -175,7 +176,7 @@ func (s *Server) proxyUpdate(cluster registry.ClusterID, ip string) {
 	c := s.cache
 	c.mu.Lock()
 	c.proxyUpdates++
-	list := append([]*connection(nil), c.addresses[address{cluster, ip}]...)
+	list := append([]*connection(nil), c.addresses[address{cluster, ipaddr.Canonical(ip)}]...)
 	c.mu.Unlock()
 	for _, conn := range list {
 		conn.stream.reidentify()

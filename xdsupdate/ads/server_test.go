@@ -147,8 +147,8 @@ func TestProxyUpdate(t *testing.T) {
 		f.waitApplied()
 		since := len(c.Responses())
 		namespace.Store("other")
-		f.ProxyUpdate("", "10.0.0.99") // another proxy's
-		f.ProxyUpdate("", "10.0.0.1")
+		f.ProxyUpdate("", "10.0.0.99")       // another proxy's
+		f.ProxyUpdate("", "::ffff:10.0.0.1") // the same address in another spelling
 		f.await(c, envoy.ClusterType, cluster("b"), cluster("c"))
 		f.waitApplied()
 		check(t, "responses", received(c, since), []string{"CDS " + cluster("b"), "CDS -" + cluster("a")})

@@ -3,11 +3,11 @@
 package envoy
 
 import (
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -74,11 +74,7 @@ func addressKeys(e *registry.Endpoint, names bool) []string {
 			continue
 		}
 		host := a.GetSocketAddress().GetAddress()
-		if addr, err := netip.ParseAddr(host); err == nil {
-			host = addr.Unmap().String()
-		} else {
-			host = strings.ToLower(host)
-		}
+		host = strings.ToLower(ipaddr.Canonical(host))
 		keys = append(keys, host+"|"+strconv.FormatUint(uint64(a.GetSocketAddress().GetPortValue()), 10))
 	}
 	return keys

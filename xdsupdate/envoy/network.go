@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -39,12 +40,13 @@ func NewNetworks(gateways []registry.NetworkGateway) *Networks {
 		if g.Network == "" || g.Port == 0 || g.Port > maxPort || !ip(g.Addr) {
 			continue
 		}
+		g.Addr = ipaddr.Canonical(g.Addr)
 		keys := []networkKey{{network: g.Network}}
 		if g.Cluster != "" {
 			keys = append(keys, networkKey{g.Network, g.Cluster})
 		}
 		for _, k := range keys {
-			n.gateways[k] = append(n.gateways[k], g)
+			n.add(k, g)
 		}
 	}
 	for _, list := range n.gateways {
@@ -53,6 +55,14 @@ func NewNetworks(gateways []registry.NetworkGateway) *Networks {
 		}
 	}
 	return n
+}
+
+// add adds a gateway, unless one with its address is there.
+func (n *Networks) add(k networkKey, g registry.NetworkGateway) {
+	known := func(o registry.NetworkGateway) bool { return o.Addr == g.Addr && o.Port == g.Port }
+	if !slices.ContainsFunc(n.gateways[k], known) {
+		n.gateways[k] = append(n.gateways[k], g)
+	}
 }
 
 func lcm(a, b uint64) uint64 {
@@ -83,7 +93,8 @@ func (u *Upstream) throughGateways(members []member) []member {
 		return members
 	}
 	type place struct {
-		gateway  registry.NetworkGateway
+		address  string
+		port     uint32
 		locality localityKey
 		rank     int
 	}
@@ -104,9 +115,9 @@ func (u *Upstream) throughGateways(members []member) []member {
 			continue
 		}
 		for _, g := range gateways {
-			k := place{g, m.locality, m.rank}
+			k := place{g.Addr, g.Port, m.locality, m.rank}
 			if u.Client == ForGRPC {
-				k = place{gateway: g} // these refuse an assignment with an address twice
+				k = place{address: g.Addr, port: g.Port} // these refuse an assignment with an address twice
 			}
 			i, have := at[k]
 			if !have {

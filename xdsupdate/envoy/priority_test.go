@@ -203,6 +203,10 @@ func TestNetworks(t *testing.T) {
 			endpoint("10.2.0.2", in("n2", true, weight(2))), endpoint("10.2.0.3", in("n2", false)), endpoint("10.3.0.1", in("n3", true)),
 		}
 	}
+	spelled := []registry.NetworkGateway{
+		gateway("n2", "2001:DB8::0:2"), gateway("n2", "2001:db8::2"),
+		{Network: "n2", Addr: "2001:0db8::2", Port: 15443, Cluster: "c", HBONEPort: 15008},
+	}
 	far := func() []*registry.Endpoint {
 		return []*registry.Endpoint{
 			endpoint("10.2.0.1", in("n2", true, locality("eu"))), endpoint("10.2.0.2", in("n2", true, locality("us"))),
@@ -231,6 +235,10 @@ func TestNetworks(t *testing.T) {
 		{
 			name: "two gateways", network: "n1", gateways: two, endpoints: endpoints(),
 			want: []string{"//@0=10 10.1.0.1:8080*2/HEALTHY 10.3.0.1:8080*2/HEALTHY 172.16.0.2:15443*3/UNKNOWN 172.16.0.3:15443*3/UNKNOWN"},
+		},
+		{
+			name: "one gateway in several spellings", network: "n1", gateways: spelled, endpoints: endpoints(),
+			want: []string{"//@0=5 10.1.0.1:8080*1/HEALTHY 10.3.0.1:8080*1/HEALTHY 2001:db8::2:15443*3/UNKNOWN"},
 		},
 		{
 			name: "no mutual TLS by rule", network: "n1", gateways: one, endpoints: endpoints(), rule: `{"trafficPolicy":{"tls":{"mode":"DISABLE"}}}`,

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -50,7 +51,7 @@ func VirtualHost(svc *registry.Service, port *registry.Port, vips []string) *rou
 	}
 	for _, vip := range vips {
 		addr, err := netip.ParseAddr(vip)
-		if err != nil || addr.IsUnspecified() || addr.Zone() != "" {
+		if addr = addr.Unmap(); err != nil || addr.IsUnspecified() || addr.Zone() != "" {
 			continue
 		}
 		bare := addr.String()
@@ -69,7 +70,7 @@ func VirtualHost(svc *registry.Service, port *registry.Port, vips []string) *rou
 // VIPs returns the virtual addresses of a service: the declared one, or else the
 // automatically allocated ones.
 func VIPs(svc *registry.Service) []string {
-	if svc.DefaultAddress != "" && svc.DefaultAddress != registry.UnspecifiedAddress {
+	if a := svc.DefaultAddress; a != "" && ipaddr.Canonical(a) != registry.UnspecifiedAddress && ipaddr.Canonical(a) != "::" {
 		return []string{svc.DefaultAddress}
 	}
 	var out []string

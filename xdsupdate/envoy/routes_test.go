@@ -28,6 +28,12 @@ func TestHTTPRoutes(t *testing.T) {
 		domains = append(domains, h.GetDomains())
 	}
 	check(t, "no domain twice", domains[1:], [][]string{{"b.com", "b.com:80"}})
+	mapped := envoy.VirtualHost(svc, p, []string{"::ffff:10.1.1.1", "::ffff:0.0.0.0", "0::0"})
+	check(t, "IPv4 as IPv6", mapped.GetDomains(), []string{"b.com", "b.com:80", "10.1.1.1", "10.1.1.1:80"})
+	for _, none := range []string{"", "0.0.0.0", "0:0::0", "::ffff:0.0.0.0"} {
+		svc.DefaultAddress, svc.AutoAllocatedIPv4 = none, "240.240.0.1"
+		check(t, "addresses of "+none, envoy.VIPs(svc), []string{"240.240.0.1"})
+	}
 	tcp := *p
 	tcp.Protocol = registry.ProtocolTCP
 	if envoy.VirtualHost(svc, &tcp, nil) != nil {

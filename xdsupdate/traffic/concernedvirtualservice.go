@@ -9,6 +9,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -112,7 +113,7 @@ func (c *concerned) server(g *gateway, spec *networking.Server, v *virtualServic
 		switch s.kind {
 		case plainHTTP:
 			// A bind of "" and of the wildcard address are one.
-			for _, bind := range []string{"", "." + spec.GetBind(), ".0.0.0.0", ".::"} {
+			for _, bind := range []string{"", "." + s.bind, ".0.0.0.0", ".::"} {
 				c.add(envoy.RouteType, fmt.Sprintf("http.%d%s", port, bind), why, views)
 			}
 		case terminatedHTTP:
@@ -125,7 +126,7 @@ func (c *concerned) server(g *gateway, spec *networking.Server, v *virtualServic
 
 // listeners adds the listeners of a server on a port.
 func (c *concerned) listeners(spec *networking.Server, port uint32, why string, views func(ads.View) bool) {
-	for _, bind := range []string{spec.GetBind(), "0.0.0.0", "::"} {
+	for _, bind := range []string{ipaddr.Canonical(spec.GetBind()), "0.0.0.0", "::"} {
 		c.add(envoy.ListenerType, envoy.GatewayListener{Bind: bind, Port: port}.Name(), why, views)
 	}
 }

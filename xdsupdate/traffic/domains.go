@@ -54,6 +54,16 @@ func serviceNames(host registry.Hostname, namespace, domain string) (names, shor
 	return names, append(short, name, name+".svc")
 }
 
+// domainOf returns the domain of a host that canonicalHost has returned.
+func domainOf(host registry.Hostname) string {
+	if strings.Contains(string(host), ":") {
+		if addr, err := netip.ParseAddr(string(host)); err == nil {
+			return bracketed(addr)
+		}
+	}
+	return string(host)
+}
+
 // addressesOf returns the addresses of a service that a proxy can call it by, as
 // domains: those of its own cluster, and the declared ones. What is not a single
 // address, or stands for none, is left out.
@@ -73,12 +83,17 @@ func appendAddress(out []string, a string) []string {
 		return out // The usual case, which need not be parsed.
 	}
 	addr, err := netip.ParseAddr(a)
-	if err != nil || addr.IsUnspecified() || addr.Zone() != "" {
+	if addr = addr.Unmap(); err != nil || addr.IsUnspecified() || addr.Zone() != "" {
 		return out
 	}
-	text := addr.String()
+	return append(out, bracketed(addr))
+}
+
+// bracketed returns an address as the host of a request has it: that of IPv6 is in
+// brackets.
+func bracketed(addr netip.Addr) string {
 	if addr.Is6() {
-		text = "[" + text + "]"
+		return "[" + addr.String() + "]"
 	}
-	return append(out, text)
+	return addr.String()
 }

@@ -32,7 +32,7 @@ func newEgressHosts(hosts []string, namespace string) egressHosts {
 		if ns == "." {
 			ns = namespace
 		}
-		parsed := egressHost{namespace: ns, host: registry.Hostname(strings.ToLower(name))}
+		parsed := egressHost{namespace: ns, host: canonicalHost(name)}
 		if excluded {
 			out.exclude = append(out.exclude, parsed)
 		} else {

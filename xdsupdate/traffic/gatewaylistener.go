@@ -39,7 +39,7 @@ func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 			if server == nil {
 				continue
 			}
-			address := envoy.GatewayListener{Bind: spec.GetBind(), Port: port}
+			address := envoy.GatewayListener{Bind: server.bind, Port: port}
 			if address.Bind == "" {
 				address.Bind = p.wildcardAddress()
 			}

@@ -128,11 +128,11 @@ func (g *gatewayHosts) build(port uint32, countsAttempts bool) []*routev3.Virtua
 		i := slices.IndexFunc(byRules[key], func(s shared) bool { return s.first.alike(h) })
 		if i >= 0 {
 			host := byRules[key][i].host
-			host.Domains = append(host.Domains, string(h.name))
+			host.Domains = append(host.Domains, domainOf(h.name))
 			continue
 		}
 		host := &routev3.VirtualHost{
-			Name: fmt.Sprintf("%s:%d", h.name, port), Domains: []string{string(h.name)},
+			Name: fmt.Sprintf("%s:%d", h.name, port), Domains: []string{domainOf(h.name)},
 			Routes: h.routes(), IncludeRequestAttemptCount: countsAttempts,
 		}
 		if h.redirects {

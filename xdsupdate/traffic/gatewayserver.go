@@ -7,6 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -36,6 +37,9 @@ type gatewayServer struct {
 	spec    *networking.Server
 	kind    serverKind
 	hosts   []serverHost
+	// bind is what the server says of the address it listens on, an IP address in its
+	// canonical form; empty: all.
+	bind string
 	// routes is the name of its route configuration; empty if it does not serve HTTP.
 	routes string
 }
@@ -47,7 +51,10 @@ func newGatewayServer(g *gateway, spec *networking.Server, listening uint32) *ga
 	if !ok {
 		return nil
 	}
-	s := &gatewayServer{gateway: g, spec: spec, kind: kind, hosts: newServerHosts(spec.GetHosts(), g.namespace)}
+	s := &gatewayServer{
+		gateway: g, spec: spec, kind: kind, hosts: newServerHosts(spec.GetHosts(), g.namespace),
+		bind: ipaddr.Canonical(spec.GetBind()),
+	}
 	switch kind {
 	case plainHTTP:
 		s.routes = fmt.Sprintf("http.%d", listening)
@@ -56,8 +63,8 @@ func newGatewayServer(g *gateway, spec *networking.Server, listening uint32) *ga
 	default:
 		return s
 	}
-	if bind := spec.GetBind(); bind != "" {
-		s.routes += "." + bind
+	if s.bind != "" {
+		s.routes += "." + s.bind
 	}
 	return s
 }

@@ -198,6 +198,7 @@ func (m *model) gateway() proto.Message {
 	server := func(port uint32, protocol, name string, tls *networking.ServerTLSSettings) {
 		spec.Servers = append(spec.Servers, &networking.Server{
 			Port:  &networking.Port{Number: port, Protocol: protocol, Name: name},
+			Bind:  oneOf(r, []string{"", "", "", "0.0.0.0", "::ffff:0.0.0.0", "::1", "0:0:0:0:0:0:0:1"}),
 			Hosts: []string{oneOf(r, []string{"*", "*.example.com", "cart.shop.svc.cluster.local", "shop/*", "ghost.example.com"})}, Tls: tls,
 		})
 	}

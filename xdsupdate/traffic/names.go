@@ -4,11 +4,11 @@ package traffic
 
 import (
 	"iter"
-	"net/netip"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -27,16 +27,23 @@ func parseObjectName(s, namespace string) objectName {
 
 // resolveHost returns the host name that an object in a namespace means: a short
 // name (without a dot, no "*", no IP address) is a service of that namespace. Names
-// are compared without case, so the result is in lower case.
+// are compared without case, so the result is in lower case, and addresses are
+// compared as such, so that the result is canonical.
 func resolveHost(host, namespace, domain string) registry.Hostname {
+	name := canonicalHost(host)
+	if name == "" || strings.ContainsAny(string(name), ".:") || name.IsWildcard() {
+		return name
+	}
+	return name + registry.Hostname("."+namespace+".svc."+domain)
+}
+
+// canonicalHost returns a host name or an address as objects are compared by it.
+func canonicalHost(host string) registry.Hostname {
 	host = strings.ToLower(host)
-	if host == "" || strings.Contains(host, ".") || strings.HasPrefix(host, "*") {
-		return registry.Hostname(host)
+	if strings.Contains(host, ":") {
+		host = ipaddr.Canonical(host)
 	}
-	if _, err := netip.ParseAddr(host); err == nil {
-		return registry.Hostname(host)
-	}
-	return registry.Hostname(host + "." + namespace + ".svc." + domain)
+	return registry.Hostname(host)
 }
 
 // lower is the form in which host names are compared.

@@ -13,7 +13,7 @@ import (
 type serverHost struct {
 	// namespace is that of the VirtualServices that the host is for; empty: any.
 	namespace string
-	// name is in lower case.
+	// name is canonicalHost's.
 	name registry.Hostname
 }
 
@@ -21,9 +21,9 @@ type serverHost struct {
 func newServerHosts(hosts []string, namespace string) []serverHost {
 	out := make([]serverHost, 0, len(hosts))
 	for _, h := range hosts {
-		host := serverHost{name: registry.Hostname(strings.ToLower(h))}
+		host := serverHost{name: canonicalHost(h)}
 		if ns, name, ok := strings.Cut(h, "/"); ok {
-			host.name = registry.Hostname(strings.ToLower(name))
+			host.name = canonicalHost(name)
 			switch ns {
 			case "*":
 			case ".":

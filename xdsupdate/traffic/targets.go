@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -20,8 +21,8 @@ import (
 // that it was asked for, and keeps nothing of others.
 type targets struct {
 	mu    sync.Mutex
-	world *pushWorld // that of the last push; nil before
-	// byAddress has, for each address, the ports of each host.
+	world world // that of the last push; nil before
+	// byAddress has, for each address in its canonical form, the ports of each host.
 	byAddress map[string]map[registry.Hostname]targetPorts
 }
 
@@ -36,7 +37,7 @@ func (t *targets) of(addresses []string) string {
 	t.watch(addresses)
 	ports := make(targetPorts)
 	for _, a := range addresses {
-		hosts := t.byAddress[a]
+		hosts := t.byAddress[ipaddr.Canonical(a)]
 		for _, host := range slices.Backward(slices.Sorted(maps.Keys(hosts))) { // the first host counts
 			maps.Copy(ports, hosts[host])
 		}
@@ -68,7 +69,7 @@ func (t *targets) ports(port uint32) []uint32 {
 func (t *targets) watch(addresses []string) {
 	some := false
 	for _, a := range addresses {
-		if t.byAddress[a] == nil {
+		if a = ipaddr.Canonical(a); t.byAddress[a] == nil {
 			if t.byAddress == nil {
 				t.byAddress = make(map[string]map[registry.Hostname]targetPorts)
 			}
@@ -77,7 +78,7 @@ func (t *targets) watch(addresses []string) {
 		}
 	}
 	if some && t.world != nil {
-		for name := range t.world.byName.All() {
+		for name := range t.world.hosts() {
 			t.scan(name)
 		}
 	}
@@ -85,7 +86,7 @@ func (t *targets) watch(addresses []string) {
 
 // advance makes the world of a push the one that counts, and reports whether the
 // ports of a router have changed.
-func (t *targets) advance(w *pushWorld, push *ads.PushContext) bool {
+func (t *targets) advance(w world, push *ads.PushContext) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first := t.world == nil
@@ -95,7 +96,7 @@ func (t *targets) advance(w *pushWorld, push *ads.PushContext) bool {
 	}
 	changed := false
 	if first {
-		for name := range w.byName.All() {
+		for name := range w.hosts() {
 			changed = t.scan(name) || changed
 		}
 		return changed
@@ -113,7 +114,7 @@ func (t *targets) scan(name registry.Hostname) bool {
 	for _, svc := range t.world.named(name) {
 		for e := range t.world.endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
 			for _, a := range e.Addresses {
-				if t.byAddress[a] != nil {
+				if a = ipaddr.Canonical(a); t.byAddress[a] != nil {
 					addTargets(found, a, svc, e)
 				}
 			}

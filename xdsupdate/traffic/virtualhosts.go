@@ -67,7 +67,7 @@ func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, ro
 
 // addHost adds a virtual host for a host that is no service.
 func (b *virtualHosts) addHost(host registry.Hostname, port uint32, form domainForm, routes []*routev3.Route) {
-	b.add(host, port, form.domainsOf([]string{string(host)}, port), routes)
+	b.add(host, port, form.domainsOf([]string{domainOf(host)}, port), routes)
 }
 
 func (b *virtualHosts) add(host registry.Hostname, port uint32, domains []string, routes []*routev3.Route) {
