@@ -5,13 +5,16 @@ package aggregate
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/listing"
 	"github.com/pilotkit/pilotkit/internal/notify"
+	"github.com/pilotkit/pilotkit/internal/options"
 )
 
 // Cache is many config caches as one. Of objects with the same key, that of the
@@ -30,6 +33,7 @@ type Cache struct {
 	members []*member
 	views   []*view // in the order of schemas
 	queue   *notify.Queue[configstore.Change]
+	logger  *slog.Logger // may be nil
 	ran     atomic.Bool
 	// taken counts how often something was taken from a member.
 	taken atomic.Uint64
@@ -47,6 +51,13 @@ var (
 	_ configstore.Flusher          = (*Cache)(nil)
 )
 
+// CacheOptions are the options of a Cache. The zero value works.
+type CacheOptions struct {
+	// Logger gets an error for each call of a handler that panicked, with the stack.
+	// The default, nil, discards.
+	Logger *slog.Logger
+}
+
 // MakeCache returns a read-only cache of caches, the most important first. Its
 // kinds are all of theirs; if two have the same kind, the first schema counts.
 // Run runs the caches, so nothing else should. A Cache is a subscriber of its
@@ -58,15 +69,25 @@ func MakeCache(caches ...configstore.ConfigStoreCache) *Cache {
 // MakeWriteableCache is MakeCache with a store that takes the writes, unchanged,
 // and gives their results; it need not be one of the caches. What it stores is
 // seen as far as it is, or feeds, one of the caches, and none before it in the
-// order has the same key. Nil makes a read-only cache.
-func MakeWriteableCache(caches []configstore.ConfigStoreCache, writer configstore.ConfigStore) *Cache {
+// order has the same key. Nil makes a read-only cache. More than one CacheOptions
+// panic.
+func MakeWriteableCache(
+	caches []configstore.ConfigStoreCache, writer configstore.ConfigStore, opts ...CacheOptions,
+) *Cache {
+	o := options.One("aggregate.MakeWriteableCache", opts)
 	var schemas configstore.Schemas
 	for _, cache := range caches {
 		schemas = schemas.Union(cache.Schemas())
 	}
 	c := &Cache{
-		schemas: schemas, writer: writer,
-		queue: notify.New(notify.Options[configstore.Change]{Name: "aggregate"}),
+		schemas: schemas, writer: writer, logger: o.Logger,
+		queue: notify.New(notify.Options[configstore.Change]{
+			Name: "aggregate",
+			Panicked: func(p *guard.PanicError, first configstore.Change, n int) {
+				p.Log(o.Logger, "event handler", slog.Int("events", n),
+					slog.String("event", first.Event.String()), slog.String("object", first.Curr.Key().Object()))
+			},
+		}),
 	}
 	for _, schema := range schemas.All() {
 		c.views = append(c.views, newView(schema.GroupVersionKind, &c.mu))
@@ -159,18 +180,21 @@ func (c *Cache) RegisterEventHandler(kind configstore.GroupVersionKind, handler 
 }
 
 // Run runs all members and delivers events until stop is closed; it returns when
-// all members' Run has. A handler's panic is Run's, and leaves the members running
-// until stop is closed.
+// all members' Run has.
 func (c *Cache) Run(stop <-chan struct{}) {
 	if c.ran.Swap(true) {
 		panic("aggregate: Run called twice")
 	}
 	var members sync.WaitGroup
 	for _, m := range c.members {
-		members.Go(func() { m.cache.Run(stop) })
+		members.Go(func() {
+			if p := guard.Call(func() { m.cache.Run(stop) }); p != nil {
+				p.Log(c.logger, "Run of a cache", slog.Int("member", m.index))
+			}
+		})
 	}
 	c.queue.Run(stop)
-	members.Wait() // not deferred: it would hold up a handler's panic
+	members.Wait() // not deferred: it would hold up a panic that passes
 }
 
 // HasSynced reports whether all members have, and every handler registered

@@ -21,8 +21,9 @@ type Options struct {
 	// is attached by AttachUpdater instead, as ads.New does. The default, nil, is
 	// none.
 	Updater xdsupdate.XDSUpdater
-	// Logger gets a debug line for each registry that comes or goes. The default,
-	// nil, discards.
+	// Logger gets a debug line for each registry that comes or goes, and an error for
+	// each function of the host that panicked, with the stack. The default, nil,
+	// discards.
 	Logger *slog.Logger
 }
 
@@ -49,8 +50,6 @@ type Controller struct {
 	// stop is that of Run.
 	stop         <-chan struct{}
 	ran, stopped bool
-	// workloads: there is a workload handler.
-	workloads bool
 	// unpruned are registries whose predecessors' endpoints have not been removed;
 	// pruning has a token when there are new ones.
 	unpruned []*registration
@@ -76,16 +75,16 @@ var (
 func NewController(opts ...Options) *Controller {
 	o := options.One("aggregate.NewController", opts)
 	c := &Controller{
-		leases:      leases{holders: map[xdsupdate.ShardKey]*lease{}},
-		logger:      o.Logger,
-		queue:       notify.New(notify.Options[event]{Name: "aggregate"}),
-		retractions: notify.New(notify.Options[retraction]{Name: "aggregate"}),
-		pruning:     make(chan struct{}, 1),
-		clusters:    map[registry.ClusterID][]func(){},
+		leases:   leases{holders: map[xdsupdate.ShardKey]*lease{}},
+		logger:   o.Logger,
+		pruning:  make(chan struct{}, 1),
+		clusters: map[registry.ClusterID][]func(){},
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
+	c.queue = notify.New(notify.Options[event]{Name: "aggregate", Panicked: c.handlerPanicked})
+	c.retractions = notify.New(notify.Options[retraction]{Name: "aggregate", Panicked: c.receiverPanicked})
 	c.leases.write(o.Updater)
 	c.retractions.Subscribe(notify.Subscription[retraction]{Handle: c.retract})
 	c.merged.Store(&merged{services: &registry.ServiceSet{}})

@@ -11,6 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/configstore/storetest"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 )
@@ -125,8 +126,8 @@ func (l *lazy) Flush(context.Context) error {
 	return l.err
 }
 
-// Drain and Flush reach the registries, and deliver what a handler that panicked has
-// left.
+// Drain and Flush reach the registries, and deliver what a handler left that stopped the
+// goroutine that delivered.
 func TestControllerDrainAndFlush(t *testing.T) {
 	for name, end := range map[string]func(c *aggregate.Controller) error{
 		"Drain": func(c *aggregate.Controller) error { c.Drain(); return nil },
@@ -141,7 +142,7 @@ func TestControllerDrainAndFlush(t *testing.T) {
 			c.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {
 				if panicking {
 					panicking = false
-					panic("once")
+					panic(guard.Defect("once"))
 				}
 			})
 			c.AppendServiceHandler(handled.service)

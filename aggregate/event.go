@@ -38,26 +38,7 @@ func (c *Controller) subscribeTo(reg *registration) {
 		c.onService(reg, prev, curr, e)
 	}))
 	c.keep(reg, reg.events.SubscribeNetworkGateways(func() { c.onGateways(reg) }))
-	c.mu.Lock()
-	wanted := c.workloads
-	c.mu.Unlock()
-	if wanted {
-		c.subscribeToWorkloads(reg)
-	}
-}
-
-// subscribeToWorkloads subscribes to a registry's workloads, once.
-func (c *Controller) subscribeToWorkloads(reg *registration) {
-	c.mu.Lock()
-	again := reg.watchesWorkloads
-	reg.watchesWorkloads = true
-	c.mu.Unlock()
-	if again {
-		return
-	}
-	c.keep(reg, reg.events.SubscribeWorkloads(func(w *registry.WorkloadInstance, e registry.Event) {
-		c.onWorkload(reg, w, e)
-	}))
+	c.keep(reg, reg.events.SubscribeWorkloads(func(w *registry.WorkloadInstance, e registry.Event) { c.onWorkload(reg, w, e) }))
 }
 
 // keep remembers how to end a subscription, or ends it if the registry is gone.
@@ -95,7 +76,9 @@ func (c *Controller) onService(reg *registration, prev, curr *registry.Service, 
 
 func (c *Controller) onWorkload(reg *registration, w *registry.WorkloadInstance, e registry.Event) {
 	c.mu.Lock()
-	if !reg.retired {
+	if reg.retired {
+		reg.left[w.Key()] = w
+	} else {
 		c.contestLocked(reg, w, e)
 		if _, e, ok := reg.workloads.take(w.Key(), notified[*registry.WorkloadInstance]{value: w, by: reg}, e); ok {
 			c.queue.Push(event{cluster: reg.shard.Cluster, workload: &workloadEvent{w, e}})

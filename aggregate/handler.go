@@ -41,20 +41,13 @@ func (c *Controller) UnRegisterHandlersForCluster(cluster registry.ClusterID) {
 	}
 }
 
-// AppendWorkloadHandler implements registry.Controller. Until the first one is
-// registered, the registries' workloads are not subscribed to.
+// AppendWorkloadHandler implements registry.Controller.
 func (c *Controller) AppendWorkloadHandler(handler func(*registry.WorkloadInstance, registry.Event)) {
 	c.SubscribeWorkloads(handler)
 }
 
 // SubscribeWorkloads implements registry.Subscriber.
 func (c *Controller) SubscribeWorkloads(handler registry.WorkloadHandler) (cancel func()) {
-	c.mu.Lock()
-	c.workloads = true
-	c.mu.Unlock()
-	for _, reg := range c.merged.Load().registrations {
-		c.subscribeToWorkloads(reg)
-	}
 	return c.subscribe(func() notify.Subscription[event] {
 		return notify.Subscription[event]{
 			Wants:  func(e event) bool { return e.workload != nil },

@@ -89,7 +89,7 @@ func (c *Controller) add(reg *registration) *registration {
 	c.mu.Unlock()
 	services := reg.snapshot()
 	c.cameWith(reg, services)
-	c.pushDifference(nil, services)
+	c.guarded("updater", reg, func() { c.pushDifference(nil, services) })
 	c.subscribeTo(reg)
 	c.gatewaysChanged(nil, reg)
 	c.logger.Debug("registry added", reg.attributes()...)
@@ -121,18 +121,19 @@ func (c *Controller) update(reg *registration) *registration {
 	cancels := old.retireLocked()
 	c.mu.Unlock()
 	defer close(old.gone) // when it was retired: one that has stopped replays nothing
+	c.subscribeTo(reg)
+	c.retire(old)
 	for _, cancel := range cancels {
 		cancel()
 	}
-	c.subscribeTo(reg)
 	c.dropInherited(reg)
-	old.lease.close()
-	c.removeShards(old)
+	c.guarded("updater", old, old.lease.close)
+	c.guarded("updater", old, func() { c.removeShards(old) })
 	c.pruneAfter(reg)
-	c.pushDifference(old.snapshot(), services)
+	c.guarded("updater", old, func() { c.pushDifference(old.snapshot(), services) })
 	c.queue.Drain()
 	c.gatewaysChanged(old, reg)
-	c.retire(old)
+	c.retractLeft(old)
 	c.logger.Debug("registry replaced", reg.attributes()...)
 	return reg
 }
@@ -150,15 +151,16 @@ func (c *Controller) remove(wanted func(*registration) bool) bool {
 	cancels := reg.retireLocked()
 	c.mu.Unlock()
 	defer close(reg.gone) // when it was retired: one that has stopped replays nothing
+	c.retire(reg)
 	for _, cancel := range cancels {
 		cancel()
 	}
-	reg.lease.close()
-	c.removeShards(reg)
-	c.pushDifference(reg.snapshot(), nil)
+	c.guarded("updater", reg, reg.lease.close)
+	c.guarded("updater", reg, func() { c.removeShards(reg) })
+	c.guarded("updater", reg, func() { c.pushDifference(reg.snapshot(), nil) })
 	c.queue.Drain()
 	c.gatewaysChanged(reg, nil)
-	c.retire(reg)
+	c.retractLeft(reg)
 	c.logger.Debug("registry deleted", reg.attributes()...)
 	return true
 }
@@ -167,6 +169,10 @@ func (c *Controller) remove(wanted func(*registration) bool) bool {
 // without the lock.
 func (r *registration) retireLocked() (cancels []func()) {
 	r.retired = true
+	r.left = map[registry.WorkloadKey]*registry.WorkloadInstance{}
+	for key, n := range r.workloads {
+		r.left[key] = n.value
+	}
 	cancels, r.cancels = r.cancels, nil
 	return cancels
 }

@@ -38,8 +38,10 @@ func (c *Controller) prune() (done bool) {
 	c.mu.Unlock()
 	var left []*registration
 	for _, reg := range waiting {
-		if reg.instance.HasSynced() {
-			reg.lease.prune(reg.shard)
+		synced := false
+		c.guarded("HasSynced of a registry", reg, func() { synced = reg.instance.HasSynced() })
+		if synced {
+			c.guarded("updater", reg, func() { reg.lease.prune(reg.shard) })
 		} else {
 			left = append(left, reg)
 		}

@@ -47,8 +47,9 @@ type registration struct {
 	// contested are workloads of which predecessors have sent events that receivers
 	// must not keep.
 	contested map[registry.WorkloadKey]struct{}
-	// watchesWorkloads: the workloads are subscribed to.
-	watchesWorkloads bool
+	// left are workloads that the registry had announced when it was retired, or until
+	// its subscriptions ended, and that were not retracted yet.
+	left map[registry.WorkloadKey]*registry.WorkloadInstance
 }
 
 func newRegistration(r registry.Instance, l *lease, own <-chan struct{}) *registration {

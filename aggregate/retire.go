@@ -3,6 +3,9 @@
 package aggregate
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -12,8 +15,10 @@ import (
 // that the workloads are gone. So the Controller itself subscribes to the
 // workloads of a registry that has left:
 //
-//  1. The replay has all workloads that are left. Each is retracted: receivers get
-//     a Delete, or the successor's workload if that is another one.
+//  1. What the registry has announced is retracted, of which a registry that does not
+//     replay to late handlers will not tell again: receivers get a Delete, or the
+//     successor's workload if that is another one. So are the workloads of the replay,
+//     which may have been announced before the registry was added.
 //  2. An event that the registry sends later has reached the receivers through the
 //     host's handler, which was registered before. It is retracted as well.
 //  3. When the successor sends an event of such a workload, receivers get its state
@@ -28,7 +33,7 @@ type retraction struct {
 	event    registry.Event
 }
 
-// retire retracts the workloads of a registry that has left, from now on.
+// retire retracts what a registry that has left replays, and announces from now on.
 func (c *Controller) retire(reg *registration) {
 	if len(c.receivers(nil)) == 0 {
 		return
@@ -39,9 +44,21 @@ func (c *Controller) retire(reg *registration) {
 		if !back {
 			c.retractions.Push(retraction{reg, w, e})
 		}
+		delete(reg.left, w.Key())
 		c.mu.Unlock()
 		c.retractions.Drain()
 	})
+}
+
+// retractLeft retracts what a registry that has left had announced.
+func (c *Controller) retractLeft(reg *registration) {
+	c.mu.Lock()
+	for _, w := range slices.SortedFunc(maps.Values(reg.left), registry.CompareWorkloads) {
+		c.retractions.Push(retraction{reg, w, registry.EventUpdate})
+	}
+	clear(reg.left)
+	c.mu.Unlock()
+	c.retractions.Drain()
 }
 
 // receivers returns the registries, but for one of them, that take the workloads
@@ -59,9 +76,6 @@ func (c *Controller) receivers(but *registration) []registry.WorkloadReceiver {
 // retract corrects what receivers know of a workload.
 func (c *Controller) retract(r retraction) {
 	successor := c.merged.Load().find(func(reg *registration) bool { return reg.shard == r.from.shard })
-	if successor != nil {
-		c.subscribeToWorkloads(successor)
-	}
 	workload, event := c.successors(successor, r.workload.Key()), registry.EventUpdate
 	switch {
 	case workload == nil:

@@ -45,11 +45,11 @@ func (c *Controller) startLocked(reg *registration) {
 	}
 	reg.started = true
 	stop := c.stop
-	c.group.Go(func() { reg.run(stop) })
+	c.group.Go(func() { c.runRegistry(reg, stop) })
 }
 
-// run runs the registry until the first of all the reasons to stop.
-func (r *registration) run(controller <-chan struct{}) {
+// runRegistry runs a registry until the first of all the reasons to stop.
+func (c *Controller) runRegistry(r *registration, controller <-chan struct{}) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
@@ -58,11 +58,11 @@ func (r *registration) run(controller <-chan struct{}) {
 		case <-controller:
 		case <-r.own:
 		case <-r.gone:
-			r.flush(controller, done)
+			c.guarded("Flush of a registry", r, func() { r.flush(controller, done) })
 		case <-done:
 		}
 	})
-	r.instance.Run(stop)
+	c.guarded("Run of a registry", r, func() { r.instance.Run(stop) })
 	close(done)
 	watcher.Wait()
 }

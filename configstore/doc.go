@@ -47,8 +47,7 @@
 //   - A handler may write to the store, register handlers, or block: there is no
 //     deadlock, nothing is lost, and writers never wait for handlers.
 //   - An Update that changes nothing sends no event.
-//   - A panic of a handler is one of the goroutine that delivers, in Run, Drain or
-//     Flush. Nothing stays locked and no other handler loses an event.
+//   - A panic of a handler costs that call: see Panics.
 //
 // Less formally: there is one true timeline per cache, and every handler sees
 // all of it.
@@ -73,6 +72,28 @@
 //
 // Run finishes the event in progress, joins what it started and drops what is
 // still queued. [Drainer] and [Flusher] name the two optional methods.
+//
+// # Panics
+//
+// A function of the host that this module calls by itself - a handler, an updater, a
+// validator, a function in Options - may panic. It costs that one call, wherever in
+// the module it is made:
+//
+//   - A handler is not called with that event again. All others are called with it, and
+//     the handler with what comes next. What the updater of a registry misses in one
+//     call it gets with the next change of the same thing.
+//   - What the call was to decide stays as it was; where nothing was before, the
+//     function's documentation says what counts. A validator that panics refuses its
+//     object.
+//   - It is logged once, as an error with the message "panic" and the stack, by the
+//     Logger in the Options of what made the call; without a Logger it is dropped.
+//   - Nothing stays locked. Run, Drain, Flush and the write that caused the call go on.
+//
+// What is a mistake in a call of this module, as a second Run or an unknown kind,
+// panics in that call, and is the caller's to see; within a handler it is a panic of
+// the handler. What memory.Options.DetectMutations finds is meant to stop the
+// program, and does so within handlers, too. runtime.Goexit ends the goroutine that
+// delivers, and its Run; who delivers next continues.
 //
 // # Abilities and wrappers
 //

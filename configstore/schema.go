@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 // Validator checks the content of an object, which has the kind and the message
@@ -62,12 +64,21 @@ func (s *Schema) EqualSpecs(a, b proto.Message) bool {
 func (s Schema) Check(c Config) (warnings []Violation, err error) {
 	violations := s.checkShape(c)
 	if len(violations) == 0 && s.Validate != nil {
-		warnings, violations = s.Validate(c)
+		warnings, violations = s.validate(c)
 	}
 	if len(violations) > 0 {
 		return warnings, &ValidationError{Key: c.Key(), Violations: violations}
 	}
 	return warnings, nil
+}
+
+// validate calls Validate, of which a panic is a violation.
+func (s Schema) validate(c Config) (warnings, violations []Violation) {
+	p := guard.Call(func() { warnings, violations = s.Validate(c) })
+	if p != nil {
+		return nil, []Violation{{Message: "the validator ended in a " + p.Error()}}
+	}
+	return warnings, violations
 }
 
 // checkShape holds what Validate may rely on.

@@ -18,7 +18,8 @@
 // Handlers of one registry are called one at a time, in the order of the
 // changes, with no lock held, after the registry's own reads show the new state.
 // A handler may call back into anything. A handler that is registered when
-// services or workloads exist first receives an EventAdd for each.
+// services or workloads exist first receives an EventAdd for each. What a panic of a
+// handler or an updater costs is said in package configstore.
 //
 // # Abilities and wrappers
 //

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
@@ -44,7 +45,7 @@ var (
 func NewController(store *Store, opts ...ControllerOptions) *Controller {
 	o := options.One("memory.NewController", opts)
 	c := &Controller{Store: store, logger: o.Logger}
-	queue := notify.Options[configstore.Change]{Name: "memory", SlowAfter: o.SlowHandler}
+	queue := notify.Options[configstore.Change]{Name: "memory", SlowAfter: o.SlowHandler, Panicked: c.panicked}
 	if c.logger != nil {
 		queue.Slow = c.slow // without it no call is measured
 	}
@@ -88,9 +89,7 @@ func (c *Controller) HasSynced() bool {
 }
 
 // Run implements ConfigStoreCache. When it has returned, the handlers get nothing
-// any more, also not by Drain; the store continues. If a handler panics, so does
-// Run; a host that recovers may continue with Drain, which begins at the next
-// handler.
+// any more, also not by Drain; the store continues.
 func (c *Controller) Run(stop <-chan struct{}) {
 	c.queue.Run(stop)
 	c.mu.Lock()
@@ -172,6 +171,11 @@ func replay(snap *Snapshot, kinds []configstore.GroupVersionKind) iter.Seq[confi
 			}
 		}
 	}
+}
+
+func (c *Controller) panicked(p *guard.PanicError, first configstore.Change, n int) {
+	p.Log(c.logger, "event handler", slog.Int("events", n),
+		slog.String("event", first.Event.String()), slog.String("object", first.Curr.Key().Object()))
 }
 
 func (c *Controller) slow(took time.Duration, first configstore.Change, n int) {

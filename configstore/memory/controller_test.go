@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
@@ -192,22 +194,51 @@ func TestBlockedHandler(t *testing.T) {
 }
 
 func TestPanickingHandler(t *testing.T) {
-	s, c := newController()
-	fail := true
-	c.RegisterEventHandler(widget(), func(_, curr configstore.Config, _ configstore.Event) {
-		if fail {
-			panic("handler: " + curr.Name)
-		}
-	})
+	var log bytes.Buffer
+	s := newStore()
+	c := memory.NewController(s, memory.ControllerOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c.RegisterEventHandler(widget(), func(_, curr configstore.Config, _ configstore.Event) { panic("handler: " + curr.Name) })
+	c.SubscribeBatch([]configstore.GroupVersionKind{widget()}, func([]configstore.Change) { panic("batch") })
 	got := record(c)
 	create(t, s, object(widget(), "a", "x", "1"))
-	if text := panicOf(c.Drain); text != "handler: x" {
-		t.Fatalf("the panic of a handler became %q", text)
-	}
-	create(t, s, object(widget(), "a", "y", "1")) // nothing is locked
-	fail = false
+	create(t, s, object(widget(), "a", "y", "1"))
 	c.Drain()
 	want(t, got, "add Widget a/x@1", "add Widget a/y@2")
+	for _, record := range []string{
+		`what="event handler" error="panic: handler: x" events=1 event=add object="Widget a/x"`,
+		`error="panic: handler: y" events=1`, `error="panic: batch" events=2`,
+	} {
+		if strings.Count(log.String(), record) != 1 {
+			t.Errorf("no %s in the log: %s", record, log.String())
+		}
+	}
+}
+
+// A validator that panics refuses its object, a function for warnings that panics
+// costs nothing.
+func TestPanickingFunctions(t *testing.T) {
+	schema := configstore.Schema{
+		GroupVersionKind: widget(), Plural: "widgets", Spec: &wrapperspb.StringValue{},
+		Validate: func(c configstore.Config) (warnings, violations []configstore.Violation) {
+			if c.Name == "bad" {
+				panic("validator")
+			}
+			return []configstore.Violation{{Message: "warning"}}, nil
+		},
+	}
+	s := memory.Make(configstore.NewSchemasBuilder().MustAdd(schema).Build(), memory.Options{
+		OnWarning: func(configstore.ConfigKey, []configstore.Violation) { panic("OnWarning") },
+	})
+	_, err := s.Create(object(widget(), "a", "bad", "1"))
+	if !errors.Is(err, configstore.ErrInvalid) || !strings.Contains(err.Error(), "the validator ended in a panic: validator") {
+		t.Errorf("Create = %v", err)
+	}
+	if _, err := s.Create(object(widget(), "a", "good", "1")); err != nil {
+		t.Errorf("Create = %v", err)
+	}
+	if s.Get(widget(), "bad", "a") != nil || s.Get(widget(), "good", "a") == nil {
+		t.Error("what is stored is not what was valid")
+	}
 }
 
 func TestHasSynced(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/listing"
 )
 
@@ -19,8 +20,8 @@ func (o *object) verify() {
 
 func (o *object) compare() {
 	if !o.Equal(*o.original) {
-		panic(fmt.Sprintf("memory: %s was changed after it was stored; stored objects are read-only: change a Clone",
-			o.original.Key().Object()))
+		panic(guard.Defect(fmt.Sprintf(
+			"memory: %s was changed after it was stored; stored objects are read-only: change a Clone", o.original.Key().Object())))
 	}
 }
 

@@ -30,7 +30,8 @@ type Options struct {
 	// stored object that was changed outside of the store: when such an object is
 	// read, listed, replaced, deleted or has been handed to an event handler. It
 	// keeps a copy of each object, compares each access with it, and is meant for
-	// tests. The default is off.
+	// tests. These panics are not kept from the caller, within an event handler
+	// neither. The default is off.
 	DetectMutations bool
 }
 
@@ -38,7 +39,8 @@ type Options struct {
 type ControllerOptions struct {
 	// Logger gets a warning for each call of a handler that took longer than
 	// SlowHandler, when the call has returned; one that never returns shows in
-	// Flush, which does not either. The default, nil, discards.
+	// Flush, which does not either. It gets an error for each call that panicked,
+	// with the stack. The default, nil, discards.
 	Logger *slog.Logger
 	// SlowHandler is the time that a handler may take before it is logged; it is
 	// never interrupted or skipped. The default is one second.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 // Create implements ConfigStore.
@@ -138,7 +139,8 @@ func (s *Store) validate(r *request) (err error) {
 // warn hands the validator's warnings to the host.
 func (s *Store) warn(r *request) {
 	if len(r.warnings) > 0 && s.opts.OnWarning != nil {
-		s.opts.OnWarning(r.config.Key(), r.warnings)
+		// The write is done, and the host's function no part of it.
+		_ = guard.Call(func() { s.opts.OnWarning(r.config.Key(), r.warnings) })
 	}
 }
 

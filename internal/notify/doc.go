@@ -32,7 +32,11 @@
 // which a handler must not call: it would wait for itself. The life cycle is that
 // of package configstore.
 //
-// A panic of a handler is one of the goroutine that delivers. The queue stays
-// intact: a host that recovers and drains again continues with the next handler
-// of the same value.
+// # Panics
+//
+// A panic of a handler ends that call: Options.Panicked is told, the handler is not
+// called with the value again, and the queue goes on with the next handler of the
+// same value. What a guard lets pass, and runtime.Goexit, ends the delivery of that
+// goroutine, Run among it; the queue stays intact, and who delivers next continues
+// with the next handler.
 package notify

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/notify"
 )
 
@@ -147,7 +148,7 @@ func TestFlushBesideDrain(t *testing.T) {
 				q.Subscribe(subscription{Handle: func(v int) {
 					l.add(v)
 					if <-proceed; panicking && v == 1 {
-						panic("once")
+						panic(guard.Defect("once"))
 					}
 				}})
 				q.Push(1, 2)

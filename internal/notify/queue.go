@@ -7,6 +7,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 // ErrStopped is what Flush returns when Run has ended.
@@ -23,6 +25,10 @@ type Options[T any] struct {
 	Slow func(took time.Duration, first T, n int)
 	// SlowAfter is the threshold of Slow. The default is one second.
 	SlowAfter time.Duration
+	// Panicked is called with what a call of a handler panicked with, the first
+	// value that the handler was called with, and their number. The default, nil,
+	// drops it.
+	Panicked func(p *guard.PanicError, first T, n int)
 }
 
 // Queue delivers values of type T to its subscribers. The package comment states

@@ -21,7 +21,7 @@ type Subscription[T any] struct {
 	Wants func(T) bool
 	// Replay yields what the handler gets before anything that is pushed later;
 	// nil means nothing. It is ranged over by the worker when it reaches the
-	// registration and again if the handler panicked in its midst, and must
+	// registration and again if the handler did not return in its midst, and must
 	// yield the same values each time: give it an immutable snapshot.
 	Replay iter.Seq[T]
 }

@@ -5,11 +5,13 @@ package notify
 import (
 	"slices"
 	"time"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 // work is the batch in progress. It is a state machine rather than a set of
-// loops: each step moves on before it calls a handler, so that a panic of the
-// handler leaves the next step to the next goroutine that delivers.
+// loops: each step moves on before it calls a handler, so that a handler that does
+// not return leaves the next step to the next goroutine that delivers.
 type work[T any] struct {
 	batch []entry[T]
 	// next is the entry in progress, sub the next subscription to be called with
@@ -32,7 +34,7 @@ func (q *Queue[T]) deliver(stop <-chan struct{}) {
 	}
 	q.busy, q.started = true, true
 	q.mu.Unlock()
-	left := true // by a panic of a handler, or because of stop
+	left := true // by a handler that does not return, or because of stop
 	defer func() {
 		if left {
 			q.release()
@@ -143,8 +145,27 @@ func (q *Queue[T]) offer(s *subscription[T], v T) {
 	case s.Batch != nil:
 		s.batch = append(s.batch, v)
 	default:
-		s.Handle(v)
+		q.handle(s, v)
 		q.measure(v, 1)
+	}
+}
+
+// handle calls the handler of a subscription.
+func (q *Queue[T]) handle(s *subscription[T], v T) {
+	defer func() { q.panicked(guard.Recovered(recover()), v, 1) }()
+	s.Handle(v)
+}
+
+// handleBatch calls the batch handler of a subscription.
+func (q *Queue[T]) handleBatch(s *subscription[T], batch []T) {
+	first, n := batch[0], len(batch) // the slice is the handler's
+	defer func() { q.panicked(guard.Recovered(recover()), first, n) }()
+	s.Batch(batch)
+}
+
+func (q *Queue[T]) panicked(p *guard.PanicError, first T, n int) {
+	if p != nil && q.opts.Panicked != nil {
+		q.opts.Panicked(p, first, n)
 	}
 }
 
@@ -152,12 +173,12 @@ func (q *Queue[T]) offer(s *subscription[T], v T) {
 func (q *Queue[T]) batches() {
 	for _, s := range q.work.subs {
 		batch := s.batch
-		s.batch = nil // if the handler panics it is not called again
+		s.batch = nil // if the handler does not return it is not called again
 		if len(batch) == 0 || s.cancelled.Load() {
 			continue
 		}
 		first := batch[0]
-		s.Batch(batch)
+		q.handleBatch(s, batch)
 		q.measure(first, len(batch))
 		if clear(batch); cap(batch) <= maxKeptBatch {
 			s.batch = batch[:0]

@@ -5,11 +5,13 @@ package notify_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/notify"
 )
 
@@ -81,16 +83,56 @@ func TestRunStopsAmidReplay(t *testing.T) {
 	l.want(t, 1)
 }
 
-// A panic leaves the queue as if the call had returned: the next Drain goes
-// on with the next handler of the same value.
-func TestPanic(t *testing.T) {
+// A panic of a handler costs that call: it is told once, and everything else is
+// handled as without it, by the same Drain.
+func TestPanicOfAHandler(t *testing.T) {
+	var told log[string]
+	q := notify.New(options{Panicked: func(p *guard.PanicError, first, n int) {
+		told.add(fmt.Sprintf("%v of %d, %d values", p.Value, first, n))
+	}})
+	var l, batch log[int]
+	q.Subscribe(subscription{Batch: func(vs []int) { batch.add(len(vs)); vs[0] = 9; panic("batch") }})
+	q.Subscribe(subscription{Handle: func(v int) { l.add(v); panic("one") }, Replay: slices.Values([]int{1})})
+	q.Subscribe(subscription{Handle: func(v int) { l.add(10 * v) }})
+	q.Push(2, 3)
+	q.Drain()
+	l.want(t, 1, 2, 20, 3, 30)
+	batch.want(t, 2)
+	told.want(t, "one of 1, 1 values", "one of 2, 1 values", "one of 3, 1 values", "batch of 2, 2 values")
+	if !q.Idle() {
+		t.Error("the queue is not idle")
+	}
+}
+
+// A panic of a handler ends neither Run nor Flush, with nobody to tell either.
+func TestRunGoesOnAfterAPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := notify.New(options{})
+		var l log[int]
+		q.Subscribe(subscription{Handle: func(v int) { l.add(v); panic("always") }})
+		q.Push(1)
+		if err := q.Flush(t.Context()); err != nil {
+			t.Errorf("Flush = %v", err)
+		}
+		defer run(q)()
+		q.Push(2)
+		synctest.Wait()
+		q.Push(3)
+		synctest.Wait()
+		l.want(t, 1, 2, 3)
+	})
+}
+
+// A panic that passes leaves the queue as if the call had returned: the next Drain
+// goes on with the next handler of the same value.
+func TestDefect(t *testing.T) {
 	q := notify.New(options{})
 	var l log[int]
 	var batch log[int]
 	explode := true
 	fuse := func(v int) {
 		if explode {
-			panic(v)
+			panic(guard.Defect(fmt.Sprint(v)))
 		}
 	}
 	q.Subscribe(subscription{Batch: func(vs []int) { batch.add(len(vs)); fuse(len(vs)) }})
@@ -99,7 +141,7 @@ func TestPanic(t *testing.T) {
 	q.Push(3)
 	for _, after := range [][]int{{1}, {1, 2}, {1, 2, 3}, {1, 2, 3, 30}} {
 		if !panics(q.Drain) {
-			t.Fatal("the panic of a handler was swallowed")
+			t.Fatal("the defect was swallowed")
 		}
 		l.want(t, after...)
 	}
@@ -114,20 +156,20 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// If the host recovers from a panic that ended Run, it can go on with Drain.
-func TestPanicInRun(t *testing.T) {
+// If the host recovers from a defect that ended Run, it can go on with Drain.
+func TestDefectInRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := notify.New(options{})
 		var l log[int]
 		q.Subscribe(subscription{Handle: func(v int) {
 			l.add(v)
 			if v == 1 {
-				panic("once")
+				panic(guard.Defect("once"))
 			}
 		}})
 		q.Push(1, 2)
 		if !panics(func() { q.Run(nil) }) {
-			t.Fatal("Run swallowed the panic of a handler")
+			t.Fatal("Run swallowed the defect")
 		}
 		q.Push(3)
 		q.Drain()
@@ -146,7 +188,7 @@ func TestPanicInRun(t *testing.T) {
 }
 
 // When Run has ended, what a Drain that panicks leaves behind is not delivered.
-func TestPanicInDrainAfterRun(t *testing.T) {
+func TestDefectInDrainAfterRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := notify.New(options{})
 		var l log[int]
@@ -154,7 +196,7 @@ func TestPanicInDrainAfterRun(t *testing.T) {
 		q.Subscribe(subscription{Handle: func(v int) {
 			l.add(v)
 			<-proceed
-			panic(v)
+			panic(guard.Defect(fmt.Sprint(v)))
 		}})
 		q.Push(1, 2)
 		drained := make(chan bool)
@@ -163,7 +205,7 @@ func TestPanicInDrainAfterRun(t *testing.T) {
 		run(q)()
 		close(proceed)
 		if !<-drained {
-			t.Error("Drain swallowed the panic of a handler")
+			t.Error("Drain swallowed the defect")
 		}
 		q.Drain()
 		l.want(t, 1)
@@ -184,7 +226,7 @@ func TestSubscribeBesideRun(t *testing.T) {
 }
 
 // What a Drain that panicked left behind, a sleeping Run takes up.
-func TestPanicInDrainBesideRun(t *testing.T) {
+func TestDefectInDrainBesideRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := notify.New(options{})
 		var l log[int]
@@ -193,7 +235,7 @@ func TestPanicInDrainBesideRun(t *testing.T) {
 			l.add(v)
 			if v == 1 {
 				<-proceed
-				panic("once")
+				panic(guard.Defect("once"))
 			}
 		}})
 		q.Push(1, 2)
@@ -204,7 +246,7 @@ func TestPanicInDrainBesideRun(t *testing.T) {
 		synctest.Wait() // Run sleeps: another goroutine delivers
 		close(proceed)
 		if !<-drained {
-			t.Error("Drain swallowed the panic of a handler")
+			t.Error("Drain swallowed the defect")
 		}
 		synctest.Wait()
 		l.want(t, 1, 2)

@@ -48,7 +48,7 @@ func (r *Registry) update(c change) {
 	switch {
 	case c.service != nil:
 		k := keyOf(c.service.curr)
-		r.opts.Updater.SvcUpdate(r.shard, k.hostname, k.namespace, c.service.event)
+		r.call(func() { r.opts.Updater.SvcUpdate(r.shard, k.hostname, k.namespace, c.service.event) })
 		r.push(k, xdsupdate.ReasonService)
 	case c.endpoints != nil:
 		r.updateEndpoints(c.endpoints)
@@ -57,7 +57,7 @@ func (r *Registry) update(c change) {
 
 func (r *Registry) updateProxies(c change) {
 	for _, ip := range c.workload.proxies {
-		r.opts.Updater.ProxyUpdate(r.opts.Cluster, ip)
+		r.call(func() { r.opts.Updater.ProxyUpdate(r.opts.Cluster, ip) })
 	}
 }
 
@@ -65,11 +65,13 @@ func (r *Registry) updateEndpoints(c *endpointsChange) {
 	k := keyOf(c.service)
 	// What comes first is complete, so that it takes the place of what a registry
 	// before has left in the shard.
-	if r.deltas == nil || c.endpoints.Len() <= len(c.changes) {
-		r.opts.Updater.EDSUpdate(r.shard, k.hostname, k.namespace, c.endpoints.Slice())
-	} else {
-		r.deltas.EDSDeltaUpdate(r.shard, k.hostname, k.namespace, c.changes)
-	}
+	r.call(func() {
+		if r.deltas == nil || c.endpoints.Len() <= len(c.changes) {
+			r.opts.Updater.EDSUpdate(r.shard, k.hostname, k.namespace, c.endpoints.Slice())
+		} else {
+			r.deltas.EDSDeltaUpdate(r.shard, k.hostname, k.namespace, c.changes)
+		}
+	})
 	if c.service.Resolution.IsDNS() {
 		r.push(k, xdsupdate.ReasonEndpoint)
 	}
@@ -77,11 +79,13 @@ func (r *Registry) updateEndpoints(c *endpointsChange) {
 
 // push asks for a push of a service.
 func (r *Registry) push(k serviceKey, reason xdsupdate.TriggerReason) {
-	r.opts.Updater.ConfigUpdate(&xdsupdate.PushRequest{
-		Full:           true,
-		ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(k.hostname, k.namespace)),
-		Reason:         map[xdsupdate.TriggerReason]int{reason: 1},
-		Start:          time.Now(),
+	r.call(func() {
+		r.opts.Updater.ConfigUpdate(&xdsupdate.PushRequest{
+			Full:           true,
+			ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey(k.hostname, k.namespace)),
+			Reason:         map[xdsupdate.TriggerReason]int{reason: 1},
+			Start:          time.Now(),
+		})
 	})
 }
 

@@ -3,7 +3,10 @@
 package memory_test
 
 import (
-	"context"
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -12,76 +15,61 @@ import (
 )
 
 // interrupted is an updater whose host changes another service while it is called,
-// and then panics.
+// and then panics; so do its batches.
 type interrupted struct {
 	xdsupdate.Discard
 	change func()
-	called []registry.Hostname
+	called []string
 }
 
 func (u *interrupted) SvcUpdate(_ xdsupdate.ShardKey, hostname registry.Hostname, _ string, _ registry.Event) {
-	u.called = append(u.called, hostname)
+	u.called = append(u.called, "service "+string(hostname))
 	if change := u.change; change != nil {
 		u.change = nil
 		change()
-		panic("once")
 	}
+	panic("SvcUpdate")
 }
 
-func panicking(t *testing.T, f func()) {
-	t.Helper()
-	defer func() {
-		if recover() == nil {
-			t.Error("the panic is lost")
+func (u *interrupted) ConfigUpdate(*xdsupdate.PushRequest) {
+	u.called = append(u.called, "push")
+	panic("ConfigUpdate")
+}
+
+func (u *interrupted) UpdateBatch(publish func()) {
+	publish()
+	panic("UpdateBatch")
+}
+
+// A panic of the updater or of a handler costs that call: everything else is called,
+// and it is logged with its stack.
+func TestPanic(t *testing.T) {
+	var log bytes.Buffer
+	u := &interrupted{}
+	r := memory.New(memory.Options{Updater: u, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var handled []registry.Hostname
+	r.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { panic("handler") })
+	r.AppendServiceHandler(func(_, s *registry.Service, _ registry.Event) { handled = append(handled, s.Hostname) })
+	set := func(host registry.Hostname) {
+		if err := r.SetService(&registry.Service{Hostname: host, Attributes: registry.ServiceAttributes{Namespace: "ns"}}); err != nil {
+			t.Error(err)
 		}
-	}()
-	f()
-}
-
-// Drain and Flush go on where an updater or a handler that panicked has left off.
-func TestDrainAndFlush(t *testing.T) {
-	for name, end := range map[string]func(r *memory.Registry) error{
-		"Drain": func(r *memory.Registry) error { r.Drain(); return nil },
-		"Flush": func(r *memory.Registry) error { return r.Flush(context.Background()) },
+	}
+	u.change = func() { set("b") }
+	set("a")
+	if want := []string{"service a", "push", "service b", "push"}; !slices.Equal(u.called, want) {
+		t.Errorf("called %v, want %v", u.called, want)
+	}
+	if want := []registry.Hostname{"a", "b"}; !slices.Equal(handled, want) {
+		t.Errorf("handled %v, want %v", handled, want)
+	}
+	for text, want := range map[string]int{
+		`what=updater error="panic: SvcUpdate" registry=Memory`: 2, `error="panic: ConfigUpdate"`: 2,
+		`error="panic: UpdateBatch"`: 2, `what="event handler" error="panic: handler" registry=Memory`: 2, "drain_test.go": 8,
 	} {
-		t.Run(name, func(t *testing.T) {
-			u := &interrupted{}
-			r := memory.New(memory.Options{Updater: u})
-			var handled []registry.Hostname
-			panics := false
-			r.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {
-				if panics {
-					panics = false
-					panic("once")
-				}
-			})
-			r.AppendServiceHandler(func(_, s *registry.Service, _ registry.Event) { handled = append(handled, s.Hostname) })
-			set := func(host registry.Hostname) {
-				if err := r.SetService(&registry.Service{Hostname: host, Attributes: registry.ServiceAttributes{Namespace: "ns"}}); err != nil {
-					t.Error(err)
-				}
-			}
-			expect := func(when string, calls, events int) {
-				t.Helper()
-				if len(u.called) != calls || len(handled) != events {
-					t.Errorf("%s the updater was called for %v, handlers for %v, want %d and %d", when, u.called, handled, calls, events)
-				}
-			}
-			u.change = func() { set("b") }
-			panicking(t, func() { set("a") })
-			expect("after the updater's panic", 1, 0)
-			if err := end(r); err != nil {
-				t.Fatal(err)
-			}
-			expect("afterwards", 2, 1)
-			panics = true
-			panicking(t, func() { set("c") })
-			expect("after a handler's panic", 3, 1)
-			if err := end(r); err != nil {
-				t.Fatal(err)
-			}
-			expect("in the end", 3, 2)
-		})
+		if n := strings.Count(log.String(), text); n < want || want < 8 && n > want {
+			t.Errorf("%d times %s in the log, want %d", n, text, want)
+		}
 	}
 }
 

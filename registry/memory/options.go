@@ -3,6 +3,8 @@
 package memory
 
 import (
+	"log/slog"
+
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -23,4 +25,7 @@ type Options struct {
 	// asked by HasSynced of the registry, with no lock held. The default is nil:
 	// the registry has synced from the start.
 	HasSynced func() bool
+	// Logger gets an error for each call of the updater or of a handler that
+	// panicked, with the stack. The default, nil, discards.
+	Logger *slog.Logger
 }

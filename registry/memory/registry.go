@@ -5,11 +5,13 @@ package memory
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
@@ -55,10 +57,12 @@ func New(opts ...Options) *Registry {
 	r := &Registry{
 		opts:     o,
 		shard:    xdsupdate.ShardKey{Cluster: o.Cluster, Provider: o.Provider},
-		reports:  notify.New[change](notify.Options[change]{Name: "registry/memory"}),
-		queue:    notify.New[change](notify.Options[change]{Name: "registry/memory"}),
 		reported: &state{services: registry.NewServiceSet()},
 	}
+	queue := notify.Options[change]{Name: "registry/memory", Panicked: func(p *guard.PanicError, _ change, _ int) {
+		r.panicked("event handler", p)
+	}}
+	r.reports, r.queue = notify.New(queue), notify.New(queue)
 	r.state.Store(r.reported)
 	r.deltas, _ = xdsupdate.As[xdsupdate.EndpointDeltaUpdater](o.Updater)
 	r.reports.Subscribe(notify.Subscription[change]{Handle: r.report})
@@ -93,8 +97,22 @@ func (r *Registry) Run(stop <-chan struct{}) {
 
 // Drain implements configstore.Drainer.
 func (r *Registry) Drain() {
-	xdsupdate.UpdateBatch(r.opts.Updater, r.reports.Drain)
+	r.updateBatch(r.reports.Drain)
 	r.queue.Drain()
+}
+
+// updateBatch publishes within a batch of the updater.
+func (r *Registry) updateBatch(publish func()) {
+	r.panicked("updater", guard.NewInner(publish).Within(func(f func()) { xdsupdate.UpdateBatch(r.opts.Updater, f) }))
+}
+
+// call calls the updater.
+func (r *Registry) call(f func()) { r.panicked("updater", guard.Call(f)) }
+
+func (r *Registry) panicked(what string, p *guard.PanicError) {
+	if p != nil {
+		p.Log(r.opts.Logger, what, slog.String("registry", r.shard.String()))
+	}
 }
 
 // Flush implements configstore.Flusher.
@@ -115,7 +133,7 @@ func (r *Registry) HasSynced() bool { return r.opts.HasSynced == nil || r.opts.H
 // the state that it got if there is nothing to change.
 func (r *Registry) commit(edit func(*state) (*state, change, error)) error {
 	var err error
-	xdsupdate.UpdateBatch(r.opts.Updater, func() {
+	r.updateBatch(func() {
 		err = r.commitLocked(edit)
 		// If another goroutine is reporting, it goes on with this change, and its
 		// batch, which began before, ends after that.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/contract"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/registry/registrytest"
@@ -26,6 +27,7 @@ type broken struct {
 	handlers []registry.ServiceHandler
 	held     lock
 	gone     []*registry.ServiceInstance
+	panicked bool
 }
 
 // lock is a mutex that lets everybody pass when the test is over, so that
@@ -217,9 +219,18 @@ func (b *broken) AppendNetworkGatewayHandler(handler func()) {
 	b.Registry.AppendNetworkGatewayHandler(handler)
 }
 
-func (b *broken) AppendServiceHandler(handler registry.ServiceHandler) { b.SubscribeServices(handler) }
+func (b *broken) AppendServiceHandler(handler registry.ServiceHandler) {
+	if b.is("no replay to subscribers") {
+		b.Registry.AppendServiceHandler(handler)
+		return
+	}
+	b.SubscribeServices(handler)
+}
 
 func (b *broken) SubscribeServices(handler registry.ServiceHandler) (cancel func()) {
+	if b.is("no replay to subscribers") && len(b.Registry.Services()) > 0 {
+		return func() {}
+	}
 	cancel = b.Registry.SubscribeServices(b.faulty(handler))
 	switch {
 	case b.is("handlers run in reverse"):
@@ -237,6 +248,13 @@ func (b *broken) SubscribeServices(handler registry.ServiceHandler) (cancel func
 	return cancel
 }
 
+func (b *broken) SubscribeWorkloads(handler registry.WorkloadHandler) (cancel func()) {
+	if b.is("no replay of workloads to subscribers") {
+		return func() {}
+	}
+	return b.Registry.SubscribeWorkloads(handler)
+}
+
 func (b *broken) callAll(prev, curr *registry.Service, event registry.Event) {
 	b.mu.Lock()
 	handlers := slices.Clone(b.handlers)
@@ -251,6 +269,8 @@ func (b *broken) faulty(handler registry.ServiceHandler) registry.ServiceHandler
 	replay := b.is("no replay") && len(b.Registry.Services()) > 0
 	return func(prev, curr *registry.Service, event registry.Event) {
 		switch {
+		case b.is("the first panic is the last call") && b.hasPanicked():
+			return
 		case replay && event == registry.EventAdd, b.is("deletes are dropped") && event == registry.EventDelete:
 			return
 		case b.is("adds have a prev") && event == registry.EventAdd,
@@ -277,11 +297,24 @@ func (b *broken) faulty(handler registry.ServiceHandler) registry.ServiceHandler
 			}
 			return
 		}
-		handler(prev, curr, event)
+		b.note(contract.Panics(func() { handler(prev, curr, event) }))
 		if b.is("events are repeated") {
 			handler(prev, curr, event)
 		}
 	}
+}
+
+func (b *broken) hasPanicked() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.panicked
+}
+
+// note takes notice of whether a handler panicked.
+func (b *broken) note(panicked bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.panicked = b.panicked || panicked
 }
 
 func (b *broken) AppendWorkloadHandler(handler func(*registry.WorkloadInstance, registry.Event)) {
@@ -341,6 +374,9 @@ func (b *broken) set(s *registry.Service, endpoints []*registry.Endpoint) {
 		return
 	}
 	_ = b.SetService(s)
+	if b.is("panics pass") && b.hasPanicked() {
+		panic("passed")
+	}
 	_ = b.SetEndpoints(s.Hostname, s.Attributes.Namespace, endpoints)
 }
 

@@ -40,6 +40,16 @@ func handlerChecks() []check {
 			Run:     handlersOneAtATime,
 		},
 		{
+			Name: "Subscribe/Replay", Source: sourcePackage,
+			Promise: "a handler subscribed when services and workloads exist first receives an add for each, as one that is appended",
+			Skip:    noSubscribe, Run: subscribeReplay,
+		},
+		{
+			Name: "Handlers/Panic", Source: "package configstore",
+			Promise: "a panic of a handler costs that call: the change is made, the other handlers receive it, and all that comes later",
+			Run:     handlersPanic,
+		},
+		{
 			Name: "Subscribe/Cancel", Source: "registry.Controller",
 			Promise: "no call of a cancelled handler begins; cancel may be called again, and from within the handler",
 			Skip:    noSubscribe, Run: subscribeCancel,
@@ -189,6 +199,35 @@ func noSubscribe(s *suite) string {
 		return "the registry is no registry.Subscriber"
 	}
 	return ""
+}
+
+func subscribeReplay(s *suite) {
+	reg, _ := registry.As[registry.Subscriber](s.reg)
+	s.set(shop())
+	r := &recorder{}
+	defer reg.SubscribeServices(r.handle)()
+	s.catchUp()
+	s.expectCalls(r, "add retail/shop.example.com")
+	if noWorkloads(s) != "" {
+		return
+	}
+	s.setWorkload(machine("one", "10.5.5.5", "a"))
+	w := &workloadRecorder{}
+	defer reg.SubscribeWorkloads(w.handle)()
+	s.catchUp()
+	s.expectWorkloads(w, "add retail/one 10.5.5.5 app=a")
+}
+
+func handlersPanic(s *suite) {
+	s.reg.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { panic("a handler of the suite") })
+	r := s.recorder()
+	if contract.Panics(func() {
+		s.set(shop())
+		s.remove(shop())
+	}) {
+		s.Broken("the panic of a handler reached the change")
+	}
+	s.expectCalls(r, "add retail/shop.example.com", "delete retail/shop.example.com")
 }
 
 func subscribeCancel(s *suite) {

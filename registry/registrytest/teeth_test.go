@@ -40,6 +40,8 @@ func teeth() map[string][]string {
 		"Handlers/CallBack":     {"handlers run under the lock"},
 		"Handlers/Block":        {"readers take the lock held by handlers"},
 		"Handlers/OneAtATime":   {"handlers run at once"},
+		"Handlers/Panic":        {"panics pass", "the first panic is the last call"},
+		"Subscribe/Replay":      {"no replay", "no replay to subscribers", "no replay of workloads to subscribers"},
 		"Subscribe/Cancel":      {"cancel does nothing"},
 		"Workloads/Events":      {"workload updates are adds", "events are repeated"},
 		"Workloads/Nothing":     {"equal workloads are updates"},

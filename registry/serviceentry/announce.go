@@ -18,7 +18,7 @@ import (
 // other; ProxyUpdate, in which a host may do anything, follows it.
 func (b *batch) announce() {
 	before := b.state.Load()
-	xdsupdate.UpdateBatch(b.updater, b.report)
+	b.panicked("updater", b.report.Within(b.updateBatch))
 	b.compareProxies(before, b.state.Load())
 	b.updateProxies()
 	b.notifyHandlers()
@@ -41,9 +41,9 @@ func (b *batch) updateServices() {
 	for _, h := range b.hosts {
 		switch {
 		case len(h.bindings) == 0:
-			b.updater.SvcUpdate(b.shard, h.hostname, h.namespace, registry.EventDelete)
+			b.call(func() { b.updater.SvcUpdate(b.shard, h.hostname, h.namespace, registry.EventDelete) })
 		case h.work.event != 0:
-			b.updater.SvcUpdate(b.shard, h.hostname, h.namespace, h.work.event)
+			b.call(func() { b.updater.SvcUpdate(b.shard, h.hostname, h.namespace, h.work.event) })
 		}
 	}
 }
@@ -56,11 +56,13 @@ func (b *batch) updateEndpoints() {
 		if len(w.changes) == 0 || len(h.bindings) == 0 {
 			continue
 		}
-		if b.deltas == nil || w.view.endpoints.Len() <= len(w.changes) {
-			b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, w.view.endpoints.View())
-		} else {
-			b.deltas.EDSDeltaUpdate(b.shard, h.hostname, h.namespace, w.changes)
-		}
+		b.call(func() {
+			if b.deltas == nil || w.view.endpoints.Len() <= len(w.changes) {
+				b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, w.view.endpoints.View())
+			} else {
+				b.deltas.EDSDeltaUpdate(b.shard, h.hostname, h.namespace, w.changes)
+			}
+		})
 	}
 	if b.pending.resync {
 		b.resyncEndpoints()
@@ -75,7 +77,7 @@ func (b *batch) resyncEndpoints() {
 	})
 	slices.SortFunc(hosts, func(h, i *host) int { return h.compare(i.hostKey) })
 	for _, h := range hosts {
-		b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, h.endpoints().View())
+		b.call(func() { b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, h.endpoints().View()) })
 	}
 }
 
@@ -100,9 +102,11 @@ func (b *batch) requestPush(keys map[xdsupdate.ConfigKey]struct{}, reason xdsupd
 	if len(keys) == 0 {
 		return
 	}
-	b.updater.ConfigUpdate(&xdsupdate.PushRequest{
-		Full: true, ConfigsUpdated: keys, Start: time.Now(),
-		Reason: map[xdsupdate.TriggerReason]int{reason: 1},
+	b.call(func() {
+		b.updater.ConfigUpdate(&xdsupdate.PushRequest{
+			Full: true, ConfigsUpdated: keys, Start: time.Now(),
+			Reason: map[xdsupdate.TriggerReason]int{reason: 1},
+		})
 	})
 }
 
@@ -116,6 +120,6 @@ func addKey(keys map[xdsupdate.ConfigKey]struct{}, h hostKey) map[xdsupdate.Conf
 
 func (b *batch) updateProxies() {
 	for _, p := range slices.SortedFunc(maps.Keys(b.proxies), proxyAddress.compare) {
-		b.updater.ProxyUpdate(p.cluster, p.ip.String())
+		b.call(func() { b.updater.ProxyUpdate(p.cluster, p.ip.String()) })
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -20,7 +21,7 @@ type batch struct {
 	conversion conversion
 	pending    pending
 	// report is publishAndReport, once for all batches.
-	report func()
+	report *guard.Inner
 
 	// hosts are those with work, newHosts those of them that readers cannot see
 	// yet.
@@ -48,7 +49,7 @@ func newBatch(c *Controller) *batch {
 		},
 		newHosts: map[hostKey]*host{}, located: map[string]located{},
 	}
-	b.report = b.publishAndReport
+	b.report = guard.NewInner(b.publishAndReport)
 	return b
 }
 

@@ -103,8 +103,8 @@ func newController(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUp
 		shard:    xdsupdate.ShardKey{Cluster: o.ClusterID, Provider: registry.External},
 		interner: newInterner(), settings: settings{o.Mesh, map[string]Namespace{}},
 		spaces: map[string]*space{}, pods: map[netip.Addr][]*workload{}, foreign: map[registry.WorkloadKey]*workload{},
-		queue: notify.New(notify.Options[message]{Name: "serviceentry"}),
 	}
+	c.queue = c.newQueue()
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
@@ -170,8 +170,7 @@ func (c *Controller) Run(stop <-chan struct{}) {
 }
 
 // Drain handles what is waiting on the caller's goroutine, unless another one is
-// at it. It is needed only after a handler or the updater panicked: the goroutine that
-// brings an event drains.
+// at it. It is seldom needed: the goroutine that brings an event drains.
 func (c *Controller) Drain() { c.queue.Drain() }
 
 // Flush returns when everything that was known to the registry before the call

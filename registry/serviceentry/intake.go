@@ -129,7 +129,7 @@ func (l *latest[K, V]) has(k K) bool {
 // handle makes one batch of everything that is waiting.
 func (c *Controller) handle(events []message) {
 	b := c.batch
-	defer b.reset() // also if the updater panics and the host recovers
+	defer b.reset() // also after a panic
 	b.conversion = c.newConversion()
 	b.collect(events)
 	b.apply()

@@ -3,10 +3,13 @@
 package serviceentry_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // TestFlush: Flush waits for what another goroutine is handling, handlers
@@ -76,35 +80,70 @@ func TestNoUpdater(t *testing.T) {
 	}
 }
 
-// TestPanic: what an updater's panic interrupted is not reported again; a handler
-// that panicked does not keep the others from the change.
+// TestPanic: a panic of a handler or of the updater costs that call; the others are
+// made, and each is logged with its stack.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, serviceentry.Options{})
-	var seen []string
-	s.registry.AppendServiceHandler(func(_, curr *registry.Service, _ registry.Event) {
-		if curr.Hostname == "a.com" {
-			panic("handler")
+	var log bytes.Buffer
+	s := newSystem(t, serviceentry.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	logged := func(what, stack string, times int) {
+		t.Helper()
+		if n := strings.Count(log.String(), what); n != times || !strings.Contains(log.String(), stack) {
+			t.Errorf("%d records of %s, want %d with %s: %s", n, what, times, stack, log.String())
 		}
-	})
+		log.Reset()
+	}
+	var seen []string
+	s.registry.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { panic("handler") })
 	s.registry.AppendServiceHandler(func(_, curr *registry.Service, _ registry.Event) {
 		seen = append(seen, string(curr.Hostname))
 	})
-	recovered := func(do func()) (out any) {
-		defer func() { out = recover() }()
-		do()
-		return nil
-	}
-	diff(t, "recovered", recovered(func() { s.apply(entry("a", nil, "a.com")) }), any("handler"))
-	s.registry.Drain()
-	diff(t, "handled after Drain", seen, []string{"a.com"})
+	s.apply(entry("a", nil, "a.com", "1.1.1.1"))
+	diff(t, "handled", seen, []string{"a.com"})
+	logged(`what="event handler" error="panic: handler" registry=External`, "lifecycle_test.go", 1)
+	s.recorder.take()
 
 	s.recorder.during = func(string) { panic("updater") }
-	diff(t, "recovered", recovered(func() { s.apply(entry("b", nil, "b.com")) }), any("updater"))
+	s.apply(entry("b", nil, "b.com", "1.1.1.2"))
 	s.recorder.during = nil
-	s.recorder.take()
+	diff(t, "handled", seen, []string{"a.com", "b.com"})
+	logged(`what=updater error="panic: updater" registry=External`, "lifecycle_test.go", 3)
+	s.expect("panics of the updater", "service ns/b.com add", "eds ns/b.com [1.1.1.2:80]", "config service ServiceEntry/ns/b.com")
 	s.apply(entry("c", nil, "c.com"))
-	s.expect("a panic of the updater", "service ns/c.com add", "config service ServiceEntry/ns/c.com")
+	s.expect("after panics of the updater", "service ns/c.com add", "config service ServiceEntry/ns/c.com")
+}
+
+// interrupting is an updater whose batches end in a panic, before or after what they
+// publish.
+type interrupting struct {
+	xdsupdate.Discard
+	before bool
+}
+
+func (u interrupting) UpdateBatch(publish func()) {
+	if u.before {
+		panic("before")
+	}
+	publish()
+	panic("after")
+}
+
+// TestBatchPanic: what is published within a batch of an updater is seen and handled
+// once if the batch panics.
+func TestBatchPanic(t *testing.T) {
+	t.Parallel()
+	for _, before := range []bool{true, false} {
+		cache := memory.NewController(memory.Make(istio.Schemas()))
+		services := serviceentry.New(cache, interrupting{before: before})
+		handled := 0
+		services.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { handled++ })
+		if _, err := cache.Create(entry("a", nil, "a.com")); err != nil {
+			t.Fatal(err)
+		}
+		cache.Drain()
+		diff(t, "services", len(services.Services()), 1)
+		diff(t, "handled", handled, 1)
+	}
 }
 
 // TestSubscribeWhileBusy: a handler that registers while a batch is being

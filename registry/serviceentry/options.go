@@ -27,7 +27,8 @@ type Options struct {
 	// NetworkOf returns the network of a workload that names none, neither in its
 	// network field nor in the label topology.istio.io/network; "" if there is
 	// none. It must not call the registry. Its answers must not change, except
-	// before a call of UpdateMesh. The default is nil: no network.
+	// before a call of UpdateMesh. If it panics the workload has no network. The
+	// default is nil: no network.
 	NetworkOf func(address string, labels registry.Labels) string
 
 	// AddressAllocation says how services without an address get one. The default
@@ -48,8 +49,8 @@ type Options struct {
 	// It is meant for the configs of a remote cluster. The default is false.
 	WorkloadEntriesOnly bool
 
-	// Logger gets what an operator can fix. The default is nil: nothing is
-	// logged.
+	// Logger gets what an operator can fix, and an error for each function of the
+	// host that panicked, with the stack. The default is nil: nothing is logged.
 	Logger *slog.Logger
 }
 

@@ -99,7 +99,7 @@ func (c *conversion) network(t *template) string {
 	if c.options.NetworkOf == nil {
 		return ""
 	}
-	return c.options.NetworkOf(t.spec.GetAddress(), mergeLabels(t.metadata, t.spec.GetLabels()))
+	return c.networkOf(t.spec.GetAddress(), mergeLabels(t.metadata, t.spec.GetLabels()))
 }
 
 // networkLabel returns the label to set for a network: none if there is one.
