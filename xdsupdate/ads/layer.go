@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -135,7 +136,7 @@ func (l *layer) share(name resourceName, a Answer) *resource {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.number != l.number {
-		return l.newResource(name, a.Build)
+		return l.newResource(name, a)
 	}
 	var former *resource
 	made := m.entries[name][a.Share]
@@ -145,9 +146,9 @@ func (l *layer) share(name resourceName, a Answer) *resource {
 			return former
 		}
 	}
-	out := l.newResource(name, a.Build)
+	out := l.newResource(name, a)
 	if former != nil {
-		out.fallback = former.lastGood()
+		out.fallback, out.reported = former.lastGood(), former.failure()
 	}
 	if made == nil {
 		if m.entries[name] == nil {
@@ -161,15 +162,17 @@ func (l *layer) share(name resourceName, a Answer) *resource {
 	return out
 }
 
-func (l *layer) newResource(name resourceName, build func() (proto.Message, error)) *resource {
-	return &resource{typeURL: name.typeURL, name: name.name, build: func() (proto.Message, error) {
-		m, err := build()
-		if err == nil && m != nil && m.ProtoReflect().IsValid() {
-			err = validate(m)
+func (l *layer) newResource(name resourceName, a Answer) *resource {
+	return &resource{typeURL: name.typeURL, name: name.name, standIn: a.StandIn, build: func() (proto.Message, error) {
+		m, err := a.Build()
+		if m != nil && m.ProtoReflect().IsValid() {
+			if invalid := validate(m); invalid != nil {
+				m, err = nil, errors.Join(invalid, err)
+			}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("provider %s: %w", l.owner, err)
+			err = fmt.Errorf("provider %s: %w", l.owner, err)
 		}
-		return m, nil
+		return m, err
 	}}
 }

@@ -74,7 +74,7 @@ var (
 func (r *Resources) check(name resourceName, next *overlaid, former overlaid) error {
 	if next.message == nil {
 		if former.resource != nil {
-			next.resource.fallback = former.resource.lastGood()
+			next.resource.fallback, next.resource.reported = former.resource.lastGood(), former.resource.failure()
 		}
 		return nil
 	}
@@ -101,4 +101,13 @@ func (r *resource) lastGood() *resource {
 		return r.fallback
 	}
 	return r
+}
+
+// failure returns the error that was last reported of a resource; "" for none. It is
+// called after lastGood.
+func (r *resource) failure() string {
+	if r.err != nil {
+		return r.err.Error()
+	}
+	return r.reported
 }

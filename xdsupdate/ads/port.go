@@ -175,7 +175,10 @@ func (p *port) build(key variety) (proto.Message, error) {
 	if m == nil || !m.ProtoReflect().IsValid() {
 		return nil, nil
 	}
-	return m, p.custom.customize(key, p.service, p.port, m)
+	if err := p.custom.customize(key, p.service, p.port, m); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // assignment puts the load assignment together from endpoints that are encoded

@@ -66,8 +66,13 @@ type Answer struct {
 	// Build makes the resource, once for all views that share it, if a client is
 	// subscribed to it, on any goroutine, with no lock held. If it returns nil there
 	// is none; if it fails, or what it returns is not valid (ValidateAll), the last
-	// good one that a client has stays, and the error is logged. Nil: there is none.
+	// good one that a client has stays, and the error is reported. A resource that
+	// comes with an error is served: the error says what was left out of it. An error
+	// is reported once for as long as it stays the same. Nil: there is none.
 	Build func() (proto.Message, error)
+	// StandIn makes what is served if Build fails and no client has a former state;
+	// nil: nothing is.
+	StandIn func() proto.Message
 }
 
 // Changes says in what Provided may differ from the one before. What it names and

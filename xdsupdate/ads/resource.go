@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,6 +24,11 @@ type resource struct {
 	// fallback is an earlier state of the resource, which takes its place if this
 	// one cannot be built; nil: none.
 	fallback *resource
+	// standIn makes what takes the place of a resource that cannot be built and has no
+	// earlier state; nil: nothing does.
+	standIn func() proto.Message
+	// reported is the error of the earlier state: it is not reported again.
+	reported string
 	// marker says that this stands for something else than a resource.
 	marker marker
 
@@ -66,7 +72,7 @@ func (r *resource) make(report func(error)) {
 		return
 	}
 	r.once.Do(func() {
-		if r.encode(); r.err != nil {
+		if r.encode(); r.err != nil && r.err.Error() != r.reported {
 			report(r.err)
 		}
 	})
@@ -75,16 +81,21 @@ func (r *resource) make(report func(error)) {
 func (r *resource) encode() {
 	value, err := r.content()
 	fallback := r.fallback
-	r.build, r.bytes, r.fallback = nil, nil, nil // with all that they hold on to
-	switch {
-	case err != nil:
+	if err == nil {
+		r.reported = ""
+	} else {
 		r.err = fmt.Errorf("%s %s: %w", r.typeURL, r.name, err)
-		if fallback.exists() {
-			r.hash, r.value = fallback.hash, fallback.value
+		if value == nil && r.standIn != nil && !fallback.exists() {
+			value = r.encodedStandIn()
 		}
+	}
+	r.build, r.bytes, r.fallback, r.standIn = nil, nil, nil, nil // with all that they hold on to
+	switch {
 	case value != nil:
 		// Hashes are versions: equal content has equal ones in every replica.
 		r.hash, r.value = max(1, xxhash.Sum64(value)), value
+	case err != nil && fallback.exists():
+		r.hash, r.value = fallback.hash, fallback.value
 	}
 }
 
@@ -103,10 +114,28 @@ func (r *resource) content() (value []byte, err error) {
 		return nil, nil
 	}
 	m, err := r.build()
-	if err != nil || m == nil || !m.ProtoReflect().IsValid() {
+	if m == nil || !m.ProtoReflect().IsValid() {
 		return nil, err
 	}
+	value, invalid := marshal(m)
+	return value, cmp.Or(invalid, err)
+}
+
+func marshal(m proto.Message) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, m)
+}
+
+// encodedStandIn returns the encoded stand-in; nil: there is none.
+func (r *resource) encodedStandIn() (value []byte) {
+	defer func() {
+		if recover() != nil {
+			value = nil
+		}
+	}()
+	if m := r.standIn(); m != nil && m.ProtoReflect().IsValid() {
+		value, _ = marshal(m)
+	}
+	return value
 }
 
 // same reports whether a client that has s needs not be sent r.

@@ -66,7 +66,7 @@ func (s *RouteScope) forwardToOne(out *routev3.Route, action *routev3.RouteActio
 	if authority := applyHeaders(out, d.GetHeaders()); authority != "" && action.HostRewriteSpecifier == nil {
 		action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: authority}
 	}
-	if action.HashPolicy = hashPolicies(s.hashPolicy(d.GetDestination())); len(action.HashPolicy) > 0 && action.RetryPolicy != nil {
+	if action.HashPolicy = s.hashPolicies(d.GetDestination()); len(action.HashPolicy) > 0 && action.RetryPolicy != nil {
 		action.RetryPolicy.RetryHostPredicate = nil
 	}
 }
@@ -95,7 +95,7 @@ func (s *RouteScope) forwardToSeveral(action *routev3.RouteAction, destinations 
 			c.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: o.authority}
 		}
 		weighted.Clusters = append(weighted.Clusters, c)
-		action.HashPolicy = append(action.HashPolicy, hashPolicies(s.hashPolicy(d.GetDestination()))...)
+		action.HashPolicy = append(action.HashPolicy, s.hashPolicies(d.GetDestination())...)
 	}
 	action.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: weighted}
 	return total > 0
@@ -108,7 +108,7 @@ func (s *RouteScope) DefaultRoute(cluster string, hash *networking.LoadBalancerS
 	action := &routev3.RouteAction{
 		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster},
 		RetryPolicy:      s.retryPolicy(nil),
-		HashPolicy:       hashPolicies(hash),
+		HashPolicy:       usableHash(hash),
 		Timeout:          durationpb.New(0),
 		MaxGrpcTimeout:   durationpb.New(0), //nolint:staticcheck // As in setTimeout.
 	}

@@ -49,6 +49,25 @@ func hashPolicies(hash *networking.LoadBalancerSettings_ConsistentHashLB) []*rou
 	return []*routev3.RouteAction_HashPolicy{out}
 }
 
+// CheckHash returns why clients would refuse a route whose requests are hashed like
+// this; nil for no reason, and for no hash.
+func CheckHash(hash *networking.LoadBalancerSettings_ConsistentHashLB) error {
+	for _, h := range hashPolicies(hash) {
+		if err := Check(ForEnvoy, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usableHash returns the policies of a hash, none if clients would refuse it.
+func usableHash(hash *networking.LoadBalancerSettings_ConsistentHashLB) []*routev3.RouteAction_HashPolicy {
+	if CheckHash(hash) != nil {
+		return nil
+	}
+	return hashPolicies(hash)
+}
+
 func hashCookie(c *networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie) *routev3.RouteAction_HashPolicy_Cookie {
 	out := &routev3.RouteAction_HashPolicy_Cookie{Name: c.GetName(), Path: c.GetPath()}
 	if c.GetTtl() != nil {

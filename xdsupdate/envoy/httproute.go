@@ -21,7 +21,9 @@ const (
 // each match that can hold in this scope, and one for a rule without matches.
 // Those behind a route that every request matches are left out. Rules with a
 // delegate give no routes; expand them before. What a rule says and clients
-// could not accept is left out alone.
+// could not accept is left out alone where that narrows nothing; a route that does not
+// pass Check is replaced by one that answers with 500, or left out if what it matches
+// does not pass either, and LeftOut is called.
 //
 // The result is empty only if no rule is for this scope. If there are rules, but
 // none that the call of a gRPC client could be for, there is a route that fails all
@@ -38,17 +40,10 @@ func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
 			if !s.covers(m) {
 				continue
 			}
-			route := s.route(rule, m)
-			if route == nil {
-				continue
-			}
-			some = true
-			if s.Client == ForGRPC {
-				out = append(out, forGRPC(route, s.ServiceCluster)...)
-			} else {
-				out = append(out, route)
-			}
-			if matchesAll(route.GetMatch()) {
+			found := s.routesOf(rule, m)
+			some = some || found.some
+			out = append(out, found.routes...)
+			if found.last {
 				return s.orFailure(out)
 			}
 		}
@@ -59,12 +54,16 @@ func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
 	return nil
 }
 
-// orFailure returns routes, or one that fails all calls if there are none.
+// orFailure returns routes, or one that fails all requests if there are none.
 func (s *RouteScope) orFailure(routes []*routev3.Route) []*routev3.Route {
-	if len(routes) > 0 {
+	switch {
+	case len(routes) > 0:
 		return routes
+	case s.Client == ForGRPC:
+		return []*routev3.Route{grpcFailure(everyPath(), http.StatusNotFound, s.ServiceCluster)}
+	default:
+		return []*routev3.Route{failing(everyPath())}
 	}
-	return []*routev3.Route{grpcFailure(everyPath(), http.StatusNotFound, s.ServiceCluster)}
 }
 
 // route is the route of a rule under one of its matches; nil is the match of a

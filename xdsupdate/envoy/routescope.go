@@ -5,6 +5,7 @@ package envoy
 import (
 	"slices"
 
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -46,6 +47,9 @@ type RouteScope struct {
 	// ConsistentHash returns how the requests to a destination are hashed, or nil
 	// if they are not; nil means that none are.
 	ConsistentHash func(*networking.Destination) *networking.LoadBalancerSettings_ConsistentHashLB
+	// LeftOut is called with the rule of each route that Routes replaces by one that
+	// answers with 500, or leaves out, and the reason; nil: it is not reported.
+	LeftOut func(rule *networking.HTTPRoute, reason error)
 }
 
 func (s *RouteScope) cluster(d *networking.Destination) string {
@@ -59,11 +63,13 @@ func (s *RouteScope) cluster(d *networking.Destination) string {
 	return SubsetClusterName(port, d.GetSubset(), registry.Hostname(d.GetHost()))
 }
 
-func (s *RouteScope) hashPolicy(d *networking.Destination) *networking.LoadBalancerSettings_ConsistentHashLB {
+// hashPolicies returns how requests to a destination are hashed. A hash that clients
+// would refuse is left out: it is of the destination's owner, not of the route's.
+func (s *RouteScope) hashPolicies(d *networking.Destination) []*routev3.RouteAction_HashPolicy {
 	if s.ConsistentHash == nil {
 		return nil
 	}
-	return s.ConsistentHash(d)
+	return usableHash(s.ConsistentHash(d))
 }
 
 // covers reports whether a match can hold here at all. Gateways in a match make

@@ -3,6 +3,8 @@
 package traffic
 
 import (
+	"fmt"
+	"iter"
 	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -11,19 +13,26 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// autoPassthroughChains returns the filter chains of an AUTO_PASSTHROUGH server: one
-// for each port of the services of the mesh that its hosts cover.
-func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer) []*listenerv3.FilterChain {
-	var out []*listenerv3.FilterChain
-	for _, svc := range st.scopeOf(p).sorted {
-		if !s.covers(svc) {
-			continue
-		}
-		for _, name := range st.passedNames(p, svc) {
-			out = append(out, envoy.AutoPassthroughChain(name))
+// autoPassthroughChains yields the filter chains of an AUTO_PASSTHROUGH server, one
+// for each port of the services of the mesh that its hosts cover, or why one is left
+// out.
+func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer) iter.Seq2[*listenerv3.FilterChain, error] {
+	return func(yield func(*listenerv3.FilterChain, error) bool) {
+		for _, svc := range st.scopeOf(p).sorted {
+			if !s.covers(svc) {
+				continue
+			}
+			for _, name := range st.passedNames(p, svc) {
+				c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return envoy.AutoPassthroughChain(name) })
+				if err != nil {
+					err = s.leftOut(fmt.Errorf("%s: %w", name, err))
+				}
+				if !yield(c, err) {
+					return
+				}
+			}
 		}
 	}
-	return out
 }
 
 // covers reports whether a service of the mesh is behind an AUTO_PASSTHROUGH

@@ -145,11 +145,11 @@ func TestChangeConcernsRoutes(t *testing.T) {
 			before, _ := x.objects.Get(key)
 			after := newObject(tc.after[0], x.settings)
 			d := &difference{before: newState(x, w), targets: &targets{}, objects: []objectChange{{key, before, after}}}
-			if d.before.routes(&tc.proxy, tc.routes) == nil { // it also lets the routes be kept
+			if d.before.routesSent(&tc.proxy, tc.routes) == nil { // it also lets the routes be kept
 				t.Fatal("there are no routes")
 			}
 			d.after = d.before.next(x.with(key, before, after), w, d)
-			if proto.Equal(d.before.routes(&tc.proxy, tc.routes), d.after.routes(&tc.proxy, tc.routes)) {
+			if proto.Equal(d.before.routesSent(&tc.proxy, tc.routes), d.after.routesSent(&tc.proxy, tc.routes)) {
 				t.Error("the routes do not differ")
 			}
 			if !named(newConcerned(d).changes(), tc.view, resourceKey{envoy.RouteType, tc.routes}) {
@@ -211,7 +211,7 @@ func TestConcernedRoutes(t *testing.T) {
 			changes := newConcerned(d).changes()
 			var differ, concerned []string
 			for _, name := range []string{"15000", "80", "8080", "9000", "unix:///tmp/all"} {
-				if !proto.Equal(d.before.routes(p, name), d.after.routes(p, name)) {
+				if !proto.Equal(d.before.routesSent(p, name), d.after.routesSent(p, name)) {
 					differ = append(differ, name)
 				}
 				if named(changes, ads.View{Namespace: "shop"}, resourceKey{envoy.RouteType, name}) {

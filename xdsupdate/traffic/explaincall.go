@@ -86,7 +86,7 @@ func (x *explaining) meshCall() {
 func (x *explaining) byVirtualServices(e *egress, at place) bool {
 	found := e.virtualServicesOf(x.call.Host)
 	for i, v := range found {
-		if len(x.ruleRoutes(x.proxy, v, at)) == 0 {
+		if routes, _ := x.ruleRoutes(x.proxy, v, at); len(routes) == 0 {
 			x.consider(v, "it has no HTTP rule for this port and client")
 			continue
 		}

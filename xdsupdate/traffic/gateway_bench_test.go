@@ -67,9 +67,9 @@ func BenchmarkGateway(b *testing.B) {
 			name  string
 			build func(st *state) proto.Message
 		}{
-			{"routes", func(st *state) proto.Message { return st.routes(p, "http.80") }},
-			{"routes of one server", func(st *state) proto.Message { return st.routes(p, "https.443.https-7.edge.ingress") }},
-			{"listener", func(st *state) proto.Message { return st.listener(p, "0.0.0.0_443") }},
+			{"routes", func(st *state) proto.Message { return st.routesSent(p, "http.80") }},
+			{"routes of one server", func(st *state) proto.Message { return st.routesSent(p, "https.443.https-7.edge.ingress") }},
+			{"listener", func(st *state) proto.Message { return st.listenerSent(p, "0.0.0.0_443") }},
 		} {
 			b.Run(fmt.Sprintf("hosts=%d/%s", n, tc.name), func(b *testing.B) {
 				st := fresh()

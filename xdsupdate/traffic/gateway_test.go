@@ -67,7 +67,7 @@ func describeRouter(t *testing.T, st *state, p *proxy) []string {
 	t.Helper()
 	var out []string
 	for _, name := range st.listenerNames(p) {
-		l := st.listener(p, name)
+		l := st.listenerSent(p, name)
 		if err := xdscheck.Envoy(l); err != nil {
 			t.Error(err)
 		}
@@ -83,7 +83,7 @@ func describeRouter(t *testing.T, st *state, p *proxy) []string {
 		}
 	}
 	for _, name := range st.routeNames(p) {
-		rc := st.routes(p, name)
+		rc := st.routesSent(p, name)
 		if err := xdscheck.Envoy(rc); err != nil {
 			t.Error(err)
 		}
@@ -246,8 +246,8 @@ func TestGatewayHosts(t *testing.T) {
 	if diff := cmp.Diff(want, describeRouter(t, st, edge())); diff != "" {
 		t.Errorf("router (-want +got):\n%s", diff)
 	}
-	rc := st.routes(edge(), "http.80")
-	if rc == nil || st.routes(edge(), "http.81") != nil || st.listener(edge(), "x") != nil {
+	rc := st.routesSent(edge(), "http.80")
+	if rc == nil || st.routesSent(edge(), "http.81") != nil || st.listenerSent(edge(), "x") != nil {
 		t.Errorf("by name: %v", rc)
 	}
 }

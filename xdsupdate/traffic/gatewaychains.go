@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -13,24 +14,34 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// gatewayListener returns the listener of a router by its name; nil for none.
-func (st *state) gatewayListener(p *proxy, name string) *listenerv3.Listener {
+// gatewayListener returns the listener of a router by its name, nil for none, and what
+// is left out of it.
+func (st *state) gatewayListener(p *proxy, name string) (*listenerv3.Listener, []error) {
 	l := st.routerOf(p).listeners[name]
 	if l == nil {
-		return nil
+		return nil, nil
 	}
-	return l.Build(slices.Collect(st.filterChains(p, l)))
+	var chains []*listenerv3.FilterChain
+	var leftOut []error
+	for c, err := range st.filterChains(p, l) {
+		if err != nil {
+			leftOut = append(leftOut, err)
+		} else {
+			chains = append(chains, c)
+		}
+	}
+	return l.Build(chains), leftOut
 }
 
-// filterChains yields the filter chains of a listener. Envoy refuses a listener in
-// which two have the same match, so a chain is left out if a server name of its is
-// taken by an earlier one.
-func (st *state) filterChains(p *proxy, l *gatewayListener) iter.Seq[*listenerv3.FilterChain] {
-	return func(yield func(*listenerv3.FilterChain) bool) {
+// filterChains yields the filter chains of a listener, or why one is left out of it
+// although its object asks for it. Envoy refuses a listener in which two have the same
+// match, so a chain is left out if a server name of its is taken by an earlier one.
+func (st *state) filterChains(p *proxy, l *gatewayListener) iter.Seq2[*listenerv3.FilterChain, error] {
+	return func(yield func(*listenerv3.FilterChain, error) bool) {
 		taken := make(map[string]struct{})
 		for _, s := range l.servers {
-			for _, c := range st.serverChains(p, s) {
-				if claimMatch(taken, c.GetFilterChainMatch()) && !yield(c) {
+			for c, err := range st.serverChains(p, s) {
+				if (err != nil || claimMatch(taken, c.GetFilterChainMatch())) && !yield(c, err) {
 					return
 				}
 			}
@@ -41,19 +52,29 @@ func (st *state) filterChains(p *proxy, l *gatewayListener) iter.Seq[*listenerv3
 	}
 }
 
-// serverChains returns the filter chains of a server.
-func (st *state) serverChains(p *proxy, s *gatewayServer) []*listenerv3.FilterChain {
+// serverChains yields the filter chains of a server, or why one is left out.
+func (st *state) serverChains(p *proxy, s *gatewayServer) iter.Seq2[*listenerv3.FilterChain, error] {
 	switch s.kind {
 	case passthrough:
 		return st.passthroughChains(p, s)
 	case autoPassthrough:
 		return st.autoPassthroughChains(p, s)
 	default:
-		if c := st.serverChain(p, s); c != nil {
-			return []*listenerv3.FilterChain{c}
+		return func(yield func(*listenerv3.FilterChain, error) bool) {
+			c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return st.serverChain(p, s) })
+			if err != nil {
+				yield(nil, s.leftOut(err))
+			} else if c != nil {
+				yield(c, nil)
+			}
 		}
-		return nil
 	}
+}
+
+// leftOut says why connections to a server are closed.
+func (s *gatewayServer) leftOut(reason error) error {
+	field := element("spec.servers", slices.Index(s.gateway.spec.GetServers(), s.spec))
+	return leftOut(s.gateway.config, field, fmt.Errorf("its connections are closed: %w", reason))
 }
 
 // claimMatch takes the server names of a match, unless one of them is taken.

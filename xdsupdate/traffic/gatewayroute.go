@@ -3,6 +3,8 @@
 package traffic
 
 import (
+	"fmt"
+	"iter"
 	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -31,27 +33,42 @@ func (st *state) tcpFilter(p *proxy, s *gatewayServer) *listenerv3.Filter {
 	return nil
 }
 
-// passthroughChains returns a filter chain for each match of a TLS route that fits
-// a server.
-func (st *state) passthroughChains(p *proxy, s *gatewayServer) []*listenerv3.FilterChain {
-	var out []*listenerv3.FilterChain
-	for _, v := range st.virtualServicesOf(p, s) {
-		if len(v.spec.GetTls()) == 0 || len(s.hostsOf(v)) == 0 {
-			continue
-		}
-		for _, r := range v.spec.GetTls() {
-			for _, m := range r.GetMatch() {
-				names, ok := envoy.ServerNames(m.GetSniHosts())
-				if !ok || !s.fits(v, m.GetPort(), m.GetGateways()) {
-					continue
-				}
-				if filter := st.tcpProxy(p, v, s, r.GetRoute()).Filter(); filter != nil {
-					out = append(out, envoy.FilterChain(names, nil, filter))
+// passthroughChains yields a filter chain for each match of a TLS route that fits a
+// server, or why there is none.
+func (st *state) passthroughChains(p *proxy, s *gatewayServer) iter.Seq2[*listenerv3.FilterChain, error] {
+	return func(yield func(*listenerv3.FilterChain, error) bool) {
+		for _, v := range st.virtualServicesOf(p, s) {
+			if len(v.spec.GetTls()) == 0 || len(s.hostsOf(v)) == 0 {
+				continue
+			}
+			for i, r := range v.spec.GetTls() {
+				for _, m := range r.GetMatch() {
+					c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return st.passthroughChain(p, s, v, r, m) })
+					if err != nil {
+						err = leftOut(v.config, element("spec.tls", i), fmt.Errorf("its connections are closed: %w", err))
+					}
+					if (c != nil || err != nil) && !yield(c, err) {
+						return
+					}
 				}
 			}
 		}
 	}
-	return out
+}
+
+// passthroughChain returns the filter chain of a match of a TLS route; nil for none.
+func (st *state) passthroughChain(
+	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes,
+) *listenerv3.FilterChain {
+	names, ok := envoy.ServerNames(m.GetSniHosts())
+	if !ok || !s.fits(v, m.GetPort(), m.GetGateways()) {
+		return nil
+	}
+	filter := st.tcpProxy(p, v, s, r.GetRoute()).Filter()
+	if filter == nil {
+		return nil
+	}
+	return envoy.FilterChain(names, nil, filter)
 }
 
 // fits reports whether a match of a TCP or TLS route is about a server. What else

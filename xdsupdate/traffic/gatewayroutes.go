@@ -13,13 +13,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// gatewayRoutes returns the route configuration of a router by its name; nil for
-// none.
-func (st *state) gatewayRoutes(p *proxy, name string) *routev3.RouteConfiguration {
+// gatewayRoutes returns the route configuration of a router by its name, nil for
+// none, and what is left out of it.
+func (st *state) gatewayRoutes(p *proxy, name string) (*routev3.RouteConfiguration, []error) {
 	servers := st.routerOf(p).routes[name]
 	if len(servers) == 0 {
-		return nil
+		return nil, nil
 	}
+	var leftOut []error
 	hosts := gatewayHosts{byName: make(map[registry.Hostname]*gatewayHost)}
 	for _, s := range servers {
 		for _, v := range st.virtualServicesOf(p, s) {
@@ -29,7 +30,9 @@ func (st *state) gatewayRoutes(p *proxy, name string) *routev3.RouteConfiguratio
 			}
 			// One list for all hosts, by which they are known to be alike.
 			at := place{gateway: s.gateway.String(), port: s.port(), tls: s.tls()}
-			if rules := st.gatewayRules(p, v, at); len(rules.routes) > 0 {
+			rules := st.gatewayRules(p, v, at)
+			leftOut = append(leftOut, rules.leftOut...)
+			if len(rules.routes) > 0 {
 				for _, h := range names {
 					hosts.get(h).add(rules, s.redirects())
 				}
@@ -42,17 +45,25 @@ func (st *state) gatewayRoutes(p *proxy, name string) *routev3.RouteConfiguratio
 		}
 	}
 	port := servers[0].port()
-	out := hosts.build(port, st.settings.countsAttempts())
+	var out []*routev3.VirtualHost
+	for _, h := range hosts.build(port, st.settings.countsAttempts()) {
+		if err := checkVirtualHost(h); err != nil {
+			leftOut = append(leftOut, err)
+		} else {
+			out = append(out, h)
+		}
+	}
 	if len(out) == 0 {
 		out = []*routev3.VirtualHost{{Name: fmt.Sprintf("blackhole:%d", port), Domains: []string{"*"}}}
 	}
-	return routeConfiguration(name, out)
+	return routeConfiguration(name, out), leftOut
 }
 
 // gatewayRules are the routes that a VirtualService has by one server.
 type gatewayRules struct {
-	of     *virtualService
-	routes []*routev3.Route
+	of      *virtualService
+	routes  []*routev3.Route
+	leftOut []error
 }
 
 // gatewayHost is a host that a router serves HTTP for.

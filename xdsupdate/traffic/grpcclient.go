@@ -14,21 +14,21 @@ import (
 )
 
 // grpcRoutes returns the route configuration of a port of a service for a gRPC
-// client, whose name is that of the service's cluster; nil for none. The service
-// can be called by all its names.
-func (st *state) grpcRoutes(p *proxy, name string) *routev3.RouteConfiguration {
+// client, whose name is that of the service's cluster, nil for none, and what is left
+// out of it. The service can be called by all its names.
+func (st *state) grpcRoutes(p *proxy, name string) (*routev3.RouteConfiguration, []error) {
 	port, host, ok := envoy.ParseClusterName(name)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	e, svc := st.grpcService(p, host, port)
 	if svc == nil {
-		return nil
+		return nil, nil
 	}
-	routes := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port, service: svc})
+	routes, leftOut := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port, service: svc})
 	b := st.newVirtualHosts(p, []*service{svc})
 	b.addService(svc, port, bothDomains, routes)
-	return &routev3.RouteConfiguration{Name: name, VirtualHosts: b.hosts}
+	return &routev3.RouteConfiguration{Name: name, VirtualHosts: b.hosts}, leftOut
 }
 
 // grpcService returns a service with a port, and the egress listener that it is of.

@@ -104,7 +104,8 @@ func (st *state) gatewayRules(p *proxy, v *virtualService, at place) *gatewayRul
 	if rules != nil {
 		return rules
 	}
-	rules = &gatewayRules{v, st.ruleRoutes(p, v, at)}
+	rules = &gatewayRules{of: v}
+	rules.routes, rules.leftOut = st.ruleRoutes(p, v, at)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.kept = st.kept.with(key, rules)

@@ -26,8 +26,8 @@ func TestKeptRoutes(t *testing.T) {
 			h.change()
 			for _, p := range h.routers {
 				for name := range h.now.routerOf(p).routes {
-					got := h.now.routes(p, name)
-					want := newState(h.now.index, h.now.world).routes(p, name)
+					got := h.now.routesSent(p, name)
+					want := newState(h.now.index, h.now.world).routesSent(p, name)
 					if !proto.Equal(got, want) {
 						t.Fatalf("seed %d, step %d, %s:\n%v\nfrom scratch:\n%v", seed, step, name, got, want)
 					}

@@ -6,16 +6,16 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 )
 
-// listener returns a listener of a proxy by its name; nil for none. Those of sidecars
-// are the host's.
-func (st *state) listener(p *proxy, name string) *listenerv3.Listener {
+// listener returns a listener of a proxy by its name, nil for none, and what is left
+// out of it. Those of sidecars are the host's.
+func (st *state) listener(p *proxy, name string) (*listenerv3.Listener, []error) {
 	switch p.role {
 	case grpcClient:
-		return st.grpcListener(p, name)
+		return st.grpcListener(p, name), nil
 	case router:
 		return st.gatewayListener(p, name)
 	default:
-		return nil
+		return nil, nil
 	}
 }
 

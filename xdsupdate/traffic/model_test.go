@@ -346,7 +346,7 @@ func (c *modelClient) check(when string) {
 		}
 		have := has.Resources(typeURL)
 		for _, name := range names {
-			want := st.resource(p, typeURL, name)
+			want := st.resourceSent(p, typeURL, name)
 			got, had := have[name]
 			delete(have, name)
 			switch {

@@ -29,31 +29,32 @@ func onPort(svc *service, number uint32) bool {
 	return ok && httpPort(p)
 }
 
-// outboundRoutes returns the route configuration of a sidecar by its name; nil for
-// none:
+// outboundRoutes returns the route configuration of a sidecar by its name, nil for
+// none, and what is left out of it:
 //
 //	80               what is sent to port 80, or to an HTTP proxy listener on it
 //	unix:///path     what is sent to the listener with this bind
 //	HOST:PORT        what is sent to the address of a service, to a port whose protocol
 //	                 the sidecar detects
-func (st *state) outboundRoutes(p *proxy, name string) *routev3.RouteConfiguration {
+func (st *state) outboundRoutes(p *proxy, name string) (*routev3.RouteConfiguration, []error) {
 	scope := st.scopeOf(p)
 	if e := scope.egressNamed(name); e != nil {
-		return routeConfiguration(name, append(st.allPorts(p, e), st.catchAll(p)))
+		b := st.allPorts(p, e)
+		return routeConfiguration(name, append(b.hosts, st.catchAll(p))), b.leftOut
 	}
 	if port, ok := envoy.ParseHTTPRouteName(name); ok {
 		e := scope.egressFor(port)
 		if e == nil {
-			return nil
+			return nil, nil
 		}
 		b := st.newVirtualHosts(p, servicesOn(e, port))
 		st.addPort(b, e, port, bareDomains)
-		return routeConfiguration(name, append(b.hosts, st.catchAll(p)))
+		return routeConfiguration(name, append(b.hosts, st.catchAll(p))), b.leftOut
 	}
 	if port, host, ok := envoy.ParseListenerName(name); ok && port != 0 {
 		return st.detectedRoutes(p, name, host, port)
 	}
-	return nil
+	return nil, nil
 }
 
 // egressNamed returns the listener whose route configuration has a name of its own.
@@ -87,7 +88,7 @@ func servicesOn(e *egress, port uint32) []*service {
 
 // allPorts returns the virtual hosts of all ports of a listener's services. Those
 // of port 80 can be called without the port.
-func (st *state) allPorts(p *proxy, e *egress) []*routev3.VirtualHost {
+func (st *state) allPorts(p *proxy, e *egress) *virtualHosts {
 	b := st.newVirtualHosts(p, e.services)
 	ports := httpPorts(e.services)
 	if !slices.Contains(ports, unknownHostPort) {
@@ -100,7 +101,7 @@ func (st *state) allPorts(p *proxy, e *egress) []*routev3.VirtualHost {
 		}
 		st.addPort(b, e, port, form)
 	}
-	return b.hosts
+	return b
 }
 
 // httpPorts returns the ports on which some of the services take requests, sorted.
@@ -131,7 +132,8 @@ func (st *state) addPort(b *virtualHosts, e *egress, port uint32, form domainFor
 		if len(own)+len(others) == 0 {
 			continue
 		}
-		routes := st.ruleRoutes(b.proxy, v, place{gateway: meshGateway, port: port})
+		routes, leftOut := st.ruleRoutes(b.proxy, v, place{gateway: meshGateway, port: port})
+		b.leftOut = append(b.leftOut, leftOut...)
 		if len(routes) == 0 {
 			continue // As if there were no such VirtualService.
 		}
@@ -182,19 +184,21 @@ func (e *egress) otherHosts(v *virtualService, services []*service) []registry.H
 
 // detectedRoutes returns the routes of a port whose protocol is detected, of a
 // service with an address: whatever the host of the request, it is for the service.
-func (st *state) detectedRoutes(p *proxy, name string, host registry.Hostname, port uint32) *routev3.RouteConfiguration {
+func (st *state) detectedRoutes(
+	p *proxy, name string, host registry.Hostname, port uint32,
+) (*routev3.RouteConfiguration, []error) {
 	e := st.scopeOf(p).egressFor(port)
 	if e == nil {
-		return nil
+		return nil, nil
 	}
 	svc := e.service(host)
 	if !detects(svc, port, p) {
-		return nil
+		return nil, nil
 	}
-	routes := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port})
+	routes, leftOut := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port})
 	b := st.newVirtualHosts(p, nil)
 	b.add(lower(svc.host), port, []string{"*"}, routes)
-	return routeConfiguration(name, b.hosts)
+	return routeConfiguration(name, b.hosts), leftOut
 }
 
 func detects(svc *service, port uint32, p *proxy) bool {
@@ -203,14 +207,14 @@ func detects(svc *service, port uint32, p *proxy) bool {
 }
 
 // serviceRoutes returns the routes of a port of one service: those of the first
-// VirtualService that has any for it, else the default route.
-func (st *state) serviceRoutes(p *proxy, e *egress, svc *service, at place) []*routev3.Route {
+// VirtualService that has any for it, else the default route; and what is left out.
+func (st *state) serviceRoutes(p *proxy, e *egress, svc *service, at place) ([]*routev3.Route, []error) {
 	if onPort(svc, at.port) {
 		for _, v := range e.virtualServicesOf(lower(svc.host)) {
-			if routes := st.ruleRoutes(p, v, at); len(routes) > 0 {
-				return routes
+			if routes, leftOut := st.ruleRoutes(p, v, at); len(routes) > 0 {
+				return routes, leftOut
 			}
 		}
 	}
-	return []*routev3.Route{st.defaultRoute(p, svc, at)}
+	return []*routev3.Route{st.defaultRoute(p, svc, at)}, nil
 }

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -92,10 +93,15 @@ func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	if !serves(typeURL, p) || typeURL == envoy.LoadAssignmentType && x.state.plainAssignment(p, name) {
 		return ads.Answer{BuiltIn: true}
 	}
-	return ads.Answer{
+	out := ads.Answer{
 		Share: x.shareOf(v, p, typeURL, name),
-		Build: func() (proto.Message, error) { return x.state.resource(p, typeURL, name), nil },
+		Build: func() (proto.Message, error) { return x.state.resource(p, typeURL, name) },
 	}
+	if p.role == grpcClient && typeURL == envoy.ClusterType {
+		// Without an answer the client holds back all calls of the routes that name it.
+		out.StandIn = func() proto.Message { return envoy.EmptyCluster(name) }
+	}
+	return out
 }
 
 // serves reports whether a type is provided for a proxy; else it is built in.
@@ -110,27 +116,34 @@ func serves(typeURL string, p *proxy) bool {
 	}
 }
 
-// resource returns a resource by its type and name; nil for none.
-func (st *state) resource(p *proxy, typeURL, name string) proto.Message {
+// resource returns a resource by its type and name, nil for none, and what is left out
+// of it.
+func (st *state) resource(p *proxy, typeURL, name string) (proto.Message, error) {
 	switch typeURL {
 	case envoy.ClusterType:
-		if c := st.cluster(p, name); c != nil {
-			return c
-		}
+		return orNil(st.checkedCluster(p, name))
 	case envoy.LoadAssignmentType:
-		if a := st.assignment(p, name); a != nil {
-			return a
-		}
+		return orNil(st.assignment(p, name), nil)
 	case envoy.ListenerType:
-		if l := st.listener(p, name); l != nil {
-			return l
-		}
+		l, leftOut := st.listener(p, name)
+		return orNil(l, errors.Join(leftOut...))
 	case envoy.RouteType:
-		if r := st.routes(p, name); r != nil {
-			return r
-		}
+		r, leftOut := st.routes(p, name)
+		return orNil(r, errors.Join(leftOut...))
+	default:
+		return nil, nil
 	}
-	return nil
+}
+
+// orNil makes a nil pointer a nil message.
+func orNil[M interface {
+	comparable
+	proto.Message
+}](m M, err error) (proto.Message, error) {
+	if m == *new(M) {
+		return nil, err
+	}
+	return m, err
 }
 
 // names returns what a wildcard subscription to a type covers, sorted.

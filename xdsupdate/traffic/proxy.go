@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // role says what a client does with what it is sent.
@@ -33,4 +34,12 @@ type proxy struct {
 	// targetPorts are, for a router, the ports on which it listens for the ports of
 	// the services that it is an endpoint of.
 	targetPorts targetPorts
+}
+
+// client returns the kind of client that the proxy is.
+func (p *proxy) client() envoy.Client {
+	if p.role == grpcClient {
+		return envoy.ForGRPC
+	}
+	return envoy.ForEnvoy
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// routes returns a route configuration of a proxy by its name; nil for none.
-func (st *state) routes(p *proxy, name string) *routev3.RouteConfiguration {
+// routes returns a route configuration of a proxy by its name, nil for none, and what
+// is left out of it.
+func (st *state) routes(p *proxy, name string) (*routev3.RouteConfiguration, []error) {
 	switch p.role {
 	case grpcClient:
 		return st.grpcRoutes(p, name)

@@ -54,9 +54,11 @@ func (st *state) routerOf(p *proxy) *routerConfig {
 func (st *state) servedListeners(p *proxy, c *routerConfig) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(c.listeners)) {
-		for range st.filterChains(p, c.listeners[name]) {
-			out = append(out, name)
-			break
+		for _, err := range st.filterChains(p, c.listeners[name]) {
+			if err == nil {
+				out = append(out, name)
+				break
+			}
 		}
 	}
 	return out

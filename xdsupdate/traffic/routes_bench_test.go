@@ -43,12 +43,12 @@ func BenchmarkRoutes(b *testing.B) {
 		b.ReportAllocs()
 		p := &proxy{namespace: "shop"}
 		for b.Loop() {
-			st.routes(p, "80")
+			st.routesSent(p, "80")
 		}
 	})
 	b.Run("encoding", func(b *testing.B) {
 		b.ReportAllocs()
-		c := st.routes(&proxy{namespace: "shop"}, "80")
+		c := st.routesSent(&proxy{namespace: "shop"}, "80")
 		for b.Loop() {
 			if _, err := (proto.MarshalOptions{Deterministic: true}).Marshal(c); err != nil {
 				b.Fatal(err)
@@ -59,7 +59,7 @@ func BenchmarkRoutes(b *testing.B) {
 		b.ReportAllocs()
 		p := &proxy{role: grpcClient, namespace: "shop"}
 		for b.Loop() {
-			st.routes(p, "outbound|80||s00042.shop.svc.cluster.local")
+			st.routesSent(p, "outbound|80||s00042.shop.svc.cluster.local")
 		}
 	})
 }

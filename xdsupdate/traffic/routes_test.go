@@ -115,7 +115,7 @@ func TestOutboundRoutes(t *testing.T) {
 			var configs configList
 			configs.virtualServices(t, tc.virtual...)
 			st := newState(newIndex(configs, newSettings(Options{})), newListWorld(tc.services...))
-			c := st.routes(&proxy{namespace: "shop"}, tc.route)
+			c := st.routesSent(&proxy{namespace: "shop"}, tc.route)
 			last := len(c.GetVirtualHosts()) - 1
 			if err := xdscheck.Envoy(c); err != nil || c.GetVirtualHosts()[last].GetName() != "allow_any" {
 				t.Fatalf("%v: %v", c, err)
@@ -144,7 +144,7 @@ func TestAddressesAreDomains(t *testing.T) {
 		"two.com:80":  {"two.com", "two.com."},
 		"wide.com:80": {"wide.com", "wide.com."},
 	}
-	for _, h := range st.routes(&proxy{namespace: "shop"}, "80").GetVirtualHosts()[:3] {
+	for _, h := range st.routesSent(&proxy{namespace: "shop"}, "80").GetVirtualHosts()[:3] {
 		if diff := cmp.Diff(want[h.GetName()], h.GetDomains()); diff != "" {
 			t.Errorf("domains of %s (-want +got):\n%s", h.GetName(), diff)
 		}
@@ -172,7 +172,7 @@ func TestShortNames(t *testing.T) {
 	st := newState(newIndex(configList{}, newSettings(Options{})), newListWorld(
 		testService("shop", "cart.shop.svc.cluster.local", 80), testService("shop", "cart.shop", 80),
 	))
-	for _, h := range st.routes(&proxy{namespace: "shop"}, "80").GetVirtualHosts() {
+	for _, h := range st.routesSent(&proxy{namespace: "shop"}, "80").GetVirtualHosts() {
 		if h.GetName() != "cart.shop:80" && slices.Contains(h.GetDomains(), "cart.shop") {
 			t.Errorf("%s has the name of another service: %v", h.GetName(), h.GetDomains())
 		}
@@ -212,7 +212,7 @@ func TestGRPCTargets(t *testing.T) {
 		if err := xdscheck.GRPC(l); err != nil || l.GetName() != tc.target {
 			t.Errorf("%s: %v: %v", tc.target, l, err)
 		}
-		c := st.routes(p, tc.want)
+		c := st.routesSent(p, tc.want)
 		if len(c.GetVirtualHosts()) != 1 || !slices.Contains(c.GetVirtualHosts()[0].GetDomains(), strings.ToLower(tc.target)) {
 			t.Errorf("%s: no such domain in %v", tc.target, c)
 		}

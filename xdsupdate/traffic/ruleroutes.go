@@ -22,11 +22,20 @@ type place struct {
 	service *service
 }
 
-// ruleRoutes returns the HTTP routes of a VirtualService in a place; none if it
-// has nothing to say there.
-func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) []*routev3.Route {
+// ruleRoutes returns the HTTP routes of a VirtualService in a place, none if it
+// has nothing to say there, and what is left out of them.
+func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.Route, []error) {
 	scope := st.routeScope(p, v.namespace, at)
-	return scope.Routes(st.rulesOf(v))
+	missing := &leftOutRules{index: st.index, of: v}
+	scope.LeftOut = missing.add
+	routes, err := checkedRoutes(scope, v, func() []*routev3.Route {
+		missing.rules = st.rulesOf(v)
+		return scope.Routes(missing.rules)
+	})
+	if err != nil {
+		missing.found = append(missing.found, err)
+	}
+	return routes, missing.found
 }
 
 // defaultRoute returns the route of the requests to a service that no

@@ -164,10 +164,10 @@ func (c *secrecy) checkService(svc *registry.Service, i int) {
 			}
 		}
 		host := fmt.Sprintf("%s:%d", svc.Hostname, port)
-		if c.proxy.role == grpcClient && (c.st.grpcListener(c.proxy, host) != nil || c.st.routes(c.proxy, fmt.Sprintf("outbound|%d||%s", port, svc.Hostname)) != nil) {
+		if c.proxy.role == grpcClient && (c.st.grpcListener(c.proxy, host) != nil || c.st.routesSent(c.proxy, fmt.Sprintf("outbound|%d||%s", port, svc.Hostname)) != nil) {
 			c.t.Errorf("%s: has a listener or routes of %s", c.about, host)
 		}
-		for _, vh := range c.st.routes(c.proxy, fmt.Sprint(port)).GetVirtualHosts() {
+		for _, vh := range c.st.routesSent(c.proxy, fmt.Sprint(port)).GetVirtualHosts() {
 			if strings.EqualFold(vh.GetName(), host) && vh.GetRoutes()[0].GetName() == "default" {
 				c.t.Errorf("%s: has the default route of %s", c.about, host)
 			}
@@ -207,7 +207,7 @@ func (c *secrecy) allRoutes() []*routev3.RouteConfiguration {
 	}
 	var out []*routev3.RouteConfiguration
 	for _, n := range names {
-		out = append(out, c.st.routes(c.proxy, n))
+		out = append(out, c.st.routesSent(c.proxy, n))
 	}
 	return out
 }

@@ -34,7 +34,7 @@ func TestSimulatedSidecars(t *testing.T) {
 			who := routesim.Proxy{Namespace: p.namespace, Labels: p.labels}
 			configs := map[uint32]*routev3.RouteConfiguration{}
 			for _, port := range simPorts {
-				configs[port] = st.routes(p, fmt.Sprint(port))
+				configs[port] = st.routesSent(p, fmt.Sprint(port))
 				if err := accepted(p, configs[port]); err != nil {
 					t.Fatal(err)
 				}
@@ -84,7 +84,7 @@ func TestSimulatedGateways(t *testing.T) {
 		who := routesim.Proxy{Namespace: p.namespace, Labels: p.labels}
 		configs := map[uint32]*routev3.RouteConfiguration{}
 		for _, port := range simPorts {
-			configs[port] = st.routes(p, fmt.Sprint("http.", port))
+			configs[port] = st.routesSent(p, fmt.Sprint("http.", port))
 			if err := configs[port].ValidateAll(); err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestSimulatedCalls(t *testing.T) {
 				}
 				name := fmt.Sprintf("%s:%d", svc.host, port.Number)
 				l := st.grpcListener(p, name)
-				c := st.routes(p, fmt.Sprintf("outbound|%d||%s", port.Number, svc.host))
+				c := st.routesSent(p, fmt.Sprintf("outbound|%d||%s", port.Number, svc.host))
 				if err := errors.Join(l.ValidateAll(), c.ValidateAll()); err != nil || l == nil || c == nil {
 					t.Fatalf("mesh %d: listener %v, routes %v: %v", seed, l, c, err)
 				}

@@ -283,7 +283,7 @@ func (h *history) each(st *state, p *proxy, yield func(key resourceKey, resource
 		}
 		for _, name := range names {
 			var resource []byte
-			if m := st.resource(p, typeURL, name); m != nil {
+			if m := st.resourceSent(p, typeURL, name); m != nil {
 				resource = encode(m)
 			}
 			yield(resourceKey{typeURL, name}, resource)

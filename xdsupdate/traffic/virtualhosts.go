@@ -3,6 +3,8 @@
 package traffic
 
 import (
+	"fmt"
+
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -21,6 +23,7 @@ type virtualHosts struct {
 	names    map[string]struct{}
 	domains  map[string]struct{}
 	hosts    []*routev3.VirtualHost
+	leftOut  []error
 }
 
 // newVirtualHosts takes the services that have a port in the route configuration,
@@ -86,7 +89,20 @@ func (b *virtualHosts) add(host registry.Hostname, port uint32, domains []string
 		return
 	}
 	b.names[name] = struct{}{}
+	if err := checkVirtualHost(out); err != nil {
+		b.leftOut = append(b.leftOut, err)
+		return
+	}
 	b.hosts = append(b.hosts, out)
+}
+
+// checkVirtualHost returns why clients would refuse a virtual host, whatever its
+// routes, which are checked where they are built.
+func checkVirtualHost(h *routev3.VirtualHost) error {
+	if err := envoy.Check(envoy.ForEnvoy, &routev3.VirtualHost{Name: h.GetName(), Domains: h.GetDomains()}); err != nil {
+		return fmt.Errorf("host %.253q is left out: %w", h.GetName(), err)
+	}
+	return nil
 }
 
 // countsAttempts reports whether requests carry the number of their attempt.

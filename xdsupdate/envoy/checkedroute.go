@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"net/http"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// routesOfMatch are the routes of a rule under one of its matches.
+type routesOfMatch struct {
+	routes []*routev3.Route
+	// some: there is something to do, even if no call of a gRPC client can match.
+	some bool
+	// last: every request matches.
+	last bool
+}
+
+// routesOf returns the routes of a rule under one of its matches; nil is the match of
+// a rule that has none. What clients would refuse, and what cannot be built, fails the
+// requests that match.
+func (s *RouteScope) routesOf(rule *networking.HTTPRoute, m *networking.HTTPMatchRequest) routesOfMatch {
+	route, err := Try(s.Client, func() *routev3.Route { return s.route(rule, m) })
+	if err != nil {
+		if s.LeftOut != nil {
+			s.LeftOut(rule, err)
+		}
+		if route, err = Try(s.Client, func() *routev3.Route { return failing(routeMatch(m)) }); err != nil {
+			return routesOfMatch{some: true}
+		}
+	}
+	switch {
+	case route == nil:
+		return routesOfMatch{}
+	case s.Client == ForGRPC:
+		return routesOfMatch{forGRPC(route, s.ServiceCluster), true, matchesAll(route.GetMatch())}
+	default:
+		return routesOfMatch{[]*routev3.Route{route}, true, matchesAll(route.GetMatch())}
+	}
+}
+
+// failing answers the requests that match with 500; nil without a match.
+func failing(match *routev3.RouteMatch) *routev3.Route {
+	if match == nil {
+		return nil
+	}
+	return &routev3.Route{Match: match, Action: &routev3.Route_DirectResponse{
+		DirectResponse: &routev3.DirectResponseAction{Status: http.StatusInternalServerError},
+	}}
+}
+
+// CheckRules calls LeftOut for every rule that has a route which Routes would leave
+// out or replace, wherever its matches let it count.
+func (s *RouteScope) CheckRules(rules []*networking.HTTPRoute) {
+	for _, rule := range rules {
+		for _, m := range rule.GetMatch() {
+			s.routesOf(rule, m)
+		}
+		if len(rule.GetMatch()) == 0 {
+			s.routesOf(rule, nil)
+		}
+	}
+}
+
+// FailingRoutes answer everything with 500, in the place of routes that cannot be
+// built.
+func (s *RouteScope) FailingRoutes() []*routev3.Route {
+	if s.Client == ForGRPC {
+		return []*routev3.Route{grpcFailure(everyPath(), http.StatusInternalServerError, s.ServiceCluster)}
+	}
+	return []*routev3.Route{failing(everyPath())}
+}

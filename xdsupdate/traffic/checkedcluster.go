@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// checkedCluster returns the cluster of a name as a proxy gets it, nil for none, and
+// why it is left out, or what of its policy is. A cluster whose policy cannot be
+// followed is left out as a whole: without its TLS settings it would be reached in
+// plain text.
+func (st *state) checkedCluster(p *proxy, name string) (*clusterv3.Cluster, error) {
+	c, err := envoy.Try(p.client(), func() *clusterv3.Cluster { return st.cluster(p, name) })
+	if err != nil {
+		return nil, st.clusterLeftOut(p, name, fmt.Errorf("cluster %s is left out: %w", name, err))
+	}
+	if at, ok := st.clusterPlaceOf(p, name); ok && at.rule != nil {
+		hash := envoy.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
+		if err := envoy.CheckHash(hash); err != nil {
+			return c, st.clusterLeftOut(p, name, fmt.Errorf("the requests to cluster %s are not hashed: %w", name, err))
+		}
+	}
+	return c, nil
+}
+
+// clusterLeftOut names the object whose policy the cluster of a name has; a service
+// without one is named by its cluster.
+func (st *state) clusterLeftOut(p *proxy, name string, reason error) error {
+	at, ok := st.clusterPlaceOf(p, name)
+	if !ok || at.rule == nil {
+		return reason
+	}
+	owner, field := at.rule.owner(at.subset)
+	return leftOut(owner.config, field, reason)
+}
+
+// owner returns the DestinationRule that a subset is of, or, for nil, the policy of
+// all subsets, and the field.
+func (m *rule) owner(subset *networking.Subset) (owner *destinationRule, field string) {
+	for _, r := range m.of {
+		for i, s := range r.spec.GetSubsets() {
+			if s == subset {
+				return r, element("spec.subsets", i)
+			}
+		}
+		if subset == nil && r.spec.GetTrafficPolicy() != nil {
+			return r, "spec.trafficPolicy"
+		}
+	}
+	return m.of[0], ""
+}

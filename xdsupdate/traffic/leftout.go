@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"slices"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// What several objects make together, a route configuration or a listener, clients
+// refuse as a whole. So the contribution of each object is checked by itself
+// (envoy.Check): a route that does not pass answers with 500, a filter chain is left
+// out, and the rest is sent. What is left out is an error of type Ineffective beside
+// the resource, which the server reports; Policies.Ineffective finds it without any
+// client.
+
+// Error returns String: what is left out of a resource is reported as an error.
+func (e Ineffective) Error() string { return e.String() }
+
+// leftOut says why a part of an object is left out; an empty field stands for the
+// object.
+func leftOut(c *configstore.Config, field string, reason error) Ineffective {
+	return Ineffective{Kind: c.GroupVersionKind, Namespace: c.Namespace, Name: c.Name, Field: field, Reason: reason.Error()}
+}
+
+// leftOutRules collects what is left out of the routes of a VirtualService, once for
+// each rule.
+type leftOutRules struct {
+	index *index
+	of    *virtualService
+	rules []*networking.HTTPRoute // with those of delegates in their places
+	last  *networking.HTTPRoute
+	found []error
+}
+
+func (l *leftOutRules) add(rule *networking.HTTPRoute, reason error) {
+	if rule == l.last {
+		return
+	}
+	l.last = rule
+	field, delegate := l.index.placeOfRule(l.of, slices.Index(l.rules, rule))
+	if delegate != nil {
+		reason = fmt.Errorf("delegate %s: %w", delegate, reason)
+	}
+	l.found = append(l.found, leftOut(l.of.config, field, fmt.Errorf("its requests are answered with 500: %w", reason)))
+}
+
+// placeOfRule returns the field of the rule of a VirtualService that stands at a place
+// in rulesOf, and the delegate that it is of; nil: it is its own.
+func (x *index) placeOfRule(v *virtualService, at int) (field string, delegate *virtualService) {
+	for i, r := range v.rules() {
+		n := 1
+		if delegate = nil; r.GetDelegate() != nil {
+			if n, delegate = 0, x.delegateOf(v, r); delegate != nil {
+				n = len(delegated(r, delegate.rules()))
+			}
+		}
+		if at < n {
+			return element("spec.http", i), delegate
+		}
+		at -= n
+	}
+	return "spec.http", nil
+}
+
+// checkedRoutes returns the routes that build makes of a VirtualService, or, if it
+// panics, routes that fail all requests.
+func checkedRoutes(scope *envoy.RouteScope, v *virtualService, build func() []*routev3.Route) (routes []*routev3.Route, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			routes, err = scope.FailingRoutes(), leftOut(v.config, "spec.http", fmt.Errorf("panic: %v", p))
+		}
+	}()
+	return build(), nil
+}
