@@ -3,12 +3,13 @@
 package envoy
 
 import (
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 // Check returns why clients of a kind would refuse a resource, or a part of one such as
@@ -80,22 +81,13 @@ func checkInside(m protoreflect.Message) error {
 // returns what Check says of it, or a panic of the function, as an error. A part that the function returns as
 // nil is no mistake.
 func Try[M proto.Message](c Client, build func() M) (part M, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			var none M
-			part, err = none, panicked(p)
+	panicked := guard.Call(func() {
+		if part = build(); part.ProtoReflect().IsValid() {
+			err = Check(c, part)
 		}
-	}()
-	part = build()
-	if !part.ProtoReflect().IsValid() {
-		return part, nil
+	})
+	if panicked != nil {
+		return *new(M), panicked
 	}
-	return part, Check(c, part)
-}
-
-func panicked(p any) error {
-	if err, ok := p.(error); ok {
-		return fmt.Errorf("panic: %w", err)
-	}
-	return errors.New("panic: " + fmt.Sprint(p))
+	return part, err
 }

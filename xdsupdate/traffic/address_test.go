@@ -119,7 +119,7 @@ func TestSpellingsOfServiceAddresses(t *testing.T) {
 			"b.example.com:80": {"b.example.com", "b.example.com."}, "allow_any": {"*"},
 		}
 		got := make(map[string][]string)
-		for _, h := range st.routes(&proxy{namespace: "shop"}, "80").GetVirtualHosts() {
+		for _, h := range st.routesSent(&proxy{namespace: "shop"}, "80").GetVirtualHosts() {
 			got[h.GetName()] = h.GetDomains()
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -151,7 +151,7 @@ func TestSpellingsOfHosts(t *testing.T) {
 		t.Errorf("router (-want +got):\n%s", diff)
 	}
 	domains := make(map[string]int)
-	for _, h := range st.routes(&proxy{namespace: "shop"}, "80").GetVirtualHosts() {
+	for _, h := range st.routesSent(&proxy{namespace: "shop"}, "80").GetVirtualHosts() {
 		for _, d := range h.GetDomains() {
 			domains[d]++
 		}

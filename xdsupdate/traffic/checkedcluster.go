@@ -3,8 +3,6 @@
 package traffic
 
 import (
-	"fmt"
-
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -18,12 +16,12 @@ import (
 func (st *state) checkedCluster(p *proxy, name string) (*clusterv3.Cluster, error) {
 	c, err := envoy.Try(p.client(), func() *clusterv3.Cluster { return st.cluster(p, name) })
 	if err != nil {
-		return nil, st.clusterLeftOut(p, name, fmt.Errorf("cluster %s is left out: %w", name, err))
+		return nil, st.clusterLeftOut(p, name, noCluster(name, err))
 	}
 	if at, ok := st.clusterPlaceOf(p, name); ok && at.rule != nil {
 		hash := envoy.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
 		if err := envoy.CheckHash(hash); err != nil {
-			return c, st.clusterLeftOut(p, name, fmt.Errorf("the requests to cluster %s are not hashed: %w", name, err))
+			return c, st.clusterLeftOut(p, name, notHashed(name, err))
 		}
 	}
 	return c, nil

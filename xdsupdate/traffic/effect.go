@@ -110,6 +110,7 @@ func (f *findings) object(key configstore.ConfigKey, o object) {
 		list := f.sidecars[o.sidecar.namespace]
 		f.sidecar(o.sidecar, list[:slices.Index(list, o.sidecar)])
 	}
+	f.leftOut(o)
 }
 
 // add records a finding; an empty field stands for the object.

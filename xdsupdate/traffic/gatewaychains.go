@@ -3,7 +3,6 @@
 package traffic
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -74,7 +73,7 @@ func (st *state) serverChains(p *proxy, s *gatewayServer) iter.Seq2[*listenerv3.
 // leftOut says why connections to a server are closed.
 func (s *gatewayServer) leftOut(reason error) error {
 	field := element("spec.servers", slices.Index(s.gateway.spec.GetServers(), s.spec))
-	return leftOut(s.gateway.config, field, fmt.Errorf("its connections are closed: %w", reason))
+	return leftOut(s.gateway.config, field, closedConnections(reason))
 }
 
 // claimMatch takes the server names of a match, unless one of them is taken.

@@ -3,7 +3,6 @@
 package traffic
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 
@@ -45,7 +44,7 @@ func (st *state) passthroughChains(p *proxy, s *gatewayServer) iter.Seq2[*listen
 				for _, m := range r.GetMatch() {
 					c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return st.passthroughChain(p, s, v, r, m) })
 					if err != nil {
-						err = leftOut(v.config, element("spec.tls", i), fmt.Errorf("its connections are closed: %w", err))
+						err = leftOut(v.config, element("spec.tls", i), closedConnections(err))
 					}
 					if (c != nil || err != nil) && !yield(c, err) {
 						return

@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -23,10 +24,38 @@ import (
 // Error returns String: what is left out of a resource is reported as an error.
 func (e Ineffective) Error() string { return e.String() }
 
+// partLeftOut is the error of a part that is left out.
+type partLeftOut struct {
+	Ineffective
+	reason error
+}
+
+func (p *partLeftOut) Unwrap() []error { return []error{p.Ineffective, p.reason} }
+
 // leftOut says why a part of an object is left out; an empty field stands for the
 // object.
-func leftOut(c *configstore.Config, field string, reason error) Ineffective {
-	return Ineffective{Kind: c.GroupVersionKind, Namespace: c.Namespace, Name: c.Name, Field: field, Reason: reason.Error()}
+func leftOut(c *configstore.Config, field string, reason error) error {
+	return &partLeftOut{
+		Ineffective{Kind: c.GroupVersionKind, Namespace: c.Namespace, Name: c.Name, Field: field, Reason: reason.Error()}, reason,
+	}
+}
+
+// What becomes of the part.
+
+func failedRequests(reason error) error {
+	return fmt.Errorf("its requests are answered with 500: %w", reason)
+}
+
+func closedConnections(reason error) error {
+	return fmt.Errorf("its connections are closed: %w", reason)
+}
+
+func noCluster(name string, reason error) error {
+	return fmt.Errorf("cluster %s is left out: %w", name, reason)
+}
+
+func notHashed(name string, reason error) error {
+	return fmt.Errorf("the requests to cluster %s are not hashed: %w", name, reason)
 }
 
 // leftOutRules collects what is left out of the routes of a VirtualService, once for
@@ -48,7 +77,7 @@ func (l *leftOutRules) add(rule *networking.HTTPRoute, reason error) {
 	if delegate != nil {
 		reason = fmt.Errorf("delegate %s: %w", delegate, reason)
 	}
-	l.found = append(l.found, leftOut(l.of.config, field, fmt.Errorf("its requests are answered with 500: %w", reason)))
+	l.found = append(l.found, leftOut(l.of.config, field, failedRequests(reason)))
 }
 
 // placeOfRule returns the field of the rule of a VirtualService that stands at a place
@@ -72,10 +101,8 @@ func (x *index) placeOfRule(v *virtualService, at int) (field string, delegate *
 // checkedRoutes returns the routes that build makes of a VirtualService, or, if it
 // panics, routes that fail all requests.
 func checkedRoutes(scope *envoy.RouteScope, v *virtualService, build func() []*routev3.Route) (routes []*routev3.Route, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			routes, err = scope.FailingRoutes(), leftOut(v.config, "spec.http", fmt.Errorf("panic: %v", p))
-		}
-	}()
-	return build(), nil
+	if p := guard.Call(func() { routes = build() }); p != nil {
+		return scope.FailingRoutes(), leftOut(v.config, "spec.http", p)
+	}
+	return routes, nil
 }
