@@ -5,6 +5,8 @@ package configstore
 import (
 	"errors"
 	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 // The errors that stores return, always wrapped with the verb and the object.
@@ -52,15 +54,21 @@ func (v Violation) String() string {
 type ValidationError struct {
 	// Key is the object.
 	Key ConfigKey
-	// Violations is never empty.
+	// Violations is never empty. Its last element may say how many more there are.
 	Violations []Violation
 }
 
 // Error returns "Kind namespace/name is invalid: field: message; field: message".
+// Its length has a bound: of many violations it tells the first and how many more
+// there are.
 func (e *ValidationError) Error() string {
-	parts := make([]string, len(e.Violations))
+	parts := make([]string, 0, maxErrorViolations+1)
 	for i, v := range e.Violations {
-		parts[i] = v.String()
+		if i == maxErrorViolations {
+			parts = append(parts, moreViolations(len(e.Violations)-i).Message)
+			break
+		}
+		parts = append(parts, excerpt.CutTo(v.String(), maxMessageLength))
 	}
 	return e.Key.Object() + " is invalid: " + strings.Join(parts, "; ")
 }

@@ -5,6 +5,8 @@ package configstore
 import (
 	"cmp"
 	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 // ConfigKey names one object. It is comparable.
@@ -21,11 +23,12 @@ func (k ConfigKey) String() string {
 }
 
 // Object returns "Kind namespace/name" for use in error messages, without the kind
-// or the namespace if that is empty.
+// or the namespace if that is empty. What is very long is cut, and what cannot be
+// printed is quoted.
 func (k ConfigKey) Object() string {
-	object := k.Name
+	object := excerpt.Name(k.Name)
 	if k.Namespace != "" {
-		object = k.Namespace + "/" + k.Name
+		object = excerpt.Name(k.Namespace) + "/" + object
 	}
 	if k.Kind.Kind == "" {
 		return object

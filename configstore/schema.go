@@ -3,10 +3,10 @@
 package configstore
 
 import (
-	"fmt"
-
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
@@ -33,10 +33,28 @@ type Schema struct {
 	Status proto.Message
 	// Validate checks objects; nil accepts all.
 	Validate Validator
+	// Text says what the strings of a field of the spec, and of the messages in it,
+	// may hold; nil means TextAny for all. For a map it is asked about the key and
+	// the value of its entries. The strings in a google.protobuf.Struct, Value or
+	// StringValue follow the rule of the field that holds it, those of messages in
+	// an Any the rules of their own fields.
+	Text func(field protoreflect.FieldDescriptor) TextRule
 	// Equal compares two specs of the type of Spec, neither of which is nil, as
 	// proto.Equal does, but faster; nil means proto.Equal. Stores compare specs on
 	// every update.
 	Equal func(a, b proto.Message) bool
+
+	// scan returns the scanners for Spec and Status; nil if the schema is in no
+	// Schemas.
+	scan func() (spec, status *textScanner)
+}
+
+// scanners returns the scanners for Spec and Status, either of which may be nil.
+func (s *Schema) scanners() (spec, status *textScanner) {
+	if s.scan == nil {
+		return nil, nil
+	}
+	return s.scan()
 }
 
 // NewSpec returns a new, empty spec of the kind.
@@ -59,15 +77,22 @@ func (s *Schema) EqualSpecs(a, b proto.Message) bool {
 }
 
 // Check validates an object against the schema: its name, its scope, the message
-// types of Spec and Status, and then the rules of Validate. The error is a
-// *ValidationError with every violation, or nil.
+// types of Spec and Status, its strings, and then the rules of Validate, which is
+// called only if the object can be encoded. The error is a *ValidationError with
+// every violation, or nil; of each list there are MaxViolations at most.
 func (s Schema) Check(c Config) (warnings []Violation, err error) {
 	violations := s.checkShape(c)
-	if len(violations) == 0 && s.Validate != nil {
-		warnings, violations = s.validate(c)
+	if len(violations) == 0 {
+		sound := false
+		if violations, sound = s.checkText(&c); sound && s.Validate != nil {
+			var more []Violation
+			warnings, more = s.validate(c)
+			violations = append(violations, more...)
+		}
 	}
+	warnings = bounded(warnings)
 	if len(violations) > 0 {
-		return warnings, &ValidationError{Key: c.Key(), Violations: violations}
+		return warnings, &ValidationError{Key: c.Key(), Violations: bounded(violations)}
 	}
 	return warnings, nil
 }
@@ -85,7 +110,7 @@ func (s Schema) validate(c Config) (warnings, violations []Violation) {
 func (s Schema) checkShape(c Config) []Violation {
 	var out []Violation
 	add := func(field, format string, args ...any) {
-		out = append(out, Violation{Field: field, Message: fmt.Sprintf(format, args...)})
+		out = append(out, Violation{Field: field, Message: excerpt.Sprintf(format, args...)})
 	}
 	if c.Name == "" {
 		add("metadata.name", "is required")

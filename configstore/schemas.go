@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -153,6 +154,12 @@ func (b *SchemasBuilder) insert(s Schema) {
 			b.byKind[k] = len(b.all)
 		}
 	}
+	s.scan = sync.OnceValues(func() (spec, status *textScanner) {
+		if s.Status != nil {
+			status = newTextScanner(s.Status)
+		}
+		return newTextScanner(s.Spec), status
+	})
 	b.all = append(b.all, s)
 }
 

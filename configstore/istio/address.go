@@ -5,6 +5,8 @@ package istio
 import (
 	"net/netip"
 	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 )
 
 // unixScheme starts the addresses of Unix domain sockets.
@@ -13,6 +15,29 @@ const unixScheme = "unix://"
 // maxUnixPathLength is what Linux has room for in an address (sun_path) with its
 // end. Envoy refuses the whole assignment of a cluster over a longer one.
 const maxUnixPathLength = 107
+
+// addressKey is equal for the spellings of one IP address or CIDR block. What is
+// neither is the text itself.
+type addressKey struct {
+	block netip.Prefix
+	text  string
+}
+
+func addressKeyOf(s string) addressKey {
+	if block, ok := ipaddr.ParseBlock(s); ok {
+		return addressKey{block: block}
+	}
+	return addressKey{text: s}
+}
+
+// hostKey is equal for the spellings of one host: Envoy compares names without
+// regard to case, and refuses a route configuration that has one twice.
+func hostKey(host string) string {
+	if strings.IndexByte(host, ':') >= 0 {
+		return ipaddr.Canonical(host)
+	}
+	return strings.ToLower(host)
+}
 
 func isIP(s string) bool {
 	_, err := netip.ParseAddr(s)

@@ -10,6 +10,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
+// maxServerNameLength is Envoy's limit for the server name that it asks for.
+const maxServerNameLength = 255
+
 // checkClientTLS checks how connections to a service are secured; nil is fine.
 func checkClientTLS(at *field, c configstore.Config, tls *networking.ClientTLSSettings) {
 	if tls == nil {
@@ -17,6 +20,7 @@ func checkClientTLS(at *field, c configstore.Config, tls *networking.ClientTLSSe
 	}
 	checkEnum(at.child("mode"), tls.Mode)
 	checkInsecure(at, tls)
+	checkLength(at.child("sni"), tls.Sni, maxServerNameLength)
 	if reference, ok := strings.CutPrefix(tls.CredentialName, configMapScheme); ok {
 		checkConfigMap(at.child("credentialName"), c, reference)
 	}

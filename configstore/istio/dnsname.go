@@ -5,6 +5,8 @@ package istio
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 // The limits of RFC 1123 and RFC 1035.
@@ -60,7 +62,7 @@ func checkDNSLabel(at *field, s string) {
 // "*" or start with it. One trailing dot is fine.
 func checkWildcardDomain(at *field, name string) {
 	if problem := domainProblem(name, true); problem != "" {
-		at.refuse("%s", problem)
+		at.refuse("%s", excerpt.Phrase(problem))
 	}
 }
 

@@ -8,14 +8,20 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
+// maxSeconds is where the nanoseconds of a duration exceed 64 bits: Envoy refuses the
+// whole route configuration or cluster over one as long.
+const maxSeconds = 9223372036
+
 // checkDuration refuses durations that Envoy cannot keep to: less than a
-// millisecond or with a fraction of one. Nil is fine: most durations have a
+// millisecond, with a fraction of one, or too long to count. Nil is fine: most durations have a
 // default.
 func checkDuration(at *field, d *durationpb.Duration) {
 	if d == nil || !checkDurationValid(at, d) {
 		return
 	}
 	switch length := d.AsDuration(); {
+	case d.Seconds >= maxSeconds:
+		at.refuse("must be less than %ds, is %ds", maxSeconds, d.Seconds)
 	case length < time.Millisecond:
 		at.refuse("must be at least 1ms, is %s", length)
 	case length%time.Millisecond != 0:

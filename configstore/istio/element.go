@@ -26,12 +26,12 @@ func elements[T comparable](at *field, name string, list []T) iter.Seq2[*field, 
 // allocated: what is checked of every endpoint has a loop of its own.
 func entries[V any](at *field, name string, values map[string]V) iter.Seq2[*field, V] {
 	return func(yield func(*field, V) bool) {
-		start := at.out.mark()
+		outer := at.out.beginMap()
 		for key, value := range values {
 			if !yield(at.entry(name, key), value) {
 				break
 			}
 		}
-		at.out.sortSince(start)
+		at.out.endMap(outer)
 	}
 }

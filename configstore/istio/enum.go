@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 // checkEnum refuses numbers that have no name: protobuf decodes them silently.
@@ -18,5 +20,5 @@ func checkEnum(at *field, value protoreflect.Enum) {
 	for i := range names {
 		names[i] = string(values.Get(i).Name())
 	}
-	at.refuse("must be one of %s, is %d", strings.Join(names, ", "), value.Number())
+	at.refuse("must be one of %s, is %d", excerpt.Phrase(strings.Join(names, ", ")), value.Number())
 }

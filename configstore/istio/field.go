@@ -3,10 +3,9 @@
 package istio
 
 import (
-	"fmt"
 	"strconv"
 
-	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 // The values of field.index that are no positions.
@@ -43,8 +42,11 @@ func (f *field) entry(name, key string) *field {
 	return &field{out: f.out, parent: f, name: name, index: mapEntry, key: key}
 }
 
+// maxPathLength bounds the path of a finding.
+const maxPathLength = 512
+
 // String returns the path, for example "spec.endpoints[0].ports[http]".
-func (f *field) String() string { return string(f.appendTo(nil)) }
+func (f *field) String() string { return excerpt.CutTo(string(f.appendTo(nil)), maxPathLength) }
 
 // appendTo must not keep f: fields then stay on the stack.
 func (f *field) appendTo(path []byte) []byte {
@@ -55,7 +57,7 @@ func (f *field) appendTo(path []byte) []byte {
 	if len(path) > 0 {
 		path = append(path, '.')
 	}
-	path = append(path, f.name...)
+	path = append(path, excerpt.Name(f.name)...)
 	switch {
 	case f.index >= 0:
 		path = append(path, '[')
@@ -63,22 +65,14 @@ func (f *field) appendTo(path []byte) []byte {
 		path = append(path, ']')
 	case f.index == mapEntry:
 		path = append(path, '[')
-		path = append(path, f.key...)
+		path = append(path, excerpt.Name(f.key)...)
 		path = append(path, ']')
 	}
 	return path
 }
 
 // refuse records a violation.
-func (f *field) refuse(format string, args ...any) {
-	f.out.violations = append(f.out.violations, f.violation(format, args))
-}
+func (f *field) refuse(format string, args ...any) { f.out.violations.add(f, format, args) }
 
 // warn records a warning.
-func (f *field) warn(format string, args ...any) {
-	f.out.warnings = append(f.out.warnings, f.violation(format, args))
-}
-
-func (f *field) violation(format string, args []any) configstore.Violation {
-	return configstore.Violation{Field: f.String(), Message: fmt.Sprintf(format, args...)}
-}
+func (f *field) warn(format string, args ...any) { f.out.warnings.add(f, format, args) }

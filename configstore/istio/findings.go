@@ -3,19 +3,87 @@
 package istio
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 // findings collects what is to be said of one object.
 type findings struct {
-	warnings   []configstore.Violation
-	violations []configstore.Violation
+	warnings, violations findingList
+	// inMap: a loop over a map is in progress.
+	inMap bool
 }
+
+// findingList keeps configstore.MaxViolations findings and counts the others, so
+// that the memory and the text that an object costs have a bound.
+type findingList struct {
+	kept []configstore.Violation
+	more int
+	// ordered is how many of kept were found before the loop over a map that is in
+	// progress. Which of the others are kept is known when they are sorted.
+	ordered int
+}
+
+func (l *findingList) add(at *field, format string, args []any) {
+	switch {
+	case !at.out.inMap && len(l.kept) >= configstore.MaxViolations:
+		l.more++
+		return
+	case at.out.inMap && len(l.kept) >= l.ordered+2*configstore.MaxViolations:
+		l.sort(l.ordered + configstore.MaxViolations)
+	}
+	l.kept = append(l.kept, configstore.Violation{Field: at.String(), Message: excerpt.Sprintf(format, args...)})
+}
+
+// sort sorts what a loop over a map has found and keeps it up to end.
+func (l *findingList) sort(end int) {
+	slices.SortFunc(l.kept[l.ordered:], func(a, b configstore.Violation) int {
+		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
+	})
+	if len(l.kept) > end {
+		l.more += len(l.kept) - end
+		l.kept = l.kept[:end]
+	}
+}
+
+// beginMap must be called before a loop over a map, which has no order, and endMap
+// behind it: what the loop finds is sorted by field, so that the same object has the
+// same findings in the same order every time, and objects without findings pay
+// nothing for the order. A loop within a loop leaves that to the outer one.
+func (f *findings) beginMap() (outer bool) {
+	if f.inMap {
+		return false
+	}
+	f.inMap = true
+	f.warnings.ordered, f.violations.ordered = len(f.warnings.kept), len(f.violations.kept)
+	return true
+}
+
+func (f *findings) endMap(outer bool) {
+	if outer {
+		f.inMap = false
+		f.warnings.sort(configstore.MaxViolations)
+		f.violations.sort(configstore.MaxViolations)
+	}
+}
+
+// list returns the findings, the last of which says how many there are more.
+func (l *findingList) list() []configstore.Violation {
+	if l.more == 0 {
+		return l.kept
+	}
+	return append(l.kept, configstore.Violation{Message: "and " + strconv.Itoa(l.more) + " more"})
+}
+
+// count is how many findings there have been, kept or not.
+func (l *findingList) count() int { return len(l.kept) + l.more }
 
 // validator makes a Validator of the rules for one type of spec. Rules are given
 // the field "spec", the object and its spec, which is never nil.
@@ -35,25 +103,13 @@ func validator[T proto.Message](rules func(spec *field, c configstore.Config, me
 		default:
 			rules(spec, c, message)
 		}
-		return out.warnings, out.violations
+		return out.warnings.list(), out.violations.list()
 	}
 }
 
-// mark is a position in findings.
+// mark is how many findings there have been.
 type mark struct{ warnings, violations int }
 
 func (f *findings) mark() mark {
-	return mark{warnings: len(f.warnings), violations: len(f.violations)}
-}
-
-// sortSince sorts by field what was found since a mark. Loops over maps need it
-// to report the same findings in the same order every time; objects without
-// findings then pay nothing for the order.
-func (f *findings) sortSince(m mark) {
-	if f.mark() == m {
-		return
-	}
-	byField := func(a, b configstore.Violation) int { return strings.Compare(a.Field, b.Field) }
-	slices.SortStableFunc(f.warnings[m.warnings:], byField)
-	slices.SortStableFunc(f.violations[m.violations:], byField)
+	return mark{warnings: f.warnings.count(), violations: f.violations.count()}
 }

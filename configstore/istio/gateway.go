@@ -55,7 +55,7 @@ func checkServer(at *field, server *networking.Server, generated bool) {
 	var hosts repetitions[string]
 	for i, host := range server.Hosts {
 		checkGatewayHost(at.elem("hosts", i), host, generated)
-		if first, ok := hosts.add(host, i); ok {
+		if first, ok := hosts.add(hostKey(host), i); ok {
 			at.elem("hosts", i).warn("repeats hosts[%d]: %q", first, host)
 		}
 	}

@@ -4,6 +4,9 @@ package istio
 
 import "strings"
 
+// maxHeaderLength is Envoy's limit for the names and the values of headers.
+const maxHeaderLength = 16384
+
 // checkHeaderName refuses what is not the name of an HTTP header by the pattern
 // of istio.io/api: letters, digits, dashes and underscores.
 func checkHeaderName(at *field, name string) {
@@ -23,7 +26,7 @@ func checkHeaderName(at *field, name string) {
 // wants the names of headers to be.
 func isHeaderToken(name string) bool {
 	for i := range len(name) {
-		if c := name[i]; !isAlphanumeric(c) && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+		if c := name[i]; !isAlphanumeric(c) && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
 			return false
 		}
 	}
@@ -36,6 +39,8 @@ func headerNameProblem(name string) string {
 	switch {
 	case name == "":
 		return "must not be empty"
+	case len(name) > maxHeaderLength:
+		return "must have at most 16384 bytes"
 	case !isHeaderToken(name):
 		return "must be a header name"
 	default:

@@ -77,17 +77,16 @@ func checkAuthorityOnce(at *field, route *networking.HTTPRoute) {
 
 // headerValueProblem says what is wrong with the value of a header that Envoy is
 // to set, or returns "". Envoy refuses a whole route configuration over one of
-// these values.
+// these values. Control characters are refused by textRule.
 func headerValueProblem(value string) string {
-	for i := range len(value) {
-		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return "must not hold control characters"
-		}
-	}
-	if !isFormat(value) {
+	switch {
+	case len(value) > maxHeaderLength:
+		return "must have at most 16384 bytes"
+	case !isFormat(value):
 		return "must be a format of Envoy (%COMMAND%, %COMMAND(argument):length%, %% for a percent sign)"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // isFormat reports whether Envoy's substitution formatter can parse a text. What

@@ -5,16 +5,21 @@ package istio
 // hostSet answers which of many hosts stands for a given one.
 type hostSet struct {
 	exact map[string]bool
-	// wild holds what follows the "*" of the wildcards.
-	wild map[string]bool
+	// wild holds what follows the "*" of the wildcards, lengths how long that is in
+	// bytes: a host is looked up at these places only.
+	wild    map[string]bool
+	lengths [maxDomainLength + 1]bool
 }
 
-func newHostSet(hosts []string) hostSet {
-	s := hostSet{exact: make(map[string]bool, len(hosts)), wild: map[string]bool{}}
+// newHostSet returns the set of hosts. Wildcards that are too long for a domain name
+// cover nothing.
+func newHostSet(hosts []string) *hostSet {
+	s := &hostSet{exact: make(map[string]bool, len(hosts)), wild: map[string]bool{}}
 	for _, host := range hosts {
 		s.exact[host] = true
-		if isWildcarded(host) {
+		if isWildcarded(host) && len(host) <= maxDomainLength {
 			s.wild[host[1:]] = true
+			s.lengths[len(host)-1] = true
 		}
 	}
 	return s
@@ -24,7 +29,7 @@ func newHostSet(hosts []string) hostSet {
 // includes it. A wildcard includes what ends in what follows its "*", as
 // "*.example.com" includes "a.example.com" and "*.a.example.com", but not
 // "example.com", which "*example.com" includes.
-func (s hostSet) covers(host string) bool {
+func (s *hostSet) covers(host string) bool {
 	if s.exact[host] {
 		return true
 	}
@@ -33,15 +38,18 @@ func (s hostSet) covers(host string) bool {
 }
 
 // cover returns a wildcard of the set, other than the host itself, that includes
-// the host.
-func (s hostSet) cover(host string) (wildcard string, ok bool) {
+// the host. Nothing covers what is too long for a domain name.
+func (s *hostSet) cover(host string) (wildcard string, ok bool) {
 	first := 0
 	if isWildcarded(host) {
 		// Something stands in for the "*" that is not just the host's own.
 		first = 2
 	}
+	if len(host) > maxDomainLength {
+		return "", false
+	}
 	for i := first; i <= len(host); i++ {
-		if s.wild[host[i:]] {
+		if s.lengths[len(host)-i] && s.wild[host[i:]] {
 			return "*" + host[i:], true
 		}
 	}

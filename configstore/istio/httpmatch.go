@@ -4,6 +4,9 @@ package istio
 
 import networking "istio.io/api/networking/v1alpha3"
 
+// maxQueryParameterLength is Envoy's limit for the names of query parameters.
+const maxQueryParameterLength = 1024
+
 // checkHTTPMatch checks the conditions of an HTTP route.
 func checkHTTPMatch(at *field, match *networking.HTTPMatchRequest, scope routeScope) {
 	checkPathMatch(at.child("uri"), match.Uri)
@@ -15,6 +18,9 @@ func checkHTTPMatch(at *field, match *networking.HTTPMatchRequest, scope routeSc
 	for place, value := range entries(at, "queryParams", match.QueryParams) {
 		if place.key == "" {
 			place.refuse("key must not be empty")
+		}
+		if len(place.key) > maxQueryParameterLength {
+			place.refuse("key must have at most %d bytes, has %d", maxQueryParameterLength, len(place.key))
 		}
 		checkValueMatch(place, value)
 	}

@@ -196,9 +196,9 @@ func TestHTTPRouteSettings(t *testing.T) {
 			name: "headers",
 			spec: `http: [{route: [{destination: {host: b}, headers: {request: {set: {"": a}}}}], headers: {request: {add: {"a:b": c}}, response: {set: {a: "b\nc"}, remove: ["", a b]}}}]`,
 			violations: []string{
+				`spec.http[0].headers.response.set[a]: must not hold control characters, is "b\nc"`,
 				"spec.http[0].route[0].headers.request.set[]: key must not be empty",
 				"spec.http[0].headers.request.add[a:b]: key must be a header name",
-				`spec.http[0].headers.response.set[a]: must not hold control characters, is "b\nc"`,
 				`spec.http[0].headers.response.remove[0]: must not be empty, is ""`,
 				`spec.http[0].headers.response.remove[1]: must be a header name, is "a b"`,
 			},

@@ -10,7 +10,7 @@ import (
 
 // checkTLSRoute checks a route of passed-through TLS. hosts are those of the
 // VirtualService, which have to include every server name.
-func checkTLSRoute(at *field, route *networking.TLSRoute, hosts hostSet, scope routeScope) {
+func checkTLSRoute(at *field, route *networking.TLSRoute, hosts *hostSet, scope routeScope) {
 	if len(route.Match) == 0 {
 		at.child("match").refuse("must have at least one match")
 	}
@@ -28,7 +28,7 @@ func checkTLSRoute(at *field, route *networking.TLSRoute, hosts hostSet, scope r
 }
 
 // checkServerName checks a name that clients ask for in TLS.
-func checkServerName(at *field, name string, hosts hostSet, scope routeScope) {
+func checkServerName(at *field, name string, hosts *hostSet, scope routeScope) {
 	switch {
 	case isIP(name):
 		at.warn("is an IP address, %q, which TLS clients do not send as a server name", name)

@@ -10,7 +10,7 @@ const (
 // checkLabels refuses labels that break the grammar of Kubernetes: keys are an
 // optional DNS prefix with a slash, then a name; values are empty or a name.
 func checkLabels(at *field, name string, labels map[string]string) {
-	start := at.out.mark()
+	outer := at.out.beginMap()
 	for key, value := range labels {
 		if problem := labelKeyProblem(key); problem != "" {
 			at.entry(name, key).refuse("key %s", problem)
@@ -19,7 +19,7 @@ func checkLabels(at *field, name string, labels map[string]string) {
 			at.entry(name, key).refuse("must be empty or a label value (%s), is %q", labelNameRule, value)
 		}
 	}
-	at.out.sortSince(start)
+	at.out.endMap(outer)
 }
 
 func labelKeyProblem(key string) string {

@@ -77,6 +77,8 @@ func checkHashCookie(at *field, cookie *networking.LoadBalancerSettings_Consiste
 	var names repetitions[string]
 	for place, attribute := range elements(at, "attributes", cookie.GetAttributes()) {
 		checkSet(place.child("name"), attribute.Name, "is required")
+		checkLength(place.child("name"), attribute.Name, maxHeaderLength)
+		checkLength(place.child("value"), attribute.Value, maxHeaderLength)
 		if first, ok := names.add(attribute.Name, place.index); ok && attribute.Name != "" {
 			place.child("name").refuse("repeats attributes[%d].name: %q", first, attribute.Name)
 		}

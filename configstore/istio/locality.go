@@ -48,22 +48,28 @@ func warnFailover(at *field, failovers int, setting failsOver) {
 
 func checkDistribute(at *field, rules []*networking.LocalityLoadBalancerSetting_Distribute) {
 	origins := make(map[string]bool, len(rules))
+	var wildcards localityWildcards
 	for place, rule := range elements(at, "distribute", rules) {
 		checkLocalityForm(place.child("from"), rule.From)
 		if origins[rule.From] {
 			place.child("from").refuse("repeats %q", rule.From)
 		}
 		origins[rule.From] = true
+		wildcards.add(rule.From)
 		checkLocalityWeights(place, rule.To)
 	}
 	for i, rule := range rules {
-		if covering := coveringLocality(origins, rule.GetFrom()); covering != "" {
+		if covering := wildcards.covering(rule.GetFrom()); covering != "" {
 			at.elem("distribute", i).child("from").refuse("is %q, which %q covers", rule.GetFrom(), covering)
 		}
 	}
 }
 
 func checkLocalityWeights(at *field, weights map[string]uint32) {
+	var wildcards localityWildcards
+	for locality := range weights {
+		wildcards.add(locality)
+	}
 	var total uint64
 	for place, weight := range entries(at, "to", weights) {
 		total += uint64(weight)
@@ -71,7 +77,7 @@ func checkLocalityWeights(at *field, weights map[string]uint32) {
 		if weight < 1 || weight > 100 {
 			place.refuse("must be 1–100, is %d", weight)
 		}
-		if covering := coveringLocality(weights, place.key); covering != "" {
+		if covering := wildcards.covering(place.key); covering != "" {
 			place.refuse("is covered by %q", covering)
 		}
 	}
@@ -92,16 +98,23 @@ func checkLocalityForm(at *field, locality string) {
 	}
 }
 
-// coveringLocality returns the wildcard among the localities that stands for the
-// given one too, or "".
-func coveringLocality[V any](all map[string]V, locality string) string {
-	for end := range len(locality) {
-		wildcard := locality[:end] + "*"
-		if _, ok := all[wildcard]; ok && wildcard != locality {
-			return wildcard
-		}
+// localityWildcards holds what stands before the "*" of localities.
+type localityWildcards struct{ prefixTree[struct{}] }
+
+func (w *localityWildcards) add(locality string) {
+	if prefix, ok := strings.CutSuffix(locality, "*"); ok {
+		w.prefixTree.add(prefix, struct{}{})
 	}
-	return ""
+}
+
+// covering returns a wildcard that stands for the given locality too, and is not
+// the locality, or "".
+func (w *localityWildcards) covering(locality string) string {
+	end, _, ok := w.shortest(locality)
+	if !ok || end == len(locality) || locality[end:] == "*" {
+		return ""
+	}
+	return locality[:end] + "*"
 }
 
 // failover is one of either setting.

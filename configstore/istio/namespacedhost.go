@@ -2,7 +2,11 @@
 
 package istio
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
+)
 
 // checkSidecarHost checks a host that a Sidecar imports, "namespace/dnsName". The
 // namespace may be *, . or ~, and a ~ before it excludes the host.
@@ -50,7 +54,7 @@ func checkQualifiedHost(at *field, host string) {
 	switch problem := domainProblem(host, true); {
 	case host == "*":
 	case problem != "":
-		at.refuse("%s", problem)
+		at.refuse("%s", excerpt.Phrase(problem))
 	case isPartialWildcard(host):
 		at.refuse("must have a wildcard as a whole label, is %q", host)
 	case !strings.Contains(host, "."):

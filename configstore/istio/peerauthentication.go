@@ -20,7 +20,7 @@ func peerAuthenticationRules(spec *field, _ configstore.Config, policy *security
 	if len(policy.PortLevelMtls) > 0 && len(policy.GetSelector().GetMatchLabels()) == 0 {
 		spec.child("portLevelMtls").refuse("must not be set without a selector")
 	}
-	start := spec.out.mark()
+	outer := spec.out.beginMap()
 	for port, mtls := range policy.PortLevelMtls {
 		at := spec.entry("portLevelMtls", strconv.FormatUint(uint64(port), 10))
 		if port < 1 || port > maxPort {
@@ -28,5 +28,5 @@ func peerAuthenticationRules(spec *field, _ configstore.Config, policy *security
 		}
 		checkEnum(at.child("mode"), mtls.GetMode())
 	}
-	spec.out.sortSince(start)
+	spec.out.endMap(outer)
 }

@@ -30,13 +30,13 @@ type reach struct {
 	all *place
 	// matches holds every match, encoded.
 	matches map[string]place
-	// prefixes holds the paths of which everything is taken, behind the other
-	// conditions, encoded.
-	prefixes map[string]place
+	// prefixes holds, by the other conditions, encoded, the prefixes of paths of
+	// which everything is taken.
+	prefixes map[string]*prefixTree[place]
 }
 
 func newReach() reach {
-	return reach{matches: map[string]place{}, prefixes: map[string]place{}}
+	return reach{matches: map[string]place{}, prefixes: map[string]*prefixTree[place]{}}
 }
 
 // afterAll warns of a route if everything is taken already.
@@ -96,28 +96,31 @@ func (r *reach) addHTTP(at *field, match *networking.HTTPMatchRequest, here plac
 	switch {
 	case rest == "" && (match.Uri == nil || isPrefix && (path == "/" || path == "")):
 		r.all = &here
-	case isPrefix:
-		r.prefixes[prefixKey(rest, path)] = here
+	case isPrefix && path != "":
+		r.take(rest, path, here)
 	}
 }
 
 // covers returns the match that takes all paths with a prefix of the given one
 // under the given other conditions, and where that prefix ends.
 func (r *reach) covers(conditions, path string) (first place, end int, ok bool) {
-	if len(r.prefixes) == 0 {
+	prefixes := r.prefixes[conditions]
+	if prefixes == nil {
 		return place{}, 0, false
 	}
-	key := prefixKey(conditions, path)
-	for end := range len(path) {
-		if first, ok := r.prefixes[key[:len(key)-len(path)+end+1]]; ok {
-			return first, end + 1, true
-		}
-	}
-	return place{}, 0, false
+	end, first, ok = prefixes.shortest(path)
+	return first, end, ok
 }
 
-// prefixKey is unambiguous, as no path holds a zero.
-func prefixKey(conditions, path string) string { return conditions + "\x00" + path }
+// take records that a match takes all paths with a prefix.
+func (r *reach) take(conditions, prefix string, here place) {
+	prefixes := r.prefixes[conditions]
+	if prefixes == nil {
+		prefixes = &prefixTree[place]{}
+		r.prefixes[conditions] = prefixes
+	}
+	prefixes.add(prefix, here)
+}
 
 // pathAndRest returns all conditions of a match, encoded, and those that are not
 // about the path. A match with strings that are no UTF-8 cannot be encoded.

@@ -2,6 +2,8 @@
 
 package istio
 
+import "slices"
+
 // repetitions finds values that were seen before. The zero value has seen
 // none. Few values are compared one by one, which costs no allocation.
 type repetitions[K comparable] struct {
@@ -11,6 +13,15 @@ type repetitions[K comparable] struct {
 	// many holds the first position of every value, once there are more than
 	// fit in few.
 	many map[K]int
+}
+
+// has reports whether a value was added.
+func (r *repetitions[K]) has(value K) bool {
+	if r.many != nil {
+		_, ok := r.many[value]
+		return ok
+	}
+	return slices.Contains(r.few[:r.count], value)
 }
 
 // add records that a value is at a position. If the value was added before, it

@@ -21,8 +21,9 @@ func checkEntryResolution(spec *field, c configstore.Config, entry *networking.S
 			spec.child("workloadSelector").warn("has no effect for resolution NONE")
 		}
 	case networking.ServiceEntry_STATIC:
+		ports := portsOf(entry)
 		for at, endpoint := range elements(spec, "endpoints", entry.Endpoints) {
-			checkWorkload(at, endpoint, entry)
+			checkWorkload(at, endpoint, ports)
 		}
 	case networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
 		checkDNSEntry(spec, entry)
@@ -48,9 +49,10 @@ func checkDNSEntry(spec *field, entry *networking.ServiceEntry) {
 	if entry.Resolution == networking.ServiceEntry_DNS_ROUND_ROBIN && len(entry.Endpoints) > 1 {
 		spec.child("endpoints").refuse("must have at most one element for resolution DNS_ROUND_ROBIN, has %d", len(entry.Endpoints))
 	}
+	ports := portsOf(entry)
 	for at, endpoint := range elements(spec, "endpoints", entry.Endpoints) {
 		checkIPOrFQDN(at.child("address"), endpoint.Address)
-		checkWorkloadPorts(at, endpoint.Ports, entry)
+		checkWorkloadPorts(at, endpoint.Ports, ports)
 		checkLabels(at, "labels", endpoint.Labels)
 	}
 	if len(entry.Addresses) == 0 || len(entry.Hosts) < 2 {

@@ -4,6 +4,7 @@ package istio_test
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"testing"
 
@@ -41,7 +42,7 @@ func testRules(t *testing.T, kind configstore.GroupVersionKind, base string, tes
 			}
 			c.Namespace = "ns"
 			schema, _ := istio.Schemas().Find(kind)
-			warnings, violations := schema.Validate(c)
+			warnings, violations := checked(schema, c)
 			if diff := cmp.Diff(tt.violations, lines(violations)); diff != "" {
 				t.Errorf("violations (-want +got):\n%s", diff)
 			}
@@ -50,6 +51,16 @@ func testRules(t *testing.T, kind configstore.GroupVersionKind, base string, tes
 			}
 		})
 	}
+}
+
+// checked returns all findings of Schema.Check.
+func checked(schema configstore.Schema, c configstore.Config) (warnings, violations []configstore.Violation) {
+	warnings, err := schema.Check(c)
+	var invalid *configstore.ValidationError
+	if errors.As(err, &invalid) {
+		violations = invalid.Violations
+	}
+	return warnings, violations
 }
 
 func decodeSpec(tb testing.TB, kind configstore.GroupVersionKind, base, replacement string) proto.Message {

@@ -55,6 +55,7 @@ func schema[T proto.Message](kind configstore.GroupVersionKind, plural string, r
 		Spec:             spec.ProtoReflect().New().Interface(),
 		Status:           &meta.IstioStatus{},
 		Validate:         validator(rules),
+		Text:             textRule,
 	}
 }
 

@@ -111,6 +111,23 @@ func checkCiphers(at *field, ciphers []string) {
 	}
 }
 
+// isFingerprint reports whether s is a SHA-256 hash in hexadecimal, with colons
+// between all its bytes or without any.
+func isFingerprint(s string) bool {
+	const size = 32
+	digits := s
+	if len(s) == 3*size-1 {
+		for i := 2; i < len(s); i += 3 {
+			if s[i] != ':' {
+				return false
+			}
+		}
+		digits = strings.ReplaceAll(s, ":", "")
+	}
+	sum, err := hex.DecodeString(digits)
+	return err == nil && len(sum) == size
+}
+
 // checkCertificateHashes: Envoy rejects the whole listener over a malformed hash.
 func checkCertificateHashes(at *field, tls *networking.ServerTLSSettings) {
 	const size = 32 // of SHA-256
@@ -120,7 +137,7 @@ func checkCertificateHashes(at *field, tls *networking.ServerTLSSettings) {
 		}
 	}
 	for i, hash := range tls.VerifyCertificateHash {
-		if sum, err := hex.DecodeString(strings.ReplaceAll(hash, ":", "")); err != nil || len(sum) != size {
+		if !isFingerprint(hash) {
 			at.elem("verifyCertificateHash", i).refuse("must be a SHA-256 hash in hexadecimal, is %q", hash)
 		}
 	}

@@ -59,7 +59,7 @@ func checkEntryHosts(spec *field, entry *networking.ServiceEntry) {
 		if entry.Resolution != networking.ServiceEntry_DYNAMIC_DNS && isPartialWildcard(host) {
 			at.warn("is %q; a wildcard that is not a whole label matches HTTP hosts only, no TLS server names", host)
 		}
-		if first, ok := seen.add(host, i); ok {
+		if first, ok := seen.add(hostKey(host), i); ok {
 			at.warn("repeats spec.hosts[%d]: %q", first, host)
 		}
 	}
@@ -68,14 +68,14 @@ func checkEntryHosts(spec *field, entry *networking.ServiceEntry) {
 func checkEntryAddresses(spec *field, entry *networking.ServiceEntry) {
 	warnAbove(spec.child("addresses"), len(entry.Addresses), maxEntryAddresses)
 	cidrAllowed := entry.Resolution == networking.ServiceEntry_NONE || entry.Resolution == networking.ServiceEntry_STATIC
-	var seen repetitions[string]
+	var seen repetitions[addressKey]
 	for i, address := range entry.Addresses {
 		at := spec.elem("addresses", i)
 		checkSubnet(at, address)
 		if !cidrAllowed && strings.Contains(address, "/") {
 			at.refuse("must not be a CIDR block for resolution %s, is %q", entry.Resolution, address)
 		}
-		if first, ok := seen.add(address, i); ok {
+		if first, ok := seen.add(addressKeyOf(address), i); ok {
 			at.warn("repeats spec.addresses[%d]: %q", first, address)
 		}
 	}

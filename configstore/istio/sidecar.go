@@ -4,6 +4,7 @@ package istio
 
 import (
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -85,14 +86,19 @@ func checkDefaultEndpoint(at *field, endpoint string) {
 		at.refuse("must be host:port or unix://path, is %q", endpoint)
 		return
 	}
-	switch host {
-	case "", "127.0.0.1", "0.0.0.0", "::1", "::":
-	default:
+	if host != "" && !isOwnAddress(host) {
 		at.refuse("must have 127.0.0.1, 0.0.0.0, [::1], [::] or nothing before the port, is %q", endpoint)
 	}
 	if number, err := strconv.ParseUint(port, 10, 32); err != nil || number < 1 || number > maxPort {
 		at.refuse("must have a port of 1–65535, is %q", endpoint)
 	}
+}
+
+// isOwnAddress reports whether s spells the loopback or the unspecified address of
+// either IP family.
+func isOwnAddress(s string) bool {
+	address, err := netip.ParseAddr(s)
+	return err == nil && (address.IsUnspecified() || address == netip.IPv6Loopback() || address == netip.AddrFrom4([4]byte{127, 0, 0, 1}))
 }
 
 func checkIngressTLS(at *field, tls *networking.ServerTLSSettings) {

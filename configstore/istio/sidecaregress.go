@@ -65,6 +65,7 @@ func checkEgressHosts(at *field, hosts []string, own string) {
 		at.child("hosts").refuse("must have at least one host")
 	}
 	imports := importsOf(hosts, own)
+	superfluous := len(hosts) > 1 && !excludes(hosts)
 	var seen repetitions[string]
 	for i, host := range hosts {
 		place := at.elem("hosts", i)
@@ -75,20 +76,20 @@ func checkEgressHosts(at *field, hosts []string, own string) {
 		} else if wildcard, ok := imports[namespace].cover(name); ok {
 			place.warn("is %q, which %q includes", host, namespace+"/"+wildcard)
 		}
-		if host == "*/*" && len(hosts) > 1 && !excludes(hosts) {
+		if host == "*/*" && superfluous {
 			place.warn("is */*, which makes the other hosts superfluous")
 		}
 	}
 }
 
 // importsOf returns the names that are imported from each namespace.
-func importsOf(hosts []string, own string) map[string]hostSet {
+func importsOf(hosts []string, own string) map[string]*hostSet {
 	names := map[string][]string{}
 	for _, host := range hosts {
 		namespace, name := splitImport(host, own)
 		names[namespace] = append(names[namespace], name)
 	}
-	imports := make(map[string]hostSet, len(names))
+	imports := make(map[string]*hostSet, len(names))
 	for namespace, names := range names {
 		imports[namespace] = newHostSet(names)
 	}

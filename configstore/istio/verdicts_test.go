@@ -107,7 +107,7 @@ func judge(t *testing.T, schema configstore.Schema, doc *verdictDoc) {
 	if doc.config.GroupVersionKind != schema.GroupVersionKind {
 		t.Fatalf("is a %s", doc.config.GroupVersionKind)
 	}
-	warnings, violations := schema.Validate(doc.config)
+	warnings, violations := checked(schema, doc.config)
 	got, findings := "accepted", violations
 	switch {
 	case len(violations) > 0:

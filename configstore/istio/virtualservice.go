@@ -52,11 +52,13 @@ func checkServiceHosts(spec *field, service *networking.VirtualService, scope ro
 		switch {
 		case host == "*" && !scope.gateways:
 			at.refuse("must not be * for the gateway mesh")
+		case isIP(host) && strings.Contains(host, "%"):
+			at.refuse("must not have a zone, which no authority of HTTP has, is %q", host)
 		case isIP(host), scope.tls && scope.gateways && isClusterServerName(host):
 		default:
 			checkWildcardDomain(at, host)
 		}
-		if first, ok := seen.add(host, i); ok {
+		if first, ok := seen.add(hostKey(host), i); ok {
 			at.refuse("repeats spec.hosts[%d]: %q", first, host)
 		} else if wildcard, ok := hosts.cover(host); ok {
 			at.refuse("is %q, which %q includes", host, wildcard)

@@ -20,8 +20,8 @@ func workloadEntryRules(spec *field, c configstore.Config, entry *networking.Wor
 }
 
 // checkWorkload checks the content of a WorkloadEntry or of an inline endpoint.
-// owner is the STATIC entry around it, or nil.
-func checkWorkload(at *field, entry *networking.WorkloadEntry, owner *networking.ServiceEntry) {
+// owner has the ports of the STATIC entry around it, or is nil.
+func checkWorkload(at *field, entry *networking.WorkloadEntry, owner *entryPorts) {
 	path, unix := strings.CutPrefix(entry.Address, unixScheme)
 	switch {
 	case entry.Address == "" && entry.Network == "":
@@ -33,8 +33,8 @@ func checkWorkload(at *field, entry *networking.WorkloadEntry, owner *networking
 		if len(entry.Ports) > 0 {
 			at.child("ports").refuse("must be empty for a unix domain socket")
 		}
-		if owner != nil && len(owner.Ports) != 1 {
-			at.child("address").refuse("must not be a unix domain socket, as the entry has not exactly one port but %d", len(owner.Ports))
+		if owner != nil && owner.count != 1 {
+			at.child("address").refuse("must not be a unix domain socket, as the entry has not exactly one port but %d", owner.count)
 		}
 	case isIP(entry.Address):
 	case owner != nil:
@@ -48,25 +48,34 @@ func checkWorkload(at *field, entry *networking.WorkloadEntry, owner *networking
 
 // checkWorkloadPorts checks the map from the names of service ports to the
 // workload's own ports. owner may be nil.
-func checkWorkloadPorts(at *field, ports map[string]uint32, owner *networking.ServiceEntry) {
-	start := at.out.mark()
+func checkWorkloadPorts(at *field, ports map[string]uint32, owner *entryPorts) {
+	outer := at.out.beginMap()
 	for name, number := range ports {
 		switch {
 		case !isDNSLabel(name):
 			at.entry("ports", name).refuse("key must be a DNS label (%s)", dnsLabelRule)
-		case owner != nil && !hasPort(owner, name):
+		case owner != nil && !owner.has(name):
 			at.entry("ports", name).refuse("must name a port of the entry")
 		}
 		checkPortNumber(at.entry("ports", name), number)
 	}
-	at.out.sortSince(start)
+	at.out.endMap(outer)
 }
 
-func hasPort(entry *networking.ServiceEntry, name string) bool {
-	for _, port := range entry.Ports {
-		if port != nil && port.Name == name {
-			return true
+// entryPorts are the ports of a ServiceEntry, by their names.
+type entryPorts struct {
+	count int
+	names repetitions[string]
+}
+
+func portsOf(entry *networking.ServiceEntry) *entryPorts {
+	ports := entryPorts{count: len(entry.Ports)}
+	for i, port := range entry.Ports {
+		if port != nil {
+			ports.names.add(port.Name, i)
 		}
 	}
-	return false
+	return &ports
 }
+
+func (p *entryPorts) has(name string) bool { return p.names.has(name) }

@@ -2,7 +2,10 @@
 
 package ipaddr
 
-import "testing"
+import (
+	"net/netip"
+	"testing"
+)
 
 func TestCanonical(t *testing.T) {
 	for in, want := range map[string]string{
@@ -32,4 +35,41 @@ func TestCanonical(t *testing.T) {
 			t.Errorf("Canonical of Canonical(%q) = %q, want %q", in, got, want)
 		}
 	}
+}
+
+func TestParseBlock(t *testing.T) {
+	for want, spellings := range map[string][]string{
+		"::1/128":        {"::1", "0:0:0:0:0:0:0:1", "::0.0.0.1", "::1/128", "::1%eth0"},
+		"2001:db8::/32":  {"2001:db8::/32", "2001:DB8:1::/32"},
+		"10.0.0.1/32":    {"10.0.0.1", "::ffff:10.0.0.1", "::FFFF:0a00:1", "10.0.0.1/32", "::ffff:10.0.0.1/128"},
+		"10.0.0.0/8":     {"10.0.0.0/8", "10.1.2.3/8", "::ffff:10.0.0.0/104"},
+		"::/64":          {"::/64", "::ffff:10.0.0.1/64"},
+		"invalid Prefix": {"", "a", "10.0.0.256", "10.0.0.1/33", "fe80::1%eth0/64"},
+	} {
+		for _, s := range spellings {
+			if got, ok := ParseBlock(s); got.String() != want || ok != got.IsValid() {
+				t.Errorf("ParseBlock(%q) = %s, %v, want %s", s, got, ok, want)
+			}
+		}
+	}
+}
+
+// FuzzParseBlock: a block holds the address that it was written with.
+func FuzzParseBlock(f *testing.F) {
+	for _, s := range []string{"::1", "10.0.0.1/8", "::ffff:10.0.0.1/100", "::ffff:10.0.0.1/90", "fe80::1%a", "a/8", "::/0"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		addr, err := netip.ParseAddr(s)
+		if prefix, prefixErr := netip.ParsePrefix(s); prefixErr == nil {
+			addr, err = prefix.Addr(), nil
+		}
+		block, ok := ParseBlock(s)
+		if ok != (err == nil) {
+			t.Errorf("%q becomes %s, %v (%v)", s, block, ok, err)
+		}
+		if addr = addr.WithZone(""); ok && !block.Contains(addr) && !block.Contains(addr.Unmap()) {
+			t.Errorf("%q becomes %s", s, block)
+		}
+	})
 }
