@@ -2,7 +2,9 @@
 # Passes the tests of all modules of this repository, with the race detector.
 #
 #   ./test.sh                                everything
-#   ./test.sh -short -count=1                flags of go test, for every module
+#   ./test.sh -short                         without what takes long: servers and clients
+#                                            in other processes, long random histories
+#   ./test.sh -count=1 -v                    flags of go test, for every module
 #   ./test.sh -run TestMove ./internal/...   packages, wherever a module has them
 #
 # It needs Go and a C compiler. First it says which parts are skipped here, and
@@ -10,10 +12,11 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-flags=() packages=()
+flags=() packages=() short=
 for arg in "$@"; do
   case $arg in
     . | ./*) packages+=("$arg") ;;
+    -short | -short=true) flags+=("$arg") short=-short ;;
     *) flags+=("$arg") ;;
   esac
 done
@@ -41,7 +44,7 @@ module_of() {
 for dir in $(folders -name '*_test.go' -exec grep -q '^func TestPrerequisites(' {} \;); do
   for pattern in "${packages[@]}"; do
     if covers "$pattern" "$dir"; then
-      (cd "$dir" && go test -race -v -timeout 30m -run '^TestPrerequisites$' . || true) |
+      (cd "$dir" && go test -race -v -timeout 30m $short -run '^TestPrerequisites$' . || true) |
         sed -n "s|^ *[^ ]*_test\.go:[0-9]*:|skipped in $dir:|p"
       break
     fi

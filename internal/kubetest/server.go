@@ -51,9 +51,13 @@ type process struct {
 
 // Start starts a server for one test, with further flags of kube-apiserver. It
 // authorises by RBAC. The server and its data go with the test. The test is
-// skipped, or fails, as Require says, if there is no server.
+// skipped, or fails, as Require says, if there is no server; and it is skipped if
+// tests are to be short.
 func Start(tb testing.TB, flags ...string) *Server {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short: no API server of the test's own")
+	}
 	s, err := start(requireBinary(tb), tb.TempDir(), flags)
 	if err != nil {
 		tb.Fatal(err)

@@ -33,9 +33,13 @@ func eachClient(t *testing.T, scenario func(s *scene)) {
 	}
 }
 
-// require skips a test whose client is not installed, with the reason.
+// require skips a test whose client is not installed, with the reason, and one whose
+// client is a process of its own if the tests are to be short.
 func (k kind) require(t *testing.T) {
 	t.Helper()
+	if testing.Short() && k.external {
+		t.Skip("-short: no client in a process of its own")
+	}
 	if why := k.missing(); why != "" {
 		if os.Getenv(requireClients) != "" {
 			t.Fatalf("%s (%s is set)", why, requireClients)

@@ -196,9 +196,12 @@ func TestDistributionOfRealCalls(t *testing.T) {
 	m.place(m.start("near", "locality=eu/a"), m.start("far", "locality=us/a"), m.start("none", "locality=asia/a"))
 	m.apply(istio.DestinationRule, "quotes", `{"host":"`+host+`","trafficPolicy":{"loadBalancer":{"localityLbSetting":{
 		"distribute":[{"from":"eu/*","to":{"eu/*":80,"us/*":20}}]}}}}`)
-	const n = 10_000
+	n := 10_000
+	if testing.Short() {
+		n = 2_000
+	}
 	got := m.calls(m.client("eu/a"), n, noHeader)
-	want := []float64{0.8 * n, 0.2 * n}
+	want := []float64{0.8 * float64(n), 0.2 * float64(n)}
 	if got["none"] != 0 || !plausible([]int{got["near"], got["far"]}, want) {
 		t.Errorf("%v, want about %v", got, want)
 	}

@@ -24,7 +24,7 @@ import (
 func TestProxiesGetNothingHidden(t *testing.T) {
 	meshes := uint64(300)
 	if testing.Short() {
-		meshes = 60
+		meshes = 30
 	}
 	hidden := 0
 	for seed := range meshes {

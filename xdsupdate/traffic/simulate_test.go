@@ -20,7 +20,7 @@ import (
 func TestSimulatedSidecars(t *testing.T) {
 	meshes := uint64(600)
 	if testing.Short() {
-		meshes = 200
+		meshes = 60
 	}
 	outcomes := map[string]int{}
 	for seed := range meshes {
@@ -72,7 +72,7 @@ func TestSimulatedSidecars(t *testing.T) {
 func TestSimulatedGateways(t *testing.T) {
 	meshes := uint64(1000)
 	if testing.Short() {
-		meshes = 300
+		meshes = 80
 	}
 	outcomes := map[string]int{}
 	for seed := range meshes {
@@ -116,7 +116,7 @@ func TestSimulatedGateways(t *testing.T) {
 func TestSimulatedCalls(t *testing.T) {
 	meshes := uint64(600)
 	if testing.Short() {
-		meshes = 200
+		meshes = 60
 	}
 	// How a VirtualService is expressed that is about no calls.
 	failsAll := routesim.Outcome{Fault: "fails with Unimplemented"}.String()
