@@ -104,6 +104,55 @@ func namedTests(t *testing.T, path, text string) int {
 	return tests
 }
 
+// TestReadmeVersions: the README names the versions that the modules are tested with.
+func TestReadmeVersions(t *testing.T) {
+	t.Parallel()
+	readme := documents(t)["README.md"]
+	row := func(name string) string {
+		for line := range strings.Lines(readme) {
+			if strings.HasPrefix(line, "| `"+name) {
+				return line
+			}
+		}
+		t.Fatalf("README.md has no row for %s", name)
+		return ""
+	}
+	for _, of := range []struct {
+		file, row string
+		modules   map[string]string // the names in the README, by path
+	}{
+		{"go.mod", module + "`", map[string]string{
+			"google.golang.org/grpc": "grpc", "github.com/envoyproxy/go-control-plane/envoy": "go-control-plane/envoy",
+			"google.golang.org/protobuf": "protobuf", "istio.io/api": "istio.io/api",
+		}},
+		{"configstore/kube/go.mod", "…/configstore/kube", map[string]string{"k8s.io/client-go": "client-go"}},
+		{"registry/kube/go.mod", "…/configstore/kube", map[string]string{"k8s.io/client-go": "client-go"}},
+		{"examples/kubernetes/go.mod", "…/configstore/kube", map[string]string{"k8s.io/client-go": "client-go"}},
+		{"internal/kubetest/testdata/apiserver/go.mod", "…/configstore/kube", map[string]string{"k8s.io/kubernetes": "kube-apiserver"}},
+	} {
+		data, err := os.ReadFile(of.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{}
+		for path, name := range of.modules {
+			found := regexp.MustCompile(`(?m)^\s*` + regexp.QuoteMeta(path) + ` v(\d+\.\d+)`).FindSubmatch(data)
+			if found == nil {
+				t.Fatalf("%s does not require %s", of.file, path)
+			}
+			want[name] = string(found[1])
+		}
+		if !strings.Contains(of.file, "testdata") {
+			want["|"] = string(regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(data)[1])
+		}
+		for name, version := range want {
+			if !regexp.MustCompile(regexp.QuoteMeta(name+" "+version) + `\b`).MatchString(row(of.row)) {
+				t.Errorf("README.md, row %s: not %q, as %s has it", of.row, name+" "+version, of.file)
+			}
+		}
+	}
+}
+
 // documents returns the texts of the README and of docs, by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
