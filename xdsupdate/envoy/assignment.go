@@ -126,20 +126,22 @@ type partGroup struct {
 // groupParts groups parts by locality, sorted.
 func groupParts(parts []*part) []partGroup {
 	var groups []partGroup
+	positions := make(map[localityKey]int)
 	for i := 0; i < len(parts); {
 		n := i + 1
 		for n < len(parts) && parts[n].locality == parts[i].locality {
 			n++
 		}
-		at, found := slices.BinarySearchFunc(groups, parts[i].locality, func(g partGroup, k localityKey) int {
-			return g.locality.compare(k)
-		})
+		at, found := positions[parts[i].locality]
 		if !found {
-			groups = slices.Insert(groups, at, partGroup{locality: parts[i].locality})
+			at = len(groups)
+			positions[parts[i].locality] = at
+			groups = append(groups, partGroup{locality: parts[i].locality})
 		}
 		groups[at].add(parts[i:n:n])
 		i = n
 	}
+	slices.SortFunc(groups, func(a, b partGroup) int { return a.locality.compare(b.locality) })
 	return groups
 }
 

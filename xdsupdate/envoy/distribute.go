@@ -3,6 +3,7 @@
 package envoy
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -22,13 +23,19 @@ func distribute(
 			continue
 		}
 		var out []*group
+		covering := make(map[area][]*group)
+		for _, g := range groups {
+			for a := range areasOf(g.locality) {
+				covering[a] = append(covering[a], g)
+			}
+		}
 		for _, to := range slices.Sorted(maps.Keys(rule.GetTo())) {
 			share := uint64(rule.GetTo()[to])
 			var covered []*group
 			total := uint64(0)
-			for _, g := range groups {
+			for _, g := range covering[parseArea(to)] {
 				// The validation refuses targets that cover one another.
-				if g.weight == 0 && share > 0 && covers(to, g.locality) {
+				if g.weight == 0 && share > 0 {
 					covered = append(covered, g)
 					total += g.sum()
 				}
@@ -53,17 +60,46 @@ func (g *group) sum() uint64 {
 	return total
 }
 
-// covers reports whether a pattern, "region/zone/subzone" with an asterisk for what
-// does not matter, covers a locality. Parts that are missing do not matter.
-func covers(pattern string, l localityKey) bool {
-	parts := strings.SplitN(pattern, "/", 3)
-	for i, own := range []string{l.region, l.zone, l.subZone} {
-		switch {
-		case i >= len(parts) || parts[i] == "*" || parts[i] == "":
-			return true
-		case parts[i] != own:
-			return false
+// area is what a pattern covers: the localities whose first parts are given.
+type area struct {
+	localityKey
+	parts int
+}
+
+// parseArea parses a pattern, "region/zone/subzone" with an asterisk for what does not
+// matter. Parts that are missing do not matter, nor does what follows such a part.
+func parseArea(pattern string) area {
+	var a area
+	for i, part := range strings.SplitN(pattern, "/", 3) {
+		if part == "*" || part == "" {
+			break
+		}
+		switch a.parts = i + 1; i {
+		case 0:
+			a.region = part
+		case 1:
+			a.zone = part
+		default:
+			a.subZone = part
 		}
 	}
-	return true
+	return a
+}
+
+// areasOf yields all areas that a locality is in.
+func areasOf(l localityKey) iter.Seq[area] {
+	return func(yield func(area) bool) {
+		_ = yield(area{}) && yield(area{localityKey{region: l.region}, 1}) &&
+			yield(area{localityKey{region: l.region, zone: l.zone}, 2}) && yield(area{l, 3})
+	}
+}
+
+// covers reports whether a pattern covers a locality.
+func covers(pattern string, l localityKey) bool {
+	for a := range areasOf(l) {
+		if a == parseArea(pattern) {
+			return true
+		}
+	}
+	return false
 }

@@ -32,10 +32,17 @@ func grpcMatches(m *routev3.RouteMatch) []*routev3.RouteMatch {
 	}
 	alternatives := [][]*routev3.HeaderMatcher{nil}
 	for _, h := range m.GetHeaders() {
+		choices := grpcHeader(h)
+		if len(choices) == 1 { // The usual case: nothing is copied.
+			for i := range alternatives {
+				alternatives[i] = append(alternatives[i], choices[0]...)
+			}
+			continue
+		}
 		var next [][]*routev3.HeaderMatcher
-		for _, more := range grpcHeader(h) {
+		for _, more := range choices {
 			for _, a := range alternatives {
-				next = append(next, append(slices.Clip(a), more...))
+				next = append(next, slices.Concat(a, more))
 			}
 		}
 		if alternatives = next; len(alternatives) > maxAlternatives {

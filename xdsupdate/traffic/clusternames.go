@@ -130,7 +130,7 @@ func (st *state) clusterPlaceOf(p *proxy, name string) (clusterPlace, bool) {
 // clusterScope says which of the services that a proxy sees it has clusters of.
 type clusterScope struct {
 	// used: those of these hosts only, in lower case; nil: all.
-	used map[registry.Hostname][]uint32
+	used destinations
 	// passing: also clusters of connections that are found by their server names.
 	passing bool
 }
@@ -165,7 +165,7 @@ func (st *state) clustersOf(p *proxy) clusterScope {
 func (st *state) newClusterScope(p *proxy) clusterScope {
 	var c clusterScope
 	if st.settings.filterGatewayClusters {
-		c.used = make(map[registry.Hostname][]uint32)
+		c.used = make(destinations)
 	}
 	for _, g := range st.gatewaysOf(p.labels) {
 		c.passing = c.passing || slices.ContainsFunc(g.spec.GetServers(), func(s *networking.Server) bool {

@@ -107,7 +107,7 @@ func (c *concerned) gatewayOf(v *virtualService, name, why string) {
 func (c *concerned) server(g *gateway, spec *networking.Server, v *virtualService, why string, views func(ads.View) bool) {
 	for _, port := range c.targets.ports(spec.GetPort().GetNumber()) {
 		s := newGatewayServer(g, spec, port)
-		if s == nil || len(s.hostsOf(v)) == 0 {
+		if s == nil || !s.sharesHost(v) {
 			continue
 		}
 		switch s.kind {

@@ -10,17 +10,25 @@ import (
 
 // destinationsOf returns the hosts that a VirtualService, with its delegates,
 // sends requests to, and the ports that it names; 0 stands for none.
-func (x *index) destinationsOf(v *virtualService) map[registry.Hostname][]uint32 {
-	out := make(map[registry.Hostname][]uint32)
-	x.addDestinations(out, v)
+func (x *index) destinationsOf(v *virtualService) destinations {
+	out := make(destinations)
+	x.addDestinations(out, v, make(map[*virtualService]struct{}))
 	return out
 }
 
-func (x *index) addDestinations(out map[registry.Hostname][]uint32, v *virtualService) {
+// destinations are hosts in lower case and some of their ports; 0 stands for all.
+type destinations map[registry.Hostname]map[uint32]struct{}
+
+// addDestinations adds those of a VirtualService, and of its delegates that are not
+// among those that were added before.
+func (x *index) addDestinations(out destinations, v *virtualService, added map[*virtualService]struct{}) {
 	add := func(d *networking.Destination) {
 		if d != nil {
 			host := resolveHost(d.GetHost(), v.namespace, x.settings.domain())
-			out[host] = append(out[host], d.GetPort().GetNumber())
+			if out[host] == nil {
+				out[host] = make(map[uint32]struct{}, 1)
+			}
+			out[host][d.GetPort().GetNumber()] = struct{}{}
 		}
 	}
 	for _, r := range v.spec.GetHttp() {
@@ -32,7 +40,10 @@ func (x *index) addDestinations(out map[registry.Hostname][]uint32, v *virtualSe
 			add(m.GetDestination())
 		}
 		if d := x.delegateOf(v, r); d != nil && !v.delegate() {
-			x.addDestinations(out, d)
+			if _, again := added[d]; !again {
+				added[d] = struct{}{}
+				x.addDestinations(out, d, added)
+			}
 		}
 	}
 	for _, r := range v.spec.GetTcp() {

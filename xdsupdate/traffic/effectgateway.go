@@ -29,5 +29,5 @@ func (f *findings) routed(s *gatewayServer) bool {
 	if s.kind == autoPassthrough || s.redirects() {
 		return true
 	}
-	return slices.ContainsFunc(f.byGateway[s.gateway.String()], func(v *virtualService) bool { return len(s.hostsOf(v)) > 0 })
+	return slices.ContainsFunc(f.byGateway[s.gateway.String()], func(v *virtualService) bool { return s.sharesHost(v) })
 }

@@ -97,7 +97,7 @@ func (f *findings) boundInVain(v *virtualService, name string) string {
 	common := false
 	for _, spec := range g.spec.GetServers() {
 		s := newGatewayServer(g, spec, spec.GetPort().GetNumber())
-		if s == nil || len(s.hostsOf(v)) == 0 {
+		if s == nil || !s.sharesHost(v) {
 			continue
 		}
 		common = true

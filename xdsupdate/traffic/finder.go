@@ -64,7 +64,7 @@ func (f virtualServiceFinder) roots(delegate objectName) []*virtualService {
 }
 
 // finderKeys returns the keys of a VirtualService, each once.
-func finderKeys(v *virtualService, destinations map[registry.Hostname][]uint32) map[finderKey]struct{} {
+func finderKeys(v *virtualService, destinations destinations) map[finderKey]struct{} {
 	keys := make(map[finderKey]struct{}, 2+len(destinations))
 	for _, g := range v.gateways {
 		keys[finderKey{byGateway, g}] = struct{}{}
@@ -83,7 +83,7 @@ func finderKeys(v *virtualService, destinations map[registry.Hostname][]uint32) 
 	return keys
 }
 
-func (f virtualServiceFinder) with(v *virtualService, destinations map[registry.Hostname][]uint32) virtualServiceFinder {
+func (f virtualServiceFinder) with(v *virtualService, destinations destinations) virtualServiceFinder {
 	for key := range finderKeys(v, destinations) {
 		f.wildcards += key.wildcards()
 		list, _ := f.lists.Get(key)
@@ -92,7 +92,7 @@ func (f virtualServiceFinder) with(v *virtualService, destinations map[registry.
 	return f
 }
 
-func (f virtualServiceFinder) without(v *virtualService, destinations map[registry.Hostname][]uint32) virtualServiceFinder {
+func (f virtualServiceFinder) without(v *virtualService, destinations destinations) virtualServiceFinder {
 	for key := range finderKeys(v, destinations) {
 		f.wildcards -= key.wildcards()
 		list, _ := f.lists.Get(key)
@@ -118,7 +118,7 @@ func (k finderKey) wildcards() int {
 type virtualServiceLists map[finderKey][]*virtualService
 
 // add adds one that comes after all that were added before.
-func (l *virtualServiceLists) add(v *virtualService, destinations map[registry.Hostname][]uint32) {
+func (l *virtualServiceLists) add(v *virtualService, destinations destinations) {
 	if *l == nil {
 		*l = make(virtualServiceLists)
 	}

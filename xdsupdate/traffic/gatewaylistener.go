@@ -4,7 +4,6 @@ package traffic
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -32,6 +31,7 @@ type gatewayListener struct {
 //     because they are not in the server name that a client sends.
 func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 	var out []*gatewayListener
+	at := make(map[string]*gatewayListener)
 	for _, g := range x.gatewaysOf(p.labels) {
 		for _, spec := range g.spec.GetServers() {
 			port := p.listeningPort(spec.GetPort().GetNumber())
@@ -45,15 +45,12 @@ func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 			}
 			address.TLS = server.tls()
 			address.ProxyProtocol = x.settings.mesh.GetDefaultConfig().GetGatewayTopology().GetProxyProtocol() != nil
-			i := slices.IndexFunc(out, func(l *gatewayListener) bool {
-				return l.Bind == address.Bind && l.Port == address.Port
-			})
-			if i < 0 {
-				i, out = len(out), append(out, &gatewayListener{
-					GatewayListener: address, taken: make(map[registry.Hostname]struct{}),
-				})
+			name := address.Name()
+			if at[name] == nil {
+				at[name] = &gatewayListener{GatewayListener: address, taken: make(map[registry.Hostname]struct{})}
+				out = append(out, at[name])
 			}
-			out[i].join(server)
+			at[name].join(server)
 		}
 	}
 	return out

@@ -17,7 +17,7 @@ import (
 // the server; nil for none.
 func (st *state) tcpFilter(p *proxy, s *gatewayServer) *listenerv3.Filter {
 	for _, v := range st.virtualServicesOf(p, s) {
-		if len(v.spec.GetTcp()) == 0 || len(s.hostsOf(v)) == 0 {
+		if len(v.spec.GetTcp()) == 0 || !s.sharesHost(v) {
 			continue
 		}
 		for _, r := range v.spec.GetTcp() {
@@ -37,7 +37,7 @@ func (st *state) tcpFilter(p *proxy, s *gatewayServer) *listenerv3.Filter {
 func (st *state) passthroughChains(p *proxy, s *gatewayServer) iter.Seq2[*listenerv3.FilterChain, error] {
 	return func(yield func(*listenerv3.FilterChain, error) bool) {
 		for _, v := range st.virtualServicesOf(p, s) {
-			if len(v.spec.GetTls()) == 0 || len(s.hostsOf(v)) == 0 {
+			if len(v.spec.GetTls()) == 0 || !s.sharesHost(v) {
 				continue
 			}
 			for i, r := range v.spec.GetTls() {

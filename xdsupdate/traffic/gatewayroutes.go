@@ -5,6 +5,7 @@ package traffic
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
@@ -84,27 +85,53 @@ func (h *gatewayHost) add(rules *gatewayRules, redirects bool) {
 // there once, at its first place.
 func (h *gatewayHost) routes() []*routev3.Route {
 	lists := make([][]*routev3.Route, 0, len(h.rules))
-	for i, rules := range h.rules {
-		routes := rules.routes
-		for _, earlier := range h.rules[:i] {
-			if earlier.of == rules.of {
-				routes = without(routes, earlier.routes)
-			}
-		}
-		lists = append(lists, routes)
+	by := make(map[*virtualService][]*gatewayRules)
+	for _, rules := range h.rules {
+		lists = append(lists, rules.without(by[rules.of]))
+		by[rules.of] = append(by[rules.of], rules)
 	}
 	return envoy.JoinRoutes(lists...)
 }
 
-func without(routes, others []*routev3.Route) []*routev3.Route {
-	return slices.DeleteFunc(slices.Clone(routes), func(r *routev3.Route) bool {
-		return slices.ContainsFunc(others, func(o *routev3.Route) bool { return proto.Equal(r, o) })
+// without returns the routes that are not among those of others.
+func (r *gatewayRules) without(others []*gatewayRules) []*routev3.Route {
+	if len(others) == 0 {
+		return r.routes
+	}
+	known := make(map[string]struct{})
+	for _, o := range others {
+		for _, route := range o.routes {
+			known[encoding(route)] = struct{}{}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(r.routes), func(route *routev3.Route) bool {
+		_, again := known[encoding(route)]
+		return again
 	})
 }
 
-// alike reports whether two hosts can share a virtual host.
-func (h *gatewayHost) alike(o *gatewayHost) bool {
-	return h.redirects == o.redirects && slices.Equal(h.rules, o.rules)
+// encoding is equal for equal routes.
+func encoding(r *routev3.Route) string {
+	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(r)
+	if err != nil {
+		return fmt.Sprintf("%p", r) // equal to itself alone
+	}
+	return string(text)
+}
+
+// alikeKey is equal for hosts that can share a virtual host: the same rules, which
+// have the numbers of their first places in the route configuration.
+func (h *gatewayHost) alikeKey(numbers map[*gatewayRules]int) string {
+	key := strconv.AppendBool(nil, h.redirects)
+	for _, rules := range h.rules {
+		n, known := numbers[rules]
+		if !known {
+			n = len(numbers)
+			numbers[rules] = n
+		}
+		key = strconv.AppendInt(append(key, ' '), int64(n), 10)
+	}
+	return string(key)
 }
 
 // gatewayHosts are the hosts of a route configuration.
@@ -125,20 +152,11 @@ func (g *gatewayHosts) get(name registry.Hostname) *gatewayHost {
 
 // build returns the virtual hosts, each named after its first host.
 func (g *gatewayHosts) build(port uint32, countsAttempts bool) []*routev3.VirtualHost {
-	type shared struct {
-		first *gatewayHost
-		host  *routev3.VirtualHost
-	}
 	var out []*routev3.VirtualHost
-	byRules := make(map[*gatewayRules][]shared) // nil: hosts without any
+	shared, numbers := make(map[string]*routev3.VirtualHost), make(map[*gatewayRules]int)
 	for _, h := range g.sorted {
-		var key *gatewayRules
-		if len(h.rules) > 0 {
-			key = h.rules[0]
-		}
-		i := slices.IndexFunc(byRules[key], func(s shared) bool { return s.first.alike(h) })
-		if i >= 0 {
-			host := byRules[key][i].host
+		key := h.alikeKey(numbers)
+		if host := shared[key]; host != nil {
 			host.Domains = append(host.Domains, domainOf(h.name))
 			continue
 		}
@@ -149,7 +167,7 @@ func (g *gatewayHosts) build(port uint32, countsAttempts bool) []*routev3.Virtua
 		if h.redirects {
 			host.RequireTls = routev3.VirtualHost_ALL
 		}
-		byRules[key] = append(byRules[key], shared{h, host})
+		shared[key] = host
 		out = append(out, host)
 	}
 	return out

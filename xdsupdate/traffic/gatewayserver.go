@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"fmt"
+	"slices"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -37,6 +38,8 @@ type gatewayServer struct {
 	spec    *networking.Server
 	kind    serverKind
 	hosts   []serverHost
+	// names are those of the hosts.
+	names *hostSet
 	// bind is what the server says of the address it listens on, an IP address in its
 	// canonical form; empty: all.
 	bind string
@@ -55,6 +58,7 @@ func newGatewayServer(g *gateway, spec *networking.Server, listening uint32) *ga
 		gateway: g, spec: spec, kind: kind, hosts: newServerHosts(spec.GetHosts(), g.namespace),
 		bind: ipaddr.Canonical(spec.GetBind()),
 	}
+	s.names = newHostSet(namesOf(s.hosts))
 	switch kind {
 	case plainHTTP:
 		s.routes = fmt.Sprintf("http.%d", listening)
@@ -103,7 +107,14 @@ func (s *gatewayServer) redirects() bool {
 
 // hostsOf returns the hosts that the server has in common with a VirtualService.
 func (s *gatewayServer) hostsOf(v *virtualService) []registry.Hostname {
-	return intersect(s.hosts, v.hosts, v.namespace)
+	return intersect(s.hosts, s.names, v.hosts, v.namespace)
+}
+
+// sharesHost reports whether hostsOf returns any.
+func (s *gatewayServer) sharesHost(v *virtualService) bool {
+	return slices.ContainsFunc(v.hosts, func(h registry.Hostname) bool {
+		return slices.ContainsFunc(s.names.matching(h), func(i int) bool { return s.hosts[i].admits(v.namespace) })
+	})
 }
 
 // serverNames returns the names by which connections come to the server; none

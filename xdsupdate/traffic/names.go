@@ -65,12 +65,16 @@ func mostSpecific[T any](hosts map[registry.Hostname]T, name registry.Hostname) 
 	return "", false
 }
 
+// maxHostName is the length of the longest name that DNS knows.
+const maxHostName = 253
+
 // wildcardsOf yields the wildcards that cover a name, the longest first: "*.b.c" and
-// "*-a.b.c" cover "x-a.b.c".
+// "*-a.b.c" cover "x-a.b.c". None is longer than what DNS knows, so that a name that is
+// too long costs no more than others.
 func wildcardsOf(name registry.Hostname) iter.Seq[registry.Hostname] {
 	return func(yield func(registry.Hostname) bool) {
 		s := strings.TrimPrefix(string(name), "*")
-		for i := range len(s) + 1 {
+		for i := max(0, len(s)-maxHostName); i <= len(s); i++ {
 			candidate := registry.Hostname("*" + s[i:])
 			if name.SubsetOf(candidate) && !yield(candidate) {
 				return

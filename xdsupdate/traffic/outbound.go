@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
@@ -123,12 +124,13 @@ func httpPorts(services []*service) []uint32 {
 func (st *state) addPort(b *virtualHosts, e *egress, port uint32, form domainForm) {
 	services := servicesOn(e, port)
 	by := e.covering(services)
+	names := sync.OnceValue(func() *hostSet { return newHostSet(hostNames(services)) })
 	for _, v := range e.virtualServices() {
 		own := by[v]
 		if len(own) == 0 && port != unknownHostPort {
 			continue
 		}
-		others := e.otherHosts(v, services)
+		others := e.otherHosts(v, names)
 		if len(own)+len(others) == 0 {
 			continue
 		}
@@ -151,6 +153,15 @@ func (st *state) addPort(b *virtualHosts, e *egress, port uint32, form domainFor
 	}
 }
 
+// hostNames returns the host names of services in lower case.
+func hostNames(services []*service) []registry.Hostname {
+	out := make([]registry.Hostname, len(services))
+	for i, s := range services {
+		out[i] = lower(s.host)
+	}
+	return out
+}
+
 // covering returns which of the services each VirtualService is about: those whose
 // name it has, or the longest wildcard for it of all VirtualServices, whatever
 // their age.
@@ -158,24 +169,21 @@ func (e *egress) covering(services []*service) map[*virtualService][]*service {
 	out := make(map[*virtualService][]*service)
 	for _, svc := range services {
 		for _, v := range e.virtualServicesOf(lower(svc.host)) {
-			if !slices.Contains(out[v], svc) {
-				out[v] = append(out[v], svc)
-			}
+			out[v] = append(out[v], svc)
 		}
 	}
 	return out
 }
 
 // otherHosts returns the hosts of a VirtualService that are no services, and the
-// wildcards that cover none of the services.
-func (e *egress) otherHosts(v *virtualService, services []*service) []registry.Hostname {
+// wildcards that cover none of the services, whose names in lower case are in a set.
+func (e *egress) otherHosts(v *virtualService, services func() *hostSet) []registry.Hostname {
 	var out []registry.Hostname
 	for _, host := range v.hosts {
 		if e.service(host) != nil {
 			continue
 		}
-		covers := func(s *service) bool { return lower(s.host).SubsetOf(host) }
-		if !strings.HasPrefix(string(host), "*") || !slices.ContainsFunc(services, covers) {
+		if !host.IsWildcard() || !services().covers(host) {
 			out = append(out, host)
 		}
 	}

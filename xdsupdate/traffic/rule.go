@@ -19,6 +19,7 @@ type rule struct {
 	policy *networking.TrafficPolicy
 	// subsets are those of all rules; of several with one name that of the oldest.
 	subsets []*networking.Subset
+	byName  map[string]*networking.Subset
 }
 
 // newRules merges DestinationRules of one host and namespace, which are in order.
@@ -44,6 +45,10 @@ func (m *rule) add(r *destinationRule) {
 	}
 	for _, s := range r.spec.GetSubsets() {
 		if m.subset(s.GetName()) == nil {
+			if m.byName == nil {
+				m.byName = make(map[string]*networking.Subset)
+			}
+			m.byName[s.GetName()] = s
 			m.subsets = append(m.subsets, s)
 		}
 	}
@@ -70,12 +75,7 @@ func (m *rule) subset(name string) *networking.Subset {
 	if m == nil {
 		return nil
 	}
-	for _, s := range m.subsets {
-		if s.GetName() == name {
-			return s
-		}
-	}
-	return nil
+	return m.byName[name]
 }
 
 // subsetNames returns the names of the subsets, in order; m may be nil.

@@ -201,14 +201,11 @@ func (s *scope) add(svc *service) {
 // merge returns the service with the ports of another of the same name and
 // namespace.
 func (s *service) merge(with *service) *service {
-	out := *s
-	out.ports = slices.Clone(s.ports)
-	for _, p := range with.ports {
-		if _, have := out.port(p.Number); !have {
-			out.ports = append(out.ports, p)
-		}
+	out := s.withoutPorts()
+	for _, p := range slices.Concat(s.ports, with.ports) {
+		out.addPort(p)
 	}
-	return &out
+	return out
 }
 
 // addDestinations adds the destinations of an imported VirtualService, with the
@@ -218,8 +215,11 @@ func (s *scope) addDestinations(x *index, w world, v *virtualService) {
 	for host, ports := range x.destinationsOf(v) {
 		s.imported[host] = struct{}{}
 		svc := s.destination(w, host)
-		if svc != nil && !slices.Contains(ports, 0) {
-			svc = svc.withPorts(func(number uint32) bool { return slices.Contains(ports, number) })
+		if _, all := ports[0]; svc != nil && !all {
+			svc = svc.withPorts(func(number uint32) bool {
+				_, used := ports[number]
+				return used
+			})
 		}
 		if svc != nil {
 			s.add(svc)

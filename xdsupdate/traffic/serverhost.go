@@ -3,7 +3,6 @@
 package traffic
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -43,22 +42,35 @@ func (h serverHost) admits(namespace string) bool {
 }
 
 // intersect returns the hosts that both a VirtualService of a namespace and the
-// hosts of a server have, each once: of two that overlap, the narrower one.
-func intersect(server []serverHost, hosts []registry.Hostname, namespace string) []registry.Hostname {
+// hosts of a server have, each once: of two that overlap, the narrower one. The set
+// has the names of the server's hosts.
+func intersect(server []serverHost, names *hostSet, hosts []registry.Hostname, namespace string) []registry.Hostname {
 	var out []registry.Hostname
+	have := make(map[registry.Hostname]struct{}, min(len(hosts), fewHosts))
 	for _, h := range hosts {
-		for _, s := range server {
-			if !s.admits(namespace) || !h.Matches(s.name) {
+		for _, i := range names.matching(h) {
+			s := server[i]
+			if !s.admits(namespace) {
 				continue
 			}
 			narrower := h
 			if s.name.SubsetOf(h) {
 				narrower = s.name
 			}
-			if !slices.Contains(out, narrower) {
+			if _, again := have[narrower]; !again {
+				have[narrower] = struct{}{}
 				out = append(out, narrower)
 			}
 		}
+	}
+	return out
+}
+
+// namesOf returns the names of hosts.
+func namesOf(hosts []serverHost) []registry.Hostname {
+	out := make([]registry.Hostname, len(hosts))
+	for i, h := range hosts {
+		out[i] = h.name
 	}
 	return out
 }

@@ -18,7 +18,12 @@ type service struct {
 	of []*registry.Service
 	// ports are in the order of the services and their ports, each number once.
 	ports []servicePort
+	// byNumber has the positions of many ports; nil for few.
+	byNumber map[uint32]int
 }
+
+// fewPorts are looked through one by one.
+const fewPorts = 16
 
 // servicePort is a port, and the service that it is of.
 type servicePort struct {
@@ -31,18 +36,42 @@ func newService(of []*registry.Service) *service {
 	s := &service{host: of[0].Hostname, namespace: of[0].Attributes.Namespace, of: of}
 	for _, svc := range of {
 		for _, p := range svc.Ports {
-			if _, taken := s.port(p.Number); p != nil && !taken {
-				s.ports = append(s.ports, servicePort{p, svc})
+			if p != nil {
+				s.addPort(servicePort{p, svc})
 			}
 		}
 	}
 	return s
 }
 
+// addPort adds a port to a service that is being made, unless the number is taken.
+func (s *service) addPort(p servicePort) {
+	if _, taken := s.port(p.Number); taken {
+		return
+	}
+	if s.ports = append(s.ports, p); len(s.ports) <= fewPorts {
+		return
+	}
+	if s.byNumber == nil {
+		s.byNumber = make(map[uint32]int)
+		for i, p := range s.ports {
+			s.byNumber[p.Number] = i
+		}
+	}
+	s.byNumber[p.Number] = len(s.ports) - 1
+}
+
 // port returns the port of a number.
 func (s *service) port(number uint32) (servicePort, bool) {
 	if s == nil {
 		return servicePort{}, false
+	}
+	if s.byNumber != nil {
+		i, ok := s.byNumber[number]
+		if !ok {
+			return servicePort{}, false
+		}
+		return s.ports[i], true
 	}
 	i := slices.IndexFunc(s.ports, func(p servicePort) bool { return p.Number == number })
 	if i < 0 {
@@ -71,11 +100,10 @@ func (s *service) onlyPort() uint32 {
 // withPorts returns the service with some of its ports only, or nil if it has none
 // of them.
 func (s *service) withPorts(keep func(number uint32) bool) *service {
-	out := *s
-	out.ports = nil
+	out := s.withoutPorts()
 	for _, p := range s.ports {
 		if keep(p.Number) {
-			out.ports = append(out.ports, p)
+			out.addPort(p)
 		}
 	}
 	if len(out.ports) == 0 {
@@ -84,7 +112,11 @@ func (s *service) withPorts(keep func(number uint32) bool) *service {
 	if len(out.ports) == len(s.ports) {
 		return s
 	}
-	return &out
+	return out
+}
+
+func (s *service) withoutPorts() *service {
+	return &service{host: s.host, namespace: s.namespace, of: s.of}
 }
 
 // chooseService returns which of the services of one host name proxies of a

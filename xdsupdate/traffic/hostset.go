@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// hostSet finds which hosts of a list match another: in the time that the answer takes,
+// not in that of looking at all of them, so that two objects with 10,000 hosts each are
+// not compared 100,000,000 times. It is immutable.
+type hostSet struct {
+	names []registry.Hostname
+	// positions are those in names; nil for a list that is compared one by one.
+	positions map[registry.Hostname][]int
+	// reversed has all positions, sorted by the names read backwards: those below a
+	// wildcard stand side by side.
+	reversed []reversedHost
+}
+
+type reversedHost struct {
+	text     string
+	position int
+}
+
+// fewHosts are compared one by one, which costs less than looking for them.
+const fewHosts = 16
+
+func newHostSet(names []registry.Hostname) *hostSet {
+	s := &hostSet{names: names}
+	if len(names) <= fewHosts {
+		return s
+	}
+	s.positions = make(map[registry.Hostname][]int, len(names))
+	s.reversed = make([]reversedHost, 0, len(names))
+	for i, n := range names {
+		s.positions[n] = append(s.positions[n], i)
+		s.reversed = append(s.reversed, reversedHost{backwards(string(n)), i})
+	}
+	slices.SortFunc(s.reversed, func(a, b reversedHost) int { return strings.Compare(a.text, b.text) })
+	return s
+}
+
+func backwards(s string) string {
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
+}
+
+// matching returns the positions of the hosts that match a host (Hostname.Matches), in
+// ascending order.
+func (s *hostSet) matching(host registry.Hostname) []int {
+	var out []int
+	if s.positions == nil {
+		for i, n := range s.names {
+			if host.Matches(n) {
+				out = append(out, i)
+			}
+		}
+		return out
+	}
+	out = append(out, s.positions[host]...)
+	for wildcard := range wildcardsOf(host) {
+		if wildcard != host {
+			out = append(out, s.positions[wildcard]...)
+		}
+	}
+	for _, i := range s.below(host) {
+		if s.names[i] != host {
+			out = append(out, i)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// below returns the positions of the hosts that a wildcard covers, in any order; none for
+// another host.
+func (s *hostSet) below(wildcard registry.Hostname) []int {
+	if !wildcard.IsWildcard() {
+		return nil
+	}
+	var out []int
+	if s.positions == nil {
+		for i, n := range s.names {
+			if n.SubsetOf(wildcard) {
+				out = append(out, i)
+			}
+		}
+		return out
+	}
+	suffix := backwards(string(wildcard[1:]))
+	for _, r := range s.reversed[s.first(suffix):] {
+		if !strings.HasPrefix(r.text, suffix) {
+			break
+		}
+		if s.names[r.position].SubsetOf(wildcard) {
+			out = append(out, r.position)
+		}
+	}
+	return out
+}
+
+// covers reports whether a wildcard covers some host of the list.
+func (s *hostSet) covers(wildcard registry.Hostname) bool {
+	if s.positions == nil {
+		return slices.ContainsFunc(s.names, func(n registry.Hostname) bool { return n.SubsetOf(wildcard) })
+	}
+	suffix := backwards(string(wildcard[1:]))
+	for _, r := range s.reversed[s.first(suffix):] {
+		if !strings.HasPrefix(r.text, suffix) {
+			return false
+		}
+		if s.names[r.position].SubsetOf(wildcard) {
+			return true
+		}
+	}
+	return false
+}
+
+// first returns where the names with a suffix, read backwards, begin in reversed.
+func (s *hostSet) first(suffix string) int {
+	i, _ := slices.BinarySearchFunc(s.reversed, suffix, func(r reversedHost, suffix string) int { return strings.Compare(r.text, suffix) })
+	return i
+}
