@@ -3,9 +3,11 @@
 package envoy
 
 import (
+	"fmt"
 	"net/http"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -30,7 +32,7 @@ const (
 // calls: C-core refuses a virtual host without routes.
 func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
 	var out []*routev3.Route
-	some := false
+	some, size := false, 0
 	for _, rule := range rules {
 		matches := rule.GetMatch()
 		if len(matches) == 0 {
@@ -43,6 +45,12 @@ func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
 			found := s.routesOf(rule, m)
 			some = some || found.some
 			out = append(out, found.routes...)
+			if size += sizeOf(found.routes); s.MaxBytes > 0 && size > s.MaxBytes {
+				if s.LeftOut != nil {
+					s.LeftOut(rule, fmt.Errorf("with this rule all routes together have more than %d bytes, and none is served", s.MaxBytes))
+				}
+				return s.FailingRoutes()
+			}
 			if found.last {
 				return s.orFailure(out)
 			}
@@ -52,6 +60,14 @@ func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
 		return s.orFailure(out)
 	}
 	return nil
+}
+
+func sizeOf(routes []*routev3.Route) int {
+	n := 0
+	for _, r := range routes {
+		n += proto.Size(r)
+	}
+	return n
 }
 
 // orFailure returns routes, or one that fails all requests if there are none.

@@ -50,6 +50,10 @@ type RouteScope struct {
 	// LeftOut is called with the rule of each route that Routes replaces by one that
 	// answers with 500, or leaves out, and the reason; nil: it is not reported.
 	LeftOut func(rule *networking.HTTPRoute, reason error)
+	// MaxBytes is how many bytes the routes may have, encoded. If they have more, Routes
+	// returns FailingRoutes, as soon as it knows, and LeftOut is called with the rule at
+	// which that is. 0: any number.
+	MaxBytes int
 }
 
 func (s *RouteScope) cluster(d *networking.Destination) string {

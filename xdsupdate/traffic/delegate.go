@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -16,19 +16,46 @@ import (
 // for what the matches of both have in common. A rule of the delegate with a match
 // that has nothing in common with the root's is left out, and so is one that names
 // another delegate: there is one level only.
-func delegated(root *networking.HTTPRoute, rules []*networking.HTTPRoute) []*networking.HTTPRoute {
+//
+// It stops when there are too many matches, before they are made; what it has returned
+// is of no use then.
+func (j *joining) delegated(root *networking.HTTPRoute, rules []*networking.HTTPRoute) []*networking.HTTPRoute {
 	var out []*networking.HTTPRoute
+	before := j.matches
 	for _, r := range rules {
 		if r.GetDelegate() != nil {
 			continue
 		}
+		j.matches += max(1, len(root.GetMatch())) * max(1, len(r.GetMatch()))
+		if j.over = exceeds(j.matches, j.limit); j.over {
+			j.matches = before
+			return nil
+		}
 		if matches, ok := joinMatches(root.GetMatch(), r.GetMatch()); ok {
-			joined := proto.CloneOf(r)
+			joined := shallowClone(r)
 			joined.Match = matches
 			inherit(joined, root)
 			out = append(out, joined)
 		}
 	}
+	return out
+}
+
+// joining counts the matches of the rules of a VirtualService.
+type joining struct {
+	matches int
+	limit   int // 0: none
+	over    bool
+}
+
+// shallowClone returns a rule that shares the values of its fields: rules are not
+// modified.
+func shallowClone(r *networking.HTTPRoute) *networking.HTTPRoute {
+	out := &networking.HTTPRoute{}
+	r.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		out.ProtoReflect().Set(f, v)
+		return true
+	})
 	return out
 }
 

@@ -39,6 +39,15 @@ func (f *findings) addOnce(field string, reason error) {
 }
 
 func (f *findings) refusedRules(v *virtualService) {
+	for _, name := range v.gateways {
+		_, errs := f.ruleRoutes(&proxy{namespace: v.namespace}, v, place{gateway: name, port: unknownHostPort})
+		for _, err := range errs {
+			var part *partLeftOut
+			if errors.As(err, &part) {
+				f.addOnce(part.Field, part.reason)
+			}
+		}
+	}
 	at := place{gateway: meshGateway, port: unknownHostPort}
 	scope := f.routeScope(&proxy{namespace: v.namespace}, v.namespace, at)
 	for i, rule := range v.rules() {

@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,6 +69,7 @@ func growthWorld() world {
 
 // growthState has all growing objects, one of them with a longer field.
 func growthState(b *testing.B, name string, path []protoreflect.FieldDescriptor, n int) *index {
+	b.Helper()
 	var configs configList
 	for other, g := range growing {
 		m := spec(b, g.text, proto.Clone(g.spec))
@@ -103,7 +105,7 @@ func buildEverything(st *state) {
 func repeatedFields(m protoreflect.Message, at []protoreflect.FieldDescriptor) [][]protoreflect.FieldDescriptor {
 	var out [][]protoreflect.FieldDescriptor
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		path := append(at[:len(at):len(at)], f)
+		path := append(slices.Clip(at), f)
 		switch {
 		case f.IsList():
 			out = append(out, path)

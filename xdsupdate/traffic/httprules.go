@@ -61,21 +61,35 @@ func destinationsIn(r *networking.HTTPRoute) func(func(*networking.Destination) 
 
 // rulesOf returns the HTTP rules of a VirtualService with all names in full. Those
 // of delegates are in the places of the rules that name them; a rule whose delegate
-// is missing or hidden from it has none.
+// is missing or hidden from it has none, and one with which there are too many matches
+// (Limits.Matches) answers with 500.
 func (x *index) rulesOf(v *virtualService) []*networking.HTTPRoute {
-	rules := v.rules()
-	delegates := func(r *networking.HTTPRoute) bool { return r.GetDelegate() != nil }
-	if !slices.ContainsFunc(rules, delegates) {
-		return rules
-	}
-	var out []*networking.HTTPRoute
-	for _, r := range rules {
-		switch d := x.delegateOf(v, r); {
-		case !delegates(r):
-			out = append(out, r)
-		case d != nil:
-			out = append(out, delegated(r, d.rules())...)
+	rules, _ := x.placedRules(v)
+	return rules
+}
+
+// placedRules returns the rules of rulesOf and where each comes from.
+func (x *index) placedRules(v *virtualService) (rules []*networking.HTTPRoute, places []rulePlace) {
+	add := func(place rulePlace, list ...*networking.HTTPRoute) {
+		for _, r := range list {
+			rules, places = append(rules, r), append(places, place)
 		}
 	}
-	return out
+	j := joining{limit: x.settings.limits.Matches}
+	for i, r := range v.rules() {
+		d := x.delegateOf(v, r)
+		if r.GetDelegate() == nil {
+			j.matches += max(1, len(r.GetMatch()))
+			add(rulePlace{at: i}, r)
+		} else if d != nil {
+			joined := j.delegated(r, d.rules())
+			if j.over {
+				j.over = false
+				add(rulePlace{i, d, true}, failingRule(r))
+				continue
+			}
+			add(rulePlace{at: i, delegate: d}, joined...)
+		}
+	}
+	return rules, places
 }

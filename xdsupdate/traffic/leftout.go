@@ -4,7 +4,6 @@ package traffic
 
 import (
 	"fmt"
-	"slices"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1alpha3"
@@ -61,11 +60,11 @@ func notHashed(name string, reason error) error {
 // leftOutRules collects what is left out of the routes of a VirtualService, once for
 // each rule.
 type leftOutRules struct {
-	index *index
-	of    *virtualService
-	rules []*networking.HTTPRoute // with those of delegates in their places
-	last  *networking.HTTPRoute
-	found []error
+	of *virtualService
+	// places are those of the rules, delegates' among them.
+	places map[*networking.HTTPRoute]rulePlace
+	last   *networking.HTTPRoute
+	found  []error
 }
 
 func (l *leftOutRules) add(rule *networking.HTTPRoute, reason error) {
@@ -73,29 +72,14 @@ func (l *leftOutRules) add(rule *networking.HTTPRoute, reason error) {
 		return
 	}
 	l.last = rule
-	field, delegate := l.index.placeOfRule(l.of, slices.Index(l.rules, rule))
-	if delegate != nil {
-		reason = fmt.Errorf("delegate %s: %w", delegate, reason)
-	}
-	l.found = append(l.found, leftOut(l.of.config, field, failedRequests(reason)))
+	l.addAt(l.places[rule], reason)
 }
 
-// placeOfRule returns the field of the rule of a VirtualService that stands at a place
-// in rulesOf, and the delegate that it is of; nil: it is its own.
-func (x *index) placeOfRule(v *virtualService, at int) (field string, delegate *virtualService) {
-	for i, r := range v.rules() {
-		n := 1
-		if delegate = nil; r.GetDelegate() != nil {
-			if n, delegate = 0, x.delegateOf(v, r); delegate != nil {
-				n = len(delegated(r, delegate.rules()))
-			}
-		}
-		if at < n {
-			return element("spec.http", i), delegate
-		}
-		at -= n
+func (l *leftOutRules) addAt(place rulePlace, reason error) {
+	if place.delegate != nil {
+		reason = fmt.Errorf("delegate %s: %w", place.delegate, reason)
 	}
-	return "spec.http", nil
+	l.found = append(l.found, leftOut(l.of.config, element("spec.http", place.at), failedRequests(reason)))
 }
 
 // checkedRoutes returns the routes that build makes of a VirtualService, or, if it

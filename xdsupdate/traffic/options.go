@@ -32,6 +32,8 @@ type Options struct {
 	// failed, and at least as many as the rule has consecutive errors, is ejected. By
 	// default they have none (Istio 1.30).
 	OutliersForGRPC bool
+	// Limits bound what one object adds to what clients are sent.
+	Limits Limits
 }
 
 // settings are the options with all defaults. They are immutable.
@@ -41,10 +43,11 @@ type settings struct {
 	gateways              *envoy.Networks
 	filterGatewayClusters bool
 	outliersForGRPC       bool
+	limits                Limits
 }
 
 func newSettings(o Options) *settings {
-	s := &settings{mesh: defaultMesh(), networks: o.Networks, filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC}
+	s := &settings{mesh: defaultMesh(), networks: o.Networks, filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC, limits: o.Limits.withDefaults()}
 	if s.networks == nil {
 		s.networks = &meshconfig.MeshNetworks{}
 	}

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,6 +139,11 @@ func (st *state) addPort(b *virtualHosts, e *egress, port uint32, form domainFor
 		b.leftOut = append(b.leftOut, leftOut...)
 		if len(routes) == 0 {
 			continue // As if there were no such VirtualService.
+		}
+		if n := len(own) + len(others); exceeds(n*sizeOf(routes), st.settings.limits.RepeatedBytes) {
+			reason := fmt.Errorf("its routes for %d hosts have more than %d bytes", n, st.settings.limits.RepeatedBytes)
+			b.leftOut = append(b.leftOut, ineffectiveRoutes(v, reason))
+			routes = (&envoy.RouteScope{}).FailingRoutes()
 		}
 		for _, svc := range own {
 			b.addService(svc, port, form, routes)

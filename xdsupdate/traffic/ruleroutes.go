@@ -26,11 +26,16 @@ type place struct {
 // has nothing to say there, and what is left out of them.
 func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.Route, []error) {
 	scope := st.routeScope(p, v.namespace, at)
-	missing := &leftOutRules{index: st.index, of: v}
-	scope.LeftOut = missing.add
+	missing := &leftOutRules{of: v, places: make(map[*networking.HTTPRoute]rulePlace)}
+	scope.LeftOut, scope.MaxBytes = missing.add, st.settings.limits.RouteBytes
 	routes, err := checkedRoutes(scope, v, func() []*routev3.Route {
-		missing.rules = st.rulesOf(v)
-		return scope.Routes(missing.rules)
+		rules, places := st.placedRules(v)
+		for i, r := range rules {
+			if missing.places[r] = places[i]; places[i].failing {
+				missing.addAt(places[i], tooManyMatches(st.settings.limits.Matches))
+			}
+		}
+		return scope.Routes(rules)
 	})
 	if err != nil {
 		missing.found = append(missing.found, err)
