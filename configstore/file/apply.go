@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 // write is one change that the store needs.
@@ -137,15 +138,21 @@ func (s *Source) mutation(w *write) (configstore.Mutation, error) {
 }
 
 // commit writes, and returns the outcome of each write. One write that is
-// refused does not keep back the others, and those that were refused before are
+// refused, or at which the store panics, does not keep back the others, and those that were refused before are
 // not tried together with the others.
 func (s *Source) commit(writes []*write) []error {
 	errs := make([]error, len(writes))
 	batcher, ok := configstore.As[configstore.BatchWriter](s.store)
-	batched := ok && s.commitBatch(batcher, writes, errs)
+	batched := false
+	if ok {
+		// If it panics, it is found out which of the writes does.
+		guard.Call(func() { batched = s.commitBatch(batcher, writes, errs) })
+	}
 	for i, w := range writes {
 		if !batched || w.again {
-			errs[i] = s.commitOne(w)
+			if p := guard.Call(func() { errs[i] = s.commitOne(w) }); p != nil {
+				errs[i] = p
+			}
 		}
 	}
 	return errs

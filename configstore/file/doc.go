@@ -39,6 +39,8 @@
 //     keeps its objects in the same way, and a directory that cannot be read
 //     those of all files below. If it is the directory of the source that is gone
 //     or cannot be read, nothing changes at all.
+//   - An object at which its schema or the store panics is such an error; of a
+//     panic of the store, the Logger gets the stack with it.
 //   - A file, or a directory below that of the source, that is gone from a
 //     directory that can be read, has been deleted, and so are its objects.
 //

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore/manifest"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/regularfile"
 )
 
@@ -68,7 +69,7 @@ func (s *Source) look(names []string, sc scan, now time.Time) []result {
 	var next atomic.Int64
 	examine := func() {
 		for i := next.Inc() - 1; int(i) < len(names); i = next.Inc() - 1 {
-			results[i] = s.examine(names[i], sc, now)
+			results[i] = s.tryExamine(names[i], sc, now)
 		}
 	}
 	var helpers sync.WaitGroup
@@ -78,6 +79,15 @@ func (s *Source) look(names []string, sc scan, now time.Time) []result {
 	examine()
 	helpers.Wait()
 	return results
+}
+
+// tryExamine is examine, which may panic: the schemas are the host's. That is an error
+// of the file.
+func (s *Source) tryExamine(name string, sc scan, now time.Time) (r result) {
+	if p := guard.Call(func() { r = s.examine(name, sc, now) }); p != nil {
+		return s.unreadable(name, p, s.contents[name])
+	}
+	return r
 }
 
 // examine looks at one file. It may run beside others, for other files.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 // Report says what there is to say about a directory at one moment.
@@ -179,11 +181,16 @@ func attrs(e *Error) []any {
 	if e.Object.Name != "" {
 		object = e.Object.Object()
 	}
-	return []any{
+	out := []any{
 		slog.String("file", e.File),
 		slog.Int("document", e.Document),
 		slog.Int("line", e.Line),
 		slog.String("object", object),
 		slog.String("error", e.Err.Error()),
 	}
+	var p *guard.PanicError
+	if errors.As(e.Err, &p) {
+		out = append(out, slog.String("stack", p.Stack))
+	}
+	return out
 }

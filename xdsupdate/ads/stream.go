@@ -138,6 +138,7 @@ func (s *stream) handle(r *request) error {
 	if r.claims.count > 0 {
 		r.claimed = c.recall(s.conn, r)
 	}
+	c.buildLazy(s.conn, r)
 	c.mu.Lock()
 	if s.conn.closed { // while the request waited for a response to be sent
 		c.mu.Unlock()

@@ -47,9 +47,9 @@
 // A file is read if it is regular and no larger than Options.MaxBytes; a named pipe
 // or a device is an error of its secret. Each secret is read, or the function asked
 // for it, by a goroutine of its own, one at a time for a secret and for files that
-// proxies of all namespaces share. Nobody waits for it longer than a tenth of a
-// second: a proxy that asks for a secret first is answered without it then, and sent
-// it when it is there, and Run goes on with the others. What does not answer within
+// proxies of all namespaces share. Nobody waits for it longer than a second: a proxy
+// that asks for a secret first is answered without it then, and sent it when it is
+// there, and Run goes on with the others. What does not answer within
 // Options.Timeout is logged once, and what proxies have stays. What never answers
 // costs its one goroutine. There are at most 1000 lookups of secrets at a time, and as
 // many calls of Options.Allow; beyond that no further one begins.

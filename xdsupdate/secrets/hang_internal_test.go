@@ -122,8 +122,8 @@ func TestHangingFunction(t *testing.T) {
 		bad, good := Name{"a", "bad"}, Name{"a", "good"}
 		h.hang("bad")
 		began := time.Now()
-		if s := g.store.get(bad); s != nil || time.Since(began) != patience {
-			t.Errorf("%v after %v, want none after %v", s, time.Since(began), patience)
+		if s := g.store.get(bad); s != nil || time.Since(began) != proxyPatience {
+			t.Errorf("%v after %v, want none after %v", s, time.Since(began), proxyPatience)
 		}
 		began = time.Now()
 		if g.store.get(bad); g.store.get(good) == nil || time.Since(began) != 0 {
@@ -442,8 +442,29 @@ func TestSlowAllow(t *testing.T) {
 		step("it hangs again", true)
 		h.release("allow")
 		step("it answers no", false, "full push of Secret/a/x (secret 1)")
+		g.store.retain(func(Name) bool { return false })
+		if n := len(g.store.permissions.entries); n != 0 {
+			t.Errorf("%d permissions for what is not in use", n)
+		}
 		end()
 	})
+}
+
+// TestReportedOnce: a secret that changes together with a permission for it is one change.
+func TestReportedOnce(t *testing.T) {
+	h := newHost()
+	o := h.options()
+	yes := false
+	o.Allow = func(string, Name) bool { return yes }
+	g := New(o)
+	g.store.get(Name{"a", "x"})
+	g.store.allowed("b", Name{"a", "x"})
+	yes = true
+	updater := &recordingUpdater{}
+	g.Refresh(updater)
+	if want := []string{"full push of Secret/a/x (secret 1)"}; !cmp.Equal(updater.requests, want) {
+		t.Errorf("pushes %q, want %q", updater.requests, want)
+	}
 }
 
 // panickingUpdater panics a few times.

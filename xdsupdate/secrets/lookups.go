@@ -13,16 +13,18 @@ const (
 	maxLookups = 1000
 	// width is how many lookups a refresh makes at once.
 	width = 8
-	// patience is how long anybody waits for one lookup before going on without
-	// it, and patienceWhileLate while there is one for which this was not enough:
-	// then there may be many.
-	patience          = 100 * time.Millisecond
-	patienceWhileLate = 10 * time.Millisecond
+	// proxyPatience and refreshPatience are how long a proxy that asks first, and a
+	// refresh, wait for one lookup before they go on without it. patienceWhileLate
+	// is the same while there is one for which this was not enough: then there may
+	// be many.
+	proxyPatience     = time.Second
+	refreshPatience   = 100 * time.Millisecond
+	patienceWhileLate = 20 * time.Millisecond
 )
 
 // lookups keeps what the host has answered about the keys that are in use. The
-// host's code may take any time, and may never return: nobody waits for it longer
-// than patience, and a key is looked up by one goroutine at a time, so that one
+// host's code may take any time, and may never return: nobody waits for it long,
+// and a key is looked up by one goroutine at a time, so that one
 // that hangs costs one goroutine. The last answer stays until there is another.
 type lookups[K comparable, V any] struct {
 	// find asks the host. It gets the last answer.
@@ -61,7 +63,7 @@ type lookup[V any] struct {
 }
 
 // get returns the value of a key. If it was never looked up, that is begun, and
-// waited for; the zero value is for now if that takes longer than patience.
+// waited for; if that takes longer than proxyPatience it is the zero value for now.
 func (l *lookups[K, V]) get(key K) V {
 	l.mu.Lock()
 	e := l.entries[key]
@@ -75,7 +77,7 @@ func (l *lookups[K, V]) get(key K) V {
 		return e.value
 	}
 	fail := l.begin(key, e, false)
-	done, late, wait := e.done, e.late, l.patience()
+	done, late, wait := e.done, e.late, l.patience(proxyPatience)
 	l.mu.Unlock()
 	fail()
 	if done != nil && !late {
@@ -90,12 +92,13 @@ func (l *lookups[K, V]) get(key K) V {
 	return e.value
 }
 
-// patience returns how long to wait for a lookup. The caller holds mu.
-func (l *lookups[K, V]) patience() time.Duration {
+// patience returns how long to wait for a lookup, usual if none is late. The caller
+// holds mu.
+func (l *lookups[K, V]) patience(usual time.Duration) time.Duration {
 	if l.late > 0 {
 		return patienceWhileLate
 	}
-	return patience
+	return usual
 }
 
 // await waits until done is closed and reports whether it is.
@@ -125,7 +128,7 @@ type begun[V any] struct {
 
 // refresh looks all keys up again that nobody is looking up; with again, those too,
 // after that. It returns the lookups that it has begun, most of which have ended:
-// for each it has waited no longer than patience.
+// for each it has waited no longer than refreshPatience.
 func (l *lookups[K, V]) refresh(again bool, stop <-chan struct{}) []begun[V] {
 	l.mu.Lock()
 	entries := maps.Clone(l.entries)
@@ -167,10 +170,10 @@ func (l *lookups[K, V]) beginAgain(key K, e *lookup[V], again bool) (begun[V], b
 	return b, ok
 }
 
-// await waits for a lookup that a refresh has begun, as long as its patience is.
+// await waits for a lookup that a refresh has begun.
 func (l *lookups[K, V]) await(b begun[V], stop <-chan struct{}) {
 	l.mu.Lock()
-	wait := l.patience() - time.Since(b.at)
+	wait := l.patience(refreshPatience) - time.Since(b.at)
 	l.mu.Unlock()
 	if await(b.done, wait, stop) || isClosed(stop) {
 		return
