@@ -14,21 +14,24 @@ import (
 // and calls are one batch of the updater, so that no push reads the one without
 // the other; ProxyUpdate, in which a host program may do anything, follows it.
 func (c *Controller) announce() {
-	b := &c.engine.batch
-	xdsupdate.UpdateBatch(c.updater, func() {
-		c.state.Store(c.engine.snapshot(c.state.Load()))
-		for _, h := range b.hosts {
-			c.updateService(h)
-		}
-		for _, h := range b.hosts {
-			c.updateEndpoints(h)
-		}
-		c.updateConfigs()
-	})
-	for _, ip := range b.proxies {
-		c.updater.ProxyUpdate(c.options.ClusterID, ip)
+	c.panicked("updater", c.report.Within(c.updateBatch))
+	for _, ip := range c.engine.batch.proxies {
+		c.call(func() { c.updater.ProxyUpdate(c.options.ClusterID, ip) })
 	}
 	c.notifyHandlers()
+}
+
+// publishAndReport is the batch of the updater.
+func (c *Controller) publishAndReport() {
+	b := &c.engine.batch
+	c.state.Store(c.engine.snapshot(c.state.Load()))
+	for _, h := range b.hosts {
+		c.updateService(h)
+	}
+	for _, h := range b.hosts {
+		c.updateEndpoints(h)
+	}
+	c.updateConfigs()
 }
 
 // updateService reports a service that is new, defined in another way, or gone.
@@ -38,11 +41,11 @@ func (c *Controller) updateService(h *host) {
 	is := h.view != nil && !h.view.object.hidden()
 	switch {
 	case is && !was:
-		c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventAdd)
+		c.call(func() { c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventAdd) })
 	case was && !is:
-		c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventDelete)
+		c.call(func() { c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventDelete) })
 	case is && (h.work.before.service != h.view.service || !sameTargets(h.work.before.object, h.view.object)):
-		c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventUpdate)
+		c.call(func() { c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventUpdate) })
 	}
 }
 
@@ -52,11 +55,13 @@ func (c *Controller) updateEndpoints(h *host) {
 	if len(h.work.changes) == 0 || !h.reported() {
 		return
 	}
-	if c.deltas == nil || h.view.endpoints.Len() <= len(h.work.changes) {
-		c.updater.EDSUpdate(c.shard, h.hostname, h.namespace, h.view.endpoints.Slice())
-	} else {
-		c.deltas.EDSDeltaUpdate(c.shard, h.hostname, h.namespace, h.work.changes)
-	}
+	c.call(func() {
+		if c.deltas == nil || h.view.endpoints.Len() <= len(h.work.changes) {
+			c.updater.EDSUpdate(c.shard, h.hostname, h.namespace, h.view.endpoints.Slice())
+		} else {
+			c.deltas.EDSDeltaUpdate(c.shard, h.hostname, h.namespace, h.work.changes)
+		}
+	})
 }
 
 // updateConfigs asks for pushes: of everything if gateways changed, of services
@@ -69,7 +74,7 @@ func (c *Controller) updateConfigs() {
 		if b.nodes && !b.otherwise {
 			reason = xdsupdate.ReasonService
 		}
-		c.updater.ConfigUpdate(&xdsupdate.PushRequest{
+		c.request(&xdsupdate.PushRequest{
 			Full: true, Forced: true, Start: time.Now(), Reason: map[xdsupdate.TriggerReason]int{reason: 1},
 		})
 	}
@@ -94,7 +99,7 @@ func (c *Controller) push(changed []xdsupdate.ConfigKey, reason xdsupdate.Trigge
 	for _, k := range changed {
 		keys[k] = struct{}{}
 	}
-	c.updater.ConfigUpdate(&xdsupdate.PushRequest{
+	c.request(&xdsupdate.PushRequest{
 		Full: true, ConfigsUpdated: keys, Start: time.Now(), Reason: map[xdsupdate.TriggerReason]int{reason: 1},
 	})
 }

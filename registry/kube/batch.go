@@ -194,7 +194,8 @@ func (e *engine) notePods() {
 			continue
 		}
 		if curr != nil && (prev == nil || prev.Value.addresses[0] != curr.Value.addresses[0] ||
-			!prev.Value.template.labels.Equal(curr.Value.template.labels)) {
+			!prev.Value.template.labels.Equal(curr.Value.template.labels) ||
+			prev.Value.template.redirection != curr.Value.template.redirection) {
 			b.proxies = append(b.proxies, curr.Value.addresses[0])
 		}
 		if prev == nil || curr == nil || !e.sameInstance(prev, curr) {

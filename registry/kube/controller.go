@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
@@ -29,6 +30,7 @@ type Controller struct {
 	queue *notify.Queue[message]
 	// handlers counts the subscriptions to changes.
 	handlers atomic.Int64
+	ran      atomic.Bool
 
 	// state is what readers see. Only the goroutine that handles a batch replaces
 	// it.
@@ -38,6 +40,8 @@ type Controller struct {
 	engine *engine
 	// revision counts the batches.
 	revision uint64
+	// report is publishAndReport.
+	report *guard.Inner
 }
 
 var (
@@ -60,7 +64,8 @@ func New(client kubernetes.Interface, updater xdsupdate.XDSUpdater, opts ...Opti
 	c.deltas, _ = xdsupdate.As[xdsupdate.EndpointDeltaUpdater](updater)
 	c.engine = newEngine(&c.options)
 	c.state.Store(&state{services: registry.NewServiceSet(), mesh: c.engine.mesh})
-	c.queue = notify.New(notify.Options[message]{Name: "kube"})
+	c.queue = c.newQueue()
+	c.report = guard.NewInner(c.publishAndReport)
 	// The registry is the first subscriber: it handles events before handlers are
 	// notified of the changes that follow from them.
 	c.queue.Subscribe(notify.Subscription[message]{Batch: c.handle, Wants: message.isEvent})
@@ -83,6 +88,9 @@ func (c *Controller) Cluster() registry.ClusterID { return c.options.ClusterID }
 // sees. It returns when everything that it started has ended. What the registry
 // shows stays. A second call panics.
 func (c *Controller) Run(stop <-chan struct{}) {
+	if c.ran.Swap(true) {
+		panic("kube: Run called twice")
+	}
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // Run has a stop channel
 	var group sync.WaitGroup
 	for _, s := range c.sources {

@@ -58,7 +58,7 @@ func (c *Controller) handle(messages []message) {
 			defer m.inspect(c.engine)
 		}
 	}
-	defer c.engine.end() // also if the updater panics and the host recovers
+	defer c.engine.end() // also after a panic
 	for _, m := range messages {
 		if _, isNode := m.object.(*node); !isNode {
 			c.engine.batch.otherwise = true

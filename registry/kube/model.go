@@ -62,10 +62,10 @@ func (s *service) alias() bool {
 
 func (s *service) resolution() registry.Resolution {
 	switch {
+	case s.headless: // also as another name, as in Istio 1.30
+		return registry.Passthrough
 	case s.alias():
 		return registry.Alias
-	case s.headless:
-		return registry.Passthrough
 	default:
 		return registry.ClientSideLB
 	}

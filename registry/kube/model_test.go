@@ -247,13 +247,35 @@ func (h *history) service(meta, out object) {
 	case 1:
 		spec["clusterIP"], spec["clusterIPs"] = "10.96.0.1", []any{"10.96.0.1", "fd00:96::1"}
 	case 2:
-		spec["type"], spec["externalName"] = "ExternalName", "ext.example.com"
+		spec["type"], spec["externalName"] = "ExternalName", pick(h, "ext.example.com", "")
+		spec["clusterIP"] = pick(h, "", "None")
 	default:
 		spec["clusterIP"] = "10.96.0.1"
+	}
+	spec["externalIPs"] = pick(h, []any{}, []any{}, []any{"9.0.0.1"}, []any{"7.0.0.2", "7.0.0.1"})
+	spec["publishNotReadyAddresses"] = h.IntN(6) == 0
+	if h.IntN(4) == 0 {
+		spec["internalTrafficPolicy"] = pick(h, "Local", "Cluster")
+	}
+	if h.IntN(4) == 0 {
+		spec["trafficDistribution"] = pick(h, "PreferClose", "PreferSameNode", "nonsense")
 	}
 	out["spec"] = spec
 	if spec["type"] == "LoadBalancer" {
 		out["status"] = object{"loadBalancer": object{"ingress": pick(h, []any{}, []any{object{"ip": "1.2.3.4"}})}}
+	}
+}
+
+// owner makes a pod one of a workload, with the labels by which its name is found.
+func (h *history) owner(meta, labels object) {
+	meta["generateName"] = pick(h, "x-", "x-", "x-", "")
+	meta["ownerReferences"] = []any{object{
+		"kind": pick(h, "ReplicaSet", "ReplicaSet", "ReplicationController", "Job", "Job", "StatefulSet", "Rollout", "Thing"),
+		"name": pick(h, "web", "web-abc", "web-5f", "web-12345678", "web-1234567890", "web-1234567", "-12345678", ""), "controller": h.IntN(5) > 0,
+	}}
+	for range h.IntN(3) {
+		label := pick(h, "pod-template-hash", "rollouts-pod-template-hash", "deploymentconfig", "service.istio.io/workload-name")
+		labels[label] = pick(h, "abc", "5f", "web", "")
 	}
 }
 
@@ -274,7 +296,12 @@ func (h *history) slice(meta, out object) {
 }
 
 func (h *history) pod(meta, out object) {
-	meta["labels"] = pick(h, object{"app": "a"}, object{"app": "b"}, object{"app": "a", "topology.istio.io/network": "own"}, object{"app": "a", "istio-locality": "r.z"})
+	labels := pick(h, object{"app": "a"}, object{"app": "b"}, object{"app": "a", "topology.istio.io/network": "own"}, object{"app": "a", "istio-locality": "r.z"})
+	meta["labels"] = labels
+	meta["annotations"] = pick(h, object{}, object{"example.com/a": "b"}, object{"ambient.istio.io/redirection": "enabled"})
+	if h.IntN(3) == 0 {
+		h.owner(meta, labels)
+	}
 	out["spec"] = object{
 		"serviceAccountName": pick(h, "sa1", "sa2"), "nodeName": pick(h, "", "n1", "n2"), "hostNetwork": h.IntN(6) == 0,
 		"containers": []any{object{"name": "c", "ports": []any{object{"name": "web", "containerPort": 8080, "protocol": "TCP"}}}},

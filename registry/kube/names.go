@@ -24,6 +24,9 @@ const (
 	annotationTraffic    = "networking.istio.io/traffic-distribution"
 	annotationNodes      = "traffic.istio.io/nodeSelector"
 
+	// annotationRedirection says that a node proxy has taken over the traffic of a pod.
+	annotationRedirection = "ambient.istio.io/redirection"
+
 	headless = "None"
 
 	// The ports of gateways between networks, by Istio's convention.

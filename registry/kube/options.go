@@ -43,7 +43,8 @@ type Options struct {
 	// ports.
 	FindProxiesByAddress bool
 
-	// Logger gets what an operator can fix. The default is nil: nothing is logged.
+	// Logger gets what an operator can fix, and an error for each function of the host
+	// that panicked, with the stack. The default is nil: nothing is logged.
 	Logger *slog.Logger
 }
 

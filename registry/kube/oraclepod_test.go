@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func (w *world) locality(p *corev1.Pod) string {
@@ -105,19 +106,58 @@ func (w *world) attributes(p *corev1.Pod, address string) map[string]any {
 	}
 }
 
-// workload returns the name of what the corpus and the histories have as owners.
+// workload returns the name of the workload of a pod.
 func workload(p *corev1.Pod) string {
-	if p.GenerateName != "" {
-		for _, o := range p.OwnerReferences {
-			if o.Controller != nil && *o.Controller {
-				if hash := p.Labels["pod-template-hash"]; o.Kind == "ReplicaSet" && hash != "" {
-					return strings.TrimSuffix(o.Name, "-"+hash)
-				}
-				return o.Name
-			}
+	if name := p.Labels["service.istio.io/workload-name"]; name != "" {
+		return name
+	}
+	var controllers []metav1.OwnerReference
+	for _, o := range p.OwnerReferences {
+		if o.Controller != nil && *o.Controller {
+			controllers = append(controllers, o)
 		}
 	}
-	return p.Name
+	if len(controllers) == 0 || p.GenerateName == "" || controllers[0].Name == "" {
+		return p.Name
+	}
+	owner := controllers[0].Name
+	withoutHash := func(label string) string {
+		if hash := p.Labels[label]; hash != "" {
+			if name, ok := strings.CutSuffix(owner, "-"+hash); ok {
+				return name
+			}
+		}
+		return ""
+	}
+	name := ""
+	switch controllers[0].Kind {
+	case "ReplicaSet":
+		if name = withoutHash("pod-template-hash"); name == "" {
+			name = withoutHash("rollouts-pod-template-hash")
+		}
+	case "ReplicationController":
+		name = p.Labels["deploymentconfig"]
+	case "Job":
+		name = scheduled(owner)
+	}
+	if name == "" {
+		return owner
+	}
+	return name
+}
+
+// scheduled returns the name of the CronJob of a job: what is before the time, of 8
+// to 10 digits, at the end; "" if there is none.
+func scheduled(job string) string {
+	i := strings.LastIndex(job, "-")
+	if i <= 0 {
+		return ""
+	}
+	digits := job[i+1:]
+	if len(digits) < 8 || len(digits) > 10 || strings.Trim(digits, "0123456789") != "" {
+		return ""
+	}
+	return job[:i]
 }
 
 func preferred(p, q *corev1.Pod) bool {

@@ -144,12 +144,16 @@ func protocol(p corev1.ServicePort) string {
 	return out
 }
 
+func isAlias(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeExternalName && s.Spec.ExternalName != ""
+}
+
 func resolution(s *corev1.Service) string {
 	switch {
-	case s.Spec.Type == corev1.ServiceTypeExternalName && s.Spec.ExternalName != "":
-		return "Alias"
 	case s.Spec.ClusterIP == "None":
 		return "Passthrough"
+	case isAlias(s):
+		return "Alias"
 	default:
 		return "ClientSide"
 	}
@@ -166,7 +170,7 @@ func (w *world) service(s *corev1.Service) record {
 	out := map[string]any{
 		"hostname": w.hostname(s.Namespace, s.Name), "namespace": s.Namespace, "name": s.Name, "registry": "Kubernetes",
 		"defaultAddress": vips(s)[0], "clusterVIPs": map[string]any{w.cluster: vips(s)}, "resolution": resolution(s),
-		"meshExternal": resolution(s) == "Alias", "externalName": s.Spec.ExternalName, "type": s.Spec.Type, "ports": ports,
+		"meshExternal": isAlias(s), "externalName": s.Spec.ExternalName, "type": s.Spec.Type, "ports": ports,
 		"exportTo": exportTo(s), "labels": s.Labels, "labelSelectors": s.Spec.Selector, "serviceAccounts": w.accounts(s),
 		"creationTime":        s.CreationTimestamp.UTC().Format("2006-01-02T15:04:05Z07:00"),
 		"trafficDistribution": w.distribution(s), "publishNotReadyAddresses": s.Spec.PublishNotReadyAddresses,

@@ -59,6 +59,7 @@ func convertPod(p *corev1.Pod) *pod {
 func templateOf(p *corev1.Pod) *podTemplate {
 	out := &podTemplate{
 		labels: p.Labels, account: p.Spec.ServiceAccountName, workload: workloadName(p), ports: namedPorts(p),
+		redirection: p.Annotations[annotationRedirection],
 	}
 	if out.subdomain = p.Spec.Subdomain; out.subdomain != "" {
 		out.hostname = p.Spec.Hostname

@@ -21,6 +21,8 @@ type podTemplate struct {
 	// hostname and subdomain are those of the spec; the first counts only if the
 	// second is set, and is then "" for the name of the pod.
 	hostname, subdomain string
+	// redirection is the annotation by that name, which proxies are pushed for.
+	redirection string
 	// ports are the named ones of the containers.
 	ports []registry.WorkloadPort
 
@@ -50,7 +52,8 @@ func (t *podTemplate) portMap() map[string]uint32 {
 
 func sameTemplate(a, b *podTemplate) bool {
 	return a == b || a.account == b.account && a.workload == b.workload && a.hostname == b.hostname &&
-		a.subdomain == b.subdomain && slices.Equal(a.ports, b.ports) && maps.Equal(a.labels, b.labels)
+		a.subdomain == b.subdomain && a.redirection == b.redirection &&
+		slices.Equal(a.ports, b.ports) && maps.Equal(a.labels, b.labels)
 }
 
 // templates keep one copy of equal templates, and count its users. What has no

@@ -51,7 +51,8 @@ type Options struct {
 	// gone or been replaced: gateways, networks and identities may differ. The default
 	// is none: then only the services are pushed, by the aggregate.
 	Updater xdsupdate.XDSUpdater
-	// Logger gets what an operator can fix. The default is nil: nothing is logged.
+	// Logger gets what an operator can fix, and an error for each function of the host
+	// that panicked, with the stack. The default is nil: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -137,12 +138,7 @@ func New(client kubernetes.Interface, registries *aggregate.Controller, opts ...
 // all clusters have ended. These stay part of the aggregate. A second call panics.
 func (c *Controller) Run(stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // Run has a stop channel
-	c.mu.Lock()
-	if c.ctx != nil {
-		panic("multicluster: Run called twice")
-	}
-	c.ctx = ctx
-	c.mu.Unlock()
+	c.begin(ctx, cancel)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		cache.NewReflectorWithOptions(c.secretsOf(), &corev1.Secret{}, (*store)(c), cache.ReflectorOptions{Name: "multicluster"}).
@@ -152,6 +148,17 @@ func (c *Controller) Run(stop <-chan struct{}) {
 	cancel()
 	watching.Wait()
 	c.group.Wait()
+}
+
+// begin makes a context that of Run. Only the first one is.
+func (c *Controller) begin(ctx context.Context, cancel context.CancelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx != nil {
+		cancel()
+		panic("multicluster: Run called twice")
+	}
+	c.ctx = ctx
 }
 
 const selector = "istio/multiCluster=true"
@@ -228,8 +235,8 @@ func (c *Controller) Clusters() []Cluster {
 }
 
 // reconcileLocked makes the clusters those of the Secrets. Of several Secrets with
-// one cluster the first by name counts.
-func (c *Controller) reconcileLocked() {
+// one cluster the first by name counts; the others are returned.
+func (c *Controller) reconcileLocked() (ignored []ignoredSecret) {
 	wanted := map[registry.ClusterID]*kubeconfig{}
 	names := make([]string, 0, len(c.secrets))
 	for name := range c.secrets {
@@ -240,8 +247,7 @@ func (c *Controller) reconcileLocked() {
 		for cluster, data := range c.secrets[name].Data {
 			id := registry.ClusterID(cluster)
 			if first, ok := wanted[id]; ok {
-				c.options.Logger.WarnContext(c.ctx, "a cluster is in two secrets", slog.String("cluster", cluster),
-					slog.String("used", first.secret), slog.String("ignored", name))
+				ignored = append(ignored, ignoredSecret{cluster: cluster, used: first.secret, ignored: name})
 				continue
 			}
 			wanted[id] = &kubeconfig{secret: name, data: string(data)}
@@ -255,7 +261,11 @@ func (c *Controller) reconcileLocked() {
 			c.wantLocked(id, nil)
 		}
 	}
+	return ignored
 }
+
+// ignoredSecret says of which Secret what it says of a cluster is ignored.
+type ignoredSecret struct{ cluster, used, ignored string }
 
 // clientOf returns a client of a cluster.
 func (c *Controller) clientOf(id registry.ClusterID, k *kubeconfig) (kubernetes.Interface, error) {
@@ -274,11 +284,18 @@ type store Controller
 
 func (s *store) change(edit func(*Controller)) error {
 	c := (*Controller)(s)
+	for _, i := range c.changeSecrets(edit) { // with no lock held: what logs may look at the clusters
+		c.options.Logger.WarnContext(c.ctx, "a cluster is in two secrets", slog.String("cluster", i.cluster),
+			slog.String("used", i.used), slog.String("ignored", i.ignored))
+	}
+	return nil
+}
+
+func (c *Controller) changeSecrets(edit func(*Controller)) []ignoredSecret {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	edit(c)
-	c.reconcileLocked()
-	return nil
+	return c.reconcileLocked()
 }
 
 // Add implements cache.ReflectorStore.

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/kube"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -158,9 +159,7 @@ func (r *remote) keep() {
 func (r *remote) connect(k *kubeconfig) {
 	client, err := r.clientOf(r.status.ID, k)
 	if err != nil {
-		r.options.Logger.WarnContext(r.ctx, "a cluster cannot be used", slog.String("cluster", string(r.status.ID)),
-			slog.String("secret", k.secret), slog.Any("error", err))
-		r.show(Failed, err)
+		r.fail(k, err)
 		return
 	}
 	ctx, interrupt := context.WithCancel(r.ctx)
@@ -169,17 +168,39 @@ func (r *remote) connect(k *kubeconfig) {
 	r.interrupt, r.status.State, r.status.Err = interrupt, Connecting, nil
 	r.mu.Unlock()
 	former := r.current
-	r.registries.Update(func(updater xdsupdate.XDSUpdater) registry.Instance {
-		r.current = r.start(client, updater) //nolint:contextcheck // a registry runs until it is stopped
-		r.await(ctx, r.current.registry, former != nil)
-		return r.current.registry
+	p := guard.Call(func() {
+		r.registries.Update(func(updater xdsupdate.XDSUpdater) registry.Instance {
+			r.current = r.start(client, updater) //nolint:contextcheck // a registry runs until it is stopped
+			r.await(ctx, r.current.registry, former != nil)
+			return r.current.registry
+		})
 	})
+	if p != nil && r.current == former { // a function of the host, before the registry ran
+		r.panicked("functions of a cluster", p)
+		r.fail(k, p)
+		return
+	}
+	r.panicked("cluster", p)
 	r.used = k
 	r.retire(former)
 	r.mu.Lock()
 	r.interrupt, r.status.Registry = nil, r.current.registry
 	r.mu.Unlock()
 	r.pushAll()
+}
+
+// fail shows that a kubeconfig cannot be used. What there was before stays.
+func (r *remote) fail(k *kubeconfig, err error) {
+	r.show(Failed, err)
+	r.options.Logger.WarnContext(r.ctx, "a cluster cannot be used", slog.String("cluster", string(r.status.ID)),
+		slog.String("secret", k.secret), slog.Any("error", err))
+}
+
+// panicked logs a panic; nil is none.
+func (r *remote) panicked(what string, p *guard.PanicError) {
+	if p != nil {
+		p.Log(r.options.Logger, what, slog.String("cluster", string(r.status.ID)))
+	}
 }
 
 // retire ends a registry that is not part of the aggregate any more. Those who took
@@ -236,8 +257,10 @@ func (r *remote) show(s State, err error) {
 
 // pushAll asks for a push of everything to everybody.
 func (r *remote) pushAll() {
-	r.options.Updater.ConfigUpdate(&xdsupdate.PushRequest{
-		Full: true, Forced: true, Start: time.Now(),
-		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonCluster: 1},
-	})
+	r.panicked("updater", guard.Call(func() {
+		r.options.Updater.ConfigUpdate(&xdsupdate.PushRequest{
+			Full: true, Forced: true, Start: time.Now(),
+			Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonCluster: 1},
+		})
+	}))
 }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/kube"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// newUnread returns a controller whose Secrets a test sets itself.
+func newUnread(t *testing.T, o Options) *Controller {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(client, aggregate.NewController(), o)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.ctx = ctx
+	t.Cleanup(func() {
+		cancel()
+		c.group.Wait()
+	})
+	return c
+}
+
+// nowhere is a kubeconfig of a server that does not exist.
+const nowhere = `{"apiVersion": "v1", "kind": "Config", "current-context": "x",
+	"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"token": "t"}}],
+	"contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}`
+
+func secret(name, cluster, kubeconfig string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{cluster: []byte(kubeconfig)}}
+}
+
+// A second Run panics, and leaves nothing locked.
+func TestRunTwice(t *testing.T) {
+	c := newUnread(t, Options{})
+	func() {
+		defer func() {
+			if got, want := recover(), "multicluster: Run called twice"; got != want {
+				t.Errorf("panic %v, want %q", got, want)
+			}
+		}()
+		c.Run(nil)
+	}()
+	if !c.mu.TryLock() {
+		t.Fatal("the controller stays locked")
+	}
+	c.mu.Unlock()
+}
+
+// lookingHandler is a handler of log records that looks at the clusters.
+type lookingHandler struct {
+	slog.Handler
+	look func()
+}
+
+func (h lookingHandler) Handle(ctx context.Context, r slog.Record) error {
+	h.look()
+	return h.Handler.Handle(ctx, r)
+}
+
+// What logs that a cluster is in two Secrets may look at the clusters.
+func TestLoggerLooksAtTheClusters(t *testing.T) {
+	var log bytes.Buffer
+	var c *Controller
+	locked := false
+	c = newUnread(t, Options{Logger: slog.New(lookingHandler{slog.NewTextHandler(&log, nil), func() {
+		if locked = !c.mu.TryLock(); !locked {
+			c.mu.Unlock()
+		}
+	}})})
+	if err := (*store)(c).Replace([]any{secret("b", "one", "nonsense"), secret("a", "two", "x")}, ""); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	c.clusters = map[registry.ClusterID]*remote{"one": {wanted: &kubeconfig{"a", "x"}}} // which is not to be touched
+	c.mu.Unlock()
+	if err := (*store)(c).Replace([]any{secret("b", "one", "y"), secret("a", "one", "x")}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if want := `"a cluster is in two secrets" cluster=one used=a ignored=b`; !strings.Contains(log.String(), want) || locked {
+		t.Errorf("locked %t, no %s in the log: %s", locked, want, log.String())
+	}
+}
+
+// A panic of a function of the host fails the cluster that it is about, and no other.
+func TestPanicsOfTheHost(t *testing.T) {
+	for name, o := range map[string]Options{
+		"Registry": {Registry: func(registry.ClusterID) kube.Options { panic("Registry") }},
+		"Created":  {Created: func(*kube.Controller) { panic("Created") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			logged := make(chan string, 8)
+			o.Logger = slog.New(slog.NewTextHandler(channel(logged), nil))
+			o.Updater = panicking{}
+			c := newUnread(t, o)
+			if err := (*store)(c).Add(secret("a", "one", nowhere)); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := <-logged, fmt.Sprintf(`what="functions of a cluster" error="panic: %s" cluster=one`, name); !strings.Contains(got, want) {
+				t.Errorf("logged %s, want %s", got, want)
+			}
+			<-logged // that the cluster cannot be used
+			if got := c.Clusters(); len(got) != 1 || got[0].State != Failed || got[0].Err == nil || got[0].Err.Error() != "panic: "+name {
+				t.Errorf("clusters %+v, want a failed one", got)
+			}
+			if !c.mu.TryLock() {
+				t.Fatal("the controller stays locked")
+			}
+			c.mu.Unlock()
+		})
+	}
+}
+
+// TestPanicOfTheUpdater: the push of everything is no part of what clusters need.
+func TestPanicOfTheUpdater(t *testing.T) {
+	logged := make(chan string, 8)
+	c := newUnread(t, Options{Updater: panicking{}, Logger: slog.New(slog.NewTextHandler(channel(logged), nil))})
+	(&remote{Controller: c, status: Cluster{ID: "one"}}).pushAll()
+	if got, want := <-logged, `what=updater error="panic: ConfigUpdate" cluster=one`; !strings.Contains(got, want) {
+		t.Errorf("logged %s, want %s", got, want)
+	}
+}
+
+type panicking struct{ xdsupdate.Discard }
+
+func (panicking) ConfigUpdate(*xdsupdate.PushRequest) { panic("ConfigUpdate") }
+
+// channel is a writer that hands on each record.
+type channel chan string
+
+func (c channel) Write(p []byte) (int, error) {
+	c <- string(p)
+	return len(p), nil
+}
