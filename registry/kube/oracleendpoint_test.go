@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -45,6 +46,32 @@ func (w *world) endpoints(s *corev1.Service) []modelEndpoint {
 	if isHidden(s) {
 		return nil
 	}
+	return w.listed(s)
+}
+
+// latent returns the endpoints that are shown of no service: those of hidden ones, and
+// those in slices of services that do not exist.
+func (w *world) latent() map[indexKey][]modelEndpoint {
+	out := map[indexKey][]modelEndpoint{}
+	add := func(s *corev1.Service) {
+		k := indexKey{w.hostname(s.Namespace, s.Name), s.Namespace, w.shard()}
+		out[k] = w.listed(s)
+	}
+	for _, s := range w.services {
+		if isHidden(s) {
+			add(s)
+		}
+	}
+	for _, slice := range w.slices {
+		if name := slice.Labels["kubernetes.io/service-name"]; name != "" && w.services[slice.Namespace+"/"+name] == nil {
+			add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: slice.Namespace, Name: name}})
+		}
+	}
+	return out
+}
+
+// listed returns the endpoints that a service has, be it hidden or not.
+func (w *world) listed(s *corev1.Service) []modelEndpoint {
 	winners := map[string]modelEndpoint{}
 	names := []string{}
 	for k := range w.slices {

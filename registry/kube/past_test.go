@@ -20,6 +20,8 @@ import (
 // once. An endpoint that is not tainted must be as recorded.
 type past struct {
 	tainted map[indexKey]map[string]bool
+	// looked are endpoints of which the slice has changed since they were tainted.
+	looked map[indexKey]map[string]bool
 	// endpoints has the texts of what was right once, by host and key.
 	endpoints map[indexKey]map[string]set
 	services  map[string]set
@@ -41,14 +43,19 @@ type past struct {
 	// ranges: mesh networks have had ranges. freeNetwork: the network of an address
 	// may be recorded otherwise.
 	ranges, freeNetwork bool
+	// doubtful: there was a moment of which that is so, and what was looked at then may
+	// be recorded otherwise for as long as it is not looked at again.
+	doubtful bool
+	// nodeAddresses are the external addresses that nodes have had.
+	nodeAddresses set
 }
 
 func newPast() past {
 	return past{
-		tainted: map[indexKey]map[string]bool{}, endpoints: map[indexKey]map[string]set{}, services: map[string]set{},
+		tainted: map[indexKey]map[string]bool{}, looked: map[indexKey]map[string]bool{}, endpoints: map[indexKey]map[string]set{}, services: map[string]set{},
 		gateways: set{}, workloads: map[string]set{}, deleted: set{}, changedInStep: set{}, changedByOthers: set{},
 		accounts: set{}, podNames: set{}, podAddresses: set{}, networks: set{},
-		entryAddresses: set{},
+		entryAddresses: set{}, nodeAddresses: set{},
 	}
 }
 
@@ -62,6 +69,9 @@ func (p *past) learn(before, after map[string]*world, was, is rightState, st *st
 		p.learnSlices(before[cluster], w, changedSlices)
 		p.learnServices(cluster, before[cluster], w, was, is)
 		p.learnPods(w)
+	}
+	for _, w := range after {
+		p.learnLatent(w)
 	}
 	for k := range is.endpoints {
 		p.learnEndpoints(k, was.endpoints[k], is.endpoints[k], changedSlices)
@@ -167,16 +177,28 @@ func (p *past) taint(k indexKey, key string) {
 		p.tainted[k] = map[string]bool{}
 	}
 	p.tainted[k][key] = true
+	delete(p.looked[k], key)
 	p.accounts[k.namespace+"/"+k.hostname] = true
 }
 
-// inStep: the recording has caught up with an endpoint.
-func (p *past) inStep(k indexKey, key string) { delete(p.tainted[k], key) }
+// look notes that the slice of an endpoint has changed since it was tainted.
+func (p *past) look(k indexKey, key string) {
+	if p.looked[k] == nil {
+		p.looked[k] = map[string]bool{}
+	}
+	p.looked[k][key] = true
+}
+
+// inStep: the recording has the right endpoint. It has caught up with it if it has
+// looked at the slice; otherwise it may only happen to be right, and show later what
+// it saw before.
+func (p *past) inStep(k indexKey, key string) {
+	if p.looked[k][key] {
+		delete(p.tainted[k], key)
+	}
+}
 
 func (p *past) learnEndpoints(k indexKey, was, is map[string]modelEndpoint, changedSlices set) {
-	if p.endpoints[k] == nil {
-		p.endpoints[k] = map[string]set{}
-	}
 	for _, key := range hostsOf(was, is) {
 		old, curr := was[key], is[key]
 		plainKey := endpointKey(curr.record)
@@ -184,21 +206,46 @@ func (p *past) learnEndpoints(k indexKey, was, is map[string]modelEndpoint, chan
 			plainKey = endpointKey(old.record)
 		}
 		if curr.record != nil {
-			if p.endpoints[k][plainKey] == nil {
-				p.endpoints[k][plainKey] = set{}
-			}
-			for _, text := range variants(curr) {
-				p.endpoints[k][plainKey][text] = true
-			}
-		}
-		if old.record.text() == curr.record.text() {
-			continue
+			p.wasRight(k, plainKey, curr)
 		}
 		cluster := strings.TrimPrefix(k.shard, "Kubernetes/")
 		looked := curr.slice != "" && changedSlices[cluster+" "+curr.slice] || curr.record == nil && changedSlices[cluster+" "+old.slice]
-		if !looked || p.together {
+		switch {
+		case p.freeNetwork:
+			p.taint(k, plainKey)
+		case looked && !p.together:
+			p.look(k, plainKey)
+		case old.record.text() != curr.record.text():
 			p.taint(k, plainKey)
 		}
+	}
+}
+
+// learnLatent: of what is not shown the recording has seen something at some time, and
+// may show that when the service comes or becomes visible (rows K3, K8, K17, K18).
+func (p *past) learnLatent(w *world) {
+	for k, endpoints := range w.latent() {
+		for _, e := range endpoints {
+			key := endpointKey(e.record)
+			p.wasRight(k, key, e)
+			p.taint(k, key)
+		}
+	}
+}
+
+// wasRight notes that an endpoint is right at a moment.
+func (p *past) wasRight(k indexKey, key string, e modelEndpoint) {
+	if p.endpoints[k] == nil {
+		p.endpoints[k] = map[string]set{}
+	}
+	if p.endpoints[k][key] == nil {
+		p.endpoints[k][key] = set{}
+	}
+	for _, text := range variants(e) {
+		p.endpoints[k][key][text] = true
+	}
+	if p.doubtful {
+		p.endpoints[k][key][withoutNetwork(e.record)] = true
 	}
 }
 
@@ -222,4 +269,10 @@ func (p *past) learnNetworks(w *world) {
 	p.ranges = p.ranges || len(prefixes) > 0
 	gone := p.deleted[w.system] && w.namespaces[w.system] == nil
 	p.freeNetwork = claims > 1 || overlap || p.ranges && len(prefixes) == 0 || gone
+	p.doubtful = p.doubtful || p.freeNetwork
+	for _, n := range w.nodes {
+		if a := externalAddress(n); a != "" {
+			p.nodeAddresses[a] = true
+		}
+	}
 }

@@ -4,6 +4,7 @@ package kube_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -22,6 +23,16 @@ func variants(e modelEndpoint) []string {
 	return out
 }
 
+// withoutNetwork returns the text of an endpoint but for its network (rows K39, K40, K61).
+func withoutNetwork(r record) string {
+	own := map[string]any{}
+	if given, ok := r["labels"].(map[string]any); ok {
+		own = maps.Clone(given)
+		delete(own, "topology.istio.io/network")
+	}
+	return "without network: " + r.with("network", nil).with("labels", own).text()
+}
+
 // explains returns why a difference is not one of a row; "" if it is.
 func (p *past) explains(k indexKey, key string, recorded []record, right []modelEndpoint) string {
 	contested := slices.ContainsFunc(right, func(e modelEndpoint) bool { return e.claims > 1 })
@@ -34,7 +45,8 @@ func (p *past) explains(k indexKey, key string, recorded []record, right []model
 		return "it is missing"
 	}
 	for _, r := range recorded {
-		if !p.endpoints[k][key][r.text()] && !contested && !p.together && !p.freeNetwork {
+		once := p.endpoints[k][key]
+		if !once[r.text()] && !once[withoutNetwork(r)] && !contested && !p.together && !p.freeNetwork {
 			return "it never was like that"
 		}
 	}
@@ -175,9 +187,19 @@ func (p *past) staleEntries(_ indexKey, c *comparison, got, recorded []record) b
 	return true
 }
 
-// gateway: a gateway that was right once may stay (rows K31 to K33, K28).
+// gateway: a gateway that was right once may stay (rows K31 to K33, K28), and the next
+// event of a node gives any that was one of a node port the addresses of nodes, with
+// the port that its service has then (rows K33, K34).
 func (p *past) gateway(text string) bool {
-	return p.gateways[text] || strings.Contains(text, `"port":15443`)
+	if p.gateways[text] || strings.Contains(text, `"port":15443`) {
+		return true
+	}
+	for a := range p.nodeAddresses {
+		if strings.Contains(text, `"`+a+`"`) {
+			return true
+		}
+	}
+	return false
 }
 
 // nodePortGateway: gateways of node port services come and go with node events only
