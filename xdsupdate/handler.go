@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -29,17 +30,24 @@ type StatusReporter interface {
 // theirs.
 func ConfigHandler(updater XDSUpdater, reporter StatusReporter) configstore.EventHandler {
 	return func(old, curr configstore.Config, event configstore.Event) {
-		if reporter != nil && event == configstore.EventDelete {
-			reporter.DeleteInProgressResource(curr)
-		} else if reporter != nil {
-			reporter.AddInProgressResource(curr)
-		}
+		panicked := guard.Call(func() { report(reporter, curr, event) })
+		defer panicked.Again() // the push is asked for all the same
 		if event == configstore.EventUpdate && !relevant(old, curr) {
 			return
 		}
 		updater.ConfigUpdate(&PushRequest{
 			Full: true, ConfigsUpdated: KeySet(curr.Key()), Reason: map[TriggerReason]int{ReasonConfig: 1},
 		})
+	}
+}
+
+func report(reporter StatusReporter, curr configstore.Config, event configstore.Event) {
+	switch {
+	case reporter == nil:
+	case event == configstore.EventDelete:
+		reporter.DeleteInProgressResource(curr)
+	default:
+		reporter.AddInProgressResource(curr)
 	}
 }
 

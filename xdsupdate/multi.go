@@ -2,10 +2,14 @@
 
 package xdsupdate
 
-import "github.com/pilotkit/pilotkit/registry"
+import (
+	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/registry"
+)
 
 // Multi returns an updater that makes each call on all of the updaters, one
-// after the other. Nil ones are left out.
+// after the other. Nil ones are left out. If one of them panics the others are called
+// all the same; then the call panics as the first of them did.
 //
 // It is an EndpointDeltaUpdater if, and only if, all of them are: a registry
 // then sends complete lists if one of them needs them. The alternative, to keep
@@ -40,6 +44,17 @@ func Multi(updaters ...XDSUpdater) XDSUpdater {
 
 type multi []XDSUpdater
 
+// each calls f for all, and panics in the end if a call did.
+func each[U any](list []U, f func(U)) {
+	var first *guard.PanicError
+	for _, u := range list {
+		if p := guard.Call(func() { f(u) }); first == nil {
+			first = p
+		}
+	}
+	first.Again()
+}
+
 func (m multi) parts() []XDSUpdater { return m }
 
 // PassesTo returns the parts: see ServiceHandler.
@@ -47,53 +62,60 @@ func (m multi) PassesTo() []XDSUpdater { return m }
 
 // EDSUpdate calls all.
 func (m multi) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	for _, u := range m {
-		u.EDSUpdate(shard, hostname, namespace, endpoints)
-	}
+	each(m, func(u XDSUpdater) { u.EDSUpdate(shard, hostname, namespace, endpoints) })
 }
 
 // EDSCacheUpdate calls all.
 func (m multi) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	for _, u := range m {
-		u.EDSCacheUpdate(shard, hostname, namespace, endpoints)
-	}
+	each(m, func(u XDSUpdater) { u.EDSCacheUpdate(shard, hostname, namespace, endpoints) })
 }
 
 // SvcUpdate calls all.
 func (m multi) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	for _, u := range m {
-		u.SvcUpdate(shard, hostname, namespace, event)
-	}
+	each(m, func(u XDSUpdater) { u.SvcUpdate(shard, hostname, namespace, event) })
 }
 
 // ConfigUpdate calls all.
 func (m multi) ConfigUpdate(req *PushRequest) {
-	for _, u := range m {
-		u.ConfigUpdate(req)
-	}
+	each(m, func(u XDSUpdater) { u.ConfigUpdate(req) })
 }
 
 // ProxyUpdate calls all.
 func (m multi) ProxyUpdate(cluster registry.ClusterID, ip string) {
-	for _, u := range m {
-		u.ProxyUpdate(cluster, ip)
-	}
+	each(m, func(u XDSUpdater) { u.ProxyUpdate(cluster, ip) })
 }
 
 // RemoveShard calls all.
 func (m multi) RemoveShard(shard ShardKey) {
-	for _, u := range m {
-		u.RemoveShard(shard)
-	}
+	each(m, func(u XDSUpdater) { u.RemoveShard(shard) })
 }
 
-// UpdateBatch calls publish as a batch of all that are BatchUpdaters.
+// UpdateBatch calls publish as a batch of all that are BatchUpdaters: once, also if one
+// of them panics before it has.
 func (m multi) UpdateBatch(publish func()) {
-	for _, u := range m {
-		inner := publish
-		publish = func() { UpdateBatch(u, inner) }
+	var first *guard.PanicError
+	var within func(rest multi)
+	within = func(rest multi) {
+		if len(rest) == 0 {
+			publish()
+			return
+		}
+		begun := false
+		p := guard.Call(func() {
+			UpdateBatch(rest[0], func() {
+				begun = true
+				within(rest[1:])
+			})
+		})
+		if first == nil {
+			first = p
+		}
+		if !begun {
+			within(rest[1:])
+		}
 	}
-	publish()
+	within(m)
+	first.Again()
 }
 
 // claimMulti is a multi whose shards can be claimed.
@@ -120,9 +142,7 @@ type deltaMulti struct {
 
 // EDSDeltaUpdate calls all.
 func (m deltaMulti) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	for _, u := range m.deltas {
-		u.EDSDeltaUpdate(shard, hostname, namespace, changes)
-	}
+	each(m.deltas, func(u EndpointDeltaUpdater) { u.EDSDeltaUpdate(shard, hostname, namespace, changes) })
 }
 
 // multiShardUpdater is the claims of a shard of many updaters.
@@ -133,21 +153,15 @@ type multiShardUpdater struct {
 
 // EDSDeltaUpdate calls all. It is called only if all updaters take deltas.
 func (u *multiShardUpdater) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	for _, c := range u.claims {
-		c.EDSDeltaUpdate(shard, hostname, namespace, changes)
-	}
+	each(u.claims, func(c ShardUpdater) { c.EDSDeltaUpdate(shard, hostname, namespace, changes) })
 }
 
 // Prune calls all.
 func (u *multiShardUpdater) Prune() {
-	for _, c := range u.claims {
-		c.Prune()
-	}
+	each(u.claims, func(c ShardUpdater) { c.Prune() })
 }
 
 // Close calls all.
 func (u *multiShardUpdater) Close() {
-	for _, c := range u.claims {
-		c.Close()
-	}
+	each(u.claims, func(c ShardUpdater) { c.Close() })
 }

@@ -5,6 +5,7 @@ package xdsupdate
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 
 // PusherOptions are the choices for a Pusher. The zero value works.
 type PusherOptions struct {
+	// Logger gets an error for each push, and each call of ProxyUpdate and
+	// ShardRemoved, that panicked, with the stack. Default: nothing is logged.
+	Logger *slog.Logger
 	// DebounceAfter is the quiet time: a full request waits until no other one has
 	// come for so long. Default 100 ms; negative: none, requests of all kinds are
 	// pushed as soon as the push before them has ended.
@@ -68,6 +72,7 @@ type Pusher struct {
 	lanes
 	// redefined are the services of which SvcUpdate was called, and no full push yet.
 	redefined map[ConfigKey]struct{}
+	retry     retry
 	started   bool // Run was called
 	running   bool // Run is not over
 	pushing   bool // push is running
@@ -87,7 +92,8 @@ var (
 // NewPusher returns a Pusher that calls push, one call at a time, with no lock
 // held, from the goroutine of Run. When push is called, the index and the
 // registries already show what was asked for. The request is immutable. Push may
-// ask for further pushes; it must not call Flush.
+// ask for further pushes; it must not call Flush. If it panics, that is logged, and
+// Retry makes up for it.
 func NewPusher(push func(*PushRequest), opts ...PusherOptions) *Pusher {
 	o := options.One("xdsupdate.NewPusher", opts)
 	if o.DebounceAfter == 0 {
@@ -190,7 +196,7 @@ func (p *Pusher) pushDue(stop <-chan struct{}) (wait time.Duration, changed <-ch
 			return 0, p.changedLocked()
 		}
 		now := p.now()
-		switch next, ok := p.due(); {
+		switch next, ok := p.dueLocked(); {
 		case !ok:
 			return 0, nil
 		case next > now:
@@ -204,6 +210,7 @@ func (p *Pusher) pushDue(stop <-chan struct{}) (wait time.Duration, changed <-ch
 // for the batches that are running, so that what they ask for goes together.
 func (p *Pusher) pushLocked() {
 	p.pushing = true
+	p.retryLocked(p.now())
 	p.commit(p.now())
 	all, endpoints := p.all.pushed, p.endpoints.pushed
 	p.mu.Unlock()
@@ -216,7 +223,14 @@ func (p *Pusher) pushLocked() {
 	p.gate.capture(func() {})
 	var request *PushRequest
 	request, all, endpoints = p.takeDue()
-	p.push(request)
+	if !p.guarded("push", func() { p.push(request) }, slog.Any("request", request)) {
+		p.Retry()
+	}
+	if request.Full && request.Everything() {
+		p.mu.Lock()
+		p.retry.pushed()
+		p.mu.Unlock()
+	}
 }
 
 func (p *Pusher) takeDue() (request *PushRequest, all, endpoints uint64) {
@@ -224,6 +238,7 @@ func (p *Pusher) takeDue() (request *PushRequest, all, endpoints uint64) {
 	defer p.mu.Unlock()
 	request, all, endpoints = p.take(p.now())
 	p.completeLocked(request)
+	p.makeUpLocked(request)
 	return request, all, endpoints
 }
 

@@ -47,13 +47,13 @@ func ServiceHandler(updater XDSUpdater, from registry.Controller) registry.Servi
 		if event == registry.EventUpdate && prev != nil {
 			keys[keyOf(prev)] = struct{}{} // another one if the service was renamed
 		}
-		for _, target := range targets {
+		each(targets, func(target XDSUpdater) {
 			if !reached(target, asked) {
 				target.ConfigUpdate(&PushRequest{
 					Full: true, ConfigsUpdated: keys, Reason: map[TriggerReason]int{ReasonService: 1},
 				})
 			}
-		}
+		})
 	}
 }
 

@@ -2,7 +2,11 @@
 
 package xdsupdate
 
-import "github.com/pilotkit/pilotkit/registry"
+import (
+	"log/slog"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
 
 // EDSUpdate updates the index and asks for the push that this needs.
 func (p *Pusher) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
@@ -44,7 +48,7 @@ func (p *Pusher) ConfigUpdate(req *PushRequest) {
 // ProxyUpdate calls PusherOptions.ProxyUpdate.
 func (p *Pusher) ProxyUpdate(cluster registry.ClusterID, ip string) {
 	if p.opts.ProxyUpdate != nil {
-		p.opts.ProxyUpdate(cluster, ip)
+		p.guarded("ProxyUpdate", func() { p.opts.ProxyUpdate(cluster, ip) }, slog.String("ip", ip))
 	}
 }
 
@@ -92,7 +96,7 @@ func (p *Pusher) removeShard(w writer) {
 	}
 	p.askRemoved(p.index.removeWhere(w, anyShard))
 	if p.opts.ShardRemoved != nil {
-		p.opts.ShardRemoved(w.shard.key)
+		p.guarded("ShardRemoved", func() { p.opts.ShardRemoved(w.shard.key) }, slog.String("shard", w.shard.key.String()))
 	}
 }
 

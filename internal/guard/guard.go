@@ -62,8 +62,18 @@ func Recovered(value any) *PanicError {
 		return nil
 	case Defect:
 		panic(value)
+	case *PanicError:
+		return value
 	default:
 		return &PanicError{Value: value, Stack: string(debug.Stack())}
+	}
+}
+
+// Again panics with p, unless it is nil: who calls many functions calls all of them
+// before. Recovered then returns p itself, with the stack of the first panic.
+func (p *PanicError) Again() {
+	if p != nil {
+		panic(p)
 	}
 }
 

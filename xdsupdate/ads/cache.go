@@ -13,7 +13,7 @@ import (
 type cache struct {
 	generators bool // new views have to wait for generators
 	none       *snapshot
-	report     func(error)
+	failures   *failures
 
 	mu sync.Mutex
 	// ready is false until the first state has been published; no client is answered
@@ -33,6 +33,9 @@ type cache struct {
 	index      index
 	selections map[selectionKey][]*selection
 	recalled   []recalled
+	// unprepared are the selections whose first snapshot could not be made: with the
+	// next push they are prepared.
+	unprepared []*selection
 	// proxyUpdates counts the calls of ProxyUpdate: see identity.
 	proxyUpdates uint64
 	// progress, if a caller waits, is closed when a proxy answers or leaves.
@@ -47,11 +50,11 @@ type address struct {
 	ip      string
 }
 
-func newCache(generators bool, report func(error)) *cache {
+func newCache(generators bool) *cache {
 	return &cache{
 		generators: generators,
 		none:       &snapshot{},
-		report:     report,
+		failures:   &failures{},
 		table:      &table{},
 		views:      make(map[View]*view),
 		conns:      make(map[*connection]struct{}),
@@ -60,6 +63,13 @@ func newCache(generators bool, report func(error)) *cache {
 		index:      make(index),
 		selections: make(map[selectionKey][]*selection),
 	}
+}
+
+// locked calls f with the lock held.
+func (c *cache) locked(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
 }
 
 // The methods below are called with mu held, unless they say otherwise.
@@ -122,7 +132,7 @@ func (c *cache) unlist(conn *connection) {
 
 // source returns what selections of a view are looked up in now.
 func (c *cache) source(v *view) source {
-	return source{table: c.table, view: v, overlay: v.overlay, layer: c.provided}
+	return source{table: c.table, view: v, overlay: v.overlay, layer: c.provided, failed: c.failures}
 }
 
 // progressed wakes those who wait for proxies.

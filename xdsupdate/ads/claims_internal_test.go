@@ -12,7 +12,7 @@ import (
 
 // TestRecalledIsBounded: of claims that differ, only the last are remembered.
 func TestRecalledIsBounded(t *testing.T) {
-	c := newCache(false, func(err error) { t.Error(err) })
+	c := newCache(false)
 	conn := &connection{cache: c, delta: true}
 	recall := func(i int) *snapshot {
 		t.Helper()

@@ -3,7 +3,6 @@
 package ads
 
 import (
-	"fmt"
 	"iter"
 
 	"google.golang.org/protobuf/proto"
@@ -55,15 +54,26 @@ type customizers []Customizer
 type scopes struct{ first, second any }
 
 // scope returns what all customizers of a type make a difference of, or nil.
-func (c customizers) scope(v View, typeURL string, svc *registry.Service, p *registry.Port) any {
+func (c customizers) scope(v View, typeURL string, svc *registry.Service, p *registry.Port) (any, error) {
 	var out any
 	for _, one := range c {
-		if one.TypeURL == typeURL && one.Scope != nil {
-			out = scopes{out, one.Scope(v, svc, p)}
+		if one.TypeURL != typeURL || one.Scope == nil {
+			continue
 		}
+		var scope any
+		err := one.part().call(func() error {
+			scope = one.Scope(v, svc, p)
+			return checkKey(scope)
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = scopes{out, scope}
 	}
-	return out
+	return out, nil
 }
+
+func (c Customizer) part() part { return part{partCustomizer, c.Name} }
 
 // change reports whether any customizer is for a type.
 func (c customizers) change(typeURL string) bool {
@@ -89,23 +99,17 @@ func (c customizers) customize(key variety, svc *registry.Service, p *registry.P
 		if one.Scope != nil {
 			args.Scope, of = of[len(of)-1], of[:len(of)-1]
 		}
-		if err := one.call(args); err != nil {
-			return fmt.Errorf("customizer %s: %w", one.Name, err)
+		err := one.part().call(func() error {
+			if err := one.Customize(args); err != nil {
+				return err
+			}
+			return validate(m)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func (c Customizer) call(args Customization) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	if err := c.Customize(args); err != nil {
-		return err
-	}
-	return validate(args.Message)
 }
 
 // validate checks a message of the host's by the rules of its API.

@@ -143,6 +143,34 @@
 // them; a gRPC server with Codec does not, which saves nearly half of the processor
 // time when many proxies come back at once.
 //
+// # Panics
+//
+// A panic costs only where it is, whatever of the host panics: it is logged with its
+// stack, counted by Observer.Panicked, and ends neither the process nor Run.
+//
+//	of                                | what becomes of it
+//	----------------------------------|------------------------------------------
+//	Options.Proxy, Options.Group,     | the stream ends with the status Internal
+//	Provider.Group                    |
+//	receiving and sending on a stream | the same
+//	Services of the discovery         | services stay as they are, endpoints follow;
+//	                                  | of a first push, clients wait for services
+//	Options.Configs                   | configs stay those of the push before
+//	Provide, a Generator, a           | what it has made stays
+//	Customizer's Changed              |
+//	Names of a provider               | wildcard subscriptions stay as they are, and
+//	                                  | new ones wait
+//	Covers, Lookup, a Customizer's    | clients that have the resource keep it, and
+//	Scope                             | others are not sent it
+//	Build, SetLazy, Customize         | the last good state stays, as if it had failed
+//	functions of Changes, Concerned   | they accept
+//	the conversion of a host          | the host stays as it is
+//	an Observer or a log handler      | nothing
+//	anything else in a push           | what was not published stays
+//
+// Unless it is of a stream or of one resource, a later push of everything makes up for
+// it, with no need of another change (xdsupdate.Pusher.Retry).
+//
 // # Stopping
 //
 // Run ends all streams when it is stopped, also those whose clients do not read.

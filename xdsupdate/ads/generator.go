@@ -87,12 +87,15 @@ func (r *Resources) SetLazy(typeURL, name string, build func() (proto.Message, e
 	owner := r.owner
 	r.stage(resourceName{typeURL, name}, &overlaid{resource: &resource{
 		typeURL: typeURL, name: name, build: func() (proto.Message, error) {
-			m, err := build()
-			if err == nil && m != nil {
-				err = validate(m)
-			}
+			var m proto.Message
+			err := part{partGenerator, owner}.call(func() (err error) {
+				if m, err = build(); err == nil && m != nil {
+					err = validate(m)
+				}
+				return err
+			})
 			if err != nil {
-				return nil, fmt.Errorf("generator %s: %w", owner, err)
+				return nil, err
 			}
 			return m, nil
 		},
@@ -205,19 +208,26 @@ func (g *generatorOfAll) Generate(view View, push *PushContext, out *Resources) 
 	return nil
 }
 
-// generate calls one generator for one view and returns the overlay that this
-// makes, and the names that changed. A panic is an error.
-func generate(g Generator, v View, before overlay, push *PushContext) (after overlay, changed []resourceName, err error) {
-	staged := &Resources{owner: g.Name(), overlay: before}
-	defer func() {
-		if p := recover(); p != nil {
-			after, changed, err = before, nil, panicOf(g, p)
-		}
-	}()
-	if err := g.Generate(v, push, staged); err != nil {
-		return before, nil, fmt.Errorf("generator %s: %w", g.Name(), err)
-	}
-	return before.apply(staged)
+// namedGenerator is a generator with its name, which it was asked for once.
+type namedGenerator struct {
+	Generator
+	part
 }
 
-func panicOf(g Generator, p any) error { return fmt.Errorf("generator %s: panic: %v", g.Name(), p) }
+// generate calls the generator for one view and returns the overlay that this
+// makes, and the names that changed. A panic is an error.
+func (g namedGenerator) generate(v View, before overlay, push *PushContext) (after overlay, changed []resourceName, err error) {
+	staged := &Resources{owner: g.name, overlay: before}
+	var refused error
+	err = g.call(func() error {
+		if err := g.Generate(v, push, staged); err != nil {
+			return err
+		}
+		after, changed, refused = before.apply(staged)
+		return nil
+	})
+	if err != nil {
+		return before, nil, err
+	}
+	return after, changed, refused
+}

@@ -3,10 +3,14 @@
 package ads
 
 import (
+	"context"
+	"errors"
+
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -43,67 +47,106 @@ func (s *stream) enter(r *request) error {
 
 // reidentify learns again who the proxy is, and changes what it can see.
 func (s *stream) reidentify() {
-	c := s.conn.cache
-	c.mu.Lock()
-	if s.conn.asking || s.conn.closed {
-		s.conn.again = true
-		c.mu.Unlock()
-		return
-	}
-	s.conn.asking = true
-	c.mu.Unlock()
-	if err := s.identify(func() bool { return false }); err != nil {
-		s.server.refused(s, err)
-		s.end(err)
-	}
+	s.endedBy(guard.Call(func() {
+		c, asks := s.conn.cache, false
+		c.locked(func() {
+			if s.conn.asking || s.conn.closed {
+				s.conn.again = true
+			} else {
+				s.conn.asking, asks = true, true
+			}
+		})
+		if !asks {
+			return
+		}
+		if err := s.identify(func() bool { return false }); err != nil {
+			s.server.refused(s, err)
+			s.end(err)
+		}
+	}))
+	s.server.reportFailures()
 }
 
 // identify asks the host who the proxy is until nothing came meanwhile, and gives
 // it its view. once is asked after the first answer, under the lock.
 func (s *stream) identify(once func() bool) error {
-	c, conn := s.conn.cache, s.conn
+	c := s.conn.cache
 	for first := true; ; first = false {
-		proxy, err := s.server.proxyOf(s.grpc.Context(), conn.node)
-		var key View
-		if err == nil && proxy == nil {
-			err = errNoProxy
-		}
-		if err == nil {
-			key = s.server.viewOf(conn.node, proxy)
-		}
-		c.mu.Lock()
-		if conn.closed {
-			c.mu.Unlock()
-			return errStopping()
-		}
-		if err != nil { // the stream ends, so that the host is not asked again
-			c.mu.Unlock()
+		proxy, key, err := s.server.identityOf(s.grpc.Context(), s.conn.node)
+		again, fresh := false, false
+		var made []*selection
+		c.locked(func() {
+			switch {
+			case s.conn.closed:
+				err = errStopping()
+			case err == nil: // otherwise the stream ends, so that the host is not asked again
+				again = s.conn.again || first && once()
+				if made, fresh, err = s.become(proxy, key, again); again {
+					s.conn.again = false
+				}
+			}
+		})
+		if err != nil {
 			return err
 		}
-		c.unlist(conn)
-		conn.proxy = proxy
-		c.list(conn)
-		if conn.again || first && once() {
-			conn.again = false
-			c.mu.Unlock()
+		if again {
 			continue
 		}
-		conn.asking = false
-		if err := c.admit(conn, s.server.limits.StreamsPerNode); err != nil {
-			c.mu.Unlock()
-			return err
-		}
-		about := *s.about.Load()
-		about.Node, about.View = conn.node.GetId(), key
-		s.about.Store(&about)
-		made, fresh := c.move(conn, key)
-		c.mu.Unlock()
 		if fresh {
 			s.server.poke()
 		}
 		c.prepare(made)
 		return nil
 	}
+}
+
+// identityOf asks the host who a node is, and what it can see.
+func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *registry.Proxy, key View, err error) {
+	internal := func(err error) error {
+		if err == nil {
+			return nil
+		}
+		s.cache.failures.add(err)
+		return errInternal()
+	}
+	var refusal error
+	if err := internal(part{in: partProxy}.call(func() error {
+		proxy, refusal = s.proxyOf(ctx, node)
+		return nil
+	})); err != nil {
+		return nil, key, err
+	}
+	switch {
+	case refusal != nil:
+		return nil, key, refusal
+	case proxy == nil:
+		return nil, key, errNoProxy
+	}
+	return proxy, key, internal(part{in: partGroup}.call(func() error {
+		key = s.viewOf(node, proxy)
+		return errors.Join(checkKey(key.Group), checkKey(key.Policy))
+	}))
+}
+
+// become gives the stream's connection its proxy and, unless it is asked again who that
+// is, its view. It returns what move does, and is called with the cache's mutex held.
+func (s *stream) become(proxy *registry.Proxy, key View, again bool) (made []*selection, fresh bool, err error) {
+	c, conn := s.conn.cache, s.conn
+	c.unlist(conn)
+	conn.proxy = proxy
+	c.list(conn)
+	if again {
+		return nil, false, nil
+	}
+	conn.asking = false
+	if err := c.admit(conn, s.server.limits.StreamsPerNode); err != nil {
+		return nil, false, err
+	}
+	about := *s.about.Load()
+	about.Node, about.View = conn.node.GetId(), key
+	s.about.Store(&about)
+	made, fresh = c.move(conn, key)
+	return made, fresh, nil
 }
 
 // admit adds a connection that has an identity, unless its node has too many.

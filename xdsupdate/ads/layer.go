@@ -4,8 +4,6 @@ package ads
 
 import (
 	"errors"
-	"fmt"
-	"iter"
 	"sync"
 	"weak"
 
@@ -16,8 +14,8 @@ import (
 // it. A nil layer has nothing.
 type layer struct {
 	Provided
-	owner string
-	made  *madeResources
+	part part
+	made *madeResources
 	// number counts the layers of a provider.
 	number uint64
 }
@@ -40,6 +38,8 @@ type madeResources struct {
 // madeResource is a resource, or a former state of it.
 type madeResource struct {
 	resource weak.Pointer[resource]
+	// good is what resource falls back to. If both turn out equal, clients keep this one.
+	good weak.Pointer[resource]
 	// stale: it is of an earlier layer; if the new one cannot be built it stays.
 	stale bool
 }
@@ -47,8 +47,8 @@ type madeResource struct {
 const sweepAtLeast = 1024
 
 // newLayer returns the layer that takes the place of another, which may be nil.
-func newLayer(old *layer, owner string, next Provided, changes Changes) *layer {
-	out := &layer{Provided: next, owner: owner}
+func newLayer(old *layer, of part, next Provided, changes Changes) *layer {
+	out := &layer{Provided: next, part: of}
 	if old == nil {
 		out.made = &madeResources{entries: make(map[resourceName]map[any]*madeResource), limit: sweepAtLeast}
 		return out
@@ -86,7 +86,7 @@ func outdate(shared map[any]*madeResource) {
 func (m *madeResources) sweep() {
 	for name, shared := range m.entries {
 		for share, made := range shared {
-			if made.resource.Value() == nil {
+			if made.resource.Value() == nil && made.good.Value() == nil {
 				delete(shared, share)
 				m.count--
 			}
@@ -98,32 +98,66 @@ func (m *madeResources) sweep() {
 	m.limit = max(sweepAtLeast, 2*m.count)
 }
 
-// names is Provided.Names.
-func (l *layer) names(v View, typeURL string) (iter.Seq[string], bool) {
+// of returns what the layer is part of, if there is one.
+func (l *layer) of() part {
 	if l == nil {
-		return nil, false
+		return part{in: partProvider}
 	}
-	names, ok := l.Names(v, typeURL)
-	return func(yield func(string) bool) {
-		if names == nil {
-			return
+	return l.part
+}
+
+// names returns what Provided.Names yields, but for empty names; nil if it is the
+// built-in names that count.
+func (l *layer) names(v View, typeURL string) (list []string, own bool, err error) {
+	if l == nil {
+		return nil, false, nil
+	}
+	err = l.part.call(func() error {
+		names, ok := l.Names(v, typeURL)
+		if own = ok; !ok || names == nil {
+			return nil
 		}
 		for name := range names {
-			if name != "" && !yield(name) {
-				return
+			if name != "" {
+				list = append(list, name)
 			}
 		}
-	}, ok
+		return nil
+	})
+	return list, own, err
+}
+
+// covers reports whether a wildcard subscription covers a name; not own: if it covers
+// the built-in one.
+func (l *layer) covers(v View, typeURL, name string) (covered, own bool, err error) {
+	if l == nil {
+		return false, false, nil
+	}
+	err = l.part.call(func() error {
+		if _, own = l.Names(v, typeURL); own {
+			covered = l.Covers(v, typeURL, name)
+		}
+		return nil
+	})
+	return covered, own, err
 }
 
 // lookup returns the provided resource of a name; not ok: what is built in counts.
 // The resource may be nil.
-func (l *layer) lookup(v View, typeURL, name string) (r *resource, ok bool) {
+func (l *layer) lookup(v View, typeURL, name string, failed *failures) (r *resource, ok bool) {
 	if l == nil {
 		return nil, false
 	}
-	a := l.Lookup(v, typeURL, name)
-	if a.BuiltIn || a.Build == nil {
+	var a Answer
+	err := l.part.call(func() error {
+		a = l.Lookup(v, typeURL, name)
+		return checkKey(a.Share)
+	})
+	switch {
+	case err != nil:
+		failed.undone(err)
+		return encoded(typeURL, name, unavailable), true
+	case a.BuiltIn || a.Build == nil:
 		return nil, !a.BuiltIn
 	}
 	return l.share(resourceName{typeURL, name}, a), true
@@ -145,6 +179,9 @@ func (l *layer) share(name resourceName, a Answer) *resource {
 		if former != nil && !made.stale {
 			return former
 		}
+		if former == nil {
+			former = made.good.Value()
+		}
 	}
 	out := l.newResource(name, a)
 	if former != nil {
@@ -158,21 +195,22 @@ func (l *layer) share(name resourceName, a Answer) *resource {
 		m.entries[name][a.Share] = made
 		m.count++
 	}
-	made.resource, made.stale = weak.Make(out), false
+	made.resource, made.good, made.stale = weak.Make(out), weak.Make(out.fallback), false
 	return out
 }
 
 func (l *layer) newResource(name resourceName, a Answer) *resource {
-	return &resource{typeURL: name.typeURL, name: name.name, standIn: a.StandIn, build: func() (proto.Message, error) {
-		m, err := a.Build()
-		if m != nil && m.ProtoReflect().IsValid() {
-			if invalid := validate(m); invalid != nil {
-				m, err = nil, errors.Join(invalid, err)
+	return &resource{typeURL: name.typeURL, name: name.name, standIn: a.StandIn, build: func() (m proto.Message, err error) {
+		err = l.part.call(func() error {
+			built, failed := a.Build()
+			if built != nil && built.ProtoReflect().IsValid() {
+				if invalid := validate(built); invalid != nil {
+					return errors.Join(invalid, failed)
+				}
 			}
-		}
-		if err != nil {
-			err = fmt.Errorf("provider %s: %w", l.owner, err)
-		}
+			m = built
+			return failed
+		})
 		return m, err
 	}}
 }

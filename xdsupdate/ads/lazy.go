@@ -6,7 +6,7 @@ package ads
 // to subscribe to them: what builds them is code of the host.
 func (c *cache) buildLazy(conn *connection, r *request) {
 	for _, lazy := range c.lazy(conn, r) {
-		lazy.make(c.report)
+		lazy.make(c.failures)
 	}
 }
 

@@ -3,6 +3,7 @@
 package ads_test
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -70,7 +71,7 @@ func (oddProvider) Names(_ ads.View, typeURL string) (iter.Seq[string], bool) {
 
 func (p oddProvider) Lookup(_ ads.View, _, name string) ads.Answer {
 	if name == "good" || name == "" {
-		return ads.Answer{Build: func() (proto.Message, error) { return &clusterv3.Cluster{Name: name}, nil }}
+		return ads.Answer{Build: func() (proto.Message, error) { return &clusterv3.Cluster{Name: cmp.Or(name, "empty")}, nil }}
 	}
 	return p.answer(name)
 }

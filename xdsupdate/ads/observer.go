@@ -29,6 +29,9 @@ type Observer interface {
 	// Converged: a client has accepted a response, so long after the newest push in
 	// it was asked for. The first answers to a subscription are not of a push.
 	Converged(s Stream, typeURL string, after time.Duration)
+	// Panicked: something has panicked, and cost only where it was: see "Panics" in
+	// the package comment.
+	Panicked(p PanicEvent)
 }
 
 // Stream is what an Observer receives about a stream.
@@ -68,6 +71,37 @@ type PushEvent struct {
 	Waited, Took time.Duration
 }
 
+// PanicEvent is the panics of one part that were reported together: those of one push
+// or request.
+type PanicEvent struct {
+	// In is the part, one of few texts: "configs", "customizer", "generator",
+	// "group", "host", "observer", "provider", "proxy", "push", "resource", "services",
+	// "stream".
+	In string
+	// Name is the name of the customizer, generator, host or provider; otherwise "".
+	Name string
+	// Times is how many there were, Err the first of them and Stack its stack.
+	Times int
+	Err   error
+	Stack string
+}
+
+// The values of PanicEvent.In.
+const (
+	partConfigs    = "configs"
+	partCustomizer = "customizer"
+	partGenerator  = "generator"
+	partGroup      = "group"
+	partHost       = "host"
+	partObserver   = "observer"
+	partProvider   = "provider"
+	partProxy      = "proxy"
+	partPush       = "push"
+	partResource   = "resource"
+	partServices   = "services"
+	partStream     = "stream"
+)
+
 // NoObserver is an Observer that does nothing.
 type NoObserver struct{}
 
@@ -91,19 +125,20 @@ func (NoObserver) Pushed(PushEvent) {}
 // Converged does nothing.
 func (NoObserver) Converged(Stream, string, time.Duration) {}
 
+// Panicked does nothing.
+func (NoObserver) Panicked(PanicEvent) {}
+
 // observe reports a request that was handled.
 func (s *stream) observe(r *request, answered outstanding, isAnswer bool) {
 	if isAnswer && r.refused {
 		s.server.refusal(s, r, answered.version)
 	}
-	o := s.server.observer
-	if o == nil {
-		return
-	}
-	o.Request(*s.about.Load(), RequestEvent{TypeURL: r.typeURL, Bytes: r.bytes, Nonce: r.nonce, Refused: r.refused, Error: r.text})
-	if isAnswer && !r.refused && !answered.since.IsZero() {
-		o.Converged(*s.about.Load(), r.typeURL, time.Since(answered.since))
-	}
+	s.server.observing(func(o Observer) {
+		o.Request(*s.about.Load(), RequestEvent{TypeURL: r.typeURL, Bytes: r.bytes, Nonce: r.nonce, Refused: r.refused, Error: r.text})
+		if isAnswer && !r.refused && !answered.since.IsZero() {
+			o.Converged(*s.about.Load(), r.typeURL, time.Since(answered.since))
+		}
+	})
 }
 
 // refusal logs that a proxy has refused a response. A proxy is sent a version
@@ -130,7 +165,5 @@ func (s *Server) connected(st *stream) {
 // closed reports the end of a stream.
 func (s *Server) closed(st *stream) {
 	s.logger.Debug("proxy disconnected", slog.String("node", st.about.Load().Node), slog.Any("error", st.err))
-	if s.observer != nil {
-		s.observer.StreamClosed(*st.about.Load(), st.err)
-	}
+	s.observing(func(o Observer) { o.StreamClosed(*st.about.Load(), st.err) })
 }

@@ -114,7 +114,7 @@ func (m *made) all() varieties {
 }
 
 // resource returns the port's resource of a type and name for a view, or nil.
-func (p *port) resource(typeURL, name string, v View) *resource {
+func (p *port) resource(typeURL, name string, v View, failed *failures) *resource {
 	key := variety{typeURL: typeURL, name: name}
 	resolution := p.service.Resolution
 	switch typeURL {
@@ -141,7 +141,11 @@ func (p *port) resource(typeURL, name string, v View) *resource {
 			return nil
 		}
 	}
-	key.custom = p.custom.scope(v, typeURL, p.service, p.port)
+	var err error
+	if key.custom, err = p.custom.scope(v, typeURL, p.service, p.port); err != nil {
+		failed.undone(err)
+		return encoded(typeURL, name, unavailable)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	made := p.made.of(typeURL, p)
@@ -184,17 +188,21 @@ func (p *port) build(key variety) (proto.Message, error) {
 // assignment puts the load assignment together from endpoints that are encoded
 // once for all states of the port.
 func (p *port) assignment(key variety) []byte {
-	p.mu.Lock()
-	if p.prepared == nil {
-		p.prepared, p.before = envoy.Prepare(p.port, slices.Collect(p.endpoints.All()), p.before), nil
-	}
-	prepared := p.prepared
-	p.mu.Unlock()
+	prepared := p.prepare()
 	var visible func(*registry.Endpoint) bool
 	if p.restricted {
 		visible = func(e *registry.Endpoint) bool { return e.VisibleTo(key.cluster) }
 	}
 	return prepared.Encode(p.service.Hostname, visible, key.client)
+}
+
+func (p *port) prepare() *envoy.Prepared {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.prepared == nil {
+		p.prepared, p.before = envoy.Prepare(p.port, slices.Collect(p.endpoints.All()), p.before), nil
+	}
+	return p.prepared
 }
 
 func (p *port) visible(cluster registry.ClusterID) []*registry.Endpoint {

@@ -4,7 +4,6 @@ package ads
 
 import (
 	"errors"
-	"fmt"
 	"iter"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -103,30 +102,24 @@ func (s *Server) provide(push *PushContext, ch *change) {
 		return
 	}
 	ch.provided = s.cache.provided
-	next, changes, err := callProvider(s.provider, push)
+	var next Provided
+	var changes Changes
+	err := s.providing.call(func() error {
+		if next, changes = s.provider.Provide(push); next == nil {
+			return errNothing
+		}
+		return nil
+	})
 	if err != nil {
-		s.report(err)
-		s.providerFailed = true
+		s.cache.failures.undone(err)
 		return
 	}
-	if s.providerFailed || ch.provided == nil {
-		s.providerFailed = false
-		changes.Everything = func(View, string) bool { return true }
+	if ch.provided == nil || ch.everything() {
+		changes.Everything = acceptAll
 	}
-	ch.changes = changes
-	ch.provided = newLayer(ch.provided, s.provider.Name(), next, changes)
+	ch.changes, ch.provided = changes, newLayer(ch.provided, s.providing, next, changes)
 }
 
 var errNothing = errors.New("provided nil")
 
-func callProvider(p Provider, push *PushContext) (next Provided, changes Changes, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("provider %s: panic: %v", p.Name(), r)
-		}
-	}()
-	if next, changes = p.Provide(push); next == nil {
-		return nil, changes, fmt.Errorf("provider %s: %w", p.Name(), errNothing)
-	}
-	return next, changes, nil
-}
+func acceptAll(View, string) bool { return true }

@@ -4,7 +4,6 @@ package ads
 
 import (
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -23,7 +22,13 @@ type change struct {
 	leftOut []leftOut
 	// since is when the push was asked for.
 	since time.Time
+	// incomplete: a part of the first state is missing, so that no client may be
+	// answered from it.
+	incomplete bool
 }
+
+// everything reports whether everything may have changed.
+func (ch *change) everything() bool { return ch.changes.Everything != nil }
 
 // viewChange is what generators made of a view's overlay.
 type viewChange struct {
@@ -43,9 +48,8 @@ func (c *cache) publish(ch *change) {
 	made := c.subscribed(ch)
 	c.make(made)
 
-	c.mu.Lock()
-	waiting := c.publishLocked(ch)
-	c.mu.Unlock()
+	var waiting []*selection
+	c.locked(func() { waiting = c.publishLocked(ch) })
 	runtime.KeepAlive(made) // a layer finds what it has made only as long as somebody has it
 	c.prepare(waiting)
 }
@@ -55,8 +59,8 @@ func (c *cache) publishLocked(ch *change) (waiting []*selection) {
 	c.epoch++
 	var touched []*selection
 	mark := func(s *selection, name string) {
-		if len(s.dirty) == 0 {
-			touched = append(touched, s)
+		if s.touched != c.epoch {
+			s.touched, touched = c.epoch, append(touched, s)
 		}
 		s.dirty = append(s.dirty, name)
 	}
@@ -64,7 +68,8 @@ func (c *cache) publishLocked(ch *change) (waiting []*selection) {
 		v.view.overlay = v.overlay
 	}
 	c.concerned(ch, mark)
-	waiting = c.makeReady(ch.views)
+	waiting = append(c.makeReady(ch.views), c.unprepared...)
+	c.unprepared = nil
 	changed := touched[:0]
 	for _, s := range touched {
 		if s.refresh(c.source(s.view)) {
@@ -109,7 +114,7 @@ func (c *cache) subscribed(ch *change) []wanted {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.concerned(ch, func(s *selection, name string) {
-		from := source{table: ch.table, view: s.view, overlay: s.view.overlay, layer: ch.provided}
+		from := source{table: ch.table, view: s.view, overlay: s.view.overlay, layer: ch.provided, failed: c.failures}
 		if made, ok := overlays[s.view]; ok {
 			from.overlay = made
 		}
@@ -127,7 +132,7 @@ func (c *cache) make(list []wanted) {
 		} else {
 			w.made = w.from.covered(w.typeURL, w.name)
 		}
-		w.made.make(c.report)
+		w.made.make(c.failures)
 	}
 }
 
@@ -145,13 +150,23 @@ func (c *cache) concerned(ch *change, visit func(s *selection, name string)) {
 	for _, n := range ch.changes.Names {
 		var in func(*view) bool
 		if n.In != nil {
-			in = func(of *view) bool { return n.In(of.View) }
+			in = func(of *view) bool { return c.accepts(ch, func() bool { return n.In(of.View) }) }
 		}
 		c.having(resourceName{n.TypeURL, n.Name}, true, in, visit)
 	}
-	if ch.changes.Everything != nil {
+	if ch.everything() {
 		c.everythingOf(ch, visit)
 	}
+}
+
+// accepts calls a function of a provider's changes. What it panics for is accepted.
+func (c *cache) accepts(ch *change, f func() bool) (accepted bool) {
+	err := ch.provided.of().call(func() error {
+		accepted = f()
+		return nil
+	})
+	c.failures.add(err)
+	return accepted || err != nil
 }
 
 // having visits the selections that have a resource, in some views; nil: in all.
@@ -184,10 +199,10 @@ func (c *cache) having(n resourceName, wildcards bool, in func(*view) bool, visi
 func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) {
 	for _, list := range c.selections {
 		for _, s := range list {
-			if !ch.changes.Everything(s.view.View, s.typeURL) {
+			if !c.accepts(ch, func() bool { return ch.changes.Everything(s.view.View, s.typeURL) }) {
 				continue
 			}
-			for _, name := range s.everything(ch) {
+			for _, name := range s.everything(ch, c.failures) {
 				visit(s, name)
 			}
 		}
@@ -195,7 +210,7 @@ func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) 
 }
 
 // everything returns the names of what a selection has and may have.
-func (s *selection) everything(ch *change) []string {
+func (s *selection) everything(ch *change, failed *failures) []string {
 	out := namesOf(s.topics)
 	if !s.wildcard || s.snapshot == nil {
 		return out
@@ -203,8 +218,9 @@ func (s *selection) everything(ch *change) []string {
 	for r := range s.snapshot.list.All() {
 		out = append(out, r.name)
 	}
-	if names, ok := ch.provided.names(s.view.View, s.typeURL); ok {
-		return slices.AppendSeq(out, names)
+	names, own, err := ch.provided.names(s.view.View, s.typeURL)
+	if failed.undone(err); own || err != nil {
+		return append(out, names...)
 	}
 	for name := range ch.table.names(s.view.View, s.typeURL) {
 		out = append(out, name)

@@ -3,10 +3,12 @@
 package ads
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -16,21 +18,30 @@ func everything() *xdsupdate.PushRequest {
 	return &xdsupdate.PushRequest{Full: true, Forced: true}
 }
 
-// push makes the state of what a request is about anew and publishes it.
+// push makes the state of what a request is about anew and publishes it. What panics
+// of it is made up for by a later push.
 func (s *Server) push(req *xdsupdate.PushRequest) {
 	begun := time.Now()
+	if p := guard.Call(func() { req = s.build(req, begun) }); p != nil {
+		s.cache.failures.undone(part{in: partPush}.wrap(p))
+	}
+	s.reportFailures()
+	s.observing(func(o Observer) {
+		o.Pushed(PushEvent{Request: req, Waited: waited(req, begun), Took: time.Since(begun)})
+	})
+}
+
+// build returns the request that was pushed.
+func (s *Server) build(req *xdsupdate.PushRequest, begun time.Time) *xdsupdate.PushRequest {
 	s.building.Lock()
+	defer s.building.Unlock()
 	if !s.built {
-		s.built = true
 		start := req.Start
 		req = everything()
 		req.Start = start
 	}
 	s.rebuild(req, begun)
-	s.building.Unlock()
-	if s.observer != nil {
-		s.observer.Pushed(PushEvent{Request: req, Waited: waited(req, begun), Took: time.Since(begun)})
-	}
+	return req
 }
 
 func waited(req *xdsupdate.PushRequest, now time.Time) time.Duration {
@@ -47,17 +58,22 @@ func waited(req *xdsupdate.PushRequest, now time.Time) time.Duration {
 func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	push := &PushContext{Request: req, sorted: &sortedServices{}}
 	ch := &change{since: begun}
+	if s.unsure.Swap(false) {
+		ch.changes.Everything = acceptAll
+	}
 	if !req.Start.IsZero() {
 		ch.since = req.Start
 	}
 	// Services, endpoints and configs of one moment: no registry is in the middle
 	// of a change then.
 	s.pusher.Capture(func() {
-		if s.configs != nil {
-			push.configs = s.configs()
-		}
+		s.readConfigs(push)
 		s.rebuildHosts(req, push, ch)
 	})
+	if ch.incomplete && !s.built {
+		return // an answer from nothing would take everything away from proxies
+	}
+	s.built = true
 	push.table = ch.table
 	s.customizeAgain(push, ch)
 	push.table = ch.table
@@ -74,14 +90,39 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	}
 }
 
+// readConfigs reads the host's configs. If that panics those of the push before stay.
+func (s *Server) readConfigs(push *PushContext) {
+	if s.configs == nil {
+		return
+	}
+	if s.context != nil {
+		push.configs = s.context.configs
+	}
+	s.cache.failures.undone(part{in: partConfigs}.call(func() error {
+		push.configs = s.configs()
+		return nil
+	}))
+}
+
+// readServices reads the discovery. Not ok: it panicked.
+func (s *Server) readServices() (services []*registry.Service, ok bool) {
+	err := part{in: partServices}.call(func() error {
+		services = withoutNil(s.discovery.Services())
+		return nil
+	})
+	s.cache.failures.undone(err)
+	return services, err == nil
+}
+
 // rebuildHosts makes the hosts of a request anew. It may be called again.
 func (s *Server) rebuildHosts(req *xdsupdate.PushRequest, push *PushContext, ch *change) {
 	table := s.cache.table
-	ch.names, ch.leftOut, push.changed = nil, nil, nil
+	ch.names, ch.leftOut, push.changed, ch.incomplete = nil, nil, nil, false
 	full := req.Full || req.Everything()
 	var services []*registry.Service
-	if full {
-		services = withoutNil(s.discovery.Services())
+	if full { // without services, hosts stay as they are but for their endpoints
+		services, full = s.readServices()
+		ch.incomplete = !full
 	}
 	hosts := make(map[registry.Hostname]*host)
 	rebuild := func(name registry.Hostname) {
@@ -95,17 +136,21 @@ func (s *Server) rebuildHosts(req *xdsupdate.PushRequest, push *PushContext, ch 
 		if before == after {
 			return
 		}
-		hosts[name] = after
-		push.changed = append(push.changed, ChangedHost{Hostname: name, EndpointsOnly: !full || sameServices(before, after)})
-		ch.leftOut = appendLeftOut(ch.leftOut, before, after)
+		names, omitted := ch.names, appendLeftOut(ch.leftOut, before, after)
 		if full {
-			ch.names = appendAffected(ch.names, before, after)
+			names = appendAffected(names, before, after)
 		} else {
-			ch.names = appendAffectedByEndpoints(ch.names, before, after)
+			names = appendAffectedByEndpoints(names, before, after)
 		}
+		endpointsOnly := !full || sameServices(before, after)
+		hosts[name], ch.names, ch.leftOut = after, names, omitted
+		push.changed = append(push.changed, ChangedHost{Hostname: name, EndpointsOnly: endpointsOnly})
 	}
 	for _, name := range s.hostsOf(req, services) {
-		rebuild(name)
+		s.cache.failures.add(part{partHost, string(name)}.call(func() error {
+			rebuild(name)
+			return nil
+		}))
 	}
 	ch.table = table.with(hosts)
 }
@@ -158,29 +203,44 @@ func (s *Server) customizeAgain(push *PushContext, ch *change) {
 	}
 	hosts := make(map[registry.Hostname]*host)
 	for _, c := range s.customizers {
-		if c.Changed == nil {
-			continue
-		}
-		changed := c.Changed(push)
-		if changed == nil {
-			continue
-		}
-		for name := range changed {
-			if before := ch.table.host(name); before != nil && hosts[name] == nil {
-				after := before.renewed(s.customizers)
-				hosts[name] = after
-				ch.names = appendAffected(ch.names, before, after)
-			}
-		}
+		s.cache.failures.undone(c.part().call(func() error {
+			c.renew(push, ch, s.customizers, hosts)
+			return nil
+		}))
 	}
 	if len(hosts) > 0 {
 		ch.table = ch.table.with(hosts)
 	}
 }
 
+// renew renews the hosts that the customizer wants to customize anew.
+func (c Customizer) renew(push *PushContext, ch *change, all customizers, hosts map[registry.Hostname]*host) {
+	if c.Changed == nil {
+		return
+	}
+	changed := c.Changed(push)
+	if changed == nil {
+		return
+	}
+	for name := range changed {
+		if before := ch.table.host(name); before != nil && hosts[name] == nil {
+			after := before.renewed(all)
+			hosts[name] = after
+			ch.names = appendAffected(ch.names, before, after)
+		}
+	}
+}
+
 // greet calls the generators for views that are new. The caller does not hold
 // building.
 func (s *Server) greet() {
+	if p := guard.Call(s.greetViews); p != nil {
+		s.cache.failures.undone(part{in: partPush}.wrap(p))
+	}
+	s.reportFailures()
+}
+
+func (s *Server) greetViews() {
 	s.building.Lock()
 	defer s.building.Unlock()
 	if !s.built {
@@ -200,8 +260,8 @@ func (s *Server) generateAll(push *PushContext) []viewChange {
 	some := false
 	for i, g := range s.generators {
 		concerned[i] = func(View) bool { return true }
-		if selective, ok := g.(SelectiveGenerator); ok {
-			concerned[i] = s.concerned(selective, push)
+		if selective, ok := g.Generator.(SelectiveGenerator); ok {
+			concerned[i] = s.concerned(g.part, selective, push)
 		}
 		some = some || concerned[i] != nil
 	}
@@ -216,15 +276,25 @@ func (s *Server) generateAll(push *PushContext) []viewChange {
 	return append(out, s.generateNew(push)...)
 }
 
-// concerned asks a generator; if it panics, all views are concerned.
-func (s *Server) concerned(g SelectiveGenerator, push *PushContext) (out func(View) bool) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.report(panicOf(g, p))
-			out = func(View) bool { return true }
-		}
-	}()
-	return g.Concerned(push)
+// concerned asks a generator. If it panics, all views are concerned.
+func (s *Server) concerned(of part, g SelectiveGenerator, push *PushContext) (out func(View) bool) {
+	var accepts func(View) bool
+	err := of.call(func() error {
+		accepts = g.Concerned(push)
+		return nil
+	})
+	if s.cache.failures.add(err); err == nil && accepts == nil {
+		return nil
+	}
+	return func(v View) (accepted bool) {
+		accepted = err != nil
+		failed := of.call(func() error {
+			accepted = accepted || accepts(v)
+			return nil
+		})
+		s.cache.failures.add(failed)
+		return accepted || failed != nil
+	}
 }
 
 // generateNew calls all generators for the views that are new.
@@ -243,9 +313,11 @@ func (s *Server) generate(v *view, push *PushContext, concerned []func(View) boo
 		if concerned != nil && (concerned[i] == nil || !concerned[i](v.View)) {
 			continue
 		}
-		after, names, err := generate(g, v.View, ch.overlay, push)
-		if err != nil {
-			s.report(err)
+		after, names, err := g.generate(v.View, ch.overlay, push)
+		if errors.As(err, new(*guard.PanicError)) {
+			s.cache.failures.undone(err)
+		} else {
+			s.cache.failures.add(err)
 		}
 		ch.overlay, ch.names = after, append(ch.names, names...)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 // resource is one state of an xDS resource. It is built and encoded once, when
@@ -52,7 +54,13 @@ const (
 	// unknown, in the snapshot of a client: it is owed an answer about the
 	// resource, whatever it has.
 	unknown
+	// unavailable, of a lookup: what there is could not be found out, and whatever a
+	// selection has stays.
+	unavailable
 )
+
+// isUnavailable reports whether what there is could not be found out.
+func (r *resource) isUnavailable() bool { return r != nil && r.marker == unavailable }
 
 // exists encodes the resource, if that has not been done, and reports whether
 // there is one.
@@ -65,15 +73,14 @@ func (r *resource) exists() bool {
 }
 
 // make encodes the resource, which may be nil, if that has not been done. If it
-// cannot be encoded it does not exist, or stays as it was; report is called with the
-// reason once.
-func (r *resource) make(report func(error)) {
+// cannot be encoded it does not exist, or stays as it was, and the reason is noted once.
+func (r *resource) make(failed *failures) {
 	if r == nil {
 		return
 	}
 	r.once.Do(func() {
 		if r.encode(); r.err != nil && r.err.Error() != r.reported {
-			report(r.err)
+			failed.add(r.err)
 		}
 	})
 }
@@ -103,8 +110,8 @@ func (r *resource) encode() {
 // error: it may be the host's code.
 func (r *resource) content() (value []byte, err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			value, err = nil, fmt.Errorf("panic: %v", p)
+		if p := guard.Recovered(recover()); p != nil {
+			value, err = nil, p
 		}
 	}()
 	if r.bytes != nil {
@@ -121,8 +128,13 @@ func (r *resource) content() (value []byte, err error) {
 	return value, cmp.Or(invalid, err)
 }
 
+// marshal returns nil with an error, where protobuf returns what it has encoded before.
 func marshal(m proto.Message) ([]byte, error) {
-	return proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, m)
+	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, m)
+	if err != nil {
+		return nil, err
+	}
+	return value, nil
 }
 
 // encodedStandIn returns the encoded stand-in; nil: there is none.
@@ -170,10 +182,9 @@ func parseVersion(v []byte) uint64 {
 	return hash
 }
 
-// encoded returns a resource that is not built: one that a client has, in the
-// state of a version, or a marker.
-func encoded(typeURL, name string, hash uint64, m marker) *resource {
+// encoded returns a marker, which is not built.
+func encoded(typeURL, name string, m marker) *resource {
 	r := &resource{typeURL: typeURL, name: name, marker: m}
-	r.once.Do(func() { r.hash = hash })
+	r.once.Do(func() {})
 	return r
 }

@@ -28,6 +28,8 @@ type selection struct {
 	// since is when the push was asked for that made the snapshot; zero: it was not
 	// made by a push.
 	since time.Time
+	// touched is the epoch of the last push that made something of it dirty.
+	touched uint64
 	// dirty are the names whose resources may differ from the snapshot. A name may
 	// be in it twice.
 	dirty []string
@@ -71,18 +73,23 @@ func (s *selection) find(from source, name string) *resource {
 	}
 }
 
-// lookup returns what the snapshot has to have under a name; nil for none. What
-// is not encoded is encoded here.
+// lookup returns what the snapshot has to have under a name; nil for none, or one that
+// is unavailable. What is not encoded is encoded here.
 func (s *selection) lookup(from source, name string) *resource {
-	if r := s.find(from, name); r.exists() {
+	r := s.find(from, name)
+	if r.make(from.failed); r.exists() || r.isUnavailable() {
 		return r
 	}
-	if s.typeURL != envoy.LoadAssignmentType || s.wildcard || !s.names(name) || from.named(envoy.ClusterType, name).exists() {
+	if s.typeURL != envoy.LoadAssignmentType || s.wildcard || !s.names(name) {
+		return nil
+	}
+	cluster := from.named(envoy.ClusterType, name)
+	if cluster.make(from.failed); cluster.exists() || cluster.isUnavailable() {
 		// A cluster that is there, but takes its endpoints from elsewhere, may use its
 		// last assignment until it has found them.
 		return nil
 	}
-	return encoded(s.typeURL, name, 0, tombstone)
+	return encoded(s.typeURL, name, tombstone)
 }
 
 // names reports whether a name is subscribed as such.
@@ -91,12 +98,16 @@ func (s *selection) names(name string) bool {
 	return found
 }
 
-// prepare returns the first snapshot of a selection. It is called without the
-// lock, with topics of that moment.
-func (s *selection) prepare(from source, topics []*topic, report func(error)) *snapshot {
+// prepare returns the first snapshot of a selection; nil if what there is could not be
+// found out. It is called without the lock, with topics of that moment.
+func (s *selection) prepare(from source, topics []*topic) *snapshot {
 	var found []*resource
 	if s.wildcard {
-		found = from.all(s.typeURL)
+		all, ok := from.all(s.typeURL)
+		if !ok {
+			return nil
+		}
+		found = all
 	}
 	for _, t := range topics {
 		if r := from.named(s.typeURL, t.name); r != nil {
@@ -104,7 +115,7 @@ func (s *selection) prepare(from source, topics []*topic, report func(error)) *s
 		}
 	}
 	for _, r := range found {
-		r.make(report)
+		r.make(from.failed)
 	}
 	found = slices.DeleteFunc(found, func(r *resource) bool { return r.hash == 0 })
 	if s.wildcard { // topics are sorted, and there is none twice
@@ -122,7 +133,7 @@ func (s *selection) withTombstones(from source, topics []*topic, found []*resour
 	for _, t := range topics {
 		if len(found) > 0 && found[0].name == t.name {
 			out, found = append(out, found[0]), found[1:]
-		} else if r := s.lookup(from, t.name); r != nil {
+		} else if r := s.lookup(from, t.name); r != nil && !r.isUnavailable() {
 			out = append(out, r)
 		}
 	}
@@ -141,7 +152,7 @@ func (s *selection) refresh(from source) bool {
 			continue
 		}
 		now, old := s.lookup(from, name), s.snapshot.find(name)
-		if now != nil && old != nil && now.same(old) {
+		if now.isUnavailable() || now != nil && old != nil && now.same(old) {
 			continue
 		}
 		edits = append(edits, edit{name, now})

@@ -21,8 +21,9 @@ import (
 // comment says how it behaves.
 type Server struct {
 	discovery   registry.ServiceDiscovery
-	generators  []Generator
+	generators  []namedGenerator
 	provider    Provider // nil: none
+	providing   part
 	customizers customizers
 	configs     func() ConfigReader
 	proxyOf     func(context.Context, *core.Node) (*registry.Proxy, error)
@@ -46,8 +47,9 @@ type Server struct {
 	building sync.Mutex
 	built    bool         // the first push is done
 	context  *PushContext // that of the last push
-	// providerFailed: with the next push everything of the provider has changed.
-	providerFailed bool
+	// unsure: something has failed, and with the next push everything may have
+	// changed. It is guarded by nothing.
+	unsure atomic.Bool
 }
 
 var (
@@ -65,28 +67,36 @@ var (
 func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
-		discovery: services, generators: o.Generators, provider: o.Provider, customizers: o.Customizers, configs: o.Configs,
+		discovery: services, provider: o.Provider, configs: o.Configs,
 		proxyOf: o.Proxy, group: o.Group, limits: o.Limits, observer: o.Observer, logger: o.Logger,
 		wake: make(chan struct{}, 1), turns: newTurns(o.LargeResponses),
 	}
-	s.cache = newCache(len(o.Generators) > 0, s.report)
+	s.cache = newCache(len(o.Generators) > 0)
 	names := make(map[string]struct{})
 	for _, g := range o.Generators {
-		if _, again := names[g.Name()]; again {
-			panic("ads: two generators have the name " + g.Name())
+		name := g.Name()
+		if _, again := names[name]; again {
+			panic("ads: two generators have the name " + name)
 		}
-		names[g.Name()] = struct{}{}
+		names[name] = struct{}{}
+		s.generators = append(s.generators, namedGenerator{g, part{partGenerator, name}})
 	}
+	s.customizers = o.Customizers
 	if s.proxyOf == nil {
 		s.proxyOf = s.knownProxy
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
+	s.logger = slog.New(safeHandler{s.logger.Handler()})
 	pusher := o.Pusher
+	if pusher.Logger == nil {
+		pusher.Logger = s.logger
+	}
 	pusher.ProxyUpdate = s.proxyUpdate
 	s.pusher = xdsupdate.NewPusher(s.push, pusher)
 	if s.provider != nil {
+		s.providing = part{partProvider, s.provider.Name()}
 		s.provider.Attach(s)
 	}
 	if attacher, ok := registry.As[xdsupdate.Attacher](services); ok {
@@ -177,10 +187,6 @@ func (s *Server) Claim(shard xdsupdate.ShardKey) xdsupdate.ShardUpdater {
 
 // RemoveShard implements xdsupdate.XDSUpdater.
 func (s *Server) RemoveShard(shard xdsupdate.ShardKey) { s.pusher.RemoveShard(shard) }
-
-func (s *Server) report(err error) {
-	s.logger.Warn("resource not updated", slog.Any("error", err))
-}
 
 func (s *Server) poke() {
 	select {

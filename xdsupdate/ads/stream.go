@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 // service is the discovery service; it keeps its methods out of Server's.
@@ -71,14 +73,10 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 		s.refused(st, err)
 		return err
 	}
-	if s.observer != nil {
-		s.observer.StreamOpened(*st.about.Load())
-	}
+	s.observing(func(o Observer) { o.StreamOpened(*st.about.Load()) })
 	go st.receive()
 	<-st.ended
-	s.cache.mu.Lock()
-	st.conn.close()
-	s.cache.mu.Unlock()
+	st.endedBy(guard.Call(func() { s.cache.locked(st.conn.close) }))
 	s.closed(st)
 	s.streams.remove(st)
 	return st.err
@@ -95,6 +93,10 @@ func (s *stream) end(err error) {
 // receive handles requests until the stream ends.
 func (s *stream) receive() {
 	defer s.server.streams.work.Done()
+	s.endedBy(guard.Call(s.receiveAll))
+}
+
+func (s *stream) receiveAll() {
 	r := newRequest(s.conn.delta)
 	for {
 		if err := s.grpc.RecvMsg(r); err != nil {
@@ -114,6 +116,7 @@ func (s *stream) receive() {
 
 // answer handles a request and sends what is queued then.
 func (s *stream) answer(r *request) error {
+	defer s.server.reportFailures()
 	s.sending <- struct{}{}
 	defer func() { <-s.sending }()
 	s.endTurn()
@@ -139,27 +142,44 @@ func (s *stream) handle(r *request) error {
 		r.claimed = c.recall(s.conn, r)
 	}
 	c.buildLazy(s.conn, r)
-	c.mu.Lock()
-	if s.conn.closed { // while the request waited for a response to be sent
-		c.mu.Unlock()
-		return nil
-	}
-	sub, err := s.conn.subscription(r.typeURL)
-	if err != nil {
-		c.mu.Unlock()
+	var made *selection
+	var handled, isAnswer bool
+	var answered outstanding
+	var err error
+	c.locked(func() {
+		if s.conn.closed { // while the request waited for a response to be sent
+			return
+		}
+		var sub *subscription
+		if sub, err = s.conn.subscription(r.typeURL); err != nil {
+			return
+		}
+		answered, isAnswer = sub.acks.answered(r.nonce, r.refused, r.text)
+		if !r.delta && !isAnswer && sub.acks.last() != "" {
+			// Of a SotW client that has not seen the last response yet nothing counts (xDS
+			// protocol, "ACK and NACK semantics summary").
+			return
+		}
+		if err = s.checkNames(sub, r); err == nil {
+			made, handled = s.apply(sub, r), true
+		}
+	})
+	if err != nil || !handled {
 		return err
 	}
-	answered, isAnswer := sub.acks.answered(r.nonce, r.refused, r.text)
-	if !r.delta && !isAnswer && sub.acks.last() != "" {
-		// Of a SotW client that has not seen the last response yet nothing counts (xDS
-		// protocol, "ACK and NACK semantics summary").
-		c.mu.Unlock()
-		return nil
+	r.accepted()
+	s.observe(r, answered, isAnswer)
+	if made != nil {
+		c.prepare([]*selection{made})
 	}
-	if err := s.checkNames(sub, r); err != nil {
-		c.mu.Unlock()
-		return err
-	}
+	return nil
+}
+
+// apply makes a subscription what a request says, and queues the answer. It returns a
+// selection that has to be prepared before, or nil. It is called with the cache's
+// mutex held.
+func (s *stream) apply(sub *subscription, r *request) *selection {
+	c := s.conn.cache
 	made := sub.apply(r)
 	sub.open = true
 	s.draining = true // what is queued from here on is sent by drain
@@ -170,13 +190,7 @@ func (s *stream) handle(r *request) error {
 		s.conn.flush()
 	}
 	c.progressed()
-	c.mu.Unlock()
-	r.accepted()
-	s.observe(r, answered, isAnswer)
-	if made != nil {
-		c.prepare([]*selection{made})
-	}
-	return nil
+	return made
 }
 
 // wake sees to it that the queue is sent. It is called with the cache's mutex
@@ -187,9 +201,11 @@ func (s *stream) wake() {
 	}
 	s.draining = true
 	s.server.streams.work.Go(func() {
-		s.sending <- struct{}{}
-		defer func() { <-s.sending }()
-		s.drain()
+		s.endedBy(guard.Call(func() {
+			s.sending <- struct{}{}
+			defer func() { <-s.sending }()
+			s.drain()
+		}))
 	})
 }
 
@@ -216,12 +232,12 @@ func (s *stream) drain() {
 			s.end(err)
 			return
 		}
-		if o := s.server.observer; o != nil {
+		s.server.observing(func(o Observer) {
 			o.Response(*s.about.Load(), ResponseEvent{
 				TypeURL: next.content.typeURL, Version: next.version, Nonce: next.nonce,
 				Resources: next.content.count(), Removed: len(next.content.removed), Bytes: proto.Size(m),
 			})
-		}
+		})
 	}
 }
 

@@ -73,7 +73,7 @@ func (c *cache) unsubscribe(sub *subscription) {
 	if s.wildcard {
 		t.wildcards = removed(t.wildcards, s)
 	}
-	s.view.waiting = removed(s.view.waiting, s)
+	s.view.waiting, c.unprepared = removed(s.view.waiting, s), removed(c.unprepared, s)
 	c.forgetSelection(s)
 }
 
@@ -143,20 +143,26 @@ func (c *cache) prepare(list []*selection) {
 		made   *snapshot
 	}
 	jobs := make([]job, 0, len(list))
-	c.mu.Lock()
-	for _, s := range list {
-		// What changes from here on is dirty.
-		s.dirty = nil
-		jobs = append(jobs, job{selection: s, from: c.source(s.view), topics: s.topics})
-	}
-	c.mu.Unlock()
+	c.locked(func() {
+		for _, s := range list {
+			// What changes from here on is dirty.
+			s.dirty = nil
+			jobs = append(jobs, job{selection: s, from: c.source(s.view), topics: s.topics})
+		}
+	})
 	for i, j := range jobs {
-		jobs[i].made = j.prepare(j.from, j.topics, c.report)
+		jobs[i].made = j.prepare(j.from, j.topics)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	touched := make(map[*connection]struct{})
 	for _, j := range jobs {
+		if j.made == nil {
+			if len(j.subscribers) > 0 {
+				c.unprepared = append(c.unprepared, j.selection)
+			}
+			continue
+		}
 		j.publish(j.made)
 		j.refresh(c.source(j.view))
 		for _, sub := range j.subscribers {

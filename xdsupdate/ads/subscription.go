@@ -75,7 +75,7 @@ func (s *subscription) forget(names []string) {
 func (s *subscription) owe(names []string) {
 	edits := make([]edit, len(names))
 	for i, name := range names {
-		edits[i] = edit{name, encoded(s.typeURL, name, 0, unknown)}
+		edits[i] = edit{name, encoded(s.typeURL, name, unknown)}
 	}
 	s.has(s.sent.with(edits))
 }

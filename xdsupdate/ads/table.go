@@ -94,7 +94,7 @@ func (t *table) host(name registry.Hostname) *host {
 
 // lookup returns the built-in resource of a type and name for a view. The result
 // may be nil, or a resource that does not exist.
-func (t *table) lookup(v *view, typeURL, name string) *resource {
+func (t *table) lookup(v *view, typeURL, name string, failed *failures) *resource {
 	var number uint32
 	var hostname registry.Hostname
 	ok := false
@@ -113,7 +113,7 @@ func (t *table) lookup(v *view, typeURL, name string) *resource {
 		return nil
 	}
 	if p := t.host(hostname).seenBy(v.View).port(number, v.View); p != nil {
-		return p.resource(typeURL, name, v.View)
+		return p.resource(typeURL, name, v.View, failed)
 	}
 	return nil
 }

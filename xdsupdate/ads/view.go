@@ -43,6 +43,7 @@ type source struct {
 	view    *view
 	overlay overlay
 	layer   *layer // nil: no provider
+	failed  *failures
 }
 
 // named returns the resource that is served under a name to those who ask for
@@ -51,10 +52,10 @@ func (s source) named(typeURL, name string) *resource {
 	if made, ok := s.overlay.get(typeURL, name); ok {
 		return made.resource
 	}
-	if r, ok := s.layer.lookup(s.view.View, typeURL, name); ok {
+	if r, ok := s.layer.lookup(s.view.View, typeURL, name, s.failed); ok {
 		return r
 	}
-	return s.table.lookup(s.view, typeURL, name)
+	return s.table.lookup(s.view, typeURL, name, s.failed)
 }
 
 // covered returns the resource that a wildcard subscription covers under a name,
@@ -63,11 +64,13 @@ func (s source) covered(typeURL, name string) *resource {
 	if made, ok := s.overlay.get(typeURL, name); ok {
 		return made.resource
 	}
-	covered := wildcardBuiltIn(typeURL)
-	if s.layer != nil {
-		if _, own := s.layer.names(s.view.View, typeURL); own {
-			covered = s.layer.Covers(s.view.View, typeURL, name)
-		}
+	covered, own, err := s.layer.covers(s.view.View, typeURL, name)
+	if err != nil {
+		s.failed.undone(err)
+		return encoded(typeURL, name, unavailable)
+	}
+	if !own {
+		covered = wildcardBuiltIn(typeURL)
 	}
 	if !covered {
 		return nil
@@ -76,9 +79,9 @@ func (s source) covered(typeURL, name string) *resource {
 }
 
 // all returns the resources that a wildcard subscription covers, in any order, none
-// of them nil. A provider that names something twice has it in there twice.
-func (s source) all(typeURL string) []*resource {
-	var out []*resource
+// of them nil. A provider that names something twice has it in there twice. Not ok: what there is could not be
+// found out.
+func (s source) all(typeURL string) (out []*resource, ok bool) {
 	made := s.overlay[typeURL]
 	// Of a name that is listed there may be nothing: clusters whose endpoints are not
 	// from assignments are in the names of assignments, too.
@@ -94,8 +97,13 @@ func (s source) all(typeURL string) []*resource {
 		_, ok := made.Get(name)
 		return ok
 	}
-	if names, ok := s.layer.names(s.view.View, typeURL); ok {
-		for name := range names {
+	names, own, err := s.layer.names(s.view.View, typeURL)
+	if err != nil {
+		s.failed.undone(err)
+		return nil, false
+	}
+	if own {
+		for _, name := range names {
 			if !overlaid(name) {
 				add(s.named(typeURL, name))
 			}
@@ -110,13 +118,13 @@ func (s source) all(typeURL string) []*resource {
 	for _, m := range made.All() {
 		add(m.resource)
 	}
-	return out
+	return out, true
 }
 
 // unlessProvided returns the resource of a built-in name that a wildcard covers.
 func (s source) unlessProvided(typeURL, name string, p *port) *resource {
-	if r, ok := s.layer.lookup(s.view.View, typeURL, name); ok {
+	if r, ok := s.layer.lookup(s.view.View, typeURL, name, s.failed); ok {
 		return r
 	}
-	return p.resource(typeURL, name, s.view.View)
+	return p.resource(typeURL, name, s.view.View, s.failed)
 }

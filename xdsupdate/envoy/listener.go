@@ -55,15 +55,18 @@ func GRPCListener(name, routes, address string, port uint32) *listenerv3.Listene
 	}
 }
 
-// packed wraps a message that this package built. Encoding fails only for
-// strings that are not UTF-8, which were sorted out before.
+// packed wraps a message that this package built. Encoding fails for strings that are
+// not UTF-8. What is returned cannot be encoded then either, by such a string of its
+// own: the error is that of encoding the resource, wherever in it the message is.
 func packed(m proto.Message) *anypb.Any {
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
-		panic("envoy: encode " + string(m.ProtoReflect().Descriptor().FullName()) + ": " + err.Error())
+		return &anypb.Any{TypeUrl: typeURL(m) + notUTF8}
 	}
 	return &anypb.Any{TypeUrl: typeURL(m), Value: value}
 }
+
+const notUTF8 = "\xff"
 
 func typeURL(m proto.Message) string {
 	return "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName())

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
+)
+
+// The first push that makes up for a failed one comes after minRetry; each that fails
+// again doubles the time, up to maxRetry.
+const (
+	minRetry = time.Second
+	maxRetry = time.Minute
+)
+
+// retry is what is left to do of pushes that have failed. It is guarded by the
+// Pusher's mu.
+type retry struct {
+	// failed: something is left undone; until a push of everything has not failed, full
+	// pushes are of everything.
+	failed bool
+	// again: something has failed since the push that is running began.
+	again bool
+	// waiting: a push is due at a time; after is how long it waits.
+	waiting   bool
+	at, after time.Duration
+}
+
+// ask notes that something has failed.
+func (r *retry) ask(now time.Duration) (opened bool) {
+	r.failed, r.again = true, true
+	if r.waiting {
+		return false
+	}
+	r.after = min(max(minRetry, 2*r.after), maxRetry)
+	r.waiting, r.at = true, now+r.after
+	return true
+}
+
+// pushed notes the end of a push of everything.
+func (r *retry) pushed() {
+	if !r.again {
+		*r = retry{}
+	}
+}
+
+// Retry asks for a push of everything, because something of a push, or of what it
+// made, has failed. It comes after a second; if it fails too, by calling Retry, the
+// next comes after two, and so on, up to a minute. A full push that is asked for
+// earlier becomes a push of everything. Without Run it is the next full push that is.
+func (p *Pusher) Retry() {
+	p.mu.Lock()
+	opened := p.retry.ask(p.now())
+	p.mu.Unlock()
+	if opened {
+		p.poke()
+	}
+}
+
+// dueLocked returns when the next push is due, and whether anything waits.
+func (p *Pusher) dueLocked() (time.Duration, bool) {
+	due, ok := p.due()
+	if p.retry.waiting && (!ok || p.retry.at < due) {
+		return p.retry.at, true
+	}
+	return due, ok
+}
+
+// retryLocked asks for the push that makes up for what has failed, if it is due.
+func (p *Pusher) retryLocked(now time.Duration) {
+	if !p.retry.waiting || p.retry.at > now {
+		return
+	}
+	p.retry.waiting = false
+	p.all.add(&PushRequest{Full: true, Forced: true})
+	p.all.ask(now, p.epoch)
+	p.all.atOnce = true
+}
+
+// makeUpLocked makes a full request one for everything if something was left undone.
+func (p *Pusher) makeUpLocked(request *PushRequest) {
+	p.retry.again = false
+	if p.retry.failed && request.Full {
+		request.Forced, request.ConfigsUpdated = true, nil
+	}
+}
+
+// guarded calls a function of the host's, logs a panic, and reports whether there was
+// none.
+func (p *Pusher) guarded(what string, f func(), attrs ...slog.Attr) bool {
+	panicked := guard.Call(f)
+	panicked.Log(p.opts.Logger, what, attrs...)
+	return panicked == nil
+}
