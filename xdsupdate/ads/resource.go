@@ -3,7 +3,7 @@
 package ads
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -125,7 +125,10 @@ func (r *resource) content() (value []byte, err error) {
 		return nil, err
 	}
 	value, invalid := marshal(m)
-	return value, cmp.Or(invalid, err)
+	if invalid != nil {
+		return nil, errors.Join(invalid, err)
+	}
+	return value, err
 }
 
 // marshal returns nil with an error, where protobuf returns what it has encoded before.

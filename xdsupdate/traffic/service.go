@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // service is a host name as a proxy sees it: the services of one namespace that
@@ -16,7 +17,8 @@ type service struct {
 	namespace string
 	// of are the services, the first in precedence first; not empty.
 	of []*registry.Service
-	// ports are in the order of the services and their ports, each number once.
+	// ports are in the order of the services and their ports, each number once; without
+	// those that do not pass envoy.CheckPort.
 	ports []servicePort
 	// byNumber has the positions of many ports; nil for few.
 	byNumber map[uint32]int
@@ -36,7 +38,8 @@ func newService(of []*registry.Service) *service {
 	s := &service{host: of[0].Hostname, namespace: of[0].Attributes.Namespace, of: of}
 	for _, svc := range of {
 		for _, p := range svc.Ports {
-			if p != nil {
+			// Without a cluster nothing can be named after a port.
+			if p != nil && envoy.CheckPort(svc, p) == nil {
 				s.addPort(servicePort{p, svc})
 			}
 		}

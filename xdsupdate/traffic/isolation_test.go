@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/xdscheck"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+var poisonAll = flag.Bool("poison", false, "poison each field with every value, not with one")
+
+// tenants are namespaces with the same objects. They share the ports of a gateway, and
+// of each sidecar.
+const (
+	neighbour = "good"
+	culprit   = "evil"
+)
+
+// tenantObjects are a tenant's objects by kind; TENANT stands for its name.
+var tenantObjects = []struct {
+	kind configstore.GroupVersionKind
+	spec string
+}{
+	{istio.ServiceEntry, `{"hosts": ["TENANT.example.com"], "addresses": ["240.0.0.NUMBER"], "location": "MESH_INTERNAL", "resolution": "STATIC",
+		"ports": [{"number": 80, "name": "http", "protocol": "HTTP"}, {"number": 9000, "name": "tcp", "protocol": "TCP"}],
+		"endpoints": [{"address": "10.0.NUMBER.1", "labels": {"version": "v1"}, "locality": "eu/a/1"}]}`},
+	{istio.WorkloadEntry, `{"address": "10.1.NUMBER.1", "labels": {"app": "TENANT"}, "locality": "eu/b/1"}`},
+	{istio.DestinationRule, `{"host": "TENANT.example.com", "trafficPolicy": {"connectionPool": {"tcp": {"maxConnections": MOMENT}},
+		"loadBalancer": {"consistentHash": {"httpHeaderName": "x-user"}}}, "subsets": [{"name": "v1", "labels": {"version": "v1"}}]}`},
+	{istio.VirtualService, `{"hosts": ["TENANT.example.com"], "gateways": ["mesh", "edge"], "http": [
+		{"match": [{"uri": {"prefix": "/a"}}], "timeout": "MOMENTs", "route": [{"destination": {"host": "TENANT.example.com", "subset": "v1"}}]},
+		{"route": [{"destination": {"host": "TENANT.example.com", "port": {"number": 80}}}]}],
+		"tls": [{"match": [{"sniHosts": ["TENANT.example.com"], "port": 8443}], "route": [{"destination": {"host": "TENANT.example.com", "port": {"number": 9000}}}]}]}`},
+	{istio.Gateway, `{"selector": {"app": "edge"}, "servers": [
+		{"port": {"number": 80, "name": "http", "protocol": "HTTP"}, "hosts": ["TENANT.example.com"]},
+		{"port": {"number": 443, "name": "https", "protocol": "HTTPS"}, "hosts": ["TENANT.example.com"], "tls": {"mode": "SIMPLE", "credentialName": "TENANT"}},
+		{"port": {"number": 8443, "name": "tls", "protocol": "TLS"}, "hosts": ["TENANT.example.com"], "tls": {"mode": "PASSTHROUGH"}}]}`},
+	{istio.Sidecar, `{"egress": [{"hosts": ["*/*"]}], "workloadSelector": {"labels": {"app": "nobody"}}}`},
+}
+
+// selecting is a second ServiceEntry, whose endpoints are WorkloadEntries.
+const selecting = `{"hosts": ["vm.TENANT.example.com"], "location": "MESH_INTERNAL", "resolution": "STATIC",
+	"ports": [{"number": 80, "name": "http", "protocol": "HTTP"}], "workloadSelector": {"labels": {"app": "TENANT"}}}`
+
+// tenantConfig is an object of a tenant, as it is at a moment.
+func tenantConfig(tb testing.TB, kind configstore.GroupVersionKind, name, spec, tenant string, moment int) configstore.Config {
+	tb.Helper()
+	number, created := "1", time.Unix(1, 0)
+	if tenant == culprit {
+		number, created = "2", time.Unix(2, 0) // of two objects that conflict the older one counts
+	}
+	text := strings.NewReplacer("TENANT", tenant, "NUMBER", number, "MOMENT", fmt.Sprint(moment)).Replace(spec)
+	schema, _ := istio.Schemas().Find(kind)
+	message := schema.NewSpec()
+	if err := protojson.Unmarshal([]byte(text), message); err != nil {
+		tb.Fatalf("%s: %v", text, err)
+	}
+	return configstore.Config{
+		Meta: configstore.Meta{GroupVersionKind: kind, Namespace: tenant, Name: name, CreationTimestamp: created}, Spec: message,
+	}
+}
+
+func configsOf(tb testing.TB, tenant string, moment int) []configstore.Config {
+	tb.Helper()
+	out := []configstore.Config{tenantConfig(tb, istio.ServiceEntry, "vm", selecting, tenant, moment)}
+	for _, o := range tenantObjects {
+		out = append(out, tenantConfig(tb, o.kind, "edge", o.spec, tenant, moment))
+	}
+	return out
+}
+
+// town is a control plane that validates nothing, with a gateway, a sidecar and a gRPC
+// client.
+type town struct {
+	t       testing.TB
+	store   *storememory.Controller
+	server  *ads.Server
+	clients map[string]*xdstest.Client
+	stop    func()
+}
+
+func startTown(t testing.TB, configs ...configstore.Config) *town {
+	t.Helper()
+	schemas := configstore.NewSchemasBuilder()
+	for _, s := range istio.Schemas().All() {
+		s.Validate = nil
+		schemas.MustAdd(s)
+	}
+	w := &town{t: t, store: storememory.NewController(storememory.Make(schemas.Build())), clients: make(map[string]*xdstest.Client)}
+	registries := aggregate.NewController()
+	w.server = ads.New(registries, ads.Options{Provider: traffic.New(w.store), Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}})
+	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(w.store, updater) })
+	w.set(configs...)
+	grpcServer := grpc.NewServer()
+	w.server.Register(grpcServer)
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	w.must(err)
+	end := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { _ = grpcServer.Serve(listener) })
+	running.Go(func() { w.server.Run(end) })
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+	w.must(err)
+	w.stop = sync.OnceFunc(func() {
+		for _, c := range w.clients {
+			c.Close()
+		}
+		_ = conn.Close()
+		close(end)
+		grpcServer.Stop()
+		running.Wait()
+	})
+	t.Cleanup(w.stop)
+	w.connect(conn, "router", map[string]any{"NAMESPACE": "ingress", "LABELS": map[string]any{"app": "edge"}}, map[string][]string{
+		envoy.ClusterType: nil, envoy.ListenerType: nil, envoy.RouteType: nil, envoy.LoadAssignmentType: nil,
+	})
+	w.connect(conn, "sidecar", map[string]any{"NAMESPACE": "third"}, map[string][]string{
+		envoy.ClusterType: nil, envoy.RouteType: {"80"}, envoy.LoadAssignmentType: nil,
+	})
+	cluster := "outbound|80||" + neighbour + ".example.com"
+	w.connect(conn, "grpc", map[string]any{"NAMESPACE": "third", "GENERATOR": "grpc"}, map[string][]string{
+		envoy.ListenerType: {neighbour + ".example.com:80"}, envoy.RouteType: {cluster},
+		envoy.ClusterType: {cluster}, envoy.LoadAssignmentType: {cluster},
+	})
+	w.applied()
+	return w
+}
+
+func (w *town) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// set writes objects that nothing validates.
+func (w *town) set(configs ...configstore.Config) {
+	w.t.Helper()
+	for _, c := range configs {
+		_, err := configstore.Upsert(w.store, c)
+		w.must(err)
+	}
+	w.store.Drain()
+}
+
+func (w *town) connect(conn *grpc.ClientConn, name string, metadata map[string]any, subscriptions map[string][]string) {
+	w.t.Helper()
+	fields, err := structpb.NewStruct(metadata)
+	w.must(err)
+	kind := name
+	if name == "grpc" {
+		kind = "sidecar"
+	}
+	c := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: true, NoHistory: true, Node: &core.Node{
+		Id: fmt.Sprintf("%s~10.9.0.%d~%s.x~x", kind, len(w.clients)+1, name), Metadata: fields,
+	}})
+	w.clients[name] = c
+	w.must(c.Connect(context.Background()))
+	for typeURL, names := range subscriptions {
+		w.must(c.Subscribe(typeURL, names...))
+	}
+}
+
+// applied waits until the clients have accepted what there is.
+func (w *town) applied() {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	defer cancel()
+	for name, c := range w.clients {
+		types := []string{envoy.ClusterType, envoy.LoadAssignmentType, envoy.RouteType, envoy.ListenerType}
+		if name == "sidecar" {
+			types = types[:3] // its listeners are the host's
+		}
+		for _, typeURL := range types {
+			w.must(c.Await(ctx, func(s xdstest.State) bool { return len(s.Resources(typeURL)) > 0 }))
+		}
+	}
+	w.must(w.server.WaitApplied(ctx, nil))
+}
+
+// partsOf returns what clients have of a tenant: its resources, and its parts of
+// those that tenants share.
+func (w *town) partsOf(tenant string) map[string]string {
+	w.t.Helper()
+	out := make(map[string]string)
+	for client, c := range w.clients {
+		state := c.State()
+		for _, typeURL := range []string{envoy.ClusterType, envoy.LoadAssignmentType, envoy.ListenerType, envoy.RouteType} {
+			for name, r := range state.Resources(typeURL) {
+				key := client + " " + typeURL[strings.LastIndex(typeURL, ".")+1:] + " " + name
+				message, err := r.Message()
+				if err != nil {
+					w.t.Fatalf("%s: %v, %d bytes", key, err, len(r.Any.GetValue()))
+				}
+				if strings.Contains(name, tenant) {
+					out[key] = string(r.Any.GetValue())
+				}
+				switch m := message.(type) {
+				case *listenerv3.Listener:
+					w.partsOfListener(out, key, tenant, m)
+				case *routev3.RouteConfiguration:
+					w.partsOfRoutes(out, key, tenant, m)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (w *town) partsOfListener(out map[string]string, key, tenant string, l *listenerv3.Listener) {
+	for i, chain := range l.GetFilterChains() {
+		names := chain.GetFilterChainMatch().GetServerNames()
+		if len(names) == 0 || strings.Contains(strings.Join(names, " "), tenant) {
+			out[fmt.Sprint(key, " chain ", names, len(names) == 0 && i > 0)] = w.bytes(chain)
+		}
+	}
+	if l.GetApiListener() == nil {
+		l.FilterChains = nil
+		if strings.HasPrefix(l.GetName(), "0.0.0.0_") {
+			out[key+" shell"] = w.bytes(l)
+		}
+	}
+}
+
+func (w *town) partsOfRoutes(out map[string]string, key, tenant string, rc *routev3.RouteConfiguration) {
+	for _, h := range rc.GetVirtualHosts() {
+		if strings.Contains(strings.Join(h.GetDomains(), " "), tenant+".example.com") {
+			out[key+" host "+h.GetName()] = w.bytes(h)
+		}
+	}
+}
+
+func (w *town) bytes(m proto.Message) string {
+	w.t.Helper()
+	out, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	w.must(err)
+	return string(out)
+}
+
+// check reports what is not as it should be: the neighbour's parts, and anything that
+// a client would refuse.
+func (w *town) check(when string, want map[string]string) {
+	w.t.Helper()
+	got := w.partsOf(neighbour)
+	for key, value := range want {
+		switch now, ok := got[key]; {
+		case !ok:
+			w.t.Errorf("%s: no %s", when, key)
+		case now != value:
+			w.t.Errorf("%s: %s is another", when, key)
+		}
+	}
+	for name, c := range w.clients {
+		for typeURL, check := range map[string]func(proto.Message) error{
+			envoy.ListenerType: xdscheck.Envoy, envoy.RouteType: xdscheck.Envoy,
+		} {
+			for _, r := range c.State().Resources(typeURL) {
+				if name == "grpc" {
+					check = xdscheck.GRPC
+				}
+				m, err := r.Message()
+				if err == nil {
+					err = check(m)
+				}
+				if err != nil {
+					w.t.Errorf("%s: %s has %s, which it would refuse: %.300s", when, name, r.Name, err)
+				}
+			}
+		}
+	}
+}
+
+// TestNobodysObjectHurtsAnothers poisons one field of one object of a tenant at a time,
+// for all kinds, with validation off. What clients have of another tenant are the
+// bytes that they have without the poison: in a running server, where the other's
+// changes go on, and in one that starts with the poison.
+func TestNobodysObjectHurtsAnothers(t *testing.T) {
+	base := make([]map[string]string, 3)
+	for moment := range base {
+		if moment > 0 {
+			fresh := startTown(t, append(configsOf(t, neighbour, moment), configsOf(t, culprit, 1)...)...)
+			base[moment] = fresh.partsOf(neighbour)
+			fresh.check("without poison", nil)
+			fresh.stop()
+		}
+	}
+	if diff := cmp.Diff(len(base[1]), len(base[2])); diff != "" || len(base[1]) < 12 {
+		t.Fatalf("%d parts, other moments have others: %s", len(base[1]), diff)
+	}
+	for _, o := range append(tenantObjects[:len(tenantObjects):len(tenantObjects)], struct {
+		kind configstore.GroupVersionKind
+		spec string
+	}{istio.ServiceEntry, selecting}) {
+		t.Run(o.kind.Kind, func(t *testing.T) {
+			t.Parallel()
+			running := startTown(t, append(configsOf(t, neighbour, 1), configsOf(t, culprit, 1)...)...)
+			healthy := tenantConfig(t, o.kind, "edge", o.spec, culprit, 1)
+			if o.spec == selecting {
+				healthy.Name = "vm"
+			}
+			moment, count := 1, 0
+			for name, poison := range poisoned(healthy.Spec, *poisonAll) {
+				bad := healthy
+				bad.Spec, count = poison, count+1
+				moment = 3 - moment
+				running.set(append(configsOf(t, neighbour, moment), bad)...)
+				running.applied()
+				running.check("running, "+name, base[moment])
+				if testing.Short() && count%8 != 0 {
+					continue
+				}
+				fresh := startTown(t, append(append(configsOf(t, neighbour, moment), configsOf(t, culprit, 1)...), bad)...)
+				fresh.check("fresh, "+name, base[moment])
+				fresh.stop()
+			}
+			t.Logf("%d poisons", count)
+			running.set(healthy)
+			running.applied()
+			if diff := cmp.Diff(base[moment], running.partsOf(neighbour)); diff != "" {
+				t.Errorf("after the poison: %s", diff)
+			}
+		})
+	}
+}
