@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package xdscheck says what a client would refuse of a resource. It is for tests:
-// no Envoy can be run in them, and a client that refuses a resource refuses with it
-// whatever else it says.
+// Package xdscheck says what a client would refuse of a resource, or of a part of one:
+// a client that refuses a part refuses with it whatever else the resource says. Package
+// envoy checks by it what objects contribute to resources that others share; tests check
+// whole resources.
 //
 // Its rules are those of the generated validation (ValidateAll, of everything that is
 // packed into an Any, too), those that Envoy is known to check beyond it, and for
@@ -12,6 +13,7 @@ package xdscheck
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -24,7 +26,8 @@ import (
 )
 
 // Envoy returns everything for which an Envoy would refuse a resource, joined; nil
-// for nothing.
+// for nothing. Of a virtual host it looks at the domains only, of a route or a filter
+// chain at what is wrong with it wherever it stands.
 func Envoy(m proto.Message) error { return check(m, false) }
 
 // GRPC returns everything for which one of the gRPC clients would refuse a resource.
@@ -56,6 +59,12 @@ func check(m proto.Message, grpc bool) error {
 	case *routev3.RouteConfiguration:
 		r.name += " " + m.GetName()
 		r.routes(m)
+	case *routev3.VirtualHost:
+		r.domains(m)
+	case *routev3.Route:
+		r.route(m, math.MaxUint32, r.fail)
+	case *listenerv3.FilterChain:
+		r.chain(0, m)
 	}
 	r.validate(m)
 	return errors.Join(r.errs...)

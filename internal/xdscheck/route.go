@@ -29,12 +29,29 @@ func (r *report) routes(c *routev3.RouteConfiguration) {
 				r.fail("domain %q in %q and %q", d, other, vh.GetName())
 			}
 			domains[key] = vh.GetName()
-			if !domain(d) {
-				r.fail("domain %q", d)
-			}
 		}
+		r.domains(vh)
 		for i, route := range vh.GetRoutes() {
-			r.route(vh.GetName(), i, route, c)
+			r.route(route, mostBody(c), func(format string, args ...any) {
+				r.fail("%s, route %d: "+format, append([]any{vh.GetName(), i}, args...)...)
+			})
+		}
+	}
+}
+
+// mostBody is how long direct responses may be.
+func mostBody(c *routev3.RouteConfiguration) uint32 {
+	if c.GetMaxDirectResponseBodySizeBytes() != nil {
+		return c.GetMaxDirectResponseBodySizeBytes().GetValue()
+	}
+	return defaultBody
+}
+
+// domains checks the domains of a virtual host by themselves.
+func (r *report) domains(vh *routev3.VirtualHost) {
+	for _, d := range vh.GetDomains() {
+		if !domain(d) {
+			r.fail("domain %q", d)
 		}
 	}
 }
@@ -52,10 +69,7 @@ func domain(d string) bool {
 	}
 }
 
-func (r *report) route(host string, i int, route *routev3.Route, c *routev3.RouteConfiguration) {
-	at := func(format string, args ...any) {
-		r.fail("%s, route %d: "+format, append([]any{host, i}, args...)...)
-	}
+func (r *report) route(route *routev3.Route, mostBody uint32, at func(string, ...any)) {
 	r.match(route.GetMatch(), at)
 	for _, list := range [][]*core.HeaderValueOption{route.GetRequestHeadersToAdd(), route.GetResponseHeadersToAdd()} {
 		headers(list, at)
@@ -64,12 +78,8 @@ func (r *report) route(host string, i int, route *routev3.Route, c *routev3.Rout
 	case *routev3.Route_Route:
 		r.forward(action.Route, at)
 	case *routev3.Route_DirectResponse:
-		most := uint32(defaultBody)
-		if c.GetMaxDirectResponseBodySizeBytes() != nil {
-			most = c.GetMaxDirectResponseBodySizeBytes().GetValue()
-		}
 		body := action.DirectResponse.GetBody()
-		if n := len(body.GetInlineString()) + len(body.GetInlineBytes()); uint64(n) > uint64(most) {
+		if n := len(body.GetInlineString()) + len(body.GetInlineBytes()); uint64(n) > uint64(mostBody) {
 			at("a direct response of %d bytes", n)
 		}
 	case nil:

@@ -22,12 +22,13 @@ type routesOfMatch struct {
 // a rule that has none. What clients would refuse, and what cannot be built, fails the
 // requests that match.
 func (s *RouteScope) routesOf(rule *networking.HTTPRoute, m *networking.HTTPMatchRequest) routesOfMatch {
-	route, err := Try(s.Client, func() *routev3.Route { return s.route(rule, m) })
+	// Those of gRPC clients are made of what Envoys are sent.
+	route, err := Try(ForEnvoy, func() *routev3.Route { return s.route(rule, m) })
 	if err != nil {
 		if s.LeftOut != nil {
 			s.LeftOut(rule, err)
 		}
-		if route, err = Try(s.Client, func() *routev3.Route { return failing(routeMatch(m)) }); err != nil {
+		if route, err = Try(ForEnvoy, func() *routev3.Route { return failing(routeMatch(m)) }); err != nil {
 			return routesOfMatch{some: true}
 		}
 	}
