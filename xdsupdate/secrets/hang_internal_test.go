@@ -496,9 +496,17 @@ func TestUpdaterPanics(t *testing.T) {
 		if want := []string{"full push of Secret/a/x (secret 1)"}; !cmp.Equal(updater.requests, want) {
 			t.Errorf("pushes %q, want %q", updater.requests, want)
 		}
-		if n := strings.Count(h.log.String(), "ConfigUpdate"); n != 1 {
+		end()
+		if n := strings.Count(h.log.String(), "panickingUpdater).ConfigUpdate"); n != 1 {
 			t.Errorf("logged %d times with the stack, want once: %s", n, &h.log)
 		}
-		end()
+		updater.panics = 2
+		g.store.restore([]Name{{"a", "x"}})
+		for range 3 {
+			g.tryReport(updater)
+		}
+		if n := strings.Count(h.log.String(), "panickingUpdater).ConfigUpdate"); n != 2 || len(updater.requests) != 2 {
+			t.Errorf("when it panics again: logged %d times, want twice, pushes %q", n, updater.requests)
+		}
 	})
 }

@@ -128,6 +128,11 @@ func TestComesAndGoes(t *testing.T) {
 	step("without its key", true)
 	set(&secrets.Secret{Authorities: good.Key}, nil)
 	step("authorities that are none", true)
+	set(&secrets.Secret{Authorities: slices.Concat(good.Authorities, []byte("-----BEGIN CERTIFICATE-----\ncut o"))}, nil)
+	step("authorities that are cut off", true)
+	if !isPair(held(t, c)["kubernetes://shop"], good) {
+		t.Error("what cannot be served has taken the place of the last good one")
+	}
 	set(nil, secrets.ErrNotFound)
 	step("deleted", false)
 	log := p.log.String()
