@@ -28,3 +28,18 @@ func TestRemovedServiceIsNotRemovedAgain(t *testing.T) {
 		t.Errorf("the service that came has %d endpoints, want 1", n)
 	}
 }
+
+// A service that one update adds and empties is not kept in the directory.
+func TestServiceThatStaysEmptyIsNotKept(t *testing.T) {
+	x, name := NewEndpointIndex(), serviceName{"a", "ns"}
+	shard := ShardKey{Cluster: "c1", Provider: registry.External}
+	e := &registry.Endpoint{Addresses: []string{"10.0.0.1"}}
+	x.UpdateEndpoints(shard, "a", "ns", []EndpointChange{{New: e}, {Old: e}})
+	if x.services.find(name) != nil {
+		t.Error("a service without a state is in the directory")
+	}
+	x.UpdateServiceEndpoints(shard, "a", "ns", []*registry.Endpoint{e})
+	if n := x.Service("a", "ns").Len(); n != 1 {
+		t.Errorf("%d endpoints afterwards, want 1", n)
+	}
+}
