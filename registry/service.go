@@ -182,6 +182,12 @@ func (s *Service) ResourceName() string {
 	return s.Attributes.Namespace + "/" + s.Attributes.ObjectName + "/" + string(s.Hostname) + "/" + s.DefaultAddress
 }
 
+// Headless reports whether the service is one of Kubernetes without an address of its
+// own, whose pods are called by their addresses and their names, "POD.HOSTNAME".
+func (s *Service) Headless() bool {
+	return s.Resolution == Passthrough && s.Attributes.Provider == Kubernetes
+}
+
 // Port returns the port of a number, or nil.
 func (s *Service) Port(number uint32) *Port {
 	for _, p := range s.Ports {

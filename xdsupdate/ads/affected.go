@@ -97,7 +97,7 @@ func sameRoutes(a, b *host) bool {
 }
 
 func sameRoutesOfService(a, b *registry.Service) bool {
-	return a == b || a.Resolution == b.Resolution && sameVisibility(a, b) &&
+	return a == b || a.Resolution == b.Resolution && a.Headless() == b.Headless() && sameVisibility(a, b) &&
 		slices.Equal(envoy.VIPs(a), envoy.VIPs(b)) &&
 		maps.EqualFunc(a.ClusterVIPs, b.ClusterVIPs, slices.Equal) &&
 		slices.EqualFunc(a.Ports, b.Ports, func(p, q *registry.Port) bool {

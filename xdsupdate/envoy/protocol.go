@@ -77,13 +77,16 @@ func (u *Upstream) http2() bool {
 	}
 }
 
-// downstreamProtocol reports whether connections speak what their client does.
+// downstreamProtocol reports whether connections speak what their client does. To a
+// port without protocol, sidecars do, which see what the client speaks to the service.
+// The clients of a gateway speak to the gateway: what a browser negotiates with it says
+// nothing of what is behind it.
 func (u *Upstream) downstreamProtocol() bool {
 	pool := u.Policy.GetConnectionPool().GetHttp()
 	if pool.GetUseClientProtocol() {
 		return true
 	}
-	return u.Port.Protocol == registry.ProtocolUnsupported &&
+	return u.Port.Protocol == registry.ProtocolUnsupported && !u.Gateway &&
 		pool.GetH2UpgradePolicy() != networking.ConnectionPoolSettings_HTTPSettings_UPGRADE
 }
 

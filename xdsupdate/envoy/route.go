@@ -38,7 +38,8 @@ func GRPCRoutes(svc *registry.Service, port *registry.Port) *routev3.RouteConfig
 // its domains are the host name and the addresses, each also with the port. VIPs
 // that are not single IP addresses are left out. The result is nil for a port
 // that is not HTTP, for a host or port that cannot be named, and for a service
-// without a cluster of its own (Alias).
+// without a cluster of its own (Alias). A headless service of Kubernetes is also
+// called by the names of its pods, "POD.HOST": its domains include "*.HOST".
 func VirtualHost(svc *registry.Service, port *registry.Port, vips []string) *routev3.VirtualHost {
 	if !usable(svc.Hostname, port) || !port.Protocol.IsHTTP() || svc.Resolution == registry.Alias {
 		return nil
@@ -48,6 +49,9 @@ func VirtualHost(svc *registry.Service, port *registry.Port, vips []string) *rou
 	domains := []string{host}
 	if host != "*" {
 		domains = append(domains, host+":"+number)
+	}
+	if svc.Headless() {
+		domains = append(domains, "*."+host, "*."+host+":"+number)
 	}
 	for _, vip := range vips {
 		addr, err := netip.ParseAddr(vip)

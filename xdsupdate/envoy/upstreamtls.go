@@ -50,13 +50,40 @@ func (u *Upstream) automatic() bool {
 	return u.Policy.GetTls() == nil && (enabled == nil || enabled.GetValue()) && !u.Service.MeshExternal && !u.AutoPassthrough
 }
 
+// matchesSockets reports whether a proxy can choose the transport socket by the
+// endpoint: where it finds the addresses by itself there is no metadata to choose by.
+func (u *Upstream) matchesSockets() bool {
+	r := u.resolution()
+	return r != registry.Passthrough && r != registry.DynamicDNS
+}
+
+// allMutual reports whether all endpoints of the port take mutual TLS, and there are
+// some: then connections can be mutual TLS wherever they go (Istio 1.30).
+func (u *Upstream) allMutual() bool {
+	some := false
+	for _, e := range u.Endpoints {
+		if !Serves(e, u.Port) {
+			continue
+		}
+		if !u.mutualTLS(e) {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
 // setSockets sets TLS and the PROXY protocol.
 func (u *Upstream) setSockets(c *clusterv3.Cluster) {
 	if u.AutoPassthrough {
 		return
 	}
-	if u.automatic() {
-		mutual := &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_ISTIO_MUTUAL}
+	mutual := &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_ISTIO_MUTUAL}
+	if u.automatic() && !u.matchesSockets() && u.allMutual() {
+		c.TransportSocket = u.wrap(u.socket(mutual))
+		return
+	}
+	if u.automatic() && u.matchesSockets() {
 		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{
 			{Name: "tlsMode-istio", Match: stringStruct("tlsMode", tlsModeIstio), TransportSocket: u.wrap(u.socket(mutual))},
 			{Name: "tlsMode-disabled", Match: &structpb.Struct{}, TransportSocket: u.wrap(socketOf(rawSocket, &rawbuffer.RawBuffer{}))},

@@ -15,7 +15,7 @@ import (
 // change costs work, and is not sent; less is a mistake. In short:
 //
 //	endpoints of a host   its assignments; its clusters, if they have endpoints or
-//	                      identities in them
+//	                      identities in them, or mutual TLS if all endpoints take it
 //	services of a host    its clusters and assignments, the routes of its ports, its
 //	                      gRPC listeners, and what VirtualServices say of it
 //	a VirtualService      the routes of the ports of its hosts, and of its Gateways
@@ -87,10 +87,26 @@ func (c *concerned) matching(host registry.Hostname) []*registry.Service {
 func (c *concerned) endpointsOf(host registry.Hostname) {
 	for _, svc := range c.servicesNamed(host) {
 		c.clusters(svc, envoy.LoadAssignmentType)
-		if svc.Resolution.IsDNS() || !slices.Equal(c.identities(c.before, svc), c.identities(c.after, svc)) {
+		if svc.Resolution.IsDNS() || c.passesThrough(svc) || !slices.Equal(c.identities(c.before, svc), c.identities(c.after, svc)) {
 			c.clusters(svc, envoy.ClusterType)
 		}
 	}
+}
+
+// passesThrough reports whether connections to the service go where clients wanted
+// to, before or after: by its resolution, or perhaps by a DestinationRule.
+func (c *concerned) passesThrough(svc *registry.Service) bool {
+	if svc.Resolution == registry.Passthrough {
+		return true
+	}
+	for _, st := range c.states() {
+		for r := range st.rules.about(lower(svc.Hostname)) {
+			if r.passesThrough() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (c *concerned) identities(st *state, svc *registry.Service) []string {

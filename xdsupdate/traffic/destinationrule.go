@@ -40,6 +40,32 @@ func newDestinationRule(c *configstore.Config, s *settings) *destinationRule {
 // selective reports whether it is for some workloads of its namespace only.
 func (r *destinationRule) selective() bool { return r.spec.GetWorkloadSelector() != nil }
 
+// passesThrough reports whether some policy of the rule sends connections to where
+// clients wanted to go.
+func (r *destinationRule) passesThrough() bool {
+	passes := func(p interface {
+		GetLoadBalancer() *networking.LoadBalancerSettings
+	},
+	) bool {
+		return p.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
+	}
+	policies := []*networking.TrafficPolicy{r.spec.GetTrafficPolicy()}
+	for _, s := range r.spec.GetSubsets() {
+		policies = append(policies, s.GetTrafficPolicy())
+	}
+	for _, p := range policies {
+		for _, settings := range p.GetPortLevelSettings() {
+			if passes(settings) {
+				return true
+			}
+		}
+		if passes(p) {
+			return true
+		}
+	}
+	return false
+}
+
 // compareRules is the order in which rules are looked at: those with a workload
 // selector first.
 func compareRules(a, b *destinationRule) int {

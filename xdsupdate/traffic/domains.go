@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,6 +63,16 @@ func domainOf(host registry.Hostname) string {
 		}
 	}
 	return string(host)
+}
+
+// withPods returns the names of a headless service, and the wildcards that cover those
+// of its pods: "POD.NAME".
+func withPods(names []string) []string {
+	out := slices.Clone(names)
+	for _, n := range names {
+		out = append(out, "*."+n)
+	}
+	return out
 }
 
 // addressesOf returns the addresses of a service that a proxy can call it by, as

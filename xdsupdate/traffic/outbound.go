@@ -36,8 +36,8 @@ func onPort(svc *service, number uint32) bool {
 //
 //	80               what is sent to port 80, or to an HTTP proxy listener on it
 //	unix:///path     what is sent to the listener with this bind
-//	HOST:PORT        what is sent to the address of a service, to a port whose protocol
-//	                 the sidecar detects
+//	HOST:PORT        what is sent to the address of a service, or to a pod of a headless
+//	                 one, to a port whose protocol the sidecar detects
 func (st *state) outboundRoutes(p *proxy, name string) (*routev3.RouteConfiguration, []error) {
 	scope := st.scopeOf(p)
 	if e := scope.egressNamed(name); e != nil {
@@ -197,7 +197,8 @@ func (e *egress) otherHosts(v *virtualService, services func() *hostSet) []regis
 }
 
 // detectedRoutes returns the routes of a port whose protocol is detected, of a
-// service with an address: whatever the host of the request, it is for the service.
+// service with an address, or whose pods have listeners of their own: whatever the host
+// of the request, it is for the service.
 func (st *state) detectedRoutes(
 	p *proxy, name string, host registry.Hostname, port uint32,
 ) (*routev3.RouteConfiguration, []error) {
@@ -217,7 +218,8 @@ func (st *state) detectedRoutes(
 
 func detects(svc *service, port uint32, p *proxy) bool {
 	found, ok := svc.port(port)
-	return ok && found.Protocol == registry.ProtocolUnsupported && httpPort(found) && len(addressesOf(svc, p)) > 0
+	return ok && found.Protocol == registry.ProtocolUnsupported && httpPort(found) &&
+		(found.of.Headless() || len(addressesOf(svc, p)) > 0)
 }
 
 // serviceRoutes returns the routes of a port of one service: those of the first

@@ -83,6 +83,9 @@ func (s *service) port(number uint32) (servicePort, bool) {
 	return s.ports[i], true
 }
 
+// headless reports whether the service is called by the names of its pods, too.
+func (s *service) headless() bool { return slices.ContainsFunc(s.of, (*registry.Service).Headless) }
+
 // onlyPort returns the number of the only port of the service, whatever part of it
 // a listener has; 0 if it has several.
 func (s *service) onlyPort() uint32 {

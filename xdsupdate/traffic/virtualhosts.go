@@ -60,6 +60,9 @@ func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, ro
 			names = append(names, s)
 		}
 	}
+	if svc.headless() {
+		names = withPods(names)
+	}
 	for _, a := range addressesOf(svc, b.proxy) {
 		if b.addresses[a] == host {
 			names = append(names, a)
