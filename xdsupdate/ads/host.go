@@ -216,11 +216,7 @@ func (v *variant) vips(by View) []string {
 		if !s.VisibleIn(by.Namespace) {
 			continue
 		}
-		own := s.ClusterVIPs[by.Cluster]
-		if len(own) == 0 {
-			own = envoy.VIPs(s)
-		}
-		for _, a := range own {
+		for _, a := range by.ServiceAddresses(s) {
 			if !slices.Contains(out, a) {
 				out = append(out, a)
 			}

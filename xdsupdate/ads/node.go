@@ -16,9 +16,10 @@ import (
 // ProxyOf returns what an xDS node says of itself, in the ways of Istio's
 // proxies: the ID is "type~ip~name.namespace~domain", and the metadata has
 // NAMESPACE, CLUSTER_ID, NETWORK, LABELS, NODE_NAME, INSTANCE_IPS (separated by
-// commas) and POD_PORTS (a list of name, containerPort and protocol, as JSON in a
-// string). Metadata wins over the ID. Nodes that say nothing of that give a proxy
-// with only its ID and locality.
+// commas), POD_PORTS (a list of name, containerPort and protocol, as JSON in a
+// string) and DNS_CAPTURE ("true"): with it the proxy knows automatically allocated
+// addresses, unless DNS_AUTO_ALLOCATE says that it does not. Metadata wins over the ID.
+// Nodes that say nothing of that give a proxy with only its ID and locality.
 func ProxyOf(node *core.Node) *registry.Proxy {
 	p := &registry.Proxy{ID: node.GetId(), Locality: localityOf(node.GetLocality())}
 	if parts := strings.Split(node.GetId(), "~"); len(parts) == 4 {
@@ -39,6 +40,8 @@ func ProxyOf(node *core.Node) *registry.Proxy {
 	p.ClusterID = registry.ClusterID(text("CLUSTER_ID"))
 	p.Network = text("NETWORK")
 	p.NodeName = text("NODE_NAME")
+	p.DNSCapture = isTrue(text("DNS_CAPTURE"))
+	p.DNSAutoAllocate = p.DNSCapture && (text("DNS_AUTO_ALLOCATE") == "" || isTrue(text("DNS_AUTO_ALLOCATE")))
 	p.WorkloadPorts = parsePodPorts(text("POD_PORTS"))
 	if labels := node.GetMetadata().GetFields()["LABELS"].GetStructValue().GetFields(); len(labels) > 0 {
 		p.Labels = make(registry.Labels, len(labels))
@@ -48,6 +51,9 @@ func ProxyOf(node *core.Node) *registry.Proxy {
 	}
 	return p
 }
+
+// isTrue reads a flag as Istio's agents write it.
+func isTrue(text string) bool { return text == "true" || text == "1" }
 
 // parsePodPorts returns the ports of a workload; none for what is not understood.
 func parsePodPorts(text string) []registry.WorkloadPort {
@@ -82,7 +88,7 @@ func (s *Server) knownProxy(_ context.Context, node *core.Node) (*registry.Proxy
 
 // viewOf returns the view of a proxy.
 func (s *Server) viewOf(node *core.Node, proxy *registry.Proxy) View {
-	v := View{Namespace: proxy.Namespace, Cluster: proxy.ClusterID}
+	v := View{Namespace: proxy.Namespace, Cluster: proxy.ClusterID, Addresses: addressesOf(proxy)}
 	// "gRPC Go", "gRPC C-core", "gRPC Java", "gRPC Node Pure JS".
 	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") || isProxyless(node) {
 		v.Client = envoy.ForGRPC

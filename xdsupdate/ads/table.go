@@ -41,6 +41,7 @@ type httpPort struct {
 type place struct {
 	namespace string
 	cluster   registry.ClusterID
+	addresses Addresses
 }
 
 // with returns the table after changes of hosts; nil removes one.
@@ -127,7 +128,7 @@ func (t *table) httpRoutes(v View, number uint32) *resource {
 	}
 	on.mu.Lock()
 	defer on.mu.Unlock()
-	key := place{v.Namespace, v.Cluster}
+	key := place{v.Namespace, v.Cluster, v.Addresses}
 	r, made := on.routes[key]
 	if !made {
 		r = t.newHTTPRoutes(v, number, on)

@@ -14,6 +14,8 @@ type View struct {
 	Namespace string
 	// Cluster is where the proxy runs: it limits the endpoints that are visible.
 	Cluster registry.ClusterID
+	// Addresses says which addresses of services the proxy can use.
+	Addresses Addresses
 	// Client is the kind of the proxy.
 	Client envoy.Client
 	// Group is what Options.Group made of the proxy; nil without it. Built-in

@@ -220,7 +220,7 @@ func (c *concerned) grpcListeners(svc *registry.Service) {
 	// Clients of the namespace that is in the name can leave that out.
 	_, rest, _ := strings.Cut(string(lower(svc.Hostname)), ".")
 	namespace, _, _ := strings.Cut(rest, ".")
-	_, short := serviceNames(lower(svc.Hostname), namespace, c.after.settings.domain())
+	_, short := serviceNames(lower(svc.Hostname), namespace, c.after.settings.domain)
 	for _, name := range append(names, short...) {
 		c.add(envoy.ListenerType, name, "", nil)
 		for _, port := range svc.Ports {

@@ -27,7 +27,7 @@ func newDestinationRule(c *configstore.Config, s *settings) *destinationRule {
 	}
 	r := &destinationRule{
 		objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec,
-		host:       resolveHost(spec.GetHost(), c.Namespace, s.domain()),
+		host:       resolveHost(spec.GetHost(), c.Namespace, s.domain),
 		selector:   spec.GetWorkloadSelector().GetMatchLabels(),
 		visibility: newVisibility(spec.GetExportTo(), s.mesh.GetDefaultDestinationRuleExportTo(), c.Namespace),
 	}

@@ -24,7 +24,7 @@ type destinations map[registry.Hostname]map[uint32]struct{}
 func (x *index) addDestinations(out destinations, v *virtualService, added map[*virtualService]struct{}) {
 	add := func(d *networking.Destination) {
 		if d != nil {
-			host := resolveHost(d.GetHost(), v.namespace, x.settings.domain())
+			host := resolveHost(d.GetHost(), v.namespace, x.settings.domain)
 			if out[host] == nil {
 				out[host] = make(map[uint32]struct{}, 1)
 			}

@@ -76,17 +76,26 @@ func withPods(names []string) []string {
 }
 
 // addressesOf returns the addresses of a service that a proxy can call it by, as
-// domains: those of its own cluster, and the declared ones. What is not a single
-// address, or stands for none, is left out.
+// domains. What is not a single address, or stands for none, is left out.
 func addressesOf(svc *service, p *proxy) []string {
 	var out []string
 	for _, s := range svc.of {
-		out = appendAddress(out, s.DefaultAddress)
-		for _, a := range s.ClusterVIPs[p.cluster] {
+		if len(s.ClusterVIPs) == 0 && !p.allocated {
+			out = appendAddress(out, s.DefaultAddress) // The usual case.
+			continue
+		}
+		for _, a := range s.AddressesFor(p.caller()) {
 			out = appendAddress(out, a)
 		}
 	}
 	return out
+}
+
+// caller returns what of the proxy counts for the addresses of services.
+func (p *proxy) caller() *registry.Proxy {
+	return &registry.Proxy{
+		ClusterID: p.cluster, IPAddresses: p.addresses, DNSCapture: p.allocated, DNSAutoAllocate: p.allocated,
+	}
 }
 
 func appendAddress(out []string, a string) []string {

@@ -15,7 +15,7 @@ import (
 )
 
 // Ineffective is an object, or a part of one, that was accepted and changes nothing
-// for any client, and why.
+// for any client, and why. The mesh configuration of Options is one of kind MeshConfig.
 type Ineffective struct {
 	Kind            configstore.GroupVersionKind
 	Namespace, Name string
@@ -39,6 +39,7 @@ func (e Ineffective) String() string {
 // everything: it is for reports, not for pushes.
 func (st *state) ineffective() []Ineffective {
 	f := newFindings(st)
+	f.meshConfig()
 	for key, o := range st.objects.All() {
 		f.object(key, o)
 	}

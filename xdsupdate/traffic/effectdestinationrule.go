@@ -26,8 +26,10 @@ func (f *findings) destinationRule(r *destinationRule, of *hostRules) {
 		return
 	}
 	f.merged(r, of)
+	f.policyCredentials("spec.trafficPolicy", r.spec.GetTrafficPolicy())
 	for i, s := range r.spec.GetSubsets() {
 		f.subset(r, element("spec.subsets", i), s)
+		f.policyCredentials(element("spec.subsets", i)+".trafficPolicy", s.GetTrafficPolicy())
 	}
 }
 

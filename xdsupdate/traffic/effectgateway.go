@@ -14,6 +14,8 @@ func (f *findings) gateway(g *gateway) {
 	}
 	for i, spec := range g.spec.GetServers() {
 		field := element("spec.servers", i)
+		f.credentials(field+".tls.credentialName", spec.GetTls().GetCredentialName())
+		f.credentials(field+".tls.credentialNames", spec.GetTls().GetCredentialNames()...)
 		at := slices.IndexFunc(served, func(s *gatewayServer) bool { return s.spec == spec })
 		switch {
 		case at < 0:

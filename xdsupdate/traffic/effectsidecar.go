@@ -13,6 +13,7 @@ func (f *findings) sidecar(s *sidecar, before []*sidecar) {
 			return
 		}
 	}
+	f.outboundPolicy(s)
 	if len(s.spec.GetIngress()) > 0 {
 		f.add("spec.ingress", "the inbound side of proxies is not configured")
 	}

@@ -162,7 +162,7 @@ func (f *findings) destination(v *virtualService, field string, d *networking.De
 	if d == nil {
 		return
 	}
-	host := resolveHost(d.GetHost(), v.namespace, f.settings.domain())
+	host := resolveHost(d.GetHost(), v.namespace, f.settings.domain)
 	services := f.services[host]
 	if len(services) == 0 {
 		f.add(field+".host", "no service has the host name %s: requests fail", host)

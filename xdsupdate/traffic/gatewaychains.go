@@ -101,7 +101,7 @@ func (st *state) serverChain(p *proxy, s *gatewayServer) *listenerv3.FilterChain
 	var filter *listenerv3.Filter
 	if s.routes != "" {
 		protocol := registry.ParseProtocol(s.spec.GetPort().GetProtocol())
-		filter = envoy.GatewayConnectionManager(s.routes, protocol, mesh)
+		filter = envoy.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p))
 	} else if filter = st.tcpFilter(p, s); filter == nil {
 		return nil
 	}

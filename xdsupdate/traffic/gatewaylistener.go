@@ -44,7 +44,7 @@ func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 				address.Bind = p.wildcardAddress()
 			}
 			address.TLS = server.tls()
-			address.ProxyProtocol = x.settings.mesh.GetDefaultConfig().GetGatewayTopology().GetProxyProtocol() != nil
+			address.ProxyProtocol = x.settings.configOf(p).GetGatewayTopology().GetProxyProtocol() != nil
 			name := address.Name()
 			if at[name] == nil {
 				at[name] = &gatewayListener{GatewayListener: address, taken: make(map[registry.Hostname]struct{})}

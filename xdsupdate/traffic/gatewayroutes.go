@@ -47,7 +47,7 @@ func (st *state) gatewayRoutes(p *proxy, name string) (*routev3.RouteConfigurati
 	}
 	port := servers[0].port()
 	var out []*routev3.VirtualHost
-	for _, h := range hosts.build(port, st.settings.countsAttempts()) {
+	for _, h := range hosts.build(port, st.settings.countsAttempts(p)) {
 		if err := checkVirtualHost(h); err != nil {
 			leftOut = append(leftOut, err)
 		} else {

@@ -100,9 +100,11 @@ func (s *gatewayServer) port() uint32 { return s.spec.GetPort().GetNumber() }
 // tls reports whether connections are TLS.
 func (s *gatewayServer) tls() bool { return s.kind != plainHTTP && s.kind != plainTCP }
 
-// redirects reports whether the server redirects HTTP requests to HTTPS.
+// redirects reports whether the server redirects HTTP requests to HTTPS. One that
+// terminates TLS does so with requests that a proxy in front of it, which is trusted to
+// say so, was sent in plain text.
 func (s *gatewayServer) redirects() bool {
-	return s.kind == plainHTTP && s.spec.GetTls().GetHttpsRedirect()
+	return (s.kind == plainHTTP || s.kind == terminatedHTTP) && s.spec.GetTls().GetHttpsRedirect()
 }
 
 // hostsOf returns the hosts that the server has in common with a VirtualService.

@@ -36,6 +36,8 @@ type group struct {
 	// addresses are the unspecified address of each family that the proxy has,
 	// separated by commas.
 	addresses string
+	// config is how the proxy says that it is configured: see proxyConfigOf.
+	config string
 	// targets are the ports of a router, as "port=target" separated by commas.
 	targets string
 }
@@ -51,7 +53,7 @@ func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
 
 // newGroup returns the group of a proxy if policies look at labels of some keys.
 func newGroup(node *core.Node, proxy *registry.Proxy, keys map[string]struct{}) group {
-	g := group{router: strings.HasPrefix(node.GetId(), "router~"), network: proxy.Network}
+	g := group{router: strings.HasPrefix(node.GetId(), "router~"), network: proxy.Network, config: proxyConfigOf(node)}
 	labels, locality := topology(proxy)
 	g.locality = locality
 	var pairs []string
@@ -110,6 +112,7 @@ func proxyOf(v ads.View) *proxy {
 	g, _ := v.Policy.(group)
 	p := &proxy{
 		namespace: v.Namespace, cluster: v.Cluster, locality: g.locality, network: g.network, labels: make(registry.Labels),
+		allocated: v.Addresses.Allocated, config: parseProxyConfig(g.config),
 	}
 	switch {
 	case g.router:

@@ -52,7 +52,7 @@ func (st *state) grpcListener(p *proxy, name string) *listenerv3.Listener {
 	if !ok {
 		return nil
 	}
-	for _, h := range []registry.Hostname{host, completed(host, p.namespace, st.settings.domain())} {
+	for _, h := range []registry.Hostname{host, completed(host, p.namespace, st.settings.domain)} {
 		number := port
 		if number == 0 {
 			number = defaultPort(st.scopeOf(p).service(h))

@@ -3,6 +3,8 @@
 package traffic
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -20,6 +22,10 @@ type Options struct {
 	// Mesh is Istio's mesh configuration. What it leaves out has Istio's defaults;
 	// nil: all of it. It must not be modified afterwards.
 	Mesh *meshconfig.MeshConfig
+	// Domain ends the names of services that objects name in short: "cart" in the
+	// namespace shop is "cart.shop.svc.DOMAIN". It has to be that of the registries, such
+	// as kube.Options.DomainSuffix. Default: "cluster.local".
+	Domain string
 	// Networks are Istio's mesh networks: which networks there are, and the gateways
 	// through which they are reached. Nil: every endpoint is reached directly.
 	Networks *meshconfig.MeshNetworks
@@ -36,9 +42,14 @@ type Options struct {
 	Limits Limits
 }
 
+// defaultDomain is what Kubernetes calls a cluster's domain by default.
+const defaultDomain = "cluster.local"
+
 // settings are the options with all defaults. They are immutable.
 type settings struct {
-	mesh                  *meshconfig.MeshConfig
+	mesh *meshconfig.MeshConfig
+	// domain is the DNS suffix of short names, in lower case.
+	domain                string
 	networks              *meshconfig.MeshNetworks
 	gateways              *envoy.Networks
 	filterGatewayClusters bool
@@ -47,7 +58,11 @@ type settings struct {
 }
 
 func newSettings(o Options) *settings {
-	s := &settings{mesh: defaultMesh(), networks: o.Networks, filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC, limits: o.Limits.withDefaults()}
+	s := &settings{
+		mesh: defaultMesh(), domain: cmp.Or(strings.ToLower(strings.Trim(o.Domain, ".")), defaultDomain), networks: o.Networks,
+		filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC,
+		limits: o.Limits.withDefaults(),
+	}
 	if s.networks == nil {
 		s.networks = &meshconfig.MeshNetworks{}
 	}
@@ -97,6 +112,3 @@ func override(defaults, with *meshconfig.MeshConfig) {
 }
 
 func (s *settings) rootNamespace() string { return s.mesh.GetRootNamespace() }
-
-// domain is the DNS suffix of short names.
-func (s *settings) domain() string { return "cluster.local" }

@@ -3,6 +3,8 @@
 package traffic
 
 import (
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -31,6 +33,10 @@ type proxy struct {
 	network  string
 	// addresses are the unspecified address of each family that it has addresses of.
 	addresses []string
+	// allocated: it knows automatically allocated addresses of services.
+	allocated bool
+	// config is how it says that it is configured; nil: as the mesh says.
+	config *meshconfig.ProxyConfig
 	// targetPorts are, for a router, the ports on which it listens for the ports of
 	// the services that it is an endpoint of.
 	targetPorts targetPorts

@@ -7,7 +7,6 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -98,7 +97,7 @@ func (st *state) catchAll(p *proxy) *routev3.VirtualHost {
 	route.Name = name
 	return &routev3.VirtualHost{
 		Name: name, Domains: []string{"*"}, Routes: []*routev3.Route{route},
-		IncludeRequestAttemptCount: st.settings.countsAttempts(),
+		IncludeRequestAttemptCount: st.settings.countsAttempts(p),
 	}
 }
 
@@ -111,8 +110,7 @@ func (st *state) unknownTraffic(p *proxy) (cluster string, allowed bool) {
 		policy = sc.spec.GetOutboundTrafficPolicy()
 	}
 	if policy == nil {
-		mode := st.settings.mesh.GetOutboundTrafficPolicy().GetMode()
-		return passthroughCluster, mode == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY
+		return passthroughCluster, st.settings.allowsUnknown()
 	}
 	if policy.GetMode() != networking.OutboundTrafficPolicy_ALLOW_ANY {
 		return "", false

@@ -83,7 +83,7 @@ func (st *state) destinationCluster(p *proxy, d *networking.Destination, namespa
 func (st *state) destination(
 	p *proxy, d *networking.Destination, namespace string, port uint32,
 ) (registry.Hostname, *service, uint32) {
-	host := resolveHost(d.GetHost(), namespace, st.settings.domain())
+	host := resolveHost(d.GetHost(), namespace, st.settings.domain)
 	svc := st.destinationService(p, host, namespace)
 	if svc != nil {
 		host = svc.host

@@ -133,7 +133,14 @@ func (t *targets) scan(name registry.Hostname) bool {
 	return changed
 }
 
+// untranslatedLabel is the label, with any value, of services whose ports mean nothing
+// for Gateways: routers listen on the ports that Gateways name (Istio 1.30).
+const untranslatedLabel = "experimental.istio.io/disable-gateway-port-translation"
+
 func addTargets(found map[string]targetPorts, address string, svc *registry.Service, e *registry.Endpoint) {
+	if _, untranslated := svc.Attributes.Labels[untranslatedLabel]; untranslated {
+		return
+	}
 	for _, port := range svc.Ports {
 		if !envoy.Serves(e, port) {
 			continue

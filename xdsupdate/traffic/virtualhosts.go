@@ -54,7 +54,7 @@ func (b *virtualHosts) has(host registry.Hostname, port uint32) bool {
 // addService adds a virtual host for a port of a service.
 func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, routes []*routev3.Route) {
 	host := lower(svc.host)
-	names, short := serviceNames(host, b.proxy.namespace, b.st.settings.domain())
+	names, short := serviceNames(host, b.proxy.namespace, b.st.settings.domain)
 	for _, s := range short {
 		if _, taken := b.services[registry.Hostname(s)]; !taken {
 			names = append(names, s)
@@ -81,7 +81,7 @@ func (b *virtualHosts) add(host registry.Hostname, port uint32, domains []string
 	if _, taken := b.names[name]; taken {
 		return
 	}
-	out := &routev3.VirtualHost{Name: name, Routes: routes, IncludeRequestAttemptCount: b.st.settings.countsAttempts()}
+	out := &routev3.VirtualHost{Name: name, Routes: routes, IncludeRequestAttemptCount: b.st.settings.countsAttempts(b.proxy)}
 	for _, d := range domains {
 		if _, taken := b.domains[d]; !taken {
 			b.domains[d] = struct{}{}
@@ -109,6 +109,6 @@ func checkVirtualHost(h *routev3.VirtualHost) error {
 }
 
 // countsAttempts reports whether requests carry the number of their attempt.
-func (s *settings) countsAttempts() bool {
-	return !s.mesh.GetDefaultConfig().GetProxyHeaders().GetAttemptCount().GetDisabled().GetValue()
+func (s *settings) countsAttempts(p *proxy) bool {
+	return !s.configOf(p).GetProxyHeaders().GetAttemptCount().GetDisabled().GetValue()
 }

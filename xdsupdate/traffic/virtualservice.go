@@ -41,12 +41,12 @@ func newVirtualService(c *configstore.Config, s *settings) *virtualService {
 		gateways:   resolveGateways(spec.GetGateways(), c.Namespace),
 	}
 	for _, h := range spec.GetHosts() {
-		v.hosts = append(v.hosts, resolveHost(h, c.Namespace, s.domain()))
+		v.hosts = append(v.hosts, resolveHost(h, c.Namespace, s.domain))
 	}
 	if len(v.gateways) == 0 {
 		v.gateways = []string{meshGateway}
 	}
-	v.rules = sync.OnceValue(func() []*networking.HTTPRoute { return resolveRules(v, s.domain()) })
+	v.rules = sync.OnceValue(func() []*networking.HTTPRoute { return resolveRules(v, s.domain) })
 	return v
 }
 
