@@ -4,7 +4,6 @@ package traffic
 
 import (
 	"iter"
-	"maps"
 	"slices"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -175,7 +174,11 @@ func (st *state) newClusterScope(p *proxy) clusterScope {
 			continue
 		}
 		for _, v := range st.virtualServicesFor(g.String(), p.namespace) {
-			maps.Copy(c.used, st.destinationsOf(v))
+			for host, ports := range st.destinationsOf(v) {
+				for _, name := range meanings(st.world, host) {
+					c.used[name] = ports
+				}
+			}
 		}
 	}
 	return c

@@ -131,6 +131,7 @@ func (c *concerned) servicesOf(host registry.Hostname) {
 			c.virtualService(v)
 		}
 	}
+	c.aliasesOf(host)
 	c.passingListeners()
 }
 

@@ -43,9 +43,11 @@ func (c *concerned) leadingTo(host registry.Hostname) {
 		}
 		for _, name := range names {
 			hashed := c.hashed(name)
-			for _, v := range st.finder.leadingTo(name) {
-				if hashed || len(v.spec.GetTcp())+len(v.spec.GetTls()) > 0 {
-					c.virtualService(v)
+			for _, alias := range related(st.world, name) {
+				for _, v := range st.finder.leadingTo(alias) {
+					if hashed || len(v.spec.GetTcp())+len(v.spec.GetTls()) > 0 {
+						c.virtualService(v)
+					}
 				}
 			}
 		}

@@ -148,6 +148,15 @@ func (f *findings) some(host registry.Hostname, accept func(*registry.Service) b
 	return false
 }
 
+// aliased returns what a host name stands for; "" if it is no alias.
+func (f *findings) aliased(host registry.Hostname) registry.Hostname {
+	services := f.services[host]
+	if len(services) == 0 {
+		return ""
+	}
+	return targetOf(services[0])
+}
+
 func anyService(*registry.Service) bool { return true }
 
 // element names an element of a list.

@@ -17,6 +17,10 @@ func (f *findings) destinationRule(r *destinationRule, of *hostRules) {
 		f.add("spec.host", "no service has the host name %s", r.host)
 		return
 	}
+	if target := f.aliased(r.host); target != "" {
+		f.add("spec.host", "it is another name for %s, whose policies count", target)
+		return
+	}
 	if by := replacing(r, of); by != nil {
 		f.add("", "DestinationRule %s is younger and for other namespaces, and counts instead", by.of[len(by.of)-1])
 		return

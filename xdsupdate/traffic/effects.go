@@ -63,7 +63,7 @@ func (f *findings) effectsOfVirtualService(v *virtualService) []Effect {
 			continue
 		}
 		for _, host := range v.hosts {
-			if len(v.spec.GetHttp()) == 0 || f.shadowing(v, host) != nil {
+			if len(v.spec.GetHttp()) == 0 || f.aliased(host) != "" || f.shadowing(v, host) != nil {
 				continue
 			}
 			clients := "sidecars and gRPC clients"
@@ -90,7 +90,7 @@ func (f *findings) effectsOfDelegate(v *virtualService) []Effect {
 
 func (f *findings) effectsOfRule(r *destinationRule) []Effect {
 	of, _ := f.index.rules.hosts.Get(ruleKey{r.namespace, r.host})
-	if replacing(r, of) != nil {
+	if f.aliased(r.host) != "" || replacing(r, of) != nil {
 		return nil
 	}
 	var out []Effect

@@ -49,6 +49,8 @@ func (f *findings) meshHosts(v *virtualService) bool {
 			return false
 		case by != nil:
 			f.add(field, "VirtualService %s has this host too and is older", by)
+		case f.aliased(host) != "":
+			f.add(field, "it is another name for %s, whose policies count", f.aliased(host))
 		case !f.some(host, anyService):
 			f.add(field, "no service has this host name; only sidecars serve it, on port %d", unknownHostPort)
 			some = true
@@ -163,6 +165,9 @@ func (f *findings) destination(v *virtualService, field string, d *networking.De
 		return
 	}
 	host := resolveHost(d.GetHost(), v.namespace, f.settings.domain)
+	for seen := 0; f.aliased(host) != "" && seen < len(f.services); seen++ {
+		host = f.aliased(host)
+	}
 	services := f.services[host]
 	if len(services) == 0 {
 		f.add(field+".host", "no service has the host name %s: requests fail", host)

@@ -22,11 +22,11 @@ func (st *state) grpcRoutes(p *proxy, name string) (*routev3.RouteConfiguration,
 		return nil, nil
 	}
 	e, svc := st.grpcService(p, host, port)
-	if svc == nil {
+	if svc == nil || lower(svc.host) != lower(host) {
 		return nil, nil
 	}
 	routes, leftOut := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port, service: svc})
-	b := st.newVirtualHosts(p, []*service{svc})
+	b := st.newVirtualHosts(p, e, []*service{svc})
 	b.addService(svc, port, bothDomains, routes)
 	return &routev3.RouteConfiguration{Name: name, VirtualHosts: b.hosts}, leftOut
 }
@@ -38,6 +38,9 @@ func (st *state) grpcService(p *proxy, host registry.Hostname, port uint32) (*eg
 		return nil, nil
 	}
 	svc := e.service(host)
+	if svc != nil {
+		_, svc = concrete(svc, e.service)
+	}
 	if _, ok := svc.port(port); !ok {
 		return nil, nil
 	}
@@ -55,7 +58,12 @@ func (st *state) grpcListener(p *proxy, name string) *listenerv3.Listener {
 	for _, h := range []registry.Hostname{host, completed(host, p.namespace, st.settings.domain)} {
 		number := port
 		if number == 0 {
-			number = defaultPort(st.scopeOf(p).service(h))
+			scope := st.scopeOf(p)
+			svc := scope.service(h)
+			if svc != nil {
+				_, svc = concrete(svc, scope.service)
+			}
+			number = defaultPort(svc)
 		}
 		if _, svc := st.grpcService(p, h, number); svc != nil {
 			address := registry.UnspecifiedAddress

@@ -19,6 +19,8 @@ type pushWorld struct {
 	// byName has the services by host name in lower case, sorted by
 	// ComparePrecedence.
 	byName pmap.Map[registry.Hostname, []*registry.Service]
+	// aliasesTo has the names of aliases by their targets, both in lower case.
+	aliasesTo pmap.Map[registry.Hostname, []registry.Hostname]
 }
 
 // newPushWorld returns the world of a push, made of that of the push before, which
@@ -33,10 +35,11 @@ func newPushWorld(old *pushWorld, push *ads.PushContext) *pushWorld {
 		for name, list := range all {
 			slices.SortStableFunc(list, registry.ComparePrecedence)
 			w.byName = w.byName.Set(name, list)
+			w.retarget(name, nil, list)
 		}
 		return w
 	}
-	w.byName = old.byName
+	w.byName, w.aliasesTo = old.byName, old.aliasesTo
 	for _, changed := range push.ChangedHosts() {
 		if !changed.EndpointsOnly {
 			w.renew(changed.Hostname)
@@ -53,11 +56,35 @@ func (w *pushWorld) renew(host registry.Hostname) {
 	list := slices.DeleteFunc(slices.Clone(before), func(s *registry.Service) bool { return s.Hostname == host })
 	list = append(list, w.push.ServicesNamed(host)...)
 	slices.SortStableFunc(list, registry.ComparePrecedence)
+	w.retarget(name, before, list)
 	if len(list) == 0 {
 		w.byName = w.byName.Delete(name)
 	} else {
 		w.byName = w.byName.Set(name, list)
 	}
+}
+
+// retarget brings up to date what the services of a name are other names for.
+func (w *pushWorld) retarget(name registry.Hostname, before, after []*registry.Service) {
+	for _, t := range targetsOf(before) {
+		list, _ := w.aliasesTo.Get(t)
+		if list = slices.DeleteFunc(slices.Clone(list), func(n registry.Hostname) bool { return n == name }); len(list) > 0 {
+			w.aliasesTo = w.aliasesTo.Set(t, list)
+		} else {
+			w.aliasesTo = w.aliasesTo.Delete(t)
+		}
+	}
+	for _, t := range targetsOf(after) {
+		list, _ := w.aliasesTo.Get(t)
+		list = append(slices.Clone(list), name)
+		slices.Sort(list)
+		w.aliasesTo = w.aliasesTo.Set(t, list)
+	}
+}
+
+func (w *pushWorld) aliases(host registry.Hostname) []registry.Hostname {
+	list, _ := w.aliasesTo.Get(host)
+	return list
 }
 
 func (w *pushWorld) hosts() iter.Seq2[registry.Hostname, []*registry.Service] { return w.byName.All() }

@@ -56,7 +56,7 @@ func (k keptRoutes) with(at keptPlace, rules *gatewayRules) keptRoutes {
 // after returns those that a difference does not concern. Routes depend on the rules
 // of their VirtualService, with its delegates, on the services that they lead to, and
 // on the DestinationRules for these.
-func (k keptRoutes) after(d *difference, indexes ...*index) keptRoutes {
+func (k keptRoutes) after(d *difference, w world, indexes ...*index) keptRoutes {
 	if k.of.Len() == 0 {
 		return k
 	}
@@ -66,8 +66,10 @@ func (k keptRoutes) after(d *difference, indexes ...*index) keptRoutes {
 		}
 	}
 	leadingTo := func(host registry.Hostname) {
-		for _, x := range indexes {
-			drop(x.finder.leadingTo(host)...)
+		for _, name := range relatedIn(host, d.before.world, w) {
+			for _, x := range indexes {
+				drop(x.finder.leadingTo(name)...)
+			}
 		}
 	}
 	for _, host := range d.services {

@@ -49,7 +49,7 @@ func (st *state) outboundRoutes(p *proxy, name string) (*routev3.RouteConfigurat
 		if e == nil {
 			return nil, nil
 		}
-		b := st.newVirtualHosts(p, servicesOn(e, port))
+		b := st.newVirtualHosts(p, e, servicesOn(e, port))
 		st.addPort(b, e, port, bareDomains)
 		return routeConfiguration(name, append(b.hosts, st.catchAll(p))), b.leftOut
 	}
@@ -91,7 +91,7 @@ func servicesOn(e *egress, port uint32) []*service {
 // allPorts returns the virtual hosts of all ports of a listener's services. Those
 // of port 80 can be called without the port.
 func (st *state) allPorts(p *proxy, e *egress) *virtualHosts {
-	b := st.newVirtualHosts(p, e.services)
+	b := st.newVirtualHosts(p, e, e.services)
 	ports := httpPorts(e.services)
 	if !slices.Contains(ports, unknownHostPort) {
 		ports = append(ports, unknownHostPort)
@@ -211,7 +211,7 @@ func (st *state) detectedRoutes(
 		return nil, nil
 	}
 	routes, leftOut := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port})
-	b := st.newVirtualHosts(p, nil)
+	b := st.newVirtualHosts(p, nil, nil)
 	b.add(lower(svc.host), port, []string{"*"}, routes)
 	return routeConfiguration(name, b.hosts), leftOut
 }

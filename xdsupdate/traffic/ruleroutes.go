@@ -86,7 +86,9 @@ func (st *state) destination(
 	host := resolveHost(d.GetHost(), namespace, st.settings.domain)
 	svc := st.destinationService(p, host, namespace)
 	if svc != nil {
-		host = svc.host
+		host, svc = concrete(svc, func(target registry.Hostname) *service { return st.destinationService(p, target, namespace) })
+	}
+	if svc != nil {
 		if only := svc.onlyPort(); only != 0 {
 			port = only
 		}

@@ -215,6 +215,12 @@ func (s *scope) addDestinations(x *index, w world, v *virtualService) {
 	for host, ports := range x.destinationsOf(v) {
 		s.imported[host] = struct{}{}
 		svc := s.destination(w, host)
+		if svc != nil {
+			_, svc = concrete(svc, func(target registry.Hostname) *service {
+				s.imported[target] = struct{}{}
+				return s.destination(w, target)
+			})
+		}
 		if _, all := ports[0]; svc != nil && !all {
 			svc = svc.withPorts(func(number uint32) bool {
 				_, used := ports[number]

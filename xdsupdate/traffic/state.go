@@ -41,7 +41,7 @@ func (st *state) next(x *index, w world, d *difference) *state {
 	out := newState(x, w)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	out.kept = st.kept.after(d, st.index, x)
+	out.kept = st.kept.after(d, w, st.index, x)
 	out.bases = make(map[scopeKey]*scopeBase, len(st.scopes))
 	keep := func(key scopeKey, base scopeBase) {
 		if next := base.since(d); next != nil {

@@ -16,6 +16,8 @@ import (
 type virtualHosts struct {
 	st    *state
 	proxy *proxy
+	// egress is the listener whose aliases count; nil: none.
+	egress *egress
 	// addresses have the host name of the service that an address is a domain of.
 	addresses map[string]registry.Hostname
 	// services are the host names of services, which no short name may take.
@@ -28,9 +30,9 @@ type virtualHosts struct {
 
 // newVirtualHosts takes the services that have a port in the route configuration,
 // sorted by host name.
-func (st *state) newVirtualHosts(p *proxy, services []*service) *virtualHosts {
+func (st *state) newVirtualHosts(p *proxy, e *egress, services []*service) *virtualHosts {
 	b := &virtualHosts{
-		st: st, proxy: p,
+		st: st, proxy: p, egress: e,
 		addresses: make(map[string]registry.Hostname), services: make(map[registry.Hostname]struct{}),
 		names: make(map[string]struct{}), domains: make(map[string]struct{}),
 	}
@@ -55,6 +57,10 @@ func (b *virtualHosts) has(host registry.Hostname, port uint32) bool {
 func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, routes []*routev3.Route) {
 	host := lower(svc.host)
 	names, short := serviceNames(host, b.proxy.namespace, b.st.settings.domain)
+	for _, alias := range b.st.aliasesSeen(b.egress, host) {
+		full, shorter := serviceNames(alias, b.proxy.namespace, b.st.settings.domain)
+		names, short = append(names, full...), append(short, shorter...)
+	}
 	for _, s := range short {
 		if _, taken := b.services[registry.Hostname(s)]; !taken {
 			names = append(names, s)

@@ -17,6 +17,9 @@ type world interface {
 	// named returns the services of a host name, compared without case, sorted by
 	// ComparePrecedence.
 	named(host registry.Hostname) []*registry.Service
+	// aliases returns the names in lower case of the services that are other names for a
+	// host name in lower case, sorted.
+	aliases(host registry.Hostname) []registry.Hostname
 	// endpoints returns the endpoints of a service over all shards; nil for none.
 	endpoints(host registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints
 }

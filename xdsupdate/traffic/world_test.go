@@ -39,6 +39,17 @@ func (w *listWorld) named(host registry.Hostname) []*registry.Service {
 	return out
 }
 
+func (w *listWorld) aliases(host registry.Hostname) []registry.Hostname {
+	var out []registry.Hostname
+	for _, s := range w.services {
+		if targetOf(s) == host {
+			out = append(out, lower(s.Hostname))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 func (w *listWorld) endpoints(host registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints {
 	return w.index.Service(host, namespace)
 }
