@@ -3,6 +3,7 @@
 package secrets_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -130,6 +131,8 @@ func TestComesAndGoes(t *testing.T) {
 	step("authorities that are none", true)
 	set(&secrets.Secret{Authorities: slices.Concat(good.Authorities, []byte("-----BEGIN CERTIFICATE-----\ncut o"))}, nil)
 	step("authorities that are cut off", true)
+	set(&secrets.Secret{Authorities: bytes.ReplaceAll(good.Authorities, []byte("CERTIFICATE"), []byte("TRUSTED CERTIFICATE"))}, nil)
+	step("authorities of another kind of PEM", true)
 	if !isPair(held(t, c)["kubernetes://shop"], good) {
 		t.Error("what cannot be served has taken the place of the last good one")
 	}
@@ -191,6 +194,40 @@ func TestReferences(t *testing.T) {
 	expect("without the Gateway", slices.Concat(all[2:9], all[11:13])...)
 	p.delete(rule)
 	expect("without any")
+}
+
+// TestReferencesReadAgain: configs that are read anew count once, so that the names of
+// those that go then go with them.
+func TestReferencesReadAgain(t *testing.T) {
+	secret := issue(t, "any")
+	p := serve(t, secrets.Options{Function: func(secrets.Name) (*secrets.Secret, error) { return secret, nil }})
+	c := p.client("ingress")
+	p.subscribe(c, "kubernetes://client")
+	rule := p.create(istio.DestinationRule, &networking.DestinationRule{Host: "a.com", TrafficPolicy: &networking.TrafficPolicy{
+		Tls: &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_SIMPLE, CredentialName: "client"},
+	}})
+	p.applied()
+	p.server.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
+	p.applied()
+	if !c.State().Has(secrets.Type, "kubernetes://client") {
+		t.Error("the secret of a client that verifies its server is not served")
+	}
+	p.delete(rule)
+	p.applied()
+	if c.State().Has(secrets.Type, "kubernetes://client") {
+		t.Error("the secret is served without a config that refers to it")
+	}
+}
+
+// TestAuthoritiesOnly: a secret without a key is its authorities, under its own name.
+func TestAuthoritiesOnly(t *testing.T) {
+	secret := &secrets.Secret{Authorities: issue(t, "x").Authorities}
+	p := serve(t, secrets.Options{Names: []string{"own"}, Function: func(secrets.Name) (*secrets.Secret, error) { return secret, nil }})
+	c := p.client("ingress")
+	p.subscribe(c, "own")
+	if got := held(t, c)["own"].GetValidationContext().GetTrustedCa().GetInlineBytes(); !bytes.Equal(got, secret.Authorities) {
+		t.Errorf("a proxy has %q", got)
+	}
 }
 
 func (p *plane) create(kind configstore.GroupVersionKind, spec proto.Message) xdsupdate.ConfigKey {
