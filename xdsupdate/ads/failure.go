@@ -139,6 +139,7 @@ func (s *Server) reportFailures() {
 	errs, list, retry := s.cache.failures.take()
 	for _, err := range errs {
 		s.logger.Warn("resource not updated", slog.Any("error", err))
+		s.observing(func(o Observer) { o.Failed(err) })
 	}
 	for _, p := range list {
 		s.panicked(PanicEvent{In: p.in, Name: p.name, Times: p.times, Err: p.first, Stack: p.stack})

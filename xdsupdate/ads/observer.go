@@ -29,6 +29,11 @@ type Observer interface {
 	// Converged: a client has accepted a response, so long after the newest push in
 	// it was asked for. The first answers to a subscription are not of a push.
 	Converged(s Stream, typeURL string, after time.Duration)
+	// Failed: a resource is not as it should be, because it, or what some object
+	// contributes to it, cannot be made or would be refused: it keeps its last state, or
+	// is sent without that part. Err names the resource and, as far as is known, the
+	// object. It is reported once for as long as it stays the same.
+	Failed(err error)
 	// Panicked: something has panicked, and cost only where it was: see "Panics" in
 	// the package comment.
 	Panicked(p PanicEvent)
@@ -124,6 +129,9 @@ func (NoObserver) Pushed(PushEvent) {}
 
 // Converged does nothing.
 func (NoObserver) Converged(Stream, string, time.Duration) {}
+
+// Failed does nothing.
+func (NoObserver) Failed(error) {}
 
 // Panicked does nothing.
 func (NoObserver) Panicked(PanicEvent) {}

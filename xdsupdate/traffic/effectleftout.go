@@ -42,9 +42,9 @@ func (f *findings) refusedRules(v *virtualService) {
 	for _, name := range v.gateways {
 		_, errs := f.ruleRoutes(&proxy{namespace: v.namespace}, v, place{gateway: name, port: unknownHostPort})
 		for _, err := range errs {
-			var part *partLeftOut
+			var part *LeftOutError
 			if errors.As(err, &part) {
-				f.addOnce(part.Field, part.reason)
+				f.addOnce(part.Field, part.Err)
 			}
 		}
 	}
@@ -63,8 +63,8 @@ func (f *findings) refusedTLS(v *virtualService) {
 	s := &gatewayServer{spec: &networking.Server{Port: &networking.Port{Number: 443}}}
 	for i, r := range v.spec.GetTls() {
 		for _, m := range r.GetMatch() {
-			any := &networking.TLSMatchAttributes{SniHosts: m.GetSniHosts()}
-			_, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return f.passthroughChain(p, s, v, r, any) })
+			anywhere := &networking.TLSMatchAttributes{SniHosts: m.GetSniHosts()}
+			_, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return f.passthroughChain(p, s, v, r, anywhere) })
 			if err != nil {
 				f.addOnce(element("spec.tls", i), closedConnections(err))
 			}
@@ -79,9 +79,9 @@ func (f *findings) refusedServers(g *gateway) {
 			continue
 		}
 		for _, err := range f.filterChains(p, l) {
-			var part *partLeftOut
+			var part *LeftOutError
 			if errors.As(err, &part) && part.Kind == f.kind && part.Namespace == f.name.namespace && part.Name == f.name.name {
-				f.addOnce(part.Field, part.reason)
+				f.addOnce(part.Field, part.Err)
 			}
 		}
 	}

@@ -102,23 +102,26 @@ func configsOf(tb testing.TB, tenant string, moment int) []configstore.Config {
 // town is a control plane that validates nothing, with a gateway, a sidecar and a gRPC
 // client.
 type town struct {
-	t       testing.TB
-	store   *storememory.Controller
-	server  *ads.Server
-	clients map[string]*xdstest.Client
-	stop    func()
+	t        testing.TB
+	store    *storememory.Controller
+	server   *ads.Server
+	policies *traffic.Policies
+	clients  map[string]*xdstest.Client
+	stop     func()
 }
 
-func startTown(t testing.TB, configs ...configstore.Config) *town {
+func startTown(t testing.TB, configs []configstore.Config, options ads.Options) *town {
 	t.Helper()
 	schemas := configstore.NewSchemasBuilder()
 	for _, s := range istio.Schemas().All() {
-		s.Validate = nil
+		s.Validate, s.Text = nil, nil
 		schemas.MustAdd(s)
 	}
 	w := &town{t: t, store: storememory.NewController(storememory.Make(schemas.Build())), clients: make(map[string]*xdstest.Client)}
 	registries := aggregate.NewController()
-	w.server = ads.New(registries, ads.Options{Provider: traffic.New(w.store), Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}})
+	w.policies = traffic.New(w.store)
+	options.Provider, options.Pusher = w.policies, xdsupdate.PusherOptions{DebounceAfter: -1}
+	w.server = ads.New(registries, options)
 	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(w.store, updater) })
 	w.set(configs...)
 	grpcServer := grpc.NewServer()
@@ -316,7 +319,7 @@ func TestNobodysObjectHurtsAnothers(t *testing.T) {
 	base := make([]map[string]string, 3)
 	for moment := range base {
 		if moment > 0 {
-			fresh := startTown(t, append(configsOf(t, neighbour, moment), configsOf(t, culprit, 1)...)...)
+			fresh := startTown(t, append(configsOf(t, neighbour, moment), configsOf(t, culprit, 1)...), ads.Options{})
 			base[moment] = fresh.partsOf(neighbour)
 			fresh.check("without poison", nil)
 			fresh.stop()
@@ -331,7 +334,7 @@ func TestNobodysObjectHurtsAnothers(t *testing.T) {
 	}{istio.ServiceEntry, selecting}) {
 		t.Run(o.kind.Kind, func(t *testing.T) {
 			t.Parallel()
-			running := startTown(t, append(configsOf(t, neighbour, 1), configsOf(t, culprit, 1)...)...)
+			running := startTown(t, append(configsOf(t, neighbour, 1), configsOf(t, culprit, 1)...), ads.Options{})
 			healthy := tenantConfig(t, o.kind, "edge", o.spec, culprit, 1)
 			if o.spec == selecting {
 				healthy.Name = "vm"
@@ -350,7 +353,7 @@ func TestNobodysObjectHurtsAnothers(t *testing.T) {
 				if testing.Short() && count%8 != 0 {
 					continue
 				}
-				fresh := startTown(t, append(append(configsOf(t, neighbour, moment), configsOf(t, culprit, 1)...), bad)...)
+				fresh := startTown(t, append(append(configsOf(t, neighbour, moment), configsOf(t, culprit, 1)...), bad), ads.Options{})
 				fresh.check("fresh, "+name, base[moment])
 				fresh.stop()
 			}

@@ -16,25 +16,29 @@ import (
 // What several objects make together, a route configuration or a listener, clients
 // refuse as a whole. So the contribution of each object is checked by itself
 // (envoy.Check): a route that does not pass answers with 500, a filter chain is left
-// out, and the rest is sent. What is left out is an error of type Ineffective beside
+// out, and the rest is sent. What is left out is a LeftOutError beside
 // the resource, which the server reports; Policies.Ineffective finds it without any
 // client.
 
-// Error returns String: what is left out of a resource is reported as an error.
-func (e Ineffective) Error() string { return e.String() }
-
-// partLeftOut is the error of a part that is left out.
-type partLeftOut struct {
+// LeftOutError says what of an object is left out of a resource, or answered with an
+// error in it, because clients would refuse the resource. What Policies provide comes
+// with it, joined with others, and the server reports it.
+type LeftOutError struct {
 	Ineffective
-	reason error
+	// Err is why, without what becomes of the part.
+	Err error
 }
 
-func (p *partLeftOut) Unwrap() []error { return []error{p.Ineffective, p.reason} }
+// Error returns the text of Ineffective.
+func (e *LeftOutError) Error() string { return e.String() }
+
+// Unwrap returns Err.
+func (e *LeftOutError) Unwrap() error { return e.Err }
 
 // leftOut says why a part of an object is left out; an empty field stands for the
 // object.
 func leftOut(c *configstore.Config, field string, reason error) error {
-	return &partLeftOut{
+	return &LeftOutError{
 		Ineffective{Kind: c.GroupVersionKind, Namespace: c.Namespace, Name: c.Name, Field: field, Reason: reason.Error()}, reason,
 	}
 }
