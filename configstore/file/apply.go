@@ -146,7 +146,7 @@ func (s *Source) commit(writes []*write) []error {
 	batched := false
 	if ok {
 		// If it panics, it is found out which of the writes does.
-		guard.Call(func() { batched = s.commitBatch(batcher, writes, errs) })
+		_ = guard.Call(func() { batched = s.commitBatch(batcher, writes, errs) })
 	}
 	for i, w := range writes {
 		if !batched || w.again {
