@@ -176,3 +176,51 @@ func routesIn(t *testing.T, packed *anypb.Any) *routev3.RouteConfiguration {
 	}
 	return &rc
 }
+
+// TestPoliciesBehindAliases: a Sidecar that imports a route to an alias imports what the
+// alias stands for, when that comes later, too; a gateway that has only the clusters
+// of its routes has it; and routes to the alias have the hash of its DestinationRule.
+func TestPoliciesBehindAliases(t *testing.T) {
+	s := newScene(t, traffic.Options{FilterGatewayClusters: true})
+	s.service(alias(oldCart, cart))
+	s.service(httpService("other.shop.svc.cluster.local"))
+	s.apply(`
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge}
+spec: {selector: {app: edge}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: old}
+spec: {hosts: [old.example.com], gateways: [edge, mesh], http: [{route: [{destination: {host: old}}]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: default}
+spec: {egress: [{hosts: ["./old.example.com"]}]}
+`)
+	side, gate := s.connect(node("sidecar")), s.connect(node("router"))
+	s.must(side.Subscribe(envoy.ClusterType))
+	s.must(gate.Subscribe(envoy.ClusterType))
+	s.must(gate.Subscribe(envoy.RouteType, "http.80"))
+	s.await(side, func(st xdstest.State) bool { return st.Has(envoy.ClusterType, "PassthroughCluster") })
+	s.await(gate, func(st xdstest.State) bool { return st.Has(envoy.RouteType, "http.80") })
+	s.service(httpService(cart))
+	for _, c := range []*xdstest.Client{side, gate} {
+		s.await(c, func(st xdstest.State) bool { return st.Has(envoy.ClusterType, cartCluster) })
+		if c.State().Has(envoy.ClusterType, "outbound|80||other.shop.svc.cluster.local") {
+			t.Error("a service that is not imported has a cluster")
+		}
+	}
+	s.apply(`
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: cart}
+spec: {host: cart, trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: x-user}}}}
+`)
+	s.await(gate, func(st xdstest.State) bool {
+		routes := hostOf(routesIn(t, st.Resources(envoy.RouteType)["http.80"].Any), "old.example.com").GetRoutes()
+		return len(routes) == 1 && len(routes[0].GetRoute().GetHashPolicy()) == 1
+	})
+}

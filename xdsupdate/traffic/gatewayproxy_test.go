@@ -115,6 +115,12 @@ func TestListeningPorts(t *testing.T) {
 	listens("0.0.0.0_80")
 	s.service(front(nil), endpoint("10.9.9.1", 8080, "http", ""))
 	listens("0.0.0.0_8080")
+	s.endpoints("edge.shop.svc.cluster.local", endpoint("10.9.9.1", 8080, "http", ""), endpoint("10.9.9.7", 8087, "http", ""))
+	late := node("router")
+	late.Id = "router~10.9.9.7~late.shop~shop.svc.cluster.local"
+	if s.listener(late, "0.0.0.0_8087") == nil {
+		t.Error("a router that comes after its endpoint does not listen on its port")
+	}
 	s.service(front(registry.Labels{"experimental.istio.io/disable-gateway-port-translation": ""}), endpoint("10.9.9.1", 8080, "http", ""))
 	listens("0.0.0.0_80")
 }
