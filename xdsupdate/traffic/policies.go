@@ -53,6 +53,10 @@ func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 		changed: make(map[configstore.ConfigKey]struct{}),
 	}
 	p.keys.Store(&map[string]struct{}{})
+	if batches, ok := configstore.As[configstore.BatchSubscriber](configs); ok {
+		batches.SubscribeBatch(kinds(), p.onChanges)
+		return p
+	}
 	for _, kind := range kinds() {
 		configs.RegisterEventHandler(kind, p.onEvent)
 	}
@@ -72,20 +76,32 @@ func (p *Policies) Attach(updater xdsupdate.XDSUpdater) {
 	p.updater = updater
 }
 
-// onEvent notes a change and asks for a push. One of the object's status, labels or
-// annotations concerns no client.
+// onEvent takes an event of a cache that has no batches.
 func (p *Policies) onEvent(old, curr configstore.Config, event configstore.Event) {
-	if event == configstore.EventUpdate && old.CreationTimestamp.Equal(curr.CreationTimestamp) &&
-		configstore.EqualMessage(old.Spec, curr.Spec) {
+	p.onChanges([]configstore.Change{{Event: event, Old: &old, Curr: &curr}})
+}
+
+// onChanges notes all changes of a batch at once, so that no push has some of what was
+// written together, and asks for a push. A change of an object's status, labels or
+// annotations concerns no client.
+func (p *Policies) onChanges(changes []configstore.Change) {
+	keys := make(map[configstore.ConfigKey]struct{}, len(changes))
+	for _, c := range changes {
+		if c.Event != configstore.EventUpdate || !c.Old.CreationTimestamp.Equal(c.Curr.CreationTimestamp) ||
+			!configstore.EqualMessage(c.Old.Spec, c.Curr.Spec) {
+			keys[c.Curr.Key()] = struct{}{}
+		}
+	}
+	if len(keys) == 0 {
 		return
 	}
 	p.mu.Lock()
-	p.changed[curr.Key()] = struct{}{}
+	maps.Copy(p.changed, keys)
 	updater := p.updater
 	p.mu.Unlock()
 	if updater != nil {
 		updater.ConfigUpdate(&xdsupdate.PushRequest{
-			Full: true, ConfigsUpdated: xdsupdate.KeySet(curr.Key()), Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonConfig: 1},
+			Full: true, ConfigsUpdated: keys, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonConfig: 1},
 		})
 	}
 }
