@@ -56,7 +56,7 @@ func hasControl(s string, tabs bool) bool {
 func (s *Schema) checkText(c *Config) (violations []Violation, sound bool) {
 	spec, status := s.scanners()
 	plainSpec, plainStatus := spec.plain(c.Spec), c.Status == nil || status.plain(c.Status)
-	if plainSpec && plainStatus && c.Meta.plain() {
+	if plainSpec && plainStatus && c.plain() {
 		return nil, true
 	}
 	w := textWalk{rule: s.Text}

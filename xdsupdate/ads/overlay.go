@@ -90,17 +90,22 @@ func (r *Resources) check(name resourceName, next *overlaid, former overlaid) er
 }
 
 // lastGood returns the newest state of a resource that is known to be good, or
-// nil. A lazy resource that was never built hands on what it would fall back to.
+// nil; of equal ones the oldest, which is the one that clients have. A lazy resource
+// that was never built hands on what it would fall back to.
 func (r *resource) lastGood() *resource {
 	built := true
 	r.once.Do(func() {
 		// No client has asked for it, so none has it: it is not built for this.
 		built = false
 	})
-	if !built {
+	switch {
+	case !built:
 		return r.fallback
+	case r.equal != nil:
+		return r.equal
+	default:
+		return r
 	}
-	return r
 }
 
 // failure returns the error that was last reported of a resource; "" for none. It is

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -129,6 +130,34 @@ func providerClient(f *fixture, opts xdstest.ClientOptions) *xdstest.Client {
 	}
 	f.t.Cleanup(c.Close)
 	return c
+}
+
+// TestLastGoodOfEqualStates makes a resource equal to itself again and again. Clients
+// keep the first of the states, and that is what stays when it cannot be built.
+func TestLastGoodOfEqualStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &clusterProvider{}
+		p.change("extra", "one", nil)
+		f := serve(t, ads.Options{Provider: p})
+		c := providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true})
+		if err := c.Subscribe(envoy.ClusterType); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Await(t.Context(), func(s xdstest.State) bool { return s.Has(envoy.ClusterType, "extra") }); err != nil {
+			t.Fatal(err)
+		}
+		for _, next := range []string{"one", "one", "", "one", "one", "", "broken"} {
+			if next == "" {
+				runtime.GC() // takes the states that no client has
+				continue
+			}
+			p.change("extra", next, nil)
+			if err := f.WaitApplied(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(t, "the last good one stays", text(c, "extra"), "one")
+	})
 }
 
 func TestProvider(t *testing.T) {

@@ -36,6 +36,9 @@ type resource struct {
 
 	once sync.Once
 	// Written by once.
+	// equal is the fallback if this turned out equal to it: clients that have it keep
+	// it, and nobody may have this.
+	equal *resource
 	hash  uint64 // of value; 0: there is none
 	value []byte
 	err   error
@@ -103,6 +106,9 @@ func (r *resource) encode() {
 		r.hash, r.value = max(1, xxhash.Sum64(value)), value
 	case err != nil && fallback.exists():
 		r.hash, r.value = fallback.hash, fallback.value
+	}
+	if fallback.exists() && fallback.hash == r.hash {
+		r.equal = fallback
 	}
 }
 

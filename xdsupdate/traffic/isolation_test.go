@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -110,14 +111,14 @@ type town struct {
 	stop     func()
 }
 
-func startTown(t testing.TB, configs []configstore.Config, options ads.Options) *town {
-	t.Helper()
+func startTown(tb testing.TB, configs []configstore.Config, options ads.Options) *town {
+	tb.Helper()
 	schemas := configstore.NewSchemasBuilder()
 	for _, s := range istio.Schemas().All() {
 		s.Validate, s.Text = nil, nil
 		schemas.MustAdd(s)
 	}
-	w := &town{t: t, store: storememory.NewController(storememory.Make(schemas.Build())), clients: make(map[string]*xdstest.Client)}
+	w := &town{t: tb, store: storememory.NewController(storememory.Make(schemas.Build())), clients: make(map[string]*xdstest.Client)}
 	registries := aggregate.NewController()
 	w.policies = traffic.New(w.store)
 	options.Provider, options.Pusher = w.policies, xdsupdate.PusherOptions{DebounceAfter: -1}
@@ -144,7 +145,7 @@ func startTown(t testing.TB, configs []configstore.Config, options ads.Options) 
 		grpcServer.Stop()
 		running.Wait()
 	})
-	t.Cleanup(w.stop)
+	tb.Cleanup(w.stop)
 	w.connect(conn, "router", map[string]any{"NAMESPACE": "ingress", "LABELS": map[string]any{"app": "edge"}}, map[string][]string{
 		envoy.ClusterType: nil, envoy.ListenerType: nil, envoy.RouteType: nil, envoy.LoadAssignmentType: nil,
 	})
@@ -328,7 +329,7 @@ func TestNobodysObjectHurtsAnothers(t *testing.T) {
 	if diff := cmp.Diff(len(base[1]), len(base[2])); diff != "" || len(base[1]) < 12 {
 		t.Fatalf("%d parts, other moments have others: %s", len(base[1]), diff)
 	}
-	for _, o := range append(tenantObjects[:len(tenantObjects):len(tenantObjects)], struct {
+	for _, o := range append(slices.Clip(tenantObjects), struct {
 		kind configstore.GroupVersionKind
 		spec string
 	}{istio.ServiceEntry, selecting}) {
