@@ -279,3 +279,36 @@ func TestObserverOfFullStates(t *testing.T) {
 		check(t, "responses of two clusters", seen.counts["response of 2 -0"], 1)
 	})
 }
+
+// TestLongRefusal refuses a response with a text of 300 KB. What is kept of it, and shown,
+// is bounded.
+func TestLongRefusal(t *testing.T) {
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := serve(t, ads.Options{}, service("a", "shop"))
+				f.flush()
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop"), Manual: true})
+				f.subscribe(c, envoy.ClusterType)
+				r, err := c.Next(f.context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Nack(r, strings.Repeat("x", 300_000)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				seen := 0
+				for _, p := range f.Proxies() {
+					for _, s := range p.Types {
+						seen++
+						if text := s.Error; !strings.HasSuffix(text, "(300000 bytes)") || len(text) > 5000 {
+							t.Errorf("%d bytes: %.40q", len(text), text)
+						}
+					}
+				}
+				check(t, "types of the proxy", seen, 1)
+			})
+		})
+	}
+}

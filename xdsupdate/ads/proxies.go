@@ -42,7 +42,7 @@ type TypeStatus struct {
 	// not answered.
 	Pending bool
 	// Rejected is the version that the proxy refused and Error what it said, if
-	// that was its last answer.
+	// that was its last answer; of a long text the first 4 KiB and its length.
 	Rejected string
 	Error    string
 	// Rejections counts all refusals on this stream.

@@ -14,7 +14,13 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/runtime/protoiface"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
+
+// maxRefusal is how many bytes of the text of a refusal are kept, logged and shown: the
+// client chooses how long it is.
+const maxRefusal = 4096
 
 // request is a DiscoveryRequest or a DeltaDiscoveryRequest. It receives the
 // encoded message: to gRPC's codec it is a protobuf message that decodes itself.
@@ -149,7 +155,7 @@ func (r *request) field(number protowire.Number, value []byte) error {
 		status := &rpcstatus.Status{}
 		r.refused = true
 		err := proto.Unmarshal(value, status)
-		r.text = status.GetMessage()
+		r.text = excerpt.CutTo(status.GetMessage(), maxRefusal)
 		return err
 	case typeURL, nonce, version, subscribe, unsubscribe:
 		if !utf8.Valid(value) {
