@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -108,7 +109,7 @@ func (r *resource) encode() {
 		r.hash, r.value = fallback.hash, fallback.value
 	}
 	if fallback.exists() && fallback.hash == r.hash {
-		r.equal = fallback
+		r.equal = cmp.Or(fallback.equal, fallback) // not a chain of all that were equal
 	}
 }
 
