@@ -85,6 +85,7 @@ func NewController(opts ...Options) *Controller {
 	}
 	c.queue = notify.New(notify.Options[event]{Name: "aggregate", Panicked: c.handlerPanicked})
 	c.retractions = notify.New(notify.Options[retraction]{Name: "aggregate", Panicked: c.receiverPanicked})
+	c.leases.call = c.updating
 	c.leases.write(o.Updater)
 	c.retractions.Subscribe(notify.Subscription[retraction]{Handle: c.retract})
 	c.merged.Store(&merged{services: &registry.ServiceSet{}})

@@ -31,6 +31,8 @@ type leases struct {
 	// youngest is the age of the youngest lease.
 	youngest uint64
 	holders  map[xdsupdate.ShardKey]*lease
+	// call calls an updater for a shard, and keeps what it panics with.
+	call func(shard xdsupdate.ShardKey, f func())
 }
 
 // lease is the updater of one registry. It takes a shard over when the registry
@@ -131,9 +133,11 @@ func (l *leases) remove(shards []xdsupdate.ShardKey) {
 		return
 	}
 	for _, shard := range shards {
-		if claim := taker.claim(shard); claim != nil {
-			claim.RemoveShard(shard)
-		}
+		l.call(shard, func() {
+			if claim := taker.claim(shard); claim != nil {
+				claim.RemoveShard(shard)
+			}
+		})
 	}
 	taker.close()
 }
@@ -171,9 +175,9 @@ func (l *lease) shards() []xdsupdate.ShardKey {
 // prune removes what predecessors left in the lease's shards, and in the given
 // one.
 func (l *lease) prune(shard xdsupdate.ShardKey) {
-	l.claim(shard)
-	for _, claim := range *l.claims.Load() {
-		claim.Prune()
+	l.leases.call(shard, func() { l.claim(shard) })
+	for shard, claim := range *l.claims.Load() {
+		l.leases.call(shard, claim.Prune)
 	}
 }
 
@@ -183,13 +187,16 @@ func (l *lease) close() {
 		return
 	}
 	l.leases.mu.Lock()
-	defer l.leases.mu.Unlock()
 	l.closed.Store(true)
-	for shard, claim := range *l.claims.Load() {
-		claim.Close()
+	claims := *l.claims.Load() // there will be no more
+	for shard := range claims {
 		if l.leases.holders[shard] == l {
 			delete(l.leases.holders, shard)
 		}
+	}
+	l.leases.mu.Unlock()
+	for shard, claim := range claims { // with no lock held: a panic is logged
+		l.leases.call(shard, claim.Close)
 	}
 }
 

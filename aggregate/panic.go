@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // handlerPanicked logs the panic of a handler of the events of registries.
@@ -25,10 +26,14 @@ func (c *Controller) receiverPanicked(p *guard.PanicError, r retraction, _ int) 
 	p.Log(c.logger, "receiver of workloads", slog.String("workload", r.workload.Key().String()))
 }
 
-// guarded calls a function of a registry or of an updater for a registry. What it
+// guarded calls a function of a registry, or of an updater for a shard. What it
 // panics with costs that call.
-func (c *Controller) guarded(what string, reg *registration, f func()) {
+func (c *Controller) guarded(what string, shard xdsupdate.ShardKey, f func()) {
 	if p := guard.Call(f); p != nil {
-		p.Log(c.logger, what, slog.String("provider", string(reg.shard.Provider)), slog.String("cluster", string(reg.shard.Cluster)))
+		p.Log(c.logger, what, slog.String("provider", string(shard.Provider)), slog.String("cluster", string(shard.Cluster)))
 	}
 }
+
+// updating calls an updater for a shard. What it panics with costs that call, so that
+// the other shards of a registry are not left as they were.
+func (c *Controller) updating(shard xdsupdate.ShardKey, f func()) { c.guarded("updater", shard, f) }

@@ -5,6 +5,7 @@ package aggregate_test
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -113,6 +114,65 @@ type faulty struct{ *memoryregistry.Registry }
 
 func (faulty) Run(<-chan struct{}) { panic("Run") }
 func (faulty) HasSynced() bool     { panic("HasSynced") }
+
+// shardUpdater notes the calls of claimed shards, and panics in those for one shard.
+type shardUpdater struct {
+	xdsupdate.Discard
+	bad   registry.ClusterID
+	calls []string
+}
+
+func (u *shardUpdater) note(call string, shard xdsupdate.ShardKey) {
+	u.calls = append(u.calls, call+" "+string(shard.Cluster))
+	if shard.Cluster == u.bad {
+		panic(call)
+	}
+}
+
+func (u *shardUpdater) Claim(shard xdsupdate.ShardKey) xdsupdate.ShardUpdater {
+	return &claimedShard{XDSUpdater: u, u: u, shard: shard}
+}
+
+type claimedShard struct {
+	xdsupdate.XDSUpdater
+	u     *shardUpdater
+	shard xdsupdate.ShardKey
+}
+
+func (c *claimedShard) RemoveShard(shard xdsupdate.ShardKey) { c.u.note("RemoveShard", shard) }
+func (c *claimedShard) Prune()                               { c.u.note("Prune", c.shard) }
+func (c *claimedShard) Close()                               { c.u.note("Close", c.shard) }
+func (c *claimedShard) EDSDeltaUpdate(xdsupdate.ShardKey, registry.Hostname, string, []xdsupdate.EndpointChange) {
+}
+
+// A registry that writes to several shards: a panic of the updater for one of them
+// does not keep the others from being pruned, closed and removed.
+func TestPanicOfOneShard(t *testing.T) {
+	for _, bad := range []registry.ClusterID{"c1", "c2", "c3"} {
+		var log bytes.Buffer
+		updater := &shardUpdater{bad: bad}
+		c := aggregate.NewController(aggregate.Options{Updater: updater, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		create := func(u xdsupdate.XDSUpdater) registry.Instance {
+			for _, cluster := range []registry.ClusterID{"c1", "c2", "c3"} {
+				u.SvcUpdate(xdsupdate.ShardKey{Cluster: cluster, Provider: "Mock"}, "a", "ns", registry.EventAdd)
+			}
+			return newRegistry("Mock", "c1")
+		}
+		c.Add(create)
+		c.Update(create)
+		c.DeleteRegistry("c1", "Mock")
+		for _, call := range []string{"Prune", "Close", "RemoveShard"} {
+			for _, cluster := range []string{"c1", "c2", "c3"} {
+				if !slices.Contains(updater.calls, call+" "+cluster) {
+					t.Errorf("%s panics: no %s of %s, only %q", bad, call, cluster, updater.calls)
+				}
+			}
+			if want := `what=updater error="panic: ` + call + `" provider=Mock cluster=` + string(bad); !strings.Contains(log.String(), want) {
+				t.Errorf("no %s in the log: %s", want, log.String())
+			}
+		}
+	}
+}
 
 type faultyUpdater struct{ xdsupdate.Discard }
 

@@ -39,9 +39,9 @@ func (c *Controller) prune() (done bool) {
 	var left []*registration
 	for _, reg := range waiting {
 		synced := false
-		c.guarded("HasSynced of a registry", reg, func() { synced = reg.instance.HasSynced() })
+		c.guarded("HasSynced of a registry", reg.shard, func() { synced = reg.instance.HasSynced() })
 		if synced {
-			c.guarded("updater", reg, func() { reg.lease.prune(reg.shard) })
+			reg.lease.prune(reg.shard)
 		} else {
 			left = append(left, reg)
 		}

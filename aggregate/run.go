@@ -58,11 +58,11 @@ func (c *Controller) runRegistry(r *registration, controller <-chan struct{}) {
 		case <-controller:
 		case <-r.own:
 		case <-r.gone:
-			c.guarded("Flush of a registry", r, func() { r.flush(controller, done) })
+			c.guarded("Flush of a registry", r.shard, func() { r.flush(controller, done) })
 		case <-done:
 		}
 	})
-	c.guarded("Run of a registry", r, func() { r.instance.Run(stop) })
+	c.guarded("Run of a registry", r.shard, func() { r.instance.Run(stop) })
 	close(done)
 	watcher.Wait()
 }
