@@ -51,8 +51,9 @@ func (e *engine) touch(h *host, k memberKey) {
 }
 
 // elect returns the claim on a key that counts: that of a healthy endpoint before
-// others, then of the first slice by name, then of the first in the slice. The
-// slices that may have one are those at the address, nearly always one.
+// others, then of the first slice by name, then of what is listed there under the
+// lowest address, and first. The slices that may have one are those at the address,
+// nearly always one.
 func (e *engine) elect(h *host, k memberKey) claim {
 	var best claim
 	p, _ := e.places.Get(k.address)

@@ -115,7 +115,9 @@ func (c *comparison) moment(st *step) {
 	}
 	c.past.learn(before, c.worlds, c.right, right, st)
 	c.right = right
+	calls := len(c.calls)
 	c.collect()
+	c.proxyUpdatesAreRight(st, before, c.calls[calls:])
 }
 
 func (r *rightState) add(w *world) {

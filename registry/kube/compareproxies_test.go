@@ -27,30 +27,37 @@ func (c *comparison) compareProxies(recorded record) {
 
 func (c *comparison) compareTargets(spec proxySpec, recorded record) {
 	proxy := c.sys.viewProxy(spec)
-	got, want := set{}, set{}
-	for _, instance := range c.sys.registry.GetProxyServiceInstances(proxy) {
-		got[viewTarget(instance).text()] = true
-	}
+	got, want := c.targetsAreRight(proxy), set{}
 	for _, r := range recorded.list("targets") {
 		if r["targetPort"] != nil || spec.Pod == "" || c.podOf(proxy) != nil { // row K46
 			want[r.text()] = true
-		}
-	}
-	right := c.rightTargets(proxy)
-	for text := range maps.Clone(got) {
-		if strings.Contains(text, ".svc.") && !right[text] {
-			c.report("proxy %s %v has target %s, which is not right: %v", spec.Pod, proxy.IPAddresses, text, right.sorted())
-		}
-	}
-	for text := range right {
-		if !got[text] {
-			c.report("proxy %s %v lacks target %s", spec.Pod, proxy.IPAddresses, text)
 		}
 	}
 	if !maps.Equal(got, want) && !c.freeTargets(proxy, spec, got, want) {
 		c.report("targets of proxy %s %v:\n got      %s\n recorded %s", spec.Pod, proxy.IPAddresses,
 			strings.Join(got.sorted(), "\n          "), strings.Join(want.sorted(), "\n          "))
 	}
+}
+
+// targetsAreRight compares the targets of a proxy with what they should be, and
+// returns them.
+func (c *comparison) targetsAreRight(proxy *registry.Proxy) (got set) {
+	got = set{}
+	for _, instance := range c.sys.registry.GetProxyServiceInstances(proxy) {
+		got[viewTarget(instance).text()] = true
+	}
+	right := c.rightTargets(proxy)
+	for text := range got {
+		if strings.Contains(text, ".svc.") && !right[text] {
+			c.report("proxy %s %v has target %s, which is not right: %v", proxy.ID, proxy.IPAddresses, text, right.sorted())
+		}
+	}
+	for text := range right {
+		if !got[text] {
+			c.report("proxy %s %v lacks target %s", proxy.ID, proxy.IPAddresses, text)
+		}
+	}
+	return got
 }
 
 // freeTargets reports whether rows explain all differences of the targets of a

@@ -25,6 +25,8 @@ const (
 	annotationNodes      = "traffic.istio.io/nodeSelector"
 
 	// annotationRedirection says that a node proxy has taken over the traffic of a pod.
+	// As in Istio 1.30 it is the only annotation of a pod of which a proxy, or an
+	// endpoint, gets anything.
 	annotationRedirection = "ambient.istio.io/redirection"
 
 	headless = "None"

@@ -5,6 +5,7 @@ package kube_test
 import (
 	"slices"
 	"sort"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -102,21 +103,31 @@ func (w *world) sliceEndpoints(slice *discoveryv1.EndpointSlice, s *corev1.Servi
 		slice.AddressType == discoveryv1.AddressTypeFQDN {
 		return nil
 	}
-	var out []modelEndpoint
+	type listed struct {
+		discoveryv1.Endpoint
+		address string
+	}
+	var all []listed
 	for _, e := range slice.Endpoints {
 		for _, a := range e.Addresses {
-			pod, target, ok := w.podOf(slice.Namespace, e, a)
-			if !ok {
-				continue
-			}
-			for _, p := range slice.Ports {
-				r := w.sliceEndpoint(s, e, p, pod, a)
-				out = append(out, modelEndpoint{
-					record: r, slice: slice.Namespace + "/" + slice.Name, pod: target, key: endpointKey(r),
-					shaky:  r.str("healthStatus") != "Healthy",
-					second: target == "" && pod != nil && pod.Status.PodIP != a,
-				})
-			}
+			all = append(all, listed{e, a})
+		}
+	}
+	// Of several that have one address in the end, that which is listed under the lower one counts.
+	slices.SortStableFunc(all, func(a, b listed) int { return strings.Compare(a.address, b.address) })
+	var out []modelEndpoint
+	for _, e := range all {
+		pod, target, ok := w.podOf(slice.Namespace, e.Endpoint, e.address)
+		if !ok {
+			continue
+		}
+		for _, p := range slice.Ports {
+			r := w.sliceEndpoint(s, e.Endpoint, p, pod, e.address)
+			out = append(out, modelEndpoint{
+				record: r, slice: slice.Namespace + "/" + slice.Name, pod: target, key: endpointKey(r),
+				shaky:  r.str("healthStatus") != "Healthy",
+				second: target == "" && pod != nil && pod.Status.PodIP != e.address,
+			})
 		}
 	}
 	return out
