@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
@@ -46,21 +44,6 @@ func (k *kind) meta(o *object) configstore.Meta {
 		OwnerReferences:   owners(o.OwnerReferences),
 		Generation:        o.Generation,
 	}
-}
-
-func owners(refs []metav1.OwnerReference) []configstore.OwnerReference {
-	if len(refs) == 0 {
-		return nil
-	}
-	out := make([]configstore.OwnerReference, len(refs))
-	for i, r := range refs {
-		out[i] = configstore.OwnerReference{
-			APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name, UID: string(r.UID),
-			Controller:         r.Controller != nil && *r.Controller,
-			BlockOwnerDeletion: r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion,
-		}
-	}
-	return out
 }
 
 // decodeFast decodes what has nothing unusual in it, which is nearly everything. It

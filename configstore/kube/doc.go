@@ -62,6 +62,30 @@
 // access control forbids or a namespace that does not exist, is the API server's
 // error, wrapped: see k8s.io/apimachinery/pkg/api/errors.
 //
+// # What a write keeps
+//
+// A config has no field for some of what an object holds: finalizers, managed fields,
+// and whatever the CRD has and the schema does not, because it is newer. A write
+// replaces what a config has, and keeps the rest:
+//
+//   - A spec or a status that is equal keeps its text, and an object that is equal
+//     is not written.
+//   - One that changes keeps the stored fields that the schema does not know, at
+//     every depth, as long as what contains them is there: in messages, in the values of
+//     maps under the same key, and in those elements of lists that match. A name that an
+//     enum does not have stays where the new message has no value.
+//   - Elements of lists match first if they are equal in what the schema knows, then
+//     if one of their fields name, id, type, key, host, address, number, port,
+//     destination, issuer and from, in this order, is set and equal, and then, if the
+//     list has as many elements as before, in their order. An element without a match is
+//     a new one; one that has lost its match is gone, with what it contained.
+//   - An owner, by its UID, keeps fields that a config does not have, and a false that is
+//     written out.
+//   - What a config could show and does not is removed: labels, annotations, owners,
+//     known fields, conditions of the status that UpdateStatus is given, and the whole of
+//     a status that UpdateStatus is given as nil. In Update a nil Status leaves all of it.
+//   - A StatusWriter replaces its own conditions and the observed generation only.
+//
 // # Statuses
 //
 // A StatusWriter writes into the statuses of objects which generation was seen,

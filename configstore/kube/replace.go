@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -44,16 +43,19 @@ func set(fields map[string]json.RawMessage, name string, value any) error {
 	return err
 }
 
-func setMessage(fields map[string]json.RawMessage, name string, m proto.Message) error {
-	if m == nil {
+// setMessage writes a field that holds a message; nil removes it. What the schema
+// does not know of the stored text stays: see rewrite.
+func setMessage(fields map[string]json.RawMessage, name string, old, next proto.Message) error {
+	if next == nil {
 		return set(fields, name, nil)
 	}
-	data, err := protojson.Marshal(m)
+	data, err := rewrite(fields[name], old, next)
 	fields[name] = data
 	return err
 }
 
-// setContent writes what the config holds but its status.
+// setContent writes what the config holds but its status. A spec that is equal keeps
+// its text.
 func (w *write) setContent(s *stored) error {
 	metadata := map[string]json.RawMessage{}
 	if text := s.fields["metadata"]; text != nil {
@@ -61,13 +63,17 @@ func (w *write) setContent(s *stored) error {
 			return err
 		}
 	}
-	c := &w.config
+	c, live := &w.config, w.decoded(s)
+	owners, err := rewriteOwners(metadata["ownerReferences"], live.OwnerReferences, c.OwnerReferences)
+	if err != nil {
+		return err
+	}
 	for name, value := range map[string]any{
 		"name":            c.Name,
 		"namespace":       orNil(c.Namespace, c.Namespace == ""),
 		"labels":          orNil(c.Labels, len(c.Labels) == 0),
 		"annotations":     orNil(c.Annotations, len(c.Annotations) == 0),
-		"ownerReferences": orNil(references(c.OwnerReferences), len(c.OwnerReferences) == 0),
+		"ownerReferences": orNil(owners, len(c.OwnerReferences) == 0),
 	} {
 		if err := set(metadata, name, value); err != nil {
 			return err
@@ -76,7 +82,10 @@ func (w *write) setContent(s *stored) error {
 	if err := set(s.fields, "metadata", metadata); err != nil {
 		return err
 	}
-	return setMessage(s.fields, "spec", c.Spec)
+	if live.Spec != nil && w.kind.schema.EqualSpecs(live.Spec, c.Spec) {
+		return nil
+	}
+	return setMessage(s.fields, "spec", live.Spec, c.Spec)
 }
 
 func orNil(value any, absent bool) any {
@@ -86,26 +95,13 @@ func orNil(value any, absent bool) any {
 	return value
 }
 
-func references(owners []configstore.OwnerReference) []map[string]any {
-	out := make([]map[string]any, len(owners))
-	for i, o := range owners {
-		out[i] = map[string]any{"apiVersion": o.APIVersion, "kind": o.Kind, "name": o.Name, "uid": o.UID}
-		for name, is := range map[string]bool{"controller": o.Controller, "blockOwnerDeletion": o.BlockOwnerDeletion} {
-			if is {
-				out[i][name] = true
-			}
-		}
-	}
-	return out
-}
-
 // create makes the object.
 func (w *write) create() (string, error) {
 	s := &stored{fields: map[string]json.RawMessage{}}
 	if err := w.setContent(s); err != nil {
 		return "", err
 	}
-	if err := setMessage(s.fields, "status", w.config.Status); err != nil {
+	if err := setMessage(s.fields, "status", nil, w.config.Status); err != nil {
 		return "", err
 	}
 	created, err := w.call(func(version int) *rest.Request {
@@ -130,7 +126,7 @@ func (w *write) replace() (string, error) {
 			return nil, err
 		}
 		if w.config.Status != nil { // It counts for kinds without a subresource.
-			if err := setMessage(s.fields, "status", w.config.Status); err != nil {
+			if err := setMessage(s.fields, "status", w.decoded(s).Status, w.config.Status); err != nil {
 				return nil, err
 			}
 		}
@@ -157,7 +153,7 @@ func (w *write) replaceStatus() (string, error) {
 		if configstore.EqualMessage(w.decoded(s).Status, w.config.Status) {
 			return s, nil
 		}
-		if err := setMessage(s.fields, "status", w.config.Status); err != nil {
+		if err := setMessage(s.fields, "status", w.decoded(s).Status, w.config.Status); err != nil {
 			return nil, err
 		}
 		put, err := w.put(s, "status")

@@ -46,7 +46,7 @@ func acceptedCondition(v *verdict) Condition {
 // that changes nothing.
 func mergeStatus(text json.RawMessage, generation int64, conditions []Condition, now time.Time) (json.RawMessage, bool, error) {
 	status := map[string]json.RawMessage{}
-	var old []map[string]any
+	var old []map[string]json.RawMessage
 	if !isNull(text) {
 		if err := json.Unmarshal(text, &status); err != nil {
 			return nil, false, fmt.Errorf("read the status: %w", err)
@@ -76,39 +76,53 @@ func mergeStatus(text json.RawMessage, generation int64, conditions []Condition,
 
 // mergeConditions replaces the conditions of the same types, and leaves the time of
 // those whose statement stays.
-func mergeConditions(old []map[string]any, conditions []Condition, now time.Time) (merged []map[string]any, changed bool) {
+func mergeConditions(old []map[string]json.RawMessage, conditions []Condition, now time.Time) (merged []map[string]json.RawMessage, changed bool) {
 	merged = slices.Clone(old)
 	for _, c := range conditions {
-		statement := "False"
-		if c.True {
-			statement = "True"
-		}
-		next := map[string]any{
-			"type": c.Type, "status": statement, "reason": c.Reason, "message": c.Message,
+		next := map[string]string{
+			"type": c.Type, "status": c.statement(), "reason": c.Reason, "message": c.Message,
 			"lastTransitionTime": now.UTC().Format(time.RFC3339),
 		}
-		i := slices.IndexFunc(merged, func(m map[string]any) bool { return m["type"] == c.Type })
+		i := slices.IndexFunc(merged, func(m map[string]json.RawMessage) bool { return textOf(m["type"]) == c.Type })
 		if i < 0 {
-			merged, changed = append(merged, next), true
+			merged, changed = append(merged, withTexts(nil, next)), true
 			continue
 		}
 		before := merged[i]
-		if before["status"] == next["status"] && before["lastTransitionTime"] != nil {
-			next["lastTransitionTime"] = before["lastTransitionTime"]
-		}
 		same := func(field string) bool { return textOf(before[field]) == next[field] }
 		if same("status") && same("reason") && same("message") {
 			continue
 		}
-		merged[i] = maps.Clone(before) // with the fields that we do not know
-		maps.Copy(merged[i], next)
-		changed = true
+		if same("status") && !isNull(before["lastTransitionTime"]) {
+			delete(next, "lastTransitionTime")
+		}
+		merged[i], changed = withTexts(before, next), true
 	}
 	return merged, changed
 }
 
-// textOf returns a text, and "" for a field that is absent.
-func textOf(value any) string {
-	text, _ := value.(string)
+func (c Condition) statement() string {
+	if c.True {
+		return "True"
+	}
+	return "False"
+}
+
+// withTexts returns a copy of an object with some fields replaced by texts.
+func withTexts(object map[string]json.RawMessage, texts map[string]string) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	maps.Copy(out, object)
+	for name, text := range texts {
+		out[name], _ = json.Marshal(text) //nolint:errchkjson // A string.
+	}
+	return out
+}
+
+// textOf returns a text, and "" for a field that is absent, or something else.
+func textOf(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return ""
+	}
 	return text
 }

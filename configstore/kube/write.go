@@ -24,8 +24,8 @@ func (c *Cache) Create(config configstore.Config) (string, error) {
 	return w.finish(w.create())
 }
 
-// Update implements ConfigStore. What a Config has no field for, as finalizers,
-// stays. The creation time is the API server's. A nil Status leaves the stored one;
+// Update implements ConfigStore. What a Config has no field for stays: see the
+// package comment. The creation time is the API server's. A nil Status leaves the stored one;
 // another one that differs from it is written by a second request if the kind has a
 // status subresource. Update reads the object before, and again if it has no
 // ResourceVersion and somebody else was faster.
