@@ -3,11 +3,13 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -18,10 +20,11 @@ import (
 // out.
 func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer) iter.Seq2[*listenerv3.FilterChain, error] {
 	return func(yield func(*listenerv3.FilterChain, error) bool) {
-		for _, svc := range st.scopeOf(p).sorted {
-			if !s.covers(svc) {
-				continue
-			}
+		passed, err := st.passedServices(p, s)
+		if err != nil && !yield(nil, s.leftOut(err)) {
+			return
+		}
+		for _, svc := range passed {
 			for _, name := range st.passedNames(p, svc) {
 				c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return envoy.AutoPassthroughChain(name) })
 				if err != nil {
@@ -33,6 +36,48 @@ func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer) iter.Seq2[*li
 			}
 		}
 	}
+}
+
+// passedServices returns the services that an AUTO_PASSTHROUGH server has filter chains
+// of, by host name: the oldest for whose chains there is room, and why there are no
+// others. The servers of a Gateway divide the room among them.
+func (st *state) passedServices(p *proxy, s *gatewayServer) ([]*service, error) {
+	var out []*service
+	sizes := make(map[*service]int)
+	total := 0
+	for _, svc := range st.scopeOf(p).sorted {
+		if s.covers(svc) {
+			out = append(out, svc)
+			sizes[svc] = len(st.passedNames(p, svc))
+			total += sizes[svc]
+		}
+	}
+	limit := st.settings.limits.FilterChains
+	if !exceeds(total*s.gateway.passing(), limit) {
+		return out, nil
+	}
+	slices.SortFunc(out, func(a, b *service) int {
+		return cmp.Or(a.of[0].CreationTime.Compare(b.of[0].CreationTime), compareServices(a, b))
+	})
+	n, chains := 0, 0
+	for n < len(out) && !exceeds((chains+sizes[out[n]])*s.gateway.passing(), limit) {
+		chains += sizes[out[n]]
+		n++
+	}
+	err := fmt.Errorf("for all services there would be more than %d filter chains: there are none for %s, and for services that are newer", limit, out[n].host)
+	slices.SortFunc(out[:n], compareServices)
+	return out[:n], err
+}
+
+// passing returns how many AUTO_PASSTHROUGH servers a Gateway has.
+func (g *gateway) passing() int {
+	n := 0
+	for _, s := range g.spec.GetServers() {
+		if s.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH {
+			n++
+		}
+	}
+	return n
 }
 
 // covers reports whether a service of the mesh is behind an AUTO_PASSTHROUGH
@@ -48,13 +93,14 @@ func (s *gatewayServer) covers(svc *service) bool {
 func (st *state) passedNames(p *proxy, svc *service) []string {
 	var out []string
 	m, _ := st.ruleOf(p, svc.host, svc.namespace)
+	subsets := st.subsetsOf(m, svc.host)
 	for _, port := range svc.ports {
 		if port.Protocol == registry.ProtocolUDP {
 			continue
 		}
 		out = append(out, envoy.SNIName(port.Number, "", svc.host))
-		for _, subset := range m.subsetNames() {
-			out = append(out, envoy.SNIName(port.Number, subset, svc.host))
+		for _, subset := range subsets {
+			out = append(out, envoy.SNIName(port.Number, subset.GetName(), svc.host))
 		}
 	}
 	return out

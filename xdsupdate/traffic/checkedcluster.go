@@ -3,6 +3,8 @@
 package traffic
 
 import (
+	"errors"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -14,15 +16,26 @@ import (
 // followed is left out as a whole: without its TLS settings it would be reached in
 // plain text.
 func (st *state) checkedCluster(p *proxy, name string) (*clusterv3.Cluster, error) {
+	at, found := st.clusterPlaceOf(p, name)
+	if found {
+		if err := st.noRoomForPolicy(at.rule, at.host); err != nil {
+			return nil, st.clusterLeftOut(p, name, noCluster(name, err))
+		}
+	}
 	c, err := envoy.Try(p.client(), func() *clusterv3.Cluster { return st.cluster(p, name) })
 	if err != nil {
 		return nil, st.clusterLeftOut(p, name, noCluster(name, err))
 	}
-	if at, ok := st.clusterPlaceOf(p, name); ok && at.rule != nil {
+	if found && at.rule != nil {
+		var missing []error
+		if at.subset == nil {
+			missing = st.noRoomForSubsets(at.rule, at.host)
+		}
 		hash := envoy.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
 		if err := envoy.CheckHash(hash); err != nil {
-			return c, st.clusterLeftOut(p, name, notHashed(name, err))
+			missing = append(missing, st.clusterLeftOut(p, name, notHashed(name, err)))
 		}
+		return c, errors.Join(missing...)
 	}
 	return c, nil
 }

@@ -74,7 +74,7 @@ func (st *state) clusterPlaces(p *proxy) iter.Seq[clusterPlace] {
 		for _, svc := range st.scopeOf(p).sorted {
 			m, _ := st.ruleOf(p, svc.host, svc.namespace)
 			for _, passed := range []bool{false, true} {
-				if clusters.of(svc, passed) && !m.places(svc, passed, yield) {
+				if clusters.of(svc, passed) && !st.places(m, svc, passed, yield) {
 					return
 				}
 			}
@@ -83,7 +83,8 @@ func (st *state) clusterPlaces(p *proxy) iter.Seq[clusterPlace] {
 }
 
 // places yields the places of a service under a rule, which may be nil.
-func (m *rule) places(svc *service, passed bool, yield func(clusterPlace) bool) bool {
+func (st *state) places(m *rule, svc *service, passed bool, yield func(clusterPlace) bool) bool {
+	subsets := st.subsetsOf(m, svc.host)
 	for _, port := range svc.ports {
 		if port.Protocol == registry.ProtocolUDP {
 			continue
@@ -91,10 +92,7 @@ func (m *rule) places(svc *service, passed bool, yield func(clusterPlace) bool) 
 		if !yield(clusterPlace{host: svc.host, port: port, rule: m, passed: passed}) {
 			return false
 		}
-		if m == nil {
-			continue
-		}
-		for _, s := range m.subsets {
+		for _, s := range subsets {
 			if !yield(clusterPlace{host: svc.host, port: port, rule: m, subset: s, passed: passed}) {
 				return false
 			}
@@ -122,7 +120,7 @@ func (st *state) clusterPlaceOf(p *proxy, name string) (clusterPlace, bool) {
 		return clusterPlace{}, false
 	}
 	m, _ := st.ruleOf(p, svc.host, svc.namespace)
-	s := m.subset(subset)
+	s := st.subsetOf(m, host, subset)
 	return clusterPlace{host: host, port: at, rule: m, subset: s, passed: passed}, subset == "" || s != nil
 }
 
@@ -167,9 +165,7 @@ func (st *state) newClusterScope(p *proxy) clusterScope {
 		c.used = make(destinations)
 	}
 	for _, g := range st.gatewaysOf(p.labels) {
-		c.passing = c.passing || slices.ContainsFunc(g.spec.GetServers(), func(s *networking.Server) bool {
-			return s.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH
-		})
+		c.passing = c.passing || g.passes()
 		if c.used == nil {
 			continue
 		}

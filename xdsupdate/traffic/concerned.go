@@ -41,6 +41,8 @@ func newConcerned(d *difference) *concerned {
 	for _, host := range d.services {
 		c.servicesOf(host)
 	}
+	c.reaches()
+	c.imports()
 	for _, o := range d.objects {
 		c.virtualServices(o.before.virtualService, o.after.virtualService)
 		c.rules(o.before.destinationRule, o.after.destinationRule)

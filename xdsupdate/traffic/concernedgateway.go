@@ -5,8 +5,6 @@ package traffic
 import (
 	"slices"
 
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -58,7 +56,5 @@ func (c *concerned) passingListeners() {
 
 // passes reports whether a server passes connections on by their server names.
 func (g *gateway) passes() bool {
-	return slices.ContainsFunc(g.spec.GetServers(), func(s *networking.Server) bool {
-		return s.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH
-	})
+	return g.passing() > 0
 }

@@ -28,6 +28,19 @@ func (c *concerned) rules(changed ...*destinationRule) {
 	}
 }
 
+// reaches adds what rules for many services are about if there is not room for all of
+// them: with other services it is others that there is room for.
+func (c *concerned) reaches() {
+	if len(c.services) == 0 {
+		return
+	}
+	for m, before := range c.before.looked() {
+		if before != nil || c.after.reachOf(m) != nil {
+			c.rules(m.of...)
+		}
+	}
+}
+
 // leadingTo adds what VirtualServices say of a host, which may be a wildcard, if
 // that depends on the rules for it: keys of hashes, and TCP settings.
 func (c *concerned) leadingTo(host registry.Hostname) {

@@ -96,17 +96,18 @@ func (c *concerned) gatewayOf(v *virtualService, name, why string) {
 				p := proxyOf(view)
 				return p.role == router && g.selects(p.labels) && v.visibility.in(p.namespace)
 			}
-			for _, spec := range g.spec.GetServers() {
-				c.server(g, spec, v, why, views)
+			for i := range g.spec.GetServers() {
+				c.server(g, i, v, why, views)
 			}
 		}
 	}
 }
 
 // server adds what a server of a Gateway has of a VirtualService.
-func (c *concerned) server(g *gateway, spec *networking.Server, v *virtualService, why string, views func(ads.View) bool) {
+func (c *concerned) server(g *gateway, index int, v *virtualService, why string, views func(ads.View) bool) {
+	spec := g.spec.GetServers()[index]
 	for _, port := range c.targets.ports(spec.GetPort().GetNumber()) {
-		s := newGatewayServer(g, spec, port)
+		s := newGatewayServer(g, index, port)
 		if s == nil || !s.sharesHost(v) {
 			continue
 		}

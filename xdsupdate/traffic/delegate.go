@@ -22,13 +22,14 @@ import (
 func (j *joining) delegated(root *networking.HTTPRoute, rules []*networking.HTTPRoute) []*networking.HTTPRoute {
 	var out []*networking.HTTPRoute
 	before := j.matches
+	j.over = false
 	for _, r := range rules {
 		if r.GetDelegate() != nil {
 			continue
 		}
 		j.matches += max(1, len(root.GetMatch())) * max(1, len(r.GetMatch()))
-		if j.over = exceeds(j.matches, j.limit); j.over {
-			j.matches = before
+		if exceeds(j.matches, j.limit) {
+			j.matches, j.over = before, true
 			return nil
 		}
 		if matches, ok := joinMatches(root.GetMatch(), r.GetMatch()); ok {
@@ -45,7 +46,8 @@ func (j *joining) delegated(root *networking.HTTPRoute, rules []*networking.HTTP
 type joining struct {
 	matches int
 	limit   int // 0: none
-	over    bool
+	// over: there were too many with the last rule that delegates.
+	over bool
 }
 
 // shallowClone returns a rule that shares the values of its fields: rules are not

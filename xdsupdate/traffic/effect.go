@@ -54,12 +54,16 @@ func (st *state) ineffective() []Ineffective {
 type findings struct {
 	*state
 	found []Ineffective
+	// fields are those of which something was found, without the reason.
+	fields map[Ineffective]struct{}
 
 	services  map[registry.Hostname][]*registry.Service // by names in lower case
 	mesh      map[registry.Hostname][]*virtualService   // bound to the mesh, by host, in order
 	byGateway map[string][]*virtualService
 	subsets   map[registry.Hostname][]string // of all DestinationRules for a host
 	roots     map[*virtualService]bool       // delegates that some rule delegates to
+	// shared has what is left out of resources that VirtualServices share, by where they do.
+	shared map[string]map[objectName][]error
 
 	kind configstore.GroupVersionKind // of the object that is looked at
 	name objectName
@@ -67,9 +71,10 @@ type findings struct {
 
 func newFindings(st *state) *findings {
 	f := &findings{
-		state: st, services: maps.Collect(st.world.hosts()),
+		state: st, fields: make(map[Ineffective]struct{}), services: maps.Collect(st.world.hosts()),
 		mesh: make(map[registry.Hostname][]*virtualService), byGateway: make(map[string][]*virtualService),
 		subsets: make(map[registry.Hostname][]string), roots: make(map[*virtualService]bool),
+		shared: make(map[string]map[objectName][]error),
 	}
 	for _, v := range st.virtualServices {
 		for _, g := range v.gateways {
@@ -116,9 +121,10 @@ func (f *findings) object(key configstore.ConfigKey, o object) {
 
 // add records a finding; an empty field stands for the object.
 func (f *findings) add(field, format string, args ...any) {
-	f.found = append(f.found, Ineffective{
-		Kind: f.kind, Namespace: f.name.namespace, Name: f.name.name, Field: field, Reason: fmt.Sprintf(format, args...),
-	})
+	found := Ineffective{Kind: f.kind, Namespace: f.name.namespace, Name: f.name.name, Field: field}
+	f.fields[found] = struct{}{}
+	found.Reason = fmt.Sprintf(format, args...)
+	f.found = append(f.found, found)
 }
 
 // servicesOf yields the services that have a host name, or are covered by a

@@ -4,12 +4,16 @@ package traffic
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -30,10 +34,7 @@ func (f *findings) leftOut(o object) {
 
 // addOnce records a finding, unless there is one of the field.
 func (f *findings) addOnce(field string, reason error) {
-	same := func(e Ineffective) bool {
-		return e.Kind == f.kind && e.Namespace == f.name.namespace && e.Name == f.name.name && e.Field == field
-	}
-	if !slices.ContainsFunc(f.found, same) {
+	if _, again := f.fields[Ineffective{Kind: f.kind, Namespace: f.name.namespace, Name: f.name.name, Field: field}]; !again {
 		f.add(field, "%s", reason)
 	}
 }
@@ -41,7 +42,7 @@ func (f *findings) addOnce(field string, reason error) {
 func (f *findings) refusedRules(v *virtualService) {
 	for _, name := range v.gateways {
 		_, errs := f.ruleRoutes(&proxy{namespace: v.namespace}, v, place{gateway: name, port: unknownHostPort})
-		for _, err := range errs {
+		for _, err := range append(errs, f.withoutRoom(v, name)...) {
 			var part *LeftOutError
 			if errors.As(err, &part) {
 				f.addOnce(part.Field, part.Err)
@@ -56,6 +57,58 @@ func (f *findings) refusedRules(v *virtualService) {
 		}
 		scope.CheckRules([]*networking.HTTPRoute{rule})
 	}
+}
+
+// withoutRoom returns what of a VirtualService is left out of the route configurations
+// and listeners that it shares with others, on routers of a Gateway or on sidecars of its namespace.
+func (f *findings) withoutRoom(v *virtualService, gateway string) []error {
+	at := gateway
+	if gateway == meshGateway {
+		at = meshGateway + "/" + v.namespace
+	}
+	found, looked := f.shared[at]
+	if !looked {
+		found = make(map[objectName][]error)
+		for _, err := range f.sharedRoutes(v.namespace, gateway) {
+			var part *LeftOutError
+			if errors.As(err, &part) && part.Kind == istio.VirtualService {
+				name := objectName{part.Namespace, part.Name}
+				found[name] = append(found[name], err)
+			}
+		}
+		f.shared[at] = found
+	}
+	return found[v.objectName]
+}
+
+// sharedRoutes returns what is left out of the route configurations and listeners of
+// routers of a Gateway, or of the route configurations of sidecars of a namespace.
+func (f *findings) sharedRoutes(namespace, gateway string) []error {
+	var out []error
+	if gateway == meshGateway {
+		p := &proxy{namespace: namespace}
+		for _, name := range append(f.outboundRouteNames(p), strconv.Itoa(unknownHostPort)) {
+			_, errs := f.outboundRoutes(p, name)
+			out = append(out, errs...)
+		}
+		return out
+	}
+	for _, g := range f.gateways {
+		if g.String() != gateway {
+			continue
+		}
+		p := &proxy{role: router, namespace: g.namespace, labels: g.spec.GetSelector()}
+		for _, name := range f.gatewayRouteNames(p) {
+			_, errs := f.gatewayRoutes(p, name)
+			out = append(out, errs...)
+		}
+		for _, l := range f.gatewayListeners(p) {
+			for _, err := range f.filterChains(p, l) {
+				out = append(out, err)
+			}
+		}
+	}
+	return out
 }
 
 func (f *findings) refusedTLS(v *virtualService) {
@@ -91,13 +144,30 @@ func (f *findings) refusedServers(g *gateway) {
 // with its policies only.
 func (f *findings) refusedClusters(r *destinationRule) {
 	alone := newRules([]*destinationRule{r})[0]
+	f.withoutReach(alone)
 	for svc := range f.servicesOf(r.host) {
 		for _, port := range newService([]*registry.Service{svc}).ports {
 			f.refusedCluster(r, clusterPlace{host: svc.Hostname, port: port, rule: alone})
-			for _, s := range alone.subsets {
+			for _, s := range f.subsetsOf(alone, svc.Hostname) {
 				f.refusedCluster(r, clusterPlace{host: svc.Hostname, port: port, rule: alone, subset: s})
 			}
 		}
+	}
+}
+
+// withoutReach finds services that there is no room for.
+func (f *findings) withoutReach(alone *rule) {
+	reach := f.reachOf(alone)
+	if reach == nil {
+		return
+	}
+	hosts := slices.SortedFunc(maps.Keys(reach.ranks), func(a, b registry.Hostname) int { return reach.ranks[a] - reach.ranks[b] })
+	if n := reach.subsets[0]; n < len(hosts) && len(alone.subsets) > 0 {
+		f.addOnce("spec.subsets", f.tooManySubsets(hosts[n]))
+	}
+	if reach.policy < len(hosts) {
+		f.addOnce("spec.trafficPolicy", fmt.Errorf("the clusters of %s, and of services that are newer, are left out: %w",
+			hosts[reach.policy], f.noRoomForPolicy(alone, hosts[reach.policy])))
 	}
 }
 

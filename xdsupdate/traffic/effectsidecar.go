@@ -14,6 +14,7 @@ func (f *findings) sidecar(s *sidecar, before []*sidecar) {
 		}
 	}
 	f.outboundPolicy(s)
+	f.tooManyImports(s)
 	if len(s.spec.GetIngress()) > 0 {
 		f.add("spec.ingress", "the inbound side of proxies is not configured")
 	}
@@ -26,6 +27,17 @@ func (f *findings) sidecar(s *sidecar, before []*sidecar) {
 			if len(parsed.include) == 1 && !f.imports(parsed) {
 				f.add(element(element("spec.egress", i)+".hosts", j), "no service and no VirtualService is %q", host)
 			}
+		}
+	}
+}
+
+func (f *findings) tooManyImports(s *sidecar) {
+	if len(s.listeners()) < 2 {
+		return
+	}
+	for i, e := range newScope(f.index, f.world, s, s.namespace).egress {
+		if e.dropped != "" {
+			f.add(element("spec.egress", i), "%s", tooManyImports(e.dropped, f.settings.limits.Imports))
 		}
 	}
 }

@@ -97,8 +97,8 @@ func (f *findings) boundInVain(v *virtualService, name string) string {
 	}
 	g := f.gateways[i]
 	common := false
-	for _, spec := range g.spec.GetServers() {
-		s := newGatewayServer(g, spec, spec.GetPort().GetNumber())
+	for i, spec := range g.spec.GetServers() {
+		s := newGatewayServer(g, i, spec.GetPort().GetNumber())
 		if s == nil || !s.sharesHost(v) {
 			continue
 		}

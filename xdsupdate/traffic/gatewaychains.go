@@ -38,8 +38,9 @@ func (st *state) gatewayListener(p *proxy, name string) (*listenerv3.Listener, [
 func (st *state) filterChains(p *proxy, l *gatewayListener) iter.Seq2[*listenerv3.FilterChain, error] {
 	return func(yield func(*listenerv3.FilterChain, error) bool) {
 		taken := make(map[string]struct{})
+		over := st.admitPassed(p, l)
 		for _, s := range l.servers {
-			for c, err := range st.serverChains(p, s) {
+			for c, err := range st.serverChains(p, s, over) {
 				if (err != nil || claimMatch(taken, c.GetFilterChainMatch())) && !yield(c, err) {
 					return
 				}
@@ -51,15 +52,23 @@ func (st *state) filterChains(p *proxy, l *gatewayListener) iter.Seq2[*listenerv
 	}
 }
 
-// serverChains yields the filter chains of a server, or why one is left out.
-func (st *state) serverChains(p *proxy, s *gatewayServer) iter.Seq2[*listenerv3.FilterChain, error] {
+// serverChains yields the filter chains of a server, or why one is left out; over says
+// which TLS routes there is no room for.
+func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]error) iter.Seq2[*listenerv3.FilterChain, error] {
 	switch s.kind {
 	case passthrough:
-		return st.passthroughChains(p, s)
+		return st.passthroughChains(p, s, over)
 	case autoPassthrough:
 		return st.autoPassthroughChains(p, s)
 	default:
 		return func(yield func(*listenerv3.FilterChain, error) bool) {
+			v, route := st.tcpRoute(p, s)
+			if route != nil {
+				if err := st.tcpTooOften(v, s, route); err != nil {
+					yield(nil, leftOut(v.config, "spec.tcp", closedConnections(err)))
+					return
+				}
+			}
 			c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return st.serverChain(p, s) })
 			if err != nil {
 				yield(nil, s.leftOut(err))
@@ -102,7 +111,10 @@ func (st *state) serverChain(p *proxy, s *gatewayServer) *listenerv3.FilterChain
 	if s.routes != "" {
 		protocol := registry.ParseProtocol(s.spec.GetPort().GetProtocol())
 		filter = envoy.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p))
-	} else if filter = st.tcpFilter(p, s); filter == nil {
+	} else if v, route := st.tcpRoute(p, s); route != nil {
+		filter = st.tcpProxy(p, v, s, route.GetRoute()).Filter()
+	}
+	if filter == nil {
 		return nil
 	}
 	if !s.tls() {

@@ -33,9 +33,9 @@ func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 	var out []*gatewayListener
 	at := make(map[string]*gatewayListener)
 	for _, g := range x.gatewaysOf(p.labels) {
-		for _, spec := range g.spec.GetServers() {
+		for i, spec := range g.spec.GetServers() {
 			port := p.listeningPort(spec.GetPort().GetNumber())
-			server := newGatewayServer(g, spec, port)
+			server := newGatewayServer(g, i, port)
 			if server == nil {
 				continue
 			}

@@ -12,10 +12,13 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// tcpFilter returns the network filter of a server for all its connections: that
-// of the first TCP route that fits, of the VirtualServices that share a host with
-// the server; nil for none.
-func (st *state) tcpFilter(p *proxy, s *gatewayServer) *listenerv3.Filter {
+// tcpRoute returns the route of a server for all its connections: the first TCP route
+// that fits, of the VirtualServices that share a host with the server; nil for none, and
+// for a server that serves HTTP.
+func (st *state) tcpRoute(p *proxy, s *gatewayServer) (*virtualService, *networking.TCPRoute) {
+	if s.routes != "" {
+		return nil, nil
+	}
 	for _, v := range st.virtualServicesOf(p, s) {
 		if len(v.spec.GetTcp()) == 0 || !s.sharesHost(v) {
 			continue
@@ -25,19 +28,25 @@ func (st *state) tcpFilter(p *proxy, s *gatewayServer) *listenerv3.Filter {
 				return s.fits(v, m.GetPort(), m.GetGateways())
 			})
 			if fits {
-				return st.tcpProxy(p, v, s, r.GetRoute()).Filter()
+				return v, r
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // passthroughChains yields a filter chain for each match of a TLS route that fits a
-// server, or why there is none.
-func (st *state) passthroughChains(p *proxy, s *gatewayServer) iter.Seq2[*listenerv3.FilterChain, error] {
+// server, or why there is none; over says which routes there is no room for.
+func (st *state) passthroughChains(p *proxy, s *gatewayServer, over map[passedRoutes]error) iter.Seq2[*listenerv3.FilterChain, error] {
 	return func(yield func(*listenerv3.FilterChain, error) bool) {
 		for _, v := range st.virtualServicesOf(p, s) {
 			if len(v.spec.GetTls()) == 0 || !s.sharesHost(v) {
+				continue
+			}
+			if err := over[passedRoutes{s, v}]; err != nil {
+				if !yield(nil, leftOut(v.config, "spec.tls", closedConnections(err))) {
+					return
+				}
 				continue
 			}
 			for i, r := range v.spec.GetTls() {

@@ -21,30 +21,9 @@ func (st *state) gatewayRoutes(p *proxy, name string) (*routev3.RouteConfigurati
 	if len(servers) == 0 {
 		return nil, nil
 	}
-	var leftOut []error
-	hosts := gatewayHosts{byName: make(map[registry.Hostname]*gatewayHost)}
-	for _, s := range servers {
-		for _, v := range st.virtualServicesOf(p, s) {
-			names := s.hostsOf(v)
-			if len(names) == 0 || len(v.spec.GetHttp()) == 0 {
-				continue
-			}
-			// One list for all hosts, by which they are known to be alike.
-			at := place{gateway: s.gateway.String(), port: s.port(), tls: s.tls()}
-			rules := st.gatewayRules(p, v, at)
-			leftOut = append(leftOut, rules.leftOut...)
-			if len(rules.routes) > 0 {
-				for _, h := range names {
-					hosts.get(h).add(rules, s.redirects())
-				}
-			}
-		}
-		if s.redirects() {
-			for _, h := range s.hosts {
-				hosts.get(h.name).redirects = true
-			}
-		}
-	}
+	parts := st.serverRoutes(p, servers)
+	leftOut := st.admitServers(p, servers, parts)
+	hosts := newGatewayHosts(servers, parts)
 	port := servers[0].port()
 	var out []*routev3.VirtualHost
 	for _, h := range hosts.build(port, st.settings.countsAttempts(p)) {
@@ -60,10 +39,44 @@ func (st *state) gatewayRoutes(p *proxy, name string) (*routev3.RouteConfigurati
 	return routeConfiguration(name, out), leftOut
 }
 
+// serverRoutes are the routes that a server has of a VirtualService.
+type serverRoutes struct {
+	server *gatewayServer
+	of     *virtualService
+	// names are the hosts that both have; not empty.
+	names []registry.Hostname
+	// rules are nil until it is decided that there may be room for them.
+	rules *gatewayRules
+	// over: there is no room for them.
+	over bool
+}
+
+// serverRoutes returns which VirtualServices have routes for servers, by server.
+func (st *state) serverRoutes(p *proxy, servers []*gatewayServer) []*serverRoutes {
+	var parts []*serverRoutes
+	for _, s := range servers {
+		for _, v := range st.virtualServicesOf(p, s) {
+			if len(v.spec.GetHttp()) == 0 {
+				continue
+			}
+			if names := s.hostsOf(v); len(names) > 0 {
+				parts = append(parts, &serverRoutes{server: s, of: v, names: names})
+			}
+		}
+	}
+	return parts
+}
+
+// at returns where the routes are for.
+func (r *serverRoutes) at() place {
+	return place{gateway: r.server.gateway.String(), port: r.server.port(), tls: r.server.tls()}
+}
+
 // gatewayRules are the routes that a VirtualService has by one server.
 type gatewayRules struct {
 	of      *virtualService
 	routes  []*routev3.Route
+	size    int // of the routes, in bytes
 	leftOut []error
 }
 
@@ -138,6 +151,43 @@ func (h *gatewayHost) alikeKey(numbers map[*gatewayRules]int) string {
 type gatewayHosts struct {
 	byName map[registry.Hostname]*gatewayHost
 	sorted []*gatewayHost
+}
+
+// newGatewayHosts returns the hosts of servers with their routes. Hosts that have none
+// because there is no room for them come last, and fail their requests.
+func newGatewayHosts(servers []*gatewayServer, parts []*serverRoutes) *gatewayHosts {
+	g := &gatewayHosts{byName: make(map[registry.Hostname]*gatewayHost)}
+	var over []*serverRoutes
+	for _, s := range servers {
+		for len(parts) > 0 && parts[0].server == s {
+			part := parts[0]
+			if parts = parts[1:]; part.over {
+				over = append(over, part)
+				continue
+			}
+			if len(part.rules.routes) == 0 {
+				continue
+			}
+			// One list for all hosts, by which they are known to be alike.
+			for _, h := range part.names {
+				g.get(h).add(part.rules, s.redirects())
+			}
+		}
+		if s.redirects() {
+			for _, h := range s.hosts {
+				g.get(h.name).redirects = true
+			}
+		}
+	}
+	failing := &gatewayRules{routes: (&envoy.RouteScope{}).FailingRoutes()}
+	for _, part := range over {
+		for _, h := range part.names {
+			if g.byName[h] == nil {
+				g.get(h).add(failing, false)
+			}
+		}
+	}
+	return g
 }
 
 func (g *gatewayHosts) get(name registry.Hostname) *gatewayHost {

@@ -37,7 +37,9 @@ type gatewayServer struct {
 	gateway *gateway
 	spec    *networking.Server
 	kind    serverKind
-	hosts   []serverHost
+	// position is that of the server in its Gateway, from 1.
+	position int
+	hosts    []serverHost
 	// names are those of the hosts.
 	names *hostSet
 	// bind is what the server says of the address it listens on, an IP address in its
@@ -47,15 +49,16 @@ type gatewayServer struct {
 	routes string
 }
 
-// newGatewayServer returns a server that listens on a port, which need not be the
-// one that it names; nil if it cannot be served.
-func newGatewayServer(g *gateway, spec *networking.Server, listening uint32) *gatewayServer {
+// newGatewayServer returns the server of a Gateway at an index, which listens on a port
+// that need not be the one that it names; nil if it cannot be served.
+func newGatewayServer(g *gateway, index int, listening uint32) *gatewayServer {
+	spec := g.spec.GetServers()[index]
 	kind, ok := kindOf(spec)
 	if !ok {
 		return nil
 	}
 	s := &gatewayServer{
-		gateway: g, spec: spec, kind: kind, hosts: newServerHosts(spec.GetHosts(), g.namespace),
+		gateway: g, spec: spec, kind: kind, position: index + 1, hosts: newServerHosts(spec.GetHosts(), g.namespace),
 		bind: ipaddr.Canonical(spec.GetBind()),
 	}
 	s.names = newHostSet(namesOf(s.hosts))

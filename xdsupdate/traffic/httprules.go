@@ -84,7 +84,6 @@ func (x *index) placedRules(v *virtualService) (rules []*networking.HTTPRoute, p
 		} else if d != nil {
 			joined := j.delegated(r, d.rules())
 			if j.over {
-				j.over = false
 				add(rulePlace{i, d, true}, failingRule(r))
 				continue
 			}
@@ -92,4 +91,19 @@ func (x *index) placedRules(v *virtualService) (rules []*networking.HTTPRoute, p
 		}
 	}
 	return rules, places
+}
+
+// matchesOf returns how many matches the HTTP rules of a VirtualService have, with those
+// of its delegates: as many routes are built of them, or fewer.
+func (x *index) matchesOf(v *virtualService) int {
+	limit, n := x.settings.limits.Matches, v.ownMatches
+	for _, r := range v.spec.GetHttp() {
+		if d := x.delegateOf(v, r); d != nil {
+			own := max(1, len(r.GetMatch()))
+			if n += own * d.ownMatches; exceeds(n, limit) {
+				n += own - own*d.ownMatches // of the rule that fails
+			}
+		}
+	}
+	return n
 }

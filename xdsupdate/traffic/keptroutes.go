@@ -108,6 +108,7 @@ func (st *state) gatewayRules(p *proxy, v *virtualService, at place) *gatewayRul
 	}
 	rules = &gatewayRules{of: v}
 	rules.routes, rules.leftOut = st.ruleRoutes(p, v, at)
+	rules.size = sizeOf(rules.routes)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.kept = st.kept.with(key, rules)

@@ -7,35 +7,79 @@ import (
 	"net/http"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Limits bound what one VirtualService adds to a resource of a client. A short object
-// can make a long one: the matches of a rule that delegates are multiplied with those of
-// the delegate, and each match repeats all destinations of its rule. What is over a limit
-// fails its requests with 500 and is reported like everything that is left out
-// (Policies.Ineffective, the log of the server); other objects are served as without it.
+// Limits bound what one object adds to what clients are sent. A short object can make a
+// long resource: the matches of a rule that delegates are multiplied with those of the
+// delegate, each match repeats all destinations of its rule, each host of a Gateway's
+// server the routes of a wildcard, each service the subsets of one. What is over a limit
+// is left out and reported like everything that is left out (Policies.Ineffective, the
+// log of the server): requests fail with 500 where there are routes for them. Other
+// objects are served as without it. Where several objects share a resource the newest
+// are left out, as far as they do not fit: nobody's object fails because another one came
+// later. Of two that are equally old the order is that of their names.
+//
 // A limit of 0 has its default, a negative one is none.
 type Limits struct {
 	// Matches is how many matches a VirtualService has with those of its delegates, each
 	// counted with each of the rule that delegates to it. A rule with which they are more
 	// fails. The default is 10,000; Istio's documentation advises to stay below 1,000.
 	Matches int
+	// Routes is how many routes a virtual host has: a proxy tries one after the other for
+	// each request. The default is 10,000.
+	Routes int
 	// RouteBytes is how many bytes the routes of a VirtualService have, encoded, in one
-	// virtual host. The default is 3 MiB: what gRPC clients take in one response is 4 MiB.
+	// virtual host. The default is 3 MiB: what gRPC clients take in one response is 4 MiB,
+	// and they have routes of one service, which are those of one VirtualService, in a
+	// route configuration.
 	RouteBytes int
-	// RepeatedBytes is the same for all virtual hosts of a sidecar's route configuration
-	// that have routes of the VirtualService, each of which repeats them. The default is
-	// 32 MiB.
+	// RepeatedBytes is how many bytes a client is sent of one object that many resources
+	// or virtual hosts repeat: the routes of a VirtualService in each virtual host, on
+	// each port of a service and by each server of a Gateway, and the policy of a
+	// DestinationRule in each cluster. The default is 16 MiB, which is a retry policy for
+	// all of 20,000 services.
 	RepeatedBytes int
+	// SharedBytes is how many bytes all VirtualServices together have in one route
+	// configuration. The default is 32 MiB, 3 KiB for each of 10,000 hosts. Only Envoys
+	// share route configurations, and they set no limit to what they receive. A client of
+	// another kind, whose gRPC has a limit of 4 MiB, needs a lower one here, or a higher one
+	// there.
+	SharedBytes int
+	// VirtualHosts is how many virtual hosts VirtualServices make in one route
+	// configuration, without those of services. The default is 50,000.
+	VirtualHosts int
+	// Clusters is how many clusters the subsets of the DestinationRules of a namespace for
+	// one host have: for each port of each service that the host covers. Envoys keep
+	// statistics for each cluster. The default is 10,000.
+	Clusters int
+	// FilterChains is how many filter chains all AUTO_PASSTHROUGH servers of a Gateway have:
+	// each has one for each port, and subset, of the services that its hosts cover. The
+	// default is 100,000.
+	FilterChains int
+	// Imports is how many services the egress listeners of a Sidecar import, each service
+	// counted for each of the listeners. A listener with which they are more fails all
+	// requests. The default is 200,000.
+	Imports int
 }
 
 func (l Limits) withDefaults() Limits {
 	for _, f := range []struct {
 		limit *int
 		value int
-	}{{&l.Matches, 10_000}, {&l.RouteBytes, 3 << 20}, {&l.RepeatedBytes, 32 << 20}} {
+	}{
+		{&l.Matches, 10_000},
+		{&l.Routes, 10_000},
+		{&l.RouteBytes, 3 << 20},
+		{&l.RepeatedBytes, 16 << 20},
+		{&l.SharedBytes, 32 << 20},
+		{&l.VirtualHosts, 50_000},
+		{&l.Clusters, 10_000},
+		{&l.FilterChains, 100_000},
+		{&l.Imports, 200_000},
+	} {
 		switch {
 		case *f.limit == 0:
 			*f.limit = f.value
@@ -61,16 +105,14 @@ func failingRule(r *networking.HTTPRoute) *networking.HTTPRoute {
 	}
 }
 
+// sizeOf returns how many bytes routes have in a virtual host.
 func sizeOf(routes []*routev3.Route) int {
 	n := 0
 	for _, r := range routes {
-		n += proto.Size(r)
+		size := proto.Size(r)
+		n += 1 + protowire.SizeBytes(size)
 	}
 	return n
-}
-
-func ineffectiveRoutes(v *virtualService, reason error) error {
-	return leftOut(v.config, "spec.http", failedRequests(reason))
 }
 
 // rulePlace says where a rule comes from.

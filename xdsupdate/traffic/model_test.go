@@ -49,19 +49,38 @@ func TestModel(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			m := newModel(t, seed)
-			for step := range 40 {
-				what := m.step()
-				m.catchUp()
-				m.state = m.scratch()
-				for _, c := range m.clients {
-					c.check(fmt.Sprintf("step %d, %s", step, what))
-				}
-				if t.Failed() {
-					return
-				}
-			}
+			newModel(t, seed, Options{}, slog.New(slog.NewTextHandler(failing{t}, nil))).play(40)
 		})
+	}
+}
+
+// TestModelOfLimits is TestModel with limits that nearly every object exceeds: what there
+// is room for depends on objects that are about something else.
+func TestModelOfLimits(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			limits := Limits{
+				Matches: 2, Routes: 2, RouteBytes: 900, RepeatedBytes: 1000 + 500*int(seed), SharedBytes: 1500, VirtualHosts: 3,
+				Clusters: 3, FilterChains: 6, Imports: 3,
+			}
+			newModel(t, seed, Options{Limits: limits}, slog.New(slog.DiscardHandler)).play(60)
+		})
+	}
+}
+
+// play makes changes, and compares.
+func (m *model) play(steps int) {
+	for step := range steps {
+		what := m.step()
+		m.catchUp()
+		m.state = m.scratch()
+		for _, c := range m.clients {
+			c.check(fmt.Sprintf("step %d, %s", step, what))
+		}
+		if m.t.Failed() {
+			return
+		}
 	}
 }
 
@@ -78,12 +97,12 @@ type model struct {
 	state      *state // from scratch, after the last step
 }
 
-func newModel(t *testing.T, seed uint64) *model {
+func newModel(t *testing.T, seed uint64, options Options, logger *slog.Logger) *model {
 	t.Helper()
 	m := &model{t: t, rand: rand.New(rand.NewPCG(seed, 1)), registries: aggregate.NewController()}
 	m.store = storememory.NewController(storememory.Make(istio.Schemas(), storememory.Options{DetectMutations: true}))
-	m.policies = New(m.store)
-	m.server = ads.New(m.registries, ads.Options{Provider: m.policies, Logger: slog.New(slog.NewTextHandler(failing{t}, nil))})
+	m.policies = New(m.store, options)
+	m.server = ads.New(m.registries, ads.Options{Provider: m.policies, Logger: logger})
 	m.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(m.store, updater, serviceentry.Options{ClusterID: "c1"})
 	})

@@ -3,11 +3,9 @@
 package traffic
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
@@ -42,7 +40,7 @@ func (st *state) outboundRoutes(p *proxy, name string) (*routev3.RouteConfigurat
 	scope := st.scopeOf(p)
 	if e := scope.egressNamed(name); e != nil {
 		b := st.allPorts(p, e)
-		return routeConfiguration(name, append(b.hosts, st.catchAll(p))), b.leftOut
+		return routeConfiguration(name, append(b.hosts, st.catchAll(p))), append(b.leftOut, st.leftOutOf(scope, e)...)
 	}
 	if port, ok := envoy.ParseHTTPRouteName(name); ok {
 		e := scope.egressFor(port)
@@ -50,8 +48,8 @@ func (st *state) outboundRoutes(p *proxy, name string) (*routev3.RouteConfigurat
 			return nil, nil
 		}
 		b := st.newVirtualHosts(p, e, servicesOn(e, port))
-		st.addPort(b, e, port, bareDomains)
-		return routeConfiguration(name, append(b.hosts, st.catchAll(p))), b.leftOut
+		b.addPorts(e, []portForm{{port, bareDomains}})
+		return routeConfiguration(name, append(b.hosts, st.catchAll(p))), append(b.leftOut, st.leftOutOf(scope, e)...)
 	}
 	if port, host, ok := envoy.ParseListenerName(name); ok && port != 0 {
 		return st.detectedRoutes(p, name, host, port)
@@ -96,13 +94,15 @@ func (st *state) allPorts(p *proxy, e *egress) *virtualHosts {
 	if !slices.Contains(ports, unknownHostPort) {
 		ports = append(ports, unknownHostPort)
 	}
+	forms := make([]portForm, 0, len(ports))
 	for _, port := range ports {
 		form := portDomains
 		if port == unknownHostPort {
 			form = bothDomains
 		}
-		st.addPort(b, e, port, form)
+		forms = append(forms, portForm{port, form})
 	}
+	b.addPorts(e, forms)
 	return b
 }
 
@@ -118,82 +118,6 @@ func httpPorts(services []*service) []uint32 {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// addPort adds the virtual hosts of a port: what VirtualServices say of it, and the
-// default routes of the services that none is about.
-func (st *state) addPort(b *virtualHosts, e *egress, port uint32, form domainForm) {
-	services := servicesOn(e, port)
-	by := e.covering(services)
-	names := sync.OnceValue(func() *hostSet { return newHostSet(hostNames(services)) })
-	for _, v := range e.virtualServices() {
-		own := by[v]
-		if len(own) == 0 && port != unknownHostPort {
-			continue
-		}
-		others := e.otherHosts(v, names)
-		if len(own)+len(others) == 0 {
-			continue
-		}
-		routes, leftOut := st.ruleRoutes(b.proxy, v, place{gateway: meshGateway, port: port})
-		b.leftOut = append(b.leftOut, leftOut...)
-		if len(routes) == 0 {
-			continue // As if there were no such VirtualService.
-		}
-		if n := len(own) + len(others); exceeds(n*sizeOf(routes), st.settings.limits.RepeatedBytes) {
-			reason := fmt.Errorf("its routes for %d hosts have more than %d bytes", n, st.settings.limits.RepeatedBytes)
-			b.leftOut = append(b.leftOut, ineffectiveRoutes(v, reason))
-			routes = (&envoy.RouteScope{}).FailingRoutes()
-		}
-		for _, svc := range own {
-			b.addService(svc, port, form, routes)
-		}
-		for _, host := range others {
-			b.addHost(host, port, form, routes)
-		}
-	}
-	for _, svc := range services {
-		if !b.has(svc.host, port) {
-			b.addService(svc, port, form, []*routev3.Route{st.defaultRoute(b.proxy, svc, place{gateway: meshGateway, port: port})})
-		}
-	}
-}
-
-// hostNames returns the host names of services in lower case.
-func hostNames(services []*service) []registry.Hostname {
-	out := make([]registry.Hostname, len(services))
-	for i, s := range services {
-		out[i] = lower(s.host)
-	}
-	return out
-}
-
-// covering returns which of the services each VirtualService is about: those whose
-// name it has, or the longest wildcard for it of all VirtualServices, whatever
-// their age.
-func (e *egress) covering(services []*service) map[*virtualService][]*service {
-	out := make(map[*virtualService][]*service)
-	for _, svc := range services {
-		for _, v := range e.virtualServicesOf(lower(svc.host)) {
-			out[v] = append(out[v], svc)
-		}
-	}
-	return out
-}
-
-// otherHosts returns the hosts of a VirtualService that are no services, and the
-// wildcards that cover none of the services, whose names in lower case are in a set.
-func (e *egress) otherHosts(v *virtualService, services func() *hostSet) []registry.Hostname {
-	var out []registry.Hostname
-	for _, host := range v.hosts {
-		if e.service(host) != nil {
-			continue
-		}
-		if !host.IsWildcard() || !services().covers(host) {
-			out = append(out, host)
-		}
-	}
-	return out
 }
 
 // detectedRoutes returns the routes of a port whose protocol is detected, of a
@@ -227,9 +151,15 @@ func detects(svc *service, port uint32, p *proxy) bool {
 func (st *state) serviceRoutes(p *proxy, e *egress, svc *service, at place) ([]*routev3.Route, []error) {
 	if onPort(svc, at.port) {
 		for _, v := range e.virtualServicesOf(lower(svc.host)) {
-			if routes, leftOut := st.ruleRoutes(p, v, at); len(routes) > 0 {
-				return routes, leftOut
+			routes, missing := st.ruleRoutes(p, v, at)
+			if len(routes) == 0 {
+				continue
 			}
+			if limit := st.settings.limits.RepeatedBytes; exceeds(svc.position(at.port)*sizeOf(routes), limit) {
+				routes = st.routeScope(p, v.namespace, at).FailingRoutes()
+				missing = append(missing, leftOut(v.config, "spec.http", failedRequests(tooManyRepetitions(limit))))
+			}
+			return routes, missing
 		}
 	}
 	return []*routev3.Route{st.defaultRoute(p, svc, at)}, nil

@@ -20,6 +20,12 @@ type rule struct {
 	// subsets are those of all rules; of several with one name that of the oldest.
 	subsets []*networking.Subset
 	byName  map[string]*networking.Subset
+	// origins are the positions of the subsets' DestinationRules among of.
+	origins map[*networking.Subset]int
+	// policyBytes is the size of the policy, 0 for a small one.
+	policyBytes int
+	// subsetsOf are the sizes of the DestinationRules' subsets.
+	subsetsOf []subsetsSize
 }
 
 // newRules merges DestinationRules of one host and namespace, which are in order.
@@ -34,7 +40,26 @@ func newRules(list []*destinationRule) []*rule {
 		}
 		out[i].add(r)
 	}
+	for _, m := range out {
+		m.measure()
+	}
 	return out
+}
+
+// measure computes the sizes of a rule that is complete.
+func (m *rule) measure() {
+	if m.policyBytes = bytesOf(m.policy); m.policyBytes <= smallPolicy {
+		m.policyBytes = 0
+	}
+	m.subsetsOf = make([]subsetsSize, len(m.of))
+	for _, s := range m.subsets {
+		of := &m.subsetsOf[m.origins[s]]
+		of.count++
+		of.bytes += m.policyBytes
+		if n := bytesOf(s.GetTrafficPolicy()); n > smallPolicy {
+			of.bytes += n
+		}
+	}
 }
 
 // add adds a DestinationRule, which is younger than those before.
@@ -46,8 +71,9 @@ func (m *rule) add(r *destinationRule) {
 	for _, s := range r.spec.GetSubsets() {
 		if m.subset(s.GetName()) == nil {
 			if m.byName == nil {
-				m.byName = make(map[string]*networking.Subset)
+				m.byName, m.origins = make(map[string]*networking.Subset), make(map[*networking.Subset]int)
 			}
+			m.origins[s] = len(m.of) - 1
 			m.byName[s.GetName()] = s
 			m.subsets = append(m.subsets, s)
 		}

@@ -25,18 +25,22 @@ type place struct {
 // ruleRoutes returns the HTTP routes of a VirtualService in a place, none if it
 // has nothing to say there, and what is left out of them.
 func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.Route, []error) {
+	limits := st.settings.limits
 	scope := st.routeScope(p, v.namespace, at)
 	missing := &leftOutRules{of: v, places: make(map[*networking.HTTPRoute]rulePlace)}
-	scope.LeftOut, scope.MaxBytes = missing.add, st.settings.limits.RouteBytes
+	scope.LeftOut, scope.MaxBytes = missing.add, limits.RouteBytes
 	routes, err := checkedRoutes(scope, v, func() []*routev3.Route {
 		rules, places := st.placedRules(v)
 		for i, r := range rules {
 			if missing.places[r] = places[i]; places[i].failing {
-				missing.addAt(places[i], tooManyMatches(st.settings.limits.Matches))
+				missing.addAt(places[i], tooManyMatches(limits.Matches))
 			}
 		}
 		return scope.Routes(rules)
 	})
+	if err == nil && exceeds(len(routes), limits.Routes) {
+		routes, err = scope.FailingRoutes(), leftOut(v.config, "spec.http", failedRequests(tooManyRoutes(limits.Routes)))
+	}
 	if err != nil {
 		missing.found = append(missing.found, err)
 	}

@@ -30,6 +30,9 @@ type scope struct {
 	services pmap.Map[registry.Hostname, *service]
 	// sorted are the services by host name.
 	sorted []*service
+	// imports is how many services the listeners have, before Limits.Imports, each service
+	// counted for each of them.
+	imports int
 	// imported are the destinations of the VirtualServices of a Sidecar.
 	imported map[registry.Hostname]struct{}
 }
@@ -45,6 +48,8 @@ type egress struct {
 	// port, with this port alone.
 	services []*service
 	byHost   pmap.Map[registry.Hostname, *service]
+	// dropped is the first of the services that there is no room for; empty: none.
+	dropped registry.Hostname
 	// virtualServices returns those of the mesh, in the order of precedence.
 	virtualServices func() []*virtualService
 }
@@ -92,6 +97,7 @@ func newScope(x *index, w world, sc *sidecar, namespace string) *scope {
 		s.services, s.sorted = s.egress[0].byHost, s.egress[0].services
 		return s
 	}
+	s.limitImports(x.settings.limits.Imports)
 	for _, e := range s.egress {
 		for _, svc := range e.services {
 			s.add(svc)

@@ -83,6 +83,20 @@ func (s *service) port(number uint32) (servicePort, bool) {
 	return s.ports[i], true
 }
 
+// position returns which of the ports of the service a port is, from 1, whatever part of
+// it a listener has; 0 if it has none of the number.
+func (s *service) position(number uint32) int {
+	n := 0
+	for _, of := range s.of {
+		for _, p := range of.Ports {
+			if n++; p != nil && p.Number == number {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
 // headless reports whether the service is called by the names of its pods, too.
 func (s *service) headless() bool { return slices.ContainsFunc(s.of, (*registry.Service).Headless) }
 

@@ -22,6 +22,8 @@ type state struct {
 	// clusterScopes are by their proxies, too.
 	clusterScopes map[*proxy]clusterScope
 	kept          keptRoutes
+	// reaches are those of rules for wildcards that were looked at.
+	reaches map[*rule]*ruleReach
 }
 
 type scopeKey struct {
@@ -32,7 +34,7 @@ type scopeKey struct {
 func newState(x *index, w world) *state {
 	return &state{
 		index: x, world: w, scopes: make(map[scopeKey]*scope), routers: make(map[*proxy]*routerConfig),
-		clusterScopes: make(map[*proxy]clusterScope),
+		clusterScopes: make(map[*proxy]clusterScope), reaches: make(map[*rule]*ruleReach),
 	}
 }
 
@@ -42,6 +44,7 @@ func (st *state) next(x *index, w world, d *difference) *state {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	out.kept = st.kept.after(d, w, st.index, x)
+	out.reaches = st.reachesAfter(d, x)
 	out.bases = make(map[scopeKey]*scopeBase, len(st.scopes))
 	keep := func(key scopeKey, base scopeBase) {
 		if next := base.since(d); next != nil {

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -77,9 +78,22 @@ func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, ro
 	b.add(host, port, form.domainsOf(names, port), routes)
 }
 
-// addHost adds a virtual host for a host that is no service.
-func (b *virtualHosts) addHost(host registry.Hostname, port uint32, form domainForm, routes []*routev3.Route) {
-	b.add(host, port, form.domainsOf([]string{domainOf(host)}, port), routes)
+// addHosts adds a virtual host for hosts that are no services. One that clients would
+// refuse is left out.
+func (b *virtualHosts) addHosts(hosts []registry.Hostname, port portForm, routes []*routev3.Route) {
+	var first registry.Hostname
+	var names []string
+	for _, h := range hosts {
+		name := domainOf(h)
+		if err := checkVirtualHost(&routev3.VirtualHost{Name: name, Domains: []string{name}}); err != nil {
+			b.leftOut = append(b.leftOut, err)
+			continue
+		}
+		first, names = cmp.Or(first, h), append(names, name)
+	}
+	if len(names) > 0 {
+		b.add(first, port.number, port.form.domainsOf(names, port.number), routes)
+	}
 }
 
 func (b *virtualHosts) add(host registry.Hostname, port uint32, domains []string, routes []*routev3.Route) {

@@ -26,6 +26,8 @@ type virtualService struct {
 	// gateways are "mesh" and "namespace/name".
 	gateways   []string
 	visibility visibility
+	// ownMatches is how many matches the rules have that do not delegate, at least one each.
+	ownMatches int
 	// rules returns the HTTP rules with all names in full, delegates not expanded.
 	rules func() []*networking.HTTPRoute
 }
@@ -42,6 +44,11 @@ func newVirtualService(c *configstore.Config, s *settings) *virtualService {
 	}
 	for _, h := range spec.GetHosts() {
 		v.hosts = append(v.hosts, resolveHost(h, c.Namespace, s.domain))
+	}
+	for _, r := range spec.GetHttp() {
+		if r.GetDelegate() == nil {
+			v.ownMatches += max(1, len(r.GetMatch()))
+		}
 	}
 	if len(v.gateways) == 0 {
 		v.gateways = []string{meshGateway}

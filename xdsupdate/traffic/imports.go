@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// limitImports keeps the services of the listeners of a Sidecar within Limits.Imports:
+// from the first listener on, those after it import the oldest services for which there
+// is room. The first listener alone has no limit, whatever there is in the mesh.
+func (s *scope) limitImports(limit int) {
+	for i, e := range s.egress {
+		before := s.imports
+		if s.imports += len(e.services); i > 0 && exceeds(s.imports, limit) {
+			e.keepOldest(max(0, limit-before))
+		}
+	}
+}
+
+// keepOldest drops services of a listener that is being made.
+func (e *egress) keepOldest(n int) {
+	if n >= len(e.services) {
+		return
+	}
+	byAge := slices.Clone(e.services)
+	slices.SortFunc(byAge, func(a, b *service) int {
+		return cmp.Or(a.of[0].CreationTime.Compare(b.of[0].CreationTime), compareServices(a, b))
+	})
+	for _, svc := range byAge[n:] {
+		e.byHost = e.byHost.Delete(lower(svc.host))
+	}
+	e.dropped = byAge[n].host
+	e.services = byAge[:n]
+	slices.SortFunc(e.services, compareServices)
+}
+
+// notImported returns why a listener lacks services, or nil.
+func (st *state) notImported(sc *sidecar, i int, e *egress) error {
+	if e.dropped == "" {
+		return nil
+	}
+	return leftOut(sc.config, element("spec.egress", i), tooManyImports(e.dropped, st.settings.limits.Imports))
+}
+
+func tooManyImports(dropped registry.Hostname, limit int) error {
+	return fmt.Errorf("%s, and services that are newer, are not imported: with the listeners before they would be more than %d", dropped, limit)
+}
+
+// leftOutOf returns why the listener of a route configuration lacks services.
+func (st *state) leftOutOf(s *scope, e *egress) []error {
+	if err := st.notImported(s.sidecar, slices.Index(s.egress, e), e); err != nil {
+		return []error{err}
+	}
+	return nil
+}
+
+// imports adds what the proxies of Sidecars have for whose imports there is no room, or
+// perhaps was none: with other services it is others that there is room for.
+func (c *concerned) imports() {
+	if len(c.services) == 0 {
+		return
+	}
+	for _, s := range c.before.scopesMade() {
+		if n := len(s.egress); n > 1 && exceeds(s.imports+n*len(c.services), c.after.settings.limits.Imports) {
+			c.sidecars(s.sidecar)
+		}
+	}
+}
+
+// scopesMade returns the scopes that there are of a state, or of states before it.
+func (st *state) scopesMade() []*scope {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	var out []*scope
+	for _, s := range st.scopes {
+		out = append(out, s)
+	}
+	for key, base := range st.bases {
+		if st.scopes[key] == nil {
+			out = append(out, base.scope)
+		}
+	}
+	return out
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+	"sync"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// portForm is a port in a route configuration, and in which forms its virtual hosts have
+// their domains.
+type portForm struct {
+	number uint32
+	form   domainForm
+}
+
+// portRoutes are the routes that a port has of a VirtualService.
+type portRoutes struct {
+	of     *virtualService
+	port   portForm
+	routes []*routev3.Route
+	// own are services, others are hosts that are none. Both together are not empty.
+	own    []*service
+	others []registry.Hostname
+	// over: there is no room for the routes.
+	over bool
+}
+
+// addPorts adds the virtual hosts of ports: what VirtualServices say of them, and the
+// default routes of the services that none is about.
+func (b *virtualHosts) addPorts(e *egress, ports []portForm) {
+	parts := make([][]*portRoutes, len(ports))
+	for i, port := range ports {
+		parts[i] = b.portRoutes(e, port)
+	}
+	b.admit(slices.Concat(parts...))
+	for i, port := range ports {
+		for _, part := range parts[i] {
+			b.addRoutes(part)
+		}
+		for _, svc := range servicesOn(e, port.number) {
+			if !b.has(svc.host, port.number) {
+				route := b.st.defaultRoute(b.proxy, svc, place{gateway: meshGateway, port: port.number})
+				b.addService(svc, port.number, port.form, []*routev3.Route{route})
+			}
+		}
+	}
+}
+
+// portRoutes returns which VirtualServices say something of a port, in the order of
+// precedence.
+func (b *virtualHosts) portRoutes(e *egress, port portForm) []*portRoutes {
+	services := servicesOn(e, port.number)
+	by := e.covering(services)
+	names := sync.OnceValue(func() *hostSet { return newHostSet(hostNames(services)) })
+	var out []*portRoutes
+	for _, v := range e.virtualServices() {
+		part := &portRoutes{of: v, port: port, own: by[v]}
+		if len(part.own) == 0 && port.number != unknownHostPort {
+			continue
+		}
+		if part.others = e.otherHosts(v, names); len(part.own)+len(part.others) > 0 {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// admit decides which of the routes there is room for, and builds them.
+func (b *virtualHosts) admit(parts []*portRoutes) {
+	byAge := slices.Clone(parts)
+	slices.SortStableFunc(byAge, func(x, y *portRoutes) int { return compareVirtualServices(x.of, y.of) })
+	budget := routeBudget{limits: b.st.settings.limits}
+	for _, part := range byAge {
+		least, times := leastBytes*b.st.matchesOf(part.of), part.repetition()
+		err := budget.check(least, least*times)
+		if err == nil {
+			var missing []error
+			part.routes, missing = b.st.ruleRoutes(b.proxy, part.of, place{gateway: meshGateway, port: part.port.number})
+			b.leftOut = append(b.leftOut, missing...)
+			size := sizeOf(part.routes)
+			err = budget.take(part.bytes(size), len(part.others), size*times)
+		}
+		if err != nil {
+			part.over, part.routes = true, (&envoy.RouteScope{}).FailingRoutes()
+			b.leftOut = append(b.leftOut, leftOut(part.of.config, "spec.http", failedRequests(err)))
+		}
+	}
+}
+
+// bytes returns about how much routes of a size add to a route configuration, which has
+// the names of the services without them.
+func (r *portRoutes) bytes(size int) int {
+	n := (len(r.own) + len(r.others)) * size
+	for _, h := range r.others {
+		n += 3*len(h) + hostBytes
+	}
+	return n
+}
+
+// repetition says how often a client has the routes, here and on other ports: a service
+// repeats them for each of its ports.
+func (r *portRoutes) repetition() int {
+	times := len(r.others)
+	for _, svc := range r.own {
+		times += svc.position(r.port.number)
+	}
+	return times
+}
+
+// addRoutes adds the virtual hosts of a VirtualService. Without room for its routes all
+// requests to them fail; hosts that are no services share a virtual host then.
+func (b *virtualHosts) addRoutes(r *portRoutes) {
+	if len(r.routes) == 0 {
+		return // As if there were no such VirtualService.
+	}
+	for _, svc := range r.own {
+		b.addService(svc, r.port.number, r.port.form, r.routes)
+	}
+	if r.over {
+		b.addHosts(r.others, r.port, r.routes)
+		return
+	}
+	for _, host := range r.others {
+		b.addHosts([]registry.Hostname{host}, r.port, r.routes)
+	}
+}
+
+// hostNames returns the host names of services in lower case.
+func hostNames(services []*service) []registry.Hostname {
+	out := make([]registry.Hostname, len(services))
+	for i, s := range services {
+		out[i] = lower(s.host)
+	}
+	return out
+}
+
+// covering returns which of the services each VirtualService is about: those whose
+// name it has, or the longest wildcard for it of all VirtualServices, whatever
+// their age.
+func (e *egress) covering(services []*service) map[*virtualService][]*service {
+	out := make(map[*virtualService][]*service)
+	for _, svc := range services {
+		for _, v := range e.virtualServicesOf(lower(svc.host)) {
+			out[v] = append(out[v], svc)
+		}
+	}
+	return out
+}
+
+// otherHosts returns the hosts of a VirtualService that are no services, and the
+// wildcards that cover none of the services, whose names in lower case are in a set.
+func (e *egress) otherHosts(v *virtualService, services func() *hostSet) []registry.Hostname {
+	var out []registry.Hostname
+	for _, host := range v.hosts {
+		if e.service(host) != nil {
+			continue
+		}
+		if !host.IsWildcard() || !services().covers(host) {
+			out = append(out, host)
+		}
+	}
+	return out
+}
