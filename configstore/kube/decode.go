@@ -13,21 +13,33 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// decode returns an object as a config, and what its schema finds questionable about
-// it. The error matches manifest.ErrMalformed or configstore.ErrInvalid.
-func (k *kind) decode(o *object) (config configstore.Config, warnings []configstore.Violation, err error) {
+// findings are what is to be said about a version of an object.
+type findings struct {
+	// err is why it is not in the cache. It matches manifest.ErrMalformed or
+	// configstore.ErrInvalid.
+	err error
+	// warnings are what its schema finds questionable.
+	warnings []configstore.Violation
+	// status is why the status cannot be decoded, which is no reason to keep the spec
+	// out of the cache.
+	status error
+}
+
+func (f *findings) none() bool { return f.err == nil && len(f.warnings) == 0 && f.status == nil }
+
+// decode returns an object as a config, and what is to be said about it.
+func (k *kind) decode(o *object) (config configstore.Config, found findings) {
 	config = configstore.Config{Meta: k.meta(o)}
-	if !k.decodeFast(o, &config) {
-		if err := k.decodeLenient(o, &config); err != nil {
-			return config, nil, err
-		}
+	if config.Spec, found.err = k.decodeSpec(o); found.err != nil {
+		return config, found
 	}
+	config.Status, found.status = k.decodeStatus(o)
 	schema := k.schema
 	if k.cache.opts.SkipValidation {
 		schema.Validate = nil
 	}
-	warnings, err = schema.Check(config)
-	return config, warnings, err
+	found.warnings, found.err = schema.Check(config)
+	return config, found
 }
 
 func (k *kind) meta(o *object) configstore.Meta {
@@ -46,22 +58,28 @@ func (k *kind) meta(o *object) configstore.Meta {
 	}
 }
 
-// decodeFast decodes what has nothing unusual in it, which is nearly everything. It
-// returns false if the object needs a closer look.
-func (k *kind) decodeFast(o *object, config *configstore.Config) bool {
-	spec, ok := unmarshal(o.Spec, k.schema.NewSpec())
-	if !ok {
-		return false
+// decodeSpec decodes the spec, at once if it has nothing unusual in it, which is so for
+// nearly all of them.
+func (k *kind) decodeSpec(o *object) (proto.Message, error) {
+	if spec, ok := unmarshal(o.Spec, k.schema.NewSpec()); ok {
+		return spec, nil
 	}
-	if config.Spec = spec; isNull(o.Status) {
-		return true
-	}
+	config, err := k.decodeLenient(o, "spec", o.Spec)
+	return config.Spec, err
+}
+
+// decodeStatus decodes the status. It is nil if there is none, if it cannot be decoded,
+// or if the kind of the schema has none.
+func (k *kind) decodeStatus(o *object) (proto.Message, error) {
 	empty := k.schema.NewStatus()
-	if empty == nil {
-		return true // The kind of the schema has none; lenient reading drops it.
+	if isNull(o.Status) || empty == nil {
+		return nil, nil //nolint:nilnil // There is none.
 	}
-	config.Status, ok = unmarshal(o.Status, empty)
-	return ok
+	if status, ok := unmarshal(o.Status, empty); ok {
+		return status, nil
+	}
+	config, err := k.decodeLenient(o, "status", o.Status)
+	return config.Status, err
 }
 
 func unmarshal(text json.RawMessage, into proto.Message) (proto.Message, bool) {
@@ -73,28 +91,24 @@ func unmarshal(text json.RawMessage, into proto.Message) (proto.Message, bool) {
 
 func isNull(text json.RawMessage) bool { return len(text) == 0 || bytes.Equal(text, []byte("null")) }
 
-// decodeLenient decodes as package manifest does with Options.Lenient, and says
-// what is wrong with which field.
-func (k *kind) decodeLenient(o *object, config *configstore.Config) error {
-	document := map[string]any{
+// decodeLenient decodes one field as package manifest does with Options.Lenient, and
+// says what is wrong with which part of it. On an error there is neither a spec nor a
+// status.
+func (k *kind) decodeLenient(o *object, field string, text json.RawMessage) (config configstore.Config, err error) {
+	data, err := json.Marshal(map[string]any{
 		"apiVersion": k.gvk().APIVersion(),
 		"kind":       k.gvk().Kind,
 		"metadata":   map[string]string{"name": o.Name, "namespace": o.Namespace},
-	}
-	for field, text := range map[string]json.RawMessage{"spec": o.Spec, "status": o.Status} {
-		if !isNull(text) {
-			document[field] = text
-		}
-	}
-	data, err := json.Marshal(document)
+		field:        text,
+	})
 	if err != nil {
-		return err
+		return config, err
 	}
 	for _, d := range manifest.Parse(k.cache.Schemas(), data, manifest.Options{Lenient: true, MaxBytes: -1, MaxDocuments: -1}) {
 		if d.Err != nil {
-			return d.Err
+			return configstore.Config{}, d.Err
 		}
-		config.Spec, config.Status = d.Config.Spec, d.Config.Status
+		config = d.Config
 	}
-	return nil
+	return config, nil
 }

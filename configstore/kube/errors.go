@@ -32,7 +32,8 @@ type Error struct {
 	// Err says what is wrong. It is never nil. That of an object matches
 	// manifest.ErrMalformed or configstore.ErrInvalid; that of a kind is the API
 	// server's, as in k8s.io/apimachinery/pkg/api/errors, or that of the connection. A
-	// warning is the schema's "field: message".
+	// warning is the schema's "field: message"; that of a status matches
+	// manifest.ErrMalformed.
 	Err error
 }
 
@@ -104,9 +105,9 @@ func (c *Cache) Errors() []*Error {
 	return errs
 }
 
-// Warnings returns what schemas find questionable about objects that they accept,
-// sorted by kind, namespace and name, then in the order of the schema. With
-// Options.SkipValidation there are none. The slice is the caller's, the warnings are
+// Warnings returns what schemas find questionable about objects that they accept, and
+// statuses that cannot be decoded, sorted by kind, namespace and name, then in the order of
+// the schema. With Options.SkipValidation there are only those of statuses. The slice is the caller's, the warnings are
 // shared.
 func (c *Cache) Warnings() []*Error {
 	c.mu.Lock()
@@ -114,7 +115,9 @@ func (c *Cache) Warnings() []*Error {
 	var warnings []*Error
 	for _, k := range c.kinds {
 		for _, v := range k.verdicts {
-			warnings = append(warnings, v.warnings...)
+			if v.err == nil {
+				warnings = append(warnings, v.allWarnings()...)
+			}
 		}
 	}
 	sortErrors(warnings)

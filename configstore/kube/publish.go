@@ -83,8 +83,9 @@ func (p *publisher) clear() {
 	_ = p.commit() // It is noted.
 }
 
-// put adds what an object needs to the batch: nothing if it is published as it is,
-// or cannot be decoded.
+// put adds what an object needs to the batch: nothing if it is published as it is. If
+// it cannot be decoded, or is invalid, the state of the same object stays, and that of
+// one of its name that was deleted before goes.
 func (p *publisher) put(o *object) {
 	k := p.kind
 	key := objectKey{o.Namespace, o.Name}
@@ -96,30 +97,35 @@ func (p *publisher) put(o *object) {
 	if old != nil && old.ResourceVersion == o.ResourceVersion && old.UID == string(o.UID) {
 		return // Nor has the verdict changed.
 	}
-	config, warnings, err := k.decode(o)
-	k.judge(key, o, warnings, err)
+	config, found := k.decode(o)
+	k.judge(key, o, found)
+	again := old != nil && old.UID != config.UID // It was deleted and made again.
+	if again {
+		p.drop(key)
+	}
 	switch {
-	case err != nil:
-		return // The last good state stays.
-	case old == nil:
-		p.add(configstore.OpCreate, config)
-	case old.UID != config.UID: // It was deleted and made again.
-		p.remove(key)
+	case found.err != nil: // The last good state stays, unless it is that of another object.
+	case old == nil || again:
 		p.add(configstore.OpCreate, config)
 	default:
 		p.add(configstore.OpUpdate, config)
 	}
 }
 
-// remove adds the removal of an object to the batch, if it is published.
+// remove adds the removal of an object to the batch, if it is published, and forgets
+// what there was to say about it.
 func (p *publisher) remove(key objectKey) {
 	k := p.kind
-	k.judge(key, nil, nil, nil)
-	if old := k.cache.published.Get(k.gvk(), key.name, key.namespace); old != nil {
-		p.add(configstore.OpDelete, configstore.Config{
-			Meta: configstore.Meta{GroupVersionKind: k.gvk(), Name: key.name, Namespace: key.namespace},
-		})
+	k.judge(key, nil, findings{})
+	if k.cache.published.Get(k.gvk(), key.name, key.namespace) != nil {
+		p.drop(key)
 	}
+}
+
+func (p *publisher) drop(key objectKey) {
+	p.add(configstore.OpDelete, configstore.Config{
+		Meta: configstore.Meta{GroupVersionKind: p.kind.gvk(), Name: key.name, Namespace: key.namespace},
+	})
 }
 
 func (p *publisher) add(op configstore.Op, config configstore.Config) {

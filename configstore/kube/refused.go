@@ -20,10 +20,13 @@ func isNoSuchPath(err error) bool {
 
 // finish returns the outcome of a write, its error as one of ConfigStore.
 func (w *write) finish(revision string, err error) (string, error) {
-	if err != nil {
-		return "", w.fail(w.translate(err))
+	if err == nil {
+		return revision, nil
 	}
-	return revision, nil
+	if err = w.translate(err); w.half {
+		err = fmt.Errorf("the content was written, the status was not: %w", err)
+	}
+	return "", w.fail(err)
 }
 
 // fail wraps an error with the verb and the object.

@@ -138,34 +138,53 @@ func (w *write) replace() (string, error) {
 	return w.addStatus(s)
 }
 
-// addStatus writes the status if the object does not have it by now.
+// addStatus writes the status if the object does not have it by now. It is for the
+// object as the write of the content has left it: what somebody else has done since is
+// not overwritten.
 func (w *write) addStatus(s *stored) (string, error) {
-	if w.config.Status == nil || configstore.EqualMessage(w.decoded(s).Status, w.config.Status) {
+	if w.config.Status == nil || w.hasStatus(s) {
 		return s.object.ResourceVersion, nil
 	}
-	w.config.ResourceVersion = "" // It was a condition of the write that has succeeded.
-	return w.replaceStatus()
+	w.half = true
+	s, err := w.putStatus(s)
+	if err != nil {
+		return "", err
+	}
+	return s.object.ResourceVersion, nil
 }
 
 // replaceStatus writes the status alone.
 func (w *write) replaceStatus() (string, error) {
 	s, err := w.modify(func(s *stored) (*stored, error) {
-		if configstore.EqualMessage(w.decoded(s).Status, w.config.Status) {
+		if w.hasStatus(s) {
 			return s, nil
 		}
-		if err := setMessage(s.fields, "status", w.decoded(s).Status, w.config.Status); err != nil {
-			return nil, err
-		}
-		put, err := w.put(s, "status")
-		if apierrors.IsNotFound(err) { // The object exists: its kind has no such subresource.
-			put, err = w.put(s)
-		}
-		return put, err
+		return w.putStatus(s)
 	})
 	if err != nil {
 		return "", err
 	}
 	return s.object.ResourceVersion, nil
+}
+
+// hasStatus reports whether the object has the status that is to be written.
+func (w *write) hasStatus(s *stored) bool {
+	if w.config.Status == nil {
+		return isNull(s.object.Status) || w.kind.schema.Status == nil
+	}
+	return configstore.EqualMessage(w.decoded(s).Status, w.config.Status)
+}
+
+// putStatus writes the status of an object that was read.
+func (w *write) putStatus(s *stored) (*stored, error) {
+	if err := setMessage(s.fields, "status", w.decoded(s).Status, w.config.Status); err != nil {
+		return nil, err
+	}
+	put, err := w.put(s, "status")
+	if apierrors.IsNotFound(err) { // If the object exists, its kind has no such subresource.
+		put, err = w.put(s)
+	}
+	return put, err
 }
 
 // modify reads the object, checks the resource version, and calls change with it.
@@ -189,17 +208,16 @@ func (w *write) modify(change func(*stored) (*stored, error)) (*stored, error) {
 // however it is spelt.
 func (w *write) changesNothing(s *stored) bool {
 	live, c := w.decoded(s), &w.config
-	return w.kind.schema.EqualSpecs(live.Spec, c.Spec) && maps.Equal(live.Labels, c.Labels) &&
+	return live.Spec != nil && w.kind.schema.EqualSpecs(live.Spec, c.Spec) && maps.Equal(live.Labels, c.Labels) &&
 		maps.Equal(live.Annotations, c.Annotations) && slices.Equal(live.OwnerReferences, c.OwnerReferences)
 }
 
-// decoded returns the object as a config; without a spec and a status if it cannot
-// be decoded.
+// decoded returns the object as a config; without a spec, or a status, that cannot be
+// decoded.
 func (w *write) decoded(s *stored) configstore.Config {
 	config := configstore.Config{Meta: w.kind.meta(&s.object)}
-	if !w.kind.decodeFast(&s.object, &config) && w.kind.decodeLenient(&s.object, &config) != nil {
-		config.Spec, config.Status = nil, nil
-	}
+	config.Spec, _ = w.kind.decodeSpec(&s.object)
+	config.Status, _ = w.kind.decodeStatus(&s.object)
 	return config
 }
 

@@ -32,12 +32,12 @@ const ConditionAccepted = "Accepted"
 // acceptedCondition is the condition for the verdict on an object, which may be nil.
 func acceptedCondition(v *verdict) Condition {
 	switch {
-	case v == nil:
+	case v == nil || v.err == nil && len(v.warnings) == 0:
 		return Condition{Type: ConditionAccepted, True: true, Reason: "Valid"}
 	case v.err != nil:
 		return Condition{Type: ConditionAccepted, Reason: "Invalid", Message: v.err.Err.Error()}
 	default:
-		return Condition{Type: ConditionAccepted, True: true, Reason: "ValidWithWarnings", Message: strings.Join(v.texts(), "; ")}
+		return Condition{Type: ConditionAccepted, True: true, Reason: "ValidWithWarnings", Message: strings.Join(texts(v.warnings), "; ")}
 	}
 }
 

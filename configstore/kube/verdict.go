@@ -16,6 +16,9 @@ import (
 type verdict struct {
 	err      *Error
 	warnings []*Error
+	// status says that the status cannot be decoded. It is one of Warnings, and is not
+	// written into the status.
+	status *Error
 }
 
 // texts returns what the verdict says.
@@ -23,16 +26,27 @@ func (v *verdict) texts() []string {
 	if v == nil {
 		return nil
 	}
-	var texts []string
-	for _, e := range v.all() {
-		texts = append(texts, e.Err.Error())
+	return texts(v.all())
+}
+
+func texts(errs []*Error) (out []string) {
+	for _, e := range errs {
+		out = append(out, e.Err.Error())
 	}
-	return texts
+	return out
 }
 
 func (v *verdict) all() []*Error {
 	if v.err != nil {
 		return append([]*Error{v.err}, v.warnings...)
+	}
+	return v.allWarnings()
+}
+
+// allWarnings returns what is one of Warnings.
+func (v *verdict) allWarnings() []*Error {
+	if v.status != nil {
+		return append(slices.Clone(v.warnings), v.status)
 	}
 	return v.warnings
 }
@@ -50,16 +64,16 @@ func (v *verdict) since(text string, now time.Time) time.Time {
 }
 
 // judge replaces the verdict on an object. What was said before is not logged again.
-// Without warnings and an error o may be nil.
-func (k *kind) judge(key objectKey, o *object, warnings []configstore.Violation, err error) {
+// If nothing was found o may be nil.
+func (k *kind) judge(key objectKey, o *object, found findings) {
 	c := k.cache
 	c.mu.Lock()
 	old := k.verdicts[key]
-	if old == nil && err == nil && len(warnings) == 0 {
+	if old == nil && found.none() {
 		c.mu.Unlock()
 		return
 	}
-	v := k.newVerdict(old, key, o, warnings, err)
+	v := k.newVerdict(old, key, o, found)
 	if v == nil {
 		delete(k.verdicts, key)
 	} else {
@@ -78,7 +92,7 @@ func (k *kind) judge(key objectKey, o *object, warnings []configstore.Violation,
 }
 
 // newVerdict returns nil if there is nothing to say.
-func (k *kind) newVerdict(old *verdict, key objectKey, o *object, warnings []configstore.Violation, err error) *verdict {
+func (k *kind) newVerdict(old *verdict, key objectKey, o *object, found findings) *verdict {
 	now := time.Now()
 	say := func(err error) *Error {
 		return &Error{
@@ -86,15 +100,18 @@ func (k *kind) newVerdict(old *verdict, key objectKey, o *object, warnings []con
 			Since: old.since(err.Error(), now), Err: err,
 		}
 	}
-	if err != nil {
-		return &verdict{err: say(err)} // Its warnings are about what is not in the cache.
+	if found.err != nil {
+		return &verdict{err: say(found.err)} // Its warnings are about what is not in the cache.
 	}
-	if len(warnings) == 0 {
+	if found.none() {
 		return nil
 	}
 	v := &verdict{}
-	for _, w := range warnings {
+	for _, w := range found.warnings {
 		v.warnings = append(v.warnings, say(errors.New(w.String())))
+	}
+	if found.status != nil {
+		v.status = say(found.status)
 	}
 	return v
 }

@@ -14,7 +14,8 @@ import (
 
 // Create implements ConfigStore. The API server sets the creation time. A Status is
 // written by a second request if the kind has a status subresource; the revision is
-// that of the last one.
+// that of the last one. An error that says "the content was written" is one of the
+// second request: ErrConflict if somebody else was between the two.
 func (c *Cache) Create(config configstore.Config) (string, error) {
 	w, err := c.begin(configstore.OpCreate, config)
 	if err != nil {
@@ -27,7 +28,9 @@ func (c *Cache) Create(config configstore.Config) (string, error) {
 // Update implements ConfigStore. What a Config has no field for stays: see the
 // package comment. The creation time is the API server's. A nil Status leaves the stored one;
 // another one that differs from it is written by a second request if the kind has a
-// status subresource. Update reads the object before, and again if it has no
+// status subresource, for the revision that the first one has made: if somebody
+// else was between the two, the error is ErrConflict and says that the content was
+// written, whether a ResourceVersion was given or not. Update reads the object before, and again if it has no
 // ResourceVersion and somebody else was faster.
 func (c *Cache) Update(config configstore.Config) (string, error) {
 	w, err := c.begin(configstore.OpUpdate, config)
@@ -69,6 +72,8 @@ type write struct {
 	kind   *kind
 	op     configstore.Op
 	config configstore.Config
+	// half is set when the content is written and the status is not yet.
+	half   bool
 	ctx    context.Context //nolint:containedctx // That of one call.
 	cancel context.CancelFunc
 }
