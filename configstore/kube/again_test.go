@@ -33,7 +33,7 @@ func TestMadeAgainUnseen(t *testing.T) {
 		create(t, anyway, object(kind, ns, name, name))
 	}
 	update(t, anyway, object(kind, ns, "kept", "bad")) // the same object
-	watcher.SelectNamespaces(nil) // It lists, and does not go on where it was.
+	watcher.SelectNamespaces(nil)                      // It lists, and does not go on where it was.
 	front.Refuse(false)
 	r.Expect(t, "delete Limit "+ns+"/bad", "delete Limit "+ns+"/odd", "add Limit "+ns+"/odd")
 	expectErrors(t, watcher, "bad", "kept")

@@ -42,7 +42,7 @@ func filled(tb testing.TB, n int) *publisher {
 	p := &publisher{}
 	for _, k := range c.kinds {
 		if k.gvk() == istio.ServiceEntry {
-			p.kind = k
+			p.scope = k.scopes[0]
 		}
 	}
 	list := make([]any, n)

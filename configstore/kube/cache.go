@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"go.uber.org/atomic"
@@ -148,7 +149,7 @@ func (c *Cache) listed() bool {
 		return false
 	}
 	for _, k := range c.kinds {
-		if !k.resolved {
+		if slices.ContainsFunc(k.scopes, func(s *scope) bool { return !s.resolved }) {
 			return false
 		}
 	}

@@ -83,9 +83,9 @@ func (d *crds) applyTo(k *kind) {
 	k.begin(d.ctx, string(c.UID), version)
 }
 
-// crdKind is what errors about CRDs are about.
-func crdKind() configstore.GroupVersionKind {
-	return configstore.GroupVersionKind{Group: crdGroup, Version: "v1", Kind: "CustomResourceDefinition"}
+// crdKey is what errors about CRDs are about.
+func crdKey() configstore.ConfigKey {
+	return configstore.ConfigKey{Kind: configstore.GroupVersionKind{Group: crdGroup, Version: "v1", Kind: "CustomResourceDefinition"}}
 }
 
 // reportCRDs takes the outcome of an attempt to list or watch the CRDs. A server
@@ -97,7 +97,7 @@ func (c *Cache) reportCRDs(ctx context.Context, err error) {
 	noted := c.crdErr.replace(err)
 	c.mu.Unlock()
 	if noted {
-		c.logKind(crdKind(), err)
+		c.logKind(crdKey(), err)
 	}
 	if !blind {
 		return

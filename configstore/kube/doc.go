@@ -20,17 +20,20 @@
 // What the server forbids affects nothing else: a kind that may not be listed has
 // no objects, or keeps those that it had, counts as synced, and is one of Errors.
 // Where CRDs may not be listed, every kind is asked for under each of its versions,
-// again and again.
+// again and again; its objects go when none of them is found and the API server's
+// discovery, which everybody may read unless that was changed, does not have the kind
+// either.
 //
 // # Which objects
 //
-// Options.Revision and Options.Namespaces restrict the cache. An object that
+// Options.Revision, Options.Namespaces and Options.OnlyNamespaces restrict the cache. An object that
 // changes so that it is in or out is an add or a delete for handlers.
 //
 // An object is decoded once per change. Fields that the schema does not know are
-// dropped, as by manifest.Options.Lenient. An object that cannot be decoded, or that
-// its schema finds invalid, keeps its last good state, and is one of Errors until it
-// is good, or gone. What its schema only warns of is one of Warnings.
+// dropped, as by manifest.Options.Lenient. An object whose spec cannot be decoded, or
+// that its schema finds invalid, keeps its last good state, and is one of Errors until it
+// is good, or gone. What its schema only warns of is one of Warnings, and so is a status
+// that cannot be decoded: the spec counts, and Status is nil.
 // ResourceVersion, Generation, UID and CreationTimestamp are those of the API
 // server; managed fields are not kept.
 //
@@ -47,7 +50,8 @@
 // to an object while nothing was watched is one change, if it is one.
 //
 // The events of one kind come in the order of the API server's revisions; those of
-// different kinds in the order in which they arrive.
+// different kinds, or of different ones of Options.OnlyNamespaces, in the order in which
+// they arrive.
 //
 // # Writes
 //
@@ -96,7 +100,9 @@
 // # Access
 //
 // The cache needs the verbs list and watch for each kind and for
-// customresourcedefinitions.apiextensions.k8s.io. Writers need create, get, update and
+// customresourcedefinitions.apiextensions.k8s.io, which take a ClusterRole. With
+// Options.OnlyNamespaces list and watch in these namespaces are enough, by a Role: Errors
+// then says that the definitions are forbidden, and they are done without. Writers need create, get, update and
 // delete for what they write, and update for the subresource status. A StatusWriter
 // needs get of the objects, update of their status, and get, create and update of
 // leases.coordination.k8s.io in the namespace of its Lease.

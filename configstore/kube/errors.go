@@ -18,7 +18,8 @@ import (
 // that is in it.
 type Error struct {
 	// Object is what cannot be shown, or is questionable. Its name is empty if the kind as a whole is
-	// meant: it cannot be listed or watched, and its objects are those of Since. If
+	// meant, or its objects of one of Options.OnlyNamespaces: they cannot be listed or
+	// watched, and are those of Since. If
 	// its kind is CustomResourceDefinition, it cannot be seen which kinds there are.
 	Object configstore.ConfigKey
 	// ResourceVersion is the version of the object that could not be decoded, or is
@@ -37,10 +38,14 @@ type Error struct {
 	Err error
 }
 
-// Error returns "Kind namespace/name: reason", or "Kind: reason".
+// Error returns "Kind namespace/name: reason", "Kind in namespace: reason", or
+// "Kind: reason".
 func (e *Error) Error() string {
-	if e.Object.Name == "" {
+	switch {
+	case e.Object.Name == "" && e.Object.Namespace == "":
 		return e.Object.Kind.Kind + ": " + e.Err.Error()
+	case e.Object.Name == "":
+		return e.Object.Kind.Kind + " in " + e.Object.Namespace + ": " + e.Err.Error()
 	}
 	return e.Object.Object() + ": " + e.Err.Error()
 }
@@ -87,14 +92,16 @@ func (c *Cache) Errors() []*Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []*Error
-	add := func(f failure, kind configstore.GroupVersionKind) {
+	add := func(f failure, key configstore.ConfigKey) {
 		if f.err != nil {
-			errs = append(errs, &Error{Object: configstore.ConfigKey{Kind: kind}, Since: f.since, Err: f.err})
+			errs = append(errs, &Error{Object: key, Since: f.since, Err: f.err})
 		}
 	}
-	add(c.crdErr, crdKind())
+	add(c.crdErr, crdKey())
 	for _, k := range c.kinds {
-		add(k.err, k.gvk())
+		for _, s := range k.scopes {
+			add(s.err, s.key())
+		}
 		for _, v := range k.verdicts {
 			if v.err != nil {
 				errs = append(errs, v.err)
@@ -131,6 +138,10 @@ func sortErrors(errs []*Error) {
 }
 
 // logKind logs that a kind cannot be read.
-func (c *Cache) logKind(kind configstore.GroupVersionKind, err error) {
-	c.opts.Logger.Warn("kind cannot be read", slog.String("kind", kind.String()), slog.Any("error", err))
+func (c *Cache) logKind(key configstore.ConfigKey, err error) {
+	attrs := []any{slog.String("kind", key.Kind.String()), slog.Any("error", err)}
+	if key.Namespace != "" {
+		attrs = append(attrs, slog.String("namespace", key.Namespace))
+	}
+	c.opts.Logger.Warn("kind cannot be read", attrs...)
 }

@@ -67,43 +67,21 @@ func (k *kind) begin(ctx context.Context, crdUID string, version int) {
 	}
 	k.end()
 	k.cache.mu.Lock()
-	k.served, k.restart = version, make(chan struct{})
+	k.restart = make(chan struct{})
+	for _, s := range k.scopes {
+		s.served = version
+	}
 	k.cache.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	f := &following{crdUID: crdUID, version: version, cancel: cancel}
 	k.following = f
-	f.done.Go(func() {
-		for ctx.Err() == nil {
-			k.followOnce(ctx)
-		}
-	})
-}
-
-// followOnce follows the objects until ctx ends or they are to be listed again.
-func (k *kind) followOnce(ctx context.Context) {
-	k.cache.mu.Lock()
-	restart := k.restart
-	k.cache.mu.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-restart:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	from := &source{
-		client: k.cache.client,
-		path:   func() []string { return k.path(k.version(), "") },
-		list:   func() runtime.Object { return &objectList{} },
-		report: k.report,
+	for _, s := range k.scopes {
+		f.done.Go(func() {
+			for ctx.Err() == nil {
+				s.follow(ctx)
+			}
+		})
 	}
-	k.cache.reflect(ctx, from, &object{}, &publisher{kind: k})
-	cancel()
-	<-ended
 }
 
 // end stops what is followed, if anything, and returns when nothing is published
@@ -123,11 +101,13 @@ func (k *kind) end() {
 // vanish makes the kind one that the server does not have: its objects go.
 func (k *kind) vanish() {
 	k.end()
-	p := publisher{kind: k}
-	p.clear()
-	k.retain(nil)
+	for _, s := range k.scopes {
+		(&publisher{scope: s}).clear()
+	}
 	c := k.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k.served, k.resolved, k.err = absent, true, failure{}
+	for _, s := range k.scopes {
+		s.served, s.resolved, s.err = absent, true, failure{}
+	}
 }

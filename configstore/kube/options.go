@@ -4,13 +4,14 @@ package kube
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 )
 
 // The defaults of Options.
 const (
 	DefaultWriteTimeout = 30 * time.Second
-	DefaultMaxBackoff   = 30 * time.Second
+	DefaultMaxBackoff   = 3 * time.Second
 )
 
 // Options of a Cache. The zero value works.
@@ -28,6 +29,11 @@ type Options struct {
 	// gives the same answer: Cache.SelectNamespaces changes it. Default: nil, all
 	// namespaces.
 	Namespaces func(namespace string) bool
+	// OnlyNamespaces, unless empty, restricts the cache to the objects of these
+	// namespaces, and what it asks the API server for, too: a Role in each of them is
+	// enough. Namespaces restricts it further, and cluster-scoped kinds are read as
+	// ever. Default: all namespaces are read at once, which takes a ClusterRole.
+	OnlyNamespaces []string
 	// SkipValidation accepts objects that break the rules of their schema's
 	// Validate, from the API server as well as in writes. Default: an object that
 	// its schema finds invalid is an error, and its last good state stays.
@@ -39,13 +45,18 @@ type Options struct {
 	// values below 1: DefaultWriteTimeout.
 	WriteTimeout time.Duration
 	// MaxBackoff is the longest time between two attempts to reach the API server
-	// again; the first is made within a second. Default, for values below 1:
+	// again, of which the first is made within a second; up to half of it is added at
+	// random, so that clients do not come all at once. A cache is up to date again that
+	// long after the end of an outage, however long that was. Default, for values below 1:
 	// DefaultMaxBackoff.
 	MaxBackoff time.Duration
 }
 
 // withDefaults returns the options with what is not given filled in.
 func (o Options) withDefaults() Options {
+	namespaces := slices.Clone(o.OnlyNamespaces)
+	slices.Sort(namespaces)
+	o.OnlyNamespaces = slices.Compact(namespaces)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// publisher puts what the API server says of one kind into the cache. It is what
-// the kind's reflector stores into; only its goroutine uses it.
+// publisher puts what the API server says of one scope into the cache. It is what
+// the scope's reflector stores into; only its goroutine uses it.
 //
 // It compares with what is published, so that whatever a reflector repeats, after a
 // list or a broken watch, is no event.
 type publisher struct {
-	kind *kind
+	scope *scope
 	// mutations is the batch in progress.
 	mutations []configstore.Mutation
 }
@@ -57,17 +57,17 @@ func (p *publisher) Replace(list []any, _ string) error {
 	for _, o := range objects {
 		p.put(o)
 	}
-	k := p.kind
-	for _, old := range k.cache.published.List(k.gvk(), configstore.NamespaceAll) {
+	k := p.scope.kind
+	for _, old := range k.cache.published.List(k.gvk(), p.scope.namespace) {
 		if key := (objectKey{old.Namespace, old.Name}); !there[key] {
 			p.remove(key)
 		}
 	}
-	k.retain(there)
+	k.retain(p.scope.namespace, there)
 	if err := p.commit(); err != nil {
 		return err
 	}
-	k.published()
+	p.scope.published()
 	return nil
 }
 
@@ -76,10 +76,11 @@ func (p *publisher) Resync() error { return nil }
 
 // clear removes everything.
 func (p *publisher) clear() {
-	k := p.kind
-	for _, old := range k.cache.published.List(k.gvk(), configstore.NamespaceAll) {
+	k := p.scope.kind
+	for _, old := range k.cache.published.List(k.gvk(), p.scope.namespace) {
 		p.remove(objectKey{old.Namespace, old.Name})
 	}
+	k.retain(p.scope.namespace, nil)
 	_ = p.commit() // It is noted.
 }
 
@@ -87,7 +88,7 @@ func (p *publisher) clear() {
 // it cannot be decoded, or is invalid, the state of the same object stays, and that of
 // one of its name that was deleted before goes.
 func (p *publisher) put(o *object) {
-	k := p.kind
+	k := p.scope.kind
 	key := objectKey{o.Namespace, o.Name}
 	if !k.cache.selects(o) {
 		p.remove(key)
@@ -115,7 +116,7 @@ func (p *publisher) put(o *object) {
 // remove adds the removal of an object to the batch, if it is published, and forgets
 // what there was to say about it.
 func (p *publisher) remove(key objectKey) {
-	k := p.kind
+	k := p.scope.kind
 	k.judge(key, nil, findings{})
 	if k.cache.published.Get(k.gvk(), key.name, key.namespace) != nil {
 		p.drop(key)
@@ -124,7 +125,7 @@ func (p *publisher) remove(key objectKey) {
 
 func (p *publisher) drop(key objectKey) {
 	p.add(configstore.OpDelete, configstore.Config{
-		Meta: configstore.Meta{GroupVersionKind: p.kind.gvk(), Name: key.name, Namespace: key.namespace},
+		Meta: configstore.Meta{GroupVersionKind: p.scope.kind.gvk(), Name: key.name, Namespace: key.namespace},
 	})
 }
 
@@ -139,9 +140,9 @@ func (p *publisher) commit() error {
 	if len(mutations) == 0 {
 		return nil
 	}
-	_, err := p.kind.cache.published.Apply(mutations...)
+	_, err := p.scope.kind.cache.published.Apply(mutations...)
 	if err != nil {
-		p.kind.report(err) // Not to be expected: decode has checked the objects.
+		p.scope.note(err) // Not to be expected: decode has checked the objects.
 	}
 	return err
 }

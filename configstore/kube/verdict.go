@@ -116,13 +116,14 @@ func (k *kind) newVerdict(old *verdict, key objectKey, o *object, found findings
 	return v
 }
 
-// retain forgets the verdicts on all objects but these.
-func (k *kind) retain(there map[objectKey]bool) {
+// retain forgets the verdicts on all objects of a namespace, or of all for "", but
+// these.
+func (k *kind) retain(namespace string, there map[objectKey]bool) {
 	c := k.cache
 	var gone []objectKey
 	c.mu.Lock()
 	for key := range k.verdicts {
-		if !there[key] {
+		if !there[key] && (namespace == "" || namespace == key.namespace) {
 			delete(k.verdicts, key)
 			gone = append(gone, key)
 		}
