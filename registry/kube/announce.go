@@ -16,7 +16,7 @@ import (
 func (c *Controller) announce() {
 	c.panicked("updater", c.report.Within(c.updateBatch))
 	for _, ip := range c.engine.batch.proxies {
-		c.call(func() { c.updater.ProxyUpdate(c.options.ClusterID, ip) })
+		c.call(func() { c.updater().ProxyUpdate(c.options.ClusterID, ip) })
 	}
 	c.notifyHandlers()
 }
@@ -41,11 +41,11 @@ func (c *Controller) updateService(h *host) {
 	is := h.view != nil && !h.view.object.hidden()
 	switch {
 	case is && !was:
-		c.call(func() { c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventAdd) })
+		c.call(func() { c.updater().SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventAdd) })
 	case was && !is:
-		c.call(func() { c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventDelete) })
+		c.call(func() { c.updater().SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventDelete) })
 	case is && (h.work.before.service != h.view.service || !sameTargets(h.work.before.object, h.view.object)):
-		c.call(func() { c.updater.SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventUpdate) })
+		c.call(func() { c.updater().SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventUpdate) })
 	}
 }
 
@@ -56,10 +56,11 @@ func (c *Controller) updateEndpoints(h *host) {
 		return
 	}
 	c.call(func() {
-		if c.deltas == nil || h.view.endpoints.Len() <= len(h.work.changes) {
-			c.updater.EDSUpdate(c.shard, h.hostname, h.namespace, h.view.endpoints.Slice())
+		deltas := c.target.Load().deltas
+		if deltas == nil || h.view.endpoints.Len() <= len(h.work.changes) {
+			c.updater().EDSUpdate(c.shard, h.hostname, h.namespace, h.view.endpoints.Slice())
 		} else {
-			c.deltas.EDSDeltaUpdate(c.shard, h.hostname, h.namespace, h.work.changes)
+			deltas.EDSDeltaUpdate(c.shard, h.hostname, h.namespace, h.work.changes)
 		}
 	})
 }

@@ -21,8 +21,9 @@ import (
 // what it shows.
 type Controller struct {
 	options Options
-	updater xdsupdate.XDSUpdater
-	deltas  xdsupdate.EndpointDeltaUpdater // nil if updater takes complete lists only
+	// target is what the registry reports to. Only the goroutine that handles a batch
+	// replaces it.
+	target  atomic.Pointer[target]
 	shard   xdsupdate.ShardKey
 	sources []*source
 	// queue has the events that were not handled yet, and the changes that the
@@ -59,9 +60,9 @@ var (
 // change to the updater. It starts nothing: Run lists and watches. A nil client
 // gives a registry without objects. The updater must not be nil.
 func New(client kubernetes.Interface, updater xdsupdate.XDSUpdater, opts ...Options) *Controller {
-	c := &Controller{options: options.One("kube.New", opts).withDefaults(), updater: updater}
+	c := &Controller{options: options.One("kube.New", opts).withDefaults()}
 	c.shard = xdsupdate.ShardKey{Cluster: c.options.ClusterID, Provider: registry.Kubernetes}
-	c.deltas, _ = xdsupdate.As[xdsupdate.EndpointDeltaUpdater](updater)
+	c.target.Store(newTarget(updater))
 	c.engine = newEngine(&c.options)
 	c.state.Store(&state{services: registry.NewServiceSet(), mesh: c.engine.mesh})
 	c.queue = c.newQueue()
@@ -75,8 +76,9 @@ func New(client kubernetes.Interface, updater xdsupdate.XDSUpdater, opts ...Opti
 	return c
 }
 
-// PushesTo implements xdsupdate.ServicePusher: it returns the updater of New.
-func (c *Controller) PushesTo(*registry.Service) xdsupdate.XDSUpdater { return c.updater }
+// PushesTo implements xdsupdate.ServicePusher: it returns the updater of New, or of
+// ReportTo.
+func (c *Controller) PushesTo(*registry.Service) xdsupdate.XDSUpdater { return c.updater() }
 
 // Provider returns registry.Kubernetes.
 func (c *Controller) Provider() registry.ProviderID { return registry.Kubernetes }
@@ -121,7 +123,7 @@ func (c *Controller) Flush(ctx context.Context) error {
 
 // HasSynced reports whether everything that the cluster had when it was first
 // listed can be seen, and the updater has been notified of it. A kind that may not
-// be listed does not count: see Errors.
+// be listed is waited for until it may, unless it is in Options.Optional: see Errors.
 func (c *Controller) HasSynced() bool { return c.queue.HasSynced(c.listed) }
 
 // WaitForSync returns nil when HasSynced. Otherwise it returns the cause of ctx's
@@ -137,9 +139,21 @@ func (c *Controller) WaitForSync(ctx context.Context) error {
 	return c.Flush(ctx)
 }
 
+// Listed returns the kinds of objects of which the registry has had a complete list,
+// as SourceError.Kind names them.
+func (c *Controller) Listed() []string {
+	var out []string
+	for _, s := range c.sources {
+		if s.listed.Load() {
+			out = append(out, s.kind)
+		}
+	}
+	return out
+}
+
 func (c *Controller) listed() bool {
 	for _, s := range c.sources {
-		if !s.listed() {
+		if !s.hasAnswered() {
 			return false
 		}
 	}

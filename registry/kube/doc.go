@@ -37,7 +37,9 @@
 //
 // Run lists and watches Services, EndpointSlices, Pods (but those that have
 // failed), Nodes and Namespaces, each through a reflector of client-go, which
-// relists after errors; what a relist lacks is gone. Nothing is polled, and no
+// relists after errors; what a relist lacks is gone. What may not be read stays as it
+// was, and keeps HasSynced waiting if it never was read, unless Options.Optional names
+// the kind. Nothing is polled, and no
 // second copy of the objects is kept: of each object only what is used stays in
 // memory.
 //

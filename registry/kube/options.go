@@ -7,12 +7,17 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/kube/internal/reach"
 )
+
+// DefaultMaxBackoff is that of Options.MaxBackoff.
+const DefaultMaxBackoff = reach.DefaultMaxBackoff
 
 // Options configure a Controller. The zero value works.
 type Options struct {
@@ -42,6 +47,17 @@ type Options struct {
 	// its addresses. The default is to trust only its ID, and else its own labels and
 	// ports.
 	FindProxiesByAddress bool
+
+	// Optional are kinds of objects that the API server may refuse, as SourceError.Kind
+	// names them: one that it forbids, or does not know, counts as listed, without
+	// objects. The default is none: HasSynced waits until everything may be read, so that
+	// a host that starts before its rights do does not take an empty mesh for the whole.
+	Optional []string
+
+	// MaxBackoff is the longest time between two attempts to reach the API server; the
+	// first follow faster, and each is late by up to half of its time, by chance. The
+	// default is DefaultMaxBackoff.
+	MaxBackoff time.Duration
 
 	// Logger gets what an operator can fix, and an error for each function of the host
 	// that panicked, with the stack. The default is nil: nothing is logged.
@@ -90,6 +106,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SystemNamespace == "" {
 		o.SystemNamespace = "istio-system"
+	}
+	if o.MaxBackoff <= 0 {
+		o.MaxBackoff = DefaultMaxBackoff
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -31,7 +31,7 @@ func (c *Controller) panicked(what string, p *guard.PanicError) {
 func (c *Controller) call(f func()) { c.panicked("updater", guard.Call(f)) }
 
 func (c *Controller) request(req *xdsupdate.PushRequest) {
-	c.call(func() { c.updater.ConfigUpdate(req) })
+	c.call(func() { c.updater().ConfigUpdate(req) })
 }
 
-func (c *Controller) updateBatch(publish func()) { xdsupdate.UpdateBatch(c.updater, publish) }
+func (c *Controller) updateBatch(publish func()) { xdsupdate.UpdateBatch(c.updater(), publish) }

@@ -3,13 +3,17 @@
 package kube_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/pilotkit/pilotkit/registry/kube"
 )
 
 // allow makes a user allowed to read some kinds, besides what it may read already.
@@ -31,11 +35,44 @@ func allow(t *testing.T, client kubernetes.Interface, user string, kinds ...stri
 	}
 }
 
-// A kind that the API server forbids hurts no other: HasSynced does not wait for it,
-// Errors names it, and what needs no object of it is shown. When it becomes allowed
-// it is read.
+// A plane that starts before its rights do has not synced until everything may be read.
+func TestForbiddenAtStart(t *testing.T) {
+	server := apiserver.Server(t)
+	admin, namespace := newClient(t, server), server.Namespace(t)
+	user := "late-" + namespace
+	s := newScene(t, restConfig(server.ConfigFor(user)))
+	s.fill(t.Context(), admin, namespace)
+	for _, kinds := range [][]string{nil, {"services", "pods", "namespaces"}, {"endpointslices"}} {
+		if len(kinds) > 0 {
+			allow(t, admin, user, kinds...)
+		}
+		s.await("the errors", func() bool {
+			return !slices.ContainsFunc(s.kube.Errors(), func(e kube.SourceError) bool { return slices.Contains(kinds, e.Kind) }) &&
+				slices.ContainsFunc(s.kube.Errors(), func(e kube.SourceError) bool { return e.Kind == "nodes" })
+		})
+		if s.kube.HasSynced() {
+			t.Errorf("it has synced with %v", s.kube.Errors())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if err := s.kube.WaitForSync(ctx); err == nil {
+			t.Errorf("WaitForSync has returned with %v", s.kube.Errors())
+		}
+		cancel()
+	}
+	s.awaitAddresses(namespace, clerk+namespace+"/sa/clerk", "10.1.0.2@")
+	allow(t, admin, user, "nodes")
+	s.await("HasSynced", s.kube.HasSynced)
+	if got := s.kube.Listed(); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(allKinds))) {
+		t.Errorf("listed %v, want all", got)
+	}
+}
+
+var allKinds = []string{"namespaces", "nodes", "services", "pods", "endpointslices"}
+
+// An optional kind that the API server forbids hurts no other: HasSynced does not wait
+// for it, Errors names it, and what needs no object of it is shown. When it becomes
+// allowed it is read.
 func TestForbiddenKind(t *testing.T) {
-	all := []string{"namespaces", "nodes", "services", "pods", "endpointslices"}
 	server := apiserver.Server(t)
 	admin := newClient(t, server)
 	for kind, want := range map[string][]string{
@@ -49,8 +86,8 @@ func TestForbiddenKind(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			namespace := server.Namespace(t)
 			user := "no-" + kind + "-" + namespace
-			allow(t, admin, user, slices.DeleteFunc(slices.Clone(all), func(k string) bool { return k == kind })...)
-			s := newScene(t, restConfig(server.ConfigFor(user)))
+			allow(t, admin, user, slices.DeleteFunc(slices.Clone(allKinds), func(k string) bool { return k == kind })...)
+			s := newSceneWith(t, restConfig(server.ConfigFor(user)), kube.Options{Optional: allKinds})
 			s.fill(t.Context(), admin, namespace)
 			s.await("HasSynced", s.kube.HasSynced)
 			s.awaitAddresses(namespace, withAccount(want, namespace)...)

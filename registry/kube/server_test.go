@@ -51,13 +51,19 @@ func (p progressing) UpdateBatch(publish func()) {
 
 func newScene(t *testing.T, config *rest.Config) *scene {
 	t.Helper()
+	return newSceneWith(t, config, kube.Options{})
+}
+
+func newSceneWith(t *testing.T, config *rest.Config, options kube.Options) *scene {
+	t.Helper()
+	options.ClusterID = "real"
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &scene{T: t, client: client, index: xdsupdate.NewEndpointIndex(), progress: make(chan struct{}, 1)}
 	s.recorder = &recorder{index: s.index}
-	s.kube = kube.New(client, progressing{s.recorder, s.progress}, kube.Options{ClusterID: "real"})
+	s.kube = kube.New(client, progressing{s.recorder, s.progress}, options)
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() { s.kube.Run(stop) })

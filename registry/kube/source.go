@@ -5,14 +5,16 @@ package kube
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
+	"time"
 
+	"go.uber.org/atomic"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -27,12 +29,16 @@ type source struct {
 	example runtime.Object
 	client  cache.ListerWatcher
 	// known returns the objects that the registry has, as the events of their absence.
-	known  func(*engine) []event
-	queue  func(event)
-	logger *slog.Logger
-	// answered is closed when a complete list was queued, or the server has refused.
+	known func(*engine) []event
+	queue func(event)
+	// optional: what the server does not give counts as empty.
+	optional   bool
+	maxBackoff time.Duration
+	// answered is closed when a complete list was queued, or counts as empty.
 	answered chan struct{}
 	once     sync.Once
+	// listed: a complete list was queued.
+	listed atomic.Bool
 	// requests knows how the last request ended.
 	requests *reach.Watcher
 }
@@ -58,13 +64,12 @@ func (r *relist) apply(e *engine) {
 }
 
 func (s *source) run(ctx context.Context) {
-	r := cache.NewReflectorWithOptions(s.client, s.example, s, cache.ReflectorOptions{Name: "kube." + s.kind})
-	r.RunWithContext(ctx)
+	reach.Reflect(ctx, "kube."+s.kind, s.client, s.example, s, s.maxBackoff)
 }
 
-// listed reports whether all objects of the kind were queued once, as far as they
-// may be read.
-func (s *source) listed() bool {
+// hasAnswered reports whether all objects of the kind were queued once, or it counts as
+// empty.
+func (s *source) hasAnswered() bool {
 	select {
 	case <-s.answered:
 		return true
@@ -97,6 +102,7 @@ func (s *source) Replace(objects []any, _ string) error {
 		objects[i] = nil
 	}
 	s.queue(event{relist: r})
+	s.listed.Store(true)
 	s.once.Do(func() { close(s.answered) })
 	return nil
 }
@@ -277,42 +283,18 @@ func (c *Controller) newSources(client kubernetes.Interface) []*source {
 	}
 }
 
-// resource is what a client of one kind can do.
-type resource[L runtime.Object] interface {
-	List(ctx context.Context, opts metav1.ListOptions) (L, error)
-	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
-}
-
 func newSource[L runtime.Object](
 	c *Controller, client kubernetes.Interface, kind string, example runtime.Object, known func(*engine) []event,
-	from resource[L], fields string,
+	from reach.Resource[L], fields string,
 ) *source {
 	s := &source{
-		kind: kind, example: example, known: known, queue: c.enqueue, logger: c.options.Logger,
-		answered: make(chan struct{}),
+		kind: kind, example: example, known: known, queue: c.enqueue, maxBackoff: c.options.MaxBackoff,
+		optional: slices.Contains(c.options.Optional, kind), answered: make(chan struct{}),
 	}
 	s.requests = reach.New(client, func(err error) {
-		s.logger.Warn("a kind of objects cannot be read", slog.String("kind", kind), slog.Any("error", err))
+		c.options.Logger.Warn("a kind of objects cannot be read", slog.String("kind", kind), slog.Any("error", err))
 	})
-	s.client = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = fields
-			var list runtime.Object
-			err := s.do(ctx, func() (err error) {
-				list, err = from.List(ctx, o)
-				return err
-			})
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (w watch.Interface, err error) {
-			o.FieldSelector = fields
-			err = s.do(ctx, func() error {
-				w, err = from.Watch(ctx, o)
-				return err
-			})
-			return w, err
-		},
-	}, client)
+	s.client = reach.ListWatch(client, from, func(o *metav1.ListOptions) { o.FieldSelector = fields }, s.do)
 	return s
 }
 
@@ -348,8 +330,8 @@ func (c *Controller) Errors() []SourceError {
 // do makes a request.
 func (s *source) do(ctx context.Context, request func() error) error {
 	err := s.requests.Do(ctx, request)
-	if ctx.Err() == nil && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
-		s.once.Do(func() { close(s.answered) }) // waiting does not change its mind
+	if s.optional && ctx.Err() == nil && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
+		s.once.Do(func() { close(s.answered) })
 	}
 	return err
 }

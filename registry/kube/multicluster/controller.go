@@ -3,9 +3,11 @@
 package multicluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -32,10 +32,15 @@ import (
 type Options struct {
 	// Namespace is that of the Secrets. The default is "istio-system".
 	Namespace string
-	// SyncTimeout is how long a new registry of a cluster may take before it takes the
-	// place of a former one without having synced, and before HasSynced does not wait
-	// for the cluster any more. The default is 30 s.
+	// SyncTimeout is how long a new registry of a cluster may take before the cluster is
+	// Late, and HasSynced does not wait for it any more. The default is 30 s.
 	SyncTimeout time.Duration
+	// Optional: the Secrets may be forbidden; then there are none, until they may be read.
+	// The default is to wait for them in HasSynced, so that a host that starts before its
+	// rights do does not take an empty mesh for the whole.
+	Optional bool
+	// MaxBackoff is that of kube.Options, for the requests for Secrets.
+	MaxBackoff time.Duration
 	// AllowLocal accepts kubeconfigs with plugins, which run programs on this host,
 	// and with the names of files, which are read. The default is to refuse them.
 	AllowLocal bool
@@ -44,8 +49,9 @@ type Options struct {
 	// Registry returns the options of a cluster's registry. ClusterID is set to the
 	// cluster. The default is the zero value.
 	Registry func(cluster registry.ClusterID) kube.Options
-	// Created is called with each registry that was made, before it runs: a host
-	// subscribes there to the workloads of clusters. The default is nothing.
+	// Created is called with each registry that has synced, before it becomes part of the
+	// aggregate: a host subscribes there to the workloads of clusters. The default is
+	// nothing.
 	Created func(r *kube.Controller)
 	// Updater is asked for a push of everything to everybody when a cluster has come,
 	// gone or been replaced: gateways, networks and identities may differ. The default
@@ -58,7 +64,7 @@ type Options struct {
 
 // The states of a Cluster.
 const (
-	// Connecting: the registry has not synced yet.
+	// Connecting: the registry of the kubeconfig has not synced yet.
 	Connecting State = "connecting"
 	// Synced: the registry has synced, and is part of the aggregate.
 	Synced State = "synced"
@@ -74,15 +80,20 @@ type State string
 // Cluster is what is known of a remote cluster.
 type Cluster struct {
 	ID registry.ClusterID
-	// Secret is the name of the Secret that counts.
-	Secret string
-	State  State
+	// Secret is the name of the Secret that counts. Ignored are those of the others that
+	// have the cluster, sorted.
+	Secret  string
+	Ignored []string
+	// State is that of the kubeconfig in the Secret.
+	State State
 	// Err is why the cluster is not read, or not entirely: what is wrong with the
 	// kubeconfig if the state is Failed, otherwise what the API server of the cluster
 	// does not give at present, as in kube.Controller.Errors. It is nil if all is well.
 	Err error
-	// Registry is the one that is part of the aggregate; nil if none is.
+	// Registry is the one that is part of the aggregate, Since when; nil if none is.
+	// Unless State is Synced it is that of a former kubeconfig.
 	Registry *kube.Controller
+	Since    time.Time
 }
 
 // Controller follows the Secrets. Create it with New.
@@ -113,6 +124,9 @@ func New(client kubernetes.Interface, registries *aggregate.Controller, opts ...
 	if o.SyncTimeout == 0 {
 		o.SyncTimeout = 30 * time.Second
 	}
+	if o.MaxBackoff <= 0 {
+		o.MaxBackoff = kube.DefaultMaxBackoff
+	}
 	if o.Registry == nil {
 		o.Registry = func(registry.ClusterID) kube.Options { return kube.Options{} }
 	}
@@ -141,8 +155,7 @@ func (c *Controller) Run(stop <-chan struct{}) {
 	c.begin(ctx, cancel)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		cache.NewReflectorWithOptions(c.secretsOf(), &corev1.Secret{}, (*store)(c), cache.ReflectorOptions{Name: "multicluster"}).
-			RunWithContext(ctx)
+		reach.Reflect(ctx, "multicluster", c.secretsOf(), &corev1.Secret{}, (*store)(c), c.options.MaxBackoff)
 	})
 	<-stop
 	cancel()
@@ -165,32 +178,13 @@ const selector = "istio/multiCluster=true"
 
 func (c *Controller) secretsOf() cache.ListerWatcher {
 	secrets := c.client.CoreV1().Secrets(c.options.Namespace)
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			var list runtime.Object
-			err := c.do(ctx, func() (err error) {
-				list, err = secrets.List(ctx, o)
-				return err
-			})
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (w watch.Interface, err error) {
-			o.LabelSelector = selector
-			err = c.do(ctx, func() error {
-				w, err = secrets.Watch(ctx, o)
-				return err
-			})
-			return w, err
-		},
-	}, c.client)
+	return reach.ListWatch(c.client, secrets, func(o *metav1.ListOptions) { o.LabelSelector = selector }, c.do)
 }
 
-// do makes a request for Secrets. Where they may not be read there are none, until
-// they may be.
+// do makes a request for Secrets.
 func (c *Controller) do(ctx context.Context, request func() error) error {
 	err := c.requests.Do(ctx, request)
-	if apierrors.IsForbidden(err) {
+	if c.options.Optional && apierrors.IsForbidden(err) {
 		c.mu.Lock()
 		c.listed = true
 		c.mu.Unlock()
@@ -207,13 +201,13 @@ func (c *Controller) Err() error {
 	return nil
 }
 
-// HasSynced reports whether the Secrets are known, or may not be read, and each
-// cluster in them has synced, is late, or has failed.
+// HasSynced reports whether the Secrets are known, and each cluster in them has a
+// registry, is late, or has failed.
 func (c *Controller) HasSynced() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.clusters {
-		if r.status.State == Connecting {
+		if r.status.State == Connecting && r.status.Registry == nil {
 			return false
 		}
 	}
@@ -235,26 +229,27 @@ func (c *Controller) Clusters() []Cluster {
 }
 
 // reconcileLocked makes the clusters those of the Secrets. Of several Secrets with
-// one cluster the first by name counts; the others are returned.
+// one cluster the oldest counts, of equally old ones the first by name, so that one
+// that comes takes nothing from one that is there. Those that are newly ignored are
+// returned.
 func (c *Controller) reconcileLocked() (ignored []ignoredSecret) {
-	wanted := map[registry.ClusterID]*kubeconfig{}
-	names := make([]string, 0, len(c.secrets))
-	for name := range c.secrets {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		for cluster, data := range c.secrets[name].Data {
+	wanted, others := map[registry.ClusterID]*kubeconfig{}, map[registry.ClusterID][]string{}
+	secrets := slices.SortedFunc(maps.Values(c.secrets), func(a, b *corev1.Secret) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	for _, s := range secrets {
+		for cluster, data := range s.Data {
 			id := registry.ClusterID(cluster)
-			if first, ok := wanted[id]; ok {
-				ignored = append(ignored, ignoredSecret{cluster: cluster, used: first.secret, ignored: name})
+			if wanted[id] != nil {
+				others[id] = append(others[id], s.Name)
 				continue
 			}
-			wanted[id] = &kubeconfig{secret: name, data: string(data)}
+			wanted[id] = &kubeconfig{secret: s.Name, data: string(data)}
 		}
 	}
 	for id, k := range wanted {
 		c.wantLocked(id, k)
+		ignored = append(ignored, c.clusters[id].ignoreLocked(others[id])...)
 	}
 	for id := range c.clusters {
 		if wanted[id] == nil {
@@ -262,6 +257,18 @@ func (c *Controller) reconcileLocked() (ignored []ignoredSecret) {
 		}
 	}
 	return ignored
+}
+
+// ignoreLocked notes the Secrets that have the cluster, too, and returns the new ones.
+func (r *remote) ignoreLocked(names []string) (added []ignoredSecret) {
+	slices.Sort(names)
+	for _, name := range names {
+		if !slices.Contains(r.status.Ignored, name) {
+			added = append(added, ignoredSecret{cluster: string(r.status.ID), used: r.status.Secret, ignored: name})
+		}
+	}
+	r.status.Ignored = names
+	return added
 }
 
 // ignoredSecret says of which Secret what it says of a cluster is ignored.

@@ -31,6 +31,8 @@ type scene struct {
 	namespace  string
 	registries *aggregate.Controller
 	clusters   *multicluster.Controller
+	// index is what the registries write to.
+	index *xdsupdate.EndpointIndex
 }
 
 func newScene(t *testing.T) *scene {
@@ -45,9 +47,10 @@ func newSceneWith(t *testing.T, options multicluster.Options) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pusher := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {})
 	s := &scene{
 		T: t, client: client, config: restConfig(server.Config()), namespace: server.Namespace(t),
-		registries: aggregate.NewController(aggregate.Options{Updater: xdsupdate.Discard{}}),
+		registries: aggregate.NewController(aggregate.Options{Updater: pusher}), index: pusher.Index(),
 	}
 	options.Namespace = s.namespace
 	s.clusters = multicluster.New(client, s.registries, options)
@@ -83,7 +86,9 @@ func kubeconfigOf(t *testing.T, c *rest.Config) []byte {
 	t.Helper()
 	out := api.NewConfig()
 	out.Clusters["c"] = &api.Cluster{Server: c.Host, InsecureSkipTLSVerify: true}
-	out.AuthInfos["u"] = &api.AuthInfo{Token: c.BearerToken}
+	out.AuthInfos["u"] = &api.AuthInfo{
+		Token: c.BearerToken, Impersonate: c.Impersonate.UserName, ImpersonateGroups: c.Impersonate.Groups,
+	}
 	out.Contexts["x"] = &api.Context{Cluster: "c", AuthInfo: "u"}
 	out.CurrentContext = "x"
 	data, err := clientcmd.Write(*out)

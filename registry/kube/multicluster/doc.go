@@ -8,8 +8,10 @@
 //   - A cluster is added to the aggregate when its registry has synced. One that is
 //     not reached contributes nothing, blocks nobody, and is added when it answers.
 //   - A changed kubeconfig makes a new registry beside the old one, which takes its
-//     place when it has synced, or after Options.SyncTimeout. One that cannot be used
-//     leaves the old registry as it is.
+//     place when it can answer for every kind of objects that the old one has answered
+//     for. Until then, be it for ever, the old one stays as it is, and what is wrong
+//     with the new one shows.
+//   - Of several Secrets with one cluster the oldest counts.
 //   - A cluster whose Secret goes is removed with everything that it contributed.
 //   - What is wrong with a cluster hurts no other one; Clusters shows it.
 //

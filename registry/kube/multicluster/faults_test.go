@@ -59,27 +59,6 @@ func TestErrorsOfClusters(t *testing.T) {
 	s.await("the end of the error", func() bool { c, _ := s.state("silent"); return c.Err == nil })
 }
 
-// A new kubeconfig whose cluster does not answer takes the place of the old one when
-// its time is over.
-func TestReplacedWithoutAnswer(t *testing.T) {
-	s := newScene(t)
-	s.put("one", map[string][]byte{"east": kubeconfigOf(t, s.config)})
-	s.await("the service", func() bool { return s.has("east") })
-	before, _ := s.state("east")
-	front := apiserver.Server(t).Front(t)
-	front.Refuse(true)
-	s.put("one", map[string][]byte{"east": kubeconfigOf(t, restConfig(front.Config()))})
-	s.awaitState("east", multicluster.Late)
-	s.await("its error", func() bool { c, _ := s.state("east"); return c.Err != nil })
-	s.await("the new registry", func() bool {
-		c, _ := s.state("east")
-		return c.Registry != before.Registry && !s.has("east")
-	})
-	front.Refuse(false)
-	s.awaitState("east", multicluster.Synced)
-	s.await("the service", func() bool { return s.has("east") })
-}
-
 // A kubeconfig that breaks and is mended leaves the registry as it is.
 func TestMendedKubeconfig(t *testing.T) {
 	s := newScene(t)
@@ -121,25 +100,34 @@ func TestLocalKubeconfigs(t *testing.T) {
 	}
 }
 
-// Secrets that cannot be read are shown. Where they may not be read nothing waits
-// for them.
+// Secrets that cannot be read are shown. HasSynced waits for them until they may be
+// read, unless they are optional.
 func TestSecretsThatCannotBeRead(t *testing.T) {
 	server := apiserver.Server(t)
 	front := server.Front(t)
 	front.Refuse(true)
+	forbidden := restConfig(server.ConfigFor("nothing-allowed"))
 	for name, test := range map[string]struct {
-		config *rest.Config
-		synced bool
-	}{"forbidden": {restConfig(server.ConfigFor("nothing-allowed")), true}, "unreached": {restConfig(front.Config()), false}} {
+		config           *rest.Config
+		optional, synced bool
+	}{
+		"forbidden": {forbidden, false, false}, "forbidden and optional": {forbidden, true, true},
+		"unreached": {restConfig(front.Config()), true, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			client, err := kubernetes.NewForConfig(test.config)
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &scene{T: t, clusters: multicluster.New(client, aggregate.NewController(), multicluster.Options{})}
+			options := multicluster.Options{Optional: test.optional}
+			s := &scene{T: t, clusters: multicluster.New(client, aggregate.NewController(), options)}
 			run(t, s.clusters.Run)
 			s.await("the error", func() bool { return s.clusters.Err() != nil })
-			s.await("HasSynced", func() bool { return s.clusters.HasSynced() == test.synced })
+			if test.synced {
+				s.await("HasSynced", s.clusters.HasSynced)
+			} else if s.clusters.HasSynced() {
+				t.Error("it has synced, and knows nothing")
+			}
 			if !strings.HasPrefix(s.clusters.Err().Error(), "list secrets of istio-system: ") {
 				t.Errorf("error %v", s.clusters.Err())
 			}

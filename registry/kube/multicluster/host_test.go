@@ -3,13 +3,14 @@
 package multicluster
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 
+	"go.uber.org/atomic"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -18,6 +19,7 @@ import (
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/kube"
+	"github.com/pilotkit/pilotkit/registry/kube/internal/standin"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -38,10 +40,15 @@ func newUnread(t *testing.T, o Options) *Controller {
 	return c
 }
 
-// nowhere is a kubeconfig of a server that does not exist.
-const nowhere = `{"apiVersion": "v1", "kind": "Config", "current-context": "x",
-	"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"token": "t"}}],
+// kubeconfigAt is a kubeconfig of the server at a URL.
+func kubeconfigAt(url string) string {
+	return `{"apiVersion": "v1", "kind": "Config", "current-context": "x",
+	"clusters": [{"name": "c", "cluster": {"server": "` + url + `"}}], "users": [{"name": "u", "user": {"token": "t"}}],
 	"contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}`
+}
+
+// empty answers for a cluster without objects.
+func empty(string, *http.Request) standin.Answer { return standin.Answer{Revision: "1"} }
 
 func secret(name, cluster, kubeconfig string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{cluster: []byte(kubeconfig)}}
@@ -77,25 +84,25 @@ func (h lookingHandler) Handle(ctx context.Context, r slog.Record) error {
 
 // What logs that a cluster is in two Secrets may look at the clusters.
 func TestLoggerLooksAtTheClusters(t *testing.T) {
-	var log bytes.Buffer
+	logged := make(chan string, 8)
 	var c *Controller
-	locked := false
-	c = newUnread(t, Options{Logger: slog.New(lookingHandler{slog.NewTextHandler(&log, nil), func() {
-		if locked = !c.mu.TryLock(); !locked {
+	var looked, locked atomic.Bool
+	c = newUnread(t, Options{Logger: slog.New(lookingHandler{slog.NewTextHandler(channel(logged), nil), func() {
+		looked.Store(true)
+		if c.mu.TryLock() {
 			c.mu.Unlock()
+		} else {
+			locked.Store(true)
 		}
 	}})})
-	if err := (*store)(c).Replace([]any{secret("b", "one", "nonsense"), secret("a", "two", "x")}, ""); err != nil {
-		t.Fatal(err)
-	}
 	c.mu.Lock()
-	c.clusters = map[registry.ClusterID]*remote{"one": {wanted: &kubeconfig{"a", "x"}}} // which is not to be touched
+	c.clusters = map[registry.ClusterID]*remote{"one": {wanted: &kubeconfig{"a", "x"}, status: Cluster{ID: "one", Secret: "a"}}} // which is not to be touched
 	c.mu.Unlock()
 	if err := (*store)(c).Replace([]any{secret("b", "one", "y"), secret("a", "one", "x")}, ""); err != nil {
 		t.Fatal(err)
 	}
-	if want := `"a cluster is in two secrets" cluster=one used=a ignored=b`; !strings.Contains(log.String(), want) || locked {
-		t.Errorf("locked %t, no %s in the log: %s", locked, want, log.String())
+	if got, want := <-logged, `"a cluster is in two secrets" cluster=one used=a ignored=b`; !strings.Contains(got, want) || !looked.Load() || locked.Load() {
+		t.Errorf("locked %t; logged %s, want %s", locked.Load(), got, want)
 	}
 }
 
@@ -110,7 +117,7 @@ func TestPanicsOfTheHost(t *testing.T) {
 			o.Logger = slog.New(slog.NewTextHandler(channel(logged), nil))
 			o.Updater = panicking{}
 			c := newUnread(t, o)
-			if err := (*store)(c).Add(secret("a", "one", nowhere)); err != nil {
+			if err := (*store)(c).Add(secret("a", "one", kubeconfigAt(standin.Serve(t, empty)))); err != nil {
 				t.Fatal(err)
 			}
 			if got, want := <-logged, fmt.Sprintf(`what="functions of a cluster" error="panic: %s" cluster=one`, name); !strings.Contains(got, want) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,13 +26,11 @@ type kubeconfig struct{ secret, data string }
 type remote struct {
 	*Controller
 	// Under the Controller's lock: what the Secrets say, nil if the cluster is to go;
-	// what is shown; the registry that was made last, nil if none was; and the end of
-	// waiting for one that has not synced.
-	wanted    *kubeconfig
-	status    Cluster
-	latest    *kube.Controller
-	interrupt context.CancelFunc
-	// changed has a token when wanted is another one.
+	// what is shown; and the registry that was made last, nil if none was.
+	wanted *kubeconfig
+	status Cluster
+	latest *kube.Controller
+	// changed has a token when wanted may be another one than the goroutine knows.
 	changed chan struct{}
 
 	// Only the goroutine of the cluster uses these: the registry that is part of the
@@ -63,27 +62,35 @@ func (c *Controller) wantLocked(id registry.ClusterID, k *kubeconfig) {
 	} else if k != nil && r.wanted != nil && *k == *r.wanted {
 		return
 	}
-	r.wanted = k
 	if k != nil {
 		r.status.Secret = k.secret
+		if r.wanted == nil || k.data != r.wanted.data {
+			r.status.State, r.status.Err = Connecting, nil
+		}
 	}
-	if r.interrupt != nil && (k == nil || r.status.Registry == nil) {
-		r.interrupt() // nothing is lost by not waiting for it any more
-	}
+	r.wanted = k
+	r.signal()
+}
+
+// signal has the goroutine of the cluster look at what is wanted.
+func (r *remote) signal() {
 	select {
 	case r.changed <- struct{}{}:
 	default:
 	}
 }
 
-// statusLocked returns what is shown of a cluster, with what its registries say
-// themselves: whether one that is late has synced since, and what the one that was
+// want returns what is wanted.
+func (r *remote) want() *kubeconfig {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.wanted
+}
+
+// statusLocked returns what is shown of a cluster, with what the registry that was
 // made last cannot read.
 func (r *remote) statusLocked() Cluster {
 	out := r.status
-	if out.State == Late && out.Registry != nil && out.Registry.HasSynced() {
-		out.State = Synced
-	}
 	if out.State != Failed && r.latest != nil {
 		var errs []error
 		for _, err := range r.latest.Errors() {
@@ -107,10 +114,7 @@ func (r *remote) work() {
 			return
 		case <-r.changed:
 		}
-		r.mu.Lock()
-		wanted := r.wanted
-		r.mu.Unlock()
-		switch {
+		switch wanted := r.want(); {
 		case wanted == nil:
 			if r.remove() {
 				return
@@ -143,50 +147,68 @@ func (r *remote) remove() bool {
 	return true
 }
 
-// keep shows the registry that there is: a kubeconfig that could not be used has
-// been replaced by the one that the registry was made of.
+// keep shows the registry that there is: what was to replace it is not wanted any
+// more.
 func (r *remote) keep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.status.State != Failed {
-		return
-	}
-	r.status.State, r.status.Err = Late, nil // or synced, as it says itself
+	r.latest, r.status.State, r.status.Err = r.current.registry, Synced, nil
 }
 
-// connect makes a registry of a kubeconfig and, when it has synced, puts it in the
-// place of the former one.
+// connect makes a registry of a kubeconfig and, when it can answer for everything
+// that the former one has answered for, puts it in its place. Until then the former
+// one stays as it is: the new one reports to nobody.
 func (r *remote) connect(k *kubeconfig) {
 	client, err := r.clientOf(r.status.ID, k)
 	if err != nil {
 		r.fail(k, err)
 		return
 	}
-	ctx, interrupt := context.WithCancel(r.ctx)
-	defer interrupt()
-	r.mu.Lock()
-	r.interrupt, r.status.State, r.status.Err = interrupt, Connecting, nil
-	r.mu.Unlock()
-	former := r.current
-	p := guard.Call(func() {
-		r.registries.Update(func(updater xdsupdate.XDSUpdater) registry.Instance {
-			r.current = r.start(client, updater) //nolint:contextcheck // a registry runs until it is stopped
-			r.await(ctx, r.current.registry, former != nil)
-			return r.current.registry
-		})
-	})
-	if p != nil && r.current == former { // a function of the host, before the registry ran
+	var next *running
+	if p := guard.Call(func() { next = r.start(client) }); p != nil {
 		r.panicked("functions of a cluster", p)
 		r.fail(k, p)
 		return
 	}
-	r.panicked("cluster", p)
-	r.used = k
-	r.retire(former)
+	if !r.await(next.registry, k) {
+		r.abandon(next)
+		return
+	}
+	if p := guard.Call(func() { r.options.Created(next.registry) }); p != nil {
+		r.abandon(next)
+		r.panicked("functions of a cluster", p)
+		r.fail(k, p)
+		return
+	}
+	r.install(next, k)
+}
+
+// install makes a registry that has synced the one of the cluster.
+func (r *remote) install(next *running, k *kubeconfig) {
+	r.panicked("cluster", guard.Call(func() {
+		r.registries.Update(func(updater xdsupdate.XDSUpdater) registry.Instance {
+			if err := next.registry.ReportTo(context.WithoutCancel(r.ctx), updater); err != nil {
+				r.options.Logger.ErrorContext(r.ctx, "a registry does not report", slog.String("cluster", string(r.status.ID)), slog.Any("error", err))
+			}
+			return next.registry
+		})
+	}))
+	former := r.current
+	r.current, r.used = next, k
 	r.mu.Lock()
-	r.interrupt, r.status.Registry = nil, r.current.registry
+	r.status.Registry, r.status.Since = next.registry, time.Now()
+	r.status.State, r.status.Err = Synced, nil
 	r.mu.Unlock()
+	r.retire(former)
 	r.pushAll()
+}
+
+// abandon ends a registry that is not going to be part of the aggregate.
+func (r *remote) abandon(next *running) {
+	next.end()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latest = r.status.Registry
 }
 
 // fail shows that a kubeconfig cannot be used. What there was before stays.
@@ -217,35 +239,50 @@ func (r *remote) retire(former *running) {
 	former.end()
 }
 
-// start makes a registry and runs it.
-func (r *remote) start(client kubernetes.Interface, updater xdsupdate.XDSUpdater) *running {
+// start makes a registry and runs it. What the former one could read has to be read by
+// this one as well.
+func (r *remote) start(client kubernetes.Interface) *running {
 	opts := r.options.Registry(r.status.ID)
 	opts.ClusterID = r.status.ID
-	out := &running{registry: kube.New(client, updater, opts), stop: make(chan struct{})}
+	if r.current != nil {
+		had := r.current.registry.Listed()
+		opts.Optional = slices.DeleteFunc(slices.Clone(opts.Optional), func(kind string) bool { return slices.Contains(had, kind) })
+	}
+	out := &running{registry: kube.New(client, xdsupdate.Discard{}, opts), stop: make(chan struct{})}
 	r.mu.Lock()
-	r.latest = out.registry
+	r.latest, r.status.State, r.status.Err = out.registry, Connecting, nil
 	r.mu.Unlock()
-	r.options.Created(out.registry)
 	out.done.Go(func() { out.registry.Run(out.stop) })
 	return out
 }
 
-// await returns when a registry has synced, or ctx has ended. One that replaces
-// another one is waited for no longer than Options.SyncTimeout.
-func (r *remote) await(ctx context.Context, k *kube.Controller, replaces bool) {
-	timely, cancel := context.WithTimeout(ctx, r.options.SyncTimeout)
+// await returns true when a registry has synced, and false when something else than
+// its kubeconfig is wanted, or Run ends.
+func (r *remote) await(k *kube.Controller, of *kubeconfig) bool {
+	ctx, cancel := context.WithCancel(r.ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
 	defer cancel()
-	if k.WaitForSync(timely) == nil {
-		r.show(Synced, nil)
-		return
-	}
-	if ctx.Err() != nil {
-		return
-	}
-	r.options.Logger.WarnContext(ctx, "a cluster does not answer in time", slog.String("cluster", string(r.status.ID)))
-	r.show(Late, nil)
-	if !replaces && k.WaitForSync(ctx) == nil {
-		r.show(Synced, nil)
+	synced := make(chan bool, 1)
+	waiting.Go(func() { synced <- k.WaitForSync(ctx) == nil })
+	late := time.NewTimer(r.options.SyncTimeout)
+	defer late.Stop()
+	state := Connecting
+	for {
+		select {
+		case ok := <-synced:
+			return ok
+		case <-r.changed:
+			if now := r.want(); now == nil || now.data != of.data {
+				r.signal()
+				return false
+			}
+			r.show(state, nil) // the same kubeconfig again
+		case <-late.C:
+			r.options.Logger.WarnContext(ctx, "a cluster does not answer in time", slog.String("cluster", string(r.status.ID)))
+			state = Late
+			r.show(state, nil)
+		}
 	}
 }
 
