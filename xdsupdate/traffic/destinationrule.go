@@ -3,6 +3,8 @@
 package traffic
 
 import (
+	"fmt"
+
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -18,6 +20,8 @@ type destinationRule struct {
 	// selector has the labels of the workloads that it is for; nil: all.
 	selector   registry.Labels
 	visibility visibility
+	// alike is equal for rules that are for the same workloads and namespaces.
+	alike string
 }
 
 func newDestinationRule(c *configstore.Config, s *settings) *destinationRule {
@@ -34,6 +38,7 @@ func newDestinationRule(c *configstore.Config, s *settings) *destinationRule {
 	if spec.GetWorkloadSelector() != nil {
 		r.visibility = private(c.Namespace)
 	}
+	r.alike = fmt.Sprintf("%t %s %s", r.selective(), r.visibility.key(), joinLabels(r.selector))
 	return r
 }
 

@@ -60,8 +60,8 @@ type findings struct {
 	services  map[registry.Hostname][]*registry.Service // by names in lower case
 	mesh      map[registry.Hostname][]*virtualService   // bound to the mesh, by host, in order
 	byGateway map[string][]*virtualService
-	subsets   map[registry.Hostname][]string // of all DestinationRules for a host
-	roots     map[*virtualService]bool       // delegates that some rule delegates to
+	subsets   map[subsetName]struct{}  // of all DestinationRules
+	roots     map[*virtualService]bool // delegates that some rule delegates to
 	// shared has what is left out of resources that VirtualServices share, by where they do.
 	shared map[string]map[objectName][]error
 
@@ -69,11 +69,17 @@ type findings struct {
 	name objectName
 }
 
+// subsetName is a subset of some DestinationRule for a host.
+type subsetName struct {
+	host registry.Hostname
+	name string
+}
+
 func newFindings(st *state) *findings {
 	f := &findings{
 		state: st, fields: make(map[Ineffective]struct{}), services: maps.Collect(st.world.hosts()),
 		mesh: make(map[registry.Hostname][]*virtualService), byGateway: make(map[string][]*virtualService),
-		subsets: make(map[registry.Hostname][]string), roots: make(map[*virtualService]bool),
+		subsets: make(map[subsetName]struct{}), roots: make(map[*virtualService]bool),
 		shared: make(map[string]map[objectName][]error),
 	}
 	for _, v := range st.virtualServices {
@@ -92,7 +98,7 @@ func newFindings(st *state) *findings {
 	for _, h := range st.rules.hosts.All() {
 		for _, r := range h.objects {
 			for _, s := range r.spec.GetSubsets() {
-				f.subsets[r.host] = append(f.subsets[r.host], s.GetName())
+				f.subsets[subsetName{r.host, s.GetName()}] = struct{}{}
 			}
 		}
 	}

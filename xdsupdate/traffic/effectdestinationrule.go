@@ -71,8 +71,12 @@ func (f *findings) merged(r *destinationRule, of *hostRules) {
 		if r.spec.GetTrafficPolicy() != nil && older.spec.GetTrafficPolicy() != nil {
 			f.add("spec.trafficPolicy", "that of DestinationRule %s, which is older, counts", older)
 		}
+		known := make(map[string]struct{}, len(older.spec.GetSubsets()))
+		for _, s := range older.spec.GetSubsets() {
+			known[s.GetName()] = struct{}{}
+		}
 		for j, s := range r.spec.GetSubsets() {
-			if slices.ContainsFunc(older.spec.GetSubsets(), func(o *networking.Subset) bool { return o.GetName() == s.GetName() }) {
+			if _, again := known[s.GetName()]; again {
 				f.add(element("spec.subsets", j), "DestinationRule %s, which is older, has a subset %q", older, s.GetName())
 			}
 		}

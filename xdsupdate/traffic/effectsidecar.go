@@ -24,7 +24,7 @@ func (f *findings) sidecar(s *sidecar, before []*sidecar) {
 	for i, l := range s.spec.GetEgress() {
 		for j, host := range l.GetHosts() {
 			parsed := newEgressHosts([]string{host}, s.namespace)
-			if len(parsed.include) == 1 && !f.imports(parsed) {
+			if len(parsed.include.list) == 1 && !f.imports(parsed) {
 				f.add(element(element("spec.egress", i)+".hosts", j), "no service and no VirtualService is %q", host)
 			}
 		}
@@ -43,5 +43,5 @@ func (f *findings) tooManyImports(s *sidecar) {
 }
 
 func (f *findings) imports(hosts egressHosts) bool {
-	return f.some(hosts.include[0].host, hosts.service) || slices.ContainsFunc(f.virtualServices, hosts.virtualService)
+	return f.some(hosts.include.list[0].host, hosts.service) || slices.ContainsFunc(f.virtualServices, hosts.virtualService)
 }

@@ -183,11 +183,11 @@ func (f *findings) destination(v *virtualService, field string, d *networking.De
 
 // hasSubset reports whether any DestinationRule for a host has a subset.
 func (f *findings) hasSubset(host registry.Hostname, name string) bool {
-	if slices.Contains(f.subsets[host], name) {
+	if _, ok := f.subsets[subsetName{host, name}]; ok {
 		return true
 	}
 	for wildcard := range wildcardsOf(host) {
-		if slices.Contains(f.subsets[wildcard], name) {
+		if _, ok := f.subsets[subsetName{wildcard, name}]; ok {
 			return true
 		}
 	}

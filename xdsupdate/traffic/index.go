@@ -98,6 +98,7 @@ func newIndex(configs configReader, s *settings) *index {
 func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *index {
 	x := &index{settings: s, delegates: make(map[objectName]*virtualService), sidecars: make(map[string][]*sidecar)}
 	var found virtualServiceLists
+	var rules []*destinationRule
 	for key, o := range objects {
 		x.remember(key, object{}, o)
 		switch {
@@ -109,10 +110,11 @@ func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *
 			x.gateways = append(x.gateways, o.gateway)
 		case o.sidecar != nil:
 			x.sidecars[o.sidecar.namespace] = append(x.sidecars[o.sidecar.namespace], o.sidecar)
-		default:
-			x.rules = x.rules.with(nil, o.destinationRule)
+		case o.destinationRule != nil:
+			rules = append(rules, o.destinationRule)
 		}
 	}
+	x.rules = newRuleIndex(rules)
 	slices.SortFunc(x.virtualServices, compareVirtualServices)
 	slices.SortFunc(x.gateways, compareGateways)
 	for _, list := range x.sidecars {

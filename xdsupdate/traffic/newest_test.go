@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
@@ -53,6 +54,9 @@ func TestNewestLoses(t *testing.T) {
 					}
 					configs.add(istio.VirtualService, fmt.Sprintf("shop/v%02d", i), toCart("/"+strings.Repeat("x", 500), []string{"mesh", "ingress/a"}, host(i)))
 					configs[len(configs)-1].CreationTimestamp = time.Unix(int64(i/2), 0)
+					if i%3 == 2 { // these come first in the order of precedence
+						configs[len(configs)-1].Spec.(*networking.VirtualService).ExportTo = []string{"shop", "ingress"}
+					}
 				}
 				return newState(newIndex(configs, newSettings(Options{Limits: limits})), cartWorld())
 			}

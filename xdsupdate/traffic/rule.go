@@ -3,8 +3,6 @@
 package traffic
 
 import (
-	"slices"
-
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -32,13 +30,15 @@ type rule struct {
 // What differs in visibility or workloads stays apart.
 func newRules(list []*destinationRule) []*rule {
 	var out []*rule
+	merged := make(map[string]*rule, 1)
 	for _, r := range list {
-		i := slices.IndexFunc(out, func(m *rule) bool { return m.of[0].alike(r) })
-		if i < 0 {
-			i = len(out)
-			out = append(out, &rule{})
+		m := merged[r.alike]
+		if m == nil {
+			m = &rule{}
+			merged[r.alike] = m
+			out = append(out, m)
 		}
-		out[i].add(r)
+		m.add(r)
 	}
 	for _, m := range out {
 		m.measure()
@@ -78,22 +78,6 @@ func (m *rule) add(r *destinationRule) {
 			m.subsets = append(m.subsets, s)
 		}
 	}
-}
-
-// alike reports whether both rules are for the same workloads and namespaces.
-func (r *destinationRule) alike(s *destinationRule) bool {
-	return r.selective() == s.selective() && r.selector.Equal(s.selector) && r.visibility.equal(s.visibility)
-}
-
-// equal reports whether both are the same set of namespaces.
-func (v visibility) equal(w visibility) bool {
-	if v.public || w.public {
-		return v.public == w.public
-	}
-	a, b := slices.Clone(v.namespaces), slices.Clone(w.namespaces)
-	slices.Sort(a)
-	slices.Sort(b)
-	return slices.Equal(slices.Compact(a), slices.Compact(b))
 }
 
 // subset returns the subset of a name, or nil.

@@ -32,6 +32,26 @@ type hostRules struct {
 	merged  []*rule
 }
 
+// newRuleIndex returns the index of rules in any order.
+func newRuleIndex(rules []*destinationRule) ruleIndex {
+	var keys []ruleKey
+	lists := make(map[ruleKey][]*destinationRule)
+	for _, r := range rules {
+		key := ruleKey{r.namespace, r.host}
+		if lists[key] == nil {
+			keys = append(keys, key)
+		}
+		lists[key] = append(lists[key], r)
+	}
+	var x ruleIndex
+	for _, key := range keys {
+		list := lists[key]
+		slices.SortFunc(list, compareRules)
+		x = x.change(list[0], func([]*destinationRule) []*destinationRule { return list })
+	}
+	return x
+}
+
 // with returns the index with a rule in the place of another; either may be nil.
 func (x ruleIndex) with(before, after *destinationRule) ruleIndex {
 	if before != nil {

@@ -127,7 +127,7 @@ func (s *sidecar) listeners() []*networking.IstioEgressListener {
 }
 
 func newEgress(x *index, w world, l *networking.IstioEgressListener, namespace string) *egress {
-	e := &egress{namespace: namespace, listener: l, hosts: newEgressHosts(l.GetHosts(), namespace)}
+	e := &egress{namespace: namespace, listener: l, hosts: newEgressHosts(l.GetHosts(), namespace).indexed()}
 	e.bind(x)
 	for name, services := range w.hosts() {
 		if svc := e.choose(services); svc != nil {

@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -42,6 +43,28 @@ func private(namespace string) visibility { return visibility{namespaces: []stri
 // in reports whether the object counts for proxies of a namespace.
 func (v visibility) in(namespace string) bool {
 	return v.public || slices.Contains(v.namespaces, namespace)
+}
+
+// equal reports whether both are the same set of namespaces.
+func (v visibility) equal(w visibility) bool {
+	if v.public || w.public {
+		return v.public == w.public
+	}
+	return slices.Equal(v.sorted(), w.sorted())
+}
+
+// key is equal for equal sets of namespaces.
+func (v visibility) key() string {
+	if v.public {
+		return "*"
+	}
+	return strings.Join(v.sorted(), ",")
+}
+
+func (v visibility) sorted() []string {
+	names := slices.Clone(v.namespaces)
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // visible reports whether proxies of a namespace see a service: where it is

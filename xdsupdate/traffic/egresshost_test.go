@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// TestEgressHostsIndexed: hosts that are found by an index are those that are found by
+// comparing all of them.
+func TestEgressHostsIndexed(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	host := func() string {
+		name := oneOf(r, []string{"*", "*.com", "*.a.com", "*a.com", "a.com", "b.a.com", "*.b.a.com", "x.org", "A.com"})
+		if onceIn(r, 3) {
+			name = fmt.Sprintf("h%d.a.com", r.IntN(9))
+		}
+		return name
+	}
+	found := 0
+	for range 2000 {
+		var hosts []string
+		for range fewHosts + 1 + r.IntN(9) {
+			hosts = append(hosts, oneOf(r, []string{"n1", "n2", "n3", "*", ".", "~n1", "~n2", "~"})+"/"+oneOf(r, []string{"q.net", host()}))
+		}
+		list := newEgressHosts(hosts, "n3")
+		index := list.indexed()
+		if len(list.include.list) > fewHosts && index.include.known == nil {
+			t.Fatal("no index")
+		}
+		namespace := oneOf(r, []string{"n1", "n2", "n3", "n4"})
+		s := testService(namespace, registry.Hostname(host()), 80)
+		v := &virtualService{objectName: objectName{namespace, "v"}, hosts: []registry.Hostname{lower(registry.Hostname(host()))}}
+		if list.service(s) != index.service(s) || list.virtualService(v) != index.virtualService(v) {
+			t.Fatalf("%s %s, %s of %q: %t, %t by the index", namespace, s.Hostname, v.hosts, hosts, list.service(s), index.service(s))
+		}
+		if list.service(s) && index.include.known != nil {
+			found++
+		}
+	}
+	if found < 100 {
+		t.Errorf("only %d services are imported", found)
+	}
+}
