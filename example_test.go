@@ -27,7 +27,7 @@ func Example() {
 	configs := memory.NewController(store)
 	registries := aggregate.NewController()
 	server := ads.New(registries, ads.Options{Provider: traffic.New(configs)})
-	server.Register(grpc.NewServer()) // and go server.Run(stop)
+	server.Register(grpc.NewServer(ads.ServerOptions()...)) // and go server.Run(stop)
 	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(configs, updater)
 	})

@@ -136,7 +136,7 @@ func (p *plane) serve(ctx context.Context, probes *probes) error {
 	if err != nil {
 		return err
 	}
-	server := grpc.NewServer(grpc.ForceServerCodecV2(ads.Codec()))
+	server := grpc.NewServer(ads.ServerOptions()...)
 	p.server.Register(server)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(lis) }()

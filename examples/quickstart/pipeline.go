@@ -74,7 +74,7 @@ func (p *pipeline) start(ctx context.Context, address string) (*serving, error) 
 		lis.Close()
 		return nil, err
 	}
-	server := grpc.NewServer()
+	server := grpc.NewServer(ads.ServerOptions()...)
 	p.server.Register(server)
 	stop := make(chan struct{})
 	var running sync.WaitGroup

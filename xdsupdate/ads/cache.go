@@ -14,6 +14,8 @@ type cache struct {
 	generators bool // new views have to wait for generators
 	none       *snapshot
 	failures   *failures
+	// partSize and largeSize are those constants.
+	partSize, largeSize int
 
 	mu sync.Mutex
 	// ready is false until the first state has been published; no client is answered
@@ -33,6 +35,8 @@ type cache struct {
 	index      index
 	selections map[selectionKey][]*selection
 	recalled   []recalled
+	// leaving are the selections that are to be taken out of the index.
+	leaving []*selection
 	// unprepared are the selections whose first snapshot could not be made: with the
 	// next push they are prepared.
 	unprepared []*selection
@@ -55,6 +59,8 @@ func newCache(generators bool) *cache {
 		generators: generators,
 		none:       &snapshot{},
 		failures:   &failures{},
+		partSize:   partSize,
+		largeSize:  largeSize,
 		table:      &table{},
 		views:      make(map[View]*view),
 		conns:      make(map[*connection]struct{}),

@@ -131,13 +131,12 @@ func (c *cache) recall(conn *connection, r *request) *snapshot {
 // recognize returns a snapshot that is equal to what a request claims, or nil: that of
 // the selection which the client will have, most likely. It takes the lock.
 func (c *cache) recognize(conn *connection, r *request) *snapshot {
-	key := selectionKey{typeURL: r.typeURL, wildcard: len(r.subscribe) == 0}
-	for _, name := range r.subscribe {
-		if name == wildcardName {
-			key.wildcard = true
+	key := selectionKey{typeURL: r.typeURL, wildcard: r.subscribe.count == 0 || r.subscribe.wildcard}
+	for name := range eachField(r.subscribe.fields) {
+		if string(name) == wildcardName {
 			continue
 		}
-		key.sum += xxhash.Sum64String(name)
+		key.sum += xxhash.Sum64(name)
 		key.count++
 	}
 	c.mu.Lock()

@@ -22,7 +22,7 @@ func TestRecalledIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := newRequest(true)
+		r := newRequest(true, 0)
 		if err := r.decode(data); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,8 @@ import (
 //
 //	server := grpc.NewServer(grpc.ForceServerCodecV2(ads.Codec()))
 //
+// It is one of ServerOptions.
+//
 // Without it everything works too; with it a wildcard client of 10,000 clusters costs
 // 40 % less processor time when it connects, and 4 MB less memory while it is sent
 // them. Interceptors see the same messages, and compression works as ever. Messages of

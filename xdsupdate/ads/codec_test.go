@@ -26,7 +26,13 @@ import (
 // serveAlso serves the fixture's server with another gRPC server, too.
 func (f *fixture) serveAlso(options ...grpc.ServerOption) net.Listener {
 	f.t.Helper()
-	server, listener, done := grpc.NewServer(options...), listen(f.t), make(chan struct{})
+	return f.serveOn(listen(f.t), options...)
+}
+
+// serveOn is serveAlso with a listener.
+func (f *fixture) serveOn(listener net.Listener, options ...grpc.ServerOption) net.Listener {
+	f.t.Helper()
+	server, done := grpc.NewServer(options...), make(chan struct{})
 	f.Register(server)
 	go func() {
 		defer close(done)

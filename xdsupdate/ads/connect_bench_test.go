@@ -127,7 +127,7 @@ func benchConnect(b *testing.B, server, protocol string, n, clients int) {
 	done()
 }
 
-func firstRequest(b *testing.B, delta bool, typeURL string, names []string, versions map[string]string) []byte {
+func firstRequest(b testing.TB, delta bool, typeURL string, names []string, versions map[string]string) []byte {
 	b.Helper()
 	var m proto.Message = &discovery.DiscoveryRequest{Node: node("a", "shop"), TypeUrl: typeURL, ResourceNames: names}
 	if delta {

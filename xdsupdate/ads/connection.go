@@ -112,12 +112,14 @@ func (c *connection) flush() {
 	}
 }
 
-// enqueue queues a response.
-func (c *connection) enqueue(s *subscription, content *content, version string) {
+// enqueue queues a response. last: no other follows to the same difference.
+func (c *connection) enqueue(s *subscription, content *content, version string, last bool) {
 	c.nonce++
 	o := outstanding{nonce: strconv.FormatUint(c.nonce, 10), version: version, since: s.selection.since}
-	if d := s.difference(); d == nil || d.update == nil && d.removal == nil {
-		o.epoch = c.cache.epoch
+	if last {
+		if d := s.difference(); d == nil || d.update == nil && d.removal == nil {
+			o.epoch = c.cache.epoch
+		}
 	}
 	s.acks.sent(o)
 	c.queue = append(c.queue, response{content: content, version: version, nonce: o.nonce})

@@ -99,28 +99,53 @@ func fullState(typeURL string, wildcard bool) bool {
 	return wildcard || typeURL == envoy.ClusterType || typeURL == envoy.ListenerType
 }
 
-func (s *selection) fullState() bool { return fullState(s.typeURL, s.wildcard) }
+func (s moment) fullState() bool { return fullState(s.typeURL, s.wildcard) }
 
 // difference returns what a client that has from is to be sent.
 func (s *selection) difference(from *snapshot, d dialect) *difference {
 	key := differenceKey{from, d}
-	if found := s.differences.get(key); found != nil {
+	found := s.known(key)
+	if found == nil {
+		found = s.moment().newDifference(from, d)
+	}
+	s.remember(key, found)
+	return found
+}
+
+// known returns a difference to the snapshot that was found before, or nil.
+func (s *selection) known(key differenceKey) *difference {
+	if found := s.differences.get(key); found != nil || key.from.list.Len() > 0 {
 		return found
 	}
-	nothing := from.list.Len() == 0
-	made := s.first[d].Value()
-	if made == nil || !nothing {
-		made = s.newDifference(from, d)
+	return s.first[key.dialect].Value()
+}
+
+// remember keeps a difference to the snapshot for other clients.
+func (s *selection) remember(key differenceKey, made *difference) {
+	if s.differences.get(key) == made {
+		return
 	}
 	s.differences.add(key, made)
-	if nothing {
+	if key.from.list.Len() == 0 {
 		if s.first == nil {
 			s.first = make(map[dialect]weak.Pointer[difference])
 		}
-		s.first[d] = weak.Make(made)
+		s.first[key.dialect] = weak.Make(made)
 	}
-	return made
 }
+
+// moment is what a selection is and has at one moment. It is immutable, so that
+// differences are found without the lock.
+type moment struct {
+	typeURL  string
+	wildcard bool
+	topics   []*topic
+	snapshot *snapshot
+}
+
+// moment returns what the selection is and has now. It is called with the cache's mutex
+// held.
+func (s *selection) moment() moment { return moment{s.typeURL, s.wildcard, s.topics, s.snapshot} }
 
 // newDifference decides what becomes of each name.
 //
@@ -134,7 +159,7 @@ func (s *selection) difference(from *snapshot, d dialect) *difference {
 //	unknown          | none          | its removal
 //	nothing          | none          | nothing; if it is returning the removal, or
 //	                 |               | an empty assignment
-func (s *selection) newDifference(from *snapshot, d dialect) *difference {
+func (s moment) newDifference(from *snapshot, d dialect) *difference {
 	var changed, emptied []*resource
 	var removed []string
 	var edits []edit // of s.snapshot, to what the client has in the end
@@ -185,7 +210,7 @@ func (s *selection) newDifference(from *snapshot, d dialect) *difference {
 // absent returns the names that are subscribed and of which there is nothing, but
 // for those of resources that the client keeps, or is sent an empty state of: they
 // have gone since its first response.
-func (s *selection) absent(kept []edit, emptied []*resource) []string {
+func (s moment) absent(kept []edit, emptied []*resource) []string {
 	out := s.missing()
 	if len(kept)+len(emptied) == 0 {
 		return out
@@ -204,7 +229,7 @@ func (s *selection) absent(kept []edit, emptied []*resource) []string {
 }
 
 // missing returns the names that are subscribed and of which there is nothing.
-func (s *selection) missing() []string {
+func (s moment) missing() []string {
 	var out []string
 	topics := s.topics
 	for r := range s.snapshot.list.All() {
@@ -234,7 +259,7 @@ const (
 
 // goes decides what becomes of a resource that a client has, when there is none
 // or, for an assignment, a tombstone.
-func (s *selection) goes(old, now *resource, d dialect) fate {
+func (s moment) goes(old, now *resource, d dialect) fate {
 	assignment := s.typeURL == envoy.LoadAssignmentType
 	switch {
 	case old.marker == unknown:
@@ -266,7 +291,7 @@ func emptyAssignment(name string) *resource {
 	return r
 }
 
-func (s *selection) newContent(resources []*resource, d dialect) *content {
+func (s moment) newContent(resources []*resource, d dialect) *content {
 	return &content{typeURL: s.typeURL, delta: d.delta, listed: resources, full: !d.delta && s.fullState()}
 }
 

@@ -74,8 +74,9 @@
 //     stream sends it without the lock.
 //
 // A request goes the other way: it is compared with the one before, by the bytes
-// of its names; if those differ the subscription moves to another selection. The
-// first subscription of a selection prepares its snapshot, without the lock.
+// of its names; if those differ the subscription moves to another selection, or, for a
+// few names, takes its own along. A new selection is attached to the reverse index, in
+// parts; then its first subscription prepares its snapshot, without the lock.
 //
 // # Invariants
 //
@@ -86,7 +87,10 @@
 //   - A subscription that is up to date has the very snapshot of its selection:
 //     the names that a client is subscribed to cost it nothing.
 //   - A selection has a snapshot when its view's generators have been called, the
-//     first push is done, and it is prepared; before that no client is answered.
+//     first push is done, it is attached, and it is prepared; before that no client is
+//     answered.
+//   - While a request changes what a subscription is, the subscription is not open: no
+//     response changes what its client has.
 //   - A response is sent only after a request that followed the one before, so a
 //     client has at most one response to a type more than it has asked for.
 //
@@ -142,6 +146,26 @@
 // What many clients are sent is encoded once. gRPC's codec copies it for each of
 // them; a gRPC server with Codec does not, which saves nearly half of the processor
 // time when many proxies come back at once.
+//
+// # Fairness
+//
+// A client can take little from others, whatever it asks for:
+//
+//   - What a request needs of the lock is done for a few hundred names at a time, with
+//     others in between. Names are sorted, merged, looked up and compared without it.
+//   - Each connection has an allowance of work, more than any proxy is known to need:
+//     100,000 names at once, hundreds of requests a second. What goes beyond it takes
+//     turns, on half of the processors, and after each turn the processor is left to
+//     others for as long as the turn took. A client that waits is not read from. Answers
+//     to responses are free, and no change waits for any of this.
+//   - Of a refusal's text 4 KiB are kept. Large responses take turns too
+//     (Options.LargeResponses).
+//   - Limits end streams that ask for too much. The defaults bound what one stream, and
+//     all together, can make the server keep.
+//
+// What comes before a request has been received is gRPC's: ServerOptions and
+// PacedListener bound what that takes. BenchmarkAttack measures what a client notices of
+// clients that mean harm.
 //
 // # Panics
 //

@@ -4,6 +4,10 @@ package ads
 
 import "fmt"
 
+// SetParts has work on names divided into parts of n names, and differences found
+// without the lock from n names on. It is called before anything else.
+func (s *Server) SetParts(n int) { s.cache.partSize, s.cache.largeSize = n, n }
+
 // Remains says what the server still holds of clients, for tests.
 func (s *Server) Remains() string {
 	c := s.cache
@@ -18,6 +22,6 @@ func (s *Server) Remains() string {
 	for _, v := range c.views {
 		waiting += len(v.waiting)
 	}
-	return fmt.Sprintf("views %d, connections %d, nodes %d, addresses %d, selections %d, waiting %d, topics %d, wildcards %d",
-		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), waiting, topics, wildcards)
+	return fmt.Sprintf("views %d, connections %d, nodes %d, addresses %d, selections %d, waiting %d, types %d, topics %d, wildcards %d, leaving %d",
+		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), waiting, len(c.index), topics, wildcards, len(c.leaving))
 }

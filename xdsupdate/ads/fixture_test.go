@@ -4,6 +4,7 @@ package ads_test
 
 import (
 	"context"
+	"flag"
 	"net"
 	"slices"
 	"sync"
@@ -18,6 +19,9 @@ import (
 )
 
 const testTimeout = time.Minute
+
+// parts makes all tests go through what only requests for many names go through.
+var parts = flag.Int("parts", 0, "into parts of how many names work on names is divided; 0: the default")
 
 var shard = xdsupdate.ShardKey{Cluster: "c1", Provider: registry.External}
 
@@ -105,6 +109,9 @@ func serveDiscovery(tb testing.TB, options ads.Options, discovery registry.Servi
 	tb.Helper()
 	options.Pusher.DebounceAfter = -1
 	f := &fixture{t: tb, Server: ads.New(discovery, options), listener: network(tb)}
+	if *parts > 0 {
+		f.SetParts(*parts)
+	}
 	server := grpc.NewServer()
 	f.Register(server)
 	stop := make(chan struct{})

@@ -74,7 +74,7 @@ func (s *stream) identify(once func() bool) error {
 	for first := true; ; first = false {
 		proxy, key, err := s.server.identityOf(s.grpc.Context(), s.conn.node)
 		again, fresh := false, false
-		var made []*selection
+		var made []moved
 		c.locked(func() {
 			switch {
 			case s.conn.closed:
@@ -95,7 +95,10 @@ func (s *stream) identify(once func() bool) error {
 		if fresh {
 			s.server.poke()
 		}
-		c.prepare(made)
+		for _, m := range made {
+			c.attach(m.to, m.from)
+		}
+		c.detach()
 		return nil
 	}
 }
@@ -130,7 +133,7 @@ func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *regist
 
 // become gives the stream's connection its proxy and, unless it is asked again who that
 // is, its view. It returns what move does, and is called with the cache's mutex held.
-func (s *stream) become(proxy *registry.Proxy, key View, again bool) (made []*selection, fresh bool, err error) {
+func (s *stream) become(proxy *registry.Proxy, key View, again bool) (made []moved, fresh bool, err error) {
 	c, conn := s.conn.cache, s.conn
 	c.unlist(conn)
 	conn.proxy = proxy
@@ -163,9 +166,12 @@ func (c *cache) admit(conn *connection, limit int) error {
 	return nil
 }
 
+// moved is a selection that has to be attached, and the one before it.
+type moved struct{ to, from *selection }
+
 // move gives a connection a view. It returns the selections that have to be
-// prepared, and whether generators have to be called for the view.
-func (c *cache) move(conn *connection, key View) (made []*selection, fresh bool) {
+// attached, and whether generators have to be called for the view.
+func (c *cache) move(conn *connection, key View) (made []moved, fresh bool) {
 	old := conn.view
 	if old != nil && old.View == key {
 		return nil, false
@@ -173,11 +179,12 @@ func (c *cache) move(conn *connection, key View) (made []*selection, fresh bool)
 	conn.view = c.enter(key)
 	for _, s := range conn.order {
 		s.acks.moved()
-		if s.selection == nil {
+		from := s.selection
+		if from == nil {
 			continue
 		}
-		if m := c.subscribe(s, s.selection.wildcard, s.selection.topics); m != nil {
-			made = append(made, m)
+		if to := c.subscribe(s, from.wildcard, names{topics: from.topics, sum: from.sum}); to != nil {
+			made = append(made, moved{to, from})
 		}
 	}
 	if old != nil {

@@ -11,7 +11,7 @@ import (
 // index is the reverse index: which selections have a resource. It holds names
 // that a client is subscribed to, and nothing of the others, so that a change
 // that no client is subscribed to costs a lookup. It is guarded by the cache's mutex.
-type index map[string]*typeIndex // by type URL
+type index map[string]*typeIndex // by type URL; none is empty
 
 // typeIndex is the index of one type.
 type typeIndex struct {
@@ -25,6 +25,8 @@ type topic struct {
 	// hash is that of name: selections with equal names have equal sums of it.
 	hash       uint64
 	selections []*selection
+	// pins is how many requests are about to use it: it stays without a selection.
+	pins int
 }
 
 func (x index) of(typeURL string) *typeIndex {
@@ -36,18 +38,32 @@ func (x index) of(typeURL string) *typeIndex {
 	return t
 }
 
-// topic returns the topic of a name, for a caller that is about to add a
-// selection to it.
-func (t *typeIndex) topic(name string) *topic {
+// tidy forgets the index of a type that has nothing: clients name the types.
+func (x index) tidy(typeURL string) {
+	if t := x[typeURL]; t != nil && len(t.topics) == 0 && len(t.wildcards) == 0 {
+		delete(x, typeURL)
+	}
+}
+
+// pinned returns the topic of a name, which stays until it is unpinned.
+func (t *typeIndex) pinned(name string) *topic {
 	p := t.topics[name]
 	if p == nil {
 		p = &topic{name: name, hash: xxhash.Sum64String(name)}
 		t.topics[name] = p
 	}
+	p.pins++
 	return p
 }
 
-func (t *typeIndex) add(s *selection, topics []*topic) {
+func (t *typeIndex) unpin(topics []*topic) {
+	for _, p := range topics {
+		p.pins--
+		t.discard(p)
+	}
+}
+
+func add(s *selection, topics []*topic) {
 	for _, p := range topics {
 		p.selections = append(p.selections, s)
 	}
@@ -60,9 +76,9 @@ func (t *typeIndex) remove(s *selection, topics []*topic) {
 	}
 }
 
-// discard forgets a topic that has no selection.
+// discard forgets a topic that has no selection and is not about to have one.
 func (t *typeIndex) discard(p *topic) {
-	if len(p.selections) == 0 {
+	if len(p.selections) == 0 && p.pins == 0 {
 		delete(t.topics, p.name)
 	}
 }

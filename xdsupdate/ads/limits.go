@@ -3,43 +3,58 @@
 package ads
 
 import (
+	"cmp"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
-// Limits bound what clients can ask for. Zero means no limit. A stream that
-// exceeds one is ended with the status ResourceExhausted and a text that names
-// the limit; what it was sent before stays with the client.
+// Limits bound what clients can ask for. Zero means the default, a negative number no
+// limit. A stream that exceeds one is ended with the status ResourceExhausted and a text
+// that names the limit; what it was sent before stays with the client.
+//
+// Without any of them clients still take turns: see the package comment.
 type Limits struct {
-	// Streams is how many streams there may be at a time.
+	// Streams is how many streams there may be at a time. Default 50,000: with
+	// what gRPC needs a stream takes about 80 kB.
 	Streams int
 	// StreamsPerNode is how many streams with one node ID there may be at a time.
-	// While a client reconnects its old stream may still be there: leave room.
+	// While a client reconnects its old stream may still be there: leave room. Default:
+	// no limit, as a node says itself who it is.
 	StreamsPerNode int
 	// Names is how many resources one stream may be subscribed to by name, of all
-	// types together.
+	// types together. Default 100,000.
 	Names int
-	// RequestBytes is the largest request. gRPC has a limit of its own, 4 MiB by
-	// default.
+	// RequestBytes is the largest request. Default 4 MiB, which is gRPC's own limit too,
+	// unless the server has another.
 	RequestBytes int
 	// RequestsPerSecond is how many requests a second a stream may send in the long
 	// run, RequestBurst how many at once; at least one. An ACK is a request: a
-	// client sends one for each response.
+	// client sends one for each response. Default: no limit.
 	RequestsPerSecond float64
 	RequestBurst      int
+}
+
+// withDefaults returns limits of which zero means none.
+func (l Limits) withDefaults() Limits {
+	for limit, otherwise := range map[*int]int{
+		&l.Streams: 50_000, &l.StreamsPerNode: 0, &l.Names: 100_000, &l.RequestBytes: 4 << 20,
+	} {
+		*limit = max(0, cmp.Or(*limit, otherwise))
+	}
+	return l
 }
 
 // check refuses what no client may send.
 func (s *stream) check(r *request) error {
 	limits := s.server.limits
 	switch {
-	case r.typeURL == "":
-		return status.Error(codes.InvalidArgument, "type URL is required for ADS")
 	case limits.RequestBytes > 0 && r.bytes > limits.RequestBytes:
 		return status.Errorf(codes.ResourceExhausted, "request of %d bytes, more than %d", r.bytes, limits.RequestBytes)
-	case !s.bucket.take(time.Now()):
+	case r.typeURL == "":
+		return status.Error(codes.InvalidArgument, "type URL is required for ADS")
+	case !s.bucket.take(time.Now(), 1):
 		return status.Errorf(codes.ResourceExhausted, "more than %g requests a second", limits.RequestsPerSecond)
 	}
 	return s.checkNode(r.node)
@@ -52,7 +67,7 @@ func (s *stream) checkNames(sub *subscription, r *request) error {
 	if limit == 0 || r.same {
 		return nil
 	}
-	n := len(r.names) + len(r.subscribe)
+	n := r.names.count + r.subscribe.count
 	for _, other := range s.conn.order {
 		if other != sub || r.delta {
 			n += len(other.topics())
@@ -64,30 +79,40 @@ func (s *stream) checkNames(sub *subscription, r *request) error {
 	return nil
 }
 
-// bucket is a token bucket: what Limits says of requests.
+// bucket is a token bucket.
 type bucket struct {
 	perSecond, burst float64
 	tokens           float64
 	last             time.Time
 }
 
-func newBucket(l Limits) bucket {
-	burst := max(1, float64(l.RequestBurst))
-	return bucket{perSecond: l.RequestsPerSecond, burst: burst, tokens: burst}
+func newBucket(perSecond, burst float64) bucket {
+	burst = max(1, burst)
+	return bucket{perSecond: perSecond, burst: burst, tokens: burst}
 }
 
-// take reports whether a request may pass now.
-func (b *bucket) take(now time.Time) bool {
+// take reports whether something that takes n tokens may pass now, and takes them.
+func (b *bucket) take(now time.Time, n float64) bool {
 	if b.perSecond <= 0 {
 		return true
 	}
+	b.fill(now)
+	if b.tokens < n {
+		return false
+	}
+	b.tokens -= n
+	return true
+}
+
+func (b *bucket) fill(now time.Time) {
 	if !b.last.IsZero() {
 		b.tokens = min(b.burst, b.tokens+now.Sub(b.last).Seconds()*b.perSecond)
 	}
 	b.last = now
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
+}
+
+// isFull reports whether it is as if nothing had ever been taken.
+func (b *bucket) isFull(now time.Time) bool {
+	b.fill(now)
+	return b.tokens >= b.burst
 }

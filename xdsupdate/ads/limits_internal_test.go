@@ -22,9 +22,9 @@ func TestBucket(t *testing.T) {
 		"rate":                 {Limits{RequestsPerSecond: 10, RequestBurst: 1}, []float64{0, 0.125, 0.25, 0.3, 0.375}, "+++-+"},
 		"not saved up":         {Limits{RequestsPerSecond: 1, RequestBurst: 2}, []float64{0, 100, 100, 100}, "+++-"},
 	} {
-		b, got := newBucket(tt.limits), ""
+		b, got := newBucket(tt.limits.RequestsPerSecond, float64(tt.limits.RequestBurst)), ""
 		for _, at := range tt.at {
-			if b.take(begun.Add(time.Duration(at * float64(time.Second)))) {
+			if b.take(begun.Add(time.Duration(at*float64(time.Second))), 1) {
 				got += "+"
 			} else {
 				got += "-"

@@ -3,89 +3,134 @@
 package ads
 
 import (
-	"slices"
-
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // wildcardName subscribes to everything.
 const wildcardName = "*"
 
-// apply makes a subscription what a request says, under the cache's lock. It
-// returns a selection that has to be prepared, or nil.
-func (s *subscription) apply(r *request) *selection {
-	first := !s.requested
-	s.requested = true
-	if !r.same && len(r.names)+len(r.subscribe)+len(r.unsubscribe) > 0 {
-		s.acks.applied = 0 // there may be more to have
+// holding is what a request may change of a subscription: what it is subscribed to, and
+// what its client has. A request is applied to a copy of it, without the lock.
+type holding struct {
+	typeURL string
+	view    *view
+	// selection is that of the subscription, nil if there is none; wildcard, topics and
+	// the sum of their hashes are its own at first. prepared: it has a snapshot.
+	selection *selection
+	wildcard  bool
+	topics    []*topic
+	sum       uint64
+	prepared  bool
+	// sent, requested, returning, legacy, resumed and owed are those of the subscription.
+	sent                         *snapshot
+	requested, returning, legacy bool
+	resumed, owed                bool
+	// warming are the clusters of the connection of that name; it is nil after the
+	// load assignments have taken them over.
+	warming []string
+}
+
+// holding returns what a request may change. It is called with the cache's mutex held.
+func (s *subscription) holding() holding {
+	h := holding{
+		typeURL: s.typeURL, view: s.conn.view, selection: s.selection, sent: s.sent,
+		requested: s.requested, returning: s.returning, legacy: s.legacy, resumed: s.resumed, owed: s.owed,
+		warming: s.conn.warming,
 	}
+	if s.selection != nil {
+		h.wildcard, h.prepared = s.selection.wildcard, s.selection.snapshot != nil
+		h.topics, h.sum = s.selection.topics, s.selection.sum
+	}
+	return h
+}
+
+// is reports whether a subscription still holds what h was when it was taken. It is
+// called with the cache's mutex held.
+func (h *holding) is(s *subscription) bool {
+	return s.selection == h.selection && s.conn.view == h.view && s.sent == h.sent && len(s.conn.warming) == len(h.warming)
+}
+
+// changes reports whether a request may change what a subscription is. It is called
+// with the cache's mutex held.
+func (s *subscription) changes(r *request) bool {
+	switch {
+	case !s.requested:
+		return true
+	case r.delta:
+		return r.subscribe.count+r.unsubscribe.count > 0
+	default:
+		return !r.same
+	}
+}
+
+// after applies a request. add has the topics of the names that it has or subscribes to,
+// drop of those that it gives up.
+func (h holding) after(r *request, add, drop []*topic) holding {
+	first := !h.requested
+	h.requested = true
 	if r.delta {
-		return s.resubscribe(r, first)
+		h.resubscribe(r, first, add, drop)
+	} else {
+		h.rename(r, first, add)
 	}
-	return s.rename(r, first)
+	return h
 }
 
 // rename makes the names of a SotW request those of the subscription.
-func (s *subscription) rename(r *request, first bool) *selection {
-	if r.same && !first {
-		return nil
-	}
-	s.legacy = (first || s.legacy) && len(r.names) == 0 && legacyWildcard(s.typeURL)
-	wildcard := s.legacy || slices.Contains(r.names, wildcardName)
-	topics := s.conn.cache.topics(s.typeURL, r.names)
+func (h *holding) rename(r *request, first bool, topics []*topic) {
+	h.legacy = (first || h.legacy) && r.names.count == 0 && legacyWildcard(h.typeURL)
+	wildcard := h.legacy || r.names.wildcard
 	if !wildcard {
-		s.keepOnly(topics)
+		h.keepOnly(topics)
 	}
 	if first {
 		// Envoy waits for the answer before it starts, even if there is nothing; and
 		// nothing may be left of what a client comes back with.
 		back := r.version != ""
-		s.owed = wildcard || back && fullState(s.typeURL, wildcard)
-		s.returning = back && s.typeURL == envoy.LoadAssignmentType
-		if back && !wildcard && hasStandIns(s.typeURL) && s.conn.view.Client == envoy.ForGRPC {
-			s.has(standIns(s.typeURL, topics))
+		h.owed = wildcard || back && fullState(h.typeURL, wildcard)
+		h.returning = back && h.typeURL == envoy.LoadAssignmentType
+		if back && !wildcard && hasStandIns(h.typeURL) && h.view.Client == envoy.ForGRPC {
+			h.sent = standIns(h.typeURL, topics)
 		}
 	}
-	return s.conn.cache.subscribe(s, wildcard, topics)
+	h.wildcard, h.topics = wildcard, topics
 }
 
 // resubscribe applies a delta request.
-func (s *subscription) resubscribe(r *request, first bool) *selection {
-	wildcard := s.wildcard()
+func (h *holding) resubscribe(r *request, first bool, add, drop []*topic) {
+	wildcard := h.wildcard
 	if first {
-		wildcard = len(r.subscribe) == 0 && legacyWildcard(s.typeURL)
-		s.resume(r.claimed)
-		s.returning = r.claimed == nil
+		wildcard = r.subscribe.count == 0 && legacyWildcard(h.typeURL)
+		h.resume(r.claimed)
+		h.returning = r.claimed == nil
 	}
-	if len(r.subscribe)+len(r.unsubscribe) == 0 && !first {
-		return nil
+	before := h.topics
+	if !first || !h.returning {
+		h.owe(h.wanted(add, before))
 	}
-	before := s.topics()
-	add := s.conn.cache.topics(s.typeURL, r.subscribe)
-	if !first || !s.returning {
-		s.owe(s.wanted(add, before))
-	}
-	wildcard = wildcard || slices.Contains(r.subscribe, wildcardName)
-	drop := s.conn.cache.known(s.typeURL, r.unsubscribe)
-	if slices.Contains(r.unsubscribe, wildcardName) {
-		wildcard = false
-	}
+	wildcard = (wildcard || r.subscribe.wildcard) && !r.unsubscribe.wildcard
 	topics := without(union(before, add), drop)
 	if wildcard {
 		// Whether what is not subscribed by name any more still exists is owed too
 		// (xDS protocol, "Unsubscribing from resources").
-		s.owe(namesOf(intersection(before, drop)))
+		h.owe(namesOf(intersection(before, drop)))
 	} else {
-		s.keepOnly(topics)
+		h.keepOnly(topics)
 	}
 	if first {
-		s.owed = wildcard
+		h.owed = wildcard
 	}
-	made := s.conn.cache.subscribe(s, wildcard, topics)
-	for _, t := range add { // those that came and went in one request
-		s.conn.cache.index.of(s.typeURL).discard(t)
+	h.wildcard, h.topics = wildcard, topics
+}
+
+// owe makes sure that the client is sent the resources of names, or that there
+// are none.
+func (h *holding) owe(names []string) {
+	edits := make([]edit, len(names))
+	for i, name := range names {
+		edits[i] = edit{name, encoded(h.typeURL, name, unknown)}
 	}
-	return made
+	h.sent = h.sent.with(edits)
 }
 
 // wanted returns the names of which a client wants to hear in any case, among those
@@ -93,40 +138,46 @@ func (s *subscription) resubscribe(r *request, first bool) *selection {
 // protocol, "How the client specifies what resources to return"), and there may be
 // nothing under a name (xDS protocol, "Knowing When a Requested Resource Does Not
 // Exist"). What it has by a wildcard it knows.
-func (s *subscription) wanted(add, before []*topic) []string {
+func (h *holding) wanted(add, before []*topic) []string {
 	again := intersection(before, add)
-	return append(namesOf(again), s.sent.lacks(without(add, again))...)
+	return append(namesOf(again), h.sent.lacks(without(add, again))...)
 }
 
 // resume takes over what a delta client says that it has; nil: it says nothing.
-func (s *subscription) resume(claimed *snapshot) {
+func (h *holding) resume(claimed *snapshot) {
 	if claimed == nil {
 		return
 	}
-	s.resumed = true
-	s.has(claimed)
-	if s.typeURL == envoy.LoadAssignmentType {
-		s.owe(slices.DeleteFunc(s.conn.warming, func(name string) bool { return s.sent.find(name) == nil }))
-		s.conn.warming = nil
+	h.resumed = true
+	h.sent = claimed
+	if h.typeURL == envoy.LoadAssignmentType {
+		var names []string
+		for _, name := range h.warming {
+			if h.sent.find(name) != nil {
+				names = append(names, name)
+			}
+		}
+		h.owe(names)
+		h.warming = nil
 	}
 }
 
 // keepOnly drops what the client has and is not subscribed to by name: it is none
 // of its interest any more, and if it is subscribed to again it is sent again.
-func (s *subscription) keepOnly(topics []*topic) {
-	if s.sent.list.Len() == 0 {
+func (h *holding) keepOnly(topics []*topic) {
+	if h.sent.list.Len() == 0 {
 		return
 	}
-	if s.selection != nil && !s.selection.wildcard {
-		if gone := without(s.selection.topics, topics); len(gone) > 0 {
-			s.forget(namesOf(gone))
+	if h.selection != nil && !h.wildcard {
+		if gone := without(h.topics, topics); len(gone) > 0 {
+			h.sent = h.sent.without(namesOf(gone))
 		}
-		if s.selection.snapshot != nil {
+		if h.prepared {
 			return
 		}
 	}
 	var gone []string
-	for r := range s.sent.list.All() {
+	for r := range h.sent.list.All() {
 		for len(topics) > 0 && topics[0].name < r.name {
 			topics = topics[1:]
 		}
@@ -134,7 +185,7 @@ func (s *subscription) keepOnly(topics []*topic) {
 			gone = append(gone, r.name)
 		}
 	}
-	s.forget(gone)
+	h.sent = h.sent.without(gone)
 }
 
 // legacyWildcard reports whether an empty first request of a type means
@@ -156,72 +207,3 @@ const (
 	runtimeType     = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
 	extensionType   = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 )
-
-// topics returns the topics of names, sorted.
-func (c *cache) topics(typeURL string, names []string) []*topic {
-	t := c.index.of(typeURL)
-	out := make([]*topic, 0, len(names))
-	for _, name := range names {
-		if name != wildcardName {
-			out = append(out, t.topic(name))
-		}
-	}
-	return sortTopics(out)
-}
-
-// known is topics for names of which only those matter that a client has.
-func (c *cache) known(typeURL string, names []string) []*topic {
-	t := c.index.of(typeURL)
-	var out []*topic
-	for _, name := range names {
-		if p := t.topics[name]; p != nil {
-			out = append(out, p)
-		}
-	}
-	return sortTopics(out)
-}
-
-// The functions below take sorted topics without repetitions, and return such.
-
-func union(a, b []*topic) []*topic {
-	if len(a) == 0 {
-		return b
-	}
-	out := make([]*topic, 0, len(a)+len(b))
-	for _, p := range a {
-		for len(b) > 0 && b[0].name < p.name {
-			out, b = append(out, b[0]), b[1:]
-		}
-		if len(b) > 0 && b[0] == p {
-			b = b[1:]
-		}
-		out = append(out, p)
-	}
-	return append(out, b...)
-}
-
-func without(a, b []*topic) []*topic {
-	if len(b) == 0 {
-		return a
-	}
-	out := make([]*topic, 0, len(a))
-	for _, p := range a {
-		for len(b) > 0 && b[0].name < p.name {
-			b = b[1:]
-		}
-		if len(b) == 0 || b[0] != p {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-func intersection(a, b []*topic) []*topic { return without(a, without(a, b)) }
-
-func namesOf(topics []*topic) []string {
-	out := make([]string, len(topics))
-	for i, t := range topics {
-		out[i] = t.name
-	}
-	return out
-}

@@ -48,12 +48,13 @@ type Options struct {
 	// proxies of different groups are served by generators and customizers in
 	// different ways. It is called after Proxy. Nil: views have no groups.
 	Group func(node *core.Node, proxy *registry.Proxy) any
-	// Limits bound what clients can ask for; the zero value does not.
+	// Limits bound what clients can ask for; the zero value has defaults.
 	Limits Limits
 	// LargeResponses is how many responses of more than 64 KiB may be on their way at
 	// a time, so that changes for other clients are not behind hundreds of them; each
 	// until its client has answered. Others wait, the first to come is the first to be
 	// sent. For each client that does not answer within 50 ms one more may be on its
-	// way, until clients answer again. Default GOMAXPROCS; negative: no bound.
+	// way, up to 32 times as many, until clients answer again. Default GOMAXPROCS;
+	// negative: no bound.
 	LargeResponses int
 }

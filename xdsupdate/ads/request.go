@@ -4,11 +4,11 @@ package ads
 
 import (
 	"errors"
+	"iter"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -25,12 +25,15 @@ const maxRefusal = 4096
 // request is a DiscoveryRequest or a DeltaDiscoveryRequest. It receives the
 // encoded message: to gRPC's codec it is a protobuf message that decodes itself.
 // An ACK of a SotW client carries all names that it is subscribed to; they are
-// compared with those of the request before by their hash, and are only decoded
-// if they differ.
+// compared with those of the request before by their hash, and are only kept if
+// they differ. Names become strings only when the request has its turn, if it counts.
 type request struct {
 	protoreflect.Message // an empty one: what reflection sees
 	methods              *protoiface.Methods
 	delta                bool
+	// limit is how many bytes are decoded; 0: any number. Of a larger one only the
+	// size is known.
+	limit int
 	// known has the names of the last SotW request of each type. It is the
 	// receiving goroutine's.
 	known map[string]nameHash
@@ -44,12 +47,12 @@ type request struct {
 
 	// SotW
 	version string
-	names   []string
-	same    bool // names are those of the request before, and were not decoded
+	names   nameList
+	same    bool // names are those of the request before, and were not kept
 	hash    nameHash
 
 	// Delta
-	subscribe, unsubscribe []string
+	subscribe, unsubscribe nameList
 	claims                 claims
 	claimed                *snapshot // nil: nothing is claimed
 }
@@ -62,8 +65,8 @@ type nameHash struct {
 
 var errRequest = errors.New("not a discovery request")
 
-func newRequest(delta bool) *request {
-	r := &request{Message: (&emptypb.Empty{}).ProtoReflect(), delta: delta, known: make(map[string]nameHash)}
+func newRequest(delta bool, limit int) *request {
+	r := &request{Message: (&emptypb.Empty{}).ProtoReflect(), delta: delta, limit: limit, known: make(map[string]nameHash)}
 	r.methods = &protoiface.Methods{Unmarshal: func(in protoiface.UnmarshalInput) (protoiface.UnmarshalOutput, error) {
 		return protoiface.UnmarshalOutput{Flags: protoiface.UnmarshalInitialized}, r.decode(in.Buf)
 	}}
@@ -72,7 +75,7 @@ func newRequest(delta bool) *request {
 
 // Reset is called before a message is decoded.
 func (r *request) Reset() {
-	*r = request{Message: r.Message, methods: r.methods, delta: r.delta, known: r.known}
+	*r = request{Message: r.Message, methods: r.methods, delta: r.delta, limit: r.limit, known: r.known}
 }
 
 // ProtoReflect implements proto.Message.
@@ -86,7 +89,9 @@ func (r *request) ProtoMethods() *protoiface.Methods { return r.methods }
 
 // decode decodes a message. It keeps nothing of data.
 func (r *request) decode(data []byte) error {
-	r.bytes = len(data)
+	if r.bytes = len(data); r.limit > 0 && r.bytes > r.limit {
+		return nil // it is refused for its size
+	}
 	var names [][]byte
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)
@@ -100,7 +105,10 @@ func (r *request) decode(data []byte) error {
 			data = data[min(n, len(data)):]
 			continue
 		}
-		if number == 3 && !r.delta || number == 5 && r.delta {
+		if r.repeated(number) {
+			if n != 1 {
+				return errRequest // a number that is not written in the shortest way
+			}
 			size, ok := r.knownNames(data)
 			if !ok {
 				size, ok = sameFields(data)
@@ -108,12 +116,10 @@ func (r *request) decode(data []byte) error {
 			if !ok {
 				return errRequest
 			}
-			if r.delta {
-				if err := r.claims.add(data[:size]); err != nil {
-					return err
-				}
-			} else {
+			if !r.delta {
 				names = append(names, data[:size])
+			} else if err := r.repeat(number, data[:size]); err != nil {
+				return err
 			}
 			data = data[size:]
 			continue
@@ -131,12 +137,37 @@ func (r *request) decode(data []byte) error {
 		r.claims.typeURL = r.typeURL
 		return nil
 	}
-	return r.decodeNames(names)
+	return r.takeNames(names)
+}
+
+const (
+	sotwNames                                   = 3
+	deltaSubscribe, deltaUnsubscribe, deltaHave = 3, 4, 5
+)
+
+// repeated reports whether there may be many fields of a number.
+func (r *request) repeated(number protowire.Number) bool {
+	if r.delta {
+		return number == deltaSubscribe || number == deltaUnsubscribe || number == deltaHave
+	}
+	return number == sotwNames
+}
+
+// repeat takes fields of one number of a delta request.
+func (r *request) repeat(number protowire.Number, fields []byte) error {
+	switch number {
+	case deltaSubscribe:
+		return r.subscribe.add(fields)
+	case deltaUnsubscribe:
+		return r.unsubscribe.add(fields)
+	default:
+		return r.claims.add(fields)
+	}
 }
 
 // field decodes a field that is the same in both messages but for its number.
 func (r *request) field(number protowire.Number, value []byte) error {
-	const node, typeURL, subscribe, unsubscribe, nonce, problem, version = 1, 2, 3, 4, 6, 7, 8
+	const node, typeURL, nonce, problem, version = 1, 2, 6, 7, 8
 	field := int(number) // of a DeltaDiscoveryRequest
 	if !r.delta {
 		sotw := [...]int{1: version, 2: node, 4: typeURL, 5: nonce, 6: problem}
@@ -152,12 +183,9 @@ func (r *request) field(number protowire.Number, value []byte) error {
 		}
 		return proto.UnmarshalOptions{Merge: true}.Unmarshal(value, r.node)
 	case problem:
-		status := &rpcstatus.Status{}
 		r.refused = true
-		err := proto.Unmarshal(value, status)
-		r.text = excerpt.CutTo(status.GetMessage(), maxRefusal)
-		return err
-	case typeURL, nonce, version, subscribe, unsubscribe:
+		return r.refusal(value)
+	case typeURL, nonce, version:
 		if !utf8.Valid(value) {
 			return errRequest
 		}
@@ -169,10 +197,31 @@ func (r *request) field(number protowire.Number, value []byte) error {
 		r.nonce = string(value)
 	case version:
 		r.version = string(value)
-	case subscribe:
-		r.subscribe = append(r.subscribe, string(value))
-	case unsubscribe:
-		r.unsubscribe = append(r.unsubscribe, string(value))
+	}
+	return nil
+}
+
+// refusal decodes a google.rpc.Status, of which only the beginning of the message is
+// kept.
+func (r *request) refusal(status []byte) error {
+	const message = 2
+	for len(status) > 0 {
+		number, kind, n := protowire.ConsumeTag(status)
+		if n < 0 {
+			return errRequest
+		}
+		size := protowire.ConsumeFieldValue(number, kind, status[n:])
+		if size < 0 {
+			return errRequest
+		}
+		if number == message && kind == protowire.BytesType {
+			text, _ := protowire.ConsumeBytes(status[n:])
+			if !utf8.Valid(text) {
+				return errRequest
+			}
+			r.text = excerpt.CutTo(string(text), maxRefusal)
+		}
+		status = status[n+size:]
 	}
 	return nil
 }
@@ -207,8 +256,8 @@ func (r *request) knownNames(data []byte) (size int, ok bool) {
 	return 0, false
 }
 
-// decodeNames decodes the names of a SotW request, unless they are known.
-func (r *request) decodeNames(regions [][]byte) error {
+// takeNames keeps the names of a SotW request, unless they are known.
+func (r *request) takeNames(regions [][]byte) error {
 	if len(regions) != 1 || r.hash.bytes != len(regions[0]) {
 		r.hash = hashOf(regions)
 	}
@@ -217,16 +266,58 @@ func (r *request) decodeNames(regions [][]byte) error {
 		return nil
 	}
 	for _, region := range regions {
-		for len(region) > 0 {
-			_, _, n := protowire.ConsumeTag(region)
-			name, m := protowire.ConsumeBytes(region[n:])
-			if !utf8.Valid(name) {
-				return errRequest
-			}
-			r.names, region = append(r.names, string(name)), region[n+m:]
+		if err := r.names.add(region); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// nameList are names that are not decoded yet.
+type nameList struct {
+	fields []byte
+	// count is how many there are, wildcard: that of the wildcard is one of them.
+	count    int
+	wildcard bool
+}
+
+// add adds encoded fields, which it copies.
+func (l *nameList) add(fields []byte) error {
+	valid := true
+	for name := range eachField(fields) {
+		l.count++
+		valid = valid && utf8.Valid(name)
+		l.wildcard = l.wildcard || string(name) == wildcardName
+	}
+	if !valid {
+		return errRequest
+	}
+	l.fields = append(l.fields, fields...)
+	return nil
+}
+
+// decoded returns the names.
+func (l *nameList) decoded() []string {
+	if l.count == 0 {
+		return nil
+	}
+	out := make([]string, 0, l.count)
+	for name := range eachField(l.fields) {
+		out = append(out, string(name))
+	}
+	return out
+}
+
+// eachField yields the values of fields that sameFields has found valid.
+func eachField(fields []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(fields) > 0 {
+			value, n := protowire.ConsumeBytes(fields[1:]) // the tag is a byte
+			if fields = fields[1+n:]; !yield(value) {
+				return
+			}
+		}
+	}
 }
 
 func hashOf(regions [][]byte) nameHash {

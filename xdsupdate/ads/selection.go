@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,10 @@ type selection struct {
 	// topics are the names that are subscribed, sorted.
 	topics      []*topic
 	subscribers []*subscription
+	// attached: it is in the index, and stays there while it has subscribers, or while
+	// it is held, by as many as attach a selection that has topics of it.
+	attached bool
+	held     int
 
 	// snapshot is nil until the selection was prepared.
 	snapshot *snapshot
@@ -51,14 +56,6 @@ type selectionKey struct {
 	wildcard bool
 	sum      uint64 // of the hashes of the names
 	count    int
-}
-
-func keyOf(v *view, typeURL string, wildcard bool, topics []*topic) selectionKey {
-	key := selectionKey{view: v, typeURL: typeURL, wildcard: wildcard, count: len(topics)}
-	for _, t := range topics {
-		key.sum += t.hash
-	}
-	return key
 }
 
 // find returns the resource that the selection has under a name, or nil.
@@ -162,6 +159,31 @@ func (s *selection) refresh(from source) bool {
 	changed := next != s.snapshot
 	s.publish(next)
 	return changed
+}
+
+// refresh brings the selection of a subscription up to date with names that are new to
+// it, and answers others who have it. It takes the lock, and encodes without it.
+func (c *cache) refresh(sub *subscription) {
+	var list []wanted
+	c.locked(func() {
+		s := sub.selection
+		if s == nil || s.snapshot == nil {
+			return
+		}
+		for _, name := range s.dirty {
+			list = append(list, wanted{from: c.source(s.view), typeURL: s.typeURL, name: name, named: s.names(name)})
+		}
+	})
+	if len(list) == 0 {
+		return
+	}
+	c.make(list)
+	c.locked(func() {
+		if s := sub.selection; s != nil && s.refresh(c.source(s.view)) {
+			s.flush()
+		}
+	})
+	runtime.KeepAlive(list) // a layer finds what it has made only as long as somebody has it
 }
 
 // publish replaces the snapshot.

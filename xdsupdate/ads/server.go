@@ -38,6 +38,9 @@ type Server struct {
 	wake    chan struct{} // holds one token if there are new views
 	streams liveStreams
 	turns   *turns
+	// allowances are those of connections, excess has the turns of work beyond them.
+	allowances allowances
+	excess     *turns
 
 	reporters providers // those that have called the server
 	warned    providers // those that were warned of because they have not
@@ -68,8 +71,8 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
 		discovery: services, provider: o.Provider, configs: o.Configs,
-		proxyOf: o.Proxy, group: o.Group, limits: o.Limits, observer: o.Observer, logger: o.Logger,
-		wake: make(chan struct{}, 1), turns: newTurns(o.LargeResponses),
+		proxyOf: o.Proxy, group: o.Group, limits: o.Limits.withDefaults(), observer: o.Observer, logger: o.Logger,
+		wake: make(chan struct{}, 1), turns: newTurns(o.LargeResponses), excess: newExcess(),
 	}
 	s.cache = newCache(len(o.Generators) > 0)
 	names := make(map[string]struct{})

@@ -46,6 +46,12 @@ type stream struct {
 	// about is what an observer receives.
 	about  atomic.Pointer[Stream]
 	bucket bucket
+	// allowance is that of the stream's connection. responses is how many the client
+	// has not answered, topics how many names it was last subscribed to of a type: see
+	// request.work.
+	allowance *allowance
+	responses atomic.Int64
+	topics    int
 
 	// sending is full while a goroutine sends. It is a channel because that may last:
 	// a send waits for a client that does not read, and for a turn.
@@ -64,8 +70,11 @@ type stream struct {
 
 // serve runs a stream until it ends or the server stops.
 func (s *Server) serve(g grpc.ServerStream, delta bool) error {
+	allowance, done := s.allowances.open(g.Context())
+	defer done()
 	st := &stream{
-		server: s, grpc: g, bucket: newBucket(s.limits), sending: make(chan struct{}, 1), ended: make(chan struct{}),
+		server: s, grpc: g, allowance: allowance, bucket: newBucket(s.limits.RequestsPerSecond, float64(s.limits.RequestBurst)),
+		sending: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	st.conn = &connection{cache: s.cache, delta: delta, stream: st}
 	st.about.Store(&Stream{Delta: delta})
@@ -76,7 +85,10 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 	s.observing(func(o Observer) { o.StreamOpened(*st.about.Load()) })
 	go st.receive()
 	<-st.ended
-	st.endedBy(guard.Call(func() { s.cache.locked(st.conn.close) }))
+	st.endedBy(guard.Call(func() {
+		s.cache.locked(st.conn.close)
+		s.cache.detach()
+	}))
 	s.closed(st)
 	s.streams.remove(st)
 	return st.err
@@ -94,10 +106,17 @@ func (s *stream) end(err error) {
 func (s *stream) receive() {
 	defer s.server.streams.work.Done()
 	s.endedBy(guard.Call(s.receiveAll))
+	// A client that has left is not one that is late.
+	s.sending <- struct{}{}
+	s.endTurn()
+	<-s.sending
 }
 
 func (s *stream) receiveAll() {
-	r := newRequest(s.conn.delta)
+	if opened := s.await(streamWork); opened != nil {
+		opened()
+	}
+	r := newRequest(s.conn.delta, s.server.limits.RequestBytes)
 	for {
 		if err := s.grpc.RecvMsg(r); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -132,65 +151,96 @@ func (s *stream) handle(r *request) error {
 	if err := s.check(r); err != nil {
 		return err
 	}
-	c := s.conn.cache
 	if s.conn.node == nil {
 		if err := s.enter(r); err != nil {
 			return err
 		}
 	}
-	if r.claims.count > 0 {
-		r.claimed = c.recall(s.conn, r)
+	done := s.await(r.work(s.answers(r), s.topics))
+	if done == nil {
+		return nil
 	}
-	c.buildLazy(s.conn, r)
-	var made *selection
-	var handled, isAnswer bool
-	var answered outstanding
+	defer done()
+	var h handling
 	var err error
-	c.locked(func() {
-		if s.conn.closed { // while the request waited for a response to be sent
-			return
-		}
-		var sub *subscription
-		if sub, err = s.conn.subscription(r.typeURL); err != nil {
-			return
-		}
-		answered, isAnswer = sub.acks.answered(r.nonce, r.refused, r.text)
-		if !r.delta && !isAnswer && sub.acks.last() != "" {
-			// Of a SotW client that has not seen the last response yet nothing counts (xDS
-			// protocol, "ACK and NACK semantics summary").
-			return
-		}
-		if err = s.checkNames(sub, r); err == nil {
-			made, handled = s.apply(sub, r), true
-		}
-	})
-	if err != nil || !handled {
+	s.conn.cache.locked(func() { h, err = s.begin(r) })
+	if err != nil || h.sub == nil {
 		return err
 	}
+	if h.changes {
+		h.sub.resubscribe(r)
+	}
 	r.accepted()
-	s.observe(r, answered, isAnswer)
-	if made != nil {
-		c.prepare([]*selection{made})
+	s.observe(r, h.answered, h.isAnswer)
+	if !h.done {
+		s.reply(h.sub)
 	}
 	return nil
 }
 
-// apply makes a subscription what a request says, and queues the answer. It returns a
-// selection that has to be prepared before, or nil. It is called with the cache's
-// mutex held.
-func (s *stream) apply(sub *subscription, r *request) *selection {
+// answers reports whether a request may be the answer to a response: as many are as
+// there were responses.
+func (s *stream) answers(r *request) bool {
+	if r.nonce == "" || s.responses.Load() == 0 {
+		return false
+	}
+	s.responses.Dec()
+	return true
+}
+
+// handling is what a request is about.
+type handling struct {
+	sub      *subscription // nil: nothing of it counts
+	answered outstanding   // if isAnswer
+	isAnswer bool
+	// changes: it may change what the subscription is. done: there is nothing left to do.
+	changes, done bool
+}
+
+// begin records what a request answers. It is called with the cache's mutex held.
+func (s *stream) begin(r *request) (h handling, err error) {
+	if s.conn.closed { // while the request waited for a response to be sent
+		return h, nil
+	}
+	sub, err := s.conn.subscription(r.typeURL)
+	if err != nil {
+		return h, err
+	}
+	h.answered, h.isAnswer = sub.acks.answered(r.nonce, r.refused, r.text)
+	if !r.delta && !h.isAnswer && sub.acks.last() != "" {
+		// Of a SotW client that has not seen the last response yet nothing counts (xDS
+		// protocol, "ACK and NACK semantics summary").
+		return h, nil
+	}
+	if err := s.checkNames(sub, r); err != nil {
+		return h, err
+	}
+	h.sub, h.changes = sub, sub.changes(r)
+	switch {
+	case h.changes:
+		sub.open = false // what its client has is not to change meanwhile
+	case sub.isQuick():
+		s.flush(sub, nil)
+		h.done = true
+	}
+	return h, nil
+}
+
+// reply queues what answers a request.
+func (s *stream) reply(sub *subscription) {
 	c := s.conn.cache
-	made := sub.apply(r)
+	c.refresh(sub)
+	a := c.lookAhead(sub)
+	c.locked(func() { s.flush(sub, a) })
+}
+
+// flush queues what is to be sent, of which the difference of a subscription may be
+// known ahead. It is called with the cache's mutex held.
+func (s *stream) flush(sub *subscription, a *ahead) {
 	sub.open = true
 	s.draining = true // what is queued from here on is sent by drain
-	if made == nil {
-		if sub.selection != nil && sub.selection.refresh(c.source(s.conn.view)) {
-			sub.selection.flush()
-		}
-		s.conn.flush()
-	}
-	c.progressed()
-	return made
+	s.conn.cache.flushAhead(sub, a)
+	s.conn.cache.progressed()
 }
 
 // wake sees to it that the queue is sent. It is called with the cache's mutex
@@ -228,6 +278,7 @@ func (s *stream) drain() {
 			return
 		}
 		m := next.message()
+		s.responses.Inc()
 		if err := s.grpc.SendMsg(m); err != nil {
 			s.end(err)
 			return

@@ -4,39 +4,113 @@ package ads
 
 import (
 	"slices"
-	"strings"
 )
 
-// subscribe makes a subscription one to some names, which are sorted, and
-// perhaps to everything. It returns a selection that has to be prepared, or nil.
-// The caller has seen to it that sent has nothing that is not subscribed.
-func (c *cache) subscribe(s *subscription, wildcard bool, topics []*topic) *selection {
+// resubscribe makes a subscription what a request says. It takes the lock. What the
+// client is to be sent waits until the subscription is open again.
+func (s *subscription) resubscribe(r *request) {
+	c := s.conn.cache
+	list := r.names.decoded()
+	if r.delta {
+		list = r.subscribe.decoded()
+	}
+	if r.claims.count > 0 {
+		r.claimed = c.recall(s.conn, r)
+	}
+	c.buildLazy(s.conn, r.typeURL, list)
+	defer c.detach()
+	add, unpin := c.pin(r.typeURL, list)
+	defer unpin()
+	drop := c.known(r.typeURL, r.unsubscribe.decoded())
+	for { // again, if the view or what the client has is another one
+		var before holding
+		closed := false
+		c.locked(func() {
+			if closed = s.conn.closed; !closed {
+				before = s.holding()
+			}
+		})
+		if closed {
+			return
+		}
+		after := before.after(r, add, drop)
+		n := namesAfter(&before, after.topics)
+		s.conn.stream.topics = len(after.topics)
+		var made *selection
+		done := false
+		c.locked(func() { made, done = s.become(&before, &after, n) })
+		if made != nil {
+			c.attach(made, before.selection)
+			s.conn.stream.spend(len(made.topics))
+		}
+		if done {
+			return
+		}
+	}
+}
+
+// become makes a subscription what a request has made of what it was before. Not done:
+// it is something else now. Made is a selection that has to be attached. It is called
+// with the cache's mutex held.
+func (s *subscription) become(before, after *holding, n names) (made *selection, done bool) {
+	if s.conn.closed {
+		return nil, true
+	}
+	if !before.is(s) {
+		return nil, false
+	}
+	s.requested, s.returning, s.legacy = after.requested, after.returning, after.legacy
+	s.resumed, s.owed = after.resumed, after.owed
+	s.conn.warming = after.warming
+	s.acks.applied = 0 // there may be more to have
+	s.has(after.sent)
+	return s.conn.cache.subscribe(s, after.wildcard, n), true
+}
+
+// names are those that a subscription is to have, sorted, and what finds its selection.
+// come and left are the topics that its selection did not have, and those that it had.
+type names struct {
+	topics     []*topic
+	sum        uint64
+	come, left []*topic
+}
+
+// namesAfter returns the names of a subscription that held something else before.
+func namesAfter(before *holding, topics []*topic) names {
+	n := names{topics: topics, come: without(topics, before.topics), left: without(before.topics, topics)}
+	n.sum = before.sum + sumOf(n.come) - sumOf(n.left)
+	return n
+}
+
+// subscribe makes a subscription one to some names, and perhaps to everything. It
+// returns a selection that has to be attached, or nil; then the one before, if there is
+// any, is held. The caller has seen to it that sent has nothing that is not subscribed.
+func (c *cache) subscribe(s *subscription, wildcard bool, n names) *selection {
 	view := s.conn.view
-	key := keyOf(view, s.typeURL, wildcard, topics)
+	key := selectionKey{view: view, typeURL: s.typeURL, wildcard: wildcard, sum: n.sum, count: len(n.topics)}
 	old := s.selection
-	if old != nil && old.selectionKey == key && slices.Equal(old.topics, topics) {
+	if old != nil && old.selectionKey == key && slices.Equal(old.topics, n.topics) {
 		return nil
 	}
-	if found := c.selection(key, topics); found != nil {
+	if found := c.selection(key, n.topics); found != nil {
 		found.adopt(s, old, c)
 		return nil
 	}
-	if old != nil && len(old.subscribers) == 1 && old.view == view && old.wildcard == wildcard && old.snapshot != nil {
-		c.rename(old, key, topics)
+	few := len(n.come)+len(n.left) <= c.partSize
+	if few && old != nil && len(old.subscribers) == 1 && old.view == view && old.wildcard == wildcard && old.snapshot != nil {
+		c.rename(old, key, n)
 		return nil
 	}
-	made := &selection{selectionKey: key, topics: topics}
-	t := c.index.of(s.typeURL)
-	t.add(made, topics)
+	made := &selection{selectionKey: key, topics: n.topics}
 	if wildcard {
+		t := c.index.of(s.typeURL)
 		t.wildcards = append(t.wildcards, made)
 	}
 	c.selections[key] = append(c.selections[key], made)
-	made.adopt(s, old, c)
-	if !c.ready || !view.ready {
-		view.waiting = append(view.waiting, made)
-		return nil
+	if old != nil {
+		old.held++
 	}
+	made.adopt(s, old, c)
 	return made
 }
 
@@ -58,7 +132,7 @@ func (c *cache) selection(key selectionKey, topics []*topic) *selection {
 }
 
 // unsubscribe takes a subscription out of its selection, which ends with its last
-// one.
+// one: nobody finds it any more, and it leaves the index when detach is called.
 func (c *cache) unsubscribe(sub *subscription) {
 	s := sub.selection
 	if s == nil {
@@ -68,13 +142,14 @@ func (c *cache) unsubscribe(sub *subscription) {
 	if len(s.subscribers) > 0 {
 		return
 	}
-	t := c.index.of(s.typeURL)
-	t.remove(s, s.topics)
 	if s.wildcard {
+		t := c.index.of(s.typeURL)
 		t.wildcards = removed(t.wildcards, s)
+		c.index.tidy(s.typeURL)
 	}
 	s.view.waiting, c.unprepared = removed(s.view.waiting, s), removed(c.unprepared, s)
 	c.forgetSelection(s)
+	c.leaveIndex(s)
 }
 
 func (c *cache) forgetSelection(s *selection) {
@@ -83,50 +158,27 @@ func (c *cache) forgetSelection(s *selection) {
 	}
 }
 
-// rename changes the names of a selection with one subscription, at the cost of
-// the names that come and go and of a walk over the others.
-func (c *cache) rename(s *selection, key selectionKey, topics []*topic) {
+// rename changes a few names of a selection with one subscription, at the cost of
+// those that come and go.
+func (c *cache) rename(s *selection, key selectionKey, n names) {
 	c.forgetSelection(s)
-	t := c.index.of(s.typeURL)
 	var gone []edit
-	var left, come []*topic
-	old := s.topics
-	for _, p := range topics {
-		for len(old) > 0 && old[0].name < p.name {
-			left, old = append(left, old[0]), old[1:]
-		}
-		if len(old) > 0 && old[0] == p {
-			old = old[1:]
-			continue
-		}
-		come = append(come, p)
-	}
-	left = append(left, old...)
-	for _, p := range left {
+	for _, p := range n.left {
 		if s.wildcard {
 			s.dirty = append(s.dirty, p.name)
 		} else {
 			gone = append(gone, edit{name: p.name})
 		}
 	}
-	for _, p := range come {
+	for _, p := range n.come {
 		s.dirty = append(s.dirty, p.name)
 	}
-	t.add(s, come)
-	t.remove(s, left)
-	s.selectionKey, s.topics = key, topics
+	add(s, n.come)
+	c.index.of(s.typeURL).remove(s, n.left)
+	s.selectionKey, s.topics = key, n.topics
 	s.differences, s.first = differences{}, nil // they have answers about names
 	c.selections[key] = append(c.selections[key], s)
 	s.publish(s.snapshot.with(gone))
-}
-
-// sortTopics sorts the topics of names and drops those that occur twice.
-func sortTopics(topics []*topic) []*topic {
-	byName := func(a, b *topic) int { return strings.Compare(a.name, b.name) }
-	if !slices.IsSortedFunc(topics, byName) {
-		slices.SortFunc(topics, byName)
-	}
-	return slices.Compact(topics)
 }
 
 // prepare makes the first snapshots of selections and answers those who wait for
@@ -136,41 +188,87 @@ func (c *cache) prepare(list []*selection) {
 	if len(list) == 0 {
 		return
 	}
-	type job struct {
-		*selection
-		from   source
-		topics []*topic
-		made   *snapshot
-	}
-	jobs := make([]job, 0, len(list))
+	jobs := make([]*preparation, len(list))
 	c.locked(func() {
-		for _, s := range list {
-			// What changes from here on is dirty.
-			s.dirty = nil
-			jobs = append(jobs, job{selection: s, from: c.source(s.view), topics: s.topics})
+		for i, s := range list {
+			jobs[i] = c.preparation(s)
 		}
 	})
-	for i, j := range jobs {
-		jobs[i].made = j.prepare(j.from, j.topics)
+	for _, j := range jobs {
+		j.make()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	touched := make(map[*connection]struct{})
+	flush := func() {
+		for conn := range touched {
+			conn.flush()
+		}
+	}
+	behind := false
 	for _, j := range jobs {
-		if j.made == nil {
-			if len(j.subscribers) > 0 {
-				c.unprepared = append(c.unprepared, j.selection)
+		if j.snapshot == nil {
+			if len(j.of.subscribers) > 0 {
+				c.unprepared = append(c.unprepared, j.of)
 			}
 			continue
 		}
-		j.publish(j.made)
-		j.refresh(c.source(j.view))
-		for _, sub := range j.subscribers {
+		behind = j.publish() && j.snapshot.list.Len() >= c.largeSize || behind
+		for _, sub := range j.of.subscribers {
 			touched[sub.conn] = struct{}{}
 		}
 	}
-	for conn := range touched {
-		conn.flush()
+	if behind {
+		flush() // what has changed since follows with the next answers
 	}
+	for _, j := range jobs {
+		j.of.refresh(c.source(j.of.view))
+	}
+	flush()
 	c.progressed()
+}
+
+// preparation makes the first snapshot of a selection, and what it takes to send it.
+type preparation struct {
+	moment
+	of   *selection
+	from source
+	// starts are what clients have that wait for it.
+	starts []differenceKey
+	made   []*difference
+}
+
+// maxStarts bounds how many differences are found ahead for one selection: mostly all
+// of its clients have nothing.
+const maxStarts = 8
+
+// preparation is called with the mutex held. What changes from here on is dirty.
+func (c *cache) preparation(s *selection) *preparation {
+	s.dirty = nil
+	p := &preparation{moment: s.moment(), of: s, from: c.source(s.view)}
+	for _, sub := range s.subscribers[:min(maxStarts, len(s.subscribers))] {
+		if key := sub.differenceKey(); !slices.Contains(p.starts, key) {
+			p.starts = append(p.starts, key)
+		}
+	}
+	return p
+}
+
+func (p *preparation) make() {
+	if p.snapshot = p.of.prepare(p.from, p.topics); p.snapshot == nil {
+		return
+	}
+	for _, start := range p.starts {
+		p.made = append(p.made, p.newDifference(start.from, start.dialect))
+	}
+}
+
+// publish shows the snapshot. It reports whether that is not of this moment any more. It
+// is called with the mutex held.
+func (p *preparation) publish() (behind bool) {
+	p.of.publish(p.snapshot)
+	for i, start := range p.starts {
+		p.of.remember(start, p.made[i])
+	}
+	return len(p.of.dirty) > 0
 }

@@ -31,6 +31,10 @@ type subscription struct {
 	// resumed: the client has said what it has.
 	resumed bool
 
+	// ahead is a difference that was found without the lock, for the next answer; nil:
+	// there is none.
+	ahead *ahead
+
 	acks acks
 }
 
@@ -50,10 +54,18 @@ func (s *subscription) difference() *difference {
 	if s.selection == nil || s.selection.snapshot == nil || s.sent == s.selection.snapshot && !s.returning {
 		return nil
 	}
-	return s.selection.difference(s.sent, dialect{
-		delta: s.conn.delta, grpc: s.selection.view.Client == envoy.ForGRPC, returning: s.returning,
-	})
+	if key := s.differenceKey(); s.ahead != nil && s.ahead.differenceKey == key {
+		return s.ahead.difference
+	}
+	return s.selection.difference(s.sent, s.dialect())
 }
+
+// dialect returns what the client is sent differently. There is a selection.
+func (s *subscription) dialect() dialect {
+	return dialect{delta: s.conn.delta, grpc: s.selection.view.Client == envoy.ForGRPC, returning: s.returning}
+}
+
+func (s *subscription) differenceKey() differenceKey { return differenceKey{s.sent, s.dialect()} }
 
 // has records what the client has.
 func (s *subscription) has(sent *snapshot) {
@@ -68,16 +80,6 @@ func (s *subscription) has(sent *snapshot) {
 func (s *subscription) forget(names []string) {
 	s.acks.applied = 0
 	s.has(s.sent.without(names))
-}
-
-// owe makes sure that the client is sent the resources of names, or that there
-// are none.
-func (s *subscription) owe(names []string) {
-	edits := make([]edit, len(names))
-	for i, name := range names {
-		edits[i] = edit{name, encoded(s.typeURL, name, unknown)}
-	}
-	s.has(s.sent.with(edits))
 }
 
 // updating reports whether there is something new that the client was not sent.
@@ -113,10 +115,10 @@ func (s *subscription) updates() {
 	switch {
 	case d != nil && d.update != nil:
 		s.warm(d.update)
-		s.answer(d.update, d.update.after)
+		s.answer(d.update, d.update.after, !d.more && d.removal == nil)
 		s.returning = s.returning && (d.more || d.removal != nil)
 	case s.owed:
-		s.answer(s.selection.newContent(nil, dialect{delta: s.conn.delta}), s.sent)
+		s.answer(s.selection.moment().newContent(nil, dialect{delta: s.conn.delta}), s.sent, true)
 	case d != nil && d.removal == nil:
 		s.returning = false
 		s.has(d.rest)
@@ -130,7 +132,7 @@ func (s *subscription) removals() {
 	}
 	if d := s.difference(); d != nil && d.update == nil && d.removal != nil {
 		s.returning = false
-		s.answer(d.removal, d.removal.after)
+		s.answer(d.removal, d.removal.after, true)
 	}
 }
 
@@ -167,12 +169,13 @@ func (s *subscription) offers(name string) bool {
 	return r != nil && r.marker == present
 }
 
-// answer queues a response, after which the client has sent.
-func (s *subscription) answer(c *content, sent *snapshot) {
+// answer queues a response, after which the client has sent. last: no other follows to
+// the same difference.
+func (s *subscription) answer(c *content, sent *snapshot, last bool) {
 	if c.after == nil { // an answer without anything new
 		c.after = sent
 	}
 	s.owed, s.open = false, false
 	s.has(sent)
-	s.conn.enqueue(s, c, version(sent.sum))
+	s.conn.enqueue(s, c, version(sent.sum), last)
 }

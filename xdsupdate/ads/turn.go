@@ -19,6 +19,9 @@ const largeResponse = 64 << 10
 // of one, more if others compete for it.
 const longestTurn = 50 * time.Millisecond
 
+// mostTurns is how many times more turns there may be at most.
+const mostTurns = 32
+
 // turns bound how many large responses are on their way to clients at a time. A
 // thousand proxies that connect at once are to have megabytes each. Sent all at
 // once, they would share the processors, and as many goroutines would run before
@@ -29,8 +32,9 @@ const longestTurn = 50 * time.Millisecond
 //
 // Turns are taken in the order in which streams ask for them. That clients do not
 // answer in time says that the processors are not what they wait for: then there is
-// one turn more, so that a thousand distant clients are served in about ten times
-// longestTurn, and not one after the other. With each answer in time there is one
+// one turn more, up to mostTurns times as many, so that a thousand distant clients are
+// served in about twenty times longestTurn, and not one after the other; and thousands
+// that mean to be late take no more than that. With each answer in time there is one
 // less again, and as many as at first when none is taken.
 type turns struct {
 	least int // how many there are at first; negative: there is no bound
@@ -103,7 +107,7 @@ func (t *turns) end(more int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.taken--
-	t.limit = max(t.least, t.limit+more)
+	t.limit = min(mostTurns*t.least, max(t.least, t.limit+more))
 	t.next()
 	if t.taken == 0 {
 		t.limit = t.least

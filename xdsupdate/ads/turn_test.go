@@ -62,6 +62,26 @@ func TestLargeResponses(t *testing.T) {
 	}
 }
 
+// TestTurnOfAClientThatLeaves: a client that leaves without an answer keeps nobody
+// waiting, and is not one that is late.
+func TestTurnOfAClientThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{LargeResponses: 1}, largeServices()...)
+		f.flush()
+		begun := time.Now()
+		for range 5 {
+			c := f.client(xdstest.ClientOptions{Node: node("a", "shop"), Delta: true, Manual: true})
+			f.subscribe(c, envoy.ClusterType)
+			if _, err := c.Next(f.context()); err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+			f.left()
+		}
+		check(t, "time that it took", time.Since(begun), time.Duration(0))
+	})
+}
+
 // TestLargeResponsesOfOneStream: a stream does not wait for its own turn to end.
 func TestLargeResponsesOfOneStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+// ahead is a difference that is found ahead of an answer, without the lock. When it
+// is sent the selection may have gone on: what is new since follows with the next
+// answer, as for any client that is behind.
+type ahead struct {
+	differenceKey
+	moment
+	of *selection
+	*difference
+}
+
+// isQuick reports whether an answer needs nothing that takes long. It is called with the
+// mutex held.
+func (s *subscription) isQuick() bool {
+	return s.selection == nil || len(s.selection.dirty) == 0 && !s.isLarge()
+}
+
+// isLarge reports whether finding the difference may take long, and nobody has done it.
+// It is called with the mutex held.
+func (s *subscription) isLarge() bool {
+	now := s.selection.snapshot
+	return now != nil && s.sent != now && now.list.Len()+s.sent.list.Len() >= s.conn.cache.largeSize &&
+		s.selection.known(s.differenceKey()) == nil
+}
+
+// lookAhead returns what a subscription's client is to be sent, or nil if that is found
+// out soon. It takes the lock, and compares without it.
+func (c *cache) lookAhead(sub *subscription) *ahead {
+	var a *ahead
+	c.locked(func() {
+		if s := sub.selection; s != nil && sub.isLarge() {
+			a = &ahead{differenceKey: sub.differenceKey(), moment: s.moment(), of: s}
+		}
+	})
+	if a != nil {
+		a.difference = a.newDifference(a.from, a.dialect)
+	}
+	return a
+}
+
+// flushAhead flushes the connection of a subscription, whose difference may be known
+// ahead; nil: it is not. It is called with the mutex held.
+func (c *cache) flushAhead(sub *subscription, a *ahead) {
+	if s := sub.selection; a != nil && s == a.of && s != nil && s.sameNames(a.topics) {
+		switch {
+		case s.snapshot != a.snapshot:
+			sub.ahead = a
+		case s.known(a.differenceKey) == nil:
+			s.remember(a.differenceKey, a.difference)
+		}
+	}
+	sub.conn.flush()
+	sub.ahead = nil
+}
+
+// sameNames reports whether the names are still those of a moment.
+func (s *selection) sameNames(topics []*topic) bool {
+	return len(s.topics) == len(topics) && (len(topics) == 0 || &s.topics[0] == &topics[0])
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestInParts: what is promised of a few names holds of so many that the work on them
+// is divided and differences are found without the lock. Here a few are many.
+func TestInParts(t *testing.T) {
+	if *parts > 0 {
+		t.Skip("all tests are run in parts")
+	}
+	defer func() { *parts = 0 }()
+	for _, *parts = range []int{1, 3} {
+		for name, test := range map[string]func(*testing.T){
+			"Churn":                   TestChurn,
+			"ClientsThatWait":         TestClientsThatWaitForAGenerator,
+			"DeltaSubscriptions":      TestDeltaSubscriptions,
+			"MakeBeforeBreak":         TestMakeBeforeBreak,
+			"NameThatComesAndGoes":    TestNameThatComesAndGoesInOneRequest,
+			"NothingIsAnAnswer":       TestNothingIsAnAnswer,
+			"NothingRemainsOfClients": TestNothingRemainsOfClients,
+			"OrderWaitsForAnswers":    TestOrderWaitsForAnswers,
+			"RandomHistories":         TestRandomHistories,
+			"WarmingAfterReconnect":   TestWarmingAfterReconnect,
+			"WhatDoesNotExist":        TestWhatDoesNotExist,
+		} {
+			t.Run(fmt.Sprintf("%s/parts of %d", name, *parts), test)
+		}
+	}
+}

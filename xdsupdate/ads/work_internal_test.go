@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/peer"
+)
+
+// TestWork: what requests cost: an answer nothing, others what they have.
+func TestWork(t *testing.T) {
+	names := func(n int) nameList { return nameList{count: n} }
+	for what, tt := range map[string]struct {
+		request request
+		answers bool
+		topics  int
+		want    int
+	}{
+		"an answer":                         {request{bytes: 1 << 20}, true, 10_000, 0},
+		"a refusal of nothing":              {request{bytes: 640_000}, false, 10_000, requestWork + 10_000},
+		"an answer with known names":        {request{bytes: 640_000, same: true}, true, 10_000, 0},
+		"known names":                       {request{bytes: 640_000, same: true}, false, 10_000, requestWork},
+		"names":                             {request{bytes: 640, names: names(7)}, false, 4_000, requestWork + 10 + 7 + 10},
+		"an answer with other names":        {request{bytes: 640, names: names(7)}, true, 0, requestWork + 10 + 7},
+		"names that come and go":            {request{subscribe: names(3), unsubscribe: names(4)}, false, 0, requestWork + 7},
+		"what a client says that it has":    {request{claims: claims{claimsKey: claimsKey{count: 5}}}, false, 0, requestWork + 5},
+		"an answer that subscribes to some": {request{subscribe: names(3)}, true, 0, requestWork + 3},
+	} {
+		if got := tt.request.work(tt.answers, tt.topics); got != tt.want {
+			t.Errorf("%s: %d, want %d", what, got, tt.want)
+		}
+	}
+}
+
+// TestAllowances: streams of one connection share its allowance, also one after the
+// other; those of connections that are not known have one each; nothing is kept of
+// connections that have gone and would have all of it again.
+func TestAllowances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all allowances
+		from := func(addr net.Addr) context.Context {
+			return peer.NewContext(context.Background(), &peer.Peer{Addr: addr})
+		}
+		one, other := &net.TCPAddr{Port: 1}, &net.TCPAddr{Port: 1}
+		first, done := all.open(from(one))
+		if !all.allows(first, workAtOnce) || all.allows(first, 1) {
+			t.Error("a connection may not do workAtOnce at once, and no more")
+		}
+		done()
+		if second, done := all.open(from(one)); second != first || all.allows(second, 1) {
+			t.Error("another stream of the connection has another allowance")
+		} else {
+			done()
+		}
+		for what, ctx := range map[string]context.Context{
+			"another connection": from(other), "no peer": context.Background(), "no address": from(nil),
+			"an address that all connections have": from(plainAddr("pipe")),
+		} {
+			if of, _ := all.open(ctx); of == first || !all.allows(of, workAtOnce) {
+				t.Errorf("%s: the allowance is that of the first connection", what)
+			}
+		}
+		time.Sleep(time.Second)
+		if !all.allows(first, workPerSecond) || all.allows(first, 1) {
+			t.Error("a connection may not do workPerSecond in a second, and no more")
+		}
+		for i := range 10_000 {
+			_, done := all.open(from(&net.TCPAddr{Port: i}))
+			done()
+		}
+		if n := len(all.of); n > 200 {
+			t.Errorf("the allowances of %d connections are kept", n)
+		}
+	})
+}
+
+type plainAddr string
+
+func (plainAddr) Network() string  { return "pipe" }
+func (a plainAddr) String() string { return string(a) }
+
+// TestExcess: work beyond an allowance is done for one client at a time, the first to
+// come first, and after it nothing is done for as long as it took, or should have taken.
+func TestExcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &Server{excess: newTurns(1)}
+		begun := time.Now()
+		client := func() *stream {
+			s := &stream{server: server, allowance: newAllowance(), ended: make(chan struct{})}
+			s.await(workAtOnce)()
+			return s
+		}
+		if got := time.Since(begun); got != 0 {
+			t.Fatalf("what is allowed has waited for %v", got)
+		}
+		order := make(chan string, 4)
+		work := func(name string, of *stream, work int, takes time.Duration) {
+			go func() {
+				done := of.await(work)
+				if done == nil {
+					order <- name + " ended " + time.Since(begun).String()
+					return
+				}
+				order <- name + " " + time.Since(begun).String()
+				time.Sleep(takes)
+				done()
+			}()
+			synctest.Wait()
+		}
+		work("slow", client(), 1, time.Second)
+		work("large", client(), 3_000_000, 0)
+		left := client()
+		work("left", left, 1, 0)
+		work("last", client(), 1, 0)
+		left.end(nil)
+		for _, want := range []string{"slow 0s", "left ended 0s", "large 2s", "last 5s"} {
+			if got := <-order; got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+		time.Sleep(time.Second)
+		server.excess.mu.Lock()
+		defer server.excess.mu.Unlock()
+		if server.excess.taken != 0 {
+			t.Error("a turn is taken in the end")
+		}
+	})
+}
+
+// TestSpend: work that a request did not show is made up for, and not for ever.
+func TestSpend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stream{server: &Server{}, allowance: newAllowance()}
+		for range 100 {
+			s.spend(workAtOnce)
+		}
+		allows := func(work int) bool { return s.server.allowances.allows(s.allowance, work) }
+		if allows(1) {
+			t.Error("work was done for nothing")
+		}
+		const second = float64(workAtOnce) / workPerSecond // after this many, nothing is owed
+		time.Sleep(time.Duration(second * float64(time.Second)))
+		if allows(1) {
+			t.Error("what was done is made up for too soon")
+		}
+		time.Sleep(time.Second)
+		if !allows(workPerSecond - 1) {
+			t.Error("what was done is made up for too late")
+		}
+	})
+}
