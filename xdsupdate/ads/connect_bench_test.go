@@ -127,8 +127,8 @@ func benchConnect(b *testing.B, server, protocol string, n, clients int) {
 	done()
 }
 
-func firstRequest(b testing.TB, delta bool, typeURL string, names []string, versions map[string]string) []byte {
-	b.Helper()
+func firstRequest(tb testing.TB, delta bool, typeURL string, names []string, versions map[string]string) []byte {
+	tb.Helper()
 	var m proto.Message = &discovery.DiscoveryRequest{Node: node("a", "shop"), TypeUrl: typeURL, ResourceNames: names}
 	if delta {
 		m = &discovery.DeltaDiscoveryRequest{
@@ -137,7 +137,7 @@ func firstRequest(b testing.TB, delta bool, typeURL string, names []string, vers
 	}
 	data, err := proto.Marshal(m)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	return data
 }
