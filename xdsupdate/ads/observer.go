@@ -81,9 +81,10 @@ type PushEvent struct {
 type PanicEvent struct {
 	// In is the part, one of few texts: "configs", "customizer", "generator",
 	// "group", "host", "observer", "provider", "proxy", "push", "resource", "services",
-	// "stream".
+	// "stream"; package secrets adds "secret".
 	In string
-	// Name is the name of the customizer, generator, host or provider; otherwise "".
+	// Name is the name of the customizer, generator, host, provider or secret;
+	// otherwise "".
 	Name string
 	// Times is how many there were, Err the first of them and Stack its stack.
 	Times int

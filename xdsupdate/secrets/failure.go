@@ -8,6 +8,9 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
 // What becomes of a lookup besides an answer.
@@ -38,11 +41,18 @@ func newPanicError() *panicError {
 	return &panicError{b.String()}
 }
 
-// attrs are what is logged of an error.
-func attrs(err error) []any {
-	out := []any{slog.Any("error", err)}
-	if p := (*panicError)(nil); errors.As(err, &p) {
-		out = append(out, slog.String("stack", p.stack))
+// fail logs an error, and tells the observer of a panic; name is what failed.
+func (o *Options) fail(what, name string, err error, attrs ...any) {
+	attrs = append(attrs, slog.Any("error", err))
+	var p *panicError
+	if !errors.As(err, &p) {
+		o.Logger.Error(what, attrs...)
+		return
 	}
-	return out
+	o.Logger.Error(what, append(attrs, slog.String("stack", p.stack))...)
+	if o.Observer != nil {
+		_ = guard.Call(func() {
+			o.Observer.Panicked(ads.PanicEvent{In: "secret", Name: name, Times: 1, Err: err, Stack: p.stack})
+		})
+	}
 }

@@ -5,6 +5,8 @@ package secrets
 import (
 	"log/slog"
 	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
 // Options for New. The zero value works: proxies have the names of their own files.
@@ -43,6 +45,10 @@ type Options struct {
 	// Logger gets secrets that cannot be read or served, without their contents; nil
 	// discards.
 	Logger *slog.Logger
+	// Observer is told of panics of Function, Allow and the updater, where one begins
+	// (ads.Observer.Panicked, in "secret", with the name), and of nothing else. It is
+	// that of the server, mostly. Nil: nobody is told.
+	Observer ads.Observer
 }
 
 // Files are the files of a secret, in PEM. Certificate and Key go together; what is

@@ -5,8 +5,10 @@ package secrets
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
 // TestPanics: a panic of the host's code costs the secret for which it was called, and is
@@ -27,6 +30,8 @@ func TestPanics(t *testing.T) {
 			"panics": func() { panicking([4]byte{0xde, 0xad, 0xbe, 0xef}) }, "exits": runtime.Goexit,
 		}
 		bad := atomic.NewBool(false)
+		told := &panics{times: make(map[string]int)}
+		o.Observer = told
 		o.Function = func(n Name) (*Secret, error) {
 			if do := ends[n.Name]; do != nil && bad.Load() {
 				do()
@@ -70,6 +75,10 @@ func TestPanics(t *testing.T) {
 				t.Errorf("%q is logged %d times, want %d", text, got, want)
 			}
 		}
+		// One of Function, three of Allow: the end of a goroutine is no panic.
+		if want := map[string]int{"a/panics": 1, "a/good": 2, "a/other": 1}; !cmp.Equal(told.of(), want) {
+			t.Errorf("the observer was told of %v, want %v", told.of(), want)
+		}
 		bad.Store(false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -78,6 +87,28 @@ func TestPanics(t *testing.T) {
 		}
 		end()
 	})
+}
+
+// panics counts panics, and panics itself.
+type panics struct {
+	ads.NoObserver
+	mu    sync.Mutex
+	times map[string]int
+}
+
+func (p *panics) Panicked(e ads.PanicEvent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e.In == "secret" && e.Err != nil && strings.Contains(e.Stack, "panicking") {
+		p.times[e.Name] += e.Times
+	}
+	panic("the observer")
+}
+
+func (p *panics) of() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.times)
 }
 
 //go:noinline

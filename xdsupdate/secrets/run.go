@@ -111,7 +111,7 @@ func (g *Generator) tryReport(updater Updater) {
 	defer func() {
 		if recover() != nil {
 			if err := newPanicError(); g.updaterFailed.CompareAndSwap(false, true) {
-				g.store.opts.Logger.Error("changed secrets are not reported to the updater", attrs(err)...)
+				g.store.opts.fail("changed secrets are not reported to the updater", "updater", err)
 			}
 		}
 	}()

@@ -56,15 +56,13 @@ func newStore(o Options) *store {
 }
 
 func (s *store) notServed(n Name, err error) {
-	s.opts.Logger.Error("secret is not served",
-		append([]any{slog.String("namespace", n.Namespace), slog.String("name", n.Name)}, attrs(err)...)...)
+	s.opts.fail("secret is not served", n.String(), err, slog.String("namespace", n.Namespace), slog.String("name", n.Name))
 }
 
 func (s *store) notDecided(p permission, err error) {
-	s.opts.Logger.Error("permission for a secret is not decided", append([]any{
+	s.opts.fail("permission for a secret is not decided", p.credential.String(), err,
 		slog.String("proxy_namespace", p.proxyNamespace),
-		slog.String("namespace", p.credential.Namespace), slog.String("name", p.credential.Name),
-	}, attrs(err)...)...)
+		slog.String("namespace", p.credential.Namespace), slog.String("name", p.credential.Name))
 }
 
 // get returns the secret of a name; nil: there is none, or not yet.
