@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // requireAPIServer is the environment variable that makes a server that cannot be
@@ -32,7 +33,9 @@ func Require(tb testing.TB) {
 
 func requireBinary(tb testing.TB) (path string) {
 	tb.Helper()
-	path, err := binary(tb.Context())
+	ctx, cancel := beforeTimeout(tb)
+	defer cancel()
+	path, err := binary(ctx)
 	if err != nil {
 		why := fmt.Sprintf("kube-apiserver %s cannot be built: %v", Version, err)
 		if os.Getenv(requireAPIServer) != "" {
@@ -41,6 +44,21 @@ func requireBinary(tb testing.TB) (path string) {
 		tb.Skip(why)
 	}
 	return path
+}
+
+// buildMargin is how long before the time-out of the tests a build is ended. When they
+// time out nothing ends what they have started.
+const buildMargin = 5 * time.Second
+
+// beforeTimeout returns a context that ends before the tests time out.
+func beforeTimeout(tb testing.TB) (context.Context, context.CancelFunc) {
+	tb.Helper()
+	if t, ok := tb.(interface{ Deadline() (time.Time, bool) }); ok {
+		if deadline, limited := t.Deadline(); limited {
+			return context.WithDeadline(tb.Context(), deadline.Add(-buildMargin))
+		}
+	}
+	return context.WithCancel(tb.Context())
 }
 
 // binary returns the path of the server's binary, and builds it if it is not
@@ -80,6 +98,9 @@ func build(ctx context.Context, source, path string) error {
 		"-s -w -X", info + "gitVersion=" + Version, "-X", info + "gitMajor=1", "-X", info + "gitMinor=36",
 	}, " "), ".")
 	cmd.Dir = source
+	// The processes that it started keep the output open for as long as they run.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Second
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"go.uber.org/atomic"
 )
 
 // Front is a TCP proxy in front of a server. Its address stays while the server
@@ -21,6 +23,7 @@ type Front struct {
 	// resumed is closed while nothing is held up.
 	resumed chan struct{}
 	refuse  bool
+	swallow bool
 	delay   time.Duration
 	conns   map[net.Conn]struct{}
 	closed  bool
@@ -83,6 +86,14 @@ func (f *Front) Delay(d time.Duration) {
 	f.delay = d
 }
 
+// Swallow makes what either side sends vanish, until it is called with false. The
+// connections stay, but one that has lost anything is dead for good.
+func (f *Front) Swallow(swallow bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.swallow = swallow
+}
+
 // Hold holds up everything that the server sends, until it is called with false:
 // connections stay, and nothing arrives.
 func (f *Front) Hold(hold bool) {
@@ -138,13 +149,34 @@ func (f *Front) serve(client net.Conn) {
 	}
 	defer f.drop(server)
 	var up sync.WaitGroup
+	var dead atomic.Bool
 	up.Go(func() {
-		_, _ = io.Copy(server, client)
+		_, _ = io.Copy(lossy{f, server, &dead}, client)
 		server.Close()
 	})
-	f.forward(client, server)
+	f.forward(lossy{f, client, &dead}, server)
 	client.Close()
 	up.Wait()
+}
+
+// lossy is a side of a connection, which is dead when anything was lost.
+type lossy struct {
+	front *Front
+	net.Conn
+	dead *atomic.Bool
+}
+
+func (l lossy) Write(p []byte) (int, error) {
+	l.front.mu.Lock()
+	swallow := l.front.swallow
+	l.front.mu.Unlock()
+	if swallow {
+		l.dead.Store(true)
+	}
+	if l.dead.Load() {
+		return len(p), nil
+	}
+	return l.Conn.Write(p)
 }
 
 func (f *Front) keep(conn net.Conn) bool {
@@ -164,7 +196,7 @@ func (f *Front) drop(conn net.Conn) {
 }
 
 // forward copies what the server sends, as slowly as it should be.
-func (f *Front) forward(client, server net.Conn) {
+func (f *Front) forward(client io.Writer, server net.Conn) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := server.Read(buffer)

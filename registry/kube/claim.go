@@ -44,9 +44,19 @@ type touched struct {
 }
 
 // touch remembers the endpoint that a key has, before it changes. Of several
-// touches of a key the first one counts.
+// touches of a key the first one counts. Where many slices have the address, that is
+// known before an election goes through all of them.
 func (e *engine) touch(h *host, k memberKey) {
 	w := e.batch.touch(h)
+	if p, _ := e.places.Get(k.address); p.slices.more != nil {
+		if _, known := w.contested[k]; known {
+			return
+		}
+		if w.contested == nil {
+			w.contested = map[memberKey]struct{}{}
+		}
+		w.contested[k] = struct{}{}
+	}
 	w.touched = append(w.touched, touched{k, e.elect(h, k).endpoint()})
 }
 

@@ -38,6 +38,8 @@ type hostWork struct {
 	remodeled, rework, reselect bool
 	// touched are the keys that may have another endpoint.
 	touched []touched
+	// contested are those of them that were touched when several slices had the address.
+	contested map[memberKey]struct{}
 	// added and removed are endpoints of workloads.
 	added, removed []*registry.Endpoint
 	changes        []xdsupdate.EndpointChange

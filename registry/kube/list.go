@@ -26,7 +26,8 @@ func (l list[T]) all(yield func(T) bool) {
 	}
 }
 
-// with returns the list with one element more.
+// with returns the list with one element more. Call it once for a list: the results of
+// two calls may have the same memory.
 func (l list[T]) with(v T) list[T] {
 	switch {
 	case l.empty():
@@ -34,7 +35,7 @@ func (l list[T]) with(v T) list[T] {
 	case l.more == nil:
 		return list[T]{l.first, &[]T{v}}
 	default:
-		more := append((*l.more)[:len(*l.more):len(*l.more)], v)
+		more := append(*l.more, v)
 		return list[T]{l.first, &more}
 	}
 }

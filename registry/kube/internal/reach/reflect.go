@@ -83,12 +83,17 @@ func broken(w watch.Interface, err error) error {
 	return err
 }
 
-// ending returns the error that a reflector gets. After one that it takes for a
-// refusal a reflector without a state waits for as long as its backoff is, and
-// does not look at whether it is to end; after another one it lists, which fails as
-// well, and waits as it should.
+// ending returns the error that a reflector gets, so that it ends when it is to, and
+// waits before it tries again. As it begins, it has rules of its own for two kinds of
+// errors: after a refusal it waits without a look at its context; what is too old it
+// asks for again at once, also if it has asked for no revision. After any other error
+// it lists, which fails as well, and waits as it should.
 func ending(err error, o *metav1.ListOptions) error {
-	if o.SendInitialEvents != nil && (utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)) {
+	begins := o.SendInitialEvents != nil
+	refused := utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
+	old := o.ResourceVersion == "" && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge))
+	if begins && (refused || old) {
 		return errors.New(err.Error()) // without the errors that it wraps
 	}
 	return err

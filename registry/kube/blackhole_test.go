@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// What either side sends vanishes, and the connections stay: what was known is kept,
+// the error shows, and when connections can be made again what has changed is seen.
+func TestBlackhole(t *testing.T) {
+	if testing.Short() {
+		t.Skip("dead connections take seconds to be found")
+	}
+	// client-go finds dead connections by HTTP/2 pings, after 30 s of silence and 15 s
+	// without an answer unless these say otherwise.
+	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1")
+	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
+	server := apiserver.Server(t)
+	namespace := server.Namespace(t)
+	front := server.Front(t)
+	direct, err := kubernetes.NewForConfig(restConfig(server.Config()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScene(t, restConfig(front.Config()))
+	s.fill(t.Context(), direct, namespace)
+	s.awaitAddresses(namespace, clerk+namespace+"/sa/clerk", "10.1.0.2@")
+	front.Swallow(true)
+	s.must(direct.DiscoveryV1().EndpointSlices(namespace).Update(t.Context(), shopSlice(namespace, "10.1.0.1"), metav1.UpdateOptions{}))
+	s.await("the errors", func() bool { return len(s.kube.Errors()) == len(allKinds) })
+	if got := s.addresses("shop."+namespace+".svc.cluster.local", namespace); len(got) != 2 {
+		t.Errorf("without a connection: addresses %v, want the last ones", got)
+	}
+	front.Swallow(false)
+	s.awaitAddresses(namespace, clerk+namespace+"/sa/clerk")
+	s.await("the end of the errors", func() bool { return len(s.kube.Errors()) == 0 })
+}
