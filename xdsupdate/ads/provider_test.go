@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -33,7 +34,8 @@ type clusterProvider struct {
 	changed []ads.ChangedName
 	group   string
 	regroup bool
-	panics  bool
+	panics  bool // in Provide
+	lookup  bool // panics
 	built   map[string]int
 }
 
@@ -89,7 +91,12 @@ func (l clusterLayer) Covers(_ ads.View, _, name string) bool {
 
 func (l clusterLayer) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	text, ok := l.set[name]
+	l.mu.Lock()
+	panics := l.lookup
+	l.mu.Unlock()
 	switch {
+	case panics:
+		panic("broken")
 	case !ok || typeURL != envoy.ClusterType:
 		return ads.Answer{BuiltIn: true}
 	case text == "":
@@ -157,6 +164,32 @@ func TestLastGoodOfEqualStates(t *testing.T) {
 			}
 		}
 		check(t, "the last good one stays", text(c, "extra"), "one")
+	})
+}
+
+// TestLookupThatPanicked: what a provider panicked for while it said that just this name
+// has changed is made up for, though it says later that nothing has.
+func TestLookupThatPanicked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &clusterProvider{}
+		p.change("extra", "one", nil)
+		f := serve(t, ads.Options{Provider: p})
+		c := providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true})
+		f.subscribe(c, envoy.ClusterType)
+		f.await(c, envoy.ClusterType, "extra")
+		lookup := func(panics bool) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.lookup = panics
+		}
+		lookup(true)
+		p.change("extra", "two", nil)
+		synctest.Wait()
+		check(t, "while it panics", text(c, "extra"), "one")
+		lookup(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		check(t, "when it does not", text(c, "extra"), "two")
 	})
 }
 
