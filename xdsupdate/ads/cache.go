@@ -35,6 +35,8 @@ type cache struct {
 	index      index
 	selections map[selectionKey][]*selection
 	recalled   []recalled
+	// named counts the names of all selections.
+	named int
 	// leaving are the selections that are to be taken out of the index.
 	leaving []*selection
 	// unprepared are the selections whose first snapshot could not be made: with the

@@ -22,6 +22,6 @@ func (s *Server) Remains() string {
 	for _, v := range c.views {
 		waiting += len(v.waiting)
 	}
-	return fmt.Sprintf("views %d, connections %d, nodes %d, addresses %d, selections %d, waiting %d, types %d, topics %d, wildcards %d, leaving %d",
-		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), waiting, len(c.index), topics, wildcards, len(c.leaving))
+	return fmt.Sprintf("views %d, connections %d, nodes %d, addresses %d, selections %d, waiting %d, types %d, topics %d, wildcards %d, leaving %d, named %d",
+		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), waiting, len(c.index), topics, wildcards, len(c.leaving), c.named)
 }

@@ -26,6 +26,10 @@ type Limits struct {
 	// Names is how many resources one stream may be subscribed to by name, of all
 	// types together. Default 100,000.
 	Names int
+	// AllNames is how many names there may be in all subscriptions by name, those that have
+	// the same names in the same view counted once: a thousand Envoys with the same
+	// clusters are as one. Default 10,000,000.
+	AllNames int
 	// RequestBytes is the largest request. Default 4 MiB, which is gRPC's own limit too,
 	// unless the server has another.
 	RequestBytes int
@@ -39,7 +43,7 @@ type Limits struct {
 // withDefaults returns limits of which zero means none.
 func (l Limits) withDefaults() Limits {
 	for limit, otherwise := range map[*int]int{
-		&l.Streams: 50_000, &l.StreamsPerNode: 0, &l.Names: 100_000, &l.RequestBytes: 4 << 20,
+		&l.Streams: 50_000, &l.StreamsPerNode: 0, &l.Names: 100_000, &l.AllNames: 10_000_000, &l.RequestBytes: 4 << 20,
 	} {
 		*limit = max(0, cmp.Or(*limit, otherwise))
 	}
@@ -63,8 +67,14 @@ func (s *stream) check(r *request) error {
 // checkNames refuses a request that subscribes to too much. It is called with the
 // cache's mutex held.
 func (s *stream) checkNames(sub *subscription, r *request) error {
-	limit := s.server.limits.Names
-	if limit == 0 || r.same {
+	limit, all := s.server.limits.Names, s.server.limits.AllNames
+	if r.same {
+		return nil
+	}
+	if come := r.names.count + r.subscribe.count; all > 0 && come > 0 && s.server.cache.named+come > all {
+		return status.Errorf(codes.ResourceExhausted, "more than %d resources subscribed by name by all clients", all)
+	}
+	if limit == 0 {
 		return nil
 	}
 	n := r.names.count + r.subscribe.count

@@ -20,11 +20,12 @@ import (
 // others are not.
 func TestLimits(t *testing.T) {
 	for what, limits := range map[string]ads.Limits{
-		"more than 1 streams":                      {Streams: 1},
-		"more than 1 streams of node":              {StreamsPerNode: 1},
-		"more than 2 resources subscribed by name": {Names: 2},
-		"bytes, more than 400":                     {RequestBytes: 400},
-		"more than 0.001 requests a second":        {RequestsPerSecond: 0.001, RequestBurst: 6},
+		"more than 1 streams":                                     {Streams: 1},
+		"more than 1 streams of node":                             {StreamsPerNode: 1},
+		"more than 2 resources subscribed by name":                {Names: 2},
+		"more than 3 resources subscribed by name by all clients": {AllNames: 3},
+		"bytes, more than 400":                                    {RequestBytes: 400},
+		"more than 0.001 requests a second":                       {RequestsPerSecond: 0.001, RequestBurst: 6},
 	} {
 		for name, delta := range protocols() {
 			t.Run(what+"/"+name, func(t *testing.T) {

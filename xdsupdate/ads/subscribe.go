@@ -102,6 +102,7 @@ func (c *cache) subscribe(s *subscription, wildcard bool, n names) *selection {
 		return nil
 	}
 	made := &selection{selectionKey: key, topics: n.topics}
+	c.named += len(n.topics)
 	if wildcard {
 		t := c.index.of(s.typeURL)
 		t.wildcards = append(t.wildcards, made)
@@ -148,6 +149,7 @@ func (c *cache) unsubscribe(sub *subscription) {
 		c.index.tidy(s.typeURL)
 	}
 	s.view.waiting, c.unprepared = removed(s.view.waiting, s), removed(c.unprepared, s)
+	c.named -= len(s.topics)
 	c.forgetSelection(s)
 	c.leaveIndex(s)
 }
@@ -173,6 +175,7 @@ func (c *cache) rename(s *selection, key selectionKey, n names) {
 	for _, p := range n.come {
 		s.dirty = append(s.dirty, p.name)
 	}
+	c.named += len(n.topics) - len(s.topics)
 	add(s, n.come)
 	c.index.of(s.typeURL).remove(s, n.left)
 	s.selectionKey, s.topics = key, n.topics
