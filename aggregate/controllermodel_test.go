@@ -196,7 +196,11 @@ func (h *history) expect(when string, members []*memory.Registry) {
 // TestControllerRandomHistories compares reads and events with a recomputation
 // from the registries after random changes in them and of them.
 func TestControllerRandomHistories(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 6
+	}
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		m := &mesh{t: t, c: aggregate.NewController(aggregate.Options{}), spare: []*memory.Registry{
 			newRegistry(registry.Kubernetes, "c1"), newRegistry(registry.External, "c1"), newRegistry(registry.Kubernetes, "c2"),

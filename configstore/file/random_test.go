@@ -38,7 +38,11 @@ func randomText(r *rand.Rand) string {
 // Over random histories of edits, a source that reads what has changed says and
 // stores what one says and stores that reads everything for the first time.
 func TestRandomEditsAgainstReadingEverything(t *testing.T) {
-	for seed := range uint64(6) {
+	seeds := uint64(6)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			f, _ := zoneFixture(t, file.Options{MaxErrors: 5})

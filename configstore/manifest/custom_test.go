@@ -115,7 +115,11 @@ func everythingSchema(t *testing.T) configstore.Schema {
 func TestCustomKindWithEveryType(t *testing.T) {
 	schema := everythingSchema(t)
 	schemas := configstore.NewSchemasBuilder().MustAdd(schema).Build()
-	for seed := range uint64(200) {
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds = 40
+	}
+	for seed := range seeds {
 		g := generator{Rand: rand.New(rand.NewPCG(seed, 2))}
 		c := configstore.Config{Meta: g.meta(schema.GroupVersionKind), Spec: schema.NewSpec()}
 		m := c.Spec.ProtoReflect()

@@ -102,7 +102,11 @@ func TestRandomObjectsSurvive(t *testing.T) {
 	schemas := istio.Schemas()
 	for _, schema := range schemas.All() {
 		t.Run(schema.GroupVersionKind.Kind, func(t *testing.T) {
-			for seed := range uint64(60) {
+			seeds := uint64(60)
+			if testing.Short() {
+				seeds = 12
+			}
+			for seed := range seeds {
 				g := generator{Rand: rand.New(rand.NewPCG(seed, 1))}
 				c := configstore.Config{Meta: g.meta(schema.GroupVersionKind), Spec: schema.NewSpec()}
 				g.fill(c.Spec.ProtoReflect(), 6)

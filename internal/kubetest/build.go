@@ -28,7 +28,16 @@ const Version = "v1.36.3"
 // PILOTKIT_REQUIRE_APISERVER is set, it fails the test. Start calls it.
 func Require(tb testing.TB) {
 	tb.Helper()
+	skipShort(tb)
 	requireBinary(tb)
+}
+
+// skipShort skips the test if tests are to be short: then there is no server.
+func skipShort(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short: no API server")
+	}
 }
 
 func requireBinary(tb testing.TB) (path string) {

@@ -55,9 +55,7 @@ type process struct {
 // tests are to be short.
 func Start(tb testing.TB, flags ...string) *Server {
 	tb.Helper()
-	if testing.Short() {
-		tb.Skip("-short: no API server of the test's own")
-	}
+	skipShort(tb)
 	s, err := start(requireBinary(tb), tb.TempDir(), flags)
 	if err != nil {
 		tb.Fatal(err)

@@ -35,9 +35,11 @@ func (s *sharing) Run() int {
 
 // Server returns the server, started by the first call. Tests keep their objects
 // apart by namespace, and leave no cluster-scoped ones behind. The test is
-// skipped, or fails, as Require says, if there is no server.
+// skipped, or fails, as Require says, if there is no server; and it is skipped if
+// tests are to be short.
 func (s *Shared) Server(tb testing.TB) *Server {
 	tb.Helper()
+	skipShort(tb)
 	path := requireBinary(tb)
 	s.mu.Lock()
 	defer s.mu.Unlock()

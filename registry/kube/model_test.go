@@ -23,7 +23,7 @@ func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	histories := 16
 	if testing.Short() {
-		histories = 10
+		histories = 4
 	}
 	for seed := range histories {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -26,7 +26,11 @@ import (
 // that every report of endpoints changes something.
 func TestChurn(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(5) {
+	seeds := uint64(5)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		for _, deltas := range []bool{false, true} {
 			t.Run(fmt.Sprintf("seed=%d,deltas=%t", seed, deltas), func(t *testing.T) {
 				t.Parallel()
