@@ -224,3 +224,33 @@ func TestConcernedRoutes(t *testing.T) {
 		})
 	}
 }
+
+// TestTranslatedPortsAreConcerned: a VirtualService, and a service behind AUTO_PASSTHROUGH,
+// concern the listeners and routes on the port that a router listens on for that of the
+// Gateway.
+func TestTranslatedPortsAreConcerned(t *testing.T) {
+	var configs configList
+	configs.add(istio.Gateway, "ingress/edge", gatewayOf(
+		serverOf(80, "HTTP", "", "*"), serverOf(443, "TLS", "pass", "*"), serverOf(15443, "TLS", "auto", "*.local")))
+	configs.add(istio.VirtualService, "shop/v", toCart("/a", []string{"ingress/edge"}, "a.com"))
+	x, w := newIndex(configs, newSettings(Options{})), cartWorld()
+	key := configs[1].Key()
+	before, _ := x.objects.Get(key)
+	of := &targets{byAddress: map[string]map[registry.Hostname]targetPorts{"10.9.0.3": {"edge": {80: 8080, 443: 8443, 15443: 16443}}}}
+	view := ads.View{Namespace: "ingress", Policy: group{router: true, labels: "app=edge"}}
+	d := &difference{before: newState(x, w), targets: of, objects: []objectChange{{key, before, object{}}}, services: []registry.Hostname{"cart.shop.svc.cluster.local"}}
+	d.after = d.before.next(x.with(key, before, object{}), w, d)
+	changes := newConcerned(d).changes()
+	for _, key := range []resourceKey{
+		{envoy.RouteType, "http.8080"},
+		{envoy.ListenerType, "0.0.0.0_8443"},
+		{envoy.ListenerType, "0.0.0.0_16443"},
+		{envoy.RouteType, "http.80"},
+		{envoy.ListenerType, "0.0.0.0_443"},
+		{envoy.ListenerType, "0.0.0.0_15443"},
+	} {
+		if !named(changes, view, key) {
+			t.Errorf("%s is not concerned", key.name)
+		}
+	}
+}
