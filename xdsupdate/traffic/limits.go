@@ -39,8 +39,9 @@ type Limits struct {
 	// RepeatedBytes is how many bytes a client is sent of one object that many resources
 	// or virtual hosts repeat: the routes of a VirtualService in each virtual host, on
 	// each port of a service and by each server of a Gateway, and the policy of a
-	// DestinationRule in each cluster. The default is 16 MiB, which is a retry policy for
-	// all of 20,000 services.
+	// DestinationRule in each cluster. Route configurations of a single service, which gRPC
+	// clients ask for by name, count each by itself. The default is 16 MiB, which is a retry
+	// policy for all of 20,000 services.
 	RepeatedBytes int
 	// SharedBytes is how many bytes all VirtualServices together have in one route
 	// configuration. The default is 32 MiB, 3 KiB for each of 10,000 hosts. Only Envoys
