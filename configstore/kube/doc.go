@@ -97,6 +97,22 @@
 // one of many processes: a Lease decides. A ServiceReporter has it write what became of
 // ServiceEntries: which services were made, and where else their hosts are defined.
 //
+// Whether a status must be written is decided from what the cache shows, without a
+// request, on each event of the object and whenever a process becomes the leader. So
+// statuses that are right cost nothing after a restart, and what others change in ours is
+// repaired: at once, then after 1, 2, 4 seconds up to a minute if it is done again and
+// again. A status to which nothing can be added, because it is no object or its conditions
+// are no list, is left alone until it changes.
+//
+// A process leads for two thirds of StatusOptions.LeaseDuration after it has sent the
+// request that has renewed the Lease; others wait for the whole of it. So the clocks of two
+// processes may differ in speed by a third, and need not agree about the time. Each attempt
+// of a write asks whether the process still leads, reads the object, and decides anew what
+// there is to say; its requests end with the leadership. What remains is a process that is
+// stopped between that question and its request, and goes on when another one leads: of
+// each of its workers one write may arrive, if nobody has changed the object since it was
+// read, and the leader repairs it when it sees it. No other write of two processes overlaps.
+//
 // # Access
 //
 // The cache needs the verbs list and watch for each kind and for

@@ -3,6 +3,8 @@
 package kube_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -12,7 +14,16 @@ import (
 
 var apiserver kubetest.Shared
 
-func TestMain(m *testing.M) { apiserver.Main(m) }
+func TestMain(m *testing.M) {
+	if text := os.Getenv(childVariable); text != "" {
+		if err := runChild(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	apiserver.Main(m)
+}
 
 // TestPrerequisites is skipped if there is no API server; ./test.sh shows what it
 // says.

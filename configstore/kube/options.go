@@ -26,8 +26,8 @@ type Options struct {
 	Revision string
 	// Namespaces says whether the objects of a namespace are in the cache; those of
 	// cluster-scoped kinds always are. It is called from any goroutine, and always
-	// gives the same answer: Cache.SelectNamespaces changes it. Default: nil, all
-	// namespaces.
+	// gives the same answer: Cache.SelectNamespaces changes it. If it panics, what is in
+	// the cache stays, and what is not stays out. Default: nil, all namespaces.
 	Namespaces func(namespace string) bool
 	// OnlyNamespaces, unless empty, restricts the cache to the objects of these
 	// namespaces, and what it asks the API server for, too: a Role in each of them is

@@ -90,17 +90,17 @@ func (p *publisher) clear() {
 func (p *publisher) put(o *object) {
 	k := p.scope.kind
 	key := objectKey{o.Namespace, o.Name}
-	if !k.cache.selects(o) {
+	old := k.cache.published.Get(k.gvk(), o.Name, o.Namespace)
+	if !k.cache.selects(o, old != nil) {
 		p.remove(key)
 		return
 	}
-	old := k.cache.published.Get(k.gvk(), o.Name, o.Namespace)
 	if old != nil && old.ResourceVersion == o.ResourceVersion && old.UID == string(o.UID) {
 		return // Nor has the verdict changed.
 	}
-	config, found := k.decode(o)
+	config, found := k.decodeGuarded(o)
 	k.judge(key, o, found)
-	again := old != nil && old.UID != config.UID // It was deleted and made again.
+	again := old != nil && old.UID != string(o.UID) // It was deleted and made again.
 	if again {
 		p.drop(key)
 	}
@@ -151,13 +151,14 @@ func (p *publisher) commit() error {
 // plane, as Istio 1.30 has it.
 const revisionLabel = "istio.io/rev"
 
-// selects says by the metadata of an object whether it is for this cache.
-func (c *Cache) selects(o *object) bool {
+// selects says by the metadata of an object whether it is for this cache; isIn is
+// whether it is there.
+func (c *Cache) selects(o *object, isIn bool) bool {
 	if revision, labelled := o.Labels[revisionLabel]; labelled && c.opts.Revision != "" && revision != c.opts.Revision {
 		return false
 	}
 	c.mu.Lock()
 	namespaces := c.namespaces
 	c.mu.Unlock()
-	return o.Namespace == "" || namespaces == nil || namespaces(o.Namespace)
+	return o.Namespace == "" || namespaces == nil || c.selectsNamespace(namespaces, o.Namespace, isIn)
 }

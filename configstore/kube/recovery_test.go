@@ -43,6 +43,7 @@ func TestRecovery(t *testing.T) {
 // recovery returns how long after an outage a cache has synced, with a server that is
 // unreachable and then forbids everything, which is an answer.
 func recovery(t *testing.T, outage time.Duration) (took time.Duration) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		config := &rest.Config{Host: "http://apiserver", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -104,7 +105,12 @@ func (r *ServiceReporter) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if err := r.report(ctx); err != nil && ctx.Err() == nil {
+		var err error
+		p := guard.Call(func() { err = r.report(ctx) })
+		if p.Log(r.writer.opts.Logger, "service reporter"); p != nil {
+			notify() // Once more: what has changed was not reported.
+		}
+		if err != nil && ctx.Err() == nil {
 			r.writer.opts.Logger.Error("services are not reported any more", slog.Any("error", err))
 			return
 		}

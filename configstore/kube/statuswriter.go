@@ -3,9 +3,7 @@
 package kube
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -16,16 +14,18 @@ import (
 
 	"go.uber.org/atomic"
 	"golang.org/x/time/rate"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
 // The defaults of StatusOptions.
 const (
-	DefaultStatusRate    = 10
+	DefaultStatusRate    = 100
+	DefaultStatusWorkers = 4
 	DefaultLeaseDuration = 15 * time.Second
 )
 
@@ -42,13 +42,18 @@ type StatusOptions struct {
 	// Identity is the name of this process in the Lease, different from all others.
 	// Default: the host's name and the process number.
 	Identity string
-	// LeaseDuration is how long after the death of the process that writes another
-	// one takes over, at most. Default, for values below a second:
-	// DefaultLeaseDuration.
+	// LeaseDuration is how long after the last sign of life of the process that writes
+	// another one takes over; a process that cannot renew the Lease stops to write after
+	// two thirds of it. Default, for values below a second: DefaultLeaseDuration.
 	LeaseDuration time.Duration
-	// Rate is the largest number of objects whose status is read or written per
-	// second. Default, for values that are not positive: DefaultStatusRate.
+	// Rate is the largest number of objects whose status is read and written per
+	// second. One whose status is right already, as the cache shows it, takes no request
+	// and does not count. Default, for values that are not positive: DefaultStatusRate.
 	Rate float64
+	// Workers is how many statuses are written at the same time. Each takes two requests
+	// one after the other: where both take 5 ms one worker writes 200 statuses per second, if
+	// Rate allows it. Default, for values below 1: DefaultStatusWorkers.
+	Workers int
 }
 
 // StatusWriter writes what becomes of objects into their statuses: the generation
@@ -57,28 +62,23 @@ type StatusOptions struct {
 // have a status; statuses of a message type with the fields observed_generation and
 // conditions, as Istio's have, can be read back.
 //
-// Fields and conditions of others stay. An object's status is written when what
-// there is to say has changed, by one process at a time, and never for a generation
-// that is not the latest. Create it with NewStatusWriter; a Cache has at most one.
+// Fields and conditions of others stay. An object's status is written when it does not
+// say what there is to say, because that has changed or because somebody else has changed
+// ours, never for a generation or an object that is not the latest, and by one process at
+// a time: see the package comment. What has changed comes before what is only repaired, or
+// looked at by a new leader. Create it with NewStatusWriter; a Cache has at most one.
 type StatusWriter struct {
-	cache  *Cache
-	config *rest.Config
-	opts   StatusOptions
-	queue  workqueue.TypedRateLimitingInterface[configstore.ConfigKey]
-	// leading is set while this process is the one that writes.
-	leading atomic.Bool
+	cache *Cache
+	opts  StatusOptions
+	now   func() time.Time
+	ran   atomic.Bool
+	queue *statusQueue // since Run; used while this process leads
+	// election decides who writes; nil: this process, while running is set.
+	election *election
+	running  atomic.Bool
 
 	mu      sync.Mutex
 	objects map[configstore.ConfigKey]*reported
-}
-
-// reported is what there is to say about an object.
-type reported struct {
-	// generation is what accepted is about.
-	generation int64
-	accepted   Condition
-	// conditions are the host's, by type.
-	conditions map[string]Condition
 }
 
 // NewStatusWriter returns the writer of a cache's statuses, which uses config for
@@ -91,6 +91,9 @@ func NewStatusWriter(cache *Cache, config *rest.Config, opts ...StatusOptions) (
 	if o.Rate <= 0 {
 		o.Rate = DefaultStatusRate
 	}
+	if o.Workers < 1 {
+		o.Workers = DefaultStatusWorkers
+	}
 	if o.LeaseDuration < time.Second {
 		o.LeaseDuration = DefaultLeaseDuration
 	}
@@ -101,14 +104,38 @@ func NewStatusWriter(cache *Cache, config *rest.Config, opts ...StatusOptions) (
 		}
 		o.Identity = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
-	return &StatusWriter{
-		cache: cache, config: rest.CopyConfig(config), opts: o,
+	w := &StatusWriter{
+		cache: cache, opts: o, now: time.Now,
 		objects: map[configstore.ConfigKey]*reported{},
-	}, nil
+	}
+	if o.Lease == "" {
+		return w, nil
+	}
+	client, err := coordination.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("kube.NewStatusWriter: %w", err)
+	}
+	w.election = &election{
+		leases: client.Leases(o.LeaseNamespace), name: o.Lease, identity: o.Identity, duration: o.LeaseDuration,
+		now: func() time.Time { return w.now() }, logger: o.Logger,
+	}
+	return w, nil
 }
 
 // Leading reports whether this process is the one that writes.
-func (w *StatusWriter) Leading() bool { return w.leading.Load() }
+func (w *StatusWriter) Leading() bool { return w.remaining() > 0 }
+
+// remaining is how long this process may write if it does not renew the Lease.
+func (w *StatusWriter) remaining() time.Duration {
+	switch {
+	case w.election != nil:
+		return w.election.remaining()
+	case w.running.Load():
+		return w.cache.opts.WriteTimeout
+	default:
+		return 0
+	}
+}
 
 // Report sets conditions of an object, in addition to what was reported of other
 // types before. They are written with the generation that the cache has seen last, and
@@ -122,75 +149,48 @@ func (w *StatusWriter) Report(key configstore.ConfigKey, conditions ...Condition
 	w.update(key, conditions)
 }
 
-// update takes what the cache has of an object, and conditions of the host, and has
-// the status written if there is something new to say. What it writes itself comes
-// back as a change of the object, and is nothing new.
-func (w *StatusWriter) update(key configstore.ConfigKey, conditions []Condition) {
-	w.mu.Lock()
-	generation, accepted := w.cache.accepted(key)
-	if generation == 0 {
-		delete(w.objects, key)
-		w.mu.Unlock()
-		return
-	}
-	r := w.objects[key]
-	if r == nil {
-		r = &reported{conditions: map[string]Condition{}}
-		w.objects[key] = r
-	}
-	changed := r.generation != generation || r.accepted != accepted
-	r.generation, r.accepted = generation, accepted
-	for _, c := range conditions {
-		if r.conditions[c.Type] != c {
-			r.conditions[c.Type], changed = c, true
-		}
-	}
-	queue := w.queue
-	w.mu.Unlock()
-	if changed && queue != nil {
-		queue.Add(key)
-	}
-}
-
-func (w *StatusWriter) handle(changes []configstore.Change) {
-	for _, c := range changes {
-		if c.Event == configstore.EventDelete {
-			w.forget(c.Curr.Key())
-		}
-		w.update(c.Curr.Key(), nil) // It may have been created again.
-	}
-}
-
-func (w *StatusWriter) forget(key configstore.ConfigKey) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.objects, key)
-}
-
-// Run writes statuses until stop is closed, while this process has the Lease if
-// there is one. The cache must run, too. A second call panics.
+// Run writes statuses once the cache has synced, until stop is closed, while this process
+// has the Lease if there is one. The cache must run, too. A second call panics.
 func (w *StatusWriter) Run(stop <-chan struct{}) {
-	ctx, cancel := context.WithCancel(quiet(context.Background())) //nolint:forbidigo // The life of Run.
-	defer cancel()
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[configstore.ConfigKey](time.Second, time.Minute))
-	w.mu.Lock()
-	twice := w.queue != nil
-	w.queue = queue
-	w.mu.Unlock()
-	if twice {
+	if w.ran.Swap(true) {
 		panic("kube: StatusWriter.Run was called twice")
 	}
-	defer w.listen()()
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	defer queue.ShutDown()
-	workers.Go(func() { w.work(ctx, queue) })
-	workers.Go(func() { w.campaign(ctx) })
+	ctx, cancel := context.WithCancel(quiet(context.Background())) //nolint:forbidigo // The life of Run.
+	w.queue = newStatusQueue()
+	var running sync.WaitGroup
+	running.Go(func() { w.run(ctx) })
 	<-stop
 	cancel()
+	w.queue.ShutDown()
+	running.Wait()
+	if w.election != nil {
+		w.election.release(quiet(context.Background())) //nolint:forbidigo // That of Run has ended.
+	}
 }
 
-// listen takes the verdicts of the cache until the returned function is called.
+func (w *StatusWriter) run(ctx context.Context) {
+	if configstore.WaitForSync(ctx, w.cache) != nil {
+		return // It was stopped.
+	}
+	defer w.listen()()
+	limiter := rate.NewLimiter(rate.Limit(w.opts.Rate), int(w.opts.Rate)+1)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	for range w.opts.Workers {
+		workers.Go(func() { w.work(ctx, limiter) })
+	}
+	if w.election != nil {
+		w.election.run(ctx, w.sweep)
+		return
+	}
+	w.running.Store(true)
+	defer w.running.Store(false)
+	w.sweep()
+	<-ctx.Done()
+}
+
+// listen takes what the cache has, and then its events and verdicts until the returned
+// function is called.
 func (w *StatusWriter) listen() (end func()) {
 	var kinds []configstore.GroupVersionKind
 	for _, k := range w.cache.kinds {
@@ -204,8 +204,13 @@ func (w *StatusWriter) listen() (end func()) {
 		}
 	}
 	w.cache.onVerdict(judged)
-	for _, e := range w.cache.Errors() { // SubscribeBatch gives what is in the cache.
+	for _, e := range w.cache.Errors() {
 		judged(e.Object)
+	}
+	for _, kind := range kinds {
+		for _, c := range w.cache.List(kind, configstore.NamespaceAll) {
+			w.update(c.Key(), nil)
+		}
 	}
 	cancel := w.cache.SubscribeBatch(kinds, w.handle)
 	return func() {
@@ -214,86 +219,50 @@ func (w *StatusWriter) listen() (end func()) {
 	}
 }
 
-// lead is called when this process becomes the one that writes, or is it no more.
-// A new leader looks at all objects.
-func (w *StatusWriter) lead(leading bool) {
-	w.leading.Store(leading)
-	if !leading {
-		return
-	}
-	w.mu.Lock()
-	keys := slices.SortedFunc(maps.Keys(w.objects), configstore.ConfigKey.Compare)
-	queue := w.queue
-	w.mu.Unlock()
-	for _, key := range keys {
-		queue.Add(key)
+func (w *StatusWriter) handle(changes []configstore.Change) {
+	for _, c := range changes {
+		if c.Event == configstore.EventDelete {
+			w.forget(c.Curr.Key())
+		}
+		w.update(c.Curr.Key(), nil) // It may have been created again.
 	}
 }
 
-// work writes what is queued, at the limited rate, until the queue is shut down.
-func (w *StatusWriter) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[configstore.ConfigKey]) {
-	limiter := rate.NewLimiter(rate.Limit(w.opts.Rate), int(cmp.Or(w.opts.Rate, 1))+1)
+// sweep has all objects looked at.
+func (w *StatusWriter) sweep() {
+	w.mu.Lock()
+	keys := slices.SortedFunc(maps.Keys(w.objects), configstore.ConfigKey.Compare)
+	w.mu.Unlock()
+	for _, key := range keys {
+		w.queue.Add(key)
+	}
+}
+
+// work looks at what is queued, and writes at the limited rate, until the queue is shut
+// down.
+func (w *StatusWriter) work(ctx context.Context, limiter *rate.Limiter) {
 	for {
-		key, ended := queue.Get()
+		key, ended := w.queue.Get()
 		if ended {
 			return
 		}
 		var err error
-		if w.Leading() && limiter.Wait(ctx) == nil {
-			err = w.write(ctx, key)
+		p := guard.Call(func() {
+			if w.Leading() && w.mustWrite(key) && limiter.Wait(ctx) == nil {
+				err = w.write(ctx, key)
+			}
+		})
+		if p.Log(w.opts.Logger, "status writer", slog.String("object", key.Object())); p != nil {
+			err = p
 		}
-		queue.Done(key)
-		switch {
-		case err == nil || ctx.Err() != nil:
-			queue.Forget(key)
-		default:
+		w.queue.Done(key)
+		if err == nil || ctx.Err() != nil {
+			w.queue.Forget(key)
+			continue
+		}
+		if p == nil {
 			w.opts.Logger.Warn("status was not written", slog.String("object", key.Object()), slog.Any("error", err))
-			queue.AddRateLimited(key)
 		}
+		w.queue.AddRateLimited(key)
 	}
-}
-
-// write brings the status of one object up to date.
-func (w *StatusWriter) write(ctx context.Context, key configstore.ConfigKey) error {
-	generation, conditions := w.known(key)
-	if generation == 0 {
-		return nil
-	}
-	i, _ := w.cache.Schemas().Index(&key.Kind)
-	one := &write{cache: w.cache, kind: w.cache.kinds[i], op: configstore.OpUpdateStatus, config: configstore.Config{
-		Meta: configstore.Meta{GroupVersionKind: key.Kind, Name: key.Name, Namespace: key.Namespace},
-	}}
-	one.ctx, one.cancel = context.WithTimeout(ctx, w.cache.opts.WriteTimeout)
-	defer one.cancel()
-	_, err := one.modify(func(s *stored) (*stored, error) {
-		if s.object.Generation != generation {
-			return s, nil // The cache will see it, and then it is our turn again.
-		}
-		text, changed, err := mergeStatus(s.fields["status"], generation, conditions, time.Now())
-		if err != nil || !changed {
-			return s, err
-		}
-		s.fields["status"] = text
-		return one.put(s, "status")
-	})
-	if _, err = one.finish("", err); errors.Is(err, configstore.ErrNotFound) {
-		w.forget(key) // It is gone, or its kind has no such subresource.
-		return nil
-	}
-	return err
-}
-
-// known returns what is to be written about an object; generation 0: nothing.
-func (w *StatusWriter) known(key configstore.ConfigKey) (generation int64, conditions []Condition) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r := w.objects[key]
-	if r == nil {
-		return 0, nil
-	}
-	conditions = append(conditions, r.accepted)
-	for _, name := range slices.Sorted(maps.Keys(r.conditions)) {
-		conditions = append(conditions, r.conditions[name])
-	}
-	return r.generation, conditions
 }

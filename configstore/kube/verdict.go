@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -19,6 +20,10 @@ type verdict struct {
 	// status says that the status cannot be decoded. It is one of Warnings, and is not
 	// written into the status.
 	status *Error
+	// uid and revision are those of the version, and shown is its status if that is not
+	// in the cache.
+	uid, revision string
+	shown         json.RawMessage
 }
 
 // texts returns what the verdict says.
@@ -101,7 +106,8 @@ func (k *kind) newVerdict(old *verdict, key objectKey, o *object, found findings
 		}
 	}
 	if found.err != nil {
-		return &verdict{err: say(found.err)} // Its warnings are about what is not in the cache.
+		// Its warnings are about what is not in the cache.
+		return &verdict{err: say(found.err), uid: string(o.UID), revision: o.ResourceVersion, shown: o.Status}
 	}
 	if found.none() {
 		return nil
@@ -111,7 +117,7 @@ func (k *kind) newVerdict(old *verdict, key objectKey, o *object, found findings
 		v.warnings = append(v.warnings, say(errors.New(w.String())))
 	}
 	if found.status != nil {
-		v.status = say(found.status)
+		v.status, v.revision, v.shown = say(found.status), o.ResourceVersion, o.Status
 	}
 	return v
 }
@@ -155,24 +161,23 @@ func (c *Cache) notifyVerdict(key configstore.ConfigKey) {
 	}
 }
 
-// accepted returns the generation of the latest version of an object that the cache
-// has seen, and the condition that says what it thinks of it. The generation is 0 if
-// there is no such object.
-func (c *Cache) accepted(key configstore.ConfigKey) (generation int64, condition Condition) {
+// accepted returns the latest version of an object that the cache has seen, and the
+// condition that says what it thinks of it. The generation is 0 if there is no such object.
+func (c *Cache) accepted(key configstore.ConfigKey) (subject, Condition) {
 	i, ok := c.Schemas().Index(&key.Kind)
 	if !ok {
-		return 0, Condition{}
+		return subject{}, Condition{}
 	}
 	c.mu.Lock()
 	v := c.kinds[i].verdicts[objectKey{key.Namespace, key.Name}]
 	c.mu.Unlock()
 	if v != nil && v.err != nil {
-		return v.err.Generation, acceptedCondition(v)
+		return subject{v.uid, v.err.Generation}, acceptedCondition(v)
 	}
 	if published := c.Get(key.Kind, key.Name, key.Namespace); published != nil {
-		return published.Generation, acceptedCondition(v)
+		return subject{published.UID, published.Generation}, acceptedCondition(v)
 	}
-	return 0, Condition{}
+	return subject{}, Condition{}
 }
 
 // logObject logs an error of an object, or a warning.
