@@ -212,6 +212,33 @@ func TestNewLeaderLooksAtAll(t *testing.T) {
 	})
 }
 
+// TestLeadershipWithAGap: leadership that ends while its renewal is on its way, and
+// begins with it, is a new one: what came between is not lost.
+func TestLeadershipWithAGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{stored: map[string]map[string]any{}}
+		m := api.join(t, "a", leaseOptions())
+		elected(m)
+		var gap atomic.Bool
+		m.on(func(r *http.Request) func() {
+			if r != nil && isLease(r) && gap.CompareAndSwap(false, true) {
+				e := m.writer.election
+				e.mu.Lock()
+				e.renewed = time.Now().Add(-e.lasts() + 50*time.Millisecond)
+				e.mu.Unlock()
+				time.Sleep(100 * time.Millisecond)
+				api.add("o", "")
+				time.Sleep(100 * time.Millisecond)
+			}
+			return func() {}
+		})
+		time.Sleep(10 * time.Second)
+		if got := api.message("o", "Accepted"); got != "True " {
+			t.Errorf("the condition is %q", got)
+		}
+	})
+}
+
 // skewed is a clock that is wrong by an offset, and runs at another speed.
 func skewed(offset time.Duration, speed float64) func() time.Time {
 	begin := time.Now()

@@ -53,6 +53,10 @@ func (e *election) lasts() time.Duration { return e.duration * 2 / 3 }
 func (e *election) remaining() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.left()
+}
+
+func (e *election) left() time.Duration {
 	if e.renewed.IsZero() {
 		return 0
 	}
@@ -65,9 +69,8 @@ func (e *election) remaining() time.Duration {
 // has become the leader.
 func (e *election) run(ctx context.Context, elected func()) {
 	for ctx.Err() == nil {
-		led := e.remaining() > 0
-		e.note(ctx, e.attempt(ctx))
-		if leads := e.remaining() > 0; leads && !led {
+		began, err := e.attempt(ctx)
+		if e.note(ctx, err); began {
 			elected()
 		}
 		pause := e.duration / 8
@@ -90,8 +93,9 @@ func (e *election) note(ctx context.Context, err error) {
 	}
 }
 
-// attempt takes the Lease, or renews it, unless another process has it.
-func (e *election) attempt(ctx context.Context) error {
+// attempt takes the Lease, or renews it, unless another process has it. It reports
+// whether leadership has begun by that: it may have ended while the renewal was on its way.
+func (e *election) attempt(ctx context.Context) (began bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.duration/3)
 	defer cancel()
 	lease, err := e.leases.Get(ctx, e.name, metav1.GetOptions{})
@@ -99,10 +103,10 @@ func (e *election) attempt(ctx context.Context) error {
 	case apierrors.IsNotFound(err):
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: e.name}}
 	case err != nil:
-		return err
+		return false, err
 	}
 	if !e.mayTake(lease) {
-		return nil
+		return false, nil
 	}
 	sent := e.now()
 	e.claim(lease, sent)
@@ -112,12 +116,13 @@ func (e *election) attempt(ctx context.Context) error {
 		lease, err = e.leases.Update(ctx, lease, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	led := e.left() > 0
 	e.renewed, e.seen, e.seenAt = sent, lease, e.now()
-	return nil
+	return !led && e.left() > 0, nil
 }
 
 // mayTake reports whether a Lease that was read is free, or this process's. It is free
