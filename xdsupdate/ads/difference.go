@@ -14,8 +14,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// responseBytes is how much a response holds before it is divided, where the
-// protocol allows that: gRPC takes messages of up to 4 MiB by default.
+// responseBytes is how much a response holds at most, but for one resource that is
+// larger, where the protocol allows to divide it: gRPC takes messages of up to 4 MiB by
+// default.
 const responseBytes = 2 << 20
 
 // dialect is what makes clients that have the same differ in what they are sent.
@@ -170,7 +171,7 @@ func (s moment) newDifference(from *snapshot, d dialect) *difference {
 			if old != nil && now.same(old) {
 				return
 			}
-			if more = more || divisible && size >= responseBytes; !more {
+			if more = more || divisible && size > 0 && size+len(now.value) > responseBytes; !more {
 				changed = append(changed, now)
 				size += len(now.value)
 			}
