@@ -18,3 +18,12 @@ func (c *Controller) Corrupt(hostname registry.Hostname) {
 	v, _ := c.engine.hosts.Get(hostname)
 	c.engine.hosts.Set(hostname, &hostView{object: v.object, service: v.service})
 }
+
+// Relist queues a complete list of a kind, as a reflector does.
+func (c *Controller) Relist(kind string, objects ...any) {
+	for _, s := range c.sources {
+		if s.kind == kind {
+			_ = s.Replace(objects, "") // It returns nil.
+		}
+	}
+}
