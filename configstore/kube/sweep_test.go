@@ -171,6 +171,11 @@ func TestRepairs(t *testing.T) {
 		if m, _ := w.of("o"); m != n+1 {
 			t.Error("after a time of peace a repair is not made at once")
 		}
+		api.setStatus("o", broken)
+		time.Sleep(2 * time.Second)
+		if got := api.message("o", "Accepted"); got != "True " {
+			t.Error("after a time of peace the second repair has to wait as before")
+		}
 	})
 }
 
