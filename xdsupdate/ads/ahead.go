@@ -22,8 +22,14 @@ func (s *subscription) isQuick() bool {
 // It is called with the mutex held.
 func (s *subscription) isLarge() bool {
 	now := s.selection.snapshot
-	return now != nil && s.sent != now && now.list.Len()+s.sent.list.Len() >= s.conn.cache.largeSize &&
-		s.selection.known(s.differenceKey()) == nil
+	if now == nil || s.sent == now && !s.returning {
+		return false
+	}
+	size := now.list.Len() + s.sent.list.Len()
+	if s.returning {
+		size += len(s.selection.topics) // each is owed an answer
+	}
+	return size >= s.conn.cache.largeSize && s.selection.known(s.differenceKey()) == nil
 }
 
 // lookAhead returns what a subscription's client is to be sent, or nil if that is found

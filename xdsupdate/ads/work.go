@@ -16,9 +16,9 @@ import (
 // Requests are work, and clients send as many as they like. So each connection has an
 // allowance of work that is done at once, and what goes beyond takes turns: it is done
 // for few clients at a time, the first to come first, and after each turn its processor
-// is left to others for as long as the turn took. A client that waits is not read from,
-// so that what it sends fills its window of HTTP/2 and costs nothing. Changes and the
-// responses to them wait for none of this, nor do answers to responses.
+// is left to others for some time. A client that waits is not read from, so that what it
+// sends fills its window of HTTP/2 and costs nothing. Changes and the responses to them
+// wait for none of this, nor do answers to responses.
 
 // Work is counted in units of about a microsecond of a processor.
 const (
@@ -34,6 +34,8 @@ const (
 	// of 50,000 services at once, and for hundreds a second after that.
 	workAtOnce    = 100_000
 	workPerSecond = 20_000
+	// restFor is how many times longer than a turn the rest after it is.
+	restFor = 3
 )
 
 // work returns what a request costs. answers: the client owes an answer to a response.
@@ -123,7 +125,7 @@ func (s *stream) spend(work int) {
 }
 
 // newExcess returns the turns of work beyond allowances: for half of the processors,
-// each of which has something else to do half of the time.
+// each of which has something else to do most of the time.
 func newExcess() *turns { return newTurns(max(1, runtime.GOMAXPROCS(0)/2)) }
 
 // await waits until some work may be done. It returns nil if the stream has ended.
@@ -141,7 +143,7 @@ func (s *stream) await(work int) (done func()) {
 	}
 	begun := time.Now()
 	return func() {
-		rest := max(time.Since(begun), time.Duration(work)*time.Microsecond)
+		rest := restFor * max(time.Since(begun), time.Duration(work)*time.Microsecond)
 		time.AfterFunc(rest, func() { excess.end(0) })
 	}
 }

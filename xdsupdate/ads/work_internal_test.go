@@ -85,7 +85,8 @@ func (plainAddr) Network() string  { return "pipe" }
 func (a plainAddr) String() string { return string(a) }
 
 // TestExcess: work beyond an allowance is done for one client at a time, the first to
-// come first, and after it nothing is done for as long as it took, or should have taken.
+// come first, and after it nothing is done for three times as long as it took, or should
+// have taken.
 func TestExcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &Server{excess: newTurns(1)}
@@ -118,7 +119,7 @@ func TestExcess(t *testing.T) {
 		work("left", left, 1, 0)
 		work("last", client(), 1, 0)
 		left.end(nil)
-		for _, want := range []string{"slow 0s", "left ended 0s", "large 2s", "last 5s"} {
+		for _, want := range []string{"slow 0s", "left ended 0s", "large 4s", "last 13s"} {
 			if got := <-order; got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
