@@ -41,18 +41,18 @@ func newPanicError() *panicError {
 	return &panicError{b.String()}
 }
 
-// fail logs an error, and tells the observer of a panic; name is what failed.
-func (o *Options) fail(what, name string, err error, attrs ...any) {
-	attrs = append(attrs, slog.Any("error", err))
+// attrs are what is logged of an error of name, which may be a panic: then the observer
+// is told of it.
+func (o *Options) attrs(name string, err error) []any {
+	out := []any{slog.Any("error", err)}
 	var p *panicError
 	if !errors.As(err, &p) {
-		o.Logger.Error(what, attrs...)
-		return
+		return out
 	}
-	o.Logger.Error(what, append(attrs, slog.String("stack", p.stack))...)
 	if o.Observer != nil {
 		_ = guard.Call(func() {
 			o.Observer.Panicked(ads.PanicEvent{In: "secret", Name: name, Times: 1, Err: err, Stack: p.stack})
 		})
 	}
+	return append(out, slog.String("stack", p.stack))
 }

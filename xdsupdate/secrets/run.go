@@ -111,7 +111,7 @@ func (g *Generator) tryReport(updater Updater) {
 	defer func() {
 		if recover() != nil {
 			if err := newPanicError(); g.updaterFailed.CompareAndSwap(false, true) {
-				g.store.opts.fail("changed secrets are not reported to the updater", "updater", err)
+				g.store.opts.Logger.Error("changed secrets are not reported to the updater", g.store.opts.attrs("updater", err)...)
 			}
 		}
 	}()

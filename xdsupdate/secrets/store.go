@@ -56,13 +56,14 @@ func newStore(o Options) *store {
 }
 
 func (s *store) notServed(n Name, err error) {
-	s.opts.fail("secret is not served", n.String(), err, slog.String("namespace", n.Namespace), slog.String("name", n.Name))
+	s.opts.Logger.Error("secret is not served",
+		append(s.opts.attrs(n.String(), err), slog.String("namespace", n.Namespace), slog.String("name", n.Name))...)
 }
 
 func (s *store) notDecided(p permission, err error) {
-	s.opts.fail("permission for a secret is not decided", p.credential.String(), err,
+	s.opts.Logger.Error("permission for a secret is not decided", append(s.opts.attrs(p.credential.String(), err),
 		slog.String("proxy_namespace", p.proxyNamespace),
-		slog.String("namespace", p.credential.Namespace), slog.String("name", p.credential.Name))
+		slog.String("namespace", p.credential.Namespace), slog.String("name", p.credential.Name))...)
 }
 
 // get returns the secret of a name; nil: there is none, or not yet.
