@@ -14,7 +14,11 @@ func TestInParts(t *testing.T) {
 		t.Skip("all tests are run in parts")
 	}
 	defer func() { *parts = 0 }()
-	for _, *parts = range []int{1, 3} {
+	sizes := []int{1, 3}
+	if testing.Short() {
+		sizes = sizes[1:]
+	}
+	for _, *parts = range sizes {
 		for name, test := range map[string]func(*testing.T){
 			"Churn":                   TestChurn,
 			"ClientsThatWait":         TestClientsThatWaitForAGenerator,
