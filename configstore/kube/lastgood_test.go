@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -59,7 +60,8 @@ func TestLastGoodState(t *testing.T) {
 	r.Expect(t, "delete ServiceEntry "+ns+"/a")
 }
 
-// putSpec creates or replaces an object with a spec that is any JSON.
+// putSpec creates or replaces an object with a spec that is any JSON, whoever writes its
+// status meanwhile.
 func putSpec(t *testing.T, resource dynamic.ResourceInterface, kind configstore.GroupVersionKind, name, spec string) {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -67,15 +69,20 @@ func putSpec(t *testing.T, resource dynamic.ResourceInterface, kind configstore.
 	if err := u.UnmarshalJSON([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	if old, missing := resource.Get(t.Context(), name, metav1.GetOptions{}); missing == nil {
-		u.SetResourceVersion(old.GetResourceVersion())
-		_, err = resource.Update(t.Context(), u, metav1.UpdateOptions{})
-	} else {
-		_, err = resource.Create(t.Context(), u, metav1.CreateOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
+	for {
+		var err error
+		if old, missing := resource.Get(t.Context(), name, metav1.GetOptions{}); missing == nil {
+			u.SetResourceVersion(old.GetResourceVersion())
+			_, err = resource.Update(t.Context(), u, metav1.UpdateOptions{})
+		} else {
+			_, err = resource.Create(t.Context(), u, metav1.CreateOptions{})
+		}
+		if err == nil {
+			return
+		}
+		if !apierrors.IsConflict(err) {
+			t.Fatal(err)
+		}
 	}
 }
 

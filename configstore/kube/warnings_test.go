@@ -91,6 +91,8 @@ func TestVerdictOvertakes(t *testing.T) {
 	server, schemas, kind, ns, l := serveLimits(t, "overtakes.example.com")
 	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
 	reached, proceed := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(proceed) })
+	defer release() // before the cache is to end, if the test fails
 	c.RegisterEventHandler(kind, func(_, _ configstore.Config, event configstore.Event) {
 		if event == configstore.EventUpdate {
 			select {
@@ -112,6 +114,6 @@ func TestVerdictOvertakes(t *testing.T) {
 	runAny(t, writer.Run)
 	putSpec(t, l.resource(schemas.All()[0]).Namespace(ns), kind, "a", `{"value":"bad"}`)
 	expectErrors(t, c, "a")
-	close(proceed)
+	release()
 	expectStatus(t, l, ns, "a", "3", "Accepted=False Invalid Limit "+ns+"/a is invalid: spec.value: is bad")
 }
