@@ -35,7 +35,7 @@ type cache struct {
 	index      index
 	selections map[selectionKey][]*selection
 	recalled   []recalled
-	// named counts the names of all selections.
+	// named counts the topics of the index.
 	named int
 	// leaving are the selections that are to be taken out of the index.
 	leaving []*selection

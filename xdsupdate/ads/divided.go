@@ -36,18 +36,17 @@ func (c *cache) divided(n int, f func(from, to int)) {
 func (c *cache) pin(typeURL string, names []string) (topics []*topic, unpin func()) {
 	pinned := make([]*topic, 0, len(names))
 	c.divided(len(names), func(from, to int) {
-		t := c.index.of(typeURL)
-		for _, name := range names[from:to] {
-			if name != wildcardName {
-				pinned = append(pinned, t.pinned(name))
+		c.indexed(typeURL, func(t *typeIndex) {
+			for _, name := range names[from:to] {
+				if name != wildcardName {
+					pinned = append(pinned, t.pinned(name))
+				}
 			}
-		}
-		c.index.tidy(typeURL)
+		})
 	})
 	return sortTopics(slices.Clone(pinned)), func() {
 		c.divided(len(pinned), func(from, to int) {
-			c.index.of(typeURL).unpin(pinned[from:to])
-			c.index.tidy(typeURL)
+			c.indexed(typeURL, func(t *typeIndex) { t.unpin(pinned[from:to]) })
 		})
 	}
 }
@@ -111,8 +110,7 @@ func (c *cache) detach() {
 	c.locked(func() { leaving, c.leaving = c.leaving, nil })
 	for _, s := range leaving {
 		c.divided(len(s.topics), func(from, to int) {
-			c.index.of(s.typeURL).remove(s, s.topics[from:to])
-			c.index.tidy(s.typeURL)
+			c.indexed(s.typeURL, func(t *typeIndex) { t.remove(s, s.topics[from:to]) })
 		})
 	}
 }

@@ -18,10 +18,13 @@ func (s *Server) Remains() string {
 		topics += len(t.topics)
 		wildcards += len(t.wildcards)
 	}
+	if topics != c.named {
+		panic(fmt.Sprintf("%d topics are counted as %d", topics, c.named))
+	}
 	waiting := 0
 	for _, v := range c.views {
 		waiting += len(v.waiting)
 	}
-	return fmt.Sprintf("views %d, connections %d, nodes %d, addresses %d, selections %d, waiting %d, types %d, topics %d, wildcards %d, leaving %d, named %d",
-		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), waiting, len(c.index), topics, wildcards, len(c.leaving), c.named)
+	return fmt.Sprintf("views %d, connections %d, nodes %d, addresses %d, selections %d, waiting %d, types %d, topics %d, wildcards %d, leaving %d",
+		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), waiting, len(c.index), topics, wildcards, len(c.leaving))
 }

@@ -29,19 +29,19 @@ type topic struct {
 	pins int
 }
 
-func (x index) of(typeURL string) *typeIndex {
-	t := x[typeURL]
+// indexed changes the index of a type, and counts its topics. One that has nothing is
+// forgotten: clients name the types.
+func (c *cache) indexed(typeURL string, change func(t *typeIndex)) {
+	t := c.index[typeURL]
 	if t == nil {
 		t = &typeIndex{topics: make(map[string]*topic)}
-		x[typeURL] = t
+		c.index[typeURL] = t
 	}
-	return t
-}
-
-// tidy forgets the index of a type that has nothing: clients name the types.
-func (x index) tidy(typeURL string) {
-	if t := x[typeURL]; t != nil && len(t.topics) == 0 && len(t.wildcards) == 0 {
-		delete(x, typeURL)
+	before := len(t.topics)
+	change(t)
+	c.named += len(t.topics) - before
+	if len(t.topics) == 0 && len(t.wildcards) == 0 {
+		delete(c.index, typeURL)
 	}
 }
 

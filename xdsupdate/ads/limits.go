@@ -26,9 +26,10 @@ type Limits struct {
 	// Names is how many resources one stream may be subscribed to by name, of all
 	// types together. Default 100,000.
 	Names int
-	// AllNames is how many names there may be in all subscriptions by name, those that have
-	// the same names in the same view counted once: a thousand Envoys with the same
-	// clusters are as one. Default 10,000,000.
+	// AllNames is how many different names, of each type, all streams together may be
+	// subscribed to: those of resources that exist count once for however many clients,
+	// and those that clients invent have a bound. Those of a request count as new ones
+	// when it is checked. Default 10,000,000.
 	AllNames int
 	// RequestBytes is the largest request. Default 4 MiB, which is gRPC's own limit too,
 	// unless the server has another.

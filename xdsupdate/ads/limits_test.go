@@ -143,3 +143,32 @@ func TestTypes(t *testing.T) {
 		}
 	}
 }
+
+// TestAllNames: a name counts once for however many clients have it, in whatever views,
+// and when none has it any more there is room for another one.
+func TestAllNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{Limits: ads.Limits{AllNames: 3}}, service("a", "shop"))
+		f.flush()
+		open := func(namespace string, names ...string) *xdstest.Client {
+			c := f.client(xdstest.ClientOptions{Delta: true, Node: node(namespace, namespace)})
+			f.subscribe(c, envoy.RouteType, names...)
+			synctest.Wait()
+			return c
+		}
+		var same []*xdstest.Client
+		for i := range 10 {
+			same = append(same, open(fmt.Sprint("n", i), "one"))
+		}
+		pair := open("shop", "two", "three")
+		for _, c := range append(same, pair) {
+			if err := c.Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(t, "code with four names", status.Code(open("shop", "four").Err()), codes.ResourceExhausted)
+		pair.Close()
+		synctest.Wait()
+		check(t, "code with two names", status.Code(open("shop", "four").Err()), codes.OK)
+	})
+}

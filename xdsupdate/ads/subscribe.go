@@ -102,10 +102,8 @@ func (c *cache) subscribe(s *subscription, wildcard bool, n names) *selection {
 		return nil
 	}
 	made := &selection{selectionKey: key, topics: n.topics}
-	c.named += len(n.topics)
 	if wildcard {
-		t := c.index.of(s.typeURL)
-		t.wildcards = append(t.wildcards, made)
+		c.indexed(s.typeURL, func(t *typeIndex) { t.wildcards = append(t.wildcards, made) })
 	}
 	c.selections[key] = append(c.selections[key], made)
 	if old != nil {
@@ -144,12 +142,9 @@ func (c *cache) unsubscribe(sub *subscription) {
 		return
 	}
 	if s.wildcard {
-		t := c.index.of(s.typeURL)
-		t.wildcards = removed(t.wildcards, s)
-		c.index.tidy(s.typeURL)
+		c.indexed(s.typeURL, func(t *typeIndex) { t.wildcards = removed(t.wildcards, s) })
 	}
 	s.view.waiting, c.unprepared = removed(s.view.waiting, s), removed(c.unprepared, s)
-	c.named -= len(s.topics)
 	c.forgetSelection(s)
 	c.leaveIndex(s)
 }
@@ -175,9 +170,8 @@ func (c *cache) rename(s *selection, key selectionKey, n names) {
 	for _, p := range n.come {
 		s.dirty = append(s.dirty, p.name)
 	}
-	c.named += len(n.topics) - len(s.topics)
 	add(s, n.come)
-	c.index.of(s.typeURL).remove(s, n.left)
+	c.indexed(s.typeURL, func(t *typeIndex) { t.remove(s, n.left) })
 	s.selectionKey, s.topics = key, n.topics
 	s.differences, s.first = differences{}, nil // they have answers about names
 	c.selections[key] = append(c.selections[key], s)
