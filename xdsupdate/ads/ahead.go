@@ -27,7 +27,7 @@ func (s *subscription) isLarge() bool {
 	}
 	size := now.list.Len() + s.sent.list.Len()
 	if s.returning {
-		size += len(s.selection.topics) // each is owed an answer
+		size += len(s.selection.topics) // each has to be answered
 	}
 	return size >= s.conn.cache.largeSize && s.selection.known(s.differenceKey()) == nil
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +20,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -31,8 +29,8 @@ import (
 const attackOn = "PILOTKIT_ADS_ATTACK_ON"
 
 // attacks are what clients do that take from others what they can. Each runs until its
-// process is killed; it calls ready when it has begun.
-var attacks = map[string]func(address string, ready func()){
+// process is killed.
+var attacks = map[string]func(address string){
 	"names-delta": attackNames(3, true, 100_000),
 	"names-sotw":  attackNames(3, false, 100_000),
 	"flood":       attackFlood(5, 0),
@@ -61,53 +59,26 @@ func BenchmarkAttack(b *testing.B) {
 func benchAttack(b *testing.B, attack string) {
 	b.Helper()
 	f, names := benchServer(b, 10_000)
-	const host = "service-00007.example.com"
-	old, spare := benchEndpoints(0), benchEndpoints(1)
-	f.eds(host, "shop", old...)
-	f.flush()
 	address := f.serveOn(ads.PacedListener(listen(b), 500), ads.ServerOptions()...).Addr().String()
-	c := &rawClient{stream: dialRaw(b, address, deltaMethod), delta: true, typeURL: envoy.LoadAssignmentType, names: names[7:8]}
-	c.subscribe(b, 1)
-	f.waitApplied()
+	c, change := f.watched(b, address, names)
 	if attack != "quiet" {
 		startAttack(b, address, attack)
 	}
 	var took []time.Duration
 	for b.Loop() {
 		begun := time.Now()
-		f.EDSDeltaUpdate(shard, host, "shop", []xdsupdate.EndpointChange{{Old: old[0], New: spare[0]}})
-		old[0], spare[0] = spare[0], old[0]
+		change()
 		c.receive(b)
 		took = append(took, time.Since(begun))
 		time.Sleep(time.Millisecond) // attackers are not to be kept from it by changes
 	}
-	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
-	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
-	b.ReportMetric(float64(took[len(took)-1].Microseconds()), "max-µs")
+	reportQuantiles(b, took)
 }
 
 // startAttack starts the process and waits until it has begun.
 func startAttack(b *testing.B, address, attack string) {
 	b.Helper()
-	command := []string{os.Args[0], "-test.run=^TestAttackProcess$", "-test.v=false"}
-	if nice, err := exec.LookPath("nice"); err == nil {
-		command = append([]string{nice, "-n", "19"}, command...)
-	}
-	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // this program, which is killed in the end
-	cmd.Env = append(os.Environ(), attackOn+"="+address+" "+attack)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	_, out := startProcess(b, "TestAttackProcess", attackOn+"="+address+" "+attack, "nice", "-n", "19")
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		b.Fatal(err)
 	}
@@ -119,7 +90,9 @@ func TestAttackProcess(t *testing.T) {
 	if !found {
 		t.Skip("it is the attackers of benchmarks, in a process of their own")
 	}
-	attacks[attack](address, func() { fmt.Println("begun") })
+	attacks[attack](address)
+	time.Sleep(time.Second) // what clients may do at once is done
+	fmt.Println("begun")
 	select {}
 }
 
@@ -172,112 +145,94 @@ func encodedRequest(m proto.Message) []byte {
 	return data
 }
 
+// repeat has clients send requests, over and over, after a first one if there is any.
+func repeat(address, method string, clients int, requests func(client int) (first []byte, rest [][]byte)) {
+	for i := range clients {
+		a := newAttacker(address, method)
+		go func() {
+			first, rest := requests(i)
+			if first != nil {
+				a.send(first)
+			}
+			for {
+				for _, r := range rest {
+					a.send(r)
+				}
+			}
+		}()
+	}
+}
+
+func deltaRequest(typeURL string, subscribe, unsubscribe []string) []byte {
+	return encodedRequest(&discovery.DeltaDiscoveryRequest{
+		Node: node("bad", "shop"), TypeUrl: typeURL, ResourceNamesSubscribe: subscribe, ResourceNamesUnsubscribe: unsubscribe,
+	})
+}
+
 // attackNames: clients subscribe to names, give them up, and so on.
-func attackNames(clients int, delta bool, count int) func(string, func()) {
-	return func(address string, ready func()) {
-		for i := range clients {
-			names := make([][]string, 2)
-			for k := range count {
-				names[k%2] = append(names[k%2], fmt.Sprintf("outbound|80||%d-%06d.example.com", i, k))
-			}
-			var requests [][]byte
-			method := deltaMethod
-			if delta {
-				all := slices.Concat(names...)
-				requests = [][]byte{
-					encodedRequest(&discovery.DeltaDiscoveryRequest{Node: node("bad", "shop"), TypeUrl: envoy.LoadAssignmentType, ResourceNamesSubscribe: all}),
-					encodedRequest(&discovery.DeltaDiscoveryRequest{Node: node("bad", "shop"), TypeUrl: envoy.LoadAssignmentType, ResourceNamesUnsubscribe: all}),
-				}
-			} else {
-				method = sotwMethod
-				for k := range names { // the nonce of the first response, and what is no answer
-					all := slices.Concat(names[k:]...)
-					requests = append(requests, encodedRequest(&discovery.DiscoveryRequest{Node: node("bad", "shop"), TypeUrl: envoy.RouteType, ResourceNames: all}))
-				}
-			}
-			a := newAttacker(address, method)
-			go func() {
-				for {
-					for _, r := range requests {
-						a.send(r)
-					}
-				}
-			}()
+func attackNames(clients int, delta bool, count int) func(string) {
+	return func(address string) {
+		method := sotwMethod
+		if delta {
+			method = deltaMethod
 		}
-		time.Sleep(time.Second)
-		ready()
+		repeat(address, method, clients, func(client int) (first []byte, rest [][]byte) {
+			all := make([]string, count)
+			for k := range all {
+				all[k] = fmt.Sprintf("outbound|80||%d-%06d.example.com", client, k)
+			}
+			if delta {
+				return nil, [][]byte{
+					deltaRequest(envoy.LoadAssignmentType, all, nil), deltaRequest(envoy.LoadAssignmentType, nil, all),
+				}
+			}
+			for _, some := range [][]string{all, all[count/2:]} { // there are none, and so no responses
+				rest = append(rest, encodedRequest(&discovery.DiscoveryRequest{Node: node("bad", "shop"), TypeUrl: envoy.RouteType, ResourceNames: some}))
+			}
+			return nil, rest
+		})
 	}
 }
 
 // attackFlood: clients subscribe to one name more and give it up, as fast as they can.
-func attackFlood(clients, count int) func(string, func()) {
-	return func(address string, ready func()) {
+func attackFlood(clients, count int) func(string) {
+	return func(address string) {
 		var names []string
 		for k := range count {
 			names = append(names, fmt.Sprintf("invented-%06d", k))
 		}
-		begin := encodedRequest(&discovery.DeltaDiscoveryRequest{Node: node("bad", "shop"), TypeUrl: envoy.RouteType, ResourceNamesSubscribe: names})
 		one := []string{cluster("service-00009.example.com")}
-		on := encodedRequest(&discovery.DeltaDiscoveryRequest{Node: node("bad", "shop"), TypeUrl: envoy.RouteType, ResourceNamesSubscribe: one})
-		off := encodedRequest(&discovery.DeltaDiscoveryRequest{Node: node("bad", "shop"), TypeUrl: envoy.RouteType, ResourceNamesUnsubscribe: one})
-		for range clients {
-			a := newAttacker(address, deltaMethod)
-			go func() {
-				a.send(begin)
-				for {
-					a.send(on)
-					a.send(off)
-				}
-			}()
-		}
-		time.Sleep(time.Second)
-		ready()
+		repeat(address, deltaMethod, clients, func(int) (first []byte, rest [][]byte) {
+			return deltaRequest(envoy.RouteType, names, nil), [][]byte{
+				deltaRequest(envoy.RouteType, one, nil), deltaRequest(envoy.RouteType, nil, one),
+			}
+		})
 	}
 }
 
 // attackRefusals: clients refuse what they were sent, at length, again and again.
-func attackRefusals(clients, bytes int) func(string, func()) {
-	return func(address string, ready func()) {
+func attackRefusals(clients, bytes int) func(string) {
+	return func(address string) {
 		refusal := encodedRequest(&discovery.DeltaDiscoveryRequest{
 			Node: node("bad", "shop"), TypeUrl: envoy.ClusterType, ResponseNonce: "1",
 			ErrorDetail: &status.Status{Message: strings.Repeat("no ", bytes/3)},
 		})
-		for range clients {
-			a := newAttacker(address, deltaMethod)
-			go func() {
-				for {
-					a.send(refusal)
-				}
-			}()
-		}
-		time.Sleep(time.Second)
-		ready()
+		repeat(address, deltaMethod, clients, func(int) ([]byte, [][]byte) { return nil, [][]byte{refusal} })
 	}
 }
 
 // attackLarge: clients send requests that are far too large.
-func attackLarge(clients, bytes int) func(string, func()) {
-	return func(address string, ready func()) {
-		request := encodedRequest(&discovery.DeltaDiscoveryRequest{
-			Node: node("bad", "shop"), TypeUrl: envoy.ClusterType, ResourceNamesSubscribe: []string{strings.Repeat("x", bytes)},
-		})
-		for range clients {
-			a := newAttacker(address, deltaMethod)
-			go func() {
-				for {
-					a.send(request)
-				}
-			}()
-		}
-		time.Sleep(time.Second)
-		ready()
+func attackLarge(clients, bytes int) func(string) {
+	return func(address string) {
+		request := deltaRequest(envoy.ClusterType, []string{strings.Repeat("x", bytes)}, nil)
+		repeat(address, deltaMethod, clients, func(int) ([]byte, [][]byte) { return nil, [][]byte{request} })
 	}
 }
 
 // attackConnects: clients connect, ask for everything and leave.
-func attackConnects(clients int) func(string, func()) {
-	return func(address string, ready func()) {
-		request := encodedRequest(&discovery.DeltaDiscoveryRequest{Node: node("bad", "shop"), TypeUrl: envoy.ClusterType})
+func attackConnects(clients int) func(string) {
+	return func(address string) {
+		request := deltaRequest(envoy.ClusterType, nil, nil)
 		for range clients {
 			go func() {
 				for {
@@ -289,14 +244,12 @@ func attackConnects(clients int) func(string, func()) {
 				}
 			}()
 		}
-		time.Sleep(time.Second)
-		ready()
 	}
 }
 
 // attackHalfOpen: connections that never become one of HTTP/2, and are opened again.
-func attackHalfOpen(clients int) func(string, func()) {
-	return func(address string, ready func()) {
+func attackHalfOpen(clients int) func(string) {
+	return func(address string) {
 		for range clients {
 			go func() {
 				for {
@@ -311,15 +264,13 @@ func attackHalfOpen(clients int) func(string, func()) {
 				}
 			}()
 		}
-		time.Sleep(time.Second)
-		ready()
 	}
 }
 
 // attackUnread: clients ask for everything and read nothing.
-func attackUnread(clients int) func(string, func()) {
-	return func(address string, ready func()) {
-		request := encodedRequest(&discovery.DeltaDiscoveryRequest{Node: node("bad", "shop"), TypeUrl: envoy.ClusterType})
+func attackUnread(clients int) func(string) {
+	return func(address string) {
+		request := deltaRequest(envoy.ClusterType, nil, nil)
 		for range clients {
 			a := newAttacker(address, deltaMethod)
 			stream, err := a.conn.NewStream(context.Background(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, a.method)
@@ -330,7 +281,5 @@ func attackUnread(clients int) func(string, func()) {
 				panic(err)
 			}
 		}
-		time.Sleep(time.Second)
-		ready()
 	}
 }

@@ -51,27 +51,15 @@ func eachClaim(fields []byte, visit func(name, version []byte)) error {
 		}
 		fields = fields[tag+n:]
 		var key, value []byte
-		for len(entry) > 0 {
-			number, kind, n := protowire.ConsumeTag(entry)
-			if n < 0 {
-				return errRequest
+		err := eachText(entry, func(number protowire.Number, text []byte) {
+			switch int(number) {
+			case 1:
+				key = text
+			case 2:
+				value = text
 			}
-			m := protowire.ConsumeFieldValue(number, kind, entry[n:])
-			if m < 0 {
-				return errRequest
-			}
-			if kind == protowire.BytesType {
-				text, _ := protowire.ConsumeBytes(entry[n:])
-				switch int(number) {
-				case 1:
-					key = text
-				case 2:
-					value = text
-				}
-			}
-			entry = entry[n+m:]
-		}
-		if !utf8.Valid(key) {
+		})
+		if err != nil || !utf8.Valid(key) {
 			return errRequest
 		}
 		visit(key, value)

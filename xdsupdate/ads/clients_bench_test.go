@@ -4,6 +4,7 @@ package ads_test
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -51,15 +52,29 @@ type clientsDone struct{ Took time.Duration }
 // startClients starts the process.
 func startClients(b *testing.B, address string) *clientProcess {
 	b.Helper()
-	//nolint:noctx // it is killed in the end
-	cmd := exec.Command(os.Args[0], "-test.run=^TestClientProcess$", "-test.v=false")
-	cmd.Env = append(os.Environ(), clientsAddress+"="+address)
+	in, out := startProcess(b, "TestClientProcess", clientsAddress+"="+address)
+	return &clientProcess{b, json.NewEncoder(in), json.NewDecoder(out)}
+}
+
+// startProcess runs a test of this program in another process, with one more environment
+// variable, by a command if there is any and this machine has it. The process is killed
+// in the end.
+func startProcess(b *testing.B, test, env string, by ...string) (in io.Writer, out io.Reader) {
+	b.Helper()
+	command := []string{os.Args[0], "-test.run=^" + test + "$", "-test.v=false"}
+	if len(by) > 0 {
+		if _, err := exec.LookPath(by[0]); err == nil {
+			command = append(by, command...)
+		}
+	}
+	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // This program, which is killed in the end.
+	cmd.Env = append(os.Environ(), env)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		b.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
+	out, err = cmd.StdoutPipe()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -70,7 +85,7 @@ func startClients(b *testing.B, address string) *clientProcess {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	return &clientProcess{b, json.NewEncoder(in), json.NewDecoder(out)}
+	return in, out
 }
 
 // start sends a command.

@@ -50,32 +50,49 @@ func BenchmarkChangeDuringConnects(b *testing.B) {
 	for name, clients := range map[string]int{"quiet": 0, "storm": 200} {
 		b.Run(name, func(b *testing.B) {
 			f, names := benchServer(b, 10_000)
-			const host = "service-00007.example.com"
-			old, spare := benchEndpoints(0), benchEndpoints(1)
-			f.eds(host, "shop", old...)
-			f.flush()
 			address := f.listener.Addr().String()
-			c := &rawClient{stream: dialRaw(b, address, deltaMethod), delta: true, typeURL: envoy.LoadAssignmentType, names: names[7:8]}
-			c.subscribe(b, 1)
-			f.waitApplied()
+			c, change := f.watched(b, address, names)
 			connects, end := storm(b, address, clients, len(names))
 			start := time.Now()
 			var took []time.Duration
 			for b.Loop() {
 				begun := time.Now()
-				f.EDSDeltaUpdate(shard, host, "shop", []xdsupdate.EndpointChange{{Old: old[0], New: spare[0]}})
-				old[0], spare[0] = spare[0], old[0]
+				change()
 				c.receive(b)
 				took = append(took, time.Since(begun))
 			}
 			total := time.Since(start)
 			end()
 			b.ReportMetric(float64(connects.Load())*float64(clients)/total.Seconds(), "connects/s")
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+			reportQuantiles(b, took)
 		})
 	}
+}
+
+// watched returns a client that is subscribed to the assignment of one service, and what
+// changes one of its endpoints.
+func (f *fixture) watched(b *testing.B, address string, names []string) (c *rawClient, change func()) {
+	b.Helper()
+	const host = "service-00007.example.com"
+	old, spare := benchEndpoints(0), benchEndpoints(1)
+	f.eds(host, "shop", old...)
+	f.flush()
+	c = &rawClient{stream: dialRaw(b, address, deltaMethod), delta: true, typeURL: envoy.LoadAssignmentType, names: names[7:8]}
+	c.subscribe(b, 1)
+	f.waitApplied()
+	return c, func() {
+		f.EDSDeltaUpdate(shard, host, "shop", []xdsupdate.EndpointChange{{Old: old[0], New: spare[0]}})
+		old[0], spare[0] = spare[0], old[0]
+	}
+}
+
+// reportQuantiles reports the median, the 99th percentile and the maximum.
+func reportQuantiles(b *testing.B, took []time.Duration) {
+	b.Helper()
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+	b.ReportMetric(float64(took[len(took)-1].Microseconds()), "max-µs")
 }
 
 // storm has clients connect from another process, again and again, until end is

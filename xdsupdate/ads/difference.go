@@ -25,7 +25,7 @@ type dialect struct {
 	// grpc clients keep what has gone: see the package comment.
 	grpc bool
 	// returning: nothing is known of what the client has. With SotW there may be
-	// assignments that have gone; with delta it is owed an answer for each name.
+	// assignments that have gone; with delta each name has to be answered.
 	returning bool
 }
 

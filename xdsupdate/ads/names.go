@@ -21,10 +21,10 @@ type holding struct {
 	topics    []*topic
 	sum       uint64
 	prepared  bool
-	// sent, requested, returning, legacy, resumed and owed are those of the subscription.
+	// sent, requested, returning, legacy, resumed and mustAnswer are those of the subscription.
 	sent                         *snapshot
 	requested, returning, legacy bool
-	resumed, owed                bool
+	resumed, mustAnswer          bool
 	// warming are the clusters of the connection of that name; it is nil after the
 	// load assignments have taken them over.
 	warming []string
@@ -34,7 +34,7 @@ type holding struct {
 func (s *subscription) holding() holding {
 	h := holding{
 		typeURL: s.typeURL, view: s.conn.view, selection: s.selection, sent: s.sent,
-		requested: s.requested, returning: s.returning, legacy: s.legacy, resumed: s.resumed, owed: s.owed,
+		requested: s.requested, returning: s.returning, legacy: s.legacy, resumed: s.resumed, mustAnswer: s.mustAnswer,
 		warming: s.conn.warming,
 	}
 	if s.selection != nil {
@@ -87,7 +87,7 @@ func (h *holding) rename(r *request, first bool, topics []*topic) {
 		// Envoy waits for the answer before it starts, even if there is nothing; and
 		// nothing may be left of what a client comes back with.
 		back := r.version != ""
-		h.owed = wildcard || back && fullState(h.typeURL, wildcard)
+		h.mustAnswer = wildcard || back && fullState(h.typeURL, wildcard)
 		h.returning = back && h.typeURL == envoy.LoadAssignmentType
 		if back && !wildcard && hasStandIns(h.typeURL) && h.view.Client == envoy.ForGRPC {
 			h.sent = standIns(h.typeURL, topics)
@@ -106,26 +106,26 @@ func (h *holding) resubscribe(r *request, first bool, add, drop []*topic) {
 	}
 	before := h.topics
 	if !first || !h.returning {
-		h.owe(h.wanted(add, before))
+		h.forgetState(h.wanted(add, before))
 	}
 	wildcard = (wildcard || r.subscribe.wildcard) && !r.unsubscribe.wildcard
 	topics := without(union(before, add), drop)
 	if wildcard {
-		// Whether what is not subscribed by name any more still exists is owed too
+		// Whether what is not subscribed by name any more still exists has to be said too
 		// (xDS protocol, "Unsubscribing from resources").
-		h.owe(namesOf(intersection(before, drop)))
+		h.forgetState(namesOf(intersection(before, drop)))
 	} else {
 		h.keepOnly(topics)
 	}
 	if first {
-		h.owed = wildcard
+		h.mustAnswer = wildcard
 	}
 	h.wildcard, h.topics = wildcard, topics
 }
 
-// owe makes sure that the client is sent the resources of names, or that there
+// forgetState makes sure that the client is sent the resources of names, or that there
 // are none.
-func (h *holding) owe(names []string) {
+func (h *holding) forgetState(names []string) {
 	edits := make([]edit, len(names))
 	for i, name := range names {
 		edits[i] = edit{name, encoded(h.typeURL, name, unknown)}
@@ -157,7 +157,7 @@ func (h *holding) resume(claimed *snapshot) {
 				names = append(names, name)
 			}
 		}
-		h.owe(names)
+		h.forgetState(names)
 		h.warming = nil
 	}
 }

@@ -205,23 +205,35 @@ func (r *request) field(number protowire.Number, value []byte) error {
 // kept.
 func (r *request) refusal(status []byte) error {
 	const message = 2
-	for len(status) > 0 {
-		number, kind, n := protowire.ConsumeTag(status)
+	valid := true
+	err := eachText(status, func(number protowire.Number, text []byte) {
+		if number == message {
+			valid = valid && utf8.Valid(text)
+			r.text = excerpt.CutTo(string(text), maxRefusal)
+		}
+	})
+	if !valid {
+		return errRequest
+	}
+	return err
+}
+
+// eachText visits the strings, bytes and messages of an encoded message.
+func eachText(message []byte, visit func(number protowire.Number, text []byte)) error {
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {
 			return errRequest
 		}
-		size := protowire.ConsumeFieldValue(number, kind, status[n:])
+		size := protowire.ConsumeFieldValue(number, kind, message[n:])
 		if size < 0 {
 			return errRequest
 		}
-		if number == message && kind == protowire.BytesType {
-			text, _ := protowire.ConsumeBytes(status[n:])
-			if !utf8.Valid(text) {
-				return errRequest
-			}
-			r.text = excerpt.CutTo(string(text), maxRefusal)
+		if kind == protowire.BytesType {
+			text, _ := protowire.ConsumeBytes(message[n:])
+			visit(number, text)
 		}
-		status = status[n+size:]
+		message = message[n+size:]
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ const (
 	// its cluster exists. In the snapshot of a client: it has an empty assignment,
 	// or none.
 	tombstone
-	// unknown, in the snapshot of a client: it is owed an answer about the
+	// unknown, in the snapshot of a client: it has to be answered about the
 	// resource, whatever it has.
 	unknown
 	// unavailable, of a lookup: what there is could not be found out, and whatever a

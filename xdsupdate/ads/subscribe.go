@@ -2,9 +2,7 @@
 
 package ads
 
-import (
-	"slices"
-)
+import "slices"
 
 // resubscribe makes a subscription what a request says. It takes the lock. What the
 // client is to be sent waits until the subscription is open again.
@@ -22,31 +20,35 @@ func (s *subscription) resubscribe(r *request) {
 	add, unpin := c.pin(r.typeURL, list)
 	defer unpin()
 	drop := c.known(r.typeURL, r.unsubscribe.decoded())
-	for { // again, if the view or what the client has is another one
-		var before holding
-		closed := false
-		c.locked(func() {
-			if closed = s.conn.closed; !closed {
-				before = s.holding()
-			}
-		})
-		if closed {
-			return
-		}
-		after := before.after(r, add, drop)
-		n := namesAfter(&before, after.topics)
-		s.conn.stream.topics = len(after.topics)
-		var made *selection
-		done := false
-		c.locked(func() { made, done = s.become(&before, &after, n) })
-		if made != nil {
-			c.attach(made, before.selection)
-			s.conn.stream.spend(len(made.topics))
-		}
-		if done {
-			return
-		}
+	for !s.tryChange(r, add, drop) {
+		// The view or what the client has is another one: again.
 	}
+}
+
+// tryChange applies a request to what a subscription is at present, with the topics of the
+// names that it has or subscribes to, and of those that it gives up. It reports whether
+// that counts, or the connection is closed, and takes the lock.
+func (s *subscription) tryChange(r *request, add, drop []*topic) (done bool) {
+	c := s.conn.cache
+	var before holding
+	c.locked(func() {
+		if done = s.conn.closed; !done {
+			before = s.holding()
+		}
+	})
+	if done {
+		return true
+	}
+	after := before.after(r, add, drop)
+	n := namesAfter(&before, after.topics)
+	var made *selection
+	c.locked(func() { made, done = s.become(&before, &after, n) })
+	if made != nil {
+		c.attach(made, before.selection)
+		s.conn.stream.spend(len(made.topics))
+	}
+	s.conn.stream.topics = len(after.topics)
+	return done
 }
 
 // become makes a subscription what a request has made of what it was before. Not done:
@@ -60,7 +62,7 @@ func (s *subscription) become(before, after *holding, n names) (made *selection,
 		return nil, false
 	}
 	s.requested, s.returning, s.legacy = after.requested, after.returning, after.legacy
-	s.resumed, s.owed = after.resumed, after.owed
+	s.resumed, s.mustAnswer = after.resumed, after.mustAnswer
 	s.conn.warming = after.warming
 	s.acks.applied = 0 // there may be more to have
 	s.has(after.sent)

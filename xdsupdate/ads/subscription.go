@@ -22,8 +22,8 @@ type subscription struct {
 
 	// open: a response may be sent. A request opens, a response closes.
 	open bool
-	// owed: the client is answered even if nothing is new to it.
-	owed bool
+	// mustAnswer: the client is answered even if nothing is new to it.
+	mustAnswer bool
 	// requested: there was a request. returning: see dialect; it ends with the
 	// first response. legacy: the first request had no names, which makes the
 	// subscription a wildcard until there are some.
@@ -99,7 +99,7 @@ func (s *subscription) complete() bool {
 	if s.selection == nil {
 		return true
 	}
-	if s.selection.snapshot == nil || s.owed && s.open {
+	if s.selection.snapshot == nil || s.mustAnswer && s.open {
 		return false
 	}
 	d := s.difference()
@@ -117,7 +117,7 @@ func (s *subscription) updates() {
 		s.warm(d.update)
 		s.answer(d.update, d.update.after, !d.more && d.removal == nil)
 		s.returning = s.returning && (d.more || d.removal != nil)
-	case s.owed:
+	case s.mustAnswer:
 		s.answer(s.selection.moment().newContent(nil, dialect{delta: s.conn.delta}), s.sent, true)
 	case d != nil && d.removal == nil:
 		s.returning = false
@@ -175,7 +175,7 @@ func (s *subscription) answer(c *content, sent *snapshot, last bool) {
 	if c.after == nil { // an answer without anything new
 		c.after = sent
 	}
-	s.owed, s.open = false, false
+	s.mustAnswer, s.open = false, false
 	s.has(sent)
 	s.conn.enqueue(s, c, version(sent.sum), last)
 }

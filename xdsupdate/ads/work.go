@@ -38,7 +38,7 @@ const (
 	restFor = 3
 )
 
-// work returns what a request costs. answers: the client owes an answer to a response.
+// work returns what a request costs. answers: a response to the client waits for its answer.
 func (r *request) work(answers bool, topics int) int {
 	names := r.names.count + r.subscribe.count + r.unsubscribe.count + r.claims.count
 	switch {
@@ -67,7 +67,7 @@ type allowance struct {
 }
 
 // open returns the allowance of a stream's connection. Without one that is known to be
-// its own, a stream has its own. close is to be called in the end.
+// its own, a stream has its own. done is to be called in the end.
 func (a *allowances) open(ctx context.Context) (of *allowance, done func()) {
 	p, ok := peer.FromContext(ctx)
 	if !ok || p.Addr == nil || reflect.TypeOf(p.Addr).Kind() != reflect.Pointer {

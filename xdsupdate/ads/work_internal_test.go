@@ -144,7 +144,7 @@ func TestSpend(t *testing.T) {
 		if allows(1) {
 			t.Error("work was done for nothing")
 		}
-		const second = float64(workAtOnce) / workPerSecond // after this many, nothing is owed
+		const second = float64(workAtOnce) / workPerSecond // after this many, the debt is paid
 		time.Sleep(time.Duration(second * float64(time.Second)))
 		if allows(1) {
 			t.Error("what was done is made up for too soon")
