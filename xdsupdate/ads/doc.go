@@ -154,9 +154,9 @@
 //   - What a request needs of the lock is done for a few hundred names at a time, with
 //     others in between. Names are sorted, merged, looked up and compared without it.
 //   - Each connection has an allowance of work, more than any proxy is known to need:
-//     100,000 names at once, hundreds of requests a second. What goes beyond it takes
-//     turns, on half of the processors, and after each turn the processor is left to
-//     others for three times as long as the turn took. A client that waits is not read from. Answers
+//     100,000 names at once, hundreds of requests a second. Large requests take turns, on
+//     half of the processors. What goes beyond the allowance takes turns of its own, and
+//     after each turn the processor is left to others for three times as long as it took. A client that waits is not read from. Answers
 //     to responses are free, and no change waits for any of this.
 //   - Of a refusal's text 4 KiB are kept. Large responses take turns too
 //     (Options.LargeResponses).

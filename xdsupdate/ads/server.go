@@ -38,9 +38,10 @@ type Server struct {
 	wake    chan struct{} // holds one token if there are new views
 	streams liveStreams
 	turns   *turns
-	// allowances are those of connections, excess has the turns of work beyond them.
-	allowances allowances
-	excess     *turns
+	// allowances are those of connections. large has the turns of large work that they
+	// allow, excess those of work beyond them.
+	allowances    allowances
+	large, excess *turns
 
 	reporters providers // those that have called the server
 	warned    providers // those that were warned of because they have not
@@ -72,7 +73,7 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	s := &Server{
 		discovery: services, provider: o.Provider, configs: o.Configs,
 		proxyOf: o.Proxy, group: o.Group, limits: o.Limits.withDefaults(), observer: o.Observer, logger: o.Logger,
-		wake: make(chan struct{}, 1), turns: newTurns(o.LargeResponses), excess: newExcess(),
+		wake: make(chan struct{}, 1), turns: newTurns(o.LargeResponses), large: newWorkTurns(), excess: newWorkTurns(),
 	}
 	s.cache = newCache(len(o.Generators) > 0)
 	names := make(map[string]struct{})

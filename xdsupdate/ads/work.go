@@ -14,9 +14,10 @@ import (
 )
 
 // Requests are work, and clients send as many as they like. So each connection has an
-// allowance of work that is done at once, and what goes beyond takes turns: it is done
-// for few clients at a time, the first to come first, and after each turn its processor
-// is left to others for some time. A client that waits is not read from, so that what it
+// allowance of work that is done at once, of which only large pieces take turns, on half
+// of the processors. What goes beyond takes turns of its own: it is done for few clients
+// at a time, the first to come first, and after each turn its processor is left to others
+// for some time. A client that waits is not read from, so that what it
 // sends fills its window of HTTP/2 and costs nothing. Changes and the responses to them
 // wait for none of this, nor do answers to responses.
 
@@ -28,7 +29,10 @@ const (
 	streamWork  = 1_000
 	requestWork = 50
 	workBytes   = 64
-	workTopics  = 400
+	workTopics  = 20
+	// largeWork is from how much on work takes turns that is allowed: who holds the lock
+	// is not to wait for a processor behind many others.
+	largeWork = 1_000
 	// workAtOnce is what a connection may ask for at once, workPerSecond in the long
 	// run: an Envoy that comes back asks for a cluster and an assignment by name of each
 	// of 50,000 services at once, and for hundreds a second after that.
@@ -124,26 +128,33 @@ func (s *stream) spend(work int) {
 	s.allowance.tokens = max(-workAtOnce, s.allowance.tokens-float64(work))
 }
 
-// newExcess returns the turns of work beyond allowances: for half of the processors,
-// each of which has something else to do most of the time.
-func newExcess() *turns { return newTurns(max(1, runtime.GOMAXPROCS(0)/2)) }
+// newWorkTurns returns turns for work on half of the processors.
+func newWorkTurns() *turns { return newTurns(max(1, runtime.GOMAXPROCS(0)/2)) }
 
 // await waits until some work may be done. It returns nil if the stream has ended.
 func (s *stream) await(work int) (done func()) {
-	if work == 0 || s.server.allowances.allows(s.allowance, work) {
+	allowed := work == 0 || s.server.allowances.allows(s.allowance, work)
+	turns := s.server.excess
+	switch {
+	case allowed && work < largeWork:
 		return func() {}
+	case allowed:
+		turns = s.server.large
 	}
-	excess := s.server.excess
-	mine := excess.ask()
+	mine := turns.ask()
 	select {
 	case <-mine:
 	case <-s.ended:
-		excess.cancel(mine)
+		turns.cancel(mine)
 		return nil
 	}
 	begun := time.Now()
 	return func() {
+		if allowed {
+			turns.end(0)
+			return
+		}
 		rest := restFor * max(time.Since(begun), time.Duration(work)*time.Microsecond)
-		time.AfterFunc(rest, func() { excess.end(0) })
+		time.AfterFunc(rest, func() { turns.end(0) })
 	}
 }

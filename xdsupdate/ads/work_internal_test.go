@@ -25,7 +25,7 @@ func TestWork(t *testing.T) {
 		"a refusal of nothing":              {request{bytes: 640_000}, false, 10_000, requestWork + 10_000},
 		"an answer with known names":        {request{bytes: 640_000, same: true}, true, 10_000, 0},
 		"known names":                       {request{bytes: 640_000, same: true}, false, 10_000, requestWork},
-		"names":                             {request{bytes: 640, names: names(7)}, false, 4_000, requestWork + 10 + 7 + 10},
+		"names":                             {request{bytes: 640, names: names(7)}, false, 4_000, requestWork + 10 + 7 + 200},
 		"an answer with other names":        {request{bytes: 640, names: names(7)}, true, 0, requestWork + 10 + 7},
 		"names that come and go":            {request{subscribe: names(3), unsubscribe: names(4)}, false, 0, requestWork + 7},
 		"what a client says that it has":    {request{claims: claims{claimsKey: claimsKey{count: 5}}}, false, 0, requestWork + 5},
@@ -89,7 +89,7 @@ func (a plainAddr) String() string { return string(a) }
 // have taken.
 func TestExcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &Server{excess: newTurns(1)}
+		server := &Server{large: newTurns(1), excess: newTurns(1)}
 		begun := time.Now()
 		client := func() *stream {
 			s := &stream{server: server, allowance: newAllowance(), ended: make(chan struct{})}
@@ -130,6 +130,35 @@ func TestExcess(t *testing.T) {
 		if server.excess.taken != 0 {
 			t.Error("a turn is taken in the end")
 		}
+	})
+}
+
+// TestLargeWork: large work that is allowed is done for one client at a time, one after
+// the other, and small work waits for nothing.
+func TestLargeWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &Server{large: newTurns(1), excess: newTurns(1)}
+		begun := time.Now()
+		order := make(chan string, 3)
+		work := func(name string, work int) {
+			s := &stream{server: server, allowance: newAllowance(), ended: make(chan struct{})}
+			go func() {
+				done := s.await(work)
+				order <- name + " " + time.Since(begun).String()
+				time.Sleep(time.Second)
+				done()
+			}()
+			synctest.Wait()
+		}
+		work("large", largeWork)
+		work("next", largeWork)
+		work("small", largeWork-1)
+		for _, want := range []string{"large 0s", "small 0s", "next 1s"} {
+			if got := <-order; got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+		time.Sleep(time.Minute)
 	})
 }
 
