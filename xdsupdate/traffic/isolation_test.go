@@ -346,7 +346,9 @@ func TestNobodysObjectHurtsAnothers(t *testing.T) {
 				if bad.Spec = poison; running.refuses(bad) {
 					continue
 				}
-				count++
+				if count++; testing.Short() && count%4 != 0 {
+					continue
+				}
 				moment = 3 - moment
 				running.set(append(configsOf(t, neighbour, moment), bad)...)
 				running.applied()

@@ -100,8 +100,8 @@ func TestTooManyMatches(t *testing.T) {
 func TestTooManyBytes(t *testing.T) {
 	st := limitedState(Limits{}, func(l *configList) {
 		v := toCart("/", []string{"mesh", "ingress/a"}, "cart.shop.svc.cluster.local")
-		v.Http[0].Match = matchesOf(400, "")
-		for i := range 400 {
+		v.Http[0].Match = matchesOf(300, "")
+		for i := range 300 {
 			v.Http[0].Route = append(v.Http[0].Route, &networking.HTTPRouteDestination{
 				Destination: &networking.Destination{Host: "cart", Subset: fmt.Sprint("v", i)}, Weight: 1,
 			})

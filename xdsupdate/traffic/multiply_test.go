@@ -164,6 +164,9 @@ func (m *multiplying) partsOf(st *state, tenant string) (parts map[string]string
 func TestMultiplications(t *testing.T) {
 	for name, tc := range multiplications {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && slices.Contains(longMultiplications, name) {
+				t.Skip("takes ten seconds with the race detector")
+			}
 			m := newMultiplying(t)
 			want, _, _ := m.partsOf(m.state(multiplyLimits()), "good")
 			if len(want) < 10 {

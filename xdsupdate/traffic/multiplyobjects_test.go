@@ -22,6 +22,9 @@ func nested(i int) string { return `"*.` + strings.Repeat("x.", i) + `example.co
 
 const toEvil = `"route":[{"destination":{"host":"evil.example.com"}}]`
 
+// longMultiplications take long.
+var longMultiplications = []string{"one delegate and many roots", "a policy and services", "a wildcard and services"}
+
 // multiplications are objects of a few KB that multiply with one another.
 var multiplications = map[string]struct {
 	add func(m *multiplying)
