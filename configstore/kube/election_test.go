@@ -29,6 +29,18 @@ func elected(members ...*member) (leader, other *member) {
 	}
 }
 
+// leading returns a server with an object "o", and a writer that leads and has said what
+// there is to say about it. It is called in a bubble.
+func leading(t *testing.T) (*fakeAPI, *member) {
+	t.Helper()
+	api := &fakeAPI{stored: map[string]map[string]any{}}
+	api.add("o", "")
+	m := api.join(t, "a", leaseOptions())
+	elected(m)
+	time.Sleep(time.Second)
+	return api, m
+}
+
 // TestLeadershipEndsWithoutAnswers: who cannot renew the Lease stops to lead before
 // another one begins, also while its requests hang.
 func TestLeadershipEndsWithoutAnswers(t *testing.T) {

@@ -132,11 +132,7 @@ func TestPanicOfAStatusWorker(t *testing.T) {
 // name, and a cache that is behind costs no requests.
 func TestAnotherObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := &fakeAPI{stored: map[string]map[string]any{}}
-		api.add("o", "")
-		m := api.join(t, "a", leaseOptions())
-		elected(m)
-		time.Sleep(time.Second)
+		api, m := leading(t)
 		var open atomic.Bool
 		arrive := make(chan struct{})
 		var puts, gets atomic.Int32

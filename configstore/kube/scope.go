@@ -50,7 +50,7 @@ func (s *scope) version() int {
 // report takes the outcome of an attempt to list or watch.
 func (s *scope) report(ctx context.Context, err error) {
 	c := s.kind.cache
-	asked := false // for all versions in vain
+	unserved := false // all versions were asked for, and none is served
 	c.mu.Lock()
 	switch {
 	case err == nil:
@@ -61,12 +61,12 @@ func (s *scope) report(ctx context.Context, err error) {
 		// Nobody else says which versions there are.
 		s.served++
 		if s.served == len(s.kind.versions) {
-			s.served, s.resolved, asked = 0, true, true
+			s.served, s.resolved, unserved = 0, true, true
 		}
 	}
 	c.mu.Unlock()
 	s.note(err)
-	if asked && s.shows() && s.kind.isAbsent(ctx) {
+	if unserved && s.shows() && s.kind.isAbsent(ctx) {
 		(&publisher{scope: s}).clear()
 	}
 }

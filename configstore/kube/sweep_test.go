@@ -128,11 +128,7 @@ func TestWorkers(t *testing.T) {
 // done again and again, less and less often. Foreign fields stay.
 func TestRepairs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := &fakeAPI{stored: map[string]map[string]any{}}
-		api.add("o", "")
-		m := api.join(t, "a", leaseOptions())
-		elected(m)
-		time.Sleep(time.Second)
+		api, m := leading(t)
 		w := recordWrites(m)
 		broken := `{"observedGeneration":1,"foreign":1,"conditions":[{"type":"Accepted","status":"False","reason":"Theirs"}]}`
 		api.setStatus("o", broken)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // What either side sends vanishes, and the connections stay: what was known is kept,
@@ -19,16 +18,7 @@ func TestBlackhole(t *testing.T) {
 	// without an answer unless these say otherwise.
 	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1")
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
-	server := apiserver.Server(t)
-	namespace := server.Namespace(t)
-	front := server.Front(t)
-	direct, err := kubernetes.NewForConfig(restConfig(server.Config()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newScene(t, restConfig(front.Config()))
-	s.fill(t.Context(), direct, namespace)
-	s.awaitAddresses(namespace, clerk+namespace+"/sa/clerk", "10.1.0.2@")
+	s, front, direct, namespace := behindFront(t)
 	front.Swallow(true)
 	s.must(direct.DiscoveryV1().EndpointSlices(namespace).Update(t.Context(), shopSlice(namespace, "10.1.0.1"), metav1.UpdateOptions{}))
 	s.await("the errors", func() bool { return len(s.kube.Errors()) == len(allKinds) })

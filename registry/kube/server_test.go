@@ -183,20 +183,28 @@ func TestAPIServer(t *testing.T) {
 	}
 }
 
-// What happened while the connection was cut shows after the relist, and what did
-// not change is not reported again.
-func TestCutConnection(t *testing.T) {
+// behindFront returns a registry behind a front that knows what fill has written, and a
+// client that goes past the front.
+func behindFront(t *testing.T) (s *scene, front *kubetest.Front, direct kubernetes.Interface, namespace string) {
+	t.Helper()
 	server := apiserver.Server(t)
-	namespace := server.Namespace(t)
-	front := server.Front(t)
+	namespace = server.Namespace(t)
+	front = server.Front(t)
 	direct, err := kubernetes.NewForConfig(restConfig(server.Config()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newScene(t, restConfig(front.Config()))
-	ctx := t.Context()
-	s.fill(ctx, direct, namespace)
+	s = newScene(t, restConfig(front.Config()))
+	s.fill(t.Context(), direct, namespace)
 	s.awaitAddresses(namespace, clerk+namespace+"/sa/clerk", "10.1.0.2@")
+	return s, front, direct, namespace
+}
+
+// What happened while the connection was cut shows after the relist, and what did
+// not change is not reported again.
+func TestCutConnection(t *testing.T) {
+	s, front, direct, namespace := behindFront(t)
+	ctx := t.Context()
 
 	front.Refuse(true)
 	front.Cut()

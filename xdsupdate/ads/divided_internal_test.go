@@ -123,3 +123,33 @@ func TestFewNamesOfMany(t *testing.T) {
 		}
 	}
 }
+
+// TestEndWhileAttaching: a selection whose last client leaves while it is put into the
+// index leaves that, too, and so does the one that it was made from.
+func TestEndWhileAttaching(t *testing.T) {
+	c := newCache(false)
+	conn := &connection{cache: c, view: c.enter(View{})}
+	sub, err := conn.subscription("type")
+	if err != nil {
+		t.Fatal(err)
+	}
+	subscribe := func(list ...string) (made *selection, unpin func()) {
+		topics, unpin := c.pin("type", list)
+		return c.subscribe(sub, false, names{topics: topics, sum: sumOf(topics)}), unpin
+	}
+	first, unpin := subscribe("a", "b")
+	c.attach(first, nil)
+	unpin()
+	second, unpin := subscribe("b", "c")
+	c.unsubscribe(sub)
+	c.detach()
+	if n := len(c.index["type"].topics); n != 3 {
+		t.Errorf("%d topics while the second is attached, want 3: what it was made from is held", n)
+	}
+	c.attach(second, first)
+	unpin()
+	c.detach()
+	if len(c.index) != 0 || len(c.leaving) != 0 || c.named != 0 {
+		t.Errorf("in the end the index has %v, and counts %d", c.index, c.named)
+	}
+}
