@@ -117,7 +117,8 @@ func (c *Cache) Watch(ctx context.Context, from uint64) iter.Seq2[configstore.Ch
 }
 
 // HasSynced implements ConfigStoreCache. It is true once all kinds that the API
-// server has were listed, or refused by it, and the handlers have processed it.
+// server has were listed, and the handlers have processed it. A kind that may not be
+// listed is waited for until it may, unless it is in Options.Optional: see Errors.
 func (c *Cache) HasSynced() bool { return c.published.HasSynced() }
 
 // Drain implements configstore.Drainer, for what was read from the API server.

@@ -18,11 +18,13 @@
 // CRD has no objects and counts as synced.
 //
 // What the server forbids affects nothing else: a kind that may not be listed has
-// no objects, or keeps those that it had, counts as synced, and is one of Errors.
-// Where CRDs may not be listed, every kind is asked for under each of its versions,
-// again and again; its objects go when none of them is found and the API server's
-// discovery, which everybody may read unless that was changed, does not have the kind
-// either.
+// no objects, or keeps those that it had, and is one of Errors. HasSynced waits until
+// it may be listed, unless Options.Optional names the kind: a host that starts before
+// its rights do, or at an API server that forbids everything while it starts, does not
+// take an empty state for the whole. Where CRDs may not be listed, every kind is asked
+// for under each of its versions, again and again; it is one that the server does not
+// have, and its objects go, when none of them is found and the API server's discovery,
+// which everybody may read unless that was changed, does not have the kind either.
 //
 // # Which objects
 //
@@ -48,6 +50,11 @@
 // published becomes one batch. No event is lost, and none comes twice. An object
 // that was deleted and created again meanwhile is a delete and an add. What happened
 // to an object while nothing was watched is one change, if it is one.
+//
+// Every list is consistent, and a watch begins where a list ended. So of several API
+// servers one that lags behind takes nothing back: no object returns to an older state,
+// and none that was deleted returns. Only what is restored from a backup is older than
+// what was there before.
 //
 // The events of one kind come in the order of the API server's revisions; those of
 // different kinds, or of different ones of Options.OnlyNamespaces, in the order in which
@@ -118,7 +125,9 @@
 // The cache needs the verbs list and watch for each kind and for
 // customresourcedefinitions.apiextensions.k8s.io, which take a ClusterRole. With
 // Options.OnlyNamespaces list and watch in these namespaces are enough, by a Role: Errors
-// then says that the definitions are forbidden, and they are done without. Writers need create, get, update and
+// then says that the definitions are forbidden, and they are done without. A kind that
+// is forbidden in one of these namespaces keeps HasSynced waiting, too, unless it is in
+// Options.Optional. Writers need create, get, update and
 // delete for what they write, and update for the subresource status. A StatusWriter
 // needs get of the objects, update of their status, and get, create and update of
 // leases.coordination.k8s.io in the namespace of its Lease.

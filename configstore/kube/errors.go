@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/url"
 	"slices"
 	"time"
 
@@ -76,11 +77,14 @@ func (f *failure) replace(err error) bool {
 	return true
 }
 
-// gist returns an error's text without the addresses of a connection, whose port is
-// another one with each attempt.
+// gist returns an error's text without what is another one with each attempt: the
+// addresses of a connection, and the URL of a request.
 func gist(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Op + ": " + op.Err.Error()
+	}
+	if request, ok := errors.AsType[*url.Error](err); ok {
+		return request.Err.Error()
 	}
 	return err.Error()
 }

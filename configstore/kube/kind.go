@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -16,6 +17,8 @@ type kind struct {
 	// versions are those under which the kind may be served, the best one first.
 	versions []string
 	scopes   []*scope // at least one
+	// optional is whether Options.Optional names the kind.
+	optional bool
 
 	// following is what runs, or nil. Only follow and what it calls use it.
 	following *following
@@ -46,6 +49,10 @@ type following struct {
 func newKind(c *Cache, schema configstore.Schema) *kind {
 	k := &kind{cache: c, schema: schema, versions: versions(&schema), verdicts: map[objectKey]*verdict{}}
 	k.scopes = scopesOf(k)
+	k.optional = slices.ContainsFunc(c.opts.Optional, func(o configstore.GroupVersionKind) bool {
+		named, ok := c.Schemas().Find(o)
+		return ok && named.GroupVersionKind == k.gvk()
+	})
 	return k
 }
 

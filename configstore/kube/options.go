@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
 )
 
 // The defaults of Options.
@@ -34,6 +36,12 @@ type Options struct {
 	// enough. Namespaces restricts it further, and cluster-scoped kinds are read as
 	// ever. Default: all namespaces are read at once, which takes a ClusterRole.
 	OnlyNamespaces []string
+	// Optional are kinds that the API server may refuse: one that it forbids, or does not
+	// know, counts as read, without objects, until it gives them. Those that the schemas do
+	// not have are ignored. Default: none. HasSynced waits until everything may be read, so
+	// that a host that starts before its rights do does not take an empty state for the
+	// whole.
+	Optional []configstore.GroupVersionKind
 	// SkipValidation accepts objects that break the rules of their schema's
 	// Validate, from the API server as well as in writes. Default: an object that
 	// its schema finds invalid is an error, and its last good state stays.

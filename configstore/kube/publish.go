@@ -67,7 +67,7 @@ func (p *publisher) Replace(list []any, _ string) error {
 	if err := p.commit(); err != nil {
 		return err
 	}
-	p.scope.published()
+	p.scope.resolve()
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
@@ -56,7 +57,8 @@ func recovery(t *testing.T, outage time.Duration) (took time.Duration) {
 				Header: http.Header{"Content-Type": {"application/json"}},
 			}, nil
 		})}
-		c, err := kube.New(config, limits("recovery.example.com"))
+		schemas := limits("recovery.example.com")
+		c, err := kube.New(config, schemas, kube.Options{Optional: []configstore.GroupVersionKind{schemas.All()[0].GroupVersionKind}})
 		if err != nil {
 			t.Fatal(err)
 		}

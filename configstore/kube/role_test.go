@@ -49,7 +49,9 @@ func TestRole(t *testing.T) {
 		create(t, admin, object(kind, namespace, "a", "1"))
 	}
 	allowIn(t, server, ns, "tenant", "role.example.com/limits", "role.example.com/limits/status", "coordination.k8s.io/leases")
-	c := newCache(t, restConfig(server.ConfigFor("tenant")), schemas, kube.Options{OnlyNamespaces: []string{second, ns, ns}})
+	c := newCache(t, restConfig(server.ConfigFor("tenant")), schemas, kube.Options{
+		OnlyNamespaces: []string{second, ns, ns}, Optional: []configstore.GroupVersionKind{kind},
+	})
 	r := record(c, kind)
 	runSynced(t, c)
 	eventually(t, "the right counts", func() bool { return c.Get(kind, "a", ns) != nil })
@@ -91,11 +93,11 @@ func TestGoneUnseen(t *testing.T) {
 	admin := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
 	create(t, admin, object(kind, ns, "a", "1"))
 	allow(t, server, "goner", "gone.example.com/limits")
-	lost := notFound{}
 	front := server.Front(t)
 	config := restConfig(front.Config())
 	config.Impersonate = restConfig(server.ConfigFor("goner")).Impersonate
-	c := newCache(t, lost.below(config, "/limits"), schemas, kube.Options{})
+	lost := notFound(config, "/limits")
+	c := newCache(t, config, schemas, kube.Options{})
 	r := record(c, kind)
 	runSynced(t, c)
 	r.Expect(t, "add Limit "+ns+"/a")

@@ -22,8 +22,8 @@ type scope struct {
 	// served is the index in the kind's versions of the one that the server is asked
 	// for, or absent.
 	served int
-	// resolved is set when the objects that existed at first are published, or
-	// there were none because the kind is absent or forbidden. It stays.
+	// resolved is set when the objects that existed at first are published, or it is known
+	// that there are none, or they may be refused. It stays.
 	resolved bool
 	// err is why the server does not give the objects.
 	err failure
@@ -56,18 +56,20 @@ func (s *scope) report(ctx context.Context, err error) {
 	case err == nil:
 	case apierrors.IsForbidden(err):
 		// It may take forever until it is allowed, and the other kinds work.
-		s.resolved = true
+		s.resolved = s.resolved || s.kind.optional
 	case c.crdsForbidden && isNoSuchPath(err):
 		// Nobody else says which versions there are.
 		s.served++
 		if s.served == len(s.kind.versions) {
-			s.served, s.resolved, unserved = 0, true, true
+			s.served, s.resolved, unserved = 0, s.resolved || s.kind.optional, true
 		}
 	}
+	resolved := s.resolved
 	c.mu.Unlock()
 	s.note(err)
-	if unserved && s.shows() && s.kind.isAbsent(ctx) {
+	if unserved && (!resolved || s.shows()) && s.kind.isAbsent(ctx) {
 		(&publisher{scope: s}).clear()
+		s.resolve()
 	}
 }
 
@@ -98,8 +100,8 @@ func (s *scope) key() configstore.ConfigKey {
 	return configstore.ConfigKey{Kind: s.kind.gvk(), Namespace: s.namespace}
 }
 
-// published is called when a list is in the cache.
-func (s *scope) published() {
+// resolve notes that the cache has all objects that existed at first.
+func (s *scope) resolve() {
 	s.kind.cache.mu.Lock()
 	defer s.kind.cache.mu.Unlock()
 	s.resolved = true

@@ -57,12 +57,18 @@ func (s *source) end() {
 
 var _ cache.ListerWatcherWithContext = (*source)(nil)
 
-// ListWithContext implements cache.ListerWatcherWithContext.
+// ListWithContext implements cache.ListerWatcherWithContext. Every list is consistent. A
+// reflector would take its first one from whatever the server has in its cache; of several
+// servers one may lag behind, and show what is older than what another one has shown to an
+// earlier reflector of the same objects.
 func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
 		return nil, context.Canceled
+	}
+	if options.ResourceVersion == "0" {
+		options.ResourceVersion = ""
 	}
 	list := s.list()
 	done := s.attempt(ctx)
@@ -72,13 +78,15 @@ func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions
 }
 
 // WatchWithContext implements cache.ListerWatcherWithContext. Of the errors for
-// which client-go has rules of its own it changes two:
+// which client-go has rules of its own it changes three:
 //
 //   - A connection that breaks is no error to a rest.Request but a watch that ends at
 //     once, so that a server that is away would seem to have answered.
 //   - A reflector that has no state yet waits after a refusal without looking at ctx,
 //     so that Run would not end for as long as the backoff is. As another error, the
 //     refusal makes it list instead, which fails as well, and waits as it should.
+//   - What is too old such a reflector asks for again at once, also if it has asked for
+//     no revision. That, too, makes it list.
 func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
 	done := s.attempt(ctx)
@@ -90,10 +98,18 @@ func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOption
 	if err == nil {
 		return w, nil
 	}
-	if initial := options.SendInitialEvents != nil; initial && (utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)) {
+	refused := utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
+	if options.SendInitialEvents != nil && (refused || options.ResourceVersion == "" && isUnavailable(err)) {
 		err = errors.New(err.Error()) // without the errors that it wraps
 	}
 	return nil, err
+}
+
+// isUnavailable reports whether a server says that it does not have a revision any more,
+// or not yet.
+func isUnavailable(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
 // attempt begins an attempt, which is over when done is called with its outcome. Both

@@ -54,7 +54,9 @@ func TestUnreachable(t *testing.T) {
 				}
 			}
 		}(),
-		"TimedOut": func(*http.Request) error { return os.ErrDeadlineExceeded },
+		"Certificate": func(*http.Request) error { return x509.UnknownAuthorityError{} },
+		"TooOld":      func(*http.Request) error { return apierrors.NewResourceExpired("too old") },
+		"TimedOut":    func(*http.Request) error { return os.ErrDeadlineExceeded },
 		"Silent": func(r *http.Request) error {
 			<-r.Context().Done()
 			return r.Context().Err()
@@ -66,9 +68,12 @@ func TestUnreachable(t *testing.T) {
 
 func testUnreachable(t *testing.T, answer func(*http.Request) error) {
 	t.Helper()
+	const most = 2000 // in ten minutes
 	var attempts atomic.Int32
 	config := &rest.Config{Host: "http://apiserver", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-		attempts.Inc()
+		if attempts.Inc() > most {
+			<-r.Context().Done() // The bubble would stand still.
+		}
 		return nil, answer(r)
 	})}
 	var log bytes.Buffer
@@ -93,6 +98,9 @@ func testUnreachable(t *testing.T, answer func(*http.Request) error) {
 	}
 	if lines := strings.Count(log.String(), "\n"); lines > 2 { // it may be known later why
 		t.Errorf("%d lines in the log for %d attempts:\n%s", lines, attempts.Load(), log.String())
+	}
+	if attempts.Load() > most {
+		t.Errorf("more than %d attempts in ten minutes", most)
 	}
 	if c.HasSynced() {
 		t.Error("it has synced")
