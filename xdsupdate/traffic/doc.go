@@ -40,9 +40,6 @@
 // ports that services in front of the router forward to, or else on their own. TLS
 // contexts name secrets, which package secrets or the host serves by SDS.
 //
-// What gateways are sent was compared with what Istio sends, validated, and
-// interpreted by a simulation of Envoy's documented rules; MOSN, which takes Envoy's
-// resources, carried HTTP, TCP and TLS with client certificates by it. It never ran
-// on Envoy itself: that holds for the choice of filter chains, server names,
-// redirects and priorities above all, in which MOSN is no measure.
+// What gateways are sent was compared with what Istio sends, and Envoys of the newest
+// and the oldest release that is supported run on it.
 package traffic

@@ -1,3 +1,0 @@
-module vimagination.zapto.org/byteio
-
-go 1.16

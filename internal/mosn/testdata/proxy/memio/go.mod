@@ -1,3 +1,0 @@
-module vimagination.zapto.org/memio
-
-go 1.16

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package realenvoy
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
+)
+
+const testTimeout = 30 * time.Second
+
+// planeOptions are those of a control plane; the zero value is good.
+type planeOptions struct {
+	// mesh is Istio's mesh configuration.
+	mesh *meshconfig.MeshConfig
+	// address is where to listen; "" for any.
+	address string
+	// store and vault are those of a plane that was stopped; nil for new ones.
+	store *memory.Controller
+	vault *vault
+	// ads are further options of the server.
+	ads ads.Options
+}
+
+// plane is a control plane.
+type plane struct {
+	t       *testing.T
+	options planeOptions
+	store   *memory.Controller
+	vault   *vault
+	server  *ads.Server
+	address string
+	stop    func()
+}
+
+// startPlane runs a control plane until the test ends.
+func startPlane(t *testing.T, o planeOptions) *plane {
+	t.Helper()
+	p := &plane{t: t, options: o, store: o.store, vault: o.vault}
+	if p.store == nil {
+		p.store = memory.NewController(memory.Make(istio.Schemas()))
+	}
+	if p.vault == nil {
+		p.vault = &vault{secrets: make(map[secrets.Name]*secrets.Secret)}
+	}
+	generator := secrets.New(secrets.Options{Function: p.vault.get})
+	p.vault.changed = generator.Changed
+	options := o.ads
+	options.Provider = traffic.New(p.store, traffic.Options{Mesh: o.mesh})
+	options.Generators = append(options.Generators, generator)
+	options.Configs = func() ads.ConfigReader { return p.store.Snapshot() }
+	registries := aggregate.NewController()
+	p.server = ads.New(registries, options)
+	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(p.store, updater) })
+	if o.store != nil {
+		p.store.Drain() // what it has is known before the first client comes
+	}
+	p.serve(registries.Run, func(stop <-chan struct{}) { generator.Run(p.server, stop) })
+	return p
+}
+
+// serve runs the parts of the plane.
+func (p *plane) serve(parts ...func(stop <-chan struct{})) {
+	p.t.Helper()
+	address := p.options.address
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	listener, err := (&net.ListenConfig{}).Listen(p.t.Context(), "tcp", address)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.address = listener.Addr().String()
+	server := grpc.NewServer()
+	p.server.Register(server)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	for _, run := range append(parts, p.store.Run, p.server.Run) {
+		running.Go(func() { run(stop) })
+	}
+	running.Go(func() { _ = server.Serve(listener) })
+	p.stop = sync.OnceFunc(func() {
+		server.Stop()
+		close(stop)
+		running.Wait()
+	})
+	p.t.Cleanup(p.stop)
+}
+
+func (p *plane) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	p.t.Cleanup(cancel)
+	return ctx
+}
+
+// apply creates or updates the objects of a manifest. In it each pair of old and new
+// texts is replaced before.
+func (p *plane) apply(text string, replace ...string) {
+	p.t.Helper()
+	text = strings.NewReplacer(replace...).Replace(text)
+	if err := manifest.Apply(p.store, []byte(text), manifest.Options{}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// remove deletes an object.
+func (p *plane) remove(kind configstore.GroupVersionKind, namespace, name string) {
+	p.t.Helper()
+	if err := p.store.Delete(kind, name, namespace, nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// applied waits until the proxies have taken what there is for them.
+func (p *plane) applied() {
+	p.t.Helper()
+	if err := p.store.Flush(p.context()); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.server.Flush(p.context()); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.server.WaitApplied(p.context(), nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// accepted fails the test if a proxy refused something.
+func (p *plane) accepted() {
+	p.t.Helper()
+	for _, proxy := range p.server.Proxies() {
+		for typeURL, status := range proxy.Types {
+			if status.Rejections > 0 {
+				p.t.Errorf("%s refused %s %d times: %s", proxy.ID, typeURL, status.Rejections, status.Error)
+			}
+		}
+	}
+}
+
+// edge starts a gateway with the label app=edge, in the namespace ingress, that has
+// the plane as its server.
+func (p *plane) edge(delta bool) *envoyproxy.Proxy {
+	p.t.Helper()
+	return envoyproxy.Start(p.t, envoyproxy.Options{
+		Node:   envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}},
+		Server: p.address, Delta: delta,
+	})
+}
+
+// eachProtocol runs a test once for each protocol of xDS.
+func eachProtocol(t *testing.T, test func(t *testing.T, delta bool)) {
+	t.Helper()
+	envoyproxy.Require(t)
+	for name, delta := range map[string]bool{"SotW": false, "delta": true} {
+		t.Run(name, func(t *testing.T) { test(t, delta) })
+	}
+}
+
+// TestPrerequisites is skipped where there is no Envoy; ./test.sh shows what it says.
+func TestPrerequisites(t *testing.T) { envoyproxy.Require(t) }
