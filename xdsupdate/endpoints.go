@@ -20,6 +20,7 @@ type ServiceEndpoints struct {
 	shards []*shardEndpoints
 	// accounts are sorted.
 	accounts []string
+	mutual   bool
 }
 
 // shardEndpoints is what one registry contributes to one service. It is
@@ -113,6 +114,12 @@ func (e *ServiceEndpoints) ServiceAccounts() []string {
 	}
 	return e.accounts
 }
+
+// MutualTLS reports whether the service has an endpoint that takes mutual TLS of the
+// mesh (TLS mode "istio"), or had one: what clients need for it is not taken back when
+// the last of these leaves, and given again when the next one comes, for that would
+// replace their clusters each time. It ends when the index forgets the service.
+func (e *ServiceEndpoints) MutualTLS() bool { return e != nil && e.mutual }
 
 func (e *ServiceEndpoints) find(key ShardKey) (int, bool) {
 	if e == nil {

@@ -23,6 +23,8 @@ type modelService struct {
 	shards   map[xdsupdate.ShardKey][]*registry.Endpoint
 	known    map[xdsupdate.ShardKey]bool
 	accounts map[string]bool
+	// mutual: there is, or was, an endpoint that takes mutual TLS.
+	mutual bool
 }
 
 func (m model) update(shard xdsupdate.ShardKey, key xdsupdate.ConfigKey, list []*registry.Endpoint) xdsupdate.PushType {
@@ -45,6 +47,7 @@ func (m model) update(shard xdsupdate.ShardKey, key xdsupdate.ConfigKey, list []
 		push = incremental
 	}
 	s.shards[shard], s.known[shard] = list, true
+	s.mutual = s.mutual || slices.ContainsFunc(list, func(e *registry.Endpoint) bool { return e.Attributes().TLSMode == "istio" })
 	if now := s.union(); !maps.Equal(now, s.accounts) {
 		s.accounts, push = now, full
 	}
@@ -133,6 +136,9 @@ func (m model) check(t *testing.T, step int, index *xdsupdate.EndpointIndex) {
 		if accounts := slices.Sorted(maps.Keys(s.accounts)); !slices.Equal(view.ServiceAccounts(), accounts) {
 			t.Fatalf("step %d: %v: accounts are %q, want %q", step, key, view.ServiceAccounts(), accounts)
 		}
+		if view.MutualTLS() != s.mutual {
+			t.Fatalf("step %d: %v: mutual TLS is %v, want %v", step, key, view.MutualTLS(), s.mutual)
+		}
 		shards := 0
 		for shard, endpoints := range view.Shards() {
 			shards++
@@ -201,6 +207,9 @@ func (c *choices) endpoint() *registry.Endpoint {
 		a.ServiceAccount = string(rune('a' + n))
 	}
 	a.SendUnhealthyEndpoints = c.of(4) == 0
+	if c.of(12) == 1 {
+		a.TLSMode = "istio"
+	}
 	e.Shared = &a
 	return e
 }

@@ -27,9 +27,14 @@ type service struct {
 	counts accountCounts
 	// stale: counts may differ from view.accounts.
 	stale bool
+	// mutual: an endpoint that took mutual TLS was added since the service was.
+	mutual bool
 	// removed: the service is no longer in the directory, look there again.
 	removed bool
 }
+
+// tlsModeIstio is the TLS mode of endpoints that take mutual TLS of the mesh.
+const tlsModeIstio = "istio"
 
 // update replaces a shard's endpoints, or some of them.
 type update struct {
@@ -94,12 +99,25 @@ func (s *service) writeLocked(view *ServiceEndpoints, w writer, u update) PushTy
 	for _, e := range c.removed {
 		s.stale = s.counts.add(e.Attributes().ServiceAccount, -1) || s.stale
 	}
+	// Without such endpoints before, those that are removed were added by the same change.
+	s.mutual = s.mutual || takingMutualTLS(c.added) > takingMutualTLS(c.removed)
 	push, accounts := s.judgeLocked(view, &c)
 	if !c.same || before.generation != w.generation || push == FullPush {
 		next.endpoints = c.after
 		s.publishLocked(view, i, found, next, accounts)
 	}
 	return push
+}
+
+// takingMutualTLS counts endpoints that take mutual TLS of the mesh.
+func takingMutualTLS(endpoints []*registry.Endpoint) int {
+	n := 0
+	for _, e := range endpoints {
+		if e.Attributes().TLSMode == tlsModeIstio {
+			n++
+		}
+	}
+	return n
 }
 
 // judgeLocked returns the outcome of a change and the accounts to announce. An
@@ -132,7 +150,7 @@ func (s *service) publishLocked(view *ServiceEndpoints, i int, found bool, e sha
 	if !found && e.endpoints.Len() == 0 {
 		return
 	}
-	next := &ServiceEndpoints{service: s, accounts: accounts}
+	next := &ServiceEndpoints{service: s, accounts: accounts, mutual: s.mutual}
 	switch {
 	case view == nil:
 		next.shards = []*shardEndpoints{&e}
@@ -174,7 +192,9 @@ func (s *service) removeShard(d *directory, w writer, where func(shardEndpoints)
 	for e := range gone.endpoints.All() {
 		s.counts.add(e.Attributes().ServiceAccount, -1)
 	}
-	next := &ServiceEndpoints{service: s, shards: slices.Delete(slices.Clone(view.shards), i, i+1), accounts: view.accounts}
+	next := &ServiceEndpoints{
+		service: s, shards: slices.Delete(slices.Clone(view.shards), i, i+1), accounts: view.accounts, mutual: s.mutual,
+	}
 	if s.stale = false; !s.counts.is(next.accounts) {
 		next.accounts = s.counts.sorted()
 	}

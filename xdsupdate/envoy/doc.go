@@ -57,6 +57,15 @@
 //	"file-cert:CERTIFICATE~KEY", "file-root:FILE"   | of files; "file-root:system" are the operating system's
 //	"default", "ROOTCA"                             | of the mesh: the workload's own, the authorities
 //
+// An Envoy does not use a cluster before it has its secrets, or has waited for them. So
+// clusters name those of the mesh only where connections can need them: where a policy
+// asks for mutual TLS, and with automatic mutual TLS from the first endpoint of the
+// service that takes it (Upstream.MutualTLS). In a mesh without certificates none does.
+//
+// What refers to a secret is the same in all resources, and stays the same: an Envoy
+// takes other bytes for another source, and may never get the secret from it
+// (envoyproxy/envoy#47309).
+//
 // # Determinism
 //
 // The same arguments give equal messages, whatever the order of the endpoints in

@@ -38,7 +38,13 @@ type Upstream struct {
 	Endpoints []*registry.Endpoint
 	// Identities are those of the endpoints of the service (SPIFFE IDs).
 	Identities []string
-	Client     Client
+	// MutualTLS: some of the Endpoints have TLS mode "istio", or had
+	// (xdsupdate.ServiceEndpoints.MutualTLS). Where a policy does not say anything of
+	// TLS, Envoys choose the socket by the endpoint then, so that these get mutual TLS;
+	// the cluster names the secrets of the mesh for it. Without such an endpoint it
+	// names none. False: by the Endpoints alone.
+	MutualTLS bool
+	Client    Client
 	// OutliersForGRPC lets gRPC clients have outlier detection, too.
 	OutliersForGRPC bool
 	// Gateway: the proxy is an Envoy that serves as a gateway. It cannot send
@@ -96,8 +102,8 @@ func (u *Upstream) Cluster() *clusterv3.Cluster {
 	return c
 }
 
-// EDS reports whether there is a cluster whose endpoints come by EDS. Endpoints and
-// Identities do not matter.
+// EDS reports whether there is a cluster whose endpoints come by EDS. Endpoints,
+// Identities and MutualTLS do not matter.
 func (u *Upstream) EDS() bool {
 	return u.resolution() == registry.ClientSideLB && usable(u.Service.Hostname, u.Port) && usableSubset(u.Subset)
 }

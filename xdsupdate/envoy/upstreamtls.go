@@ -73,7 +73,14 @@ func (u *Upstream) allMutual() bool {
 	return some
 }
 
-// setSockets sets TLS and the PROXY protocol.
+// someMutual reports whether an endpoint of the service takes mutual TLS, or did.
+func (u *Upstream) someMutual() bool {
+	return u.MutualTLS || slices.ContainsFunc(u.Endpoints, u.mutualTLS)
+}
+
+// setSockets sets TLS and the PROXY protocol. The secrets of the mesh are named where
+// a connection can use them, and nowhere else: a proxy warms a cluster until it has its
+// secrets, and in a mesh without certificates that would be a long time for each.
 func (u *Upstream) setSockets(c *clusterv3.Cluster) {
 	if u.AutoPassthrough {
 		return
@@ -83,7 +90,7 @@ func (u *Upstream) setSockets(c *clusterv3.Cluster) {
 		c.TransportSocket = u.wrap(u.socket(mutual))
 		return
 	}
-	if u.automatic() && u.matchesSockets() {
+	if u.automatic() && u.matchesSockets() && u.someMutual() {
 		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{
 			{Name: "tlsMode-istio", Match: stringStruct("tlsMode", tlsModeIstio), TransportSocket: u.wrap(u.socket(mutual))},
 			{Name: "tlsMode-disabled", Match: &structpb.Struct{}, TransportSocket: u.wrap(socketOf(rawSocket, &rawbuffer.RawBuffer{}))},

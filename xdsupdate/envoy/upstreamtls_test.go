@@ -60,14 +60,32 @@ func TestUpstreamTLS(t *testing.T) {
 		},
 		{
 			name: "automatic TLS", mesh: `{}`,
-			change: func(u *envoy.Upstream) { u.Identities = []string{"spiffe://x"} },
+			change: func(u *envoy.Upstream) { u.Identities, u.MutualTLS = []string{"spiffe://x"}, true },
 			want: least + `,"transportSocketMatches":[{"match":{"tlsMode":"istio"},"name":"tlsMode-istio","transportSocket":` +
 				meshTLS(`[{"exact":"spiffe://x"}]`, "outbound_.80_._.a.com") +
 				`},{"match":{},"name":"tlsMode-disabled","transportSocket":{"name":"envoy.transport_sockets.raw_buffer",
 				"typedConfig":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}}}]`,
 		},
-		{name: "automatic TLS, external", mesh: `{}`, change: func(u *envoy.Upstream) { u.Service.MeshExternal = true }, want: least},
-		{name: "automatic TLS, disabled", mesh: `{}`, rule: `{"trafficPolicy":{"tls":{"mode":"DISABLE"}}}`, want: least},
+		{name: "automatic TLS that no endpoint takes", mesh: `{}`, change: endpointWith("disabled"), want: least},
+		{
+			name: "automatic TLS that an endpoint takes", mesh: `{}`, change: endpointWith("istio"),
+			want: least + `,"transportSocketMatches":[{"match":{"tlsMode":"istio"},"name":"tlsMode-istio","transportSocket":` +
+				meshTLS("[]", "outbound_.80_._.a.com") +
+				`},{"match":{},"name":"tlsMode-disabled","transportSocket":{"name":"envoy.transport_sockets.raw_buffer",
+				"typedConfig":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}}}]`,
+		},
+		{
+			name: "automatic TLS, external", mesh: `{}`, want: least,
+			change: func(u *envoy.Upstream) { u.Service.MeshExternal, u.MutualTLS = true, true },
+		},
+		{
+			name: "automatic TLS, disabled", mesh: `{}`, rule: `{"trafficPolicy":{"tls":{"mode":"DISABLE"}}}`, want: least,
+			change: func(u *envoy.Upstream) { u.MutualTLS = true },
+		},
+		{
+			name: "TLS of the mesh that no endpoint takes", mesh: `{}`, rule: `{"trafficPolicy":{"tls":{"mode":"ISTIO_MUTUAL"}}}`,
+			change: endpointWith("disabled"), want: least + `,"transportSocket":` + meshTLS("[]", "outbound_.80_._.a.com"),
+		},
 		{
 			name: "PROXY protocol", rule: `{"trafficPolicy":{"proxyProtocol":{"version":"V2"}}}`,
 			want: least + `,"transportSocket":{"name":"envoy.transport_sockets.upstream_proxy_protocol","typedConfig":{
@@ -76,4 +94,13 @@ func TestUpstreamTLS(t *testing.T) {
 				"typedConfig":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}}}}`,
 		},
 	})
+}
+
+// endpointWith gives the service an endpoint of a TLS mode.
+func endpointWith(mode string) func(*envoy.Upstream) {
+	return func(u *envoy.Upstream) {
+		u.Endpoints = []*registry.Endpoint{{
+			Addresses: []string{"10.0.0.1"}, EndpointPort: 80, Shared: &registry.EndpointAttributes{TLSMode: mode},
+		}}
+	}
 }

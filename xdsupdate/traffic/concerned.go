@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -15,7 +16,8 @@ import (
 // change costs work, and is not sent; less is a mistake. In short:
 //
 //	endpoints of a host   its assignments; its clusters, if they have endpoints or
-//	                      identities in them, or mutual TLS if all endpoints take it
+//	                      identities in them, or mutual TLS if some or all endpoints
+//	                      take it
 //	services of a host    its clusters and assignments, the routes of its ports, its
 //	                      gRPC listeners, and what VirtualServices say of it
 //	a VirtualService      the routes of the ports of its hosts, and of its Gateways
@@ -89,10 +91,18 @@ func (c *concerned) matching(host registry.Hostname) []*registry.Service {
 func (c *concerned) endpointsOf(host registry.Hostname) {
 	for _, svc := range c.servicesNamed(host) {
 		c.clusters(svc, envoy.LoadAssignmentType)
-		if svc.Resolution.IsDNS() || c.passesThrough(svc) || !slices.Equal(c.identities(c.before, svc), c.identities(c.after, svc)) {
+		if svc.Resolution.IsDNS() || c.passesThrough(svc) || c.secured(svc) {
 			c.clusters(svc, envoy.ClusterType)
 		}
 	}
+}
+
+// secured reports whether clusters of the service secure connections otherwise than
+// before: the identities of the endpoints have changed, or the first endpoint with
+// mutual TLS has come.
+func (c *concerned) secured(svc *registry.Service) bool {
+	before, after := c.endpointsIn(c.before, svc), c.endpointsIn(c.after, svc)
+	return before.MutualTLS() != after.MutualTLS() || !slices.Equal(before.ServiceAccounts(), after.ServiceAccounts())
 }
 
 // passesThrough reports whether connections to the service go where clients wanted
@@ -111,8 +121,8 @@ func (c *concerned) passesThrough(svc *registry.Service) bool {
 	return false
 }
 
-func (c *concerned) identities(st *state, svc *registry.Service) []string {
-	return st.world.endpoints(svc.Hostname, svc.Attributes.Namespace).ServiceAccounts()
+func (c *concerned) endpointsIn(st *state, svc *registry.Service) *xdsupdate.ServiceEndpoints {
+	return st.world.endpoints(svc.Hostname, svc.Attributes.Namespace)
 }
 
 func (c *concerned) servicesOf(host registry.Hostname) {

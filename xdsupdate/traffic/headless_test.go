@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -194,11 +196,22 @@ spec:
   ports: [{number: 80, name: http, protocol: HTTP}]
   resolution: STATIC
   location: MESH_INTERNAL
-  endpoints: [{address: 10.2.0.1}]
+  endpoints: [{address: 10.2.0.1}, {address: 10.2.0.2, labels: {security.istio.io/tlsMode: istio}}]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: legacy}
+spec:
+  hosts: [legacy.example.com]
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  resolution: STATIC
+  location: MESH_INTERNAL
+  endpoints: [{address: 10.2.0.3}]
 `)
 	check("a wildcard without endpoints", "*.example.com", "plain")
 	check("a wildcard that is looked up", "*.example.org", "plain")
 	check("endpoints that are sent", "static.example.com", "by endpoint")
+	check("endpoints that are sent, none takes it", "legacy.example.com", "plain")
 }
 
 // TestMutualTLSFollowsEndpoints: a client that is there learns that all endpoints take
@@ -233,6 +246,58 @@ spec:
 			}
 		})
 	}
+}
+
+// TestMeshSecretsAreNamedWhereUsed: a cluster names the secrets of the mesh from the push
+// in which the first endpoint comes that takes mutual TLS, and from then on: it is not
+// replaced each time that such an endpoint comes or goes.
+func TestMeshSecretsAreNamedWhereUsed(t *testing.T) {
+	s := newScene(t, traffic.Options{})
+	plain, mutual := endpoint("10.1.0.1", 80, "p", ""), endpoint("10.1.0.2", 80, "p", "istio")
+	s.service(&registry.Service{
+		Hostname: database, Ports: []*registry.Port{{Name: "p", Number: 80, Protocol: registry.ProtocolHTTP}}, DefaultAddress: "10.0.0.1",
+	}, plain)
+	c := s.connect(node("sidecar"))
+	s.must(c.Subscribe(envoy.ClusterType))
+	s.must(c.Subscribe(envoy.LoadAssignmentType, databaseCluster))
+	cluster := func(st xdstest.State) xdstest.Resource { return st.Resources(envoy.ClusterType)[databaseCluster] }
+	awaitEndpoints := func(n int) xdstest.State {
+		t.Helper()
+		s.await(c, func(st xdstest.State) bool {
+			r, ok := st.Resources(envoy.LoadAssignmentType)[databaseCluster]
+			return ok && endpointsIn(t, r.Any) == n && cluster(st).Any != nil
+		})
+		return c.State()
+	}
+	if got := socketsOf(t, clusterIn(t, cluster(awaitEndpoints(1)).Any)); got != "plain" {
+		t.Errorf("without an endpoint that takes mutual TLS: %s", got)
+	}
+	s.endpoints(database, plain, mutual)
+	// The load assignment comes after the cluster.
+	first := cluster(awaitEndpoints(2))
+	if got := socketsOf(t, clusterIn(t, first.Any)); got != "by endpoint" {
+		t.Errorf("with an endpoint that takes mutual TLS: %s", got)
+	}
+	for n, list := range [][]*registry.Endpoint{{}, {plain}, {plain, mutual}} {
+		s.endpoints(database, list...)
+		if now := cluster(awaitEndpoints(n)); !proto.Equal(now.Any, first.Any) {
+			t.Errorf("with %d endpoints the cluster is another one: %v", n, now.Any)
+		}
+	}
+}
+
+// endpointsIn counts the endpoints of a load assignment.
+func endpointsIn(t *testing.T, packed *anypb.Any) int {
+	t.Helper()
+	var a endpointv3.ClusterLoadAssignment
+	if err := packed.UnmarshalTo(&a); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, l := range a.GetEndpoints() {
+		n += len(l.GetLbEndpoints())
+	}
+	return n
 }
 
 func clusterIn(t *testing.T, packed *anypb.Any) *clusterv3.Cluster {

@@ -68,6 +68,7 @@ func (st *state) upstream(p *proxy, name string) *envoy.Upstream {
 	u := st.upstreamOf(p, p.vantage(), at)
 	endpoints := st.world.endpoints(at.port.of.Hostname, at.port.of.Attributes.Namespace)
 	u.Endpoints, u.Identities = slices.Collect(endpoints.All()), endpoints.ServiceAccounts()
+	u.MutualTLS = endpoints.MutualTLS()
 	return u
 }
 

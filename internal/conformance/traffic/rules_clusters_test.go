@@ -137,6 +137,57 @@ func (c *comparison) t40() {
 	})
 }
 
+// t66: a cluster need not choose between sockets of which its endpoints can select but
+// one, that for connections in plain text. It has that one then, as a default or as the
+// only one.
+func (c *comparison) t66() {
+	for _, want := range c.want[clusters] {
+		got, n := find(clusters, c.got[clusters], name(clusters, want)), 0
+		matches := objects(want, "transportSocketMatches")
+		if got == nil || got["transportSocketMatches"] != nil || len(matches) == 0 || c.someMutual(name(clusters, want)) {
+			continue
+		}
+		for _, m := range matches {
+			if text(object(m, "match"), "tlsMode") != "istio" {
+				want["transportSocket"], n = m["transportSocket"], n+1
+			}
+		}
+		if n != 1 {
+			delete(want, "transportSocket")
+			continue
+		}
+		delete(want, "transportSocketMatches")
+		if text(object(want, "transportSocket"), "name") == "envoy.transport_sockets.raw_buffer" {
+			delete(want, "transportSocket")
+		}
+	}
+}
+
+// someMutual reports whether an endpoint of the service of a cluster takes mutual TLS, as
+// recorded or as sent by us.
+func (c *comparison) someMutual(cluster string) bool {
+	of, _ := parseCluster(cluster)
+	found := false
+	look := func(s section) func(tree) bool {
+		return func(r tree) bool {
+			if n, ok := parseCluster(name(s, r)); ok && strings.EqualFold(n.host, of.host) {
+				assignment := r
+				if s == clusters {
+					assignment = object(r, "loadAssignment")
+				}
+				each(assignment, func(o tree) {
+					found = found || text(object(o, "envoy.transport_socket_match"), "tlsMode") == "istio"
+				})
+			}
+			return found
+		}
+	}
+	for _, s := range []section{clusters, endpoints} {
+		_ = slices.ContainsFunc(c.want[s], look(s)) || slices.ContainsFunc(c.got[s], look(s))
+	}
+	return found
+}
+
 // t62: clusters that a Sidecar's listener with port makes unreachable may be left
 // out.
 func (c *comparison) t62() {
