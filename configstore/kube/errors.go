@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
@@ -72,6 +74,8 @@ func (f *failure) replace(err error) bool {
 		f.since = time.Now()
 	case errors.Is(err, errNoAnswer), errors.Is(err, errClosed), gist(f.err) == gist(err):
 		return false
+	case apierrors.IsForbidden(f.err) && apierrors.IsForbidden(err):
+		return false // The texts say which of list and watch is.
 	}
 	f.err = err
 	return true

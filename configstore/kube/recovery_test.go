@@ -3,11 +3,9 @@
 package kube_test
 
 import (
-	"io"
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -52,10 +50,7 @@ func recovery(t *testing.T, outage time.Duration) (took time.Duration) {
 				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 			}
 			const forbidden = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
-			return &http.Response{
-				StatusCode: http.StatusForbidden, Request: r, Body: io.NopCloser(strings.NewReader(forbidden)),
-				Header: http.Header{"Content-Type": {"application/json"}},
-			}, nil
+			return answer(r, http.StatusForbidden, forbidden), nil
 		})}
 		schemas := limits("recovery.example.com")
 		c, err := kube.New(config, schemas, kube.Options{Optional: []configstore.GroupVersionKind{schemas.All()[0].GroupVersionKind}})

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -111,6 +112,32 @@ func testUnreachable(t *testing.T, answer func(*http.Request) error) {
 	if took := time.Since(before); took > 0 {
 		t.Errorf("Run took %v to end", took)
 	}
+}
+
+// TestForbiddenIsLoggedOnce: what stays forbidden is said once, not with each attempt, of
+// which one asks for a watch and the next one for a list.
+func TestForbiddenIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := &rest.Config{Host: "http://apiserver", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			verb := "list"
+			if r.URL.Query().Get("watch") != "" {
+				verb = "watch"
+			}
+			return answer(r, http.StatusForbidden, fmt.Sprintf(
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"cannot %s %s"}`, verb, r.URL.Path)), nil
+		})}
+		var log bytes.Buffer
+		c, err := kube.New(config, limits("forbidden.example.com"), kube.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := runAny(t, c.Run)
+		time.Sleep(10 * time.Minute)
+		end()
+		if lines := strings.Count(log.String(), "\n"); lines != 2 || len(c.Errors()) != 2 {
+			t.Errorf("%d lines in the log for the errors %v:\n%s", lines, c.Errors(), log.String())
+		}
+	})
 }
 
 // TestRejected: wrong credentials, and a certificate that nobody vouches for, are

@@ -79,18 +79,31 @@ func newCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	c := &cluster{t: t, server: server, client: client, mapper: restmapper.NewDiscoveryRESTMapper(groups)}
+	c.install()
+	return c
+}
+
+// install applies the manifests.
+func (c *cluster) install() {
+	c.t.Helper()
 	manifests, err := os.ReadFile("manifests/pilotkit.yaml")
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	c.apply(string(manifests))
-	return c
 }
 
 // serviceAccount returns the configuration of the account in the manifests.
 func (c *cluster) serviceAccount() *rest.Config {
 	return clientConfig(c.server.ConfigFor("system:serviceaccount:pilotkit:pilotkit",
 		"system:serviceaccounts", "system:serviceaccounts:pilotkit"))
+}
+
+// serviceAccountBehind is the same through a proxy.
+func (c *cluster) serviceAccountBehind(front *kubetest.Front) *rest.Config {
+	config := clientConfig(front.Config())
+	config.Impersonate = c.serviceAccount().Impersonate
+	return config
 }
 
 // apply creates the objects of a YAML text, or replaces them, strictly: no field
