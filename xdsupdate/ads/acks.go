@@ -20,8 +20,6 @@ type acks struct {
 
 	sentVersion  string
 	ackedVersion string
-	nackVersion  string
-	nackError    string
 	nacks        int
 }
 
@@ -34,6 +32,10 @@ type outstanding struct {
 	epoch uint64
 	// since is that of the selection.
 	since time.Time
+	// listed are the resources that were new to the client, and full: it was sent
+	// everything that it has, so that they are not all that it answers.
+	listed []*resource
+	full   bool
 }
 
 // sent records a response.
@@ -56,6 +58,9 @@ func (a *acks) moved() {
 	}
 }
 
+// apply notes that the client has what a response brings, or refuses it for good.
+func (a *acks) apply(o outstanding) { a.applied = max(a.applied, o.epoch) }
+
 // last returns the nonce of the last response, "" if there was none that is not
 // answered.
 func (a *acks) last() string {
@@ -68,19 +73,18 @@ func (a *acks) last() string {
 // answered records the client's answer to the response with a nonce, and to
 // those before it, and returns that response. Without a nonce, or with a stale
 // one, it is no answer.
-func (a *acks) answered(nonce string, refused bool, text string) (outstanding, bool) {
+func (a *acks) answered(nonce string, refused bool) (outstanding, bool) {
 	for i, o := range a.outstanding {
 		if o.nonce != nonce || nonce == "" {
 			continue
 		}
 		a.outstanding = append(a.outstanding[:0], a.outstanding[i+1:]...)
-		a.done, a.applied = o.number, max(a.applied, o.epoch)
+		a.done = o.number
 		if refused {
-			a.nackVersion, a.nackError = o.version, text
 			a.nacks++
 		} else {
 			a.ackedVersion = o.version
-			a.nackVersion, a.nackError = "", ""
+			a.apply(o)
 		}
 		return o, true
 	}

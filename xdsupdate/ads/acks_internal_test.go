@@ -17,10 +17,10 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 	if n := cap(a.outstanding); n > 2*maxOutstanding {
 		t.Errorf("room for %d responses is kept, want at most %d", n, 2*maxOutstanding)
 	}
-	if _, ok := a.answered("5", false, ""); ok {
+	if _, ok := a.answered("5", false); ok {
 		t.Error("a response that was forgotten is answered")
 	}
-	o, ok := a.answered("9990", false, "")
+	o, ok := a.answered("9990", false)
 	if !ok || a.done != 9991 || a.applied != 9990 || a.ackedVersion != "v9990" || o.nonce != "9990" {
 		t.Errorf("answered = %+v, %v; acks = %+v", o, ok, a)
 	}

@@ -112,17 +112,19 @@ func (c *connection) flush() {
 	}
 }
 
-// enqueue queues a response. last: no other follows to the same difference.
-func (c *connection) enqueue(s *subscription, content *content, version string, last bool) {
+// enqueue queues a response, after which what the client has sums up to sum. last: no other follows to the same difference.
+func (c *connection) enqueue(s *subscription, content *content, sum uint64, last bool) {
 	c.nonce++
-	o := outstanding{nonce: strconv.FormatUint(c.nonce, 10), version: version, since: s.selection.since}
-	if last {
+	o := outstanding{
+		nonce: strconv.FormatUint(c.nonce, 10), version: version(sum), since: s.selection.since, listed: content.listed, full: content.full,
+	}
+	if last && !s.refusals.dividing() {
 		if d := s.difference(); d == nil || d.update == nil && d.removal == nil {
 			o.epoch = c.cache.epoch
 		}
 	}
 	s.acks.sent(o)
-	c.queue = append(c.queue, response{content: content, version: version, nonce: o.nonce})
+	c.queue = append(c.queue, response{content: content, version: o.version, nonce: o.nonce})
 }
 
 // close ends the connection.
@@ -132,6 +134,7 @@ func (c *connection) close() {
 	}
 	c.closed, c.queue = true, nil
 	for _, s := range c.order {
+		s.refusals.stop(c)
 		c.cache.unsubscribe(s)
 	}
 	c.cache.exit(c)

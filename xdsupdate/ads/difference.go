@@ -87,9 +87,18 @@ type content struct {
 	removed []string
 	// after is what the client has then.
 	after *snapshot
+	// parts are the content in responses of their own; nil: it is in one.
+	parts []separated
 
 	once sync.Once
 	wire []byte // the resources, encoded as a field of the response
+}
+
+// separated is a part of a content. With it, and those before it, what the client has
+// sums up to sum.
+type separated struct {
+	*content
+	sum uint64
 }
 
 // fullState reports whether a SotW response has to list everything that the
@@ -164,14 +173,14 @@ func (s moment) newDifference(from *snapshot, d dialect) *difference {
 	var changed, emptied []*resource
 	var removed []string
 	var edits []edit // of s.snapshot, to what the client has in the end
-	size, more, divisible := 0, false, d.delta || !s.fullState()
+	size, more, divisible, most := 0, false, d.delta || !s.fullState(), s.atOnce(d)
 	compare(from, s.snapshot, func(old, now *resource) {
 		switch {
 		case now != nil && now.marker == present:
 			if old != nil && now.same(old) {
 				return
 			}
-			if more = more || divisible && size > 0 && size+len(now.value) > responseBytes; !more {
+			if more = more || divisible && size > 0 && (size+len(now.value) > responseBytes || len(changed) == most); !more {
 				changed = append(changed, now)
 				size += len(now.value)
 			}
@@ -200,6 +209,7 @@ func (s moment) newDifference(from *snapshot, d dialect) *difference {
 		if out.update.after = out.rest; more || len(removed)+len(emptied) > 0 {
 			out.update.after = from.withAll(changed)
 		}
+		out.update.divide(from, d)
 	}
 	if len(removed)+len(emptied) > 0 {
 		out.removal = s.newContent(emptied, d)

@@ -83,7 +83,7 @@
 //   - Code that encodes, sends, or calls the host holds no lock.
 //   - A snapshot is never modified. subscription.sent is what the client has if it
 //     accepts everything that was sent, and of a refused resource what it was sent:
-//     that is how a refusal is not repeated.
+//     that is how a refusal is not repeated without need.
 //   - A subscription that is up to date has the very snapshot of its selection:
 //     the names that a client is subscribed to cost it nothing.
 //   - A selection has a snapshot when its view's generators have been called, the
@@ -130,8 +130,22 @@
 //
 // Versions are hashes of the content, equal in every replica. A client that
 // reconnects is sent nothing (delta) or the same version (SotW) if nothing
-// changed. A response that is refused is not sent again until its content
-// changes; Proxies shows the refusal.
+// changed.
+//
+// # Refusals
+//
+// What a client refuses costs others nothing, not even what comes in the same response.
+// Envoy applies what is good of a response with clusters or listeners, and names what it
+// refuses; of any other type it applies nothing that stands behind the resource that it
+// refuses. So an Envoy is sent secrets, routes and few load assignments in responses of
+// their own (SotW), or 16 of them in one (delta); and of a refused response with several
+// resources those that the text names are sent again alone, and the others in halves, until
+// each resource that is refused was refused alone.
+//
+// A refused resource is sent again when it changes, when the client asks for it, and
+// after a second, two, and so on up to about a minute, because the cause may be elsewhere:
+// a file that the proxy lacks, a port that is taken. Until that very resource is
+// accepted or gone, Proxies shows the refusal, and WaitApplied fails.
 //
 // # Concurrency
 //

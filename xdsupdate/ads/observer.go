@@ -138,23 +138,24 @@ func (NoObserver) Failed(error) {}
 func (NoObserver) Panicked(PanicEvent) {}
 
 // observe reports a request that was handled.
-func (s *stream) observe(r *request, answered outstanding, isAnswer bool) {
-	if isAnswer && r.refused {
-		s.server.refusal(s, r, answered.version)
+func (s *stream) observe(r *request, h handling) {
+	for _, refusal := range h.refused {
+		s.server.refusal(s, r.typeURL, refusal)
 	}
 	s.server.observing(func(o Observer) {
 		o.Request(*s.about.Load(), RequestEvent{TypeURL: r.typeURL, Bytes: r.bytes, Nonce: r.nonce, Refused: r.refused, Error: r.text})
-		if isAnswer && !r.refused && !answered.since.IsZero() {
-			o.Converged(*s.about.Load(), r.typeURL, time.Since(answered.since))
+		if h.isAnswer && !r.refused && !h.answered.since.IsZero() {
+			o.Converged(*s.about.Load(), r.typeURL, time.Since(h.answered.since))
 		}
 	})
 }
 
-// refusal logs that a proxy has refused a response. A proxy is sent a version
-// once, so it is logged once for each.
-func (s *Server) refusal(st *stream, r *request, version string) {
-	s.logger.Warn("resources refused", slog.String("node", st.about.Load().Node), slog.String("type_url", r.typeURL),
-		slog.String("version", version), slog.String("reason", r.text))
+// refusal logs that a proxy has refused a resource, or a response of which it is not
+// known yet what it refuses. What is refused again for the same reason is not logged
+// again.
+func (s *Server) refusal(st *stream, typeURL string, r Refusal) {
+	s.logger.Warn("resources refused", slog.String("node", st.about.Load().Node), slog.String("type_url", typeURL),
+		slog.String("resource", r.Name), slog.String("version", r.Version), slog.String("reason", r.Error))
 }
 
 // refused logs that a stream was ended for what it is or does, with the ID that it

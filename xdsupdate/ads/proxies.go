@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,11 +42,12 @@ type TypeStatus struct {
 	// Pending: there is something that the proxy has not been sent yet, or has
 	// not answered.
 	Pending bool
-	// Rejected is the version that the proxy refused and Error what it said, if
-	// that was its last answer; of a long text the first 4 KiB and its length.
+	// Refusals are the resources that the proxy refuses at present, sorted by name.
+	// Rejected and Error are the version and the text of the one that came last.
+	Refusals []Refusal
 	Rejected string
 	Error    string
-	// Rejections counts all refusals on this stream.
+	// Rejections counts the responses that were refused on this stream.
 	Rejections int
 }
 
@@ -68,11 +70,13 @@ func (c *connection) status() ProxyStatus {
 		Types: make(map[string]TypeStatus, len(c.order)),
 	}
 	for _, s := range c.order {
+		refusals := s.standing()
+		last := latest(refusals)
 		p.Types[s.typeURL] = TypeStatus{
 			Wildcard: s.wildcard(), Names: len(s.topics()),
 			Sent: s.acks.sentVersion, Acked: s.acks.ackedVersion,
 			Pending:  !s.applied(),
-			Rejected: s.acks.nackVersion, Error: s.acks.nackError, Rejections: s.acks.nacks,
+			Refusals: refusals, Rejected: last.Version, Error: last.Error, Rejections: s.acks.nacks,
 		}
 	}
 	return p
@@ -84,8 +88,8 @@ func (s *subscription) applied() bool { return len(s.acks.outstanding) == 0 && s
 // WaitApplied flushes, and waits until every connected proxy that selected
 // accepts has answered everything that it was to be sent then; nil selects all.
 // Proxies that come later do not count, and those that leave count no more. If
-// the last answer of a proxy is a refusal the error wraps ErrRejected and has
-// the proxy's ID, the type and what the proxy said. Otherwise an error is that of
+// a proxy refuses resources the error wraps ErrRejected and has
+// the proxy's ID, the type, the resource and what the proxy said, for each. Otherwise an error is that of
 // Flush, or that of ctx, wrapped.
 func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) bool) error {
 	if err := s.Flush(ctx); err != nil {
@@ -151,9 +155,11 @@ func (c *cache) applied(targets map[*subscription]uint64) (<-chan struct{}, erro
 		case s.conn.closed:
 		case s.acks.applied < epoch && !s.applied():
 			waiting = true
-		case s.acks.nackVersion != "":
-			refusals = append(refusals, fmt.Errorf(
-				"%s: %s %s: %w: %s", s.conn.proxy.ID, s.typeURL, s.acks.nackVersion, ErrRejected, s.acks.nackError))
+		default:
+			for _, r := range s.standing() {
+				refusals = append(refusals, fmt.Errorf(
+					"%s: %s %s: %w: %s", s.conn.proxy.ID, s.typeURL, cmp.Or(r.Name, r.Version), ErrRejected, r.Error))
+			}
 		}
 	}
 	if !waiting {

@@ -170,8 +170,10 @@ func (s *stream) handle(r *request) error {
 	if h.changes {
 		h.sub.resubscribe(r)
 	}
-	r.accepted()
-	s.observe(r, h.answered, h.isAnswer)
+	if !h.early {
+		r.accepted()
+	}
+	s.observe(r, h)
 	if !h.done {
 		s.reply(h.sub)
 	}
@@ -193,6 +195,11 @@ type handling struct {
 	sub      *subscription // nil: nothing of it counts
 	answered outstanding   // if isAnswer
 	isAnswer bool
+	// refused are refusals that were not known before.
+	refused []Refusal
+	// early: there are later responses for the client to answer, and nothing else of the
+	// request counts.
+	early bool
 	// changes: it may change what the subscription is. done: there is nothing left to do.
 	changes, done bool
 }
@@ -206,10 +213,16 @@ func (s *stream) begin(r *request) (h handling, err error) {
 	if err != nil {
 		return h, err
 	}
-	h.answered, h.isAnswer = sub.acks.answered(r.nonce, r.refused, r.text)
-	if !r.delta && !h.isAnswer && sub.acks.last() != "" {
-		// Of a SotW client that has not seen the last response yet nothing counts (xDS
+	if h.answered, h.isAnswer = sub.acks.answered(r.nonce, r.refused); h.isAnswer {
+		h.refused = sub.took(h.answered, r)
+	}
+	if !r.delta && sub.acks.last() != "" {
+		// Of a SotW client that has not seen the last response yet nothing else counts (xDS
 		// protocol, "ACK and NACK semantics summary").
+		if h.isAnswer {
+			h.sub, h.early, h.done = sub, true, true
+			s.conn.cache.progressed()
+		}
 		return h, nil
 	}
 	if err := s.checkNames(sub, r); err != nil {

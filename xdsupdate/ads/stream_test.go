@@ -192,13 +192,16 @@ func TestRefusedIsNotSentAgain(t *testing.T) {
 				f.eds("b", "shop", endpoint("10.0.0.9", 80)) // another resource is still sent
 				f.waitApplied()
 				check(t, "received", received(c, since), []string{"EDS " + cluster("a"), "EDS " + cluster("b")})
-				if status := f.Proxies()[0].Types[envoy.LoadAssignmentType]; status.Error != "" || status.Acked != status.Sent {
-					t.Errorf("status = %+v", status)
+				if status := f.Proxies()[0].Types[envoy.LoadAssignmentType]; status.Error == "" || status.Acked != status.Sent {
+					t.Errorf("status = %+v, want the refusal, which is not of what was accepted", status)
 				}
 				check(t, "the last good stays", addressesOf(t, c, "a"), []string{"10.0.0.1"})
 				f.eds("a", "shop", endpoint("10.0.0.3", 80))
 				f.waitApplied()
 				check(t, "fixed", addressesOf(t, c, "a"), []string{"10.0.0.3"})
+				if err := f.WaitApplied(f.context(), nil); err != nil {
+					t.Error(err)
+				}
 			})
 		})
 	}

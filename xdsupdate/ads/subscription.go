@@ -35,7 +35,8 @@ type subscription struct {
 	// there is none.
 	ahead *ahead
 
-	acks acks
+	acks     acks
+	refusals *refusals // nil: there are none
 }
 
 // wildcard reports whether the subscription covers everything.
@@ -87,7 +88,7 @@ func (s *subscription) updating() bool {
 	if s.selection == nil {
 		return false
 	}
-	if s.selection.snapshot == nil {
+	if s.selection.snapshot == nil || s.refusals.dividing() {
 		return true
 	}
 	d := s.difference()
@@ -99,7 +100,7 @@ func (s *subscription) complete() bool {
 	if s.selection == nil {
 		return true
 	}
-	if s.selection.snapshot == nil || s.mustAnswer && s.open {
+	if s.selection.snapshot == nil || s.mustAnswer && s.open || s.refusals.dividing() {
 		return false
 	}
 	d := s.difference()
@@ -108,7 +109,7 @@ func (s *subscription) complete() bool {
 
 // updates sends what is new or changed.
 func (s *subscription) updates() {
-	if !s.open || s.selection == nil || s.selection.snapshot == nil {
+	if !s.open || s.selection == nil || s.selection.snapshot == nil || s.sendApart() {
 		return
 	}
 	d := s.difference()
@@ -177,5 +178,10 @@ func (s *subscription) answer(c *content, sent *snapshot, last bool) {
 	}
 	s.mustAnswer, s.open = false, false
 	s.has(sent)
-	s.conn.enqueue(s, c, version(sent.sum), last)
+	if c.parts == nil {
+		s.conn.enqueue(s, c, sent.sum, last)
+	}
+	for i, part := range c.parts {
+		s.conn.enqueue(s, part.content, part.sum, last && i == len(c.parts)-1)
+	}
 }

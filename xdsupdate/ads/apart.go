@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// One resource that a client refuses must not keep others from it. Envoy applies what is
+// good of a response with clusters or listeners, and names what it refuses; of any other
+// type it applies nothing that stands behind the resource that it refuses, and does not
+// say which that is. So few resources come in one response of such types (SotW: one, as
+// the client need not be sent the others), and what a refused response had is sent again
+// in parts, until each resource that is refused was refused alone.
+
+// separate is how many responses are sent before the client has answered the first of
+// them, each with one resource, and how many resources a delta response has.
+const separate = 16
+
+// stopsAtRefused reports whether Envoy applies nothing that stands behind a resource of
+// a type that it refuses.
+func stopsAtRefused(typeURL string) bool {
+	return typeURL != envoy.ClusterType && typeURL != envoy.ListenerType
+}
+
+// atOnce returns how many resources are sent before the client has answered. Load
+// assignments are what there may be thousands of, and are hardly ever refused.
+func (s moment) atOnce(d dialect) int {
+	if d.grpc || !stopsAtRefused(s.typeURL) || s.typeURL == envoy.LoadAssignmentType {
+		return math.MaxInt
+	}
+	return separate
+}
+
+// divide makes responses of their own of the resources of a SotW response, if they are
+// few. The client had from before.
+func (c *content) divide(from *snapshot, d dialect) {
+	if d.delta || d.grpc || c.full || len(c.listed) < 2 || len(c.listed) > separate || !stopsAtRefused(c.typeURL) {
+		return
+	}
+	sum := from.sum
+	for _, r := range c.listed {
+		if old := from.find(r.name); old != nil {
+			sum -= old.weight()
+		}
+		sum += r.weight()
+		c.parts = append(c.parts, separated{&content{typeURL: c.typeURL, listed: []*resource{r}}, sum})
+	}
+}
+
+// namedBy returns the resources of a response that the text of its refusal names: of
+// clusters and listeners Envoy names all that it refuses.
+func (s *subscription) namedBy(o outstanding, text string) []*resource {
+	var out []*resource
+	among := func(name string) *resource { return s.sent.find(name) }
+	if !o.full {
+		among = func(name string) *resource {
+			i, found := slices.BinarySearchFunc(o.listed, name, func(r *resource, name string) int { return strings.Compare(r.name, name) })
+			if !found {
+				return nil
+			}
+			return o.listed[i]
+		}
+		if len(o.listed) < 2 {
+			return nil
+		}
+	}
+	for _, word := range strings.Fields(text) {
+		word = strings.Trim(word, `'"(),;:.`)
+		if r := among(word); word != "" && r != nil && r.marker == present && !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// divide has the resources of a refused response sent again: those that the text names
+// alone, the others in two halves, unless it accepts them.
+func (s *subscription) divide(o outstanding, named []*resource, text string) {
+	if s.saysAll(named, text) {
+		s.refusals.accept(o, named...)
+	}
+	rest := o.listed
+	if len(named) > 0 {
+		rest = slices.DeleteFunc(slices.Clone(rest), func(r *resource) bool { return slices.Contains(named, r) })
+	}
+	for _, r := range named {
+		s.refusals.apart = append(s.refusals.apart, []*resource{r})
+	}
+	switch half := len(rest) / 2; {
+	case s.saysAll(named, text):
+	case len(named) > 0:
+		s.refusals.apart = append(s.refusals.apart, rest)
+	default:
+		s.refusals.apart = append(s.refusals.apart, rest[:half], rest[half:])
+	}
+}
+
+// dividing reports whether there are resources to be sent apart.
+func (r *refusals) dividing() bool { return r != nil && len(r.apart) > 0 }
+
+// sendApart sends resources in responses of their own, and reports whether there were
+// any. The subscription is open, and its selection has a snapshot.
+func (s *subscription) sendApart() bool {
+	if !s.refusals.dividing() {
+		return false
+	}
+	atOnce := separate
+	if s.conn.delta {
+		atOnce = 1
+	}
+	all := &content{after: s.sent}
+	for ; len(s.refusals.apart) > 0 && len(all.parts) < atOnce; s.refusals.apart = s.refusals.apart[1:] {
+		var list []*resource
+		for _, r := range s.refusals.apart[0] {
+			if now := s.selection.snapshot.find(r.name); now != nil && now.marker == present {
+				list = append(list, now)
+			}
+		}
+		if len(list) > 0 {
+			all.after = all.after.withAll(list)
+			all.parts = append(all.parts, separated{s.selection.moment().newContent(list, s.dialect()), all.after.sum})
+		}
+	}
+	if len(all.parts) == 0 {
+		return false
+	}
+	s.answer(all, all.after, true)
+	return true
+}
+
+// What a client refuses it may accept later, when the cause is not in the resource: a
+// file that it lacks, a port that is taken.
+
+const firstRetry, lastRetry = time.Second, 64 * time.Second
+
+// backOff returns how long a resource that was refused so many times is not sent again.
+func backOff(times int) time.Duration {
+	delay := min(firstRetry<<min(times-1, 16), lastRetry)
+	return delay + rand.N(delay/4) //nolint:gosec // no secret
+}
+
+// schedule sees to it that there is an attempt at a time, or soon after: those of many
+// resources come together. It is called with the cache's mutex held.
+func (s *subscription) schedule(next time.Time) {
+	r, work := s.refusals, &s.conn.stream.server.streams.work
+	if r.retry != nil && !next.Before(r.retryAt) {
+		return
+	}
+	r.stop(s.conn)
+	work.Add(1) // the stream is one of it
+	r.retryAt = next
+	r.retry = time.AfterFunc(time.Until(next), func() {
+		defer work.Done()
+		s.conn.cache.locked(func() { s.tryAgain(r) })
+	})
+}
+
+// stop stops the timer.
+func (r *refusals) stop(c *connection) {
+	if r == nil || r.retry == nil {
+		return
+	}
+	if r.retry.Stop() {
+		c.stream.server.streams.work.Done()
+	}
+	r.retry = nil
+}
+
+// tryAgain sends what was refused and has waited.
+func (s *subscription) tryAgain(r *refusals) {
+	if s.conn.closed || s.refusals != r {
+		return
+	}
+	r.retry = nil
+	now := time.Now()
+	next := now.Add(lastRetry)
+	for name, f := range r.byName {
+		switch {
+		case f.next.After(now):
+			if f.next.Before(next) {
+				next = f.next
+			}
+		case name == "" || s.offers(name):
+			f.next = now.Add(lastRetry) // unless the client answers
+			s.again(name)
+		default:
+			delete(r.byName, name)
+		}
+	}
+	if len(r.byName) > 0 {
+		s.schedule(later(next, now.Add(firstRetry)))
+	}
+	s.conn.flush()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// again has the client sent a resource that it refused; "": whatever it was.
+func (s *subscription) again(name string) {
+	switch full := !s.conn.delta && s.selection != nil && s.selection.moment().fullState(); {
+	case name == "":
+		s.mustAnswer = s.mustAnswer || full
+	case full:
+		s.forget([]string{name})
+	default:
+		s.refusals.apart = append(s.refusals.apart, []*resource{{name: name}})
+	}
+}

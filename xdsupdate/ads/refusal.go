@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
+)
+
+// Refusal is a resource that a proxy refuses: it works with the state that it accepted
+// before, if there was one. It ends when the proxy accepts a state of that very
+// resource, or the resource goes.
+type Refusal struct {
+	// Name is the resource's; "": the proxy refused a response in which it named none
+	// and of which no part can be sent alone.
+	Name string
+	// Version is that of the response, Error what the proxy said: of a long text the
+	// first 4 KiB and its length, and if it refuses more than 64 resources of a type less.
+	Version, Error string
+	// Since is when this state was refused first, Times how often.
+	Since time.Time
+	Times int
+}
+
+// refusals are what a client refuses of a subscription, and what is done about it. Nil
+// has none: a client that refuses nothing costs nothing.
+type refusals struct {
+	byName map[string]*refusal
+	// apart are the names that are to be sent once more, each list in a response of its
+	// own: see divide.
+	apart [][]*resource
+	// retry is the timer of the next attempt, at retryAt; nil: none is to be made.
+	retry   *time.Timer
+	retryAt time.Time
+}
+
+// refusal is one state of a resource that is refused.
+type refusal struct {
+	Refusal
+	hash uint64 // of the state; 0: it is not known
+	next time.Time
+}
+
+// took notes what the client says to a response: what of it is accepted, or refused. New
+// are the refusals that were not known. It is called with the cache's mutex held.
+func (s *subscription) took(o outstanding, r *request) (fresh []Refusal) {
+	switch {
+	case !r.refused && s.refusals == nil:
+		return nil
+	case !r.refused:
+		s.refusals.accept(o)
+	default:
+		if s.refusals == nil {
+			s.refusals = &refusals{byName: make(map[string]*refusal)}
+		}
+		fresh = s.refuse(o, r.text)
+	}
+	if s.refusals.empty() {
+		s.refusals.stop(s.conn)
+		s.refusals = nil
+	}
+	return fresh
+}
+
+// accept ends the refusals of what a response has, but for some resources.
+func (r *refusals) accept(o outstanding, but ...*resource) {
+	refused := func(name string) bool {
+		return slices.ContainsFunc(but, func(b *resource) bool { return b.name == name })
+	}
+	if o.full {
+		maps.DeleteFunc(r.byName, func(name string, _ *refusal) bool { return !refused(name) })
+		return
+	}
+	for _, res := range o.listed {
+		if len(r.byName) > 0 && !refused(res.name) {
+			delete(r.byName, res.name)
+		}
+	}
+}
+
+// saysAll reports whether a client that refuses the named resources of a response
+// accepts the others: Envoy does so of clusters and listeners, and names all that it
+// refuses.
+func (s *subscription) saysAll(named []*resource, text string) bool {
+	return len(named) > 0 && !stopsAtRefused(s.typeURL) && len(text) < maxRefusal
+}
+
+func (r *refusals) empty() bool { return len(r.byName) == 0 && len(r.apart) == 0 }
+
+// refuse finds out what of a response the client refuses, or has it sent apart until
+// that is known.
+func (s *subscription) refuse(o outstanding, text string) (fresh []Refusal) {
+	switch named := s.namedBy(o, text); {
+	case o.full:
+		if s.saysAll(named, text) {
+			s.refusals.accept(o, named...)
+		}
+		if len(named) == 0 {
+			named = []*resource{s.only(o)}
+		}
+		s.acks.apply(o)
+		return s.recordAll(named, o, text)
+	case len(o.listed) <= 1:
+		s.acks.apply(o)
+		return s.recordAll([]*resource{s.only(o)}, o, text)
+	default:
+		first := len(s.refusals.apart) == 0
+		s.divide(o, named, text)
+		if first {
+			fresh = []Refusal{{Version: o.version, Error: text}}
+		}
+		return fresh
+	}
+}
+
+// only returns the resource that is new to the client in a response; nil if there are
+// several, or none.
+func (s *subscription) only(o outstanding) *resource {
+	if len(o.listed) == 1 {
+		return o.listed[0]
+	}
+	return nil
+}
+
+// fullTexts is how many refusals are kept with their whole texts, shortText how much is
+// kept of the others.
+const fullTexts, shortText = 64, 256
+
+// recordAll records that the client refuses resources; nil stands for some of a response.
+func (s *subscription) recordAll(list []*resource, o outstanding, text string) (fresh []Refusal) {
+	now := time.Now()
+	if len(s.refusals.byName) >= fullTexts {
+		text = excerpt.CutTo(text, shortText)
+	}
+	for _, res := range list {
+		name, hash := "", uint64(0)
+		if res != nil {
+			name, hash = res.name, res.hash
+		}
+		old := s.refusals.byName[name]
+		if old == nil || old.hash != hash {
+			old = &refusal{Refusal: Refusal{Name: name, Since: now}, hash: hash}
+			s.refusals.byName[name] = old
+		}
+		if old.Error != text {
+			fresh = append(fresh, Refusal{Name: name, Version: o.version, Error: text})
+		}
+		old.Version, old.Error = o.version, text
+		old.Times++
+		old.next = now.Add(backOff(old.Times))
+		s.schedule(old.next)
+	}
+	return fresh
+}
+
+// standing returns the refusals of resources that there still are, sorted by name; nil
+// if there are none.
+func (s *subscription) standing() []Refusal {
+	if s.refusals == nil {
+		return nil
+	}
+	if s.selection == nil || s.selection.snapshot != nil {
+		maps.DeleteFunc(s.refusals.byName, func(name string, _ *refusal) bool { return name != "" && !s.offers(name) })
+	}
+	var out []Refusal
+	for _, r := range s.refusals.byName {
+		out = append(out, r.Refusal)
+	}
+	slices.SortFunc(out, func(a, b Refusal) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// latest returns the refusal that came last.
+func latest(list []Refusal) (out Refusal) {
+	for _, r := range list {
+		if cmp.Or(r.Since.Compare(out.Since), strings.Compare(out.Name, r.Name)) > 0 {
+			out = r
+		}
+	}
+	return out
+}
