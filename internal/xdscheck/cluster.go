@@ -7,6 +7,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
 	proxyprotocol "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
@@ -19,6 +20,7 @@ const (
 
 	optionsKey = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 	tlsName    = "envoy.transport_sockets.tls"
+	dnsName    = "envoy.clusters.dns"
 )
 
 func (r *report) cluster(c *clusterv3.Cluster) {
@@ -50,25 +52,16 @@ func (r *report) discovery(c *clusterv3.Cluster) {
 		r.fail("type %v with eds_cluster_config %t", c.GetType(), eds)
 	}
 	provided := c.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED
-	if provided != (custom || c.GetType() == clusterv3.Cluster_ORIGINAL_DST) {
+	if provided != (custom && c.GetClusterType().GetName() != dnsName || c.GetType() == clusterv3.Cluster_ORIGINAL_DST) {
 		r.fail("type %v with balancing %v", c.GetType(), c.GetLbPolicy())
 	}
 	if custom {
+		r.custom(c)
 		return
 	}
 	switch c.GetType() {
 	case clusterv3.Cluster_STRICT_DNS, clusterv3.Cluster_LOGICAL_DNS:
-		r.assignment(c.GetLoadAssignment(), true)
-		n := 0
-		for _, l := range c.GetLoadAssignment().GetEndpoints() {
-			n += len(l.GetLbEndpoints())
-		}
-		if n == 0 {
-			r.fail("DNS without endpoints")
-		}
-		if c.GetType() == clusterv3.Cluster_LOGICAL_DNS && (n != 1 || len(c.GetLoadAssignment().GetEndpoints()) != 1) {
-			r.fail("LOGICAL_DNS with %d endpoints", n)
-		}
+		r.resolved(c, c.GetType() == clusterv3.Cluster_LOGICAL_DNS)
 	case clusterv3.Cluster_EDS, clusterv3.Cluster_ORIGINAL_DST:
 		if c.GetLoadAssignment() != nil {
 			r.fail("type %v with a load assignment", c.GetType())
@@ -76,6 +69,35 @@ func (r *report) discovery(c *clusterv3.Cluster) {
 	case clusterv3.Cluster_STATIC:
 	default:
 		r.fail("type %v", c.GetType())
+	}
+}
+
+// custom checks the cluster types that are extensions.
+func (r *report) custom(c *clusterv3.Cluster) {
+	if c.GetClusterType().GetName() != dnsName {
+		return
+	}
+	config, ok := unpackTo(c.GetClusterType().GetTypedConfig(), &dnsv3.DnsCluster{})
+	if !ok {
+		r.fail("cluster type %s with a configuration of type %s", dnsName, c.GetClusterType().GetTypedConfig().GetTypeUrl())
+		return
+	}
+	r.resolved(c, config.GetAllAddressesInSingleEndpoint())
+}
+
+// resolved checks the endpoints of a cluster that looks them up; logical: its form is
+// LOGICAL_DNS.
+func (r *report) resolved(c *clusterv3.Cluster, logical bool) {
+	r.assignment(c.GetLoadAssignment(), true)
+	n := 0
+	for _, l := range c.GetLoadAssignment().GetEndpoints() {
+		n += len(l.GetLbEndpoints())
+	}
+	if n == 0 {
+		r.fail("DNS without endpoints")
+	}
+	if logical && (n != 1 || len(c.GetLoadAssignment().GetEndpoints()) != 1) {
+		r.fail("LOGICAL_DNS with %d endpoints", n)
 	}
 }
 
@@ -124,7 +146,7 @@ func (r *report) protocol(c *clusterv3.Cluster) {
 	if auto.GetAutoSanValidation() && !auto.GetAutoSni() {
 		r.fail("auto_san_validation without auto_sni")
 	}
-	if c.GetClusterType() != nil && (!auto.GetAutoSni() || !auto.GetAutoSanValidation()) {
+	if t := c.GetClusterType(); t != nil && t.GetName() != dnsName && (!auto.GetAutoSni() || !auto.GetAutoSanValidation()) {
 		r.fail("a dynamic forward proxy that does not verify hosts")
 	}
 }

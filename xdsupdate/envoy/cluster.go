@@ -13,6 +13,7 @@ import (
 	dfpcluster "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dynamic_forward_proxy/v3"
 	dfp "github.com/envoyproxy/go-control-plane/envoy/extensions/common/dynamic_forward_proxy/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -21,11 +22,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Istio 1.30's defaults.
-const (
-	connectTimeout = 10 * time.Second
-	dnsRefreshRate = 60 * time.Second
-)
+// connectTimeout is Istio 1.30's default.
+const connectTimeout = 10 * time.Second
 
 // Cluster returns the cluster of a port of a service by the table of the package
 // comment, or nil where that says none. Endpoints are those of the service, and
@@ -128,17 +126,17 @@ func (u *Upstream) discoverByDNS(c *clusterv3.Cluster) bool {
 	if len(endpoints) == 0 {
 		return false
 	}
-	c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_STRICT_DNS)
-	if u.Service.Resolution != registry.DNSLB || u.Client == ForGRPC {
-		// Envoy and gRPC clients refuse LOGICAL_DNS with other than one endpoint.
-		c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_LOGICAL_DNS)
+	logical := u.Service.Resolution != registry.DNSLB || u.Client == ForGRPC
+	if logical { // Envoy and gRPC clients refuse it with other than one endpoint.
 		endpoints = []*registry.Endpoint{slices.MinFunc(endpoints, func(a, b *registry.Endpoint) int {
 			return preference(a) - preference(b)
 		})}
 	}
-	c.DnsLookupFamily = clusterv3.Cluster_V4_PREFERRED
-	c.DnsRefreshRate = durationpb.New(dnsRefreshRate) //nolint:staticcheck // its successor is unknown to Envoys before 1.34 and to gRPC
-	c.RespectDnsTtl = true                            //nolint:staticcheck // the same
+	if u.Client == ForGRPC {
+		c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_LOGICAL_DNS)
+	} else {
+		c.ClusterDiscoveryType = customType(dnsCluster, u.dns(logical))
+	}
 	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: c.GetName(), Endpoints: u.localities(endpoints, true)}
 	return len(c.GetLoadAssignment().GetEndpoints()) > 0 // a distribution may leave out all of them
 }
@@ -146,15 +144,12 @@ func (u *Upstream) discoverByDNS(c *clusterv3.Cluster) bool {
 // discoverPerRequest makes a cluster that resolves the host of each request. The
 // listener has to have the dynamic forward proxy filter with the same DNS cache.
 func discoverPerRequest(c *clusterv3.Cluster) bool {
-	config := packed(&dfpcluster.ClusterConfig{
+	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+	c.ClusterDiscoveryType = customType(forwardProxyCluster, &dfpcluster.ClusterConfig{
 		ClusterImplementationSpecifier: &dfpcluster.ClusterConfig_DnsCacheConfig{DnsCacheConfig: &dfp.DnsCacheConfig{
 			Name: c.GetName(), DnsLookupFamily: clusterv3.Cluster_V4_PREFERRED,
 		}},
 	})
-	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
-	c.ClusterDiscoveryType = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
-		Name: "envoy.clusters.dynamic_forward_proxy", TypedConfig: config,
-	}}
 	return true
 }
 
@@ -164,6 +159,16 @@ func ADS() *core.ConfigSource {
 		ResourceApiVersion:    core.ApiVersion_V3,
 		ConfigSourceSpecifier: &core.ConfigSource_Ads{Ads: &core.AggregatedConfigSource{}},
 	}
+}
+
+// The cluster types of Envoy that are extensions.
+const (
+	dnsCluster          = "envoy.clusters.dns"
+	forwardProxyCluster = "envoy.clusters.dynamic_forward_proxy"
+)
+
+func customType(name string, config proto.Message) *clusterv3.Cluster_ClusterType {
+	return &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{Name: name, TypedConfig: packed(config)}}
 }
 
 func discoveryType(t clusterv3.Cluster_DiscoveryType) *clusterv3.Cluster_Type {

@@ -41,9 +41,9 @@ func TestCluster(t *testing.T) {
 	}{
 		{registry.ClientSideLB, envoy.ForEnvoy, nil, "EDS", []string{}},
 		{registry.ClientSideLB, envoy.ForGRPC, nil, "EDS", []string{}},
-		{registry.DNSLB, envoy.ForEnvoy, names, "STRICT_DNS", []string{"//@0=2 B.example.com:8080/HEALTHY a.example.com:8080/DRAINING"}},
+		{registry.DNSLB, envoy.ForEnvoy, names, "envoy.clusters.dns", []string{"//@0=2 B.example.com:8080/HEALTHY a.example.com:8080/DRAINING"}},
 		{registry.DNSLB, envoy.ForGRPC, names, "LOGICAL_DNS", []string{"//@0=1 B.example.com:8080/HEALTHY"}},
-		{registry.DNSRoundRobinLB, envoy.ForEnvoy, names, "LOGICAL_DNS", []string{"//@0=1 B.example.com:8080/HEALTHY"}},
+		{registry.DNSRoundRobinLB, envoy.ForEnvoy, names, "envoy.clusters.dns, one endpoint", []string{"//@0=1 B.example.com:8080/HEALTHY"}},
 		{registry.DNSLB, envoy.ForEnvoy, nil, "", nil},
 		{registry.Passthrough, envoy.ForEnvoy, nil, "ORIGINAL_DST", []string{}},
 		{registry.Passthrough, envoy.ForGRPC, nil, "EDS", []string{}},
@@ -60,13 +60,16 @@ func TestCluster(t *testing.T) {
 				return
 			}
 			kind := c.GetClusterType().GetName()
-			if kind == "" {
+			switch {
+			case kind == "":
 				kind = c.GetType().String()
+			case kind == "envoy.clusters.dns" && dnsOf(t, c).GetAllAddressesInSingleEndpoint():
+				kind += ", one endpoint"
 			}
 			check(t, "type", kind, test.kind)
 			check(t, "endpoints", text(c.GetLoadAssignment()), test.want)
 			check(t, "name", c.GetName(), "outbound|80||a.com")
-			if own := c.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED; own != (kind == "ORIGINAL_DST" || c.GetClusterType() != nil) {
+			if own := c.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED; own != (kind == "ORIGINAL_DST" || kind == "envoy.clusters.dynamic_forward_proxy") {
 				t.Errorf("lb_policy = %v", c.GetLbPolicy())
 			}
 		})

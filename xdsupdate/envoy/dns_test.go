@@ -4,8 +4,12 @@ package envoy_test
 
 import (
 	"testing"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	commondns "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/common/dns/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -26,14 +30,14 @@ func TestUpstreamDNS(t *testing.T) {
 		name, subset string
 		addresses    []string
 		want         []string
-		family       clusterv3.Cluster_DnsLookupFamily
+		family       commondns.DnsLookupFamily
 	}{
 		{
-			name: "the service", addresses: []string{"10.9.0.1"}, family: clusterv3.Cluster_V4_ONLY,
+			name: "the service", addresses: []string{"10.9.0.1"}, family: commondns.DnsLookupFamily_V4_ONLY,
 			want: []string{"eu/a/1@0=2 eu.example.com:8080*2/HEALTHY", "us/a/1@1=1 us.example.com:8080/HEALTHY"},
 		},
 		{
-			name: "a subset", subset: "us", addresses: []string{"2001:db8::1"}, family: clusterv3.Cluster_V6_ONLY,
+			name: "a subset", subset: "us", addresses: []string{"2001:db8::1"}, family: commondns.DnsLookupFamily_V6_ONLY,
 			want: []string{"us/a/1@0=1 us.example.com:8080/HEALTHY"},
 		},
 		{name: "a subset without endpoints", subset: "none"},
@@ -48,10 +52,22 @@ func TestUpstreamDNS(t *testing.T) {
 				return
 			}
 			check(t, "endpoints", text(c.GetLoadAssignment()), tc.want)
-			check(t, "family", c.GetDnsLookupFamily(), tc.family)
-			check(t, "jitter", c.GetDnsJitter().AsDuration().String(), "100ms") //nolint:staticcheck // see setResolver
+			check(t, "DNS", dnsOf(t, c).String(), (&dnsv3.DnsCluster{
+				DnsLookupFamily: tc.family, DnsJitter: durationpb.New(100 * time.Millisecond), DnsRefreshRate: durationpb.New(time.Minute),
+				RespectDnsTtl: true,
+			}).String())
 		})
 	}
+}
+
+// dnsOf returns how a cluster asks DNS.
+func dnsOf(t *testing.T, c *clusterv3.Cluster) *dnsv3.DnsCluster {
+	t.Helper()
+	config := &dnsv3.DnsCluster{}
+	if err := c.GetClusterType().GetTypedConfig().UnmarshalTo(config); err != nil {
+		t.Fatal(err)
+	}
+	return config
 }
 
 // TestFailoverPriorityOfDNS: the labels of a failoverPriority give priorities to the

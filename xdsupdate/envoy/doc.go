@@ -19,11 +19,15 @@
 //	resolution      | cluster for Envoy     | cluster for gRPC
 //	----------------|-----------------------|------------------------------
 //	ClientSideLB    | EDS                   | EDS
-//	DNSLB           | STRICT_DNS            | LOGICAL_DNS, first endpoint
-//	DNSRoundRobinLB | LOGICAL_DNS           | LOGICAL_DNS
+//	DNSLB           | DNS, as STRICT_DNS    | LOGICAL_DNS, first endpoint
+//	DNSRoundRobinLB | DNS, as LOGICAL_DNS   | LOGICAL_DNS
 //	Passthrough     | ORIGINAL_DST          | EDS; none of a ServiceEntry
 //	DynamicDNS      | dynamic forward proxy | none
 //	Alias           | none                  | none
+//
+// DNS is the cluster type "envoy.clusters.dns", the successor of the other two. What
+// Envoys are sent has no deprecated field of Envoy 1.36 to 1.40; what gRPC clients are
+// sent has those that their older releases read.
 //
 // A DNS service without a usable endpoint has no cluster. Endpoints that no client
 // takes are left out, so that they do not make it refuse the others; CheckEndpoint

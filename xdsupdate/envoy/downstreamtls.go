@@ -5,7 +5,6 @@ package envoy
 import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
@@ -131,16 +130,8 @@ func rootsName(tls *networking.ServerTLSSettings) string {
 // clientValidation is what a client certificate must be besides signed by one of
 // the roots.
 func clientValidation(tls *networking.ServerTLSSettings) *tlsv3.CertificateValidationContext {
-	v := &tlsv3.CertificateValidationContext{
-		VerifyCertificateSpki: tls.GetVerifyCertificateSpki(),
-		VerifyCertificateHash: tls.GetVerifyCertificateHash(),
-	}
-	for _, name := range tls.GetSubjectAltNames() {
-		//nolint:staticcheck // The typed successor needs the kind of name, which Istio's configs do not say.
-		v.MatchSubjectAltNames = append(v.MatchSubjectAltNames, &matcher.StringMatcher{
-			MatchPattern: &matcher.StringMatcher_Exact{Exact: name},
-		})
-	}
+	v := verifying(tls.GetSubjectAltNames())
+	v.VerifyCertificateSpki, v.VerifyCertificateHash = tls.GetVerifyCertificateSpki(), tls.GetVerifyCertificateHash()
 	if tls.GetCaCrl() != "" && tls.GetCredentialName() == "" && len(tls.GetCredentialNames()) == 0 {
 		v.Crl = &core.DataSource{Specifier: &core.DataSource_Filename{Filename: tls.GetCaCrl()}}
 	}

@@ -31,14 +31,25 @@ func (s *RouteScope) forward(out *routev3.Route, rule *networking.HTTPRoute, aut
 
 // setTimeout limits the time of a request; nil is no limit. Envoy's default of
 // 15 s would cut streams. gRPC clients know the limit by another name.
+//
+// Where there is no limit an Envoy ends calls of gRPC when the time is over that their
+// client gives them (the header grpc-timeout). A limit leaves that to the client: an
+// Envoy that is to look at the header ignores the limit, and a limit of the duration of
+// streams, which it would take beside the header, ends websockets and uploads as well.
 func (s *RouteScope) setTimeout(action *routev3.RouteAction, timeout *durationpb.Duration) {
 	d := durationpb.New(max(timeout.AsDuration(), 0))
 	action.Timeout = d
-	if s.Client == ForGRPC {
+	switch {
+	case s.Client == ForGRPC:
 		action.MaxStreamDuration = &routev3.RouteAction_MaxStreamDuration{MaxStreamDuration: d}
-	} else {
-		action.MaxGrpcTimeout = d //nolint:staticcheck // Its successor limits streams as well, which Istio does not.
+	case d.AsDuration() == 0:
+		action.MaxStreamDuration = deadlinesOfCalls()
 	}
+}
+
+// deadlinesOfCalls lets an Envoy end calls of gRPC when their header says.
+func deadlinesOfCalls() *routev3.RouteAction_MaxStreamDuration {
+	return &routev3.RouteAction_MaxStreamDuration{GrpcTimeoutHeaderMax: durationpb.New(0)}
 }
 
 func rewrite(action *routev3.RouteAction, r *networking.HTTPRewrite, authority string) {
@@ -110,7 +121,9 @@ func (s *RouteScope) DefaultRoute(cluster string, hash *networking.LoadBalancerS
 		RetryPolicy:      s.retryPolicy(nil),
 		HashPolicy:       usableHash(hash),
 		Timeout:          durationpb.New(0),
-		MaxGrpcTimeout:   durationpb.New(0), //nolint:staticcheck // As in setTimeout.
+	}
+	if s.Client != ForGRPC {
+		action.MaxStreamDuration = deadlinesOfCalls()
 	}
 	return &routev3.Route{Name: "default", Match: everyPath(), Action: &routev3.Route_Route{Route: action}}
 }

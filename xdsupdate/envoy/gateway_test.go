@@ -49,7 +49,8 @@ func tcpChain(p envoy.TCPProxy) []*listenerv3.FilterChain {
 }
 
 // TestGatewayListeners compares listeners with those that were recorded from
-// Istio, in testdata/gateway, with the reductions of the recordings.
+// Istio, in testdata/gateway, with the reductions of the recordings, and with the
+// successors of deprecated fields.
 func TestGatewayListeners(t *testing.T) {
 	wildcard := "0.0.0.0"
 	https := envoy.GatewayListener{Bind: wildcard, Port: 443, TLS: true}

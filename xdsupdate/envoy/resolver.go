@@ -6,30 +6,37 @@ import (
 	"net/netip"
 	"time"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	commondns "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/common/dns/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// dnsJitter spreads the DNS queries of many Envoys that were started at once.
-const dnsJitter = 100 * time.Millisecond
+const (
+	// dnsRefreshRate is Istio 1.30's default.
+	dnsRefreshRate = 60 * time.Second
+	// dnsJitter spreads the DNS queries of many Envoys that were started at once.
+	dnsJitter = 100 * time.Millisecond
+)
 
-// setResolver sets how an Envoy asks DNS.
-func (u *Upstream) setResolver(c *clusterv3.Cluster) {
-	if !u.resolution().IsDNS() {
-		return
+// dns says how an Envoy asks DNS. With logical, which is LOGICAL_DNS in the older form,
+// all addresses of the name are those of one endpoint; else, as with STRICT_DNS, each is
+// an endpoint.
+func (u *Upstream) dns(logical bool) *dnsv3.DnsCluster {
+	out := &dnsv3.DnsCluster{
+		DnsRefreshRate: positive(u.Mesh.GetDnsRefreshRate()), RespectDnsTtl: true, DnsJitter: durationpb.New(dnsJitter),
+		DnsLookupFamily: lookupFamily(u.Proxy), AllAddressesInSingleEndpoint: logical,
 	}
-	c.DnsLookupFamily = lookupFamily(u.Proxy)
-	c.DnsJitter = durationpb.New(dnsJitter) //nolint:staticcheck // its successor is unknown to Envoys before 1.34
-	if d := positive(u.Mesh.GetDnsRefreshRate()); d != nil {
-		c.DnsRefreshRate = d //nolint:staticcheck // the same
+	if out.DnsRefreshRate == nil {
+		out.DnsRefreshRate = durationpb.New(dnsRefreshRate)
 	}
+	return out
 }
 
 // lookupFamily returns which addresses a proxy can connect to, by those that it has
 // itself.
-func lookupFamily(p *registry.Proxy) clusterv3.Cluster_DnsLookupFamily {
+func lookupFamily(p *registry.Proxy) commondns.DnsLookupFamily {
 	v4, v6 := false, false
 	if p != nil {
 		for _, a := range p.IPAddresses {
@@ -40,12 +47,12 @@ func lookupFamily(p *registry.Proxy) clusterv3.Cluster_DnsLookupFamily {
 	}
 	switch {
 	case v4 && v6:
-		return clusterv3.Cluster_ALL
+		return commondns.DnsLookupFamily_ALL
 	case v6:
-		return clusterv3.Cluster_V6_ONLY
+		return commondns.DnsLookupFamily_V6_ONLY
 	case v4:
-		return clusterv3.Cluster_V4_ONLY
+		return commondns.DnsLookupFamily_V4_ONLY
 	default:
-		return clusterv3.Cluster_V4_PREFERRED
+		return commondns.DnsLookupFamily_V4_PREFERRED
 	}
 }

@@ -97,7 +97,6 @@ func (u *Upstream) Cluster() *clusterv3.Cluster {
 	u.setPool(c)
 	u.setBalancer(c)
 	u.setOutliers(c)
-	u.setResolver(c)
 	u.setSockets(c)
 	return c
 }

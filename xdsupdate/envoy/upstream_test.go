@@ -167,6 +167,6 @@ func forGRPC(u *envoy.Upstream) { u.Client = envoy.ForGRPC }
 
 func meshTLS(names, sni string) string {
 	return tlsOf(`{` + context + `,"commonTlsContext":{"alpnProtocols":["istio-peer-exchange","istio"],"combinedValidationContext":{
-		"defaultValidationContext":{"matchSubjectAltNames":` + names + `},"validationContextSdsSecretConfig":{"name":"ROOTCA"}},
+		"defaultValidationContext":{"matchTypedSubjectAltNames":` + names + `},"validationContextSdsSecretConfig":{"name":"ROOTCA"}},
 		"tlsCertificateSdsSecretConfigs":[{"name":"default"}],` + params + `},"sni":"` + sni + `"}`)
 }

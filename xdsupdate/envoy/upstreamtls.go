@@ -11,7 +11,6 @@ import (
 	proxyprotocol "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
 	rawbuffer "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/raw_buffer/v3"
 	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	networking "istio.io/api/networking/v1alpha3"
@@ -147,7 +146,7 @@ func (u *Upstream) socket(t *networking.ClientTLSSettings) *core.TransportSocket
 	if t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL {
 		common.AlpnProtocols = slices.Concat([]string{peerExchange, inMesh}, common.GetAlpnProtocols())
 		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{sds(WorkloadCertificate)}
-		validateWith(common, MeshRoots, validation(u.subjectAltNames(t)))
+		validateWith(common, MeshRoots, verifying(u.subjectAltNames(t)))
 		if context.GetSni() == "" && len(u.sni()) <= maxSNI {
 			context.Sni = u.sni()
 		}
@@ -170,7 +169,7 @@ func (u *Upstream) setForeignTLS(common *tls.CommonTlsContext, t *networking.Cli
 		common.ValidationContextType = &tls.CommonTlsContext_ValidationContext{ValidationContext: &tls.CertificateValidationContext{}}
 		return
 	}
-	v := validation(u.subjectAltNames(t))
+	v := verifying(u.subjectAltNames(t))
 	roots := SystemRoots
 	switch {
 	case t.GetCredentialName() != "":
@@ -220,18 +219,6 @@ func validateWith(c *tls.CommonTlsContext, roots string, v *tls.CertificateValid
 	}
 }
 
-// validation returns what a certificate must have besides a signature.
-func validation(names []string) *tls.CertificateValidationContext {
-	v := &tls.CertificateValidationContext{}
-	for _, n := range names {
-		//nolint:staticcheck // The typed successor needs the kind of a name, which configs do not say, and gRPC clients do not know it.
-		v.MatchSubjectAltNames = append(v.MatchSubjectAltNames, &matcherv3.StringMatcher{
-			MatchPattern: &matcherv3.StringMatcher_Exact{Exact: n},
-		})
-	}
-	return v
-}
-
 // socketForGRPC returns mutual TLS with the certificates of the client's bootstrap.
 // SNI and subject alternative names of the policy do not count (Istio 1.30). The
 // deprecated fields are for old clients; grpc-js refuses them without the new ones.
@@ -242,7 +229,7 @@ func (u *Upstream) socketForGRPC() *core.TransportSocket {
 	deprecated := func(name string) *tls.CommonTlsContext_CertificateProviderInstance {
 		return &tls.CommonTlsContext_CertificateProviderInstance{InstanceName: providerSocket, CertificateName: name}
 	}
-	validation := validation(subjectAltNames(u.Service, u.Identities))
+	validation := verifyingForGRPC(subjectAltNames(u.Service, u.Identities))
 	validation.CaCertificateProviderInstance = provider(MeshRoots)
 	combined := &tls.CommonTlsContext_CombinedCertificateValidationContext{DefaultValidationContext: validation}
 	combined.ValidationContextCertificateProviderInstance = deprecated(MeshRoots) //nolint:staticcheck // see above

@@ -5,6 +5,9 @@ package envoy_test
 import (
 	"testing"
 
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -26,7 +29,7 @@ func TestUpstreamTLS(t *testing.T) {
 			name: "simple TLS with names",
 			rule: `{"trafficPolicy":{"tls":{"mode":"SIMPLE","sni":"cart.example.com","subjectAltNames":["cart.example.com","spiffe://x/y"],"caCertificates":"/etc/ca.pem"}}}`,
 			want: least + `,"transportSocket":` + tlsOf(`{`+context+`,"commonTlsContext":{"combinedValidationContext":{"defaultValidationContext":{
-				"matchSubjectAltNames":[{"exact":"cart.example.com"},{"exact":"spiffe://x/y"}]},"validationContextSdsSecretConfig":{"name":"file-root:/etc/ca.pem"}},`+
+				"matchTypedSubjectAltNames":[{"sanType":"DNS","matcher":{"exact":"cart.example.com"}},{"sanType":"URI","matcher":{"exact":"spiffe://x/y"}}]},"validationContextSdsSecretConfig":{"name":"file-root:/etc/ca.pem"}},`+
 				params+`},"sni":"cart.example.com"}`),
 		},
 		{
@@ -56,13 +59,13 @@ func TestUpstreamTLS(t *testing.T) {
 		},
 		{
 			name: "TLS of the mesh", rule: `{"trafficPolicy":{"tls":{"mode":"ISTIO_MUTUAL","sni":"own.example.com","subjectAltNames":["spiffe://a/b"]}}}`,
-			want: least + `,"transportSocket":` + meshTLS(`[{"exact":"spiffe://a/b"}]`, "own.example.com"),
+			want: least + `,"transportSocket":` + meshTLS(`[{"sanType":"URI","matcher":{"exact":"spiffe://a/b"}}]`, "own.example.com"),
 		},
 		{
 			name: "automatic TLS", mesh: `{}`,
 			change: func(u *envoy.Upstream) { u.Identities, u.MutualTLS = []string{"spiffe://x"}, true },
 			want: least + `,"transportSocketMatches":[{"match":{"tlsMode":"istio"},"name":"tlsMode-istio","transportSocket":` +
-				meshTLS(`[{"exact":"spiffe://x"}]`, "outbound_.80_._.a.com") +
+				meshTLS(`[{"sanType":"URI","matcher":{"exact":"spiffe://x"}}]`, "outbound_.80_._.a.com") +
 				`},{"match":{},"name":"tlsMode-disabled","transportSocket":{"name":"envoy.transport_sockets.raw_buffer",
 				"typedConfig":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}}}]`,
 		},
@@ -102,5 +105,32 @@ func endpointWith(mode string) func(*envoy.Upstream) {
 		u.Endpoints = []*registry.Endpoint{{
 			Addresses: []string{"10.0.0.1"}, EndpointPort: 80, Shared: &registry.EndpointAttributes{TLSMode: mode},
 		}}
+	}
+}
+
+// TestKindsOfNames: the names that a server's certificate may have are compared with
+// those of its kind.
+func TestKindsOfNames(t *testing.T) {
+	for name, want := range map[string][]tlsv3.SubjectAltNameMatcher_SanType{
+		"spiffe://cluster.local/ns/shop/sa/cart": {tlsv3.SubjectAltNameMatcher_URI},
+		"urn:shop:cart":                          {tlsv3.SubjectAltNameMatcher_URI},
+		"cart.example.com":                       {tlsv3.SubjectAltNameMatcher_DNS},
+		"*.example.com":                          {tlsv3.SubjectAltNameMatcher_DNS},
+		"cart@example.com":                       {tlsv3.SubjectAltNameMatcher_EMAIL},
+		"10.0.0.1":                               {tlsv3.SubjectAltNameMatcher_IP_ADDRESS, tlsv3.SubjectAltNameMatcher_DNS},
+		"2001:db8::1":                            {tlsv3.SubjectAltNameMatcher_IP_ADDRESS, tlsv3.SubjectAltNameMatcher_DNS},
+	} {
+		context := envoy.DownstreamTLS(&networking.Server{
+			Port: &networking.Port{Number: 443, Name: "https", Protocol: "HTTPS"},
+			Tls: &networking.ServerTLSSettings{
+				Mode: networking.ServerTLSSettings_MUTUAL, CredentialName: "c", SubjectAltNames: []string{name},
+			},
+		}, nil)
+		var got []tlsv3.SubjectAltNameMatcher_SanType
+		for _, m := range context.GetCommonTlsContext().GetCombinedValidationContext().GetDefaultValidationContext().GetMatchTypedSubjectAltNames() {
+			check(t, name+" is compared as", m.GetMatcher().GetExact(), name)
+			got = append(got, m.GetSanType())
+		}
+		check(t, name+" is compared with", got, want)
 	}
 }

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	stdcmp "cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,7 +64,8 @@ func describeClusters(st *state, p *proxy, names []string) string {
 			}
 		}
 		slices.Sort(addresses)
-		fmt.Fprintf(&b, "%s %s: %s\n", name, c.GetType(), strings.Join(addresses, " "))
+		kind := stdcmp.Or(c.GetClusterType().GetName(), c.GetType().String())
+		fmt.Fprintf(&b, "%s %s: %s\n", name, kind, strings.Join(addresses, " "))
 	}
 	return b.String()
 }
@@ -120,7 +122,7 @@ func TestClusters(t *testing.T) {
 PassthroughCluster ORIGINAL_DST: 
 outbound|80|v1|Cart.example.com EDS: 10.0.0.1
 outbound|80||Cart.example.com EDS: 10.0.0.1 10.0.0.2
-outbound|80||dns.example.com STRICT_DNS: a.example.com b.example.com
+outbound|80||dns.example.com envoy.clusters.dns: a.example.com b.example.com
 outbound|80||lone.example.com: none
 outbound|80||raw.example.com ORIGINAL_DST: 
 outbound|81|v1|Cart.example.com EDS: 10.0.0.1
@@ -156,7 +158,7 @@ outbound_.81_.v1_.Cart.example.com EDS: 10.0.0.1
 			"a gateway with clusters that it uses only",
 			proxy{role: router, namespace: "ingress", labels: registry.Labels{"app": "plain"}},
 			Options{FilterGatewayClusters: true},
-			"BlackHoleCluster STATIC: \noutbound|80||dns.example.com STRICT_DNS: a.example.com b.example.com\n",
+			"BlackHoleCluster STATIC: \noutbound|80||dns.example.com envoy.clusters.dns: a.example.com b.example.com\n",
 		},
 	}
 	for _, tc := range tests {
