@@ -80,7 +80,7 @@ func (a *acks) answered(nonce string, refused bool) (outstanding, bool) {
 		}
 		a.outstanding = append(a.outstanding[:0], a.outstanding[i+1:]...)
 		a.done = o.number
-		if refused {
+		if refused = refused && !o.tellsAbsence(); refused {
 			a.nacks++
 		} else {
 			a.ackedVersion = o.version

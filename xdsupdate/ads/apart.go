@@ -41,7 +41,7 @@ func (s moment) atOnce(d dialect) int {
 // divide makes responses of their own of the resources of a SotW response, if they are
 // few. The client had from before.
 func (c *content) divide(from *snapshot, d dialect) {
-	if d.delta || d.grpc || c.full || len(c.listed) < 2 || len(c.listed) > separate || !stopsAtRefused(c.typeURL) {
+	if d.delta || d.grpc || c.full || len(c.listed) < 2 || len(c.listed) > separate+1 || !stopsAtRefused(c.typeURL) {
 		return
 	}
 	sum := from.sum

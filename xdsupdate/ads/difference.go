@@ -168,7 +168,7 @@ func (s *selection) moment() moment { return moment{s.typeURL, s.wildcard, s.top
 //	                 |               | or nothing, and it keeps the state
 //	unknown          | none          | its removal
 //	nothing          | none          | nothing; if it is returning the removal, or
-//	                 |               | an empty assignment
+//	                 |               | an empty assignment; see tellsAbsent
 func (s moment) newDifference(from *snapshot, d dialect) *difference {
 	var changed, emptied []*resource
 	var removed []string
@@ -202,6 +202,12 @@ func (s moment) newDifference(from *snapshot, d dialect) *difference {
 	})
 	if d.delta && d.returning {
 		removed = s.absent(edits, emptied)
+	}
+	if s.tellsAbsent(d) && !more {
+		if untold := s.untold(from); len(untold) > 0 {
+			edits = append(edits, untold...)
+			changed = append(changed, unreadable(untold[0].name)) // after all others
+		}
 	}
 	out := &difference{rest: s.snapshot.with(edits), more: more}
 	if len(changed) > 0 {
@@ -275,6 +281,8 @@ func (s moment) goes(old, now *resource, d dialect) fate {
 	switch {
 	case old.marker == unknown:
 		return isRemoved
+	case old.marker == absent:
+		return isKept
 	case assignment && !s.wildcard && (d.grpc || !d.delta):
 		if now == nil {
 			return isKept

@@ -142,6 +142,10 @@
 // resources those that the text names are sent again alone, and the others in halves, until
 // each resource that is refused was refused alone.
 //
+// A secret that does not exist is no reason to wait: a SotW Envoy, which would wait
+// for it for 15 seconds with all that shares a listener with what names it, is sent one
+// that it cannot read once it has all others. That it refuses this counts as an answer.
+//
 // A refused resource is sent again when it changes, when the client asks for it, and
 // after a second, two, and so on up to about a minute, because the cause may be elsewhere:
 // a file that the proxy lacks, a port that is taken. Until that very resource is

@@ -49,10 +49,11 @@ type refusal struct {
 // took notes what the client says to a response: what of it is accepted, or refused. New
 // are the refusals that were not known. It is called with the cache's mutex held.
 func (s *subscription) took(o outstanding, r *request) (fresh []Refusal) {
+	refused := r.refused && !o.tellsAbsence()
 	switch {
-	case !r.refused && s.refusals == nil:
+	case !refused && s.refusals == nil:
 		return nil
-	case !r.refused:
+	case !refused:
 		s.refusals.accept(o)
 	default:
 		if s.refusals == nil {

@@ -58,6 +58,9 @@ const (
 	// unknown, in the snapshot of a client: it has to be answered about the
 	// resource, whatever it has.
 	unknown
+	// absent, in the snapshot of a client: it was told that there is none, in a way of
+	// its own: see tellsAbsent.
+	absent
 	// unavailable, of a lookup: what there is could not be found out, and whatever a
 	// selection has stays.
 	unavailable

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// With SotW there is no answer that says of a secret that there is none, and an Envoy
+// waits for it: for 15 seconds by default, with the listener or cluster that names it
+// and, after a change, with all the others of a listener. But it ends the wait of all
+// secrets, without any harm to those that it has, if it is sent one that it cannot read
+// (Envoy 1.36 and 1.40: SdsApi::onConfigUpdateFailed). So an Envoy is sent such a secret,
+// once it has all that there are, under a name of which there is none; that it refuses
+// this is the answer that is expected. Until the secret is there it closes
+// the connections that need it.
+
+// tellsAbsent reports whether clients of a dialect are told that there is no resource by
+// one that they cannot read.
+func (s moment) tellsAbsent(d dialect) bool {
+	return s.typeURL == secretType && !d.delta && !d.grpc && !s.wildcard
+}
+
+// untold returns the names of which there is nothing, as what a client has that knows.
+func (s moment) untold(from *snapshot) []edit {
+	var out []edit
+	for _, name := range s.missing() {
+		if from.find(name) == nil {
+			out = append(out, edit{name, encoded(s.typeURL, name, absent)})
+		}
+	}
+	return out
+}
+
+// unreadable returns a secret that no Envoy takes.
+func unreadable(name string) *resource {
+	r := &resource{typeURL: secretType, name: name, marker: absent, build: func() (proto.Message, error) {
+		noKeys := &tlsv3.Secret_SessionTicketKeys{SessionTicketKeys: &tlsv3.TlsSessionTicketKeys{}} // one is required
+		return &tlsv3.Secret{Name: name, Type: noKeys}, nil
+	}}
+	r.exists()
+	return r
+}
+
+// tellsAbsence reports whether the response was sent to be refused.
+func (o outstanding) tellsAbsence() bool { return len(o.listed) == 1 && o.listed[0].marker == absent }
