@@ -51,6 +51,11 @@
 // that was deleted and created again meanwhile is a delete and an add. What happened
 // to an object while nothing was watched is one change, if it is one.
 //
+// Objects that are stored under another version than the one that is read go through the
+// CRD's conversion. If a webhook does that and fails for one of them, the API server has
+// none of the kind to give: those in the cache stay, and a list is an error with the
+// webhook's text. A watch that is open only goes silent; the API server does not say why.
+//
 // Every list is consistent, and a watch begins where a list ended. So of several API
 // servers one that lags behind takes nothing back: no object returns to an older state,
 // and none that was deleted returns. Only what is restored from a backup is older than

@@ -60,11 +60,14 @@ func (e *Error) Unwrap() error { return e.Err }
 type failure struct {
 	err   error
 	since time.Time
+	// before is the error before err, if that one lasted, too.
+	before error
 }
 
 // replace puts an error, or nil, in the place of the one before, and reports
-// whether it is an error that says something new. What does not say why there is no
-// answer replaces nothing: attempts of both sorts alternate while a server is away.
+// whether it is an error that says something new. Attempts to list and to watch alternate,
+// and their errors may: of two that do, each is new once. What does not say why there is no
+// answer replaces nothing.
 func (f *failure) replace(err error) bool {
 	switch {
 	case err == nil:
@@ -77,8 +80,9 @@ func (f *failure) replace(err error) bool {
 	case apierrors.IsForbidden(f.err) && apierrors.IsForbidden(err):
 		return false // The texts say which of list and watch is.
 	}
-	f.err = err
-	return true
+	alternates := f.before != nil && gist(f.before) == gist(err)
+	f.before, f.err = f.err, err
+	return !alternates
 }
 
 // gist returns an error's text without what is another one with each attempt: the

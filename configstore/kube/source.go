@@ -5,10 +5,8 @@ package kube
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,17 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-)
-
-// answerTime is how long a list or the start of a watch may be without an answer
-// until Errors says so. It goes on: a large list of a slow server is no failure.
-const answerTime = 5 * time.Second
-
-var (
-	// errNoAnswer is reported while an attempt takes longer than answerTime.
-	errNoAnswer = fmt.Errorf("no answer from the API server for %v", answerTime)
-	// errClosed stands for the error that client-go has kept to itself.
-	errClosed = errors.New("the connection to the API server was closed, or timed out, before it answered")
 )
 
 // source lists and watches one resource. It reports what came of each attempt, so
@@ -46,10 +33,14 @@ type source struct {
 	// list when it ends itself.
 	mu    sync.Mutex
 	ended bool
+	// streams are the watches that began with a list.
+	streams sync.WaitGroup
 }
 
-// end returns when no call is in progress, and none will be.
+// end returns when no call is in progress, and none will be. Before it is called ctx has
+// ended.
 func (s *source) end() {
+	s.streams.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
@@ -71,9 +62,9 @@ func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions
 		options.ResourceVersion = ""
 	}
 	list := s.list()
-	done := s.attempt(ctx)
+	attempt := s.begin(ctx)
 	err := s.get(&options).Do(ctx).Into(list)
-	done(err)
+	attempt.end(err)
 	return list, err
 }
 
@@ -89,17 +80,22 @@ func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions
 //     no revision. That, too, makes it list.
 func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	done := s.attempt(ctx)
+	attempt, streams := s.begin(ctx), options.SendInitialEvents != nil
 	w, err := s.get(&options).Watch(ctx)
 	if err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
 		err = errClosed
 	}
-	done(err)
+	if err == nil && streams {
+		list := newStreamed(w) // The server has only begun to answer.
+		s.streams.Go(func() { list.forward(attempt) })
+		return list, nil
+	}
+	attempt.end(err)
 	if err == nil {
 		return w, nil
 	}
 	refused := utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
-	if options.SendInitialEvents != nil && (refused || options.ResourceVersion == "" && isUnavailable(err)) {
+	if streams && (refused || options.ResourceVersion == "" && isUnavailable(err)) {
 		err = errors.New(err.Error()) // without the errors that it wraps
 	}
 	return nil, err
@@ -110,26 +106,6 @@ func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOption
 func isUnavailable(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
-}
-
-// attempt begins an attempt, which is over when done is called with its outcome. Both
-// this, and that it takes long, are reported, unless ctx has ended.
-func (s *source) attempt(ctx context.Context) (done func(error)) {
-	var mu sync.Mutex // serialises the reports
-	over := false
-	report := func(err error, last bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if !over && ctx.Err() == nil {
-			s.report(err)
-		}
-		over = over || last
-	}
-	late := time.AfterFunc(answerTime, func() { report(errNoAnswer, false) })
-	return func(err error) {
-		late.Stop()
-		report(err, true)
-	}
 }
 
 func (s *source) get(options *metav1.ListOptions) *rest.Request {

@@ -114,30 +114,41 @@ func testUnreachable(t *testing.T, answer func(*http.Request) error) {
 	}
 }
 
-// TestForbiddenIsLoggedOnce: what stays forbidden is said once, not with each attempt, of
-// which one asks for a watch and the next one for a list.
-func TestForbiddenIsLoggedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		config := &rest.Config{Host: "http://apiserver", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-			verb := "list"
-			if r.URL.Query().Get("watch") != "" {
-				verb = "watch"
-			}
-			return answer(r, http.StatusForbidden, fmt.Sprintf(
-				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"cannot %s %s"}`, verb, r.URL.Path)), nil
-		})}
-		var log bytes.Buffer
-		c, err := kube.New(config, limits("forbidden.example.com"), kube.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
+// TestLoggedOnce: what stays refused is said once, not with each attempt, of which one asks
+// for a watch and the next one for a list; once for each of them, if the server has other
+// texts for them.
+func TestLoggedOnce(t *testing.T) {
+	for status, lines := range map[int]int{http.StatusForbidden: 1, http.StatusInternalServerError: 2} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testLoggedOnce(t, status, lines) })
+		})
+	}
+}
+
+func testLoggedOnce(t *testing.T, status, lines int) {
+	t.Helper()
+	config := &rest.Config{Host: "http://apiserver", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		verb := "list"
+		if r.URL.Query().Get("watch") != "" {
+			verb = "watch"
 		}
-		end := runAny(t, c.Run)
-		time.Sleep(10 * time.Minute)
-		end()
-		if lines := strings.Count(log.String(), "\n"); lines != 2 || len(c.Errors()) != 2 {
-			t.Errorf("%d lines in the log for the errors %v:\n%s", lines, c.Errors(), log.String())
-		}
-	})
+		return answer(r, status, fmt.Sprintf(
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"cannot %s"}`,
+			strings.ReplaceAll(http.StatusText(status), " ", ""), status, verb)), nil
+	})}
+	var log bytes.Buffer
+	c, err := kube.New(config, limits("logged.example.com"), kube.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := runAny(t, c.Run)
+	time.Sleep(10 * time.Minute)
+	synctest.Wait()
+	errs := c.Errors()
+	end()
+	if got := strings.Count(log.String(), "\n"); len(errs) == 0 || got != lines*len(errs) {
+		t.Errorf("%d lines in the log for the errors %v:\n%s", got, errs, log.String())
+	}
 }
 
 // TestRejected: wrong credentials, and a certificate that nobody vouches for, are
