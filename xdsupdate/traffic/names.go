@@ -12,6 +12,9 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
+// unixScheme begins the bind of a listener on a unix socket.
+const unixScheme = "unix://"
+
 // objectName is the namespace and name of an object.
 type objectName struct{ namespace, name string }
 

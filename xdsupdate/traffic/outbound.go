@@ -69,7 +69,7 @@ func (s *scope) egressNamed(name string) *egress {
 // routeName is the name of the route configuration of a listener with a name of
 // its own.
 func (e *egress) routeName() string {
-	if bind := e.listener.GetBind(); strings.HasPrefix(bind, "unix://") {
+	if bind := e.listener.GetBind(); strings.HasPrefix(bind, unixScheme) {
 		return bind
 	}
 	return strconv.FormatUint(uint64(e.port().GetNumber()), 10)

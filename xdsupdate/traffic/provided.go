@@ -129,6 +129,9 @@ func (st *state) resource(p *proxy, typeURL, name string) (proto.Message, error)
 		return orNil(l, errors.Join(leftOut...))
 	case envoy.RouteType:
 		r, leftOut := st.routes(p, name)
+		if r == nil {
+			r = emptyRoutes(p, name)
+		}
 		return orNil(r, errors.Join(leftOut...))
 	default:
 		return nil, nil

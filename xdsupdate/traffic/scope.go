@@ -61,7 +61,7 @@ func (e *egress) port() *networking.SidecarPort { return e.listener.GetPort() }
 // its own: an HTTP proxy or a unix socket, which serve all ports of their services.
 func (e *egress) named() bool {
 	return e.port() != nil &&
-		(strings.EqualFold(e.port().GetProtocol(), "HTTP_PROXY") || strings.HasPrefix(e.listener.GetBind(), "unix://"))
+		(strings.EqualFold(e.port().GetProtocol(), "HTTP_PROXY") || strings.HasPrefix(e.listener.GetBind(), unixScheme))
 }
 
 // service returns the service of a name, compared without case; nil for none.
