@@ -19,9 +19,8 @@
 // if the object could not work at all or makes Envoy refuse more than itself, else
 // as a warning. docs/validation.md lists the verdicts, and each decision to differ.
 //
-// Not checked is whether other objects exist, what the names in CEL expressions
-// and in the commands of header values mean, and what the patches of EnvoyFilters
-// hold, beyond the places that name a type: Options.EnvoyTypes adds the check
+// Not checked is whether other objects exist, what the names in CEL expressions of
+// Telemetries mean, and what the patches of EnvoyFilters hold, beyond the places that name a type: Options.EnvoyTypes adds the check
 // against Envoy's types. Two differences that protobuf does not keep are lost
 // before a validator runs: whether a number was left out or 0, and, over the wire,
 // whether a map was left out or empty.

@@ -21,7 +21,7 @@ func checkDuration(at *field, d *durationpb.Duration) {
 	}
 	switch length := d.AsDuration(); {
 	case d.Seconds >= maxSeconds:
-		at.refuse("must be less than %ds, is %ds", maxSeconds, d.Seconds)
+		at.refuse("must be less than %ds (Envoy: Duration out-of-range), is %ds", maxSeconds, d.Seconds)
 	case length < time.Millisecond:
 		at.refuse("must be at least 1ms, is %s", length)
 	case length%time.Millisecond != 0:

@@ -3,6 +3,7 @@
 package istio
 
 import (
+	"regexp/syntax"
 	"slices"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -80,7 +81,10 @@ func checkPatchMatch(at *field, to networking.EnvoyFilter_ApplyTo, match *networ
 	case len(version) > maxRegexLength:
 		at.child("proxy").child("proxyVersion").warn("is ignored: it has more than %d characters", maxRegexLength)
 	default:
-		checkRegex(at.child("proxy").child("proxyVersion"), version)
+		// The control plane matches it.
+		if _, err := syntax.Parse(version, syntax.Perl); err != nil {
+			at.child("proxy").child("proxyVersion").refuse("must be a regular expression: %v", err)
+		}
 	}
 	waypoint := match.GetWaypoint() != nil
 	if waypoint != (match.Context == networking.EnvoyFilter_WAYPOINT) {

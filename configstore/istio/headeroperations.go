@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/internal/headerformat"
 )
 
 // checkHeaders checks what is done to the headers of requests and responses; nil
@@ -79,74 +81,11 @@ func checkAuthorityOnce(at *field, route *networking.HTTPRoute) {
 // to set, or returns "". Envoy refuses a whole route configuration over one of
 // these values. Control characters are refused by textRule.
 func headerValueProblem(value string) string {
-	switch {
-	case len(value) > maxHeaderLength:
+	if len(value) > maxHeaderLength {
 		return "must have at most 16384 bytes"
-	case !isFormat(value):
-		return "must be a format of Envoy (%COMMAND%, %COMMAND(argument):length%, %% for a percent sign)"
-	default:
-		return ""
 	}
-}
-
-// isFormat reports whether Envoy's substitution formatter can parse a text. What
-// the commands mean is not looked at: every version of Envoy adds some.
-func isFormat(text string) bool {
-	for {
-		i := strings.IndexByte(text, '%')
-		if i < 0 {
-			return true
-		}
-		text = text[i+1:]
-		if rest, escaped := strings.CutPrefix(text, "%"); escaped {
-			text = rest
-			continue
-		}
-		end := commandEnd(text)
-		if end < 0 {
-			return false
-		}
-		text = text[end:]
+	if err := headerformat.Check(value); err != nil {
+		return "must be a format of Envoy: " + err.Error()
 	}
-}
-
-// commandEnd returns where the command ends with which a text begins, behind its
-// closing percent sign, or -1. Its argument ends at the first parenthesis after
-// which the command can end, so that it may hold others and percent signs.
-func commandEnd(text string) int {
-	end := 0
-	for end < len(text) && (isDigit(text[end]) || text[end] == '_' || 'A' <= text[end] && text[end] <= 'Z') {
-		end++
-	}
-	if end == 0 {
-		return -1
-	}
-	if end == len(text) || text[end] != '(' {
-		return lengthEnd(text, end)
-	}
-	for i := end + 1; i < len(text); i++ {
-		if text[i] != ')' {
-			continue
-		}
-		if end := lengthEnd(text, i+1); end >= 0 {
-			return end
-		}
-	}
-	return -1
-}
-
-// lengthEnd returns where ":length%" or "%" ends that begins at start, or -1.
-func lengthEnd(text string, start int) int {
-	i := start
-	if i < len(text) && text[i] == ':' {
-		for i++; i < len(text) && isDigit(text[i]); i++ {
-		}
-		if i == start+1 {
-			return -1
-		}
-	}
-	if i == len(text) || text[i] != '%' {
-		return -1
-	}
-	return i + 1
+	return ""
 }

@@ -3,9 +3,9 @@
 package istio
 
 import (
-	"regexp/syntax"
-
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/internal/re2"
 )
 
 // maxRegexLength is Istio's limit, which bounds the size of Envoy's programs.
@@ -67,7 +67,7 @@ func checkOriginMatch(at *field, match *networking.StringMatch) {
 	}
 }
 
-// checkRegex refuses what is no regular expression of RE2, whose syntax is Go's.
+// checkRegex refuses what Envoy does not compile.
 func checkRegex(at *field, expression string) {
 	switch {
 	case expression == "":
@@ -75,8 +75,7 @@ func checkRegex(at *field, expression string) {
 	case len(expression) > maxRegexLength:
 		at.refuse("must have at most %d characters, has %d", maxRegexLength, len(expression))
 	default:
-		// Parsing finds every error; compiling would only cost time.
-		if _, err := syntax.Parse(expression, syntax.Perl); err != nil {
+		if err := re2.Check(expression); err != nil {
 			at.refuse("must be a regular expression: %v", err)
 		}
 	}

@@ -17,11 +17,17 @@ var errTooDeep = errors.New("nests too deep")
 // Check returns nil if the text is one expression, else an error that says where
 // it stops being one and what would have been right there.
 func Check(text string) error {
+	_, err := Parse(text)
+	return err
+}
+
+// Parse returns what an expression consists of, with the error of Check.
+func Parse(text string) (Expression, error) {
 	p := parser{lexer: lexer{text: text}}
 	p.advance()
-	p.expression()
+	p.found.Height = p.expression().height
 	p.expect(tokenEnd)
-	return p.err
+	return p.found, p.err
 }
 
 // parser is a recursive descent: one method for each rule of the grammar. After
@@ -31,6 +37,7 @@ type parser struct {
 	token token
 	depth int
 	err   error
+	found Expression
 }
 
 func (p *parser) advance() {
@@ -80,156 +87,204 @@ func (p *parser) expect(t token) {
 }
 
 // expression = or [ "?" or ":" expression ].
-func (p *parser) expression() {
+func (p *parser) expression() operand {
 	if p.depth++; p.depth > maxDepth {
 		p.fail(errTooDeep)
 	}
 	defer func() { p.depth-- }()
 	if p.err != nil {
-		return
+		return operand{}
 	}
-	p.binary()
+	x := p.binary()
 	if p.take("?") {
-		p.binary()
+		y := p.binary()
 		p.expect(":")
-		p.expression()
+		return above(x, y, p.expression())
 	}
+	return x
 }
 
 // binary = unary { operator unary }. Which operators bind tighter makes no
 // difference to what is an expression: all are binary and stand between two
 // operands.
-func (p *parser) binary() {
+func (p *parser) binary() operand {
+	var b binary
 	for {
-		p.unary()
+		b.add(p.unary())
 		switch p.token {
-		case "||", "&&", "<", "<=", ">=", ">", "==", "!=", tokenIn, "+", "-", "*", "/", "%":
+		case "||", "&&":
+			b.logical()
+			p.advance()
+		case "<", "<=", ">=", ">", "==", "!=", tokenIn, "+", "-", "*", "/", "%":
+			b.operators++
 			p.advance()
 		default:
-			return
+			return b.operand()
 		}
 	}
 }
 
 // unary = ( { "!" } | { "-" } ) member.
-func (p *parser) unary() {
+func (p *parser) unary() operand {
 	sign := token("-")
 	if p.token == "!" {
 		sign = "!"
 	}
+	signs := 0
 	for p.take(sign) {
+		signs++
 	}
-	p.member()
+	x := p.member()
+	if signs > 0 {
+		// Two signs cancel out.
+		return above(x)
+	}
+	return x
 }
 
 // member = primary { "." selector [ "(" list ")" ] | "[" expression "]" }.
-func (p *parser) member() {
-	p.primary()
+func (p *parser) member() operand {
+	x := p.primary()
 	for {
 		switch {
 		case p.take("."):
-			p.selector()
+			x = p.selector(x)
 		case p.take("["):
-			p.expression()
+			x = above(x, p.expression())
 			p.expect("]")
 		default:
-			return
+			return x
 		}
 	}
 }
 
 // selector = name [ "(" list ")" ] | quoted name. Fields may be called by reserved
 // words, methods too.
-func (p *parser) selector() {
-	if p.take(tokenQuoted) {
-		return
+func (p *parser) selector(of operand) operand {
+	if p.takeQuoted() {
+		return operand{height: of.height + 1, selection: true}
 	}
+	name := p.text[p.pos:p.end]
 	p.expect(tokenIdent)
 	if p.take("(") {
-		p.series(")", p.expression)
+		return p.call(Call{Function: name, Method: true}, of.height)
 	}
+	return operand{height: of.height + 1, selection: true}
 }
 
 // primary = [ "." ] name [ "(" list ")" ] | [ "." ] name { "." name } "{" fields "}"
 // | "(" expression ")" | "[" list "]" | "{" entries "}" | literal.
-func (p *parser) primary() {
+func (p *parser) primary() operand {
+	literal := p.text[p.pos:p.end]
 	switch {
-	case p.take(tokenNumber), p.take(tokenText), p.take(tokenLiteral):
+	case p.take(tokenNumber), p.take(tokenLiteral):
+		return operand{height: 1}
+	case p.take(tokenText):
+		return operand{height: 1, literal: literal}
 	case p.take("-"): // the sign of a number, after "!"
 		p.expect(tokenNumber)
+		return operand{height: 2}
 	case p.take("("):
-		p.expression()
+		x := p.expression()
 		p.expect(")")
+		x.height++
+		return x
 	case p.take("["):
-		p.series("]", p.expression)
+		return above(p.series("]", p.expression)...)
 	case p.take("{"):
-		p.series("}", p.entry)
+		return above(p.series("}", p.entry)...)
 	case p.token == ".", p.token == tokenIdent:
 		p.take(".")
-		p.name()
+		return p.name()
 	default:
 		p.failExpected("an expression")
+		return operand{}
 	}
 }
 
 // name parses a variable, a call, or a message. Those three begin alike; what
 // follows the dots of a name decides.
-func (p *parser) name() {
+func (p *parser) name() operand {
 	if p.token == tokenIdent && isReserved(p.text[p.pos:p.end]) {
 		p.fail(fmt.Errorf("column %d: %s is a reserved word", p.pos+1, p.text[p.pos:p.end]))
 	}
+	c := Call{Function: p.text[p.pos:p.end]}
 	p.expect(tokenIdent)
-	for {
+	for dots := 0; ; dots++ {
 		switch {
 		case p.take("("):
-			p.series(")", p.expression)
-			return
+			return p.call(c, dots)
 		case p.take("{"):
-			p.series("}", p.field)
-			return
+			p.found.Messages = true
+			return above(p.series("}", p.field)...)
 		case p.token == ".":
 			p.advance()
-			if p.take(tokenQuoted) {
-				return
+			if p.takeQuoted() {
+				return operand{height: dots + 2, selection: true}
 			}
+			c.Qualifier, c.Function, c.Method = c.full(), p.text[p.pos:p.end], true
 			p.expect(tokenIdent)
 		default:
-			return
+			return operand{height: dots + 1, selection: dots > 0}
 		}
 	}
 }
 
+// call parses the arguments of a call and the parenthesis at their end; height is that
+// of what the method is of.
+func (p *parser) call(c Call, height int) operand {
+	arguments := p.series(")", p.expression)
+	if c.Arguments = len(arguments); c.Arguments > 0 {
+		last := arguments[c.Arguments-1]
+		c.Selects, c.Literal = last.selection, last.literal
+	}
+	if p.err == nil {
+		p.found.Calls = append(p.found.Calls, c)
+	}
+	return above(append(arguments, operand{height: height})...)
+}
+
+func (p *parser) takeQuoted() bool {
+	if !p.take(tokenQuoted) {
+		return false
+	}
+	p.found.QuotedNames = true
+	return true
+}
+
 // series = [ element { "," element } ] [ "," ] and the token at its end. Arguments
 // have no comma at their end.
-func (p *parser) series(end token, element func()) {
+func (p *parser) series(end token, element func() operand) []operand {
+	var out []operand
 	for first := true; p.err == nil && !p.take(end); first = false {
 		if !first {
 			p.expect(",")
 		}
 		switch {
 		case end == ")":
-			element()
+			out = append(out, element())
 		case first && p.take(","), p.token == end:
 			p.expect(end)
-			return
+			return out
 		default:
-			element()
+			out = append(out, element())
 		}
 	}
+	return out
 }
 
 // entry = expression ":" expression.
-func (p *parser) entry() {
-	p.expression()
+func (p *parser) entry() operand {
+	key := p.expression()
 	p.expect(":")
-	p.expression()
+	return above(key, p.expression())
 }
 
 // field = ( name | quoted name ) ":" expression.
-func (p *parser) field() {
-	if !p.take(tokenQuoted) {
+func (p *parser) field() operand {
+	if !p.takeQuoted() {
 		p.expect(tokenIdent)
 	}
 	p.expect(":")
-	p.expression()
+	return above(p.expression())
 }

@@ -20,9 +20,12 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/pilotkit/pilotkit/internal/re2"
 )
 
 // Envoy returns everything for which an Envoy would refuse a resource, joined; nil
@@ -81,18 +84,16 @@ func (r *report) validate(m proto.Message) {
 	r.unpack(m.ProtoReflect())
 }
 
-// unpack validates what is packed in a message.
+// unpack validates what is packed in a message, its regular expressions.
 func (r *report) unpack(m protoreflect.Message) {
-	if packed, ok := m.Interface().(*anypb.Any); ok {
-		inner, err := packed.UnmarshalNew()
-		if err != nil {
-			r.fail("%s: %w", packed.GetTypeUrl(), err)
-			return
+	switch m := m.Interface().(type) {
+	case *anypb.Any:
+		r.unpackAny(m)
+		return
+	case *matcher.RegexMatcher:
+		if err := re2.Check(m.GetRegex()); err != nil {
+			r.fail("regular expression %.200q: %w", m.GetRegex(), err)
 		}
-		if _, tls := inner.(*tlsv3.UpstreamTlsContext); tls && r.grpc {
-			return // the validation insists on secrets by SDS, which gRPC clients refuse
-		}
-		r.validate(inner)
 		return
 	}
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -114,6 +115,18 @@ func (r *report) unpack(m protoreflect.Message) {
 		}
 		return true
 	})
+}
+
+func (r *report) unpackAny(packed *anypb.Any) {
+	inner, err := packed.UnmarshalNew()
+	if err != nil {
+		r.fail("%s: %w", packed.GetTypeUrl(), err)
+		return
+	}
+	if _, tls := inner.(*tlsv3.UpstreamTlsContext); tls && r.grpc {
+		return // the validation insists on secrets by SDS, which gRPC clients refuse
+	}
+	r.validate(inner)
 }
 
 // unpackTo reads an Any, and reports whether it holds a message of this type.

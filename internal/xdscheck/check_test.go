@@ -133,7 +133,22 @@ func TestTeeth(t *testing.T) {
 		},
 		{
 			"a command", &routev3.RouteConfiguration{},
-			route(`"match":{"prefix":"/"},"requestHeadersToAdd":[{"header":{"key":"a","value":"100%% %a"}}]` + forward), "unfinished command", "unfinished command",
+			route(`"match":{"prefix":"/"},"requestHeadersToAdd":[{"header":{"key":"a","value":"100%% %a"}}]` + forward), "find valid command at position 6", "find valid command",
+		},
+		{
+			"a command that is none", &routev3.RouteConfiguration{},
+			route(`"match":{"prefix":"/"},"responseHeadersToAdd":[{"header":{"key":"a","value":"%FOO%"}}]` + forward), "header a: %FOO%: Not supported field", "%FOO%",
+		},
+		{"a duration", &routev3.RouteConfiguration{}, route(`"match":{"prefix":"/"},"route":{"cluster":"c","timeout":"9223372035.999s"}`), "", ""},
+		{"a regex of Go", &routev3.RouteConfiguration{}, route(`"match":{"safeRegex":{"regex":"\\p{Letter}"}}` + forward), "invalid character class range", "invalid character class"},
+		{
+			"a regex in a query", &routev3.RouteConfiguration{}, route(`"match":{"prefix":"/","queryParameters":[{"name":"q","stringMatch":{"safeRegex":{"regex":"a{1000}b{1000}"}}},
+				{"name":"r","stringMatch":{"safeRegex":{"regex":"(?:a{100}){100}"}}}]}` + forward), "(?:a{100}){100}", "(?:a{100}){100}",
+		},
+		{
+			"a regex that is packed", &routev3.RouteConfiguration{},
+			route(`"match":{"prefix":"/"},"typedPerFilterConfig":{"f":{"@type":"` + types + `filters.http.fault.v3.HTTPFault","headers":[{"name":"a","stringMatch":{"safeRegex":{"regex":"\\x{100}"}}}]}}` + forward),
+			"invalid escape sequence", "invalid escape sequence",
 		},
 		{"a body", &routev3.RouteConfiguration{}, route(`"match":{"prefix":"/"},"directResponse":{"status":200,"body":{"inlineString":"` + strings.Repeat("a", 4097) + `"}}`), "4097 bytes", "direct responses"},
 		{"a redirect", &routev3.RouteConfiguration{}, route(`"match":{"prefix":"/"},"redirect":{"hostRedirect":"a"}`), "", "neither redirects"},

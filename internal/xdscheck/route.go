@@ -4,11 +4,12 @@ package xdscheck
 
 import (
 	"math"
-	"regexp"
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/pilotkit/pilotkit/internal/headerformat"
 )
 
 // defaultBody is how long a direct response may be unless the configuration says
@@ -104,30 +105,22 @@ func (r *report) forward(action *routev3.RouteAction, at func(string, ...any)) {
 	} else if action.GetCluster() == "" && action.GetClusterHeader() == "" {
 		at("no cluster")
 	}
-	if rewrite := action.GetRegexRewrite(); rewrite != nil {
-		pattern(rewrite.GetPattern().GetRegex(), at)
-		if action.GetPrefixRewrite() != "" {
-			at("a prefix rewrite and a regex rewrite")
-		}
+	if action.GetRegexRewrite() != nil && action.GetPrefixRewrite() != "" {
+		at("a prefix rewrite and a regex rewrite")
 	}
 }
 
 // match checks what a route matches.
 func (r *report) match(m *routev3.RouteMatch, at func(string, ...any)) {
-	switch path := m.GetPathSpecifier().(type) {
+	switch m.GetPathSpecifier().(type) {
 	case nil:
 		at("no path")
-	case *routev3.RouteMatch_SafeRegex:
-		pattern(path.SafeRegex.GetRegex(), at)
 	case *routev3.RouteMatch_PathSeparatedPrefix:
 		if r.grpc {
 			at("gRPC clients know no path-separated prefix")
 		}
 	}
 	for _, h := range m.GetHeaders() {
-		//nolint:staticcheck // gRPC C-core knows the old fields only
-		pattern(h.GetSafeRegexMatch().GetRegex(), at)
-		pattern(h.GetStringMatch().GetSafeRegex().GetRegex(), at)
 		if !r.grpc {
 			continue
 		}
@@ -143,35 +136,11 @@ func (r *report) match(m *routev3.RouteMatch, at func(string, ...any)) {
 	}
 }
 
-// pattern checks a regular expression of RE2's syntax.
-func pattern(expression string, at func(string, ...any)) {
-	if _, err := regexp.Compile(expression); err != nil {
-		at("%v", err)
-	}
-}
-
-// headers checks that the values of headers have no unfinished % command.
+// headers checks the commands in values of headers.
 func headers(list []*core.HeaderValueOption, at func(string, ...any)) {
 	for _, h := range list {
-		if !commands(h.GetHeader().GetValue()) {
-			at("header %s: an unfinished command in %q", h.GetHeader().GetKey(), h.GetHeader().GetValue())
-		}
-	}
-}
-
-// commands reports whether every "%" is doubled, or begins a command that ends.
-func commands(value string) bool {
-	for {
-		_, rest, found := strings.Cut(value, "%")
-		if !found {
-			return true
-		}
-		if literal, ok := strings.CutPrefix(rest, "%"); ok {
-			value = literal
-			continue
-		}
-		if _, value, found = strings.Cut(rest, "%"); !found {
-			return false
+		if err := headerformat.Check(h.GetHeader().GetValue()); err != nil {
+			at("header %s: %w", h.GetHeader().GetKey(), err)
 		}
 	}
 }

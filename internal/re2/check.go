@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package re2
+
+import (
+	"fmt"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxProgram is the largest program that is let pass: Istio's proxies have this limit
+// ("re2.max_program_size.error_level"), Envoy's own default is 100.
+const MaxProgram = 32768
+
+// Check returns nil if Envoy, with Istio's limit, compiles a regular expression.
+func Check(expression string) error { return CheckSize(expression, MaxProgram) }
+
+// CheckSize returns nil if RE2 compiles a regular expression to a program of at most
+// this size.
+func CheckSize(expression string, limit int) error {
+	tree, err := parse(expression)
+	if err != nil {
+		return err
+	}
+	if size := programSize(tree, expandUTF8); size > limit {
+		return tooLarge(size, limit)
+	}
+	if isASCII(expression) {
+		return checkSize(tree, limit)
+	}
+	// As Latin-1 each byte is a character.
+	if tree, err = syntax.Parse(latin1(expression), syntax.Perl); err != nil {
+		return fmt.Errorf("as Latin-1, which Envoy 1.40 reads: %w", err)
+	}
+	return checkSize(tree, limit)
+}
+
+func checkSize(tree *syntax.Regexp, limit int) error {
+	if size := programSize(tree, expandLatin1); size > limit {
+		return tooLarge(size, limit)
+	}
+	return nil
+}
+
+func tooLarge(size, limit int) error {
+	return fmt.Errorf("RE2 program size of %d > max program size of %d (estimated)", size, limit)
+}
+
+func parse(expression string) (*syntax.Regexp, error) {
+	tree, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEscapes(expression); err != nil {
+		return nil, err
+	}
+	if repetitions(tree) > maxRepetitions {
+		return nil, fmt.Errorf("invalid repetition size: more than %d repetitions of a part", maxRepetitions)
+	}
+	return tree, nil
+}
+
+// maxRepetitions is how often all repetitions around a part may repeat it together.
+const maxRepetitions = 1000
+
+// repetitions returns how often a part of an expression is repeated at most. Go does
+// not count those of what is repeated zero times.
+func repetitions(tree *syntax.Regexp) int {
+	most := 1
+	for _, sub := range tree.Sub {
+		most = max(most, repetitions(sub))
+	}
+	if tree.Op == syntax.OpRepeat {
+		return most * max(1, tree.Min, tree.Max)
+	}
+	return most
+}
+
+func isASCII(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+}
+
+// latin1 returns the bytes of a text as characters.
+func latin1(text string) string {
+	out := make([]rune, len(text))
+	for i := range len(text) {
+		out[i] = rune(text[i])
+	}
+	return string(out)
+}
+
+// checkEscapes finds what Go takes and RE2 does not in an expression of Go: classes by
+// names that only Go has, and characters beyond Latin-1.
+func checkEscapes(expression string) error {
+	for rest := expression; ; {
+		_, after, found := strings.Cut(rest, `\`)
+		if !found {
+			return nil
+		}
+		var err error
+		switch c := after[0]; {
+		case c == 'Q':
+			_, after, _ = strings.Cut(after, `\E`)
+		case c == 'p' || c == 'P':
+			after, err = checkClass(after)
+		case c == 'x' && after[1] == '{':
+			var digits string
+			digits, after, _ = strings.Cut(after[2:], "}")
+			err = checkCharacter("x{"+digits+"}", digits, 16)
+		case '0' <= c && c <= '7':
+			n := 1
+			for n < min(3, len(after)) && '0' <= after[n] && after[n] <= '7' {
+				n++
+			}
+			err = checkCharacter(after[:n], after[:n], 8)
+			after = after[n:]
+		default:
+			after = after[1:]
+		}
+		if err != nil {
+			return err
+		}
+		rest = after
+	}
+}
+
+// checkClass checks the name of a class and returns what follows.
+func checkClass(text string) (rest string, err error) {
+	name := text[1:2]
+	rest = text[2:]
+	if name == "{" {
+		name, rest, _ = strings.Cut(rest, "}")
+	}
+	if !isClass(strings.TrimPrefix(name, "^")) {
+		return rest, fmt.Errorf("invalid character class range: `\\%s`", text[:len(text)-len(rest)])
+	}
+	return rest, nil
+}
+
+func checkCharacter(escape, digits string, base int) error {
+	if n, err := strconv.ParseUint(digits, base, 32); err != nil || n > 0xff {
+		return fmt.Errorf("invalid escape sequence: `\\%s`: Envoy reads expressions as Latin-1", escape)
+	}
+	return nil
+}
