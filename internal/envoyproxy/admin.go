@@ -4,7 +4,6 @@ package envoyproxy
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -113,13 +112,10 @@ func (p *Proxy) positive(filter string) map[string]int {
 	return out
 }
 
-// Resources decodes those resources that a config dump has in a field, such as
-// "dynamic_active_clusters", and returns them as they are in its JSON.
-func (p *Proxy) Resources(field string) []json.RawMessage {
+// Resources returns what a config dump has in a field: messages such as
+// admin.ClustersConfigDump_DynamicCluster for "dynamic_active_clusters".
+func (p *Proxy) Resources(field string) []proto.Message {
 	p.tb.Helper()
-	var dump struct {
-		Configs []json.RawMessage `json:"configs"`
-	}
 	status, body, err := p.ReadAdmin(p.tb.Context(), "/config_dump?resource="+url.QueryEscape(field))
 	if err != nil {
 		p.tb.Fatal(err)
@@ -127,10 +123,19 @@ func (p *Proxy) Resources(field string) []json.RawMessage {
 	if status == http.StatusNotFound {
 		return nil // The Envoy has none.
 	}
-	if err := json.Unmarshal(body, &dump); status != http.StatusOK || err != nil {
+	dump := &admin.ConfigDump{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, dump); status != http.StatusOK || err != nil {
 		p.tb.Fatalf("config dump of %s: status %d, %v: %s", field, status, err, body)
 	}
-	return dump.Configs
+	var out []proto.Message
+	for _, packed := range dump.GetConfigs() {
+		m, err := packed.UnmarshalNew()
+		if err != nil {
+			p.tb.Fatalf("config dump of %s: %v", field, err)
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 // Listeners returns where the Envoy listens, by the name of the listener.

@@ -3,6 +3,7 @@
 package envoyproxy
 
 import (
+	"context"
 	"net"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -64,15 +66,31 @@ func (o Options) dynamic(b *bootstrap.Bootstrap) error {
 		CdsConfig: ADS(),
 		AdsConfig: &core.ApiConfigSource{
 			ApiType: api, TransportApiVersion: core.ApiVersion_V3,
-			GrpcServices: []*core.GrpcService{{TargetSpecifier: &core.GrpcService_EnvoyGrpc_{
-				EnvoyGrpc: &core.GrpcService_EnvoyGrpc{ClusterName: serverCluster},
-			}}},
+			GrpcServices: []*core.GrpcService{{
+				TargetSpecifier: &core.GrpcService_EnvoyGrpc_{EnvoyGrpc: &core.GrpcService_EnvoyGrpc{ClusterName: serverCluster}},
+				InitialMetadata: []*core.HeaderValue{{Key: nodeHeader, Value: o.Node.ID()}},
+			}},
 		},
 	}
-	if !o.OwnListeners {
+	switch {
+	case o.ListenersFile != "":
+		b.DynamicResources.LdsConfig = fileSource(o.ListenersFile)
+	case !o.OwnListeners:
 		b.DynamicResources.LdsConfig = ADS()
 	}
 	return nil
+}
+
+// nodeHeader has the node id: interceptors do not see what is in a request.
+const nodeHeader = "x-node-id"
+
+// NodeOf returns the node id of the Envoy whose stream has a context; "" for a client
+// that this package did not start.
+func NodeOf(ctx context.Context) string {
+	if values := metadata.ValueFromIncomingContext(ctx, nodeHeader); len(values) > 0 {
+		return values[0]
+	}
+	return ""
 }
 
 // ADS returns the source of resources that come from the ADS server.

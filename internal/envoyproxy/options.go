@@ -19,7 +19,10 @@ type Options struct {
 	Delta bool
 	// OwnListeners: all listeners are the host's; the server is not asked for any.
 	OwnListeners bool
-	// What the host makes.
+	// ListenersFile is a file of listeners that the host makes, in place of those of
+	// the server: see WriteListeners.
+	ListenersFile string
+	// What the host makes for good.
 	Listeners []*listenerv3.Listener
 	Clusters  []*clusterv3.Cluster
 	Secrets   []*tlsv3.Secret

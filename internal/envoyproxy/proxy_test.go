@@ -3,6 +3,7 @@
 package envoyproxy
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -98,11 +99,11 @@ func (p *Proxy) testPages(t *testing.T) {
 	if got := p.Clusters()["other"].GetHostStatuses(); len(got) != 1 {
 		t.Errorf("endpoints: %v", got)
 	}
-	if got := p.Resources("static_listeners"); len(got) != 1 || !strings.Contains(string(got[0]), `"greeter"`) {
-		t.Errorf("static listeners: %s", got)
+	if got := p.Resources("static_listeners"); len(got) != 1 || !strings.Contains(fmt.Sprint(got[0]), `"greeter"`) {
+		t.Errorf("static listeners: %v", got)
 	}
 	if got := p.Resources("dynamic_active_clusters"); len(got) != 0 {
-		t.Errorf("dynamic clusters: %s", got)
+		t.Errorf("dynamic clusters: %v", got)
 	}
 	if a, b, c, d := p.Refused(), p.Outmoded(), p.Certificates(), p.Unready(); len(a)+len(b)+len(c)+len(d) > 0 {
 		t.Errorf("refused %v, outmoded %v, certificates %v, unready %v", a, b, c, d)

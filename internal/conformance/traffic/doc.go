@@ -29,6 +29,14 @@
 // into the recorded form and compared with the recording, and nothing may have been
 // sent that the client had already.
 //
+// TestEnvoys puts real Envoys in the place of sidecars and gateways (package
+// envoyproxy), of the newest and the oldest release that is supported and by both
+// protocols. An envoyproxy.Adapter gives them addresses and files in place of
+// those that the machine does not have, and every secret exists. The listeners of a
+// sidecar are made by its host, here as a file. After each step an Envoy has to have
+// refused nothing, and to use exactly what it was sent, without a field that is
+// deprecated or unknown to it.
+//
 // The rules of DECISIONS.md are functions named after their rows (t12…). They
 // change the recorded or both sides where the recording is not, or not alone,
 // right; what they need of the scenario they take from the objects as they are

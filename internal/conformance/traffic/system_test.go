@@ -47,24 +47,12 @@ type system struct {
 	stop      func()
 }
 
-// newSystem starts the parts; stop ends them.
+// newSystem starts the parts and the proxies; stop ends them.
 func newSystem(ctx context.Context, s *scenario) (*system, error) {
-	sys := &system{scenario: s, requests: newRequestCounter(), mesh: &meshconfig.MeshConfig{}, delegates: delegatesOf(s)}
-	networks := &meshconfig.MeshNetworks{}
-	if err := errors.Join(fromYAML(s.Options.MeshConfig, sys.mesh), fromYAML(s.Options.MeshNetworks, networks)); err != nil {
+	sys, err := assemble(s, ads.Options{})
+	if err != nil {
 		return nil, err
 	}
-	sys.store = storememory.NewController(storememory.Make(istio.Schemas(), storememory.Options{DetectMutations: true}))
-	registries := aggregate.NewController()
-	policies := traffic.New(sys.store, traffic.Options{
-		Mesh: sys.mesh, Networks: networks, FilterGatewayClusters: s.Options.Features.FilterGatewayClusterConfig,
-	})
-	sys.server = ads.New(registries, ads.Options{Observer: sys.requests, Provider: policies})
-	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
-		return serviceentry.New(sys.store, updater, serviceentry.Options{
-			ClusterID: clusterID, Mesh: serviceentry.Mesh{TrustDomain: sys.mesh.GetTrustDomain()},
-		})
-	})
 	conn, err := sys.serve() //nolint:contextcheck // It lives until stop.
 	if err != nil {
 		return nil, err
@@ -77,6 +65,29 @@ func newSystem(ctx context.Context, s *scenario) (*system, error) {
 			return nil, err
 		}
 	}
+	return sys, nil
+}
+
+// assemble puts the parts together, with further options of the server.
+func assemble(s *scenario, options ads.Options) (*system, error) {
+	sys := &system{scenario: s, requests: newRequestCounter(), mesh: &meshconfig.MeshConfig{}, delegates: delegatesOf(s)}
+	networks := &meshconfig.MeshNetworks{}
+	if err := errors.Join(fromYAML(s.Options.MeshConfig, sys.mesh), fromYAML(s.Options.MeshNetworks, networks)); err != nil {
+		return nil, err
+	}
+	sys.store = storememory.NewController(storememory.Make(istio.Schemas(), storememory.Options{DetectMutations: true}))
+	registries := aggregate.NewController()
+	options.Observer = sys.requests
+	options.Provider = traffic.New(sys.store, traffic.Options{
+		Mesh: sys.mesh, Networks: networks, FilterGatewayClusters: s.Options.Features.FilterGatewayClusterConfig,
+	})
+	options.Configs = func() ads.ConfigReader { return sys.store.Snapshot() }
+	sys.server = ads.New(registries, options)
+	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		return serviceentry.New(sys.store, updater, serviceentry.Options{
+			ClusterID: clusterID, Mesh: serviceentry.Mesh{TrustDomain: sys.mesh.GetTrustDomain()},
+		})
+	})
 	return sys, nil
 }
 
@@ -129,6 +140,15 @@ const (
 
 // step runs a step and returns its results when all proxies have what it led to.
 func (sys *system) step(ctx context.Context, st step) ([]result, error) {
+	results := sys.change(st)
+	if err := sys.catchUp(ctx); err != nil {
+		return results, err
+	}
+	return results, nil
+}
+
+// change runs a step and returns its results when the server knows of it.
+func (sys *system) change(st step) []result {
 	var results []result
 	if st.Delete != nil {
 		results = []result{sys.delete(*st.Delete)}
@@ -138,10 +158,7 @@ func (sys *system) step(ctx context.Context, st step) ([]result, error) {
 	for range 2 { // what a registry writes to the store concerns it again
 		sys.store.Drain()
 	}
-	if err := sys.catchUp(ctx); err != nil {
-		return results, err
-	}
-	return results, nil
+	return results
 }
 
 func parse(text string) []manifest.Document {
