@@ -95,10 +95,18 @@ func (p *Proxy) Refused() map[string]int {
 }
 
 // Outmoded returns how often the Envoy was sent deprecated or unknown fields, by the
-// name of the counter, and empty if never. What they were is in its log.
+// name of the counter, and by what its log says of deprecated ones, which is not
+// repeated for each time. It is empty if it was sent none.
 func (p *Proxy) Outmoded() map[string]int {
 	p.tb.Helper()
-	return p.positive(`^(runtime\.deprecated_feature_use|server\.(static|dynamic)_unknown_fields|server\.wip_protos)$`)
+	out := p.positive(`^(runtime\.deprecated_feature_use|server\.(static|dynamic)_unknown_fields|server\.wip_protos)$`)
+	for line := range strings.Lines(string(p.Log())) {
+		if _, field, found := strings.Cut(line, "Using deprecated "); found {
+			field, _, _ = strings.Cut(field, " from file")
+			out[field]++
+		}
+	}
+	return out
 }
 
 func (p *Proxy) positive(filter string) map[string]int {

@@ -46,7 +46,15 @@ func Bootstrap(o Options) (*bootstrap.Bootstrap, error) {
 		}}}
 	}
 	if o.Server != "" {
-		return b, o.dynamic(b)
+		if err := o.dynamic(b); err != nil {
+			return nil, err
+		}
+	}
+	if o.ListenersFile != "" {
+		if b.DynamicResources == nil {
+			b.DynamicResources = &bootstrap.Bootstrap_DynamicResources{}
+		}
+		b.DynamicResources.LdsConfig = fileSource(o.ListenersFile)
 	}
 	return b, nil
 }
@@ -72,10 +80,7 @@ func (o Options) dynamic(b *bootstrap.Bootstrap) error {
 			}},
 		},
 	}
-	switch {
-	case o.ListenersFile != "":
-		b.DynamicResources.LdsConfig = fileSource(o.ListenersFile)
-	case !o.OwnListeners:
+	if !o.OwnListeners {
 		b.DynamicResources.LdsConfig = ADS()
 	}
 	return nil
