@@ -4,6 +4,7 @@ package envoyproxy
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	admin "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // ReadAdmin reads an administration page.
@@ -124,19 +126,12 @@ func (p *Proxy) positive(filter string) map[string]int {
 // admin.ClustersConfigDump_DynamicCluster for "dynamic_active_clusters".
 func (p *Proxy) Resources(field string) []proto.Message {
 	p.tb.Helper()
-	status, body, err := p.ReadAdmin(p.tb.Context(), "/config_dump?resource="+url.QueryEscape(field))
-	if err != nil {
-		p.tb.Fatal(err)
-	}
-	if status == http.StatusNotFound {
-		return nil // The Envoy has none.
-	}
-	dump := &admin.ConfigDump{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, dump); status != http.StatusOK || err != nil {
-		p.tb.Fatalf("config dump of %s: status %d, %v: %s", field, status, err, body)
-	}
 	var out []proto.Message
-	for _, packed := range dump.GetConfigs() {
+	for _, data := range p.dump(field) {
+		packed := &anypb.Any{}
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, packed); err != nil {
+			p.tb.Fatalf("config dump of %s: %v: %s", field, err, data)
+		}
 		m, err := packed.UnmarshalNew()
 		if err != nil {
 			p.tb.Fatalf("config dump of %s: %v", field, err)
@@ -144,6 +139,25 @@ func (p *Proxy) Resources(field string) []proto.Message {
 		out = append(out, m)
 	}
 	return out
+}
+
+// dump returns the JSON of what a config dump has in a field.
+func (p *Proxy) dump(field string) []json.RawMessage {
+	p.tb.Helper()
+	status, body, err := p.ReadAdmin(p.tb.Context(), "/config_dump?resource="+url.QueryEscape(field))
+	if err != nil {
+		p.tb.Fatal(err)
+	}
+	if status == http.StatusNotFound {
+		return nil // The Envoy has none.
+	}
+	var dump struct {
+		Configs []json.RawMessage `json:"configs"`
+	}
+	if err := json.Unmarshal(body, &dump); status != http.StatusOK || err != nil {
+		p.tb.Fatalf("config dump of %s: status %d, %v: %s", field, status, err, body)
+	}
+	return dump.Configs
 }
 
 // Listeners returns where the Envoy listens, by the name of the listener.

@@ -107,7 +107,7 @@ func verdicts(p *Proxy, count int) []string {
 	p.tb.Helper()
 	defer p.Stop()
 	out, seen := make([]string, count), make(map[int]bool)
-	for _, data := range p.Resources("dynamic_listeners") {
+	for _, data := range p.dump("dynamic_listeners") {
 		var l struct {
 			Name  string `json:"name"`
 			Error *struct {
