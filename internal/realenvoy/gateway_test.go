@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
-	"github.com/pilotkit/pilotkit/internal/authority"
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
 )
 
@@ -73,7 +72,7 @@ type gateway struct {
 	proxy            *envoyproxy.Proxy
 	http, tcp, https string
 	one, two         *backend
-	authority        *authority.Authority
+	authority        *authority
 }
 
 // withoutMeshTLS is a mesh whose proxies have no certificates.
@@ -89,9 +88,9 @@ func startGateway(t *testing.T, delta bool) *gateway {
 	g := &gateway{
 		plane: startPlane(t, planeOptions{mesh: withoutMeshTLS()}),
 		http:  port(0), tcp: port(1), https: port(2),
-		one: startBackend(t, "one"), two: startBackend(t, "two"), authority: authority.New(t),
+		one: startBackend(t, "one"), two: startBackend(t, "two"), authority: newAuthority(t),
 	}
-	g.vault.set("ingress", "kubernetes://edge", secretOf(g.authority, "shop.example.com"))
+	g.vault.set("ingress", "kubernetes://edge", g.authority.secret("shop.example.com"))
 	g.endpoints(g.one, g.two)
 	g.apply(gatewayObjects, "ECHO", startEcho(t), "PLAIN", g.http, "RAW", g.tcp, "SECURE", g.https)
 	g.applied()
@@ -215,13 +214,13 @@ func (g *gateway) testTLS(t *testing.T) {
 		status, _, err := g.get(transport, "https", g.https, "/shop")
 		return status, err
 	}
-	if status, err := call(g.authority.Pair("client.example.com")); err != nil || status != http.StatusOK {
+	if status, err := call(g.authority.pair(t, "client.example.com")); err != nil || status != http.StatusOK {
 		t.Errorf("with a client certificate: status %d, %v", status, err)
 	}
 	if status, err := call(); err == nil {
 		t.Errorf("without a client certificate: status %d", status)
 	}
-	if status, err := call(authority.New(t).Pair("client.example.com")); err == nil {
+	if status, err := call(newAuthority(t).pair(t, "client.example.com")); err == nil {
 		t.Errorf("with a certificate of another authority: status %d", status)
 	}
 }

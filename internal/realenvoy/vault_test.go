@@ -5,7 +5,6 @@ package realenvoy
 import (
 	"sync"
 
-	"github.com/pilotkit/pilotkit/internal/authority"
 	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
 )
 
@@ -31,10 +30,4 @@ func (v *vault) set(namespace, name string, s *secrets.Secret) {
 	v.secrets[secrets.Name{Namespace: namespace, Name: name}] = s
 	v.mu.Unlock()
 	v.changed()
-}
-
-// secretOf returns a certificate for names, its key and the authority.
-func secretOf(a *authority.Authority, names ...string) *secrets.Secret {
-	certificate, key := a.Issue(names...)
-	return &secrets.Secret{Certificate: certificate, Key: key, Authorities: a.PEM()}
 }
