@@ -305,39 +305,6 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestSleptMachine: time in which one of the two clocks of a machine stood still counts.
-func TestSleptMachine(t *testing.T) {
-	now := time.Now()
-	e := &election{duration: 3 * time.Second, now: func() time.Time { return now }, renewed: now}
-	if e.remaining() != 2*time.Second {
-		t.Errorf("leadership lasts %v", e.remaining())
-	}
-	for name, at := range map[string]time.Time{
-		"The wall clock has gone on": now.Round(0).Add(2 * time.Second),
-		"both have":                  now.Add(2 * time.Second),
-	} {
-		now = at
-		if left := e.remaining(); left > 0 {
-			t.Errorf("%s: leadership lasts %v", name, left)
-		}
-	}
-}
-
-// TestClockSetBack: leadership ends by the monotonic clock, whatever is made of the other
-// one.
-func TestClockSetBack(t *testing.T) {
-	renewed, now := time.Now(), time.Time{}
-	// The wall clock of a bubble is in the year 2000, and its monotonic one far ahead.
-	synctest.Test(t, func(*testing.T) { now = time.Now() })
-	if now.Sub(renewed) <= 0 || !now.Round(0).Before(renewed.Round(0)) {
-		t.Fatalf("%v is not later than %v by one clock, and earlier by the other one", now, renewed)
-	}
-	e := &election{duration: 3 * time.Second, now: func() time.Time { return now }, renewed: renewed}
-	if left := e.remaining(); left > 0 {
-		t.Errorf("leadership lasts %v", left)
-	}
-}
-
 // gate stops a process, as far as others can see: nothing that it has sent arrives,
 // and nothing that was answered does, however long that takes.
 type gate struct {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// TestSleptMachine: time in which one of the two clocks of a machine stood still counts.
+func TestSleptMachine(t *testing.T) {
+	now := time.Now()
+	if set := setBack(now, time.Hour); !set.Round(0).Equal(now.Round(0).Add(-time.Hour)) || set.Sub(now) != 0 {
+		t.Fatalf("set back, %v is %v", now, set)
+	}
+	e := &election{duration: 3 * time.Second, now: func() time.Time { return now }, renewed: now}
+	if e.remaining() != 2*time.Second {
+		t.Errorf("leadership lasts %v", e.remaining())
+	}
+	for name, at := range map[string]time.Time{
+		"the wall clock has gone on":      setBack(now, -2*time.Second),
+		"the monotonic clock has gone on": setBack(now.Add(2*time.Second), time.Hour),
+		"both have":                       now.Add(2 * time.Second),
+	} {
+		now = at
+		if left := e.remaining(); left > 0 {
+			t.Errorf("%s: leadership lasts %v", name, left)
+		}
+	}
+}
+
+// setBack returns a time that the monotonic clock has as it is, and the wall clock as
+// earlier.
+func setBack(t time.Time, by time.Duration) time.Time {
+	type layout struct {
+		wall uint64
+		ext  int64 // the monotonic reading
+		loc  *time.Location
+	}
+	set := t.Add(-by)
+	(*layout)(unsafe.Pointer(&set)).ext += int64(by) //nolint:gosec // Only the kernel makes such times otherwise.
+	return set
+}
