@@ -16,7 +16,9 @@ type acks struct {
 	// everything: see cache.epoch.
 	pushed, done uint64
 	applied      uint64
-	outstanding  []outstanding
+	// accepted is the epoch in which the last response that the client accepted was sent.
+	accepted    uint64
+	outstanding []outstanding
 
 	sentVersion  string
 	ackedVersion string
@@ -30,6 +32,8 @@ type outstanding struct {
 	// epoch: with this response the client has everything of that epoch; 0: there
 	// is more to come.
 	epoch uint64
+	// at is the epoch in which it was sent.
+	at uint64
 	// since is that of the selection.
 	since time.Time
 	// listed are the resources that were new to the client, and full: it was sent
@@ -83,7 +87,7 @@ func (a *acks) answered(nonce string, refused bool) (outstanding, bool) {
 		if refused = refused && !o.tellsAbsence(); refused {
 			a.nacks++
 		} else {
-			a.ackedVersion = o.version
+			a.ackedVersion, a.accepted = o.version, o.at
 			a.apply(o)
 		}
 		return o, true

@@ -22,6 +22,9 @@ func (s *subscription) isQuick() bool {
 // It is called with the mutex held.
 func (s *subscription) isLarge() bool {
 	now := s.selection.snapshot
+	if s.quarantines != nil {
+		return false
+	}
 	if now == nil || s.sent == now && !s.returning {
 		return false
 	}

@@ -119,13 +119,13 @@ func (s *subscription) sendApart() bool {
 	for ; len(s.refusals.apart) > 0 && len(all.parts) < atOnce; s.refusals.apart = s.refusals.apart[1:] {
 		var list []*resource
 		for _, r := range s.refusals.apart[0] {
-			if now := s.selection.snapshot.find(r.name); now != nil && now.marker == present {
+			if now := s.target().find(r.name); now != nil && now.marker == present {
 				list = append(list, now)
 			}
 		}
 		if len(list) > 0 {
 			all.after = all.after.withAll(list)
-			all.parts = append(all.parts, separated{s.selection.moment().newContent(list, s.dialect()), all.after.sum})
+			all.parts = append(all.parts, separated{s.moment().newContent(list, s.dialect()), all.after.sum})
 		}
 	}
 	if len(all.parts) == 0 {
@@ -183,6 +183,8 @@ func (s *subscription) tryAgain(r *refusals) {
 	next := now.Add(lastRetry)
 	for name, f := range r.byName {
 		switch {
+		case s.quarantined(name) != nil:
+			// It is sent again when what is refused of it has changed.
 		case f.next.After(now):
 			if f.next.Before(next) {
 				next = f.next

@@ -44,6 +44,7 @@ type cache struct {
 	unprepared []*selection
 	// proxyUpdates counts the calls of ProxyUpdate: see identity.
 	proxyUpdates uint64
+	recent       recentChanges
 	// progress, if a caller waits, is closed when a proxy answers or leaves.
 	progress chan struct{}
 	// fresh lists the views whose generators have not been called yet.

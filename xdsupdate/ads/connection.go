@@ -107,7 +107,7 @@ func (c *connection) flush() {
 		s.removals()
 		pointing = pointing || pointsToClusters(s.typeURL) && !s.complete()
 	}
-	if len(c.queue) > 0 {
+	if len(c.queue) > 0 || c.substitutes() {
 		c.stream.wake()
 	}
 }
@@ -116,6 +116,7 @@ func (c *connection) flush() {
 func (c *connection) enqueue(s *subscription, content *content, sum uint64, last bool) {
 	c.nonce++
 	o := outstanding{
+		at:    c.cache.epoch,
 		nonce: strconv.FormatUint(c.nonce, 10), version: version(sum), since: s.selection.since, listed: content.listed, full: content.full,
 	}
 	if last && !s.refusals.dividing() {

@@ -151,6 +151,18 @@
 // a file that the proxy lacks, a port that is taken. Until that very resource is
 // accepted or gone, Proxies shows the refusal, and WaitApplied fails.
 //
+// # Quarantine
+//
+// A resource that several objects make, such as the routes of a port, is refused as a
+// whole. If its Provider can leave objects out of it (Answer.Without), the server finds
+// out by trials which of them the client refuses: first those that have changed since the
+// state that the client accepted last, else by halving, with about log₂ n trials for the
+// first of n and as many for each further one. That client, and no other, is sent the
+// resource without them. It follows all changes of the others, and gets an object back
+// when that has changed. TypeStatus.Refusals has what is left out, the Observer and the log
+// are told by a QuarantineError, and WaitApplied fails with it. All this costs nothing
+// while nobody refuses anything, and then it is work of the client that refuses.
+//
 // # Concurrency
 //
 // Every method may be called from any goroutine. No update waits for a client: a

@@ -69,6 +69,13 @@ type Answer struct {
 	// comes with an error is served: the error says what was left out of it. An error
 	// is reported once for as long as it stays the same. Nil: there is none.
 	Build func() (proto.Message, error)
+	// Without makes the resource for a client that refuses it, without what some objects
+	// contribute: their requests fail, or their connections are closed, and all others are
+	// served. It returns all contributions too, those that are left out among them. It is
+	// called like Build, again and again until it is known which contributions the client
+	// refuses, and then whenever the resource changes. If it fails or returns nil the
+	// client keeps what it has. Nil: nothing can be left out.
+	Without func(out func(Contribution) bool) (proto.Message, []Contribution, error)
 	// StandIn makes what is served if Build fails and no client has a former state;
 	// nil: nothing is.
 	StandIn func() proto.Message

@@ -3,7 +3,6 @@
 package ads
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,8 +156,7 @@ func (c *cache) applied(targets map[*subscription]uint64) (<-chan struct{}, erro
 			waiting = true
 		default:
 			for _, r := range s.standing() {
-				refusals = append(refusals, fmt.Errorf(
-					"%s: %s %s: %w: %s", s.conn.proxy.ID, s.typeURL, cmp.Or(r.Name, r.Version), ErrRejected, r.Error))
+				refusals = append(refusals, r.errors(s.conn.proxy.ID, s.typeURL)...)
 			}
 		}
 	}

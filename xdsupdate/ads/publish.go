@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -20,6 +21,8 @@ type change struct {
 	changes  Changes
 	// leftOut are the endpoints and ports that are left out from now on.
 	leftOut []leftOut
+	// about are the objects that the push was asked for.
+	about map[xdsupdate.ConfigKey]struct{}
 	// since is when the push was asked for.
 	since time.Time
 	// incomplete: a part of the first state is missing, so that no client may be
@@ -57,6 +60,7 @@ func (c *cache) publish(ch *change) {
 func (c *cache) publishLocked(ch *change) (waiting []*selection) {
 	c.table, c.provided = ch.table, ch.provided
 	c.epoch++
+	c.recent.add(c.epoch, ch.about)
 	var touched []*selection
 	mark := func(s *selection, name string) {
 		if s.touched != c.epoch {

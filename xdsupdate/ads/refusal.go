@@ -4,11 +4,13 @@ package ads
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
@@ -22,9 +24,19 @@ type Refusal struct {
 	// Version is that of the response, Error what the proxy said: of a long text the
 	// first 4 KiB and its length, and if it refuses more than 64 resources of a type less.
 	Version, Error string
+	// LeftOut are the objects without whose contributions the proxy has accepted the
+	// resource, sorted by kind, namespace and name; nil: it has not.
+	LeftOut []LeftOut
 	// Since is when this state was refused first, Times how often.
 	Since time.Time
 	Times int
+}
+
+// LeftOut is an object that is left out of a resource for one proxy, and what the proxy
+// said. A proxy is sent its contribution again when it has changed.
+type LeftOut struct {
+	Object configstore.ConfigKey
+	Error  string
 }
 
 // refusals are what a client refuses of a subscription, and what is done about it. Nil
@@ -52,9 +64,11 @@ func (s *subscription) took(o outstanding, r *request) (fresh []Refusal) {
 	refused := r.refused && !o.tellsAbsence()
 	switch {
 	case !refused && s.refusals == nil:
+		s.acceptStates(o)
 		return nil
 	case !refused:
 		s.refusals.accept(o)
+		s.acceptStates(o)
 	default:
 		if s.refusals == nil {
 			s.refusals = &refusals{byName: make(map[string]*refusal)}
@@ -100,6 +114,7 @@ func (s *subscription) refuse(o outstanding, text string) (fresh []Refusal) {
 	case o.full:
 		if s.saysAll(named, text) {
 			s.refusals.accept(o, named...)
+			s.acceptStates(o, named...)
 		}
 		if len(named) == 0 {
 			named = []*resource{s.only(o)}
@@ -141,6 +156,9 @@ func (s *subscription) recordAll(list []*resource, o outstanding, text string) (
 	for _, res := range list {
 		name, hash := "", uint64(0)
 		if res != nil {
+			if s.refuseState(res, o, text) {
+				continue
+			}
 			name, hash = res.name, res.hash
 		}
 		old := s.refusals.byName[name]
@@ -159,20 +177,45 @@ func (s *subscription) recordAll(list []*resource, o outstanding, text string) (
 	return fresh
 }
 
+// leftOut returns the refusals of resources that the client has without some
+// contributions.
+func (s *subscription) leftOut() (out []Refusal) {
+	if s.quarantines == nil {
+		return nil
+	}
+	for _, q := range s.quarantines.byName {
+		out = append(out, q.refusals()...)
+	}
+	slices.SortFunc(out, func(a, b Refusal) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
 // standing returns the refusals of resources that there still are, sorted by name; nil
 // if there are none.
 func (s *subscription) standing() []Refusal {
 	if s.refusals == nil {
-		return nil
+		return s.leftOut()
 	}
 	if s.selection == nil || s.selection.snapshot != nil {
 		maps.DeleteFunc(s.refusals.byName, func(name string, _ *refusal) bool { return name != "" && !s.offers(name) })
 	}
-	var out []Refusal
+	out := s.leftOut()
 	for _, r := range s.refusals.byName {
 		out = append(out, r.Refusal)
 	}
 	slices.SortFunc(out, func(a, b Refusal) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// errors returns what WaitApplied says of a refusal.
+func (r Refusal) errors(proxy, typeURL string) []error {
+	if r.LeftOut == nil {
+		return []error{fmt.Errorf("%s: %s %s: %w: %s", proxy, typeURL, cmp.Or(r.Name, r.Version), ErrRejected, r.Error)}
+	}
+	var out []error
+	for _, l := range r.LeftOut {
+		out = append(out, &QuarantineError{Proxy: proxy, TypeURL: typeURL, Resource: r.Name, Object: l.Object, Text: l.Error})
+	}
 	return out
 }
 

@@ -277,8 +277,12 @@ func (s *stream) drain() {
 	for {
 		s.conn.cache.mu.Lock()
 		if len(s.conn.queue) == 0 {
-			s.draining = false
+			more := s.conn.substitutes()
+			s.draining = more
 			s.conn.cache.mu.Unlock()
+			if more && s.substitute() {
+				continue
+			}
 			return
 		}
 		next := s.conn.queue[0]

@@ -37,6 +37,9 @@ type subscription struct {
 
 	acks     acks
 	refusals *refusals // nil: there are none
+	// quarantines are the resources of which the client is sent another state than all
+	// others; nil: there are none.
+	quarantines *quarantines
 }
 
 // wildcard reports whether the subscription covers everything.
@@ -52,8 +55,18 @@ func (s *subscription) topics() []*topic {
 // difference returns what the client is to be sent; nil if it is up to date, or
 // if the selection is not ready.
 func (s *subscription) difference() *difference {
-	if s.selection == nil || s.selection.snapshot == nil || s.sent == s.selection.snapshot && !s.returning {
+	if s.selection == nil || s.selection.snapshot == nil {
 		return nil
+	}
+	target := s.target()
+	if s.sent == target && !s.returning {
+		return nil
+	}
+	if list := s.quarantines; list != nil {
+		if key := s.differenceKey(); list.difference == nil || list.differenceKey != key {
+			list.difference, list.differenceKey = s.moment().newDifference(s.sent, key.dialect), key
+		}
+		return list.difference
 	}
 	if key := s.differenceKey(); s.ahead != nil && s.ahead.differenceKey == key {
 		return s.ahead.difference
@@ -67,6 +80,13 @@ func (s *subscription) dialect() dialect {
 }
 
 func (s *subscription) differenceKey() differenceKey { return differenceKey{s.sent, s.dialect()} }
+
+// moment returns what the client is to have.
+func (s *subscription) moment() moment {
+	m := s.selection.moment()
+	m.snapshot = s.target()
+	return m
+}
 
 // has records what the client has.
 func (s *subscription) has(sent *snapshot) {
@@ -100,7 +120,7 @@ func (s *subscription) complete() bool {
 	if s.selection == nil {
 		return true
 	}
-	if s.selection.snapshot == nil || s.mustAnswer && s.open || s.refusals.dividing() {
+	if s.selection.snapshot == nil || s.mustAnswer && s.open || s.refusals.dividing() || s.isolating() {
 		return false
 	}
 	d := s.difference()
@@ -119,7 +139,7 @@ func (s *subscription) updates() {
 		s.answer(d.update, d.update.after, !d.more && d.removal == nil)
 		s.returning = s.returning && (d.more || d.removal != nil)
 	case s.mustAnswer:
-		s.answer(s.selection.moment().newContent(nil, dialect{delta: s.conn.delta}), s.sent, true)
+		s.answer(s.moment().newContent(nil, dialect{delta: s.conn.delta}), s.sent, true)
 	case d != nil && d.removal == nil:
 		s.returning = false
 		s.has(d.rest)
@@ -166,7 +186,7 @@ func (s *subscription) offers(name string) bool {
 	if s.selection == nil || s.selection.snapshot == nil {
 		return false
 	}
-	r := s.selection.snapshot.find(name)
+	r := s.target().find(name)
 	return r != nil && r.marker == present
 }
 

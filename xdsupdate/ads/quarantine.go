@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// Clients are the judges of what they are sent, and no validation knows all that they
+// refuse. When a client refuses a resource that several objects make, the server finds
+// out by trials which of them it is, and sends that client, and no other, the resource
+// without their contributions.
+
+// Contribution is what one object makes of a resource that several make together.
+type Contribution struct {
+	Object configstore.ConfigKey
+	// State must be comparable, and is another one when the object, or what it is made
+	// of, has changed.
+	State any
+}
+
+// QuarantineError says that a proxy is sent a resource without the contribution of an
+// object, because it refuses the resource with it.
+type QuarantineError struct {
+	// Proxy is the ID of its node.
+	Proxy             string
+	TypeURL, Resource string
+	Object            configstore.ConfigKey
+	// Text is what the proxy said.
+	Text string
+}
+
+// Error names the object, the proxy and the resource.
+func (e *QuarantineError) Error() string {
+	return fmt.Sprintf("%s is left out of %s %s for %s: %s: %s", e.Object, e.TypeURL, e.Resource, e.Proxy, ErrRejected, e.Text)
+}
+
+// Unwrap returns ErrRejected.
+func (e *QuarantineError) Unwrap() error { return ErrRejected }
+
+// quarantines are those of a subscription. Nil has none.
+type quarantines struct {
+	byName map[string]*quarantine
+	// version counts what changes the target.
+	version int
+	// target is what the client is to have instead of base, the snapshot of the
+	// selection; if sent is set, while it has that.
+	target, base, sent *snapshot
+	targetVersion      int
+	// difference is the one to target, of differenceKey.
+	difference *difference
+	differenceKey
+}
+
+// quarantine is one resource that a client refuses. It is guarded by the cache's mutex.
+type quarantine struct {
+	name string
+	// left are the contributions that are left out, with what the client said, and good
+	// those of the state that it accepted last; nil: they are not known.
+	left map[Contribution]*Refusal
+	good []Contribution
+	// search is under way; nil: it is not.
+	search *search[Contribution]
+	// made takes the place of a state of the selection: of, which has parts. Nil: it has
+	// to be made, and until then the client keeps what it has.
+	made, of *resource
+	parts    []Contribution
+	// last is the answer to the last state that the client was sent.
+	last struct {
+		hash     uint64
+		accepted bool
+	}
+	// hopeless: nothing can be left out that helps.
+	hopeless bool
+	refusal  Refusal // the last one
+}
+
+// isolate begins to find out what of a resource a client refuses, if several objects
+// make it.
+func (s *subscription) isolate(res *resource, o outstanding, text string) {
+	if s.conn.cache.source(s.conn.view).without(s.typeURL, res.name) == nil {
+		return
+	}
+	if s.quarantines == nil {
+		s.quarantines = &quarantines{byName: make(map[string]*quarantine)}
+	}
+	q := s.quarantines.byName[res.name]
+	if q == nil {
+		q = &quarantine{name: res.name, left: make(map[Contribution]*Refusal)}
+		s.quarantines.byName[res.name] = q
+	}
+	q.refusal = Refusal{Name: res.name, Version: o.version, Error: text, Since: time.Now()}
+	q.last.hash, q.last.accepted = res.hash, false
+	s.quarantines.version++
+}
+
+// quarantined returns the quarantine of a resource that is not hopeless; nil: there is
+// none.
+func (s *subscription) quarantined(name string) *quarantine {
+	if s.quarantines == nil {
+		return nil
+	}
+	if q := s.quarantines.byName[name]; q != nil && !q.hopeless {
+		return q
+	}
+	return nil
+}
+
+// acceptStates takes that a client accepts what a response has, but for some resources.
+func (s *subscription) acceptStates(o outstanding, but ...*resource) {
+	if s.quarantines == nil {
+		return
+	}
+	for _, res := range o.listed {
+		if q := s.quarantined(res.name); q != nil && q.made == res && !slices.Contains(but, res) {
+			s.judged(q, res, true)
+		}
+		if s.quarantines == nil {
+			return
+		}
+	}
+}
+
+// refuseState takes that a client refuses a state of a resource. It reports whether that
+// was a trial.
+func (s *subscription) refuseState(res *resource, o outstanding, text string) (trial bool) {
+	if q := s.quarantined(res.name); q != nil {
+		if q.made == res {
+			q.refusal = Refusal{Name: res.name, Version: o.version, Error: text, Since: time.Now()}
+			s.judged(q, res, false)
+		}
+		return true
+	}
+	if s.quarantines == nil || s.quarantines.byName[res.name] == nil {
+		s.isolate(res, o, text)
+	}
+	return false
+}
+
+// judged takes the client's answer to a state of a resource that is in quarantine.
+func (s *subscription) judged(q *quarantine, res *resource, accepted bool) {
+	q.last.hash, q.last.accepted = res.hash, accepted
+	s.quarantines.version++
+	switch {
+	case q.search != nil:
+		done, hopeless := q.search.answer(accepted)
+		q.progressed(s, done, hopeless)
+		if !done || !accepted {
+			q.made = nil
+		}
+	case accepted:
+		q.good = slices.DeleteFunc(slices.Clone(q.parts), func(c Contribution) bool { return q.left[c] != nil })
+		if len(q.left) == 0 {
+			s.release(q)
+		}
+	default:
+		q.start(s.conn.cache.recent.changed(s.acks.accepted))
+		q.made = nil
+	}
+}
+
+// release ends a quarantine.
+func (s *subscription) release(q *quarantine) {
+	delete(s.quarantines.byName, q.name)
+	if len(s.quarantines.byName) == 0 {
+		s.quarantines = nil
+	}
+}
+
+// start begins a search among the parts that are not left out. Those that were not in
+// the state that the client accepted last are the likely ones; if that is not known,
+// those of objects that have changed.
+func (q *quarantine) start(changed map[configstore.ConfigKey]struct{}) {
+	left := setOf(slices.Collect(maps.Keys(q.left)))
+	suspects := left.others(q.parts)
+	likely := setOf(q.good).others(suspects)
+	if q.good == nil {
+		likely = slices.DeleteFunc(slices.Clone(suspects), func(c Contribution) bool {
+			_, ok := changed[c.Object]
+			return !ok
+		})
+	}
+	q.search = newSearch(suspects, likely)
+}
+
+// progressed takes what a search has found.
+func (q *quarantine) progressed(s *subscription, done, hopeless bool) {
+	switch {
+	case hopeless:
+		q.search, q.hopeless = nil, true
+		clear(q.left)
+	case done:
+		for _, c := range q.search.bad {
+			r := q.refusal
+			q.left[c] = &r
+			s.conn.cache.failures.add(&QuarantineError{s.conn.proxy.ID, s.typeURL, q.name, c.Object, r.Error})
+		}
+		q.good, q.search = q.search.good, nil
+	}
+}
+
+// without returns the contributions that are not in what is to be made.
+func (q *quarantine) without() set[Contribution] {
+	out := setOf(slices.Collect(maps.Keys(q.left)))
+	if q.search != nil {
+		maps.Copy(out, setOf(q.search.without()))
+	}
+	return out
+}
+
+// refusals are those of what is left out: one that names all objects.
+func (q *quarantine) refusals() []Refusal {
+	if len(q.left) == 0 || q.search != nil {
+		return nil
+	}
+	out := Refusal{Name: q.name, Times: 1}
+	for c, r := range q.left {
+		out.LeftOut = append(out.LeftOut, LeftOut{c.Object, r.Error})
+		if r.Since.After(out.Since) {
+			out.Version, out.Error, out.Since = r.Version, r.Error, r.Since
+		}
+	}
+	slices.SortFunc(out.LeftOut, func(a, b LeftOut) int {
+		return cmp.Or(cmp.Compare(a.Object.String(), b.Object.String()), cmp.Compare(a.Error, b.Error))
+	})
+	return []Refusal{out}
+}
+
+// target returns what the client is to have: what the selection has, but for what is in
+// quarantine. The selection has a snapshot.
+func (s *subscription) target() *snapshot {
+	base, list := s.selection.snapshot, s.quarantines
+	if list == nil {
+		return base
+	}
+	if list.base == base && list.targetVersion == list.version && (list.sent == nil || list.sent == s.sent) {
+		return list.target
+	}
+	var edits []edit
+	list.sent = nil
+	for name, q := range list.byName {
+		switch now := base.find(name); {
+		case now == nil || now.marker != present || q.hopeless && q.of != nil && !q.of.same(now):
+			delete(list.byName, name)
+		case q.hopeless:
+		case q.made != nil && q.of.same(now):
+			edits = append(edits, edit{name, q.made})
+		default:
+			list.sent = s.sent
+			edits = append(edits, edit{name, s.sent.find(name)})
+		}
+	}
+	list.base, list.targetVersion = base, list.version
+	list.target, list.difference = base.with(edits), nil
+	return list.target
+}
+
+// toMake returns a quarantine of which a state has to be made for the client; nil: none.
+func (s *subscription) toMake() *quarantine {
+	if s.quarantines == nil || s.selection == nil || s.selection.snapshot == nil {
+		return nil
+	}
+	s.target() // without those that have ended
+	for name, q := range s.quarantines.byName {
+		if !q.hopeless && (q.made == nil || !q.of.same(s.selection.snapshot.find(name))) {
+			return q
+		}
+	}
+	return nil
+}
+
+// isolating reports whether a search is under way, or something has to be made.
+func (s *subscription) isolating() bool {
+	if s.quarantines == nil {
+		return false
+	}
+	for _, q := range s.quarantines.byName {
+		if q.search != nil {
+			return true
+		}
+	}
+	return s.toMake() != nil
+}
+
+// recentChanges are the objects that the last pushes were about, of those that were about
+// few.
+type recentChanges struct {
+	list [16]recentChange
+}
+
+type recentChange struct {
+	epoch uint64
+	keys  map[configstore.ConfigKey]struct{}
+}
+
+// manyChanges is how many objects of one push are no hint at any of them.
+const manyChanges = 64
+
+func (r *recentChanges) add(epoch uint64, keys map[configstore.ConfigKey]struct{}) {
+	if len(keys) > manyChanges {
+		keys = nil
+	}
+	r.list[epoch%uint64(len(r.list))] = recentChange{epoch, keys}
+}
+
+// changed returns the objects that pushes after an epoch were about, as far as they are
+// known; nil for a client that has accepted nothing.
+func (r *recentChanges) changed(after uint64) map[configstore.ConfigKey]struct{} {
+	if after == 0 {
+		return nil
+	}
+	out := make(map[configstore.ConfigKey]struct{})
+	for _, c := range r.list {
+		if c.epoch > after {
+			maps.Copy(out, c.keys)
+		}
+	}
+	return out
+}

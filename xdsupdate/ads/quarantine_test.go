@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// sharedProvider provides resources of one type that objects make together.
+type sharedProvider struct {
+	typeURL string
+	updater xdsupdate.XDSUpdater
+
+	mu sync.Mutex
+	// objects are the values of objects, by resource and name.
+	objects map[string]map[string]string
+	changed []ads.ChangedName
+	made    int // by Without
+}
+
+func (p *sharedProvider) Name() string                          { return "shared" }
+func (p *sharedProvider) Attach(updater xdsupdate.XDSUpdater)   { p.updater = updater }
+func (p *sharedProvider) Group(*core.Node, *registry.Proxy) any { return nil }
+
+func (p *sharedProvider) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	layer := sharedLayer{p, make(map[string]map[string]string)}
+	for name, objects := range p.objects {
+		layer.objects[name] = maps.Clone(objects)
+	}
+	changes := ads.Changes{Names: p.changed}
+	p.changed = nil
+	return layer, changes
+}
+
+// set gives objects values; "" deletes one.
+func (p *sharedProvider) set(resource string, values map[string]string) {
+	p.mu.Lock()
+	if p.objects[resource] == nil {
+		p.objects[resource] = make(map[string]string)
+	}
+	keys := make(map[xdsupdate.ConfigKey]struct{})
+	for object, value := range values {
+		keys[objectKey(object)] = struct{}{}
+		if value == "" {
+			delete(p.objects[resource], object)
+		} else {
+			p.objects[resource][object] = value
+		}
+	}
+	if len(p.objects[resource]) == 0 {
+		delete(p.objects, resource)
+	}
+	p.changed = append(p.changed, ads.ChangedName{TypeURL: p.typeURL, Name: resource})
+	p.mu.Unlock()
+	if p.updater != nil {
+		p.updater.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: keys})
+	}
+}
+
+func objectKey(name string) configstore.ConfigKey {
+	return configstore.ConfigKey{Kind: configstore.GroupVersionKind{Kind: "Object"}, Name: name, Namespace: "ns"}
+}
+
+// sharedLayer is what a sharedProvider has at one moment.
+type sharedLayer struct {
+	of      *sharedProvider
+	objects map[string]map[string]string
+}
+
+func (l sharedLayer) Names(_ ads.View, typeURL string) (iter.Seq[string], bool) {
+	return maps.Keys(l.objects), typeURL == l.of.typeURL
+}
+
+func (l sharedLayer) Covers(_ ads.View, _, name string) bool {
+	_, ok := l.objects[name]
+	return ok
+}
+
+func (l sharedLayer) Lookup(_ ads.View, typeURL, name string) ads.Answer {
+	objects, ok := l.objects[name]
+	switch {
+	case typeURL != l.of.typeURL:
+		return ads.Answer{BuiltIn: true}
+	case !ok:
+		return ads.Answer{}
+	}
+	return ads.Answer{
+		Build: func() (proto.Message, error) {
+			m, _ := l.build(name, objects, func(ads.Contribution) bool { return false })
+			return m, nil
+		},
+		Without: func(out func(ads.Contribution) bool) (proto.Message, []ads.Contribution, error) {
+			l.of.mu.Lock()
+			l.of.made++
+			l.of.mu.Unlock()
+			m, all := l.build(name, objects, out)
+			return m, all, nil
+		},
+	}
+}
+
+// build makes the resource: each object adds "NAME=VALUE", or "NAME=failing".
+func (l sharedLayer) build(name string, objects map[string]string, out func(ads.Contribution) bool) (proto.Message, []ads.Contribution) {
+	var all []ads.Contribution
+	var values []string
+	for _, object := range slices.Sorted(maps.Keys(objects)) {
+		c := ads.Contribution{Object: objectKey(object), State: objects[object]}
+		value := objects[object]
+		if all = append(all, c); out(c) {
+			value = "failing"
+		}
+		values = append(values, object+"="+value)
+	}
+	if l.of.typeURL == envoy.ListenerType {
+		return &listenerv3.Listener{Name: name, StatPrefix: strings.Join(values, " ")}, all
+	}
+	return &routev3.RouteConfiguration{Name: name, InternalOnlyHeaders: values}, all
+}
+
+// valuesOf are those of a resource, by object.
+func valuesOf(m proto.Message) map[string]string {
+	var values []string
+	switch m := m.(type) {
+	case *listenerv3.Listener:
+		values = strings.Fields(m.GetStatPrefix())
+	case *routev3.RouteConfiguration:
+		values = m.GetInternalOnlyHeaders()
+	}
+	out := make(map[string]string)
+	for _, v := range values {
+		object, value, _ := strings.Cut(v, "=")
+		out[object] = value
+	}
+	return out
+}
+
+// judge is a client that refuses resources to which some object gives a bad value.
+type judge struct {
+	*xdstest.Client
+	mu      sync.Mutex
+	bad     func(value string) bool
+	has     map[string]map[string]string
+	answers int
+}
+
+func (j *judge) answer(r xdstest.Response) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.answers++
+	listed := make(map[string]bool)
+	var refused []string
+	for i, res := range r.Resources {
+		m, err := res.Message()
+		if err != nil {
+			return err
+		}
+		name, values := r.Names()[i], valuesOf(m)
+		listed[name] = true
+		if slices.ContainsFunc(slices.Collect(maps.Values(values)), j.bad) {
+			refused = append(refused, "Error adding/updating "+name+": bad value")
+			if r.TypeURL == envoy.RouteType {
+				return errors.New("bad value")
+			}
+			continue
+		}
+		j.has[name] = values
+	}
+	for _, name := range r.Removed {
+		delete(j.has, name)
+	}
+	if refused != nil {
+		return errors.New(strings.Join(refused, "\n"))
+	}
+	return nil
+}
+
+// count returns the number of responses.
+func (j *judge) count() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.answers
+}
+
+func (j *judge) state(resource string) map[string]string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.has[resource])
+}
+
+// quarantineScene is a server of a sharedProvider with clients that judge.
+type quarantineScene struct {
+	*fixture
+	provider *sharedProvider
+	log      *lockedBuffer
+}
+
+func newQuarantineScene(t *testing.T, typeURL string) *quarantineScene {
+	p := &sharedProvider{typeURL: typeURL, objects: make(map[string]map[string]string)}
+	s := &quarantineScene{provider: p, log: &lockedBuffer{}}
+	s.fixture = serve(t, ads.Options{Provider: p, Logger: slog.New(slog.NewTextHandler(s.log, nil))})
+	return s
+}
+
+// judge returns a client of some resources.
+func (s *quarantineScene) judge(name string, delta bool, bad func(value string) bool, resources ...string) *judge {
+	j := &judge{bad: bad, has: make(map[string]map[string]string)}
+	j.Client = s.client(xdstest.ClientOptions{Delta: delta, Node: node(name, "shop"), Answer: j.answer})
+	if s.provider.typeURL == envoy.ListenerType {
+		resources = nil
+	}
+	s.subscribe(j.Client, s.provider.typeURL, resources...)
+	return j
+}
+
+// leftOut are the objects that are left out for a client, "RESOURCE OBJECT".
+func (s *quarantineScene) leftOut(name string) []string {
+	out := []string{}
+	for _, p := range s.Proxies() {
+		if p.ID != node(name, "shop").GetId() {
+			continue
+		}
+		for _, r := range p.Types[s.provider.typeURL].Refusals {
+			if r.LeftOut == nil {
+				out = append(out, r.Name+" refused: "+r.Error)
+			}
+			for _, l := range r.LeftOut {
+				out = append(out, r.Name+" "+l.Object.Name)
+			}
+		}
+	}
+	return out
+}
+
+func startsBad(value string) bool { return strings.HasPrefix(value, "bad") }
+func nothingIsBad(string) bool    { return false }
+
+func eachShared(t *testing.T, test func(t *testing.T, typeURL string, delta bool)) {
+	for _, typeURL := range []string{envoy.RouteType, envoy.ListenerType} {
+		for protocol, delta := range protocols() {
+			t.Run(short(typeURL)+" "+protocol, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { test(t, typeURL, delta) })
+			})
+		}
+	}
+}
+
+// TestQuarantine: what one object contributes to a shared resource is left out for the
+// client that refuses it, and for no other; the rest follows changes; when the object
+// changes it is tried again.
+func TestQuarantine(t *testing.T) {
+	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		s := newQuarantineScene(t, typeURL)
+		s.provider.set("r", map[string]string{"a": "1", "b": "1", "c": "1", "d": "1"})
+		s.flush()
+		picky := s.judge("picky", delta, startsBad, "r")
+		other := s.judge("other", delta, nothingIsBad, "r")
+		begun := time.Now()
+		step := func(what string, values, want map[string]string, leftOut ...string) {
+			t.Helper()
+			s.provider.set("r", values)
+			s.flush()
+			synctest.Wait()
+			check(t, what, picky.state("r"), want)
+			check(t, what+": left out", s.leftOut("picky"), append([]string{}, leftOut...))
+			check(t, what+": left out for the other", s.leftOut("other"), []string{})
+			for object, value := range values {
+				check(t, what+": the other", other.state("r")[object], value)
+			}
+		}
+		step("bad", map[string]string{"b": "bad"}, map[string]string{"a": "1", "b": "failing", "c": "1", "d": "1"}, "r b")
+		err := s.WaitApplied(s.context(), nil)
+		var left *ads.QuarantineError
+		if !errors.As(err, &left) || !errors.Is(err, ads.ErrRejected) || left.Object != objectKey("b") || left.Resource != "r" ||
+			!strings.Contains(left.Text, "bad value") {
+			t.Errorf("WaitApplied = %v", err)
+		}
+		step("another changes", map[string]string{"c": "2"}, map[string]string{"a": "1", "b": "failing", "c": "2", "d": "1"}, "r b")
+		answers := picky.count()
+		step("another one turns bad", map[string]string{"d": "bad"}, map[string]string{"a": "1", "b": "failing", "c": "2", "d": "failing"}, "r b", "r d")
+		if n := picky.count() - answers; n != 2 {
+			t.Errorf("%d trials for what is the only change", n)
+		}
+		step("still bad", map[string]string{"b": "bad2"}, map[string]string{"a": "1", "b": "failing", "c": "2", "d": "failing"}, "r b", "r d")
+		step("mended", map[string]string{"b": "3"}, map[string]string{"a": "1", "b": "3", "c": "2", "d": "failing"}, "r d")
+		step("mended, too", map[string]string{"d": "3"}, map[string]string{"a": "1", "b": "3", "c": "2", "d": "3"})
+		if err := s.WaitApplied(s.context(), nil); err != nil {
+			t.Error(err)
+		}
+		made := s.provider.made
+		step("good again", map[string]string{"d": "4"}, map[string]string{"a": "1", "b": "3", "c": "2", "d": "4"})
+		check(t, "made for nobody", s.provider.made, made)
+		check(t, "time taken", time.Since(begun), time.Duration(0))
+		if text := s.log.take(); strings.Count(text, "Object/ns/b is left out") != 2 || !strings.Contains(text, "picky") {
+			t.Errorf("log:\n%s", text)
+		}
+	})
+}
+
+// TestQuarantineAtStart: a client that knows nothing yet is served all that is good,
+// after few trials.
+func TestQuarantineAtStart(t *testing.T) {
+	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		s := newQuarantineScene(t, typeURL)
+		values, want := make(map[string]string), make(map[string]string)
+		for i := range 1000 {
+			values[fmt.Sprintf("o%03d", i)] = "1"
+			want[fmt.Sprintf("o%03d", i)] = "1"
+		}
+		values["o617"], want["o617"] = "bad", "failing"
+		values["o003"], want["o003"] = "bad", "failing"
+		s.provider.set("r", values)
+		s.provider.set("q", map[string]string{"o": "1"})
+		s.flush()
+		picky := s.judge("picky", delta, startsBad, "q", "r")
+		synctest.Wait()
+		check(t, "state", picky.state("r"), want)
+		check(t, "another resource", picky.state("q"), map[string]string{"o": "1"})
+		check(t, "left out", s.leftOut("picky"), []string{"r o003", "r o617"})
+		if picky.count() > 2*2*10+4 {
+			t.Errorf("%d trials", picky.count())
+		}
+	})
+}
+
+// TestQuarantineOfWhatIsRefusedAnyway: what is refused whatever is left out is refused as
+// a whole, and tried again.
+func TestQuarantineOfWhatIsRefusedAnyway(t *testing.T) {
+	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		s := newQuarantineScene(t, typeURL)
+		s.provider.set("r", map[string]string{"a": "1", "b": "1", "c": "1"})
+		s.provider.set("q", map[string]string{"o": "good"})
+		s.flush()
+		hostile := s.judge("hostile", delta, func(value string) bool { return value != "good" }, "q", "r")
+		synctest.Wait()
+		if got := s.leftOut("hostile"); len(got) != 1 || !strings.HasPrefix(got[0], "r refused: ") {
+			t.Errorf("left out = %q", got)
+		}
+		answers := hostile.count()
+		if answers > 20 {
+			t.Errorf("%d trials", answers)
+		}
+		time.Sleep(50 * time.Second)
+		synctest.Wait()
+		if n := hostile.count() - answers; n < 3 || n > 10 {
+			t.Errorf("tried again %d times", n)
+		}
+		s.provider.set("r", map[string]string{"a": "good", "b": "good", "c": "good"})
+		s.flush()
+		synctest.Wait()
+		check(t, "in the end", hostile.state("r"), map[string]string{"a": "good", "b": "good", "c": "good"})
+		check(t, "left out in the end", s.leftOut("hostile"), []string{})
+	})
+}
+
+// TestModelOfQuarantine: whatever is refused, and whatever changes meanwhile, in the end
+// the client has all that it accepts of each resource, and what is left out is the rest.
+func TestModelOfQuarantine(t *testing.T) {
+	seeds := 30
+	if testing.Short() {
+		seeds = 10
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			eachShared(t, func(t *testing.T, typeURL string, delta bool) { modelOfQuarantine(t, uint64(seed), typeURL, delta) })
+		})
+	}
+}
+
+func modelOfQuarantine(t *testing.T, seed uint64, typeURL string, delta bool) {
+	random := rand.New(rand.NewPCG(seed, 2))
+	s := newQuarantineScene(t, typeURL)
+	resources := []string{"p", "q", "r"}
+	objects := 2 + random.IntN(30)
+	badness := random.IntN(4)
+	change := func(n int) {
+		values := make(map[string]string)
+		for range n {
+			value := fmt.Sprint(random.IntN(1000))
+			switch k := random.IntN(12); {
+			case k < badness:
+				value = "bad" + value
+			case k == 11:
+				value = ""
+			}
+			values[fmt.Sprintf("o%02d", random.IntN(objects))] = value
+		}
+		s.provider.set(resources[random.IntN(len(resources))], values)
+	}
+	for range 6 {
+		change(objects)
+	}
+	s.flush()
+	picky := s.judge("picky", delta, startsBad, resources...)
+	other := s.judge("other", delta, nothingIsBad, resources...)
+	for range 15 {
+		if change(1 + random.IntN(3)); random.IntN(2) == 0 {
+			s.flush()
+		}
+		if random.IntN(2) == 0 {
+			synctest.Wait()
+		}
+	}
+	s.flush()
+	synctest.Wait()
+	leftOut := []string{}
+	for _, resource := range resources {
+		for _, object := range slices.Sorted(maps.Keys(s.provider.objects[resource])) {
+			value := s.provider.objects[resource][object]
+			check(t, "the other: "+resource+" "+object, other.state(resource)[object], value)
+			if startsBad(value) {
+				leftOut, value = append(leftOut, resource+" "+object), "failing"
+			}
+			check(t, resource+" "+object, picky.state(resource)[object], value)
+		}
+		check(t, "objects of "+resource, len(picky.state(resource)), len(s.provider.objects[resource]))
+	}
+	check(t, "left out", s.leftOut("picky"), leftOut)
+	if err := s.WaitApplied(s.context(), nil); (err != nil) != (len(leftOut) > 0) {
+		t.Errorf("WaitApplied = %v, left out are %q", err, leftOut)
+	}
+}

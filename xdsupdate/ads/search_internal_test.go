@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestSearch: exactly what is refused is found, with few trials, also while parts change.
+func TestSearch(t *testing.T) {
+	for seed := range uint64(3000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		var parts, bad, likely []int
+		for i := range 1 + random.IntN(200) {
+			parts = append(parts, i)
+		}
+		isBad := func(part int) bool { return slices.Contains(bad, part) }
+		for range 1 + random.IntN(3) {
+			if part := parts[random.IntN(len(parts))]; !isBad(part) {
+				bad = append(bad, part)
+			}
+		}
+		switch random.IntN(3) {
+		case 0:
+			likely = bad
+		case 1:
+			likely = []int{parts[random.IntN(len(parts))], parts[random.IntN(len(parts))]}
+		}
+		s := newSearch(parts, likely)
+		changes := random.IntN(2) * random.IntN(3)
+		bound := (len(bad) + 2*changes + 1) * (bits.Len(uint(len(parts))) + 2)
+		for trials := 1; ; trials++ {
+			in := setOf(s.without()).others(parts)
+			accepted := !slices.ContainsFunc(in, isBad)
+			if changes > 0 && random.IntN(4) == 0 {
+				changes--
+				gone := parts[random.IntN(len(parts))]
+				parts = slices.DeleteFunc(slices.Clone(parts), func(p int) bool { return p == gone })
+				parts = append(parts, 1000+trials)
+				bad = slices.DeleteFunc(bad, func(p int) bool { return p == gone })
+				s.become(parts)
+				continue
+			}
+			done, hopeless := s.answer(accepted)
+			if hopeless {
+				t.Fatalf("seed %d: hopeless", seed)
+			}
+			if trials > bound {
+				t.Fatalf("seed %d: more than %d trials for %d of %d", seed, bound, len(bad), len(parts))
+			}
+			if !done {
+				continue
+			}
+			slices.Sort(s.bad)
+			slices.Sort(bad)
+			if !slices.Equal(s.bad, bad) {
+				t.Fatalf("seed %d: found %d, want %d", seed, s.bad, bad)
+			}
+			if got := setOf(s.bad).others(parts); len(got) != len(s.good) {
+				t.Fatalf("seed %d: the client has %d of %d good parts", seed, len(s.good), len(got))
+			}
+			break
+		}
+	}
+}
+
+// TestHopelessSearch: a client that refuses everything is given up soon, and one that
+// refuses at random ends.
+func TestHopelessSearch(t *testing.T) {
+	parts := make([]int, 10_000)
+	for i := range parts {
+		parts[i] = i
+	}
+	for _, likely := range [][]int{nil, {7}, {1, 2, 3}} {
+		s := newSearch(parts, likely)
+		trials, hopeless := 0, false
+		for ; !hopeless; trials++ {
+			_, hopeless = s.answer(false)
+		}
+		if trials > 20 {
+			t.Errorf("given up after %d trials", trials)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 100 {
+		s := newSearch(parts, nil)
+		for done := false; !done; {
+			var hopeless bool
+			done, hopeless = s.answer(random.IntN(3) == 0)
+			done = done || hopeless
+			if s.trials > 2*maxTrials {
+				t.Fatal("it does not end")
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// substitution makes what a client is sent in place of a resource that it refuses,
+// without the lock.
+type substitution struct {
+	sub   *subscription
+	q     *quarantine
+	of    *resource // what it takes the place of
+	from  source
+	first bool // only the contributions are asked for
+	out   set[Contribution]
+
+	made  *resource
+	parts []Contribution
+}
+
+// substitute makes one state of a resource in quarantine, if there is one to be made.
+// Not ok: the stream has ended. The caller holds sending.
+func (s *stream) substitute() (ok bool) {
+	c := s.conn.cache
+	var job *substitution
+	c.locked(func() { job = s.conn.substitution() })
+	if job == nil {
+		return true
+	}
+	done := s.await(largeWork + len(job.q.parts))
+	if done == nil {
+		return false
+	}
+	job.make()
+	done()
+	c.locked(func() {
+		if !s.conn.closed {
+			job.install()
+			s.conn.flush()
+			c.progressed()
+		}
+	})
+	return true
+}
+
+// substitutes reports whether there is something to be made for the client.
+func (c *connection) substitutes() bool {
+	return slices.ContainsFunc(c.order, func(s *subscription) bool { return s.toMake() != nil })
+}
+
+// substitution returns the next one; nil: there is nothing to be made.
+func (c *connection) substitution() *substitution {
+	if c.closed {
+		return nil
+	}
+	for _, s := range c.order {
+		if q := s.toMake(); q != nil {
+			return &substitution{
+				sub: s, q: q, of: s.selection.snapshot.find(q.name), from: c.cache.source(c.view),
+				first: q.parts == nil && len(q.left) == 0, out: q.without(),
+			}
+		}
+	}
+	return nil
+}
+
+// make makes the resource. Made stays nil if that is not possible.
+func (j *substitution) make() {
+	typeURL, name := j.sub.typeURL, j.q.name
+	without := j.from.without(typeURL, name)
+	if without == nil {
+		return
+	}
+	r := &resource{typeURL: typeURL, name: name, build: func() (m proto.Message, err error) {
+		err = j.from.layer.part.call(func() error {
+			built, parts, failed := without(j.out.has)
+			j.parts = parts
+			if built == nil || !built.ProtoReflect().IsValid() {
+				return failed
+			}
+			if invalid := validate(built); invalid != nil {
+				return errors.Join(invalid, failed)
+			}
+			m = built
+			return nil // what is left out anyway is reported with the resource itself
+		})
+		return m, err
+	}}
+	if r.make(j.from.failed); r.exists() {
+		j.made = r
+	}
+}
+
+// install has the client sent what was made, unless it is to have something else now.
+func (j *substitution) install() {
+	s, q := j.sub, j.q
+	if s.quarantines == nil || s.quarantines.byName[q.name] != q || s.selection == nil || s.selection.snapshot == nil {
+		return
+	}
+	if now := s.selection.snapshot.find(q.name); now == nil || !now.same(j.of) {
+		return // once more
+	}
+	s.quarantines.version++
+	fresh := q.of == nil || !q.of.same(j.of)
+	q.of, q.parts = j.of, j.parts
+	still := setOf(q.parts)
+	maps.DeleteFunc(q.left, func(c Contribution, _ *Refusal) bool { return !still.has(c) })
+	switch {
+	case j.made == nil || len(j.parts) == 0:
+		q.progressed(s, false, true)
+	case j.first:
+		q.start(s.conn.cache.recent.changed(s.acks.accepted))
+		q.made = nil
+	case fresh && q.search != nil:
+		q.search.become(j.parts)
+		q.made = nil
+	default:
+		q.made = j.made
+		if q.made.hash == q.last.hash {
+			s.judged(q, q.made, q.last.accepted) // the client has answered that
+		}
+	}
+}
+
+// without returns what makes a resource without some contributions; nil: nothing does.
+func (s source) without(typeURL, name string) func(out func(Contribution) bool) (proto.Message, []Contribution, error) {
+	if _, generated := s.overlay.get(typeURL, name); generated || s.layer == nil {
+		return nil
+	}
+	var a Answer
+	if s.layer.part.call(func() error {
+		a = s.layer.Lookup(s.view.View, typeURL, name)
+		return nil
+	}) != nil {
+		return nil
+	}
+	return a.Without
+}
