@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 )
 
 // gatewayRules are the rules of Istio 1.30 for a Gateway.
@@ -101,8 +102,14 @@ func checkServerBind(at *field, server *networking.Server) {
 	switch {
 	case unix:
 		checkUnixPath(at.child("bind"), path)
+		if strings.HasPrefix(path, "/") {
+			at.child("bind").warn("is a file, which Envoy deletes: nothing listens there unless the host allows its directory")
+		}
 	case server.Bind != "":
 		checkIP(at.child("bind"), server.Bind)
+		if err := ipaddr.CheckBind(server.Bind); err != nil && isIP(server.Bind) {
+			at.child("bind").refuse("must be an address to listen on, is %q: %v", server.Bind, err)
+		}
 	}
 	port := at.child("port")
 	if server.Port == nil {

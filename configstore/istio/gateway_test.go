@@ -31,7 +31,7 @@ servers:
   hosts: ["*.local"]
   tls: {mode: AUTO_PASSTHROUGH}
 - port: {number: 0, name: socket, protocol: TCP}
-  bind: unix:///var/run/socket
+  bind: unix://@socket
   hosts: ["*"]
 `
 
@@ -70,7 +70,7 @@ func TestGateway(t *testing.T) {
 servers:
 - {hosts: ["*"], port: {}}
 - {hosts: ["*"], port: {number: 65536, name: a_b, protocol: NOPE, targetPort: 1}, bind: a}
-- {hosts: ["*"], port: {number: 1, name: a, protocol: TCP}, bind: "unix:///a"}
+- {hosts: ["*"], port: {number: 1, name: a, protocol: TCP}, bind: "unix://@a"}
 - {hosts: ["*"], port: {number: 2, name: a, protocol: TCP}, name: s, defaultEndpoint: 127.0.0.1:80}
 - {hosts: ["*"], port: {number: 3, name: b, protocol: TCP}, name: s, bind: "unix://"}`,
 			violations: []string{

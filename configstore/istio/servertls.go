@@ -3,11 +3,9 @@
 package istio
 
 import (
-	"encoding/base64"
-	"encoding/hex"
-	"strings"
-
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/internal/fingerprint"
 )
 
 // checkServerTLS checks how a listener secures its connections.
@@ -111,33 +109,15 @@ func checkCiphers(at *field, ciphers []string) {
 	}
 }
 
-// isFingerprint reports whether s is a SHA-256 hash in hexadecimal, with colons
-// between all its bytes or without any.
-func isFingerprint(s string) bool {
-	const size = 32
-	digits := s
-	if len(s) == 3*size-1 {
-		for i := 2; i < len(s); i += 3 {
-			if s[i] != ':' {
-				return false
-			}
-		}
-		digits = strings.ReplaceAll(s, ":", "")
-	}
-	sum, err := hex.DecodeString(digits)
-	return err == nil && len(sum) == size
-}
-
 // checkCertificateHashes: Envoy rejects the whole listener over a malformed hash.
 func checkCertificateHashes(at *field, tls *networking.ServerTLSSettings) {
-	const size = 32 // of SHA-256
 	for i, spki := range tls.VerifyCertificateSpki {
-		if sum, err := base64.StdEncoding.DecodeString(spki); err != nil || len(sum) != size {
+		if !fingerprint.IsSPKI(spki) {
 			at.elem("verifyCertificateSpki", i).refuse("must be a SHA-256 hash in base64, is %q", spki)
 		}
 	}
 	for i, hash := range tls.VerifyCertificateHash {
-		if !isFingerprint(hash) {
+		if !fingerprint.Is(hash) {
 			at.elem("verifyCertificateHash", i).refuse("must be a SHA-256 hash in hexadecimal, is %q", hash)
 		}
 	}

@@ -73,3 +73,15 @@ func FuzzParseBlock(f *testing.F) {
 		}
 	})
 }
+
+func TestCheckBind(t *testing.T) {
+	for address, want := range map[string]bool{
+		"10.0.0.1": true, "0.0.0.0": true, "::": true, "::1": true, "::ffff:10.0.0.1": true, "fe80::1": true, "127.0.0.1": true,
+		"": false, "a": false, "10.0.0.1:80": false, "10.0.0.1\x00": false, "fe80::1%eth0": false,
+		"224.0.0.1": false, "239.255.255.255": false, "::ffff:224.0.0.1": false, "ff02::1": false, "255.255.255.255": false,
+	} {
+		if err := CheckBind(address); (err == nil) != want {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}

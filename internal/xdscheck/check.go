@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/pilotkit/pilotkit/internal/re2"
 )
@@ -35,6 +36,10 @@ func Envoy(m proto.Message) error { return check(m, false) }
 
 // GRPC returns everything for which one of the gRPC clients would refuse a resource.
 func GRPC(m proto.Message) error { return check(m, true) }
+
+// maxSeconds is the longest duration that Envoy takes: the nanoseconds of a longer one
+// exceed 64 bits.
+const maxSeconds = 9223372035
 
 // report collects what is wrong.
 type report struct {
@@ -93,6 +98,11 @@ func (r *report) unpack(m protoreflect.Message) {
 	case *matcher.RegexMatcher:
 		if err := re2.Check(m.GetRegex()); err != nil {
 			r.fail("regular expression %.200q: %w", m.GetRegex(), err)
+		}
+		return
+	case *durationpb.Duration:
+		if m.CheckValid() != nil || m.GetSeconds() < 0 || m.GetNanos() < 0 || m.GetSeconds() > maxSeconds {
+			r.fail("Duration out-of-range: %ds %dns", m.GetSeconds(), m.GetNanos())
 		}
 		return
 	}

@@ -140,6 +140,8 @@ func TestTeeth(t *testing.T) {
 			route(`"match":{"prefix":"/"},"responseHeadersToAdd":[{"header":{"key":"a","value":"%FOO%"}}]` + forward), "header a: %FOO%: Not supported field", "%FOO%",
 		},
 		{"a duration", &routev3.RouteConfiguration{}, route(`"match":{"prefix":"/"},"route":{"cluster":"c","timeout":"9223372035.999s"}`), "", ""},
+		{"a long duration", &routev3.RouteConfiguration{}, route(`"match":{"prefix":"/"},"route":{"cluster":"c","timeout":"9223372036s"}`), "Duration out-of-range", "out-of-range"},
+		{"a long duration of a cluster", &clusterv3.Cluster{}, `{` + eds + `,"connectTimeout":"9223372036s"}`, "Duration out-of-range: 9223372036s", "out-of-range"},
 		{"a regex of Go", &routev3.RouteConfiguration{}, route(`"match":{"safeRegex":{"regex":"\\p{Letter}"}}` + forward), "invalid character class range", "invalid character class"},
 		{
 			"a regex in a query", &routev3.RouteConfiguration{}, route(`"match":{"prefix":"/","queryParameters":[{"name":"q","stringMatch":{"safeRegex":{"regex":"a{1000}b{1000}"}}},

@@ -4,6 +4,7 @@ package xdscheck
 
 import (
 	"math/big"
+	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -11,6 +12,8 @@ import (
 	proxyprotocol "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+
+	"github.com/pilotkit/pilotkit/internal/fingerprint"
 )
 
 const (
@@ -216,7 +219,33 @@ func (r *report) socket(s *core.TransportSocket) {
 	if s.GetName() == "" || s.GetTypedConfig() == nil {
 		r.fail("transport socket %q without a configuration", s.GetName())
 	}
-	if context, ok := unpackTo(s.GetTypedConfig(), &tlsv3.UpstreamTlsContext{}); ok && len(context.GetSni()) > maxSNI {
-		r.fail("a server name of %d bytes", len(context.GetSni()))
+	context, ok := unpackTo(s.GetTypedConfig(), &tlsv3.UpstreamTlsContext{})
+	if !ok {
+		return
+	}
+	switch name := context.GetSni(); {
+	case len(name) > maxSNI:
+		r.fail("a server name of %d bytes", len(name))
+	case strings.IndexByte(name, 0) >= 0:
+		r.fail("SNI names containing NULL-byte are not allowed")
+	}
+	r.hashes(context.GetCommonTlsContext())
+}
+
+// hashes checks the hashes of certificates that are accepted.
+func (r *report) hashes(c *tlsv3.CommonTlsContext) {
+	for _, v := range []*tlsv3.CertificateValidationContext{
+		c.GetValidationContext(), c.GetCombinedValidationContext().GetDefaultValidationContext(),
+	} {
+		for _, hash := range v.GetVerifyCertificateHash() {
+			if !fingerprint.Is(hash) {
+				r.fail("Invalid hex-encoded SHA-256 %.100q", hash)
+			}
+		}
+		for _, key := range v.GetVerifyCertificateSpki() {
+			if !fingerprint.IsSPKI(key) {
+				r.fail("Invalid base64-encoded SHA-256 %.100q", key)
+			}
+		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 )
 
 const (
@@ -30,9 +32,7 @@ func (r *report) listener(l *listenerv3.Listener) {
 	if r.grpc {
 		r.fail("no API listener")
 	}
-	if l.GetAddress() == nil {
-		r.fail("no address")
-	}
+	r.bind(l.GetAddress())
 	if len(l.GetFilterChains()) == 0 && l.GetDefaultFilterChain() == nil {
 		r.fail("no filter chain")
 	}
@@ -55,6 +55,20 @@ func (r *report) listener(l *listenerv3.Listener) {
 			matches[key] = i
 		}
 		r.chain(i, chain)
+	}
+}
+
+// bind checks where a listener listens.
+func (r *report) bind(a *core.Address) {
+	switch path := a.GetPipe().GetPath(); {
+	case a == nil:
+		r.fail("no address")
+	case len(path) > maxUnixPath:
+		r.fail("a unix socket of %d bytes", len(path))
+	case a.GetSocketAddress() != nil:
+		if err := ipaddr.CheckBind(a.GetSocketAddress().GetAddress()); err != nil {
+			r.fail("address %q: %w", a.GetSocketAddress().GetAddress(), err)
+		}
 	}
 }
 
@@ -126,6 +140,7 @@ func (r *report) downstream(i int, s *core.TransportSocket) {
 	if context.GetRequireClientCertificate().GetValue() && common.GetValidationContextType() == nil {
 		r.fail("filter chain %d: client certificates that nothing verifies", i)
 	}
+	r.hashes(common)
 }
 
 // manager checks an HTTP connection manager: its last filter, and no other, is the

@@ -5,7 +5,6 @@ package envoy
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -110,7 +109,7 @@ func slowStart(lb *networking.LoadBalancerSettings) *clusterv3.Cluster_SlowStart
 		if window == nil {
 			return nil
 		}
-		return &clusterv3.Cluster_SlowStartConfig{SlowStartWindow: durationpb.New(window.AsDuration())}
+		return &clusterv3.Cluster_SlowStartConfig{SlowStartWindow: duration(window)}
 	}
 	aggression, least := 1.0, 10.0
 	if w.GetAggression() != nil {
@@ -120,7 +119,7 @@ func slowStart(lb *networking.LoadBalancerSettings) *clusterv3.Cluster_SlowStart
 		least = w.GetMinimumPercent().GetValue()
 	}
 	return &clusterv3.Cluster_SlowStartConfig{
-		SlowStartWindow:  durationpb.New(w.GetDuration().AsDuration()),
+		SlowStartWindow:  duration(w.GetDuration()),
 		Aggression:       &core.RuntimeDouble{DefaultValue: aggression, RuntimeKey: "slow_start.aggression"},
 		MinWeightPercent: boundedPercent(least),
 	}

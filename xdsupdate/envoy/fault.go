@@ -8,7 +8,6 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/anypb"
-	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -35,7 +34,7 @@ func faultDelay(d *networking.HTTPFaultInjection_Delay) *commonfault.FaultDelay 
 		share = &typev3.FractionalPercent{Numerator: uint32(min(p, 100))}
 	}
 	return &commonfault.FaultDelay{
-		FaultDelaySecifier: &commonfault.FaultDelay_FixedDelay{FixedDelay: durationpb.New(fixed)}, Percentage: share,
+		FaultDelaySecifier: &commonfault.FaultDelay_FixedDelay{FixedDelay: duration(d.GetFixedDelay())}, Percentage: share,
 	}
 }
 

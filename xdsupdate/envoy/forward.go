@@ -37,7 +37,10 @@ func (s *RouteScope) forward(out *routev3.Route, rule *networking.HTTPRoute, aut
 // Envoy that is to look at the header ignores the limit, and a limit of the duration of
 // streams, which it would take beside the header, ends websockets and uploads as well.
 func (s *RouteScope) setTimeout(action *routev3.RouteAction, timeout *durationpb.Duration) {
-	d := durationpb.New(max(timeout.AsDuration(), 0))
+	d := duration(timeout)
+	if d == nil {
+		d = &durationpb.Duration{}
+	}
 	action.Timeout = d
 	switch {
 	case s.Client == ForGRPC:

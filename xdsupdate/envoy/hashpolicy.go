@@ -4,7 +4,6 @@ package envoy
 
 import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -71,7 +70,7 @@ func usableHash(hash *networking.LoadBalancerSettings_ConsistentHashLB) []*route
 func hashCookie(c *networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie) *routev3.RouteAction_HashPolicy_Cookie {
 	out := &routev3.RouteAction_HashPolicy_Cookie{Name: c.GetName(), Path: c.GetPath()}
 	if c.GetTtl() != nil {
-		out.Ttl = durationpb.New(c.GetTtl().AsDuration())
+		out.Ttl = duration(c.GetTtl())
 	}
 	for _, a := range c.GetAttributes() {
 		out.Attributes = append(out.Attributes, &routev3.RouteAction_HashPolicy_CookieAttribute{Name: a.GetName(), Value: a.GetValue()})

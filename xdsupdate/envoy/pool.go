@@ -109,5 +109,5 @@ func positive(d *durationpb.Duration) *durationpb.Duration {
 	if d == nil || d.AsDuration() <= 0 {
 		return nil
 	}
-	return durationpb.New(d.AsDuration())
+	return duration(d)
 }

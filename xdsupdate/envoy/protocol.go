@@ -100,7 +100,7 @@ func (u *Upstream) commonOptions() *core.HttpProtocolOptions {
 	}
 	out := &core.HttpProtocolOptions{MaxConnectionDuration: positive(tcp.GetMaxConnectionDuration())}
 	if idle != nil {
-		out.IdleTimeout = idle // 0 switches Envoy's default of an hour off
+		out.IdleTimeout = duration(idle) // 0 switches Envoy's default of an hour off
 	}
 	if n := pool.GetMaxRequestsPerConnection(); n > 0 {
 		out.MaxRequestsPerConnection = unsigned(n)
@@ -120,9 +120,9 @@ func (u *Upstream) http2Options() *core.Http2ProtocolOptions {
 	// Envoy refuses keepalive without a time to wait for an answer, and times below a
 	// millisecond.
 	if k := pool.GetHttp2KeepAlive(); k.GetTimeout().AsDuration() >= time.Millisecond {
-		out.ConnectionKeepalive = &core.KeepaliveSettings{Timeout: k.GetTimeout()}
+		out.ConnectionKeepalive = &core.KeepaliveSettings{Timeout: duration(k.GetTimeout())}
 		if k.GetInterval().AsDuration() >= time.Millisecond {
-			out.ConnectionKeepalive.Interval = k.GetInterval()
+			out.ConnectionKeepalive.Interval = duration(k.GetInterval())
 		}
 	}
 	return out

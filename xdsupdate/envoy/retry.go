@@ -11,7 +11,6 @@ import (
 	previoushosts "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
 	previouspriorities "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
 	"google.golang.org/protobuf/types/known/anypb"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -54,10 +53,10 @@ func (s *RouteScope) retryPolicy(r *networking.HTTPRetry) *routev3.RetryPolicy {
 		out.RetryPriority = otherPriorities()
 	}
 	if d := r.GetPerTryTimeout(); d != nil {
-		out.PerTryTimeout = durationpb.New(d.AsDuration())
+		out.PerTryTimeout = duration(d)
 	}
 	if d := r.GetBackoff(); d.AsDuration() > 0 {
-		out.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{BaseInterval: durationpb.New(d.AsDuration())}
+		out.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{BaseInterval: duration(d)}
 	}
 	return out
 }

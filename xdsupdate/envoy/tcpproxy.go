@@ -32,7 +32,7 @@ type ClusterShare struct {
 
 // Filter returns the network filter, or nil if no connection could go anywhere.
 func (p TCPProxy) Filter() *listenerv3.Filter {
-	m := &tcp.TcpProxy{IdleTimeout: p.IdleTimeout, MaxDownstreamConnectionDuration: p.MaxConnectionDuration}
+	m := &tcp.TcpProxy{IdleTimeout: duration(p.IdleTimeout), MaxDownstreamConnectionDuration: duration(p.MaxConnectionDuration)}
 	if len(p.Shares) == 0 {
 		m.StatPrefix = p.Cluster
 		m.ClusterSpecifier = &tcp.TcpProxy_Cluster{Cluster: p.Cluster}

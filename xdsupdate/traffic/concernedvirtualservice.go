@@ -9,7 +9,6 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -127,7 +126,7 @@ func (c *concerned) server(g *gateway, index int, v *virtualService, why string,
 
 // listeners adds the listeners of a server on a port.
 func (c *concerned) listeners(spec *networking.Server, port uint32, why string, views func(ads.View) bool) {
-	for _, bind := range []string{ipaddr.Canonical(spec.GetBind()), "0.0.0.0", "::"} {
+	for _, bind := range []string{canonicalBind(spec.GetBind()), "0.0.0.0", "::"} {
 		c.add(envoy.ListenerType, envoy.GatewayListener{Bind: bind, Port: port}.Name(), why, views)
 	}
 }

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -37,6 +38,14 @@ func (st *state) gatewayListener(p *proxy, name string) (*listenerv3.Listener, [
 // match, so a chain is left out if a server name of its is taken by an earlier one.
 func (st *state) filterChains(p *proxy, l *gatewayListener) iter.Seq2[*listenerv3.FilterChain, error] {
 	return func(yield func(*listenerv3.FilterChain, error) bool) {
+		if err := st.settings.checkBind(l.servers[0].bind); err != nil {
+			for _, s := range l.servers {
+				if !yield(nil, s.notBound(err)) {
+					return
+				}
+			}
+			return
+		}
 		taken := make(map[string]struct{})
 		over := st.admitPassed(p, l)
 		for _, s := range l.servers {
@@ -83,6 +92,12 @@ func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]
 func (s *gatewayServer) leftOut(reason error) error {
 	field := element("spec.servers", slices.Index(s.gateway.spec.GetServers(), s.spec))
 	return leftOut(s.gateway.config, field, closedConnections(reason))
+}
+
+// notBound says why nothing listens for a server.
+func (s *gatewayServer) notBound(reason error) error {
+	field := element("spec.servers", slices.Index(s.gateway.spec.GetServers(), s.spec))
+	return leftOut(s.gateway.config, field+".bind", fmt.Errorf("nothing listens for the server: %w", reason))
 }
 
 // claimMatch takes the server names of a match, unless one of them is taken.

@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"net/netip"
+	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -35,6 +36,9 @@ func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 	for _, g := range x.gatewaysOf(p.labels) {
 		for i, spec := range g.spec.GetServers() {
 			port := p.listeningPort(spec.GetPort().GetNumber())
+			if strings.HasPrefix(spec.GetBind(), unixScheme) {
+				port = 0 // A socket has none.
+			}
 			server := newGatewayServer(g, i, port)
 			if server == nil {
 				continue

@@ -8,7 +8,6 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -42,8 +41,8 @@ type gatewayServer struct {
 	hosts    []serverHost
 	// names are those of the hosts.
 	names *hostSet
-	// bind is what the server says of the address it listens on, an IP address in its
-	// canonical form; empty: all.
+	// bind is what the server says of the address it listens on, in its canonical form;
+	// empty: all.
 	bind string
 	// routes is the name of its route configuration; empty if it does not serve HTTP.
 	routes string
@@ -59,7 +58,7 @@ func newGatewayServer(g *gateway, index int, listening uint32) *gatewayServer {
 	}
 	s := &gatewayServer{
 		gateway: g, spec: spec, kind: kind, position: index + 1, hosts: newServerHosts(spec.GetHosts(), g.namespace),
-		bind: ipaddr.Canonical(spec.GetBind()),
+		bind: canonicalBind(spec.GetBind()),
 	}
 	s.names = newHostSet(namesOf(s.hosts))
 	switch kind {

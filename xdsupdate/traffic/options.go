@@ -38,6 +38,13 @@ type Options struct {
 	// failed, and at least as many as the rule has consecutive errors, is ejected. By
 	// default they have none (Istio 1.30).
 	OutliersForGRPC bool
+	// UnixSockets is the directory, on the machines of gateways, in which servers of
+	// Gateways may listen on unix sockets ("bind: unix:///run/gateways/a.sock"), with what
+	// is below it. It is absolute, and nobody else's files are there: Envoy deletes the
+	// file that it finds at the path. By default there is none, and such servers are left
+	// out and reported; sockets of Linux' abstract namespace, "unix://@name", are no files
+	// and always allowed.
+	UnixSockets string
 	// Limits bound what one object adds to what clients are sent.
 	Limits Limits
 }
@@ -54,13 +61,15 @@ type settings struct {
 	gateways              *envoy.Networks
 	filterGatewayClusters bool
 	outliersForGRPC       bool
-	limits                Limits
+	// unixSockets is clean; empty: none.
+	unixSockets string
+	limits      Limits
 }
 
 func newSettings(o Options) *settings {
 	s := &settings{
 		mesh: defaultMesh(), domain: cmp.Or(strings.ToLower(strings.Trim(o.Domain, ".")), defaultDomain), networks: o.Networks,
-		filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC,
+		filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC, unixSockets: cleanDirectory(o.UnixSockets),
 		limits: o.Limits.withDefaults(),
 	}
 	if s.networks == nil {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
+)
+
+// maxUnixPath is the length of the longest path of a unix socket.
+const maxUnixPath = 107
+
+// canonicalBind returns a bind so that what spells one address is equal.
+func canonicalBind(bind string) string {
+	file, unix := strings.CutPrefix(bind, unixScheme)
+	switch {
+	case !unix:
+		return ipaddr.Canonical(bind)
+	case file == "" || isAbstract(file):
+		return bind
+	default:
+		return unixScheme + path.Clean(file)
+	}
+}
+
+// isAbstract reports whether the path of a unix socket is a name of Linux' abstract
+// namespace, and no file.
+func isAbstract(file string) bool { return strings.HasPrefix(file, "@") }
+
+// cleanDirectory returns an absolute directory without detours, and "" for others.
+func cleanDirectory(directory string) string {
+	if !path.IsAbs(directory) {
+		return ""
+	}
+	return path.Clean(directory)
+}
+
+// checkBind returns why nothing can listen, or may, on a canonical bind of a Gateway;
+// "" stands for all addresses.
+func (s *settings) checkBind(bind string) error {
+	if bind == "" {
+		return nil
+	}
+	file, unix := strings.CutPrefix(bind, unixScheme)
+	if !unix {
+		if err := ipaddr.CheckBind(bind); err != nil {
+			return fmt.Errorf("bind %.100q: %w", bind, err)
+		}
+		return nil
+	}
+	if err := s.checkSocket(file); err != nil {
+		return fmt.Errorf("bind %.100q: %w", bind, err)
+	}
+	return nil
+}
+
+// checkSocket checks the path of a unix socket: Envoy deletes the file that is there.
+func (s *settings) checkSocket(file string) error {
+	directory := s.unixSockets
+	if directory != "/" {
+		directory += "/"
+	}
+	switch {
+	case len(file) > maxUnixPath:
+		return fmt.Errorf("the path has more than %d bytes", maxUnixPath)
+	case strings.ContainsFunc(file, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return errors.New("the path has a control character")
+	case isAbstract(file) && len(file) > 1:
+		return nil
+	case s.unixSockets == "":
+		return errors.New("files are not allowed (Options.UnixSockets)")
+	case !strings.HasPrefix(file, directory) || file == directory:
+		return fmt.Errorf("the file is not in %s (Options.UnixSockets)", s.unixSockets)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// boundState has a Gateway with a server on each bind, beside another Gateway.
+func boundState(directory string, binds ...string) *state {
+	gateway := gatewayOf()
+	for _, bind := range binds {
+		s := serverOf(0, "HTTP", "", "*")
+		if s.Bind = bind; !strings.HasPrefix(bind, unixScheme) {
+			s.Port.Number = 8080
+		}
+		gateway.Servers = append(gateway.Servers, s)
+	}
+	var configs configList
+	configs.add(istio.Gateway, "good/a", gatewayOf(serverOf(80, "HTTP", "", "*")))
+	configs.add(istio.Gateway, "evil/b", gateway)
+	configs.add(istio.VirtualService, "shop/v", toCart("/", []string{"good/a", "evil/b"}, "cart.example.com"))
+	return newState(newIndex(configs, newSettings(Options{UnixSockets: directory})), cartWorld())
+}
+
+// TestBinds: where nothing can listen, or may, there is no listener, and the server is
+// reported; what spells one address is one listener; other Gateways are served all the
+// same. Envoy deletes the file at the path of a unix socket, so that only files in the
+// directory of the host are bound.
+func TestBinds(t *testing.T) {
+	const directory = "/run/gateways/"
+	for bind, want := range map[string]struct{ directory, listener, reason string }{
+		"":                               {"", "0.0.0.0_8080", ""},
+		"10.0.0.1":                       {"", "10.0.0.1_8080", ""},
+		"::ffff:10.0.0.1":                {"", "10.0.0.1_8080", ""},
+		"0:0:0:0:0:0:0:1":                {"", "::1_8080", ""},
+		"fe80::1%eth0":                   {"", "", "it has a zone"},
+		"224.0.0.1":                      {"", "", "an address of many"},
+		"ff02::1":                        {"", "", "an address of many"},
+		"a.example.com":                  {"", "", "no IP address"},
+		"10.0.0.1\x00":                   {"", "", "no IP address"},
+		"unix://@name":                   {"", "unix://@name_0", ""},
+		"unix://@":                       {"", "", "files are not allowed"},
+		"unix://":                        {"", "", "files are not allowed"},
+		"unix:///run/gateways/a.sock":    {"", "", "files are not allowed (Options.UnixSockets)"},
+		"unix:///etc/passwd":             {directory, "", "the file is not in /run/gateways"},
+		"unix:///run/gateways/b.sock":    {directory, "unix:///run/gateways/b.sock_0", ""},
+		"unix:///run/gateways/x/b.sock":  {directory, "unix:///run/gateways/x/b.sock_0", ""},
+		"unix:///run//gateways/./c.sock": {directory, "unix:///run/gateways/c.sock_0", ""},
+		"unix:///run/gateways/../x":      {directory, "", "the file is not in"},
+		"unix:///run/gateways":           {directory, "", "the file is not in"},
+		"unix:///run/gateways/":          {directory, "", "the file is not in"},
+		"unix:///run/gateways-x/a":       {directory, "", "the file is not in"},
+		"unix://run/gateways/a":          {directory, "", "the file is not in"},
+		"unix:///run/gateways/a\x00b":    {directory, "", "control character"},
+		"unix:///run/gateways/" + strings.Repeat("a", 95): {directory, "", "more than 107 bytes"},
+		"unix://@" + strings.Repeat("a", 107):             {directory, "", "more than 107 bytes"},
+		"unix:///a":                                       {"/", "unix:///a_0", ""},
+		"unix:///run/a/b":                                 {"run", "", "files are not allowed"},
+	} {
+		st := boundState(want.directory, bind)
+		listeners := []string{"0.0.0.0_80"}
+		if want.listener != "" {
+			listeners = append(listeners, want.listener)
+		}
+		slices.Sort(listeners)
+		if diff := cmp.Diff(listeners, st.names(edge(), envoy.ListenerType)); diff != "" {
+			t.Errorf("bind %q (-want +got):\n%s", bind, diff)
+		}
+		for _, name := range listeners {
+			if l, err := st.resource(edge(), envoy.ListenerType, name); l == nil || err != nil {
+				t.Errorf("bind %q: listener %s is %v, %v", bind, name, l, err)
+			}
+		}
+		reported := slices.IndexFunc(st.ineffective(), func(e Ineffective) bool { return e.Name == "b" && e.Field == "spec.servers[0].bind" })
+		switch {
+		case (reported >= 0) != (want.reason != ""):
+			t.Errorf("bind %q: ineffective is %v", bind, st.ineffective())
+		case reported >= 0 && !strings.Contains(st.ineffective()[reported].Reason, want.reason):
+			t.Errorf("bind %q: the reason is %s", bind, st.ineffective()[reported].Reason)
+		}
+	}
+}
+
+// TestSpellingsOfABind: several spellings of one address are one listener.
+func TestSpellingsOfABind(t *testing.T) {
+	st := boundState("/run", "unix:///run/a", "unix:///run//a", "unix:///run/./b/../a", "::1", "0::1", "10.0.0.1", "::ffff:10.0.0.1")
+	want := []string{"0.0.0.0_80", "10.0.0.1_8080", "::1_8080", "unix:///run/a_0"}
+	if diff := cmp.Diff(want, st.names(edge(), envoy.ListenerType)); diff != "" {
+		t.Error(diff)
+	}
+}
