@@ -6,5 +6,6 @@
 // build the one from the other and compare.
 //
 // It is written from the documentation of both sides and shares no code with what
-// it is to check.
+// it is to check. TestSimulationIsEnvoy of xdsupdate/traffic compares it with what
+// real Envoys do.
 package routesim

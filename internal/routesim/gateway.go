@@ -125,7 +125,7 @@ func serve(bindings []binding, redirects map[string]bool, r Request) Outcome {
 		return NoRoute()
 	}
 	if redirects[best] {
-		return Outcome{Status: 301, Location: "https://" + r.host() + r.Path}
+		return Outcome{Status: 301, Location: "https://" + r.Authority + r.Path}
 	}
 	for _, all := range []bool{false, true} {
 		for _, b := range bindings {

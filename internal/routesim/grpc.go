@@ -144,6 +144,6 @@ func (o Outcome) AsCall() Outcome {
 		}
 		return Outcome{Fault: fmt.Sprintf("fails with %s", code)}
 	}
-	o.Path, o.Host, o.Mirrors, o.Headers = "", "", nil, nil
+	o.Path, o.Host, o.Hosts, o.Mirrors, o.Headers = "", "", nil, nil, nil
 	return o
 }

@@ -132,12 +132,9 @@ func (w where) redirected(d *networking.HTTPRedirect, r Request) Outcome {
 	if out.Status == 0 {
 		out.Status = 301
 	}
-	scheme, host, path := r.Scheme, r.host(), r.Path
+	scheme, path := r.Scheme, r.Path
 	if d.GetScheme() != "" {
 		scheme = d.GetScheme()
-	}
-	if d.GetAuthority() != "" {
-		host = d.GetAuthority()
 	}
 	if d.GetUri() != "" {
 		path = d.GetUri()
@@ -146,7 +143,14 @@ func (w where) redirected(d *networking.HTTPRedirect, r Request) Outcome {
 	if d.GetDerivePort() == networking.HTTPRedirect_FROM_REQUEST_PORT {
 		port = w.port
 	}
-	if port != 0 && (scheme != "http" || port != 80) && (scheme != "https" || port != 443) {
+	if scheme == "http" && port == 80 || scheme == "https" && port == 443 {
+		port = 0 // It is implied, and the one that the client wrote remains.
+	}
+	host := keptAuthority(r, scheme, port != 0)
+	if d.GetAuthority() != "" {
+		host = d.GetAuthority()
+	}
+	if port != 0 {
 		host += ":" + strconv.Itoa(int(port))
 	}
 	out.Location = scheme + "://" + host + path
@@ -156,6 +160,7 @@ func (w where) redirected(d *networking.HTTPRedirect, r Request) Outcome {
 // sent is a request that is forwarded.
 func (w where) sent(rule rule, uri *networking.StringMatch, r Request) Outcome {
 	out := Outcome{Targets: map[string]uint32{}, Path: r.Path, Host: r.Authority, Timeout: rule.GetTimeout().AsDuration()}
+	own := map[string]string{} // hosts by cluster
 	hosts := []string{rule.GetRewrite().GetAuthority(), authority(rule.GetHeaders())}
 	for _, d := range rule.GetRoute() {
 		cluster := w.cluster(d.GetDestination(), rule.namespace)
@@ -166,10 +171,15 @@ func (w where) sent(rule rule, uri *networking.StringMatch, r Request) Outcome {
 		} else if d.GetWeight() > 0 {
 			out.Targets[cluster] += uint32(d.GetWeight())
 			out.Headers = append(out.Headers, headerChanges(d.GetHeaders(), cluster+" ")...)
+			if h := authority(d.GetHeaders()); h != "" {
+				own[cluster] = h
+			}
 		}
 	}
 	if i := slices.IndexFunc(hosts, func(h string) bool { return h != "" }); i >= 0 {
 		out.Host = hosts[i]
+	} else if len(own) > 0 {
+		out.Hosts = own
 	}
 	if to := rule.GetRewrite().GetUri(); to != "" {
 		if out.Path = to; uri == nil {

@@ -19,7 +19,7 @@ import (
 func Envoy(config *routev3.RouteConfiguration, r Request) Outcome {
 	vh, route := Choose(config, r)
 	if vh.GetRequireTls() == routev3.VirtualHost_ALL && !r.TLS {
-		return Outcome{Status: 301, Location: "https://" + r.host() + r.Path}
+		return Outcome{Status: 301, Location: "https://" + r.Authority + r.Path}
 	}
 	if route == nil {
 		return NoRoute()
@@ -60,10 +60,11 @@ func redirect(out *Outcome, a *routev3.RedirectAction, m *routev3.RouteMatch, r 
 		routev3.RedirectAction_MOVED_PERMANENTLY: 301, routev3.RedirectAction_FOUND: 302, routev3.RedirectAction_SEE_OTHER: 303,
 		routev3.RedirectAction_TEMPORARY_REDIRECT: 307, routev3.RedirectAction_PERMANENT_REDIRECT: 308,
 	}[a.GetResponseCode()]
-	scheme, host, path := r.Scheme, r.host(), r.Path
+	scheme, path := r.Scheme, r.Path
 	if a.GetSchemeRedirect() != "" {
 		scheme = a.GetSchemeRedirect()
 	}
+	host := keptAuthority(r, scheme, a.GetPortRedirect() != 0)
 	if a.GetHostRedirect() != "" {
 		host = a.GetHostRedirect()
 	}
@@ -78,6 +79,17 @@ func redirect(out *Outcome, a *routev3.RedirectAction, m *routev3.RouteMatch, r 
 	out.Location = scheme + "://" + host + path
 }
 
+// keptAuthority is the authority that a redirect keeps: with its port, unless there is
+// a new one, or the scheme becomes another and the old one implied the port.
+func keptAuthority(r Request, scheme string, newPort bool) string {
+	name, port := r.split()
+	implied := map[string]string{"http": ":80", "https": ":443"}[r.Scheme]
+	if newPort || scheme != r.Scheme && port == implied {
+		return name
+	}
+	return name + port
+}
+
 func forward(out *Outcome, a *routev3.RouteAction, m *routev3.RouteMatch, r Request) {
 	out.Targets = map[string]uint32{}
 	if c := a.GetCluster(); c != "" {
@@ -85,6 +97,12 @@ func forward(out *Outcome, a *routev3.RouteAction, m *routev3.RouteMatch, r Requ
 	}
 	for _, c := range a.GetWeightedClusters().GetClusters() {
 		out.Targets[c.GetName()] += c.GetWeight().GetValue()
+		if h := c.GetHostRewriteLiteral(); h != "" && a.GetHostRewriteLiteral() == "" { // The route's own is set last.
+			if out.Hosts == nil {
+				out.Hosts = map[string]string{}
+			}
+			out.Hosts[c.GetName()] = h
+		}
 		ops := operations(c.GetRequestHeadersToAdd(), c.GetRequestHeadersToRemove(), c.GetName()+" request ")
 		ops = append(ops, operations(c.GetResponseHeadersToAdd(), c.GetResponseHeadersToRemove(), c.GetName()+" response ")...)
 		out.Headers = append(out.Headers, ops...)

@@ -46,11 +46,17 @@ func (r Request) header(name string) (value string, ok bool) {
 
 // host is the authority without its port, in lower case.
 func (r Request) host() string {
-	a := strings.ToLower(r.Authority)
-	if i := strings.LastIndexByte(a, ':'); i >= 0 && i > strings.LastIndexByte(a, ']') {
-		return a[:i]
+	name, _ := r.split()
+	return strings.ToLower(name)
+}
+
+// split returns the authority as the client wrote it: the name, and the port with its
+// colon, if there is one.
+func (r Request) split() (name, port string) {
+	if i := strings.LastIndexByte(r.Authority, ':'); i > strings.LastIndexByte(r.Authority, ']') {
+		return r.Authority[:i], r.Authority[i:]
 	}
-	return a
+	return r.Authority, ""
 }
 
 // Outcome is what becomes of a request.
@@ -60,8 +66,10 @@ type Outcome struct {
 	// Status is that of the client's own answer; 404 if there is no route.
 	Status         uint32
 	Body, Location string
-	// Path and Host are those of the request that is forwarded.
+	// Path and Host are those of the request that is forwarded; HostOf counts.
 	Path, Host string
+	// Hosts are in place of Host for some targets.
+	Hosts map[string]string
 	// Timeout is the time that there is for the answer; 0: any.
 	Timeout time.Duration
 	// Retries is how often a request is tried again, on the conditions RetryOn.
@@ -73,6 +81,14 @@ type Outcome struct {
 	Fault string
 	// Headers are operations on headers, and by which cluster.
 	Headers []string
+}
+
+// HostOf returns the host of a request that is forwarded to a cluster.
+func (o Outcome) HostOf(cluster string) string {
+	if h := o.Hosts[cluster]; h != "" {
+		return h
+	}
+	return o.Host
 }
 
 // NoRoute is what becomes of requests that nothing matches.
@@ -91,6 +107,9 @@ func (o Outcome) String() string {
 	}
 	for _, c := range slices.Sorted(maps.Keys(o.Mirrors)) {
 		fmt.Fprintf(&b, "mirror %s*%d ", c, o.Mirrors[c])
+	}
+	for _, c := range slices.Sorted(maps.Keys(o.Hosts)) {
+		fmt.Fprintf(&b, "to %s as %s ", c, o.Hosts[c])
 	}
 	return b.String() + o.Fault + strings.Join(o.Headers, " ")
 }
