@@ -40,7 +40,10 @@
 // every Options.Interval and when Changed is called, and pushes what has changed: proxies
 // take it for new connections and keep the others. A certificate that does not
 // belong to its key, as in the middle of a rotation, and anything else that proxies
-// would refuse, is logged and not served; what they have stays.
+// would refuse, is logged and not served; what they have stays. What Envoys refuse of a
+// secret is known: RSA keys of less than 2048 bits, curves other than P-256, P-384 and
+// P-521, certificates that must be stapled, broken blocks of PEM and those under other
+// names, anywhere in a chain, and authorities under the name of a certificate.
 //
 // # What is slow, or hangs
 //

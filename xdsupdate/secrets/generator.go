@@ -169,9 +169,10 @@ func (g *Generator) set(view ads.View, resource string, out *ads.Resources) {
 		if !ok || !r.allowed(namespace, g.store.allowed) {
 			return nil, nil
 		}
-		if m := r.message(resource, g.store); m != nil {
-			return m, nil
+		m, err := r.message(resource, g.store)
+		if m == nil {
+			return nil, err
 		}
-		return nil, nil
+		return m, nil
 	})
 }

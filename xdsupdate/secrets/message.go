@@ -3,6 +3,8 @@
 package secrets
 
 import (
+	"errors"
+	"fmt"
 	"path"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -14,29 +16,39 @@ import (
 // Type is the type URL of secrets.
 const Type = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
+// errOnlyAuthorities: a proxy that waits for a certificate refuses authorities.
+var errOnlyAuthorities = errors.New("it has authorities and no certificate, under the name of a certificate")
+
 // message returns what a proxy is sent under a name; nil: there is none.
-func (r request) message(resource string, s *store) *tlsv3.Secret {
+func (r request) message(resource string, s *store) (*tlsv3.Secret, error) {
 	switch {
 	case r.Certificate != "":
-		return certificate(resource, onProxy(r.Certificate), onProxy(r.Key), r.Certificate)
+		return certificate(resource, onProxy(r.Certificate), onProxy(r.Key), r.Certificate), nil
 	case resource == envoy.SystemRoots:
-		return authorities(resource, onProxy(s.opts.SystemRoots), s.opts.SystemRoots)
+		return authorities(resource, onProxy(s.opts.SystemRoots), s.opts.SystemRoots), nil
 	case r.Authorities != "":
-		return authorities(resource, onProxy(r.Authorities), r.Authorities)
+		return authorities(resource, onProxy(r.Authorities), r.Authorities), nil
 	}
 	for _, n := range r.of {
 		secret := s.get(n)
 		switch {
 		case secret == nil:
-		case r.Roots || len(secret.Key) == 0:
-			if len(secret.Authorities) > 0 {
-				return authorities(resource, inline(secret.Authorities), "")
-			}
+		case !r.Roots && len(secret.Key) > 0:
+			return certificate(resource, inline(secret.Certificate), inline(secret.Key), ""), nil
+		case len(secret.Authorities) == 0:
+		case r.ofCertificate(resource):
+			return nil, fmt.Errorf("secret %s: %w", n, errOnlyAuthorities)
 		default:
-			return certificate(resource, inline(secret.Certificate), inline(secret.Key), "")
+			return authorities(resource, inline(secret.Authorities), ""), nil
 		}
 	}
-	return nil
+	return nil, nil
+}
+
+// ofCertificate reports whether a name can be that of a certificate and its key only.
+// What the host's own names are is not known.
+func (r request) ofCertificate(resource string) bool {
+	return r.Credential != "" && !r.Roots || resource == envoy.WorkloadCertificate
 }
 
 // certificate returns a certificate and its key. The proxy watches the directory of

@@ -4,9 +4,6 @@ package secrets
 
 import (
 	"bytes"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -43,11 +40,9 @@ func (PrivateKey) LogValue() slog.Value { return slog.StringValue(hidden) }
 // ErrNotFound says that there is no secret under a name.
 var ErrNotFound = errors.New("no such secret")
 
-// The reasons why a secret is not served. They wrap nothing: errors of parsers may
-// quote their input.
+// The reasons why a secret is not served.
 var (
 	errNoKey         = errors.New("a certificate without a key, or a key without a certificate")
-	errNoMatch       = errors.New("the certificate and the key are not PEM or do not belong together")
 	errNoAuthorities = errors.New("the authorities are not certificates in PEM")
 )
 
@@ -61,32 +56,14 @@ func (s *Secret) check(limit int) error {
 		return errNoKey
 	}
 	if len(s.Key) > 0 {
-		if _, err := tls.X509KeyPair(s.Certificate, s.Key); err != nil {
-			return errNoMatch
+		if err := checkPair(s.Certificate, s.Key); err != nil {
+			return err
 		}
 	}
 	if len(s.Authorities) > 0 && !areCertificates(s.Authorities) {
 		return errNoAuthorities
 	}
 	return nil
-}
-
-// areCertificates reports whether a text has certificates and no broken ones.
-func areCertificates(text []byte) bool {
-	found := false
-	for {
-		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
-			return found && len(bytes.TrimSpace(text)) == 0
-		}
-		if block.Type != "CERTIFICATE" {
-			return false
-		}
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return false
-		}
-		found = true
-	}
 }
 
 // equal compares contents.

@@ -55,7 +55,8 @@ func TestRotation(t *testing.T) {
 	if n := len(c.Responses()) - before; n != 0 {
 		t.Errorf("%d responses while the files do not belong together", n)
 	}
-	if log := p.log.String(); strings.Count(log, "secret is not served") != 1 || !strings.Contains(log, "kubernetes://shop") {
+	if log := p.log.String(); strings.Count(log, "secret is not served") != 2 || // the reasons differ
+		!strings.Contains(log, "kubernetes://shop") {
 		t.Errorf("log: %s", log)
 	}
 
@@ -394,4 +395,54 @@ func TestUnusedSecretsAreNotRead(t *testing.T) {
 	if calls.Load() != 2 {
 		t.Errorf("%d calls after the config has gone, want 2", calls.Load())
 	}
+}
+
+// TestAuthoritiesAlone: authorities under the name of a certificate are not served,
+// which proxies would refuse, but logged with the name; a certificate that was there
+// before stays, and the authorities are served by their own name.
+func TestAuthoritiesAlone(t *testing.T) {
+	first, alone := issue(t, "first"), &secrets.Secret{Authorities: issue(t, "ca").Authorities}
+	var mu sync.Mutex
+	all := map[string]*secrets.Secret{"kubernetes://new": alone, "kubernetes://old": first}
+	p := serve(t, secrets.Options{
+		Names: []string{"kubernetes://new", "kubernetes://new-cacert", "kubernetes://old"},
+		Function: func(n secrets.Name) (*secrets.Secret, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if s := all[n.Name]; s != nil {
+				return s, nil
+			}
+			return nil, secrets.ErrNotFound
+		},
+	})
+	set := func(name string, s *secrets.Secret) {
+		mu.Lock()
+		all[name] = s
+		mu.Unlock()
+		p.generator.Refresh(p.server)
+		p.applied()
+	}
+	c := p.client("ingress")
+	p.subscribe(c, "kubernetes://new", "kubernetes://new-cacert", "kubernetes://old")
+	if have := held(t, c); have["kubernetes://new"] != nil || !isAuthorities(have["kubernetes://new-cacert"], issueOf(alone)) || !isPair(have["kubernetes://old"], first) {
+		t.Errorf("at first: %v", have)
+	}
+	if log := p.log.String(); !strings.Contains(log, "secret ingress/kubernetes://new: it has authorities and no certificate") {
+		t.Errorf("log: %s", log)
+	}
+	set("kubernetes://old", alone)
+	if have := held(t, c); !isPair(have["kubernetes://old"], first) {
+		t.Errorf("the certificate does not stay: %v", have)
+	}
+	second := issue(t, "second")
+	set("kubernetes://old", second)
+	set("kubernetes://new", second)
+	if have := held(t, c); !isPair(have["kubernetes://old"], second) || !isPair(have["kubernetes://new"], second) {
+		t.Errorf("with certificates: %v", have)
+	}
+}
+
+// issueOf returns a secret with a key that is nowhere.
+func issueOf(s *secrets.Secret) *secrets.Secret {
+	return &secrets.Secret{Authorities: s.Authorities, Key: []byte("nowhere")}
 }

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+)
+
+// The reasons why a certificate and its key are not served, in Envoy's words where it
+// has some. They wrap nothing: errors of parsers may quote their input.
+var (
+	errChain      = errors.New("the certificate chain cannot be loaded: it must be certificates in PEM, in blocks called CERTIFICATE")
+	errSmallKey   = errors.New("only RSA certificates with 2048-bit or larger keys are supported")
+	errCurve      = errors.New("only P-256, P-384 or P-521 ECDSA certificates are supported")
+	errPublicKey  = errors.New("only RSA, ECDSA and Ed25519 certificates are supported")
+	errMustStaple = errors.New("OCSP response is required for must-staple certificate, and there is none")
+	errPrivateKey = errors.New("the private key cannot be loaded: it must be in PEM, and be what its block is called: " +
+		"PRIVATE KEY (PKCS 8), RSA PRIVATE KEY or EC PRIVATE KEY")
+	errEncrypted = errors.New("the private key cannot be loaded: it is encrypted")
+	errNoMatch   = errors.New("the certificate and the key do not belong together")
+)
+
+// checkPair returns why proxies would refuse a certificate chain with its key. It is
+// somewhat stricter than they are, which skip blocks of other types in front of the
+// ones that they look for, but read certificates from them too.
+func checkPair(chain, key []byte) error {
+	leaf, err := checkChain(chain)
+	if err != nil {
+		return err
+	}
+	if err := checkLeaf(leaf); err != nil {
+		return err
+	}
+	private, err := privateKey(key)
+	if err != nil {
+		return err
+	}
+	own := pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: leaf.Raw})
+	if _, err := tls.X509KeyPair(own, pem.EncodeToMemory(private)); err != nil {
+		return errNoMatch
+	}
+	return nil
+}
+
+// checkChain returns the first certificate of a chain.
+func checkChain(chain []byte) (leaf *x509.Certificate, err error) {
+	for block := range blocks(chain) {
+		if block == nil || len(block.Headers) > 0 || block.Type == "X509 CERTIFICATE" || block.Type == "TRUSTED CERTIFICATE" {
+			return nil, errChain
+		}
+		if block.Type != certificateBlock {
+			continue // A key, for example.
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, errChain
+		}
+		if leaf == nil {
+			leaf = certificate
+		}
+	}
+	if leaf == nil {
+		return nil, errChain
+	}
+	return leaf, nil
+}
+
+// checkLeaf checks what Envoy asks of the certificate of a server.
+func checkLeaf(leaf *x509.Certificate) error {
+	switch key := leaf.PublicKey.(type) {
+	case *rsa.PublicKey:
+		if key.N.BitLen() < 2048 {
+			return errSmallKey
+		}
+	case *ecdsa.PublicKey:
+		if key.Curve != elliptic.P256() && key.Curve != elliptic.P384() && key.Curve != elliptic.P521() {
+			return errCurve
+		}
+	case ed25519.PublicKey:
+	default:
+		return errPublicKey
+	}
+	tlsFeature := asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 24} // RFC 7633
+	for _, extension := range leaf.Extensions {
+		if extension.Id.Equal(tlsFeature) {
+			return errMustStaple
+		}
+	}
+	return nil
+}
+
+// privateKey returns the block of a key, the first one of a type that Envoy reads, in
+// PKCS 8.
+func privateKey(text []byte) (*pem.Block, error) {
+	for block := range blocks(text) {
+		if block == nil {
+			return nil, errPrivateKey
+		}
+		var key any
+		var err error
+		switch block.Type {
+		case pkcs8Block:
+		case pkcs1Block:
+			key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+		case sec1Block:
+			key, err = x509.ParseECPrivateKey(block.Bytes)
+		case "ENCRYPTED PRIVATE KEY":
+			return nil, errEncrypted
+		case "DSA PRIVATE KEY":
+			return nil, errPrivateKey
+		default:
+			continue // Parameters of a curve, or certificates.
+		}
+		if len(block.Headers) > 0 {
+			return nil, errEncrypted
+		}
+		if key == nil || err != nil {
+			// PKCS 8 may be in all of them.
+			if key, err = x509.ParsePKCS8PrivateKey(block.Bytes); err != nil {
+				return nil, errPrivateKey
+			}
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			return nil, errPrivateKey
+		}
+		return &pem.Block{Type: pkcs8Block, Bytes: der}, nil
+	}
+	return nil, errPrivateKey
+}
+
+// areCertificates reports whether a text has certificates, and nothing broken or of
+// another type.
+func areCertificates(text []byte) bool {
+	found := false
+	for block := range blocks(text) {
+		if block == nil || block.Type != certificateBlock || len(block.Headers) > 0 {
+			return false
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return false
+		}
+		found = true
+	}
+	return found
+}

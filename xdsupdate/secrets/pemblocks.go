@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	"bytes"
+	"encoding/pem"
+	"iter"
+)
+
+// The types of PEM blocks.
+const (
+	certificateBlock = "CERTIFICATE"
+	pkcs8Block       = "PRIVATE KEY"
+	pkcs1Block       = "RSA PRIVATE KEY"
+	sec1Block        = "EC PRIVATE KEY"
+)
+
+const beginning = "-----BEGIN "
+
+// blocks yields the PEM blocks of a text, and nil for one that is broken, behind which
+// proxies read no further. encoding/pem skips those.
+func blocks(text []byte) iter.Seq[*pem.Block] {
+	return func(yield func(*pem.Block) bool) {
+		for {
+			if text = fromBeginning(text); len(text) == 0 {
+				return
+			}
+			block, rest := pem.Decode(text)
+			if block == nil || !isWhole(text[len(beginning):len(text)-len(rest)]) {
+				yield(nil)
+				return
+			}
+			if text = rest; !yield(block) {
+				return
+			}
+		}
+	}
+}
+
+// isWhole reports whether a text, from behind its beginning, is one block, without blank
+// lines: Envoy 1.36 takes what is before one for headers.
+func isWhole(text []byte) bool {
+	return len(fromBeginning(text)) == 0 && !bytes.Contains(bytes.ReplaceAll(bytes.TrimSpace(text), []byte("\r"), nil), []byte("\n\n"))
+}
+
+// fromBeginning returns a text from the first line on that begins a block.
+func fromBeginning(text []byte) []byte {
+	if bytes.HasPrefix(text, []byte(beginning)) {
+		return text
+	}
+	if i := bytes.Index(text, []byte("\n"+beginning)); i >= 0 {
+		return text[i+1:]
+	}
+	return nil
+}
