@@ -426,6 +426,7 @@ func modelOfQuarantine(t *testing.T, seed uint64, typeURL string, delta bool) {
 		}
 	}
 	s.flush()
+	time.Sleep(time.Second) // a client that refuses much has to wait for its turns
 	synctest.Wait()
 	leftOut := []string{}
 	for _, resource := range resources {

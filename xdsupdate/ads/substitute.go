@@ -33,7 +33,7 @@ func (s *stream) substitute() (ok bool) {
 	if job == nil {
 		return true
 	}
-	done := s.await(largeWork + len(job.q.parts))
+	done := s.await(trialWork + len(job.q.parts))
 	if done == nil {
 		return false
 	}

@@ -23,10 +23,12 @@ import (
 
 // Work is counted in units of about a microsecond of a processor.
 const (
-	// streamWork is that of opening a stream, requestWork that of a request that is no
+	// streamWork is that of opening a stream, trialWork that of making what is tried on a
+	// client that refuses something, with one more for each object, and requestWork that of a request that is no
 	// answer; for each name that it has, and for each workBytes bytes there is one more,
 	// and one for each workTopics names that are subscribed already.
 	streamWork  = 1_000
+	trialWork   = 200
 	requestWork = 50
 	workBytes   = 64
 	workTopics  = 20
