@@ -84,7 +84,7 @@ func (s *subscription) namedBy(o outstanding, text string) []*resource {
 // alone, the others in two halves, unless it accepts them.
 func (s *subscription) divide(o outstanding, named []*resource, text string) {
 	if s.saysAll(named, text) {
-		s.refusals.accept(o, named...)
+		s.accept(o, named...)
 	}
 	rest := o.listed
 	if len(named) > 0 {

@@ -118,7 +118,7 @@ func (s *subscription) acceptStates(o outstanding, but ...*resource) {
 		return
 	}
 	for _, res := range o.listed {
-		if q := s.quarantined(res.name); q != nil && q.made == res && !slices.Contains(but, res) {
+		if q := s.quarantined(res.name); q != nil && !slices.Contains(but, res) {
 			s.judged(q, res, true)
 		}
 		if s.quarantines == nil {
@@ -131,10 +131,8 @@ func (s *subscription) acceptStates(o outstanding, but ...*resource) {
 // was a trial.
 func (s *subscription) refuseState(res *resource, o outstanding, text string) (trial bool) {
 	if q := s.quarantined(res.name); q != nil {
-		if q.made == res {
-			q.refusal = Refusal{Name: res.name, Version: o.version, Error: text, Since: time.Now()}
-			s.judged(q, res, false)
-		}
+		q.refusal = Refusal{Name: res.name, Version: o.version, Error: text, Since: time.Now()}
+		s.judged(q, res, false)
 		return true
 	}
 	if s.quarantines == nil || s.quarantines.byName[res.name] == nil {
@@ -148,6 +146,7 @@ func (s *subscription) judged(q *quarantine, res *resource, accepted bool) {
 	q.last.hash, q.last.accepted = res.hash, accepted
 	s.quarantines.version++
 	switch {
+	case q.made == nil || q.made.hash != res.hash: // of before
 	case q.search != nil:
 		done, hopeless := q.search.answer(accepted)
 		q.progressed(s, done, hopeless)

@@ -67,8 +67,7 @@ func (s *subscription) took(o outstanding, r *request) (fresh []Refusal) {
 		s.acceptStates(o)
 		return nil
 	case !refused:
-		s.refusals.accept(o)
-		s.acceptStates(o)
+		s.accept(o)
 	default:
 		if s.refusals == nil {
 			s.refusals = &refusals{byName: make(map[string]*refusal)}
@@ -80,6 +79,12 @@ func (s *subscription) took(o outstanding, r *request) (fresh []Refusal) {
 		s.refusals = nil
 	}
 	return fresh
+}
+
+// accept takes that a client accepts what a response has, but for some resources.
+func (s *subscription) accept(o outstanding, but ...*resource) {
+	s.refusals.accept(o, but...)
+	s.acceptStates(o, but...)
 }
 
 // accept ends the refusals of what a response has, but for some resources.
@@ -113,8 +118,7 @@ func (s *subscription) refuse(o outstanding, text string) (fresh []Refusal) {
 	switch named := s.namedBy(o, text); {
 	case o.full:
 		if s.saysAll(named, text) {
-			s.refusals.accept(o, named...)
-			s.acceptStates(o, named...)
+			s.accept(o, named...)
 		}
 		if len(named) == 0 {
 			named = []*resource{s.only(o)}
