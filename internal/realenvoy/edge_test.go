@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package realenvoy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+)
+
+// edge is a gateway whose plain HTTP port leads by VirtualServices to reporters.
+type edge struct {
+	*plane
+	proxy  *envoyproxy.Proxy
+	port   string
+	client *http.Client
+}
+
+// edgeObjects is the Gateway; PLAIN is its port.
+const edgeObjects = `
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: ingress}
+spec:
+  selector: {app: edge}
+  servers:
+  - {port: {number: PLAIN, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
+`
+
+// startEdge starts one in us/a/1, with further objects.
+func startEdge(t *testing.T, delta bool, objects string, replace ...string) *edge {
+	t.Helper()
+	e := &edge{plane: startPlane(t, planeOptions{mesh: withoutMeshTLS()}), port: strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))}
+	e.client = &http.Client{
+		Transport: newTransport(t), Timeout: testTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	e.apply(edgeObjects+"---"+objects, append(replace, "PLAIN", e.port)...)
+	e.applied()
+	e.proxy = envoyproxy.Start(t, envoyproxy.Options{
+		Node: envoyproxy.Node{
+			Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"},
+			Locality: &core.Locality{Region: "us", Zone: "a", SubZone: "1"},
+		},
+		Server: e.address, Delta: delta,
+	})
+	e.proxy.AwaitReady()
+	return e
+}
+
+// service is a ServiceEntry of HOST.local.test in the namespace ingress, with port 80.
+func service(name, protocol string, endpoints ...string) string {
+	return fmt.Sprintf(`
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: %[1]s, namespace: ingress}
+spec:
+  hosts: [%[1]s.local.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 80, name: p, protocol: %[2]s}]
+  endpoints:
+  - %[3]s
+`, name, protocol, strings.Join(endpoints, "\n  - "))
+}
+
+// rules is a VirtualService for shop.example.com, with HTTP rules in YAML.
+func rules(text string) string {
+	return `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: shop, namespace: ingress}
+spec:
+  hosts: [shop.example.com]
+  gateways: [edge]
+  http:
+` + text
+}
+
+// policy is a DestinationRule for HOST.local.test, with a spec in YAML.
+func policy(name, spec string) string {
+	return fmt.Sprintf(`
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: %[1]s, namespace: ingress}
+spec:
+  host: %[1]s.local.test
+%[2]s`, name, spec)
+}
+
+// answer is that to a request.
+type answer struct {
+	*http.Response
+	report
+	body string
+}
+
+// call is a request for shop.example.com, with headers by name and value.
+func (e *edge) call(method, path string, headers ...string) (answer, error) {
+	req, err := http.NewRequestWithContext(e.t.Context(), method, "http://"+local(e.port)+path, http.NoBody)
+	if err != nil {
+		return answer{}, err
+	}
+	req.Host = "shop.example.com"
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "host" {
+			req.Host = headers[i+1]
+		}
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := e.client.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	out := answer{Response: res, body: string(data)}
+	if res.Header.Get("x-backend") != "" && err == nil {
+		err = json.Unmarshal(data, &out.report)
+	}
+	return out, err
+}
+
+// get is call that ends the test if there is no answer.
+func (e *edge) get(path string, headers ...string) answer {
+	e.t.Helper()
+	a, err := e.call(http.MethodGet, path, headers...)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return a
+}
+
+// who returns who answers a request, or with which status it failed.
+func (e *edge) who(path string, headers ...string) string {
+	e.t.Helper()
+	if a := e.get(path, headers...); a.StatusCode != http.StatusOK {
+		return strconv.Itoa(a.StatusCode)
+	} else {
+		return a.By
+	}
+}
+
+// await returns when a condition is true, which it asks about often.
+func (e *edge) await(what string, condition func() bool) {
+	e.t.Helper()
+	for deadline := time.Now().Add(testTimeout); !condition(); {
+		if time.Now().After(deadline) {
+			e.t.Fatalf("no %s", what)
+		}
+	}
+}
+
+// fine fails the test if the Envoy refused something, or was sent what is outmoded.
+func (e *edge) fine() {
+	e.t.Helper()
+	e.accepted()
+	if refused, outmoded := e.proxy.Refused(), e.proxy.Outmoded(); len(refused)+len(outmoded) > 0 {
+		e.t.Errorf("refused: %v, outmoded: %v", refused, outmoded)
+	}
+}
