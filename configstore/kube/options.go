@@ -18,7 +18,9 @@ const (
 
 // Options of a Cache. The zero value works.
 type Options struct {
-	// Logger gets each error once, when it appears. Default: nil, which discards.
+	// Logger gets each error once, when it appears. Default: nil, which discards. Nothing
+	// goes to klog, but for client-go's traces of lists that take longer than ten seconds,
+	// in a program that has set the verbosity of klog to 2 or more.
 	Logger *slog.Logger
 	// Domain is written to the Domain of every object. Default: empty.
 	Domain string

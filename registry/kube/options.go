@@ -60,7 +60,9 @@ type Options struct {
 	MaxBackoff time.Duration
 
 	// Logger gets what an operator can fix, and an error for each function of the host
-	// that panicked, with the stack. The default is nil: nothing is logged.
+	// that panicked, with the stack. The default is nil: nothing is logged. Nothing goes to
+	// klog, but for client-go's traces of lists that take longer than ten seconds, in a
+	// program that has set the verbosity of klog to 2 or more.
 	Logger *slog.Logger
 }
 

@@ -31,11 +31,19 @@ type secrets struct {
 	requests []time.Duration
 	began    time.Time
 	empty    bool
+	slow     time.Duration
 }
 
-func (s *secrets) List(_ context.Context, o metav1.ListOptions) (*corev1.SecretList, error) {
+func (s *secrets) List(ctx context.Context, o metav1.ListOptions) (*corev1.SecretList, error) {
 	s.listed = append(s.listed, o)
 	s.requests = append(s.requests, time.Since(s.began))
+	if s.slow > 0 {
+		select {
+		case <-time.After(s.slow):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	if s.lists {
 		return &corev1.SecretList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
 	}
@@ -135,6 +143,10 @@ func TestQuiet(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) { (&secrets{empty: true, lists: true}).reflected(t, 20*time.Second, time.Second) })
+	// client-go traces lists that take longer than ten seconds.
+	synctest.Test(t, func(t *testing.T) {
+		(&secrets{err: errBroken, lists: true, slow: 20 * time.Second}).reflected(t, 2*time.Minute, time.Second)
+	})
 	if log.Len() > 0 {
 		t.Errorf("logged %s", log.String())
 	}
