@@ -250,19 +250,19 @@ func TestLoadBalancer(t *testing.T) {
 		{
 			name:       "table that is not prime",
 			spec:       `trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, maglev: {tableSize: 65536}}}}`,
-			violations: []string{"spec.trafficPolicy.loadBalancer.consistentHash.maglev.tableSize: must be a prime number less than 5000011, is 65536"},
+			violations: []string{"spec.trafficPolicy.loadBalancer.consistentHash.maglev.tableSize: must be a prime number less than 1048576, is 65536"},
 		},
 		{
 			name:       "table that is too large",
-			spec:       `trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, maglev: {tableSize: 5000011}}}}`,
-			violations: []string{"spec.trafficPolicy.loadBalancer.consistentHash.maglev.tableSize: must be a prime number less than 5000011, is 5000011"},
+			spec:       `trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, maglev: {tableSize: 1048583}}}}`,
+			violations: []string{"spec.trafficPolicy.loadBalancer.consistentHash.maglev.tableSize: must be a prime number less than 1048576, is 1048583"},
 		},
 		{name: "table", spec: `trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, maglev: {tableSize: 65537}}}}`},
 		{
 			name: "default table",
 			spec: `trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, maglev: {}}}}`,
 			violations: []string{
-				"spec.trafficPolicy.loadBalancer.consistentHash.maglev.tableSize: must be a prime number less than 5000011, is 0",
+				"spec.trafficPolicy.loadBalancer.consistentHash.maglev.tableSize: must be a prime number less than 1048576, is 0",
 			},
 		},
 		{

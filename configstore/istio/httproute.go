@@ -83,12 +83,18 @@ func checkDNSName(at *field, name string) {
 	}
 }
 
+// maxMirrors bounds the copies of a request, which cost a proxy as much as it does.
+const maxMirrors = 10
+
 func checkMirrors(at *field, route *networking.HTTPRoute) {
 	if route.Mirror != nil {
 		checkDestination(at.child("mirror"), route.Mirror)
 		if len(route.Mirrors) > 0 {
 			at.child("mirrors").refuse("must not be set beside mirror")
 		}
+	}
+	if n := len(route.Mirrors); n > maxMirrors {
+		at.child("mirrors").refuse("must have at most %d elements, for each of which each request is copied, has %d", maxMirrors, n)
 	}
 	for place, mirror := range elements(at, "mirrors", route.Mirrors) {
 		checkDestination(place.child("destination"), mirror.Destination)

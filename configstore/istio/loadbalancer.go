@@ -8,9 +8,10 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// maxMaglevTable is the upper bound of Envoy's Maglev table sizes, exclusive as
-// the API states it.
-const maxMaglevTable = 5000011
+// maxHashEntries bounds rings and tables: a proxy has one for each port and subset of each
+// service, of 48 bytes for an entry of a ring. Envoy takes rings of 8 Mi and tables of
+// 5,000,011.
+const maxHashEntries = 1 << 20
 
 // checkLoadBalancer checks how endpoints are chosen; nil is fine. outlier is the
 // outlier detection beside it, or nil.
@@ -63,9 +64,17 @@ func checkConsistentHash(at *field, hash *networking.LoadBalancerSettings_Consis
 	}
 	if maglev, ok := hash.GetHashAlgorithm().(*networking.LoadBalancerSettings_ConsistentHashLB_Maglev); ok {
 		size := maglev.Maglev.GetTableSize()
-		if size >= maxMaglevTable || !new(big.Int).SetUint64(size).ProbablyPrime(0) {
-			at.child("maglev").child("tableSize").refuse("must be a prime number less than %d, is %d", maxMaglevTable, size)
+		if size >= maxHashEntries || !new(big.Int).SetUint64(size).ProbablyPrime(0) {
+			at.child("maglev").child("tableSize").refuse("must be a prime number less than %d, is %d", maxHashEntries, size)
 		}
+	}
+	checkRingSize(at.child("minimumRingSize"), minimum)
+	checkRingSize(at.child("ringHash").child("minimumRingSize"), hash.GetRingHash().GetMinimumRingSize())
+}
+
+func checkRingSize(at *field, size uint64) {
+	if size > maxHashEntries {
+		at.refuse("must be at most %d, which is 48 MiB of each proxy for each port and subset of each service, is %d", maxHashEntries, size)
 	}
 }
 

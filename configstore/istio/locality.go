@@ -143,8 +143,15 @@ func checkRegion(at *field, region string) {
 	}
 }
 
+// maxFailoverLabels bounds the priorities of endpoints, of which each label makes one:
+// Envoy takes 129.
+const maxFailoverLabels = 16
+
 // checkFailoverPriority checks a list of labels, written "key" or "key=value".
 func checkFailoverPriority(at *field, priorities []string) {
+	if n := len(priorities); n > maxFailoverLabels {
+		at.child("failoverPriority").refuse("must have at most %d elements, for each of which a proxy has a load balancer, has %d", maxFailoverLabels, n)
+	}
 	for i, priority := range priorities {
 		key, value, _ := strings.Cut(priority, "=")
 		if problem := labelKeyProblem(key); problem != "" {

@@ -3,6 +3,8 @@
 package envoy
 
 import (
+	"math/big"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -13,11 +15,17 @@ import (
 // a ring nor a table.
 const minimumRingSize = 1024
 
-// maxMaglev is the largest table that Envoy builds.
-const maxMaglev = 5000011
+// maxHashEntries is the largest ring, and the largest Maglev table, that a client is
+// asked to build: of 48 MiB, for each priority of each cluster. Envoy would build
+// larger ones.
+const maxHashEntries = 1 << 20
 
-// maxRingSize is the largest ring that Envoy builds.
-const maxRingSize = 8 << 20
+// defaultMaglev is the size of a table that nothing is said of.
+const defaultMaglev = 65537
+
+// maxSpread is how large a ring grows at most whose endpoints have very different
+// weights, if no larger one is asked for.
+const maxSpread = 1 << 16
 
 // setBalancer sets how an Envoy chooses an endpoint.
 func (u *Upstream) setBalancer(c *clusterv3.Cluster) {
@@ -27,6 +35,7 @@ func (u *Upstream) setBalancer(c *clusterv3.Cluster) {
 		return
 	case lb.GetConsistentHash() != nil:
 		setHash(c, lb.GetConsistentHash())
+		boundRing(c)
 	case lb.GetSimple() == networking.LoadBalancerSettings_ROUND_ROBIN:
 		c.LbPolicy = clusterv3.Cluster_ROUND_ROBIN
 	case lb.GetSimple() == networking.LoadBalancerSettings_RANDOM:
@@ -61,7 +70,7 @@ const leastConn = networking.LoadBalancerSettings_LEAST_CONN //nolint:staticchec
 func setHash(c *clusterv3.Cluster, hash *networking.LoadBalancerSettings_ConsistentHashLB) {
 	if m := hash.GetMaglev(); m != nil {
 		c.LbPolicy = clusterv3.Cluster_MAGLEV
-		if n := m.GetTableSize(); n > 0 && n <= maxMaglev { // Envoy refuses more
+		if n := m.GetTableSize(); isMaglevSize(n) {
 			c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{MaglevLbConfig: &clusterv3.Cluster_MaglevLbConfig{
 				TableSize: wrapperspb.UInt64(m.GetTableSize()),
 			}}
@@ -78,8 +87,57 @@ func setHash(c *clusterv3.Cluster, hash *networking.LoadBalancerSettings_Consist
 	}
 	if size > 0 {
 		c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: &clusterv3.Cluster_RingHashLbConfig{
-			MinimumRingSize: wrapperspb.UInt64(min(size, maxRingSize)),
+			MinimumRingSize: wrapperspb.UInt64(min(size, maxHashEntries)),
 		}}
+	}
+}
+
+// isMaglevSize reports whether a table can have a size; Envoy refuses what is not prime.
+func isMaglevSize(n uint64) bool {
+	return n > 0 && n < maxHashEntries && new(big.Int).SetUint64(n).ProbablyPrime(0)
+}
+
+// boundRing limits how large a ring grows: an Envoy enlarges it until the endpoint with
+// the least weight is in it, up to 8 Mi entries.
+func boundRing(c *clusterv3.Cluster) {
+	if c.GetLbPolicy() != clusterv3.Cluster_RING_HASH {
+		return
+	}
+	config := c.GetRingHashLbConfig()
+	if config == nil {
+		config = &clusterv3.Cluster_RingHashLbConfig{}
+		c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: config}
+	}
+	config.MaximumRingSize = wrapperspb.UInt64(max(maxSpread, config.GetMinimumRingSize().GetValue()))
+}
+
+// HashEntries returns how many entries the rings or tables of a cluster with a setting
+// have, those of all priorities that the setting makes; 0 without a consistent hash.
+func HashEntries(lb *networking.LoadBalancerSettings) int {
+	hash := lb.GetConsistentHash()
+	if hash == nil {
+		return 0
+	}
+	size := max(hash.GetMinimumRingSize(), hash.GetRingHash().GetMinimumRingSize(), minimumRingSize) //nolint:staticcheck // users still have it
+	if m := hash.GetMaglev(); m != nil {
+		if size = m.GetTableSize(); !isMaglevSize(size) {
+			size = defaultMaglev
+		}
+	}
+	return int(min(size, maxHashEntries)) * prioritiesOf(lb) //nolint:gosec // bounded
+}
+
+// prioritiesOf returns how many priorities endpoints can have by a setting.
+func prioritiesOf(lb *networking.LoadBalancerSettings) int {
+	locality, zone := lb.GetLocalityLbSetting(), lb.GetZoneAwareLbSetting()
+	labels := max(len(locality.GetFailoverPriority()), len(zone.GetFailoverPriority()))
+	switch {
+	case labels > 0:
+		return min(labels+1, maxPriorities)
+	case len(locality.GetFailover())+len(zone.GetFailover()) > 0:
+		return ranksOfLocality
+	default:
+		return 1
 	}
 }
 

@@ -4,6 +4,7 @@ package envoy
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -49,6 +50,7 @@ func (u *Upstream) localities(endpoints []*registry.Endpoint, names bool) []*end
 	if !names {
 		members = u.throughGateways(members)
 	}
+	boundRanks(members)
 	groups := groupMembers(members)
 	if len(setting.distribute) > 0 {
 		groups = distribute(groups, setting.distribute, keyOfLocality(u.Proxy.Locality))
@@ -99,6 +101,25 @@ func groupMembers(members []member) []*group {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), a.locality.compare(b.locality))
 	})
 	return out
+}
+
+// maxPriorities is how many priorities an assignment has at most. Envoy takes 129, and has
+// a load balancer, with its ring or table, for each.
+const maxPriorities = 32
+
+// boundRanks makes the highest ranks one, if there are more than priorities.
+func boundRanks(members []member) {
+	distinct := make(map[int]struct{})
+	for _, m := range members {
+		distinct[m.rank] = struct{}{}
+	}
+	if len(distinct) <= maxPriorities {
+		return
+	}
+	last := slices.Sorted(maps.Keys(distinct))[maxPriorities-1]
+	for i := range members {
+		members[i].rank = min(members[i].rank, last)
+	}
 }
 
 // assembleGroups turns groups, which are sorted, into messages. Ranks become

@@ -10,8 +10,12 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// mirrors returns where copies of the requests go. The answers to them are
-// dropped.
+// MaxMirrors is how many copies of a request are sent at most: each costs a proxy as much
+// as the request.
+const MaxMirrors = 10
+
+// mirrors returns where copies of the requests go, the first MaxMirrors. The answers to
+// them are dropped.
 func (s *RouteScope) mirrors(rule *networking.HTTPRoute) []*routev3.RouteAction_RequestMirrorPolicy {
 	var out []*routev3.RouteAction_RequestMirrorPolicy
 	if rule.GetMirror() != nil {
@@ -24,7 +28,7 @@ func (s *RouteScope) mirrors(rule *networking.HTTPRoute) []*routev3.RouteAction_
 	for _, m := range rule.GetMirrors() {
 		out = s.appendMirror(out, m.GetDestination(), percentage(m.GetPercentage()))
 	}
-	return out
+	return out[:min(len(out), MaxMirrors)]
 }
 
 // appendMirror adds a mirror; a nil share is everything.

@@ -57,6 +57,12 @@ func reducedCluster(c *clusterv3.Cluster) *clusterv3.Cluster {
 	c = proto.CloneOf(c)
 	c.Metadata, c.EdsClusterConfig = nil, nil
 	dropUnlimited(c)
+	if ring := c.GetRingHashLbConfig(); ring != nil {
+		// Not recorded: TestRings.
+		if ring.MaximumRingSize = nil; ring.MinimumRingSize == nil {
+			c.LbConfig = nil
+		}
+	}
 	for _, s := range append([]*core.TransportSocket{c.GetTransportSocket()}, sockets(c)...) {
 		if s != nil {
 			dropSources(s)

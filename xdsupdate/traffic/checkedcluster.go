@@ -30,6 +30,9 @@ func (st *state) checkedCluster(p *proxy, name string) (*clusterv3.Cluster, erro
 		var missing []error
 		if at.subset == nil {
 			missing = st.noRoomForSubsets(at.rule, at.host)
+			if reason, first := st.noRoomForHash(at.rule, at.host); first {
+				missing = append(missing, st.clusterLeftOut(p, name, reason))
+			}
 		}
 		hash := envoy.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
 		if err := envoy.CheckHash(hash); err != nil {

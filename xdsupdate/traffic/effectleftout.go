@@ -165,6 +165,10 @@ func (f *findings) withoutReach(alone *rule) {
 	if n := reach.subsets[0]; n < len(hosts) && len(alone.subsets) > 0 {
 		f.addOnce("spec.subsets", f.tooManySubsets(hosts[n]))
 	}
+	if reach.hashed < len(hosts) {
+		reason, _ := f.noRoomForHash(alone, hosts[reach.hashed])
+		f.addOnce("spec.trafficPolicy", reason)
+	}
 	if reach.policy < len(hosts) {
 		f.addOnce("spec.trafficPolicy", fmt.Errorf("the clusters of %s, and of services that are newer, are left out: %w",
 			hosts[reach.policy], f.noRoomForPolicy(alone, hosts[reach.policy])))

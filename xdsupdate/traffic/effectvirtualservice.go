@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // virtualService finds what of a VirtualService has no effect.
@@ -136,6 +137,9 @@ func (f *findings) rules(v *virtualService) {
 			f.destination(v, element(rule+".route", j)+".destination", d.GetDestination())
 		}
 		f.destination(v, rule+".mirror", r.GetMirror())
+		if len(r.GetMirrors()) > envoy.MaxMirrors {
+			f.add(element(rule+".mirrors", envoy.MaxMirrors), "there are more than %d mirrors, and no more copies of a request are sent", envoy.MaxMirrors)
+		}
 		for j, m := range r.GetMirrors() {
 			f.destination(v, element(rule+".mirrors", j)+".destination", m.GetDestination())
 		}

@@ -56,6 +56,13 @@ type Limits struct {
 	// one host have: for each port of each service that the host covers. Envoys keep
 	// statistics for each cluster. The default is 10,000.
 	Clusters int
+	// HashEntries is how many entries the rings and tables have, by which the requests to
+	// the clusters of the DestinationRules of a namespace for one host are hashed: of each
+	// port and subset of each service that the host covers, for each priority that the
+	// policy can make. An entry is of 48 bytes in an Envoy. The requests to the newest
+	// services are not hashed if it would be more. The default is 4 Mi, which is the default
+	// ring, of 1,024 entries, for 4,096 clusters.
+	HashEntries int
 	// FilterChains is how many filter chains all AUTO_PASSTHROUGH servers of a Gateway have:
 	// each has one for each port, and subset, of the services that its hosts cover. The
 	// default is 100,000.
@@ -78,6 +85,7 @@ func (l Limits) withDefaults() Limits {
 		{&l.SharedBytes, 32 << 20},
 		{&l.VirtualHosts, 50_000},
 		{&l.Clusters, 10_000},
+		{&l.HashEntries, 4 << 20},
 		{&l.FilterChains, 100_000},
 		{&l.Imports, 200_000},
 	} {

@@ -23,7 +23,7 @@ import (
 func multiplyLimits() Limits {
 	return Limits{
 		Matches: 500, Routes: 500, RouteBytes: 64 << 10, RepeatedBytes: 256 << 10, SharedBytes: 1 << 20, VirtualHosts: 1000,
-		Clusters: 200, FilterChains: 300, Imports: 500,
+		Clusters: 200, HashEntries: 1 << 16, FilterChains: 300, Imports: 500,
 	}
 }
 

@@ -147,6 +147,26 @@ var multiplications = map[string]struct {
 		}
 		m.object("DestinationRule", "evil/r", `{"host":"*.example.com","trafficPolicy":{"tls":{"mode":"SIMPLE","subjectAltNames":[`+repeat(1000, ",", func(i int) string { return fmt.Sprintf(`"v%d"`, i) })+`]}}}`)
 	}, "DestinationRule"},
+	"a ring, ports and subsets": {func(m *multiplying) {
+		m.service("evil", "evil.example.com", 80, 81, 82, 83)
+		m.object("DestinationRule", "evil/r", `{"host":"evil.example.com","trafficPolicy":{"loadBalancer":{"consistentHash":{"httpHeaderName":"x"}}},"subsets":[`+
+			repeat(40, ",", func(i int) string { return fmt.Sprintf(`{"name":"v%d"}`, i) })+`]}`)
+	}, "DestinationRule"},
+	"a ring and services": {func(m *multiplying) {
+		for i := range 100 {
+			m.service("evil", registry.Hostname(fmt.Sprintf("e%d.evil.example.com", i)), 80)
+		}
+		m.object("DestinationRule", "evil/r", `{"host":"*.evil.example.com","trafficPolicy":{"loadBalancer":{"consistentHash":{"httpHeaderName":"x"}}}}`)
+	}, "DestinationRule"},
+	"tables and priorities": {func(m *multiplying) {
+		m.service("evil", "evil.example.com", 80)
+		m.object("DestinationRule", "evil/r", `{"host":"evil.example.com","trafficPolicy":{"loadBalancer":{"localityLbSetting":{"failoverPriority":["a","b","c"]},`+
+			`"consistentHash":{"httpHeaderName":"x","maglev":{"tableSize":"16411"}}},"outlierDetection":{}}}`)
+	}, "DestinationRule"},
+	"mirrors": {func(m *multiplying) {
+		m.object("VirtualService", "evil/v", `{"hosts":["evil.example.com"],"http":[{`+toEvil+`,"mirrors":[`+
+			repeat(1000, ",", func(int) string { return `{"destination":{"host":"evil.example.com"}}` })+`]}]}`)
+	}, "VirtualService"},
 	"port settings and subsets": {func(m *multiplying) {
 		m.service("evil", "evil.example.com", 80, 81, 82, 83)
 		m.object("DestinationRule", "evil/r", `{"host":"evil.example.com","trafficPolicy":{"portLevelSettings":[`+

@@ -22,6 +22,8 @@ type rule struct {
 	origins map[*networking.Subset]int
 	// policyBytes is the size of the policy, 0 for a small one.
 	policyBytes int
+	// hashEntries is how many entries the ring or table of a cluster with the policy has.
+	hashEntries int
 	// subsetsOf are the sizes of the DestinationRules' subsets.
 	subsetsOf []subsetsSize
 }
@@ -51,6 +53,7 @@ func (m *rule) measure() {
 	if m.policyBytes = bytesOf(m.policy); m.policyBytes <= smallPolicy {
 		m.policyBytes = 0
 	}
+	m.hashEntries = hashEntries(m.policy)
 	m.subsetsOf = make([]subsetsSize, len(m.of))
 	for _, s := range m.subsets {
 		of := &m.subsetsOf[m.origins[s]]
@@ -59,6 +62,7 @@ func (m *rule) measure() {
 		if n := bytesOf(s.GetTrafficPolicy()); n > smallPolicy {
 			of.bytes += n
 		}
+		of.hashEntries += max(m.hashEntries, hashEntries(s.GetTrafficPolicy()))
 	}
 }
 

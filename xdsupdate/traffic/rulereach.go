@@ -13,6 +13,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // ruleReach says for which services there is room for what a rule adds to clusters: a
@@ -24,6 +25,8 @@ type ruleReach struct {
 	ranks map[registry.Hostname]int
 	// policy is for how many of them the policy of the rule counts.
 	policy int
+	// hashed is for how many of them requests are hashed.
+	hashed int
 	// subsets are, for each DestinationRule of the rule, for how many its subsets count.
 	subsets []int
 }
@@ -34,7 +37,7 @@ const smallPolicy = 512
 
 // reachOf returns the reach of a rule, which may be nil.
 func (st *state) reachOf(m *rule) *ruleReach {
-	if m == nil || len(m.subsets) == 0 && m.policyBytes == 0 {
+	if m == nil || len(m.subsets) == 0 && m.policyBytes == 0 && m.hashEntries == 0 {
 		return nil
 	}
 	host, limits := m.of[0].host, st.settings.limits
@@ -87,14 +90,14 @@ func (st *state) coveredBy(host registry.Hostname) []coveredService {
 }
 
 func newRuleReach(m *rule, services []coveredService, limits Limits) *ruleReach {
-	ports, clusters, bytes := 0, 0, m.policyBytes
+	ports, clusters, bytes, entries := 0, 0, m.policyBytes, m.hashEntries
 	for _, s := range services {
 		ports += s.ports
 	}
 	for _, n := range m.subsetsOf {
-		clusters, bytes = clusters+n.count, bytes+n.bytes
+		clusters, bytes, entries = clusters+n.count, bytes+n.bytes, entries+n.hashEntries
 	}
-	if !exceeds(ports*clusters, limits.Clusters) && !exceeds(ports*bytes, limits.RepeatedBytes) {
+	if !exceeds(ports*clusters, limits.Clusters) && !exceeds(ports*bytes, limits.RepeatedBytes) && !exceeds(ports*entries, limits.HashEntries) {
 		return nil
 	}
 	slices.SortFunc(services, func(a, b coveredService) int {
@@ -114,11 +117,56 @@ func newRuleReach(m *rule, services []coveredService, limits Limits) *ruleReach 
 		}
 		return len(services)
 	}
+	out.hashed = servicesHashed(services, entries, limits.HashEntries)
 	out.policy = fitting(0, m.policyBytes)
 	for _, n := range m.subsetsOf {
 		out.subsets = append(out.subsets, fitting(n.count, n.bytes))
 	}
 	return out
+}
+
+// servicesHashed returns for how many services there is room for the entries that each
+// of their ports has.
+func servicesHashed(services []coveredService, entries, limit int) int {
+	sum := 0
+	for i, s := range services {
+		if sum += s.ports * entries; exceeds(sum, limit) {
+			return i
+		}
+	}
+	return len(services)
+}
+
+// noRoomForHash returns why requests to a host are not hashed although a rule says so;
+// first: it is the oldest one.
+func (st *state) noRoomForHash(m *rule, host registry.Hostname) (reason error, first bool) {
+	reach := st.reachOf(m)
+	if reach == nil || reach.ranks[lower(host)] < reach.hashed {
+		return nil, false
+	}
+	reason = fmt.Errorf("the requests to %s, and to services that are newer, are not hashed: for all ports, subsets and priorities of all services rings and tables would have more than %d entries",
+		host, st.settings.limits.HashEntries)
+	return reason, reach.ranks[lower(host)] == reach.hashed
+}
+
+// withoutHash returns a policy without a consistent hash.
+func withoutHash(p *networking.TrafficPolicy) *networking.TrafficPolicy {
+	if p.GetLoadBalancer().GetConsistentHash() == nil {
+		return p
+	}
+	p = proto.CloneOf(p)
+	p.LoadBalancer.LbPolicy = nil
+	return p
+}
+
+// hashEntries returns how many entries of rings and tables a policy costs for a port, at
+// most.
+func hashEntries(p *networking.TrafficPolicy) int {
+	entries := envoy.HashEntries(p.GetLoadBalancer())
+	for _, at := range p.GetPortLevelSettings() {
+		entries = max(entries, envoy.HashEntries(at.GetLoadBalancer()))
+	}
+	return entries
 }
 
 // subsetsOf returns the subsets of a rule, which may be nil, that a host has clusters for.
@@ -183,7 +231,7 @@ func (st *state) tooManySubsets(host registry.Hostname) error {
 }
 
 // subsetsSize is how much the subsets of a DestinationRule add to one port.
-type subsetsSize struct{ count, bytes int }
+type subsetsSize struct{ count, bytes, hashEntries int }
 
 // bytesOf returns how many bytes of a policy are in a cluster of a port, at most.
 func bytesOf(p *networking.TrafficPolicy) int {

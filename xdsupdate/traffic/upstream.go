@@ -88,6 +88,9 @@ func (st *state) upstreamOf(p *proxy, vantage *registry.Proxy, at clusterPlace) 
 	if p.role == grpcClient {
 		u.Client = envoy.ForGRPC
 	}
+	if reason, _ := st.noRoomForHash(at.rule, at.host); reason != nil {
+		u.Policy = withoutHash(u.Policy)
+	}
 	if at.host != u.Service.Hostname { // entries that spell one name in two ways
 		renamed := *u.Service
 		renamed.Hostname = at.host

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+// t68: the rings of Envoys have a largest size, by which the weights of endpoints cannot
+// make them grow without a bound.
+func (c *comparison) t68() {
+	if c.isGRPC() {
+		return
+	}
+	for _, r := range c.got[clusters] {
+		config := object(r, "ringHashLbConfig")
+		if delete(config, "maximumRingSize"); config != nil && len(config) == 0 {
+			delete(r, "ringHashLbConfig")
+		}
+	}
+}
