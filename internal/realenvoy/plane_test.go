@@ -35,9 +35,9 @@ type planeOptions struct {
 	mesh *meshconfig.MeshConfig
 	// address is where to listen; "" for any.
 	address string
-	// store and vault are those of a plane that was stopped; nil for new ones.
-	store *memory.Controller
-	vault *vault
+	// objects are those that it begins with, and vault its secrets: see again.
+	objects []configstore.Config
+	vault   *vault
 	// ads are further options of the server.
 	ads ads.Options
 }
@@ -56,10 +56,7 @@ type plane struct {
 // startPlane runs a control plane until the test ends.
 func startPlane(t *testing.T, o planeOptions) *plane {
 	t.Helper()
-	p := &plane{t: t, options: o, store: o.store, vault: o.vault}
-	if p.store == nil {
-		p.store = memory.NewController(memory.Make(istio.Schemas()))
-	}
+	p := &plane{t: t, options: o, store: memory.NewController(memory.Make(istio.Schemas())), vault: o.vault}
 	if p.vault == nil {
 		p.vault = &vault{secrets: make(map[secrets.Name]*secrets.Secret)}
 	}
@@ -72,8 +69,13 @@ func startPlane(t *testing.T, o planeOptions) *plane {
 	registries := aggregate.NewController()
 	p.server = ads.New(registries, options)
 	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(p.store, updater) })
-	if o.store != nil {
-		p.store.Drain() // what it has is known before the first client comes
+	for _, c := range o.objects {
+		if _, err := p.store.Create(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(o.objects) > 0 {
+		p.store.Drain() // what there is is known before the first client comes
 	}
 	p.serve(registries.Run, func(stop <-chan struct{}) { generator.Run(p.server, stop) })
 	return p
@@ -105,6 +107,20 @@ func (p *plane) serve(parts ...func(stop <-chan struct{})) {
 		running.Wait()
 	})
 	p.t.Cleanup(p.stop)
+}
+
+// again returns the options of a plane that takes the place of this one.
+func (p *plane) again() planeOptions {
+	o := p.options
+	o.address, o.vault, o.objects = p.address, p.vault, nil
+	for _, s := range istio.Schemas().All() {
+		for _, c := range p.store.List(s.GroupVersionKind, "") {
+			again := *c
+			again.ResourceVersion = ""
+			o.objects = append(o.objects, again)
+		}
+	}
+	return o
 }
 
 func (p *plane) context() context.Context {

@@ -6,6 +6,8 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -55,6 +57,7 @@ func startTLSReporter(t *testing.T, name string, config *tls.Config) *reporter {
 func newReporter(name string) *reporter {
 	r := &reporter{name: name, failed: make(map[string]int)}
 	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(r.handle))
+	r.Config.ErrorLog = log.New(io.Discard, "", 0) // Handshakes fail on purpose.
 	return r
 }
 
