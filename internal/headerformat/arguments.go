@@ -86,12 +86,12 @@ func filterState(argument string) error {
 // metadataPath checks "NAMESPACE:KEY:…". Envoy reads a list of texts in JSON as such a
 // path; what is no such list is a path as it is.
 func metadataPath(argument string) error {
-	var path []string
-	if json.Unmarshal([]byte(argument), &path) != nil || len(path) == 0 {
-		return nil
-	}
-	joined := strings.Join(path, ":")
+	var list []string
+	isList := json.Unmarshal([]byte(argument), &list) == nil && len(list) > 0
+	joined := strings.Join(list, ":")
 	switch {
+	case !isList:
+		return nil
 	case joined == "":
 		return refused("requires parameters")
 	case strings.ContainsAny(joined, ")%"):

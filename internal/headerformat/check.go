@@ -3,7 +3,6 @@
 package headerformat
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -120,4 +119,4 @@ func notSupported(name string) error {
 }
 
 // refused returns an error with what Envoy says, or would.
-func refused(format string, args ...any) error { return errors.New(fmt.Sprintf(format, args...)) }
+func refused(format string, args ...any) error { return fmt.Errorf(format, args...) }

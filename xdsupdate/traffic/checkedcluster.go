@@ -30,8 +30,8 @@ func (st *state) checkedCluster(p *proxy, name string) (*clusterv3.Cluster, erro
 		var missing []error
 		if at.subset == nil {
 			missing = st.noRoomForSubsets(at.rule, at.host)
-			if reason, first := st.noRoomForHash(at.rule, at.host); first {
-				missing = append(missing, st.clusterLeftOut(p, name, reason))
+			if first, err := st.noRoomForHash(at.rule, at.host); first {
+				missing = append(missing, st.clusterLeftOut(p, name, err))
 			}
 		}
 		hash := envoy.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())

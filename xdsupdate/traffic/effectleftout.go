@@ -166,8 +166,8 @@ func (f *findings) withoutReach(alone *rule) {
 		f.addOnce("spec.subsets", f.tooManySubsets(hosts[n]))
 	}
 	if reach.hashed < len(hosts) {
-		reason, _ := f.noRoomForHash(alone, hosts[reach.hashed])
-		f.addOnce("spec.trafficPolicy", reason)
+		_, err := f.noRoomForHash(alone, hosts[reach.hashed])
+		f.addOnce("spec.trafficPolicy", err)
 	}
 	if reach.policy < len(hosts) {
 		f.addOnce("spec.trafficPolicy", fmt.Errorf("the clusters of %s, and of services that are newer, are left out: %w",

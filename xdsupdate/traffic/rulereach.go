@@ -139,14 +139,14 @@ func servicesHashed(services []coveredService, entries, limit int) int {
 
 // noRoomForHash returns why requests to a host are not hashed although a rule says so;
 // first: it is the oldest one.
-func (st *state) noRoomForHash(m *rule, host registry.Hostname) (reason error, first bool) {
+func (st *state) noRoomForHash(m *rule, host registry.Hostname) (first bool, reason error) {
 	reach := st.reachOf(m)
 	if reach == nil || reach.ranks[lower(host)] < reach.hashed {
-		return nil, false
+		return false, nil
 	}
 	reason = fmt.Errorf("the requests to %s, and to services that are newer, are not hashed: for all ports, subsets and priorities of all services rings and tables would have more than %d entries",
 		host, st.settings.limits.HashEntries)
-	return reason, reach.ranks[lower(host)] == reach.hashed
+	return reach.ranks[lower(host)] == reach.hashed, reason
 }
 
 // withoutHash returns a policy without a consistent hash.

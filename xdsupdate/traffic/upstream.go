@@ -88,7 +88,7 @@ func (st *state) upstreamOf(p *proxy, vantage *registry.Proxy, at clusterPlace) 
 	if p.role == grpcClient {
 		u.Client = envoy.ForGRPC
 	}
-	if reason, _ := st.noRoomForHash(at.rule, at.host); reason != nil {
+	if _, err := st.noRoomForHash(at.rule, at.host); err != nil {
 		u.Policy = withoutHash(u.Policy)
 	}
 	if at.host != u.Service.Hostname { // entries that spell one name in two ways
