@@ -73,7 +73,7 @@ func NewAdapter(tb testing.TB) *Adapter {
 // socketDir is a folder with a short path: those of sockets have at most 107 bytes.
 func socketDir(tb testing.TB) string {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "envoy")
+	dir, err := os.MkdirTemp("", "envoy") //nolint:usetesting // The path of tb.TempDir has the name of the test.
 	if err != nil {
 		tb.Fatal(err)
 	}

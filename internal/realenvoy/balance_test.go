@@ -28,6 +28,7 @@ func (e *edge) counts(n int) map[string]int {
 // change. A correct Envoy is beyond the bounds once in a million times.
 func TestWeights(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		one, two := startReporter(t, "one"), startReporter(t, "two")
 		weighted := func(first, second int) string {
 			return rules(fmt.Sprintf(`
@@ -54,6 +55,7 @@ func TestWeights(t *testing.T) {
 // values have several; most keep theirs when another endpoint leaves.
 func TestHashing(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		var endpoints []string
 		for i := range 4 {
 			endpoints = append(endpoints, startReporter(t, fmt.Sprint("b", i)).endpoint(""))
@@ -93,6 +95,7 @@ func TestHashing(t *testing.T) {
 // when the near ones are gone.
 func TestOutliers(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		near, other, far := startReporter(t, "near"), startReporter(t, "other"), startReporter(t, "far")
 		e := startEdge(t, delta, service("shop", "HTTP",
 			near.endpoint(", locality: us/a/1"), other.endpoint(", locality: us/a/1"), far.endpoint(", locality: eu/a/1"))+"---"+
@@ -113,6 +116,7 @@ func TestOutliers(t *testing.T) {
 // TestLimits: what is over the limits of a connection pool is refused at once.
 func TestLimits(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		e := startEdge(t, delta, service("shop", "HTTP", startReporter(t, "one").endpoint(""))+"---"+
 			policy("shop", "  trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 1}}}\n")+"---"+rules(toShop))
 		var running sync.WaitGroup

@@ -30,6 +30,7 @@ func routedListener(routes string) *listenerv3.Listener {
 // what comes later.
 func TestRoutesThatAreGone(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		p := startPlane(t, planeOptions{mesh: withoutMeshTLS()})
 		backend := startBackend(t, "one")
 		start := func() *envoyproxy.Proxy {

@@ -145,6 +145,7 @@ func (g *gateway) get(transport http.RoundTripper, scheme, port, path string) (s
 // TestGateway sends all kinds of traffic through one gateway.
 func TestGateway(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		g := startGateway(t, delta)
 		t.Run("HTTP", g.testHTTP)
 		t.Run("TCP", g.testTCP)

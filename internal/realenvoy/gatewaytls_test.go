@@ -51,6 +51,7 @@ spec:
 // TestGatewayModes: what servers of a gateway ask of clients.
 func TestGatewayModes(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		p := startPlane(t, planeOptions{mesh: withoutMeshTLS()})
 		issuer := newAuthority(t)
 		p.vault.set("ingress", "kubernetes://edge", issuer.secret("shop.example.com"))

@@ -16,6 +16,7 @@ import (
 // request that runs ends well.
 func TestRestart(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		one, two := startReporter(t, "one"), startReporter(t, "two")
 		ports := envoyproxy.FreePorts(t, 2)
 		plain := strconv.Itoa(int(ports[0]))

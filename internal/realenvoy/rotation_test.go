@@ -39,6 +39,7 @@ spec:
 // or the new one, soon the new one, and none fails.
 func TestRotation(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		p := startPlane(t, planeOptions{mesh: withoutMeshTLS()})
 		port := strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))
 		issuer := newAuthority(t)
@@ -67,6 +68,7 @@ func TestRotation(t *testing.T) {
 // secureCall makes a request on a connection of its own, and returns the serial number of
 // the certificate that it saw.
 func secureCall(t *testing.T, port string, issuer *authority) (serial string, err error) {
+	t.Helper()
 	transport := &http.Transport{
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{RootCAs: issuer.Pool(), ServerName: "shop.example.com", MinVersion: tls.VersionTLS12},

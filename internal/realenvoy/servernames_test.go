@@ -4,6 +4,7 @@ package realenvoy
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -24,6 +25,7 @@ var chainHosts = []string{"a.example.com", "b.example.com", "*.example.com", "*.
 // specific host decides: the name itself, then the longest wildcard.
 func TestServerNames(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		p := startPlane(t, planeOptions{mesh: withoutMeshTLS()})
 		r := rand.New(rand.NewPCG(7, 7))
 		backend := newAuthority(t)
@@ -121,7 +123,7 @@ func subjectOf(t *testing.T, port, name string) string {
 	defer conn.Close()
 	client := tls.Client(conn, &tls.Config{ServerName: name, InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}) //nolint:gosec // It is looked at.
 	if err := client.HandshakeContext(t.Context()); err != nil {
-		if err != io.EOF && !strings.Contains(err.Error(), "reset") {
+		if !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "reset") {
 			t.Errorf("%q: %v", name, err)
 		}
 		return ""

@@ -127,6 +127,7 @@ spec:
 // host makes, and TCP reaches clusters by their names.
 func TestSidecar(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		one, two, hidden := startReporter(t, "one"), startReporter(t, "two"), startReporter(t, "hidden")
 		s := startSidecar(t, delta, service("shop", "HTTP", one.endpoint(""), two.endpoint(""))+"---"+service("hidden", "HTTP", hidden.endpoint(""))+"---"+
 			service("echo", "TCP", fmt.Sprintf("{address: 127.0.0.1, ports: {p: %s}}", startEcho(t)))+"---"+policy("shop", oneAndTwo)+"---"+sidecarObjects)

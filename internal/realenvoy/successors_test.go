@@ -72,6 +72,7 @@ spec:
 // or that they do not know, and do what the older fields said.
 func TestSuccessors(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		for _, program := range envoyproxy.Programs(t) {
 			t.Run(program.String(), func(t *testing.T) { testSuccessors(t, program, delta) })
 		}
@@ -79,6 +80,7 @@ func TestSuccessors(t *testing.T) {
 }
 
 func testSuccessors(t *testing.T, program envoyproxy.Program, delta bool) {
+	t.Helper()
 	ports := envoyproxy.FreePorts(t, 2)
 	p := startPlane(t, planeOptions{})
 	authority := newAuthority(t)

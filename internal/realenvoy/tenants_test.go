@@ -140,6 +140,7 @@ func (x *tenants) refuses(name string) {
 // the gateway starts nor later, and its own connections work when it is there.
 func TestMissingSecret(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		x := newTenants(t, "a", "absent", "b")
 		x.certify("a")
 		x.certify("b")

@@ -14,6 +14,7 @@ import (
 // asks for.
 func TestUpstreamTLS(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		issuer, other := newAuthority(t), newAuthority(t)
 		var asked atomic.String
 		server := func(name string, auth tls.ClientAuthType) *reporter {

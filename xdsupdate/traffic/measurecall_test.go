@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -38,9 +39,7 @@ func startMirror(t *testing.T) (address string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, _, _ := strings.Cut(r.RequestURI, "?")
-		for name, values := range operatedHeaders() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), operatedHeaders())
 		_ = json.NewEncoder(w).Encode(mirrored{r.Host, path, r.Header})
 	}))
 	t.Cleanup(s.Close)
