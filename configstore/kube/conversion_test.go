@@ -212,6 +212,7 @@ func TestConversion(t *testing.T) {
 func testConversion(t *testing.T, server *kubetest.Server, group string, disturb func(*reviewResponse), want string) {
 	t.Helper()
 	k := newConverted(t, server, group)
+	defer server.DeleteCRD(t, "limits."+group)
 	k.put("a", "1")
 	k.put("b", "1")
 	front := server.Front(t)

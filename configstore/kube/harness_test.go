@@ -221,5 +221,7 @@ func serveLimits(t *testing.T, group string) (
 	t.Helper()
 	server, schemas = apiserver.Server(t), limits(group)
 	server.ApplyCRDs(t, crdsOf(schemas))
-	return server, schemas, schemas.All()[0].GroupVersionKind, server.Namespace(t), newLive(t, restConfig(server.Config()), schemas)
+	stored = newLive(t, restConfig(server.Config()), schemas)
+	stored.clear(t) // The test may be repeated.
+	return server, schemas, schemas.All()[0].GroupVersionKind, server.Namespace(t), stored
 }
