@@ -49,8 +49,10 @@ type plane struct {
 	store   *memory.Controller
 	vault   *vault
 	server  *ads.Server
-	address string
-	stop    func()
+	// policies are those of the server.
+	policies *traffic.Policies
+	address  string
+	stop     func()
 }
 
 // startPlane runs a control plane until the test ends.
@@ -63,7 +65,8 @@ func startPlane(t *testing.T, o planeOptions) *plane {
 	generator := secrets.New(secrets.Options{Function: p.vault.get})
 	p.vault.changed = generator.Changed
 	options := o.ads
-	options.Provider = traffic.New(p.store, traffic.Options{Mesh: o.mesh})
+	p.policies = traffic.New(p.store, traffic.Options{Mesh: o.mesh})
+	options.Provider = p.policies
 	options.Generators = append(options.Generators, generator)
 	options.Configs = func() ads.ConfigReader { return p.store.Snapshot() }
 	registries := aggregate.NewController()

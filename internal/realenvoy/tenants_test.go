@@ -11,12 +11,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
 // tenants share the HTTPS port of a gateway: each has a host NAME.example.com, a
@@ -165,4 +168,75 @@ func TestMissingSecret(t *testing.T) {
 		x.applied()
 		x.accepted()
 	})
+}
+
+// addWithFiles adds a tenant whose certificate is in files of the proxy.
+func (x *tenants) addWithFiles(name, dir string) {
+	x.apply(`
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: NAME, namespace: ingress}
+spec:
+  selector: {app: edge}
+  servers:
+  - port: {number: PORT, name: https, protocol: HTTPS}
+    bind: 127.0.0.1
+    hosts: [NAME.example.com]
+    tls: {mode: SIMPLE, serverCertificate: DIR/cert.pem, privateKey: DIR/key.pem}
+`, "NAME", name, "PORT", x.port, "DIR", dir)
+	x.answer(name, "hello")
+}
+
+// TestRefusedSecret: a secret that the proxy refuses keeps nothing from others, is shown
+// until it is accepted, and works when what it lacks is there.
+func TestRefusedSecret(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, delta bool) {
+		x := newTenants(t, "a", "c", "d", "e", "f")
+		dir := t.TempDir()
+		x.addWithFiles("b", dir) // there are no such files
+		for _, name := range []string{"a", "c", "d", "e", "f"} {
+			x.certify(name)
+		}
+		x.flush()
+		x.proxy = x.edge(delta)
+		for _, name := range []string{"a", "c", "d", "e", "f"} {
+			x.answers(name, "hello")
+		}
+		x.refuses("b")
+		for _, name := range []string{"c", "d"} { // three rotate, and one of them is another's
+			x.certify(name)
+		}
+		x.addWithFiles("g", dir+"/g")
+		x.answer("f", "changed")
+		x.answers("f", "changed")
+		refused := x.refused()
+		if len(refused) != 2 || !strings.Contains(refused[0], "cert.pem") {
+			t.Errorf("refused are %q", refused)
+		}
+		if err := x.server.WaitApplied(x.context(), nil); !errors.Is(err, ads.ErrRejected) {
+			t.Errorf("WaitApplied = %v, want that something is rejected", err)
+		}
+		s := x.authority.secret("b.example.com")
+		for file, content := range map[string][]byte{"cert.pem": s.Certificate, "key.pem": s.Key} {
+			if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x.proxy.Await("the files are taken", func() bool { return len(x.refused()) == 1 })
+		x.answers("b", "hello")
+		x.answers("a", "hello")
+	})
+}
+
+// refused are the secrets that the proxy refuses.
+func (x *tenants) refused() []string {
+	var out []string
+	for _, p := range x.server.Proxies() {
+		for _, status := range p.Types {
+			for _, r := range status.Refusals {
+				out = append(out, r.Name)
+			}
+		}
+	}
+	return out
 }

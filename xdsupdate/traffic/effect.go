@@ -43,11 +43,15 @@ func (st *state) ineffective() []Ineffective {
 	for key, o := range st.objects.All() {
 		f.object(key, o)
 	}
-	slices.SortStableFunc(f.found, func(a, b Ineffective) int {
+	return sortedIneffective(f.found)
+}
+
+func sortedIneffective(list []Ineffective) []Ineffective {
+	slices.SortStableFunc(list, func(a, b Ineffective) int {
 		return cmp.Or(
 			strings.Compare(a.Kind.Kind, b.Kind.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	return f.found
+	return list
 }
 
 // findings collects what has no effect.

@@ -20,14 +20,15 @@ func (p *Policies) Explain(view ads.View, call Call) Explanation {
 }
 
 // Ineffective returns what of the policies changes nothing for any client, as of the
-// last push; nil before it. It is sorted by kind, namespace and name. It looks at
+// last push, and which objects are left out for some connected client because it refuses
+// them; nil before the first push. It is sorted by kind, namespace and name. It looks at
 // everything there is: it is for reports. It may be called from any goroutine.
 func (p *Policies) Ineffective() []Ineffective {
 	last := p.last.Load()
 	if last == nil {
 		return nil
 	}
-	return last.state.ineffective()
+	return sortedIneffective(append(last.state.ineffective(), p.quarantined()...))
 }
 
 // Effects returns what an object of a traffic kind does, as of the last push, and

@@ -40,6 +40,9 @@ func (st *state) filterChains(p *proxy, l *gatewayListener) iter.Seq2[*listenerv
 	return func(yield func(*listenerv3.FilterChain, error) bool) {
 		if err := st.settings.checkBind(l.servers[0].bind); err != nil {
 			for _, s := range l.servers {
+				if s.kind != plainHTTP && p.leaves(s.gateway.config, s.gateway) {
+					continue
+				}
 				if !yield(nil, s.notBound(err)) {
 					return
 				}
@@ -72,6 +75,9 @@ func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]
 	default:
 		return func(yield func(*listenerv3.FilterChain, error) bool) {
 			v, route := st.tcpRoute(p, s)
+			if route != nil && p.leaves(v.config, v) {
+				return
+			}
 			if route != nil {
 				if err := st.tcpTooOften(v, s, route); err != nil {
 					yield(nil, leftOut(v.config, "spec.tcp", closedConnections(err)))

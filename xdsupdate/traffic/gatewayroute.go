@@ -40,7 +40,7 @@ func (st *state) tcpRoute(p *proxy, s *gatewayServer) (*virtualService, *network
 func (st *state) passthroughChains(p *proxy, s *gatewayServer, over map[passedRoutes]error) iter.Seq2[*listenerv3.FilterChain, error] {
 	return func(yield func(*listenerv3.FilterChain, error) bool) {
 		for _, v := range st.virtualServicesOf(p, s) {
-			if len(v.spec.GetTls()) == 0 || !s.sharesHost(v) {
+			if len(v.spec.GetTls()) == 0 || !s.sharesHost(v) || p.leaves(v.config, v) {
 				continue
 			}
 			if err := over[passedRoutes{s, v}]; err != nil {

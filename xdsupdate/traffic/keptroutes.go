@@ -99,6 +99,19 @@ func (k keptRoutes) after(d *difference, w world, indexes ...*index) keptRoutes 
 
 // gatewayRules returns the routes of a VirtualService in a place on a router.
 func (st *state) gatewayRules(p *proxy, v *virtualService, at place) *gatewayRules {
+	rules := st.allGatewayRules(p, v, at)
+	if p.leaving == nil || len(rules.routes) == 0 {
+		return rules
+	}
+	routes := st.routesOrFailing(p, v, at, rules.routes)
+	if len(routes) == len(rules.routes) && &routes[0] == &rules.routes[0] {
+		return rules
+	}
+	return &gatewayRules{of: v, routes: routes, size: sizeOf(routes), leftOut: rules.leftOut}
+}
+
+// allGatewayRules is gatewayRules for clients that refuse nothing.
+func (st *state) allGatewayRules(p *proxy, v *virtualService, at place) *gatewayRules {
 	key := keptPlace{at, p.namespace, joinLabels(p.labels)}
 	st.mu.Lock()
 	rules := st.kept.get(v, key)
@@ -107,7 +120,7 @@ func (st *state) gatewayRules(p *proxy, v *virtualService, at place) *gatewayRul
 		return rules
 	}
 	rules = &gatewayRules{of: v}
-	rules.routes, rules.leftOut = st.ruleRoutes(p, v, at)
+	rules.routes, rules.leftOut = st.allRuleRoutes(p, v, at)
 	rules.size = sizeOf(rules.routes)
 	st.mu.Lock()
 	defer st.mu.Unlock()

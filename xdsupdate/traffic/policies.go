@@ -31,6 +31,9 @@ type Policies struct {
 	settings *settings
 	configs  configstore.ConfigStoreCache
 	updater  xdsupdate.XDSUpdater // since Attach
+	// proxies returns what the server knows of proxies; nil: it does not say. It is set by
+	// Attach.
+	proxies func() []ads.ProxyStatus
 	// keys are those of the labels that make a difference in a proxy.
 	keys    atomic.Pointer[map[string]struct{}]
 	targets targets
@@ -74,6 +77,9 @@ func (p *Policies) Attach(updater xdsupdate.XDSUpdater) {
 		panic("traffic: Policies belong to one server")
 	}
 	p.updater = updater
+	if server, ok := updater.(interface{ Proxies() []ads.ProxyStatus }); ok {
+		p.proxies = server.Proxies
+	}
 }
 
 // onEvent takes an event of a cache that has no batches.

@@ -97,6 +97,11 @@ func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
 		Share: x.shareOf(v, p, typeURL, name),
 		Build: func() (proto.Message, error) { return x.state.resource(p, typeURL, name) },
 	}
+	if typeURL == envoy.ListenerType || typeURL == envoy.RouteType {
+		out.Without = func(leftOut func(ads.Contribution) bool) (proto.Message, []ads.Contribution, error) {
+			return x.state.without(p, typeURL, name, leftOut)
+		}
+	}
 	if p.role == grpcClient && typeURL == envoy.ClusterType {
 		// Without an answer the client holds back all calls of the routes that name it.
 		out.StandIn = func() proto.Message { return envoy.EmptyCluster(name) }

@@ -40,6 +40,8 @@ type proxy struct {
 	// targetPorts are, for a router, the ports on which it listens for the ports of
 	// the services that it is an endpoint of.
 	targetPorts targetPorts
+	// leaving is set while a resource is made for a client that refuses it.
+	leaving *leaving
 }
 
 // client returns the kind of client that the proxy is.

@@ -25,6 +25,12 @@ type place struct {
 // ruleRoutes returns the HTTP routes of a VirtualService in a place, none if it
 // has nothing to say there, and what is left out of them.
 func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.Route, []error) {
+	routes, leftOut := st.allRuleRoutes(p, v, at)
+	return st.routesOrFailing(p, v, at, routes), leftOut
+}
+
+// allRuleRoutes is ruleRoutes for clients that refuse nothing.
+func (st *state) allRuleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.Route, []error) {
 	limits := st.settings.limits
 	scope := st.routeScope(p, v.namespace, at)
 	missing := &leftOutRules{of: v, places: make(map[*networking.HTTPRoute]rulePlace)}
