@@ -2,7 +2,10 @@
 
 package ads
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // maxOutstanding bounds what is remembered of a client that never answers. Delta
 // clients may send requests, and be answered, without answering; SotW clients
@@ -40,6 +43,8 @@ type outstanding struct {
 	// everything that it has, so that they are not all that it answers.
 	listed []*resource
 	full   bool
+	// part: it is one of several responses that are sent at once.
+	part bool
 }
 
 // sent records a response.
@@ -64,6 +69,12 @@ func (a *acks) moved() {
 
 // apply notes that the client has what a response brings, or refuses it for good.
 func (a *acks) apply(o outstanding) { a.applied = max(a.applied, o.epoch) }
+
+// awaitsParts reports whether one of several responses that were sent at once is not
+// answered.
+func (a *acks) awaitsParts() bool {
+	return slices.ContainsFunc(a.outstanding, func(o outstanding) bool { return o.part })
+}
 
 // last returns the nonce of the last response, "" if there was none that is not
 // answered.

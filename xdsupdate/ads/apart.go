@@ -15,12 +15,12 @@ import (
 // One resource that a client refuses must not keep others from it. Envoy applies what is
 // good of a response with clusters or listeners, and names what it refuses; of any other
 // type it applies nothing that stands behind the resource that it refuses, and does not
-// say which that is. So few resources come in one response of such types (SotW: one, as
-// the client need not be sent the others), and what a refused response had is sent again
-// in parts, until each resource that is refused was refused alone.
+// say which that is. So secrets, routes and few load assignments come in responses of
+// their own, and what a refused response with several had is sent again in parts, until
+// each resource that is refused was refused alone.
 
-// separate is how many responses are sent before the client has answered the first of
-// them, each with one resource, and how many resources a delta response has.
+// separate is how many responses are sent before the client has answered them all, each
+// with one resource.
 const separate = 16
 
 // stopsAtRefused reports whether Envoy applies nothing that stands behind a resource of
@@ -29,19 +29,32 @@ func stopsAtRefused(typeURL string) bool {
 	return typeURL != envoy.ClusterType && typeURL != envoy.ListenerType
 }
 
+// comesAlone reports whether resources of a type come in responses of their own, at
+// least if they are few. gRPC clients take what is good of any response.
+func comesAlone(typeURL string, d dialect) bool {
+	switch typeURL {
+	case envoy.RouteType, secretType:
+		return !d.grpc
+	case envoy.LoadAssignmentType:
+		return !d.grpc && !d.delta
+	default:
+		return false
+	}
+}
+
 // atOnce returns how many resources are sent before the client has answered. Load
 // assignments are what there may be thousands of, and are hardly ever refused.
 func (s moment) atOnce(d dialect) int {
-	if d.grpc || !stopsAtRefused(s.typeURL) || s.typeURL == envoy.LoadAssignmentType {
-		return math.MaxInt
+	if s.typeURL != envoy.LoadAssignmentType && comesAlone(s.typeURL, d) {
+		return separate
 	}
-	return separate
+	return math.MaxInt
 }
 
-// divide makes responses of their own of the resources of a SotW response, if they are
-// few. The client had from before.
+// divide makes responses of their own of the resources of a response, if they are few.
+// The client had from before.
 func (c *content) divide(from *snapshot, d dialect) {
-	if d.delta || d.grpc || c.full || len(c.listed) < 2 || len(c.listed) > separate+1 || !stopsAtRefused(c.typeURL) {
+	if c.full || len(c.listed) < 2 || len(c.listed) > separate+1 || !comesAlone(c.typeURL, d) {
 		return
 	}
 	sum := from.sum
@@ -50,7 +63,7 @@ func (c *content) divide(from *snapshot, d dialect) {
 			sum -= old.weight()
 		}
 		sum += r.weight()
-		c.parts = append(c.parts, separated{&content{typeURL: c.typeURL, listed: []*resource{r}}, sum})
+		c.parts = append(c.parts, separated{&content{typeURL: c.typeURL, delta: c.delta, listed: []*resource{r}}, sum})
 	}
 }
 
@@ -111,12 +124,9 @@ func (s *subscription) sendApart() bool {
 	if !s.refusals.dividing() {
 		return false
 	}
-	atOnce := separate
-	if s.conn.delta {
-		atOnce = 1
-	}
 	all := &content{after: s.sent}
-	for ; len(s.refusals.apart) > 0 && len(all.parts) < atOnce; s.refusals.apart = s.refusals.apart[1:] {
+	moment, dialect := s.moment(), s.dialect()
+	for ; len(s.refusals.apart) > 0 && len(all.parts) < separate; s.refusals.apart = s.refusals.apart[1:] {
 		var list []*resource
 		for _, r := range s.refusals.apart[0] {
 			if now := s.target().find(r.name); now != nil && now.marker == present {
@@ -125,7 +135,10 @@ func (s *subscription) sendApart() bool {
 		}
 		if len(list) > 0 {
 			all.after = all.after.withAll(list)
-			all.parts = append(all.parts, separated{s.moment().newContent(list, s.dialect()), all.after.sum})
+			if s.typeURL == secretType {
+				s.refusals.vary(list)
+			}
+			all.parts = append(all.parts, separated{moment.newContent(list, dialect), all.after.sum})
 		}
 	}
 	if len(all.parts) == 0 {

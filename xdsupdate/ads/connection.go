@@ -112,11 +112,12 @@ func (c *connection) flush() {
 	}
 }
 
-// enqueue queues a response, after which what the client has sums up to sum. last: no other follows to the same difference.
-func (c *connection) enqueue(s *subscription, content *content, sum uint64, last bool) {
+// enqueue queues a response, after which what the client has sums up to sum. part: it is
+// one of several that are sent at once; last: no other follows to the same difference.
+func (c *connection) enqueue(s *subscription, content *content, sum uint64, part, last bool) {
 	c.nonce++
 	o := outstanding{
-		at:    c.cache.epoch,
+		at: c.cache.epoch, part: part,
 		nonce: strconv.FormatUint(c.nonce, 10), version: version(sum), since: s.selection.since, listed: content.listed, full: content.full,
 	}
 	if last && !s.refusals.dividing() {

@@ -137,8 +137,8 @@
 // What a client refuses costs others nothing, not even what comes in the same response.
 // Envoy applies what is good of a response with clusters or listeners, and names what it
 // refuses; of any other type it applies nothing that stands behind the resource that it
-// refuses. So an Envoy is sent secrets, routes and few load assignments in responses of
-// their own (SotW), or 16 of them in one (delta); and of a refused response with several
+// refuses. So an Envoy is sent secrets, routes and, by SotW, few load assignments in
+// responses of their own; and of a refused response with several
 // resources those that the text names are sent again alone, and the others in halves, until
 // each resource that is refused was refused alone.
 //

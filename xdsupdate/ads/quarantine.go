@@ -215,7 +215,7 @@ func (q *quarantine) without() set[Contribution] {
 
 // refusals are those of what is left out: one that names all objects.
 func (q *quarantine) refusals() []Refusal {
-	if len(q.left) == 0 || q.search != nil {
+	if len(q.left) == 0 {
 		return nil
 	}
 	out := Refusal{Name: q.name, Times: 1}

@@ -56,6 +56,8 @@ type refusal struct {
 	Refusal
 	hash uint64 // of the state; 0: it is not known
 	next time.Time
+	// varied: the client was sent it in its other encoding: see vary.
+	varied bool
 }
 
 // took notes what the client says to a response: what of it is accepted, or refused. New

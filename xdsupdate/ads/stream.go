@@ -250,7 +250,7 @@ func (s *stream) reply(sub *subscription) {
 // flush queues what is to be sent, of which the difference of a subscription may be
 // known ahead. It is called with the cache's mutex held.
 func (s *stream) flush(sub *subscription, a *ahead) {
-	sub.open = true
+	sub.open = !sub.acks.awaitsParts()
 	s.draining = true // what is queued from here on is sent by drain
 	s.conn.cache.flushAhead(sub, a)
 	s.conn.cache.progressed()

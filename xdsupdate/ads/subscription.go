@@ -199,9 +199,9 @@ func (s *subscription) answer(c *content, sent *snapshot, last bool) {
 	s.mustAnswer, s.open = false, false
 	s.has(sent)
 	if c.parts == nil {
-		s.conn.enqueue(s, c, sent.sum, last)
+		s.conn.enqueue(s, c, sent.sum, false, last)
 	}
 	for i, part := range c.parts {
-		s.conn.enqueue(s, part.content, part.sum, last && i == len(c.parts)-1)
+		s.conn.enqueue(s, part.content, part.sum, len(c.parts) > 1, last && i == len(c.parts)-1)
 	}
 }
