@@ -19,6 +19,8 @@ type findings struct {
 	warnings, violations findingList
 	// inMap: a loop over a map is in progress.
 	inMap bool
+	// programs is the size of the programs of all regular expressions that were checked.
+	programs int
 }
 
 // findingList keeps configstore.MaxViolations findings and counts the others, so

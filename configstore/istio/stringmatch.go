@@ -67,6 +67,17 @@ func checkOriginMatch(at *field, match *networking.StringMatch) {
 	}
 }
 
+// maxPrograms bounds the programs of all regular expressions of an object, of which an
+// Envoy needs 32 bytes for each instruction, and a second for four million.
+const maxPrograms = 2 << 20
+
+// checkPrograms refuses an object whose regular expressions together are too large.
+func checkPrograms(spec *field) {
+	if n := spec.out.programs; n > maxPrograms {
+		spec.refuse("must have regular expressions with at most %d instructions together, has %d (RE2 program size, estimated)", maxPrograms, n)
+	}
+}
+
 // checkRegex refuses what Envoy does not compile.
 func checkRegex(at *field, expression string) {
 	switch {
@@ -77,6 +88,9 @@ func checkRegex(at *field, expression string) {
 	default:
 		if err := re2.Check(expression); err != nil {
 			at.refuse("must be a regular expression: %v", err)
+			return
 		}
+		size, _ := re2.Size(expression)
+		at.out.programs += size
 	}
 }

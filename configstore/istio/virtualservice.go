@@ -35,6 +35,7 @@ func virtualServiceRules(spec *field, c configstore.Config, service *networking.
 		checkTCPRoute(at, route, scope)
 	}
 	checkExportTo(spec, c, service.ExportTo, false)
+	checkPrograms(spec)
 	warnUnreachable(spec, service)
 }
 

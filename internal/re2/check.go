@@ -20,28 +20,28 @@ func Check(expression string) error { return CheckSize(expression, MaxProgram) }
 // CheckSize returns nil if RE2 compiles a regular expression to a program of at most
 // this size.
 func CheckSize(expression string, limit int) error {
-	tree, err := parse(expression)
-	if err != nil {
-		return err
-	}
-	if size := programSize(tree, expandUTF8); size > limit {
+	size, err := Size(expression)
+	if err == nil && size > limit {
 		return tooLarge(size, limit)
 	}
-	if isASCII(expression) {
-		return checkSize(tree, limit)
-	}
-	// As Latin-1 each byte is a character.
-	if tree, err = syntax.Parse(latin1(expression), syntax.Perl); err != nil {
-		return fmt.Errorf("as Latin-1, which Envoy 1.40 reads: %w", err)
-	}
-	return checkSize(tree, limit)
+	return err
 }
 
-func checkSize(tree *syntax.Regexp, limit int) error {
-	if size := programSize(tree, expandLatin1); size > limit {
-		return tooLarge(size, limit)
+// Size returns how many instructions the program of a regular expression has, or more,
+// and an error for what RE2 does not compile however large programs may be.
+func Size(expression string) (int, error) {
+	tree, err := parse(expression)
+	if err != nil {
+		return 0, err
 	}
-	return nil
+	size := programSize(tree, expandUTF8)
+	if !isASCII(expression) {
+		// As Latin-1 each byte is a character.
+		if tree, err = syntax.Parse(latin1(expression), syntax.Perl); err != nil {
+			return 0, fmt.Errorf("as Latin-1, which Envoy 1.40 reads: %w", err)
+		}
+	}
+	return max(size, programSize(tree, expandLatin1)), nil
 }
 
 func tooLarge(size, limit int) error {

@@ -65,7 +65,7 @@ func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
 func sizeOf(routes []*routev3.Route) int {
 	n := 0
 	for _, r := range routes {
-		n += proto.Size(r)
+		n += proto.Size(r) + ProgramSize(r)
 	}
 	return n
 }

@@ -50,7 +50,8 @@ type RouteScope struct {
 	// LeftOut is called with the rule of each route that Routes replaces by one that
 	// answers with 500, or leaves out, and the reason; nil: it is not reported.
 	LeftOut func(rule *networking.HTTPRoute, reason error)
-	// MaxBytes is how many bytes the routes may have, encoded. If they have more, Routes
+	// MaxBytes is how many bytes the routes may have, encoded, with a byte for each
+	// instruction of the programs of their regular expressions (ProgramSize). If they have more, Routes
 	// returns FailingRoutes, as soon as it knows, and LeftOut is called with the rule at
 	// which that is. 0: any number.
 	MaxBytes int

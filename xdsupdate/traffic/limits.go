@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // Limits bound what one object adds to what clients are sent. A short object can make a
@@ -32,7 +34,8 @@ type Limits struct {
 	// each request. The default is 10,000.
 	Routes int
 	// RouteBytes is how many bytes the routes of a VirtualService have, encoded, in one
-	// virtual host. The default is 3 MiB: what gRPC clients take in one response is 4 MiB,
+	// virtual host. Regular expressions count with their programs too, here and in the next
+	// two limits: a byte for each instruction, of which an Envoy makes 32. The default is 3 MiB: what gRPC clients take in one response is 4 MiB,
 	// and they have routes of one service, which are those of one VirtualService, in a
 	// route configuration.
 	RouteBytes int
@@ -114,12 +117,13 @@ func failingRule(r *networking.HTTPRoute) *networking.HTTPRoute {
 	}
 }
 
-// sizeOf returns how many bytes routes have in a virtual host.
+// sizeOf returns how many bytes routes have in a virtual host, with the programs of their
+// regular expressions.
 func sizeOf(routes []*routev3.Route) int {
 	n := 0
 	for _, r := range routes {
 		size := proto.Size(r)
-		n += 1 + protowire.SizeBytes(size)
+		n += 1 + protowire.SizeBytes(size) + envoy.ProgramSize(r)
 	}
 	return n
 }

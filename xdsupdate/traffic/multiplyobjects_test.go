@@ -163,6 +163,10 @@ var multiplications = map[string]struct {
 		m.object("DestinationRule", "evil/r", `{"host":"evil.example.com","trafficPolicy":{"loadBalancer":{"localityLbSetting":{"failoverPriority":["a","b","c"]},`+
 			`"consistentHash":{"httpHeaderName":"x","maglev":{"tableSize":"16411"}}},"outlierDetection":{}}}`)
 	}, "DestinationRule"},
+	"regular expressions": {func(m *multiplying) {
+		m.object("VirtualService", "evil/v", `{"hosts":["evil.example.com"],"gateways":["mesh","ingress/edge"],"http":[{`+toEvil+`,"match":[`+
+			repeat(100, ",", func(i int) string { return fmt.Sprintf(`{"uri":{"regex":"/%d[a-z]{1000}"}}`, i) })+`]}]}`)
+	}, "VirtualService"},
 	"mirrors": {func(m *multiplying) {
 		m.object("VirtualService", "evil/v", `{"hosts":["evil.example.com"],"http":[{`+toEvil+`,"mirrors":[`+
 			repeat(1000, ",", func(int) string { return `{"destination":{"host":"evil.example.com"}}` })+`]}]}`)
