@@ -86,11 +86,10 @@ func checkRegex(at *field, expression string) {
 	case len(expression) > maxRegexLength:
 		at.refuse("must have at most %d characters, has %d", maxRegexLength, len(expression))
 	default:
-		if err := re2.Check(expression); err != nil {
+		size, err := re2.CheckedSize(expression)
+		if err != nil {
 			at.refuse("must be a regular expression: %v", err)
-			return
 		}
-		size, _ := re2.Size(expression)
 		at.out.programs += size
 	}
 }

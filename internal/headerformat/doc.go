@@ -13,9 +13,8 @@
 // refuses a few texts that they accept:
 //
 //   - commands and arguments that only the newer releases know;
-//   - CEL expressions that nest deep, build messages, or have the
-//     largest numbers: how deep Envoy finds them, and which messages it has, would take
-//     its parser;
+//   - CEL expressions that nest deep, build messages, or have the largest numbers: how
+//     deep Envoy finds them, and which messages it has, would take its parser;
 //   - lists in JSON, the obsolete arguments of %UPSTREAM_METADATA% and
 //     %DYNAMIC_METADATA%, with ")" or "%" in a name.
 //

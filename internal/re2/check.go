@@ -27,6 +27,19 @@ func CheckSize(expression string, limit int) error {
 	return err
 }
 
+// CheckedSize is Size with the error of Check; then the size is 0.
+func CheckedSize(expression string) (int, error) {
+	size, err := Size(expression)
+	switch {
+	case err != nil:
+		return 0, err
+	case size > MaxProgram:
+		return 0, tooLarge(size, MaxProgram)
+	default:
+		return size, nil
+	}
+}
+
 // Size returns how many instructions the program of a regular expression has, or more,
 // and an error for what RE2 does not compile however large programs may be.
 func Size(expression string) (int, error) {
