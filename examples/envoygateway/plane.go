@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore/file"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
+)
+
+// plane is a control plane for gateways. The folder config of its directory becomes
+// services, policies and what Envoys are sent of them; in the folder certificates are
+// the secrets.
+type plane struct {
+	configs    *memory.Controller
+	files      *file.Source
+	registries *aggregate.Controller
+	policies   *traffic.Policies
+	secrets    *secrets.Generator
+	server     *ads.Server
+}
+
+// The files of the certificate that the Gateway names as its credential "edge".
+func certificateFiles(dir string) secrets.Files {
+	folder := filepath.Join(dir, "certificates")
+	return secrets.Files{Certificate: filepath.Join(folder, "edge.crt"), Key: filepath.Join(folder, "edge.key")}
+}
+
+// newPlane wires the parts together. Nothing runs yet.
+//
+// The server believes what proxies say of themselves. One that others can reach
+// authenticates them first, and says by ads.Options.Proxy who they are: it decides who
+// gets the keys of which namespace.
+func newPlane(dir string) *plane {
+	p := &plane{}
+	store := memory.Make(istio.Schemas())
+	p.configs = memory.NewController(store)
+	p.files = file.New(filepath.Join(dir, "config"), store, file.Options{})
+	p.configs.RegisterHasSyncedHandler(p.files.HasSynced)
+	p.policies = traffic.New(p.configs)
+	p.secrets = secrets.New(secrets.Options{
+		Files: map[secrets.Name]secrets.Files{
+			{Namespace: "ingress", Name: envoy.CredentialName("edge")}: certificateFiles(dir),
+		},
+		Interval: time.Second, // how often the files are read
+	})
+	p.registries = aggregate.NewController()
+	p.server = ads.New(p.registries, ads.Options{
+		Provider:   p.policies,
+		Generators: []ads.Generator{p.secrets},
+		Configs:    func() ads.ConfigReader { return p.configs.Snapshot() },
+	})
+	p.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		return serviceentry.New(p.configs, updater)
+	})
+	return p
+}
+
+// start serves until stop. It reads the directory first: what is known then is the
+// first that a proxy is sent.
+func (p *plane) start(ctx context.Context) (address string, stop func(), err error) {
+	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	if err := p.files.Reload(); err != nil {
+		lis.Close()
+		return "", nil, fmt.Errorf("read the directory: %w", err)
+	}
+	p.configs.Drain()
+	server := grpc.NewServer(ads.ServerOptions()...)
+	p.server.Register(server)
+	ended := make(chan struct{})
+	var running sync.WaitGroup
+	runSecrets := func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) }
+	for _, run := range []func(<-chan struct{}){p.configs.Run, p.registries.Run, p.server.Run, p.files.Run, runSecrets} {
+		running.Go(func() { run(ended) })
+	}
+	running.Go(func() { _ = server.Serve(lis) }) // ends when stopped
+	return lis.Addr().String(), sync.OnceFunc(func() {
+		server.Stop()
+		close(ended)
+		running.Wait()
+	}), nil
+}

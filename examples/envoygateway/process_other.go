@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package main
+
+import "syscall"
+
+// attributes: only Linux ends a process with its parent.
+func attributes() *syscall.SysProcAttr { return nil }
