@@ -98,7 +98,7 @@ func (f *fixture) waitApplied() {
 	if _, inBubble := f.listener.(*bufconn.Listener); inBubble {
 		synctest.Wait()
 	}
-	if err := f.WaitApplied(f.context(), nil); err != nil && !errors.Is(err, ads.ErrRejected) {
+	if err := f.WaitApplied(f.context(), nil); err != nil && !errors.Is(err, ads.ErrRejected) && !errors.Is(err, ads.ErrNotUpdated) {
 		for _, p := range f.Proxies() {
 			f.t.Logf("%+v", p)
 		}

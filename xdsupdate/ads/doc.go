@@ -163,6 +163,10 @@
 // are told by a QuarantineError, and WaitApplied fails with it. All this costs nothing
 // while nobody refuses anything, and then it is work of the client that refuses.
 //
+// In the same way a resource that cannot be made at all, or is not valid, is made without
+// the objects that keep it from that, for all clients. TypeStatus.Failed has what is not as
+// it should be; WaitApplied fails with ErrNotUpdated for what cannot be made even so.
+//
 // # Concurrency
 //
 // Every method may be called from any goroutine. No update waits for a client: a

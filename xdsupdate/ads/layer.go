@@ -4,10 +4,13 @@ package ads
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"weak"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/configstore"
 )
 
 // layer is what a provider has at one moment, with the resources that were made of
@@ -200,17 +203,87 @@ func (l *layer) share(name resourceName, a Answer) *resource {
 }
 
 func (l *layer) newResource(name resourceName, a Answer) *resource {
-	return &resource{typeURL: name.typeURL, name: name.name, standIn: a.StandIn, build: func() (m proto.Message, err error) {
-		err = l.part.call(func() error {
-			built, failed := a.Build()
-			if built != nil && built.ProtoReflect().IsValid() {
-				if invalid := validate(built); invalid != nil {
-					return errors.Join(invalid, failed)
-				}
+	return &resource{typeURL: name.typeURL, name: name.name, standIn: a.StandIn, build: func() (proto.Message, error) {
+		m, err := l.build(a.Build)
+		if m == nil && err != nil && a.Without != nil {
+			if rest, left := l.salvage(name, a, err); rest != nil {
+				return rest, errors.Join(left...)
 			}
-			m = built
-			return failed
-		})
+		}
 		return m, err
 	}}
 }
+
+// build returns what a function of the provider makes if it is valid. An error beside a
+// message says what is left out of it.
+func (l *layer) build(make func() (proto.Message, error)) (m proto.Message, err error) {
+	err = l.part.call(func() error {
+		built, failed := make()
+		if built != nil && built.ProtoReflect().IsValid() {
+			if invalid := validate(built); invalid != nil {
+				return errors.Join(invalid, failed)
+			}
+		}
+		m = built
+		return failed
+	})
+	return m, err
+}
+
+// salvage makes a resource that cannot be made without what keeps it from that, and says
+// what that is; nil if nothing helps. So one object that nobody has foreseen costs the
+// others of a shared resource nothing, also where no client has a former state.
+func (l *layer) salvage(name resourceName, a Answer, err error) (m proto.Message, left []error) {
+	var parts []Contribution
+	attempt := func(out set[Contribution]) (made proto.Message, failed error) {
+		made, failed = l.build(func() (proto.Message, error) {
+			built, all, failed := a.Without(out.has)
+			if all != nil {
+				parts = all
+			}
+			return built, failed
+		})
+		if made != nil {
+			if _, unencodable := marshal(made); unencodable != nil {
+				return nil, unencodable
+			}
+		}
+		return made, failed
+	}
+	if _, _ = attempt(nil); len(parts) == 0 {
+		return nil, nil
+	}
+	search := newSearch(parts, nil)
+	for done, hopeless := false, false; !done; {
+		made, failed := attempt(setOf(search.without()))
+		if made == nil {
+			err = failed
+		}
+		if done, hopeless = search.answer(made != nil); hopeless {
+			return nil, nil
+		}
+	}
+	m, failed := attempt(setOf(search.bad))
+	if m == nil {
+		return nil, nil
+	}
+	for _, c := range search.bad {
+		left = append(left, &LeftOutError{TypeURL: name.typeURL, Resource: name.name, Object: c.Object, Err: err})
+	}
+	return m, append(left, failed)
+}
+
+// LeftOutError says that a resource is made without the contribution of an object, for
+// all proxies, because it cannot be made with it.
+type LeftOutError struct {
+	TypeURL, Resource string
+	Object            configstore.ConfigKey
+	// Err is why.
+	Err error
+}
+
+// Error names the object.
+func (e *LeftOutError) Error() string { return fmt.Sprintf("%s is left out: %v", e.Object, e.Err) }
+
+// Unwrap returns Err.
+func (e *LeftOutError) Unwrap() error { return e.Err }

@@ -46,6 +46,9 @@ type TypeStatus struct {
 	Refusals []Refusal
 	Rejected string
 	Error    string
+	// Failed are the resources that are not as they should be on the side of the server,
+	// sorted by name.
+	Failed []Failure
 	// Rejections counts the responses that were refused on this stream.
 	Rejections int
 }
@@ -75,6 +78,7 @@ func (c *connection) status() ProxyStatus {
 			Wildcard: s.wildcard(), Names: len(s.topics()),
 			Sent: s.acks.sentVersion, Acked: s.acks.ackedVersion,
 			Pending:  !s.applied(),
+			Failed:   s.failed(),
 			Refusals: refusals, Rejected: last.Version, Error: last.Error, Rejections: s.acks.nacks,
 		}
 	}
@@ -88,7 +92,8 @@ func (s *subscription) applied() bool { return len(s.acks.outstanding) == 0 && s
 // accepts has answered everything that it was to be sent then; nil selects all.
 // Proxies that come later do not count, and those that leave count no more. If
 // a proxy refuses resources the error wraps ErrRejected and has
-// the proxy's ID, the type, the resource and what the proxy said, for each. Otherwise an error is that of
+// the proxy's ID, the type, the resource and what the proxy said, for each. If a
+// resource of its cannot be made the error wraps ErrNotUpdated. Otherwise an error is that of
 // Flush, or that of ctx, wrapped.
 func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) bool) error {
 	if err := s.Flush(ctx); err != nil {
@@ -155,6 +160,7 @@ func (c *cache) applied(targets map[*subscription]uint64) (<-chan struct{}, erro
 		case s.acks.applied < epoch && !s.applied():
 			waiting = true
 		default:
+			refusals = append(refusals, s.notUpdated()...)
 			for _, r := range s.standing() {
 				refusals = append(refusals, r.errors(s.conn.proxy.ID, s.typeURL)...)
 			}

@@ -226,7 +226,7 @@ func (q *quarantine) refusals() []Refusal {
 		}
 	}
 	slices.SortFunc(out.LeftOut, func(a, b LeftOut) int {
-		return cmp.Or(cmp.Compare(a.Object.String(), b.Object.String()), cmp.Compare(a.Error, b.Error))
+		return cmp.Or(compareObjects(a.Object, b.Object), cmp.Compare(a.Error, b.Error))
 	})
 	return []Refusal{out}
 }

@@ -111,22 +111,23 @@ func (l sharedLayer) Lookup(_ ads.View, typeURL, name string) ads.Answer {
 	}
 	return ads.Answer{
 		Build: func() (proto.Message, error) {
-			m, _ := l.build(name, objects, func(ads.Contribution) bool { return false })
-			return m, nil
+			m, _, err := l.build(name, objects, func(ads.Contribution) bool { return false })
+			return m, err
 		},
 		Without: func(out func(ads.Contribution) bool) (proto.Message, []ads.Contribution, error) {
 			l.of.mu.Lock()
 			l.of.made++
 			l.of.mu.Unlock()
-			m, all := l.build(name, objects, out)
-			return m, all, nil
+			return l.build(name, objects, out)
 		},
 	}
 }
 
-// build makes the resource: each object adds "NAME=VALUE", or "NAME=failing".
-func (l sharedLayer) build(name string, objects map[string]string, out func(ads.Contribution) bool) (proto.Message, []ads.Contribution) {
-	var all []ads.Contribution
+// build makes the resource: each object adds "NAME=VALUE", or "NAME=failing". Those whose
+// value is "broken" keep it from being made.
+func (l sharedLayer) build(
+	name string, objects map[string]string, out func(ads.Contribution) bool,
+) (m proto.Message, all []ads.Contribution, err error) {
 	var values []string
 	for _, object := range slices.Sorted(maps.Keys(objects)) {
 		c := ads.Contribution{Object: objectKey(object), State: objects[object]}
@@ -134,12 +135,18 @@ func (l sharedLayer) build(name string, objects map[string]string, out func(ads.
 		if all = append(all, c); out(c) {
 			value = "failing"
 		}
+		if value == "broken" {
+			err = errBroken
+		}
 		values = append(values, object+"="+value)
 	}
-	if l.of.typeURL == envoy.ListenerType {
-		return &listenerv3.Listener{Name: name, StatPrefix: strings.Join(values, " ")}, all
+	if err != nil {
+		return nil, all, err
 	}
-	return &routev3.RouteConfiguration{Name: name, InternalOnlyHeaders: values}, all
+	if l.of.typeURL == envoy.ListenerType {
+		return &listenerv3.Listener{Name: name, StatPrefix: strings.Join(values, " ")}, all, nil
+	}
+	return &routev3.RouteConfiguration{Name: name, InternalOnlyHeaders: values}, all, nil
 }
 
 // valuesOf are those of a resource, by object.
@@ -443,5 +450,79 @@ func modelOfQuarantine(t *testing.T, seed uint64, typeURL string, delta bool) {
 	check(t, "left out", s.leftOut("picky"), leftOut)
 	if err := s.WaitApplied(s.context(), nil); (err != nil) != (len(leftOut) > 0) {
 		t.Errorf("WaitApplied = %v, left out are %q", err, leftOut)
+	}
+}
+
+// TestSalvage: one object that keeps a shared resource from being made costs nothing but
+// itself, while clients have a state and when they have none, and it is shown.
+func TestSalvage(t *testing.T) {
+	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		s := newQuarantineScene(t, typeURL)
+		s.provider.set("r", map[string]string{"a": "1", "b": "1", "c": "1"})
+		s.flush()
+		first := s.judge("first", delta, nothingIsBad, "r")
+		synctest.Wait()
+		s.provider.set("r", map[string]string{"b": "broken", "c": "2"})
+		s.flush()
+		second := s.judge("second", delta, nothingIsBad, "r")
+		synctest.Wait()
+		want := map[string]string{"a": "1", "b": "failing", "c": "2"}
+		check(t, "a client that had a state", first.state("r"), want)
+		check(t, "a client that had none", second.state("r"), want)
+		for _, p := range s.Proxies() {
+			failed := p.Types[typeURL].Failed
+			if len(failed) != 1 || failed[0].Name != "r" || failed[0].NotUpdated || len(failed[0].LeftOut) != 1 ||
+				failed[0].LeftOut[0].Object != objectKey("b") || !strings.Contains(failed[0].LeftOut[0].Error, "broken") {
+				t.Errorf("%s: failed are %+v", p.ID, failed)
+			}
+		}
+		if text := s.log.take(); !strings.Contains(text, "Object/ns/b is left out") {
+			t.Errorf("log:\n%s", text)
+		}
+		if err := s.WaitApplied(s.context(), nil); err != nil {
+			t.Error(err)
+		}
+		s.provider.set("r", map[string]string{"b": "3"})
+		s.flush()
+		synctest.Wait()
+		check(t, "mended", first.state("r"), map[string]string{"a": "1", "b": "3", "c": "2"})
+		if failed := s.Proxies()[0].Types[typeURL].Failed; failed != nil {
+			t.Errorf("failed when mended: %+v", failed)
+		}
+	})
+}
+
+// TestNotUpdated: a resource that cannot be made is shown until it can, and WaitApplied
+// fails meanwhile.
+func TestNotUpdated(t *testing.T) {
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &clusterProvider{}
+				f := serve(t, ads.Options{Provider: p})
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+				f.subscribe(c, envoy.ClusterType)
+				step := func(text string, failing bool) {
+					t.Helper()
+					p.change("x", text, nil)
+					f.flush()
+					synctest.Wait()
+					err := f.WaitApplied(f.context(), nil)
+					failed := f.Proxies()[0].Types[envoy.ClusterType].Failed
+					if failing != errors.Is(err, ads.ErrNotUpdated) || failing != (len(failed) == 1) {
+						t.Errorf("%s: WaitApplied = %v, failed are %+v", text, err, failed)
+					}
+					if failing && len(failed) == 1 && (failed[0].Name != "x" || !failed[0].NotUpdated || !strings.Contains(failed[0].Error, "broken")) {
+						t.Errorf("%s: failed are %+v", text, failed)
+					}
+				}
+				step("broken", true)
+				step("1", false)
+				step("broken", true)
+				step("1", false)
+				step("broken", true)
+				step("", false)
+			})
+		})
 	}
 }

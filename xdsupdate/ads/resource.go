@@ -43,6 +43,8 @@ type resource struct {
 	hash  uint64 // of value; 0: there is none
 	value []byte
 	err   error
+	// kept: it could not be made, and value is that of the fallback, or nil.
+	kept bool
 }
 
 // marker distinguishes what stands for a resource in a snapshot.
@@ -103,6 +105,7 @@ func (r *resource) encode() {
 			value = r.encodedStandIn()
 		}
 	}
+	r.kept = err != nil && value == nil
 	r.build, r.bytes, r.fallback, r.standIn = nil, nil, nil, nil // with all that they hold on to
 	switch {
 	case value != nil:

@@ -42,6 +42,8 @@ type selection struct {
 	// those that are: when all are, they are not needed.
 	differences differences
 	current     int
+	// failing are the resources that are not as they should be, by name.
+	failing failing
 	// first are the differences for clients that have nothing, even when they are not
 	// needed: as long as the memory is not, clients that come one after the other
 	// share the first answer.
@@ -97,12 +99,12 @@ func (s *selection) names(name string) bool {
 
 // prepare returns the first snapshot of a selection; nil if what there is could not be
 // found out. It is called without the lock, with topics of that moment.
-func (s *selection) prepare(from source, topics []*topic) *snapshot {
+func (s *selection) prepare(from source, topics []*topic) (out *snapshot, failed failing) {
 	var found []*resource
 	if s.wildcard {
 		all, ok := from.all(s.typeURL)
 		if !ok {
-			return nil
+			return nil, nil
 		}
 		found = all
 	}
@@ -113,6 +115,7 @@ func (s *selection) prepare(from source, topics []*topic) *snapshot {
 	}
 	for _, r := range found {
 		r.make(from.failed)
+		failed.note(r.name, r)
 	}
 	found = slices.DeleteFunc(found, func(r *resource) bool { return r.hash == 0 })
 	if s.wildcard { // topics are sorted, and there is none twice
@@ -122,7 +125,7 @@ func (s *selection) prepare(from source, topics []*topic) *snapshot {
 	if s.typeURL == envoy.LoadAssignmentType && !s.wildcard && len(found) < len(topics) {
 		found = s.withTombstones(from, topics, found)
 	}
-	return newSnapshot(found)
+	return newSnapshot(found), failed
 }
 
 func (s *selection) withTombstones(from source, topics []*topic, found []*resource) []*resource {
@@ -149,6 +152,7 @@ func (s *selection) refresh(from source) bool {
 			continue
 		}
 		now, old := s.lookup(from, name), s.snapshot.find(name)
+		s.failing.note(name, s.find(from, name))
 		if now.isUnavailable() || now != nil && old != nil && now.same(old) {
 			continue
 		}

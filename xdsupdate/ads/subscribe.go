@@ -235,6 +235,8 @@ type preparation struct {
 	// starts are what clients have that wait for it.
 	starts []differenceKey
 	made   []*difference
+	// failing are those of the snapshot.
+	failing failing
 }
 
 // maxStarts bounds how many differences are found ahead for one selection: mostly all
@@ -254,7 +256,7 @@ func (c *cache) preparation(s *selection) *preparation {
 }
 
 func (p *preparation) make() {
-	if p.snapshot = p.of.prepare(p.from, p.topics); p.snapshot == nil {
+	if p.snapshot, p.failing = p.of.prepare(p.from, p.topics); p.snapshot == nil {
 		return
 	}
 	for _, start := range p.starts {
@@ -266,6 +268,7 @@ func (p *preparation) make() {
 // is called with the mutex held.
 func (p *preparation) publish() (behind bool) {
 	p.of.publish(p.snapshot)
+	p.of.failing = p.failing
 	for i, start := range p.starts {
 		p.of.remember(start, p.made[i])
 	}

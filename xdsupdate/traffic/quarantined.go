@@ -6,10 +6,12 @@ import (
 	"fmt"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// quarantined returns the objects that are left out for clients that refuse them, each
-// once for each resource and text, with the client that was found first.
+// quarantined returns the objects that are left out for clients that refuse them, and
+// those that resources cannot be made with, each once for each resource and text, with the
+// client that was found first.
 func (p *Policies) quarantined() []Ineffective {
 	p.mu.Lock()
 	proxies := p.proxies
@@ -17,35 +19,55 @@ func (p *Policies) quarantined() []Ineffective {
 	if proxies == nil {
 		return nil
 	}
-	type finding struct {
-		object         configstore.ConfigKey
-		resource, text string
-	}
-	first, more := make(map[finding]string), make(map[finding]int)
-	var found []finding
+	found := leftOutFindings{first: make(map[leftOutFinding]string), more: make(map[leftOutFinding]int)}
 	for _, proxy := range proxies() {
 		for _, status := range proxy.Types {
-			for _, refusal := range status.Refusals {
-				for _, left := range refusal.LeftOut {
-					f := finding{left.Object, refusal.Name, left.Error}
-					if _, known := first[f]; known {
-						more[f]++
-						continue
-					}
-					first[f], found = proxy.ID, append(found, f)
-				}
+			for _, r := range status.Refusals {
+				found.add(proxy.ID, r.Name, "which refuses it", r.LeftOut)
+			}
+			for _, f := range status.Failed {
+				found.add(proxy.ID, f.Name, "as it cannot be made with it", f.LeftOut)
 			}
 		}
 	}
+	return found.ineffective()
+}
+
+// leftOutFinding is an object that is left out of a resource for some reason.
+type leftOutFinding struct {
+	object              configstore.ConfigKey
+	resource, why, text string
+}
+
+// leftOutFindings are findings in their order, with the first proxy that each was found
+// with and the number of the others.
+type leftOutFindings struct {
+	list  []leftOutFinding
+	first map[leftOutFinding]string
+	more  map[leftOutFinding]int
+}
+
+func (l *leftOutFindings) add(proxy, resource, why string, list []ads.LeftOut) {
+	for _, left := range list {
+		f := leftOutFinding{left.Object, resource, why, left.Error}
+		if _, known := l.first[f]; known {
+			l.more[f]++
+			continue
+		}
+		l.first[f], l.list = proxy, append(l.list, f)
+	}
+}
+
+func (l *leftOutFindings) ineffective() []Ineffective {
 	var out []Ineffective
-	for _, f := range found {
-		by := first[f]
-		if n := more[f]; n > 0 {
+	for _, f := range l.list {
+		by := l.first[f]
+		if n := l.more[f]; n > 0 {
 			by = fmt.Sprintf("%s and %d more", by, n)
 		}
 		out = append(out, Ineffective{
 			Kind: f.object.Kind, Namespace: f.object.Namespace, Name: f.object.Name,
-			Reason: fmt.Sprintf("left out of %s for %s, which refuses it: %s", f.resource, by, f.text),
+			Reason: fmt.Sprintf("left out of %s for %s, %s: %s", f.resource, by, f.why, f.text),
 		})
 	}
 	return out

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// ErrNotUpdated means that a resource cannot be made, so that proxies keep its last state,
+// or do not have it.
+var ErrNotUpdated = errors.New("not updated")
+
+// Failure is a resource that is not as it should be.
+type Failure struct {
+	Name string
+	// Error says why: what of the resource is left out, or why it cannot be made.
+	Error string
+	// LeftOut are the objects without which it is made, as it cannot be made with them,
+	// sorted by kind, namespace and name.
+	LeftOut []LeftOut
+	// NotUpdated: it cannot be made at all. Proxies keep its last state, if they have one.
+	NotUpdated bool
+}
+
+// failing are resources that are not as they should be, by name.
+type failing map[string]*resource
+
+// note takes over what became of a resource, which was made; nil: there is none.
+func (f *failing) note(name string, r *resource) {
+	switch {
+	case r.isUnavailable():
+	case r != nil && r.err != nil:
+		if *f == nil {
+			*f = make(failing)
+		}
+		(*f)[name] = r
+	case *f != nil:
+		delete(*f, name)
+	}
+}
+
+// failed returns the failures of what a subscription selects.
+func (s *subscription) failed() []Failure {
+	if s.selection == nil || len(s.selection.failing) == 0 {
+		return nil
+	}
+	var out []Failure
+	for name, r := range s.selection.failing {
+		out = append(out, Failure{Name: name, Error: r.err.Error(), LeftOut: leftOutOf(r.err), NotUpdated: r.kept})
+	}
+	slices.SortFunc(out, func(a, b Failure) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// notUpdated returns what WaitApplied says of resources that cannot be made.
+func (s *subscription) notUpdated() []error {
+	var out []error
+	for _, f := range s.failed() {
+		if f.NotUpdated {
+			out = append(out, fmt.Errorf("%s: %w: %s", s.conn.proxy.ID, ErrNotUpdated, f.Error))
+		}
+	}
+	return out
+}
+
+// leftOutOf finds the LeftOutErrors that are joined in an error.
+func leftOutOf(err error) []LeftOut {
+	var out []LeftOut
+	var find func(error)
+	find = func(err error) {
+		switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+		case *LeftOutError:
+			out = append(out, LeftOut{e.Object, e.Err.Error()})
+		case interface{ Unwrap() []error }:
+			for _, each := range e.Unwrap() {
+				find(each)
+			}
+		case interface{ Unwrap() error }:
+			find(e.Unwrap())
+		}
+	}
+	find(err)
+	slices.SortFunc(out, func(a, b LeftOut) int { return compareObjects(a.Object, b.Object) })
+	return out
+}
+
+func compareObjects(a, b configstore.ConfigKey) int { return strings.Compare(a.String(), b.String()) }
