@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package realenvoy
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	bootstrap "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+)
+
+// documentedBootstraps are those of docs/envoy.md, of a gateway and of a sidecar. In them
+// each pair of old and new texts is replaced.
+func documentedBootstraps(t *testing.T, replace ...string) (gateway, sidecar *bootstrap.Bootstrap) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/envoy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []*bootstrap.Bootstrap
+	for _, block := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(text, -1) {
+		b := &bootstrap.Bootstrap{}
+		if err := protojson.Unmarshal([]byte(strings.NewReplacer(replace...).Replace(string(block[1]))), b); err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, b)
+	}
+	if len(found) != 2 {
+		t.Fatalf("docs/envoy.md has %d bootstraps, want 2", len(found))
+	}
+	return found[0], found[1]
+}
+
+// TestDocumentedBootstraps: Envoys run on the bootstraps of docs/envoy.md, by both
+// protocols, with the newest and the oldest release.
+func TestDocumentedBootstraps(t *testing.T) {
+	for _, program := range envoyproxy.Programs(t) {
+		for _, protocol := range []string{"DELTA_GRPC", "GRPC"} {
+			t.Run(program.String()+"/"+protocol, func(t *testing.T) { testDocumented(t, program, protocol) })
+		}
+	}
+}
+
+func testDocumented(t *testing.T, program envoyproxy.Program, protocol string) {
+	p := startPlane(t, planeOptions{})
+	ports := envoyproxy.FreePorts(t, 3)
+	one := startBackend(t, "one")
+	p.apply(`
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: ingress}
+spec:
+  selector: {app: edge}
+  servers:
+  - {port: {number: PLAIN, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: [shop.example.com]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: shop, namespace: ingress}
+spec:
+  hosts: [shop.example.com]
+  gateways: [edge]
+  http: [{match: [{uri: {regex: "/|`+largeExpression+`"}}], route: [{destination: {host: shop.local.test}}]}]
+---`+serviceEntry("shop.local.test", "HTTP", one)+`
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: db, namespace: ingress}
+spec:
+  hosts: [db.example.com]
+  resolution: STATIC
+  ports: [{number: 5432, name: p, protocol: TCP}]
+  endpoints: [{address: 127.0.0.1, ports: {p: ECHO}}]
+`, "PLAIN", fmt.Sprint(ports[0]), "ECHO", startEcho(t))
+	p.applied()
+	host, port, err := net.SplitHostPort(p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofGateway, ofSidecar := documentedBootstraps(t, `"control-plane.example.com"`, fmt.Sprintf("%q", host), "15010", port, "9901", "0",
+		"DELTA_GRPC", protocol, "15080", fmt.Sprint(ports[1]), "15432", fmt.Sprint(ports[2]))
+	for _, of := range []struct {
+		bootstrap *bootstrap.Bootstrap
+		port      uint32
+		host      string
+	}{{ofGateway, ports[0], "shop.example.com"}, {ofSidecar, ports[1], "shop.local.test"}} {
+		proxy := envoyproxy.StartWith(t, envoyproxy.Options{Program: program}, of.bootstrap)
+		proxy.AwaitReady()
+		proxy.Await(of.host+" is answered", func() bool {
+			status, err := statusOf(t, local(fmt.Sprint(of.port)), of.host)
+			return err == nil && status == http.StatusOK
+		})
+	}
+	(&sidecar{edge: &edge{plane: p}, tcp: fmt.Sprint(ports[2])}).testEcho()
+	p.applied()
+	p.accepted()
+}
