@@ -5,6 +5,7 @@ package realenvoy
 import (
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -59,4 +60,14 @@ func startEcho(t *testing.T) (port string) {
 		running.Wait()
 	})
 	return portOf(l)
+}
+
+// newVersionBackend returns one, not yet started, that answers with its name and the
+// version of HTTP.
+func newVersionBackend(name string) *httptest.Server {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, name+" "+r.Proto)
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // Handshakes may fail until there are certificates.
+	return server
 }

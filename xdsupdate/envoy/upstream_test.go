@@ -171,8 +171,9 @@ func protocol(p registry.Protocol) func(*envoy.Upstream) {
 
 func forGRPC(u *envoy.Upstream) { u.Client = envoy.ForGRPC }
 
+// meshTLS is mutual TLS of the mesh to a port of HTTP/1.
 func meshTLS(names, sni string) string {
-	return tlsOf(`{` + context + `,"commonTlsContext":{"alpnProtocols":["istio-peer-exchange","istio"],"combinedValidationContext":{
+	return tlsOf(`{` + context + `,"commonTlsContext":{"alpnProtocols":["istio-peer-exchange","istio","http/1.1"],"combinedValidationContext":{
 		"defaultValidationContext":{"matchTypedSubjectAltNames":` + names + `},"validationContextSdsSecretConfig":{"name":"ROOTCA"}},
 		"tlsCertificateSdsSecretConfigs":[{"name":"default"}],` + params + `},"sni":"` + sni + `"}`)
 }

@@ -24,6 +24,7 @@ const (
 	rawSocket      = "envoy.transport_sockets.raw_buffer"
 	proxyV1Socket  = "envoy.transport_sockets.upstream_proxy_protocol"
 	inMesh         = "istio"
+	http1Protocol  = "http/1.1"
 	http2Protocol  = "h2"
 	providerSocket = "default"
 	// maxSNI is the length of the longest server name that Envoy accepts.
@@ -144,7 +145,7 @@ func (u *Upstream) socket(t *networking.ClientTLSSettings) *core.TransportSocket
 		common.AlpnProtocols = []string{http2Protocol}
 	}
 	if t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL {
-		common.AlpnProtocols = slices.Concat([]string{peerExchange, inMesh}, common.GetAlpnProtocols())
+		common.AlpnProtocols = u.meshProtocols()
 		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{sds(WorkloadCertificate)}
 		validateWith(common, MeshRoots, verifying(u.subjectAltNames(t)))
 		if context.GetSni() == "" && len(u.sni()) <= maxSNI {
@@ -154,6 +155,26 @@ func (u *Upstream) socket(t *networking.ClientTLSSettings) *core.TransportSocket
 	}
 	u.setForeignTLS(common, t)
 	return socketOf(tlsSocket, context)
+}
+
+// meshProtocols returns the application protocols (ALPN) that mutual TLS of the mesh
+// offers: Istio's, by which its servers know their peers, and then what HTTP is really
+// spoken, because other servers refuse connections that offer only what they do not
+// know. Where the connection speaks what its client does there is no one name for that,
+// and a wrong one would have the server expect the other version; nor is there one for
+// what TCP carries.
+func (u *Upstream) meshProtocols() []string {
+	names := []string{peerExchange, inMesh}
+	switch p := u.Port.Protocol; {
+	case u.downstreamProtocol():
+		return names
+	case u.http2():
+		return append(names, http2Protocol)
+	case p.IsHTTP() || p == registry.ProtocolUnsupported:
+		return append(names, http1Protocol)
+	default:
+		return names
+	}
 }
 
 // setForeignTLS sets what TLS with certificates from elsewhere than the mesh takes.

@@ -108,6 +108,37 @@ func endpointWith(mode string) func(*envoy.Upstream) {
 	}
 }
 
+// TestMeshProtocols: mutual TLS of the mesh offers Istio's names, and then the version of
+// HTTP that is spoken for certain.
+func TestMeshProtocols(t *testing.T) {
+	useClient := `"connectionPool":{"http":{"useClientProtocol":true}},`
+	upgrade := `"connectionPool":{"http":{"h2UpgradePolicy":"UPGRADE"}},`
+	for _, c := range []struct {
+		name     string
+		protocol registry.Protocol
+		policy   string
+		gateway  bool
+		want     []string
+	}{
+		{"HTTP", registry.ProtocolHTTP, "", false, []string{"http/1.1"}},
+		{"HTTP that is upgraded", registry.ProtocolHTTP, upgrade, false, []string{"h2"}},
+		{"the client's", registry.ProtocolHTTP, useClient, false, nil},
+		{"gRPC", registry.ProtocolGRPC, "", false, []string{"h2"}},
+		{"unknown, from a sidecar", registry.ProtocolUnsupported, "", false, nil},
+		{"unknown, from a gateway", registry.ProtocolUnsupported, "", true, []string{"http/1.1"}},
+		{"TCP", registry.ProtocolTCP, "", false, nil},
+	} {
+		u := upstream(t, service(registry.ClientSideLB), `{"trafficPolicy":{`+c.policy+`"tls":{"mode":"ISTIO_MUTUAL"}}}`, "", nil)
+		u.Port.Protocol, u.Gateway = c.protocol, c.gateway
+		var context tlsv3.UpstreamTlsContext
+		if err := u.Cluster().GetTransportSocket().GetTypedConfig().UnmarshalTo(&context); err != nil {
+			t.Fatal(err)
+		}
+		want := append([]string{"istio-peer-exchange", "istio"}, c.want...)
+		check(t, c.name, context.GetCommonTlsContext().GetAlpnProtocols(), want)
+	}
+}
+
 // TestKindsOfNames: the names that a server's certificate may have are compared with
 // those of its kind.
 func TestKindsOfNames(t *testing.T) {

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import "slices"
+
+// t69: mutual TLS of the mesh offers HTTP/1.1 besides Istio's names where that is what
+// connections speak.
+func (c *comparison) t69() {
+	if c.isGRPC() {
+		return
+	}
+	for _, r := range c.got[clusters] {
+		each(r, func(o tree) {
+			if names := texts(o, "alpnProtocols"); slices.Equal(names, []string{"istio-peer-exchange", "istio", "http/1.1"}) {
+				setTexts(o, "alpnProtocols", names[:2])
+			}
+		})
+	}
+}
