@@ -32,6 +32,8 @@ const routingRules = `
     redirect: {uri: /there, scheme: https, redirectCode: 308}
   - match: [{uri: {prefix: /ported}}]
     redirect: {port: 8443}
+  - match: [{uri: {prefix: /default}}]
+    redirect: {scheme: https, port: 443}
   - match: [{uri: {prefix: /direct}}]
     directResponse: {status: 418, body: {string: tea}}
   - match: [{uri: {prefix: /operated}}]
@@ -139,6 +141,14 @@ func (e *edge) testAnswers() {
 	}
 	if got := e.get("/ported", "host", "shop.example.com:1"); got.Response.Header.Get("Location") != "http://shop.example.com:8443/ported" {
 		e.t.Errorf("redirect to %s", got.Response.Header.Get("Location"))
+	}
+	// Envoy writes a port that it is told; without one the client's would remain.
+	for host, want := range map[string]string{
+		"shop.example.com": "https://shop.example.com/default", "shop.example.com:8080": "https://shop.example.com:443/default",
+	} {
+		if got := e.get("/default", "host", host); got.Response.Header.Get("Location") != want {
+			e.t.Errorf("redirect of %s to %s, want %s", host, got.Response.Header.Get("Location"), want)
+		}
 	}
 	if got := e.get("/direct"); got.StatusCode != http.StatusTeapot || got.body != "tea" {
 		e.t.Errorf("direct response: %d %q", got.StatusCode, got.body)

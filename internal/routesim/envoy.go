@@ -136,6 +136,8 @@ func textMatches(m *matcher.StringMatcher, value string) bool {
 		return value == p.Exact
 	case *matcher.StringMatcher_Prefix:
 		return strings.HasPrefix(value, p.Prefix)
+	case *matcher.StringMatcher_Contains:
+		return strings.Contains(value, p.Contains)
 	case *matcher.StringMatcher_SafeRegex:
 		return fullMatch(p.SafeRegex.GetRegex(), value)
 	default:

@@ -143,8 +143,14 @@ func (w where) redirected(d *networking.HTTPRedirect, r Request) Outcome {
 	if d.GetDerivePort() == networking.HTTPRedirect_FROM_REQUEST_PORT {
 		port = w.port
 	}
-	if scheme == "http" && port == 80 || scheme == "https" && port == 443 {
-		port = 0 // It is implied, and the one that the client wrote remains.
+	implied := map[string]uint32{"http": 80, "https": 443}[scheme]
+	if derived, ok := d.GetRedirectPort().(*networking.HTTPRedirect_DerivePort); ok && derived.DerivePort == networking.HTTPRedirect_FROM_PROTOCOL_DEFAULT {
+		port = implied
+	}
+	// It is written only where the client wrote one, which would remain else.
+	fromRequest := d.GetDerivePort() == networking.HTTPRedirect_FROM_REQUEST_PORT
+	if port == implied && (fromRequest || d.GetAuthority() != "" || !strings.Contains(r.Authority, ":")) {
+		port = 0
 	}
 	host := keptAuthority(r, scheme, port != 0)
 	if d.GetAuthority() != "" {

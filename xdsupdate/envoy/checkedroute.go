@@ -38,7 +38,7 @@ func (s *RouteScope) routesOf(rule *networking.HTTPRoute, m *networking.HTTPMatc
 	case s.Client == ForGRPC:
 		return routesOfMatch{forGRPC(route, s.ServiceCluster), true, matchesAll(route.GetMatch())}
 	default:
-		return routesOfMatch{[]*routev3.Route{route}, true, matchesAll(route.GetMatch())}
+		return routesOfMatch{s.withPortWritten(rule, route), true, matchesAll(route.GetMatch())}
 	}
 }
 

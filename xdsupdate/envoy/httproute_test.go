@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -96,6 +97,7 @@ func TestRecordedRoutes(t *testing.T) {
 				}
 				got := recorded.scope(t, s).Routes(rules)
 				validRoutes(t, got)
+				got = slices.DeleteFunc(got, ofPortWritten)
 				for _, r := range got {
 					for _, p := range r.GetRoute().GetRetryPolicy().GetRetryHostPredicate() {
 						p.ConfigType = nil
@@ -109,6 +111,14 @@ func TestRecordedRoutes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ofPortWritten reports whether a route is one for hosts with a port, before a redirect
+// that was recorded.
+func ofPortWritten(r *routev3.Route) bool {
+	return r.GetRedirect() != nil && slices.ContainsFunc(r.GetMatch().GetHeaders(), func(h *routev3.HeaderMatcher) bool {
+		return h.GetStringMatch().GetContains() == ":"
+	})
 }
 
 // withSuccessors brings a recorded route into the form without deprecated fields.

@@ -10,7 +10,7 @@ func JoinRoutes(lists ...[]*routev3.Route) []*routev3.Route {
 	var out, last []*routev3.Route
 	for _, routes := range lists {
 		for _, r := range routes {
-			if matchesAll(r.GetMatch()) {
+			if matchesAll(r.GetMatch()) || ofPortWritten(r.GetMatch()) {
 				last = append(last, r)
 			} else {
 				out = append(out, r)

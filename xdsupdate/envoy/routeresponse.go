@@ -7,6 +7,8 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -50,8 +52,7 @@ func redirectCode(code uint32) (routev3.RedirectAction_RedirectResponseCode, boo
 	}
 }
 
-// redirectPort is 0 for the port that the scheme implies, which is not written
-// out.
+// redirectPort is 0 for the port that the scheme implies, which is not written out.
 func (s *RouteScope) redirectPort(r *networking.HTTPRedirect) uint32 {
 	var port uint32
 	switch p := r.GetRedirectPort().(type) {
@@ -62,18 +63,69 @@ func (s *RouteScope) redirectPort(r *networking.HTTPRedirect) uint32 {
 			port = s.Port
 		}
 	}
-	scheme := r.GetScheme()
-	if scheme == "" && s.TLS {
-		scheme = "https"
-	}
-	implied := uint32(80)
-	if scheme == "https" {
-		implied = 443
-	}
-	if port == implied || port > maxPort {
+	if port == s.impliedPort(r) || port > maxPort {
 		return 0
 	}
 	return port
+}
+
+// impliedPort is the port of the scheme that a redirect leads to.
+func (s *RouteScope) impliedPort(r *networking.HTTPRedirect) uint32 {
+	if r.GetScheme() == "https" || r.GetScheme() == "" && s.TLS {
+		return 443
+	}
+	return 80
+}
+
+// forcesImpliedPort reports whether a redirect leads to the port that the scheme
+// implies, whatever port the client wrote. Where it names another host, Envoy writes no
+// port of the client.
+func (s *RouteScope) forcesImpliedPort(r *networking.HTTPRedirect) bool {
+	if r == nil || r.GetAuthority() != "" {
+		return false
+	}
+	switch p := r.GetRedirectPort().(type) {
+	case *networking.HTTPRedirect_Port:
+		return p.Port == s.impliedPort(r)
+	case *networking.HTTPRedirect_DerivePort:
+		return p.DerivePort == networking.HTTPRedirect_FROM_PROTOCOL_DEFAULT
+	default:
+		return false
+	}
+}
+
+// withPortWritten returns a route, and before it one for requests whose host has a port
+// if the rule redirects to the port that the scheme implies. Envoy keeps the port of the
+// host unless it is told another, and writes out what it is told, ":443" too: for
+// requests without a port, which are the most, the location has none.
+func (s *RouteScope) withPortWritten(rule *networking.HTTPRoute, route *routev3.Route) []*routev3.Route {
+	if route.GetRedirect() == nil || !s.forcesImpliedPort(rule.GetRedirect()) {
+		return []*routev3.Route{route}
+	}
+	ported := proto.CloneOf(route)
+	ported.GetRedirect().PortRedirect = s.impliedPort(rule.GetRedirect())
+	ported.GetMatch().Headers = append(ported.GetMatch().GetHeaders(), &routev3.HeaderMatcher{
+		Name: authorityHeader,
+		HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcher.StringMatcher{
+			MatchPattern: &matcher.StringMatcher_Contains{Contains: portSeparator},
+		}},
+	})
+	return []*routev3.Route{ported, route}
+}
+
+// portSeparator is in every host with a port.
+const portSeparator = ":"
+
+// ofPortWritten reports whether a match is of the first route of withPortWritten whose
+// second one every request matches. No match of a rule asks what a header contains.
+func ofPortWritten(m *routev3.RouteMatch) bool {
+	h := m.GetHeaders()
+	if len(h) != 1 || h[0].GetName() != authorityHeader || h[0].GetStringMatch().GetContains() != portSeparator {
+		return false
+	}
+	rest := proto.CloneOf(m)
+	rest.Headers = nil
+	return matchesAll(rest)
 }
 
 // directResponse leaves out a body that is too large.

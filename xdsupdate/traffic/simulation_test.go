@@ -116,7 +116,9 @@ func (s *simulation) rule(delegate bool) *networking.HTTPRoute {
 			Uri: pick(s.Rand, []string{"", "/r"}), Authority: pick(s.Rand, []string{"", "h.com"}), Scheme: pick(s.Rand, []string{"", "https"}),
 			RedirectCode: pick(s.Rand, []uint32{0, 302, 308}),
 		}
-		switch s.IntN(3) {
+		switch s.IntN(4) {
+		case 3:
+			r.Redirect.RedirectPort = &networking.HTTPRedirect_DerivePort{DerivePort: networking.HTTPRedirect_FROM_PROTOCOL_DEFAULT}
 		case 0:
 			r.Redirect.RedirectPort = &networking.HTTPRedirect_Port{Port: pick(s.Rand, []uint32{80, 443, 8080})}
 		case 1:

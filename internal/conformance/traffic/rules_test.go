@@ -14,6 +14,7 @@ var rules = []func(*comparison){
 	(*comparison).t67,
 	(*comparison).t68,
 	(*comparison).t69,
+	(*comparison).t70,
 	(*comparison).t50, (*comparison).t42, (*comparison).reachable, (*comparison).t53, (*comparison).t45, (*comparison).t04Gateways,
 	(*comparison).t03, (*comparison).t05, (*comparison).t11, (*comparison).t20t21,
 	(*comparison).t02t04, (*comparison).t06t09t10, (*comparison).t12, (*comparison).t13, (*comparison).t64, (*comparison).t55,
