@@ -3,6 +3,7 @@
 package xdscheck
 
 import (
+	"fmt"
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -72,20 +73,36 @@ func (r *report) bind(a *core.Address) {
 	}
 }
 
-// keysOf returns the match once for each server name and application protocol:
-// chains may share neither while the rest is equal.
+// keysOf returns the match once for each server name, application protocol and range of
+// addresses: chains may share none of them while the rest is equal.
 func keysOf(m *listenerv3.FilterChainMatch) []string {
-	var out []string
-	for _, n := range orEmpty(m.GetServerNames()) {
-		for _, p := range orEmpty(m.GetApplicationProtocols()) {
-			one := proto.CloneOf(m)
-			one.ServerNames, one.ApplicationProtocols = nil, nil
-			text, err := proto.MarshalOptions{Deterministic: true}.Marshal(one)
-			if err != nil {
-				text = []byte(err.Error())
+	one := proto.CloneOf(m)
+	if one != nil {
+		one.ServerNames, one.ApplicationProtocols, one.PrefixRanges, one.SourcePrefixRanges = nil, nil, nil, nil
+	}
+	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(one)
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	out := []string{string(text)}
+	for _, list := range [][]string{
+		m.GetServerNames(), m.GetApplicationProtocols(), rangesOf(m.GetPrefixRanges()), rangesOf(m.GetSourcePrefixRanges()),
+	} {
+		var longer []string
+		for _, key := range out {
+			for _, value := range orEmpty(list) {
+				longer = append(longer, value+" "+key)
 			}
-			out = append(out, strings.Join([]string{n, p, string(text)}, " "))
 		}
+		out = longer
+	}
+	return out
+}
+
+func rangesOf(list []*core.CidrRange) []string {
+	var out []string
+	for _, r := range list {
+		out = append(out, fmt.Sprintf("%s/%d", r.GetAddressPrefix(), r.GetPrefixLen().GetValue()))
 	}
 	return out
 }

@@ -3,12 +3,14 @@
 package envoy
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // istioALPN are the protocols by which Istio's sidecars ask for mutual TLS.
@@ -50,6 +52,31 @@ func FilterChain(serverNames []string, tls *tlsv3.DownstreamTlsContext, filter *
 		}
 	}
 	return chain
+}
+
+// MatchRanges returns a filter chain for connections to some names, to some ranges of
+// addresses, from some, and else like another. Ranges that are not valid stand for all
+// addresses, and the name "" for all names.
+func MatchRanges(c *listenerv3.FilterChain, names []string, destinations, sources []netip.Prefix) *listenerv3.FilterChain {
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
+	m := &listenerv3.FilterChainMatch{
+		ServerNames: names, ApplicationProtocols: c.GetFilterChainMatch().GetApplicationProtocols(),
+		PrefixRanges: cidrRanges(destinations), SourcePrefixRanges: cidrRanges(sources),
+	}
+	if len(m.ServerNames)+len(m.ApplicationProtocols)+len(m.PrefixRanges)+len(m.SourcePrefixRanges) == 0 {
+		m = nil
+	}
+	return &listenerv3.FilterChain{FilterChainMatch: m, Filters: c.GetFilters(), TransportSocket: c.GetTransportSocket()}
+}
+
+func cidrRanges(ranges []netip.Prefix) []*core.CidrRange {
+	var out []*core.CidrRange
+	for _, r := range ranges {
+		if r.IsValid() {
+			out = append(out, &core.CidrRange{AddressPrefix: r.Addr().String(), PrefixLen: wrapperspb.UInt32(uint32(r.Bits()))})
+		}
+	}
+	return out
 }
 
 // AutoPassthroughChain returns the filter chain that passes mutual TLS of Istio's

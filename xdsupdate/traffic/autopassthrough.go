@@ -18,10 +18,10 @@ import (
 // autoPassthroughChains yields the filter chains of an AUTO_PASSTHROUGH server, one
 // for each port of the services of the mesh that its hosts cover, or why one is left
 // out.
-func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer) iter.Seq2[*listenerv3.FilterChain, error] {
-	return func(yield func(*listenerv3.FilterChain, error) bool) {
+func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer) iter.Seq2[gatewayChain, error] {
+	return func(yield func(gatewayChain, error) bool) {
 		passed, err := st.passedServices(p, s)
-		if err != nil && !yield(nil, s.leftOut(err)) {
+		if err != nil && !yield(gatewayChain{}, s.leftOut(err)) {
 			return
 		}
 		for _, svc := range passed {
@@ -30,7 +30,7 @@ func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer) iter.Seq2[*li
 				if err != nil {
 					err = s.leftOut(fmt.Errorf("%s: %w", name, err))
 				}
-				if !yield(c, err) {
+				if !yield(gatewayChain{FilterChain: c}, err) {
 					return
 				}
 			}

@@ -40,6 +40,12 @@
 // ports that services in front of the router forward to, or else on their own. TLS
 // contexts name secrets, which package secrets or the host serves by SDS.
 //
+// TCP and TLS routes are for connections to their destinationSubnets, which are compared
+// with the address that the client dialed, and from their sourceSubnet. Of the routes of
+// the most specific server name the first that fits has a connection, and without one it
+// is closed. sourceLabels and sourceNamespace are compared with the router's own, because
+// it does not know those of its clients: a match of others is left out.
+//
 // What gateways are sent was compared with what Istio sends, and Envoys of the newest
 // and the oldest release that is supported run on it.
 package traffic

@@ -103,9 +103,8 @@ func (f *findings) sharedRoutes(namespace, gateway string) []error {
 			out = append(out, errs...)
 		}
 		for _, l := range f.gatewayListeners(p) {
-			for _, err := range f.filterChains(p, l) {
-				out = append(out, err)
-			}
+			_, errs := f.filterChains(p, l)
+			out = append(out, errs...)
 		}
 	}
 	return out
@@ -131,7 +130,8 @@ func (f *findings) refusedServers(g *gateway) {
 		if !slices.ContainsFunc(l.servers, func(s *gatewayServer) bool { return s.gateway == g }) {
 			continue
 		}
-		for _, err := range f.filterChains(p, l) {
+		_, errs := f.filterChains(p, l)
+		for _, err := range errs {
 			var part *LeftOutError
 			if errors.As(err, &part) && part.Kind == f.kind && part.Namespace == f.name.namespace && part.Name == f.name.name {
 				f.addOnce(part.Field, part.Err)

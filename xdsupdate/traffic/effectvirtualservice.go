@@ -37,6 +37,7 @@ func (f *findings) virtualService(v *virtualService) {
 		}
 	}
 	f.rules(v)
+	f.l4Sources(v)
 }
 
 // meshHosts finds the hosts of a VirtualService that sidecars and gRPC clients do

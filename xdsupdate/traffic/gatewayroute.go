@@ -9,53 +9,31 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// tcpRoute returns the route of a server for all its connections: the first TCP route
-// that fits, of the VirtualServices that share a host with the server; nil for none, and
-// for a server that serves HTTP.
-func (st *state) tcpRoute(p *proxy, s *gatewayServer) (*virtualService, *networking.TCPRoute) {
-	if s.routes != "" {
-		return nil, nil
-	}
-	for _, v := range st.virtualServicesOf(p, s) {
-		if len(v.spec.GetTcp()) == 0 || !s.sharesHost(v) {
-			continue
-		}
-		for _, r := range v.spec.GetTcp() {
-			fits := len(r.GetMatch()) == 0 || slices.ContainsFunc(r.GetMatch(), func(m *networking.L4MatchAttributes) bool {
-				return s.fits(v, m.GetPort(), m.GetGateways())
-			})
-			if fits {
-				return v, r
-			}
-		}
-	}
-	return nil, nil
-}
-
 // passthroughChains yields a filter chain for each match of a TLS route that fits a
 // server, or why there is none; over says which routes there is no room for.
-func (st *state) passthroughChains(p *proxy, s *gatewayServer, over map[passedRoutes]error) iter.Seq2[*listenerv3.FilterChain, error] {
-	return func(yield func(*listenerv3.FilterChain, error) bool) {
+func (st *state) passthroughChains(p *proxy, s *gatewayServer, over map[passedRoutes]error) iter.Seq2[gatewayChain, error] {
+	return func(yield func(gatewayChain, error) bool) {
 		for _, v := range st.virtualServicesOf(p, s) {
 			if len(v.spec.GetTls()) == 0 || !s.sharesHost(v) || p.leaves(v.config, v) {
 				continue
 			}
 			if err := over[passedRoutes{s, v}]; err != nil {
-				if !yield(nil, leftOut(v.config, "spec.tls", closedConnections(err))) {
+				if !yield(gatewayChain{}, leftOut(v.config, "spec.tls", closedConnections(err))) {
 					return
 				}
 				continue
 			}
 			for i, r := range v.spec.GetTls() {
 				for _, m := range r.GetMatch() {
-					c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return st.passthroughChain(p, s, v, r, m) })
+					c, err := st.checkedPassthroughChain(p, s, v, r, m)
 					if err != nil {
 						err = leftOut(v.config, element("spec.tls", i), closedConnections(err))
 					}
-					if (c != nil || err != nil) && !yield(c, err) {
+					if (c.FilterChain != nil || err != nil) && !yield(c, err) {
 						return
 					}
 				}
@@ -64,12 +42,28 @@ func (st *state) passthroughChains(p *proxy, s *gatewayServer, over map[passedRo
 	}
 }
 
+// checkedPassthroughChain returns the filter chain of a match of a TLS route, without
+// one for none, or why it is left out.
+func (st *state) checkedPassthroughChain(
+	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes,
+) (gatewayChain, error) {
+	c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return st.passthroughChain(p, s, v, r, m) })
+	if c == nil || err != nil {
+		return gatewayChain{}, err
+	}
+	ranges, err := newL4Ranges(m.GetDestinationSubnets(), "")
+	if err != nil {
+		return gatewayChain{}, err
+	}
+	return gatewayChain{FilterChain: c, l4Ranges: ranges, of: v, field: "spec.tls"}, nil
+}
+
 // passthroughChain returns the filter chain of a match of a TLS route; nil for none.
 func (st *state) passthroughChain(
 	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes,
 ) *listenerv3.FilterChain {
 	names, ok := envoy.ServerNames(m.GetSniHosts())
-	if !ok || !s.fits(v, m.GetPort(), m.GetGateways()) {
+	if !ok || !s.fits(p, v, m) {
 		return nil
 	}
 	filter := st.tcpProxy(p, v, s, r.GetRoute()).Filter()
@@ -79,12 +73,28 @@ func (st *state) passthroughChain(
 	return envoy.FilterChain(names, nil, filter)
 }
 
-// fits reports whether a match of a TCP or TLS route is about a server. What else
-// such a match says is not looked at (Istio 1.30).
-func (s *gatewayServer) fits(v *virtualService, port uint32, gateways []string) bool {
-	if port != 0 && port != s.port() {
+// l4Match is a match of a TCP or TLS route.
+type l4Match interface {
+	GetPort() uint32
+	GetGateways() []string
+	GetSourceLabels() map[string]string
+	GetSourceNamespace() string
+}
+
+// fits reports whether a match can hold at a server of a router. What it says of the
+// labels and the namespace of the source is about the router itself, as in matches of
+// HTTP: it does not know those of its clients.
+func (s *gatewayServer) fits(p *proxy, v *virtualService, m l4Match) bool {
+	if m.GetPort() != 0 && m.GetPort() != s.port() {
 		return false
 	}
+	if n := m.GetSourceNamespace(); n != "" && n != p.namespace {
+		return false
+	}
+	if !registry.Labels(m.GetSourceLabels()).SubsetOf(p.labels) {
+		return false
+	}
+	gateways := m.GetGateways()
 	return len(gateways) == 0 || slices.Contains(resolveGateways(gateways, v.namespace), s.gateway.String())
 }
 

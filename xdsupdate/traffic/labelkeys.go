@@ -41,6 +41,16 @@ func sourceKeys(spec *networking.VirtualService) []string {
 			}
 		}
 	}
+	for _, route := range spec.GetTcp() {
+		for _, m := range route.GetMatch() {
+			out = slices.AppendSeq(out, maps.Keys(m.GetSourceLabels()))
+		}
+	}
+	for _, route := range spec.GetTls() {
+		for _, m := range route.GetMatch() {
+			out = slices.AppendSeq(out, maps.Keys(m.GetSourceLabels()))
+		}
+	}
 	return out
 }
 

@@ -67,8 +67,10 @@ type Limits struct {
 	// ring, of 1,024 entries, for 4,096 clusters.
 	HashEntries int
 	// FilterChains is how many filter chains all AUTO_PASSTHROUGH servers of a Gateway have:
-	// each has one for each port, and subset, of the services that its hosts cover. The
-	// default is 100,000.
+	// each has one for each port, and subset, of the services that its hosts cover. It is
+	// also how many matches of server names and ranges a listener has, if some TCP or TLS
+	// route is for destinationSubnets: each range repeats all matches of the listener. The
+	// VirtualServices with which they are more are left out. The default is 100,000.
 	FilterChains int
 	// Imports is how many services the egress listeners of a Sidecar import, each service
 	// counted for each of the listeners. A listener with which they are more fails all

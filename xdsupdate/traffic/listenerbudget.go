@@ -19,6 +19,8 @@ const (
 	chainBytes = 768
 	// weightBytes is more than a destination has in a filter chain but for its names.
 	weightBytes = 48
+	// rangeBytes is more than a range of addresses has.
+	rangeBytes = 64
 )
 
 // passedRoutes are the TLS routes of a VirtualService by a server.
@@ -75,6 +77,7 @@ func (st *state) tlsBytes(v *virtualService) int {
 			for _, h := range m.GetSniHosts() {
 				n += len(h) + 4
 			}
+			n += len(m.GetDestinationSubnets()) * rangeBytes
 		}
 	}
 	return n
@@ -88,12 +91,4 @@ func (st *state) destinationBytes(v *virtualService, route []*networking.RouteDe
 		n += len(host) + len(d.GetDestination().GetSubset()) + weightBytes
 	}
 	return n
-}
-
-// tcpTooOften returns why a server does not have a TCP route of a VirtualService.
-func (st *state) tcpTooOften(v *virtualService, s *gatewayServer, r *networking.TCPRoute) error {
-	if limit := st.settings.limits.RepeatedBytes; exceeds(st.destinationBytes(v, r.GetRoute())*s.repetition(v), limit) {
-		return tooManyRepetitions(limit)
-	}
-	return nil
 }

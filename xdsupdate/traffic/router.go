@@ -54,14 +54,27 @@ func (st *state) routerOf(p *proxy) *routerConfig {
 func (st *state) servedListeners(p *proxy, c *routerConfig) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(c.listeners)) {
-		for _, err := range st.filterChains(p, c.listeners[name]) {
-			if err == nil {
-				out = append(out, name)
-				break
-			}
+		if st.served(p, c.listeners[name]) {
+			out = append(out, name)
 		}
 	}
 	return out
+}
+
+// served reports whether a listener has a filter chain. Only those of VirtualServices
+// that match destinations can be left out once they are made.
+func (st *state) served(p *proxy, l *gatewayListener) bool {
+	for c, err := range st.candidateChains(p, l) {
+		if err != nil {
+			continue
+		}
+		if c.of == nil || !c.of.matchesDestinations() {
+			return true
+		}
+		chains, _ := st.filterChains(p, l)
+		return len(chains) > 0
+	}
+	return false
 }
 
 // gatewayRouteNames returns the names of the route configurations of a router,

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/pilotkit/pilotkit/internal/xdscheck"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+const (
+	tcpGateway = `Gateway infra/edge {"selector": {"app": "edge"}, "servers": [
+		{"hosts": ["*"], "port": {"number": 90, "name": "tcp", "protocol": "TCP"}}]}`
+	tlsGateway = `Gateway infra/edge {"selector": {"app": "edge"}, "servers": [
+		{"hosts": ["*.p.com"], "port": {"number": 443, "name": "tls", "protocol": "TLS"}, "tls": {"mode": "PASSTHROUGH"}},
+		{"hosts": ["t.com"], "port": {"number": 443, "name": "https", "protocol": "HTTPS"}, "tls": {"mode": "SIMPLE", "credentialName": "c"}}]}`
+)
+
+// describeChains says what the filter chains of a listener match, and where they lead.
+func describeChains(t *testing.T, l *listenerv3.Listener) []string {
+	t.Helper()
+	if err := xdscheck.Envoy(l); l != nil && err != nil {
+		t.Error(err)
+	}
+	ranges := func(name string, list []*core.CidrRange) string {
+		out := ""
+		for _, r := range list {
+			out += fmt.Sprintf("%s %s/%d ", name, r.GetAddressPrefix(), r.GetPrefixLen().GetValue())
+		}
+		return out
+	}
+	var out []string
+	for _, c := range l.GetFilterChains() {
+		m := c.GetFilterChainMatch()
+		line := ranges("to", m.GetPrefixRanges()) + ranges("from", m.GetSourcePrefixRanges())
+		if len(m.GetServerNames()) > 0 {
+			line += strings.Join(m.GetServerNames(), " ") + " "
+		}
+		out = append(out, line+"> "+strings.TrimSuffix(shortCluster(describeFilter(t, c.GetFilters()[0])), ".shop.svc.cluster.local"))
+	}
+	return out
+}
+
+// shortCluster returns the host of a cluster's name.
+func shortCluster(name string) string { return name[strings.LastIndex(name, "|")+1:] }
+
+// TestL4Conditions: where connections come from and go to counts, in the order of the
+// routes.
+func TestL4Conditions(t *testing.T) {
+	tcp := func(routes string) string {
+		return `VirtualService shop/tcp {"hosts": ["*"], "gateways": ["infra/edge"], "tcp": [` + routes + `]}`
+	}
+	tls := func(routes string) string {
+		return `VirtualService shop/tls {"hosts": ["a.p.com", "b.p.com"], "gateways": ["infra/edge"], "tls": [` + routes + `]}`
+	}
+	route := func(match, host string) string {
+		return fmt.Sprintf(`{"match": [%s], "route": [{"destination": {"host": %q}}]}`, match, host)
+	}
+	const toA, toB = `"sniHosts": ["a.p.com"]`, `"sniHosts": ["a.p.com", "b.p.com"]`
+	for _, tc := range []struct {
+		name, gateway, routes string
+		want                  []string
+	}{
+		{
+			"sources, and the rest", tcpGateway,
+			tcp(route(`{"sourceSubnet": "10.1.2.3/8"}, {"sourceSubnet": "fd00::1"}`, "cart") + "," + route("", "catalog") + "," + route(`{"sourceSubnet": "11.0.0.0/8"}`, "cart")),
+			[]string{"from 10.0.0.0/8 > Cart", "from fd00::1/128 > Cart", "> catalog"},
+		},
+		{
+			"an earlier route has a range within its own", tcpGateway,
+			tcp(route(`{"sourceSubnet": "10.0.0.0/8"}`, "cart") + "," + route(`{"sourceSubnet": "10.1.0.0/16"}`, "catalog")),
+			[]string{"from 10.0.0.0/8 > Cart"},
+		},
+		{
+			"a later route has what a narrower one leaves", tcpGateway,
+			tcp(route(`{"sourceSubnet": "10.1.0.0/16"}`, "cart") + "," + route(`{"sourceSubnet": "10.0.0.0/8"}`, "catalog")),
+			[]string{"from 10.1.0.0/16 > Cart", "from 10.0.0.0/8 > catalog"},
+		},
+		{
+			"all of a family", tcpGateway, tcp(route(`{"sourceSubnet": "0.0.0.0/0"}`, "cart") + "," + route("", "catalog")),
+			[]string{"from 0.0.0.0/1 from 128.0.0.0/1 > Cart", "> catalog"},
+		},
+		{
+			"what follows a destination is repeated for it", tcpGateway,
+			tcp(route(`{"destinationSubnets": ["10.0.0.0/8"], "sourceSubnet": "11.0.0.0/8"}`, "cart") + "," + route("", "catalog")),
+			[]string{"to 10.0.0.0/8 from 11.0.0.0/8 > Cart", "> catalog", "to 10.0.0.0/8 > catalog"},
+		},
+		{
+			"labels are the router's", tcpGateway,
+			tcp(route(`{"sourceLabels": {"app": "web"}}`, "cart") + "," + route(`{"sourceLabels": {"app": "edge"}, "sourceNamespace": "ingress"}`, "catalog") + "," + route("", "cart")),
+			[]string{"> catalog"},
+		},
+		{"nobody's", tcpGateway, tcp(route(`{"sourceNamespace": "web"}`, "cart")), nil},
+		{"a range that cannot be read", tcpGateway, tcp(route(`{"sourceSubnet": "x"}`, "cart")), nil},
+		{
+			"TLS, and its neighbours", tlsGateway,
+			tls(route(`{"destinationSubnets": ["10.0.0.0/8", "12.0.0.1"], `+toA+`}`, "cart") + "," + route(`{`+toB+`}`, "catalog") + "," + route(`{`+toA+`}`, "cart")),
+			[]string{
+				"to 10.0.0.0/8 to 12.0.0.1/32 a.p.com > Cart",
+				"a.p.com b.p.com > catalog", "to 10.0.0.0/8 to 12.0.0.1/32 b.p.com > catalog",
+				"t.com > HTTP", "to 10.0.0.0/8 to 12.0.0.1/32 t.com > HTTP",
+			},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var configs configList
+			configs.object(t, tc.gateway)
+			configs.object(t, tc.routes)
+			st := newState(newIndex(configs, newSettings(Options{})), cartWorld())
+			var got []string
+			for _, name := range st.listenerNames(edge()) {
+				got = append(got, describeChains(t, st.listenerSent(edge(), name))...)
+			}
+			if diff := gocmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("filter chains (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// modelRoute is a route of a model: the first whose conditions hold has the connection.
+type modelRoute struct {
+	to, from, name string
+	target         string
+}
+
+func (r modelRoute) has(to, from netip.Addr, name string) bool {
+	in := func(subnet string, addr netip.Addr) bool {
+		return subnet == "" || netip.MustParsePrefix(subnet).Contains(addr)
+	}
+	return in(r.to, to) && in(r.from, from) && r.name == name
+}
+
+// TestL4Order: Envoy's choice of a filter chain, which knows no order, is the first
+// route whose conditions hold, of random ones.
+func TestL4Order(t *testing.T) {
+	subnets := []string{"", "10.0.0.0/8", "10.1.0.0/16", "10.1.1.0/24", "10.2.0.0/16", "0.0.0.0/0", "fd00::/8"}
+	addrs := []string{"10.0.0.1", "10.1.0.1", "10.1.1.1", "10.2.0.1", "9.9.9.9", "fd00::1", "fe80::1"}
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		pick := func(list []string) string { return list[r.IntN(len(list))] }
+		var model []modelRoute
+		var chains []gatewayChain
+		owner := &virtualService{}
+		for i := range 1 + r.IntN(8) {
+			m := modelRoute{pick(subnets), pick(subnets), pick([]string{"a.com", "b.com"}), fmt.Sprint("to-", i)}
+			model = append(model, m)
+			c := gatewayChain{FilterChain: envoy.FilterChain([]string{m.name}, nil, envoy.TCPProxy{Cluster: m.target}.Filter())}
+			var to []string
+			if m.to != "" {
+				to = []string{m.to}
+			}
+			var err error
+			if c.l4Ranges, err = newL4Ranges(to, m.from); err != nil {
+				t.Fatal(err)
+			}
+			c.of = owner
+			chains = append(chains, c)
+		}
+		st := newState(newIndex(configList(nil), newSettings(Options{})), cartWorld())
+		got, errs := st.spreadChains(chains)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		if err := xdscheck.Envoy(envoy.GatewayListener{Bind: "0.0.0.0", Port: 443, TLS: true}.Build(got)); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for _, to := range addrs {
+			for _, from := range addrs {
+				for _, name := range []string{"a.com", "b.com"} {
+					want := ""
+					for _, m := range model {
+						if m.has(netip.MustParseAddr(to), netip.MustParseAddr(from), name) {
+							want = m.target
+							break
+						}
+					}
+					if have := chosenChain(t, got, netip.MustParseAddr(to), netip.MustParseAddr(from), name); have != want {
+						t.Fatalf("seed %d: to %s from %s for %s: %q, want %q of %v", seed, to, from, name, have, want, model)
+					}
+				}
+			}
+		}
+	}
+}
+
+// chosenChain chooses as Envoy does: by the longest range of the destination, then by
+// name, then by the longest range of the source, and never goes back.
+func chosenChain(t *testing.T, chains []*listenerv3.FilterChain, to, from netip.Addr, name string) string {
+	t.Helper()
+	narrow := func(in []*listenerv3.FilterChain, length func(*listenerv3.FilterChain) int) []*listenerv3.FilterChain {
+		best, out := -1, []*listenerv3.FilterChain(nil)
+		for _, c := range in {
+			switch n := length(c); {
+			case n > best:
+				best, out = n, []*listenerv3.FilterChain{c}
+			case n == best && n >= 0:
+				out = append(out, c)
+			}
+		}
+		return out
+	}
+	longest := func(list []*core.CidrRange, addr netip.Addr) int {
+		n := cmp.Compare(0, len(list)) // -1: none of them; 0: no condition
+		for _, r := range list {
+			if p := netip.PrefixFrom(netip.MustParseAddr(r.GetAddressPrefix()), int(r.GetPrefixLen().GetValue())); p.Contains(addr) {
+				n = max(n, p.Bits())
+			}
+		}
+		return n
+	}
+	chains = narrow(chains, func(c *listenerv3.FilterChain) int { return longest(c.GetFilterChainMatch().GetPrefixRanges(), to) })
+	chains = narrow(chains, func(c *listenerv3.FilterChain) int {
+		for _, n := range c.GetFilterChainMatch().GetServerNames() {
+			if n == name {
+				return 1
+			}
+		}
+		return -1
+	})
+	chains = narrow(chains, func(c *listenerv3.FilterChain) int {
+		return longest(c.GetFilterChainMatch().GetSourcePrefixRanges(), from)
+	})
+	if len(chains) == 0 {
+		return ""
+	}
+	return describeFilter(t, chains[0].GetFilters()[0])
+}
+
+// TestL4Report: what of the conditions does nothing is reported.
+func TestL4Report(t *testing.T) {
+	var configs configList
+	configs.object(t, tcpGateway)
+	configs.object(t, `VirtualService shop/tcp {"hosts": ["*"], "gateways": ["infra/edge"], "tcp": [
+		{"match": [{"sourceLabels": {"app": "web"}}, {"sourceLabels": {"app": "edge"}, "sourceSubnet": "10.0.0.0/8"}], "route": [{"destination": {"host": "cart"}}]},
+		{"match": [{"destinationSubnets": ["10.0.0.0/33"]}], "route": [{"destination": {"host": "cart"}}]}]}`)
+	st := newState(newIndex(configs, newSettings(Options{})), cartWorld())
+	var got []string
+	for _, e := range st.ineffective() {
+		got = append(got, e.String())
+	}
+	want := []string{
+		"VirtualService shop/tcp: spec.tcp[0].match[0].sourceLabels: gateways do not know the labels of their clients: " +
+			"the match is left out by those that do not have the labels app=web themselves",
+		`VirtualService shop/tcp: spec.tcp[1]: its connections are closed: destinationSubnets[0]: "10.0.0.0/33" is no CIDR block`,
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("ineffective (-want +got):\n%s", diff)
+	}
+}
+
+// TestL4Limit: an object whose destinations would repeat what others have too often is
+// left out, as a whole, so that none of its routes gets what was for another.
+func TestL4Limit(t *testing.T) {
+	var configs configList
+	configs.object(t, tlsGateway)
+	configs.object(t, `VirtualService shop/one {"hosts": ["a.p.com"], "gateways": ["infra/edge"], "tls": [
+		{"match": [{"sniHosts": ["a.p.com"], "destinationSubnets": ["10.0.0.1"]}], "route": [{"destination": {"host": "cart"}}]}]}`)
+	configs.object(t, `VirtualService shop/two {"hosts": ["b.p.com"], "gateways": ["infra/edge"], "tls": [
+		{"match": [{"sniHosts": ["b.p.com"], "destinationSubnets": ["10.0.0.2", "10.0.0.3"]}], "route": [{"destination": {"host": "cart"}}]},
+		{"match": [{"sniHosts": ["b.p.com"]}], "route": [{"destination": {"host": "catalog"}}]}]}`)
+	st := newState(newIndex(configs, newSettings(Options{Limits: Limits{FilterChains: 15}})), cartWorld())
+	l, errs := st.gatewayListener(edge(), "0.0.0.0_443")
+	want := []string{"to 10.0.0.1/32 a.p.com > Cart", "t.com > HTTP", "to 10.0.0.1/32 t.com > HTTP"}
+	if diff := gocmp.Diff(want, describeChains(t, l)); diff != "" {
+		t.Errorf("filter chains (-want +got):\n%s", diff)
+	}
+	if len(errs) != 1 || errs[0].Error() != "VirtualService shop/two: spec.tls: its connections are closed: with its destinationSubnets the listener would have more than 15 matches" {
+		t.Errorf("left out: %v", errs)
+	}
+}
+
+// TestL4Quarantine: where a route for some connections is left out for a client that
+// refuses it, no other route gets them.
+func TestL4Quarantine(t *testing.T) {
+	var configs configList
+	configs.object(t, tcpGateway)
+	configs.object(t, `VirtualService shop/one {"hosts": ["*"], "gateways": ["infra/edge"], "tcp": [
+		{"match": [{"sourceSubnet": "10.0.0.0/8"}], "route": [{"destination": {"host": "cart"}}]}]}`)
+	configs.object(t, `VirtualService shop/two {"hosts": ["*"], "gateways": ["infra/edge"], "tcp": [{"route": [{"destination": {"host": "catalog"}}]}]}`)
+	st := newState(newIndex(configs, newSettings(Options{})), cartWorld())
+	m, of, err := st.without(edge(), envoy.ListenerType, "0.0.0.0_90", func(c ads.Contribution) bool { return c.Object.Name == "one" })
+	if err != nil || len(of) != 2 {
+		t.Errorf("of %v, %v", of, err)
+	}
+	want := []string{"from 10.0.0.0/8 > " + envoy.BlackHole, "> catalog"}
+	if diff := gocmp.Diff(want, describeChains(t, m.(*listenerv3.Listener))); diff != "" {
+		t.Errorf("filter chains (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// l4Ranges are the addresses that a match of a TCP or TLS route is about. An empty list
+// stands for all.
+type l4Ranges struct {
+	destinations, sources []netip.Prefix
+}
+
+// newL4Ranges reads the subnets of a match; no source stands for all.
+func newL4Ranges(destinations []string, source string) (l4Ranges, error) {
+	var out l4Ranges
+	for i, text := range destinations {
+		prefixes, err := parseSubnet(text)
+		if err != nil {
+			return l4Ranges{}, fmt.Errorf("%s: %w", element("destinationSubnets", i), err)
+		}
+		out.destinations = append(out.destinations, prefixes...)
+	}
+	if source != "" {
+		prefixes, err := parseSubnet(source)
+		if err != nil {
+			return l4Ranges{}, fmt.Errorf("sourceSubnet: %w", err)
+		}
+		out.sources = prefixes
+	}
+	return out, nil
+}
+
+func (r l4Ranges) empty() bool { return len(r.destinations)+len(r.sources) == 0 }
+
+// parseSubnet reads an IP address or a CIDR block. All addresses of a family are returned
+// as two halves: to Envoy the block of length 0 is the same as no condition, which would
+// hold for both families.
+func parseSubnet(text string) ([]netip.Prefix, error) {
+	if !strings.Contains(text, "/") {
+		addr, err := netip.ParseAddr(text)
+		if err != nil || addr.Zone() != "" {
+			return nil, fmt.Errorf("%q is no IP address", text)
+		}
+		addr = addr.Unmap()
+		return []netip.Prefix{netip.PrefixFrom(addr, addr.BitLen())}, nil
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no CIDR block", text)
+	}
+	if mapped := p.Addr().Is4In6() && p.Bits() >= 96; mapped {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	p = p.Masked()
+	if p.Bits() > 0 {
+		return []netip.Prefix{p}, nil
+	}
+	upper := netip.AddrFrom4([4]byte{0x80})
+	if p.Addr().Is6() {
+		upper = netip.AddrFrom16([16]byte{0x80})
+	}
+	return []netip.Prefix{netip.PrefixFrom(p.Addr(), 1), netip.PrefixFrom(upper, 1)}, nil
+}
+
+// anywhere is the range of all addresses of all families.
+var anywhere netip.Prefix //nolint:gochecknoglobals // It is the zero value, named.
+
+// orAnywhere returns the ranges, or the one of all addresses if there are none.
+func orAnywhere(ranges []netip.Prefix) []netip.Prefix {
+	if len(ranges) == 0 {
+		return []netip.Prefix{anywhere}
+	}
+	return ranges
+}
+
+// rangeSet is a set of ranges.
+type rangeSet map[netip.Prefix]struct{}
+
+func newRangeSet(ranges []netip.Prefix) rangeSet {
+	out := make(rangeSet, len(ranges))
+	for _, r := range ranges {
+		out[r] = struct{}{}
+	}
+	return out
+}
+
+// covers reports whether a single range of the set has all addresses of a range.
+func (s rangeSet) covers(r netip.Prefix) bool {
+	if _, ok := s[anywhere]; ok || len(s) == 0 || !r.IsValid() {
+		return ok
+	}
+	for bits := r.Bits(); bits > 0; bits-- {
+		if _, ok := s[netip.PrefixFrom(r.Addr(), bits).Masked()]; ok {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"iter"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// tcpRoute is a TCP route that fits a server.
+type tcpRoute struct {
+	of    *virtualService
+	spec  *networking.TCPRoute
+	field string
+	// ranges are those of the matches that fit; empty: the route takes all connections
+	// that the routes before it leave.
+	ranges []l4Ranges
+}
+
+// tcpRoutes yields the TCP routes that fit a server, in the order in which connections
+// try them, up to the first that takes all; or what of one cannot be understood.
+func (st *state) tcpRoutes(p *proxy, s *gatewayServer) iter.Seq2[tcpRoute, error] {
+	return func(yield func(tcpRoute, error) bool) {
+		for _, v := range st.virtualServicesOf(p, s) {
+			if len(v.spec.GetTcp()) == 0 || !s.sharesHost(v) {
+				continue
+			}
+			for i, r := range v.spec.GetTcp() {
+				route := tcpRoute{of: v, spec: r, field: element("spec.tcp", i)}
+				fits, err := route.setRanges(p, s)
+				if err != nil && !yield(tcpRoute{}, leftOut(v.config, route.field, closedConnections(err))) {
+					return
+				}
+				if fits && (!yield(route, nil) || len(route.ranges) == 0) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// setRanges sets the ranges of the route at a server, and reports whether any of its
+// matches fits. A match that cannot be understood does not.
+func (r *tcpRoute) setRanges(p *proxy, s *gatewayServer) (fits bool, failed error) {
+	for _, m := range r.spec.GetMatch() {
+		if !s.fits(p, r.of, m) {
+			continue
+		}
+		ranges, err := newL4Ranges(m.GetDestinationSubnets(), m.GetSourceSubnet())
+		switch {
+		case err != nil:
+			failed = err
+		case ranges.empty():
+			r.ranges = nil
+			return true, failed
+		default:
+			r.ranges = append(r.ranges, ranges)
+		}
+	}
+	return len(r.ranges) > 0 || len(r.spec.GetMatch()) == 0, failed
+}
+
+// tcpChains yields the filter chains of the TCP routes of a server, or why one is left
+// out. Where a route that is only for some connections is left out, these are closed, so
+// that no later route gets them.
+func (st *state) tcpChains(p *proxy, s *gatewayServer) iter.Seq2[gatewayChain, error] {
+	return func(yield func(gatewayChain, error) bool) {
+		bytes := make(map[*virtualService]int)
+		shared := 0
+		for r, err := range st.tcpRoutes(p, s) {
+			if err != nil {
+				if !yield(gatewayChain{}, err) {
+					return
+				}
+				continue
+			}
+			n := st.tcpBytes(r)
+			bytes[r.of] += n
+			left := p.leaves(r.of.config, r.of)
+			if err := st.tcpTooOften(r.of, s, bytes[r.of], shared+n); err != nil && !left {
+				left = true
+				if !yield(gatewayChain{}, leftOut(r.of.config, "spec.tcp", closedConnections(err))) {
+					return
+				}
+			}
+			if !left {
+				shared += n
+			}
+			if !st.yieldTCPChains(p, s, r, left, yield) {
+				return
+			}
+		}
+	}
+}
+
+// yieldTCPChains yields the filter chains of a route; left: it is left out.
+func (st *state) yieldTCPChains(p *proxy, s *gatewayServer, r tcpRoute, left bool, yield func(gatewayChain, error) bool) bool {
+	build := func() *listenerv3.FilterChain {
+		return st.serverChain(s, st.tcpProxy(p, r.of, s, r.spec.GetRoute()).Filter())
+	}
+	if left {
+		if len(r.ranges) == 0 {
+			return true
+		}
+		build = func() *listenerv3.FilterChain {
+			return st.serverChain(s, envoy.TCPProxy{Cluster: envoy.BlackHole}.Filter())
+		}
+	}
+	c, err := envoy.Try(envoy.ForEnvoy, build)
+	if err != nil {
+		return yield(gatewayChain{}, s.leftOut(err))
+	}
+	if c == nil {
+		return true
+	}
+	for _, ranges := range r.ranges {
+		if !yield(gatewayChain{FilterChain: c, l4Ranges: ranges, of: r.of, field: "spec.tcp"}, nil) {
+			return false
+		}
+	}
+	return len(r.ranges) > 0 || yield(gatewayChain{FilterChain: c, of: r.of, field: "spec.tcp"}, nil)
+}
+
+// tcpBytes returns no less than the destinations of a route have in its filter chains.
+func (st *state) tcpBytes(r tcpRoute) int {
+	n := st.destinationBytes(r.of, r.spec.GetRoute())
+	if len(r.ranges) == 0 {
+		return n
+	}
+	bytes := 0
+	for _, ranges := range r.ranges {
+		bytes += chainBytes + n + rangeBytes*(len(ranges.destinations)+len(ranges.sources))
+	}
+	return bytes
+}
+
+// tcpTooOften returns why a server does not have a TCP route of a VirtualService, which
+// has some bytes with those before it, and of which all of the server have some.
+func (st *state) tcpTooOften(v *virtualService, s *gatewayServer, bytes, shared int) error {
+	if limit := st.settings.limits.RepeatedBytes; exceeds(bytes*s.repetition(v), limit) {
+		return tooManyRepetitions(limit)
+	}
+	if limit := st.settings.limits.SharedBytes; exceeds(shared, limit) {
+		return fmt.Errorf("with it the VirtualServices of the listener have more than %d bytes", limit)
+	}
+	return nil
+}
