@@ -32,6 +32,7 @@ type Proxy struct {
 	admin   string
 	client  *http.Client
 	stop    func()
+	pid     int
 	ended   chan struct{}
 }
 
@@ -96,6 +97,7 @@ func (p *Proxy) run(o Options, args []string) {
 	if err := cmd.Start(); err != nil {
 		p.tb.Fatal(err)
 	}
+	p.pid = cmd.Process.Pid
 	go func() {
 		defer close(p.ended)
 		_ = cmd.Wait() // It was killed, or the log says why it ended.
@@ -131,6 +133,9 @@ func (p *Proxy) Stop() { p.stop() }
 
 // Ended is closed when the process is gone.
 func (p *Proxy) Ended() <-chan struct{} { return p.ended }
+
+// ProcessID returns the ID of the process, for what the operating system knows of it.
+func (p *Proxy) ProcessID() int { return p.pid }
 
 // Log returns what the Envoy wrote.
 func (p *Proxy) Log() []byte {

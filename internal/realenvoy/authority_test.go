@@ -17,7 +17,7 @@ type authority struct {
 	certificate *x509.Certificate
 }
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	a := issuing.New(t)
 	return &authority{a, a.Certificate}

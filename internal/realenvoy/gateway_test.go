@@ -182,7 +182,7 @@ func (g *gateway) testHTTP(t *testing.T) {
 }
 
 // newTransport returns one whose connections are closed with the test.
-func newTransport(t *testing.T) *http.Transport {
+func newTransport(t testing.TB) *http.Transport {
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)

@@ -44,7 +44,7 @@ type planeOptions struct {
 
 // plane is a control plane.
 type plane struct {
-	t       *testing.T
+	t       testing.TB
 	options planeOptions
 	store   *memory.Controller
 	vault   *vault
@@ -56,7 +56,7 @@ type plane struct {
 }
 
 // startPlane runs a control plane until the test ends.
-func startPlane(t *testing.T, o planeOptions) *plane {
+func startPlane(t testing.TB, o planeOptions) *plane {
 	t.Helper()
 	p := &plane{t: t, options: o, store: memory.NewController(memory.Make(istio.Schemas())), vault: o.vault}
 	if p.vault == nil {

@@ -36,7 +36,7 @@ type reporter struct {
 	failed   map[string]int
 }
 
-func startReporter(t *testing.T, name string) *reporter {
+func startReporter(t testing.TB, name string) *reporter {
 	t.Helper()
 	r := newReporter(name)
 	r.Start()
