@@ -116,7 +116,13 @@ func expectedSubject(hosts map[string]string, name string) string {
 // "" if the connection is closed before.
 func subjectOf(t *testing.T, port, name string) string {
 	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", local(port))
+	return subjectAt(t, local(port), name)
+}
+
+// subjectAt is subjectOf at an address.
+func subjectAt(t *testing.T, address, name string) string {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
