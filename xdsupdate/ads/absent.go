@@ -33,6 +33,15 @@ func (s moment) untold(from *snapshot) []edit {
 	return out
 }
 
+// tell adds to what a client is sent, after all others, that there is nothing under the
+// names that it does not know this of yet.
+func (s moment) tell(from *snapshot, edits *[]edit, changed *[]*resource) {
+	if untold := s.untold(from); len(untold) > 0 {
+		*edits = append(*edits, untold...)
+		*changed = append(*changed, unreadable(untold[0].name))
+	}
+}
+
 // unreadable returns a secret that no Envoy takes.
 func unreadable(name string) *resource {
 	r := &resource{typeURL: secretType, name: name, marker: absent, build: func() (proto.Message, error) {
@@ -44,4 +53,4 @@ func unreadable(name string) *resource {
 }
 
 // tellsAbsence reports whether the response was sent to be refused.
-func (o outstanding) tellsAbsence() bool { return len(o.listed) == 1 && o.listed[0].marker == absent }
+func (o *outstanding) tellsAbsence() bool { return len(o.listed) == 1 && o.listed[0].marker == absent }

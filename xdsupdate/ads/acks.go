@@ -47,15 +47,17 @@ type outstanding struct {
 	part bool
 }
 
-// sent records a response.
-func (a *acks) sent(o outstanding) {
+// sent returns a record of one more response, which the caller fills in.
+func (a *acks) sent(version string) *outstanding {
 	a.pushed++
-	o.number = a.pushed
 	if len(a.outstanding) == maxOutstanding {
 		a.outstanding = append(a.outstanding[:0], a.outstanding[1:]...)
 	}
-	a.outstanding = append(a.outstanding, o)
-	a.sentVersion = o.version
+	a.outstanding = append(a.outstanding, outstanding{})
+	o := &a.outstanding[len(a.outstanding)-1]
+	o.version, o.number = version, a.pushed
+	a.sentVersion = version
+	return o
 }
 
 // moved forgets what the client has applied: it is to have something else now, in the
@@ -68,12 +70,17 @@ func (a *acks) moved() {
 }
 
 // apply notes that the client has what a response brings, or refuses it for good.
-func (a *acks) apply(o outstanding) { a.applied = max(a.applied, o.epoch) }
+func (a *acks) apply(o *outstanding) { a.applied = max(a.applied, o.epoch) }
 
 // awaitsParts reports whether one of several responses that were sent at once is not
 // answered.
 func (a *acks) awaitsParts() bool {
-	return slices.ContainsFunc(a.outstanding, func(o outstanding) bool { return o.part })
+	for i := range a.outstanding {
+		if a.outstanding[i].part {
+			return true
+		}
+	}
+	return false
 }
 
 // last returns the nonce of the last response, "" if there was none that is not
@@ -86,22 +93,23 @@ func (a *acks) last() string {
 }
 
 // answered records the client's answer to the response with a nonce, and to
-// those before it, and returns that response. Without a nonce, or with a stale
+// those before it, and sets that response. Without a nonce, or with a stale
 // one, it is no answer.
-func (a *acks) answered(nonce string, refused bool) (outstanding, bool) {
-	for i, o := range a.outstanding {
-		if o.nonce != nonce || nonce == "" {
+func (a *acks) answered(nonce string, refused bool, of *outstanding) bool {
+	for i := range a.outstanding {
+		if a.outstanding[i].nonce != nonce || nonce == "" {
 			continue
 		}
-		a.outstanding = append(a.outstanding[:0], a.outstanding[i+1:]...)
-		a.done = o.number
-		if refused = refused && !o.tellsAbsence(); refused {
+		*of = a.outstanding[i]
+		a.outstanding = slices.Delete(a.outstanding, 0, i+1) // with what it holds on to
+		a.done = of.number
+		if refused && !of.tellsAbsence() {
 			a.nacks++
 		} else {
-			a.ackedVersion, a.accepted = o.version, o.at
-			a.apply(o)
+			a.ackedVersion, a.accepted = of.version, of.at
+			a.apply(of)
 		}
-		return o, true
+		return true
 	}
-	return outstanding{}, false
+	return false
 }

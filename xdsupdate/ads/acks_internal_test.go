@@ -12,15 +12,17 @@ import (
 func TestUnansweredResponsesAreBounded(t *testing.T) {
 	var a acks
 	for i := range 10_000 {
-		a.sent(outstanding{nonce: strconv.Itoa(i), version: "v" + strconv.Itoa(i), epoch: uint64(i)})
+		o := a.sent("v" + strconv.Itoa(i))
+		o.nonce, o.epoch = strconv.Itoa(i), uint64(i)
 	}
 	if n := cap(a.outstanding); n > 2*maxOutstanding {
 		t.Errorf("room for %d responses is kept, want at most %d", n, 2*maxOutstanding)
 	}
-	if _, ok := a.answered("5", false); ok {
+	var o outstanding
+	if a.answered("5", false, &o) {
 		t.Error("a response that was forgotten is answered")
 	}
-	o, ok := a.answered("9990", false)
+	ok := a.answered("9990", false, &o)
 	if !ok || a.done != 9991 || a.applied != 9990 || a.ackedVersion != "v9990" || o.nonce != "9990" {
 		t.Errorf("answered = %+v, %v; acks = %+v", o, ok, a)
 	}

@@ -69,7 +69,7 @@ func (c *content) divide(from *snapshot, d dialect) {
 
 // namedBy returns the resources of a response that the text of its refusal names: of
 // clusters and listeners Envoy names all that it refuses.
-func (s *subscription) namedBy(o outstanding, text string) []*resource {
+func (s *subscription) namedBy(o *outstanding, text string) []*resource {
 	var out []*resource
 	among := func(name string) *resource { return s.sent.find(name) }
 	if !o.full {
@@ -95,7 +95,7 @@ func (s *subscription) namedBy(o outstanding, text string) []*resource {
 
 // divide has the resources of a refused response sent again: those that the text names
 // alone, the others in two halves, unless it accepts them.
-func (s *subscription) divide(o outstanding, named []*resource, text string) {
+func (s *subscription) divide(o *outstanding, named []*resource, text string) {
 	if s.saysAll(named, text) {
 		s.accept(o, named...)
 	}

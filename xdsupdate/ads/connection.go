@@ -116,16 +116,17 @@ func (c *connection) flush() {
 // one of several that are sent at once; last: no other follows to the same difference.
 func (c *connection) enqueue(s *subscription, content *content, sum uint64, part, last bool) {
 	c.nonce++
-	o := outstanding{
-		at: c.cache.epoch, part: part,
-		nonce: strconv.FormatUint(c.nonce, 10), version: version(sum), since: s.selection.since, listed: content.listed, full: content.full,
-	}
+	complete := false
 	if last && !s.refusals.dividing() {
-		if d := s.difference(); d == nil || d.update == nil && d.removal == nil {
-			o.epoch = c.cache.epoch
-		}
+		d := s.difference()
+		complete = d == nil || d.update == nil && d.removal == nil
 	}
-	s.acks.sent(o)
+	o := s.acks.sent(version(sum))
+	o.nonce, o.at, o.since = strconv.FormatUint(c.nonce, 10), c.cache.epoch, s.selection.since
+	o.listed, o.full, o.part = content.listed, content.full, part
+	if complete {
+		o.epoch = c.cache.epoch
+	}
 	c.queue = append(c.queue, response{content: content, version: o.version, nonce: o.nonce})
 }
 

@@ -204,10 +204,7 @@ func (s moment) newDifference(from *snapshot, d dialect) *difference {
 		removed = s.absent(edits, emptied)
 	}
 	if s.tellsAbsent(d) && !more {
-		if untold := s.untold(from); len(untold) > 0 {
-			edits = append(edits, untold...)
-			changed = append(changed, unreadable(untold[0].name)) // after all others
-		}
+		s.tell(from, &edits, &changed)
 	}
 	out := &difference{rest: s.snapshot.with(edits), more: more}
 	if len(changed) > 0 {

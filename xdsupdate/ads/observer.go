@@ -143,13 +143,13 @@ func (s *stream) observe(r *request, h handling) {
 		s.server.refusal(s, r.typeURL, refusal)
 	}
 	refused, text := r.refused, r.text
-	if h.answered.tellsAbsence() {
+	if r.answered.tellsAbsence() {
 		refused, text = false, ""
 	}
 	s.server.observing(func(o Observer) {
 		o.Request(*s.about.Load(), RequestEvent{TypeURL: r.typeURL, Bytes: r.bytes, Nonce: r.nonce, Refused: refused, Error: text})
-		if h.isAnswer && !refused && !h.answered.since.IsZero() {
-			o.Converged(*s.about.Load(), r.typeURL, time.Since(h.answered.since))
+		if h.isAnswer && !refused && !r.answered.since.IsZero() {
+			o.Converged(*s.about.Load(), r.typeURL, time.Since(r.answered.since))
 		}
 	})
 }

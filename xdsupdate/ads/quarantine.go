@@ -83,7 +83,7 @@ type quarantine struct {
 
 // isolate begins to find out what of a resource a client refuses, if several objects
 // make it.
-func (s *subscription) isolate(res *resource, o outstanding, text string) {
+func (s *subscription) isolate(res *resource, o *outstanding, text string) {
 	if s.conn.cache.source(s.conn.view).without(s.typeURL, res.name) == nil {
 		return
 	}
@@ -113,7 +113,7 @@ func (s *subscription) quarantined(name string) *quarantine {
 }
 
 // acceptStates takes that a client accepts what a response has, but for some resources.
-func (s *subscription) acceptStates(o outstanding, but ...*resource) {
+func (s *subscription) acceptStates(o *outstanding, but ...*resource) {
 	if s.quarantines == nil {
 		return
 	}
@@ -129,7 +129,7 @@ func (s *subscription) acceptStates(o outstanding, but ...*resource) {
 
 // refuseState takes that a client refuses a state of a resource. It reports whether that
 // was a trial.
-func (s *subscription) refuseState(res *resource, o outstanding, text string) (trial bool) {
+func (s *subscription) refuseState(res *resource, o *outstanding, text string) (trial bool) {
 	if q := s.quarantined(res.name); q != nil {
 		q.refusal = Refusal{Name: res.name, Version: o.version, Error: text, Since: time.Now()}
 		s.judged(q, res, false)
@@ -258,6 +258,15 @@ func (s *subscription) target() *snapshot {
 	list.base, list.targetVersion = base, list.version
 	list.target, list.difference = base.with(edits), nil
 	return list.target
+}
+
+// ownDifference is difference for a client in quarantine.
+func (s *subscription) ownDifference() *difference {
+	list := s.quarantines
+	if key := s.differenceKey(); list.difference == nil || list.differenceKey != key {
+		list.difference, list.differenceKey = s.moment().newDifference(s.sent, key.dialect), key
+	}
+	return list.difference
 }
 
 // toMake returns a quarantine of which a state has to be made for the client; nil: none.

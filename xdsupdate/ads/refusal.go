@@ -62,7 +62,7 @@ type refusal struct {
 
 // took notes what the client says to a response: what of it is accepted, or refused. New
 // are the refusals that were not known. It is called with the cache's mutex held.
-func (s *subscription) took(o outstanding, r *request) (fresh []Refusal) {
+func (s *subscription) took(o *outstanding, r *request) (fresh []Refusal) {
 	refused := r.refused && !o.tellsAbsence()
 	switch {
 	case !refused && s.refusals == nil:
@@ -84,13 +84,13 @@ func (s *subscription) took(o outstanding, r *request) (fresh []Refusal) {
 }
 
 // accept takes that a client accepts what a response has, but for some resources.
-func (s *subscription) accept(o outstanding, but ...*resource) {
+func (s *subscription) accept(o *outstanding, but ...*resource) {
 	s.refusals.accept(o, but...)
 	s.acceptStates(o, but...)
 }
 
 // accept ends the refusals of what a response has, but for some resources.
-func (r *refusals) accept(o outstanding, but ...*resource) {
+func (r *refusals) accept(o *outstanding, but ...*resource) {
 	refused := func(name string) bool {
 		return slices.ContainsFunc(but, func(b *resource) bool { return b.name == name })
 	}
@@ -116,7 +116,7 @@ func (r *refusals) empty() bool { return len(r.byName) == 0 && len(r.apart) == 0
 
 // refuse finds out what of a response the client refuses, or has it sent apart until
 // that is known.
-func (s *subscription) refuse(o outstanding, text string) (fresh []Refusal) {
+func (s *subscription) refuse(o *outstanding, text string) (fresh []Refusal) {
 	switch named := s.namedBy(o, text); {
 	case o.full:
 		if s.saysAll(named, text) {
@@ -142,7 +142,7 @@ func (s *subscription) refuse(o outstanding, text string) (fresh []Refusal) {
 
 // only returns the resource that is new to the client in a response; nil if there are
 // several, or none.
-func (s *subscription) only(o outstanding) *resource {
+func (s *subscription) only(o *outstanding) *resource {
 	if len(o.listed) == 1 {
 		return o.listed[0]
 	}
@@ -154,7 +154,7 @@ func (s *subscription) only(o outstanding) *resource {
 const fullTexts, shortText = 64, 256
 
 // recordAll records that the client refuses resources; nil stands for some of a response.
-func (s *subscription) recordAll(list []*resource, o outstanding, text string) (fresh []Refusal) {
+func (s *subscription) recordAll(list []*resource, o *outstanding, text string) (fresh []Refusal) {
 	now := time.Now()
 	if len(s.refusals.byName) >= fullTexts {
 		text = excerpt.CutTo(text, shortText)

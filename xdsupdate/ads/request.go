@@ -44,6 +44,8 @@ type request struct {
 	nonce   string
 	refused bool
 	text    string // why, if refused
+	// answered is the response that it is an answer to, if it is one: see stream.begin.
+	answered outstanding
 
 	// SotW
 	version string

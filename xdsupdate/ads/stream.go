@@ -174,6 +174,7 @@ func (s *stream) handle(r *request) error {
 		r.accepted()
 	}
 	s.observe(r, h)
+	r.answered.listed = nil // the request is kept until the next one
 	if !h.done {
 		s.reply(h.sub)
 	}
@@ -193,8 +194,7 @@ func (s *stream) answers(r *request) bool {
 // handling is what a request is about.
 type handling struct {
 	sub      *subscription // nil: nothing of it counts
-	answered outstanding   // if isAnswer
-	isAnswer bool
+	isAnswer bool          // to request.answered
 	// refused are refusals that were not known before.
 	refused []Refusal
 	// early: there are later responses for the client to answer, and nothing else of the
@@ -213,8 +213,8 @@ func (s *stream) begin(r *request) (h handling, err error) {
 	if err != nil {
 		return h, err
 	}
-	if h.answered, h.isAnswer = sub.acks.answered(r.nonce, r.refused); h.isAnswer {
-		h.refused = sub.took(h.answered, r)
+	if h.isAnswer = sub.acks.answered(r.nonce, r.refused, &r.answered); h.isAnswer {
+		h.refused = sub.took(&r.answered, r)
 	}
 	if !r.delta && sub.acks.last() != "" {
 		// Of a SotW client that has not seen the last response yet nothing else counts (xDS

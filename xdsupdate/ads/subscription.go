@@ -62,11 +62,8 @@ func (s *subscription) difference() *difference {
 	if s.sent == target && !s.returning {
 		return nil
 	}
-	if list := s.quarantines; list != nil {
-		if key := s.differenceKey(); list.difference == nil || list.differenceKey != key {
-			list.difference, list.differenceKey = s.moment().newDifference(s.sent, key.dialect), key
-		}
-		return list.difference
+	if s.quarantines != nil {
+		return s.ownDifference()
 	}
 	if key := s.differenceKey(); s.ahead != nil && s.ahead.differenceKey == key {
 		return s.ahead.difference
