@@ -64,10 +64,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	err = demonstrate(ctx, o, program, out)
-	if ctx.Err() != nil {
-		fmt.Fprintln(out, "\ninterrupted")
-		return nil
+	if err = demonstrate(ctx, o, program, out); ctx.Err() == nil {
+		return err
 	}
+	_, err = fmt.Fprintln(out, "\ninterrupted") // which is why it failed
 	return err
 }

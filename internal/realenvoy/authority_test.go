@@ -17,9 +17,9 @@ type authority struct {
 	certificate *x509.Certificate
 }
 
-func newAuthority(t testing.TB) *authority {
-	t.Helper()
-	a := issuing.New(t)
+func newAuthority(tb testing.TB) *authority {
+	tb.Helper()
+	a := issuing.New(tb)
 	return &authority{a, a.Certificate}
 }
 

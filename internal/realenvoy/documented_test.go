@@ -50,6 +50,7 @@ func TestDocumentedBootstraps(t *testing.T) {
 }
 
 func testDocumented(t *testing.T, program envoyproxy.Program, protocol string) {
+	t.Helper()
 	p := startPlane(t, planeOptions{})
 	ports := envoyproxy.FreePorts(t, 3)
 	one := startBackend(t, "one")

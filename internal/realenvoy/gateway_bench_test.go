@@ -138,6 +138,7 @@ func eachProtocolOf(b *testing.B, bench func(b *testing.B, delta bool)) {
 // the last one is served. The CPU of the server is that of this process.
 func BenchmarkGatewayReady(b *testing.B) {
 	eachProtocolOf(b, func(b *testing.B, delta bool) {
+		b.Helper()
 		g := startLargeGateway(b)
 		var used usage
 		for b.Loop() {
@@ -156,6 +157,7 @@ func BenchmarkGatewayReady(b *testing.B) {
 // a request shows it. The CPU includes that of the requests that ask for it.
 func BenchmarkGatewayChange(b *testing.B) {
 	eachProtocolOf(b, func(b *testing.B, delta bool) {
+		b.Helper()
 		g := startLargeGateway(b)
 		g.set(serviceOf(gatewayHosts, g.two)) // where a route may lead to
 		proxy := g.edge(delta)
@@ -204,6 +206,7 @@ func BenchmarkGatewayChange(b *testing.B) {
 func BenchmarkGatewaySecrets(b *testing.B) {
 	const n = 1000
 	eachProtocolOf(b, func(b *testing.B, delta bool) {
+		b.Helper()
 		p := startPlane(b, planeOptions{mesh: withoutMeshTLS()})
 		port, issuer := envoyproxy.FreePorts(b, 1)[0], newAuthority(b)
 		for i := range n {

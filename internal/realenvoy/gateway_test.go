@@ -182,10 +182,10 @@ func (g *gateway) testHTTP(t *testing.T) {
 }
 
 // newTransport returns one whose connections are closed with the test.
-func newTransport(t testing.TB) *http.Transport {
-	t.Helper()
+func newTransport(tb testing.TB) *http.Transport {
+	tb.Helper()
 	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
+	tb.Cleanup(transport.CloseIdleConnections)
 	return transport
 }
 

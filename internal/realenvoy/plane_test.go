@@ -56,9 +56,9 @@ type plane struct {
 }
 
 // startPlane runs a control plane until the test ends.
-func startPlane(t testing.TB, o planeOptions) *plane {
-	t.Helper()
-	p := &plane{t: t, options: o, store: memory.NewController(memory.Make(istio.Schemas())), vault: o.vault}
+func startPlane(tb testing.TB, o planeOptions) *plane {
+	tb.Helper()
+	p := &plane{t: tb, options: o, store: memory.NewController(memory.Make(istio.Schemas())), vault: o.vault}
 	if p.vault == nil {
 		p.vault = &vault{secrets: make(map[secrets.Name]*secrets.Secret)}
 	}
@@ -74,7 +74,7 @@ func startPlane(t testing.TB, o planeOptions) *plane {
 	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(p.store, updater) })
 	for _, c := range o.objects {
 		if _, err := p.store.Create(c); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	if len(o.objects) > 0 {

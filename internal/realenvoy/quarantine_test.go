@@ -113,6 +113,7 @@ func (s *shared) leavesOut(want []string) {
 // when the gateway starts and while it runs.
 func TestQuarantine(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		s := newShared(t)
 		for i := range 20 {
 			s.route(fmt.Sprint("t", i), "prefix: /", "hello")

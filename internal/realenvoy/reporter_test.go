@@ -36,11 +36,11 @@ type reporter struct {
 	failed   map[string]int
 }
 
-func startReporter(t testing.TB, name string) *reporter {
-	t.Helper()
+func startReporter(tb testing.TB, name string) *reporter {
+	tb.Helper()
 	r := newReporter(name)
 	r.Start()
-	t.Cleanup(r.Close)
+	tb.Cleanup(r.Close)
 	return r
 }
 

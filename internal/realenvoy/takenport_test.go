@@ -15,6 +15,7 @@ import (
 // shown until the port is free, when it is tried again without any change.
 func TestTakenPort(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

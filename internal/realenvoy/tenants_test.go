@@ -191,6 +191,7 @@ spec:
 // until it is accepted, and works when what it lacks is there.
 func TestRefusedSecret(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
 		x := newTenants(t, "a", "c", "d", "e", "f")
 		dir := t.TempDir()
 		x.addWithFiles("b", dir) // there are no such files
