@@ -20,7 +20,7 @@ func routedListener(routes string) *listenerv3.Listener {
 	return &listenerv3.Listener{
 		Name: routes, Address: envoyproxy.Address("127.0.0.1", 0),
 		FilterChains: []*listenerv3.FilterChain{
-			envoy.FilterChain(nil, nil, envoy.GatewayConnectionManager(routes, registry.ProtocolHTTP, nil)),
+			envoy.FilterChain(nil, nil, envoy.GatewayConnectionManager(routes, registry.ProtocolHTTP, nil, envoy.HTTPOptions{})),
 		},
 	}
 }

@@ -38,6 +38,8 @@ type planeOptions struct {
 	// objects are those that it begins with, and vault its secrets: see again.
 	objects []configstore.Config
 	vault   *vault
+	// http10: gateways serve HTTP/1.0.
+	http10 bool
 	// ads are further options of the server.
 	ads ads.Options
 }
@@ -65,7 +67,7 @@ func startPlane(tb testing.TB, o planeOptions) *plane {
 	generator := secrets.New(secrets.Options{Function: p.vault.get})
 	p.vault.changed = generator.Changed
 	options := o.ads
-	p.policies = traffic.New(p.store, traffic.Options{Mesh: o.mesh})
+	p.policies = traffic.New(p.store, traffic.Options{Mesh: o.mesh, HTTP10: o.http10})
 	options.Provider = p.policies
 	options.Generators = append(options.Generators, generator)
 	options.Configs = func() ads.ConfigReader { return p.store.Snapshot() }

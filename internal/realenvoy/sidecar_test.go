@@ -139,6 +139,7 @@ func TestSidecar(t *testing.T) {
 		}{
 			{"/", shop, "one"},
 			{"/", []string{"host", "shop.local.test:80"}, "one"},
+			{"/", []string{"host", "shop.local.test."}, "one"},
 			{"/", append(shop, "x-version", "two"), "two"},
 			{"/abort", shop, "451"},
 			{"/retried", append(shop, "x-fail", "2"), "one"},

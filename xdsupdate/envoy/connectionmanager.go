@@ -3,6 +3,7 @@
 package envoy
 
 import (
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	cors "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	fault "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	grpcweb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
@@ -18,13 +19,22 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
+// HTTPOptions are what the host decides of the HTTP that a gateway serves. The zero
+// value is good.
+type HTTPOptions struct {
+	// HTTP10: requests by HTTP/1.0 are served, if they have a Host header. By default
+	// Envoy answers them with 426.
+	HTTP10 bool
+}
+
 // GatewayConnectionManager returns the network filter by which a gateway serves
 // HTTP by a route configuration. The mesh says how paths are normalised, how many
 // proxies in front of the gateway are trusted, and what becomes of client
 // certificates (gatewayTopology of its defaultConfig); nil has Istio's defaults. A
-// GRPC-Web port translates GRPC-Web.
+// GRPC-Web port translates GRPC-Web. A host with a trailing dot is the host without it,
+// for routes and for what is behind the gateway.
 func GatewayConnectionManager(
-	routeConfig string, protocol registry.Protocol, mesh *meshconfig.MeshConfig,
+	routeConfig string, protocol registry.Protocol, mesh *meshconfig.MeshConfig, options HTTPOptions,
 ) *listenerv3.Filter {
 	topology := mesh.GetDefaultConfig().GetGatewayTopology()
 	m := &hcm.HttpConnectionManager{
@@ -41,6 +51,11 @@ func GatewayConnectionManager(
 		// Streams may be idle as long as they like.
 		StreamIdleTimeout: durationpb.New(0),
 		UpgradeConfigs:    []*hcm.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+		// The domains of gateways have no dot at their end.
+		StripTrailingHostDot: true,
+	}
+	if options.HTTP10 {
+		m.HttpProtocolOptions = &core.Http1ProtocolOptions{AcceptHttp_10: true}
 	}
 	switch m.GetForwardClientCertDetails() {
 	case hcm.HttpConnectionManager_APPEND_FORWARD, hcm.HttpConnectionManager_SANITIZE_SET:

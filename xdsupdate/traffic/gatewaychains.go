@@ -84,7 +84,7 @@ func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]
 		return func(yield func(gatewayChain, error) bool) {
 			c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain {
 				protocol := registry.ParseProtocol(s.spec.GetPort().GetProtocol())
-				return st.serverChain(s, envoy.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p)))
+				return st.serverChain(s, envoy.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p), envoy.HTTPOptions{HTTP10: st.settings.http10}))
 			})
 			if err != nil {
 				yield(gatewayChain{}, s.leftOut(err))

@@ -45,6 +45,9 @@ type Options struct {
 	// out and reported; sockets of Linux' abstract namespace, "unix://@name", are no files
 	// and always allowed.
 	UnixSockets string
+	// HTTP10: gateways serve requests by HTTP/1.0, if they have a Host header (Istio's
+	// PILOT_HTTP10). By default they answer them with 426.
+	HTTP10 bool
 	// Limits bound what one object adds to what clients are sent.
 	Limits Limits
 }
@@ -61,6 +64,7 @@ type settings struct {
 	gateways              *envoy.Networks
 	filterGatewayClusters bool
 	outliersForGRPC       bool
+	http10                bool
 	// unixSockets is clean; empty: none.
 	unixSockets string
 	limits      Limits
@@ -69,7 +73,7 @@ type settings struct {
 func newSettings(o Options) *settings {
 	s := &settings{
 		mesh: defaultMesh(), domain: cmp.Or(strings.ToLower(strings.Trim(o.Domain, ".")), defaultDomain), networks: o.Networks,
-		filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC, unixSockets: cleanDirectory(o.UnixSockets),
+		filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC, http10: o.HTTP10, unixSockets: cleanDirectory(o.UnixSockets),
 		limits: o.Limits.withDefaults(),
 	}
 	if s.networks == nil {

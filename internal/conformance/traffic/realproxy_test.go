@@ -85,7 +85,7 @@ func (p *realProxy) follow(t *testing.T, recorded recordedStep) {
 		listeners = append(listeners, &listenerv3.Listener{
 			Name: route, Address: p.ownAddress(i),
 			FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{
-				envoy.GatewayConnectionManager(route, registry.ProtocolHTTP, nil),
+				envoy.GatewayConnectionManager(route, registry.ProtocolHTTP, nil, envoy.HTTPOptions{}),
 			}}},
 		})
 	}

@@ -18,3 +18,10 @@ func (c *comparison) t69() {
 		})
 	}
 }
+
+// t71: gateways take the dot at the end of a host away.
+func (c *comparison) t71() {
+	for _, r := range c.got[listeners] {
+		each(r, func(o tree) { delete(o, "stripTrailingHostDot") })
+	}
+}

@@ -2,9 +2,9 @@
 
 package traffic
 
-// t70: a redirect to the port that its scheme implies has a route before it, for requests
+// t72: a redirect to the port that its scheme implies has a route before it, for requests
 // whose host has a port.
-func (c *comparison) t70() {
+func (c *comparison) t72() {
 	for _, config := range c.got[routes] {
 		for _, vh := range objects(config, "virtualHosts") {
 			keepObjects(vh, "routes", func(r tree) bool {
