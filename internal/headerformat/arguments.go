@@ -4,7 +4,6 @@ package headerformat
 
 import (
 	"encoding/json"
-
 	"slices"
 	"strings"
 )

@@ -83,18 +83,25 @@ func TestL4Conditions(t *testing.T) {
 		proxy.AwaitReady()
 		p.applied()
 		for _, tc := range []struct{ from, to, want string }{
-			{"127.0.0.2", "127.0.0.1", "one /"}, {"127.0.0.2", "127.0.0.4", "one /"},
-			{"127.0.0.3", "127.0.0.4", "two /"}, {"127.0.0.3", "127.0.0.1", "three /"},
-			{"127.0.0.5", "127.0.0.4", "three /"}, {"127.0.0.5", "127.0.0.1", "three /"},
-			{"127.0.0.6", "127.0.0.1", ""}, {"127.0.0.6", "127.0.0.4", ""}, {"127.0.0.1", "127.0.0.1", ""},
+			{"127.0.0.2", "127.0.0.1", "one /"},
+			{"127.0.0.2", "127.0.0.4", "one /"},
+			{"127.0.0.3", "127.0.0.4", "two /"},
+			{"127.0.0.3", "127.0.0.1", "three /"},
+			{"127.0.0.5", "127.0.0.4", "three /"},
+			{"127.0.0.5", "127.0.0.1", "three /"},
+			{"127.0.0.6", "127.0.0.1", ""},
+			{"127.0.0.6", "127.0.0.4", ""},
+			{"127.0.0.1", "127.0.0.1", ""},
 		} {
 			if got := answerTo(t, tc.from, net.JoinHostPort(tc.to, raw)); got != tc.want {
 				t.Errorf("TCP from %s to %s: %q, want %q", tc.from, tc.to, got, tc.want)
 			}
 		}
 		for _, tc := range []struct{ name, to, want string }{
-			{"a.example.com", "127.0.0.4", "a.backend.test"}, {"a.example.com", "127.0.0.1", ""},
-			{"b.example.com", "127.0.0.4", "b.backend.test"}, {"b.example.com", "127.0.0.1", "b.backend.test"},
+			{"a.example.com", "127.0.0.4", "a.backend.test"},
+			{"a.example.com", "127.0.0.1", ""},
+			{"b.example.com", "127.0.0.4", "b.backend.test"},
+			{"b.example.com", "127.0.0.1", "b.backend.test"},
 		} {
 			if got := subjectAt(t, net.JoinHostPort(tc.to, secure), tc.name); got != tc.want {
 				t.Errorf("TLS to %s at %s: %q, want %q", tc.name, tc.to, got, tc.want)

@@ -84,7 +84,7 @@ func (s *subscription) namedBy(o *outstanding, text string) []*resource {
 			return nil
 		}
 	}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		word = strings.Trim(word, `'"(),;:.`)
 		if r := among(word); word != "" && r != nil && r.marker == present && !slices.Contains(out, r) {
 			out = append(out, r)

@@ -216,9 +216,9 @@ func (l *layer) newResource(name resourceName, a Answer) *resource {
 
 // build returns what a function of the provider makes if it is valid. An error beside a
 // message says what is left out of it.
-func (l *layer) build(make func() (proto.Message, error)) (m proto.Message, err error) {
+func (l *layer) build(f func() (proto.Message, error)) (m proto.Message, err error) {
 	err = l.part.call(func() error {
-		built, failed := make()
+		built, failed := f()
 		if built != nil && built.ProtoReflect().IsValid() {
 			if invalid := validate(built); invalid != nil {
 				return errors.Join(invalid, failed)

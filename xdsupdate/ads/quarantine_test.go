@@ -227,6 +227,7 @@ type quarantineScene struct {
 }
 
 func newQuarantineScene(t *testing.T, typeURL string) *quarantineScene {
+	t.Helper()
 	p := &sharedProvider{typeURL: typeURL, objects: make(map[string]map[string]string)}
 	s := &quarantineScene{provider: p, log: &lockedBuffer{}}
 	s.fixture = serve(t, ads.Options{Provider: p, Logger: slog.New(slog.NewTextHandler(s.log, nil))})
@@ -267,6 +268,7 @@ func startsBad(value string) bool { return strings.HasPrefix(value, "bad") }
 func nothingIsBad(string) bool    { return false }
 
 func eachShared(t *testing.T, test func(t *testing.T, typeURL string, delta bool)) {
+	t.Helper()
 	for _, typeURL := range []string{envoy.RouteType, envoy.ListenerType} {
 		for protocol, delta := range protocols() {
 			t.Run(short(typeURL)+" "+protocol, func(t *testing.T) {
@@ -281,6 +283,7 @@ func eachShared(t *testing.T, test func(t *testing.T, typeURL string, delta bool
 // changes it is tried again.
 func TestQuarantine(t *testing.T) {
 	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		t.Helper()
 		s := newQuarantineScene(t, typeURL)
 		s.provider.set("r", map[string]string{"a": "1", "b": "1", "c": "1", "d": "1"})
 		s.flush()
@@ -332,6 +335,7 @@ func TestQuarantine(t *testing.T) {
 // after few trials.
 func TestQuarantineAtStart(t *testing.T) {
 	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		t.Helper()
 		s := newQuarantineScene(t, typeURL)
 		values, want := make(map[string]string), make(map[string]string)
 		for i := range 1000 {
@@ -358,6 +362,7 @@ func TestQuarantineAtStart(t *testing.T) {
 // a whole, and tried again.
 func TestQuarantineOfWhatIsRefusedAnyway(t *testing.T) {
 	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		t.Helper()
 		s := newQuarantineScene(t, typeURL)
 		s.provider.set("r", map[string]string{"a": "1", "b": "1", "c": "1"})
 		s.provider.set("q", map[string]string{"o": "good"})
@@ -393,12 +398,16 @@ func TestModelOfQuarantine(t *testing.T) {
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			eachShared(t, func(t *testing.T, typeURL string, delta bool) { modelOfQuarantine(t, uint64(seed), typeURL, delta) })
+			eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+				t.Helper()
+				modelOfQuarantine(t, uint64(seed), typeURL, delta)
+			})
 		})
 	}
 }
 
 func modelOfQuarantine(t *testing.T, seed uint64, typeURL string, delta bool) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 2))
 	s := newQuarantineScene(t, typeURL)
 	resources := []string{"p", "q", "r"}
@@ -457,6 +466,7 @@ func modelOfQuarantine(t *testing.T, seed uint64, typeURL string, delta bool) {
 // itself, while clients have a state and when they have none, and it is shown.
 func TestSalvage(t *testing.T) {
 	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		t.Helper()
 		s := newQuarantineScene(t, typeURL)
 		s.provider.set("r", map[string]string{"a": "1", "b": "1", "c": "1"})
 		s.flush()

@@ -150,6 +150,7 @@ type refusalScene struct {
 }
 
 func newRefusalScene(t *testing.T, typeURL string, delta bool, values map[string]string) *refusalScene {
+	t.Helper()
 	s := &refusalScene{typeURL: typeURL, client: newLikeEnvoy(delta), values: maps.Clone(values), gen: &scripted{name: "values"}}
 	s.gen.do = s.generate(s.values)
 	s.fixture = serve(t, ads.Options{Generators: []ads.Generator{s.gen}})
@@ -209,6 +210,7 @@ func (s *refusalScene) refusals() []string {
 }
 
 func eachRefusable(t *testing.T, test func(t *testing.T, typeURL string, delta bool)) {
+	t.Helper()
 	for _, typeURL := range refusable() {
 		for protocol, delta := range protocols() {
 			t.Run(short(typeURL)[max(0, len(short(typeURL))-6):]+" "+protocol, func(t *testing.T) {
@@ -222,6 +224,7 @@ func eachRefusable(t *testing.T, test func(t *testing.T, typeURL string, delta b
 // everything, at once; the refusal is visible until that very resource is accepted.
 func TestRefusedBesideOthers(t *testing.T) {
 	eachRefusable(t, func(t *testing.T, typeURL string, delta bool) {
+		t.Helper()
 		start := map[string]string{"a": "1", "b": "bad", "c": "1", "d": "1", "e": "1", "f": "1"}
 		s := newRefusalScene(t, typeURL, delta, start)
 		begun := time.Now()
@@ -257,6 +260,7 @@ func TestRefusedBesideOthers(t *testing.T) {
 // less often, until it is accepted.
 func TestRefusedForNow(t *testing.T) {
 	eachRefusable(t, func(t *testing.T, typeURL string, delta bool) {
+		t.Helper()
 		s := newRefusalScene(t, typeURL, delta, map[string]string{"a": "1", "b": "file", "c": "1"})
 		s.client.missing["file"] = true
 		s.open("a", "b", "c")
@@ -280,6 +284,7 @@ func TestRefusedForNow(t *testing.T) {
 // TestRefusedAndGone: nothing is left of a refusal when its resource goes.
 func TestRefusedAndGone(t *testing.T) {
 	eachRefusable(t, func(t *testing.T, typeURL string, delta bool) {
+		t.Helper()
 		s := newRefusalScene(t, typeURL, delta, map[string]string{"a": "1", "b": "bad", "c": "1"})
 		s.open("a", "b", "c")
 		synctest.Wait()
@@ -302,12 +307,16 @@ func TestModelOfRefusals(t *testing.T) {
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			eachRefusable(t, func(t *testing.T, typeURL string, delta bool) { modelOfRefusals(t, uint64(seed), typeURL, delta) })
+			eachRefusable(t, func(t *testing.T, typeURL string, delta bool) {
+				t.Helper()
+				modelOfRefusals(t, uint64(seed), typeURL, delta)
+			})
 		})
 	}
 }
 
 func modelOfRefusals(t *testing.T, seed uint64, typeURL string, delta bool) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
 	var names []string
 	for i := range 1 + random.IntN(60) {

@@ -22,7 +22,7 @@ func TestEmptyRoutes(t *testing.T) {
 	} {
 		p := &proxy{role: r, namespace: "shop"}
 		var got []string
-		for _, name := range strings.Fields(names) {
+		for name := range strings.FieldsSeq(names) {
 			rc := st.resourceSent(p, envoy.RouteType, name)
 			if rc == nil {
 				continue
@@ -40,7 +40,7 @@ func TestEmptyRoutes(t *testing.T) {
 		}
 	}
 	grpc := &proxy{role: grpcClient, namespace: "shop"}
-	for _, name := range strings.Fields(names) {
+	for name := range strings.FieldsSeq(names) {
 		if rc := st.resourceSent(grpc, envoy.RouteType, name); rc != nil {
 			t.Errorf("a gRPC client is answered for %s: %v", name, rc)
 		}
