@@ -31,9 +31,11 @@ func (f *findings) destinationRule(r *destinationRule, of *hostRules) {
 	}
 	f.merged(r, of)
 	f.policyCredentials("spec.trafficPolicy", r.spec.GetTrafficPolicy())
+	f.unusedPolicy(r, "spec.trafficPolicy", r.spec.GetTrafficPolicy())
 	for i, s := range r.spec.GetSubsets() {
 		f.subset(r, element("spec.subsets", i), s)
 		f.policyCredentials(element("spec.subsets", i)+".trafficPolicy", s.GetTrafficPolicy())
+		f.unusedPolicy(r, element("spec.subsets", i)+".trafficPolicy", s.GetTrafficPolicy())
 	}
 }
 

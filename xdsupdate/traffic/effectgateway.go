@@ -2,7 +2,12 @@
 
 package traffic
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+)
 
 // gateway finds what of a Gateway has no effect on a router that it selects and that
 // has no other labels than the selector's.
@@ -16,6 +21,9 @@ func (f *findings) gateway(g *gateway) {
 		field := element("spec.servers", i)
 		f.credentials(field+".tls.credentialName", spec.GetTls().GetCredentialName())
 		f.credentials(field+".tls.credentialNames", spec.GetTls().GetCredentialNames()...)
+		if kind, _ := kindOf(spec); kind == passthrough || kind == autoPassthrough {
+			f.unusedTLS(field+".tls", spec.GetTls())
+		}
 		at := slices.IndexFunc(served, func(s *gatewayServer) bool { return s.spec == spec })
 		switch {
 		case at < 0:
@@ -32,4 +40,24 @@ func (f *findings) routed(s *gatewayServer) bool {
 		return true
 	}
 	return slices.ContainsFunc(f.byGateway[s.gateway.String()], func(v *virtualService) bool { return s.sharesHost(v) })
+}
+
+// unusedTLS finds settings of a server that does not terminate TLS.
+func (f *findings) unusedTLS(field string, tls *networking.ServerTLSSettings) {
+	for _, setting := range []struct {
+		name string
+		set  bool
+	}{
+		{"httpsRedirect", tls.GetHttpsRedirect()},
+		{"credentialName", tls.GetCredentialName() != ""},
+		{"credentialNames", len(tls.GetCredentialNames()) > 0},
+		{"serverCertificate", tls.GetServerCertificate() != ""},
+		{"caCertificates", tls.GetCaCertificates() != ""},
+		{"subjectAltNames", len(tls.GetSubjectAltNames()) > 0},
+		{"cipherSuites", len(tls.GetCipherSuites()) > 0},
+	} {
+		if setting.set {
+			f.addOnce(field+"."+setting.name, fmt.Errorf("a server of mode %s passes TLS on, and takes no part in it", tls.GetMode()))
+		}
+	}
 }

@@ -130,29 +130,29 @@ func (f *findings) boundInVain(v *virtualService, name string) string {
 // rules finds the rules of a VirtualService that lead nowhere.
 func (f *findings) rules(v *virtualService) {
 	for i, r := range v.spec.GetHttp() {
-		rule := element("spec.http", i)
+		rule, use := element("spec.http", i), usedHTTP(v, r)
 		if d := r.GetDelegate(); d != nil && f.delegateOf(v, r) == nil {
 			f.add(rule+".delegate", "there is no VirtualService %s that is exported to here", parseDelegate(d, v.namespace))
 		}
 		for j, d := range r.GetRoute() {
-			f.destination(v, element(rule+".route", j)+".destination", d.GetDestination())
+			f.destination(use, element(rule+".route", j)+".destination", d.GetDestination())
 		}
-		f.destination(v, rule+".mirror", r.GetMirror())
+		f.destination(use, rule+".mirror", r.GetMirror())
 		if len(r.GetMirrors()) > envoy.MaxMirrors {
 			f.add(element(rule+".mirrors", envoy.MaxMirrors), "there are more than %d mirrors, and no more copies of a request are sent", envoy.MaxMirrors)
 		}
 		for j, m := range r.GetMirrors() {
-			f.destination(v, element(rule+".mirrors", j)+".destination", m.GetDestination())
+			f.destination(use, element(rule+".mirrors", j)+".destination", m.GetDestination())
 		}
 	}
 	for i, r := range v.spec.GetTcp() {
 		for j, d := range r.GetRoute() {
-			f.destination(v, element(element("spec.tcp", i)+".route", j)+".destination", d.GetDestination())
+			f.destination(usedTCP(v, r), element(element("spec.tcp", i)+".route", j)+".destination", d.GetDestination())
 		}
 	}
 	for i, r := range v.spec.GetTls() {
 		for j, d := range r.GetRoute() {
-			f.destination(v, element(element("spec.tls", i)+".route", j)+".destination", d.GetDestination())
+			f.destination(usedTLS(v, r), element(element("spec.tls", i)+".route", j)+".destination", d.GetDestination())
 		}
 	}
 }
@@ -164,12 +164,12 @@ func parseDelegate(d *networking.Delegate, namespace string) objectName {
 	return objectName{namespace, d.GetName()}
 }
 
-// destination finds a destination that does not exist.
-func (f *findings) destination(v *virtualService, field string, d *networking.Destination) {
+// destination finds a destination that does not exist, or is not reached.
+func (f *findings) destination(use routeUse, field string, d *networking.Destination) {
 	if d == nil {
 		return
 	}
-	host := resolveHost(d.GetHost(), v.namespace, f.settings.domain)
+	host := resolveHost(d.GetHost(), use.of.namespace, f.settings.domain)
 	for seen := 0; f.aliased(host) != "" && seen < len(f.services); seen++ {
 		host = f.aliased(host)
 	}
@@ -184,6 +184,7 @@ func (f *findings) destination(v *virtualService, field string, d *networking.De
 	if d.GetSubset() != "" && !f.hasSubset(host, d.GetSubset()) {
 		f.add(field+".subset", "no DestinationRule for %s has a subset %q: requests fail", host, d.GetSubset())
 	}
+	f.unreachable(use, field, d, host)
 }
 
 // hasSubset reports whether any DestinationRule for a host has a subset.

@@ -59,7 +59,7 @@ var tenantObjects = []struct {
 	{istio.DestinationRule, `{"host": "TENANT.example.com", "trafficPolicy": {"connectionPool": {"tcp": {"maxConnections": MOMENT}},
 		"loadBalancer": {"consistentHash": {"httpHeaderName": "x-user"}}}, "subsets": [{"name": "v1", "labels": {"version": "v1"}}]}`},
 	{istio.VirtualService, `{"hosts": ["TENANT.example.com"], "gateways": ["mesh", "edge"], "http": [
-		{"match": [{"uri": {"prefix": "/a"}}], "timeout": "MOMENTs", "route": [{"destination": {"host": "TENANT.example.com", "subset": "v1"}}]},
+		{"match": [{"uri": {"prefix": "/a"}}], "timeout": "MOMENTs", "route": [{"destination": {"host": "TENANT.example.com", "subset": "v1", "port": {"number": 80}}}]},
 		{"route": [{"destination": {"host": "TENANT.example.com", "port": {"number": 80}}}]}],
 		"tls": [{"match": [{"sniHosts": ["TENANT.example.com"], "port": 8443}], "route": [{"destination": {"host": "TENANT.example.com", "port": {"number": 9000}}}]}]}`},
 	{istio.Gateway, `{"selector": {"app": "edge"}, "servers": [

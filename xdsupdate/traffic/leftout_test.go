@@ -56,8 +56,8 @@ func (f *failures) leftOut() []string {
 
 const (
 	brokenRewrite = `{"hosts": ["evil.example.com"], "gateways": ["mesh", "edge"], "http": [
-		{"match": [{"uri": {"prefix": "/a"}}], "rewrite": {"uri": "/x\ny"}, "route": [{"destination": {"host": "evil.example.com"}}]},
-		{"match": [{"uri": {"prefix": "/b"}}], "route": [{"destination": {"host": "evil.example.com"}}]}],
+		{"match": [{"uri": {"prefix": "/a"}}], "rewrite": {"uri": "/x\ny"}, "route": [{"destination": {"host": "evil.example.com", "port": {"number": 80}}}]},
+		{"match": [{"uri": {"prefix": "/b"}}], "route": [{"destination": {"host": "evil.example.com", "port": {"number": 80}}}]}],
 		"tls": [{"match": [{"sniHosts": ["evil.example.com"]}], "route": [{"destination": {"host": "evil.example.com", "port": {"number": 9000}}}]}]}`
 	brokenRule = `{"host": "evil.example.com", "trafficPolicy": {"connectionPool": {"tcp": {"maxConnectionDuration": "0.0001s"}}, "loadBalancer": {"consistentHash": {"httpHeaderName": "a\nb"}}},
 		"subsets": [{"name": "v1", "trafficPolicy": {"tls": {"mode": "SIMPLE", "sni": "`

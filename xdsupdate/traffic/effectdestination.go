@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// routeUse says where a route of a VirtualService counts.
+type routeUse struct {
+	of *virtualService
+	// takes reports whether servers of a kind have such routes.
+	takes func(serverKind) bool
+	// fits reports whether the route is for a port at a Gateway, or of the mesh.
+	fits func(port uint32, gateway string) bool
+}
+
+// usedHTTP returns where an HTTP rule counts.
+func usedHTTP(v *virtualService, r *networking.HTTPRoute) routeUse {
+	return routeUse{v, func(k serverKind) bool { return k == plainHTTP || k == terminatedHTTP }, fitting(v, r.GetMatch())}
+}
+
+func usedTCP(v *virtualService, r *networking.TCPRoute) routeUse {
+	return routeUse{v, func(k serverKind) bool { return k == plainTCP || k == terminatedTCP }, fitting(v, r.GetMatch())}
+}
+
+func usedTLS(v *virtualService, r *networking.TLSRoute) routeUse {
+	return routeUse{v, func(k serverKind) bool { return k == passthrough }, fitting(v, r.GetMatch())}
+}
+
+// fitting returns whether some of the matches of a route is for a port at a Gateway.
+func fitting[M interface {
+	GetPort() uint32
+	GetGateways() []string
+}](v *virtualService, matches []M) func(port uint32, gateway string) bool {
+	return func(port uint32, gateway string) bool {
+		return len(matches) == 0 || slices.ContainsFunc(matches, func(m M) bool {
+			gateways := m.GetGateways()
+			return (m.GetPort() == 0 || m.GetPort() == port) &&
+				(len(gateways) == 0 || slices.Contains(resolveGateways(gateways, v.namespace), gateway))
+		})
+	}
+}
+
+// unreachable finds a destination that exists, and that clients do not reach all the
+// same: they do not see it, or do not know which of its ports is meant.
+func (f *findings) unreachable(use routeUse, field string, d *networking.Destination, host registry.Hostname) {
+	for _, g := range f.gateways {
+		if !use.of.boundTo(g.String()) || !use.of.visibility.in(g.namespace) {
+			continue
+		}
+		for i, spec := range g.spec.GetServers() {
+			s := newGatewayServer(g, i, spec.GetPort().GetNumber())
+			if s != nil && use.takes(s.kind) && s.sharesHost(use.of) && use.fits(s.port(), g.String()) && f.unreachableFrom(s, field, d, host) {
+				return
+			}
+		}
+	}
+	if use.of.boundTo(meshGateway) && use.takes(plainHTTP) {
+		f.unreachableInMesh(use, field, d, host)
+	}
+}
+
+// unreachableFrom finds a destination that a server of a Gateway does not reach, on
+// routers of the Gateway's namespace.
+func (f *findings) unreachableFrom(s *gatewayServer, field string, d *networking.Destination, host registry.Hostname) bool {
+	services := f.services[host]
+	if !slices.ContainsFunc(services, func(svc *registry.Service) bool { return f.settings.visible(svc, s.gateway.namespace) }) {
+		f.add(field+".host", "service %s is not exported to namespace %s of Gateway %s: requests fail there", host, s.gateway.namespace, s.gateway)
+		return true
+	}
+	if f.ambiguous(services, d, s.port()) {
+		f.add(field+".port", "service %s has several ports, and none is %d, that of the server of Gateway %s: requests fail there", host, s.port(), s.gateway)
+		return true
+	}
+	return false
+}
+
+// unreachableInMesh finds a destination that no client of the mesh that has the route
+// reaches, or none on a port of the host.
+func (f *findings) unreachableInMesh(use routeUse, field string, d *networking.Destination, host registry.Hostname) {
+	services := f.services[host]
+	if !slices.ContainsFunc(services, func(svc *registry.Service) bool { return f.seenBy(use.of, svc) }) {
+		f.add(field+".host", "service %s is not exported to clients that have the VirtualService: requests fail", host)
+		return
+	}
+	for _, of := range use.of.hosts {
+		for _, svc := range f.services[of] {
+			for _, port := range svc.Ports {
+				if port.Protocol.IsHTTP() && use.fits(port.Number, meshGateway) && f.ambiguous(services, d, port.Number) {
+					f.add(field+".port", "service %s has several ports, and none is %d, that of %s: requests fail there", host, port.Number, of)
+					return
+				}
+			}
+		}
+	}
+}
+
+// seenBy reports whether some clients that have a VirtualService see a service.
+func (f *findings) seenBy(v *virtualService, svc *registry.Service) bool {
+	if !v.visibility.public {
+		return slices.ContainsFunc(v.visibility.namespaces, func(n string) bool { return f.settings.visible(svc, n) })
+	}
+	if f.settings.visible(svc, svc.Attributes.Namespace) {
+		return true
+	}
+	return slices.ContainsFunc(svc.Attributes.ExportTo, func(to registry.Visibility) bool { return f.settings.visible(svc, string(to)) })
+}
+
+// ambiguous reports whether a destination names no port, and its services have several,
+// none of which is the one that requests come to.
+func (f *findings) ambiguous(services []*registry.Service, d *networking.Destination, port uint32) bool {
+	return d.GetPort().GetNumber() == 0 && !slices.ContainsFunc(services, func(svc *registry.Service) bool {
+		return len(svc.Ports) < 2 || svc.Port(port) != nil
+	})
+}
