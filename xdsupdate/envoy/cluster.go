@@ -141,8 +141,10 @@ func (u *Upstream) discoverByDNS(c *clusterv3.Cluster) bool {
 	return len(c.GetLoadAssignment().GetEndpoints()) > 0 // a distribution may leave out all of them
 }
 
-// discoverPerRequest makes a cluster that resolves the host of each request. The
-// listener has to have the dynamic forward proxy filter with the same DNS cache.
+// discoverPerRequest makes a cluster that resolves the host of each request by itself:
+// the listener needs no filter for it. It connects to the port that the request writes
+// behind the host, and to 80 where there is none, by TLS to 443, whatever the port of the
+// service: Envoy has no setting for it.
 func discoverPerRequest(c *clusterv3.Cluster) bool {
 	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 	c.ClusterDiscoveryType = customType(forwardProxyCluster, &dfpcluster.ClusterConfig{
