@@ -29,26 +29,31 @@ func TestUnreachable(t *testing.T) {
 			`VirtualService shop/mesh {"hosts": ["many"], "http": [{"route": [{"destination": {"host": "many"}}, {"destination": {"host": "hidden"}}, {"destination": {"host": "cart"}}]}]}`,
 		}, nil},
 		{
-			"several ports", []string{edge, at + `"http": [{"route": [{"destination": {"host": "many"}}]}]}`},
+			"several ports",
+			[]string{edge, at + `"http": [{"route": [{"destination": {"host": "many"}}]}]}`},
 			[]string{"VirtualService shop/edge: spec.http[0].route[0].destination.port: service many.shop.svc.cluster.local has several ports, " +
 				"and none is 80, that of the server of Gateway infra/edge: requests fail there"},
 		},
 		{
 			"several ports, of a route for another one",
-			[]string{edge, at + `"http": [{"match": [{"port": 81}], "route": [{"destination": {"host": "many"}}]}]}`}, nil,
+			[]string{edge, at + `"http": [{"match": [{"port": 81}], "route": [{"destination": {"host": "many"}}]}]}`},
+			nil,
 		},
 		{
-			"several ports, of a TLS route", []string{passed + `}}]}`, at + `"tls": [{"match": [{"sniHosts": ["a.example.com"]}], "route": [{"destination": {"host": "many"}}]}]}`},
+			"several ports, of a TLS route",
+			[]string{passed + `}}]}`, at + `"tls": [{"match": [{"sniHosts": ["a.example.com"]}], "route": [{"destination": {"host": "many"}}]}]}`},
 			[]string{"VirtualService shop/edge: spec.tls[0].route[0].destination.port: service many.shop.svc.cluster.local has several ports, " +
 				"and none is 443, that of the server of Gateway infra/edge: requests fail there"},
 		},
 		{
-			"several ports, in the mesh", []string{`VirtualService shop/mesh {"hosts": ["cart"], "http": [{"route": [{"destination": {"host": "many"}}]}]}`},
+			"several ports, in the mesh",
+			[]string{`VirtualService shop/mesh {"hosts": ["cart"], "http": [{"route": [{"destination": {"host": "many"}}]}]}`},
 			[]string{"VirtualService shop/mesh: spec.http[0].route[0].destination.port: service many.shop.svc.cluster.local has several ports, " +
 				"and none is 80, that of cart.shop.svc.cluster.local: requests fail there"},
 		},
 		{
-			"hidden from a gateway", []string{edge, at + `"http": [{"route": [{"destination": {"host": "hidden"}}]}]}`},
+			"hidden from a gateway",
+			[]string{edge, at + `"http": [{"route": [{"destination": {"host": "hidden"}}]}]}`},
 			[]string{"VirtualService shop/edge: spec.http[0].route[0].destination.host: service hidden.shop.svc.cluster.local is not exported " +
 				"to namespace infra of Gateway infra/edge: requests fail there"},
 		},
@@ -64,7 +69,8 @@ func TestUnreachable(t *testing.T) {
 			[]string{"DestinationRule shop/cart: spec.trafficPolicy.tunnel: no TCP proxy tunnels connections: those of sidecars are the host's, and gateways send connections as they are"},
 		},
 		{
-			"passed on by a gateway", []string{
+			"passed on by a gateway",
+			[]string{
 				edge, at + `"http": [{"route": [{"destination": {"host": "cart"}}]}]}`,
 				`DestinationRule shop/cart {"host": "cart", "trafficPolicy": {"loadBalancer": {"simple": "PASSTHROUGH"}}}`,
 				`DestinationRule shop/many {"host": "many", "trafficPolicy": {"loadBalancer": {"simple": "PASSTHROUGH"}}}`,
@@ -73,7 +79,8 @@ func TestUnreachable(t *testing.T) {
 				"which is the gateway itself, and VirtualService shop/edge routes to cart.shop.svc.cluster.local there"},
 		},
 		{
-			"settings of TLS that is passed on", []string{passed + `, "credentialName": "c", "subjectAltNames": ["x"], "httpsRedirect": true}}]}`, toA},
+			"settings of TLS that is passed on",
+			[]string{passed + `, "credentialName": "c", "subjectAltNames": ["x"], "httpsRedirect": true}}]}`, toA},
 			[]string{
 				"Gateway infra/edge: spec.servers[0].tls.httpsRedirect: a server of mode PASSTHROUGH passes TLS on, and takes no part in it",
 				"Gateway infra/edge: spec.servers[0].tls.credentialName: a server of mode PASSTHROUGH passes TLS on, and takes no part in it",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -222,10 +223,8 @@ func chosenChain(t *testing.T, chains []*listenerv3.FilterChain, to, from netip.
 	}
 	chains = narrow(chains, func(c *listenerv3.FilterChain) int { return longest(c.GetFilterChainMatch().GetPrefixRanges(), to) })
 	chains = narrow(chains, func(c *listenerv3.FilterChain) int {
-		for _, n := range c.GetFilterChainMatch().GetServerNames() {
-			if n == name {
-				return 1
-			}
+		if slices.Contains(c.GetFilterChainMatch().GetServerNames(), name) {
+			return 1
 		}
 		return -1
 	})
