@@ -21,8 +21,8 @@ type change struct {
 	changes  Changes
 	// leftOut are the endpoints and ports that are left out from now on.
 	leftOut []leftOut
-	// about are the objects that the push was asked for.
-	about map[xdsupdate.ConfigKey]struct{}
+	// about are the objects that the push was asked for: see hintsOf.
+	about []xdsupdate.ConfigKey
 	// since is when the push was asked for.
 	since time.Time
 	// incomplete: a part of the first state is missing, so that no client may be

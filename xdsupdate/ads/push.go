@@ -57,7 +57,7 @@ func waited(req *xdsupdate.PushRequest, now time.Time) time.Duration {
 // rebuild makes the state of some hosts anew and publishes it.
 func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	push := &PushContext{Request: req, sorted: &sortedServices{}}
-	ch := &change{since: begun, about: req.ConfigsUpdated}
+	ch := &change{since: begun, about: hintsOf(req.ConfigsUpdated)}
 	if s.unsure.Swap(false) {
 		ch.changes.Everything = acceptAll
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // Clients are the judges of what they are sent, and no validation knows all that they
@@ -296,25 +297,36 @@ func (s *subscription) isolating() bool {
 	return s.toMake() != nil
 }
 
-// recentChanges are the objects that the last pushes were about, of those that were about
-// few.
+// recentChanges are the objects that the last pushes were about, without services, of
+// those that were not about too many.
 type recentChanges struct {
 	list [16]recentChange
 }
 
 type recentChange struct {
 	epoch uint64
-	keys  map[configstore.ConfigKey]struct{}
+	keys  []configstore.ConfigKey
 }
 
 // manyChanges is how many objects of one push are no hint at any of them.
-const manyChanges = 64
+const manyChanges = 1000
 
-func (r *recentChanges) add(epoch uint64, keys map[configstore.ConfigKey]struct{}) {
-	if len(keys) > manyChanges {
-		keys = nil
-	}
+func (r *recentChanges) add(epoch uint64, keys []configstore.ConfigKey) {
 	r.list[epoch%uint64(len(r.list))] = recentChange{epoch, keys}
+}
+
+// hintsOf returns what recentChanges keeps of the keys of a push.
+func hintsOf(keys map[configstore.ConfigKey]struct{}) (out []configstore.ConfigKey) {
+	for key := range keys {
+		if xdsupdate.IsServiceKey(key) {
+			continue
+		}
+		if len(out) == manyChanges {
+			return nil
+		}
+		out = append(out, key)
+	}
+	return out
 }
 
 // changed returns the objects that pushes after an epoch were about, as far as they are
@@ -326,7 +338,9 @@ func (r *recentChanges) changed(after uint64) map[configstore.ConfigKey]struct{}
 	out := make(map[configstore.ConfigKey]struct{})
 	for _, c := range r.list {
 		if c.epoch > after {
-			maps.Copy(out, c.keys)
+			for _, key := range c.keys {
+				out[key] = struct{}{}
+			}
 		}
 	}
 	return out
