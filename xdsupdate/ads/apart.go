@@ -168,11 +168,16 @@ func (s *subscription) schedule(next time.Time) {
 	}
 	r.stop(s.conn)
 	work.Add(1) // the stream is one of it
-	r.retryAt = next
-	r.retry = time.AfterFunc(time.Until(next), func() {
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Until(next), func() {
 		defer work.Done()
-		s.conn.cache.locked(func() { s.tryAgain(r) })
+		s.conn.cache.locked(func() {
+			if r.retry == timer { // it was not stopped too late
+				s.tryAgain(r)
+			}
+		})
 	})
+	r.retry, r.retryAt = timer, next
 }
 
 // stop stops the timer.
