@@ -147,5 +147,7 @@ func answerTo(t *testing.T, from, to string) string {
 
 // closed reports whether an error says that the other side has closed a connection.
 func closed(err error) bool {
-	return errors.Is(err, io.EOF) || strings.Contains(err.Error(), "reset") || strings.Contains(err.Error(), "broken pipe")
+	text := err.Error()
+	return errors.Is(err, io.EOF) || strings.Contains(text, "reset") || strings.Contains(text, "broken pipe") ||
+		strings.Contains(text, "closed idle connection") // before the request was written
 }

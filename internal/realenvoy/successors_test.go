@@ -88,6 +88,7 @@ func testSuccessors(t *testing.T, program envoyproxy.Program, delta bool) {
 	backend := startSlowBackend(t)
 	plain := strconv.Itoa(int(ports[0]))
 	p.apply(successorObjects, "BACKEND", portOf(backend.Listener), "PLAIN", plain, "SECURE", strconv.Itoa(int(ports[1])))
+	p.applied() // so that the Envoy listens when it is ready
 	proxy := envoyproxy.Start(t, envoyproxy.Options{
 		Program: program, Server: p.address, Delta: delta,
 		Node: envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}, IP: "127.0.0.1"},
