@@ -132,7 +132,7 @@ spec:
 	}
 	c := s.connect(node("sidecar"))
 	s.must(c.Subscribe(envoy.RouteType))
-	s.await(c, func(st xdstest.State) bool { return st.Has(envoy.RouteType, "80") })
+	s.await(c, func(st xdstest.State) bool { return st.Has(envoy.RouteType, "80", database+":80") })
 	if got, want := c.State().Names(envoy.RouteType), []string{"80", database + ":80"}; !slices.Equal(got, want) {
 		t.Errorf("all route configurations are %q, want %q", got, want)
 	}
