@@ -91,11 +91,8 @@ func (s *subscription) isolate(res *resource, o *outstanding, text string) {
 	if s.quarantines == nil {
 		s.quarantines = &quarantines{byName: make(map[string]*quarantine)}
 	}
-	q := s.quarantines.byName[res.name]
-	if q == nil {
-		q = &quarantine{name: res.name, left: make(map[Contribution]*Refusal)}
-		s.quarantines.byName[res.name] = q
-	}
+	q := &quarantine{name: res.name, left: make(map[Contribution]*Refusal)}
+	s.quarantines.byName[res.name] = q
 	q.refusal = Refusal{Name: res.name, Version: o.version, Error: text, Since: time.Now()}
 	q.last.hash, q.last.accepted = res.hash, false
 	s.quarantines.version++

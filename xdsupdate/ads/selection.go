@@ -75,7 +75,11 @@ func (s *selection) find(from source, name string) *resource {
 // lookup returns what the snapshot has to have under a name; nil for none, or one that
 // is unavailable. What is not encoded is encoded here.
 func (s *selection) lookup(from source, name string) *resource {
-	r := s.find(from, name)
+	return s.served(from, name, s.find(from, name))
+}
+
+// served is lookup for what was found under the name.
+func (s *selection) served(from source, name string, r *resource) *resource {
 	if r.make(from.failed); r.exists() || r.isUnavailable() {
 		return r
 	}
@@ -151,8 +155,9 @@ func (s *selection) refresh(from source) bool {
 		if i > 0 && name == s.dirty[i-1] {
 			continue
 		}
-		now, old := s.lookup(from, name), s.snapshot.find(name)
-		s.failing.note(name, s.find(from, name))
+		found := s.find(from, name)
+		now, old := s.served(from, name, found), s.snapshot.find(name)
+		s.failing.note(name, found)
 		if now.isUnavailable() || now != nil && old != nil && now.same(old) {
 			continue
 		}

@@ -167,6 +167,7 @@ func (c *cache) rename(s *selection, key selectionKey, n names) {
 			s.dirty = append(s.dirty, p.name)
 		} else {
 			gone = append(gone, edit{name: p.name})
+			s.failing.note(p.name, nil)
 		}
 	}
 	for _, p := range n.come {

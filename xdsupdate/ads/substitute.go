@@ -3,7 +3,6 @@
 package ads
 
 import (
-	"errors"
 	"maps"
 	"slices"
 
@@ -77,19 +76,14 @@ func (j *substitution) make() {
 	if without == nil {
 		return
 	}
-	r := &resource{typeURL: typeURL, name: name, build: func() (m proto.Message, err error) {
-		err = j.from.layer.part.call(func() error {
-			built, parts, failed := without(j.out.has)
-			j.parts = parts
-			if built == nil || !built.ProtoReflect().IsValid() {
-				return failed
-			}
-			if invalid := validate(built); invalid != nil {
-				return errors.Join(invalid, failed)
-			}
-			m = built
-			return nil // what is left out anyway is reported with the resource itself
+	r := &resource{typeURL: typeURL, name: name, build: func() (proto.Message, error) {
+		m, err := j.from.layer.build(func() (built proto.Message, failed error) {
+			built, j.parts, failed = without(j.out.has)
+			return built, failed
 		})
+		if m != nil {
+			err = nil // what is left out anyway is reported with the resource itself
+		}
 		return m, err
 	}}
 	if r.make(j.from.failed); r.exists() {

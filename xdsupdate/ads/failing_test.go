@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// TestSalvage: one object that keeps a shared resource from being made costs nothing but
+// itself, while clients have a state and when they have none, and it is shown.
+func TestSalvage(t *testing.T) {
+	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		t.Helper()
+		s := newQuarantineScene(t, typeURL)
+		s.provider.set("r", map[string]string{"a": "1", "b": "1", "c": "1"})
+		s.flush()
+		first := s.judge("first", delta, nothingIsBad, "r")
+		synctest.Wait()
+		s.provider.set("r", map[string]string{"b": "broken", "c": "2"})
+		s.flush()
+		second := s.judge("second", delta, nothingIsBad, "r")
+		synctest.Wait()
+		want := map[string]string{"a": "1", "b": "failing", "c": "2"}
+		check(t, "a client that had a state", first.state("r"), want)
+		check(t, "a client that had none", second.state("r"), want)
+		for _, p := range s.Proxies() {
+			failed := p.Types[typeURL].Failed
+			if len(failed) != 1 || failed[0].Name != "r" || failed[0].NotUpdated || len(failed[0].LeftOut) != 1 ||
+				failed[0].LeftOut[0].Object != objectKey("b") || !strings.Contains(failed[0].LeftOut[0].Error, "broken") {
+				t.Errorf("%s: failed are %+v", p.ID, failed)
+			}
+		}
+		if text := s.log.take(); !strings.Contains(text, "Object/ns/b is left out") {
+			t.Errorf("log:\n%s", text)
+		}
+		if err := s.WaitApplied(s.context(), nil); err != nil {
+			t.Error(err)
+		}
+		s.provider.set("r", map[string]string{"b": "3"})
+		s.flush()
+		synctest.Wait()
+		check(t, "mended", first.state("r"), map[string]string{"a": "1", "b": "3", "c": "2"})
+		if failed := s.Proxies()[0].Types[typeURL].Failed; failed != nil {
+			t.Errorf("failed when mended: %+v", failed)
+		}
+	})
+}
+
+// TestNotUpdated: a resource that cannot be made is shown until it can, and WaitApplied
+// fails meanwhile.
+func TestNotUpdated(t *testing.T) {
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &clusterProvider{}
+				f := serve(t, ads.Options{Provider: p})
+				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+				f.subscribe(c, envoy.ClusterType)
+				step := func(text string, failing bool) {
+					t.Helper()
+					p.change("x", text, nil)
+					f.flush()
+					synctest.Wait()
+					err := f.WaitApplied(f.context(), nil)
+					failed := f.Proxies()[0].Types[envoy.ClusterType].Failed
+					if failing != errors.Is(err, ads.ErrNotUpdated) || failing != (len(failed) == 1) {
+						t.Errorf("%s: WaitApplied = %v, failed are %+v", text, err, failed)
+					}
+					if failing && len(failed) == 1 && (failed[0].Name != "x" || !failed[0].NotUpdated || !strings.Contains(failed[0].Error, "broken")) {
+						t.Errorf("%s: failed are %+v", text, failed)
+					}
+				}
+				step("broken", true)
+				step("1", false)
+				step("broken", true)
+				step("1", false)
+				step("broken", true)
+				step("", false)
+			})
+		})
+	}
+}
+
+// TestFailedOfOthers: a resource that cannot be made is no concern of a client that gives
+// it up.
+func TestFailedOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &clusterProvider{}
+		p.change("x", "broken", nil)
+		p.change("y", "1", nil)
+		f := serve(t, ads.Options{Provider: p})
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType, "x", "y")
+		synctest.Wait()
+		if err := f.WaitApplied(f.context(), nil); !errors.Is(err, ads.ErrNotUpdated) {
+			t.Errorf("WaitApplied = %v", err)
+		}
+		if err := c.Unsubscribe(envoy.ClusterType, "x"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := f.WaitApplied(f.context(), nil); err != nil {
+			t.Errorf("given up: WaitApplied = %v", err)
+		}
+	})
+}
