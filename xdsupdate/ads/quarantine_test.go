@@ -156,7 +156,12 @@ func TestQuarantine(t *testing.T) {
 				check(t, what+": the other", other.state("r")[object], value)
 			}
 		}
+		synctest.Wait()
+		first := picky.count()
 		step("bad", map[string]string{"b": "bad"}, map[string]string{"a": "1", "b": "failing", "c": "1", "d": "1"}, "r b")
+		if n := picky.count() - first; n != 2 {
+			t.Errorf("%d trials for the only change", n)
+		}
 		err := s.WaitApplied(s.context(), nil)
 		var left *ads.QuarantineError
 		if !errors.As(err, &left) || !errors.Is(err, ads.ErrRejected) || left.Object != objectKey("b") || left.Resource != "r" ||
