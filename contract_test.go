@@ -96,18 +96,19 @@ func registries(ctx context.Context, configs configstore.ConfigStoreCache, stop 
 	server := ads.New(all, ads.Options{})
 	server.Register(grpc.NewServer())
 	var entries *serviceentry.Controller
-	all.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+	all.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		entries = serviceentry.New(configs, updater, serviceentry.Options{})
 		return entries
 	})
 	var _ life = entries
 	all.AppendWorkloadHandler(entries.WorkloadInstanceHandler)
-	all.AppendServiceHandlerForCluster("cluster", xdsupdate.ServiceHandler(server, entries))
+	all.AppendServiceHandlerForCluster("cluster", xdsupdate.ServiceHandler(server))
 	all.UnRegisterHandlersForCluster("cluster")
 	simple := registry.Simple{Controller: entries, ServiceDiscovery: entries, ProviderID: "other", ClusterID: "cluster"}
-	all.AddRegistry(simple)
-	all.AddRegistryAndRun(simple, stop) //nolint:contextcheck // it runs until it is stopped
-	all.UpdateRegistry(simple)
+	other := func(xdsupdate.XDSUpdater) registry.Instance { return simple }
+	all.AddRegistry(other)
+	all.AddRegistryAndRun(other, stop) //nolint:contextcheck // it runs until it is stopped
+	all.UpdateRegistry(other)
 	all.DeleteRegistry("cluster", "other")
 
 	configs.RegisterEventHandler(istio.Sidecar, xdsupdate.ConfigHandler(server, nil))

@@ -26,9 +26,9 @@ func Example() {
 	store := memory.Make(istio.Schemas())
 	configs := memory.NewController(store)
 	registries := aggregate.NewController()
-	server := ads.New(registries, ads.Options{Provider: traffic.New(configs)})
+	server := ads.New(registries, ads.Options{Providers: []ads.Provider{traffic.New(configs)}})
 	server.Register(grpc.NewServer(ads.ServerOptions()...)) // and go server.Run(stop)
-	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(configs, updater)
 	})
 

@@ -20,7 +20,7 @@ func TestAccountsOfARegistryAreNotChanged(t *testing.T) {
 		s := service("a", "ns")
 		s.ServiceAccounts = accounts
 		set(t, r, s)
-		c.AddRegistry(r)
+		c.AddRegistry(given(r))
 	}
 	got := slices.Sorted(slices.Values(c.GetService("a").ServiceAccounts))
 	if !slices.Equal(got, []string{"one", "two"}) {

@@ -6,12 +6,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/internal/kindindex"
 	"github.com/pilotkit/pilotkit/internal/listing"
 	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
@@ -23,7 +25,8 @@ import (
 // with MakeCache or MakeWriteableCache.
 //
 // It keeps a view of each kind, the merged content, and a queue. Whatever changes a
-// view pushes its event with the same lock held, so that both are in one order.
+// view pushes its events with the same lock held, so that both are in one order, and
+// those of one batch at once, so that handlers of batches get them together.
 // Changes come from the members' events and, of members that are Watchers, from
 // reads that find them behind; the revision up to which a member's changes have been
 // applied says what the slower of the two has to leave out.
@@ -31,7 +34,8 @@ type Cache struct {
 	schemas configstore.Schemas
 	writer  configstore.ConfigStore
 	members []*member
-	views   []*view // in the order of schemas
+	views   []*view         // in the order of schemas
+	index   kindindex.Index // of views
 	queue   *notify.Queue[configstore.Change]
 	logger  *slog.Logger // may be nil
 	ran     atomic.Bool
@@ -47,6 +51,7 @@ var (
 	_ configstore.ConfigStoreCache = (*Cache)(nil)
 	_ configstore.Subscriber       = (*Cache)(nil)
 	_ configstore.BatchSubscriber  = (*Cache)(nil)
+	_ configstore.ListSubscriber   = (*Cache)(nil)
 	_ configstore.Drainer          = (*Cache)(nil)
 	_ configstore.Flusher          = (*Cache)(nil)
 )
@@ -89,7 +94,8 @@ func MakeWriteableCache(
 			},
 		}),
 	}
-	for _, schema := range schemas.All() {
+	for i, schema := range schemas.All() {
+		c.index.Add(i, kindindex.Name(schema.GroupVersionKind), schema.Aliases...)
 		c.views = append(c.views, newView(schema.GroupVersionKind, &c.mu))
 	}
 	for i, cache := range caches {
@@ -104,7 +110,7 @@ func MakeWriteableCache(
 
 // view returns the view of a kind, named by any version, or nil.
 func (c *Cache) view(kind *configstore.GroupVersionKind) *view {
-	if i, ok := c.schemas.Index(kind); ok {
+	if i, ok := c.index.Find((*kindindex.Name)(kind)); ok {
 		return c.views[i]
 	}
 	return nil
@@ -227,6 +233,14 @@ func (c *Cache) Drain() {
 			return
 		}
 	}
+}
+
+// Delivering implements configstore.Deliverer: of the members that have it too.
+func (c *Cache) Delivering() bool {
+	return c.queue.Delivering() || slices.ContainsFunc(c.members, func(m *member) bool {
+		d, ok := configstore.As[configstore.Deliverer](m.cache)
+		return ok && d.Delivering()
+	})
 }
 
 // Flush implements configstore.Flusher. Of members that are neither Flushers nor

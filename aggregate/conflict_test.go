@@ -46,7 +46,7 @@ func TestConflicts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		controller.AddRegistry(reg)
+		controller.AddRegistry(given(reg))
 	}
 	var got []string
 	for _, c := range controller.Conflicts() {

@@ -26,9 +26,9 @@ func TestPredecessorsEventBetweenTwoHandlers(t *testing.T) {
 		})
 	}
 	old := s.cluster("one=1.1.1.1")
-	s.registries.AddRegistry(old)
+	s.registries.AddRegistry(given(old))
 	next := s.cluster("one=1.1.1.1")
-	s.registries.UpdateRegistry(next)
+	s.registries.UpdateRegistry(given(next))
 	s.expect("replaced", "1.1.1.1")
 	between = func() { s.set(old, "one=9.9.9.9") }
 	s.set(next, "one=1.1.1.2")
@@ -53,16 +53,16 @@ func (r *receiver) WorkloadInstanceHandler(w *registry.WorkloadInstance, e regis
 func TestRegistryThatComesBackSendsForItself(t *testing.T) {
 	c := aggregate.NewController()
 	other := &receiver{Registry: newRegistry(registry.External, "entries")}
-	c.AddRegistry(other)
+	c.AddRegistry(given(other))
 	cluster := newRegistry(registry.Kubernetes, "c1")
-	c.AddRegistry(cluster)
+	c.AddRegistry(given(cluster))
 	if err := cluster.SetWorkload(pod("one=1.1.1.1")); err != nil {
 		t.Fatal(err)
 	}
 	other.taken.expect(t) // its host has not wired it
 	c.DeleteRegistry("c1", registry.Kubernetes)
 	other.taken.expect(t, "delete one")
-	c.AddRegistry(cluster)
+	c.AddRegistry(given(cluster))
 	if err := cluster.SetWorkload(pod("two=2.2.2.2")); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestRegistryThatComesBackSendsForItself(t *testing.T) {
 func TestSameWorkloadsAreNotSentAgain(t *testing.T) {
 	c := aggregate.NewController()
 	other := &receiver{Registry: newRegistry(registry.External, "entries")}
-	c.AddRegistry(other)
+	c.AddRegistry(given(other))
 	with := func(pods ...string) *memory.Registry {
 		r := newRegistry(registry.Kubernetes, "c1")
 		for _, text := range pods {
@@ -83,7 +83,7 @@ func TestSameWorkloadsAreNotSentAgain(t *testing.T) {
 		}
 		return r
 	}
-	c.AddRegistry(with("same=1.1.1.1", "changed=2.2.2.2"))
-	c.UpdateRegistry(with("same=1.1.1.1", "changed=2.2.2.9"))
+	c.AddRegistry(given(with("same=1.1.1.1", "changed=2.2.2.2")))
+	c.UpdateRegistry(given(with("same=1.1.1.1", "changed=2.2.2.9")))
 	other.taken.expect(t, "update changed")
 }

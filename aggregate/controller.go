@@ -18,8 +18,8 @@ import (
 // Options of a Controller. The zero value works.
 type Options struct {
 	// Updater is what the registries write to. One that reads from this Controller
-	// is attached by AttachUpdater instead, as ads.New does. The default, nil, is
-	// none.
+	// is attached by AttachUpdater instead, as ads.New does. A nil updater is
+	// xdsupdate.Discard.
 	Updater xdsupdate.XDSUpdater
 	// Logger gets a debug line for each registry that comes or goes, and an error for
 	// each function of the host that panicked, with the stack. The default, nil,
@@ -31,16 +31,14 @@ type Options struct {
 // answers become one, and what registries have to promise. Create it with
 // NewController.
 type Controller struct {
-	leases leases
-	logger *slog.Logger
-	queue  *notify.Queue[event]
+	updaters updaters
+	logger   *slog.Logger
+	queue    *notify.Queue[event]
 	// retractions are workloads of registries that have left.
 	retractions *notify.Queue[retraction]
 	// merged is the registries and what is known of their services. It is
 	// replaced, never changed.
 	merged atomic.Pointer[merged]
-	// notifying is the change that a service handler is being notified of.
-	notifying atomic.Pointer[serviceEvent]
 	// group are the registries that Run runs.
 	group sync.WaitGroup
 
@@ -66,8 +64,6 @@ var (
 	_ registry.ServiceSnapshotter = (*Controller)(nil)
 	_ configstore.Drainer         = (*Controller)(nil)
 	_ configstore.Flusher         = (*Controller)(nil)
-	_ xdsupdate.Attacher          = (*Controller)(nil)
-	_ xdsupdate.ServicePusher     = (*Controller)(nil)
 )
 
 // NewController returns a controller without registries. More than one Options
@@ -75,7 +71,7 @@ var (
 func NewController(opts ...Options) *Controller {
 	o := options.One("aggregate.NewController", opts)
 	c := &Controller{
-		leases:   leases{holders: map[xdsupdate.ShardKey]*lease{}},
+		updaters: updaters{all: o.Updater},
 		logger:   o.Logger,
 		pruning:  make(chan struct{}, 1),
 		clusters: map[registry.ClusterID][]func(){},
@@ -85,18 +81,17 @@ func NewController(opts ...Options) *Controller {
 	}
 	c.queue = notify.New(notify.Options[event]{Name: "aggregate", Panicked: c.handlerPanicked})
 	c.retractions = notify.New(notify.Options[retraction]{Name: "aggregate", Panicked: c.receiverPanicked})
-	c.leases.call = c.updating
-	c.leases.write(o.Updater)
 	c.retractions.Subscribe(notify.Subscription[retraction]{Handle: c.retract})
 	c.merged.Store(&merged{services: &registry.ServiceSet{}})
 	return c
 }
 
-// AttachUpdater implements xdsupdate.Attacher: the updater is one that registries
-// write to, besides others, and that reads from this Controller, so that it is
-// also asked for a push of the services of each registry that comes or goes. It
-// panics after Add, AddAndRun or Update, whose registries would not know of it.
-func (c *Controller) AttachUpdater(updater xdsupdate.XDSUpdater) { c.leases.attach(updater) }
+// AttachUpdater makes an updater that reads from this Controller one of those that the
+// registries write to. It is also asked for a push of the services of each registry that
+// comes or goes. An ads.Server attaches itself when it is made. A nil updater is
+// xdsupdate.Discard. AttachUpdater panics after AddRegistry, AddRegistryAndRun or
+// UpdateRegistry, whose registries would not know of it.
+func (c *Controller) AttachUpdater(updater xdsupdate.XDSUpdater) { c.updaters.attach(updater) }
 
 // Registries returns the registries in their order. The caller may modify the
 // slice.

@@ -77,8 +77,8 @@ func TestKubernetesClustersMergeByHostname(t *testing.T) {
 	set(t, one, base, service("only1", "ns"))
 	set(t, two, service("a", "ns", vip("c2", "10.0.0.2"), accounts("sa2", "sa3")), service("only2", "ns"))
 	c := aggregate.NewController(aggregate.Options{})
-	c.AddRegistry(one)
-	c.AddRegistry(two)
+	c.AddRegistry(given(one))
+	c.AddRegistry(given(two))
 
 	expect(t, "services", listed(c.Services()), []string{"Kubernetes/ns/a", "Kubernetes/ns/only1", "Kubernetes/ns/only2"})
 	got := c.GetService("a")
@@ -115,8 +115,8 @@ func TestFirstClusterWins(t *testing.T) {
 	set(t, one, service("a", "ns", vip("c2", "10.0.0.1"), accounts("sa1")))
 	set(t, two, service("a", "ns", vip("c2", "10.0.0.2"), accounts("sa2", "sa2", "sa1")))
 	c := aggregate.NewController()
-	c.AddRegistry(one)
-	c.AddRegistry(two)
+	c.AddRegistry(given(one))
+	c.AddRegistry(given(two))
 	got := c.GetService("a")
 	expect(t, "VIPs", got.ClusterVIPs, map[registry.ClusterID][]string{"c2": {"10.0.0.1"}})
 	expect(t, "external addresses", got.Attributes.ClusterExternalAddresses, map[registry.ClusterID][]string{"c2": {"out-10.0.0.1"}})
@@ -130,8 +130,8 @@ func TestKubernetesServiceIsNotHiddenByOthers(t *testing.T) {
 	set(t, external, service("a", "ns1", func(s *registry.Service) { s.CreationTime = time.Unix(1, 0) }))
 	set(t, kubernetes, service("a", "ns2", func(s *registry.Service) { s.CreationTime = time.Unix(2, 0) }))
 	c := aggregate.NewController(aggregate.Options{})
-	c.AddRegistry(external)
-	c.AddRegistry(kubernetes)
+	c.AddRegistry(given(external))
+	c.AddRegistry(given(kubernetes))
 	expect(t, "GetService", listed([]*registry.Service{c.GetService("a")}), []string{"Kubernetes/ns2/a"})
 	expect(t, "Services", listed(c.Services()), []string{"External/ns1/a", "Kubernetes/ns2/a"})
 	expect(t, "order", shards(c), "Kubernetes/c1 External/c1")
@@ -155,11 +155,11 @@ func TestOrderOfRegistries(t *testing.T) {
 		newRegistry("Mock", "c1"), newRegistry(registry.Kubernetes, "c1"), newRegistry(registry.External, "c1"),
 		newRegistry(registry.Kubernetes, "c2"), newRegistry("Mock", "c2"),
 	} {
-		c.AddRegistry(r)
+		c.AddRegistry(given(r))
 	}
 	expect(t, "order", shards(c), "Kubernetes/c1 Kubernetes/c2 Mock/c1 External/c1 Mock/c2")
 	replacement := newRegistry("Mock", "c1")
-	c.UpdateRegistry(replacement)
+	c.UpdateRegistry(given(replacement))
 	expect(t, "order", shards(c), "Kubernetes/c1 Kubernetes/c2 Mock/c1 External/c1 Mock/c2")
 	if c.Registries()[2] != registry.Instance(replacement) {
 		t.Error("the registry was not replaced")
@@ -213,14 +213,14 @@ func TestHandlersOfAClusterGetItsEventsOnly(t *testing.T) {
 	one, two := newRegistry(registry.Kubernetes, "c1"), newRegistry(registry.External, "c2")
 	set(t, one, service("old", "ns"))
 	c := aggregate.NewController(aggregate.Options{})
-	c.AddRegistry(one)
+	c.AddRegistry(given(one))
 	var all, of1, of2 eventLog
 	c.AppendServiceHandler(all.service)
 	c.AppendServiceHandlerForCluster("c1", of1.service)
 	c.AppendServiceHandlerForCluster("c2", of2.service)
 	all.expect(t, "add old 0.0.0.0")
 	of1.expect(t, "add old 0.0.0.0")
-	c.AddRegistry(two)
+	c.AddRegistry(given(two))
 	set(t, one, service("a", "ns", at("1.1.1.1")))
 	set(t, two, service("b", "ns", at("2.2.2.2")))
 	all.expect(t, "add a 1.1.1.1", "add b 2.2.2.2")
@@ -243,7 +243,7 @@ func TestDeletedRegistryIsHeardNoMore(t *testing.T) {
 	}
 	index := &updater{}
 	c := aggregate.NewController(aggregate.Options{Updater: index})
-	c.AddRegistry(r)
+	c.AddRegistry(given(r))
 	var services, workloads, gateways eventLog
 	c.AppendServiceHandler(services.service)
 	c.AppendWorkloadHandler(workloads.workload)
@@ -275,7 +275,7 @@ func TestDeletedRegistryIsHeardNoMore(t *testing.T) {
 	expect(t, "services", listed(c.Services()), nil)
 
 	// It may come back.
-	c.AddRegistry(r)
+	c.AddRegistry(given(r))
 	services.expect(t, "add a 0.0.0.0", "add b 0.0.0.0", "add c 0.0.0.0")
 	set(t, r, service("d", "ns"))
 	services.expect(t, "add d 0.0.0.0")
@@ -295,11 +295,11 @@ func TestReplacementIsOneStep(t *testing.T) {
 	set(t, after, service("same", "ns", at("1.1.1.1")), service("new", "ns"), service("changed", "ns", accounts("new")))
 	index := &updater{}
 	c := aggregate.NewController(aggregate.Options{Updater: index})
-	c.AddRegistry(before)
+	c.AddRegistry(given(before))
 	var h eventLog
 	c.AppendServiceHandler(h.service)
 	h.expect(t, "add changed 0.0.0.0", "add gone 0.0.0.0", "add same 1.1.1.1")
-	c.UpdateRegistry(after)
+	c.UpdateRegistry(given(after))
 	h.expect(t, "update changed 0.0.0.0 was 0.0.0.0", "add new 0.0.0.0", "delete gone 0.0.0.0")
 	expect(t, "services", listed(c.Services()), listed(after.Services()))
 	set(t, before, service("late", "ns"))
@@ -337,9 +337,9 @@ func TestProxiesAreServedByTheirCluster(t *testing.T) {
 		}
 	}
 	c := aggregate.NewController(aggregate.Options{})
-	c.AddRegistry(external)
-	c.AddRegistry(k1)
-	c.AddRegistry(k2)
+	c.AddRegistry(given(external))
+	c.AddRegistry(given(k1))
+	c.AddRegistry(given(k2))
 	for _, test := range []struct {
 		cluster registry.ClusterID
 		hosts   string
@@ -371,7 +371,7 @@ func TestLabelsComeFromTheProxysClusterFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.AddRegistry(r)
+		c.AddRegistry(given(r))
 	}
 	for cluster, want := range map[registry.ClusterID]string{"c1": "c1", "c2": "c2", "c3": "c1", "": "c1"} {
 		proxy := &registry.Proxy{IPAddresses: []string{"10.0.0.1"}, Namespace: "ns", ClusterID: cluster}
@@ -387,9 +387,9 @@ func TestNetworkGatewaysOfAll(t *testing.T) {
 	c := aggregate.NewController(aggregate.Options{})
 	var h eventLog
 	cancel := c.SubscribeNetworkGateways(func() { h.add(fmt.Sprint(len(c.NetworkGateways()))) })
-	c.AddRegistry(one)
+	c.AddRegistry(given(one))
 	h.expect(t, "2")
-	c.AddRegistry(two)
+	c.AddRegistry(given(two))
 	h.expect(t, "2")
 	expect(t, "gateways", c.NetworkGateways(), []registry.NetworkGateway{a, b})
 	one.SetNetworkGateways(nil)

@@ -62,7 +62,7 @@ func benchRegistries(registries, n int) (*aggregate.Controller, []*stub) {
 		}
 		s.targets = []*registry.ServiceInstance{{Service: s.services[0]}, {Service: s.services[1]}}
 		stubs = append(stubs, s)
-		c.AddRegistry(s)
+		c.AddRegistry(given(s))
 	}
 	return c, stubs
 }
@@ -131,7 +131,7 @@ func BenchmarkControllerServicesFirst(b *testing.B) {
 		for b.Loop() {
 			c := aggregate.NewController(aggregate.Options{})
 			for _, s := range stubs {
-				c.AddRegistry(s)
+				c.AddRegistry(given(s))
 			}
 			if len(c.Services()) != n {
 				b.Fatal("services are missing")
@@ -222,7 +222,7 @@ func benchChanges(
 	}
 	c := aggregate.NewController()
 	for _, r := range append(others, r) {
-		c.AddRegistry(r)
+		c.AddRegistry(given(r))
 	}
 	c.Services()
 	i, version := 0, make([]byte, n)

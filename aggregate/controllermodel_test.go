@@ -33,7 +33,7 @@ func (m *mesh) add(r *memory.Registry) {
 		}
 	}
 	m.members = slices.Insert(m.members, at, r)
-	m.c.AddRegistry(r)
+	m.c.AddRegistry(given(r))
 }
 
 func (m *mesh) remove(i int) {
@@ -50,7 +50,7 @@ func (m *mesh) replace(i int, rng *rand.Rand) {
 		}
 	}
 	m.members[i] = r
-	m.c.UpdateRegistry(r)
+	m.c.UpdateRegistry(given(r))
 }
 
 // merged recomputes Services and the answers of GetService.
@@ -292,7 +292,7 @@ func TestControllerConcurrentHistories(t *testing.T) {
 		for range 20 {
 			r := newRegistry(registry.Kubernetes, "c9")
 			_ = r.SetService(service("h1", "ns1"))
-			m.c.AddRegistry(r)
+			m.c.AddRegistry(given(r))
 			_ = r.SetService(service("h2", "ns0"))
 			m.c.DeleteRegistryIfCurrent(r)
 		}

@@ -74,18 +74,19 @@
 //
 // What registries write to, an xdsupdate.XDSUpdater, usually reads from the
 // Controller, so that each needs the other one. The Controller is made first; the
-// updater attaches itself when it is made (xdsupdate.Attacher), or is given in
+// updater attaches itself when it is made (AttachUpdater), or is given in
 // Options; then come the registries:
 //
 //	registries := aggregate.NewController()
 //	server := ads.New(registries)
-//	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+//	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 //		return serviceentry.New(configs, updater)
 //	})
 //
-// The updater that Add hands out is a lease. It ends when the registry is deleted
-// or replaced, and with another one for the same shard: what the registry writes
-// later is dropped. A deleted registry leaves nothing behind:
+// The updater that AddRegistry hands out is an [xdsupdate.Owner]. It is closed when the
+// registry is deleted or replaced, and loses a shard to another registry that is made
+// for it: what the registry writes later is dropped. A deleted registry leaves nothing
+// behind:
 //
 //   - its shards are removed from the updaters, and its services are pushed;
 //   - its services and workloads are deleted in what handlers receive;

@@ -136,7 +136,7 @@ func TestControllerDrainAndFlush(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := aggregate.NewController()
 			member := &lazy{Registry: newRegistry("Mock", "c1"), t: t, host: "a"}
-			c.AddRegistry(registry.Simple{Controller: member, ServiceDiscovery: member, ProviderID: "Mock", ClusterID: "c1"})
+			c.AddRegistry(given(registry.Simple{Controller: member, ServiceDiscovery: member, ProviderID: "Mock", ClusterID: "c1"}))
 			var handled eventLog
 			panicking := false
 			c.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {
@@ -171,7 +171,7 @@ func TestControllerDrainAndFlush(t *testing.T) {
 func TestControllerFlushFails(t *testing.T) {
 	cause := errors.New("cause")
 	c := aggregate.NewController()
-	c.AddRegistry(&lazy{Registry: newRegistry("Mock", "c1"), t: t, err: cause})
+	c.AddRegistry(given(&lazy{Registry: newRegistry("Mock", "c1"), t: t, err: cause}))
 	if err := c.Flush(t.Context()); !errors.Is(err, cause) {
 		t.Errorf("Flush = %v, want the registry's error", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // event is an event of one registry. Exactly one of service, workload and
@@ -21,10 +20,6 @@ type event struct {
 type serviceEvent struct {
 	prev, curr *registry.Service
 	event      registry.Event
-	// pushedTo is the updater that was asked for the push; nil if none was, or if
-	// asker is to be asked, which is so in a replay.
-	pushedTo xdsupdate.XDSUpdater
-	asker    *registration
 }
 
 type workloadEvent struct {
@@ -55,19 +50,14 @@ func (c *Controller) keep(reg *registration, cancel func()) {
 }
 
 func (c *Controller) onService(reg *registration, prev, curr *registry.Service, e registry.Event) {
-	pushedTo := reg.pushesTo(curr)
 	c.mu.Lock()
 	if !reg.retired {
-		initial := reg.isInitialLocked(curr, e)
-		if initial {
-			pushedTo = c.leases.pushesTo()
-		}
 		key := keyOfService(curr)
 		if prev != nil {
 			reg.services.rename(keyOfService(prev), key)
 		}
-		if before, e, ok := reg.services.take(key, notified[*registry.Service]{curr, reg, initial}, e); ok {
-			c.queue.Push(event{cluster: reg.shard.Cluster, service: &serviceEvent{before, curr, e, pushedTo, nil}})
+		if before, e, ok := reg.services.take(key, notified[*registry.Service]{curr, reg}, e); ok {
+			c.queue.Push(event{cluster: reg.shard.Cluster, service: &serviceEvent{before, curr, e}})
 		}
 	}
 	c.mu.Unlock()
@@ -80,7 +70,7 @@ func (c *Controller) onWorkload(reg *registration, w *registry.WorkloadInstance,
 		reg.left[w.Key()] = w
 	} else {
 		c.contestLocked(reg, w, e)
-		if _, e, ok := reg.workloads.take(w.Key(), notified[*registry.WorkloadInstance]{value: w, by: reg}, e); ok {
+		if _, e, ok := reg.workloads.take(w.Key(), notified[*registry.WorkloadInstance]{w, reg}, e); ok {
 			c.queue.Push(event{cluster: reg.shard.Cluster, workload: &workloadEvent{w, e}})
 		}
 	}
@@ -104,11 +94,7 @@ func (c *Controller) serviceAddsLocked(wants func(registry.ClusterID) bool) []ev
 	for _, reg := range c.merged.Load().registrations {
 		if wants(reg.shard.Cluster) {
 			for _, s := range reg.services.sorted(registry.CompareServices) {
-				add := &serviceEvent{prev: nil, curr: s, event: registry.EventAdd, asker: reg}
-				if reg.services[keyOfService(s)].initial {
-					add.asker, add.pushedTo = nil, c.leases.pushesTo()
-				}
-				adds = append(adds, event{cluster: reg.shard.Cluster, service: add})
+				adds = append(adds, event{cluster: reg.shard.Cluster, service: &serviceEvent{nil, s, registry.EventAdd}})
 			}
 		}
 	}
@@ -127,7 +113,7 @@ func (c *Controller) workloadAddsLocked() []event {
 // goneLocked pushes a Delete of everything that handlers know of a registry that
 // has no successor.
 func (c *Controller) goneLocked(reg *registration) {
-	c.queue.Push(c.serviceDeletes(reg, reg.services.sorted(registry.CompareServices))...)
+	c.queue.Push(reg.serviceDeletes(reg.services.sorted(registry.CompareServices))...)
 	c.queue.Push(reg.workloadEvents(registry.EventDelete, reg.workloads.sorted(registry.CompareWorkloads))...)
 }
 
@@ -145,7 +131,7 @@ func (c *Controller) dropInherited(reg *registration) {
 	if reg.retired {
 		return
 	}
-	c.queue.Push(c.serviceDeletes(reg, reg.services.drop(func(key serviceKey, n *notified[*registry.Service]) bool {
+	c.queue.Push(reg.serviceDeletes(reg.services.drop(func(key serviceKey, n *notified[*registry.Service]) bool {
 		_, stays := has[key]
 		return n.by != reg && !stays
 	}, registry.CompareServices))...)
@@ -155,10 +141,10 @@ func (c *Controller) dropInherited(reg *registration) {
 }
 
 // serviceDeletes returns a Delete of each service of a registry that goes.
-func (c *Controller) serviceDeletes(reg *registration, services []*registry.Service) []event {
-	events, pushedTo := make([]event, len(services)), c.leases.pushesTo()
+func (r *registration) serviceDeletes(services []*registry.Service) []event {
+	events := make([]event, len(services))
 	for i, s := range services {
-		events[i] = event{cluster: reg.shard.Cluster, service: &serviceEvent{nil, s, registry.EventDelete, pushedTo, nil}}
+		events[i] = event{cluster: r.shard.Cluster, service: &serviceEvent{nil, s, registry.EventDelete}}
 	}
 	return events
 }

@@ -70,7 +70,7 @@ func ExampleController() {
 		return n
 	}
 	for _, cluster := range []registry.ClusterID{"east", "west"} {
-		c.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		c.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 			r := memoryregistry.New(memoryregistry.Options{Provider: registry.Kubernetes, Cluster: cluster, Updater: updater})
 			service := &registry.Service{
 				Hostname:    host,

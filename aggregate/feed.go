@@ -40,6 +40,7 @@ func (c *Cache) reload(m *member) {
 	if now.revision < m.applied.Load() {
 		return // another goroutine was faster, and the views are newer than now
 	}
+	var changes []configstore.Change
 	for _, v := range c.views {
 		objects := now.objects[v]
 		if objects == nil {
@@ -47,15 +48,16 @@ func (c *Cache) reload(m *member) {
 		}
 		for _, k := range v.keysOf(m.index) {
 			if objects.byKey[k] == nil {
-				c.setLocked(m, v, k, nil)
+				changes = m.appendSet(changes, v, k, nil)
 			}
 		}
 		for _, k := range objects.keys {
 			if config := objects.byKey[k]; config != nil {
-				c.setLocked(m, v, k, config)
+				changes = m.appendSet(changes, v, k, config)
 			}
 		}
 	}
+	c.queue.Push(changes...)
 	c.taken.Inc()
 	m.applied.Store(now.revision)
 }
@@ -75,6 +77,7 @@ func (c *Cache) feed(m *member, changes []configstore.Change) {
 // have.
 func (c *Cache) applyLocked(m *member, changes []configstore.Change) {
 	applied := m.applied.Load()
+	var seen []configstore.Change
 	for _, change := range changes {
 		if m.watcher != nil {
 			if change.Revision <= applied {
@@ -87,20 +90,23 @@ func (c *Cache) applyLocked(m *member, changes []configstore.Change) {
 			config = nil
 		}
 		if v := m.kinds[change.Curr.GroupVersionKind]; v != nil {
-			c.setLocked(m, v, listing.KeyOf(change.Curr), config)
+			seen = m.appendSet(seen, v, listing.KeyOf(change.Curr), config)
 		}
 	}
+	c.queue.Push(seen...)
 	c.taken.Inc()
 	// Last, because reads that find nothing new take no lock.
 	m.applied.Store(applied)
 }
 
-// setLocked takes the state of an object in a member; nil: it has none.
-func (c *Cache) setLocked(m *member, v *view, k listing.Key, config *configstore.Config) {
+// appendSet takes the state of an object in the member, nil: it has none, and appends
+// what that means for the merged content. The cache's lock must be held.
+func (m *member) appendSet(changes []configstore.Change, v *view, k listing.Key, config *configstore.Config) []configstore.Change {
 	if config != nil {
 		config = v.canonical(config)
 	}
 	if change, ok := v.set(m.index, k, config); ok {
-		c.queue.Push(change)
+		changes = append(changes, change)
 	}
+	return changes
 }

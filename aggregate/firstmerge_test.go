@@ -32,8 +32,8 @@ func TestFirstMerge(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			atOnce.AddRegistry(r)
-			oneByOne.AddRegistry(r)
+			atOnce.AddRegistry(given(r))
+			oneByOne.AddRegistry(given(r))
 			oneByOne.Services()
 		}
 		if diff := cmp.Diff(oneByOne.Services(), atOnce.Services()); diff != "" {

@@ -73,12 +73,8 @@ func (c *Controller) SubscribeNetworkGateways(handler func()) (cancel func()) {
 func (c *Controller) subscribeServices(handler registry.ServiceHandler, wants func(registry.ClusterID) bool) (cancel func()) {
 	return c.subscribe(func() notify.Subscription[event] {
 		return notify.Subscription[event]{
-			Wants: func(e event) bool { return e.service != nil && wants(e.cluster) },
-			Handle: func(e event) {
-				c.notifying.Store(e.service)
-				handler(e.service.prev, e.service.curr, e.service.event)
-				c.notifying.Store(nil)
-			},
+			Wants:  func(e event) bool { return e.service != nil && wants(e.cluster) },
+			Handle: func(e event) { handler(e.service.prev, e.service.curr, e.service.event) },
 			Replay: slices.Values(c.serviceAddsLocked(wants)),
 		}
 	})

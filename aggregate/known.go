@@ -30,8 +30,6 @@ type notified[V any] struct {
 	value V
 	// by is the registry that it came from.
 	by *registration
-	// initial: the registry came with it and has not changed it.
-	initial bool
 }
 
 // take takes an event. It returns the event for handlers, and for an Update what

@@ -80,14 +80,14 @@ func TestLateWritesOfAReplacedRegistryAreIgnored(t *testing.T) {
 			}
 		}
 		var first, second, third *memory.Registry
-		c.Add(leased(&first, ""))
+		c.AddRegistry(leased(&first, ""))
 		fill(t, first, "1.1.1.1")
 		set(t, first, service("b", "ns"))
 		if err := first.AddEndpoint("b", "ns", endpointOn("1.1.1.2")); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, "endpoints", addresses(), "1.1.1.1")
-		c.Update(leased(&second, "2.2.2.2"))
+		c.UpdateRegistry(leased(&second, "2.2.2.2"))
 		fill(t, first, "1.1.1.9")
 		expect(t, "endpoints after a late write of the predecessor", addresses(), "2.2.2.2")
 		expect(t, "endpoints of a service that the successor does not have", indexed(pusher, "b", "ns"), "")
@@ -97,7 +97,7 @@ func TestLateWritesOfAReplacedRegistryAreIgnored(t *testing.T) {
 		expect(t, "endpoints after the deletion", addresses(), "")
 		fill(t, second, "2.2.2.9")
 		expect(t, "endpoints after a late write of the deleted registry", addresses(), "")
-		c.Add(leased(&third, "3.3.3.3"))
+		c.AddRegistry(leased(&third, "3.3.3.3"))
 		fill(t, first, "1.1.1.8")
 		fill(t, second, "2.2.2.8")
 		expect(t, "endpoints of a registry that came later", addresses(), "3.3.3.3")
@@ -111,11 +111,11 @@ func TestLeaseUsedForTheFirstTimeTooLate(t *testing.T) {
 		t.Helper()
 		c := aggregate.NewController(aggregate.Options{Updater: updater})
 		var first *memory.Registry
-		c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+		c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 			first = memory.New(memory.Options{Updater: u})
 			return first
 		})
-		c.Update(func(u xdsupdate.XDSUpdater) registry.Instance {
+		c.UpdateRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 			r := memory.New(memory.Options{Updater: u})
 			fill(t, r, "2.2.2.2")
 			fill(t, first, "1.1.1.1")
@@ -140,13 +140,13 @@ func TestPredecessorsEndpointsStayUntilTheSuccessorHasSynced(t *testing.T) {
 				defer close(ended)
 				c.Run(stop)
 			}()
-			c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+			c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 				r := memory.New(memory.Options{Updater: u})
 				fill(t, r, "1.1.1.1")
 				return r
 			})
 			synced := make(chan struct{})
-			c.Update(func(u xdsupdate.XDSUpdater) registry.Instance {
+			c.UpdateRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 				return memory.New(memory.Options{Updater: u, HasSynced: func() bool {
 					select {
 					case <-synced:
@@ -179,9 +179,9 @@ func TestMembersThatComeAndGoArePushed(t *testing.T) {
 		set(t, r, services...)
 		return r
 	}
-	c.AddRegistry(newRegistry(registry.External, "empty"))
-	c.AddRegistry(filled(service("a", "ns"), service("b", "ns")))
-	c.UpdateRegistry(filled(service("a", "ns"), service("b", "other")))
+	c.AddRegistry(given(newRegistry(registry.External, "empty")))
+	c.AddRegistry(given(filled(service("a", "ns"), service("b", "ns"))))
+	c.UpdateRegistry(given(filled(service("a", "ns"), service("b", "other"))))
 	c.DeleteRegistry("c1", registry.External)
 	expect(t, "pushes", pushed, []string{
 		"full push of ServiceEntry/ns/a,ServiceEntry/ns/b (service 1)",
@@ -202,7 +202,7 @@ func TestUpdatersAreAttachedBeforeRegistriesAreMade(t *testing.T) {
 	one, two := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}), xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {})
 	c := aggregate.NewController(aggregate.Options{Updater: one})
 	c.AttachUpdater(two)
-	c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+	c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 		if _, ok := u.(xdsupdate.EndpointDeltaUpdater); !ok {
 			t.Error("the updater takes no deltas, although those behind it do")
 		}
@@ -212,7 +212,7 @@ func TestUpdatersAreAttachedBeforeRegistriesAreMade(t *testing.T) {
 	})
 	expect(t, "endpoints of the first", indexed(one, "a", "ns"), "1.1.1.1")
 	expect(t, "endpoints of the second", indexed(two, "a", "ns"), "1.1.1.1")
-	c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+	c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 		return memory.New(memory.Options{Cluster: "c2", Updater: u})
 	})
 	defer func() {
@@ -223,10 +223,11 @@ func TestUpdatersAreAttachedBeforeRegistriesAreMade(t *testing.T) {
 	c.AttachUpdater(one)
 }
 
-// Without an updater registries have one that does nothing.
+// A nil updater is Discard, and so is one that is attached.
 func TestRegistriesWithoutUpdater(t *testing.T) {
 	c := aggregate.NewController()
-	made := c.AddAndRun(func(u xdsupdate.XDSUpdater) registry.Instance {
+	c.AttachUpdater(nil)
+	made := c.AddRegistryAndRun(func(u xdsupdate.XDSUpdater) registry.Instance {
 		r := memory.New(memory.Options{Updater: u})
 		fill(t, r, "1.1.1.1")
 		return r
@@ -241,10 +242,10 @@ func TestRegistriesWithoutUpdater(t *testing.T) {
 func TestAllShardsOfARegistryAreRemoved(t *testing.T) {
 	pusher := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {})
 	outer := aggregate.NewController(aggregate.Options{Updater: pusher})
-	outer.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+	outer.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 		inner := aggregate.NewController(aggregate.Options{Updater: u})
 		for _, cluster := range []registry.ClusterID{"c1", "c2"} {
-			inner.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+			inner.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 				r := memory.New(memory.Options{Cluster: cluster, Updater: u})
 				fill(t, r, "1.1.1.1")
 				return r

@@ -18,14 +18,14 @@ func TestLeaseEndsWithItsRegistry(t *testing.T) {
 	for name, leave := range map[string]func(c *aggregate.Controller){
 		"deleted": func(c *aggregate.Controller) { c.DeleteRegistry("c1", registry.Memory) },
 		"replaced": func(c *aggregate.Controller) {
-			c.Update(func(xdsupdate.XDSUpdater) registry.Instance { return newRegistry(registry.Memory, "c1") })
+			c.UpdateRegistry(func(xdsupdate.XDSUpdater) registry.Instance { return newRegistry(registry.Memory, "c1") })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var recorder xdstest.Recorder
 			c := aggregate.NewController(aggregate.Options{Updater: &recorder})
 			var updater xdsupdate.XDSUpdater
-			c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+			c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 				updater = u
 				return newRegistry(registry.Memory, "c1")
 			})
@@ -52,11 +52,11 @@ func TestShardOfADeletedRegistryIsFree(t *testing.T) {
 		t.Helper()
 		c := aggregate.NewController(aggregate.Options{Updater: updater})
 		var older xdsupdate.XDSUpdater
-		c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+		c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 			older = u
 			return newRegistry(registry.Memory, "older")
 		})
-		c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+		c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 			r := memory.New(memory.Options{Cluster: "c1", Updater: u})
 			fill(t, r, "1.1.1.1")
 			return r

@@ -34,8 +34,8 @@ func TestRunOwnsWhatItRuns(t *testing.T) {
 		named := func(name string) running { return running{newRegistry("Mock", registry.ClusterID(name)), name, &notes} }
 		c := aggregate.NewController(aggregate.Options{})
 		own, stop, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		c.AddRegistry(named("before"))
-		c.AddRegistryAndRun(named("own"), own)
+		c.AddRegistry(given(named("before")))
+		c.AddRegistryAndRun(given(named("own")), own)
 		synctest.Wait()
 		notes.expect(t)
 		go func() {
@@ -45,8 +45,8 @@ func TestRunOwnsWhatItRuns(t *testing.T) {
 		synctest.Wait()
 		slices.Sort(notes.lines)
 		notes.expect(t, "run before", "run own")
-		c.AddRegistry(named("late")) // its host runs it
-		c.AddRegistryAndRun(named("started"), nil)
+		c.AddRegistry(given(named("late"))) // its host runs it
+		c.AddRegistryAndRun(given(named("started")), nil)
 		synctest.Wait()
 		notes.expect(t, "run started")
 		close(own)
@@ -63,7 +63,7 @@ func TestRunOwnsWhatItRuns(t *testing.T) {
 		close(stop)
 		<-ended
 		notes.expect(t, "end before")
-		c.AddRegistryAndRun(named("too late"), nil)
+		c.AddRegistryAndRun(given(named("too late")), nil)
 		synctest.Wait()
 		notes.expect(t)
 		c.Run(stop)
@@ -82,11 +82,11 @@ func TestReplacementOfWorkloads(t *testing.T) {
 		return r
 	}
 	c := aggregate.NewController(aggregate.Options{})
-	c.AddRegistry(filled(map[string]string{"changed": "1.1.1.1", "gone": "2.2.2.2", "same": "3.3.3.3"}))
+	c.AddRegistry(given(filled(map[string]string{"changed": "1.1.1.1", "gone": "2.2.2.2", "same": "3.3.3.3"})))
 	var h eventLog
 	cancel := c.SubscribeWorkloads(h.workload)
 	h.expect(t, "add changed", "add gone", "add same")
-	c.UpdateRegistry(filled(map[string]string{"changed": "1.1.1.9", "new": "4.4.4.4", "same": "3.3.3.3"}))
+	c.UpdateRegistry(given(filled(map[string]string{"changed": "1.1.1.9", "new": "4.4.4.4", "same": "3.3.3.3"})))
 	h.expect(t, "update changed", "add new", "delete gone")
 	cancel()
 	c.DeleteRegistry("c1", registry.Kubernetes)
@@ -105,7 +105,7 @@ func TestInstancesOfAllRegistriesAreSorted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.AddRegistry(last)
+		c.AddRegistry(given(last))
 	}
 	var got []string
 	for _, i := range c.InstancesByPort(c.GetService("a"), 80) {
@@ -122,8 +122,8 @@ func TestAnswersOfRegistriesAreNotChanged(t *testing.T) {
 		s.targets = append(make([]*registry.ServiceInstance, 0, 4), &registry.ServiceInstance{Endpoint: endpointOn([]string{"1.1.1.1", "2.2.2.2"}[i])})
 	}
 	c := aggregate.NewController()
-	c.AddRegistry(one)
-	c.AddRegistry(two)
+	c.AddRegistry(given(one))
+	c.AddRegistry(given(two))
 	expect(t, "instances", len(c.GetProxyServiceInstances(&registry.Proxy{})), 2)
 	if one.targets[:2][1] != nil {
 		t.Error("the aggregate has written behind the end of a registry's slice")
@@ -136,8 +136,8 @@ func TestHasSyncedAsksAll(t *testing.T) {
 		t.Error("HasSynced() = false without registries")
 	}
 	synced := false
-	c.AddRegistry(newRegistry(registry.External, "c1"))
-	c.AddRegistry(memory.New(memory.Options{HasSynced: func() bool { return synced }}))
+	c.AddRegistry(given(newRegistry(registry.External, "c1")))
+	c.AddRegistry(given(memory.New(memory.Options{HasSynced: func() bool { return synced }})))
 	if c.HasSynced() {
 		t.Error("HasSynced() = true with a registry that has not")
 	}
@@ -161,8 +161,8 @@ func (a *asked) HasSynced() bool {
 func TestRegistryThatLeftIsNotAsked(t *testing.T) {
 	var r *asked
 	c := aggregate.NewController(aggregate.Options{Updater: xdsupdate.Discard{}})
-	c.AddRegistry(newRegistry("Mock", "c1"))
-	c.Update(func(xdsupdate.XDSUpdater) registry.Instance {
+	c.AddRegistry(given(newRegistry("Mock", "c1")))
+	c.UpdateRegistry(func(xdsupdate.XDSUpdater) registry.Instance {
 		r = &asked{Registry: newRegistry("Mock", "c1")}
 		return r
 	})
@@ -177,7 +177,7 @@ func TestShardOfTwoRegistriesStays(t *testing.T) {
 	index := &updater{}
 	c := aggregate.NewController(aggregate.Options{Updater: index})
 	for range 3 {
-		c.AddRegistry(newRegistry(registry.External, "c1"))
+		c.AddRegistry(given(newRegistry(registry.External, "c1")))
 	}
 	for _, want := range []int{0, 0, 1} {
 		if !c.DeleteRegistry("c1", registry.External) {

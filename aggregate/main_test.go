@@ -6,6 +6,15 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// given returns a function for AddRegistry that returns a registry which has its
+// updater already.
+func given(r registry.Instance) func(xdsupdate.XDSUpdater) registry.Instance {
+	return func(xdsupdate.XDSUpdater) registry.Instance { return r }
+}

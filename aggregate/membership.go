@@ -4,59 +4,42 @@ package aggregate
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Add adds a registry as AddRegistry does, and returns it. create makes it with an
-// updater of its own, a lease: what it writes goes to the Controller's updaters,
-// and is dropped once the registry is deleted or replaced, or another one is made
-// for its shard, however late it comes. The updater also takes deltas if those of
-// the Controller do.
-func (c *Controller) Add(create func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
-	return c.add(c.lease(create, nil)).instance
+// AddRegistry adds a registry and returns it: a Kubernetes registry after the last of
+// its kind, another one at the end. Before Run, Run will run it; afterwards its host
+// does. create makes it with an updater of its own, an xdsupdate.Owner: what it writes
+// goes to the Controller's updaters, and is dropped once the registry is deleted or
+// replaced, or another one is made for its shard, however late it comes.
+//
+// A registry that writes to another updater is not kept from that.
+func (c *Controller) AddRegistry(create func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
+	return c.add(c.newRegistration(create, nil)).instance
 }
 
-// AddAndRun is Add and runs the registry as AddRegistryAndRun does.
-func (c *Controller) AddAndRun(
+// AddRegistryAndRun is AddRegistry and runs the registry, now or when Run is called,
+// until stop is closed, the registry is deleted or replaced, or Run ends. A nil stop is
+// never closed.
+func (c *Controller) AddRegistryAndRun(
 	create func(updater xdsupdate.XDSUpdater) registry.Instance, stop <-chan struct{},
 ) registry.Instance {
-	return c.addAndRun(c.lease(create, stop)).instance
-}
-
-// Update puts a registry in the place of the one of the same cluster and provider
-// as UpdateRegistry does, and returns it. create makes it as in Add; when it
-// returns, the registry should have all its services, so that none is missing
-// meanwhile. What the predecessor left of its endpoints is removed once the
-// registry has synced.
-func (c *Controller) Update(create func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
-	return c.update(c.lease(create, nil)).instance
-}
-
-// AddRegistry adds a registry: a Kubernetes registry after the last of its kind,
-// another one at the end. Before Run, Run will run it; afterwards its host does.
-//
-// The registry has its updater from its host. What it writes after it was deleted
-// is not kept from it; Add does that.
-func (c *Controller) AddRegistry(r registry.Instance) { c.add(newRegistration(r, nil, nil)) }
-
-// AddRegistryAndRun adds a registry and runs it, now or when Run is called, until
-// stop is closed, the registry is deleted or replaced, or Run ends. A nil stop is
-// never closed.
-func (c *Controller) AddRegistryAndRun(r registry.Instance, stop <-chan struct{}) {
-	c.addAndRun(newRegistration(r, nil, stop))
+	return c.addAndRun(c.newRegistration(create, stop)).instance
 }
 
 // UpdateRegistry puts a registry in the place of the one of the same cluster and
-// provider, in one step, or adds it if there is none. Before Run, Run will run
-// it; afterwards its host does, and does so before the call, so that it has all
-// its services. The shard stays, with what the former one has written of services
-// for which the registry writes nothing: only Update removes that. Service and
-// workload handlers receive the difference.
-func (c *Controller) UpdateRegistry(r registry.Instance) { c.update(newRegistration(r, nil, nil)) }
+// provider, in one step, or adds it if there is none, and returns it. create makes it as
+// in AddRegistry; when it returns, the registry should have all its services, so that
+// none is missing meanwhile. Before Run, Run will run it; afterwards its host does.
+// Service and workload handlers receive the difference. What the predecessor has written
+// of services for which the registry writes nothing is removed once the registry has
+// synced.
+func (c *Controller) UpdateRegistry(create func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
+	return c.update(c.newRegistration(create, nil)).instance
+}
 
 // DeleteRegistry removes the first registry of a cluster and provider and reports
 // whether there was one. It is no longer queried, and its events are dropped;
@@ -75,21 +58,19 @@ func (c *Controller) DeleteRegistryIfCurrent(r registry.Instance) bool {
 	return c.remove(func(reg *registration) bool { return reg.is(r) })
 }
 
-// lease makes a registry with an updater of its own.
-func (c *Controller) lease(
+// newRegistration makes a registry with an updater of its own.
+func (c *Controller) newRegistration(
 	create func(updater xdsupdate.XDSUpdater) registry.Instance, own <-chan struct{},
 ) *registration {
-	l, updater := c.leases.issue()
-	return newRegistration(create(updater), l, own)
+	owner := c.updaters.own()
+	return newRegistration(create(owner), owner, own)
 }
 
 func (c *Controller) add(reg *registration) *registration {
 	c.mu.Lock()
 	c.editLocked(func(m *merged) *merged { return m.insert(reg) })
 	c.mu.Unlock()
-	services := reg.snapshot()
-	c.cameWith(reg, services)
-	c.updating(reg.shard, func() { c.pushDifference(nil, services) })
+	c.updating(reg.shard, func() { c.pushDifference(nil, reg.snapshot()) })
 	c.subscribeTo(reg)
 	c.gatewaysChanged(nil, reg)
 	c.logger.Debug("registry added", reg.attributes()...)
@@ -108,7 +89,6 @@ func (c *Controller) addAndRun(reg *registration) *registration {
 
 func (c *Controller) update(reg *registration) *registration {
 	services := reg.snapshot()
-	c.cameWith(reg, services)
 	c.mu.Lock()
 	old := c.merged.Load().find(func(r *registration) bool { return r.shard == reg.shard })
 	if old == nil {
@@ -127,7 +107,6 @@ func (c *Controller) update(reg *registration) *registration {
 		cancel()
 	}
 	c.dropInherited(reg)
-	old.lease.close()
 	c.removeShards(old)
 	c.pruneAfter(reg)
 	c.updating(old.shard, func() { c.pushDifference(old.snapshot(), services) })
@@ -155,7 +134,6 @@ func (c *Controller) remove(wanted func(*registration) bool) bool {
 	for _, cancel := range cancels {
 		cancel()
 	}
-	reg.lease.close()
 	c.removeShards(reg)
 	c.updating(reg.shard, func() { c.pushDifference(reg.snapshot(), nil) })
 	c.queue.Drain()
@@ -177,22 +155,35 @@ func (r *registration) retireLocked() (cancels []func()) {
 	return cancels
 }
 
-// removeShards removes the shards of a registry that has left, but for those of a
-// present one.
+// removeShards takes the shards of a registry that has left from it, and removes them
+// but for those of a present one.
 func (c *Controller) removeShards(left *registration) {
-	shards := append(left.lease.shards(), left.shard)
-	slices.SortFunc(shards, func(a, b xdsupdate.ShardKey) int { return strings.Compare(a.String(), b.String()) })
-	c.leases.remove(slices.DeleteFunc(slices.Compact(shards), func(shard xdsupdate.ShardKey) bool {
-		return c.merged.Load().find(func(r *registration) bool {
-			return r.shard == shard || slices.Contains(r.lease.shards(), shard)
-		}) != nil
-	}))
+	shards := left.owner.Shards()
+	left.owner.Close()
+	if !slices.Contains(shards, left.shard) {
+		shards = append(shards, left.shard) // which it may have written to without an owner
+	}
+	remover := c.updaters.own()
+	defer remover.Close()
+	for _, shard := range shards {
+		if !c.hasShard(shard) {
+			c.updating(shard, func() { remover.RemoveShard(shard) })
+		}
+	}
+}
+
+// hasShard reports whether a shard is that of a present registry, or belongs to one.
+func (c *Controller) hasShard(shard xdsupdate.ShardKey) bool {
+	return c.merged.Load().find(func(r *registration) bool {
+		return r.shard == shard || slices.Contains(r.owner.Shards(), shard)
+	}) != nil
 }
 
 // pushDifference asks for a push of the services in which two sets differ: from a
 // registry that has come or gone those who read the services do not learn of them.
 func (c *Controller) pushDifference(before, after *registry.ServiceSet) {
-	if c.leases.pushesTo() == nil {
+	readers := c.updaters.attached()
+	if readers == nil {
 		return
 	}
 	keys := map[xdsupdate.ConfigKey]struct{}{}
@@ -204,7 +195,7 @@ func (c *Controller) pushDifference(before, after *registry.ServiceSet) {
 	if len(keys) == 0 {
 		return // a request without keys would be one for everything
 	}
-	c.leases.push(&xdsupdate.PushRequest{
+	readers.ConfigUpdate(&xdsupdate.PushRequest{
 		Full: true, ConfigsUpdated: keys, Start: time.Now(),
 		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonService: 1},
 	})

@@ -42,14 +42,14 @@ func TestWorkloadsOfARegistryThatDoesNotReplayAreRetracted(t *testing.T) {
 	for name, wire := range map[string]func(*selection, *forgetful){
 		"directly, before": func(s *selection, r *forgetful) {
 			r.AppendWorkloadHandler(s.entries.WorkloadInstanceHandler)
-			s.registries.AddRegistry(r)
+			s.registries.AddRegistry(given(r))
 		},
 		"directly, after": func(s *selection, r *forgetful) {
-			s.registries.AddRegistry(r)
+			s.registries.AddRegistry(given(r))
 			r.AppendWorkloadHandler(s.entries.WorkloadInstanceHandler)
 		},
 		"through the aggregate": func(s *selection, r *forgetful) {
-			s.registries.AddRegistry(r)
+			s.registries.AddRegistry(given(r))
 			s.registries.AppendWorkloadHandler(s.entries.WorkloadInstanceHandler)
 		},
 	} {
@@ -61,7 +61,7 @@ func TestWorkloadsOfARegistryThatDoesNotReplayAreRetracted(t *testing.T) {
 			one.announce(registry.EventDelete, "three=3.3.3.3")
 			s.expect("announced", "1.1.1.1", "2.2.2.2")
 			next := newForgetful()
-			s.registries.UpdateRegistry(next)
+			s.registries.UpdateRegistry(given(next))
 			s.expect("replaced by one that has announced nothing")
 			if name != "through the aggregate" {
 				next.AppendWorkloadHandler(s.entries.WorkloadInstanceHandler)

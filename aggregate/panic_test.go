@@ -61,7 +61,7 @@ func TestPanicOfAServiceHandlerIsKept(t *testing.T) {
 	c.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { panic("handler") })
 	c.AppendServiceHandler(handled.service)
 	r := newRegistry("Mock", "c1")
-	c.AddRegistry(r)
+	c.AddRegistry(given(r))
 	set(t, r, service("a", "ns"))
 	handled.expect(t, "add a 0.0.0.0")
 	if want := `what="event handler" error="panic: handler" cluster=c1 event=add service=a`; strings.Count(log.String(), want) != 1 {
@@ -115,7 +115,8 @@ type faulty struct{ *memoryregistry.Registry }
 func (faulty) Run(<-chan struct{}) { panic("Run") }
 func (faulty) HasSynced() bool     { panic("HasSynced") }
 
-// shardUpdater notes the calls of claimed shards, and panics in those for one shard.
+// shardUpdater notes the calls that remove endpoints of shards, and panics in those for
+// one shard.
 type shardUpdater struct {
 	xdsupdate.Discard
 	bad   registry.ClusterID
@@ -129,45 +130,47 @@ func (u *shardUpdater) note(call string, shard xdsupdate.ShardKey) {
 	}
 }
 
-func (u *shardUpdater) Claim(shard xdsupdate.ShardKey) xdsupdate.ShardUpdater {
-	return &claimedShard{XDSUpdater: u, u: u, shard: shard}
-}
+func (u *shardUpdater) RemoveShard(shard xdsupdate.ShardKey) { u.note("RemoveShard", shard) }
 
-type claimedShard struct {
-	xdsupdate.XDSUpdater
-	u     *shardUpdater
-	shard xdsupdate.ShardKey
-}
-
-func (c *claimedShard) RemoveShard(shard xdsupdate.ShardKey) { c.u.note("RemoveShard", shard) }
-func (c *claimedShard) Prune()                               { c.u.note("Prune", c.shard) }
-func (c *claimedShard) Close()                               { c.u.note("Close", c.shard) }
-func (c *claimedShard) EDSDeltaUpdate(xdsupdate.ShardKey, registry.Hostname, string, []xdsupdate.EndpointChange) {
+func (u *shardUpdater) EDSUpdate(
+	shard xdsupdate.ShardKey, hostname registry.Hostname, _ string, endpoints []*registry.Endpoint,
+) {
+	if len(endpoints) == 0 {
+		u.note("empty "+string(hostname), shard)
+	}
 }
 
 // A registry that writes to several shards: a panic of the updater for one of them
-// does not keep the others from being pruned, closed and removed.
+// does not keep the others from being pruned and removed, nor other services.
 func TestPanicOfOneShard(t *testing.T) {
-	for _, bad := range []registry.ClusterID{"c1", "c2", "c3"} {
+	clusters := []registry.ClusterID{"c1", "c2", "c3"}
+	for _, bad := range clusters {
 		var log bytes.Buffer
 		updater := &shardUpdater{bad: bad}
 		c := aggregate.NewController(aggregate.Options{Updater: updater, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		create := func(u xdsupdate.XDSUpdater) registry.Instance {
-			for _, cluster := range []registry.ClusterID{"c1", "c2", "c3"} {
-				u.SvcUpdate(xdsupdate.ShardKey{Cluster: cluster, Provider: "Mock"}, "a", "ns", registry.EventAdd)
+		create := func(hosts ...registry.Hostname) func(u xdsupdate.XDSUpdater) registry.Instance {
+			return func(u xdsupdate.XDSUpdater) registry.Instance {
+				for _, cluster := range clusters {
+					for _, host := range hosts {
+						shard := xdsupdate.ShardKey{Cluster: cluster, Provider: "Mock"}
+						u.EDSUpdate(shard, host, "ns", []*registry.Endpoint{endpointOn("1.1.1.1")})
+					}
+				}
+				return newRegistry("Mock", "c1")
 			}
-			return newRegistry("Mock", "c1")
 		}
-		c.Add(create)
-		c.Update(create)
+		c.AddRegistry(create("a", "b", "c"))
+		c.UpdateRegistry(create("c"))
 		c.DeleteRegistry("c1", "Mock")
-		for _, call := range []string{"Prune", "Close", "RemoveShard"} {
-			for _, cluster := range []string{"c1", "c2", "c3"} {
-				if !slices.Contains(updater.calls, call+" "+cluster) {
+		for _, call := range []string{"empty a", "empty b", "RemoveShard"} {
+			for _, cluster := range clusters {
+				if !slices.Contains(updater.calls, call+" "+string(cluster)) {
 					t.Errorf("%s panics: no %s of %s, only %q", bad, call, cluster, updater.calls)
 				}
 			}
-			if want := `what=updater error="panic: ` + call + `" provider=Mock cluster=` + string(bad); !strings.Contains(log.String(), want) {
+		}
+		for _, call := range []string{"empty a", "RemoveShard"} {
+			if want := `what=updater error="panic: ` + call + `" provider=Mock`; !strings.Contains(log.String(), want) {
 				t.Errorf("no %s in the log: %s", want, log.String())
 			}
 		}
@@ -192,10 +195,10 @@ func TestPanicsOfARegistry(t *testing.T) {
 		synctest.Wait()
 		r := faulty{newRegistry("Mock", "c1")}
 		set(t, r.Registry, service("a", "ns"))
-		c.AddAndRun(func(xdsupdate.XDSUpdater) registry.Instance { return r }, nil)
+		c.AddRegistryAndRun(func(xdsupdate.XDSUpdater) registry.Instance { return r }, nil)
 		synctest.Wait()
 		expect(t, "services", len(c.Services()), 1)
-		c.Update(func(xdsupdate.XDSUpdater) registry.Instance { return faulty{newRegistry("Mock", "c1")} })
+		c.UpdateRegistry(func(xdsupdate.XDSUpdater) registry.Instance { return faulty{newRegistry("Mock", "c1")} })
 		synctest.Wait()
 		expect(t, "services of the successor", len(c.Services()), 0)
 		expect(t, "deleted", c.DeleteRegistry("c1", "Mock"), true)

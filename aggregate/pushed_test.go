@@ -3,7 +3,10 @@
 package aggregate_test
 
 import (
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -70,7 +73,7 @@ type wiring func(updater xdsupdate.XDSUpdater) (handled registry.Controller, sou
 // aggregated adds the sources to an aggregate, to which the handler belongs.
 func aggregated(c *aggregate.Controller, sources ...source) (registry.Controller, []source) {
 	for _, s := range sources {
-		c.AddRegistry(s.Instance)
+		c.AddRegistry(given(s.Instance))
 	}
 	return c, sources
 }
@@ -113,7 +116,7 @@ func wirings() map[string]wiring {
 			c := aggregate.NewController(aggregate.Options{Updater: u})
 			var sources []source
 			for i, make := range []func(string, registry.ClusterID, xdsupdate.XDSUpdater) source{memorySource, entrySource} {
-				c.Add(func(lease xdsupdate.XDSUpdater) registry.Instance {
+				c.AddRegistry(func(lease xdsupdate.XDSUpdater) registry.Instance {
 					sources = append(sources, make([]string{"a", "b"}[i], []registry.ClusterID{"c1", "c2"}[i], lease))
 					return sources[i].Instance
 				})
@@ -123,148 +126,90 @@ func wirings() map[string]wiring {
 		"aggregate of aggregates": func(u xdsupdate.XDSUpdater) (registry.Controller, []source) {
 			inner, outer := aggregate.NewController(), aggregate.NewController()
 			_, sources := aggregated(inner, memorySource("a", "c1", u), memorySource("b", "c2", nil))
-			outer.AddRegistry(registry.Simple{Controller: inner, ServiceDiscovery: inner, ProviderID: "Aggregate", ClusterID: "inner"})
+			outer.AddRegistry(given(registry.Simple{Controller: inner, ServiceDiscovery: inner, ProviderID: "Aggregate", ClusterID: "inner"}))
 			more := entrySource("c", "c3", u)
-			outer.AddRegistry(more.Instance)
+			outer.AddRegistry(given(more.Instance))
 			return outer, append(sources, more)
 		},
 	}
 }
 
+// pushesOf runs a test in a bubble in which each call of next waits until nothing
+// happens any more, and returns the pushes since the last one.
+func pushesOf(t *testing.T, test func(t *testing.T, updater xdsupdate.XDSUpdater, next func() []string)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var pushed []string
+		pusher := xdsupdate.NewPusher(func(req *xdsupdate.PushRequest) { pushed = append(pushed, req.String()) })
+		stop := make(chan struct{})
+		var running sync.WaitGroup
+		running.Go(func() { pusher.Run(stop) })
+		test(t, pusher, func() []string {
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			out := pushed
+			pushed = nil
+			return out
+		})
+		close(stop)
+		running.Wait()
+	})
+}
+
 // However a registry, an updater and a ServiceHandler are wired, a change of a
-// service is pushed once.
+// service is pushed once: what is asked for twice is merged.
 func TestServiceHandlerPushesEachChangeOnce(t *testing.T) {
 	for name, wire := range wirings() {
 		t.Run(name, func(t *testing.T) {
-			var pushed []string
-			updater := &configs{on: func(req *xdsupdate.PushRequest) { pushed = append(pushed, req.String()) }}
-			handled, sources := wire(updater)
-			handled.AppendServiceHandler(xdsupdate.ServiceHandler(updater, handled))
-			for i, s := range sources {
-				for _, n := range []int{1, 2, 0, 3} {
-					if err := s.change(n); err != nil {
-						t.Fatal(err)
+			pushesOf(t, func(t *testing.T, updater xdsupdate.XDSUpdater, next func() []string) {
+				t.Helper()
+				handled, sources := wire(updater)
+				handled.AppendServiceHandler(xdsupdate.ServiceHandler(updater))
+				for i, s := range sources {
+					for _, n := range []int{1, 2, 0, 3} {
+						if err := s.change(n); err != nil {
+							t.Fatal(err)
+						}
+						if pushed := next(); len(pushed) != 1 {
+							t.Errorf("source %d, change to %d: pushes %q, want one", i, n, pushed)
+						}
 					}
-					if len(pushed) != 1 {
-						t.Errorf("source %d, change to %d: pushes %q, want one", i, n, pushed)
-					}
-					pushed = nil
 				}
-			}
-			// A handler that comes later gets what there is.
-			handled.AppendServiceHandler(xdsupdate.ServiceHandler(updater, nil))
-			if len(pushed) != len(sources) {
-				t.Errorf("pushes %q of a handler that knows no registry, want %d", pushed, len(sources))
-			}
+			})
 		})
 	}
 }
 
-// A registry that comes with services has asked for their push when the aggregate
-// did not show them yet, and one that goes asks for none.
+// A registry that comes with services, and one that goes, is pushed once.
 func TestServicesThatComeAndGoWithARegistryArePushedOnce(t *testing.T) {
 	for _, attached := range []bool{false, true} {
-		var pushed []string
-		updater := &configs{on: func(req *xdsupdate.PushRequest) { pushed = append(pushed, req.String()) }}
-		c := aggregate.NewController()
-		if attached {
-			c.AttachUpdater(updater)
-		}
-		c.AppendServiceHandler(xdsupdate.ServiceHandler(updater, c))
-		once := func(what string) {
+		pushesOf(t, func(t *testing.T, updater xdsupdate.XDSUpdater, next func() []string) {
 			t.Helper()
-			expect(t, what, pushed, []string{"full push of ServiceEntry/ns/a (service 1)"})
-			pushed = nil
-		}
-		s := memorySource("a", "c1", updater)
-		if err := s.change(1); err != nil {
-			t.Fatal(err)
-		}
-		once("set before")
-		c.AddRegistry(s.Instance)
-		once("added")
-		c.DeleteRegistry("c1", registry.Memory)
-		once("deleted")
-		c.AddRegistry(s.Instance)
-		once("added again")
-		if err := s.change(2); err != nil {
-			t.Fatal(err)
-		}
-		once("changed")
-	}
-}
-
-// Of the parts of a Multi those are asked that the registry does not ask.
-func TestServiceHandlerAsksTheRest(t *testing.T) {
-	var one, two int
-	first := &configs{on: func(*xdsupdate.PushRequest) { one++ }}
-	second := &configs{on: func(*xdsupdate.PushRequest) { two++ }}
-	s := memorySource("a", "c1", first)
-	s.AppendServiceHandler(xdsupdate.ServiceHandler(xdsupdate.Multi(first, second), s.Instance))
-	if err := s.change(1); err != nil {
-		t.Fatal(err)
-	}
-	expect(t, "pushes", []int{one, two}, []int{1, 1})
-}
-
-// PushesTo answers for the change that handlers are being notified of, and for no
-// other time.
-func TestPushesToAnswersWhileHandlersRun(t *testing.T) {
-	updater := &configs{on: func(*xdsupdate.PushRequest) {}}
-	s := memorySource("a", "c1", updater)
-	c := aggregate.NewController()
-	c.AddRegistry(s.Instance)
-	var curr *registry.Service
-	c.AppendServiceHandler(func(_, s *registry.Service, _ registry.Event) {
-		curr = s
-		if c.PushesTo(s) == nil {
-			t.Error("PushesTo = nil for the change, which the registry pushes")
-		}
-		if c.PushesTo(service("other", "ns")) != nil {
-			t.Error("PushesTo has an updater for another service")
-		}
-	})
-	if err := s.change(1); err != nil {
-		t.Fatal(err)
-	}
-	if curr == nil || c.PushesTo(curr) != nil {
-		t.Errorf("PushesTo(%v) has an updater after the handlers have returned", curr)
-	}
-}
-
-// A service that came with its registry, went, and is back as the very same object, is
-// a change of the registry like any other.
-func TestServiceThatComesBackIsTheRegistrys(t *testing.T) {
-	other := service("a", "ns", at("1.1.1.1"))
-	for name, away := range map[string]struct {
-		leave, back func(q *quiet, s *registry.Service)
-	}{
-		"removed": {
-			func(q *quiet, s *registry.Service) { q.send(nil, s, registry.EventDelete) },
-			func(q *quiet, s *registry.Service) { q.send(nil, s, registry.EventAdd) },
-		},
-		"changed": {
-			func(q *quiet, s *registry.Service) { q.send(s, other, registry.EventUpdate) },
-			func(q *quiet, s *registry.Service) { q.send(other, s, registry.EventUpdate) },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pushes := 0
-			updater := &configs{on: func(*xdsupdate.PushRequest) { pushes++ }}
 			c := aggregate.NewController()
-			c.AttachUpdater(updater)
-			came := service("a", "ns")
-			q := newQuiet(came)
-			c.AddRegistry(q)
-			q.notify()
-			away.leave(q, came)
-			c.AppendServiceHandler(xdsupdate.ServiceHandler(updater, c))
-			pushes = 0
-			away.back(q, came)
-			expect(t, "pushes of a registry that asks for none itself", pushes, 1)
-			pushes = 0
-			c.AppendServiceHandler(xdsupdate.ServiceHandler(updater, c))
-			expect(t, "pushes of a handler that comes later", pushes, 1)
+			if attached {
+				c.AttachUpdater(updater)
+			}
+			c.AppendServiceHandler(xdsupdate.ServiceHandler(updater))
+			once := func(what, reason string) {
+				t.Helper()
+				expect(t, what, next(), []string{"full push of ServiceEntry/ns/a (service " + reason + ")"})
+			}
+			s := memorySource("a", "c1", updater)
+			if err := s.change(1); err != nil {
+				t.Fatal(err)
+			}
+			asked := map[bool]string{false: "1", true: "2"}[attached]
+			once("set before", "1")
+			c.AddRegistry(given(s.Instance))
+			once("added", asked)
+			c.DeleteRegistry("c1", registry.Memory)
+			once("deleted", asked)
+			c.AddRegistry(given(s.Instance))
+			once("added again", asked)
+			if err := s.change(2); err != nil {
+				t.Fatal(err)
+			}
+			once("changed", "2")
 		})
 	}
 }

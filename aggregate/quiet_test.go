@@ -54,7 +54,7 @@ func (q *quiet) send(prev, curr *registry.Service, event registry.Event) {
 func TestServicesOfARegistryWithoutEventsAreCurrent(t *testing.T) {
 	q := newQuiet(service("a", "ns"))
 	c := aggregate.NewController(aggregate.Options{})
-	c.AddRegistry(q)
+	c.AddRegistry(given(q))
 	expect(t, "services", listed(c.Services()), []string{"/ns/a"})
 	before := c.Services()
 	if after := c.Services(); &after[0] != &before[0] {
@@ -77,21 +77,21 @@ func TestServicesOfARegistryWithoutEventsAreCurrent(t *testing.T) {
 func TestSuccessorsThatHaveSentNothingYet(t *testing.T) {
 	one, two, three := newQuiet(service("a", "ns"), service("b", "ns")), newQuiet(service("a", "ns")), newQuiet(service("a", "ns"))
 	c := aggregate.NewController(aggregate.Options{})
-	c.AddRegistry(one)
+	c.AddRegistry(given(one))
 	var h eventLog
 	c.AppendServiceHandler(h.service)
 	one.notify()
 	h.expect(t, "add a 0.0.0.0", "add b 0.0.0.0")
-	c.UpdateRegistry(two)
+	c.UpdateRegistry(given(two))
 	h.expect(t, "delete b 0.0.0.0")
-	c.UpdateRegistry(three)
+	c.UpdateRegistry(given(three))
 	h.expect(t)
 	var late eventLog
 	c.AppendServiceHandler(late.service)
 	late.expect(t, "add a 0.0.0.0")
 	three.notify() // the same
 	h.expect(t)
-	c.UpdateRegistry(two)
+	c.UpdateRegistry(given(two))
 	c.DeleteRegistryIfCurrent(two)
 	h.expect(t, "delete a 0.0.0.0")
 	late.expect(t, "delete a 0.0.0.0")
@@ -104,10 +104,10 @@ func TestSuccessorsThatHaveSentNothingYet(t *testing.T) {
 func TestRegistryAddedDuringARead(t *testing.T) {
 	q := newQuiet(service("a", "ns"))
 	c := aggregate.NewController(aggregate.Options{})
-	c.AddRegistry(q)
+	c.AddRegistry(given(q))
 	other := newRegistry(registry.External, "c1")
 	set(t, other, service("b", "ns"))
-	q.reading = func() { c.AddRegistry(other) }
+	q.reading = func() { c.AddRegistry(given(other)) }
 	c.Services()
 	expect(t, "order", shards(c), "Kubernetes/c1 External/c1")
 	expect(t, "services", listed(c.Services()), []string{"/ns/a", "External/ns/b"})
@@ -118,13 +118,13 @@ func TestHandlersMayCallBack(t *testing.T) {
 	one, two := newRegistry(registry.Kubernetes, "c1"), newRegistry(registry.Kubernetes, "c2")
 	set(t, two, service("b", "ns"))
 	c := aggregate.NewController(aggregate.Options{})
-	c.AddRegistry(one)
+	c.AddRegistry(given(one))
 	var h, inner eventLog
 	var once sync.Once
 	c.AppendServiceHandler(h.service)
 	c.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) {
 		once.Do(func() {
-			c.AddRegistry(two)
+			c.AddRegistry(given(two))
 			c.AppendServiceHandler(inner.service)
 			c.DeleteRegistry("c1", registry.Kubernetes)
 		})
@@ -139,8 +139,8 @@ func TestServicesChangeInBulk(t *testing.T) {
 	q, other := newQuiet(), newRegistry(registry.External, "c1")
 	set(t, other, service("host-0050", "ns"), service("host-1000", "ns"), service("a", "ns"))
 	c := aggregate.NewController(aggregate.Options{})
-	c.AddRegistry(q)
-	c.AddRegistry(other)
+	c.AddRegistry(given(q))
+	c.AddRegistry(given(other))
 	for round, step := range []int{1, 2, 3, 50, 7, 1} {
 		var services []*registry.Service
 		for i := 0; i < 200; i += step {
@@ -174,7 +174,7 @@ func TestPrecedenceOfListedServices(t *testing.T) {
 	}
 	q := newQuiet(service("a", "ns1", created(2, "a")), service("a", "ns2", created(1, "b")), service("a", "ns3", created(1, "a")))
 	c := aggregate.NewController()
-	c.AddRegistry(q)
+	c.AddRegistry(given(q))
 	if got := c.GetService("a"); got != q.services[1] {
 		t.Errorf("GetService = %s, want that of ns2: the oldest, then the namespace", got.Key())
 	}
@@ -196,8 +196,8 @@ func TestPrecedenceOfClusterServices(t *testing.T) {
 	set(t, one, service("a", "ns2", object("a"), vip("c1", "1.1.1.2")), service("a", "ns1", object("b"), vip("c1", "1.1.1.1")))
 	set(t, two, service("a", "ns3", vip("c2", "2.2.2.2")))
 	c := aggregate.NewController()
-	c.AddRegistry(one)
-	c.AddRegistry(two)
+	c.AddRegistry(given(one))
+	c.AddRegistry(given(two))
 	got := c.GetService("a")
 	expect(t, "winner", got.Key(), "ns1/a")
 	expect(t, "VIPs", got.ClusterVIPs, map[registry.ClusterID][]string{"c1": {"1.1.1.1"}, "c2": {"2.2.2.2"}})
@@ -208,7 +208,7 @@ func TestPrecedenceOfClusterServices(t *testing.T) {
 func TestFormerListsAreNotKept(t *testing.T) {
 	q := newQuiet(service("a", "ns"), service("b", "ns"), service("c", "ns"))
 	c := aggregate.NewController()
-	c.AddRegistry(q)
+	c.AddRegistry(given(q))
 	c.Services()
 	var lists []weak.Pointer[*registry.Service]
 	for i, host := range []string{"a", "b", "c"} {

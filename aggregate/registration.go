@@ -17,15 +17,13 @@ import (
 type registration struct {
 	instance registry.Instance
 	shard    xdsupdate.ShardKey
-	// lease is the updater that the registry was made with; nil without one.
-	lease *lease
+	// owner is the updater that the registry was made with.
+	owner xdsupdate.Owner
 	// events has the registry's Subscribe methods, or does without.
 	events registry.Simple
 	// snapshotter is nil if the registry is none; then listed is its last list.
 	snapshotter registry.ServiceSnapshotter
 	listed      atomic.Pointer[listed]
-	// pusher is nil if the registry is none.
-	pusher xdsupdate.ServicePusher
 	// own is the stop of AddRegistryAndRun; nil is never closed.
 	own <-chan struct{}
 	// gone is closed when the registry was deleted or replaced, and retired.
@@ -41,9 +39,6 @@ type registration struct {
 	// services and workloads are what handlers were notified of.
 	services  known[serviceKey, *registry.Service]
 	workloads known[registry.WorkloadKey, *registry.WorkloadInstance]
-	// initial are the services that the registry came with; nil once it has changed or
-	// removed one.
-	initial *registry.ServiceSet
 	// contested are workloads of which predecessors have sent events that receivers
 	// must not keep.
 	contested map[registry.WorkloadKey]struct{}
@@ -52,15 +47,14 @@ type registration struct {
 	left map[registry.WorkloadKey]*registry.WorkloadInstance
 }
 
-func newRegistration(r registry.Instance, l *lease, own <-chan struct{}) *registration {
+func newRegistration(r registry.Instance, owner xdsupdate.Owner, own <-chan struct{}) *registration {
 	reg := &registration{
-		instance: r, shard: xdsupdate.ShardKeyOf(r), lease: l, own: own, gone: make(chan struct{}),
+		instance: r, shard: xdsupdate.ShardKeyOf(r), owner: owner, own: own, gone: make(chan struct{}),
 		events:    registry.Simple{Controller: r, ServiceDiscovery: r},
 		services:  known[serviceKey, *registry.Service]{},
 		workloads: known[registry.WorkloadKey, *registry.WorkloadInstance]{},
 	}
 	reg.snapshotter, _ = registry.As[registry.ServiceSnapshotter](r)
-	reg.pusher, _ = registry.As[xdsupdate.ServicePusher](r)
 	reg.listed.Store(&listed{set: &registry.ServiceSet{}})
 	return reg
 }

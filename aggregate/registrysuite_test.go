@@ -25,9 +25,9 @@ func TestControllerKeepsThePromisesOfARegistry(t *testing.T) {
 				before := memory.New(memory.Options{Provider: registry.Kubernetes, Cluster: "before"})
 				r := memory.New(memory.Options{Provider: provider, Cluster: "filled"})
 				after := memory.New(memory.Options{Cluster: "after"})
-				c.AddRegistry(before)
-				c.AddRegistry(r)
-				c.AddRegistry(after)
+				c.AddRegistry(given(before))
+				c.AddRegistry(given(r))
+				c.AddRegistry(given(after))
 				return subject(tb, instance(c), r)
 			})
 		})
@@ -46,8 +46,7 @@ func subject(tb testing.TB, aggregated registry.Instance, r *memory.Registry) re
 	return registrytest.Subject{
 		Registry: aggregated,
 		Set: func(s *registry.Service, endpoints []*registry.Endpoint) {
-			ok(r.SetService(s))
-			ok(r.SetEndpoints(s.Hostname, s.Attributes.Namespace, endpoints))
+			ok(r.Set(s, endpoints))
 		},
 		Remove:      func(h registry.Hostname, namespace string) { ok(r.RemoveService(h, namespace)) },
 		SetWorkload: func(w *registry.WorkloadInstance) { ok(r.SetWorkload(w)) },

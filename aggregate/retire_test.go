@@ -63,7 +63,7 @@ func newSelection(t *testing.T) *selection {
 	configs := storememory.NewController(storememory.Make(istio.Schemas()))
 	s := &selection{t: t, pusher: xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {})}
 	s.registries = aggregate.NewController(aggregate.Options{Updater: s.pusher})
-	s.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+	s.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		s.entries = serviceentry.New(configs, updater)
 		return s.entries
 	})
@@ -127,7 +127,7 @@ func (s *selection) expect(what string, want ...string) {
 func TestWorkloadsOfADeletedRegistryAreRetracted(t *testing.T) {
 	withWirings(t, func(s *selection) {
 		cluster := s.cluster("one=1.1.1.1", "two=2.2.2.2")
-		s.registries.AddRegistry(cluster)
+		s.registries.AddRegistry(given(cluster))
 		s.expect("added", "1.1.1.1", "2.2.2.2")
 		s.registries.DeleteRegistry("c1", registry.Kubernetes)
 		s.expect("deleted")
@@ -135,7 +135,7 @@ func TestWorkloadsOfADeletedRegistryAreRetracted(t *testing.T) {
 		s.expect("deleted, and still at work")
 		s.remove(cluster, "two")
 		next := s.cluster("two=2.2.2.2")
-		s.registries.AddRegistry(next)
+		s.registries.AddRegistry(given(next))
 		s.expect("another one added", "2.2.2.2")
 		s.set(cluster, "two=2.2.2.9")
 		s.remove(cluster, "two")
@@ -146,10 +146,10 @@ func TestWorkloadsOfADeletedRegistryAreRetracted(t *testing.T) {
 func TestWorkloadsOfAReplacedRegistryAreRetracted(t *testing.T) {
 	withWirings(t, func(s *selection) {
 		old := s.cluster("same=1.1.1.1", "changed=2.2.2.2", "gone=3.3.3.3")
-		s.registries.AddRegistry(old)
+		s.registries.AddRegistry(given(old))
 		s.expect("added", "1.1.1.1", "2.2.2.2", "3.3.3.3")
 		next := s.cluster("same=1.1.1.1", "changed=2.2.2.9", "new=4.4.4.4")
-		s.registries.UpdateRegistry(next)
+		s.registries.UpdateRegistry(given(next))
 		s.expect("replaced", "1.1.1.1", "2.2.2.9", "4.4.4.4")
 		s.set(old, "gone=3.3.3.8", "changed=2.2.2.8", "late=5.5.5.5")
 		s.expect("replaced, while the predecessor is at work", "1.1.1.1", "2.2.2.9", "4.4.4.4")
@@ -180,7 +180,7 @@ func TestWorkloadsOfARegistryThatRunsAreRetracted(t *testing.T) {
 		for round := range 20 {
 			cluster := s.cluster("one=1.1.1.1", "two=2.2.2.2")
 			set(s.t, cluster, service("own.example.com", "ns"))
-			s.registries.AddRegistryAndRun(cluster, nil)
+			s.registries.AddRegistryAndRun(given(cluster), nil)
 			time.Sleep(time.Second)
 			s.expect("added", "1.1.1.1", "2.2.2.2")
 			var writers sync.WaitGroup
@@ -191,7 +191,7 @@ func TestWorkloadsOfARegistryThatRunsAreRetracted(t *testing.T) {
 			if round%2 == 0 {
 				s.registries.DeleteRegistry("c1", registry.Kubernetes)
 			} else {
-				s.registries.UpdateRegistry(s.cluster("two=2.2.2.9"))
+				s.registries.UpdateRegistry(given(s.cluster("two=2.2.2.9")))
 				want = []string{"2.2.2.9"}
 			}
 			writers.Wait()
@@ -215,7 +215,7 @@ func TestWorkloadsOfABusyRegistryAreRetracted(t *testing.T) {
 		defer close(stop)
 		cluster := s.cluster("one=1.1.1.1")
 		cluster.AppendServiceHandler(func(*registry.Service, *registry.Service, registry.Event) { time.Sleep(time.Second) })
-		s.registries.AddRegistryAndRun(cluster, nil)
+		s.registries.AddRegistryAndRun(given(cluster), nil)
 		synctest.Wait()
 		s.expect("added", "1.1.1.1")
 		running.Go(func() { set(s.t, cluster, service("own.example.com", "ns")) })
@@ -231,10 +231,10 @@ func TestRegistryThatComesBackIsNotRetracted(t *testing.T) {
 	s := newSelection(t)
 	s.wire = func(cluster *memory.Registry) { cluster.AppendWorkloadHandler(s.entries.WorkloadInstanceHandler) }
 	cluster := s.cluster("one=1.1.1.1")
-	s.registries.AddRegistry(cluster)
+	s.registries.AddRegistry(given(cluster))
 	s.registries.DeleteRegistry("c1", registry.Kubernetes)
 	s.expect("deleted")
-	s.registries.AddRegistry(cluster)
+	s.registries.AddRegistry(given(cluster))
 	s.set(cluster, "two=2.2.2.2")
 	s.expect("back", "2.2.2.2")
 	s.remove(cluster, "two")
@@ -246,7 +246,7 @@ func TestWorkloadsAreRetractedWhileEventsKeepComing(t *testing.T) {
 	withWirings(t, func(s *selection) {
 		for round := range 20 {
 			cluster := s.cluster("one=1.1.1.1", "two=2.2.2.2")
-			s.registries.AddRegistry(cluster)
+			s.registries.AddRegistry(given(cluster))
 			var wg sync.WaitGroup
 			for worker := range 2 {
 				wg.Go(func() {
@@ -260,7 +260,7 @@ func TestWorkloadsAreRetractedWhileEventsKeepComing(t *testing.T) {
 			if round%2 == 0 {
 				s.registries.DeleteRegistry("c1", registry.Kubernetes)
 			} else {
-				s.registries.UpdateRegistry(s.cluster("one=9.9.9.9", "four=4.4.4.4"))
+				s.registries.UpdateRegistry(given(s.cluster("one=9.9.9.9", "four=4.4.4.4")))
 				want = []string{"4.4.4.4", "9.9.9.9"}
 			}
 			wg.Wait()

@@ -30,8 +30,25 @@ func (c *Cache) SubscribeBatch(kinds []configstore.GroupVersionKind, handler con
 	return c.subscribe(kinds, notify.Subscription[configstore.Change]{Batch: handler})
 }
 
+// ListAndSubscribe implements configstore.ListSubscriber.
+func (c *Cache) ListAndSubscribe(
+	kinds []configstore.GroupVersionKind, handler configstore.BatchHandler,
+) (objects []*configstore.Config, cancel func()) {
+	lists, cancel := c.subscribeAt(kinds, notify.Subscription[configstore.Change]{Batch: handler}, false)
+	return slices.Concat(lists...), cancel
+}
+
 // subscribe registers a handler with what exists now as its replay.
 func (c *Cache) subscribe(kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change]) (cancel func()) {
+	_, cancel = c.subscribeAt(kinds, sub, true)
+	return cancel
+}
+
+// subscribeAt registers a handler for what comes after the lists that it returns, one
+// for each kind; replayed: also for what is in them.
+func (c *Cache) subscribeAt(
+	kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change], replayed bool,
+) (lists [][]*configstore.Config, cancel func()) {
 	c.refresh()
 	canonical := make([]configstore.GroupVersionKind, 0, len(kinds))
 	var views []*view
@@ -51,12 +68,13 @@ func (c *Cache) subscribe(kinds []configstore.GroupVersionKind, sub notify.Subsc
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var lists [][]*configstore.Config
 	for _, v := range views {
 		lists = append(lists, v.lists.Capture().List(v))
 	}
-	sub.Replay = replay(lists)
-	return c.queue.Subscribe(sub)
+	if replayed {
+		sub.Replay = replay(lists)
+	}
+	return lists, c.queue.Subscribe(sub)
 }
 
 // replay yields objects as Adds.

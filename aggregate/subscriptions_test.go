@@ -54,13 +54,13 @@ func (s *subscribed) SubscribeNetworkGateways(h func()) (cancel func()) {
 func TestSubscriptionsEndWithTheRegistry(t *testing.T) {
 	for name, leave := range map[string]func(c *aggregate.Controller){
 		"deleted":  func(c *aggregate.Controller) { c.DeleteRegistry("c1", "Mock") },
-		"replaced": func(c *aggregate.Controller) { c.UpdateRegistry(newRegistry("Mock", "c1")) },
+		"replaced": func(c *aggregate.Controller) { c.UpdateRegistry(given(newRegistry("Mock", "c1"))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := aggregate.NewController()
 			c.AppendWorkloadHandler(func(*registry.WorkloadInstance, registry.Event) {})
 			r := &subscribed{Registry: newRegistry("Mock", "c1")}
-			c.AddRegistry(r)
+			c.AddRegistry(given(r))
 			expect(t, "subscriptions", r.live, 3)
 			leave(c)
 			expect(t, "subscriptions after the end", r.live, 0)
@@ -69,7 +69,7 @@ func TestSubscriptionsEndWithTheRegistry(t *testing.T) {
 			c := aggregate.NewController()
 			r := &subscribed{Registry: newRegistry("Mock", "c1")}
 			r.subscribing = func() { leave(c) }
-			c.AddRegistry(r)
+			c.AddRegistry(given(r))
 			expect(t, "subscriptions", r.live, 0)
 		})
 	}
@@ -83,7 +83,7 @@ func TestEventsAmidTheEndAreDropped(t *testing.T) {
 	c.AppendWorkloadHandler(workloads.workload)
 	c.AppendNetworkGatewayHandler(func() { gateways.add("gateways") })
 	r := &subscribed{Registry: newRegistry("Mock", "c1")}
-	c.AddRegistry(r)
+	c.AddRegistry(given(r))
 	set(t, r.Registry, service("a", "ns"))
 	services.expect(t, "add a 0.0.0.0")
 	r.cancelling = func() {
@@ -113,12 +113,12 @@ func TestGatewayHandlersAreCalledForChanges(t *testing.T) {
 	c := aggregate.NewController()
 	var gateways eventLog
 	c.AppendNetworkGatewayHandler(func() { gateways.add("changed") })
-	c.AddRegistry(with())
-	c.UpdateRegistry(with())
+	c.AddRegistry(given(with()))
+	c.UpdateRegistry(given(with()))
 	gateways.expect(t)
-	c.UpdateRegistry(with("1.1.1.1", "2.2.2.2"))
+	c.UpdateRegistry(given(with("1.1.1.1", "2.2.2.2")))
 	gateways.expect(t, "changed")
-	c.UpdateRegistry(with("2.2.2.2", "1.1.1.1"))
+	c.UpdateRegistry(given(with("2.2.2.2", "1.1.1.1")))
 	gateways.expect(t)
 	c.DeleteRegistry("c1", "Mock")
 	gateways.expect(t, "changed")
@@ -137,7 +137,7 @@ func TestRegistryThatLeftIsNotRun(t *testing.T) {
 		var notes eventLog
 		r := &subscribed{Registry: newRegistry("Mock", "c1")}
 		r.subscribing = func() { c.DeleteRegistry("c1", "Mock") }
-		c.AddRegistryAndRun(runner{r, &notes}, nil)
+		c.AddRegistryAndRun(given(runner{r, &notes}), nil)
 		close(stop)
 		<-ended
 		notes.expect(t)

@@ -21,12 +21,12 @@ func TestSuccessorTakesTheShardByWriting(t *testing.T) {
 		c := aggregate.NewController(aggregate.Options{Updater: updater})
 		var first *memory.Registry
 		var lease xdsupdate.XDSUpdater
-		c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+		c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 			first, lease = memory.New(memory.Options{Updater: u}), u
 			fill(t, first, "1.1.1.1")
 			return first
 		})
-		c.Update(func(u xdsupdate.XDSUpdater) registry.Instance {
+		c.UpdateRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 			r := memory.New(memory.Options{Updater: u})
 			fill(t, r, "2.2.2.2")
 			fill(t, first, "1.1.1.9")
@@ -53,19 +53,19 @@ func TestWhatAPredecessorDeletedIsNotEmptied(t *testing.T) {
 		}
 	}
 	endpoints := []*registry.Endpoint{endpointOn("1.1.1.1")}
-	c.Add(writer(func(u xdsupdate.XDSUpdater) {
+	c.AddRegistry(writer(func(u xdsupdate.XDSUpdater) {
 		for _, host := range []registry.Hostname{"deleted", "kept", "left", "left-longer"} {
 			u.EDSUpdate(shard, host, "ns", endpoints)
 		}
 		u.SvcUpdate(shard, "deleted", "ns", registry.EventDelete)
 	}))
 	unsynced := memory.New(memory.Options{Provider: registry.Memory, Cluster: "c1", HasSynced: func() bool { return false }})
-	c.Update(func(u xdsupdate.XDSUpdater) registry.Instance {
+	c.UpdateRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 		u.EDSUpdate(shard, "left", "ns", endpoints)
 		return unsynced
 	})
 	recorder.Take()
-	c.Update(writer(func(u xdsupdate.XDSUpdater) { u.EDSUpdate(shard, "kept", "ns", endpoints) }))
+	c.UpdateRegistry(writer(func(u xdsupdate.XDSUpdater) { u.EDSUpdate(shard, "kept", "ns", endpoints) }))
 	var emptied []string
 	for _, call := range recorder.Take() {
 		if call.Kind == "EDSUpdate" && len(call.Endpoints) == 0 {
@@ -83,7 +83,7 @@ func TestShardTakenOverFromARegistryStays(t *testing.T) {
 		c := aggregate.NewController(aggregate.Options{Updater: updater})
 		shard := xdsupdate.ShardKey{Cluster: "third", Provider: registry.Memory}
 		for i, cluster := range []registry.ClusterID{"first", "second"} {
-			c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+			c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 				u.EDSUpdate(shard, "a", "ns", []*registry.Endpoint{endpointOn([]string{"1.1.1.1", "2.2.2.2"}[i])})
 				return newRegistry(registry.Memory, cluster)
 			})
@@ -96,8 +96,7 @@ func TestShardTakenOverFromARegistryStays(t *testing.T) {
 	})
 }
 
-// slow is an updater that is no xdsupdate.ShardClaimer, of which a call takes until
-// leave is closed.
+// slow is an updater of which a call takes until leave is closed.
 type slow struct {
 	xdsupdate.Discard
 	entered, leave chan struct{}
@@ -109,7 +108,7 @@ func (s slow) EDSUpdate(xdsupdate.ShardKey, registry.Hostname, string, []*regist
 }
 
 // A call of a registry that is in progress when the registry is replaced has no effect
-// on an updater whose shards can be claimed, whatever other updaters there are.
+// on a Pusher, whatever other updaters there are.
 func TestCallInProgressBesideASlowUpdater(t *testing.T) {
 	first := slow{entered: make(chan struct{}), leave: make(chan struct{})}
 	c := aggregate.NewController(aggregate.Options{Updater: first})
@@ -117,12 +116,12 @@ func TestCallInProgressBesideASlowUpdater(t *testing.T) {
 	c.AttachUpdater(pusher)
 	shard := xdsupdate.ShardKey{Cluster: "c1", Provider: registry.Memory}
 	var late sync.WaitGroup
-	c.Add(func(u xdsupdate.XDSUpdater) registry.Instance {
+	c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 		late.Go(func() { u.EDSUpdate(shard, "a", "ns", []*registry.Endpoint{endpointOn("1.1.1.1")}) })
 		<-first.entered
 		return newRegistry(registry.Memory, "c1")
 	})
-	c.Update(func(u xdsupdate.XDSUpdater) registry.Instance {
+	c.UpdateRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 		u.EDSCacheUpdate(shard, "a", "ns", []*registry.Endpoint{endpointOn("2.2.2.2")})
 		return newRegistry(registry.Memory, "c1")
 	})
@@ -138,10 +137,10 @@ func TestDirectSuccessorReplacesEndpoints(t *testing.T) {
 	c := aggregate.NewController(aggregate.Options{Updater: pusher})
 	first := memory.New(memory.Options{Updater: pusher})
 	fill(t, first, "1.1.1.1", "1.1.1.2", "1.1.1.3")
-	c.AddRegistry(first)
+	c.AddRegistry(given(first))
 	expect(t, "endpoints", indexed(pusher, "a", "ns"), "1.1.1.1 1.1.1.2 1.1.1.3")
 	next := memory.New(memory.Options{Updater: pusher})
 	fill(t, next, "2.2.2.2")
-	c.UpdateRegistry(next)
+	c.UpdateRegistry(given(next))
 	expect(t, "endpoints of the successor", indexed(pusher, "a", "ns"), "2.2.2.2")
 }

@@ -38,11 +38,23 @@ type BatchHandler func(changes []Change)
 
 // BatchSubscriber is the optional ability of a cache to hand over, in one call,
 // all the events that are queued when its worker gets to them: a burst then
-// costs its receiver one update instead of many.
+// costs its receiver one update instead of many. The events of what was committed
+// as one (BatchWriter) come in one call.
 type BatchSubscriber interface {
 	// SubscribeBatch registers a handler for the changes of several kinds. It
 	// sees one timeline for all of them, with the promises of EventHandler.
 	// Within one batch all single-event handlers run first. It panics if a kind
 	// is unknown.
 	SubscribeBatch(kinds []GroupVersionKind, handler BatchHandler) (cancel func())
+}
+
+// ListSubscriber is the optional ability of a cache to return what exists with a
+// registration instead of replaying it: the handler's view is then complete at once,
+// also if nothing runs yet.
+type ListSubscriber interface {
+	// ListAndSubscribe is like SubscribeBatch, but returns the objects that exist, of
+	// one moment, in the order of kinds, then of List; the handler gets the changes
+	// after that moment, without gap or duplicate. The handler
+	// may be called before ListAndSubscribe returns.
+	ListAndSubscribe(kinds []GroupVersionKind, handler BatchHandler) (objects []*Config, cancel func())
 }

@@ -24,3 +24,12 @@ type Flusher interface {
 	// wait for itself.
 	Flush(ctx context.Context) error
 }
+
+// Deliverer is the optional ability of a ConfigStoreCache to tell when its handlers may
+// not agree on what there is. Find it with As.
+type Deliverer interface {
+	// Delivering reports whether the cache is handing out changes: some handlers may
+	// have been called with them, and others not. It takes no time, and may be called
+	// from anywhere.
+	Delivering() bool
+}

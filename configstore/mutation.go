@@ -43,6 +43,10 @@ type Mutation struct {
 	// Config is the argument of the ConfigStore method of that name. For OpDelete
 	// only its key and, unless empty, its ResourceVersion count.
 	Config Config
+	// Checked spares the store a second validation of Config, if it is evidence of
+	// this Config and of the store's own schema; otherwise it has no effect. May
+	// be nil. Stores take it by Schemas.Recheck.
+	Checked *Checked
 }
 
 // BatchWriter is the optional ability of a store to commit several changes as

@@ -44,17 +44,23 @@ type Schema struct {
 	// every update.
 	Equal func(a, b proto.Message) bool
 
-	// scan returns the scanners for Spec and Status; nil if the schema is in no
-	// Schemas.
-	scan func() (spec, status *textScanner)
+	// added is nil if the schema is in no Schemas.
+	added *addedSchema
+}
+
+// addedSchema is what a schema gets when it is added to a SchemasBuilder. Unions
+// share it, so its address is the identity of the schema.
+type addedSchema struct {
+	// scanners returns the scanners for Spec and Status.
+	scanners func() (spec, status *textScanner)
 }
 
 // scanners returns the scanners for Spec and Status, either of which may be nil.
 func (s *Schema) scanners() (spec, status *textScanner) {
-	if s.scan == nil {
+	if s.added == nil {
 		return nil, nil
 	}
-	return s.scan()
+	return s.added.scanners()
 }
 
 // NewSpec returns a new, empty spec of the kind.

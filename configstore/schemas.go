@@ -5,11 +5,12 @@ package configstore
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/internal/kindindex"
 )
 
 // Schemas is an immutable set of kinds. The zero value is empty.
@@ -18,39 +19,31 @@ type Schemas struct{ *schemaSet }
 // schemaSet is what Schemas with any kinds point to, so that they are passed in one
 // word.
 type schemaSet struct {
-	all []Schema
-	// byKind has the position in all, for the canonical kind and each alias. names
-	// has the same unless there are more than it is for.
-	byKind map[GroupVersionKind]int
-	names  *kindTable
+	all   []Schema
+	index *kindindex.Index // of all
 }
 
 // Find returns the schema of a kind, which may be named by any of its versions.
 func (s Schemas) Find(kind GroupVersionKind) (Schema, bool) {
-	i, ok := s.Index(&kind)
+	i, ok := s.position(&kind)
 	if !ok {
 		return Schema{}, false
 	}
 	return s.all[i], true
 }
 
-// Index returns the position of a kind in All, which may be named by any of its
-// versions: what a store keeps for each kind it can keep in a slice. The kind is a
-// pointer because every read of a store begins here.
-func (s Schemas) Index(kind *GroupVersionKind) (i int, ok bool) {
+// position returns the position of a kind in All, which may be named by any of its
+// versions.
+func (s Schemas) position(kind *GroupVersionKind) (i int, ok bool) {
 	if s.schemaSet == nil {
 		return 0, false
 	}
-	if s.names != nil {
-		return s.names.find(kind)
-	}
-	i, ok = s.byKind[*kind]
-	return i, ok
+	return s.index.Find((*kindindex.Name)(kind))
 }
 
 // Has reports whether Find would find the kind.
 func (s Schemas) Has(kind GroupVersionKind) bool {
-	_, ok := s.Index(&kind)
+	_, ok := s.position(&kind)
 	return ok
 }
 
@@ -88,7 +81,7 @@ func (s Schemas) Union(others ...Schemas) Schemas {
 	b := NewSchemasBuilder()
 	for _, set := range append([]Schemas{s}, others...) {
 		for _, schema := range set.kinds() {
-			if _, ok := b.byKind[schema.GroupVersionKind]; !ok {
+			if !b.has(schema.GroupVersionKind) {
 				b.insert(schema)
 			}
 		}
@@ -99,13 +92,13 @@ func (s Schemas) Union(others ...Schemas) Schemas {
 // SchemasBuilder collects schemas. It is not safe for concurrent use. Create it
 // with NewSchemasBuilder.
 type SchemasBuilder struct {
-	all    []Schema
-	byKind map[GroupVersionKind]int
+	all   []Schema
+	index *kindindex.Index // of all
 }
 
 // NewSchemasBuilder returns an empty builder.
 func NewSchemasBuilder() *SchemasBuilder {
-	return &SchemasBuilder{byKind: map[GroupVersionKind]int{}}
+	return &SchemasBuilder{index: &kindindex.Index{}}
 }
 
 // Add adds a schema. It returns an error if the schema lacks a kind, a version or
@@ -119,10 +112,16 @@ func (b *SchemasBuilder) Add(s Schema) error {
 		return fmt.Errorf("schema %s: %w", kind, errors.New("a spec type is required"))
 	}
 	for _, k := range s.versions() {
-		if _, ok := b.byKind[k]; ok {
+		if b.has(k) {
 			return fmt.Errorf("schema %s: version %s: %w", kind, k.Version, ErrAlreadyExists)
 		}
 	}
+	s.added = &addedSchema{scanners: sync.OnceValues(func() (spec, status *textScanner) {
+		if s.Status != nil {
+			status = newTextScanner(s.Status)
+		}
+		return newTextScanner(s.Spec), status
+	})}
 	b.insert(s)
 	return nil
 }
@@ -138,28 +137,20 @@ func (b *SchemasBuilder) MustAdd(s Schema) *SchemasBuilder {
 
 // Build returns the schemas added so far. The builder may be used further.
 func (b *SchemasBuilder) Build() Schemas {
-	out := &schemaSet{all: slices.Clone(b.all), byKind: maps.Clone(b.byKind)}
-	if len(b.byKind) <= len(kindTable{}) {
-		out.names = &kindTable{}
-		for kind, i := range b.byKind {
-			out.names.add(kind, i)
-		}
+	out := &schemaSet{all: slices.Clone(b.all), index: &kindindex.Index{}}
+	for i, schema := range out.all {
+		out.index.Add(i, kindindex.Name(schema.GroupVersionKind), schema.Aliases...)
 	}
 	return Schemas{out}
 }
 
+func (b *SchemasBuilder) has(kind GroupVersionKind) bool {
+	_, ok := b.index.Find((*kindindex.Name)(&kind))
+	return ok
+}
+
 func (b *SchemasBuilder) insert(s Schema) {
-	for _, k := range s.versions() {
-		if _, ok := b.byKind[k]; !ok {
-			b.byKind[k] = len(b.all)
-		}
-	}
-	s.scan = sync.OnceValues(func() (spec, status *textScanner) {
-		if s.Status != nil {
-			status = newTextScanner(s.Status)
-		}
-		return newTextScanner(s.Spec), status
-	})
+	b.index.Add(len(b.all), kindindex.Name(s.GroupVersionKind), s.Aliases...)
 	b.all = append(b.all, s)
 }
 
@@ -172,40 +163,4 @@ func (s Schema) versions() []GroupVersionKind {
 		out = append(out, k)
 	}
 	return out
-}
-
-// kindTable finds the positions of kinds. Every read of a store begins with such a
-// search. As there are few kinds it mostly compares one name, where a map would hash
-// three strings (BenchmarkFind).
-type kindTable [128]*kindName
-
-// kindName is one name of a kind, in a list of those with the same slot.
-type kindName struct {
-	kind  GroupVersionKind
-	index int
-	next  *kindName
-}
-
-func (t *kindTable) add(kind GroupVersionKind, index int) {
-	slot := &t[t.slot(&kind)]
-	*slot = &kindName{kind, index, *slot}
-}
-
-func (t *kindTable) find(kind *GroupVersionKind) (index int, ok bool) {
-	for n := t[t.slot(kind)]; n != nil; n = n.next {
-		if n.kind == *kind {
-			return n.index, true
-		}
-	}
-	return 0, false
-}
-
-// slot hashes the lengths and two letters, which distinguish the kinds of a mesh; a
-// collision costs one more comparison.
-func (*kindTable) slot(kind *GroupVersionKind) uint {
-	n := uint(len(kind.Kind))
-	if n == 0 {
-		return 0
-	}
-	return (n<<2 + uint(len(kind.Version)) + uint(kind.Kind[0])*5 + uint(kind.Kind[n-1])*3) % uint(len(kindTable{}))
 }

@@ -2,21 +2,17 @@
 
 package configstore
 
-// As returns an ability of a store: the store itself as a T, or else the first
-// that is one of those that it wraps. A wrapper names the store that it wraps by
-// a method Unwrap() ConfigStore; the package comment says which wrappers do.
+import "github.com/pilotkit/pilotkit/internal/wrapper"
+
+// As returns an ability of a store: thing itself as a T, or else the first T of those
+// that it wraps. T is an optional interface such as Watcher. A wrapper declares by one of
+// the methods
+//
+//	Unwrap() configstore.ConfigStore
+//	Unwrap() []any
+//
+// that a caller may talk to what it wraps directly; the package comment says which
+// wrappers do. A nil thing has no abilities.
 //
 //	if w, ok := configstore.As[configstore.Watcher](cache); ok {
-func As[T any](store ConfigStore) (ability T, ok bool) {
-	for store != nil {
-		if ability, ok = store.(T); ok {
-			return ability, true
-		}
-		wrapper, wraps := store.(interface{ Unwrap() ConfigStore })
-		if !wraps {
-			break
-		}
-		store = wrapper.Unwrap()
-	}
-	return ability, false
-}
+func As[T any](thing any) (ability T, ok bool) { return wrapper.As[T, ConfigStore](thing) }

@@ -44,5 +44,6 @@
 // # Concurrency
 //
 // Every method of every registry may be called from any goroutine. Readers see
-// the state before a change or after it, never a part of one.
+// the state before a change or after it, never a part of one. What the source of a
+// registry tells of a service and of its endpoints at once is one change.
 package registry

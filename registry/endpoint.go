@@ -194,7 +194,7 @@ func CompareEndpointKeys(e, f *Endpoint) int {
 }
 
 // compareAttributes orders what CompareEndpoints has not looked at. Labels are
-// dear to compare, and nearly always of no consequence.
+// expensive to compare and rarely decisive.
 func compareAttributes(a, b *EndpointAttributes) int {
 	if c := cmp.Or(
 		strings.Compare(a.ServiceAccount, b.ServiceAccount),

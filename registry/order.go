@@ -57,14 +57,13 @@ func ComparePrecedence(s, t *Service) int {
 	)
 }
 
-// CompareWorkloads orders workloads by CompareWorkloadKeys. It decides which of
+// CompareWorkloads orders workloads by their keys. It decides which of
 // several workloads at one address gives a proxy its labels, and the order in
 // which a new handler gets those that exist.
-func CompareWorkloads(v, w *WorkloadInstance) int { return CompareWorkloadKeys(v.Key(), w.Key()) }
+func CompareWorkloads(v, w *WorkloadInstance) int { return v.Key().Compare(w.Key()) }
 
-// CompareWorkloadKeys orders workloads by kind, pods first, namespace, name and
-// cluster.
-func CompareWorkloadKeys(k, l WorkloadKey) int {
+// Compare orders keys by kind, pods first, namespace, name and cluster.
+func (k WorkloadKey) Compare(l WorkloadKey) int {
 	return cmp.Or(
 		cmp.Compare(k.Kind, l.Kind),
 		strings.Compare(k.Namespace, l.Namespace),

@@ -2,35 +2,19 @@
 
 package registry
 
-// As finds an ability of a registry, of a part of one or of whatever else: the
-// thing itself if it has the ability, or else the first that has it of what thing
-// wraps. A wrapper declares by one of the methods
+import "github.com/pilotkit/pilotkit/internal/wrapper"
+
+// As returns an ability of a registry, or of a part of one: thing itself as a T, or else
+// the first T of those that it wraps. T is an optional interface such as Subscriber. A
+// wrapper declares by one of the methods
 //
 //	Unwrap() registry.Instance
 //	Unwrap() []any
 //
 // that a caller may talk to what it wraps directly, to several things in their
 // order. One that changes what it passes on must not have it, or must have the
-// affected abilities itself.
-func As[T any](thing any) (ability T, ok bool) {
-	if thing == nil {
-		return ability, false
-	}
-	if ability, ok = thing.(T); ok {
-		return ability, true
-	}
-	switch wrapper := thing.(type) {
-	case interface{ Unwrap() Instance }:
-		return As[T](wrapper.Unwrap())
-	case interface{ Unwrap() []any }:
-		for _, part := range wrapper.Unwrap() {
-			if ability, ok = As[T](part); ok {
-				return ability, true
-			}
-		}
-	}
-	return ability, false
-}
+// affected abilities itself. A nil thing has no abilities.
+func As[T any](thing any) (ability T, ok bool) { return wrapper.As[T, Instance](thing) }
 
 // Subscriber is the optional ability of a Controller to end registrations: the
 // methods are those of Controller, but return a function after whose return no

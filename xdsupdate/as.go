@@ -2,29 +2,17 @@
 
 package xdsupdate
 
-// As returns the first updater that has an ability, of the updater itself and
-// those that it wraps. T is an optional interface such as EndpointDeltaUpdater,
-// ShardClaimer or BatchUpdater.
+import "github.com/pilotkit/pilotkit/internal/wrapper"
+
+// As returns an ability of an updater: thing itself as a T, or else the first T of those
+// that it wraps. T is an optional interface such as EndpointDeltaUpdater or BatchUpdater.
+// A wrapper declares by one of the methods
 //
-// An updater that wraps another one either implements abilities itself, or has a
-// method
+//	Unwrap() xdsupdate.XDSUpdater
+//	Unwrap() []any
 //
-//	Unwrap() XDSUpdater
-//
-// which says that calls of abilities that it lacks may go to the wrapped updater,
-// past itself. An updater that changes or records calls of EDSUpdate therefore
-// has no Unwrap: calls of EDSDeltaUpdate would escape it. It has UpdateBatch.
-func As[T any](updater XDSUpdater) (T, bool) {
-	for updater != nil {
-		if t, ok := updater.(T); ok {
-			return t, true
-		}
-		w, ok := updater.(interface{ Unwrap() XDSUpdater })
-		if !ok {
-			break
-		}
-		updater = w.Unwrap()
-	}
-	var none T
-	return none, false
-}
+// that calls of abilities that it lacks may go to what it wraps, past itself. An updater
+// that changes or records calls about shards therefore has neither: calls of
+// EDSDeltaUpdate, and all that an Owner makes of such calls, would escape it. It has
+// UpdateBatch. A nil thing has no abilities.
+func As[T any](thing any) (ability T, ok bool) { return wrapper.As[T, XDSUpdater](thing) }

@@ -39,9 +39,8 @@ func UpdateBatch(updater XDSUpdater, publish func()) {
 func (p *Pusher) UpdateBatch(publish func()) { p.gate.batch(publish) }
 
 // Capture calls read while no batch is running, so that what it reads of the
-// registries and of the index belongs together. A push that reads both does so
-// here, quickly, and works on what it has read: batches wait meanwhile. Read may
-// be called more than once; the last call counts. It must not wait for a batch.
+// registries and of the index belongs together, as PusherOptions.Capture does for
+// pushes, with the same promises.
 func (p *Pusher) Capture(read func()) { p.gate.capture(read) }
 
 // gate keeps batches and captures apart: any number of batches run at a time, or
@@ -49,12 +48,15 @@ func (p *Pusher) Capture(read func()) { p.gate.capture(read) }
 //
 // Batches that come while a capture waits for others to end wait for the capture,
 // or a stream of batches that overlap would starve it. A sync.RWMutex does as
-// much, but a batch inside a batch, or one of two updaters that are locked in
-// different orders, would then deadlock now and then: the capture waits for the
-// outer batch, which waits for the inner one, which waits for the capture. The
-// gate therefore ends every wait of a batch after maxBatchWait and lets it in; a
-// capture that is reading at that moment reads again. Thus only captures wait
-// without a limit, and only for batches to end.
+// much, but then a batch waits as long as the longest one of any other registry
+// takes, and a batch inside a batch, or one of two updaters that are locked in
+// different orders, deadlocks now and then: the capture waits for the outer batch,
+// which waits for the inner one, which waits for the capture. The gate therefore
+// ends every wait of a batch and lets it in: after batchWait or, if a capture has
+// waited for long, or was disturbed, after maxBatchWait. A capture that is reading
+// at that moment reads again, maxReads times at most. Captures copy pointers, so
+// that both are exceptions. Thus only captures wait without a limit, and only for
+// batches to end.
 type gate struct {
 	mu sync.Mutex
 	// batches and captures count those that run, captures also those that wait.
@@ -62,14 +64,27 @@ type gate struct {
 	// begun counts all batches ever: a capture compares it to see whether it was
 	// disturbed.
 	begun uint64
+	// since is from when on there has been a capture, and disturbed how many of them
+	// read again.
+	since     time.Time
+	disturbed int
 	// idle is closed when no batch is running any more, open when no capture is
 	// there any more; nil unless something waits for that.
 	idle, open chan struct{}
 }
 
-// maxBatchWait is how long a batch waits for captures. It is much longer than a
-// batch or a capture should take, so that it matters for nested batches only.
+// batchWait is how long a batch waits for captures that wait for others: a registry is
+// not to notice that another one publishes much.
+const batchWait = 4 * time.Millisecond
+
+// maxBatchWait is how long a batch waits for captures that would not get their turn
+// otherwise. It is much longer than a batch or a capture should take, so that it
+// matters for nested batches only.
 const maxBatchWait = 100 * time.Millisecond
+
+// maxReads is how often a capture reads that batches do not wait for: one that takes
+// so long, or waits for a batch itself, against its contract, ends all the same.
+const maxReads = 4
 
 func (g *gate) batch(publish func()) {
 	g.beginBatch()
@@ -96,7 +111,11 @@ func (g *gate) endBatch() {
 }
 
 func (g *gate) awaitCapturesLocked() {
-	timeout := time.NewTimer(maxBatchWait)
+	wait := batchWait
+	if g.disturbed > 0 || time.Since(g.since) >= maxBatchWait {
+		wait = maxBatchWait
+	}
+	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	for expired := false; g.captures > 0 && !expired; {
 		open := waitOn(&g.open)
@@ -113,18 +132,27 @@ func (g *gate) awaitCapturesLocked() {
 func (g *gate) capture(read func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.captures++
+	if g.captures++; g.captures == 1 {
+		g.since = time.Now()
+	}
+	reads := 1
 	defer func() {
+		if reads > 1 {
+			g.disturbed--
+		}
 		if g.captures--; g.captures == 0 {
 			release(&g.open)
 		}
 	}()
-	for {
+	for ; ; reads++ {
 		g.awaitBatchesLocked()
 		begun := g.begun
 		g.readLocked(read)
-		if g.begun == begun {
+		if g.begun == begun || reads == maxReads {
 			return
+		}
+		if reads == 1 {
+			g.disturbed++
 		}
 	}
 }

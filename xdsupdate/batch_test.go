@@ -71,7 +71,7 @@ func TestPushNeverReadsAHalfPublishedBatch(t *testing.T) {
 	for i := range 4 {
 		shard := shardOf(fmt.Sprint("c", i))
 		registries = append(registries, &versioned{
-			name: registry.Hostname(fmt.Sprint("r", i)), shard: shard, updater: p.Claim(shard),
+			name: registry.Hostname(fmt.Sprint("r", i)), shard: shard, updater: xdsupdate.NewOwners(p).Own(),
 		})
 	}
 	stop := make(chan struct{})
@@ -168,6 +168,55 @@ func TestCaptureHasPrecedence(t *testing.T) {
 	})
 }
 
+// TestLongBatchesDelayNoOthers: a batch waits 4 ms for a capture that waits for a long batch
+// of another registry, and the capture gets its turn among batches without end.
+func TestLongBatchesDelayNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newQuietPusher()
+		var wg sync.WaitGroup
+		wg.Go(func() { p.UpdateBatch(func() { time.Sleep(90 * time.Millisecond) }) })
+		synctest.Wait()
+		begun := time.Now()
+		var captured time.Duration
+		wg.Go(func() { p.Capture(func() { captured = time.Since(begun) }) })
+		synctest.Wait()
+		for range 10 {
+			called := time.Now()
+			p.UpdateBatch(func() {})
+			if waited := time.Since(called); waited > 4*time.Millisecond {
+				t.Errorf("a batch has waited for %v", waited)
+			}
+		}
+		wg.Wait()
+		if captured != 90*time.Millisecond {
+			t.Errorf("captured after %v, want it at the end of the long batch", captured)
+		}
+
+		stop := make(chan struct{})
+		for i := range 16 { // there is always one of them
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						p.UpdateBatch(func() { time.Sleep(16 * time.Millisecond) })
+					}
+				}
+			})
+		}
+		time.Sleep(20 * time.Millisecond)
+		begun = time.Now()
+		p.Capture(func() { captured = time.Since(begun) })
+		close(stop)
+		wg.Wait()
+		if captured > 200*time.Millisecond {
+			t.Errorf("captured after %v", captured)
+		}
+	})
+}
+
 // TestBatchesMayNest, also with two updaters in different orders, while captures
 // wait: nothing deadlocks.
 func TestBatchesMayNest(t *testing.T) {
@@ -175,7 +224,8 @@ func TestBatchesMayNest(t *testing.T) {
 		p, q := newQuietPusher(), newQuietPusher()
 		var wg sync.WaitGroup
 		for _, u := range []xdsupdate.XDSUpdater{
-			xdsupdate.Multi(p, p), xdsupdate.Multi(p, q), xdsupdate.Multi(q, p), xdsupdate.Multi(p.Claim(shardOf("a")), q, p),
+			xdsupdate.Multi(p, p), xdsupdate.Multi(p, q), xdsupdate.Multi(q, p),
+			xdsupdate.Multi(xdsupdate.NewOwners(p).Own(), q, p),
 		} {
 			wg.Go(func() {
 				xdsupdate.UpdateBatch(u, func() {
@@ -290,7 +340,8 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 		"wrapped":              {wrapped{plain{p}}, true},
 		"wrapped twice":        {wrapped{plain{wrapped{plain{p}}}}, true},
 		"Multi of wrapped":     {xdsupdate.Multi(wrapped{plain{p}}), true},
-		"claim":                {p.Claim(shardOf("c1")), true},
+		"owner":                {xdsupdate.NewOwners(wrapped{plain{p}}).Own(), true},
+		"owner of one without": {xdsupdate.NewOwners(plain{p}).Own(), false},
 		"without Unwrap":       {plain{p}, false},
 		"around one without":   {wrapped{plain{plain{p}}}, false},
 		"around nothing":       {wrapped{}, false},

@@ -24,7 +24,6 @@ func TestAccountsOfARemovedShardGo(t *testing.T) {
 	for name, remove := range map[string]func(*xdsupdate.EndpointIndex){
 		"DeleteServiceShard": func(x *xdsupdate.EndpointIndex) { x.DeleteServiceShard(shardOf("c1"), host, ns) },
 		"RemoveShard":        func(x *xdsupdate.EndpointIndex) { x.RemoveShard(shardOf("c1")) },
-		"Prune":              func(x *xdsupdate.EndpointIndex) { x.Claim(shardOf("c1")).Prune() },
 	} {
 		index := xdsupdate.NewEndpointIndex()
 		index.UpdateServiceEndpoints(shardOf("c1"), host, ns, eps(ep("1.1.1.1", account("one"))))

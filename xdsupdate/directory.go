@@ -15,45 +15,56 @@ type serviceName struct {
 	namespace string
 }
 
-// directory finds services by name. Readers take no lock. The entries of the map
-// are part of the services, so that a name is kept once.
+// directory finds what is known of services by their names, and gives all of it as
+// it is at one moment. Readers take no lock. The entries of the map are part of
+// the views, so that a change of a service is one allocation.
 type directory struct {
-	services *pmap.Live[serviceName, *service]
+	views *pmap.Live[serviceName, *ServiceEndpoints]
 
-	mu sync.Mutex // held by writers of services; taken after that of a service
+	mu sync.Mutex // held by writers of services and by snapshot; taken after that of a service
 }
 
 func newDirectory() *directory {
-	return &directory{services: pmap.Map[serviceName, *service]{}.Live()}
+	return &directory{views: pmap.Map[serviceName, *ServiceEndpoints]{}.Live()}
 }
 
-// find returns a service, or nil.
-func (d *directory) find(name serviceName) *service {
-	s, _ := d.services.Get(name)
-	return s
+// find returns the last view of a service, or nil.
+func (d *directory) find(name serviceName) *ServiceEndpoints {
+	v, _ := d.views.Get(name)
+	return v
 }
 
-// findOrAdd returns a service, which it adds if it is not there.
+// findOrAdd returns a service, which it adds, with a view without shards, if it is
+// not there.
 func (d *directory) findOrAdd(name serviceName) *service {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.find(name)
-	if s == nil {
-		s = &service{}
-		s.Entry = pmap.Entry[serviceName, *service]{Key: name, Value: s}
-		d.services.Put(&s.Entry)
+	if v := d.find(name); v != nil {
+		return v.service
 	}
-	return s
+	v := newView(name, &service{})
+	d.views.Put(&v.entry)
+	return v.service
+}
+
+// publish shows a view in place of the one before.
+func (d *directory) publish(v *ServiceEndpoints) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.views.Put(&v.entry)
 }
 
 // remove takes a service out.
-func (d *directory) remove(s *service) {
+func (d *directory) remove(name serviceName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.services.Delete(s.Key)
+	d.views.Delete(name)
 }
 
-// all yields the services: each that is there all the time, once.
-func (d *directory) all(yield func(*service) bool) {
-	d.services.Entries(func(e *pmap.Entry[serviceName, *service]) bool { return yield(e.Value) })
+// snapshot returns the views as they are now. It costs the same whatever their
+// number; the changes after it copy the part of the map that they are in, once.
+func (d *directory) snapshot() pmap.Map[serviceName, *ServiceEndpoints] {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.views.Snapshot()
 }

@@ -7,9 +7,10 @@
 // server is in xdsupdate/ads.
 //
 // A program makes one Pusher, hands it to its registries, and registers
-// ConfigHandler and ServiceHandler for what no registry pushes. A registry that
+// ConfigHandler and ServiceHandler for what no registry pushes. A nil updater is Discard,
+// wherever one is taken. A registry that
 // may be replaced while the program runs gets an updater of its own from
-// Pusher.Claim.
+// Owners.
 //
 // # Concurrency
 //

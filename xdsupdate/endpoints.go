@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pilotkit/pilotkit/internal/cow"
+	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -14,9 +16,11 @@ import (
 // moment. It is immutable: the index makes a new one for each change, so that
 // equal pointers mean equal content. Nil is a service without anything.
 type ServiceEndpoints struct {
+	// entry is that of the directory: Key is the name, Value the view itself.
+	entry   pmap.Entry[serviceName, *ServiceEndpoints]
 	service *service
-	// shards are sorted by compareShards. Those without endpoints are kept for
-	// their generation, and not shown.
+	// shards are sorted by compareShards. Those without endpoints are kept
+	// until they are removed, and not shown.
 	shards []*shardEndpoints
 	// accounts are sorted.
 	accounts []string
@@ -26,10 +30,24 @@ type ServiceEndpoints struct {
 // shardEndpoints is what one registry contributes to one service. It is
 // immutable; copying it is cheap.
 type shardEndpoints struct {
-	shard *shard
-	// generation is that of the writer.
-	generation uint64
-	endpoints  sequence
+	shard     *shard
+	endpoints sequence
+}
+
+// newView returns a view without shards.
+func newView(name serviceName, s *service) *ServiceEndpoints {
+	v := &ServiceEndpoints{service: s}
+	v.entry = pmap.Entry[serviceName, *ServiceEndpoints]{Key: name, Value: v}
+	return v
+}
+
+// known returns the view, or nil for one without shards: that of a service of which
+// the first write is not over.
+func (e *ServiceEndpoints) known() *ServiceEndpoints {
+	if e == nil || len(e.shards) == 0 {
+		return nil
+	}
+	return e
 }
 
 // Hostname returns the service's host name.
@@ -37,7 +55,7 @@ func (e *ServiceEndpoints) Hostname() registry.Hostname {
 	if e == nil {
 		return ""
 	}
-	return e.service.Key.hostname
+	return e.entry.Key.hostname
 }
 
 // Namespace returns the service's namespace.
@@ -45,7 +63,7 @@ func (e *ServiceEndpoints) Namespace() string {
 	if e == nil {
 		return ""
 	}
-	return e.service.Key.namespace
+	return e.entry.Key.namespace
 }
 
 // Key returns the key that names the service in push requests.
@@ -102,6 +120,52 @@ func (e *ServiceEndpoints) All() iter.Seq[*registry.Endpoint] {
 			}
 		}
 	}
+}
+
+// ChangesSince returns the endpoints by which the service differs from an earlier state:
+// those that only one of the two has, in no order. An endpoint that was replaced is
+// there with both its states. It costs the work of the changes and a look at each part
+// of the lists that the states do not share.
+func (e *ServiceEndpoints) ChangesSince(before *ServiceEndpoints) []*registry.Endpoint {
+	if e == before {
+		return nil
+	}
+	var out []*registry.Endpoint
+	note := func(was, is *registry.Endpoint) {
+		for _, endpoint := range []*registry.Endpoint{was, is} {
+			if endpoint != nil {
+				out = append(out, endpoint)
+			}
+		}
+	}
+	for _, key := range shardKeys(before, e) {
+		cow.Compare(before.sequence(key), e.sequence(key), registry.CompareEndpoints, note)
+	}
+	return out
+}
+
+// shardKeys returns the keys of the shards of two states.
+func shardKeys(a, b *ServiceEndpoints) []ShardKey {
+	var out []ShardKey
+	for _, e := range []*ServiceEndpoints{a, b} {
+		if e == nil {
+			continue
+		}
+		for _, shard := range e.shards {
+			if !slices.Contains(out, shard.shard.key) {
+				out = append(out, shard.shard.key)
+			}
+		}
+	}
+	return out
+}
+
+// sequence returns the endpoints of a shard.
+func (e *ServiceEndpoints) sequence(key ShardKey) sequence {
+	if i, found := e.find(key); found {
+		return e.shards[i].endpoints
+	}
+	return sequence{}
 }
 
 // ServiceAccounts returns the identities that the endpoints have, sorted. When a

@@ -20,8 +20,8 @@ type StatusReporter interface {
 }
 
 // ConfigHandler returns a handler of config events that asks for a full push of
-// the object that changed. The reporter, which may be nil, is called for every
-// event before.
+// the object that changed. A nil updater is Discard. The reporter, which may be nil, is
+// called for every event before.
 //
 // By the rules of Istio 1.30 an update asks for no push if the object is of an
 // istio.io group, its spec is the same, and neither state has a label or an
@@ -29,6 +29,7 @@ type StatusReporter interface {
 // no registry owns: ServiceEntry, WorkloadEntry and WorkloadGroup are pushed by
 // theirs.
 func ConfigHandler(updater XDSUpdater, reporter StatusReporter) configstore.EventHandler {
+	updater = Multi(updater)
 	return func(old, curr configstore.Config, event configstore.Event) {
 		panicked := guard.Call(func() { report(reporter, curr, event) })
 		defer panicked.Again() // the push is asked for all the same

@@ -124,8 +124,15 @@ func TestServiceHandler(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var r xdstest.Recorder
-			xdsupdate.ServiceHandler(&r, nil)(tt.prev, tt.curr, tt.event)
+			xdsupdate.ServiceHandler(&r)(tt.prev, tt.curr, tt.event)
 			r.Expect(t, tt.want...)
 		})
 	}
+}
+
+// TestHandlersWithoutUpdater: nil is Discard.
+func TestHandlersWithoutUpdater(t *testing.T) {
+	c := configstore.Config{}
+	xdsupdate.ConfigHandler(nil, nil)(c, c, configstore.EventAdd)
+	xdsupdate.ServiceHandler(nil)(nil, &registry.Service{}, registry.EventAdd)
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -48,7 +49,7 @@ func NewEndpointIndex() *EndpointIndex {
 func (x *EndpointIndex) UpdateServiceEndpoints(
 	shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint,
 ) PushType {
-	return x.write(x.writer(shard), serviceName{hostname, namespace}, update{list: endpoints})
+	return x.write(x.writer(shard, nil), serviceName{hostname, namespace}, update{list: endpoints})
 }
 
 // UpdateEndpoints changes some of a shard's endpoints for a service. It returns
@@ -62,40 +63,91 @@ func (x *EndpointIndex) UpdateServiceEndpoints(
 func (x *EndpointIndex) UpdateEndpoints(
 	shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange,
 ) PushType {
-	return x.write(x.writer(shard), serviceName{hostname, namespace}, update{changes: changes, delta: true})
+	return x.write(x.writer(shard, nil), serviceName{hostname, namespace}, update{changes: changes, delta: true})
 }
 
 // DeleteServiceShard removes a shard's endpoints for a service and all that is
 // remembered of them. The service itself goes if no shard has endpoints. The
 // accounts become those of the endpoints that are left.
 func (x *EndpointIndex) DeleteServiceShard(shard ShardKey, hostname registry.Hostname, namespace string) {
-	x.delete(x.writer(shard), serviceName{hostname, namespace})
+	x.delete(x.writer(shard, nil), serviceName{hostname, namespace})
 }
 
 // RemoveShard does DeleteServiceShard for every service that the shard has or
 // had endpoints of. It returns the keys of those that lost endpoints, sorted.
 func (x *EndpointIndex) RemoveShard(shard ShardKey) []ConfigKey {
-	return x.removeWhere(x.writer(shard), anyShard)
+	return x.removeAll(x.writer(shard, nil))
 }
 
 // Service returns the endpoints of a service; nil, which is a valid view, if the
 // index does not know it. It takes no lock.
 func (x *EndpointIndex) Service(hostname registry.Hostname, namespace string) *ServiceEndpoints {
-	if s := x.services.find(serviceName{hostname, namespace}); s != nil {
-		return s.view.Load()
-	}
-	return nil
+	return x.services.find(serviceName{hostname, namespace}).known()
 }
 
 // All returns the services, in no order. Each is shown as it is when it is
 // yielded; those that come or go meanwhile may be shown or not.
 func (x *EndpointIndex) All() iter.Seq[*ServiceEndpoints] {
 	return func(yield func(*ServiceEndpoints) bool) {
-		for s := range x.services.all {
-			if view := s.view.Load(); view != nil && !yield(view) {
-				return
-			}
+		x.services.views.Entries(knownOnly(yield))
+	}
+}
+
+// Snapshot returns the endpoints of all services as they are now. It costs the same
+// whatever their number, and holds up updates for no longer than one of them does.
+func (x *EndpointIndex) Snapshot() *EndpointSnapshot {
+	return &EndpointSnapshot{views: x.services.snapshot()}
+}
+
+// EndpointSnapshot is an EndpointIndex at one moment. It is immutable; nil is an empty
+// one.
+type EndpointSnapshot struct {
+	views pmap.Map[serviceName, *ServiceEndpoints]
+}
+
+// Service returns the endpoints of a service; nil if the index did not know it.
+func (x *EndpointSnapshot) Service(hostname registry.Hostname, namespace string) *ServiceEndpoints {
+	if x == nil {
+		return nil
+	}
+	v, _ := x.views.Get(serviceName{hostname, namespace})
+	return v.known()
+}
+
+// All returns the services, in no order.
+func (x *EndpointSnapshot) All() iter.Seq[*ServiceEndpoints] {
+	return func(yield func(*ServiceEndpoints) bool) {
+		if x != nil {
+			x.views.Entries(knownOnly(yield))
 		}
+	}
+}
+
+// ChangedSince yields the host names of services that have other endpoints, or that are
+// known in one of the two only, since an older snapshot, nil for an empty one; it may
+// yield one more than once. It costs the work of what was written since then.
+func (x *EndpointSnapshot) ChangedSince(old *EndpointSnapshot) iter.Seq[registry.Hostname] {
+	return func(yield func(registry.Hostname) bool) {
+		x.all().Changes(old.all(), func(before, after *pmap.Entry[serviceName, *ServiceEndpoints]) bool {
+			if after == nil {
+				after = before
+			}
+			return yield(after.Key.hostname)
+		})
+	}
+}
+
+func (x *EndpointSnapshot) all() (none pmap.Map[serviceName, *ServiceEndpoints]) {
+	if x == nil {
+		return none
+	}
+	return x.views
+}
+
+func knownOnly(yield func(*ServiceEndpoints) bool) func(*pmap.Entry[serviceName, *ServiceEndpoints]) bool {
+	return func(e *pmap.Entry[serviceName, *ServiceEndpoints]) bool {
+		v := e.Value.known()
+		return v == nil || yield(v)
 	}
 }
 
@@ -107,9 +159,11 @@ func (x *EndpointIndex) write(w writer, name serviceName, u update) PushType {
 		u.list = slices.DeleteFunc(slices.Clone(u.list), func(e *registry.Endpoint) bool { return e == nil })
 	}
 	for {
-		s := x.services.find(name)
-		if s == nil {
-			if _, ok := w.generationNow(); !ok {
+		var s *service
+		if view := x.services.find(name); view != nil {
+			s = view.service
+		} else {
+			if !w.valid() {
 				return NoPush
 			}
 			if u.empty() {
@@ -117,30 +171,35 @@ func (x *EndpointIndex) write(w writer, name serviceName, u update) PushType {
 			}
 			s = x.services.findOrAdd(name)
 		}
-		if push, ok := s.write(x.services, w, u); ok {
+		if push, ok := s.write(x.services, name, w, u); ok {
 			return push
 		}
 	}
 }
 
 func (x *EndpointIndex) delete(w writer, name serviceName) {
-	if s := x.services.find(name); s != nil {
-		s.removeShard(x.services, w, nil)
+	if view := x.services.find(name); view != nil {
+		view.service.removeShard(x.services, name, w, false)
 	}
 }
 
-// anyShard is a condition for removeWhere that always holds.
-func anyShard(shardEndpoints) bool { return true }
+// prune removes a shard's endpoints for a service, if there are some, with all that is
+// remembered of them, and reports whether endpoints were removed.
+func (x *EndpointIndex) prune(w writer, name serviceName) bool {
+	view := x.services.find(name)
+	return view != nil && view.service.removeShard(x.services, name, w, true)
+}
 
-// removeWhere visits every service with its lock: a writer that still has the
+// removeAll visits every service with its lock: a writer that still has the
 // right to write when it holds the lock has ended before, or comes after.
-func (x *EndpointIndex) removeWhere(w writer, where func(shardEndpoints) bool) []ConfigKey {
+func (x *EndpointIndex) removeAll(w writer) []ConfigKey {
 	var out []ConfigKey
-	for s := range x.services.all {
-		if s.removeShard(x.services, w, where) {
-			out = append(out, ServiceKey(s.Key.hostname, s.Key.namespace))
+	x.services.views.Entries(func(e *pmap.Entry[serviceName, *ServiceEndpoints]) bool {
+		if e.Value.service.removeShard(x.services, e.Key, w, true) {
+			out = append(out, e.Value.Key())
 		}
-	}
+		return true
+	})
 	slices.SortFunc(out, ConfigKey.Compare)
 	return out
 }

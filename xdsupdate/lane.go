@@ -67,6 +67,9 @@ func (l *lanes) commit(until time.Duration) {
 	l.endpoints.commit(until)
 }
 
+// some reports whether take would take a request.
+func (l *lanes) some() bool { return l.endpoints.requests > 0 || l.all.atOnce && l.all.requests > 0 }
+
 // take takes out what is due, after commit. It returns how many requests of each
 // lane will have been pushed with it.
 func (l *lanes) take(now time.Duration) (request *PushRequest, all, endpoints uint64) {

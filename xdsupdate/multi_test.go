@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -56,87 +55,12 @@ func TestMultiTakesDeltasIfAllDo(t *testing.T) {
 		t.Error("Multi takes deltas although one updater does not")
 	}
 	callEverything(xdsupdate.Multi())
-}
-
-// TestMultiClaims: a shard is claimed everywhere, or nowhere.
-func TestMultiClaims(t *testing.T) {
-	push := func(*xdsupdate.PushRequest) {}
-	a, b := xdsupdate.NewPusher(push, xdsupdate.PusherOptions{}), xdsupdate.NewPusher(push, xdsupdate.PusherOptions{})
-	m, shard := xdsupdate.Multi(a, b).(xdsupdate.ShardClaimer), shardOf("c1")
-	was := m.Claim(shard)
-	was.EDSUpdate(shard, "a", ns, eps(ep("1.1.1.1")))
-	was.EDSDeltaUpdate(shard, "b", ns, []xdsupdate.EndpointChange{{New: ep("1.1.1.1")}})
-	now := m.Claim(shard)
-	was.EDSUpdate(shard, "a", ns, nil)
-	for _, p := range []*xdsupdate.Pusher{a, b} {
-		wantAddresses(t, p.Index(), shard, "a", "1.1.1.1")
+	if got := xdsupdate.Multi(nil, &a, nil); got != xdsupdate.XDSUpdater(&a) {
+		t.Errorf("Multi of one is %v, want that one", got)
 	}
-	now.EDSUpdate(shard, "a", ns, eps(ep("2.2.2.2")))
-	now.Prune()
-	now.Close()
-	now.EDSUpdate(shard, "a", ns, eps(ep("3.3.3.3")))
-	for _, p := range []*xdsupdate.Pusher{a, b} {
-		wantAddresses(t, p.Index(), shard, "a", "2.2.2.2")
-		wantAddresses(t, p.Index(), shard, "b")
+	if got := xdsupdate.Multi(nil); got != xdsupdate.XDSUpdater(xdsupdate.Discard{}) {
+		t.Errorf("Multi of none is %v, want Discard", got)
 	}
-	claim := xdsupdate.Multi().(xdsupdate.ShardClaimer).Claim(shard)
-	callEverything(claim)
-	claim.Close()
-}
-
-// TestMultiClaimsWhatCannotBeClaimed: of updaters that are no claimers calls by a claim
-// that has ended are dropped, and what predecessors left is emptied.
-func TestMultiClaimsWhatCannotBeClaimed(t *testing.T) {
-	var plain xdstest.DeltaRecorder
-	pusher := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})
-	m, shard, other := xdsupdate.Multi(&plain, pusher).(xdsupdate.ShardClaimer), shardOf("c1"), shardOf("c2")
-	calls := func(want ...string) {
-		t.Helper()
-		var got []string
-		for _, c := range plain.Take() {
-			got = append(got, c.String())
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
-		}
-	}
-	was := m.Claim(shard)
-	was.EDSUpdate(shard, "written", ns, eps(ep("1.1.1.1")))
-	was.EDSDeltaUpdate(shard, "changed", ns, []xdsupdate.EndpointChange{{New: ep("1.1.1.1")}})
-	was.EDSCacheUpdate(shard, "cached", ns, eps(ep("1.1.1.1")))
-	was.EDSUpdate(shard, "gone", ns, eps(ep("1.1.1.1")))
-	was.SvcUpdate(shard, "gone", ns, registry.EventDelete)
-	was.EDSUpdate(other, "of-others", ns, eps(ep("1.1.1.1")))
-	was.Close()
-	plain.Take()
-	wantAddresses(t, pusher.Index(), shard, "changed", "1.1.1.1")
-
-	now := m.Claim(shard)
-	was.EDSUpdate(shard, "written", ns, nil)
-	was.EDSDeltaUpdate(shard, "changed", ns, []xdsupdate.EndpointChange{{Old: ep("1.1.1.1")}})
-	was.EDSCacheUpdate(shard, "cached", ns, nil)
-	was.SvcUpdate(shard, "written", ns, registry.EventDelete)
-	was.RemoveShard(shard)
-	was.Prune()
-	calls()
-	was.EDSUpdate(other, "of-others", ns, nil)
-	was.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
-	was.ProxyUpdate("c1", "1.1.1.1")
-	calls("EDSUpdate Kubernetes/c2 default/of-others []", "ConfigUpdate full push of everything", "ProxyUpdate c1 1.1.1.1")
-
-	now.EDSUpdate(shard, "written", ns, eps(ep("2.2.2.2")))
-	plain.Take()
-	now.Prune()
-	calls("EDSUpdate Kubernetes/c1 default/cached []", "EDSUpdate Kubernetes/c1 default/changed []")
-	now.Prune()
-	calls()
-	wantAddresses(t, pusher.Index(), shard, "written", "2.2.2.2")
-	wantAddresses(t, pusher.Index(), shard, "changed")
-
-	now.RemoveShard(shard)
-	plain.Take()
-	m.Claim(shard).Prune()
-	calls() // nothing is left
 }
 
 func TestDiscard(t *testing.T) {

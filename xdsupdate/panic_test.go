@@ -194,7 +194,7 @@ func TestPanicOfAReporter(t *testing.T) {
 // TestPanicOfAnUpdaterOfServices: the others are asked for the push all the same.
 func TestPanicOfAnUpdaterOfServices(t *testing.T) {
 	var calls []string
-	handle := xdsupdate.ServiceHandler(xdsupdate.Multi(exploding{}, noting{calls: &calls}), nil)
+	handle := xdsupdate.ServiceHandler(xdsupdate.Multi(exploding{}, noting{calls: &calls}))
 	if p := guard.Call(func() { handle(nil, &registry.Service{Hostname: "a"}, registry.EventAdd) }); p == nil {
 		t.Error("the panic is lost")
 	}

@@ -36,6 +36,22 @@ type PusherOptions struct {
 	// DebounceEndpoints makes requests for endpoints only wait like full ones, as
 	// Istio 1.30 does by default.
 	DebounceEndpoints bool
+	// Capture is called before each push, on the goroutine of the push, and reads what
+	// the push is made of: of the registries, the index and the configs, as they are
+	// at one moment. No batch is running then (BatchUpdater), and the request has all
+	// that was asked for until then. All batches wait meanwhile, so it should do no
+	// more than copy pointers to what is immutable, and it must not wait for a batch.
+	// It may be called more than once for one push; the last call counts. If it
+	// panics there is no push, and Retry makes up for it. Default: nothing is read.
+	Capture func(*PushRequest)
+	// Whole reports, after Capture, whether what it has read belongs together: where changes
+	// are handed to several readers, one after the other, some may have them and others
+	// not. If it does not, a push captures again soon, for 100 ms at most. It is called
+	// like Capture. Default: it always does.
+	Whole func() bool
+	// Prepare is called before Capture, while batches go on: what is made on first
+	// use should be made here. That it panics is logged. Default: nothing is.
+	Prepare func()
 	// ProxyUpdate is called for each ProxyUpdate, on the caller's goroutine.
 	// Default: nothing happens; a Pusher does not know proxies.
 	ProxyUpdate func(cluster registry.ClusterID, ip string)
@@ -85,7 +101,6 @@ var (
 	_ XDSUpdater           = (*Pusher)(nil)
 	_ EndpointDeltaUpdater = (*Pusher)(nil)
 	_ BatchUpdater         = (*Pusher)(nil)
-	_ ShardClaimer         = (*Pusher)(nil)
 	_ configstore.Flusher  = (*Pusher)(nil)
 )
 
@@ -220,11 +235,13 @@ func (p *Pusher) pushLocked() {
 		p.all.pushed, p.endpoints.pushed = all, endpoints
 		p.notifyLocked()
 	}()
-	p.gate.capture(func() {})
-	var request *PushRequest
-	request, all, endpoints = p.takeDue()
-	if !p.guarded("push", func() { p.push(request) }, slog.Any("request", request)) {
+	var t taken
+	captured := p.guarded("capture", func() { p.capture(&t) })
+	request := t.request
+	all, endpoints = max(all, t.all), max(endpoints, t.endpoints)
+	if !captured || !p.guarded("push", func() { p.push(request) }, slog.Any("request", request)) {
 		p.Retry()
+		return
 	}
 	if request.Full && request.Everything() {
 		p.mu.Lock()
@@ -233,13 +250,53 @@ func (p *Pusher) pushLocked() {
 	}
 }
 
-func (p *Pusher) takeDue() (request *PushRequest, all, endpoints uint64) {
+// taken is what one push takes: a request, and how many requests of each lane will
+// have been pushed with it.
+type taken struct {
+	request        *PushRequest
+	all, endpoints uint64
+	// full: it is not for endpoints only.
+	full bool
+}
+
+// capture takes what is due, and has what it is about read, at one moment.
+func (p *Pusher) capture(t *taken) {
+	for late := p.now() + maxCapture; ; <-time.After(captureAgain) {
+		if p.opts.Prepare != nil {
+			p.guarded("prepare", p.opts.Prepare)
+		}
+		whole := true
+		p.gate.capture(func() {
+			p.takeDue(t)
+			if p.opts.Capture != nil {
+				p.opts.Capture(t.request)
+			}
+			whole = p.opts.Whole == nil || p.opts.Whole()
+		})
+		if whole || p.now() >= late {
+			return
+		}
+	}
+}
+
+// maxCapture is how long a push waits for a moment that is whole, captureAgain how long
+// until it looks again: handlers that are slower than that belong to hosts.
+const maxCapture, captureAgain = 100 * time.Millisecond, 200 * time.Microsecond
+
+// takeDue adds what is due to what was taken for the same push before.
+func (p *Pusher) takeDue(t *taken) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	request, all, endpoints = p.take(p.now())
-	p.completeLocked(request)
-	p.makeUpLocked(request)
-	return request, all, endpoints
+	if t.full {
+		p.all.commit(forever) // the moment has what was asked for while there was none
+	}
+	if t.request == nil || p.some() {
+		t.full = t.full || p.all.atOnce
+		request, all, endpoints := p.take(p.now())
+		t.request, t.all, t.endpoints = t.request.Merge(request), max(t.all, all), max(t.endpoints, endpoints)
+	}
+	p.completeLocked(t.request)
+	p.makeUpLocked(t.request)
 }
 
 // completeLocked makes a request full if the definition of one of its services has

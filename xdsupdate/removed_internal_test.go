@@ -15,13 +15,13 @@ func TestRemovedServiceIsNotRemovedAgain(t *testing.T) {
 	shard := ShardKey{Cluster: "c1", Provider: registry.External}
 	list := []*registry.Endpoint{{Addresses: []string{"10.0.0.1"}}}
 	x.UpdateServiceEndpoints(shard, "a", "ns", list)
-	found := x.services.find(name)
+	found := x.services.find(name).service
 	x.RemoveShard(shard)
 	x.UpdateServiceEndpoints(shard, "a", "ns", list)
-	if found.removeShard(x.services, x.writer(shard), nil) {
+	if found.removeShard(x.services, name, x.writer(shard, nil), false) {
 		t.Error("a removed service has lost endpoints")
 	}
-	if _, ok := found.write(x.services, x.writer(shard), update{list: list}); ok {
+	if _, ok := found.write(x.services, name, x.writer(shard, nil), update{list: list}); ok {
 		t.Error("a removed service was written to")
 	}
 	if n := x.Service("a", "ns").Len(); n != 1 {

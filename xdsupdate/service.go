@@ -6,22 +6,16 @@ import (
 	"slices"
 	"sync"
 
-	"go.uber.org/atomic"
-
-	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// service is one key of the index. What readers see is in view; it is replaced
-// as a whole, with mu held.
+// service is what writers of one key of the index share. What readers see is the
+// last view, which the directory has; it is replaced as a whole, with mu held.
 type service struct {
-	// Entry is that of the directory: Key is the name, Value the service itself.
-	pmap.Entry[serviceName, *service]
-	// view is nil only before the first write has ended and after the key was
-	// removed; both with mu held.
-	view atomic.Pointer[ServiceEndpoints]
-
 	mu sync.Mutex
+	// view is the last view; nil before the first endpoints and after the key was
+	// removed.
+	view *ServiceEndpoints
 	// counts are those of the endpoints that are there; view.accounts is what was
 	// announced, and may hold more.
 	counts accountCounts
@@ -51,46 +45,44 @@ func (u update) empty() bool {
 	return !slices.ContainsFunc(u.changes, func(r EndpointChange) bool { return r.New != nil })
 }
 
-// on returns what the update does to a shard's endpoints; fresh: they are those
-// of a predecessor, which the changes are not about.
-func (u update) on(before sequence, fresh bool) change {
-	switch {
-	case !u.delta:
-		return changeList(before, u.list)
-	case fresh:
-		return changeList(before, changeSome(sequence{}, u.changes).after.Slice())
-	default:
+// on returns what the update does to a shard's endpoints.
+func (u update) on(before sequence) change {
+	if u.delta {
 		return changeSome(before, u.changes)
 	}
+	return changeList(before, u.list)
 }
 
 // write makes an update. It returns false if the service was removed.
-func (s *service) write(d *directory, w writer, u update) (PushType, bool) {
+func (s *service) write(d *directory, name serviceName, w writer, u update) (PushType, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.removed {
 		return NoPush, false
 	}
-	view := s.view.Load()
-	push := NoPush
-	if generation, ok := w.generationNow(); ok {
-		w.generation = generation
-		push = s.writeLocked(view, w, u)
+	push, before := NoPush, s.view
+	if w.valid() {
+		push = s.writeLocked(name, w, u)
 	}
-	if s.view.Load() == nil {
-		s.removeLocked(d)
+	switch {
+	case s.view == nil:
+		s.removeLocked(d, name)
+	case s.view != before:
+		d.publish(s.view)
 	}
 	return push, true
 }
 
-func (s *service) writeLocked(view *ServiceEndpoints, w writer, u update) PushType {
-	next := shardEndpoints{shard: w.shard, generation: w.generation}
+// writeLocked makes the next view, if the update changes it.
+func (s *service) writeLocked(name serviceName, w writer, u update) PushType {
+	next := shardEndpoints{shard: w.shard}
+	view := s.view
 	i, found := view.find(w.shard.key)
 	before := next
 	if found {
 		before = *view.shards[i]
 	}
-	c := u.on(before.endpoints, w.claimed && before.generation != w.generation)
+	c := u.on(before.endpoints)
 	// The added come first: a change may add what it removes again, and no count
 	// may become negative.
 	for _, e := range c.added {
@@ -102,9 +94,9 @@ func (s *service) writeLocked(view *ServiceEndpoints, w writer, u update) PushTy
 	// Without such endpoints before, those that are removed were added by the same change.
 	s.mutual = s.mutual || takingMutualTLS(c.added) > takingMutualTLS(c.removed)
 	push, accounts := s.judgeLocked(view, &c)
-	if !c.same || before.generation != w.generation || push == FullPush {
+	if !c.same || push == FullPush {
 		next.endpoints = c.after
-		s.publishLocked(view, i, found, next, accounts)
+		s.replaceLocked(name, i, found, next, accounts)
 	}
 	return push
 }
@@ -144,46 +136,47 @@ func (s *service) judgeLocked(view *ServiceEndpoints, c *change) (PushType, []st
 	return push, accounts
 }
 
-// publishLocked shows a shard's new state to readers. A service or shard is
-// created by its first endpoint.
-func (s *service) publishLocked(view *ServiceEndpoints, i int, found bool, e shardEndpoints, accounts []string) {
+// replaceLocked makes the view with a shard's new state, at or in place of shard i of
+// the one before. A service or shard is created by its first endpoint.
+func (s *service) replaceLocked(name serviceName, i int, found bool, e shardEndpoints, accounts []string) {
 	if !found && e.endpoints.Len() == 0 {
 		return
 	}
-	next := &ServiceEndpoints{service: s, accounts: accounts, mutual: s.mutual}
+	next := newView(name, s)
+	next.accounts, next.mutual = accounts, s.mutual
 	switch {
-	case view == nil:
+	case s.view == nil:
 		next.shards = []*shardEndpoints{&e}
 	case found:
-		next.shards = slices.Clone(view.shards)
+		next.shards = slices.Clone(s.view.shards)
 		next.shards[i] = &e
 	default:
-		next.shards = slices.Concat(view.shards[:i], []*shardEndpoints{&e}, view.shards[i:])
+		next.shards = slices.Concat(s.view.shards[:i], []*shardEndpoints{&e}, s.view.shards[i:])
 	}
-	s.view.Store(next)
+	s.view = next
 }
 
 // removeShard removes a shard with all that is remembered of it, and the service
-// if no endpoint is left. It reports whether endpoints were removed. With where,
-// it does so only if the shard is known and where holds; without, it also removes
-// a service that only other shards, which have no endpoints, are remembered of.
-func (s *service) removeShard(d *directory, w writer, where func(shardEndpoints) bool) bool {
+// if no endpoint is left. It reports whether endpoints were removed. With known,
+// it does so only if the shard is known; without, it also removes a service that
+// only other shards, which have no endpoints, are remembered of.
+func (s *service) removeShard(d *directory, name serviceName, w writer, known bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := w.generationNow(); !ok || s.removed {
+	if s.removed || !w.valid() {
 		return false
 	}
-	view := s.view.Load()
+	view := s.view
 	i, found := view.find(w.shard.key)
 	var gone shardEndpoints
 	if found {
 		gone = *view.shards[i]
 	}
-	if where != nil && (!found || !where(gone)) {
+	if known && !found {
 		return false
 	}
 	if gone.endpoints.Len() == view.Len() {
-		s.removeLocked(d)
+		s.removeLocked(d, name)
 		return gone.endpoints.Len() > 0
 	}
 	if !found {
@@ -192,20 +185,20 @@ func (s *service) removeShard(d *directory, w writer, where func(shardEndpoints)
 	for e := range gone.endpoints.All() {
 		s.counts.add(e.Attributes().ServiceAccount, -1)
 	}
-	next := &ServiceEndpoints{
-		service: s, shards: slices.Delete(slices.Clone(view.shards), i, i+1), accounts: view.accounts, mutual: s.mutual,
-	}
+	next := newView(name, s)
+	next.shards, next.accounts, next.mutual = slices.Delete(slices.Clone(view.shards), i, i+1), view.accounts, s.mutual
 	if s.stale = false; !s.counts.is(next.accounts) {
 		next.accounts = s.counts.sorted()
 	}
-	s.view.Store(next)
+	s.view = next
+	d.publish(next)
 	return gone.endpoints.Len() > 0
 }
 
 // removeLocked takes the service out of the directory while none can write to
 // it, so that no write is lost: a writer that found it before looks again.
-func (s *service) removeLocked(d *directory) {
+func (s *service) removeLocked(d *directory, name serviceName) {
 	s.removed = true
-	s.view.Store(nil)
-	d.remove(s)
+	s.view = nil
+	d.remove(name)
 }

@@ -10,12 +10,12 @@ import (
 
 // EDSUpdate updates the index and asks for the push that this needs.
 func (p *Pusher) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	p.update(p.index.writer(shard), serviceName{hostname, namespace}, update{list: endpoints})
+	p.update(p.index.writer(shard, nil), serviceName{hostname, namespace}, update{list: endpoints})
 }
 
 // EDSDeltaUpdate updates the index and asks for the push that this needs.
 func (p *Pusher) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	p.update(p.index.writer(shard), serviceName{hostname, namespace}, update{changes: changes, delta: true})
+	p.update(p.index.writer(shard, nil), serviceName{hostname, namespace}, update{changes: changes, delta: true})
 }
 
 // EDSCacheUpdate updates the index.
@@ -26,7 +26,7 @@ func (p *Pusher) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, name
 // SvcUpdate removes the shard's endpoints from the index if the service was
 // deleted. What is then reported of the service's endpoints is pushed in full.
 func (p *Pusher) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	p.redefine(p.index.writer(shard), serviceName{hostname, namespace}, event)
+	p.redefine(p.index.writer(shard, nil), serviceName{hostname, namespace}, event)
 }
 
 // ConfigUpdate asks for a push; nil asks for nothing.
@@ -55,7 +55,28 @@ func (p *Pusher) ProxyUpdate(cluster registry.ClusterID, ip string) {
 // RemoveShard removes the shard from the index, asks for a push of the services
 // that lost endpoints, and calls PusherOptions.ShardRemoved.
 func (p *Pusher) RemoveShard(shard ShardKey) {
-	p.removeShard(p.index.writer(shard))
+	p.removeShard(p.index.writer(shard, nil))
+}
+
+// callShard makes a call of an owner. The index asks for the right.
+func (p *Pusher) callShard(c shardCall) {
+	w := p.index.writer(c.shard, c.right)
+	switch c.kind {
+	case callEDSUpdate:
+		p.update(w, c.name, update{list: c.list})
+	case callEDSDeltaUpdate:
+		p.update(w, c.name, update{changes: c.changes, delta: true})
+	case callEDSCacheUpdate:
+		p.index.write(w, c.name, update{list: c.list})
+	case callSvcUpdate:
+		p.redefine(w, c.name, c.event)
+	case callRemoveShard:
+		p.removeShard(w)
+	case callPrune:
+		if p.index.prune(w, c.name) {
+			p.askRemoved(ServiceKey(c.name.hostname, c.name.namespace))
+		}
+	}
 }
 
 // update writes endpoints of a service and asks for the push that this needs.
@@ -94,14 +115,14 @@ func (p *Pusher) removeShard(w writer) {
 	if !w.valid() {
 		return
 	}
-	p.askRemoved(p.index.removeWhere(w, anyShard))
+	p.askRemoved(p.index.removeAll(w)...)
 	if p.opts.ShardRemoved != nil {
 		p.guarded("ShardRemoved", func() { p.opts.ShardRemoved(w.shard.key) }, slog.String("shard", w.shard.key.String()))
 	}
 }
 
 // askRemoved asks for a push of services that lost a registry.
-func (p *Pusher) askRemoved(keys []ConfigKey) {
+func (p *Pusher) askRemoved(keys ...ConfigKey) {
 	if len(keys) > 0 {
 		p.ConfigUpdate(&PushRequest{
 			Full: true, ConfigsUpdated: KeySet(keys...), Reason: map[TriggerReason]int{ReasonCluster: 1},

@@ -15,8 +15,8 @@ import (
 // write is one change that the store needs.
 type write struct {
 	key configstore.ConfigKey
-	// claim is what is written; nil for a deletion.
-	claim *claim
+	// definition is what is written; nil for a deletion.
+	definition *definition
 	// again means that the store has refused the object before.
 	again bool
 	// created is when the object that is updated was created; zero if that is
@@ -38,20 +38,20 @@ func (s *Source) diff(dirty map[configstore.ConfigKey]struct{}) []*write {
 	var writes, deletes []*write
 	for key := range dirty {
 		have, mine := s.owned[key]
-		winner := s.index.winner(key)
+		effective := s.index.effective(key)
 		_, again := s.retry[key]
 		delete(s.retry, key)
 		switch {
-		case winner == nil && mine && len(s.index.claims[key]) == 0:
+		case effective == nil && mine && len(s.index.definitions[key]) == 0:
 			deletes = append(deletes, &write{key: key, again: again})
-		case winner == nil, mine && have.config == winner.config:
+		case effective == nil, mine && have.config == effective.config:
 			// It is as it should be, or no document mentions it and it is not
 			// ours, or those that do cannot be read: the last good state stays.
-		case mine && have.config.Equal(*winner.config):
+		case mine && s.equal(have.config, effective.config):
 			// The same object, so that it is recognised by its address.
-			winner.config = have.config
+			effective.config = have.config
 		default:
-			writes = append(writes, &write{key: key, claim: winner, again: again})
+			writes = append(writes, &write{key: key, definition: effective, again: again})
 		}
 	}
 	byKey := func(a, b *write) int { return a.key.Compare(b.key) }
@@ -60,10 +60,21 @@ func (s *Source) diff(dirty map[configstore.ConfigKey]struct{}) []*write {
 	return append(writes, deletes...)
 }
 
+// equal reports whether two states of one object are equal.
+func (s *Source) equal(a, b *configstore.Config) bool {
+	schema, _ := s.schemas.Find(a.GroupVersionKind)
+	if !schema.EqualSpecs(a.Spec, b.Spec) {
+		return false
+	}
+	rest, other := *a, *b
+	rest.Spec, other.Spec = nil, nil
+	return rest.Equal(other)
+}
+
 // conclude notes the outcome of a write.
 func (s *Source) conclude(w *write, err error) {
 	switch {
-	case err == nil && w.claim == nil:
+	case err == nil && w.definition == nil:
 		delete(s.owned, w.key)
 	case err == nil:
 		if w.created.IsZero() {
@@ -71,9 +82,9 @@ func (s *Source) conclude(w *write, err error) {
 				w.created = stored.CreationTimestamp
 			}
 		}
-		s.owned[w.key] = owned{config: w.claim.config, created: w.created}
-	case w.claim != nil:
-		s.retry[w.key] = w.claim.error(err)
+		s.owned[w.key] = owned{config: w.definition.config, created: w.created}
+	case w.definition != nil:
+		s.retry[w.key] = w.definition.error(err)
 	default:
 		s.retry[w.key] = &Error{File: s.dir, Object: w.key, Err: err}
 	}
@@ -115,17 +126,17 @@ func (s *Source) mutation(w *write) (configstore.Mutation, error) {
 	foreign := stored != nil && (!mine || !have.created.IsZero() && !have.created.Equal(stored.CreationTimestamp))
 	w.created = time.Time{}
 	switch {
-	case w.claim == nil && (stored == nil || foreign):
+	case w.definition == nil && (stored == nil || foreign):
 		// Another writer has deleted it, and perhaps created another one.
 		return configstore.Mutation{}, nil
-	case w.claim == nil:
+	case w.definition == nil:
 		return configstore.Mutation{Op: configstore.OpDelete, Config: *stored}, nil
 	case stored == nil:
-		return configstore.Mutation{Op: configstore.OpCreate, Config: *w.claim.config}, nil
+		return configstore.Mutation{Op: configstore.OpCreate, Config: *w.definition.config, Checked: w.definition.checked}, nil
 	case foreign:
 		return configstore.Mutation{}, fmt.Errorf("write %s: %w", w.key.Object(), ErrNotOwned)
 	}
-	config := *w.claim.config
+	config := *w.definition.config
 	config.ResourceVersion = stored.ResourceVersion
 	if config.Status == nil && (have.config.Status == nil || !configstore.EqualMessage(have.config.Status, stored.Status)) {
 		// A status that files do not speak of belongs to the writer that set it.
@@ -134,7 +145,7 @@ func (s *Source) mutation(w *write) (configstore.Mutation, error) {
 	if w.created = config.CreationTimestamp; w.created.IsZero() {
 		w.created = stored.CreationTimestamp // which an update keeps
 	}
-	return configstore.Mutation{Op: configstore.OpUpdate, Config: config}, nil
+	return configstore.Mutation{Op: configstore.OpUpdate, Config: config, Checked: w.definition.checked}, nil
 }
 
 // commit writes, and returns the outcome of each write. One write that is

@@ -217,6 +217,48 @@ func BenchmarkChangeInLargeFile(b *testing.B) {
 	})
 }
 
+// BenchmarkChangeAll changes all of n documents of one file. L/parse only decodes
+// the same texts.
+func BenchmarkChangeAll(b *testing.B) {
+	const n = 10_000
+	dir := b.TempDir()
+	populateOne(b, dir, n, standardEntry)
+	name := filepath.Join(dir, "all.yaml")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	texts := [][]byte{data, bytes.ReplaceAll(data, []byte("weight: 1"), []byte("weight: 2"))}
+	b.Run("reload", func(b *testing.B) {
+		source := file.New(dir, memory.Make(istio.Schemas()))
+		if err := source.Reload(); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		b.SetBytes(int64(len(data)))
+		for i := 1; b.Loop(); i++ {
+			b.StopTimer()
+			if err := os.WriteFile(name, texts[i%2], 0o600); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+			if err := source.Reload(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("L/parse", func(b *testing.B) {
+		schemas := istio.Schemas()
+		b.ReportAllocs()
+		b.SetBytes(int64(len(data)))
+		for b.Loop() {
+			if _, err := manifest.ParseAll(schemas, data, manifest.Options{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
 // BenchmarkReload looks at n objects in n/10 files again: nothing has changed, or
 // one object in one file.
 func BenchmarkReload(b *testing.B) {

@@ -24,7 +24,7 @@ type content struct {
 	info     fs.FileInfo
 	trusted  bool
 	sections []*section
-	// rest holds the claims of objects that are kept although the file does not
+	// rest holds the definitions of objects that are kept although the file does not
 	// name them any more.
 	rest *section
 	// failure is what keeps the file as a whole from being read.
@@ -48,20 +48,20 @@ func (c *content) unseen() bool { return c.info == nil && c.failure == nil }
 
 // hasObjects reports whether there is anything to lose.
 func (c *content) hasObjects() bool {
-	for cl := range c.claims() {
-		if cl.config != nil {
+	for def := range c.definitions() {
+		if def.config != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// claims returns all claims of the file.
-func (c *content) claims() iter.Seq[*claim] {
-	return func(yield func(*claim) bool) {
+// definitions returns all definitions of the file.
+func (c *content) definitions() iter.Seq[*definition] {
+	return func(yield func(*definition) bool) {
 		for _, s := range append(slices.Clip(c.sections), c.rest) {
-			for _, cl := range s.claims {
-				if !yield(cl) {
+			for _, def := range s.definitions {
+				if !yield(def) {
 					return
 				}
 			}

@@ -10,25 +10,25 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// index holds the claims of all files by object.
+// index holds the definitions of all files by object.
 type index struct {
-	claims map[configstore.ConfigKey][]*claim
-	// contested are the objects with more than one claim.
-	contested map[configstore.ConfigKey]struct{}
+	definitions map[configstore.ConfigKey][]*definition
+	// duplicates are the objects with more than one definition.
+	duplicates map[configstore.ConfigKey]struct{}
 }
 
 func newIndex() index {
 	return index{
-		claims:    map[configstore.ConfigKey][]*claim{},
-		contested: map[configstore.ConfigKey]struct{}{},
+		definitions: map[configstore.ConfigKey][]*definition{},
+		duplicates:  map[configstore.ConfigKey]struct{}{},
 	}
 }
 
-// compareClaims orders the claims of one object: what a document says before
+// compareDefinitions orders the definitions of one object: what a document says before
 // what none says any more, then by path and by place in the file.
-func compareClaims(a, b *claim) int {
-	if a.vague != b.vague {
-		if a.vague {
+func compareDefinitions(a, b *definition) int {
+	if a.unconfirmed != b.unconfirmed {
+		if a.unconfirmed {
 			return 1
 		}
 		return -1
@@ -40,11 +40,11 @@ func compareClaims(a, b *claim) int {
 	)
 }
 
-// change removes claims and adds others, some of which may be the same. The keys
+// change removes definitions and adds others, some of which may be the same. The keys
 // of all of them are added to dirty. Each key is touched once, however many
-// claims there are of it.
-func (x index) change(gone, added []*claim, dirty map[configstore.ConfigKey]struct{}) {
-	more := map[configstore.ConfigKey][]*claim{}
+// definitions there are of it.
+func (x index) change(gone, added []*definition, dirty map[configstore.ConfigKey]struct{}) {
+	more := map[configstore.ConfigKey][]*definition{}
 	for _, c := range gone {
 		c.removed = true
 		more[c.key] = nil
@@ -52,32 +52,34 @@ func (x index) change(gone, added []*claim, dirty map[configstore.ConfigKey]stru
 	for _, c := range added {
 		more[c.key] = append(more[c.key], c)
 	}
-	for key, claims := range more {
+	for key, definitions := range more {
 		dirty[key] = struct{}{}
-		x.set(key, append(slices.DeleteFunc(x.claims[key], func(c *claim) bool { return c.removed }), claims...))
+		x.set(key, append(slices.DeleteFunc(x.definitions[key], func(c *definition) bool { return c.removed }), definitions...))
 	}
 	for _, c := range gone {
 		c.removed = false
 	}
 }
 
-func (x index) set(key configstore.ConfigKey, claims []*claim) {
-	if len(claims) > 0 {
-		x.claims[key] = claims
+// set replaces the definitions of an object.
+func (x index) set(key configstore.ConfigKey, definitions []*definition) {
+	if len(definitions) > 0 {
+		x.definitions[key] = definitions
 	} else {
-		delete(x.claims, key)
+		delete(x.definitions, key)
 	}
-	if len(claims) > 1 {
-		slices.SortFunc(claims, compareClaims)
-		x.contested[key] = struct{}{}
+	if len(definitions) > 1 {
+		slices.SortFunc(definitions, compareDefinitions)
+		x.duplicates[key] = struct{}{}
 	} else {
-		delete(x.contested, key)
+		delete(x.duplicates, key)
 	}
 }
 
-// winner returns the claim that says what the object is; nil if no claim knows.
-func (x index) winner(key configstore.ConfigKey) *claim {
-	for _, c := range x.claims[key] {
+// effective returns the definition that says what the object is: the first that has
+// a state of it; nil if none has.
+func (x index) effective(key configstore.ConfigKey) *definition {
+	for _, c := range x.definitions[key] {
 		if c.config != nil {
 			return c
 		}

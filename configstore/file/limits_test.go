@@ -131,7 +131,7 @@ func TestManyDuplicates(t *testing.T) {
 			if got := f.errors()[0]; !strings.HasSuffix(got, "more errors or warnings") {
 				t.Errorf("the first error is %q, want the number of the others", got)
 			}
-			// Each claim is touched a few times, not once for each other.
+			// Each definition is touched a few times, not once for each other.
 			f.write("a.yaml", entry("a", "end"))
 			f.reload()
 			f.wantErrors()

@@ -19,9 +19,9 @@ import (
 // result is what one look at a file has found.
 type result struct {
 	// content replaces what was known of the file; nil if it has not changed.
-	// gone and added are the claims that this takes away and brings.
+	// gone and added are the definitions that this takes away and brings.
 	content     *content
-	gone, added []*claim
+	gone, added []*definition
 	// again means that the file looked unfinished.
 	again bool
 }

@@ -38,14 +38,14 @@ type edit struct {
 	// gone are the sections that the file no longer has. added are those that it
 	// did not have. moved has those of others whose order has changed.
 	gone, added, moved []*section
-	// lost are the claims, one for each object, that are neither in the sections
+	// lost are the definitions, one for each object, that are neither in the sections
 	// that the file still has nor in those read so far.
-	lost map[configstore.ConfigKey]*claim
-	// mistaken and lostByName are made by the first document of an unknown kind
+	lost map[configstore.ConfigKey]*definition
+	// unknownBefore and lostByName are made by the first document of an unknown kind
 	// that was not there before: of those that were, what they were about, and
 	// the keys of what is lost.
-	mistaken   map[configstore.ConfigKey][]configstore.ConfigKey
-	lostByName map[string][]configstore.ConfigKey
+	unknownBefore map[configstore.ConfigKey][]configstore.ConfigKey
+	lostByName    map[string][]configstore.ConfigKey
 }
 
 // parse makes the content of a file. old is nil if there was none.
@@ -56,7 +56,7 @@ func (s *Source) parse(name string, texts []manifest.Text, sums [][sha256.Size]b
 	}
 	e := edit{old: old, new: &content{file: old.file, rest: restOf(old.file)}}
 	e.match(sums)
-	e.lose(s.index)
+	e.findLost(s.index)
 	r := reader{schemas: s.schemas, skipValidation: s.opts.SkipValidation, file: old.file, lost: e.lost}
 	for i, section := range e.new.sections {
 		if section == nil {
@@ -66,17 +66,17 @@ func (s *Source) parse(name string, texts []manifest.Text, sums [][sha256.Size]b
 		}
 	}
 	for _, section := range e.added {
-		for _, cl := range section.claims {
-			delete(e.lost, cl.key)
+		for _, def := range section.definitions {
+			delete(e.lost, def.key)
 		}
 	}
 	e.new.stamp(info)
 	e.number(texts)
-	e.keep(r.opaque)
+	e.keep(r.ambiguous)
 	return result{
 		content: e.new,
-		gone:    claimsOf(append(append(e.gone, e.moved...), old.rest)),
-		added:   claimsOf(append(append(e.added, e.moved...), e.new.rest)),
+		gone:    definitionsOf(append(append(e.gone, e.moved...), old.rest)),
+		added:   definitionsOf(append(append(e.added, e.moved...), e.new.rest)),
 	}
 }
 
@@ -84,7 +84,7 @@ func (s *Source) parse(name string, texts []manifest.Text, sums [][sha256.Size]b
 func (e *edit) match(sums [][sha256.Size]byte) {
 	before := make(map[[sha256.Size]byte]*section, len(e.old.sections))
 	for _, s := range slices.Backward(e.old.sections) {
-		before[s.hash], s.twin = s, before[s.hash]
+		before[s.hash], s.sameText = s, before[s.hash]
 	}
 	e.new.sections = make([]*section, len(sums))
 	last := -1
@@ -93,43 +93,43 @@ func (e *edit) match(sums [][sha256.Size]byte) {
 		if s == nil {
 			continue
 		}
-		e.new.sections[i], before[sum], s.twin = s, s.twin, nil
+		e.new.sections[i], before[sum], s.sameText = s, s.sameText, nil
 		if s.ordinal < last {
 			e.moved = append(e.moved, s)
 		}
 		last = max(last, s.ordinal)
 	}
 	for _, s := range before {
-		for ; s != nil; s = s.twin {
+		for ; s != nil; s = s.sameText {
 			e.gone = append(e.gone, s)
 		}
 	}
 }
 
-func claimsOf(sections []*section) []*claim {
-	var claims []*claim
+func definitionsOf(sections []*section) []*definition {
+	var definitions []*definition
 	for _, s := range sections {
-		claims = append(claims, s.claims...)
+		definitions = append(definitions, s.definitions...)
 	}
-	return claims
+	return definitions
 }
 
-// lose finds the claims of the content before that may be lost.
-func (e *edit) lose(x index) {
-	e.lost = map[configstore.ConfigKey]*claim{}
+// findLost finds the definitions of the content before that may be lost.
+func (e *edit) findLost(x index) {
+	e.lost = map[configstore.ConfigKey]*definition{}
 	slices.SortFunc(e.gone, func(a, b *section) int { return cmp.Compare(a.ordinal, b.ordinal) })
 	gone := map[*section]bool{e.old.rest: true}
 	for _, s := range e.gone {
 		gone[s] = true
 	}
-	for _, cl := range claimsOf(append(slices.Clip(e.gone), e.old.rest)) {
-		if first, ok := e.lost[cl.key]; !ok || first.config == nil {
-			e.lost[cl.key] = cl
+	for _, def := range definitionsOf(append(slices.Clip(e.gone), e.old.rest)) {
+		if first, ok := e.lost[def.key]; !ok || first.config == nil {
+			e.lost[def.key] = def
 		}
 	}
 	for key := range e.lost {
-		for _, cl := range x.claims[key] {
-			if cl.section.file == e.old.file && !gone[cl.section] {
+		for _, def := range x.definitions[key] {
+			if def.section.file == e.old.file && !gone[def.section] {
 				delete(e.lost, key)
 			}
 		}
@@ -151,38 +151,38 @@ func (e *edit) number(texts []manifest.Text) {
 // keep keeps those of the lost objects that a bad document may be about.
 // anything means that a document that was read may be about any of them.
 func (e *edit) keep(anything bool) {
-	opaque := false
+	ambiguous := false
 	for _, s := range e.new.reported {
-		opaque = opaque || s.opaque
+		ambiguous = ambiguous || s.ambiguous
 		for _, f := range s.findings {
-			if f.isStranger() && f.object.Name != "" {
-				e.keepMistaken(s, f)
+			if f.isUnknownKind() && f.object.Name != "" {
+				e.keepUnknownKind(s, f)
 			}
 		}
 	}
-	for _, cl := range e.lost {
-		if cl.config != nil && (anything || opaque && cl.vague) {
-			kept := e.new.rest.claimAt(cl.at(), cl.key)
-			kept.keep(cl.config)
-			kept.vague = true
+	for _, def := range e.lost {
+		if def.config != nil && (anything || ambiguous && def.unconfirmed) {
+			kept := e.new.rest.defineAt(def.at(), def.key)
+			kept.keep(def.config)
+			kept.unconfirmed = true
 		}
 	}
 }
 
-// keepMistaken keeps the objects that a document was about before its kind became
+// keepUnknownKind keeps the objects that a document was about before its kind became
 // unknown.
-func (e *edit) keepMistaken(s *section, f *finding) {
+func (e *edit) keepUnknownKind(s *section, f *finding) {
 	if !f.matched {
 		f.matched, f.before = true, e.before(f.object)
 	}
-	f.holds = false
+	f.retains = false
 	for _, key := range f.before {
-		if cl := e.lost[key]; cl != nil && cl.config != nil {
+		if def := e.lost[key]; def != nil && def.config != nil {
 			at := f.place
 			at.line, at.document = at.line+s.lines, at.document+s.documents
-			e.new.rest.claimAt(at, key).keep(cl.config)
+			e.new.rest.defineAt(at, key).keep(def.config)
 			delete(e.lost, key)
-			f.holds = true
+			f.retains = true
 		}
 	}
 }
@@ -190,12 +190,12 @@ func (e *edit) keepMistaken(s *section, f *finding) {
 // before returns which objects a document of an unknown kind was about. One that
 // was there before, of the same kind, is about the same.
 func (e *edit) before(object configstore.ConfigKey) []configstore.ConfigKey {
-	if e.mistaken == nil {
-		e.mistaken = map[configstore.ConfigKey][]configstore.ConfigKey{}
+	if e.unknownBefore == nil {
+		e.unknownBefore = map[configstore.ConfigKey][]configstore.ConfigKey{}
 		for _, s := range e.old.reported {
 			for _, f := range s.findings {
-				if f.isStranger() {
-					e.mistaken[f.object] = f.before
+				if f.isUnknownKind() {
+					e.unknownBefore[f.object] = f.before
 				}
 			}
 		}
@@ -204,7 +204,7 @@ func (e *edit) before(object configstore.ConfigKey) []configstore.ConfigKey {
 			e.lostByName[key.Name] = append(e.lostByName[key.Name], key)
 		}
 	}
-	if keys, ok := e.mistaken[object]; ok {
+	if keys, ok := e.unknownBefore[object]; ok {
 		return keys
 	}
 	var keys []configstore.ConfigKey
@@ -228,14 +228,14 @@ func (s *Source) unreadable(name string, err error, old *content) result {
 	r := result{content: c}
 	if old != nil {
 		c.reported = old.reported
-		for cl := range old.claims() {
-			kept := c.rest.claimAt(cl.at(), cl.key)
-			kept.keep(cl.config)
-			kept.vague = true
-			r.gone = append(r.gone, cl)
+		for def := range old.definitions() {
+			kept := c.rest.defineAt(def.at(), def.key)
+			kept.keep(def.config)
+			kept.unconfirmed = true
+			r.gone = append(r.gone, def)
 		}
 	}
-	r.added = c.rest.claims
+	r.added = c.rest.definitions
 	return r
 }
 

@@ -76,16 +76,16 @@ func (r *reporter) content(c *content, x index) {
 	if c.info == nil {
 		return
 	}
-	vague := slices.ContainsFunc(c.rest.claims, func(cl *claim) bool { return cl.vague })
+	unconfirmed := slices.ContainsFunc(c.rest.definitions, func(def *definition) bool { return def.unconfirmed })
 	for _, s := range c.reported {
 		r.Other += s.others
 		for _, f := range s.findings {
-			r.finding(s, f, vague)
+			r.finding(s, f, unconfirmed)
 		}
-		for _, cl := range s.claims {
-			if len(cl.warnings) > 0 && x.winner(cl.key) == cl {
-				for _, w := range cl.warnings {
-					r.Warnings = append(r.Warnings, s.errorAt(w.place, cl.key, &warningError{w.violation}))
+		for _, def := range s.definitions {
+			if len(def.warnings) > 0 && x.effective(def.key) == def {
+				for _, w := range def.warnings {
+					r.Warnings = append(r.Warnings, s.errorAt(w.place, def.key, &warningError{w.violation}))
 				}
 			}
 		}
@@ -94,24 +94,24 @@ func (r *reporter) content(c *content, x index) {
 
 // finding adds a document that is no object of the store. Whatever keeps an object
 // from following the directory is an error.
-func (r *reporter) finding(s *section, f *finding, vague bool) {
+func (r *reporter) finding(s *section, f *finding, unconfirmed bool) {
 	switch {
-	case f.class == malformed, f.holds, f.opaque && vague:
+	case f.class == malformed, f.retains, f.ambiguous && unconfirmed:
 		r.Errors = append(r.Errors, s.errorAt(f.place, f.object, f.err))
 	case f.class == mistyped:
 		r.Warnings = append(r.Warnings, s.errorAt(f.place, f.object, f.err))
-	case !f.opaque:
+	case !f.ambiguous:
 		r.Foreign++
 	}
 }
 
 // duplicates adds the documents that lose against another one.
 func (r *reporter) duplicates(x index) {
-	for key := range x.contested {
-		winner := x.winner(key)
-		for _, c := range x.claims[key] {
-			if winner != nil && c != winner && !c.stale {
-				r.Errors = append(r.Errors, c.error(&duplicateError{path: winner.section.file.path, at: winner.at()}))
+	for key := range x.duplicates {
+		effective := x.effective(key)
+		for _, c := range x.definitions[key] {
+			if effective != nil && c != effective && !c.stale {
+				r.Errors = append(r.Errors, c.error(&duplicateError{path: effective.section.file.path, at: effective.at()}))
 			}
 		}
 	}

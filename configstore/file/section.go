@@ -20,22 +20,22 @@ type section struct {
 	// ordinal is the place of the section in its file; lines and documents are
 	// how many there are above it.
 	ordinal, lines, documents int
-	// twin is the next section of the same text, while a file is compared.
-	twin *section
+	// sameText is the next section of the same text, while a file is compared.
+	sameText *section
 	// count is the number of documents in the text: 1, unless it is an odd one.
-	count    int
-	claims   []*claim
-	findings []*finding
+	count       int
+	definitions []*definition
+	findings    []*finding
 	// others counts the documents that are no objects, as in a values.yaml.
 	others int
-	// opaque means that a document may be about any object of the file.
-	opaque bool
+	// ambiguous means that a document may be about any object of the file.
+	ambiguous bool
 }
 
 // reports reports whether there is anything to report of the section.
 func (s *section) reports() bool {
-	return len(s.findings) > 0 || s.others > 0 || s.opaque ||
-		slices.ContainsFunc(s.claims, func(c *claim) bool { return len(c.warnings) > 0 })
+	return len(s.findings) > 0 || s.others > 0 || s.ambiguous ||
+		slices.ContainsFunc(s.definitions, func(c *definition) bool { return len(c.warnings) > 0 })
 }
 
 // fileName is the name of a file relative to the directory of the source, with
@@ -80,12 +80,12 @@ type finding struct {
 	object configstore.ConfigKey
 	err    error
 	class  class
-	// opaque means that the document may be about any object of the file.
-	opaque bool
+	// ambiguous means that the document may be about any object of the file.
+	ambiguous bool
 	// before are the objects that a document of an unknown kind was about before
-	// its kind became unknown; holds is set while one of them is kept.
-	before []configstore.ConfigKey
-	holds  bool
+	// its kind became unknown; retains is set while one of them is kept.
+	before  []configstore.ConfigKey
+	retains bool
 	// matched is set when before has been found out.
 	matched bool
 }
@@ -113,8 +113,8 @@ func classOf(doc manifest.Document) class {
 	}
 }
 
-// isStranger reports whether the document is an object of an unknown kind.
-func (f *finding) isStranger() bool { return errors.Is(f.err, configstore.ErrUnknownKind) }
+// isUnknownKind reports whether the document is an object of an unknown kind.
+func (f *finding) isUnknownKind() bool { return errors.Is(f.err, configstore.ErrUnknownKind) }
 
 // reader makes sections of texts.
 type reader struct {
@@ -122,9 +122,9 @@ type reader struct {
 	skipValidation bool
 	file           *fileName
 	// lost has the last good states of the objects that the file may have lost.
-	lost map[configstore.ConfigKey]*claim
-	// opaque means that a document may be about any object of the file.
-	opaque bool
+	lost map[configstore.ConfigKey]*definition
+	// ambiguous means that a document may be about any object of the file.
+	ambiguous bool
 }
 
 // read returns the section of a text.
@@ -140,8 +140,8 @@ func (r *reader) read(text manifest.Text, hash [sha256.Size]byte) *section {
 
 // last returns the last good state of an object in the file, or nil.
 func (r *reader) last(key configstore.ConfigKey) *configstore.Config {
-	if cl := r.lost[key]; cl != nil {
-		return cl.config
+	if def := r.lost[key]; def != nil {
+		return def.config
 	}
 	return nil
 }
@@ -154,14 +154,14 @@ func (r *reader) document(s *section, doc manifest.Document) {
 	case errors.Is(doc.Err, configstore.ErrUnknownKind):
 		s.findings = append(s.findings, &finding{place: problemOf(doc), object: doc.Key, err: doc.Err, class: classOf(doc)})
 	case doc.Key.Name != "":
-		s.claim(doc).keep(r.last(doc.Key))
+		s.definition(doc).keep(r.last(doc.Key))
 		s.findings = append(s.findings, &finding{place: problemOf(doc), object: doc.Key, err: doc.Err})
 	default:
 		if doc.Foreign {
 			s.others++
 		}
-		s.opaque, r.opaque = true, true
-		s.findings = append(s.findings, &finding{place: problemOf(doc), err: doc.Err, class: classOf(doc), opaque: true})
+		s.ambiguous, r.ambiguous = true, true
+		s.findings = append(s.findings, &finding{place: problemOf(doc), err: doc.Err, class: classOf(doc), ambiguous: true})
 	}
 }
 
@@ -171,10 +171,10 @@ func (r *reader) object(s *section, doc manifest.Document) {
 	config := doc.Config
 	// These two are the store's to set.
 	config.ResourceVersion, config.Generation = "", 0
-	c := s.claim(doc)
-	warnings, err := r.check(config)
+	c := s.definition(doc)
+	checked, warnings, err := r.check(config)
 	if err == nil {
-		c.config = &config
+		c.config, c.checked = &config, checked
 		for _, w := range warnings {
 			p := c.place
 			p.line, p.column = doc.Position(w.Field)
@@ -207,13 +207,12 @@ func problemOf(doc manifest.Document) place {
 	return p
 }
 
-// check returns the verdict of the schema of an object.
-func (r *reader) check(config configstore.Config) (warnings []configstore.Violation, err error) {
-	schema, ok := r.schemas.Find(config.GroupVersionKind)
-	if !ok || r.skipValidation {
-		return nil, nil
+// check validates an object by its schema, unless that is left to the store.
+func (r *reader) check(config configstore.Config) (checked *configstore.Checked, warnings []configstore.Violation, err error) {
+	if r.skipValidation {
+		return nil, nil, nil
 	}
-	return schema.Check(config)
+	return r.schemas.Check(config)
 }
 
 // restOf returns an empty section behind all others of a file.

@@ -147,7 +147,8 @@ func (s *Source) load(sc scan) (again bool, err error) {
 		names = s.suspects(sc)
 		again = s.forget(sc, now, dirty)
 	}
-	for _, r := range s.look(names, sc, now) {
+	results := s.look(names, sc, now)
+	for _, r := range results {
 		again = again || r.again
 		s.replace(r, dirty)
 	}
@@ -155,6 +156,11 @@ func (s *Source) load(sc scan) (again bool, err error) {
 		dirty[key] = struct{}{}
 	}
 	s.apply(dirty)
+	for _, r := range results {
+		for _, c := range r.added {
+			c.checked = nil
+		}
+	}
 	s.publish()
 	if !s.loaded.Swap(true) {
 		close(s.synced)
@@ -197,7 +203,7 @@ func (s *Source) forget(sc scan, now time.Time, dirty map[configstore.ConfigKey]
 			again = true
 		default:
 			delete(s.contents, name)
-			s.index.change(slices.Collect(c.claims()), nil, dirty)
+			s.index.change(slices.Collect(c.definitions()), nil, dirty)
 		}
 	}
 	return again
@@ -218,7 +224,7 @@ func (s *Source) list() (listing, error) {
 }
 
 // replace puts the content of a file in the place of what it was before. The keys
-// of all objects concerned are added to dirty.
+// of all objects affected are added to dirty.
 func (s *Source) replace(r result, dirty map[configstore.ConfigKey]struct{}) {
 	if r.content != nil {
 		s.contents[r.content.file.name] = r.content

@@ -15,7 +15,7 @@ import (
 // Await returns nil when the cache shows a write: an object at the revision that
 // the write returned or a later one, or, for an empty revision, after a Delete,
 // that there is no such object. If the object that was written is not for this
-// cache, because of the Options, the wait is in vain and ends with ctx. The error is
+// cache, because of the Options, the wait ends with ctx only. The error is
 // the cause of ctx's end, or ErrUnknownKind.
 //
 //	revision, err := cache.Update(config)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/kindindex"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
@@ -26,7 +27,8 @@ type Cache struct {
 	// published is what readers see and handlers are notified of. Only the kinds
 	// write to it.
 	published *memory.Controller
-	kinds     []*kind // in the order of the schemas
+	kinds     []*kind         // in the order of the schemas
+	index     kindindex.Index // of kinds
 	// followed is set once Run has started to read; it panics in a second call.
 	followed atomic.Bool
 
@@ -47,6 +49,7 @@ var (
 	_ configstore.ConfigStoreCache = (*Cache)(nil)
 	_ configstore.Subscriber       = (*Cache)(nil)
 	_ configstore.BatchSubscriber  = (*Cache)(nil)
+	_ configstore.ListSubscriber   = (*Cache)(nil)
 	_ configstore.Watcher          = (*Cache)(nil)
 	_ configstore.Drainer          = (*Cache)(nil)
 	_ configstore.Flusher          = (*Cache)(nil)
@@ -69,11 +72,20 @@ func New(config *rest.Config, schemas configstore.Schemas, opts ...Options) (*Ca
 		}), memory.ControllerOptions{Logger: o.Logger}),
 		namespaces: o.Namespaces,
 	}
-	for _, schema := range schemas.All() {
+	for i, schema := range schemas.All() {
+		c.index.Add(i, kindindex.Name(schema.GroupVersionKind), schema.Aliases...)
 		c.kinds = append(c.kinds, newKind(c, schema))
 	}
 	c.published.RegisterHasSyncedHandler(c.listed)
 	return c, nil
+}
+
+// kind returns a kind, named by any version, or nil.
+func (c *Cache) kind(gvk configstore.GroupVersionKind) *kind {
+	if i, ok := c.index.Find((*kindindex.Name)(&gvk)); ok {
+		return c.kinds[i]
+	}
+	return nil
 }
 
 // Schemas implements ConfigStore.
@@ -88,6 +100,9 @@ func (c *Cache) Get(kind configstore.GroupVersionKind, name, namespace string) *
 func (c *Cache) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
 	return c.published.List(kind, namespace)
 }
+
+// Delivering implements configstore.Deliverer.
+func (c *Cache) Delivering() bool { return c.published.Delivering() }
 
 // Snapshot returns the present state of all kinds.
 func (c *Cache) Snapshot() *memory.Snapshot { return c.published.Snapshot() }
@@ -105,6 +120,13 @@ func (c *Cache) Subscribe(kind configstore.GroupVersionKind, handler configstore
 // SubscribeBatch implements configstore.BatchSubscriber.
 func (c *Cache) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
 	return c.published.SubscribeBatch(kinds, handler)
+}
+
+// ListAndSubscribe implements configstore.ListSubscriber.
+func (c *Cache) ListAndSubscribe(
+	kinds []configstore.GroupVersionKind, handler configstore.BatchHandler,
+) (objects []*configstore.Config, cancel func()) {
+	return c.published.ListAndSubscribe(kinds, handler)
 }
 
 // Revision implements configstore.Watcher. It counts the changes of this cache and

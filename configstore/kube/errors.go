@@ -75,19 +75,19 @@ func (f *failure) replace(err error) bool {
 		return false
 	case f.err == nil:
 		f.since = time.Now()
-	case errors.Is(err, errNoAnswer), errors.Is(err, errClosed), gist(f.err) == gist(err):
+	case errors.Is(err, errNoAnswer), errors.Is(err, errClosed), stableText(f.err) == stableText(err):
 		return false
 	case apierrors.IsForbidden(f.err) && apierrors.IsForbidden(err):
 		return false // The texts say which of list and watch is.
 	}
-	alternates := f.before != nil && gist(f.before) == gist(err)
+	alternates := f.before != nil && stableText(f.before) == stableText(err)
 	f.before, f.err = f.err, err
 	return !alternates
 }
 
-// gist returns an error's text without what is another one with each attempt: the
+// stableText returns an error's text without what is another one with each attempt: the
 // addresses of a connection, and the URL of a request.
-func gist(err error) string {
+func stableText(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Op + ": " + op.Err.Error()
 	}

@@ -109,7 +109,7 @@ func (e *election) attempt(ctx context.Context) (began bool, err error) {
 		return false, nil
 	}
 	sent := e.now()
-	e.claim(lease, sent)
+	e.acquire(lease, sent)
 	if lease.ResourceVersion == "" {
 		lease, err = e.leases.Create(ctx, lease, metav1.CreateOptions{})
 	} else {
@@ -143,8 +143,8 @@ func (e *election) mayTake(lease *coordinationv1.Lease) bool {
 	return holder == "" || e.now().Sub(e.seenAt) >= max(duration, e.duration)
 }
 
-// claim writes this process into a Lease.
-func (e *election) claim(lease *coordinationv1.Lease, now time.Time) {
+// acquire makes this process the holder of a Lease that is going to be written.
+func (e *election) acquire(lease *coordinationv1.Lease, now time.Time) {
 	spec, at := &lease.Spec, metav1.NewMicroTime(now)
 	if valueOr(spec.HolderIdentity, "") != e.identity {
 		transitions := valueOr(spec.LeaseTransitions, 0)

@@ -12,8 +12,8 @@ import (
 
 // The defaults of Options.
 const (
-	DefaultWriteTimeout = 30 * time.Second
-	DefaultMaxBackoff   = 3 * time.Second
+	defaultWriteTimeout = 30 * time.Second
+	defaultMaxBackoff   = 3 * time.Second
 )
 
 // Options of a Cache. The zero value works.
@@ -52,13 +52,13 @@ type Options struct {
 	// values below 1: that of package memory.
 	HistoryLimit int
 	// WriteTimeout is how long a write waits for the API server. Default, for
-	// values below 1: DefaultWriteTimeout.
+	// values below 1: 30 seconds.
 	WriteTimeout time.Duration
 	// MaxBackoff is the longest time between two attempts to reach the API server
 	// again, of which the first is made within a second; up to half of it is added at
 	// random, so that clients do not come all at once. A cache is up to date again that
 	// long after the end of an outage, however long that was. Default, for values below 1:
-	// DefaultMaxBackoff.
+	// 3 seconds.
 	MaxBackoff time.Duration
 }
 
@@ -71,10 +71,10 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.WriteTimeout < 1 {
-		o.WriteTimeout = DefaultWriteTimeout
+		o.WriteTimeout = defaultWriteTimeout
 	}
 	if o.MaxBackoff < 1 {
-		o.MaxBackoff = DefaultMaxBackoff
+		o.MaxBackoff = defaultMaxBackoff
 	}
 	return o
 }

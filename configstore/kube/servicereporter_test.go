@@ -70,8 +70,8 @@ func startReporting(t *testing.T, server *kubetest.Server, kind configstore.Sche
 	config := r.requests.count(restConfig(server.Config()))
 	r.cache = newCache(t, config, istio.Schemas(), kube.Options{})
 	registries := aggregate.NewController()
-	registries.AddRegistry(r.others)
-	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(r.cache, updater) })
+	registries.AddRegistry(func(xdsupdate.XDSUpdater) registry.Instance { return r.others })
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(r.cache, updater) })
 	var err error
 	if r.writer, err = kube.NewStatusWriter(r.cache, config, opts); err != nil {
 		t.Fatal(err)

@@ -180,8 +180,7 @@ func (w *StatusWriter) write(ctx context.Context, key configstore.ConfigKey) err
 	if remaining <= 0 {
 		return nil // It has waited for its turn too long.
 	}
-	i, _ := w.cache.Schemas().Index(&key.Kind)
-	one := &write{cache: w.cache, kind: w.cache.kinds[i], op: configstore.OpUpdateStatus, config: configstore.Config{
+	one := &write{cache: w.cache, kind: w.cache.kind(key.Kind), op: configstore.OpUpdateStatus, config: configstore.Config{
 		Meta: configstore.Meta{GroupVersionKind: key.Kind, Name: key.Name, Namespace: key.Namespace},
 	}}
 	one.ctx, one.cancel = context.WithTimeout(ctx, min(remaining, w.cache.opts.WriteTimeout))
@@ -221,9 +220,9 @@ func (w *StatusWriter) write(ctx context.Context, key configstore.ConfigKey) err
 // shownStatus returns the status of an object, and its revision, as the cache has read
 // them last; of a status that was decoded without what the schema does not know.
 func (c *Cache) shownStatus(key configstore.ConfigKey) (text []byte, revision string) {
-	i, _ := c.Schemas().Index(&key.Kind)
+	kind := c.kind(key.Kind)
 	c.mu.Lock()
-	v := c.kinds[i].verdicts[objectKey{key.Namespace, key.Name}]
+	v := kind.verdicts[objectKey{key.Namespace, key.Name}]
 	c.mu.Unlock()
 	if v != nil && (v.err != nil || v.status != nil) {
 		return v.shown, v.revision

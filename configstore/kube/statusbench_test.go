@@ -28,10 +28,10 @@ func BenchmarkStatuses(b *testing.B) {
 	} {
 		rate, workers := opts.Rate, opts.Workers
 		if rate == 0 {
-			rate = kube.DefaultStatusRate
+			rate = 100
 		}
 		if workers == 0 {
-			workers = kube.DefaultStatusWorkers
+			workers = 4
 		}
 		b.Run(fmt.Sprintf("rate=%g/workers=%d", rate, workers), func(b *testing.B) {
 			c := newCache(b, restConfig(server.Config()), schemas, kube.Options{})

@@ -24,9 +24,9 @@ import (
 
 // The defaults of StatusOptions.
 const (
-	DefaultStatusRate    = 100
-	DefaultStatusWorkers = 4
-	DefaultLeaseDuration = 15 * time.Second
+	defaultStatusRate    = 100
+	defaultStatusWorkers = 4
+	defaultLeaseDuration = 15 * time.Second
 )
 
 // StatusOptions are the options of a StatusWriter. The zero value works; it writes
@@ -44,15 +44,15 @@ type StatusOptions struct {
 	Identity string
 	// LeaseDuration is how long after the last sign of life of the process that writes
 	// another one takes over; a process that cannot renew the Lease stops to write after
-	// two thirds of it. Default, for values below a second: DefaultLeaseDuration.
+	// two thirds of it. Default, for values below a second: 15 seconds.
 	LeaseDuration time.Duration
 	// Rate is the largest number of objects whose status is read and written per
 	// second. One whose status is right already, as the cache shows it, takes no request
-	// and does not count. Default, for values that are not positive: DefaultStatusRate.
+	// and does not count. Default, for values that are not positive: 100.
 	Rate float64
 	// Workers is how many statuses are written at the same time. Each takes two requests
 	// one after the other: where both take 5 ms one worker writes 200 statuses per second, if
-	// Rate allows it. Default, for values below 1: DefaultStatusWorkers.
+	// Rate allows it. Default, for values below 1: 4.
 	Workers int
 }
 
@@ -89,13 +89,13 @@ func NewStatusWriter(cache *Cache, config *rest.Config, opts ...StatusOptions) (
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Rate <= 0 {
-		o.Rate = DefaultStatusRate
+		o.Rate = defaultStatusRate
 	}
 	if o.Workers < 1 {
-		o.Workers = DefaultStatusWorkers
+		o.Workers = defaultStatusWorkers
 	}
 	if o.LeaseDuration < time.Second {
-		o.LeaseDuration = DefaultLeaseDuration
+		o.LeaseDuration = defaultLeaseDuration
 	}
 	if o.Identity == "" {
 		host, err := os.Hostname()

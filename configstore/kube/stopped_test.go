@@ -127,7 +127,7 @@ func TestStoppedProcess(t *testing.T) {
 			}
 			last = got
 		}
-		if wrong > kube.DefaultStatusWorkers || last != want {
+		if wrong > 4 || last != want {
 			t.Errorf("after the child went on the condition was wrong %d times, and is %s", wrong, last)
 		}
 		lease, err := leases.Get(t.Context(), "status", metav1.GetOptions{})

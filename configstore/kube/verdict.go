@@ -164,12 +164,12 @@ func (c *Cache) notifyVerdict(key configstore.ConfigKey) {
 // accepted returns the latest version of an object that the cache has seen, and the
 // condition that says what it thinks of it. The generation is 0 if there is no such object.
 func (c *Cache) accepted(key configstore.ConfigKey) (subject, Condition) {
-	i, ok := c.Schemas().Index(&key.Kind)
-	if !ok {
+	kind := c.kind(key.Kind)
+	if kind == nil {
 		return subject{}, Condition{}
 	}
 	c.mu.Lock()
-	v := c.kinds[i].verdicts[objectKey{key.Namespace, key.Name}]
+	v := kind.verdicts[objectKey{key.Namespace, key.Name}]
 	c.mu.Unlock()
 	if v != nil && v.err != nil {
 		return subject{v.uid, v.err.Generation}, acceptedCondition(v)

@@ -85,11 +85,9 @@ func (c *Cache) begin(op configstore.Op, config configstore.Config) (*write, err
 	if gvk == (configstore.GroupVersionKind{}) {
 		gvk, _ = c.Schemas().KindOf(config.Spec)
 	}
-	i, ok := c.Schemas().Index(&gvk)
-	if !ok {
+	if w.kind = c.kind(gvk); w.kind == nil {
 		return nil, w.fail(fmt.Errorf("%w %s", configstore.ErrUnknownKind, config.GroupVersionKind))
 	}
-	w.kind = c.kinds[i]
 	w.config.GroupVersionKind = w.kind.gvk()
 	if err := w.check(); err != nil {
 		return nil, w.fail(err)

@@ -21,7 +21,12 @@ import (
 // after the other, and those before one that the store refuses are stored.
 func Apply(store configstore.ConfigStore, data []byte, opts Options) error {
 	schemas := store.Schemas()
-	configs, err := collect(documents(schemas, data, opts), func(d Document) error { return d.check(schemas) })
+	var checked []*configstore.Checked
+	configs, err := collect(documents(schemas, data, opts), func(d Document) error {
+		valid, err := d.check(schemas)
+		checked = append(checked, valid)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -32,7 +37,7 @@ func Apply(store configstore.ConfigStore, data []byte, opts Options) error {
 	if batches, ok := configstore.As[configstore.BatchWriter](store); ok {
 		batch := make([]configstore.Mutation, len(configs))
 		for i, c := range configs {
-			batch[i] = configstore.Mutation{Op: configstore.OpUpsert, Config: c}
+			batch[i] = configstore.Mutation{Op: configstore.OpUpsert, Config: c, Checked: checked[i]}
 		}
 		_, err := batches.Apply(batch...)
 		return err
@@ -45,15 +50,15 @@ func Apply(store configstore.ConfigStore, data []byte, opts Options) error {
 	return nil
 }
 
-// check returns what is wrong with a document, be it read or not.
-func (d Document) check(schemas configstore.Schemas) error {
+// check returns what is wrong with a document, be it read or not, or the evidence
+// that nothing is.
+func (d Document) check(schemas configstore.Schemas) (*configstore.Checked, error) {
 	if d.Err != nil {
-		return d.Err
+		return nil, d.Err
 	}
-	schema, _ := schemas.Find(d.Config.GroupVersionKind)
-	_, err := schema.Check(d.Config)
+	checked, _, err := schemas.Check(d.Config)
 	if err == nil {
-		return nil
+		return checked, nil
 	}
 	field := ""
 	var invalid *configstore.ValidationError
@@ -61,5 +66,5 @@ func (d Document) check(schemas configstore.Schemas) error {
 		field = invalid.Violations[0].Field
 	}
 	line, _ := d.Position(field)
-	return fmt.Errorf("document %d, line %d: %w", d.Number, line, err)
+	return nil, fmt.Errorf("document %d, line %d: %w", d.Number, line, err)
 }

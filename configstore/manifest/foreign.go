@@ -10,46 +10,46 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// neighbourhood says which kinds look as if they were meant for the schemas.
-type neighbourhood struct {
+// knownGroups says which kinds look as if they were meant for the schemas.
+type knownGroups struct {
 	// groups are those of the schemas, domains what is behind the first dot of
 	// those that have a dot there, kinds the names of the kinds.
 	groups, domains, kinds map[string]bool
 }
 
-func newNeighbourhood(schemas configstore.Schemas) neighbourhood {
-	h := neighbourhood{groups: map[string]bool{}, domains: map[string]bool{}, kinds: map[string]bool{}}
+func newKnownGroups(schemas configstore.Schemas) knownGroups {
+	k := knownGroups{groups: map[string]bool{}, domains: map[string]bool{}, kinds: map[string]bool{}}
 	for _, s := range schemas.All() {
-		h.groups[s.GroupVersionKind.Group] = true
-		h.kinds[s.GroupVersionKind.Kind] = true
+		k.groups[s.GroupVersionKind.Group] = true
+		k.kinds[s.GroupVersionKind.Kind] = true
 		if _, domain, _ := strings.Cut(s.GroupVersionKind.Group, "."); strings.Contains(domain, ".") {
-			h.domains[domain] = true
+			k.domains[domain] = true
 		}
 	}
-	return h
+	return k
 }
 
 // foreign reports whether an object was not meant for the schemas; what is not
 // known of it is empty. It was not if its group is neither that of a schema nor a
 // sibling of one, as security.istio.io is of networking.istio.io.
-func (h neighbourhood) foreign(apiVersion, kind string) bool {
+func (k knownGroups) foreign(apiVersion, kind string) bool {
 	if apiVersion == "" {
-		return !h.kinds[kind]
+		return !k.kinds[kind]
 	}
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {
 		group = ""
 	}
 	_, domain, _ := strings.Cut(group, ".")
-	return !h.groups[group] && !h.domains[domain]
+	return !k.groups[group] && !k.domains[domain]
 }
 
 // foreign is that of the input's schemas, which few inputs need.
 func (in *input) foreign(apiVersion, kind string) bool {
-	if in.near.groups == nil {
-		in.near = newNeighbourhood(in.schemas)
+	if in.known.groups == nil {
+		in.known = newKnownGroups(in.schemas)
 	}
-	return in.near.foreign(apiVersion, kind)
+	return in.known.foreign(apiVersion, kind)
 }
 
 // unknownKind says what is unknown about a kind.

@@ -28,8 +28,8 @@ type input struct {
 	// budget is what is left of the nodes and bytes that aliases may stand for,
 	// locating of the bytes that may be read again to locate errors.
 	budget, locating int
-	// near is made by the first document that is of no known kind.
-	near neighbourhood
+	// known is made by the first document that is of no known kind.
+	known knownGroups
 }
 
 // budgetBase and budgetFactor give the budget of an input by its size.

@@ -12,7 +12,7 @@ import "github.com/pilotkit/pilotkit/configstore"
 func (s *Store) Apply(mutations ...configstore.Mutation) (revision uint64, err error) {
 	requests := make([]request, len(mutations))
 	for i, m := range mutations {
-		requests[i] = request{op: m.Op, config: m.Config, given: m.Config.ResourceVersion != ""}
+		requests[i] = request{op: m.Op, config: m.Config, checked: m.Checked, given: m.Config.ResourceVersion != ""}
 	}
 	revision, _, err = s.commit(requests)
 	return revision, err

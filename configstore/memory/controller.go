@@ -35,6 +35,7 @@ var (
 	_ configstore.ConfigStoreCache = (*Controller)(nil)
 	_ configstore.Subscriber       = (*Controller)(nil)
 	_ configstore.BatchSubscriber  = (*Controller)(nil)
+	_ configstore.ListSubscriber   = (*Controller)(nil)
 	_ configstore.Watcher          = (*Controller)(nil)
 	_ configstore.Drainer          = (*Controller)(nil)
 	_ configstore.Flusher          = (*Controller)(nil)
@@ -72,6 +73,18 @@ func (c *Controller) SubscribeBatch(kinds []configstore.GroupVersionKind, handle
 	return c.subscribe("SubscribeBatch", kinds, c.batch(handler))
 }
 
+// ListAndSubscribe implements ListSubscriber.
+func (c *Controller) ListAndSubscribe(
+	kinds []configstore.GroupVersionKind, handler configstore.BatchHandler,
+) (objects []*configstore.Config, cancel func()) {
+	canonical := c.canonical("ListAndSubscribe", kinds)
+	snap, cancel := c.subscribeAt(canonical, c.batch(handler), false)
+	for _, kind := range canonical {
+		objects = append(objects, snap.List(kind, configstore.NamespaceAll)...)
+	}
+	return objects, cancel
+}
+
 // RegisterHasSyncedHandler lets the source of the store's content hold back
 // HasSynced until hasSynced returns true, which it does once all of the initial
 // state is in the store. Call it before the first HasSynced. It replaces an earlier
@@ -96,6 +109,9 @@ func (c *Controller) Run(stop <-chan struct{}) {
 	defer c.mu.Unlock()
 	c.queues = slices.DeleteFunc(c.queues, func(q *notify.Queue[configstore.Change]) bool { return q == c.queue })
 }
+
+// Delivering implements configstore.Deliverer.
+func (c *Controller) Delivering() bool { return c.queue.Delivering() }
 
 // Drain implements configstore.Drainer.
 func (c *Controller) Drain() { c.queue.Drain() }
@@ -141,23 +157,41 @@ func (c *Controller) batch(handler configstore.BatchHandler) notify.Subscription
 // subscribe registers a handler at the present revision: it gets the objects that
 // exist now as its replay, and what is committed from now on as events.
 func (c *Controller) subscribe(method string, kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change]) (cancel func()) {
-	canonical := make([]configstore.GroupVersionKind, 0, len(kinds))
+	_, cancel = c.subscribeAt(c.canonical(method, kinds), sub, true)
+	return cancel
+}
+
+// canonical returns kinds in their canonical versions, each once. It panics if one is
+// unknown.
+func (c *Controller) canonical(method string, kinds []configstore.GroupVersionKind) []configstore.GroupVersionKind {
+	out := make([]configstore.GroupVersionKind, 0, len(kinds))
 	for _, kind := range kinds {
 		k := c.kind(&kind)
 		if k == nil {
 			panic(fmt.Sprintf("memory: %s: unknown kind %s", method, kind))
 		}
-		if !slices.Contains(canonical, k.gvk()) {
-			canonical = append(canonical, k.gvk())
+		if !slices.Contains(out, k.gvk()) {
+			out = append(out, k.gvk())
 		}
 	}
+	return out
+}
+
+// subscribeAt registers a handler for what is committed after the snapshot that it
+// returns; replayed: also for what the snapshot has.
+func (c *Controller) subscribeAt(
+	kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change], replayed bool,
+) (at *Snapshot, cancel func()) {
 	sub.Wants = func(change configstore.Change) bool {
-		return slices.Contains(canonical, change.Curr.GroupVersionKind)
+		return slices.Contains(kinds, change.Curr.GroupVersionKind)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sub.Replay = replay(c.snapshotLocked(), canonical)
-	return c.queue.Subscribe(sub)
+	at = c.snapshotLocked()
+	if replayed {
+		sub.Replay = replay(at, kinds)
+	}
+	return at, c.queue.Subscribe(sub)
 }
 
 // replay yields the objects of a snapshot as Adds.

@@ -315,6 +315,7 @@ func TestUnknownKindPanics(t *testing.T) {
 		"RegisterEventHandler": func() { c.RegisterEventHandler(none, nil) },
 		"Subscribe":            func() { c.Subscribe(none, nil) },
 		"SubscribeBatch":       func() { c.SubscribeBatch([]configstore.GroupVersionKind{widget(), none}, nil) },
+		"ListAndSubscribe":     func() { c.ListAndSubscribe([]configstore.GroupVersionKind{widget(), none}, nil) },
 	} {
 		if got, want := panicOf(f), "memory: "+name+": unknown kind g/v/None"; got != want {
 			t.Errorf("panic %q, want %q", got, want)
@@ -329,6 +330,7 @@ func TestNilHandlerPanics(t *testing.T) {
 		"RegisterEventHandler": func() { c.RegisterEventHandler(widget(), nil) },
 		"Subscribe":            func() { c.Subscribe(widget(), nil) },
 		"SubscribeBatch":       func() { c.SubscribeBatch([]configstore.GroupVersionKind{widget()}, nil) },
+		"ListAndSubscribe":     func() { c.ListAndSubscribe([]configstore.GroupVersionKind{widget()}, nil) },
 	} {
 		if got, want := panicOf(f), "memory: a subscription needs exactly one handler"; got != want {
 			t.Errorf("%s(nil) panics with %v, want %q", name, got, want)

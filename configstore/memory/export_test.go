@@ -66,3 +66,10 @@ func (h *history) validate(committed uint64) error {
 	}
 	return nil
 }
+
+// Queues returns how many controllers the store pushes changes to.
+func (s *Store) Queues() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queues)
+}

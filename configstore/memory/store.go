@@ -8,6 +8,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/kindindex"
 	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
@@ -17,7 +18,8 @@ import (
 type Store struct {
 	opts    Options
 	schemas configstore.Schemas
-	kinds   []*kind // in the order of schemas
+	kinds   []*kind         // in the order of schemas
+	index   kindindex.Index // of kinds
 	history history
 
 	// committed is the revision that readers see. A change becomes visible, with
@@ -44,7 +46,8 @@ func Make(schemas configstore.Schemas, opts ...Options) *Store {
 	}
 	s := &Store{opts: o, schemas: schemas, history: history{limit: o.HistoryLimit}}
 	s.plan.absent = &object{gone: true}
-	for _, schema := range schemas.All() {
+	for i, schema := range schemas.All() {
+		s.index.Add(i, kindindex.Name(schema.GroupVersionKind), schema.Aliases...)
 		s.kinds = append(s.kinds, newKind(schema, o.Mirror, &s.mu))
 	}
 	return s
@@ -88,7 +91,7 @@ func (s *Store) List(kind configstore.GroupVersionKind, namespace string) []*con
 
 // kind returns a kind, named by any version, or nil.
 func (s *Store) kind(gvk *configstore.GroupVersionKind) *kind {
-	if i, ok := s.schemas.Index(gvk); ok {
+	if i, ok := s.index.Find((*kindindex.Name)(gvk)); ok {
 		return s.kinds[i]
 	}
 	return nil

@@ -50,6 +50,8 @@ type request struct {
 	op configstore.Op
 	// config is the caller's, under the canonical kind.
 	config configstore.Config
+	// checked may be the evidence that config is valid.
+	checked *configstore.Checked
 	// given is set if the stored ResourceVersion has to be that of config. In a
 	// mirror only what removes an object can have such a condition.
 	given bool
@@ -115,13 +117,13 @@ func unknownKind(c *configstore.Config) error {
 
 // validate checks what is going to be stored.
 func (s *Store) validate(r *request) (err error) {
-	schema := &r.kind.schema
-	if s.opts.SkipValidation {
-		schema = &r.kind.shape
-	}
 	switch r.op {
 	case configstore.OpCreate, configstore.OpUpdate, configstore.OpUpsert:
-		r.warnings, err = schema.Check(r.config)
+		if s.opts.SkipValidation {
+			_, err = r.kind.shape.Check(r.config)
+		} else {
+			r.warnings, err = s.schemas.Recheck(r.config, r.checked)
+		}
 	case configstore.OpUpdateStatus:
 		c := r.config
 		c.Spec = r.kind.schema.Spec // only the status counts

@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"sync"
@@ -13,6 +14,7 @@ import (
 const (
 	designCancel = "configstore.Subscriber"
 	designBatch  = "configstore.BatchSubscriber"
+	designList   = "configstore.ListSubscriber"
 )
 
 func subscribeChecks() []check {
@@ -25,6 +27,8 @@ func subscribeChecks() []check {
 		{Name: "SubscribeBatch/Replay", Promise: "a batch handler too first receives an Add for every object that exists", Source: designBatch, Skip: need[configstore.BatchSubscriber], Run: checkBatchReplay},
 		{Name: "SubscribeBatch/After", Promise: "within one batch all single-event handlers run first", Source: designBatch, Skip: need[configstore.BatchSubscriber], Run: checkBatchAfter},
 		{Name: "SubscribeBatch/Cancel", Promise: "after cancel has returned, no further batch is handed over", Source: designBatch, Skip: need[configstore.BatchSubscriber], Run: checkBatchCancel},
+		{Name: "SubscribeBatch/Whole", Promise: "the events of what was committed as one come in one call", Source: designBatch, Skip: needBatches, Run: checkBatchWhole},
+		{Name: "ListAndSubscribe/Complete", Promise: "the objects that are returned and the changes that follow are the timeline, without gap or duplicate", Source: designList, Skip: need[configstore.ListSubscriber], Run: checkListAndSubscribe},
 	}
 }
 
@@ -201,5 +205,66 @@ func checkBatchCancel(s *suite) {
 	s.mark(kept, "end")
 	if calls := removed.Calls(); len(calls) > 0 {
 		s.Broken("after cancel the batch handler was called: %v", calls)
+	}
+}
+
+func needBatches(s *suite) string {
+	return cmp.Or(needApply(s), need[configstore.BatchSubscriber](s))
+}
+
+func checkBatchWhole(s *suite) {
+	const batches = 200
+	calls := make(chan []string, 2*batches+2)
+	s.subscribeBatch(func(changes []configstore.Change) {
+		var names []string
+		for _, c := range changes {
+			names = append(names, c.Curr.Name)
+		}
+		calls <- names
+	})
+	defer s.start().end()
+	for i := range batches {
+		name := strconv.Itoa(i)
+		_, err := s.subject.Batches.Apply(
+			mutation(configstore.OpCreate, widget("default", name, "1")), mutation(configstore.OpCreate, gadget("default", name, "1")),
+		)
+		if err != nil {
+			s.Stop("Apply = %v, want success", err)
+		}
+	}
+	for handled := 0; handled < 2*batches; {
+		var names []string
+		received := make(chan struct{})
+		go func() {
+			defer close(received)
+			names = <-calls
+		}()
+		s.AwaitOpening(received, func() { calls <- nil }, "a call of the batch handler")
+		if handled += len(names); handled%2 == 1 {
+			s.Stop("a call had half of a batch: %v", names)
+		}
+	}
+}
+
+func checkListAndSubscribe(s *suite) {
+	s.create(widget("default", "a", "1"))
+	s.create(gadget("default", "b", "1"))
+	s.catchUp()
+	changes := &Recorder{}
+	kinds := []configstore.GroupVersionKind{gadgetKind(), widgetKind()}
+	objects, cancel := ability[configstore.ListSubscriber](s).ListAndSubscribe(kinds, batches(changes))
+	if len(objects) != 2 || objects[0].Name != "b" || objects[1].Name != "a" {
+		s.Stop("%d objects were returned, want Gadget default/b and Widget default/a", len(objects))
+	}
+	s.update(widget("default", "a", "2"))
+	defer s.start().end()
+	s.create(gadget("default", "c", "1"))
+	s.expectCalls(s.mark(changes, "end"), "update Widget default/a", "add Gadget default/c")
+	cancel()
+	kept := s.record(widgetKind())
+	s.create(widget("default", "d", "1"))
+	s.mark(kept, "cancelled")
+	if calls := changes.Calls(); len(calls) > 0 {
+		s.Broken("after cancel the handler was called: %v", calls)
 	}
 }

@@ -20,8 +20,8 @@
 // What a store may or may not be able to do is found with configstore.As, or
 // declared in Subject:
 //
-//   - configstore.Watcher, BatchWriter, Subscriber, BatchSubscriber, Drainer and
-//     Flusher.
+//   - configstore.Watcher, BatchWriter, Subscriber, BatchSubscriber, ListSubscriber,
+//     Drainer and Flusher.
 //   - Subject.CatchUp: reads lag behind writes.
 //   - Subject.Writer: the store itself is read-only.
 //

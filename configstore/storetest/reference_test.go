@@ -19,8 +19,10 @@ type reference struct {
 	schemas configstore.Schemas
 	fault   string
 	history int
-	sem     chan struct{}
-	dead    chan struct{}
+	// trusting accepts everything, while a mutation is planned.
+	trusting bool
+	sem      chan struct{}
+	dead     chan struct{}
 
 	objects map[configstore.ConfigKey]*configstore.Config
 	// past has the states before the last changes, the latest last.

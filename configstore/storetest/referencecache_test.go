@@ -86,6 +86,19 @@ func (r *reference) SubscribeBatch(kinds []configstore.GroupVersionKind, h confi
 	return r.register(&registration{kinds: slices.Clone(kinds), batch: h})
 }
 
+func (r *reference) ListAndSubscribe(
+	kinds []configstore.GroupVersionKind, h configstore.BatchHandler,
+) (objects []*configstore.Config, cancel func()) {
+	for _, kind := range kinds {
+		objects = append(objects, r.List(kind, configstore.NamespaceAll)...)
+	}
+	reg := &registration{kinds: slices.Clone(kinds), batch: h}
+	if !r.is("what is listed is replayed") {
+		reg.since = 1
+	}
+	return objects, r.register(reg)
+}
+
 func (r *reference) register(reg *registration) (cancel func()) {
 	r.lock()
 	defer r.unlock()
@@ -239,6 +252,9 @@ func (r *reference) passUntil(stop <-chan struct{}) {
 			default:
 			}
 			r.step(1)
+			if r.is("batches are cut") {
+				r.handBatches()
+			}
 		}
 		r.handBatches()
 	}

@@ -74,7 +74,9 @@ func (r *reference) Apply(mutations ...configstore.Mutation) (uint64, error) {
 		mutations = mutations[:len(mutations)-1]
 	}
 	for _, m := range mutations {
+		r.trusting = m.Checked != nil && r.is("any evidence will do")
 		p, err := r.plan(m.Op.String(), m.Config, nil)
+		r.trusting = false
 		if err != nil {
 			if !r.is("batches are not atomic") {
 				r.objects, r.revision, r.queue = objects, revision, r.queue[:queue]

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"strconv"
 
+	"google.golang.org/protobuf/types/known/structpb"
+
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
@@ -22,6 +24,7 @@ func batchChecks() []check {
 		{Name: "Batch/All", Promise: "a batch commits all its changes, and Apply returns the revision after it", Source: promisedBatch, Skip: needApply, Run: checkBatchAll},
 		{Name: "Batch/Upsert", Promise: "an upsert in a batch updates what exists or has a ResourceVersion, and creates otherwise", Source: promisedBatch, Skip: needApply, Run: checkBatchUpsert},
 		{Name: "Batch/Nothing", Promise: "a batch with one impossible change commits nothing", Source: promisedBatch, Skip: needApply, Run: checkBatchNothing},
+		{Name: "Batch/Checked", Promise: "evidence that another object is valid spares no validation", Source: promisedBatch, Skip: needApply, Run: checkBatchChecked},
 	}
 }
 
@@ -183,6 +186,27 @@ func checkBatchNothing(s *suite) {
 		s.expectAbsent(widget("default", "new", ""))
 		s.expectUnchanged(widget("default", "foo", "1"), revision)
 	}
+}
+
+func checkBatchChecked(s *suite) {
+	good := widget("default", "foo", "1")
+	checked, _, err := s.store.Schemas().Check(good)
+	if err != nil {
+		s.Stop("Schemas().Check = %v, want success", err)
+	}
+	bad := good
+	bad.Spec = &structpb.Struct{Fields: map[string]*structpb.Value{
+		"bad1": structpb.NewNullValue(), "bad2": structpb.NewNullValue(),
+	}}
+	_, err = s.subject.Batches.Apply(configstore.Mutation{Op: configstore.OpCreate, Config: bad, Checked: checked})
+	s.catchUp()
+	s.expectViolations("Apply", bad, err)
+	s.expectAbsent(bad)
+	if _, err := s.subject.Batches.Apply(configstore.Mutation{Op: configstore.OpCreate, Config: good, Checked: checked}); err != nil {
+		s.Broken("Apply of an object that was checked = %v, want success", err)
+	}
+	s.catchUp()
+	s.expectValue(good, "1")
 }
 
 // watch follows the store until f says that it has enough or the time is up.

@@ -204,17 +204,20 @@ func (d *demonstration) await(ctx context.Context, what string, since time.Time,
 	return time.Since(since).Round(time.Millisecond), nil
 }
 
-// edit replaces the first occurrence of a text in a file of the folder config.
-func (d *demonstration) edit(name, old, replacement string) error {
+// edit replaces all occurrences of texts, each of which is followed by its replacement, in
+// a file of the folder config.
+func (d *demonstration) edit(name string, texts ...string) error {
 	path := filepath.Join(d.dir, "config", name)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(string(data), old) {
-		return fmt.Errorf("%s has no %q", path, old)
+	for i := 0; i < len(texts); i += 2 {
+		if !strings.Contains(string(data), texts[i]) {
+			return fmt.Errorf("%s has no %q", path, texts[i])
+		}
 	}
-	return writeFile(path, []byte(strings.Replace(string(data), old, replacement, 1)))
+	return writeFile(path, []byte(strings.NewReplacer(texts...).Replace(string(data))))
 }
 
 // client returns a client of the gateway.

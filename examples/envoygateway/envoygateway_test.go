@@ -39,6 +39,7 @@ func TestDemonstration(t *testing.T) {
 					`shop\.example\.com is answered by backend one, with certificate 2, `,
 					`blog\.example\.com is answered by backend three, with certificate 2, `,
 					`first answer of backend two .* after the file changed\n  first answer of backend one .*\n  \d+ requests meanwhile, 0 lost`,
+					`in one edit of shop\.yaml, 10 times:\n  .* from an edit to the first answer .*\n  \d+ requests meanwhile, 0 lost`,
 					`first connection with certificate 3 .*\n  \d+ requests meanwhile, 0 lost`,
 					`requests to blog\.example\.com are answered with 500 `,
 					`Server\.Proxies: router~\S+ has \S+ without VirtualService blog/blog: .*program size`,

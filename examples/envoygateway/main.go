@@ -4,9 +4,10 @@
 // certificates configures.
 //
 // It writes such a directory, serves it, starts an Envoy with it, and shows what
-// becomes of requests by HTTPS to two hosts while endpoints move, a certificate is
-// rotated, and one of the hosts gets a route that the Envoy refuses. Everything is on
-// the loopback interface and in a temporary directory, and ends with the program.
+// becomes of requests by HTTPS to two hosts while endpoints move, a route is led from
+// service to service, a certificate is rotated, and one of the hosts gets a route that
+// the Envoy refuses. Everything is on the loopback interface and in a temporary
+// directory, and ends with the program.
 //
 // The Envoy is the one that -envoy names, or else the environment variable
 // PILOTKIT_ENVOY, or the newest in .cache/envoy of the working directory, or envoy on

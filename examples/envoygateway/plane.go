@@ -63,11 +63,11 @@ func newPlane(dir string) *plane {
 	})
 	p.registries = aggregate.NewController()
 	p.server = ads.New(p.registries, ads.Options{
-		Provider:   p.policies,
+		Providers:  []ads.Provider{p.policies},
 		Generators: []ads.Generator{p.secrets},
 		Configs:    func() ads.ConfigReader { return p.configs.Snapshot() },
 	})
-	p.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(p.configs, updater)
 	})
 	return p

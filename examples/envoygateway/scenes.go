@@ -18,7 +18,7 @@ func (d *demonstration) show(ctx context.Context, begun time.Time) error {
 	if err := d.firstAnswers(ctx, begun); err != nil {
 		return err
 	}
-	for _, scene := range []func(context.Context) error{d.move, d.rotate, d.quarantine} {
+	for _, scene := range []func(context.Context) error{d.move, d.lead, d.rotate, d.quarantine} {
 		if err := scene(ctx); err != nil {
 			return err
 		}
@@ -84,6 +84,39 @@ func (d *demonstration) moveShop(ctx context.Context, requests *load, from, to *
 	}
 	d.printf("  first answer of backend %s %v after the file changed\n", to.name, after)
 	return nil
+}
+
+// switches is how often lead moves the route: as often to backend two as back.
+const switches = 10
+
+// lead edits the whole of shop.yaml so that the route leads to a new service, of the other
+// backend, and the former service is gone, again and again while requests go on.
+func (d *demonstration) lead(ctx context.Context) error {
+	requests := d.callShop(ctx)
+	defer requests.stop()
+	d.printf("\nLeading the route to a new service and deleting the former one, in one edit of shop.yaml, %d times:\n", switches)
+	begun, from, to := time.Now(), d.backends[0], d.backends[1]
+	for i := range switches {
+		err := d.edit("shop.yaml", serviceHost(i), serviceHost(i+1), "http: "+strconv.Itoa(from.port), "http: "+strconv.Itoa(to.port))
+		if err != nil {
+			return err
+		}
+		before := requests.answered(to.name)
+		if _, err = d.await(ctx, "backend "+to.name+" answers", begun, func() bool { return requests.answered(to.name) > before }); err != nil {
+			return err
+		}
+		from, to = to, from
+	}
+	d.printf("  %v from an edit to the first answer of the new service, on average\n", (time.Since(begun) / switches).Round(time.Millisecond))
+	return d.end(requests)
+}
+
+// serviceHost is the host of the service behind the route after some switches.
+func serviceHost(switches int) string {
+	if switches == 0 {
+		return "shop.shop.internal"
+	}
+	return fmt.Sprintf("shop-%d.shop.internal", switches)
 }
 
 // rotate replaces the files of the certificate while clients make connections.

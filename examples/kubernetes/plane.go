@@ -61,15 +61,15 @@ func newPlane(config *rest.Config, s settings) (*plane, error) {
 	// program believes who they are, authenticated: see package secrets.
 	p.secrets = secrets.New(secrets.Options{Logger: s.log})
 	p.server = ads.New(p.registries, ads.Options{
-		Logger: s.log, Provider: traffic.New(p.configs, traffic.Options{Domain: s.domain}), Generators: []ads.Generator{p.secrets},
+		Logger: s.log, Providers: []ads.Provider{traffic.New(p.configs, traffic.Options{Domain: s.domain})}, Generators: []ads.Generator{p.secrets},
 		Configs: func() ads.ConfigReader { return p.configs.Snapshot() },
 	})
-	p.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return services.New(client, updater, services.Options{
 			ClusterID: registry.ClusterID(s.cluster), DomainSuffix: s.domain, Logger: s.log,
 		})
 	})
-	p.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(p.configs, updater)
 	})
 	return p, p.addStatuses(config)

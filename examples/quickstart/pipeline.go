@@ -44,8 +44,8 @@ func newPipeline(dir string, log *slog.Logger) *pipeline {
 	p.configs.RegisterHasSyncedHandler(p.files.HasSynced)
 	p.registries = aggregate.NewController()
 	p.policies = traffic.New(p.configs)
-	p.server = ads.New(p.registries, ads.Options{Logger: log, Provider: p.policies})
-	p.registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+	p.server = ads.New(p.registries, ads.Options{Logger: log, Providers: []ads.Provider{p.policies}})
+	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		p.services = serviceentry.New(p.configs, updater)
 		return p.services
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // staticRegistry finds proxies by address only, whatever their namespace, as
@@ -28,11 +29,17 @@ func (sys *system) startAggregate(opts serviceentry.Options) {
 		sys.aggregate.AppendServiceHandlerForCluster(registry.ClusterID(cluster), sys.onService("aggregate/"+cluster))
 	}
 	sys.aggregate.AppendNetworkGatewayHandler(sys.onGateways)
-	sys.aggregate.AddRegistry(sys.main)
+	sys.aggregate.AddRegistry(given(sys.main))
 	for _, spec := range sys.scenario.Registries {
 		instance := sys.newRegistry(spec, opts)
 		if !spec.Deferred {
-			sys.aggregate.AddRegistry(instance)
+			sys.aggregate.AddRegistry(given(instance))
 		}
 	}
+}
+
+// given returns a function for AddRegistry that returns a registry which has its
+// updater already.
+func given(r registry.Instance) func(xdsupdate.XDSUpdater) registry.Instance {
+	return func(xdsupdate.XDSUpdater) registry.Instance { return r }
 }

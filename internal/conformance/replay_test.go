@@ -232,11 +232,11 @@ func (sys *system) aggregateStep(st aggregateStep) ([]result, error) {
 	}
 	switch st.Op {
 	case opAddRegistry:
-		sys.aggregate.AddRegistry(instance)
+		sys.aggregate.AddRegistry(given(instance))
 	case opDeleteRegistry:
 		sys.aggregate.DeleteRegistry(registry.ClusterID(st.Cluster), registry.ProviderID(st.Provider))
 	case opUpdateRegistry:
-		sys.aggregate.UpdateRegistry(instance)
+		sys.aggregate.UpdateRegistry(given(instance))
 	case opDeleteRegistryIfCurrent:
 		word := outcomeNotFound
 		if sys.aggregate.DeleteRegistryIfCurrent(instance) {

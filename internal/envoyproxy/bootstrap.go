@@ -45,6 +45,13 @@ func Bootstrap(o Options) (*bootstrap.Bootstrap, error) {
 			Name: "static", LayerSpecifier: &bootstrap.RuntimeLayer_StaticLayer{StaticLayer: values},
 		}}}
 	}
+	if o.Resolver != nil {
+		config, err := anypb.New(o.Resolver)
+		if err != nil {
+			return nil, err
+		}
+		b.TypedDnsResolverConfig = &core.TypedExtensionConfig{Name: "envoy.network.dns_resolver.cares", TypedConfig: config}
+	}
 	if o.Server != "" {
 		if err := o.dynamic(b); err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ package envoyproxy
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	cares "github.com/envoyproxy/go-control-plane/envoy/extensions/network/dns_resolver/cares/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	Secrets   []*tlsv3.Secret
 	// Runtime has values of Envoy's runtime, for example RegexProgramSize.
 	Runtime map[string]any
+	// Resolver is how DNS is asked; nil: as the system is set up.
+	Resolver *cares.CaresDnsResolverConfig
 	// LogLevel is "warning" by default.
 	LogLevel string
 	// Concurrency is the number of worker threads, 1 by default.

@@ -22,8 +22,9 @@
 //     no other. A publisher that registers under its lock, with its state as the
 //     replay, therefore gives the handler a complete view without gap or
 //     duplicate.
-//   - What is queued when the worker looks is one batch. Within a batch, all
-//     handlers of single values run first, then the batch handlers.
+//   - What is queued when the worker looks is one batch: the values of one Push are
+//     in the same. Within a batch, all handlers of single values run first, then the
+//     batch handlers, which get all of it or, where delivery ends before, nothing.
 //   - After Run has ended, nothing is kept or delivered any more.
 //
 // # Concurrency

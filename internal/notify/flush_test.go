@@ -70,7 +70,7 @@ func TestFlush(t *testing.T) {
 		if !errors.Is(flushed, notify.ErrStopped) {
 			t.Errorf("Flush when Run ends = %v, want ErrStopped", flushed)
 		}
-		l.want(t, 1, 2, -2, 3, -1)
+		l.want(t, 1, 2, -2, 3)
 	})
 }
 

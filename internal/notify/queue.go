@@ -82,7 +82,8 @@ func New[T any](opts Options[T]) *Queue[T] {
 	return &Queue[T]{opts: opts, wake: make(chan struct{}, 1)}
 }
 
-// Push queues values in the given order, with nothing in between. It never
+// Push queues values in the given order, with nothing in between, and for batch
+// handlers in one batch. It never
 // blocks and calls no handler, so it may be called with locks held. Without
 // subscribers it does nothing.
 func (q *Queue[T]) Push(values ...T) {
@@ -133,9 +134,17 @@ func (q *Queue[T]) Idle() bool {
 	return q.handled == q.pushed || q.stopped
 }
 
+// Delivering reports whether a goroutine is handing out what was queued: some handlers
+// may have it, and others not.
+func (q *Queue[T]) Delivering() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.busy
+}
+
 // Run delivers until stop is closed. It finishes the call of a handler that is in
-// progress, and the batch handlers of the values that were handled, and returns;
-// what is still queued is dropped. A second call panics.
+// progress and returns; what is still queued is dropped, and so is what was collected
+// for batch handlers of a batch that is not complete. A second call panics.
 func (q *Queue[T]) Run(stop <-chan struct{}) {
 	q.mu.Lock()
 	if q.ran {

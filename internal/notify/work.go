@@ -41,11 +41,10 @@ func (q *Queue[T]) deliver(stop <-chan struct{}) {
 		}
 	}()
 	for more := len(q.work.batch) > 0 || q.load(); more; more = q.load() {
-		cut := q.values(stop)
-		q.batches()
-		if cut {
-			return
+		if q.values(stop) {
+			return // batch handlers get a batch whole or not at all
 		}
+		q.batches()
 	}
 	left = false
 }

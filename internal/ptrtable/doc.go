@@ -6,19 +6,9 @@
 //
 // # Why not a map
 //
-// `go test -run '^$' -bench . ./internal/ptrtable`, 100,000 objects with a key of two
-// strings; limit: a Go map, whose readers would need a lock:
-//
-//	           | Get    | Set of a key that exists | heap of the index, for each object
-//	-----------|--------|--------------------------|-----------------------------------
-//	Table      | 450 ns | 510 ns, 0 allocations    |  14 to 18 B
-//	pmap.Live  | 570 ns | 770 ns, 1 allocation     |  69 B
-//	sync.Map   | 1.3 µs | 2.1 µs, 2 allocations    | 142 B
-//	limit      | 300 ns | 470 ns                   |  63 B
-//
-// (one run on a machine with several times more work than processors). By time pmap would
-// do, by memory it would not: a WorkloadEntry would take an eighth more heap, an object in
-// the merged view of configs three times as much.
+// A map keeps the keys besides the objects, and readers of one need a lock. Maps that
+// can be read without one, sync.Map and pmap.Live, take several times the memory of a
+// Table and allocate for each change; docs/performance.md has the figures.
 //
 // # Concurrency
 //

@@ -89,12 +89,11 @@ type caller struct {
 	marks int
 	until time.Time // when the method that reads gives up
 	recap []string  // what was read last, for messages
-	// failed is how many calls have failed.
-	failed int
-	// racesNames: calls of the client may fail as naming says. namings are the moments
-	// in which they may, until follow has returned.
-	racesNames bool
-	namings    []naming
+	// failed is how many calls have failed, failure the error of the last of them.
+	failed  int
+	failure string
+	// counts: follow and mark go on after calls that fail.
+	counts bool
 }
 
 // How long a method reads before it fails the test, and how long a client may take
@@ -114,6 +113,7 @@ func (c *caller) follow(backends ...string) {
 	for !covers(last, backends) {
 		o := c.next("answers of " + strings.Join(backends, ", "))
 		switch {
+		case o.Error != "" && c.counts:
 		case o.Error != "":
 			c.t.Fatalf("want answers of %v, but a call failed: %s; before it: %s", backends, o.Error, strings.Join(c.recap, ", "))
 		case !slices.Contains(backends, o.Backend):
@@ -122,7 +122,6 @@ func (c *caller) follow(backends ...string) {
 			last = append(last, o.Backend)
 		}
 	}
-	c.namings = nil
 }
 
 // recover is follow after an outage: calls may fail until the first one succeeds.
@@ -208,7 +207,7 @@ func (c *caller) readUntil(mark string, most time.Duration) {
 			c.t.Fatal(err)
 		case o.Mark == mark:
 			return
-		case o.Error != "":
+		case o.Error != "" && !c.counts:
 			c.t.Fatalf("a call failed: %s; before it: %s", o.Error, strings.Join(c.recap, ", "))
 		}
 	}
@@ -232,14 +231,12 @@ func (c *caller) read(want string) (outcome, error) {
 	ctx, cancel := context.WithDeadline(c.t.Context(), c.until)
 	defer cancel()
 	o, err := c.feed.next(ctx)
-	for err == nil && c.excused(o) {
-		o, err = c.feed.next(ctx)
-	}
 	if err != nil {
 		return outcome{}, fmt.Errorf("waited for %s: %w; the last calls: %s", want, err, strings.Join(c.recap, ", "))
 	}
 	if o.Error != "" {
 		c.failed++
+		c.failure = o.Error
 	}
 	if o.Mark == "" {
 		c.recap = append(c.recap, o.Backend+o.Error)

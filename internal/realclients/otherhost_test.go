@@ -21,10 +21,8 @@ func TestTrafficToAnotherHost(t *testing.T) {
 		c := s.call(p, target)
 		c.follow("there")
 		for range 5 {
-			c.names(host, "", "here")
 			p.remove(moved)
 			c.follow("here")
-			c.names("there.example.com", "", "there")
 			p.create(moved)
 			c.follow("there")
 		}

@@ -18,8 +18,10 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
@@ -48,9 +50,11 @@ func startPlaneWith(t *testing.T, address string, options func(*plane) ads.Optio
 	p := &plane{t: t, configs: memory.NewController(memory.Make(istio.Schemas()))}
 	registries := aggregate.NewController()
 	p.server = ads.New(registries, options(p))
-	p.hosts = registrymemory.New(registrymemory.Options{Updater: p.server})
-	registries.AddRegistry(serviceentry.New(p.configs, p.server))
-	registries.AddRegistry(p.hosts)
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(p.configs, updater) })
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		p.hosts = registrymemory.New(registrymemory.Options{Updater: updater})
+		return p.hosts
+	})
 	p.create(configs...)
 	p.configs.Drain()
 

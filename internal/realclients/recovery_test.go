@@ -22,7 +22,7 @@ func TestEndpointsOnly(t *testing.T) {
 // recovers takes a service away and brings it back several times. Recovery takes
 // as long as the machine is busy; the best time shows what client and server do, if
 // the client had the time to make calls meanwhile.
-func (c *caller) recovers(takeAway, bringBack func(), backend string) {
+func (c *caller) recovers(takeAway, restore func(), backend string) {
 	c.t.Helper()
 	const atMost, idle = time.Second, 200 // failed calls, of about 400 that an idle machine makes in a second
 	best, calls := time.Duration(1<<63-1), 0
@@ -30,7 +30,7 @@ func (c *caller) recovers(takeAway, bringBack func(), backend string) {
 		takeAway()
 		c.fails()
 		start, failed := time.Now(), c.failed
-		bringBack()
+		restore()
 		if took := c.recover(backend).Sub(start); took < best {
 			best, calls = took, c.failed-failed
 		}

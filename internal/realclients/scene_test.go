@@ -81,7 +81,7 @@ func (s *scene) call(p *plane, target string) *caller {
 		s.Fatal(err)
 	}
 	feed, send := s.client.start(s.T, bootstrap, target)
-	c := &caller{t: s.T, feed: feed, send: send, racesNames: s.client.name == "grpc-go"}
+	c := &caller{t: s.T, feed: feed, send: send}
 	c.readUntil(startMark, startPatience)
 	return c
 }

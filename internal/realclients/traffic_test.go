@@ -22,7 +22,7 @@ import (
 func (s *scene) trafficPlane(configs ...configstore.Config) *plane {
 	s.Helper()
 	return startPlaneWith(s.T, "", func(p *plane) ads.Options {
-		return ads.Options{Provider: traffic.New(p.configs)}
+		return ads.Options{Providers: []ads.Provider{traffic.New(p.configs)}}
 	}, configs...)
 }
 
@@ -238,15 +238,12 @@ func TestTrafficChangesUnderLoad(t *testing.T) {
 		c.follow("v1", "v2")
 		for range 3 {
 			p.create(s.subsets("v1", "v2"))
-			c.names(host, "v1", "v1")
 			p.create(s.virtualService(`{` + forwardTo("v1") + `}`))
 			c.follow("v1")
-			c.names(host, "v2", "v2")
 			p.update(s.virtualService(`{"route": [` + share("v1", 1) + `,` + share("v2", 1) + `]}`))
 			c.follow("v1", "v2")
 			p.update(s.virtualService(`{"match": [{"headers": {"no": {"exact": "one"}}}], "redirect": {"uri": "/"}}, {` + forwardTo("v2") + `}`))
 			c.follow("v2")
-			c.names(host, "", "v1", "v2")
 			p.remove(s.virtualService(`{` + forwardTo("v1") + `}`))
 			c.follow("v1", "v2")
 			p.remove(s.subsets("v1"))

@@ -39,6 +39,12 @@ spec:
 // startEdge starts one in us/a/1, with further objects.
 func startEdge(t *testing.T, delta bool, objects string, replace ...string) *edge {
 	t.Helper()
+	return startEdgeOf(t, envoyproxy.Options{Delta: delta}, objects, replace...)
+}
+
+// startEdgeOf is startEdge with further options of the proxy.
+func startEdgeOf(t *testing.T, o envoyproxy.Options, objects string, replace ...string) *edge {
+	t.Helper()
 	e := &edge{plane: startPlane(t, planeOptions{mesh: withoutMeshTLS()}), port: strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))}
 	e.client = &http.Client{
 		Transport: newTransport(t), Timeout: testTimeout,
@@ -46,15 +52,19 @@ func startEdge(t *testing.T, delta bool, objects string, replace ...string) *edg
 	}
 	e.apply(edgeObjects+"---"+objects, append(replace, "PLAIN", e.port)...)
 	e.applied()
-	e.proxy = envoyproxy.Start(t, envoyproxy.Options{
-		Node: envoyproxy.Node{
-			Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"},
-			Locality: &core.Locality{Region: "us", Zone: "a", SubZone: "1"},
-		},
-		Server: e.address, Delta: delta,
-	})
-	e.proxy.AwaitReady()
+	e.start(o)
 	return e
+}
+
+// start starts the proxy.
+func (e *edge) start(o envoyproxy.Options) {
+	e.t.Helper()
+	o.Server, o.Node = e.address, envoyproxy.Node{
+		Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"},
+		Locality: &core.Locality{Region: "us", Zone: "a", SubZone: "1"},
+	}
+	e.proxy = envoyproxy.Start(e.t, o)
+	e.proxy.AwaitReady()
 }
 
 // service is a ServiceEntry of HOST.local.test in the namespace ingress, with port 80.

@@ -262,10 +262,10 @@ func (u usage) minus(o usage) usage { return usage{u.server - o.server, u.envoy 
 
 func (u usage) report(b *testing.B) {
 	b.Helper()
-	milliseconds := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) / float64(b.N) }
+	perOp := func(d time.Duration) float64 { return milliseconds(d) / float64(b.N) }
 	b.ReportMetric(float64(b.Elapsed())/float64(time.Millisecond)/float64(b.N), "ms/op")
-	b.ReportMetric(milliseconds(u.server), "server-cpu-ms/op")
-	b.ReportMetric(milliseconds(u.envoy), "envoy-cpu-ms/op")
+	b.ReportMetric(perOp(u.server), "server-cpu-ms/op")
+	b.ReportMetric(perOp(u.envoy), "envoy-cpu-ms/op")
 }
 
 // cpuTime returns the CPU time of a process, in steps of 10 ms, as Linux has it; 0

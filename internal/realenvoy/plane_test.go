@@ -4,6 +4,7 @@ package realenvoy
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -40,8 +41,9 @@ type planeOptions struct {
 	vault   *vault
 	// http10: gateways serve HTTP/1.0.
 	http10 bool
-	// ads are further options of the server.
-	ads ads.Options
+	// ads are further options of the server, and grpc those of the gRPC server.
+	ads  ads.Options
+	grpc []grpc.ServerOption
 }
 
 // plane is a control plane.
@@ -68,12 +70,12 @@ func startPlane(tb testing.TB, o planeOptions) *plane {
 	p.vault.changed = generator.Changed
 	options := o.ads
 	p.policies = traffic.New(p.store, traffic.Options{Mesh: o.mesh, HTTP10: o.http10})
-	options.Provider = p.policies
+	options.Providers = []ads.Provider{p.policies}
 	options.Generators = append(options.Generators, generator)
 	options.Configs = func() ads.ConfigReader { return p.store.Snapshot() }
 	registries := aggregate.NewController()
 	p.server = ads.New(registries, options)
-	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(p.store, updater) })
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(p.store, updater) })
 	for _, c := range o.objects {
 		if _, err := p.store.Create(c); err != nil {
 			tb.Fatal(err)
@@ -98,7 +100,7 @@ func (p *plane) serve(parts ...func(stop <-chan struct{})) {
 		p.t.Fatal(err)
 	}
 	p.address = listener.Addr().String()
-	server := grpc.NewServer()
+	server := grpc.NewServer(p.options.grpc...)
 	p.server.Register(server)
 	stop := make(chan struct{})
 	var running sync.WaitGroup
@@ -152,15 +154,18 @@ func (p *plane) remove(kind configstore.GroupVersionKind, namespace, name string
 	}
 }
 
+// flush makes what was applied known to the server.
+func (p *plane) flush() {
+	p.t.Helper()
+	if err := errors.Join(p.store.Flush(p.context()), p.server.Flush(p.context())); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // applied waits until the proxies have taken what there is for them.
 func (p *plane) applied() {
 	p.t.Helper()
-	if err := p.store.Flush(p.context()); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := p.server.Flush(p.context()); err != nil {
-		p.t.Fatal(err)
-	}
+	p.flush()
 	if err := p.server.WaitApplied(p.context(), nil); err != nil {
 		p.t.Fatal(err)
 	}

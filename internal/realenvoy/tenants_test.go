@@ -83,14 +83,6 @@ func (x *tenants) certify(name string) {
 	x.vault.set("ingress", "kubernetes://"+name, x.authority.secret(name+".example.com"))
 }
 
-// flush makes what was applied known to the server.
-func (x *tenants) flush() {
-	x.t.Helper()
-	if err := errors.Join(x.store.Flush(x.context()), x.server.Flush(x.context())); err != nil {
-		x.t.Fatal(err)
-	}
-}
-
 // get returns the answer to a request for a tenant, on a connection of its own.
 func (x *tenants) get(name string) (body string, err error) {
 	roots := x509.NewCertPool()

@@ -3,116 +3,102 @@
 package kube
 
 import (
-	"time"
-
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// announce publishes the next state and calls the updater for what changed. State
-// and calls are one batch of the updater, so that no push reads the one without
-// the other; ProxyUpdate, in which a host program may do anything, follows it.
+// announce publishes the next state, and says what changed.
 func (c *Controller) announce() {
-	c.panicked("updater", c.report.Within(c.updateBatch))
-	for _, ip := range c.engine.batch.proxies {
-		c.call(func() { c.updater().ProxyUpdate(c.options.ClusterID, ip) })
-	}
-	c.notifyHandlers()
-}
-
-// publishAndReport is the batch of the updater.
-func (c *Controller) publishAndReport() {
 	b := &c.engine.batch
-	c.state.Store(c.engine.snapshot(c.state.Load()))
 	for _, h := range b.hosts {
-		c.updateService(h)
+		b.noteHost(h)
 	}
-	for _, h := range b.hosts {
-		c.updateEndpoints(h)
-	}
-	c.updateConfigs()
+	b.notePushes()
+	b.change.Gateways = b.gatewaysChanged
+	c.publisher.Publish(c.engine.snapshot(c.publisher.State()), &b.change)
 }
 
-// updateService reports a service that is new, defined in another way, or gone.
-// One that is exported to nobody is gone for the updater, with its endpoints.
-func (c *Controller) updateService(h *host) {
+// updatedService returns the change of a service that is new, defined in another way,
+// or gone. One that is exported to nobody is gone for the updater, with its endpoints.
+func (h *host) updatedService() (event registry.Event, changed bool) {
 	was := h.work.before != nil && !h.work.before.object.hidden()
 	is := h.view != nil && !h.view.object.hidden()
 	switch {
 	case is && !was:
-		c.call(func() { c.updater().SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventAdd) })
+		return registry.EventAdd, true
 	case was && !is:
-		c.call(func() { c.updater().SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventDelete) })
+		return registry.EventDelete, true
 	case is && (h.work.before.service != h.view.service || !sameTargets(h.work.before.object, h.view.object)):
-		c.call(func() { c.updater().SvcUpdate(c.shard, h.hostname, h.namespace, registry.EventUpdate) })
+		return registry.EventUpdate, true
+	default:
+		return 0, false
 	}
 }
 
-// updateEndpoints reports the endpoints of a host if they changed. Those of one
-// that is gone went with it.
-func (c *Controller) updateEndpoints(h *host) {
-	if len(h.work.changes) == 0 || !h.reported() {
-		return
+// noteHost says what changed of a host. The endpoints of one that is gone went with it.
+func (b *batch) noteHost(h *host) {
+	c := &b.change
+	if event, changed := h.updatedService(); changed {
+		c.Services = append(c.Services, publish.ServiceUpdate{Hostname: h.hostname, Namespace: h.namespace, Event: event})
 	}
-	c.call(func() {
-		deltas := c.target.Load().deltas
-		if deltas == nil || h.view.endpoints.Len() <= len(h.work.changes) {
-			c.updater().EDSUpdate(c.shard, h.hostname, h.namespace, h.view.endpoints.Slice())
-		} else {
-			deltas.EDSDeltaUpdate(c.shard, h.hostname, h.namespace, h.work.changes)
-		}
-	})
+	if len(h.work.changes) > 0 && h.reported() {
+		c.Endpoints = append(c.Endpoints, publish.EndpointUpdate{
+			Hostname: h.hostname, Namespace: h.namespace, Endpoints: h.view.endpoints, Changes: h.work.changes,
+		})
+	}
 }
 
-// updateConfigs asks for pushes: of everything if gateways changed, of services
-// that changed, and of headless services whose endpoints did, as these are part of
-// what clients resolve.
-func (c *Controller) updateConfigs() {
-	b := &c.engine.batch
+// notePushes asks for pushes: of everything if gateways changed, of services that
+// changed, and of headless services whose endpoints did, as these are part of what
+// clients resolve.
+func (b *batch) notePushes() {
+	c := &b.change
 	if b.gatewaysChanged {
 		reason := xdsupdate.TriggerReason(ReasonNetworks)
 		if b.nodes && !b.otherwise {
 			reason = xdsupdate.ReasonService
 		}
-		c.request(&xdsupdate.PushRequest{
-			Full: true, Forced: true, Start: time.Now(), Reason: map[xdsupdate.TriggerReason]int{reason: 1},
-		})
+		c.Pushes = append(c.Pushes, publish.Push{Reason: reason})
 	}
-	var services, endpoints []xdsupdate.ConfigKey
-	for _, s := range b.services {
-		services = append(services, xdsupdate.ServiceKey(s.curr.Hostname, s.curr.Attributes.Namespace))
+	for _, s := range c.ServiceChanges {
+		key := xdsupdate.ServiceKey(s.Curr.Hostname, s.Curr.Attributes.Namespace)
+		c.Pushes = append(c.Pushes, publish.Push{Reason: xdsupdate.ReasonService, Key: key})
 	}
 	for _, h := range b.hosts {
 		if len(h.work.changes) > 0 && h.reported() && h.object.resolution() == registry.Passthrough {
-			endpoints = append(endpoints, headlessKey(h))
+			c.Pushes = append(c.Pushes, publish.Push{Reason: ReasonHeadlessEndpoint, Key: headlessKey(h)})
 		}
 	}
-	c.push(services, xdsupdate.ReasonService)
-	c.push(endpoints, ReasonHeadlessEndpoint)
-}
-
-func (c *Controller) push(changed []xdsupdate.ConfigKey, reason xdsupdate.TriggerReason) {
-	if len(changed) == 0 {
-		return
-	}
-	keys := make(map[xdsupdate.ConfigKey]struct{}, len(changed))
-	for _, k := range changed {
-		keys[k] = struct{}{}
-	}
-	c.request(&xdsupdate.PushRequest{
-		Full: true, ConfigsUpdated: keys, Start: time.Now(), Reason: map[xdsupdate.TriggerReason]int{reason: 1},
-	})
 }
 
 // headlessKey names what a change of the endpoints of a headless service changes:
 // only DNS names if all ports are HTTP, which has routes of its own.
 func headlessKey(h *host) xdsupdate.ConfigKey {
-	kind := DNSName
+	kind := DNSName()
 	for _, p := range h.object.ports {
 		if !p.protocol.IsHTTP() {
 			kind = istio.ServiceEntry
 		}
 	}
 	return xdsupdate.ConfigKey{Kind: kind, Name: string(h.hostname), Namespace: h.namespace}
+}
+
+// updatedProxies returns the proxies that need a ProxyUpdate.
+func (e *engine) updatedProxies() []publish.Proxy {
+	out := make([]publish.Proxy, 0, len(e.batch.proxies))
+	for _, ip := range e.batch.proxies {
+		out = append(out, publish.Proxy{Cluster: e.options.ClusterID, IP: ip})
+	}
+	return out
+}
+
+// announcedWorkloads yields the changes of pods as handlers see them.
+func (e *engine) announcedWorkloads(yield func(prev, curr *registry.WorkloadInstance) bool) {
+	for _, p := range e.batch.workloads {
+		if !yield(e.instanceOf(p.prev), e.instanceOf(p.curr)) {
+			return
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
 )
 
 // batch is what some changes of objects affect. First the objects are replaced,
@@ -27,39 +28,25 @@ type batch struct {
 	// otherwise: something else than nodes changed.
 	otherwise bool
 
-	// What is to be reported.
+	// What is to be announced; of the change, services are noted while the batch is
+	// computed, the rest after it.
 
-	services        []serviceChange
+	change          publish.Change
 	workloads       []podChange
 	proxies         []string
 	gatewaysChanged bool
 }
 
-type serviceChange struct {
-	prev, curr *registry.Service
-	event      registry.Event
-}
-
 // podChange is a change of a pod that handlers see; nil is for none.
 type podChange struct{ prev, curr *podState }
 
-// maxSpare is how much room, in elements, is kept for the next batch. What a large
-// one needed is not.
-const maxSpare = 256
-
 func (b *batch) reset() {
+	b.change.Reset()
 	*b = batch{
-		hosts: emptied(b.hosts), pods: emptied(b.pods), slices: emptied(b.slices), released: emptied(b.released),
-		forget: emptied(b.forget), services: emptied(b.services), workloads: emptied(b.workloads), proxies: emptied(b.proxies),
+		hosts: publish.Emptied(b.hosts), pods: publish.Emptied(b.pods), slices: publish.Emptied(b.slices),
+		released: publish.Emptied(b.released), forget: publish.Emptied(b.forget),
+		change: b.change, workloads: publish.Emptied(b.workloads), proxies: publish.Emptied(b.proxies),
 	}
-}
-
-func emptied[T any](list []T) []T {
-	if cap(list) > maxSpare {
-		return nil
-	}
-	clear(list)
-	return list[:0]
 }
 
 // touch makes a host part of the batch.
@@ -71,21 +58,21 @@ func (b *batch) touch(h *host) *hostWork {
 	return h.work
 }
 
-// remodel makes the batch look at the model of a service.
-func (b *batch) remodel(h *host) {
-	b.touch(h).remodeled = true
+// rebuildService makes the batch look at the model of a service.
+func (b *batch) rebuildService(h *host) {
+	b.touch(h).rebuild = true
 }
 
-// repod makes the batch look at a pod.
-func (b *batch) repod(n *podNode) {
+// rebuildPod makes the batch look at a pod.
+func (b *batch) rebuildPod(n *podNode) {
 	if !n.dirty {
 		n.dirty, n.before = true, n.pod()
 		b.pods = append(b.pods, n)
 	}
 }
 
-// rebuild makes the batch look at the endpoints of a slice.
-func (b *batch) rebuild(n *sliceNode) {
+// rebuildSlice makes the batch look at the endpoints of a slice.
+func (b *batch) rebuildSlice(n *sliceNode) {
 	if !n.dirty {
 		n.dirty = true
 		b.slices = append(b.slices, n)
@@ -99,7 +86,7 @@ func (e *engine) compute() {
 		e.computePod(n)
 	}
 	for _, h := range b.hosts {
-		if h.work.remodeled {
+		if h.work.rebuild {
 			e.computeModel(h)
 		}
 	}
@@ -172,16 +159,21 @@ func (e *engine) noteService(h *host) {
 	case prev == nil && curr == nil:
 	case prev == nil:
 		if !curr.object.hidden() {
-			e.batch.services = append(e.batch.services, serviceChange{nil, curr.service, registry.EventAdd})
+			e.noteChange(nil, curr.service, registry.EventAdd)
 		}
 	case curr == nil:
 		if !prev.object.hidden() {
-			e.batch.services = append(e.batch.services, serviceChange{nil, prev.service, registry.EventDelete})
+			e.noteChange(nil, prev.service, registry.EventDelete)
 		}
 	case prev.object.hidden() && curr.object.hidden():
 	case prev.service != curr.service || !sameTargets(prev.object, curr.object):
-		e.batch.services = append(e.batch.services, serviceChange{prev.service, curr.service, registry.EventUpdate})
+		e.noteChange(prev.service, curr.service, registry.EventUpdate)
 	}
+}
+
+func (e *engine) noteChange(prev, curr *registry.Service, event registry.Event) {
+	c := &e.batch.change
+	c.ServiceChanges = append(c.ServiceChanges, publish.ServiceChange{Prev: prev, Curr: curr, Event: event})
 }
 
 // notePods notes the changes of pods that handlers and proxies are to see.

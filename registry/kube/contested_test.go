@@ -87,12 +87,12 @@ func BenchmarkSlicesWithTheSameAddresses(b *testing.B) {
 			for b.Loop() {
 				c := New(nil, xdsupdate.Discard{})
 				k := objectKey{"ns", "a"}
-				c.enqueue(event{key: k, object: &service{objectKey: k, ports: []servicePort{{name: "http", number: 80}}}})
+				c.publisher.Enqueue(event{key: k, object: &service{objectKey: k, ports: []servicePort{{name: "http", number: 80}}}})
 				r := &relist{known: knownSlices}
 				for i := range many {
 					r.objects = append(r.objects, contestedSlice(i, ready))
 				}
-				c.enqueue(event{relist: r})
+				c.publisher.Enqueue(event{relist: r})
 				c.Drain()
 			}
 		})

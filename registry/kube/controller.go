@@ -10,10 +10,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/guard"
-	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -21,28 +20,12 @@ import (
 // what it shows.
 type Controller struct {
 	options Options
-	// target is what the registry reports to. Only the goroutine that handles a batch
-	// replaces it.
-	target  atomic.Pointer[target]
-	shard   xdsupdate.ShardKey
 	sources []*source
-	// queue has the events that were not handled yet, and the changes that the
-	// handlers were not notified of yet.
-	queue *notify.Queue[message]
-	// handlers counts the subscriptions to changes.
-	handlers atomic.Int64
-	ran      atomic.Bool
-
-	// state is what readers see. Only the goroutine that handles a batch replaces
-	// it.
-	state atomic.Pointer[state]
-
-	// Only the goroutine that handles a batch uses these.
+	// publisher has the state that readers see, and hands over events.
+	publisher *publish.Publisher[event, state]
+	ran       atomic.Bool
+	// engine is used by the goroutine that handles a batch only.
 	engine *engine
-	// revision counts the batches.
-	revision uint64
-	// report is publishAndReport.
-	report *guard.Inner
 }
 
 var (
@@ -53,32 +36,25 @@ var (
 	_ registry.WorkloadReceiver   = (*Controller)(nil)
 	_ configstore.Drainer         = (*Controller)(nil)
 	_ configstore.Flusher         = (*Controller)(nil)
-	_ xdsupdate.ServicePusher     = (*Controller)(nil)
 )
 
 // New returns a registry of the cluster that a client reads, which reports every
-// change to the updater. It starts nothing: Run lists and watches. A nil client
-// gives a registry without objects. The updater must not be nil.
+// change to the updater. A nil updater is xdsupdate.Discard, a nil client one of a
+// cluster without objects. New starts nothing: Run lists and watches.
 func New(client kubernetes.Interface, updater xdsupdate.XDSUpdater, opts ...Options) *Controller {
 	c := &Controller{options: options.One("kube.New", opts).withDefaults()}
-	c.shard = xdsupdate.ShardKey{Cluster: c.options.ClusterID, Provider: registry.Kubernetes}
-	c.target.Store(newTarget(updater))
 	c.engine = newEngine(&c.options)
-	c.state.Store(&state{services: registry.NewServiceSet(), mesh: c.engine.mesh})
-	c.queue = c.newQueue()
-	c.report = guard.NewInner(c.publishAndReport)
-	// The registry is the first subscriber: it handles events before handlers are
-	// notified of the changes that follow from them.
-	c.queue.Subscribe(notify.Subscription[message]{Batch: c.handle, Wants: message.isEvent})
+	c.publisher = publish.New(publish.Options[event, state]{
+		Name: "kube", Shard: xdsupdate.ShardKey{Cluster: c.options.ClusterID, Provider: registry.Kubernetes},
+		Updater: updater, Logger: c.options.Logger, Handle: c.handle,
+		Initial:  &state{services: registry.NewServiceSet(), mesh: c.engine.mesh},
+		Services: func(s *state) []*registry.Service { return s.services.List() }, Workloads: c.ownWorkloads,
+	})
 	if client != nil {
 		c.sources = c.newSources(client)
 	}
 	return c
 }
-
-// PushesTo implements xdsupdate.ServicePusher: it returns the updater of New, or of
-// ReportTo.
-func (c *Controller) PushesTo(*registry.Service) xdsupdate.XDSUpdater { return c.updater() }
 
 // Provider returns registry.Kubernetes.
 func (c *Controller) Provider() registry.ProviderID { return registry.Kubernetes }
@@ -98,33 +74,25 @@ func (c *Controller) Run(stop <-chan struct{}) {
 	for _, s := range c.sources {
 		group.Go(func() { s.run(ctx) })
 	}
-	c.queue.Run(stop)
+	c.publisher.Run(stop)
 	cancel()
 	group.Wait()
 }
 
 // Drain handles what is waiting on the caller's goroutine, unless another one is
 // at it.
-func (c *Controller) Drain() { c.queue.Drain() }
+func (c *Controller) Drain() { c.publisher.Drain() }
 
 // Flush returns when everything that was known to the registry before the call has
 // been handled, and the updater and the handlers have been notified of it.
 // Handlers and the updater must not call it. It returns the cause of ctx's end, or
 // an error if Run has ended.
-func (c *Controller) Flush(ctx context.Context) error {
-	// Events first, then the changes that they led to.
-	for range 2 {
-		if err := c.queue.Flush(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (c *Controller) Flush(ctx context.Context) error { return c.publisher.Flush(ctx) }
 
 // HasSynced reports whether everything that the cluster had when it was first
 // listed can be seen, and the updater has been notified of it. A kind that may not
 // be listed is waited for until it may, unless it is in Options.Optional: see Errors.
-func (c *Controller) HasSynced() bool { return c.queue.HasSynced(c.listed) }
+func (c *Controller) HasSynced() bool { return c.publisher.HasSynced(c.listed) }
 
 // WaitForSync returns nil when HasSynced. Otherwise it returns the cause of ctx's
 // end, or an error if Run has ended. Handlers and the updater must not call it.

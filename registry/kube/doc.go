@@ -7,7 +7,7 @@
 //
 //	registries := aggregate.NewController()
 //	server := ads.New(registries)
-//	registries.AddAndRun(func(updater xdsupdate.XDSUpdater) registry.Instance {
+//	registries.AddRegistryAndRun(func(updater xdsupdate.XDSUpdater) registry.Instance {
 //		return kube.New(client, updater, kube.Options{ClusterID: "east"})
 //	}, stop)
 //

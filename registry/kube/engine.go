@@ -65,15 +65,15 @@ type engine struct {
 type space struct {
 	name   string
 	object *namespace // nil: not known
-	// selected: the namespace is watched. The objects of one that is not are kept
-	// aside, where nothing is computed of them.
+	// selected: the namespace is watched. The objects of one that is not are
+	// deferred: kept, and nothing is computed of them.
 	selected bool
 	hosts    map[string]*host
 	slices   map[string]*sliceNode
 
-	asideServices map[string]*service
-	asideSlices   map[string]*slice
-	asidePods     map[string]*pod
+	deferredServices map[string]*service
+	deferredSlices   map[string]*slice
+	deferredPods     map[string]*pod
 }
 
 // labelPair is a label in a namespace.
@@ -88,7 +88,7 @@ func newEngine(o *Options) *engine {
 		workloads: map[registry.WorkloadKey]*registry.WorkloadInstance{},
 		byLabel:   map[labelPair]map[registry.WorkloadKey]*registry.WorkloadInstance{},
 	}
-	e.batch.reset()
+	e.batch.change.Proxies, e.batch.change.WorkloadChanges = e.updatedProxies, e.announcedWorkloads
 	return e
 }
 
@@ -98,7 +98,7 @@ func (e *engine) space(name string) *space {
 	if s == nil {
 		s = &space{
 			name: name, selected: e.mesh.selects(false, nil), hosts: map[string]*host{}, slices: map[string]*sliceNode{},
-			asideServices: map[string]*service{}, asideSlices: map[string]*slice{}, asidePods: map[string]*pod{},
+			deferredServices: map[string]*service{}, deferredSlices: map[string]*slice{}, deferredPods: map[string]*pod{},
 		}
 		e.spaces[name] = s
 	}
@@ -131,7 +131,7 @@ func (e *engine) applyService(k objectKey, s *service) {
 		e.putService(k, s)
 		return
 	}
-	setAside(space.asideServices, k.name, s)
+	setDeferred(space.deferredServices, k.name, s)
 }
 
 func (e *engine) applySlice(k objectKey, s *slice) {
@@ -140,7 +140,7 @@ func (e *engine) applySlice(k objectKey, s *slice) {
 		e.putSlice(k, s)
 		return
 	}
-	setAside(space.asideSlices, k.name, s)
+	setDeferred(space.deferredSlices, k.name, s)
 }
 
 func (e *engine) applyPod(k objectKey, p *pod) {
@@ -149,14 +149,14 @@ func (e *engine) applyPod(k objectKey, p *pod) {
 		e.putPod(k, p)
 		return
 	}
-	setAside(space.asidePods, k.name, p)
+	setDeferred(space.deferredPods, k.name, p)
 }
 
-func setAside[T any](aside map[string]*T, name string, v *T) {
+func setDeferred[T any](deferred map[string]*T, name string, v *T) {
 	if v == nil {
-		delete(aside, name)
+		delete(deferred, name)
 	} else {
-		aside[name] = v
+		deferred[name] = v
 	}
 }
 
@@ -167,7 +167,7 @@ func (e *engine) applyNamespace(name string, n *namespace) {
 	e.selectSpace(s)
 	if distributionOfSpace(old) != distributionOfSpace(n) {
 		for _, h := range s.hosts {
-			e.batch.remodel(h)
+			e.batch.rebuildService(h)
 		}
 	}
 	if name != e.options.SystemNamespace {
@@ -202,36 +202,36 @@ func (e *engine) selectSpace(s *space) {
 	}
 	s.selected = selected
 	if selected {
-		e.bringBack(s)
+		e.restore(s)
 	} else {
-		e.putAside(s)
+		e.deferSpace(s)
 	}
 }
 
-func (e *engine) bringBack(s *space) {
-	for name, o := range s.asideServices {
+func (e *engine) restore(s *space) {
+	for name, o := range s.deferredServices {
 		e.putService(objectKey{s.name, name}, o)
 	}
-	for name, o := range s.asideSlices {
+	for name, o := range s.deferredSlices {
 		e.putSlice(objectKey{s.name, name}, o)
 	}
-	for name, o := range s.asidePods {
+	for name, o := range s.deferredPods {
 		e.putPod(objectKey{s.name, name}, o)
 	}
-	clear(s.asideServices)
-	clear(s.asideSlices)
-	clear(s.asidePods)
+	clear(s.deferredServices)
+	clear(s.deferredSlices)
+	clear(s.deferredPods)
 }
 
-func (e *engine) putAside(s *space) {
+func (e *engine) deferSpace(s *space) {
 	for name, h := range maps.Clone(s.hosts) {
 		if h.object != nil {
-			s.asideServices[name] = h.object
+			s.deferredServices[name] = h.object
 			e.putService(objectKey{s.name, name}, nil)
 		}
 	}
 	for name, n := range maps.Clone(s.slices) {
-		s.asideSlices[name] = n.read(s.name)
+		s.deferredSlices[name] = n.read(s.name)
 		e.putSlice(objectKey{s.name, name}, nil)
 	}
 	var pods []*pod
@@ -242,7 +242,7 @@ func (e *engine) putAside(s *space) {
 		return true
 	})
 	for _, p := range pods {
-		s.asidePods[p.name] = p
+		s.deferredPods[p.name] = p
 		e.putPod(p.objectKey, nil)
 	}
 }
@@ -255,7 +255,7 @@ func (e *engine) applyMesh(m Mesh) {
 	e.recompute()
 	for _, s := range e.spaces {
 		for _, h := range s.hosts {
-			e.batch.remodel(h)
+			e.batch.rebuildService(h)
 		}
 	}
 }
@@ -264,13 +264,13 @@ func (e *engine) applyMesh(m Mesh) {
 func (e *engine) recompute() {
 	clear(e.bare)
 	e.pods.Entries(func(p *podState) bool {
-		e.batch.repod(p.Value.podNode)
+		e.batch.rebuildPod(p.Value.podNode)
 		return true
 	})
 	for _, s := range e.spaces {
 		for _, h := range s.hosts {
 			for _, n := range h.slices {
-				e.batch.rebuild(n)
+				e.batch.rebuildSlice(n)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (c *Controller) Explain(ctx context.Context, hostname registry.Hostname, na
 // inspect calls look when everything that was queued before has been handled, on
 // the goroutine that handles events.
 func (c *Controller) inspect(ctx context.Context, look func(*engine)) error {
-	c.enqueue(event{inspect: look})
+	c.publisher.Enqueue(event{inspect: look})
 	return c.Flush(ctx)
 }
 
@@ -81,7 +81,7 @@ func (e *engine) hostOf(hostname registry.Hostname) *host {
 // unwatched says that a service exists in a namespace that is not watched.
 func (e *engine) unwatched(hostname registry.Hostname) string {
 	for _, s := range e.spaces {
-		for name := range s.asideServices {
+		for name := range s.deferredServices {
 			if e.hostnameOf(objectKey{s.name, name}) == hostname {
 				return ": its namespace is not watched"
 			}

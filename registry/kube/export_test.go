@@ -5,10 +5,10 @@ package kube
 import "github.com/pilotkit/pilotkit/registry"
 
 // Put queues the present state of an object, as a watch does.
-func (c *Controller) Put(object any) { c.enqueue(eventOf(object)) }
+func (c *Controller) Put(object any) { c.publisher.Enqueue(eventOf(object)) }
 
 // Remove queues the absence of an object, as a watch does.
-func (c *Controller) Remove(object any) { c.enqueue(gone(eventOf(object))) }
+func (c *Controller) Remove(object any) { c.publisher.Enqueue(gone(eventOf(object))) }
 
 // Convert does with an object what happens before it is queued.
 func Convert(object any) any { return eventOf(object).object }

@@ -5,8 +5,8 @@ package kube
 import (
 	"slices"
 
-	"github.com/pilotkit/pilotkit/internal/cow"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -33,14 +33,15 @@ type host struct {
 type hostWork struct {
 	// before is the view that readers know.
 	before *hostView
-	// remodeled: the model has to be made again. rework: the endpoints of all slices,
+	// rebuild: the model has to be made again. rework: the endpoints of all slices,
 	// as they depend on the service. reselect: those of workloads.
-	remodeled, rework, reselect bool
+	rebuild, rework, reselect bool
 	// touched are the keys that may have another endpoint.
 	touched []touched
 	// contested are those of them that were touched when several slices had the address.
 	contested map[memberKey]struct{}
-	// added and removed are endpoints of workloads.
+	// added and removed are endpoints that enter and leave the list: those of workloads
+	// first, then what became of touched. changes are made of them.
 	added, removed []*registry.Endpoint
 	changes        []xdsupdate.EndpointChange
 }
@@ -52,7 +53,7 @@ func (w *hostWork) needsRework() bool { return w != nil && w.rework }
 type hostView struct {
 	object    *service
 	service   *registry.Service
-	endpoints cow.Sorted[*registry.Endpoint]
+	endpoints publish.Endpoints
 }
 
 // host returns the place of a service, a new one if there is none.
@@ -89,10 +90,10 @@ func (e *engine) putService(k objectKey, s *service) {
 	if dependencies(old) != dependencies(s) {
 		work.rework = true
 		for _, n := range h.slices {
-			e.batch.rebuild(n)
+			e.batch.rebuildSlice(n)
 		}
 	}
-	work.remodeled, work.reselect = true, true
+	work.rebuild, work.reselect = true, true
 	e.indexSelector(h)
 	setMember(e.nodeHosts, h, s != nil && s.nodePorts())
 }
@@ -116,9 +117,9 @@ func setMember(set map[*host]struct{}, h *host, is bool) {
 }
 
 // completeEndpoints computes the next list of endpoints and the changes that lead to it.
-func (e *engine) completeEndpoints(h *host) cow.Sorted[*registry.Endpoint] {
+func (e *engine) completeEndpoints(h *host) publish.Endpoints {
 	w := h.work
-	var list cow.Sorted[*registry.Endpoint]
+	var list publish.Endpoints
 	if w.before != nil {
 		list = w.before.endpoints
 	}
@@ -131,83 +132,16 @@ func (e *engine) completeEndpoints(h *host) cow.Sorted[*registry.Endpoint] {
 		if winner := e.elect(h, t.memberKey); winner.slice != nil {
 			curr = adopt(winner, t.former)
 		}
-		if curr != t.former {
-			w.changes = append(w.changes, xdsupdate.EndpointChange{Old: t.former, New: curr})
+		if curr == t.former {
+			continue
+		}
+		if t.former != nil {
+			w.removed = append(w.removed, t.former)
+		}
+		if curr != nil {
+			w.added = append(w.added, curr)
 		}
 	}
-	w.changes = append(w.changes, pair(w.removed, w.added)...)
-	if len(w.changes) == 0 {
-		return list
-	}
-	slices.SortFunc(w.changes, compareChanges)
-	if len(w.changes) >= max(list.Len(), 8) {
-		return rebuilt(list, w.changes)
-	}
-	editor := list.Edit(len(w.changes))
-	for _, c := range w.changes {
-		editEndpoint(editor, c)
-	}
-	return editor.Sorted()
+	list, w.changes = publish.Edit(list, list.Edit(max(len(w.removed), len(w.added))), w.removed, w.added)
+	return list
 }
-
-func editEndpoint(editor *cow.Editor[*registry.Endpoint], c xdsupdate.EndpointChange) {
-	switch {
-	case c.Old == nil:
-		editor.Insert(registry.CompareEndpoints, c.New)
-	case c.New == nil:
-		editor.Delete(registry.CompareEndpoints, c.Old, identical)
-	default:
-		editor.Replace(registry.CompareEndpoints, c.Old, c.New, identical)
-	}
-}
-
-// rebuilt returns the list after changes that leave little as it is.
-func rebuilt(list cow.Sorted[*registry.Endpoint], changes []xdsupdate.EndpointChange) cow.Sorted[*registry.Endpoint] {
-	gone := make(map[*registry.Endpoint]struct{}, len(changes))
-	out := make([]*registry.Endpoint, 0, list.Len()+len(changes))
-	for _, c := range changes {
-		if c.Old != nil {
-			gone[c.Old] = struct{}{}
-		}
-		if c.New != nil {
-			out = append(out, c.New)
-		}
-	}
-	for ep := range list.All() {
-		if _, ok := gone[ep]; !ok {
-			out = append(out, ep)
-		}
-	}
-	slices.SortFunc(out, registry.CompareEndpoints)
-	return cow.Adopt(out)
-}
-
-// pair makes one change of an endpoint that leaves and one that takes its place.
-func pair(removed, added []*registry.Endpoint) []xdsupdate.EndpointChange {
-	var out []xdsupdate.EndpointChange
-	for i := range max(len(removed), len(added)) {
-		var c xdsupdate.EndpointChange
-		if i < len(removed) {
-			c.Old = removed[i]
-		}
-		if i < len(added) {
-			c.New = added[i]
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
-// compareChanges makes the order of changes the same everywhere.
-func compareChanges(a, b xdsupdate.EndpointChange) int {
-	return registry.CompareEndpoints(changed(a), changed(b))
-}
-
-func changed(c xdsupdate.EndpointChange) *registry.Endpoint {
-	if c.New != nil {
-		return c.New
-	}
-	return c.Old
-}
-
-func identical(a, b *registry.Endpoint) bool { return a == b }

@@ -21,18 +21,6 @@ type event struct {
 	relist *relist
 }
 
-// message is what the queue delivers: an event to the registry or, if change is
-// set, one of the changes that events led to, to the handlers.
-type message struct {
-	event
-	change *change
-}
-
-func (m message) isEvent() bool { return m.change == nil }
-
-// enqueue hands an event to the goroutine that handles it.
-func (c *Controller) enqueue(e event) { c.queue.Push(message{event: e}) }
-
 // WorkloadInstanceHandler takes a WorkloadEntry of this cluster from the registry
 // that has it, for example as the handler in its AppendWorkloadHandler: services
 // select it by its labels. For EventDelete only the key of the workload counts. Pods,
@@ -44,30 +32,30 @@ func (c *Controller) WorkloadInstanceHandler(w *registry.WorkloadInstance, e reg
 	if w == nil || w.Endpoint == nil && !deleted || w.Kind == registry.Pod || w.Cluster != c.options.ClusterID {
 		return
 	}
-	c.enqueue(event{object: w, deleted: deleted})
+	c.publisher.Enqueue(event{object: w, deleted: deleted})
 }
 
 // UpdateMesh replaces the state of the mesh. What does not differ is not reported.
-func (c *Controller) UpdateMesh(m Mesh) { c.enqueue(event{object: &m}) }
+func (c *Controller) UpdateMesh(m Mesh) { c.publisher.Enqueue(event{object: &m}) }
 
 // handle makes one batch of everything that is waiting.
-func (c *Controller) handle(messages []message) {
+func (c *Controller) handle(events []event) {
 	// What is inspected is the state after the batch.
-	for _, m := range messages {
-		if m.inspect != nil {
-			defer m.inspect(c.engine)
+	for _, ev := range events {
+		if ev.inspect != nil {
+			defer ev.inspect(c.engine)
 		}
 	}
 	defer c.engine.end() // also after a panic
-	for _, m := range messages {
-		if _, isNode := m.object.(*node); !isNode {
+	for _, ev := range events {
+		if _, isNode := ev.object.(*node); !isNode {
 			c.engine.batch.otherwise = true
 		}
 		switch {
-		case m.relist != nil:
-			m.relist.apply(c.engine)
-		case m.inspect == nil:
-			c.engine.apply(m.event)
+		case ev.relist != nil:
+			ev.relist.apply(c.engine)
+		case ev.inspect == nil:
+			c.engine.apply(ev)
 		}
 	}
 	c.engine.compute()

@@ -36,10 +36,10 @@ const (
 	gatewayHBONEPort = 15008
 )
 
-// DNSName is the kind under which the DNS names of a host are named in push
+// DNSName returns the kind under which the DNS names of a host are named in push
 // requests: a change of the endpoints of a headless service whose ports are all
 // HTTP changes the names that a proxy resolves, and nothing else.
-var DNSName = configstore.GroupVersionKind{Kind: "DNSName"} //nolint:gochecknoglobals // a constant
+func DNSName() configstore.GroupVersionKind { return configstore.GroupVersionKind{Kind: "DNSName"} }
 
 // ReasonHeadlessEndpoint and ReasonNetworks are reasons of pushes that only a
 // Kubernetes registry has, with the texts of Istio.

@@ -61,13 +61,13 @@ func (e *engine) applyNode(name string, o *node) {
 	n.object = o
 	if n.locality() != locality {
 		for _, p := range n.pods {
-			e.batch.repod(p)
+			e.batch.rebuildPod(p)
 		}
 	}
 	if externalChange(old, o) {
 		e.batch.nodes = true
 		for h := range e.nodeHosts {
-			e.batch.remodel(h)
+			e.batch.rebuildService(h)
 		}
 	}
 	e.dropNode(n)

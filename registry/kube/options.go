@@ -16,9 +16,6 @@ import (
 	"github.com/pilotkit/pilotkit/registry/kube/internal/reach"
 )
 
-// DefaultMaxBackoff is that of Options.MaxBackoff.
-const DefaultMaxBackoff = reach.DefaultMaxBackoff
-
 // Options configure a Controller. The zero value works.
 type Options struct {
 	// ClusterID is the cluster that is read: that of the shard, of the endpoints and
@@ -56,7 +53,7 @@ type Options struct {
 
 	// MaxBackoff is the longest time between two attempts to reach the API server; the
 	// first follow faster, and each is late by up to half of its time, by chance. The
-	// default is DefaultMaxBackoff.
+	// default is 5 seconds.
 	MaxBackoff time.Duration
 
 	// Logger gets what an operator can fix, and an error for each function of the host
@@ -110,7 +107,7 @@ func (o Options) withDefaults() Options {
 		o.SystemNamespace = "istio-system"
 	}
 	if o.MaxBackoff <= 0 {
-		o.MaxBackoff = DefaultMaxBackoff
+		o.MaxBackoff = reach.DefaultMaxBackoff
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

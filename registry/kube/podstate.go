@@ -94,7 +94,7 @@ func (e *engine) putPod(k objectKey, p *pod) {
 		e.drop(n)
 		return
 	}
-	e.batch.repod(n)
+	e.batch.rebuildPod(n)
 	if p == nil {
 		e.pods.Delete(k)
 		n.state.Store(&podState{Key: k})
@@ -123,17 +123,17 @@ func (e *engine) computePod(n *podNode) {
 		return
 	}
 	before, state := n.before, n.pod()
-	if old, curr := claimed(before), claimed(state); !slices.Equal(old, curr) {
+	if old, curr := lookupAddresses(before), lookupAddresses(state); !slices.Equal(old, curr) {
 		e.locatePod(n, old, curr)
 	}
 	if sameForEndpoints(before, state) {
 		return
 	}
 	for s := range n.slices.all {
-		e.batch.rebuild(s)
+		e.batch.rebuildSlice(s)
 	}
-	e.rebuildAt(n.key().namespace, claimed(before))
-	e.rebuildAt(n.key().namespace, claimed(state))
+	e.rebuildAt(n.key().namespace, lookupAddresses(before))
+	e.rebuildAt(n.key().namespace, lookupAddresses(state))
 }
 
 // describePod gives a pod its attributes, those that it had if they are equal. It
@@ -164,14 +164,14 @@ func (e *engine) rebuildAt(namespace string, addresses []string) {
 		p, _ := e.places.Get(a)
 		for s := range p.slices.all {
 			if s.host.namespace == namespace {
-				e.batch.rebuild(s)
+				e.batch.rebuildSlice(s)
 			}
 		}
 	}
 }
 
-// claimed returns the addresses under which a pod is found: those of a usable one.
-func claimed(s *podState) []string {
+// lookupAddresses returns the addresses under which a pod is found: those of a usable one.
+func lookupAddresses(s *podState) []string {
 	if s == nil || !s.Value.usable() {
 		return nil
 	}

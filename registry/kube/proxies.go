@@ -27,7 +27,7 @@ func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry
 	if proxy.ClusterID != "" && c.options.ClusterID != "" && proxy.ClusterID != c.options.ClusterID {
 		return nil
 	}
-	s := c.state.Load()
+	s := c.publisher.State()
 	if w := s.workloadOf(proxy); w != nil {
 		return s.workloadInstances(w)
 	}
@@ -56,7 +56,7 @@ func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labe
 	if proxy.ClusterID != "" && c.options.ClusterID != "" && proxy.ClusterID != c.options.ClusterID {
 		return nil
 	}
-	p := c.podOf(c.state.Load(), proxy)
+	p := c.podOf(c.publisher.State(), proxy)
 	if p == nil {
 		return nil
 	}

@@ -8,14 +8,14 @@ import (
 
 // Services implements registry.ServiceDiscovery. The slice is made once after each
 // change.
-func (c *Controller) Services() []*registry.Service { return c.state.Load().services.List() }
+func (c *Controller) Services() []*registry.Service { return c.publisher.State().services.List() }
 
 // ServiceSnapshot implements registry.ServiceSnapshotter.
-func (c *Controller) ServiceSnapshot() *registry.ServiceSet { return c.state.Load().services }
+func (c *Controller) ServiceSnapshot() *registry.ServiceSet { return c.publisher.State().services }
 
 // GetService implements registry.ServiceDiscovery.
 func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
-	return c.state.Load().services.Get(hostname)
+	return c.publisher.State().services.Get(hostname)
 }
 
 // InstancesByPort implements registry.ServiceDiscovery. An endpoint on a port name
@@ -24,7 +24,7 @@ func (c *Controller) InstancesByPort(service *registry.Service, servicePort uint
 	if service == nil {
 		return nil
 	}
-	v, ok := c.state.Load().hosts.Get(service.Hostname)
+	v, ok := c.publisher.State().hosts.Get(service.Hostname)
 	if !ok || v.service.Attributes.Namespace != service.Attributes.Namespace {
 		return nil
 	}
@@ -39,13 +39,13 @@ func (c *Controller) InstancesByPort(service *registry.Service, servicePort uint
 }
 
 // NetworkGateways implements registry.ServiceDiscovery.
-func (c *Controller) NetworkGateways() []registry.NetworkGateway { return c.state.Load().gateways }
+func (c *Controller) NetworkGateways() []registry.NetworkGateway { return c.publisher.State().gateways }
 
 // NetworkOf returns the network of an address of a workload in this cluster: that
 // of its label, else of the cluster, else of the range that the address is in; ""
 // if there is none. The answers change with the mesh and the system namespace.
 func (c *Controller) NetworkOf(address string, labels registry.Labels) string {
-	s := c.state.Load()
+	s := c.publisher.State()
 	e := engine{mesh: s.mesh, network: s.network}
 	return e.networkOf(address, labels)
 }

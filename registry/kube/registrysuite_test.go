@@ -82,6 +82,7 @@ func newRenamed(k *kube.Controller, w writer) *renamed {
 
 func (r *renamed) subject() registrytest.Subject {
 	return registrytest.Subject{
+		Apart:    true, // a cluster has Services and EndpointSlices
 		Registry: r, Set: r.set, Remove: r.remove, SetWorkload: r.setWorkload, RemoveWorkload: r.removeWorkload,
 		CatchUp: r.writer.catchUp,
 	}

@@ -57,9 +57,6 @@ func TestReportTo(t *testing.T) {
 			if err := k.ReportTo(t.Context(), updater); err != nil {
 				t.Fatal(err)
 			}
-			if k.PushesTo(nil) != updater {
-				t.Error("pushes are asked of another updater")
-			}
 			var got []string
 			for _, c := range next.take() {
 				got = append(got, c.name+" "+string(c.hostname))
@@ -113,5 +110,30 @@ func TestReportToPanics(t *testing.T) {
 		if n := strings.Count(log.String(), `error="panic: `+text+`"`); n != 1 {
 			t.Errorf("%d records of %s, want 1", n, text)
 		}
+	}
+}
+
+// A nil updater is Discard, from the start and later.
+func TestNoUpdater(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	k := kube.New(nil, nil, kube.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	put := func(name, address string) {
+		k.Put(shopService("ns"))
+		k.Put(readyPod("ns", name, address))
+		k.Put(shopSlice("ns", address))
+		k.Drain()
+	}
+	put("p1", "10.1.0.1")
+	next := &recorder{index: xdsupdate.NewEndpointIndex()}
+	for _, updater := range []xdsupdate.XDSUpdater{next, nil} {
+		if err := k.ReportTo(t.Context(), updater); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next.take()
+	put("p2", "10.1.0.2")
+	if calls := next.take(); len(calls) > 0 || len(k.Services()) != 1 || log.Len() > 0 {
+		t.Errorf("%d services, calls %v, log: %s", len(k.Services()), calls, log.String())
 	}
 }

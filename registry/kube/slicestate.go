@@ -139,7 +139,7 @@ func (e *engine) list(n *sliceNode, s *slice) {
 		e.unlist(n, i)
 	}
 	n.ports, n.endpoints, n.built = s.ports, endpoints, built
-	e.batch.rebuild(n)
+	e.batch.rebuildSlice(n)
 }
 
 func (e *engine) newListed(n *sliceNode, ep *sliceEndpoint) listedEndpoint {

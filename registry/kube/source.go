@@ -207,7 +207,7 @@ func knownServices(e *engine) []event {
 				add(name)
 			}
 		}
-		for name := range s.asideServices {
+		for name := range s.deferredServices {
 			add(name)
 		}
 	}, (*service)(nil))
@@ -218,7 +218,7 @@ func knownSlices(e *engine) []event {
 		for name := range s.slices {
 			add(name)
 		}
-		for name := range s.asideSlices {
+		for name := range s.deferredSlices {
 			add(name)
 		}
 	}, (*slice)(nil))
@@ -226,7 +226,7 @@ func knownSlices(e *engine) []event {
 
 func knownPods(e *engine) []event {
 	out := e.known(func(s *space, add func(name string)) {
-		for name := range s.asidePods {
+		for name := range s.deferredPods {
 			add(name)
 		}
 	}, (*pod)(nil))
@@ -288,7 +288,7 @@ func newSource[L runtime.Object](
 	from reach.Resource[L], fields string,
 ) *source {
 	s := &source{
-		kind: kind, example: example, known: known, queue: c.enqueue, maxBackoff: c.options.MaxBackoff,
+		kind: kind, example: example, known: known, queue: func(e event) { c.publisher.Enqueue(e) }, maxBackoff: c.options.MaxBackoff,
 		optional: slices.Contains(c.options.Optional, kind), answered: make(chan struct{}),
 	}
 	s.requests = reach.New(client, func(err error) {

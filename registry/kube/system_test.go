@@ -170,7 +170,7 @@ func visible(o runtime.Object) bool {
 
 // connect adds the registries of a cluster.
 func (sys *system) connect(c *cluster) {
-	sys.registry.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+	sys.registry.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		c.kube = sys.makeKube(c, updater)
 		return c.kube
 	})
@@ -183,10 +183,10 @@ func (sys *system) connectEntries(c *cluster) {
 	case sys.entries == nil:
 		return
 	case c == sys.clusters[0]:
-		sys.registry.AddRegistry(sys.entries)
+		sys.registry.AddRegistry(func(xdsupdate.XDSUpdater) registry.Instance { return sys.entries })
 		sys.watchEntries(c, sys.entries)
 	default:
-		sys.registry.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		sys.registry.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 			c.remote = serviceentry.New(c.store, updater, serviceentry.Options{
 				ClusterID: c.id, WorkloadEntriesOnly: true, Mesh: sys.serviceEntryMesh(c), NetworkOf: networkOf(c),
 			})
@@ -239,7 +239,7 @@ func (sys *system) pushCluster() {
 func (sys *system) replace(c *cluster) {
 	sys.restarted(c)
 	remote, former := c.remote, c.kube
-	sys.registry.Update(func(updater xdsupdate.XDSUpdater) registry.Instance {
+	sys.registry.UpdateRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		k := sys.makeKube(c, updater)
 		k.Drain()
 		c.kube = k

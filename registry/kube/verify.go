@@ -58,16 +58,16 @@ func (e *engine) copyObjects(s *space) {
 			e.applyService(objectKey{s.name, name}, h.object)
 		}
 	}
-	for name, o := range s.asideServices {
+	for name, o := range s.deferredServices {
 		e.applyService(objectKey{s.name, name}, o)
 	}
 	for name, n := range s.slices {
 		e.applySlice(objectKey{s.name, name}, n.read(s.name))
 	}
-	for name, o := range s.asideSlices {
+	for name, o := range s.deferredSlices {
 		e.applySlice(objectKey{s.name, name}, o)
 	}
-	for name, o := range s.asidePods {
+	for name, o := range s.deferredPods {
 		e.applyPod(objectKey{s.name, name}, o)
 	}
 }

@@ -98,6 +98,24 @@ func BenchmarkSetService(b *testing.B) {
 	})
 }
 
+// BenchmarkReplace hands over n services with three endpoints each, made anew, of which
+// one endpoint has changed, which is what a host that lists a catalogue does.
+func BenchmarkReplace(b *testing.B) {
+	sizes(b, func(b *testing.B, n int) {
+		b.Helper()
+		r := memory.New(memory.Options{})
+		lists := [2][]memory.Definition{}
+		for i := range 2 * n {
+			d := definition(hostname(i%n), 0, address(3*(i%n)), address(3*(i%n)+1), address(3*(i%n)+2))
+			lists[i/n] = append(lists[i/n], d)
+		}
+		lists[1][n/2].Endpoints[1] = endpoint("11.0.0.1")
+		for i := 0; b.Loop(); i++ {
+			must(b, r.Replace(lists[i%2]))
+		}
+	})
+}
+
 // BenchmarkServices lists n services of which none has changed.
 func BenchmarkServices(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {

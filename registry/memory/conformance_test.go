@@ -24,8 +24,7 @@ func subject(tb testing.TB, opts memory.Options) registrytest.Subject {
 	return registrytest.Subject{
 		Registry: r,
 		Set: func(s *registry.Service, endpoints []*registry.Endpoint) {
-			must(r.SetService(s))
-			must(r.SetEndpoints(s.Hostname, s.Attributes.Namespace, endpoints))
+			must(r.Set(s, endpoints))
 		},
 		Remove:      func(h registry.Hostname, namespace string) { must(r.RemoveService(h, namespace)) },
 		SetWorkload: func(w *registry.WorkloadInstance) { must(r.SetWorkload(w)) },

@@ -10,16 +10,16 @@ import (
 
 // Services returns all services in the order of registry.CompareServices. It
 // costs nothing if no service has changed since the last call.
-func (r *Registry) Services() []*registry.Service { return r.state.Load().services.List() }
+func (r *Registry) Services() []*registry.Service { return r.publisher.State().services.List() }
 
 // ServiceSnapshot implements registry.ServiceSnapshotter.
-func (r *Registry) ServiceSnapshot() *registry.ServiceSet { return r.state.Load().services }
+func (r *Registry) ServiceSnapshot() *registry.ServiceSet { return r.publisher.State().services }
 
 // GetService returns the service of a host name, or nil. Of several, which have
 // different namespaces, it is the first by
 // registry.ComparePrecedence.
 func (r *Registry) GetService(hostname registry.Hostname) *registry.Service {
-	return r.state.Load().services.Get(hostname)
+	return r.publisher.State().services.Get(hostname)
 }
 
 // InstancesByPort returns the instances of a service, which is found by host name
@@ -30,7 +30,7 @@ func (r *Registry) InstancesByPort(service *registry.Service, servicePort uint32
 	if service == nil {
 		return nil
 	}
-	s, k := r.state.Load(), keyOf(service)
+	s, k := r.publisher.State(), keyOf(service)
 	if service = s.service(k); service == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func instance(s *registry.Service, e *registry.Endpoint) *registry.ServiceInstan
 // of endpoints that have one of its addresses, of services of its namespace if
 // that is known. They are sorted by service and endpoint.
 func (r *Registry) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
-	s := r.state.Load()
+	s := r.publisher.State()
 	seen := map[member]bool{}
 	var out []*registry.ServiceInstance
 	for _, address := range proxy.IPAddresses {
@@ -89,7 +89,7 @@ func (r *Registry) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.S
 // proxy's own namespace, else the first of all, by
 // registry.CompareWorkloads.
 func (r *Registry) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
-	s := r.state.Load()
+	s := r.publisher.State()
 	var found []*registry.WorkloadInstance
 	for _, address := range proxy.IPAddresses {
 		list, _ := s.workloadsByAddress.Get(address)

@@ -4,13 +4,13 @@
 // from a discovery system of its own, a database, or a test.
 //
 //	reg := memory.New(memory.Options{Cluster: "east", Updater: updater})
-//	err := reg.SetService(service)
-//	err = reg.SetEndpoints(service.Hostname, "shop", endpoints)
+//	err := reg.Set(service, endpoints)
 //
-// A service is identified by its host name and namespace. Its endpoints come and
-// go with SetEndpoints, which takes the complete list and finds the difference,
-// or with AddEndpoint, RemoveEndpoint and ChangeEndpoints, which cost what they
-// change. Workloads are what proxies run on: they give them labels, and other
+// A service is identified by its host name and namespace. Set takes it with all its
+// endpoints, and Replace takes everything that there is; both find the difference and
+// make it in one step. SetService leaves the endpoints as they are. They come and go
+// with SetEndpoints, which takes the complete list of a service, or with AddEndpoint,
+// RemoveEndpoint and ChangeEndpoints, which cost what they change. Workloads are what proxies run on: they give them labels, and other
 // registries may select them.
 //
 // Services, endpoints, workloads and gateways that were handed over are shared
@@ -36,7 +36,7 @@
 //
 // # Errors
 //
-// Methods return ErrInvalid, ErrUnknownService, ErrUnknownEndpoint and
+// Methods return ErrInvalid, with an InvalidError for a field of a service, ErrUnknownService, ErrUnknownEndpoint and
 // ErrUnknownWorkload, wrapped with the verb and the object. After an error nothing
 // has changed.
 //

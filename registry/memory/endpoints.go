@@ -4,11 +4,12 @@ package memory
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
-	"github.com/pilotkit/pilotkit/internal/cow"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -22,15 +23,17 @@ import (
 func (r *Registry) SetEndpoints(hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) error {
 	k := serviceKey{hostname: hostname, namespace: namespace}
 	if slices.Contains(endpoints, nil) {
-		return invalid("set endpoints of", k, "an endpoint is nil")
+		return fmt.Errorf("set endpoints of %s: %w: an endpoint is nil", k, ErrInvalid)
 	}
-	return r.commit(func(s *state) (*state, change, error) {
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
 		service := s.service(k)
 		if service == nil {
-			return s, change{}, fmt.Errorf("set endpoints of %s: %w", k, ErrUnknownService)
+			return s, nil, fmt.Errorf("set endpoints of %s: %w", k, ErrUnknownService)
 		}
-		kept, changes := difference(s.endpointsOf(k).Slice(), endpoints)
-		return s.withEndpoints(service, cow.FromSlice(kept), changes)
+		list := s.endpointsOf(k)
+		removed, added := difference(list, endpoints)
+		next, changes := publish.Edit(list, list.Edit(max(len(removed), len(added))), removed, added)
+		return s.withEndpoints(service, next, changes)
 	})
 }
 
@@ -54,20 +57,20 @@ func (r *Registry) RemoveEndpoint(hostname registry.Hostname, namespace string, 
 // if an Old is not there, ErrInvalid if a change has neither Old nor New.
 func (r *Registry) ChangeEndpoints(hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange) error {
 	k := serviceKey{hostname: hostname, namespace: namespace}
-	return r.commit(func(s *state) (*state, change, error) {
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
 		service := s.service(k)
 		if service == nil {
-			return s, change{}, fmt.Errorf("change endpoints of %s: %w", k, ErrUnknownService)
+			return s, nil, fmt.Errorf("change endpoints of %s: %w", k, ErrUnknownService)
 		}
 		list := s.endpointsOf(k).Edit(len(changes))
 		var made []xdsupdate.EndpointChange
 		for _, c := range changes {
 			if c.Old == nil && c.New == nil {
-				return s, change{}, invalid("change endpoints of", k, "a change without endpoint")
+				return s, nil, fmt.Errorf("change endpoints of %s: %w: a change without endpoint", k, ErrInvalid)
 			}
 			c, err := apply(list, c)
 			if err != nil {
-				return s, change{}, fmt.Errorf("change endpoints of %s: %w", k, err)
+				return s, nil, fmt.Errorf("change endpoints of %s: %w", k, err)
 			}
 			if c.Old != c.New {
 				made = append(made, c)
@@ -79,7 +82,7 @@ func (r *Registry) ChangeEndpoints(hostname registry.Hostname, namespace string,
 
 // apply makes one change and returns it with the endpoints that are really gone
 // and there: Old and New are the same if nothing changed.
-func apply(list *cow.Editor[*registry.Endpoint], c xdsupdate.EndpointChange) (xdsupdate.EndpointChange, error) {
+func apply(list *publish.Editor, c xdsupdate.EndpointChange) (xdsupdate.EndpointChange, error) {
 	if c.Old != nil {
 		old, ok := find(list.Sorted(), c.Old)
 		if !ok {
@@ -89,7 +92,7 @@ func apply(list *cow.Editor[*registry.Endpoint], c xdsupdate.EndpointChange) (xd
 			return xdsupdate.EndpointChange{Old: old, New: old}, nil
 		}
 		c.Old = old
-		list.Delete(registry.CompareEndpoints, old, identical)
+		list.Delete(registry.CompareEndpoints, old, publish.Identical)
 	}
 	if c.New != nil {
 		if same, ok := find(list.Sorted(), c.New); ok {
@@ -105,7 +108,7 @@ func apply(list *cow.Editor[*registry.Endpoint], c xdsupdate.EndpointChange) (xd
 }
 
 // find returns the endpoint of a list that is equal to e.
-func find(list cow.Sorted[*registry.Endpoint], e *registry.Endpoint) (*registry.Endpoint, bool) {
+func find(list publish.Endpoints, e *registry.Endpoint) (*registry.Endpoint, bool) {
 	if found, ok := list.Find(registry.CompareEndpoints, e); ok {
 		return found, true
 	}
@@ -145,98 +148,84 @@ func net(changes []xdsupdate.EndpointChange) []xdsupdate.EndpointChange {
 
 // withEndpoints returns the state with other endpoints of a service.
 func (s *state) withEndpoints(
-	service *registry.Service, endpoints cow.Sorted[*registry.Endpoint], changes []xdsupdate.EndpointChange,
-) (*state, change, error) {
+	service *registry.Service, endpoints publish.Endpoints, changes []xdsupdate.EndpointChange,
+) (*state, *publish.Change, error) {
 	if len(changes) == 0 {
-		return s, change{}, nil
+		return s, nil, nil
 	}
 	k := keyOf(service)
 	next := s.clone()
-	for _, c := range changes {
-		if c.Old != nil {
-			next.unindex(k, c.Old)
-		}
-		if c.New != nil {
-			next.index(k, c.New)
-		}
+	next.setEndpoints(k, endpoints, changes)
+	c := &publish.Change{Endpoints: []publish.EndpointUpdate{
+		{Hostname: k.hostname, Namespace: k.namespace, Endpoints: endpoints, Changes: changes},
+	}}
+	if service.Resolution.IsDNS() {
+		c.Pushes = []publish.Push{{Reason: xdsupdate.ReasonEndpoint, Key: xdsupdate.ServiceKey(k.hostname, k.namespace)}}
 	}
-	if endpoints.Len() == 0 {
-		next.endpoints = s.endpoints.Delete(k)
-	} else {
-		next.endpoints = s.endpoints.Set(k, endpoints)
-	}
-	return next, change{endpoints: &endpointsChange{service: service, endpoints: endpoints, changes: changes}}, nil
+	return next, c, nil
 }
 
-// difference returns the endpoints that are to be kept, sorted, and how they
-// differ from the old ones, which are sorted and without equal ones.
-func difference(old, list []*registry.Endpoint) (kept []*registry.Endpoint, changes []xdsupdate.EndpointChange) {
+// difference returns the endpoints of a sorted list, which has no equal ones, that are
+// not in another list, and those of the other one that are not in it, once each.
+func difference(old publish.Endpoints, list []*registry.Endpoint) (removed, added []*registry.Endpoint) {
 	if !slices.IsSortedFunc(list, registry.CompareEndpoints) {
 		list = slices.Clone(list)
 		slices.SortFunc(list, registry.CompareEndpoints)
 	}
-	kept = make([]*registry.Endpoint, 0, len(list))
-	var added, gone []*registry.Endpoint
-	i := 0
-	for j, e := range list {
-		if j > 0 && registry.CompareEndpoints(list[j-1], e) == 0 {
+	j := 0
+	for e := range old.All() {
+		for ; j < len(list) && registry.CompareEndpoints(list[j], e) < 0; j++ {
+			added = appendOnce(added, list[j])
+		}
+		if j == len(list) || registry.CompareEndpoints(list[j], e) > 0 {
+			removed = append(removed, e)
 			continue
 		}
-		for i < len(old) && registry.CompareEndpoints(old[i], e) < 0 {
-			gone = append(gone, old[i])
-			i++
+		for j < len(list) && registry.CompareEndpoints(list[j], e) == 0 {
+			j++
 		}
-		if i < len(old) && registry.CompareEndpoints(old[i], e) == 0 {
-			kept = append(kept, old[i])
-			i++
-			continue
-		}
-		added = append(added, e)
 	}
-	gone = append(gone, old[i:]...)
-	added, gone, kept = reordered(added, gone, kept)
-	for _, e := range added {
-		changes = append(changes, xdsupdate.EndpointChange{New: e})
+	for ; j < len(list); j++ {
+		added = appendOnce(added, list[j])
 	}
-	for _, e := range gone {
-		changes = append(changes, xdsupdate.EndpointChange{Old: e})
+	if slices.ContainsFunc(added, hasSeveral) {
+		return withoutReordered(old, removed, added)
 	}
-	if len(added) > 0 || len(kept) < cap(kept) {
-		kept = append(kept, added...)
-		slices.SortFunc(kept, registry.CompareEndpoints)
-	}
-	return kept, changes
+	return removed, added
 }
 
-// reordered moves to kept what differs from an endpoint that is gone, or from
-// another one, in the order of its addresses only: the order of lists depends on
-// that, Equal does not.
-func reordered(added, gone, kept []*registry.Endpoint) (stillAdded, stillGone, nowKept []*registry.Endpoint) {
-	if !slices.ContainsFunc(added, hasSeveral) {
-		return added, gone, kept
+// appendOnce appends an endpoint that is not equal to the last one.
+func appendOnce(list []*registry.Endpoint, e *registry.Endpoint) []*registry.Endpoint {
+	if n := len(list); n > 0 && registry.CompareEndpoints(list[n-1], e) == 0 {
+		return list
 	}
-	left, there := byAddresses(gone), byAddresses(kept)
+	return append(list, e)
+}
+
+// withoutReordered leaves out what differs from an endpoint of the old list, or from
+// another added one, in the order of its addresses only: the order of lists depends on
+// that, Equal does not.
+func withoutReordered(old publish.Endpoints, removed, added []*registry.Endpoint) (stillRemoved, stillAdded []*registry.Endpoint) {
+	there := byAddresses(old.All())
+	stays := map[*registry.Endpoint]bool{}
 	for _, e := range added {
 		k := addressSet(e)
-		if i := slices.IndexFunc(left[k], e.Equal); i >= 0 {
-			e = left[k][i]
-			left[k] = slices.Delete(left[k], i, i+1)
-			gone = slices.DeleteFunc(gone, func(x *registry.Endpoint) bool { return x == e })
-			kept = append(kept, e)
-		} else if !slices.ContainsFunc(there[k], e.Equal) {
-			stillAdded = append(stillAdded, e)
+		if i := slices.IndexFunc(there[k], e.Equal); i >= 0 {
+			stays[there[k][i]] = true
+			continue
 		}
 		there[k] = append(there[k], e)
+		stillAdded = append(stillAdded, e)
 	}
-	return stillAdded, gone, kept
+	return slices.DeleteFunc(removed, func(e *registry.Endpoint) bool { return stays[e] }), stillAdded
 }
 
 func hasSeveral(e *registry.Endpoint) bool { return len(e.Addresses) > 1 }
 
 // byAddresses finds endpoints by their addresses, in whatever order.
-func byAddresses(endpoints []*registry.Endpoint) map[string][]*registry.Endpoint {
-	out := make(map[string][]*registry.Endpoint, len(endpoints))
-	for _, e := range endpoints {
+func byAddresses(endpoints iter.Seq[*registry.Endpoint]) map[string][]*registry.Endpoint {
+	out := map[string][]*registry.Endpoint{}
+	for e := range endpoints {
 		out[addressSet(e)] = append(out[addressSet(e)], e)
 	}
 	return out

@@ -13,16 +13,12 @@ import (
 // A registry is filled with what the host knows.
 func Example() {
 	reg := memory.New(memory.Options{Cluster: "east"})
-	err := reg.SetService(&registry.Service{
+	shop := &registry.Service{
 		Hostname:   "shop.example.com",
 		Ports:      []*registry.Port{{Name: "http", Number: 80, Protocol: registry.ProtocolHTTP}},
 		Attributes: registry.ServiceAttributes{Namespace: "retail"},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
 	}
-	err = reg.SetEndpoints("shop.example.com", "retail", []*registry.Endpoint{
+	err := reg.Set(shop, []*registry.Endpoint{
 		{Addresses: []string{"10.0.0.2"}, EndpointPort: 8080, ServicePort: 80, ServicePortName: "http"},
 		{Addresses: []string{"10.0.0.1"}, EndpointPort: 8080, ServicePort: 80, ServicePortName: "http"},
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
 )
 
 // SetNetworkGateways replaces the gateways of all networks. The slice remains the
@@ -15,16 +16,16 @@ func (r *Registry) SetNetworkGateways(gateways []registry.NetworkGateway) {
 	slices.SortFunc(sorted, registry.CompareNetworkGateways)
 	sorted = slices.Compact(sorted)
 	// The edit below returns no error.
-	_ = r.commit(func(s *state) (*state, change, error) {
+	_ = r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
 		if slices.Equal(s.gateways, sorted) {
-			return s, change{}, nil
+			return s, nil, nil
 		}
 		next := s.clone()
 		next.gateways = sorted
-		return next, change{gateways: true}, nil
+		return next, &publish.Change{Gateways: true}, nil
 	})
 }
 
 // NetworkGateways returns the gateways, in the order of
 // registry.CompareNetworkGateways.
-func (r *Registry) NetworkGateways() []registry.NetworkGateway { return r.state.Load().gateways }
+func (r *Registry) NetworkGateways() []registry.NetworkGateway { return r.publisher.State().gateways }

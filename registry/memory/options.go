@@ -19,7 +19,7 @@ type Options struct {
 	Cluster registry.ClusterID
 	// Updater is called for every change. If it also is an
 	// xdsupdate.EndpointDeltaUpdater, it gets changed endpoints only, rather than
-	// complete lists. The default is nil: only handlers are called.
+	// complete lists. A nil updater is xdsupdate.Discard.
 	Updater xdsupdate.XDSUpdater
 	// HasSynced reports whether the host has filled in its initial state; it is
 	// asked by HasSynced of the registry, with no lock held. The default is nil:

@@ -3,7 +3,6 @@
 package memory_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -31,9 +30,9 @@ func newCatalogue(cluster registry.ClusterID, updater xdsupdate.XDSUpdater) *cat
 	return &catalogue{memory.New(memory.Options{Provider: "Catalogue", Cluster: cluster, Updater: updater})}
 }
 
-// put takes the state of a record. One that is unchanged has no effect.
+// put takes the state of a record. One that is unchanged has no effect, and neither has
+// one with a defect, which the error names.
 func (c *catalogue) put(r record) error {
-	host := registry.Hostname(r.name)
 	var endpoints []*registry.Endpoint
 	for address, targets := range r.instances {
 		for _, p := range r.ports {
@@ -43,10 +42,10 @@ func (c *catalogue) put(r record) error {
 		}
 	}
 	service := &registry.Service{
-		Hostname: host, Ports: r.ports, CreationTime: r.created,
+		Hostname: registry.Hostname(r.name), Ports: r.ports, CreationTime: r.created,
 		Attributes: registry.ServiceAttributes{Namespace: r.namespace},
 	}
-	return errors.Join(c.SetService(service), c.SetEndpoints(host, r.namespace, endpoints))
+	return c.Set(service, endpoints)
 }
 
 // remove takes the end of a record.

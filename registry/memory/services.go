@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // SetService adds a service, or replaces that of the same host name and
@@ -16,33 +18,50 @@ import (
 // kept with the provider of the registry, its host name and
 // registry.UnspecifiedAddress; the caller's object is not modified.
 //
-// The error is ErrInvalid if the service has no host name, a port number is out
+// The error is an *InvalidError if the service has no host name, a port number is out
 // of range, port names or numbers repeat, or one of several ports has no name.
 func (r *Registry) SetService(service *registry.Service) error {
 	if service == nil {
 		return fmt.Errorf("set service: %w: nil", ErrInvalid)
 	}
-	k := keyOf(service)
-	if reason := checkService(service); reason != "" {
-		return invalid("set", k, reason)
+	if err := checkService(service); err != nil {
+		return fmt.Errorf("set %w", err)
 	}
 	service = r.complete(service)
-	return r.commit(func(s *state) (*state, change, error) {
+	k := keyOf(service)
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
 		old := s.service(k)
 		if old != nil && same(old, service) {
-			return s, change{}, nil
+			return s, nil, nil
 		}
 		next := s.clone()
 		next.setService(k, old, service)
 		switch {
 		case old == nil:
-			return next, change{service: &serviceChange{curr: service, event: registry.EventAdd}}, nil
+			return next, serviceChange(nil, service, registry.EventAdd), nil
 		case old.Equal(service):
-			return next, change{}, nil
+			return next, nil, nil
 		default:
-			return next, change{service: &serviceChange{prev: old, curr: service, event: registry.EventUpdate}}, nil
+			return next, serviceChange(old, service, registry.EventUpdate), nil
 		}
 	})
+}
+
+// serviceChange returns the change of a service, in one piece.
+func serviceChange(prev, curr *registry.Service, event registry.Event) *publish.Change {
+	k := keyOf(curr)
+	c := &struct {
+		publish.Change
+		services [1]publish.ServiceUpdate
+		pushes   [1]publish.Push
+		changes  [1]publish.ServiceChange
+	}{
+		services: [1]publish.ServiceUpdate{{Hostname: k.hostname, Namespace: k.namespace, Event: event}},
+		pushes:   [1]publish.Push{{Reason: xdsupdate.ReasonService, Key: xdsupdate.ServiceKey(k.hostname, k.namespace)}},
+		changes:  [1]publish.ServiceChange{{Prev: prev, Curr: curr, Event: event}},
+	}
+	c.Services, c.Pushes, c.ServiceChanges = c.services[:], c.pushes[:], c.changes[:]
+	return &c.Change
 }
 
 // same reports whether the services are equal in every field. Equal leaves out what
@@ -73,17 +92,14 @@ func (r *Registry) complete(s *registry.Service) *registry.Service {
 // ErrUnknownService if there is none.
 func (r *Registry) RemoveService(hostname registry.Hostname, namespace string) error {
 	k := serviceKey{hostname: hostname, namespace: namespace}
-	return r.commit(func(s *state) (*state, change, error) {
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
 		old := s.service(k)
 		if old == nil {
-			return s, change{}, fmt.Errorf("remove %s: %w", k, ErrUnknownService)
+			return s, nil, fmt.Errorf("remove %s: %w", k, ErrUnknownService)
 		}
 		next := s.clone()
-		for e := range s.endpointsOf(k).All() {
-			next.unindex(k, e)
-		}
-		next.endpoints = s.endpoints.Delete(k)
+		next.dropEndpoints(k)
 		next.setService(k, old, nil)
-		return next, change{service: &serviceChange{curr: old, event: registry.EventDelete}}, nil
+		return next, serviceChange(nil, old, registry.EventDelete), nil
 	})
 }

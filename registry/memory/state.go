@@ -8,6 +8,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/cow"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // serviceKey identifies a service.
@@ -47,6 +49,16 @@ type state struct {
 	gateways []registry.NetworkGateway
 }
 
+// sortedWorkloads returns all workloads in the order of registry.CompareWorkloads.
+func (s *state) sortedWorkloads() []*registry.WorkloadInstance {
+	all := make([]*registry.WorkloadInstance, 0, s.workloads.Len())
+	for _, w := range s.workloads.All() {
+		all = append(all, w)
+	}
+	slices.SortFunc(all, registry.CompareWorkloads)
+	return all
+}
+
 // clone returns a copy to be changed before it is published.
 func (s *state) clone() *state {
 	out := *s
@@ -72,7 +84,12 @@ func (s *state) endpointsOf(k serviceKey) cow.Sorted[*registry.Endpoint] {
 // setService puts a service in the place of another one of its key, of which nil
 // is none; no service removes the other one.
 func (s *state) setService(k serviceKey, old, service *registry.Service) {
-	others := s.services.Host(k.hostname)
+	s.services = s.services.With(k.hostname, replaced(s.services.Host(k.hostname), old, service)...)
+}
+
+// replaced returns the services of a host name with a service in the place of another
+// one; nil is none.
+func replaced(others []*registry.Service, old, service *registry.Service) []*registry.Service {
 	services := make([]*registry.Service, 0, len(others)+1)
 	for _, other := range others {
 		if other != old {
@@ -83,7 +100,32 @@ func (s *state) setService(k serviceKey, old, service *registry.Service) {
 		services = append(services, service)
 	}
 	slices.SortFunc(services, registry.ComparePrecedence)
-	s.services = s.services.With(k.hostname, services...)
+	return services
+}
+
+// setEndpoints puts other endpoints in the place of a service's, to which changes lead.
+func (s *state) setEndpoints(k serviceKey, endpoints publish.Endpoints, changes []xdsupdate.EndpointChange) {
+	for _, c := range changes {
+		if c.Old != nil {
+			s.unindex(k, c.Old)
+		}
+		if c.New != nil {
+			s.index(k, c.New)
+		}
+	}
+	if endpoints.Len() == 0 {
+		s.endpoints = s.endpoints.Delete(k)
+	} else {
+		s.endpoints = s.endpoints.Set(k, endpoints)
+	}
+}
+
+// dropEndpoints removes those of a service that goes.
+func (s *state) dropEndpoints(k serviceKey) {
+	for e := range s.endpointsOf(k).All() {
+		s.unindex(k, e)
+	}
+	s.endpoints = s.endpoints.Delete(k)
 }
 
 // index adds an endpoint to the addresses, unindex removes it.
@@ -117,5 +159,3 @@ func distinct(values []string) []string {
 	}
 	return values
 }
-
-func identical[T any](a, b *T) bool { return a == b }

@@ -3,7 +3,9 @@
 package memory_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -240,7 +242,7 @@ func TestDeltaIsTheChange(t *testing.T) {
 	}))
 	want := []string{
 		"eds Memory/ ns/a.example.com [1.1.1.1 2.2.2.2 5.5.5.5] FullPush", // what comes first is complete
-		"delta ns/a.example.com [+3.3.3.3 -2.2.2.2] IncrementalPush",
+		"delta ns/a.example.com [-2.2.2.2 +3.3.3.3] IncrementalPush",
 		"delta ns/a.example.com [3.3.3.3>2.2.2.2] IncrementalPush",
 	}
 	if got := u.take(); !slices.Equal(got, want) {
@@ -274,5 +276,19 @@ func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)
+	}
+}
+
+// TestNoUpdater: a nil updater is Discard.
+func TestNoUpdater(t *testing.T) {
+	var log bytes.Buffer
+	r := memory.New(memory.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	handled := 0
+	r.AppendServiceHandler(func(_, _ *registry.Service, _ registry.Event) { handled++ })
+	must(t, r.SetService(service("a.example.com", "ns", registry.ClientSideLB)))
+	must(t, r.SetEndpoints("a.example.com", "ns", []*registry.Endpoint{endpoint("1.1.1.1")}))
+	must(t, r.SetWorkload(&registry.WorkloadInstance{Name: "w", Namespace: "ns", Endpoint: endpoint("1.1.1.1")}))
+	if handled != 1 || log.Len() > 0 {
+		t.Errorf("%d services were handled, log: %s", handled, log.String())
 	}
 }

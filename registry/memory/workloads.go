@@ -4,10 +4,12 @@ package memory
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
 )
 
 // SetWorkload adds a workload, or replaces the one of the same key. Proxies that
@@ -25,33 +27,39 @@ func (r *Registry) SetWorkload(workload *registry.WorkloadInstance) error {
 	case workload.Endpoint == nil:
 		return fmt.Errorf("set %s: %w: no endpoint", workload.Key(), ErrInvalid)
 	}
-	return r.commit(func(s *state) (*state, change, error) {
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
 		old, exists := s.workloads.Get(workload.Key())
 		if exists && old.Equal(workload) {
-			return s, change{}, nil
+			return s, nil, nil
 		}
-		next, event := s.clone(), registry.EventAdd
+		next := s.clone()
 		if exists {
-			event = registry.EventUpdate
 			next.removeWorkload(old)
 		}
 		next.addWorkload(workload)
-		return next, change{workload: &workloadChange{curr: workload, event: event, proxies: proxiesToUpdate(old, workload)}}, nil
+		return next, &publish.Change{
+			WorkloadChanges: workloadChange(old, workload), Proxies: func() []publish.Proxy { return r.proxiesToUpdate(old, workload) },
+		}, nil
 	})
 }
 
 // RemoveWorkload removes a workload. The error is ErrUnknownWorkload if there is
 // none.
 func (r *Registry) RemoveWorkload(key registry.WorkloadKey) error {
-	return r.commit(func(s *state) (*state, change, error) {
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
 		old, exists := s.workloads.Get(key)
 		if !exists {
-			return s, change{}, fmt.Errorf("remove %s: %w", key, ErrUnknownWorkload)
+			return s, nil, fmt.Errorf("remove %s: %w", key, ErrUnknownWorkload)
 		}
 		next := s.clone()
 		next.removeWorkload(old)
-		return next, change{workload: &workloadChange{curr: old, event: registry.EventDelete}}, nil
+		return next, &publish.Change{WorkloadChanges: workloadChange(old, nil)}, nil
 	})
+}
+
+// workloadChange yields the change of one workload.
+func workloadChange(prev, curr *registry.WorkloadInstance) iter.Seq2[*registry.WorkloadInstance, *registry.WorkloadInstance] {
+	return func(yield func(prev, curr *registry.WorkloadInstance) bool) { yield(prev, curr) }
 }
 
 func (s *state) addWorkload(w *registry.WorkloadInstance) {
@@ -75,17 +83,17 @@ func (s *state) removeWorkload(w *registry.WorkloadInstance) {
 	}
 }
 
-// proxiesToUpdate returns the IP addresses that need a ProxyUpdate: a host name is
-// not the address of a proxy.
-func proxiesToUpdate(old, curr *registry.WorkloadInstance) []string {
-	var out []string
+// proxiesToUpdate returns those that need a ProxyUpdate: a host name is not the
+// address of a proxy.
+func (r *Registry) proxiesToUpdate(old, curr *registry.WorkloadInstance) []publish.Proxy {
+	var out []publish.Proxy
 	relabelled := old == nil || !old.Endpoint.Attributes().Labels.Equal(curr.Endpoint.Attributes().Labels)
 	for _, a := range distinct(curr.Endpoint.Addresses) {
 		if _, err := netip.ParseAddr(a); err != nil {
 			continue
 		}
 		if relabelled || !slices.Contains(old.Endpoint.Addresses, a) {
-			out = append(out, a)
+			out = append(out, publish.Proxy{Cluster: r.opts.Cluster, IP: a})
 		}
 	}
 	return out

@@ -359,7 +359,7 @@ func (b *broken) Run(stop <-chan struct{}) {
 	b.Registry.Run(stop)
 }
 
-// set is SetService and SetEndpoints, with the faults of what fills a registry.
+// set is Set, with the faults of what fills a registry.
 func (b *broken) set(s *registry.Service, endpoints []*registry.Endpoint) {
 	if b.is("handlers run under the lock") {
 		b.held.pass()
@@ -373,11 +373,15 @@ func (b *broken) set(s *registry.Service, endpoints []*registry.Endpoint) {
 		_ = b.SetService(s)
 		return
 	}
-	_ = b.SetService(s)
+	if b.is("endpoints come later") {
+		_ = b.SetService(s)
+		_ = b.SetEndpoints(s.Hostname, s.Attributes.Namespace, endpoints)
+	} else {
+		_ = b.Set(s, endpoints)
+	}
 	if b.is("panics pass") && b.hasPanicked() {
 		panic("passed")
 	}
-	_ = b.SetEndpoints(s.Hostname, s.Attributes.Namespace, endpoints)
 }
 
 func (b *broken) remove(hostname registry.Hostname, namespace string) {

@@ -31,6 +31,7 @@
 //   - Subject.SetWorkload: the registry announces workloads.
 //   - Subject.SetGateways: it has network gateways.
 //   - Subject.CatchUp: what was changed shows later.
+//   - Subject.Apart: services and their endpoints change in two steps.
 //
 // # Concurrency
 //

@@ -3,6 +3,8 @@
 package registrytest
 
 import (
+	"slices"
+
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -39,6 +41,11 @@ func eventChecks() []check {
 			Name: "Events/Fresh", Source: sourcePackage,
 			Promise: "when a handler runs, the registry's own reads show the new state",
 			Run:     eventsFresh,
+		},
+		{
+			Name: "Events/Whole", Source: sourcePackage,
+			Promise: "a service and its endpoints change together: neither a reader nor a handler sees the one without the other",
+			Skip:    isApart, Run: eventsWhole,
 		},
 	}
 }
@@ -189,4 +196,55 @@ func eventsFresh(s *suite) {
 	s.set(shop())
 	s.set(shop().onPorts(80, 81))
 	s.remove(shop())
+}
+
+func isApart(s *suite) string {
+	if s.subject.Apart {
+		return "the source of the registry tells of services and endpoints apart"
+	}
+	return ""
+}
+
+// eventsWhole looks at the endpoints from within handlers and, at the same time, from
+// another goroutine, while a service changes with all its endpoints.
+func eventsWhole(s *suite) {
+	states := [2]fixture{shop(), shop().onPorts(81, 82).with("10.1.1.2", "10.1.1.3")}
+	s.reg.AppendServiceHandler(func(_, curr *registry.Service, event registry.Event) {
+		for _, f := range states {
+			if event != registry.EventDelete && describe(f.service()) == describe(curr) {
+				s.expectInstances(curr, f)
+			}
+		}
+	})
+	s.catchUp()
+	s.set(states[0])
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		s.expectOneOf(stop, states)
+	}()
+	for i := range 100 {
+		s.set(states[(i+1)%2])
+	}
+	close(stop)
+	s.Await(done, "the end of the reader")
+	s.remove(states[0])
+}
+
+// expectOneOf demands until stop is closed that each read of the endpoints of a service
+// has all those of one of its states.
+func (s *suite) expectOneOf(stop <-chan struct{}, states [2]fixture) {
+	want := [2][]string{states[0].describeEndpoints(0), states[1].describeEndpoints(0)}
+	for {
+		got := describeInstances(s.reg.InstancesByPort(states[0].service(), 0))
+		if !slices.Equal(got, want[0]) && !slices.Equal(got, want[1]) {
+			s.Broken("a read while the service changes has %v, want %v or %v", got, want[0], want[1])
+			return
+		}
+		select {
+		case <-stop:
+			return
+		default:
+		}
+	}
 }

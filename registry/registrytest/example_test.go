@@ -25,10 +25,7 @@ func ExampleTestInstance() { //nolint:testableexamples // the suite needs a *tes
 			}
 			return registrytest.Subject{
 				Registry: r,
-				Set: func(s *registry.Service, endpoints []*registry.Endpoint) {
-					check(r.SetService(s))
-					check(r.SetEndpoints(s.Hostname, s.Attributes.Namespace, endpoints))
-				},
+				Set:      func(s *registry.Service, endpoints []*registry.Endpoint) { check(r.Set(s, endpoints)) },
 				Remove: func(hostname registry.Hostname, namespace string) {
 					check(r.RemoveService(hostname, namespace))
 				},

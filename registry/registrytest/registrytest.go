@@ -44,6 +44,11 @@ type Subject struct {
 	// than the function that makes it returns. Default: it does not.
 	CatchUp func()
 
+	// Apart says that the source of the registry tells of a service and of its endpoints
+	// in objects of their own, as Kubernetes does, so that Set makes two changes. Default:
+	// Set makes one.
+	Apart bool
+
 	// Running says that the registry has been started already, so that the suite
 	// does not call Run. Default: it has not.
 	Running bool

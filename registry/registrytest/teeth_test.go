@@ -35,6 +35,7 @@ func teeth() map[string][]string {
 		"Events/Nothing":        {"equal services are updates"},
 		"Events/Order":          {"deletes are dropped", "events are repeated"},
 		"Events/Fresh":          {"reads lag"},
+		"Events/Whole":          {"endpoints come later"},
 		"Handlers/Replay":       {"no replay"},
 		"Handlers/Order":        {"handlers run in reverse"},
 		"Handlers/CallBack":     {"handlers run under the lock"},

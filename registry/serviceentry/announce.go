@@ -5,71 +5,68 @@ package serviceentry
 import (
 	"maps"
 	"slices"
-	"time"
 
-	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// announce publishes the next state and calls the updater for what changed. State
-// and calls are one batch of the updater, so that no push reads the one without the
-// other; ProxyUpdate, in which a host may do anything, follows it.
+// announce publishes the next state, and says what changed.
 func (b *batch) announce() {
-	before := b.state.Load()
-	b.panicked("updater", b.report.Within(b.updateBatch))
-	b.compareProxies(before, b.state.Load())
-	b.updateProxies()
-	b.notifyHandlers()
-}
-
-// publishAndReport is the batch of the updater.
-func (b *batch) publishAndReport() {
-	b.publish()
+	b.prev = b.publisher.State()
 	if !b.options.WorkloadEntriesOnly {
-		b.updateServices()
-		b.updateEndpoints()
-		b.updateConfigs()
+		b.noteHosts()
 	}
+	b.publisher.Publish(b.newState(b.prev), &b.change)
 }
 
-// updateServices reports hosts that are new, defined in another way, or not
-// defined any more. As in Istio 1.30 a host that loses one of its entries is not
-// mentioned: its other entries are what they were.
-func (b *batch) updateServices() {
+// updatedProxies returns the proxies that need a ProxyUpdate, when the state is visible.
+func (b *batch) updatedProxies() (out []publish.Proxy) {
+	b.compareProxies(b.prev, b.publisher.State())
+	for _, p := range slices.SortedFunc(maps.Keys(b.proxies), proxyAddress.compare) {
+		out = append(out, publish.Proxy{Cluster: p.cluster, IP: p.ip.String()})
+	}
+	return out
+}
+
+// noteHosts says what changed of hosts: those that are new, defined in another way, or
+// not defined any more; endpoints, of which those of a host that is gone go with it; and
+// pushes, also of hosts whose endpoints are part of a cluster, because a proxy resolves
+// them. As in Istio 1.30 a host that loses one of its entries is not mentioned: its
+// other entries are what they were.
+func (b *batch) noteHosts() {
+	c := &b.change
 	for _, h := range b.hosts {
-		switch {
+		switch w := h.work; {
 		case len(h.bindings) == 0:
-			b.call(func() { b.updater.SvcUpdate(b.shard, h.hostname, h.namespace, registry.EventDelete) })
-		case h.work.event != 0:
-			b.call(func() { b.updater.SvcUpdate(b.shard, h.hostname, h.namespace, h.work.event) })
+			c.Services = append(c.Services, publish.ServiceUpdate{Hostname: h.hostname, Namespace: h.namespace, Event: registry.EventDelete})
+		case w.event != 0:
+			c.Services = append(c.Services, publish.ServiceUpdate{Hostname: h.hostname, Namespace: h.namespace, Event: w.event})
+		}
+		if h.work.push {
+			c.Pushes = append(c.Pushes, publish.Push{Reason: xdsupdate.ReasonService, Key: h.key()})
 		}
 	}
-}
-
-// updateEndpoints reports the endpoints of each host of which they changed. Those
-// of a host that is gone went with it.
-func (b *batch) updateEndpoints() {
 	for _, h := range b.hosts {
 		w := h.work
-		if len(w.changes) == 0 || len(h.bindings) == 0 {
+		if len(w.changes) == 0 {
 			continue
 		}
-		b.call(func() {
-			if b.deltas == nil || w.view.endpoints.Len() <= len(w.changes) {
-				b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, w.view.endpoints.View())
-			} else {
-				b.deltas.EDSDeltaUpdate(b.shard, h.hostname, h.namespace, w.changes)
-			}
-		})
+		if len(h.bindings) > 0 {
+			c.Endpoints = append(c.Endpoints, h.endpointUpdate(w.view, w.changes))
+		}
+		if !w.push && (w.was || h.dns) {
+			c.Pushes = append(c.Pushes, publish.Push{Reason: xdsupdate.ReasonEndpoint, Key: h.key()})
+		}
 	}
 	if b.pending.resync {
-		b.resyncEndpoints()
+		b.noteAllEndpoints()
 	}
 }
 
-func (b *batch) resyncEndpoints() {
+// noteAllEndpoints has the updater get the complete lists of all hosts.
+func (b *batch) noteAllEndpoints() {
 	var hosts []*host
 	b.tables.hosts.Entries(func(e *pmap.Entry[hostKey, *host]) bool {
 		hosts = append(hosts, e.Value)
@@ -77,49 +74,25 @@ func (b *batch) resyncEndpoints() {
 	})
 	slices.SortFunc(hosts, func(h, i *host) int { return h.compare(i.hostKey) })
 	for _, h := range hosts {
-		b.call(func() { b.updater.EDSUpdate(b.shard, h.hostname, h.namespace, h.endpoints().View()) })
+		b.change.Endpoints = append(b.change.Endpoints, h.endpointUpdate(h.view.Load(), nil))
 	}
 }
 
-// updateConfigs asks for pushes: one for the hosts whose services changed, and
-// one for the others whose endpoints are part of a cluster, because a proxy
-// resolves them.
-func (b *batch) updateConfigs() {
-	var services, endpoints map[xdsupdate.ConfigKey]struct{}
-	for _, h := range b.hosts {
-		switch w := h.work; {
-		case w.push:
-			services = addKey(services, h.hostKey)
-		case len(w.changes) > 0 && (w.was || h.dns):
-			endpoints = addKey(endpoints, h.hostKey)
+func (h *host) endpointUpdate(v *hostView, changes []xdsupdate.EndpointChange) publish.EndpointUpdate {
+	return publish.EndpointUpdate{Hostname: h.hostname, Namespace: h.namespace, Endpoints: v.endpoints, Changes: changes}
+}
+
+// key names the host in requests for pushes.
+func (k hostKey) key() xdsupdate.ConfigKey { return xdsupdate.ServiceKey(k.hostname, k.namespace) }
+
+// announcedWorkloads yields the changes of workloads as handlers see them.
+// WorkloadEntries without an IP address do not exist for them, as in Istio 1.30; but a
+// workload that they know and that gets a host name instead is announced as deleted,
+// which Istio leaves out.
+func (b *batch) announcedWorkloads(yield func(prev, curr *registry.WorkloadInstance) bool) {
+	for _, w := range b.workloads {
+		if !yield(w.prev.announced(), w.curr.announced()) {
+			return
 		}
-	}
-	b.requestPush(services, xdsupdate.ReasonService)
-	b.requestPush(endpoints, xdsupdate.ReasonEndpoint)
-}
-
-func (b *batch) requestPush(keys map[xdsupdate.ConfigKey]struct{}, reason xdsupdate.TriggerReason) {
-	if len(keys) == 0 {
-		return
-	}
-	b.call(func() {
-		b.updater.ConfigUpdate(&xdsupdate.PushRequest{
-			Full: true, ConfigsUpdated: keys, Start: time.Now(),
-			Reason: map[xdsupdate.TriggerReason]int{reason: 1},
-		})
-	})
-}
-
-func addKey(keys map[xdsupdate.ConfigKey]struct{}, h hostKey) map[xdsupdate.ConfigKey]struct{} {
-	if keys == nil {
-		keys = map[xdsupdate.ConfigKey]struct{}{}
-	}
-	keys[xdsupdate.ConfigKey{Kind: istio.ServiceEntry, Name: string(h.hostname), Namespace: h.namespace}] = struct{}{}
-	return keys
-}
-
-func (b *batch) updateProxies() {
-	for _, p := range slices.SortedFunc(maps.Keys(b.proxies), proxyAddress.compare) {
-		b.call(func() { b.updater.ProxyUpdate(p.cluster, p.ip.String()) })
 	}
 }

@@ -33,25 +33,25 @@ func (b *batch) putEntry(d *definition, hosts []hostDefinition) {
 		}
 	}
 	for _, bi := range e.bindings {
-		b.setOpen(bi, e.resolution == registry.DNSRoundRobinLB)
+		b.setRoundRobin(bi, e.resolution == registry.DNSRoundRobinLB)
 	}
 	b.replaceEntry(e, old, hosts)
 }
 
-// setOpen lets all members of a binding count, or those that its opening names.
-func (b *batch) setOpen(bi *binding, open bool) {
+// setRoundRobin lets all members of a binding count, or those that its roundRobin names.
+func (b *batch) setRoundRobin(bi *binding, is bool) {
 	switch {
-	case open && bi.open == nil:
+	case is && bi.roundRobin == nil:
 		b.touch(bi.entry)
 		for m := range bi.members {
 			b.excludeMember(m, bi)
 		}
-		bi.open = &opening{}
-	case !open && bi.open != nil:
+		bi.roundRobin = &roundRobin{}
+	case !is && bi.roundRobin != nil:
 		b.touch(bi.entry)
 		w := b.work(bi.host)
-		w.removed = bi.open.appendTo(w.removed)
-		bi.open = nil
+		w.removed = bi.roundRobin.appendTo(w.removed)
+		bi.roundRobin = nil
 		for m := range bi.members {
 			b.includeMember(m, bi)
 		}
@@ -98,8 +98,8 @@ func (b *batch) removeBindings(e *entry, keep func(*binding) bool) {
 			continue
 		}
 		w := b.work(bi.host)
-		if bi.open != nil {
-			w.removed = bi.open.appendTo(w.removed)
+		if bi.roundRobin != nil {
+			w.removed = bi.roundRobin.appendTo(w.removed)
 		} else {
 			for m := range e.members {
 				b.excludeMember(m, bi)
@@ -148,7 +148,7 @@ func (b *batch) bind(e *entry, hostname registry.Hostname) *binding {
 	h := b.host(hostKey{e.config.Namespace, hostname})
 	bi := &binding{entry: e, host: h}
 	if e.resolution == registry.DNSRoundRobinLB {
-		bi.open = &opening{}
+		bi.roundRobin = &roundRobin{}
 	}
 	h.attach(bi)
 	b.work(h)

@@ -7,21 +7,23 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
 )
 
 // batch is the way from one state to the next. While it is put together only the
-// batch and what readers do not see is changed; publish then shows the next state
-// to readers, all at once.
+// batch and what readers do not see is changed; announce then publishes the next state,
+// all at once.
 //
 // There is one, which is used again for every batch.
 type batch struct {
 	*Controller
 	conversion conversion
 	pending    pending
-	// report is publishAndReport, once for all batches.
-	report *guard.Inner
+	// change is what is announced.
+	change publish.Change
+	// prev is the state before.
+	prev *state
 
 	// hosts are those with work, newHosts those of them that readers cannot see
 	// yet.
@@ -31,7 +33,6 @@ type batch struct {
 	entries []*entry
 	// located has the next list of members for each address of which it changes.
 	located   map[string]located
-	services  []serviceChange
 	workloads []workloadChange
 	// proxies are the addresses that need a ProxyUpdate.
 	proxies map[proxyAddress]struct{}
@@ -49,7 +50,7 @@ func newBatch(c *Controller) *batch {
 		},
 		newHosts: map[hostKey]*host{}, located: map[string]located{},
 	}
-	b.report = guard.NewInner(b.publishAndReport)
+	b.change.Proxies, b.change.WorkloadChanges = b.updatedProxies, b.announcedWorkloads
 	return b
 }
 
@@ -66,47 +67,28 @@ func (b *batch) reset() {
 	for _, e := range b.entries {
 		e.touched = false
 	}
-	spare := b.spare
-	room := len(b.hosts) <= maxSpare && len(b.located) <= maxSpare && len(b.workloads) <= maxSpare
-	if !room {
-		report := b.report
+	if len(b.hosts) > maxSpare || len(b.located) > maxSpare || len(b.workloads) > maxSpare {
 		*b = *newBatch(b.Controller)
-		b.report = report
 		return
 	}
-	b.pending.entries.reset()
-	b.pending.own.reset()
-	b.pending.foreign.reset()
+	b.pending.reset()
+	b.change.Reset()
+	b.prev = nil
 	clear(b.proxies)
 	clear(b.former)
 	clear(b.newHosts)
 	clear(b.located)
-	*b = batch{
-		Controller: b.Controller, report: b.report, spare: spare, proxies: b.proxies, former: b.former,
-		newHosts: b.newHosts, located: b.located,
-		pending: pending{entries: b.pending.entries, own: b.pending.own, foreign: b.pending.foreign},
-		hosts:   emptied(b.hosts), entries: emptied(b.entries), services: emptied(b.services), workloads: emptied(b.workloads),
-	}
-}
-
-func emptied[T any](list []T) []T {
-	clear(list)
-	return list[:0]
+	b.hosts, b.entries, b.workloads = publish.Emptied(b.hosts), publish.Emptied(b.entries), publish.Emptied(b.workloads)
 }
 
 // recycle keeps the room that the changes of a host needed. The changes
 // themselves belong to the updater now.
 func (b *batch) recycle(w *hostWork) {
-	if len(b.spare) >= maxSpare || cap(w.added) > maxSpare || cap(w.removed) > maxSpare {
+	if len(b.spare) >= maxSpare {
 		return
 	}
-	*w = hostWork{added: emptied(w.added[:cap(w.added)]), removed: emptied(w.removed[:cap(w.removed)])}
+	*w = hostWork{added: publish.Emptied(w.added[:cap(w.added)]), removed: publish.Emptied(w.removed[:cap(w.removed)])}
 	b.spare = append(b.spare, w)
-}
-
-type serviceChange struct {
-	prev, curr *registry.Service
-	event      registry.Event
 }
 
 // workloadChange is the change of one workload. Both may be nil: then it came and
@@ -136,7 +118,7 @@ func (b *batch) addMember(m *member, bindings ...*binding) {
 func (b *batch) includeMember(m *member, bindings ...*binding) {
 	for _, binding := range bindings {
 		b.work(binding.host)
-		if binding.open == nil {
+		if binding.roundRobin == nil {
 			binding.host.add(m)
 		}
 	}
@@ -153,7 +135,7 @@ func (b *batch) removeMember(m *member, bindings ...*binding) {
 func (b *batch) excludeMember(m *member, bindings ...*binding) {
 	for _, binding := range bindings {
 		b.work(binding.host)
-		if binding.open == nil {
+		if binding.roundRobin == nil {
 			binding.host.remove(m)
 		}
 	}
@@ -172,7 +154,7 @@ func (b *batch) noteService(h *host, prev, curr *registry.Service, event registr
 		}
 	case registry.EventDelete:
 	}
-	b.services = append(b.services, serviceChange{prev, curr, event})
+	b.change.ServiceChanges = append(b.change.ServiceChanges, publish.ServiceChange{Prev: prev, Curr: curr, Event: event})
 }
 
 // complete computes what follows from the changes of entries and workloads: the

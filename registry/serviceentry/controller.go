@@ -4,7 +4,6 @@ package serviceentry
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -13,9 +12,9 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -34,22 +33,12 @@ import (
 type Controller struct {
 	options Options
 	configs configstore.ConfigStoreCache
-	updater xdsupdate.XDSUpdater
-	deltas  xdsupdate.EndpointDeltaUpdater // nil if updater takes complete lists only
-	shard   xdsupdate.ShardKey
 	logger  *slog.Logger
-	// queue has the events that were not handled yet, and the changes that the
-	// handlers were not notified of yet.
-	queue *notify.Queue[message]
-	// handlers counts the subscriptions to changes.
-	handlers atomic.Int64
+	// publisher has the state that readers see, and hands over events.
+	publisher *publish.Publisher[event, state]
 	// cancel ends the subscription to configs.
 	cancel  func()
 	running atomic.Bool
-
-	// state is what readers see. Only the goroutine that handles a batch replaces
-	// it.
-	state atomic.Pointer[state]
 
 	// Only the goroutine that handles a batch uses these.
 	settings settings
@@ -58,8 +47,6 @@ type Controller struct {
 	spaces   map[string]*space
 	pods     map[netip.Addr][]*workload
 	batch    *batch
-	// revision counts the batches.
-	revision uint64
 
 	// foreignMu guards foreign, which batches change and explanations read.
 	foreignMu sync.Mutex
@@ -73,45 +60,40 @@ var (
 	_ registry.WorkloadReceiver   = (*Controller)(nil)
 	_ configstore.Drainer         = (*Controller)(nil)
 	_ configstore.Flusher         = (*Controller)(nil)
-	_ xdsupdate.ServicePusher     = (*Controller)(nil)
 )
 
 // New returns a registry of the configs in a cache, which reports every change to
-// the updater; nil: only handlers are called. It starts nothing: it works whenever
-// the cache delivers events, that is while the cache runs or is drained. The cache
-// must know the kinds ServiceEntry and WorkloadEntry.
+// the updater. A nil updater is xdsupdate.Discard. New starts nothing: the registry
+// works whenever the cache delivers events, that is while the cache runs or is
+// drained. The cache must know the kinds ServiceEntry and WorkloadEntry.
 func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opts ...Options) *Controller {
 	c := newController(configs, updater, options.One("serviceentry.New", opts))
 	for _, n := range c.options.Namespaces {
 		c.settings.namespaces[n.Name] = n
 	}
-	// The registry is the first subscriber: it handles events before handlers are
-	// notified of the changes that follow from them.
-	c.queue.Subscribe(notify.Subscription[message]{Batch: c.handle, Wants: message.isEvent})
-	c.queue.Drain()
 	c.cancel = c.watchConfigs()
 	return c
 }
 
 // newController returns a registry without anything, to which nothing happens yet.
 func newController(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, o Options) *Controller {
-	if updater == nil {
-		updater = xdsupdate.Discard{}
-	}
 	c := &Controller{
-		options: o, configs: configs, updater: updater, logger: o.Logger,
-		shard:    xdsupdate.ShardKey{Cluster: o.ClusterID, Provider: registry.External},
+		options: o, configs: configs, logger: o.Logger,
 		interner: newInterner(), settings: settings{o.Mesh, map[string]Namespace{}},
 		spaces: map[string]*space{}, pods: map[netip.Addr][]*workload{}, foreign: map[registry.WorkloadKey]*workload{},
 	}
-	c.queue = c.newQueue()
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
-	c.deltas, _ = xdsupdate.As[xdsupdate.EndpointDeltaUpdater](updater)
 	c.tables = &tables{addresses: newAddressTable()}
 	services := registry.NewServiceSet()
-	c.state.Store(&state{tables: c.tables, settings: c.settings, services: services, allocated: c.allocation(services)})
+	c.publisher = publish.New(publish.Options[event, state]{
+		Name: "serviceentry", Shard: xdsupdate.ShardKey{Cluster: o.ClusterID, Provider: registry.External},
+		Updater: updater, Logger: o.Logger, Handle: c.handle, Inline: true,
+		Commit:   func(prev, next *state) { c.batch.commit(prev, next) },
+		Initial:  &state{tables: c.tables, settings: c.settings, services: services, allocated: c.allocation(services)},
+		Services: func(s *state) []*registry.Service { return s.services.List() }, Workloads: c.ownWorkloads,
+	})
 	c.batch = newBatch(c)
 	return c
 }
@@ -152,9 +134,6 @@ func (c *Controller) Provider() registry.ProviderID { return registry.External }
 // Cluster returns Options.ClusterID.
 func (c *Controller) Cluster() registry.ClusterID { return c.options.ClusterID }
 
-// PushesTo implements xdsupdate.ServicePusher: it returns the updater of New.
-func (c *Controller) PushesTo(*registry.Service) xdsupdate.XDSUpdater { return c.updater }
-
 // Run returns when stop is closed, and with it ends the registry: later events are
 // ignored, and neither the updater nor the handlers are called any more, except
 // for a batch that another goroutine is handling. What the registry shows stays.
@@ -165,29 +144,20 @@ func (c *Controller) Run(stop <-chan struct{}) {
 	}
 	<-stop
 	// Until here the goroutine that brought an event handled it. Running the queue now ends it.
-	c.queue.Run(stop)
+	c.publisher.Run(stop)
 	c.cancel()
 }
 
 // Drain handles what is waiting on the caller's goroutine, unless another one is
 // at it. It is seldom needed: the goroutine that brings an event drains.
-func (c *Controller) Drain() { c.queue.Drain() }
+func (c *Controller) Drain() { c.publisher.Drain() }
 
 // Flush returns when everything that was known to the registry before the call
 // has been handled, and the updater and the handlers have been notified of it.
 // Handlers and the updater must not call it. It returns the cause of ctx's end,
 // or an error if Run has ended.
-func (c *Controller) Flush(ctx context.Context) error {
-	c.queue.Drain()
-	// Events first, then the changes that they led to.
-	for range 2 {
-		if err := c.queue.Flush(ctx); err != nil {
-			return fmt.Errorf("flush registry %s: %w", c.shard, err)
-		}
-	}
-	return nil
-}
+func (c *Controller) Flush(ctx context.Context) error { return c.publisher.Flush(ctx) }
 
 // HasSynced reports whether everything that was in the cache when it had synced
 // can be seen, and the updater has been notified of it.
-func (c *Controller) HasSynced() bool { return c.queue.HasSynced(c.configs.HasSynced) }
+func (c *Controller) HasSynced() bool { return c.publisher.HasSynced(c.configs.HasSynced) }

@@ -2,6 +2,13 @@
 
 package serviceentry
 
+import (
+	"log/slog"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
 // conversion turns configs into values. It holds everything that the result
 // depends on besides the config, and is never modified: the same config always gives
 // the same values.
@@ -28,4 +35,13 @@ func (s spiffe) String() string {
 		return ""
 	}
 	return "spiffe://" + s.trustDomain + "/ns/" + s.namespace + "/sa/" + s.account
+}
+
+// networkOf asks the host for a network. There is none if it panics.
+func (c *conversion) networkOf(address string, labels registry.Labels) (network string) {
+	p := guard.Call(func() { network = c.options.NetworkOf(address, labels) })
+	if p != nil {
+		p.Log(c.options.Logger, "NetworkOf", slog.String("address", address))
+	}
+	return network
 }

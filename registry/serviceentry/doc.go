@@ -35,10 +35,10 @@ package serviceentry
 //	apply_workload.go  the new state of a WorkloadEntry or a foreign workload
 //	difference.go      what was added and removed becomes the next list of
 //	                   endpoints of each host, and the changes that lead to it
-//	announce.go        the next state is published, and the updater is called
-//	publish.go         what readers see of hosts, entries and addresses
-//	proxies.go         which proxies need a ProxyUpdate
-//	subscribe.go       the handlers are notified
+//	publish.go         what readers are going to see of hosts, entries and addresses
+//	announce.go        what changed is said, and the next state is published, by
+//	proxies.go         package registry/internal/publish, which calls the updater, for
+//	subscribe.go       proxies too, and the handlers
 //
 // What there is:
 //

@@ -38,15 +38,15 @@ type binding struct {
 	services []*registry.Service
 	// self is the member that stands for the host itself; nil if there are others.
 	self *member
-	// open is not nil for an entry with resolution DNS_ROUND_ROBIN, which
+	// roundRobin is not nil for an entry with resolution DNS_ROUND_ROBIN, which
 	// contributes one member at most, and of that only ports which no earlier entry
 	// of the host serves.
-	open *opening
+	roundRobin *roundRobin
 }
 
-// opening is what an entry with resolution DNS_ROUND_ROBIN contributes to a
+// roundRobin is what an entry with resolution DNS_ROUND_ROBIN contributes to a
 // host. It is immutable.
-type opening struct {
+type roundRobin struct {
 	member *member
 	// ports says which endpoints of the member count.
 	ports []bool
@@ -66,7 +66,7 @@ func (e *entry) members(yield func(*member) bool) {
 	}
 }
 
-// members yields the members that count for a binding, as if it had no opening.
+// members yields the members that count for a binding, unless it has a roundRobin.
 func (b *binding) members(yield func(*member) bool) {
 	if b.self == nil || yield(b.self) {
 		b.entry.members(yield)

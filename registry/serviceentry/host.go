@@ -106,18 +106,18 @@ func (h *host) services() []*registry.Service {
 	return out
 }
 
-// reopen finds out anew what entries with resolution DNS_ROUND_ROBIN contribute:
+// updateRoundRobin brings up to date what entries with resolution DNS_ROUND_ROBIN contribute:
 // the first member, on the ports that no entry before them serves. A port number
 // belongs to the first entry that has it and any member, as in Istio 1.30.
-func (h *host) reopen(touch func(*entry)) {
-	if !slices.ContainsFunc(h.bindings, func(b *binding) bool { return b.open != nil }) {
+func (h *host) updateRoundRobin(touch func(*entry)) {
+	if !slices.ContainsFunc(h.bindings, func(b *binding) bool { return b.roundRobin != nil }) {
 		return
 	}
 	taken := map[uint32]bool{}
 	for _, b := range h.bindings {
 		leader := b.leader()
-		if b.open != nil {
-			h.reopenBinding(b, leader, taken, touch)
+		if b.roundRobin != nil {
+			h.updateRoundRobinOf(b, leader, taken, touch)
 		}
 		if leader != nil {
 			for _, p := range b.entry.ports {
@@ -127,8 +127,8 @@ func (h *host) reopen(touch func(*entry)) {
 	}
 }
 
-func (h *host) reopenBinding(b *binding, leader *member, taken map[uint32]bool, touch func(*entry)) {
-	next := &opening{}
+func (h *host) updateRoundRobinOf(b *binding, leader *member, taken map[uint32]bool, touch func(*entry)) {
+	next := &roundRobin{}
 	if leader != nil {
 		next.member, next.ports = leader, make([]bool, len(b.entry.ports))
 		for i, p := range b.entry.ports {
@@ -136,19 +136,19 @@ func (h *host) reopenBinding(b *binding, leader *member, taken map[uint32]bool, 
 			taken[p.Number] = true
 		}
 	}
-	if next.member == b.open.member && slices.Equal(next.ports, b.open.ports) {
+	if next.member == b.roundRobin.member && slices.Equal(next.ports, b.roundRobin.ports) {
 		return
 	}
-	h.work.removed = b.open.appendTo(h.work.removed)
+	h.work.removed = b.roundRobin.appendTo(h.work.removed)
 	h.work.added = next.appendTo(h.work.added)
-	b.open = next
+	b.roundRobin = next
 	touch(b.entry)
 }
 
-func (o *opening) appendTo(list []*registry.Endpoint) []*registry.Endpoint {
-	for i, open := range o.ports {
-		if open {
-			list = append(list, &o.member.endpoints[i])
+func (r *roundRobin) appendTo(list []*registry.Endpoint) []*registry.Endpoint {
+	for i, serves := range r.ports {
+		if serves {
+			list = append(list, &r.member.endpoints[i])
 		}
 	}
 	return list
@@ -161,8 +161,8 @@ func (h *host) contributesDNS() bool {
 		switch {
 		case !b.entry.resolution.IsDNS():
 			return false
-		case b.open != nil:
-			return slices.Contains(b.open.ports, true)
+		case b.roundRobin != nil:
+			return slices.Contains(b.roundRobin.ports, true)
 		default:
 			for m := range b.members {
 				return len(m.endpoints) > 0

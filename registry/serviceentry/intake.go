@@ -26,34 +26,24 @@ type event struct {
 	resync    bool
 }
 
-// message is what the queue delivers: an event to the registry or, if change is
-// set, one of the changes that events led to, to the handlers.
-type message struct {
-	event
-	change *change
-}
-
-func (m message) isEvent() bool { return m.change == nil }
-
-// enqueue hands events to the goroutine that handles it: the caller, unless another
-// goroutine or an outer call is at it.
-func (c *Controller) enqueue(events ...message) {
-	c.queue.Push(events...)
-	c.queue.Drain()
-}
-
+// configsChanged enqueues a batch of the cache, as one. The queue is the second one on
+// the way of a config, after that of the cache, and it is needed: workloads of other
+// registries, namespaces and the mesh come from goroutines of their own, and the next
+// state is made of one batch at a time, of everything that waits, with no lock held
+// while the updater and handlers are called. It costs neither a goroutine nor a wait:
+// the caller handles the batch before Enqueue returns, unless another one is at it.
 func (c *Controller) configsChanged(changes []configstore.Change) {
-	var room [4]message // most batches are small
+	var room [4]event // most batches are small
 	events := room[:0]
 	for i := range changes {
-		e := event{config: changes[i].Curr, deleted: changes[i].Event == configstore.EventDelete}
-		events = append(events, message{event: e})
+		events = append(events, event{config: changes[i].Curr, deleted: changes[i].Event == configstore.EventDelete})
 	}
-	c.enqueue(events...)
+	c.publisher.Enqueue(events...)
 }
 
+// configChanged is configsChanged for a cache without batches.
 func (c *Controller) configChanged(_, curr configstore.Config, e configstore.Event) {
-	c.enqueue(message{event: event{config: &curr, deleted: e == configstore.EventDelete}})
+	c.publisher.Enqueue(event{config: &curr, deleted: e == configstore.EventDelete})
 }
 
 // WorkloadInstanceHandler takes a workload of another registry, for example as
@@ -66,24 +56,24 @@ func (c *Controller) WorkloadInstanceHandler(wi *registry.WorkloadInstance, e re
 	if c.options.WorkloadEntriesOnly || wi == nil || wi.Endpoint == nil && e != registry.EventDelete {
 		return
 	}
-	c.enqueue(message{event: event{workload: wi, deleted: e == registry.EventDelete}})
+	c.publisher.Enqueue(event{workload: wi, deleted: e == registry.EventDelete})
 }
 
 // UpdateMesh replaces the state of the mesh. Everything is converted anew, and
 // NetworkOf asked again; what does not differ is not reported.
-func (c *Controller) UpdateMesh(m Mesh) { c.enqueue(message{event: event{mesh: &m}}) }
+func (c *Controller) UpdateMesh(m Mesh) { c.publisher.Enqueue(event{mesh: &m}) }
 
 // UpdateNamespace makes a namespace known, or replaces what is known of it. It
 // must not be modified any more.
-func (c *Controller) UpdateNamespace(n Namespace) { c.enqueue(message{event: event{namespace: &n}}) }
+func (c *Controller) UpdateNamespace(n Namespace) { c.publisher.Enqueue(event{namespace: &n}) }
 
 // DeleteNamespace makes a namespace unknown. Entries in it stay.
 func (c *Controller) DeleteNamespace(name string) {
-	c.enqueue(message{event: event{namespace: &Namespace{Name: name}, deleted: true}})
+	c.publisher.Enqueue(event{namespace: &Namespace{Name: name}, deleted: true})
 }
 
 // ResyncEDS reports the endpoints of all hosts to the updater again.
-func (c *Controller) ResyncEDS() { c.enqueue(message{event: event{resync: true}}) }
+func (c *Controller) ResyncEDS() { c.publisher.Enqueue(event{resync: true}) }
 
 // pending is what is waiting, without what was overtaken by a later event.
 type pending struct {
@@ -94,6 +84,13 @@ type pending struct {
 	resync  bool
 	// everything: all conversions may give other results than before.
 	everything bool
+}
+
+func (p *pending) reset() {
+	p.entries.reset()
+	p.own.reset()
+	p.foreign.reset()
+	p.resync, p.everything = false, false
 }
 
 // latest keeps the last value for each key, in the order in which the keys came.
@@ -127,7 +124,7 @@ func (l *latest[K, V]) has(k K) bool {
 }
 
 // handle makes one batch of everything that is waiting.
-func (c *Controller) handle(events []message) {
+func (c *Controller) handle(events []event) {
 	b := c.batch
 	defer b.reset() // also after a panic
 	b.conversion = c.newConversion()
@@ -155,15 +152,15 @@ func (b *batch) apply() {
 }
 
 // collect takes what happened, of each object only the last.
-func (b *batch) collect(events []message) {
+func (b *batch) collect(events []event) {
 	c, p := b.Controller, &b.pending
 	var spaces []string
 	for _, e := range events {
 		switch {
 		case e.config != nil:
-			p.addConfig(e.event)
+			p.addConfig(e)
 		case e.workload != nil:
-			p.addWorkload(e.event)
+			p.addWorkload(e)
 		case e.mesh != nil:
 			p.everything = true
 			c.settings.mesh = *e.mesh

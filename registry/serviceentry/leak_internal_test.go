@@ -20,7 +20,7 @@ func (c *Controller) kept() map[string]int {
 	return map[string]int{
 		"labels": len(c.interner.labels), "attributes": len(c.interner.attributes),
 		"spaces": len(c.spaces), "pods": len(c.pods), "foreign": len(c.foreign),
-		"hosts": c.tables.hosts.Len(), "addresses": c.tables.addresses.Len() + c.tables.more.Len(), "services": len(c.state.Load().services.List()),
+		"hosts": c.tables.hosts.Len(), "addresses": c.tables.addresses.Len() + c.tables.more.Len(), "services": len(c.publisher.State().services.List()),
 	}
 }
 

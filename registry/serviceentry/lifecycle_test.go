@@ -60,11 +60,13 @@ func TestFlush(t *testing.T) {
 	})
 }
 
-// TestNoUpdater: a registry without an updater has handlers all the same.
+// TestNoUpdater: a nil updater is Discard, and handlers are called all the same.
 func TestNoUpdater(t *testing.T) {
 	t.Parallel()
+	var log bytes.Buffer
+	defer func() { diff(t, "log", log.String(), "") }()
 	cache := memory.NewController(memory.Make(istio.Schemas()))
-	services := serviceentry.New(cache, nil, serviceentry.Options{ClusterID: "c"})
+	services := serviceentry.New(cache, nil, serviceentry.Options{ClusterID: "c", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	var handled []registry.Hostname
 	services.AppendServiceHandler(func(_, s *registry.Service, _ registry.Event) { handled = append(handled, s.Hostname) })
 	if _, err := cache.Create(entry("a", nil, "a.com")); err != nil {

@@ -108,8 +108,8 @@ func selectedMember(e *entry, d *definition, w *workload) *member {
 	return m
 }
 
-// mayServe reports whether a workload may be an endpoint of the entry, as far as
-// its address is concerned.
+// mayServe reports whether the address of a workload is one that an endpoint of the
+// entry may have.
 func (d *definition) mayServe(w *workload) bool { return !w.dnsOnly || d.resolution.IsDNS() }
 
 func (m *member) workloadName() string {

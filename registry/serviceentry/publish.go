@@ -9,10 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// publish shows the next state to readers, in the three steps that the comment of
-// state describes.
-func (b *batch) publish() {
-	prev := b.state.Load()
+// newState makes the next state.
+func (b *batch) newState(prev *state) *state {
 	next := &state{tables: b.tables, settings: b.settings, services: prev.services}
 	if slices.ContainsFunc(b.hosts, func(h *host) bool { return h.work.services }) { // most changes are of endpoints
 		next.services = prev.services.WithHosts(b.servicesByName)
@@ -20,6 +18,12 @@ func (b *batch) publish() {
 	if next.allocated = prev.allocated; next.services != prev.services {
 		next.allocated = b.allocation(next.services)
 	}
+	return next
+}
+
+// commit makes readers see the next state as soon as it is published: these are the
+// first two of the steps that the comment of state describes.
+func (b *batch) commit(prev, next *state) {
 	prev.next.Store(b.stepTo(next))
 	for _, h := range b.hosts {
 		switch was := h.view.Load(); {
@@ -39,18 +43,22 @@ func (b *batch) publish() {
 	for address, l := range b.located {
 		b.tables.locate(address, l)
 	}
-	b.state.Store(next)
 }
 
 // stepTo returns the step to the next state: the cells that the batch is going to
 // change, with their present values.
 func (b *batch) stepTo(next *state) *step {
-	x := newStep(next, len(b.hosts), len(b.located))
+	x := newStep(next, len(b.hosts), len(b.located), len(b.workloads))
 	for _, h := range b.hosts {
 		x.hosts = append(x.hosts, replaced[hostKey, *hostView]{h.hostKey, h.view.Load()})
 	}
 	for _, e := range b.entries {
 		x.entries = append(x.entries, replaced[*entry, *entryView]{e, e.view.Load()})
+	}
+	for _, w := range b.workloads {
+		if changed := w.curr.or(w.prev); !changed.foreign() {
+			x.own = append(x.own, replaced[objectName, *workload]{nameOf(changed.config.Load()), w.prev})
+		}
 	}
 	for address := range b.located {
 		x.addresses = append(x.addresses, replaced[string, located]{address, b.tables.located(address)})
@@ -79,7 +87,7 @@ func (e *entry) newView() *entryView {
 	}
 	v := &entryView{bindings: make([]bindingView, len(e.bindings))}
 	for i, b := range e.bindings {
-		v.bindings[i] = bindingView{host: b.host, services: b.services, open: b.open}
+		v.bindings[i] = bindingView{host: b.host, services: b.services, roundRobin: b.roundRobin}
 	}
 	return v
 }
@@ -97,7 +105,7 @@ func (b *batch) servicesByName(yield func(registry.Hostname, []*registry.Service
 			changed[h.hostname] = append(changed[h.hostname], h)
 		}
 	}
-	services := b.state.Load().services
+	services := b.publisher.State().services
 	for hostname, hosts := range changed {
 		list := slices.DeleteFunc(slices.Clone(services.Host(hostname)), func(s *registry.Service) bool {
 			return slices.ContainsFunc(hosts, func(h *host) bool { return h.namespace == s.Attributes.Namespace })

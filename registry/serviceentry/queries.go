@@ -17,7 +17,7 @@ func (c *Controller) InstancesByPort(svc *registry.Service, servicePort uint32) 
 	if svc == nil {
 		return nil
 	}
-	view := c.state.Load().host(hostKey{svc.Attributes.Namespace, svc.Hostname})
+	view := c.publisher.State().host(hostKey{svc.Attributes.Namespace, svc.Hostname})
 	if view == nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func portOf(s *registry.Service, e *registry.Endpoint) *registry.Port {
 func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
 	var room [8]registry.ServiceInstance
 	out := room[:0]
-	s := c.state.Load()
+	s := c.publisher.State()
 	for _, ip := range proxy.IPAddresses {
 		out = s.instancesAt(ip, proxy.Namespace, out)
 	}
@@ -85,7 +85,7 @@ func eachOnce(list []registry.ServiceInstance) []registry.ServiceInstance {
 // workloads at the address, pods come before WorkloadEntries and these before
 // endpoints that are written in entries; then the namespace and the name decide.
 func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
-	s := c.state.Load()
+	s := c.publisher.State()
 	for _, ip := range proxy.IPAddresses {
 		var best *member
 		for _, m := range s.membersAt(ip, proxy.Namespace, nil) {
@@ -127,7 +127,7 @@ func (s *state) instancesAt(address, namespace string, to []registry.ServiceInst
 func (b *bindingView) instances(m *member, to []registry.ServiceInstance) []registry.ServiceInstance {
 	for _, s := range b.services {
 		for i := range m.endpoints {
-			if b.open == nil || b.open.member == m && b.open.ports[i] {
+			if b.roundRobin == nil || b.roundRobin.member == m && b.roundRobin.ports[i] {
 				to = append(to, registry.ServiceInstance{Service: s, ServicePort: s.Ports[i], Endpoint: &m.endpoints[i]})
 			}
 		}
@@ -153,7 +153,7 @@ func (s *state) membersAt(address, namespace string, to []*member) []*member {
 func (s *state) hasInstances(m *member, namespace string) bool {
 	return slices.ContainsFunc(s.bindings(m), func(b bindingView) bool {
 		return (namespace == "" || namespace == b.host.namespace) &&
-			(b.open == nil || b.open.member == m && slices.Contains(b.open.ports, true))
+			(b.roundRobin == nil || b.roundRobin.member == m && slices.Contains(b.roundRobin.ports, true))
 	})
 }
 

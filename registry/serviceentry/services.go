@@ -11,7 +11,7 @@ import (
 // Services implements registry.ServiceDiscovery. The slice is made once after
 // each change.
 func (c *Controller) Services() []*registry.Service {
-	s := c.state.Load()
+	s := c.publisher.State()
 	if s.allocated != nil {
 		return s.allocated().services
 	}
@@ -20,7 +20,7 @@ func (c *Controller) Services() []*registry.Service {
 
 // GetService implements registry.ServiceDiscovery.
 func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
-	s := c.state.Load()
+	s := c.publisher.State()
 	best := s.services.Get(hostname)
 	if s.allocated != nil {
 		return s.allocated().of(best)
@@ -34,7 +34,7 @@ func (c *Controller) ServiceSnapshot() *registry.ServiceSet {
 	if c.options.AddressAllocation == AllocateByHash {
 		return nil
 	}
-	return c.state.Load().services
+	return c.publisher.State().services
 }
 
 // allocation is services with the addresses that they are given.

@@ -19,7 +19,7 @@ import (
 func (c *Controller) View() *view.View {
 	fresh := c.recomputed()
 	out := &view.View{
-		Shown: c.state.Load().shown(), Wanted: fresh.state.Load().shown(),
+		Shown: c.publisher.State().shown(), Wanted: fresh.publisher.State().shown(),
 		Ignored: c.whyIgnored, Cluster: c.options.ClusterID,
 	}
 	viewed := map[*workload]*view.Workload{}
@@ -42,16 +42,16 @@ func (c *Controller) View() *view.View {
 // announced by others: what this one should be.
 func (c *Controller) recomputed() *Controller {
 	fresh := newController(c.configs, xdsupdate.Discard{}, c.options)
-	fresh.settings = c.state.Load().settings
-	var events []message
+	fresh.settings = c.publisher.State().settings
+	var events []event
 	for _, kind := range c.kinds() {
 		for _, config := range c.configs.List(kind, configstore.NamespaceAll) {
-			events = append(events, message{event: event{config: config}})
+			events = append(events, event{config: config})
 		}
 	}
 	c.foreignMu.Lock()
 	for _, w := range c.foreign {
-		events = append(events, message{event: event{workload: w.instance}})
+		events = append(events, event{workload: w.instance})
 	}
 	c.foreignMu.Unlock()
 	fresh.handle(events)

@@ -106,7 +106,7 @@ func (w *workload) namespace() string {
 	return w.config.Load().Namespace
 }
 
-// compare orders workloads by registry.CompareWorkloadKeys. Nil, for an endpoint
+// compare orders workloads by their keys. Nil, for an endpoint
 // that is written in an entry, is last.
 func (w *workload) compare(x *workload) int {
 	switch {
@@ -117,7 +117,7 @@ func (w *workload) compare(x *workload) int {
 	case x == nil:
 		return -1
 	}
-	return registry.CompareWorkloadKeys(w.key(), x.key())
+	return w.key().Compare(x.key())
 }
 
 // addresses returns those of the workload's endpoints.

@@ -16,14 +16,14 @@ import (
 // this is the answer that is expected. Until the secret is there it closes
 // the connections that need it.
 
-// tellsAbsent reports whether clients of a dialect are told that there is no resource by
+// tellsAbsent reports whether clients with some traits are told that there is no resource by
 // one that they cannot read.
-func (s moment) tellsAbsent(d dialect) bool {
+func (s selectionState) tellsAbsent(d clientTraits) bool {
 	return s.typeURL == secretType && !d.delta && !d.grpc && !s.wildcard
 }
 
 // untold returns the names of which there is nothing, as what a client has that knows.
-func (s moment) untold(from *snapshot) []edit {
+func (s selectionState) untold(from *snapshot) []edit {
 	var out []edit
 	for _, name := range s.missing() {
 		if from.find(name) == nil {
@@ -35,7 +35,7 @@ func (s moment) untold(from *snapshot) []edit {
 
 // tell adds to what a client is sent, after all others, that there is nothing under the
 // names that it does not know this of yet.
-func (s moment) tell(from *snapshot, edits *[]edit, changed *[]*resource) {
+func (s selectionState) tell(from *snapshot, edits *[]edit, changed *[]*resource) {
 	if untold := s.untold(from); len(untold) > 0 {
 		*edits = append(*edits, untold...)
 		*changed = append(*changed, unreadable(untold[0].name))

@@ -4,6 +4,7 @@ package ads
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -43,8 +44,26 @@ type outstanding struct {
 	// everything that it has, so that they are not all that it answers.
 	listed []*resource
 	full   bool
+	// before is what the client had before.
+	before *snapshot
 	// part: it is one of several responses that are sent at once.
 	part bool
+	// sentAt is when it was queued, fresh the clusters in it that the client did not have,
+	// overdue whether it was reported that the answer is late.
+	sentAt time.Time
+	fresh  clusterNames
+	// left are the clusters that routes in it do not lead to any more: see leaving.
+	left    hashes
+	overdue bool
+}
+
+// find returns a resource that was new to the client; nil: there was none of that name.
+func (o *outstanding) find(name string) *resource {
+	i, found := slices.BinarySearchFunc(o.listed, name, func(r *resource, name string) int { return strings.Compare(r.name, name) })
+	if !found {
+		return nil
+	}
+	return o.listed[i]
 }
 
 // sent returns a record of one more response, which the caller fills in.
@@ -81,6 +100,13 @@ func (a *acks) awaitsParts() bool {
 		}
 	}
 	return false
+}
+
+// awaits reports whether a response with a resource is not answered.
+func (a *acks) awaits(name string) bool {
+	return slices.ContainsFunc(a.outstanding, func(o outstanding) bool {
+		return slices.ContainsFunc(o.listed, func(r *resource) bool { return r.name == name })
+	})
 }
 
 // last returns the nonce of the last response, "" if there was none that is not

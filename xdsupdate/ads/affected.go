@@ -14,23 +14,27 @@ import (
 // resourceName is the name of a resource of a type.
 type resourceName struct{ typeURL, name string }
 
-// appendAffected appends the names of all built-in resources that may differ
+func changedName(typeURL, name string) ChangedName {
+	return ChangedName{TypeURL: typeURL, Name: name, Uncovered: !isCovered(typeURL)}
+}
+
+// appendAffected appends the names of all resources that may differ
 // between two states of a host, each of which may be nil. A name may be in it
 // twice.
-func appendAffected(out []resourceName, before, after *host) []resourceName {
+func appendAffected(out []ChangedName, before, after *host) []ChangedName {
 	routes := !sameRoutes(before, after)
 	for p, cluster := range ports(before, after) {
 		host, number := p.service.Hostname, p.port.Number
 		out = append(
 			out,
-			resourceName{envoy.ClusterType, cluster},
-			resourceName{envoy.LoadAssignmentType, cluster},
-			resourceName{envoy.ListenerType, envoy.ListenerName(number, host)},
-			resourceName{envoy.ListenerType, string(host)},
-			resourceName{envoy.RouteType, cluster},
+			changedName(envoy.ClusterType, cluster),
+			changedName(envoy.LoadAssignmentType, cluster),
+			changedName(envoy.ListenerType, envoy.ListenerName(number, host)),
+			changedName(envoy.ListenerType, string(host)),
+			changedName(envoy.RouteType, cluster),
 		)
 		if routes && p.port.Protocol.IsHTTP() {
-			out = append(out, resourceName{envoy.RouteType, envoy.HTTPRouteName(number)})
+			out = append(out, changedName(envoy.RouteType, envoy.HTTPRouteName(number)))
 		}
 	}
 	return out
@@ -38,17 +42,19 @@ func appendAffected(out []resourceName, before, after *host) []resourceName {
 
 // appendAffectedByEndpoints is appendAffected for hosts that differ in endpoints
 // only: ports that do not are the same.
-func appendAffectedByEndpoints(out []resourceName, before, after *host) []resourceName {
+func appendAffectedByEndpoints(out []ChangedName, before, after *host) []ChangedName {
 	for i, v := range after.variants {
 		for j, p := range v.ports {
 			if p == before.variants[i].ports[j] {
 				continue
 			}
-			typeURL := envoy.LoadAssignmentType
-			if p.service.Resolution.IsDNS() {
-				typeURL = envoy.ClusterType
+			dns := p.service.Resolution.IsDNS()
+			if dns || !sameIdentities(before.variants[i].endpoints, v.endpoints) {
+				out = append(out, changedName(envoy.ClusterType, v.names[j]))
 			}
-			out = append(out, resourceName{typeURL, v.names[j]})
+			if !dns {
+				out = append(out, changedName(envoy.LoadAssignmentType, v.names[j]))
+			}
 		}
 	}
 	return out

@@ -7,7 +7,7 @@ package ads
 // answer, as for any client that is behind.
 type ahead struct {
 	differenceKey
-	moment
+	selectionState
 	of *selection
 	*difference
 }
@@ -41,11 +41,11 @@ func (c *cache) lookAhead(sub *subscription) *ahead {
 	var a *ahead
 	c.locked(func() {
 		if s := sub.selection; s != nil && sub.isLarge() {
-			a = &ahead{differenceKey: sub.differenceKey(), moment: s.moment(), of: s}
+			a = &ahead{differenceKey: sub.differenceKey(), selectionState: s.state(), of: s}
 		}
 	})
 	if a != nil {
-		a.difference = a.newDifference(a.from, a.dialect)
+		a.difference = a.newDifference(a.from, a.clientTraits)
 	}
 	return a
 }

@@ -31,7 +31,7 @@ func stopsAtRefused(typeURL string) bool {
 
 // comesAlone reports whether resources of a type come in responses of their own, at
 // least if they are few. gRPC clients take what is good of any response.
-func comesAlone(typeURL string, d dialect) bool {
+func comesAlone(typeURL string, d clientTraits) bool {
 	switch typeURL {
 	case envoy.RouteType, secretType:
 		return !d.grpc
@@ -44,7 +44,7 @@ func comesAlone(typeURL string, d dialect) bool {
 
 // atOnce returns how many resources are sent before the client has answered. Load
 // assignments are what there may be thousands of, and are hardly ever refused.
-func (s moment) atOnce(d dialect) int {
+func (s selectionState) atOnce(d clientTraits) int {
 	if s.typeURL != envoy.LoadAssignmentType && comesAlone(s.typeURL, d) {
 		return separate
 	}
@@ -53,7 +53,7 @@ func (s moment) atOnce(d dialect) int {
 
 // divide makes responses of their own of the resources of a response, if they are few.
 // The client had from before.
-func (c *content) divide(from *snapshot, d dialect) {
+func (c *content) divide(from *snapshot, d clientTraits) {
 	if c.full || len(c.listed) < 2 || len(c.listed) > separate+1 || !comesAlone(c.typeURL, d) {
 		return
 	}
@@ -73,13 +73,7 @@ func (s *subscription) namedBy(o *outstanding, text string) []*resource {
 	var out []*resource
 	among := func(name string) *resource { return s.sent.find(name) }
 	if !o.full {
-		among = func(name string) *resource {
-			i, found := slices.BinarySearchFunc(o.listed, name, func(r *resource, name string) int { return strings.Compare(r.name, name) })
-			if !found {
-				return nil
-			}
-			return o.listed[i]
-		}
+		among = o.find
 		if len(o.listed) < 2 {
 			return nil
 		}
@@ -125,7 +119,7 @@ func (s *subscription) sendApart() bool {
 		return false
 	}
 	all := &content{after: s.sent}
-	moment, dialect := s.moment(), s.dialect()
+	state, traits := s.state(), s.traits()
 	for ; len(s.refusals.apart) > 0 && len(all.parts) < separate; s.refusals.apart = s.refusals.apart[1:] {
 		var list []*resource
 		for _, r := range s.refusals.apart[0] {
@@ -138,7 +132,11 @@ func (s *subscription) sendApart() bool {
 			if s.typeURL == secretType {
 				s.refusals.vary(list)
 			}
-			all.parts = append(all.parts, separated{moment.newContent(list, dialect), all.after.sum})
+			part := state.newContent(list, traits)
+			if s.typeURL == envoy.ClusterType {
+				part.fresh = newClusterNames(list) // for all that is known
+			}
+			all.parts = append(all.parts, separated{part, all.after.sum})
 		}
 	}
 	if len(all.parts) == 0 {
@@ -162,33 +160,18 @@ func backOff(times int) time.Duration {
 // schedule sees to it that there is an attempt at a time, or soon after: those of many
 // resources come together. It is called with the cache's mutex held.
 func (s *subscription) schedule(next time.Time) {
-	r, work := s.refusals, &s.conn.stream.server.streams.work
-	if r.retry != nil && !next.Before(r.retryAt) {
-		return
-	}
-	r.stop(s.conn)
-	work.Add(1) // the stream is one of it
-	var timer *time.Timer
-	timer = time.AfterFunc(time.Until(next), func() {
-		defer work.Done()
-		s.conn.cache.locked(func() {
-			if r.retry == timer { // it was not stopped too late
-				s.tryAgain(r)
-			}
-		})
+	r := s.refusals
+	r.retry.set(s.conn, next, func() func() {
+		s.tryAgain(r)
+		return nil
 	})
-	r.retry, r.retryAt = timer, next
 }
 
-// stop stops the timer.
+// stop stops the attempts.
 func (r *refusals) stop(c *connection) {
-	if r == nil || r.retry == nil {
-		return
+	if r != nil {
+		r.retry.stop(c)
 	}
-	if r.retry.Stop() {
-		c.stream.server.streams.work.Done()
-	}
-	r.retry = nil
 }
 
 // tryAgain sends what was refused and has waited.
@@ -196,9 +179,9 @@ func (s *subscription) tryAgain(r *refusals) {
 	if s.conn.closed || s.refusals != r {
 		return
 	}
-	r.retry = nil
 	now := time.Now()
 	next := now.Add(lastRetry)
+	r.forgetGone(s.sent)
 	for name, f := range r.byName {
 		switch {
 		case s.quarantined(name) != nil:
@@ -229,7 +212,7 @@ func later(a, b time.Time) time.Time {
 
 // again has the client sent a resource that it refused; "": whatever it was.
 func (s *subscription) again(name string) {
-	switch full := !s.conn.delta && s.selection != nil && s.selection.moment().fullState(); {
+	switch full := !s.conn.delta && s.selection != nil && s.selection.state().fullState(); {
 	case name == "":
 		s.mustAnswer = s.mustAnswer || full
 	case full:

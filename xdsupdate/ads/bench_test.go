@@ -277,7 +277,7 @@ func addTLS() ads.Customizer {
 
 func benchClusterChange(b *testing.B, n int, custom []ads.Customizer) {
 	b.Helper()
-	f, _ := benchServer(b, n, ads.Options{Customizers: custom})
+	f, _ := benchServer(b, n, ads.Options{Services: ads.ServiceOptions{Customizers: custom}})
 	c := &rawClient{stream: dialRaw(b, f.listener.Addr().String(), deltaMethod), delta: true, typeURL: envoy.ClusterType}
 	c.subscribe(b, n)
 	f.waitApplied()

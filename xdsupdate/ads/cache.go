@@ -4,6 +4,7 @@ package ads
 
 import (
 	"sync"
+	"time"
 
 	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
@@ -16,15 +17,16 @@ type cache struct {
 	failures   *failures
 	// partSize and largeSize are those constants.
 	partSize, largeSize int
+	// phaseTimeout and removalDelay are those options.
+	phaseTimeout, removalDelay time.Duration
 
 	mu sync.Mutex
 	// ready is false until the first state has been published; no client is answered
 	// before, since an answer from nothing would take everything away from a
 	// proxy that reconnects.
 	ready bool
-	table *table
-	// provided is what the provider has; nil without one, and before the first push.
-	provided *layer
+	// layers are what the providers have; nil before the first push.
+	layers layers
 	// epoch counts the pushes.
 	epoch uint64
 	views map[View]*view
@@ -64,13 +66,14 @@ func newCache(generators bool) *cache {
 		failures:   &failures{},
 		partSize:   partSize,
 		largeSize:  largeSize,
-		table:      &table{},
-		views:      make(map[View]*view),
-		conns:      make(map[*connection]struct{}),
-		nodes:      make(map[string]int),
-		addresses:  make(map[address][]*connection),
-		index:      make(index),
-		selections: make(map[selectionKey][]*selection),
+
+		phaseTimeout: defaultPhaseTimeout,
+		views:        make(map[View]*view),
+		conns:        make(map[*connection]struct{}),
+		nodes:        make(map[string]int),
+		addresses:    make(map[address][]*connection),
+		index:        make(index),
+		selections:   make(map[selectionKey][]*selection),
 	}
 }
 
@@ -141,7 +144,7 @@ func (c *cache) unlist(conn *connection) {
 
 // source returns what selections of a view are looked up in now.
 func (c *cache) source(v *view) source {
-	return source{table: c.table, view: v, overlay: v.overlay, layer: c.provided, failed: c.failures}
+	return source{view: v, overlay: v.overlay, layers: c.layers, failed: c.failures}
 }
 
 // progressed wakes those who wait for proxies.

@@ -205,7 +205,7 @@ func idle(b *testing.B, address string, clients, views int) {
 // quiet is a generator that is concerned by nothing.
 type quiet struct{ ads.Generator }
 
-func (quiet) Concerned(*ads.PushContext) func(ads.View) bool { return nil }
+func (quiet) Affected(*ads.PushContext) func(ads.View) bool { return nil }
 
 // BenchmarkIdle: an endpoint changes that no client is subscribed to, with idle
 // clients in some views, without a generator and with one that it does not
@@ -305,6 +305,51 @@ func BenchmarkProxyUpdate(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				f.ProxyUpdate("c1", "10.255.0.1")
+			}
+		})
+	}
+}
+
+// BenchmarkOwnResourceChange is BenchmarkLinearEndpointChange with resources of the
+// host's own, on a server without a registry.
+func BenchmarkOwnResourceChange(b *testing.B) {
+	for _, bench := range []struct{ names, clients int }{{1, 1}, {1, 100}, {1_000, 1}, {10_000, 1}} {
+		b.Run(fmt.Sprintf("delta/names=%d/clients=%d", bench.names, bench.clients), func(b *testing.B) {
+			f := serveServer(b, ads.New(nil, ads.Options{Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}}))
+			var names []string
+			svc := service("x", "shop")
+			states := [2][]*registry.Endpoint{benchEndpoints(0), benchEndpoints(1)}
+			set := func(host string, state int) {
+				svc.Hostname = registry.Hostname(host)
+				if err := f.SetResource(cluster(host), envoy.LoadAssignment(svc, svc.Ports[0], states[state], envoy.ForEnvoy)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for i := range max(bench.names, 1_000) {
+				host := fmt.Sprintf("service-%05d.example.com", i)
+				set(host, 0)
+				names = append(names, cluster(host))
+			}
+			f.flush()
+			names = names[7:min(7+bench.names, len(names))]
+			var list []*rawClient
+			for range bench.clients {
+				c := &rawClient{stream: dialRaw(b, f.address(), deltaMethod), delta: true, typeURL: envoy.LoadAssignmentType, names: names}
+				c.subscribe(b, len(names))
+				list = append(list, c)
+			}
+			f.waitApplied()
+			svc.Hostname = "service-00007.example.com"
+			changed := [2]proto.Message{
+				envoy.LoadAssignment(svc, svc.Ports[0], states[1], envoy.ForEnvoy), envoy.LoadAssignment(svc, svc.Ports[0], states[0], envoy.ForEnvoy),
+			}
+			b.ReportAllocs()
+			defer reportCPU(b, "op", 1)()
+			for i := 0; b.Loop(); i++ {
+				if err := f.SetResource(names[0], changed[i%2]); err != nil {
+					b.Fatal(err)
+				}
+				receiveAll(b, list)
 			}
 		})
 	}

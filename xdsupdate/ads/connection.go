@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
@@ -36,6 +37,7 @@ type connection struct {
 	warming []string
 	nonce   uint64
 	closed  bool
+	phases  phases
 	// queue are responses that the stream has not sent. It is not longer than one
 	// request and one push of each type make it: the stream takes no request while
 	// it is not empty, and a response opens no other.
@@ -88,24 +90,36 @@ func pointsToClusters(typeURL string) bool {
 
 // flush queues what is to be sent: first what is new or changed, clusters before
 // the listeners and routes that may point to them, and then what is gone, in the
-// opposite order. Nothing is sent to a client before the first state is published
+// opposite order; to some clients in phases. Nothing is sent to a client before the first
+// state is published
 // and the generators have been called for its view: until then its selections are
 // not prepared. Of a connection that is closed no subscription has a selection.
 func (c *connection) flush() {
-	clusters := c.subscriptions[envoy.ClusterType]
+	phased := c.phased()
+	if phased {
+		c.removeFirst()
+	}
 	for _, s := range c.order {
-		if clusters != nil && pointsToClusters(s.typeURL) && clusters.updating() {
-			continue
+		if phased && s.typeURL == envoy.ListenerType {
+			// Routes that listeners are to find are there first; others wait for them.
+			if routes := c.subscriptions[envoy.RouteType]; routes != nil {
+				routes.updates()
+			}
 		}
 		s.updates()
 	}
 	pointing := false // something may still point to what is gone
 	for _, s := range slices.Backward(c.order) {
-		if pointing && (s.typeURL == envoy.ClusterType || s.typeURL == envoy.LoadAssignmentType) {
-			continue
+		if s.typeURL == envoy.ClusterType || s.typeURL == envoy.LoadAssignmentType {
+			if pointing || phased {
+				continue
+			}
 		}
 		s.removals()
 		pointing = pointing || pointsToClusters(s.typeURL) && !s.complete()
+	}
+	if phased {
+		c.remove()
 	}
 	if len(c.queue) > 0 || c.substitutes() {
 		c.stream.wake()
@@ -114,7 +128,8 @@ func (c *connection) flush() {
 
 // enqueue queues a response, after which what the client has sums up to sum. part: it is
 // one of several that are sent at once; last: no other follows to the same difference.
-func (c *connection) enqueue(s *subscription, content *content, sum uint64, part, last bool) {
+// Before is what the client had before all of them.
+func (c *connection) enqueue(s *subscription, content *content, before *snapshot, sum uint64, part, last bool) {
 	c.nonce++
 	complete := false
 	if last && !s.refusals.dividing() {
@@ -123,7 +138,8 @@ func (c *connection) enqueue(s *subscription, content *content, sum uint64, part
 	}
 	o := s.acks.sent(version(sum))
 	o.nonce, o.at, o.since = strconv.FormatUint(c.nonce, 10), c.cache.epoch, s.selection.since
-	o.listed, o.full, o.part = content.listed, content.full, part
+	o.listed, o.full, o.part, o.fresh, o.sentAt = content.listed, content.full, part, content.fresh, time.Now()
+	o.before = before
 	if complete {
 		o.epoch = c.cache.epoch
 	}
@@ -136,6 +152,7 @@ func (c *connection) close() {
 		return
 	}
 	c.closed, c.queue = true, nil
+	c.phases.alarm.stop(c)
 	for _, s := range c.order {
 		s.refusals.stop(c)
 		c.cache.unsubscribe(s)

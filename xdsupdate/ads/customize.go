@@ -10,11 +10,11 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Customizer changes built-in resources before they are encoded: it adds a TLS
+// Customizer changes resources of services before they are encoded: it adds a TLS
 // context or a timeout to a cluster, for instance. It costs its own work, once
 // for each state of a resource and scope, and only if a client is subscribed.
 //
-// Built-in resources are those of one port of one service: clusters, load
+// These are the resources of one port of one service: clusters, load
 // assignments, API listeners and their route configurations. The HTTP route
 // configurations by port are not, as they are of many services.
 type Customizer struct {
@@ -24,7 +24,7 @@ type Customizer struct {
 	TypeURL string
 	// Scope returns what the customizer makes a difference of in a view: proxies
 	// whose views have equal scopes share the resource. It must be comparable. Nil:
-	// nothing, one resource is for all views that share the built-in one.
+	// nothing, one resource is for all views that share it.
 	Scope func(view View, service *registry.Service, port *registry.Port) any
 	// Customize changes the message, but not its name, in place. If it returns an
 	// error or panics, or if the message is no longer valid (ValidateAll), the last

@@ -19,8 +19,8 @@ import (
 // default.
 const responseBytes = 2 << 20
 
-// dialect is what makes clients that have the same differ in what they are sent.
-type dialect struct {
+// clientTraits is what makes clients that have the same differ in what they are sent.
+type clientTraits struct {
 	delta bool
 	// grpc clients keep what has gone: see the package comment.
 	grpc bool
@@ -32,7 +32,7 @@ type dialect struct {
 // differenceKey finds a difference to the snapshot of a selection.
 type differenceKey struct {
 	from *snapshot
-	dialect
+	clientTraits
 }
 
 // differences are those to the snapshot of a selection, by what clients have. Mostly
@@ -85,6 +85,8 @@ type content struct {
 	full   bool
 	// removed are the names in a delta response.
 	removed []string
+	// fresh are the clusters of listed that the client does not have.
+	fresh clusterNames
 	// after is what the client has then.
 	after *snapshot
 	// parts are the content in responses of their own; nil: it is in one.
@@ -109,14 +111,14 @@ func fullState(typeURL string, wildcard bool) bool {
 	return wildcard || typeURL == envoy.ClusterType || typeURL == envoy.ListenerType
 }
 
-func (s moment) fullState() bool { return fullState(s.typeURL, s.wildcard) }
+func (s selectionState) fullState() bool { return fullState(s.typeURL, s.wildcard) }
 
 // difference returns what a client that has from is to be sent.
-func (s *selection) difference(from *snapshot, d dialect) *difference {
+func (s *selection) difference(from *snapshot, d clientTraits) *difference {
 	key := differenceKey{from, d}
 	found := s.known(key)
 	if found == nil {
-		found = s.moment().newDifference(from, d)
+		found = s.state().newDifference(from, d)
 	}
 	s.remember(key, found)
 	return found
@@ -127,7 +129,7 @@ func (s *selection) known(key differenceKey) *difference {
 	if found := s.differences.get(key); found != nil || key.from.list.Len() > 0 {
 		return found
 	}
-	return s.first[key.dialect].Value()
+	return s.first[key.clientTraits].Value()
 }
 
 // remember keeps a difference to the snapshot for other clients.
@@ -138,24 +140,26 @@ func (s *selection) remember(key differenceKey, made *difference) {
 	s.differences.add(key, made)
 	if key.from.list.Len() == 0 {
 		if s.first == nil {
-			s.first = make(map[dialect]weak.Pointer[difference])
+			s.first = make(map[clientTraits]weak.Pointer[difference])
 		}
-		s.first[key.dialect] = weak.Make(made)
+		s.first[key.clientTraits] = weak.Make(made)
 	}
 }
 
-// moment is what a selection is and has at one moment. It is immutable, so that
+// selectionState is what a selection is and has at one moment. It is immutable, so that
 // differences are found without the lock.
-type moment struct {
+type selectionState struct {
 	typeURL  string
 	wildcard bool
 	topics   []*topic
 	snapshot *snapshot
 }
 
-// moment returns what the selection is and has now. It is called with the cache's mutex
+// state returns what the selection is and has now. It is called with the cache's mutex
 // held.
-func (s *selection) moment() moment { return moment{s.typeURL, s.wildcard, s.topics, s.snapshot} }
+func (s *selection) state() selectionState {
+	return selectionState{s.typeURL, s.wildcard, s.topics, s.snapshot}
+}
 
 // newDifference decides what becomes of each name.
 //
@@ -164,13 +168,14 @@ func (s *selection) moment() moment { return moment{s.typeURL, s.wildcard, s.top
 //	anything         | another state | the state
 //	a state          | the same      | nothing
 //	anything else    | the same      | the state
-//	a state          | none          | by goes: its removal, an empty assignment,
+//	a state          | none          | by removalOf: its removal, an empty assignment,
 //	                 |               | or nothing, and it keeps the state
-//	unknown          | none          | its removal
+//	unknown          | none          | its removal; with SotW an empty assignment
 //	nothing          | none          | nothing; if it is returning the removal, or
 //	                 |               | an empty assignment; see tellsAbsent
-func (s moment) newDifference(from *snapshot, d dialect) *difference {
-	var changed, emptied []*resource
+func (s selectionState) newDifference(from *snapshot, d clientTraits) *difference {
+	var changed, fresh, emptied []*resource
+	clusters := s.typeURL == envoy.ClusterType && s.wildcard
 	var removed []string
 	var edits []edit // of s.snapshot, to what the client has in the end
 	size, more, divisible, most := 0, false, d.delta || !s.fullState(), s.atOnce(d)
@@ -183,6 +188,9 @@ func (s moment) newDifference(from *snapshot, d dialect) *difference {
 			if more = more || divisible && size > 0 && (size+len(now.value) > responseBytes || len(changed) == most); !more {
 				changed = append(changed, now)
 				size += len(now.value)
+				if clusters && old == nil {
+					fresh = append(fresh, now)
+				}
 			}
 		case old == nil:
 			if d.returning && !d.delta {
@@ -190,7 +198,7 @@ func (s moment) newDifference(from *snapshot, d dialect) *difference {
 			}
 		case old.marker == tombstone:
 		default:
-			switch s.goes(old, now, d) {
+			switch s.removalOf(old, now, d) {
 			case isRemoved:
 				removed = append(removed, old.name)
 			case isEmptied:
@@ -209,6 +217,7 @@ func (s moment) newDifference(from *snapshot, d dialect) *difference {
 	out := &difference{rest: s.snapshot.with(edits), more: more}
 	if len(changed) > 0 {
 		out.update = s.newContent(changed, d)
+		out.update.fresh = newClusterNames(fresh)
 		if out.update.after = out.rest; more || len(removed)+len(emptied) > 0 {
 			out.update.after = from.withAll(changed)
 		}
@@ -224,7 +233,7 @@ func (s moment) newDifference(from *snapshot, d dialect) *difference {
 // absent returns the names that are subscribed and of which there is nothing, but
 // for those of resources that the client keeps, or is sent an empty state of: they
 // have gone since its first response.
-func (s moment) absent(kept []edit, emptied []*resource) []string {
+func (s selectionState) absent(kept []edit, emptied []*resource) []string {
 	out := s.missing()
 	if len(kept)+len(emptied) == 0 {
 		return out
@@ -243,7 +252,7 @@ func (s moment) absent(kept []edit, emptied []*resource) []string {
 }
 
 // missing returns the names that are subscribed and of which there is nothing.
-func (s moment) missing() []string {
+func (s selectionState) missing() []string {
 	var out []string
 	topics := s.topics
 	for r := range s.snapshot.list.All() {
@@ -262,20 +271,22 @@ func (s moment) missing() []string {
 	return out
 }
 
-// fate is what becomes of a resource that a client has and that is gone.
-type fate int
+// removalAction is what becomes of a resource that a client has and that is gone.
+type removalAction int
 
 const (
-	isRemoved fate = iota
+	isRemoved removalAction = iota
 	isEmptied
 	isKept
 )
 
-// goes decides what becomes of a resource that a client has, when there is none
+// removalOf decides what becomes of a resource that a client has, when there is none
 // or, for an assignment, a tombstone.
-func (s moment) goes(old, now *resource, d dialect) fate {
+func (s selectionState) removalOf(old, now *resource, d clientTraits) removalAction {
 	assignment := s.typeURL == envoy.LoadAssignmentType
 	switch {
+	case old.marker == unknown && assignment && !d.delta:
+		return isEmptied
 	case old.marker == unknown:
 		return isRemoved
 	case old.marker == absent:
@@ -307,7 +318,7 @@ func emptyAssignment(name string) *resource {
 	return r
 }
 
-func (s moment) newContent(resources []*resource, d dialect) *content {
+func (s selectionState) newContent(resources []*resource, d clientTraits) *content {
 	return &content{typeURL: s.typeURL, delta: d.delta, listed: resources, full: !d.delta && s.fullState()}
 }
 

@@ -7,19 +7,19 @@ import "testing"
 // TestDifferences: each state of clients, in each dialect, has its own difference.
 func TestDifferences(t *testing.T) {
 	one, two := &snapshot{}, &snapshot{}
-	keys := []differenceKey{{one, dialect{}}, {two, dialect{}}, {one, dialect{delta: true}}, {two, dialect{returning: true}}}
+	keys := []differenceKey{{one, clientTraits{}}, {two, clientTraits{}}, {one, clientTraits{delta: true}}, {two, clientTraits{returning: true}}}
 	var all differences
 	made := map[differenceKey]*difference{}
 	for _, key := range keys {
 		if all.get(key) != nil {
-			t.Errorf("there is a difference for %+v before one was added", key.dialect)
+			t.Errorf("there is a difference for %+v before one was added", key.clientTraits)
 		}
 		made[key] = &difference{}
 		all.add(key, made[key])
 	}
 	for _, key := range keys {
 		if all.get(key) != made[key] {
-			t.Errorf("another difference than was added for %+v", key.dialect)
+			t.Errorf("another difference than was added for %+v", key.clientTraits)
 		}
 	}
 }

@@ -14,7 +14,7 @@
 //
 //	registries := aggregate.NewController()
 //	server := ads.New(registries)
-//	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+//	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 //		return serviceentry.New(configs, updater)
 //	})
 //
@@ -25,8 +25,13 @@
 // route configurations behind them; HTTP route configurations by port for
 // Envoys. Package envoy builds and names them. A wildcard subscription covers all
 // clusters and, if it is asked for, all load assignments; API listeners and routes
-// are sent by name only. A Generator adds resources of any type, replaces and
-// hides built-in ones; a Customizer changes built-in ones before they are encoded.
+// are sent by name only. Customizers of ServiceOptions change all these before they
+// are encoded.
+//
+// A host has two ways to make resources of its own, of any type, besides them and in
+// place of them: a Provider, which is asked by name, and a Generator, which sets for a
+// view what there is. What is the same for all proxies is set with one call of
+// Server.SetResource.
 //
 // The weights of localities are in every load assignment. gRPC clients follow
 // them; Envoys do not, because their clusters have no locality weighted load
@@ -42,9 +47,14 @@
 //
 // A Provider is asked by name for what clients are subscribed to, and says with each
 // push which names may have changed in which views. What it answers for a name, views
-// share that it says to be alike, as long as a client has it. So what no client is
-// subscribed to is never made, and a push costs nothing for other names and views.
-// The order is: generators, the provider, what is built in.
+// share that it says to be alike, as long as a client has it, or as long as it keeps
+// that itself (ResourceState). So what no client is subscribed to is never made, and a
+// push costs nothing for other names and views.
+//
+// Streams, subscriptions, snapshots and differences know of nothing but providers and
+// generators. The resources of Server.SetResource come from a provider, and so do those
+// of services. The order is: generators, Server.SetResource, Options.Providers, services;
+// the first that has an answer for a name counts.
 //
 // # Views
 //
@@ -57,10 +67,11 @@
 // # From a change to a response
 //
 //  1. The Pusher merges requests and calls push, one call at a time.
-//  2. push makes the hosts of the request anew, puts them into a new table, and
-//     calls the generators that it concerns, for the views that it concerns. All of
-//     them read one PushContext. Tables, hosts and overlays are immutable.
-//  3. publish shows the new table and overlays. The reverse index has the names
+//  2. push asks the providers what they have and in what that differs from before,
+//     first that of services, which makes the hosts of the request anew, and calls
+//     the generators for the views that it affects. All of them read one
+//     PushContext. What providers have, hosts and overlays are immutable.
+//  3. publish shows the new layers, one of each provider, and overlays. The reverse index has the names
 //     that clients are subscribed to; their selections are marked, and nothing else
 //     is looked at: a change that no client is subscribed to ends here.
 //  4. What marked selections have under the changed names is built and encoded,
@@ -101,6 +112,32 @@
 // assignment of a changed cluster is sent again, because Envoy waits for it. A
 // cluster that no longer takes its endpoints from an assignment keeps the last one
 // until the client asks for it no more or the cluster goes.
+//
+// # Phases
+//
+// A client that subscribes to all clusters, as an Envoy does, loses no request while
+// traffic moves: what it is sent depends on what it has accepted.
+//
+//  1. New and changed clusters, and their assignments. An Envoy accepts clusters when they
+//     can be used. A listener or route that names one which is new to the client waits for
+//     that, and only such a one does.
+//  2. Listeners and routes. A route configuration that gives up a domain waits until changed
+//     listeners are in use, and a listener for the routes that are to be there before.
+//  3. What has gone, when the listeners and routes that do without it are accepted. A client
+//     that comes back and says what it has asks for listeners and routes first.
+//
+// A gRPC client asks by name for the clusters that its routes name, so that it cannot have
+// them before. When routes are to lead to a cluster that they did not lead to, it is
+// first sent the routes that it has, with further ones behind them that match no call and name
+// the cluster: then it asks. It is sent the new routes when it has accepted the clusters and
+// their assignments, or has not asked for them for a second. Clusters to which routes lead no
+// more, and their assignments, stay as they are until it has given them up, for a second after
+// it has accepted the routes at most.
+//
+// What waits longer than Options.PhaseTimeout is sent all the same; Observer.Overdue and
+// TypeStatus.Overdue tell. Newer changes follow as soon as they can: of what a client waits
+// for no more is kept than two snapshots of each type, however often it changes
+// meanwhile. WaitApplied returns after all phases.
 //
 // A push reads services, endpoints and configs of one moment: it does not run in
 // the middle of a batch of a registry (xdsupdate.BatchUpdater). A registry that
@@ -167,6 +204,15 @@
 // the objects that keep it from that, for all clients. TypeStatus.Failed has what is not as
 // it should be; WaitApplied fails with ErrNotUpdated for what cannot be made even so.
 //
+// # What a proxy has
+//
+// Server.Resources says of each resource of a proxy what it was sent, what it has
+// accepted, what it refuses with which text, and what it has not been sent yet; Proxies is
+// the short form. Nothing is kept for that but what the server needs to serve the proxy: the
+// states of which it was sent one, which all proxies share, and while a refusal lasts the
+// state before. So it costs nothing while nobody asks. Keys are not shown. Package csds serves it
+// to tools.
+//
 // # Concurrency
 //
 // Every method may be called from any goroutine. No update waits for a client: a
@@ -221,7 +267,7 @@
 //	Covers, Lookup, a Customizer's    | clients that have the resource keep it, and
 //	Scope                             | others are not sent it
 //	Build, SetLazy, Customize         | the last good state stays, as if it had failed
-//	functions of Changes, Concerned   | they accept
+//	functions of Changes, Affected    | they accept
 //	the conversion of a host          | the host stays as it is
 //	an Observer or a log handler      | nothing
 //	anything else in a push           | what was not published stays

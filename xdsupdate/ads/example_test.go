@@ -10,9 +10,11 @@ import (
 	"sync"
 	"time"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -81,4 +83,59 @@ func Example() {
 	grpcServer.Stop()
 	running.Wait()
 	// Output: outbound|80||api.example.com 10.0.0.1
+}
+
+// A server of resources of the host's own, without a registry: what caches of
+// go-control-plane are used for.
+func ExampleServer_SetResource() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	server := ads.New(nil)
+	grpcServer := grpc.NewServer(grpc.ForceServerCodecV2(ads.Codec()))
+	server.Register(grpcServer)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { server.Run(stop) })
+	running.Go(func() { _ = grpcServer.Serve(listener) })
+
+	// What belongs together is set in a batch: no client is sent a part of it.
+	server.UpdateBatch(func() {
+		for _, name := range []string{"blue", "green"} {
+			if err := server.SetResource(name, &clusterv3.Cluster{Name: name}); err != nil {
+				log.Fatal(err)
+			}
+		}
+	})
+	// What is not valid is refused, and the last good state stays.
+	err = server.SetResource("blue", &clusterv3.Cluster{Name: "blue", ConnectTimeout: durationpb.New(-time.Second)})
+	fmt.Println(err != nil)
+
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	client := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: true})
+	if err := client.Connect(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := client.Subscribe(envoy.ClusterType); err != nil { // all of them
+		log.Fatal(err)
+	}
+	if err := client.Await(ctx, func(s xdstest.State) bool { return s.Has(envoy.ClusterType, "blue", "green") }); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(client.State().Names(envoy.ClusterType))
+
+	client.Close()
+	_ = conn.Close()
+	close(stop)
+	grpcServer.Stop()
+	running.Wait()
+	// Output:
+	// true
+	// [blue green]
 }

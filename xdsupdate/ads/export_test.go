@@ -2,7 +2,12 @@
 
 package ads
 
-import "fmt"
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+)
 
 // SetParts has work on names divided into parts of n names, and differences found
 // without the lock from n names on. It is called before anything else.
@@ -27,4 +32,9 @@ func (s *Server) Remains() string {
 	}
 	return fmt.Sprintf("views %d, connections %d, nodes %d, addresses %d, selections %d, waiting %d, types %d, topics %d, wildcards %d, leaving %d",
 		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), waiting, len(c.index), topics, wildcards, len(c.leaving))
+}
+
+// Whole decodes a state with all secrets in it.
+func (s StateOfResource) Whole() (proto.Message, error) {
+	return (&anypb.Any{TypeUrl: s.resource.typeURL, Value: s.resource.value}).UnmarshalNew()
 }

@@ -60,7 +60,7 @@ func TestNotUpdated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &clusterProvider{}
-				f := serve(t, ads.Options{Provider: p})
+				f := serve(t, ads.Options{Providers: []ads.Provider{p}})
 				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
 				f.subscribe(c, envoy.ClusterType)
 				step := func(text string, failing bool) {
@@ -95,7 +95,7 @@ func TestFailedOfOthers(t *testing.T) {
 		p := &clusterProvider{}
 		p.change("x", "broken", nil)
 		p.change("y", "1", nil)
-		f := serve(t, ads.Options{Provider: p})
+		f := serve(t, ads.Options{Providers: []ads.Provider{p}})
 		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
 		f.subscribe(c, envoy.ClusterType, "x", "y")
 		synctest.Wait()

@@ -108,7 +108,13 @@ func serve(tb testing.TB, options ads.Options, list ...*registry.Service) *fixtu
 func serveDiscovery(tb testing.TB, options ads.Options, discovery registry.ServiceDiscovery) *fixture {
 	tb.Helper()
 	options.Pusher.DebounceAfter = -1
-	f := &fixture{t: tb, Server: ads.New(discovery, options), listener: network(tb)}
+	return serveServer(tb, ads.New(discovery, options))
+}
+
+// serveServer is serve for a server.
+func serveServer(tb testing.TB, s *ads.Server) *fixture {
+	tb.Helper()
+	f := &fixture{t: tb, Server: s, listener: network(tb)}
 	if *parts > 0 {
 		f.SetParts(*parts)
 	}

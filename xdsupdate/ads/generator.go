@@ -10,19 +10,19 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Generator makes resources besides the built-in ones, or instead of them.
+// Generator makes resources besides those of providers, or in place of them.
 //
 // A generator is called for a view when its first proxy comes, with a request
-// that is Forced, and again after each push, until the last proxy of the view has
-// gone. It then sets and deletes what has changed, by name; what it set before
+// that is Forced, and again after each push that affects the view, until the last
+// proxy of the view has gone. It then sets and deletes what has changed, by name; what it set before
 // stays. Calls of all generators are made one at a time, with no lock held.
 //
 // The name of a resource is the one that its message has, if it has one: the server
 // does not compare them, and SotW clients know a resource by its message only.
 //
-// A resource that a generator sets takes the place of a built-in resource of the
+// A resource that a generator sets takes the place of that of a provider, of the
 // same type and name. A wildcard subscription covers everything that generators
-// set, of every type, besides the built-in clusters and load assignments; so
+// set, of every type, besides what providers say it covers; so
 // listeners that a generator sets are sent to an Envoy that asks for all
 // listeners, and API listeners are not. Resources are sent in the order of their
 // types: clusters, load assignments, listeners, routes and then the others, by
@@ -34,17 +34,16 @@ type Generator interface {
 	// panics, nothing of what it has set in this call is taken, and the error is
 	// logged.
 	Generate(view View, push *PushContext, resources *Resources) error
+	// Affected returns the views that a push may change the generator's resources of:
+	// EveryView, or a function that accepts some; nil: none, and the push costs nothing
+	// for any view. It is called once for each push, before Generate, and not for views
+	// that are new: Generate is called for them in any case. If it panics all views
+	// are affected.
+	Affected(push *PushContext) func(View) bool
 }
 
-// SelectiveGenerator is an optional ability of a Generator. Without it a
-// generator is called for every view after every push.
-type SelectiveGenerator interface {
-	Generator
-	// Concerned returns the views that a push may change the generator's resources
-	// of, nil for none: then the push costs nothing for any view. It is called once
-	// for each push, and not for views that are new.
-	Concerned(push *PushContext) func(View) bool
-}
+// EveryView accepts all views: what Generator.Affected returns if it cannot tell.
+func EveryView(View) bool { return true }
 
 // Resources is what a Generator sets for one view. It must not be used after the
 // call of Generate.
@@ -63,7 +62,7 @@ type Resources struct {
 
 // Set sets a resource. The message must not be modified afterwards. Setting the
 // message, by its pointer, that is already set changes nothing and costs next to
-// nothing. A nil message hides the built-in resource of the name, as Hide does.
+// nothing. A nil message hides the resource of providers of the name, as Hide does.
 func (r *Resources) Set(typeURL, name string, message proto.Message) {
 	if message == nil {
 		r.Hide(typeURL, name)
@@ -102,7 +101,7 @@ func (r *Resources) SetLazy(typeURL, name string, build func() (proto.Message, e
 	}})
 }
 
-// Hide hides the built-in resource of a name: the view's proxies are not sent it.
+// Hide hides the resource of providers of a name: the view's proxies are not sent it.
 func (r *Resources) Hide(typeURL, name string) {
 	if old, ok := r.overlay.get(typeURL, name); ok && old.owner == r.owner && old.resource == nil {
 		return
@@ -110,8 +109,8 @@ func (r *Resources) Hide(typeURL, name string) {
 	r.stage(resourceName{typeURL, name}, &overlaid{})
 }
 
-// Delete deletes what the generator has set or hidden under a name: the built-in
-// resource shows again, if there is one. What was not set needs no deletion.
+// Delete deletes what the generator has set or hidden under a name: the
+// resource of a provider shows again, if there is one. What was not set needs no deletion.
 func (r *Resources) Delete(typeURL, name string) { r.stage(resourceName{typeURL, name}, nil) }
 
 // Names yields the names of a type that the generator had set or hidden before
@@ -158,15 +157,15 @@ func (r *Resources) joined() error { return errors.Join(r.errs...) }
 type Resource struct {
 	// Name is what clients subscribe to.
 	Name string
-	// Message is the resource; nil hides the built-in resource of this name.
+	// Message is the resource; nil hides the resource of providers of this name.
 	Message proto.Message
 }
 
 // GenerateAll returns a Generator of a function that returns all resources of a
 // type for a view each time: what is not among them is deleted. Messages that are
 // the same pointers as before cost a look each. It is for small sets of
-// resources. An error leaves everything as it was; ErrUnchanged does so without
-// being logged.
+// resources: every push affects all views. An error leaves everything as it was;
+// ErrUnchanged does so without being logged.
 func GenerateAll(name, typeURL string, all func(view View, push *PushContext) ([]Resource, error)) Generator {
 	return &generatorOfAll{name: name, typeURL: typeURL, all: all}
 }
@@ -181,6 +180,9 @@ type generatorOfAll struct {
 
 // Name implements Generator.
 func (g *generatorOfAll) Name() string { return g.name }
+
+// Affected implements Generator.
+func (g *generatorOfAll) Affected(*PushContext) func(View) bool { return EveryView }
 
 // Generate implements Generator.
 func (g *generatorOfAll) Generate(view View, push *PushContext, out *Resources) error {

@@ -62,6 +62,9 @@ func newBenchGenerator(n, changes int) *benchGenerator {
 // Name implements ads.Generator.
 func (*benchGenerator) Name() string { return "bench" }
 
+// Affected implements ads.Generator.
+func (*benchGenerator) Affected(*ads.PushContext) func(ads.View) bool { return ads.EveryView }
+
 // Generate implements ads.Generator.
 func (g *benchGenerator) Generate(_ ads.View, push *ads.PushContext, out *ads.Resources) error {
 	if push.Request.Forced {

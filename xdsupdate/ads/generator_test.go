@@ -46,9 +46,9 @@ func (g *scripted) Generate(view ads.View, push *ads.PushContext, out *ads.Resou
 	return do(view, push, out)
 }
 
-func (g *scripted) Concerned(push *ads.PushContext) func(ads.View) bool {
+func (g *scripted) Affected(push *ads.PushContext) func(ads.View) bool {
 	if g.only == nil {
-		return func(ads.View) bool { return true }
+		return ads.EveryView
 	}
 	return g.only(push)
 }
@@ -102,6 +102,8 @@ type byValue struct {
 }
 
 func (byValue) Name() string { return "by value" }
+
+func (byValue) Affected(*ads.PushContext) func(ads.View) bool { return ads.EveryView }
 
 func (g byValue) Generate(view ads.View, push *ads.PushContext, out *ads.Resources) error {
 	return g.do(view, push, out)

@@ -16,6 +16,8 @@ import (
 type host struct {
 	name     registry.Hostname
 	variants []*variant
+	// madeOf are the services that it was made of, as they were given.
+	madeOf []*registry.Service
 }
 
 // variant is a host as one namespace defines it.
@@ -31,13 +33,16 @@ type variant struct {
 type endpointsOf func(hostname registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints
 
 // newHost builds a host of its services, which are in the order of
-// CompareServices. What did not change is taken from old, which may be nil. It
-// returns nil without services.
+// CompareServices. What did not change is taken from old, which may be nil; old
+// itself is returned if nothing did, and nil without services.
 func newHost(old *host, services []*registry.Service, endpoints endpointsOf, custom customizers) *host {
-	if len(services) == 0 {
+	switch {
+	case len(services) == 0:
 		return nil
+	case old.hasServices(services):
+		return old.refreshed(endpoints)
 	}
-	h := &host{name: services[0].Hostname}
+	h := &host{name: services[0].Hostname, madeOf: slices.Clone(services)}
 	for len(services) > 0 {
 		namespace := services[0].Attributes.Namespace
 		n := 1
@@ -51,6 +56,25 @@ func newHost(old *host, services []*registry.Service, endpoints endpointsOf, cus
 		return registry.ComparePrecedence(a.services[0], b.services[0])
 	})
 	return h
+}
+
+// isMadeOf reports whether a host, nil for none, was made of these very services and
+// endpoints.
+func (h *host) isMadeOf(services []*registry.Service, endpoints endpointsOf) bool {
+	return h.hasServices(services) && h.hasEndpoints(endpoints)
+}
+
+// hasServices reports whether the host was made of these very services.
+func (h *host) hasServices(services []*registry.Service) bool {
+	if h == nil {
+		return len(services) == 0
+	}
+	return slices.Equal(h.madeOf, services)
+}
+
+// hasEndpoints reports whether the host has these very endpoints.
+func (h *host) hasEndpoints(endpoints endpointsOf) bool {
+	return h == nil || !slices.ContainsFunc(h.variants, func(v *variant) bool { return v.endpoints != endpoints(h.name, v.namespace) })
 }
 
 func newVariant(
@@ -125,7 +149,7 @@ func (h *host) refreshed(endpoints endpointsOf) *host {
 			continue
 		}
 		if out == h {
-			out = &host{name: h.name, variants: slices.Clone(h.variants)}
+			out = &host{name: h.name, variants: slices.Clone(h.variants), madeOf: h.madeOf}
 		}
 		changed := &variant{namespace: v.namespace, services: v.services, endpoints: now, ports: make([]*port, len(v.ports)), names: v.names}
 		for j, p := range v.ports {
@@ -138,7 +162,7 @@ func (h *host) refreshed(endpoints endpointsOf) *host {
 
 // renewed returns the host with resources that have to be built again.
 func (h *host) renewed(custom customizers) *host {
-	out := &host{name: h.name, variants: make([]*variant, len(h.variants))}
+	out := &host{name: h.name, variants: make([]*variant, len(h.variants)), madeOf: h.madeOf}
 	for i, v := range h.variants {
 		next := *v
 		next.ports = make([]*port, len(v.ports))

@@ -127,7 +127,7 @@ func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *regist
 	}
 	return proxy, key, internal(part{in: partGroup}.call(func() error {
 		key = s.viewOf(node, proxy)
-		return errors.Join(checkKey(key.Group), checkKey(key.Policy))
+		return errors.Join(checkKey(key.Group), checkKey(key.Policy), checkKey(key.others))
 	}))
 }
 

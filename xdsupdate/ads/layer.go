@@ -17,8 +17,8 @@ import (
 // it. A nil layer has nothing.
 type layer struct {
 	Provided
-	part part
-	made *madeResources
+	*namedProvider
+	made *madeResources // nil: built in
 	// number counts the layers of a provider.
 	number uint64
 }
@@ -50,8 +50,11 @@ type madeResource struct {
 const sweepAtLeast = 1024
 
 // newLayer returns the layer that takes the place of another, which may be nil.
-func newLayer(old *layer, of part, next Provided, changes Changes) *layer {
-	out := &layer{Provided: next, part: of}
+func newLayer(old *layer, of *namedProvider, next Provided, changes Changes) *layer {
+	out := &layer{Provided: next, namedProvider: of}
+	if of.builtIn {
+		return out
+	}
 	if old == nil {
 		out.made = &madeResources{entries: make(map[resourceName]map[any]*madeResource), limit: sweepAtLeast}
 		return out
@@ -70,7 +73,7 @@ func (m *madeResources) advance(number uint64, changes Changes) {
 		for _, shared := range m.entries {
 			outdate(shared)
 		}
-	} else {
+	} else if m.count > 0 {
 		for _, c := range changes.Names {
 			outdate(m.entries[resourceName{c.TypeURL, c.Name}])
 		}
@@ -101,69 +104,137 @@ func (m *madeResources) sweep() {
 	m.limit = max(sweepAtLeast, 2*m.count)
 }
 
-// of returns what the layer is part of, if there is one.
-func (l *layer) of() part {
+// names yields what Provided.Names does, but for empty names.
+func (l *layer) names(v View, typeURL string, yield func(name string)) (only bool, err error) {
 	if l == nil {
-		return part{in: partProvider}
+		return false, nil
 	}
-	return l.part
-}
-
-// names returns what Provided.Names yields, but for empty names; nil if it is the
-// built-in names that count.
-func (l *layer) names(v View, typeURL string) (list []string, own bool, err error) {
-	if l == nil {
-		return nil, false, nil
-	}
-	err = l.part.call(func() error {
-		names, ok := l.Names(v, typeURL)
-		if own = ok; !ok || names == nil {
+	err = l.call(func() error {
+		names, ok := l.Names(l.view(v), typeURL)
+		if only = ok; names == nil {
 			return nil
 		}
 		for name := range names {
 			if name != "" {
-				list = append(list, name)
+				yield(name)
 			}
 		}
 		return nil
 	})
-	return list, own, err
+	return only, err
 }
 
-// covers reports whether a wildcard subscription covers a name; not own: if it covers
-// the built-in one.
-func (l *layer) covers(v View, typeURL, name string) (covered, own bool, err error) {
+// each calls visit with the names that a wildcard subscription covers, and with what is
+// served under them if that is known.
+func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, known bool)) (only bool, err error) {
 	if l == nil {
-		return false, false, nil
+		return false, nil
 	}
-	err = l.part.call(func() error {
-		if _, own = l.Names(v, typeURL); own {
-			covered = l.Covers(v, typeURL, name)
+	lister, lists := l.Provided.(Lister)
+	if lists && l.builtIn {
+		list, only := lister.List(v, typeURL)
+		for name, a := range list {
+			visit(name, a, true)
+		}
+		return only, nil
+	}
+	// Of what a provider of the host's panics in the middle of, nothing counts.
+	var names []string
+	var answers []Answer
+	if lists {
+		only, names, answers, err = l.list(lister, v, typeURL)
+	} else {
+		only, err = l.names(v, typeURL, func(name string) { names = append(names, name) })
+	}
+	if err != nil {
+		return only, err
+	}
+	for i, name := range names {
+		if lists {
+			visit(name, answers[i], true)
+		} else {
+			visit(name, Answer{}, false)
+		}
+	}
+	return only, nil
+}
+
+// list returns what Lister.List yields, but for empty names.
+func (l *layer) list(lister Lister, v View, typeURL string) (only bool, names []string, answers []Answer, err error) {
+	err = l.call(func() error {
+		list, ok := lister.List(l.view(v), typeURL)
+		if only = ok; list == nil {
+			return nil
+		}
+		for name, a := range list {
+			if err := checkKey(a.Share); err != nil {
+				return err
+			}
+			if name != "" {
+				names, answers = append(names, name), append(answers, a)
+			}
 		}
 		return nil
 	})
-	return covered, own, err
+	return only, names, answers, err
 }
 
-// lookup returns the provided resource of a name; not ok: what is built in counts.
-// The resource may be nil.
+// covers is Provided.Covers.
+func (l *layer) covers(v View, typeURL, name string) (covered, only bool, err error) {
+	switch {
+	case l == nil:
+		return false, false, nil
+	case l.builtIn:
+		covered, only = l.Covers(v, typeURL, name)
+		return covered, only, nil
+	}
+	err = l.call(func() error {
+		covered, only = l.Covers(l.view(v), typeURL, name)
+		return nil
+	})
+	return covered, only, err
+}
+
+// lookup returns the provided resource of a name; not ok: what the next provider has
+// counts. The resource may be nil.
 func (l *layer) lookup(v View, typeURL, name string, failed *failures) (r *resource, ok bool) {
 	if l == nil {
 		return nil, false
 	}
-	var a Answer
-	err := l.part.call(func() error {
-		a = l.Lookup(v, typeURL, name)
-		return checkKey(a.Share)
-	})
+	a, err := l.answer(v, typeURL, name)
 	switch {
 	case err != nil:
 		failed.undone(err)
 		return encoded(typeURL, name, unavailable), true
-	case a.BuiltIn || a.Build == nil:
-		return nil, !a.BuiltIn
+	case a.Next:
+		return nil, false
 	}
-	return l.share(resourceName{typeURL, name}, a), true
+	return l.resource(typeURL, name, a), true
+}
+
+// answer is Provided.Lookup.
+func (l *layer) answer(v View, typeURL, name string) (Answer, error) {
+	if l.builtIn {
+		return l.Lookup(v, typeURL, name), nil
+	}
+	var a Answer
+	err := l.call(func() error {
+		a = l.Lookup(l.view(v), typeURL, name)
+		return checkKey(a.Share)
+	})
+	return a, err
+}
+
+// resource returns the resource of an answer; nil: there is none.
+func (l *layer) resource(typeURL, name string, a Answer) *resource {
+	switch {
+	case a.State != nil:
+		return &a.State.resource
+	case a.Build == nil:
+		return nil
+	default:
+		return l.share(resourceName{typeURL, name}, a)
+	}
 }
 
 // share returns the resource of an answer: one that was made for a view that shares
@@ -217,7 +288,7 @@ func (l *layer) newResource(name resourceName, a Answer) *resource {
 // build returns what a function of the provider makes if it is valid. An error beside a
 // message says what is left out of it.
 func (l *layer) build(f func() (proto.Message, error)) (m proto.Message, err error) {
-	err = l.part.call(func() error {
+	err = l.call(func() error {
 		built, failed := f()
 		if built != nil && built.ProtoReflect().IsValid() {
 			if invalid := validate(built); invalid != nil {

@@ -70,13 +70,13 @@ func (v *variant) addressesLeftOut() map[string]struct{} {
 }
 
 // warnLeftOut logs what is left out.
-func (s *Server) warnLeftOut(list []leftOut) {
+func (p *servicesProvider) warnLeftOut(list []leftOut) {
 	for _, l := range list {
 		where := []any{slog.String("host", string(l.hostname)), slog.String("namespace", l.namespace), slog.Any("reason", l.reason)}
 		if l.endpoint {
-			s.logger.Warn("endpoint left out", where...)
+			p.logger.Warn("endpoint left out", where...)
 		} else {
-			s.logger.Warn("port left out", where...)
+			p.logger.Warn("port left out", where...)
 		}
 	}
 }

@@ -101,8 +101,8 @@ func (h *holding) resubscribe(r *request, first bool, add, drop []*topic) {
 	wildcard := h.wildcard
 	if first {
 		wildcard = r.subscribe.count == 0 && legacyWildcard(h.typeURL)
-		h.resume(r.claimed)
-		h.returning = r.claimed == nil
+		h.resume(r.resumed)
+		h.returning = r.resumed == nil
 	}
 	before := h.topics
 	if !first || !h.returning {

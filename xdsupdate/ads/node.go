@@ -80,7 +80,7 @@ func localityOf(l *core.Locality) string {
 // more if they know the workload (Istio 1.30).
 func (s *Server) knownProxy(_ context.Context, node *core.Node) (*registry.Proxy, error) {
 	p := ProxyOf(node)
-	if labels := s.discovery.GetProxyWorkloadLabels(p); labels != nil {
+	if labels := s.services.discovery.GetProxyWorkloadLabels(p); labels != nil {
 		p.Labels = labels
 	}
 	return p, nil
@@ -96,9 +96,7 @@ func (s *Server) viewOf(node *core.Node, proxy *registry.Proxy) View {
 	if s.group != nil {
 		v.Group = s.group(node, proxy)
 	}
-	if s.provider != nil {
-		v.Policy = s.provider.Group(node, proxy)
-	}
+	v.group(s.grouping, node, proxy)
 	return v
 }
 

@@ -54,10 +54,13 @@ func TestWildcardOfEveryResolution(t *testing.T) {
 // oddProvider answers as nobody should.
 type oddProvider struct{ answer func(name string) ads.Answer }
 
-func (oddProvider) Name() string                           { return "odd" }
-func (oddProvider) Attach(xdsupdate.XDSUpdater)            {}
-func (oddProvider) Group(*core.Node, *registry.Proxy) any  { return nil }
-func (oddProvider) Covers(_ ads.View, _, name string) bool { return name == "covered" }
+func (oddProvider) Name() string                          { return "odd" }
+func (oddProvider) Attach(xdsupdate.XDSUpdater)           {}
+func (oddProvider) Group(*core.Node, *registry.Proxy) any { return nil }
+func (oddProvider) Covers(_ ads.View, _, name string) (covered, only bool) {
+	return name == "covered", true
+}
+
 func (p oddProvider) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
 	return p, ads.Changes{Names: []ads.ChangedName{{}, {TypeURL: envoy.ClusterType}, {TypeURL: envoy.ClusterType, Name: "named"}}}
 }
@@ -80,15 +83,15 @@ func (p oddProvider) Lookup(_ ads.View, _, name string) ads.Answer {
 // the same name twice, and one that is empty. What it has is sent all the same, once.
 func TestProviderThatContradictsItself(t *testing.T) {
 	for what, answer := range map[string]ads.Answer{
-		"nothing":          {},
-		"what is built in": {BuiltIn: true},
-		"a nil message":    {Build: func() (proto.Message, error) { return nil, nil }},
-		"a nil cluster":    {Build: func() (proto.Message, error) { return (*clusterv3.Cluster)(nil), nil }},
+		"nothing":                    {},
+		"what the next provider has": {Next: true},
+		"a nil message":              {Build: func() (proto.Message, error) { return nil, nil }},
+		"a nil cluster":              {Build: func() (proto.Message, error) { return (*clusterv3.Cluster)(nil), nil }},
 	} {
 		for name, delta := range protocols() {
 			t.Run(what+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					f := serve(t, ads.Options{Provider: oddProvider{func(string) ads.Answer { return answer }}}, service("a", "shop"))
+					f := serve(t, ads.Options{Providers: []ads.Provider{oddProvider{func(string) ads.Answer { return answer }}}}, service("a", "shop"))
 					c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("n", "shop")})
 					f.subscribe(c, envoy.ClusterType, "*")
 					f.subscribe(c, envoy.ListenerType, "*")
@@ -118,7 +121,7 @@ func (nilProvider) Provide(*ads.PushContext) (ads.Provided, ads.Changes) { retur
 func TestHostThatAnswersNil(t *testing.T) {
 	const other = "example.com/Other"
 	for what, options := range map[string]ads.Options{
-		"provided": {Provider: nilProvider{}},
+		"provided": {Providers: []ads.Provider{nilProvider{}}},
 		"configs":  {Configs: func() ads.ConfigReader { return nil }},
 		"group":    {Group: func(*core.Node, *registry.Proxy) any { return nil }},
 		"generator": {Generators: []ads.Generator{
@@ -128,12 +131,12 @@ func TestHostThatAnswersNil(t *testing.T) {
 			}),
 			unconcerned{},
 		}},
-		"customizer": {Customizers: []ads.Customizer{{
+		"customizer": {Services: ads.ServiceOptions{Customizers: []ads.Customizer{{
 			Name: "nil", TypeURL: envoy.ClusterType,
 			Scope:     func(ads.View, *registry.Service, *registry.Port) any { return nil },
 			Customize: func(ads.Customization) error { return nil },
 			Changed:   func(*ads.PushContext) iter.Seq[registry.Hostname] { return nil },
-		}}},
+		}}}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -160,7 +163,7 @@ func TestHostThatAnswersNil(t *testing.T) {
 type unconcerned struct{}
 
 func (unconcerned) Name() string                                              { return "unconcerned" }
-func (unconcerned) Concerned(*ads.PushContext) func(ads.View) bool            { return nil }
+func (unconcerned) Affected(*ads.PushContext) func(ads.View) bool             { return nil }
 func (unconcerned) Generate(ads.View, *ads.PushContext, *ads.Resources) error { return nil }
 
 // TestProxyOfNobody: a host that neither knows a proxy nor has an error refuses it.

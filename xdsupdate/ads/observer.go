@@ -6,20 +6,27 @@ import (
 	"log/slog"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // Observer sees what the server does, for metrics. Its methods are called from
 // many goroutines, with no lock held, in the path of what they see: they should
 // be fast. Embed NoObserver to be safe from methods that are added.
-type Observer interface {
-	// StreamOpened and StreamClosed: of a stream that is refused at once only the
-	// second is called. Err is why it ended, nil if the client ended it.
+type Observer interface { //nolint:interfacebloat // NoObserver has them all
+	// StreamOpened: it is known whose the stream is, and Node and View are set. Of a
+	// stream it is called once, before anything else. One that ends before that reaches
+	// StreamRefused, or, if the client or a stop of the server ended it, nothing.
 	StreamOpened(s Stream)
+	// StreamClosed: a stream that was opened has ended. It is called once for each
+	// StreamOpened, after that has returned or panicked, and never otherwise: the number
+	// of streams is that of the calls of StreamOpened without those of StreamClosed, and 0
+	// when Run has returned. Err is why it ended, nil if the client ended it. What is under
+	// way then may still reach Request, Response and Converged.
 	StreamClosed(s Stream, err error)
+	// StreamRefused: the server does not open a stream, by Limits, because Options.Proxy
+	// does not know the proxy, or for what its first request is. Node is the ID that the
+	// proxy gave itself, "" if it has said none; View is not set. Err is what the client is told.
+	StreamRefused(s Stream, err error)
 	// Request: a request was handled.
 	Request(s Stream, r RequestEvent)
 	// Response: a response was handed to gRPC.
@@ -29,6 +36,9 @@ type Observer interface {
 	// Converged: a client has accepted a response, so long after the newest push in
 	// it was asked for. The first answers to a subscription are not of a push.
 	Converged(s Stream, typeURL string, after time.Duration)
+	// Overdue: a client has not answered a response for so long (Options.PhaseTimeout),
+	// and what has waited for the answer is sent.
+	Overdue(s Stream, typeURL string, after time.Duration)
 	// Failed: a resource is not as it should be, because it, or what some object
 	// contributes to it, cannot be made or would be refused: it keeps its last state, or
 	// is sent without that part. Err names the resource and, as far as is known, the
@@ -41,11 +51,10 @@ type Observer interface {
 
 // Stream is what an Observer receives about a stream.
 type Stream struct {
-	// ID counts the streams of the server.
+	// ID counts the streams of the server; 0: it was refused at once.
 	ID    uint64
 	Delta bool
-	// Node is the node's ID and View what it can see, once its first request was
-	// handled.
+	// Node is the node's ID and View what it can see: see StreamOpened and StreamRefused.
 	Node string
 	View View
 }
@@ -119,6 +128,9 @@ func (NoObserver) StreamOpened(Stream) {}
 // StreamClosed does nothing.
 func (NoObserver) StreamClosed(Stream, error) {}
 
+// StreamRefused does nothing.
+func (NoObserver) StreamRefused(Stream, error) {}
+
 // Request does nothing.
 func (NoObserver) Request(Stream, RequestEvent) {}
 
@@ -130,6 +142,9 @@ func (NoObserver) Pushed(PushEvent) {}
 
 // Converged does nothing.
 func (NoObserver) Converged(Stream, string, time.Duration) {}
+
+// Overdue does nothing.
+func (NoObserver) Overdue(Stream, string, time.Duration) {}
 
 // Failed does nothing.
 func (NoObserver) Failed(error) {}
@@ -162,22 +177,12 @@ func (s *Server) refusal(st *stream, typeURL string, r Refusal) {
 		slog.String("resource", r.Name), slog.String("version", r.Version), slog.String("reason", r.Error))
 }
 
-// refused logs that a stream was ended for what it is or does, with the ID that it
-// gave itself: one that is refused at once has no identity yet.
-func (s *Server) refused(st *stream, err error) {
-	if status.Code(err) != codes.Unavailable {
-		s.logger.Warn("stream refused", slog.String("node", st.conn.node.GetId()), slog.Any("error", err))
+// overdue reports that a client does not answer responses of some types.
+func (s *stream) overdue(types []string, after time.Duration) {
+	about := *s.about.Load()
+	for _, typeURL := range types {
+		s.server.logger.Warn("response not answered", slog.String("node", about.Node),
+			slog.String("type_url", typeURL), slog.Duration("after", after))
+		s.server.observing(func(o Observer) { o.Overdue(about, typeURL, after) })
 	}
-}
-
-// connected logs that a stream has got an identity.
-func (s *Server) connected(st *stream) {
-	about := st.about.Load()
-	s.logger.Debug("proxy connected", slog.String("node", about.Node), slog.Bool("delta", about.Delta), slog.Any("view", about.View))
-}
-
-// closed reports the end of a stream.
-func (s *Server) closed(st *stream) {
-	s.logger.Debug("proxy disconnected", slog.String("node", st.about.Load().Node), slog.Any("error", st.err))
-	s.observing(func(o Observer) { o.StreamClosed(*st.about.Load(), st.err) })
 }

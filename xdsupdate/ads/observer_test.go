@@ -42,7 +42,7 @@ func (c *counter) add(what string) {
 	}
 }
 
-func (c *counter) StreamOpened(ads.Stream) { c.add("opened") }
+func (c *counter) StreamOpened(s ads.Stream) { c.add("opened " + s.Node) }
 func (c *counter) StreamClosed(s ads.Stream, err error) {
 	c.add(fmt.Sprintf("closed %s: %s", s.Node, status.Code(err)))
 }
@@ -120,7 +120,7 @@ func TestObserver(t *testing.T) {
 			t.Errorf("%d pushes", seen.counts["pushed"])
 		}
 		check(t, "seen", seen.order, []string{
-			"opened", "asked",
+			"opened " + node("a", "shop").GetId(), "asked",
 			"response of 1 -0", "accepted",
 			"response of 1 -0", "refused no",
 			"response of 1 -0", "accepted", "CDS converged after 7ms",

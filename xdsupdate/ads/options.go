@@ -5,12 +5,20 @@ package ads
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
+
+// ServiceOptions are choices of the provider of services, which New always has. The
+// zero value works.
+type ServiceOptions struct {
+	// Customizers change the resources of services, in their order.
+	Customizers []Customizer
+}
 
 // Options for New. The zero value works.
 type Options struct {
@@ -21,19 +29,21 @@ type Options struct {
 	// Observer sees what the server does; nil: nothing is observed.
 	Observer Observer
 	// Pusher says how changes are debounced: see there for the defaults. Its
-	// ProxyUpdate is the server's own.
+	// Prepare, Capture, Whole and ProxyUpdate are the server's own.
 	Pusher xdsupdate.PusherOptions
-	// Generators add or replace resources; nil: only the built-in ones. Their names
+	// Generators add or replace resources; nil: there are only those of providers. Their names
 	// must be different, or New panics. A client can subscribe to ten types on a
-	// stream at most, the built-in ones included.
+	// stream at most, those of services included.
 	Generators []Generator
-	// Provider makes resources on demand, in place of built-in ones; nil: only the
-	// built-in ones.
-	Provider Provider
-	// Customizers change built-in resources, in their order.
-	Customizers []Customizer
+	// Providers make resources on demand, besides those of services and in place of
+	// them: the first one that has an answer for a name counts. Their names must be
+	// different, or New panics.
+	Providers []Provider
+	// Services says what is made of the services of the discovery.
+	Services ServiceOptions
 	// Configs returns the configs that generators read, as they are when a push
-	// begins: a memory store's Snapshot, for instance. Who asks for a push when they
+	// begins: a memory store's Snapshot, for instance. Batches of the registries wait
+	// while it is called, so it should cost next to nothing. Who asks for a push when they
 	// change is an xdsupdate.ConfigHandler for their kinds. Nil: there are none.
 	Configs func() ConfigReader
 	// Proxy returns the identity of a client; an error ends its stream before anything was
@@ -48,6 +58,17 @@ type Options struct {
 	// proxies of different groups are served by generators and customizers in
 	// different ways. It is called after Proxy. Nil: views have no groups.
 	Group func(node *core.Node, proxy *registry.Proxy) any
+	// PhaseTimeout is how long what depends on a response waits for its answer: routes for
+	// the clusters that they name, removals for listeners and routes that do without what
+	// goes. Then it is sent all the same, and Observer.Overdue is called. Default 15 s, in
+	// which an Envoy ends the waiting of its new clusters by itself (initial_fetch_timeout);
+	// negative: nothing waits.
+	PhaseTimeout time.Duration
+	// RemovalDelay is how long a cluster stays with a client of which listeners have sent
+	// connections there and do not any more: an Envoy keeps connections that are open when
+	// their cluster goes, other clients may not. WaitApplied does not wait for that. Default
+	// 0: it goes as soon as the client has accepted the listeners.
+	RemovalDelay time.Duration
 	// Limits bound what clients can ask for; the zero value has defaults.
 	Limits Limits
 	// LargeResponses is how many responses of more than 64 KiB may be on their way at
@@ -58,3 +79,5 @@ type Options struct {
 	// negative: no bound.
 	LargeResponses int
 }
+
+const defaultPhaseTimeout = 15 * time.Second

@@ -111,12 +111,11 @@ func TestOrderWaitsForAnswers(t *testing.T) {
 					}
 				}
 				f.subscribe(c, envoy.ClusterType)
-				clusters := next("CDS")
+				ack(next("CDS"))
 				f.subscribe(c, envoy.RouteType, "80")
 				ack(next("RDS"))
 				f.define([]string{"b"}, service("a", "shop", http), service("b", "shop", http))
 				f.flush()
-				ack(clusters)
 				ack(next("CDS"))
 				routes := next("RDS")
 

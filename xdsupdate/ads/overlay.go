@@ -20,7 +20,7 @@ type overlay map[string]pmap.Map[string, overlaid]
 type overlaid struct {
 	owner    string        // the name of the generator, which need not be comparable itself
 	message  proto.Message // nil: lazy, or hides
-	resource *resource     // nil: hides the built-in resource of the name
+	resource *resource     // nil: hides the resource of providers of the name
 }
 
 func (o overlay) get(typeURL, name string) (overlaid, bool) { return o[typeURL].Get(name) }

@@ -99,20 +99,24 @@ func (p armedProvider) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
 
 func (p armedProvider) Names(_ ads.View, typeURL string) (iter.Seq[string], bool) {
 	p.tick("Names")
+	if typeURL != envoy.ClusterType {
+		return nil, false
+	}
 	return func(yield func(string) bool) {
 		_ = yield("extra") && yield(cluster("a")) && yield(cluster("b"))
 		p.tick("yield")
-	}, typeURL == envoy.ClusterType
+	}, true
 }
 
-func (p armedProvider) Covers(_ ads.View, _, name string) bool {
+func (p armedProvider) Covers(_ ads.View, typeURL, name string) (covered, only bool) {
 	p.tick("Covers")
-	return slices.Contains([]string{"extra", cluster("a"), cluster("b")}, name)
+	only = typeURL == envoy.ClusterType
+	return only && slices.Contains([]string{"extra", cluster("a"), cluster("b")}, name), only
 }
 
 func (p armedProvider) Lookup(_ ads.View, _, name string) ads.Answer {
 	if name != "extra" {
-		return ads.Answer{BuiltIn: true}
+		return ads.Answer{Next: true}
 	}
 	p.tick("Lookup")
 	var share any
@@ -136,13 +140,13 @@ func (s *armedServices) Services() []*registry.Service {
 	return s.services.Services()
 }
 
-// selective is a generator that can be concerned.
+// selective is a generator that says what a push affects.
 type selective struct {
 	ads.Generator
-	concerned func() func(ads.View) bool
+	affected func() func(ads.View) bool
 }
 
-func (g selective) Concerned(*ads.PushContext) func(ads.View) bool { return g.concerned() }
+func (g selective) Affected(*ads.PushContext) func(ads.View) bool { return g.affected() }
 
 type brokenHandler struct {
 	slog.Handler
@@ -160,6 +164,7 @@ type brokenObserver struct {
 
 func (o brokenObserver) StreamOpened(ads.Stream)                     { o.tick() }
 func (o brokenObserver) StreamClosed(ads.Stream, error)              { o.tick() }
+func (o brokenObserver) StreamRefused(ads.Stream, error)             { o.tick() }
 func (o brokenObserver) Request(ads.Stream, ads.RequestEvent)        { o.tick() }
 func (o brokenObserver) Response(ads.Stream, ads.ResponseEvent)      { o.tick() }
 func (o brokenObserver) Pushed(ads.PushEvent)                        { o.tick() }
@@ -173,12 +178,12 @@ func panicking(b *bomb, seen *panics) map[string]ads.Options {
 	}
 	generator := ads.GenerateAll("armed", envoy.ClusterType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) { return extra(), nil })
 	armed := func(function string) ads.Options {
-		return ads.Options{Provider: armedProvider{bomb: b, function: function}}
+		return ads.Options{Providers: []ads.Provider{armedProvider{bomb: b, function: function}}}
 	}
 	customizer := func(change func(*ads.Customizer)) ads.Options {
 		c := ads.Customizer{Name: "armed", TypeURL: envoy.ClusterType, Customize: func(ads.Customization) error { return nil }}
 		change(&c)
-		return ads.Options{Customizers: []ads.Customizer{c}}
+		return ads.Options{Services: ads.ServiceOptions{Customizers: []ads.Customizer{c}}}
 	}
 	bad := func(n *core.Node) {
 		if strings.Contains(n.GetId(), "bad") {
@@ -197,7 +202,7 @@ func panicking(b *bomb, seen *panics) map[string]ads.Options {
 		"generator armed: Generate": {Generators: []ads.Generator{
 			ads.GenerateAll("armed", envoy.ClusterType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) { b.tick(); return extra(), nil }),
 		}},
-		"generator armed: Concerned": {Generators: []ads.Generator{
+		"generator armed: Affected": {Generators: []ads.Generator{
 			selective{generator, func() func(ads.View) bool { b.tick(); return func(ads.View) bool { return true } }},
 		}},
 		"generator armed: accepts": {Generators: []ads.Generator{
@@ -317,7 +322,7 @@ func testPanic(t *testing.T, what string, delta bool) {
 	time.Sleep(2 * time.Minute) // that long the server waits at most before it tries again
 	synctest.Wait()
 	want := []string{cluster("a"), cluster("b")}
-	if strings.Contains(what, "armed") && !strings.Contains(what, "customizer") || options.Provider != nil {
+	if strings.Contains(what, "armed") && !strings.Contains(what, "customizer") || options.Providers != nil {
 		want = append([]string{"extra"}, want...)
 	}
 	if what == "customizer armed: Customize" {

@@ -38,7 +38,7 @@ type port struct {
 
 // varieties are resources of a port, mostly one or two: an immutable map takes a
 // fifth of the memory for them that a map takes, and states can share it.
-type varieties = pmap.Map[variety, *resource]
+type varieties = pmap.Map[variety, *ResourceState]
 
 // made has the resources that were made.
 type made struct {
@@ -84,7 +84,8 @@ func newPort(
 // withEndpoints returns the port after a change of endpoints only. What does not
 // depend on them, or on this port's, is kept.
 func (p *port) withEndpoints(endpoints *xdsupdate.ServiceEndpoints) *port {
-	if len(p.service.Ports) > 1 && sameEndpoints(p.port, p.endpoints, endpoints) {
+	identities := sameIdentities(p.endpoints, endpoints)
+	if identities && len(p.service.Ports) > 1 && sameEndpoints(p.port, p.endpoints, endpoints) {
 		return p
 	}
 	out := newPort(p, p.service, p.port, endpoints, p.custom)
@@ -93,8 +94,15 @@ func (p *port) withEndpoints(endpoints *xdsupdate.ServiceEndpoints) *port {
 	if out.before = p.prepared; out.before == nil {
 		out.before = p.before
 	}
-	out.made.others = p.made.others
+	if identities {
+		out.made.others = p.made.others
+	}
 	return out
+}
+
+// sameIdentities reports whether the clusters of endpoints expect the same identities.
+func sameIdentities(a, b *xdsupdate.ServiceEndpoints) bool {
+	return slices.Equal(a.ServiceAccounts(), b.ServiceAccounts())
 }
 
 // of returns the resources of a type of a port.
@@ -114,7 +122,7 @@ func (m *made) all() varieties {
 }
 
 // resource returns the port's resource of a type and name for a view, or nil.
-func (p *port) resource(typeURL, name string, v View, failed *failures) *resource {
+func (p *port) resource(typeURL, name string, v View, failed *failures) *ResourceState {
 	key := variety{typeURL: typeURL, name: name}
 	resolution := p.service.Resolution
 	switch typeURL {
@@ -144,20 +152,24 @@ func (p *port) resource(typeURL, name string, v View, failed *failures) *resourc
 	var err error
 	if key.custom, err = p.custom.scope(v, typeURL, p.service, p.port); err != nil {
 		failed.undone(err)
-		return encoded(typeURL, name, unavailable)
+		out := &ResourceState{resource: resource{typeURL: typeURL, name: name, marker: unavailable}}
+		out.resource.once.Do(func() {}) // it is not built
+		return out
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	made := p.made.of(typeURL, p)
 	r, ok := made.Get(key)
 	if !ok {
-		r = &resource{typeURL: typeURL, name: name}
-		r.fallback, _ = p.former.Get(key)
+		r = &ResourceState{resource: resource{typeURL: typeURL, name: name}}
+		if former, ok := p.former.Get(key); ok {
+			r.resource.fallback = &former.resource
+		}
 		p.former = p.former.Delete(key)
 		if typeURL == envoy.LoadAssignmentType && !p.custom.change(typeURL) {
-			r.bytes = func() []byte { return p.assignment(key) }
+			r.resource.bytes = func() []byte { return p.assignment(key) }
 		} else {
-			r.build = func() (proto.Message, error) { return p.build(key) }
+			r.resource.build = func() (proto.Message, error) { return p.build(key) }
 		}
 		*made = made.Set(key, r)
 	}

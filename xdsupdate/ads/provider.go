@@ -19,10 +19,12 @@ import (
 // costs nothing, however much there is, and a new view costs nothing before its
 // clients subscribe. Package traffic has one.
 //
-// A provider's resources take the place of built-in ones; those of generators take
-// the place of a provider's.
+// All resources but those of generators come from providers. They are asked in an order,
+// and the first one that has an answer for a name counts: first the resources of
+// Server.SetResource, then Options.Providers, and last the server's own provider of the
+// services of the discovery. Generators come before all of them.
 type Provider interface {
-	// Name is the provider's in errors.
+	// Name is the provider's in errors; it must be different from all others.
 	Name() string
 	// Attach is called once, by New, with the server: the provider asks it for a push
 	// when something has changed, by ConfigUpdate with keys of its own.
@@ -42,23 +44,37 @@ type Provider interface {
 // Provided is what a Provider has at one moment. It is immutable, and its methods
 // may be called from any goroutine, also while a later one is being made. They are
 // called with locks of the server held: they must not block nor call the server,
-// and leave what costs to Answer.Build.
+// and leave what costs to Answer.Build. All that implement it may be a Lister.
 type Provided interface {
 	// Names yields the names that a wildcard subscription to a type covers in a
-	// view, in any order, each once: of provided resources and of built-in ones. Not
-	// ok: the built-in names, and no others.
-	Names(view View, typeURL string) (names iter.Seq[string], ok bool)
-	// Covers reports whether Names yields a name.
-	Covers(view View, typeURL, name string) bool
+	// view, in any order, each once: of resources that it provides and of those of
+	// the providers after it. Nil: none. Not only: the names that the providers after
+	// it yield are covered too.
+	Names(view View, typeURL string) (names iter.Seq[string], only bool)
+	// Covers reports whether Names yields a name, and only what it does.
+	Covers(view View, typeURL, name string) (covered, only bool)
 	// Lookup says what is served under a name in a view.
 	Lookup(view View, typeURL, name string) Answer
 }
 
-// Answer says what is served under a name. The zero value: nothing, a built-in
-// resource is hidden.
+// Lister is an optional ability of Provided, for those of which a wildcard covers many
+// resources that are found sooner together than one by one.
+type Lister interface {
+	Provided
+	// List yields the names that Names does, each with what Lookup says of it. If it
+	// panics the wildcard subscriptions of the view stay as they are.
+	List(view View, typeURL string) (resources iter.Seq2[string, Answer], only bool)
+}
+
+// Answer says what is served under a name. The zero value: nothing, resources of the
+// providers after this one are hidden.
 type Answer struct {
-	// BuiltIn: the built-in resource, if there is one. The other fields do not count.
-	BuiltIn bool
+	// Next: what the next provider says. The other fields do not count.
+	Next bool
+	// State is the resource, if the provider keeps it: whoever is answered with the same
+	// one shares it, in all views. Share, Build and StandIn do not count. It has to be a
+	// state of a resource of the type and name of the question.
+	State *ResourceState
 	// Share must be comparable: views with equal values share the resource of the
 	// name. It must not depend on anything but the view and the name.
 	Share any
@@ -98,33 +114,103 @@ type Changes struct {
 // ChangedName names a resource that may have changed.
 type ChangedName struct {
 	TypeURL, Name string
+	// Uncovered: by itself the provider has no wildcard subscription cover the name,
+	// neither before nor after.
+	Uncovered bool
 	// In accepts the views in which it may have; nil: all. It is called with locks of
 	// the server held.
 	In func(View) bool
 }
 
-// provide asks the provider for its resources.
-func (s *Server) provide(push *PushContext, ch *change) {
-	if s.provider == nil {
-		return
+// Capturer is an optional ability of a Provider that takes configs from elsewhere than
+// PushContext.Configs.
+type Capturer interface {
+	// Capture is called when a push reads services and endpoints, by the goroutine that
+	// calls Provide, and while no batch of a registry is running: it fixes, in no time,
+	// what the next Provide is to read, so that all of it is of one moment. If it is not
+	// known to be, for instance because a cache has handed a commit to the provider and
+	// not to a registry yet, it returns false and is called again soon, with the services
+	// of then; the last call counts.
+	Capture() (whole bool)
+}
+
+// namedProvider is a provider with its name, which it was asked for once.
+type namedProvider struct {
+	Provider
+	part
+	// builtIn: it is the server's own, whose panics are those of the server.
+	builtIn bool
+	// position is the one in Options.Providers.
+	position int
+}
+
+// view returns a view as the provider is given it.
+func (p *namedProvider) view(v View) View { return v.seenBy(p.position) }
+
+// newProviders returns the providers of a server in their order, its own with them.
+func newProviders(own *ownResources, list []Provider, services *servicesProvider) []namedProvider {
+	out := []namedProvider{{Provider: own, builtIn: true}}
+	names := make(map[string]struct{})
+	for i, p := range list {
+		name := p.Name()
+		if _, again := names[name]; again {
+			panic("ads: two providers have the name " + name)
+		}
+		names[name] = struct{}{}
+		out = append(out, namedProvider{Provider: p, part: part{partProvider, name}, position: i})
 	}
-	ch.provided = s.cache.provided
+	return append(out, namedProvider{Provider: services, builtIn: true})
+}
+
+// provide asks the providers for their resources. Not ok: the services of a first state
+// are missing, and no client may be answered from what there is.
+func (s *Server) provide(push *PushContext, ch *change) (ok bool) {
+	ch.layers, ch.changes = make(layers, len(s.providers)), make([]Changes, len(s.providers))
+	last := len(s.providers) - 1
+	s.provideOne(last, push, ch) // what it has read is what the others find in the push
+	if s.services.incomplete && !s.built {
+		return false
+	}
+	s.built, s.context = true, push
+	for i := range last {
+		s.provideOne(i, push, ch)
+	}
+	return true
+}
+
+func (s *Server) provideOne(i int, push *PushContext, ch *change) {
+	p := &s.providers[i]
+	var before *layer
+	if s.cache.layers != nil {
+		before = s.cache.layers[i]
+	}
 	var next Provided
 	var changes Changes
-	err := s.providing.call(func() error {
-		if next, changes = s.provider.Provide(push); next == nil {
+	if p.builtIn {
+		next, changes = p.Provide(push)
+	} else {
+		var err error
+		if next, changes, err = p.provide(push); err != nil {
+			s.cache.failures.undone(err)
+			ch.layers[i] = before
+			return
+		}
+		if before == nil || ch.unsure {
+			changes.Everything = acceptAll
+		}
+	}
+	ch.changes[i], ch.layers[i] = changes, newLayer(before, p, next, changes)
+}
+
+// provide is Provider.Provide. A panic is an error, and so is nil.
+func (p *namedProvider) provide(push *PushContext) (next Provided, changes Changes, err error) {
+	err = p.call(func() error {
+		if next, changes = p.Provide(push); next == nil {
 			return errNothing
 		}
 		return nil
 	})
-	if err != nil {
-		s.cache.failures.undone(err)
-		return
-	}
-	if ch.provided == nil || ch.everything() {
-		changes.Everything = acceptAll
-	}
-	ch.changes, ch.provided = changes, newLayer(ch.provided, s.providing, next, changes)
+	return next, changes, err
 }
 
 var errNothing = errors.New("provided nil")

@@ -34,6 +34,7 @@ type clusterProvider struct {
 	changed []ads.ChangedName
 	group   string
 	regroup bool
+	besides bool // a wildcard covers what the next providers have, too
 	panics  bool // in Provide
 	lookup  bool // panics
 	built   map[string]int
@@ -81,12 +82,18 @@ type clusterLayer struct {
 }
 
 func (l clusterLayer) Names(_ ads.View, typeURL string) (iter.Seq[string], bool) {
-	return maps.Keys(l.set), typeURL == envoy.ClusterType
+	if typeURL != envoy.ClusterType {
+		return nil, false
+	}
+	return maps.Keys(l.set), !l.besides
 }
 
-func (l clusterLayer) Covers(_ ads.View, _, name string) bool {
+func (l clusterLayer) Covers(_ ads.View, typeURL, name string) (covered, only bool) {
+	if typeURL != envoy.ClusterType {
+		return false, false
+	}
 	_, ok := l.set[name]
-	return ok
+	return ok, !l.besides
 }
 
 func (l clusterLayer) Lookup(v ads.View, typeURL, name string) ads.Answer {
@@ -98,7 +105,7 @@ func (l clusterLayer) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	case panics:
 		panic("broken")
 	case !ok || typeURL != envoy.ClusterType:
-		return ads.Answer{BuiltIn: true}
+		return ads.Answer{Next: true}
 	case text == "":
 		return ads.Answer{}
 	}
@@ -145,7 +152,7 @@ func TestLastGoodOfEqualStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &clusterProvider{}
 		p.change("extra", "one", nil)
-		f := serve(t, ads.Options{Provider: p})
+		f := serve(t, ads.Options{Providers: []ads.Provider{p}})
 		c := providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true})
 		if err := c.Subscribe(envoy.ClusterType); err != nil {
 			t.Fatal(err)
@@ -173,7 +180,7 @@ func TestLookupThatPanicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &clusterProvider{}
 		p.change("extra", "one", nil)
-		f := serve(t, ads.Options{Provider: p})
+		f := serve(t, ads.Options{Providers: []ads.Provider{p}})
 		c := providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true})
 		f.subscribe(c, envoy.ClusterType)
 		f.await(c, envoy.ClusterType, "extra")
@@ -198,7 +205,7 @@ func TestProvider(t *testing.T) {
 		p := &clusterProvider{}
 		host := "outbound|80||a.example.com"
 		p.change("extra", "one", nil)
-		f := serve(t, ads.Options{Provider: p}, service("a.example.com", "shop"))
+		f := serve(t, ads.Options{Providers: []ads.Provider{p}}, service("a.example.com", "shop"))
 		clients := []*xdstest.Client{
 			providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true}),
 			providerClient(f, xdstest.ClientOptions{Node: node("2", "shop")}),
@@ -257,7 +264,7 @@ func TestRegroupWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &clusterProvider{group: "a"}
 		p.change("extra", "one", nil)
-		f := serve(t, ads.Options{Provider: p})
+		f := serve(t, ads.Options{Providers: []ads.Provider{p}})
 		c := providerClient(f, xdstest.ClientOptions{Node: node("1", "shop"), Delta: true})
 		if err := c.Subscribe(envoy.ClusterType); err != nil {
 			t.Fatal(err)

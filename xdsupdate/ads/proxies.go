@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ErrRejected means that a proxy refused what it was sent.
@@ -41,6 +42,8 @@ type TypeStatus struct {
 	// Pending: there is something that the proxy has not been sent yet, or has
 	// not answered.
 	Pending bool
+	// Overdue: it has not answered a response for longer than Options.PhaseTimeout.
+	Overdue bool
 	// Refusals are the resources that the proxy refuses at present, sorted by name.
 	// Rejected and Error are the version and the text of the one that came last.
 	Refusals []Refusal
@@ -71,6 +74,7 @@ func (c *connection) status() ProxyStatus {
 		ID: c.proxy.ID, View: c.view.View, IPAddresses: c.proxy.IPAddresses, Delta: c.delta,
 		Types: make(map[string]TypeStatus, len(c.order)),
 	}
+	now := time.Now()
 	for _, s := range c.order {
 		refusals := s.standing()
 		last := latest(refusals)
@@ -78,6 +82,7 @@ func (c *connection) status() ProxyStatus {
 			Wildcard: s.wildcard(), Names: len(s.topics()),
 			Sent: s.acks.sentVersion, Acked: s.acks.ackedVersion,
 			Pending:  !s.applied(),
+			Overdue:  c.cache.phaseTimeout > 0 && len(s.acks.outstanding) > 0 && c.cache.overdue(&s.acks.outstanding[0], now),
 			Failed:   s.failed(),
 			Refusals: refusals, Rejected: last.Version, Error: last.Error, Rejections: s.acks.nacks,
 		}

@@ -4,34 +4,27 @@ package ads
 
 import (
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// change is what a push makes of the table and the views.
+// change is what a push makes of what there is.
 type change struct {
-	table *table
-	// names are the built-in resources that may have changed.
-	names []resourceName
-	views []viewChange
-	// provided is what the provider has, changes in what it may differ from before.
-	provided *layer
-	changes  Changes
-	// leftOut are the endpoints and ports that are left out from now on.
-	leftOut []leftOut
+	// layers are what the providers have, changes in what each may differ from before;
+	// nil: in nothing.
+	layers  layers
+	changes []Changes
+	// unsure: something has failed before, and everything may have changed.
+	unsure bool
+	views  []viewChange
 	// about are the objects that the push was asked for: see hintsOf.
 	about []xdsupdate.ConfigKey
 	// since is when the push was asked for.
 	since time.Time
-	// incomplete: a part of the first state is missing, so that no client may be
-	// answered from it.
-	incomplete bool
 }
-
-// everything reports whether everything may have changed.
-func (ch *change) everything() bool { return ch.changes.Everything != nil }
 
 // viewChange is what generators made of a view's overlay.
 type viewChange struct {
@@ -50,6 +43,7 @@ type viewChange struct {
 func (c *cache) publish(ch *change) {
 	made := c.subscribed(ch)
 	c.make(made)
+	nameReferences(made)
 
 	var waiting []*selection
 	c.locked(func() { waiting = c.publishLocked(ch) })
@@ -58,7 +52,7 @@ func (c *cache) publish(ch *change) {
 }
 
 func (c *cache) publishLocked(ch *change) (waiting []*selection) {
-	c.table, c.provided = ch.table, ch.provided
+	c.layers = ch.layers
 	c.epoch++
 	c.recent.add(c.epoch, ch.about)
 	var touched []*selection
@@ -71,7 +65,7 @@ func (c *cache) publishLocked(ch *change) (waiting []*selection) {
 	for _, v := range ch.views {
 		v.view.overlay = v.overlay
 	}
-	c.concerned(ch, mark)
+	c.eachAffected(ch, mark)
 	waiting = append(c.makeReady(ch.views), c.unprepared...)
 	c.unprepared = nil
 	changed := touched[:0]
@@ -101,7 +95,9 @@ type wanted struct {
 	typeURL, name string
 	// named: it is subscribed by name, not by a wildcard.
 	named bool
-	made  *resource // by make; may be nil
+	// before is what the selection has of listeners and routes, made what make has found;
+	// both may be nil.
+	before, made *resource
 }
 
 // subscribed returns what a change is about and clients are subscribed to. It takes
@@ -117,14 +113,33 @@ func (c *cache) subscribed(ch *change) []wanted {
 	var out []wanted
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.concerned(ch, func(s *selection, name string) {
-		from := source{table: ch.table, view: s.view, overlay: s.view.overlay, layer: ch.provided, failed: c.failures}
+	c.eachAffected(ch, func(s *selection, name string) {
+		from := source{view: s.view, overlay: s.view.overlay, layers: ch.layers, failed: c.failures}
 		if made, ok := overlays[s.view]; ok {
 			from.overlay = made
 		}
-		out = append(out, wanted{from: from, typeURL: s.typeURL, name: name, named: s.names(name)})
+		w := wanted{from: from, typeURL: s.typeURL, name: name, named: s.names(name)}
+		if pointsToClusters(s.typeURL) && s.snapshot != nil {
+			w.before = s.snapshot.find(name)
+		}
+		out = append(out, w)
 	})
 	return out
+}
+
+// nameReferences finds the references of listeners and routes that may have to wait for
+// clusters or for one another, which takes some time for large ones. It is called without
+// the lock.
+func nameReferences(list []wanted) {
+	waits := slices.ContainsFunc(list, func(w wanted) bool {
+		return w.typeURL == envoy.ClusterType || w.typeURL == envoy.ListenerType
+	})
+	for i := range list {
+		if waits {
+			list[i].before.references()
+			list[i].made.references()
+		}
+	}
 }
 
 // make looks the resources up and encodes them. It is called without the lock.
@@ -140,33 +155,31 @@ func (c *cache) make(list []wanted) {
 	}
 }
 
-// concerned visits the selections that have a resource that a change is about. It
+// eachAffected visits the selections that have a resource that a change is about. It
 // may visit one twice.
-func (c *cache) concerned(ch *change, visit func(s *selection, name string)) {
-	for _, n := range ch.names {
-		c.having(n, wildcardBuiltIn(n.typeURL) || ch.provided != nil, nil, visit)
-	}
+func (c *cache) eachAffected(ch *change, visit func(s *selection, name string)) {
 	for _, v := range ch.views {
 		for _, n := range v.names {
 			c.having(n, true, func(of *view) bool { return of == v.view }, visit)
 		}
 	}
-	for _, n := range ch.changes.Names {
-		var in func(*view) bool
-		if n.In != nil {
-			in = func(of *view) bool { return c.accepts(ch, func() bool { return n.In(of.View) }) }
+	for i, changes := range ch.changes {
+		mayBeCovered := ch.layers.mayBeCovered(i)
+		for _, n := range changes.Names {
+			var in func(*view) bool
+			if n.In != nil {
+				in = func(of *view) bool { return c.accepts(ch.layers[i], of.View, n.In) }
+			}
+			c.having(resourceName{n.TypeURL, n.Name}, !n.Uncovered || mayBeCovered, in, visit)
 		}
-		c.having(resourceName{n.TypeURL, n.Name}, true, in, visit)
 	}
-	if ch.everything() {
-		c.everythingOf(ch, visit)
-	}
+	c.everythingOf(ch, visit)
 }
 
 // accepts calls a function of a provider's changes. What it panics for is accepted.
-func (c *cache) accepts(ch *change, f func() bool) (accepted bool) {
-	err := ch.provided.of().call(func() error {
-		accepted = f()
+func (c *cache) accepts(l *layer, v View, f func(View) bool) (accepted bool) {
+	err := l.call(func() error {
+		accepted = f(l.view(v))
 		return nil
 	})
 	c.failures.add(err)
@@ -201,9 +214,16 @@ func (c *cache) having(n resourceName, wildcards bool, in func(*view) bool, visi
 // everythingOf visits the selections of views of which everything may have changed
 // with everything that they have and may have.
 func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) {
+	some := ch.unsure
+	for _, changes := range ch.changes {
+		some = some || changes.Everything != nil
+	}
+	if !some {
+		return
+	}
 	for _, list := range c.selections {
 		for _, s := range list {
-			if !c.accepts(ch, func() bool { return ch.changes.Everything(s.view.View, s.typeURL) }) {
+			if !ch.unsure && !c.mayHaveChanged(ch, s) {
 				continue
 			}
 			for _, name := range s.everything(ch, c.failures) {
@@ -211,6 +231,16 @@ func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) 
 			}
 		}
 	}
+}
+
+// mayHaveChanged reports whether everything that a selection has may have changed.
+func (c *cache) mayHaveChanged(ch *change, s *selection) bool {
+	for i, changes := range ch.changes {
+		if changes.Everything != nil && c.accepts(ch.layers[i], s.view.View, func(v View) bool { return changes.Everything(v, s.typeURL) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // everything returns the names of what a selection has and may have.
@@ -222,14 +252,9 @@ func (s *selection) everything(ch *change, failed *failures) []string {
 	for r := range s.snapshot.list.All() {
 		out = append(out, r.name)
 	}
-	names, own, err := ch.provided.names(s.view.View, s.typeURL)
-	if failed.undone(err); own || err != nil {
-		return append(out, names...)
-	}
-	for name := range ch.table.names(s.view.View, s.typeURL) {
-		out = append(out, name)
-	}
-	return out
+	names, err := ch.layers.names(s.view.View, s.typeURL)
+	failed.undone(err)
+	return append(out, names...)
 }
 
 // makeReady makes views ready whose generators were called for the first time,

@@ -5,11 +5,9 @@ package ads
 import (
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
-	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -51,224 +49,62 @@ func waited(req *xdsupdate.PushRequest, now time.Time) time.Duration {
 	return max(0, now.Sub(req.Start))
 }
 
-// The functions below are called with building held. Only they replace the table,
-// so that they may read it without the cache's lock.
+// The functions below are called with building held. Only they replace the layers,
+// so that they may read them without the cache's lock.
 
-// rebuild makes the state of some hosts anew and publishes it.
+// rebuild makes the state of what a request is about anew and publishes it.
 func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
-	push := &PushContext{Request: req, sorted: &sortedServices{}}
-	ch := &change{since: begun, about: hintsOf(req.ConfigsUpdated)}
-	if s.unsure.Swap(false) {
-		ch.changes.Everything = acceptAll
-	}
+	push := &PushContext{Request: req, moment: s.moment, sorted: &sortedServices{}}
+	ch := &change{since: begun, about: hintsOf(req.ConfigsUpdated), unsure: s.unsure.Swap(false)}
 	if !req.Start.IsZero() {
 		ch.since = req.Start
 	}
-	// Services, endpoints and configs of one moment: no registry is in the middle
-	// of a change then.
-	s.pusher.Capture(func() {
-		s.readConfigs(push)
-		s.rebuildHosts(req, push, ch)
-	})
-	if ch.incomplete && !s.built {
+	if !s.provide(push, ch) {
 		return // an answer from nothing would take everything away from proxies
 	}
-	s.built = true
-	push.table = ch.table
-	s.customizeAgain(push, ch)
-	push.table = ch.table
-	s.context = push
-	s.provide(push, ch)
 	ch.views = s.generateAll(push)
 	s.cache.publish(ch)
-	if ch.changes.Regroup {
+	s.services.published(push)
+	if slices.ContainsFunc(ch.changes, func(c Changes) bool { return c.Regroup }) {
 		s.ReviewProxies(nil)
 	}
-	s.warnLeftOut(ch.leftOut)
-	if req.Everything() {
-		s.warnSilent(ch.table)
-	}
 }
 
-// readConfigs reads the host's configs. If that panics those of the push before stay.
-func (s *Server) readConfigs(push *PushContext) {
-	if s.configs == nil {
-		return
-	}
-	if s.context != nil {
-		push.configs = s.context.configs
-	}
-	s.cache.failures.undone(part{in: partConfigs}.call(func() error {
-		push.configs = s.configs()
-		return nil
-	}))
-}
-
-// readServices reads the discovery. Not ok: it panicked.
-func (s *Server) readServices() (services []*registry.Service, ok bool) {
-	err := part{in: partServices}.call(func() error {
-		services = withoutNil(s.discovery.Services())
-		return nil
-	})
-	s.cache.failures.undone(err)
-	return services, err == nil
-}
-
-// rebuildHosts makes the hosts of a request anew. It may be called again.
-func (s *Server) rebuildHosts(req *xdsupdate.PushRequest, push *PushContext, ch *change) {
-	table := s.cache.table
-	ch.names, ch.leftOut, push.changed, ch.incomplete = nil, nil, nil, false
-	full := req.Full || req.Everything()
-	var services []*registry.Service
-	if full { // without services, hosts stay as they are but for their endpoints
-		services, full = s.readServices()
-		ch.incomplete = !full
-	}
-	hosts := make(map[registry.Hostname]*host)
-	rebuild := func(name registry.Hostname) {
-		before := table.host(name)
-		var after *host
-		if full {
-			after = newHost(before, servicesOf(services, name), s.EndpointIndex().Service, s.customizers)
-		} else {
-			after = before.refreshed(s.EndpointIndex().Service)
-		}
-		if before == after {
-			return
-		}
-		names, omitted := ch.names, appendLeftOut(ch.leftOut, before, after)
-		if full {
-			names = appendAffected(names, before, after)
-		} else {
-			names = appendAffectedByEndpoints(names, before, after)
-		}
-		endpointsOnly := !full || sameServices(before, after)
-		hosts[name], ch.names, ch.leftOut = after, names, omitted
-		push.changed = append(push.changed, ChangedHost{Hostname: name, EndpointsOnly: endpointsOnly})
-	}
-	for _, name := range s.hostsOf(req, services) {
-		s.cache.failures.add(part{partHost, string(name)}.call(func() error {
-			rebuild(name)
-			return nil
-		}))
-	}
-	ch.table = table.with(hosts)
-}
-
-// hostsOf returns the names of the hosts that a request is about, each once.
-func (s *Server) hostsOf(req *xdsupdate.PushRequest, services []*registry.Service) []registry.Hostname {
-	var out []registry.Hostname
-	for key := range req.ConfigsUpdated {
-		if xdsupdate.IsServiceKey(key) {
-			out = append(out, registry.Hostname(key.Name))
-		}
-	}
-	if req.Everything() {
-		for name := range s.cache.table.hosts.All() {
-			out = append(out, name)
-		}
-		for _, svc := range services {
-			out = append(out, svc.Hostname)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// withoutNil returns a list, which is the host's, without nil.
-func withoutNil[T any](list []*T) []*T {
-	isNil := func(p *T) bool { return p == nil }
-	if !slices.ContainsFunc(list, isNil) {
-		return list
-	}
-	return slices.DeleteFunc(slices.Clone(list), isNil)
-}
-
-// servicesOf returns the services of a host, from the sorted list of all.
-func servicesOf(services []*registry.Service, name registry.Hostname) []*registry.Service {
-	from, _ := slices.BinarySearchFunc(services, name, func(s *registry.Service, name registry.Hostname) int {
-		return strings.Compare(string(s.Hostname), string(name))
-	})
-	to := from
-	for to < len(services) && services[to].Hostname == name {
-		to++
-	}
-	return services[from:to]
-}
-
-// customizeAgain renews the hosts that customizers want to customize anew.
-func (s *Server) customizeAgain(push *PushContext, ch *change) {
-	if len(s.customizers) == 0 {
-		return
-	}
-	hosts := make(map[registry.Hostname]*host)
-	for _, c := range s.customizers {
-		s.cache.failures.undone(c.part().call(func() error {
-			c.renew(push, ch, s.customizers, hosts)
-			return nil
-		}))
-	}
-	if len(hosts) > 0 {
-		ch.table = ch.table.with(hosts)
-	}
-}
-
-// renew renews the hosts that the customizer wants to customize anew.
-func (c Customizer) renew(push *PushContext, ch *change, all customizers, hosts map[registry.Hostname]*host) {
-	if c.Changed == nil {
-		return
-	}
-	changed := c.Changed(push)
-	if changed == nil {
-		return
-	}
-	for name := range changed {
-		if before := ch.table.host(name); before != nil && hosts[name] == nil {
-			after := before.renewed(all)
-			hosts[name] = after
-			ch.names = appendAffected(ch.names, before, after)
-		}
-	}
-}
-
-// greet calls the generators for views that are new. The caller does not hold
+// initNewViews calls the generators for views that are new. The caller does not hold
 // building.
-func (s *Server) greet() {
-	if p := guard.Call(s.greetViews); p != nil {
+func (s *Server) initNewViews() {
+	if p := guard.Call(s.generateForNewViews); p != nil {
 		s.cache.failures.undone(part{in: partPush}.wrap(p))
 	}
 	s.reportFailures()
 }
 
-func (s *Server) greetViews() {
+func (s *Server) generateForNewViews() {
 	s.building.Lock()
 	defer s.building.Unlock()
 	if !s.built {
-		return // the first push greets
+		return // the first push does it
 	}
 	if views := s.generateNew(s.context); len(views) > 0 {
-		s.cache.publish(&change{table: s.cache.table, provided: s.cache.provided, views: views})
+		s.cache.publish(&change{layers: s.cache.layers, views: views})
 	}
 }
 
-// generateAll calls generators for all views that a push may concern.
+// generateAll calls generators for all views that a push may affect.
 func (s *Server) generateAll(push *PushContext) []viewChange {
 	if len(s.generators) == 0 {
 		return nil
 	}
-	concerned := make([]func(View) bool, len(s.generators))
+	affected := make([]func(View) bool, len(s.generators))
 	some := false
 	for i, g := range s.generators {
-		concerned[i] = func(View) bool { return true }
-		if selective, ok := g.Generator.(SelectiveGenerator); ok {
-			concerned[i] = s.concerned(g.part, selective, push)
-		}
-		some = some || concerned[i] != nil
+		affected[i] = s.affected(g, push)
+		some = some || affected[i] != nil
 	}
 	var out []viewChange
 	if some {
 		for _, v := range s.cache.readyViews() {
-			if ch := s.generate(v, push, concerned); len(ch.names) > 0 {
+			if ch := s.generate(v, push, affected); len(ch.names) > 0 {
 				out = append(out, ch)
 			}
 		}
@@ -276,11 +112,11 @@ func (s *Server) generateAll(push *PushContext) []viewChange {
 	return append(out, s.generateNew(push)...)
 }
 
-// concerned asks a generator. If it panics, all views are concerned.
-func (s *Server) concerned(of part, g SelectiveGenerator, push *PushContext) (out func(View) bool) {
+// affected asks a generator. If it panics, all views are affected.
+func (s *Server) affected(g namedGenerator, push *PushContext) func(View) bool {
 	var accepts func(View) bool
-	err := of.call(func() error {
-		accepts = g.Concerned(push)
+	err := g.call(func() error {
+		accepts = g.Affected(push)
 		return nil
 	})
 	if s.cache.failures.add(err); err == nil && accepts == nil {
@@ -288,7 +124,7 @@ func (s *Server) concerned(of part, g SelectiveGenerator, push *PushContext) (ou
 	}
 	return func(v View) (accepted bool) {
 		accepted = err != nil
-		failed := of.call(func() error {
+		failed := g.call(func() error {
 			accepted = accepted || accepts(v)
 			return nil
 		})
@@ -306,11 +142,11 @@ func (s *Server) generateNew(push *PushContext) []viewChange {
 	return out
 }
 
-// generate calls generators for a view: those that are concerned, or all.
-func (s *Server) generate(v *view, push *PushContext, concerned []func(View) bool) viewChange {
+// generate calls generators for a view: those that are affected, or all.
+func (s *Server) generate(v *view, push *PushContext, affected []func(View) bool) viewChange {
 	ch := viewChange{view: v, overlay: v.overlay}
 	for i, g := range s.generators {
-		if concerned != nil && (concerned[i] == nil || !concerned[i](v.View)) {
+		if affected != nil && (affected[i] == nil || !affected[i](v.View)) {
 			continue
 		}
 		after, names, err := g.generate(v.View, ch.overlay, push)

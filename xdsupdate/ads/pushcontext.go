@@ -25,8 +25,8 @@ type PushContext struct {
 	// Request is what the push is about; its keys say what concerns a
 	// generator. It is Forced for a view that is new, whatever the push.
 	Request *xdsupdate.PushRequest
+	moment  *moment
 	table   *table
-	configs ConfigReader
 	sorted  *sortedServices
 	changed []ChangedHost
 }
@@ -64,7 +64,7 @@ type sortedServices struct {
 }
 
 // Configs returns the configs of Options.Configs, or nil without it.
-func (p *PushContext) Configs() ConfigReader { return p.configs }
+func (p *PushContext) Configs() ConfigReader { return p.moment.configs }
 
 // Services yields all services, visible or not, sorted by CompareServices. The
 // first call in a push sorts them.

@@ -85,7 +85,7 @@ type quarantine struct {
 // isolate begins to find out what of a resource a client refuses, if several objects
 // make it.
 func (s *subscription) isolate(res *resource, o *outstanding, text string) {
-	if s.conn.cache.source(s.conn.view).without(s.typeURL, res.name) == nil {
+	if _, without := s.conn.cache.source(s.conn.view).without(s.typeURL, res.name); without == nil {
 		return
 	}
 	if s.quarantines == nil {
@@ -262,7 +262,7 @@ func (s *subscription) target() *snapshot {
 func (s *subscription) ownDifference() *difference {
 	list := s.quarantines
 	if key := s.differenceKey(); list.difference == nil || list.differenceKey != key {
-		list.difference, list.differenceKey = s.moment().newDifference(s.sent, key.dialect), key
+		list.difference, list.differenceKey = s.state().newDifference(s.sent, key.clientTraits), key
 	}
 	return list.difference
 }

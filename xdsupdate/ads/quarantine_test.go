@@ -84,7 +84,7 @@ func newQuarantineScene(t *testing.T, typeURL string) *quarantineScene {
 	t.Helper()
 	p := &sharedProvider{typeURL: typeURL, objects: make(map[string]map[string]string)}
 	s := &quarantineScene{provider: p, log: &lockedBuffer{}}
-	s.fixture = serve(t, ads.Options{Provider: p, Logger: slog.New(slog.NewTextHandler(s.log, nil))})
+	s.fixture = serve(t, ads.Options{Providers: []ads.Provider{p}, Logger: slog.New(slog.NewTextHandler(s.log, nil))})
 	return s
 }
 
@@ -298,11 +298,14 @@ func modelOfQuarantine(t *testing.T, seed uint64, typeURL string, delta bool) {
 		}
 		if random.IntN(2) == 0 {
 			synctest.Wait()
+			s.knows(picky, "picky")
+			s.knows(other, "other")
 		}
 	}
 	s.flush()
 	time.Sleep(time.Second) // a client that refuses much has to wait for its turns
 	synctest.Wait()
+	s.knows(picky, "picky")
 	leftOut := []string{}
 	for _, resource := range resources {
 		for _, object := range slices.Sorted(maps.Keys(s.provider.objects[resource])) {

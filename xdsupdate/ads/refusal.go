@@ -46,9 +46,11 @@ type refusals struct {
 	// apart are the names that are to be sent once more, each list in a response of its
 	// own: see divide.
 	apart [][]*resource
-	// retry is the timer of the next attempt, at retryAt; nil: none is to be made.
-	retry   *time.Timer
-	retryAt time.Time
+	// retry is set to the next attempt.
+	retry alarm
+	// unaccepted are the resources of refused responses, by name, of which the client has
+	// accepted no state since.
+	unaccepted map[string]unaccepted
 }
 
 // refusal is one state of a resource that is refused.
@@ -72,7 +74,7 @@ func (s *subscription) took(o *outstanding, r *request) (fresh []Refusal) {
 		s.accept(o)
 	default:
 		if s.refusals == nil {
-			s.refusals = &refusals{byName: make(map[string]*refusal)}
+			s.refusals = &refusals{byName: make(map[string]*refusal), unaccepted: make(map[string]unaccepted)}
 		}
 		fresh = s.refuse(o, r.text)
 	}
@@ -96,11 +98,13 @@ func (r *refusals) accept(o *outstanding, but ...*resource) {
 	}
 	if o.full {
 		maps.DeleteFunc(r.byName, func(name string, _ *refusal) bool { return !refused(name) })
+		maps.DeleteFunc(r.unaccepted, func(name string, _ unaccepted) bool { return !refused(name) })
 		return
 	}
 	for _, res := range o.listed {
-		if len(r.byName) > 0 && !refused(res.name) {
+		if len(r.byName)+len(r.unaccepted) > 0 && !refused(res.name) {
 			delete(r.byName, res.name)
+			delete(r.unaccepted, res.name)
 		}
 	}
 }
@@ -112,12 +116,20 @@ func (s *subscription) saysAll(named []*resource, text string) bool {
 	return len(named) > 0 && !stopsAtRefused(s.typeURL) && len(text) < maxRefusal
 }
 
-func (r *refusals) empty() bool { return len(r.byName) == 0 && len(r.apart) == 0 }
+func (r *refusals) empty() bool {
+	return len(r.byName) == 0 && len(r.apart) == 0 && len(r.unaccepted) == 0
+}
 
 // refuse finds out what of a response the client refuses, or has it sent apart until
 // that is known.
 func (s *subscription) refuse(o *outstanding, text string) (fresh []Refusal) {
-	switch named := s.namedBy(o, text); {
+	named := s.namedBy(o, text)
+	if s.saysAll(named, text) {
+		s.refusals.note(o, named, text)
+	} else {
+		s.refusals.note(o, o.listed, text)
+	}
+	switch {
 	case o.full:
 		if s.saysAll(named, text) {
 			s.accept(o, named...)
@@ -204,6 +216,7 @@ func (s *subscription) standing() []Refusal {
 	}
 	if s.selection == nil || s.selection.snapshot != nil {
 		maps.DeleteFunc(s.refusals.byName, func(name string, _ *refusal) bool { return name != "" && !s.offers(name) })
+		s.refusals.forgetGone(s.sent)
 	}
 	out := s.leftOut()
 	for _, r := range s.refusals.byName {

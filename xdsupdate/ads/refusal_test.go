@@ -346,10 +346,12 @@ func modelOfRefusals(t *testing.T, seed uint64, typeURL string, delta bool) {
 	for range 6 {
 		if random.IntN(2) == 0 {
 			synctest.Wait()
+			s.knows()
 		}
 		s.set(changes())
 	}
 	synctest.Wait()
+	s.knows()
 	bad, got := []string{}, s.client.state(typeURL)
 	for name, value := range s.values {
 		if s.client.refuses(value) {

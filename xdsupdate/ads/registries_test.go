@@ -40,8 +40,8 @@ func TestRegistriesComeAndGo(t *testing.T) {
 			}
 		}
 		var east, west, next *memory.Registry
-		registries.Add(leased(&east, "east"))
-		registries.Add(leased(&west, "west"))
+		registries.AddRegistry(leased(&east, "east"))
+		registries.AddRegistry(leased(&west, "west"))
 		fill(east, "10.0.0.1")
 		fill(west, "10.0.0.2", service("bare", "shop"))
 
@@ -68,7 +68,7 @@ func TestRegistriesComeAndGo(t *testing.T) {
 		fill(west, "10.0.0.9")
 		addresses("one deleted, which still writes", "10.0.0.1")
 
-		registries.Update(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		registries.UpdateRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 			made := leased(&next, "east")(updater)
 			fill(next, "10.0.0.3", service("new", "shop"))
 			return made
@@ -90,7 +90,7 @@ func TestServerOfAWrappedAggregate(t *testing.T) {
 		registries := aggregate.NewController()
 		f := serveDiscovery(t, ads.Options{}, registry.Simple{Controller: registries, ServiceDiscovery: registries, ProviderID: "all"})
 		var r *memory.Registry
-		registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 			r = memory.New(memory.Options{Updater: updater})
 			return r
 		})

@@ -55,8 +55,8 @@ type request struct {
 
 	// Delta
 	subscribe, unsubscribe nameList
-	claims                 claims
-	claimed                *snapshot // nil: nothing is claimed
+	initialVersions        initialVersions
+	resumed                *snapshot // nil: nothing
 }
 
 // nameHash identifies the names of a request.
@@ -136,7 +136,7 @@ func (r *request) decode(data []byte) error {
 		}
 	}
 	if r.delta {
-		r.claims.typeURL = r.typeURL
+		r.initialVersions.typeURL = r.typeURL
 		return nil
 	}
 	return r.takeNames(names)
@@ -163,7 +163,7 @@ func (r *request) repeat(number protowire.Number, fields []byte) error {
 	case deltaUnsubscribe:
 		return r.unsubscribe.add(fields)
 	default:
-		return r.claims.add(fields)
+		return r.initialVersions.add(fields)
 	}
 }
 

@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"go.uber.org/atomic"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
@@ -43,8 +45,12 @@ type resource struct {
 	hash  uint64 // of value; 0: there is none
 	value []byte
 	err   error
+	made  int64 // when, in nanoseconds since 1970
 	// kept: it could not be made, and value is that of the fallback, or nil.
 	kept bool
+
+	// named has what references has found.
+	named atomic.Pointer[references]
 }
 
 // marker distinguishes what stands for a resource in a snapshot.
@@ -70,6 +76,9 @@ const (
 
 // isUnavailable reports whether what there is could not be found out.
 func (r *resource) isUnavailable() bool { return r != nil && r.marker == unavailable }
+
+// isPresent reports whether it is there, and stands for nothing else.
+func (r *resource) isPresent() bool { return r != nil && r.marker == present }
 
 // exists encodes the resource, if that has not been done, and reports whether
 // there is one.
@@ -110,9 +119,9 @@ func (r *resource) encode() {
 	switch {
 	case value != nil:
 		// Hashes are versions: equal content has equal ones in every replica.
-		r.hash, r.value = max(1, xxhash.Sum64(value)), value
+		r.hash, r.value, r.made = max(1, xxhash.Sum64(value)), value, time.Now().UnixNano()
 	case err != nil && fallback.exists():
-		r.hash, r.value = fallback.hash, fallback.value
+		r.hash, r.value, r.made = fallback.hash, fallback.value, fallback.made
 	}
 	if fallback.exists() && fallback.hash == r.hash {
 		r.equal = cmp.Or(fallback.equal, fallback) // not a chain of all that were equal

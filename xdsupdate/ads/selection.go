@@ -42,12 +42,14 @@ type selection struct {
 	// those that are: when all are, they are not needed.
 	differences differences
 	current     int
+	// announcements are those of its route configurations to clients that have others.
+	announcements map[announcementKey]announcement
 	// failing are the resources that are not as they should be, by name.
 	failing failing
 	// first are the differences for clients that have nothing, even when they are not
 	// needed: as long as the memory is not, clients that come one after the other
 	// share the first answer.
-	first map[dialect]weak.Pointer[difference]
+	first map[clientTraits]weak.Pointer[difference]
 }
 
 // selectionKey finds a selection: equal selections have equal keys, and nearly
@@ -200,7 +202,7 @@ func (s *selection) publish(next *snapshot) {
 	if next == s.snapshot {
 		return
 	}
-	s.snapshot, s.differences, s.first, s.current = next, differences{}, nil, 0
+	s.snapshot, s.differences, s.first, s.current, s.announcements = next, differences{}, nil, 0, nil
 	for _, sub := range s.subscribers {
 		if sub.sent == next {
 			s.current++
@@ -237,7 +239,7 @@ func (s *selection) has(sub *subscription, sent *snapshot) {
 	sub.sent = sent
 	if sent == s.snapshot {
 		if s.current++; s.current == len(s.subscribers) {
-			s.differences = differences{}
+			s.differences, s.announcements = differences{}, nil
 		}
 	}
 }

@@ -3,8 +3,10 @@
 package ads
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -20,19 +22,19 @@ import (
 // Server is an XDSUpdater that serves what it receives over ADS. The package
 // comment says how it behaves.
 type Server struct {
-	discovery   registry.ServiceDiscovery
-	generators  []namedGenerator
-	provider    Provider // nil: none
-	providing   part
-	customizers customizers
-	configs     func() ConfigReader
-	proxyOf     func(context.Context, *core.Node) (*registry.Proxy, error)
-	group       func(*core.Node, *registry.Proxy) any
-	limits      Limits
-	observer    Observer // nil: none
-	logger      *slog.Logger
-	pusher      *xdsupdate.Pusher
-	cache       *cache
+	generators []namedGenerator
+	providers  []namedProvider // own, those of the host's, services
+	own        ownResources
+	services   *servicesProvider
+	grouping   []Provider // those of the host's
+	configs    func() ConfigReader
+	proxyOf    func(context.Context, *core.Node) (*registry.Proxy, error)
+	group      func(*core.Node, *registry.Proxy) any
+	limits     Limits
+	observer   Observer // nil: none
+	logger     *slog.Logger
+	pusher     *xdsupdate.Pusher
+	cache      *cache
 
 	running atomic.Bool
 	wake    chan struct{} // holds one token if there are new views
@@ -43,14 +45,12 @@ type Server struct {
 	allowances    allowances
 	large, excess *turns
 
-	reporters providers // those that have called the server
-	warned    providers // those that were warned of because they have not
-
 	// building makes pushes one at a time. It is no lock that a caller can
 	// wait for: the discovery and the generators are called while it is held.
 	building sync.Mutex
 	built    bool         // the first push is done
 	context  *PushContext // that of the last push
+	moment   *moment      // that of the push that is running
 	// unsure: something has failed, and with the next push everything may have
 	// changed. It is guarded by nothing.
 	unsure atomic.Bool
@@ -59,23 +59,33 @@ type Server struct {
 var (
 	_ xdsupdate.XDSUpdater           = (*Server)(nil)
 	_ xdsupdate.EndpointDeltaUpdater = (*Server)(nil)
-	_ xdsupdate.ShardClaimer         = (*Server)(nil)
 	_ xdsupdate.BatchUpdater         = (*Server)(nil)
 )
 
+// attacher is a discovery that consists of registries, to which it hands updaters.
+type attacher interface {
+	AttachUpdater(updater xdsupdate.XDSUpdater)
+}
+
 // New returns a server of the services of a discovery and of the endpoints that
-// it is called with. The discovery is read when the server pushes, so that it may
-// still be empty. If it is an xdsupdate.Attacher, as an aggregate.Controller is,
-// the server becomes the updater of its registries. New panics if two generators
+// it is called with; nil: there are none, and the server has what generators, a provider
+// and SetResource give it. The discovery is read when the server pushes, so that it may
+// still be empty. If it is, or wraps, an aggregate.Controller, or has its method
+// AttachUpdater, the server becomes an updater of its registries, so that a host
+// cannot forget to connect the two ends. New panics if two generators, or two providers,
 // have one name.
 func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
-		discovery: services, provider: o.Provider, configs: o.Configs,
+		configs: o.Configs, grouping: slices.Clone(o.Providers),
 		proxyOf: o.Proxy, group: o.Group, limits: o.Limits.withDefaults(), observer: o.Observer, logger: o.Logger,
 		wake: make(chan struct{}, 1), turns: newTurns(o.LargeResponses), large: newWorkTurns(), excess: newWorkTurns(),
 	}
 	s.cache = newCache(len(o.Generators) > 0)
+	s.services = newServicesProvider(services, o.Services, s.cache.failures)
+	s.providers = newProviders(&s.own, s.grouping, s.services)
+	s.cache.phaseTimeout = max(0, cmp.Or(o.PhaseTimeout, defaultPhaseTimeout))
+	s.cache.removalDelay = max(0, o.RemovalDelay)
 	names := make(map[string]struct{})
 	for _, g := range o.Generators {
 		name := g.Name()
@@ -85,7 +95,6 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 		names[name] = struct{}{}
 		s.generators = append(s.generators, namedGenerator{g, part{partGenerator, name}})
 	}
-	s.customizers = o.Customizers
 	if s.proxyOf == nil {
 		s.proxyOf = s.knownProxy
 	}
@@ -97,14 +106,15 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	if pusher.Logger == nil {
 		pusher.Logger = s.logger
 	}
-	pusher.ProxyUpdate = s.proxyUpdate
+	pusher.ProxyUpdate, pusher.Prepare, pusher.Capture = s.proxyUpdate, s.prepareCapture, s.capture
+	pusher.Whole = func() bool { return s.moment.whole }
 	s.pusher = xdsupdate.NewPusher(s.push, pusher)
-	if s.provider != nil {
-		s.providing = part{partProvider, s.provider.Name()}
-		s.provider.Attach(s)
+	s.services.index, s.services.logger = s.pusher.Index(), s.logger
+	for _, p := range s.grouping {
+		p.Attach(s)
 	}
-	if attacher, ok := registry.As[xdsupdate.Attacher](services); ok {
-		attacher.AttachUpdater(s)
+	if registries, ok := registry.As[attacher](s.services.discovery); ok {
+		registries.AttachUpdater(s)
 	}
 	return s
 }
@@ -124,13 +134,13 @@ func (s *Server) Run(stop <-chan struct{}) {
 	if s.running.Swap(true) {
 		panic("ads: Run called twice")
 	}
-	s.push(everything())
+	s.pusher.ConfigUpdate(everything()) // it is pushed at once
 	var pusher sync.WaitGroup
 	pusher.Go(func() { s.pusher.Run(stop) })
 	for open := true; open; {
 		select {
 		case <-s.wake:
-			s.greet()
+			s.initNewViews()
 		case <-stop:
 			open = false
 		}
@@ -151,7 +161,6 @@ func (s *Server) EndpointIndex() *xdsupdate.EndpointIndex { return s.pusher.Inde
 
 // EDSUpdate implements xdsupdate.XDSUpdater.
 func (s *Server) EDSUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	s.reporters.add(shard.Provider)
 	s.pusher.EDSUpdate(shard, hostname, namespace, endpoints)
 }
 
@@ -159,19 +168,16 @@ func (s *Server) EDSUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname,
 func (s *Server) EDSDeltaUpdate(
 	shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange,
 ) {
-	s.reporters.add(shard.Provider)
 	s.pusher.EDSDeltaUpdate(shard, hostname, namespace, changes)
 }
 
 // EDSCacheUpdate implements xdsupdate.XDSUpdater.
 func (s *Server) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	s.reporters.add(shard.Provider)
 	s.pusher.EDSCacheUpdate(shard, hostname, namespace, endpoints)
 }
 
 // SvcUpdate implements xdsupdate.XDSUpdater.
 func (s *Server) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	s.reporters.add(shard.Provider)
 	s.pusher.SvcUpdate(shard, hostname, namespace, event)
 }
 
@@ -183,11 +189,9 @@ func (s *Server) ConfigUpdate(req *xdsupdate.PushRequest) { s.pusher.ConfigUpdat
 // UpdateBatch implements xdsupdate.BatchUpdater.
 func (s *Server) UpdateBatch(publish func()) { s.pusher.UpdateBatch(publish) }
 
-// Claim implements xdsupdate.ShardClaimer.
-func (s *Server) Claim(shard xdsupdate.ShardKey) xdsupdate.ShardUpdater {
-	s.reporters.add(shard.Provider)
-	return s.pusher.Claim(shard)
-}
+// Unwrap returns the Pusher of the server, for xdsupdate.As: an xdsupdate.Owner of the
+// server calls it.
+func (s *Server) Unwrap() xdsupdate.XDSUpdater { return s.pusher }
 
 // RemoveShard implements xdsupdate.XDSUpdater.
 func (s *Server) RemoveShard(shard xdsupdate.ShardKey) { s.pusher.RemoveShard(shard) }

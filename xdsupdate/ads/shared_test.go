@@ -85,19 +85,22 @@ type sharedLayer struct {
 }
 
 func (l sharedLayer) Names(_ ads.View, typeURL string) (iter.Seq[string], bool) {
-	return maps.Keys(l.objects), typeURL == l.of.typeURL
+	if typeURL != l.of.typeURL {
+		return nil, false
+	}
+	return maps.Keys(l.objects), true
 }
 
-func (l sharedLayer) Covers(_ ads.View, _, name string) bool {
-	_, ok := l.objects[name]
-	return ok
+func (l sharedLayer) Covers(_ ads.View, typeURL, name string) (covered, only bool) {
+	_, covered = l.objects[name]
+	return covered && typeURL == l.of.typeURL, typeURL == l.of.typeURL
 }
 
 func (l sharedLayer) Lookup(_ ads.View, typeURL, name string) ads.Answer {
 	objects, ok := l.objects[name]
 	switch {
 	case typeURL != l.of.typeURL:
-		return ads.Answer{BuiltIn: true}
+		return ads.Answer{Next: true}
 	case !ok:
 		return ads.Answer{}
 	}

@@ -44,16 +44,23 @@ func (p *providers) add(id registry.ProviderID) {
 // another reports endpoints for it: services may name a provider that is not their
 // registry's.
 //
-// It is called with building held, after the services of the table were read. A
+// It is called when the services of the table have been read. A
 // registry that makes batches has reported what it shows by then; one that makes
 // none may be between the two, and is warned of if this is its first report.
-func (s *Server) warnSilent(t *table) {
+func (p *servicesProvider) warnSilent() {
+	reported := make(map[registry.ProviderID]bool)
+	silent := func(id registry.ProviderID) bool {
+		if _, known := reported[id]; !known {
+			reported[id] = p.index.HasReported(id)
+		}
+		return !reported[id] && !p.warned.has(id)
+	}
 	example := make(map[registry.ProviderID]*registry.Service) // nil: not silent
-	for _, h := range t.hosts.All() {
+	for _, h := range p.table.hosts.All() {
 		for _, v := range h.variants {
 			for _, svc := range v.services {
 				id := svc.Attributes.Provider
-				if id == "" || svc.Resolution != registry.ClientSideLB || s.reporters.has(id) || s.warned.has(id) {
+				if id == "" || svc.Resolution != registry.ClientSideLB || !silent(id) {
 					continue
 				}
 				first, known := example[id]
@@ -68,8 +75,8 @@ func (s *Server) warnSilent(t *table) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(example)) {
 		if svc := example[id]; svc != nil {
-			s.warned.add(id)
-			s.logger.Warn("a registry shows services but never reported endpoints to this server, so that their clusters stay empty: "+
+			p.warned.add(id)
+			p.logger.Warn("a registry shows services but never reported endpoints to this server, so that their clusters stay empty: "+
 				"give the registry this server as its updater", slog.String("provider", string(id)),
 				slog.String("host", string(svc.Hostname)), slog.String("namespace", svc.Attributes.Namespace))
 		}

@@ -45,6 +45,7 @@ type stream struct {
 	conn   *connection
 	// about is what an observer receives.
 	about  atomic.Pointer[Stream]
+	life   streamLife
 	bucket bucket
 	// allowance is that of the stream's connection. responses is how many the client
 	// has not answered, topics how many names it was last subscribed to of a type: see
@@ -82,7 +83,6 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 		s.refused(st, err)
 		return err
 	}
-	s.observing(func(o Observer) { o.StreamOpened(*st.about.Load()) })
 	go st.receive()
 	<-st.ended
 	st.endedBy(guard.Call(func() {
@@ -174,7 +174,7 @@ func (s *stream) handle(r *request) error {
 		r.accepted()
 	}
 	s.observe(r, h)
-	r.answered.listed = nil // the request is kept until the next one
+	r.answered.listed, r.answered.before = nil, nil // the request is kept until the next one
 	if !h.done {
 		s.reply(h.sub)
 	}
@@ -215,6 +215,7 @@ func (s *stream) begin(r *request) (h handling, err error) {
 	}
 	if h.isAnswer = sub.acks.answered(r.nonce, r.refused, &r.answered); h.isAnswer {
 		h.refused = sub.took(&r.answered, r)
+		s.conn.drain(r.answered.left, leaveWait)
 	}
 	if !r.delta && sub.acks.last() != "" {
 		// Of a SotW client that has not seen the last response yet nothing else counts (xDS
@@ -379,5 +380,3 @@ func (l *liveStreams) stop() {
 	l.mu.Unlock()
 	l.work.Wait()
 }
-
-func errStopping() error { return status.Error(codes.Unavailable, "the server is stopping") }

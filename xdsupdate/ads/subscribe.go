@@ -12,8 +12,8 @@ func (s *subscription) resubscribe(r *request) {
 	if r.delta {
 		list = r.subscribe.decoded()
 	}
-	if r.claims.count > 0 {
-		r.claimed = c.recall(s.conn, r)
+	if r.initialVersions.count > 0 {
+		r.resumed = c.recall(s.conn, r)
 	}
 	c.buildLazy(s.conn, r.typeURL, list)
 	defer c.detach()
@@ -66,6 +66,7 @@ func (s *subscription) become(before, after *holding, n names) (made *selection,
 	s.conn.warming = after.warming
 	s.acks.applied = 0 // there may be more to have
 	s.has(after.sent)
+	s.answersGone(n.come)
 	return s.conn.cache.subscribe(s, after.wildcard, n), true
 }
 
@@ -230,7 +231,7 @@ func (c *cache) prepare(list []*selection) {
 
 // preparation makes the first snapshot of a selection, and what it takes to send it.
 type preparation struct {
-	moment
+	selectionState
 	of   *selection
 	from source
 	// starts are what clients have that wait for it.
@@ -247,7 +248,7 @@ const maxStarts = 8
 // preparation is called with the mutex held. What changes from here on is dirty.
 func (c *cache) preparation(s *selection) *preparation {
 	s.dirty = nil
-	p := &preparation{moment: s.moment(), of: s, from: c.source(s.view)}
+	p := &preparation{selectionState: s.state(), of: s, from: c.source(s.view)}
 	for _, sub := range s.subscribers[:min(maxStarts, len(s.subscribers))] {
 		if key := sub.differenceKey(); !slices.Contains(p.starts, key) {
 			p.starts = append(p.starts, key)
@@ -261,7 +262,7 @@ func (p *preparation) make() {
 		return
 	}
 	for _, start := range p.starts {
-		p.made = append(p.made, p.newDifference(start.from, start.dialect))
+		p.made = append(p.made, p.newDifference(start.from, start.clientTraits))
 	}
 }
 

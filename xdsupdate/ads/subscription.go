@@ -3,6 +3,9 @@
 package ads
 
 import (
+	"cmp"
+	"time"
+
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -17,14 +20,15 @@ type subscription struct {
 	typeURL   string
 	selection *selection
 	position  int // in selection.subscribers
-	// sent is what the client has, as far as responses were sent.
-	sent *snapshot
+	// sent is what the client has, as far as responses were sent. forgotten is what that was
+	// before something was forgotten, until that is sent once more; nil: nothing was.
+	sent, forgotten *snapshot
 
 	// open: a response may be sent. A request opens, a response closes.
 	open bool
 	// mustAnswer: the client is answered even if nothing is new to it.
 	mustAnswer bool
-	// requested: there was a request. returning: see dialect; it ends with the
+	// requested: there was a request. returning: see clientTraits; it ends with the
 	// first response. legacy: the first request had no names, which makes the
 	// subscription a wildcard until there are some.
 	requested, returning, legacy bool
@@ -37,6 +41,12 @@ type subscription struct {
 
 	acks     acks
 	refusals *refusals // nil: there are none
+	// held is what waits for clusters; nil: nothing does. lingering is what is removed later.
+	held      *hold
+	waiting   time.Time // since when something new waits; zero: nothing does
+	lingering lingering
+	// announced are the route configurations that are announced to the client.
+	announced map[string]*announcement
 	// quarantines are the resources of which the client is sent another state than all
 	// others; nil: there are none.
 	quarantines *quarantines
@@ -68,19 +78,19 @@ func (s *subscription) difference() *difference {
 	if key := s.differenceKey(); s.ahead != nil && s.ahead.differenceKey == key {
 		return s.ahead.difference
 	}
-	return s.selection.difference(s.sent, s.dialect())
+	return s.selection.difference(s.sent, s.traits())
 }
 
-// dialect returns what the client is sent differently. There is a selection.
-func (s *subscription) dialect() dialect {
-	return dialect{delta: s.conn.delta, grpc: s.selection.view.Client == envoy.ForGRPC, returning: s.returning}
+// traits returns what the client is sent differently. There is a selection.
+func (s *subscription) traits() clientTraits {
+	return clientTraits{delta: s.conn.delta, grpc: s.selection.view.Client == envoy.ForGRPC, returning: s.returning}
 }
 
-func (s *subscription) differenceKey() differenceKey { return differenceKey{s.sent, s.dialect()} }
+func (s *subscription) differenceKey() differenceKey { return differenceKey{s.sent, s.traits()} }
 
-// moment returns what the client is to have.
-func (s *subscription) moment() moment {
-	m := s.selection.moment()
+// state returns what the client is to have.
+func (s *subscription) state() selectionState {
+	m := s.selection.state()
 	m.snapshot = s.target()
 	return m
 }
@@ -97,7 +107,10 @@ func (s *subscription) has(sent *snapshot) {
 // forget makes sure that the client is sent resources that it has once more.
 func (s *subscription) forget(names []string) {
 	s.acks.applied = 0
-	s.has(s.sent.without(names))
+	if before := s.sent; len(names) > 0 {
+		s.has(before.without(names))
+		s.forgotten = cmp.Or(s.forgotten, before)
+	}
 }
 
 // updating reports whether there is something new that the client was not sent.
@@ -121,22 +134,33 @@ func (s *subscription) complete() bool {
 		return false
 	}
 	d := s.difference()
-	return d == nil || d.update == nil && d.removal == nil
+	return d == nil || d.update == nil && (d.removal == nil || s.lingering == lingering{s.sent, s.target()})
 }
 
 // updates sends what is new or changed.
 func (s *subscription) updates() {
+	s.sendsUnanswered()
 	if !s.open || s.selection == nil || s.selection.snapshot == nil || s.sendApart() {
 		return
 	}
 	d := s.difference()
+	if d != nil && d.update != nil {
+		if g, waits := s.behind(d.update); waits {
+			s.updatesBehind(g)
+			return
+		}
+		if s.announces(d.update) || s.keepsLeft(d.update) {
+			return
+		}
+		s.held, s.waiting = nil, time.Time{}
+	}
 	switch {
 	case d != nil && d.update != nil:
 		s.warm(d.update)
 		s.answer(d.update, d.update.after, !d.more && d.removal == nil)
 		s.returning = s.returning && (d.more || d.removal != nil)
 	case s.mustAnswer:
-		s.answer(s.moment().newContent(nil, dialect{delta: s.conn.delta}), s.sent, true)
+		s.answer(s.state().newContent(nil, clientTraits{delta: s.conn.delta}), s.sent, true)
 	case d != nil && d.removal == nil:
 		s.returning = false
 		s.has(d.rest)
@@ -148,7 +172,7 @@ func (s *subscription) removals() {
 	if !s.open {
 		return
 	}
-	if d := s.difference(); d != nil && d.update == nil && d.removal != nil {
+	if d := s.difference(); d != nil && d.update == nil && d.removal != nil && !s.keepsLeft(d.removal) {
 		s.returning = false
 		s.answer(d.removal, d.removal.after, true)
 	}
@@ -190,15 +214,34 @@ func (s *subscription) offers(name string) bool {
 // answer queues a response, after which the client has sent. last: no other follows to
 // the same difference.
 func (s *subscription) answer(c *content, sent *snapshot, last bool) {
+	before, left := s.record(c, sent)
+	if c.parts == nil {
+		s.conn.enqueue(s, c, before, sent.sum, false, last)
+	}
+	for i, part := range c.parts {
+		s.conn.enqueue(s, part.content, before, part.sum, len(c.parts) > 1, last && i == len(c.parts)-1)
+	}
+	s.acks.outstanding[len(s.acks.outstanding)-1].left = left
+}
+
+// record notes that the client is sent a response, and returns what it had before, and
+// which clusters its calls leave. It is apart from answer because the stack of a stream is
+// deepest below that: with this in it, each takes 8 kB more.
+func (s *subscription) record(c *content, sent *snapshot) (before *snapshot, left []uint64) {
 	if c.after == nil { // an answer without anything new
 		c.after = sent
 	}
 	s.mustAnswer, s.open = false, false
+	before = cmp.Or(s.forgotten, s.sent)
+	s.sends(c, s.sent)
+	s.forgotten = nil
+	left = s.leaves(c)
 	s.has(sent)
-	if c.parts == nil {
-		s.conn.enqueue(s, c, sent.sum, false, last)
+	if c.full || len(c.removed) > 0 {
+		s.refusals.forgetGone(sent)
 	}
-	for i, part := range c.parts {
-		s.conn.enqueue(s, part.content, part.sum, len(c.parts) > 1, last && i == len(c.parts)-1)
+	if r := s.conn.phases.removal; r != nil && s.typeURL == envoy.ClusterType {
+		r.target = r.target.withAll(c.listed) // see removal.keep
 	}
+	return before, left
 }

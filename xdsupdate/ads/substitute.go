@@ -72,12 +72,12 @@ func (c *connection) substitution() *substitution {
 // make makes the resource. Made stays nil if that is not possible.
 func (j *substitution) make() {
 	typeURL, name := j.sub.typeURL, j.q.name
-	without := j.from.without(typeURL, name)
+	of, without := j.from.without(typeURL, name)
 	if without == nil {
 		return
 	}
 	r := &resource{typeURL: typeURL, name: name, build: func() (proto.Message, error) {
-		m, err := j.from.layer.build(func() (built proto.Message, failed error) {
+		m, err := of.build(func() (built proto.Message, failed error) {
 			built, j.parts, failed = without(j.out.has)
 			return built, failed
 		})
@@ -122,17 +122,12 @@ func (j *substitution) install() {
 	}
 }
 
-// without returns what makes a resource without some contributions; nil: nothing does.
-func (s source) without(typeURL, name string) func(out func(Contribution) bool) (proto.Message, []Contribution, error) {
-	if _, generated := s.overlay.get(typeURL, name); generated || s.layer == nil {
-		return nil
+// without returns what makes a resource without some contributions, and of which layer
+// it is; nil: nothing does.
+func (s source) without(typeURL, name string) (*layer, func(out func(Contribution) bool) (proto.Message, []Contribution, error)) {
+	if _, set := s.overlay.get(typeURL, name); set {
+		return nil, nil
 	}
-	var a Answer
-	if s.layer.part.call(func() error {
-		a = s.layer.Lookup(s.view.View, typeURL, name)
-		return nil
-	}) != nil {
-		return nil
-	}
-	return a.Without
+	l, a := s.layers.answer(s.view.View, typeURL, name)
+	return l, a.Without
 }

@@ -35,7 +35,7 @@ func TestRunAfterSync(t *testing.T) {
 		configs.RegisterHasSyncedHandler(loaded.Load)
 		registries := aggregate.NewController()
 		server := ads.New(registries)
-		registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(configs, updater) })
+		registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(configs, updater) })
 
 		g, listener := grpc.NewServer(), network(t)
 		server.Register(g)

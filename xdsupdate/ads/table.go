@@ -18,7 +18,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// table is everything built in that can be served, at one moment. It is
+// table is all that is made of services, at one moment. It is
 // immutable: a push makes another one, which shares what did not change, so that
 // it can be read without a lock, by those who prepare a new selection and by
 // generators.
@@ -26,6 +26,8 @@ type table struct {
 	hosts pmap.Map[registry.Hostname, *host]
 	// http holds the hosts with an HTTP port, by port number.
 	http map[uint32]*httpPort
+	// failures is where lookups note what fails.
+	failures *failures
 }
 
 // httpPort is what HTTP services there are on one port.
@@ -35,7 +37,7 @@ type httpPort struct {
 	mu sync.Mutex
 	// routes are the route configurations that were asked for. Nothing else of a
 	// view matters to them than where the proxy is.
-	routes map[place]*resource
+	routes map[place]*ResourceState
 }
 
 type place struct {
@@ -46,45 +48,56 @@ type place struct {
 
 // with returns the table after changes of hosts; nil removes one.
 func (t *table) with(hosts map[registry.Hostname]*host) *table {
-	out := &table{hosts: t.hosts, http: t.http}
-	var http map[uint32]pmap.Map[registry.Hostname, struct{}]
+	if len(hosts) == 0 {
+		return t
+	}
+	out := &table{http: t.http, failures: t.failures}
+	http := make(map[uint32]*pmap.Live[registry.Hostname, struct{}])
+	live := t.hosts.Live()
 	for name, after := range hosts {
-		before, _ := t.hosts.Get(name)
+		before := t.host(name)
 		if after == nil {
-			out.hosts = out.hosts.Delete(name)
+			live.Delete(name)
 		} else {
-			out.hosts = out.hosts.Set(name, after)
+			live.Set(name, after)
 		}
 		if sameRoutes(before, after) {
 			continue
 		}
-		if http == nil {
-			http = make(map[uint32]pmap.Map[registry.Hostname, struct{}])
-		}
 		now := httpPorts(after)
 		for _, number := range slices.Concat(httpPorts(before), now) {
-			set, ok := http[number]
-			if !ok && t.http[number] != nil {
-				set = t.http[number].hosts
+			set := http[number]
+			if set == nil {
+				set = t.http[number].live()
+				http[number] = set
 			}
 			if slices.Contains(now, number) {
-				http[number] = set.Set(name, struct{}{})
+				set.Set(name, struct{}{})
 			} else {
-				http[number] = set.Delete(name)
+				set.Delete(name)
 			}
 		}
 	}
+	out.hosts = live.Snapshot()
 	if len(http) == 0 {
 		return out
 	}
 	out.http = make(map[uint32]*httpPort, len(t.http))
 	maps.Copy(out.http, t.http)
 	for number, set := range http {
-		if out.http[number] = (&httpPort{hosts: set}); set.Len() == 0 {
+		if out.http[number] = (&httpPort{hosts: set.Snapshot()}); set.Len() == 0 {
 			delete(out.http, number)
 		}
 	}
 	return out
+}
+
+// live returns the hosts of a port, which may be nil, to be changed.
+func (p *httpPort) live() *pmap.Live[registry.Hostname, struct{}] {
+	if p == nil {
+		return &pmap.Live[registry.Hostname, struct{}]{}
+	}
+	return p.hosts.Live()
 }
 
 // host returns a host, or nil.
@@ -93,9 +106,14 @@ func (t *table) host(name registry.Hostname) *host {
 	return h
 }
 
-// lookup returns the built-in resource of a type and name for a view. The result
-// may be nil, or a resource that does not exist.
-func (t *table) lookup(v *view, typeURL, name string, failed *failures) *resource {
+// Lookup implements Provided.
+func (t *table) Lookup(v View, typeURL, name string) Answer {
+	return Answer{State: t.lookup(v, typeURL, name)}
+}
+
+// lookup returns the resource of a type and name for a view. The result may be nil, or a
+// resource that does not exist.
+func (t *table) lookup(v View, typeURL, name string) *ResourceState {
 	var number uint32
 	var hostname registry.Hostname
 	ok := false
@@ -106,22 +124,22 @@ func (t *table) lookup(v *view, typeURL, name string, failed *failures) *resourc
 		number, hostname, ok = envoy.ParseListenerName(name)
 	case envoy.RouteType:
 		if p, http := envoy.ParseHTTPRouteName(name); http {
-			return t.httpRoutes(v.View, p)
+			return t.httpRoutes(v, p)
 		}
 		number, hostname, ok = envoy.ParseClusterName(name)
 	}
 	if !ok {
 		return nil
 	}
-	if p := t.host(hostname).seenBy(v.View).port(number, v.View); p != nil {
-		return p.resource(typeURL, name, v.View, failed)
+	if p := t.host(hostname).seenBy(v).port(number, v); p != nil {
+		return p.resource(typeURL, name, v, t.failures)
 	}
 	return nil
 }
 
 // httpRoutes returns the route configuration of all HTTP services on a port that
 // a view sees.
-func (t *table) httpRoutes(v View, number uint32) *resource {
+func (t *table) httpRoutes(v View, number uint32) *ResourceState {
 	on := t.http[number]
 	if on == nil {
 		return nil
@@ -133,14 +151,14 @@ func (t *table) httpRoutes(v View, number uint32) *resource {
 	if !made {
 		r = t.newHTTPRoutes(v, number, on)
 		if on.routes == nil {
-			on.routes = make(map[place]*resource)
+			on.routes = make(map[place]*ResourceState)
 		}
 		on.routes[key] = r
 	}
 	return r
 }
 
-func (t *table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource {
+func (t *table) newHTTPRoutes(v View, number uint32, on *httpPort) *ResourceState {
 	type entry struct {
 		port *port
 		vips []string
@@ -156,7 +174,7 @@ func (t *table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource {
 		return nil
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.port.service.Hostname, b.port.service.Hostname) })
-	return &resource{typeURL: envoy.RouteType, name: envoy.HTTPRouteName(number), build: func() (proto.Message, error) {
+	return &ResourceState{resource: resource{typeURL: envoy.RouteType, name: envoy.HTTPRouteName(number), build: func() (proto.Message, error) {
 		var hosts []*routev3.VirtualHost
 		for _, e := range entries {
 			if vh := envoy.VirtualHost(e.port.service, e.port.port, e.vips); vh != nil {
@@ -167,16 +185,13 @@ func (t *table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource {
 			return nil, nil
 		}
 		return envoy.HTTPRoutes(number, hosts), nil
-	}}
+	}}}
 }
 
-// names yields every name that a wildcard subscription to a type covers of the
-// built-in resources: all clusters or load assignments. API listeners and routes
-// are for those who ask for them by name: Envoy takes no API listener from a
-// server.
+// names yields every name that a wildcard subscription to a type covers.
 func (t *table) names(v View, typeURL string) iter.Seq2[string, *port] {
 	return func(yield func(string, *port) bool) {
-		if !wildcardBuiltIn(typeURL) {
+		if !isCovered(typeURL) {
 			return
 		}
 		for _, h := range t.hosts.All() {
@@ -194,8 +209,4 @@ func (t *table) names(v View, typeURL string) iter.Seq2[string, *port] {
 			}
 		}
 	}
-}
-
-func wildcardBuiltIn(typeURL string) bool {
-	return typeURL == envoy.ClusterType || typeURL == envoy.LoadAssignmentType
 }

@@ -25,10 +25,8 @@ const mostTurns = 32
 // turns bound how many large responses are on their way to clients at a time. A
 // thousand proxies that connect at once are to have megabytes each. Sent all at
 // once, they would share the processors, and as many goroutines would run before
-// the one that has a changed endpoint for another client. With 200 connects on two
-// cores such a change took 0.68 ms on average, 15 ms at the 99th percentile; with
-// turns 0.24 and 5 ms, and the 200 are served earlier, because the buffers of few
-// are used again (BenchmarkChangeDuringConnects, medians of four runs).
+// the one that has a changed endpoint for another client (BenchmarkChangeDuringConnects).
+// In turns all are served earlier, because the buffers of few are used again.
 //
 // Turns are taken in the order in which streams ask for them. That clients do not
 // answer in time says that the processors are not what they wait for: then there is

@@ -21,9 +21,13 @@ type View struct {
 	// Group is what Options.Group made of the proxy; nil without it. Built-in
 	// resources do not depend on it; generators and customizers may.
 	Group any
-	// Policy is what Provider.Group made of the proxy; nil without a provider.
-	// Built-in resources do not depend on it.
+	// Policy is what Provider.Group made of the proxy: each provider is given views with
+	// what it made itself, and everybody else with what the first one of
+	// Options.Providers made. Nil without a provider. Built-in resources do not depend
+	// on it.
 	Policy any
+	// others are what the providers after the first one made: see policy.
+	others any
 }
 
 // view is the state of a View. All of it is guarded by the cache's mutex.
@@ -41,10 +45,9 @@ type view struct {
 // source is what resources are looked up in at one moment: it is immutable, so
 // that a new selection is made without a lock.
 type source struct {
-	table   *table
 	view    *view
 	overlay overlay
-	layer   *layer // nil: no provider
+	layers  layers
 	failed  *failures
 }
 
@@ -54,10 +57,8 @@ func (s source) named(typeURL, name string) *resource {
 	if made, ok := s.overlay.get(typeURL, name); ok {
 		return made.resource
 	}
-	if r, ok := s.layer.lookup(s.view.View, typeURL, name, s.failed); ok {
-		return r
-	}
-	return s.table.lookup(s.view, typeURL, name, s.failed)
+	r, _ := s.layers.lookup(s.view.View, typeURL, name, s.failed)
+	return r
 }
 
 // covered returns the resource that a wildcard subscription covers under a name,
@@ -66,13 +67,10 @@ func (s source) covered(typeURL, name string) *resource {
 	if made, ok := s.overlay.get(typeURL, name); ok {
 		return made.resource
 	}
-	covered, own, err := s.layer.covers(s.view.View, typeURL, name)
+	covered, err := s.layers.covers(s.view.View, typeURL, name)
 	if err != nil {
 		s.failed.undone(err)
 		return encoded(typeURL, name, unavailable)
-	}
-	if !own {
-		covered = wildcardBuiltIn(typeURL)
 	}
 	if !covered {
 		return nil
@@ -81,52 +79,29 @@ func (s source) covered(typeURL, name string) *resource {
 }
 
 // all returns the resources that a wildcard subscription covers, in any order, none
-// of them nil. A provider that names something twice has it in there twice. Not ok: what there is could not be
-// found out.
+// of them nil. A name may be in there twice, with the same resource. Not ok: what there
+// is could not be found out.
 func (s source) all(typeURL string) (out []*resource, ok bool) {
 	made := s.overlay[typeURL]
-	// Of a name that is listed there may be nothing: clusters whose endpoints are not
-	// from assignments are in the names of assignments, too.
-	add := func(r *resource) {
-		if r != nil {
-			out = append(out, r)
+	err := s.layers.each(s.view.View, typeURL, s.failed, func(name string, r *resource) {
+		if r == nil {
+			return
 		}
-	}
-	overlaid := func(name string) bool {
-		if made.Len() == 0 {
-			return false
+		if made.Len() > 0 {
+			if _, set := made.Get(name); set {
+				return
+			}
 		}
-		_, ok := made.Get(name)
-		return ok
-	}
-	names, own, err := s.layer.names(s.view.View, typeURL)
+		out = append(out, r)
+	})
 	if err != nil {
 		s.failed.undone(err)
 		return nil, false
 	}
-	if own {
-		for _, name := range names {
-			if !overlaid(name) {
-				add(s.named(typeURL, name))
-			}
-		}
-	} else {
-		for name, p := range s.table.names(s.view.View, typeURL) {
-			if !overlaid(name) {
-				add(s.unlessProvided(typeURL, name, p))
-			}
-		}
-	}
 	for _, m := range made.All() {
-		add(m.resource)
+		if m.resource != nil {
+			out = append(out, m.resource)
+		}
 	}
 	return out, true
-}
-
-// unlessProvided returns the resource of a built-in name that a wildcard covers.
-func (s source) unlessProvided(typeURL, name string, p *port) *resource {
-	if r, ok := s.layer.lookup(s.view.View, typeURL, name, s.failed); ok {
-		return r
-	}
-	return p.resource(typeURL, name, s.view.View, s.failed)
 }

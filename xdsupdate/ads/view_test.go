@@ -93,7 +93,7 @@ func TestCustomizer(t *testing.T) {
 		options := ads.Options{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Group:  localityGroup,
-			Customizers: []ads.Customizer{{
+			Services: ads.ServiceOptions{Customizers: []ads.Customizer{{
 				Name: "timeouts", TypeURL: envoy.ClusterType,
 				Customize: func(c ads.Customization) error {
 					calls.Inc()
@@ -122,7 +122,7 @@ func TestCustomizer(t *testing.T) {
 					c.Message.(*clusterv3.Cluster).AltStatName = c.Scope.(string)
 					return nil
 				},
-			}},
+			}}},
 		}
 		f := serve(t, options, service("a", "shop"), service("b", "shop"))
 		f.flush()

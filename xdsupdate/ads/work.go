@@ -46,7 +46,7 @@ const (
 
 // work returns what a request costs. answers: a response to the client waits for its answer.
 func (r *request) work(answers bool, topics int) int {
-	names := r.names.count + r.subscribe.count + r.unsubscribe.count + r.claims.count
+	names := r.names.count + r.subscribe.count + r.unsubscribe.count + r.initialVersions.count
 	switch {
 	case answers && names == 0:
 		return 0

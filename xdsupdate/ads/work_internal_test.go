@@ -28,7 +28,7 @@ func TestWork(t *testing.T) {
 		"names":                             {request{bytes: 640, names: names(7)}, false, 4_000, requestWork + 10 + 7 + 200},
 		"an answer with other names":        {request{bytes: 640, names: names(7)}, true, 0, requestWork + 10 + 7},
 		"names that come and go":            {request{subscribe: names(3), unsubscribe: names(4)}, false, 0, requestWork + 7},
-		"what a client says that it has":    {request{claims: claims{claimsKey: claimsKey{count: 5}}}, false, 0, requestWork + 5},
+		"what a client says that it has":    {request{initialVersions: initialVersions{initialVersionsKey: initialVersionsKey{count: 5}}}, false, 0, requestWork + 5},
 		"an answer that subscribes to some": {request{subscribe: names(3)}, true, 0, requestWork + 3},
 	} {
 		if got := tt.request.work(tt.answers, tt.topics); got != tt.want {

@@ -47,9 +47,18 @@ func failing(match *routev3.RouteMatch) *routev3.Route {
 	if match == nil {
 		return nil
 	}
-	return &routev3.Route{Match: match, Action: &routev3.Route_DirectResponse{
-		DirectResponse: &routev3.DirectResponseAction{Status: http.StatusInternalServerError},
-	}}
+	return &routev3.Route{Match: match, Action: respond(http.StatusInternalServerError)}
+}
+
+// respond is the action of a route that answers with a status.
+func respond(status uint32) *routev3.Route_DirectResponse {
+	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status}}
+}
+
+// MisdirectedRoutes answer everything with 421: the request belongs on a connection of its
+// own. They are for Envoys only.
+func MisdirectedRoutes() []*routev3.Route {
+	return []*routev3.Route{{Match: everyPath(), Action: respond(http.StatusMisdirectedRequest)}}
 }
 
 // CheckRules calls LeftOut for every rule that has a route which Routes would leave

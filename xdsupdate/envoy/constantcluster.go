@@ -37,12 +37,3 @@ func PassthroughCluster() *clusterv3.Cluster {
 	c.Name, c.Metadata = Passthrough, nil
 	return c
 }
-
-// EmptyCluster returns a cluster without endpoints for a gRPC client: its load
-// assignment of the same name is empty.
-func EmptyCluster(name string) *clusterv3.Cluster {
-	return &clusterv3.Cluster{
-		Name: name, ClusterDiscoveryType: discoveryType(clusterv3.Cluster_EDS),
-		EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ADS(), ServiceName: name},
-	}
-}

@@ -5,6 +5,7 @@ package envoy
 import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
@@ -50,6 +51,11 @@ func DownstreamTLS(server *networking.Server, mesh *meshconfig.MeshConfig) *tlsv
 	mode := settings.GetMode()
 	required := mode == networking.ServerTLSSettings_MUTUAL || mode == networking.ServerTLSSettings_ISTIO_MUTUAL
 	return &tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(required)}
+}
+
+// HasCertificate reports whether there is a TLS context of a server (DownstreamTLS).
+func HasCertificate(server *networking.Server) bool {
+	return terminatesTLS(server) && len(certificateNames(server.GetTls())) > 0
 }
 
 // terminatesTLS reports whether a server decrypts what it is sent.
@@ -125,6 +131,15 @@ func rootsName(tls *networking.ServerTLSSettings) string {
 	default:
 		return FileRootsName(tls.GetCaCertificates())
 	}
+}
+
+// VerifiesClients reports whether a server that terminates TLS asks clients for
+// certificates.
+func VerifiesClients(tls *networking.ServerTLSSettings) bool { return rootsName(tls) != "" }
+
+// SameClients reports whether two servers ask clients for the same certificates.
+func SameClients(a, b *networking.ServerTLSSettings) bool {
+	return a.GetMode() == b.GetMode() && rootsName(a) == rootsName(b) && proto.Equal(clientValidation(a), clientValidation(b))
 }
 
 // clientValidation is what a client certificate must be besides signed by one of

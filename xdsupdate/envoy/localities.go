@@ -42,9 +42,9 @@ func (u *Upstream) localities(endpoints []*registry.Endpoint, names bool) []*end
 	}
 	setting := u.locality()
 	if setting.failover {
-		v := newVantage(u.Proxy, setting)
+		ranker := newRanker(u.Proxy, setting)
 		for i, m := range members {
-			members[i].rank = v.rank(m.endpoint, m.locality)
+			members[i].rank = ranker.rank(m.endpoint, m.locality)
 		}
 	}
 	if !names {

@@ -9,9 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// vantage is a proxy that looks at endpoints: the nearer one is, the smaller is its
-// rank.
-type vantage struct {
+// ranker ranks endpoints for a proxy: the nearer one is, the smaller is its rank.
+type ranker struct {
 	localitySetting
 	locality localityKey
 	// wanted are the values of the setting's labels, in order.
@@ -20,16 +19,16 @@ type vantage struct {
 
 type label struct{ key, value string }
 
-func newVantage(p *registry.Proxy, setting localitySetting) vantage {
-	v := vantage{localitySetting: setting, locality: keyOfLocality(p.Locality)}
+func newRanker(p *registry.Proxy, setting localitySetting) ranker {
+	r := ranker{localitySetting: setting, locality: keyOfLocality(p.Locality)}
 	for _, l := range setting.labels {
 		key, value, given := strings.Cut(l, "=")
 		if !given {
 			value = topologyLabel(key, p.Labels, p.Locality, p.Network, p.ClusterID)
 		}
-		v.wanted = append(v.wanted, label{key, value})
+		r.wanted = append(r.wanted, label{key, value})
 	}
-	return v
+	return r
 }
 
 // ranksOfLocality is how many ranks byLocality and byRegion know.
@@ -38,24 +37,24 @@ const ranksOfLocality = 5
 // rank returns the rank of an endpoint in a locality. Labels come first; without
 // any, or where regions have others that take over for them, the locality decides
 // among what the labels leave equal.
-func (v vantage) rank(e *registry.Endpoint, l localityKey) int {
+func (r ranker) rank(e *registry.Endpoint, l localityKey) int {
 	rank := 0
 	switch {
-	case v.zoneAware:
-		rank = v.byRegion(l)
-	case len(v.labels) == 0 || len(v.regions) > 0:
-		rank = v.byLocality(l)
+	case r.zoneAware:
+		rank = r.byRegion(l)
+	case len(r.labels) == 0 || len(r.regions) > 0:
+		rank = r.byLocality(l)
 	}
-	return v.byLabels(e)*ranksOfLocality + rank
+	return r.byLabels(e)*ranksOfLocality + rank
 }
 
 // byLabels returns how many of the labels are not equal: the first that differs
 // makes all after it count as different.
-func (v vantage) byLabels(e *registry.Endpoint) int {
+func (r ranker) byLabels(e *registry.Endpoint) int {
 	a := e.Attributes()
-	for i, l := range v.wanted {
+	for i, l := range r.wanted {
 		if topologyLabel(l.key, a.Labels, a.Locality, a.Network, a.ClusterID) != l.value {
-			return len(v.wanted) - i
+			return len(r.wanted) - i
 		}
 	}
 	return 0
@@ -86,10 +85,10 @@ func topologyLabel(key string, labels registry.Labels, locality, network string,
 // byLocality returns 0 for the same subzone, 1 for the same zone, 2 for the same
 // region, 3 elsewhere, and 4 if that is not the region that takes over. Parts are
 // compared as text: an empty one equals an empty one only.
-func (v vantage) byLocality(l localityKey) int {
-	switch own := v.locality; {
+func (r ranker) byLocality(l localityKey) int {
+	switch own := r.locality; {
 	case own.region != l.region:
-		return 3 + v.notNext(l)
+		return 3 + r.failoverRank(l)
 	case own.zone != l.zone:
 		return 2
 	case own.subZone != l.subZone:
@@ -101,16 +100,16 @@ func (v vantage) byLocality(l localityKey) int {
 
 // byRegion returns 0 for the same region, 1 elsewhere, and 2 if that is not the
 // region that takes over.
-func (v vantage) byRegion(l localityKey) int {
-	if v.locality.region == l.region {
+func (r ranker) byRegion(l localityKey) int {
+	if r.locality.region == l.region {
 		return 0
 	}
-	return 1 + v.notNext(l)
+	return 1 + r.failoverRank(l)
 }
 
-// notNext returns 1 if another region than that of l takes over for the own one.
-func (v vantage) notNext(l localityKey) int {
-	if next, ok := v.regions[v.locality.region]; ok && next != l.region {
+// failoverRank returns 1 if another region than that of l takes over for the own one.
+func (r ranker) failoverRank(l localityKey) int {
+	if next, ok := r.regions[r.locality.region]; ok && next != l.region {
 		return 1
 	}
 	return 0

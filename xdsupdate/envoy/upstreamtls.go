@@ -158,22 +158,21 @@ func (u *Upstream) socket(t *networking.ClientTLSSettings) *core.TransportSocket
 }
 
 // meshProtocols returns the application protocols (ALPN) that mutual TLS of the mesh
-// offers: Istio's, by which its servers know their peers, and then what HTTP is really
-// spoken, because other servers refuse connections that offer only what they do not
-// know. Where the connection speaks what its client does there is no one name for that,
-// and a wrong one would have the server expect the other version; nor is there one for
-// what TCP carries.
+// offers: Istio's, by which its servers know their peers, and then what HTTP is spoken,
+// because other servers refuse connections that offer only what they do not know. TCP most
+// often carries HTTP/1 to servers that know application protocols; Istio's servers
+// of TCP choose Istio's name. Where the connection speaks what its client does there is no
+// one name: servers, Istio's among them, take one that they know at its word, and would
+// expect the other version of HTTP. docs/envoy.md says what the host can do.
 func (u *Upstream) meshProtocols() []string {
 	names := []string{peerExchange, inMesh}
-	switch p := u.Port.Protocol; {
+	switch {
 	case u.downstreamProtocol():
 		return names
 	case u.http2():
 		return append(names, http2Protocol)
-	case p.IsHTTP() || p == registry.ProtocolUnsupported:
-		return append(names, http1Protocol)
 	default:
-		return names
+		return append(names, http1Protocol)
 	}
 }
 

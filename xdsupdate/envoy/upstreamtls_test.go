@@ -126,7 +126,7 @@ func TestMeshProtocols(t *testing.T) {
 		{"gRPC", registry.ProtocolGRPC, "", false, []string{"h2"}},
 		{"unknown, from a sidecar", registry.ProtocolUnsupported, "", false, nil},
 		{"unknown, from a gateway", registry.ProtocolUnsupported, "", true, []string{"http/1.1"}},
-		{"TCP", registry.ProtocolTCP, "", false, nil},
+		{"TCP", registry.ProtocolTCP, "", false, []string{"http/1.1"}},
 	} {
 		u := upstream(t, service(registry.ClientSideLB), `{"trafficPolicy":{`+c.policy+`"tls":{"mode":"ISTIO_MUTUAL"}}}`, "", nil)
 		u.Port.Protocol, u.Gateway = c.protocol, c.gateway

@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// Generator serves secrets. It is an ads.SelectiveGenerator.
+// Generator serves secrets. It is an ads.Generator.
 type Generator struct {
 	store *store
 	ran   atomic.Bool
@@ -35,7 +35,7 @@ type Generator struct {
 	affected []string
 }
 
-var _ ads.SelectiveGenerator = (*Generator)(nil)
+var _ ads.Generator = (*Generator)(nil)
 
 // New returns a generator for ads.Options.Generators. It starts nothing.
 func New(opts ...Options) *Generator {
@@ -54,9 +54,9 @@ func New(opts ...Options) *Generator {
 // Name implements ads.Generator.
 func (g *Generator) Name() string { return "secrets" }
 
-// Concerned implements ads.SelectiveGenerator: all views, if secrets or their names
+// Affected implements ads.Generator: all views, if secrets or their names
 // have changed.
-func (g *Generator) Concerned(push *ads.PushContext) func(ads.View) bool {
+func (g *Generator) Affected(push *ads.PushContext) func(ads.View) bool {
 	g.renamed = g.references.update(push)
 	g.changed = make(map[Name]struct{})
 	for key := range push.Request.ConfigsUpdated {

@@ -40,7 +40,7 @@ type lookups[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries map[K]*lookup[V]
 	// running counts the lookups that have not ended, late those of them for which
-	// somebody has waited in vain.
+	// a caller has waited until its timeout.
 	running, late int
 	// pending are the keys whose values have changed since they were told.
 	pending map[K]struct{}

@@ -18,8 +18,8 @@ const ReasonSecret xdsupdate.TriggerReason = "secret"
 
 // Run watches the secrets that proxies have asked for, until stop is closed. It
 // returns at once then: what has not answered by that time is not waited for. It may
-// be called once; a second call panics. A panic of the updater is logged, and what
-// it was about is reported again.
+// be called once; a second call panics. A nil updater is xdsupdate.Discard. A panic of
+// the updater is logged, and what it was about is reported again.
 func (g *Generator) Run(updater Updater, stop <-chan struct{}) {
 	if g.ran.Swap(true) {
 		panic("secrets: Run of a Generator was called twice")
@@ -60,7 +60,7 @@ func (g *Generator) Changed() {
 // asked for, and reports those that have changed, if any, to the updater as one
 // full push, on the caller's goroutine. It waits for the answers, but no longer
 // than Options.Timeout, and not for what was late already: that is reported by Run,
-// or by the next Refresh.
+// or by the next Refresh. A nil updater is xdsupdate.Discard.
 func (g *Generator) Refresh(updater Updater) {
 	deadline := time.Now().Add(g.store.opts.Timeout)
 	for _, done := range g.store.refresh(true, nil) {
@@ -85,7 +85,7 @@ func (s *store) refresh(again bool, stop <-chan struct{}) []<-chan struct{} {
 // report reports what has changed.
 func (g *Generator) report(updater Updater) {
 	names := g.store.changed()
-	if len(names) == 0 {
+	if len(names) == 0 || updater == nil {
 		return
 	}
 	keys := make([]xdsupdate.ConfigKey, 0, len(names))

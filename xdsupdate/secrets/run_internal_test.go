@@ -82,3 +82,23 @@ func TestForget(t *testing.T) {
 		t.Errorf("%d entries", len(s.secrets.entries))
 	}
 }
+
+// A nil updater is xdsupdate.Discard.
+func TestNoUpdater(t *testing.T) {
+	exists := false
+	g := New(Options{Function: func(Name) (*Secret, error) {
+		if exists {
+			return &Secret{}, nil
+		}
+		return nil, ErrNotFound
+	}})
+	name := Name{"ingress", "kubernetes://x"}
+	if s := g.store.get(name); s != nil {
+		t.Fatalf("a secret that does not exist: %v", s)
+	}
+	exists = true
+	g.Refresh(nil)
+	if s := g.store.get(name); s == nil {
+		t.Error("the secret was not looked up again")
+	}
+}

@@ -31,7 +31,7 @@ func TestAgeCountsAtOnce(t *testing.T) {
 	}
 	store := storememory.NewController(storememory.Make(istio.Schemas()))
 	policies := traffic.New(store)
-	server := ads.New(services, ads.Options{Provider: policies})
+	server := ads.New(services, ads.Options{Providers: []ads.Provider{policies}})
 	set := func(name string, age int64) {
 		t.Helper()
 		if _, err := configstore.Upsert(store, configstore.Config{

@@ -116,7 +116,7 @@ func relatedIn(host registry.Hostname, worlds ...world) []registry.Hostname {
 
 // aliasesOf adds what a change of the services of a host concerns by way of aliases:
 // routes and gRPC listeners of the services that it stands for, under all names.
-func (c *concerned) aliasesOf(host registry.Hostname) {
+func (c *affected) aliasesOf(host registry.Hostname) {
 	names := relatedIn(host, c.before.world, c.after.world)
 	if len(names) == 1 {
 		return

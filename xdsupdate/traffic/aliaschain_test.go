@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 func aliasFor(namespace string, host, target registry.Hostname) *registry.Service {
@@ -20,13 +25,13 @@ func aliasFor(namespace string, host, target registry.Hostname) *registry.Servic
 // TestAliasOfTwoNamespaces: an alias that stands for something else in the namespace of a
 // proxy is no name of what it stands for elsewhere.
 func TestAliasOfTwoNamespaces(t *testing.T) {
-	st := newState(newIndex(configList{}, newSettings(Options{})), newNamedWorld(
+	s := stage(t, traffic.Options{}, nil, populate(
 		testService("shop", "a.example.com", 80), testService("other", "b.example.com", 80),
 		aliasFor("shop", "alias.example.com", "a.example.com"), aliasFor("other", "alias.example.com", "b.example.com"),
 	))
 	for namespace, want := range map[string]string{"shop": "a.example.com", "other": "b.example.com"} {
-		for _, h := range st.routesSent(&proxy{namespace: namespace}, "80").GetVirtualHosts() {
-			has := strings.Contains(fmt.Sprint(h.GetDomains()), "alias.example.com")
+		for _, h := range s.routes(in("sidecar", namespace), "80").GetVirtualHosts() {
+			has := slices.Contains(h.GetDomains(), "alias.example.com")
 			if is := h.GetName() == want+":80"; has != is {
 				t.Errorf("in %s, %s has the domains %v", namespace, h.GetName(), h.GetDomains())
 			}
@@ -37,40 +42,47 @@ func TestAliasOfTwoNamespaces(t *testing.T) {
 // TestLongChainsOfAliases: an alias of an alias stands for what that stands for, however
 // many there are; a loop stands for nothing.
 func TestLongChainsOfAliases(t *testing.T) {
-	services := map[registry.Hostname]*service{"end": newService([]*registry.Service{testService("shop", "end", 80)})}
-	for i := range 20 {
-		target := registry.Hostname(fmt.Sprintf("a%d", i-1))
-		if i == 0 {
-			target = "end"
+	services := []*registry.Service{
+		testService("shop", "end.com", 80), aliasFor("shop", "a0.com", "end.com"), aliasFor("shop", "loop.com", "pool.com"), aliasFor("shop", "pool.com", "loop.com"),
+	}
+	for i := 1; i < 20; i++ {
+		services = append(services, aliasFor("shop", registry.Hostname(fmt.Sprintf("a%d.com", i)), registry.Hostname(fmt.Sprintf("a%d.com", i-1))))
+	}
+	routes := stage(t, traffic.Options{}, nil, populate(services...)).routes(in("sidecar", "shop"), "80")
+	for host, want := range map[string]string{"a19.com": "end.com:80", "loop.com": "allow_any"} {
+		if got := hostOf(routes, host).GetName(); got != want {
+			t.Errorf("%s is served by %s, want %s", host, got, want)
 		}
-		host := registry.Hostname(fmt.Sprintf("a%d", i))
-		services[host] = newService([]*registry.Service{aliasFor("shop", host, target)})
-	}
-	services["loop"] = newService([]*registry.Service{aliasFor("shop", "loop", "pool")})
-	services["pool"] = newService([]*registry.Service{aliasFor("shop", "pool", "loop")})
-	find := func(h registry.Hostname) *service { return services[h] }
-	if host, svc := concrete(services["a19"], find); host != "end" || svc != services["end"] {
-		t.Errorf("a19 stands for %s", host)
-	}
-	if _, svc := concrete(services["loop"], find); svc != nil {
-		t.Errorf("a loop stands for %s", svc.host)
 	}
 }
 
 // TestLabelsOfTopology: what a proxy says of its topology by labels is what counts, and
 // what it does not say follows from its locality, network and cluster.
 func TestLabelsOfTopology(t *testing.T) {
-	labels, locality := topology(&registry.Proxy{
-		Locality: "eu/a/1", Network: "net", ClusterID: "c1",
-		Labels: registry.Labels{networkLabel: "mine", zoneLabel: "b", "app": "web"},
-	})
-	want := registry.Labels{networkLabel: "mine", zoneLabel: "b", "app": "web", clusterLabel: "c1"}
-	if !labels.Equal(want) || locality != "/b" {
-		t.Errorf("labels %v, locality %q", labels, locality)
+	const region, zone, subzone = "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.istio.io/subzone"
+	const network, cluster = "topology.istio.io/network", "topology.istio.io/cluster"
+	var rules []string
+	for _, label := range [][2]string{{region, "eu"}, {zone, "a"}, {zone, "b"}, {subzone, "1"}, {network, "net"}, {network, "mine"}, {cluster, "c1"}} {
+		rules = append(rules, fmt.Sprintf(`{"name": "%s=%s", "match": [{"sourceLabels": {%[1]q: %[2]q}, "uri": {"exact": "/%[2]s"}}], "route": [{"destination": {"host": "catalog"}}]}`, label[0], label[1]))
 	}
-	labels, locality = topology(&registry.Proxy{Locality: "eu/a/1", Network: "net"})
-	want = registry.Labels{networkLabel: "net", regionLabel: "eu", zoneLabel: "a", subzoneLabel: "1"}
-	if !labels.Equal(want) || locality != "eu/a/1" {
-		t.Errorf("labels %v, locality %q", labels, locality)
+	s := stage(t, traffic.Options{}, objectsOf(t, `VirtualService shop/v {"hosts": ["catalog"], "http": [`+strings.Join(rules, ", ")+"]}"), cartPopulation())
+	locality := &core.Locality{Region: "eu", Zone: "a", SubZone: "1"}
+	for name, tc := range map[string]struct {
+		node *core.Node
+		want []string
+	}{
+		"labels of its own": {
+			node("sidecar", "NETWORK", "net", "CLUSTER_ID", "c1", "LABELS", map[string]any{network: "mine", zone: "b"}), []string{zone + "=b", network + "=mine", cluster + "=c1"},
+		},
+		"no labels": {node("sidecar", "NETWORK", "net"), []string{region + "=eu", zone + "=a", subzone + "=1", network + "=net"}},
+	} {
+		tc.node.Locality = locality
+		var got []string
+		for _, r := range hostOf(s.routes(tc.node, "80"), "catalog").GetRoutes() {
+			got = append(got, r.GetName())
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -81,9 +81,10 @@ func (g *gateway) passing() int {
 }
 
 // covers reports whether a service of the mesh is behind an AUTO_PASSTHROUGH
-// server.
+// server. One with a wildcard for a host is not: its server name would have the wildcard
+// in the middle, for which Envoy refuses the listener.
 func (s *gatewayServer) covers(svc *service) bool {
-	return !svc.of[0].MeshExternal && slices.ContainsFunc(s.hosts, func(h serverHost) bool {
+	return !svc.of[0].MeshExternal && !svc.host.IsWildcard() && slices.ContainsFunc(s.hosts, func(h serverHost) bool {
 		return h.admits(svc.namespace) && lower(svc.host).SubsetOf(h.name)
 	})
 }

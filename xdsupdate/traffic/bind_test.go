@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"slices"
@@ -11,14 +11,16 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// boundState has a Gateway with a server on each bind, beside another Gateway.
-func boundState(directory string, binds ...string) *state {
+// boundStage has a Gateway with a server on each bind, beside another Gateway.
+func boundStage(tb testing.TB, directory string, binds ...string) *scene {
+	tb.Helper()
 	gateway := gatewayOf()
 	for _, bind := range binds {
 		s := serverOf(0, "HTTP", "", "*")
-		if s.Bind = bind; !strings.HasPrefix(bind, unixScheme) {
+		if s.Bind = bind; !strings.HasPrefix(bind, "unix://") {
 			s.Port.Number = 8080
 		}
 		gateway.Servers = append(gateway.Servers, s)
@@ -27,7 +29,7 @@ func boundState(directory string, binds ...string) *state {
 	configs.add(istio.Gateway, "good/a", gatewayOf(serverOf(80, "HTTP", "", "*")))
 	configs.add(istio.Gateway, "evil/b", gateway)
 	configs.add(istio.VirtualService, "shop/v", toCart("/", []string{"good/a", "evil/b"}, "cart.example.com"))
-	return newState(newIndex(configs, newSettings(Options{UnixSockets: directory})), cartWorld())
+	return stage(tb, traffic.Options{UnixSockets: directory}, configs, cartPopulation())
 }
 
 // TestBinds: where nothing can listen, or may, there is no listener, and the server is
@@ -65,35 +67,28 @@ func TestBinds(t *testing.T) {
 		"unix:///a":                                       {"/", "unix:///a_0", ""},
 		"unix:///run/a/b":                                 {"run", "", "files are not allowed"},
 	} {
-		st := boundState(want.directory, bind)
+		s := boundStage(t, want.directory, bind)
 		listeners := []string{"0.0.0.0_80"}
 		if want.listener != "" {
 			listeners = append(listeners, want.listener)
 		}
 		slices.Sort(listeners)
-		if diff := cmp.Diff(listeners, st.names(edge(), envoy.ListenerType)); diff != "" {
-			t.Errorf("bind %q (-want +got):\n%s", bind, diff)
+		got := s.ask(edge(), envoy.ListenerType)
+		if diff := cmp.Diff(listeners, got.names); diff != "" || len(got.failed) > 0 {
+			t.Errorf("bind %q: %v (-want +got):\n%s", bind, got.failed, diff)
 		}
-		for _, name := range listeners {
-			if l, err := st.resource(edge(), envoy.ListenerType, name); l == nil || err != nil {
-				t.Errorf("bind %q: listener %s is %v, %v", bind, name, l, err)
-			}
-		}
-		reported := slices.IndexFunc(st.ineffective(), func(e Ineffective) bool { return e.Name == "b" && e.Field == "spec.servers[0].bind" })
-		switch {
-		case (reported >= 0) != (want.reason != ""):
-			t.Errorf("bind %q: ineffective is %v", bind, st.ineffective())
-		case reported >= 0 && !strings.Contains(st.ineffective()[reported].Reason, want.reason):
-			t.Errorf("bind %q: the reason is %s", bind, st.ineffective()[reported].Reason)
+		reported := s.reason("b", "spec.servers[0].bind")
+		if (reported != "") != (want.reason != "") || !strings.Contains(reported, want.reason) {
+			t.Errorf("bind %q: the reason is %q, want %q", bind, reported, want.reason)
 		}
 	}
 }
 
 // TestSpellingsOfABind: several spellings of one address are one listener.
 func TestSpellingsOfABind(t *testing.T) {
-	st := boundState("/run", "unix:///run/a", "unix:///run//a", "unix:///run/./b/../a", "::1", "0::1", "10.0.0.1", "::ffff:10.0.0.1")
+	s := boundStage(t, "/run", "unix:///run/a", "unix:///run//a", "unix:///run/./b/../a", "::1", "0::1", "10.0.0.1", "::ffff:10.0.0.1")
 	want := []string{"0.0.0.0_80", "10.0.0.1_8080", "::1_8080", "unix:///run/a_0"}
-	if diff := cmp.Diff(want, st.names(edge(), envoy.ListenerType)); diff != "" {
+	if diff := cmp.Diff(want, s.ask(edge(), envoy.ListenerType).names); diff != "" {
 		t.Error(diff)
 	}
 }

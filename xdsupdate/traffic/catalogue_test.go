@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
@@ -16,6 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // refusal is an object over which an Envoy would refuse what others share with it, or
@@ -93,7 +94,7 @@ func refusals() map[string]refusal {
 // field; where nothing validates it is left out, and reported, or made harmless, and
 // nothing of a neighbour changes. All supported Envoys take what is sent instead.
 func TestCatalogue(t *testing.T) {
-	base, _, _ := newMultiplying(t).partsOf(newMultiplying(t).state(Limits{}), "good")
+	base, _, _ := newMultiplying(t).partsOf(newMultiplying(t).stage(traffic.Limits{}), "good")
 	var routes []*routev3.RouteConfiguration
 	var clusters []*clusterv3.Cluster
 	var of []string
@@ -102,18 +103,17 @@ func TestCatalogue(t *testing.T) {
 		m.service("evil", "evil.example.com", 80)
 		m.object(r.kind, "evil/o", r.spec)
 		validated(t, name, m.configs[len(m.configs)-1], r.field)
-		st := m.state(Limits{})
-		got, _, _ := m.partsOf(st, "good")
+		s := m.stage(traffic.Limits{})
+		got, _, _ := m.partsOf(s, "good")
 		for key, part := range base {
 			if got[key] != part {
 				t.Errorf("%s: %s is another", name, key)
 			}
 		}
-		at := slices.IndexFunc(st.ineffective(), func(e Ineffective) bool { return e.Name == "o" && e.Field == r.leftOut && e.Field != "" })
-		if (at >= 0) != (r.leftOut != "") {
-			t.Errorf("%s: ineffective is %v", name, st.ineffective())
+		if r.leftOut != "" && s.reason("o", r.leftOut) == "" {
+			t.Errorf("%s: ineffective is %v", name, s.ineffective())
 		}
-		m.each(st, edge(), func(_, _ string, resource proto.Message, _ error) {
+		m.each(s, edge(), func(_, _ string, resource proto.Message, _ string) {
 			switch resource := resource.(type) {
 			case *routev3.RouteConfiguration:
 				routes, of = append(routes, resource), append(of, name)

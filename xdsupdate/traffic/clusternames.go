@@ -26,9 +26,9 @@ func (st *state) clusterNames(p *proxy) []string {
 // assignmentNames returns the names of all load assignments of a proxy, sorted.
 func (st *state) assignmentNames(p *proxy) []string {
 	var out []string
-	vantage := p.vantage()
+	from := p.registryProxy()
 	for at := range st.clusterPlaces(p) {
-		if st.upstreamOf(p, vantage, at).EDS() {
+		if st.upstreamOf(p, from, at).EDS() {
 			out = append(out, at.name())
 		}
 	}
@@ -45,7 +45,7 @@ func (st *state) coversCluster(p *proxy, name string) bool {
 // coversAssignment reports whether a name is one of assignmentNames.
 func (st *state) coversAssignment(p *proxy, name string) bool {
 	at, ok := st.clusterPlaceOf(p, name)
-	return ok && st.upstreamOf(p, p.vantage(), at).EDS()
+	return ok && st.upstreamOf(p, p.registryProxy(), at).EDS()
 }
 
 // clusterPlace is what a cluster is of: a port of a service, or a subset of it.

@@ -28,8 +28,8 @@ type objectChange struct {
 	before, after object
 }
 
-// difference returns what a push changes in a state, and the new state.
-func (p *Policies) difference(push *ads.PushContext, old *state, w *pushWorld) *difference {
+// difference returns what a push changes in a state, but for the new state.
+func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
 	d := &difference{before: old, targets: &p.targets}
 	for _, changed := range push.ChangedHosts() {
 		if changed.EndpointsOnly {
@@ -38,19 +38,25 @@ func (p *Policies) difference(push *ads.PushContext, old *state, w *pushWorld) *
 			d.services = append(d.services, lower(changed.Hostname))
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(p.take()), compareKeys) {
+	changed := p.taken
+	if p.taken = nil; !p.captures {
+		changed = p.configs.take()
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(changed), compareKeys) {
 		before, _ := old.objects.Get(key)
-		now := p.configs.Get(key.Kind, key.Name, key.Namespace)
-		if now == before.config() {
-			continue // The event is of a state that was read already.
+		now := changed[key]
+		if sameConfig(before.config(), now) {
+			continue
 		}
 		if after := newObject(now, p.settings); before != (object{}) || after != (object{}) {
 			d.objects = append(d.objects, objectChange{key, before, after})
 		}
 	}
-	d.after = old.next(old.withAll(d.objects), w, d)
 	return d
 }
+
+// endpointsOnly reports whether policies and services are the same.
+func (d *difference) endpointsOnly() bool { return len(d.services)+len(d.objects) == 0 }
 
 func compareKeys(a, b configstore.ConfigKey) int {
 	return strings.Compare(a.Kind.Kind+"/"+a.Namespace+"/"+a.Name, b.Kind.Kind+"/"+b.Namespace+"/"+b.Name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
@@ -8,16 +8,20 @@ import (
 	"testing"
 	"time"
 
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // TestRuleBehindTooManyMatches: a rule that delegates is served behind one whose delegate
 // has too many matches.
 func TestRuleBehindTooManyMatches(t *testing.T) {
-	st := limitedState(Limits{Matches: 50}, func(l *configList) {
+	s := limitedStage(t, traffic.Limits{Matches: 50}, func(l *configList) {
 		root := toCart("/own", []string{"ingress/a"}, "cart.shop.svc.cluster.local")
 		for _, name := range []string{"big", "small"} {
 			root.Http = append(root.Http, &networking.HTTPRoute{Match: matchesOf(10, ""), Delegate: &networking.Delegate{Name: name}})
@@ -29,10 +33,10 @@ func TestRuleBehindTooManyMatches(t *testing.T) {
 			l.add(istio.VirtualService, "shop/"+name, d)
 		}
 	})
-	rc, errs := st.routes(edge(), "http.80")
-	text := fmt.Sprint(rc)
-	if failing, small := strings.Count(text, "status:500"), strings.Count(text, `name:"small"`); failing != 10 || small != 20 || len(errs) != 1 {
-		t.Errorf("%d routes fail, %d are of the small delegate, errors %v", failing, small, errs)
+	got := s.ask(edge(), envoy.RouteType, "http.80")
+	text := fmt.Sprint(got.resources["http.80"])
+	if failing, small := strings.Count(text, "status:500"), strings.Count(text, `name:"small"`); failing != 10 || small != 20 || len(got.failed) != 1 {
+		t.Errorf("%d routes fail, %d are of the small delegate, errors %v", failing, small, got.failed)
 	}
 }
 
@@ -47,13 +51,13 @@ func TestRoutesOfOneHost(t *testing.T) {
 			v.Http[0].Match = append(v.Http[0].Match, matchesOf(1, "")...)
 			configs.add(istio.VirtualService, "shop/"+name, v)
 		}
-		st := newState(newIndex(configs, newSettings(Options{Limits: Limits{Routes: limit}})), cartWorld())
-		rc, errs := st.routes(edge(), "http.80")
-		if routes := rc.GetVirtualHosts()[0].GetRoutes(); len(routes) != 4-2*left || routes[0].GetMatch().GetPrefix() != "/old" || len(errs) != left {
-			t.Errorf("limit %d: %d routes, %v", limit, len(routes), errs)
+		s := stage(t, traffic.Options{Limits: traffic.Limits{Routes: limit}}, configs, cartPopulation())
+		got := s.ask(edge(), envoy.RouteType, "http.80")
+		if routes := got.resources["http.80"].(*routev3.RouteConfiguration).GetVirtualHosts()[0].GetRoutes(); len(routes) != 4-2*left || routes[0].GetMatch().GetPrefix() != "/old" || len(got.failed) != left {
+			t.Errorf("limit %d: %d routes, %v", limit, len(routes), got.failed)
 		}
-		if left > 0 && !strings.Contains(errs[0].Error(), "shop/new: spec.http") {
-			t.Errorf("the error is %v", errs[0])
+		if left > 0 && !strings.Contains(got.failed["http.80"], "shop/new: spec.http") {
+			t.Errorf("the error is %v", got.failed)
 		}
 	}
 }
@@ -69,9 +73,9 @@ func TestGatewaysDivide(t *testing.T) {
 			configs.add(istio.Gateway, names[i], gatewayOf(serverOf(uint32(80+i), "HTTP", "", "*")))
 		}
 		configs.add(istio.VirtualService, "shop/v", toCart("/"+strings.Repeat("x", 1000), names, "a.com"))
-		st := newState(newIndex(configs, newSettings(Options{Limits: Limits{RepeatedBytes: 3000}})), cartWorld())
+		s := stage(t, traffic.Options{Limits: traffic.Limits{RepeatedBytes: 3000}}, configs, cartPopulation())
 		for i := range gateways {
-			if of := hostsOfRoutes(t, st, edge(), fmt.Sprintf("http.%d", 80+i)); (of["a.com"] == "served") != served {
+			if of := hostsOfRoutes(s, edge(), fmt.Sprintf("http.%d", 80+i)); (of["a.com"] == "served") != served {
 				t.Errorf("%d Gateways: %v", gateways, of)
 			}
 		}
@@ -94,11 +98,13 @@ func TestPassingServersDivide(t *testing.T) {
 		}
 		var configs configList
 		configs.add(istio.Gateway, "ingress/a", gatewayOf(list...))
-		st := newState(newIndex(configs, newSettings(Options{Limits: Limits{FilterChains: 6}})), newNamedWorld(services...))
+		s := stage(t, traffic.Options{Limits: traffic.Limits{FilterChains: 6}}, configs, populate(services...))
 		for i := range servers {
-			l, errs := st.listener(edge(), fmt.Sprintf("0.0.0.0_%d", 15443+i))
-			if len(l.GetFilterChains()) != want || len(errs) != int(servers)-1 {
-				t.Errorf("%d servers: %d filter chains, %v", servers, len(l.GetFilterChains()), errs)
+			name := fmt.Sprintf("0.0.0.0_%d", 15443+i)
+			got := s.ask(edge(), envoy.ListenerType, name)
+			l, _ := got.resources[name].(*listenerv3.Listener)
+			if len(l.GetFilterChains()) != want || len(got.failed) != int(servers)-1 {
+				t.Errorf("%d servers: %d filter chains, %v", servers, len(l.GetFilterChains()), got.failed)
 			}
 			if text := fmt.Sprint(l); want == 3 && (strings.Contains(text, "s2.example.com") || !strings.Contains(text, "s3.example.com")) {
 				t.Errorf("%d servers: %s", servers, text)

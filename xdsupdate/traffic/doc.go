@@ -9,17 +9,19 @@
 // client. A state is immutable. It is asked for resources by name, so that what no
 // client is subscribed to costs nothing.
 //
-//	server := ads.New(registries, ads.Options{Provider: traffic.New(configs)})
+//	server := ads.New(registries, ads.Options{Providers: []ads.Provider{traffic.New(configs)}})
 //
 // # From a change to a push
 //
-//  1. An event of the store is noted, and a push is asked for.
-//  2. The push reads the objects that changed and makes a new index of the old one,
+//  1. The store delivers a batch of changes: the objects are kept, all at once, and a
+//     push is asked for.
+//  2. The push takes the objects that were delivered, and nothing from the store, which
+//     may be ahead of its events. It makes a new index of the old one,
 //     a new world of services, and a state of both. Scopes (what the proxies of a
 //     namespace see) are carried over, and changed when they are looked at.
 //  3. Of the difference follows which names may have changed for which proxies
-//     (concerned): too many cost work, which the server finds to have been in vain;
-//     too few would be a mistake, and a model test looks for it.
+//     (affected): those that turn out equal cost work and are
+//     not sent; a missing one would be a mistake, and a model test looks for it.
 //  4. The server looks up and builds what clients are subscribed to of that.
 //
 // Proxies are grouped by what policies look at in them: labels by key, if some
@@ -28,10 +30,10 @@
 // # gRPC clients
 //
 // A gRPC client asks for a cluster when a route names it. grpc-go (v1.84) uses the
-// new routes a moment before it has the new cluster, and fails calls meanwhile:
-// Unavailable, "unknown cluster selected for RPC", also with WaitForReady. No order
-// of responses can help it; a retry does, and so does a route to the cluster that
-// is there before it is needed, such as one that matches a header nobody sends.
+// new routes a moment before its balancers have the new cluster, and fails calls meanwhile:
+// Unavailable, "unknown cluster selected for RPC", also with WaitForReady. So package ads
+// first sends it the routes that it has with such that match no call and name the cluster
+// (Phases). A client that comes back to a server while routes move has that moment.
 //
 // # Gateways
 //

@@ -11,11 +11,11 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// ports says in which forms a virtual host has its domains.
+// domainForm says in which forms a virtual host has its domains.
 type domainForm uint8
 
 const (
-	// barePorts: without ports. Envoys strip the port of requests.
+	// bareDomains: without ports. Envoys strip the port of requests.
 	bareDomains domainForm = iota
 	// bothDomains: with and without the port.
 	bothDomains

@@ -1,33 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/proto"
-	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
-
-// object adds an object of "Kind namespace/name spec".
-func (l *configList) object(tb testing.TB, text string) {
-	tb.Helper()
-	kind, rest, _ := strings.Cut(text, " ")
-	key, body, _ := strings.Cut(rest, " ")
-	for gvk, message := range map[configstore.GroupVersionKind]proto.Message{
-		istio.VirtualService: &networking.VirtualService{}, istio.DestinationRule: &networking.DestinationRule{},
-		istio.Gateway: &networking.Gateway{}, istio.Sidecar: &networking.Sidecar{},
-	} {
-		if gvk.Kind == kind {
-			l.add(gvk, key, spec(tb, body, message))
-		}
-	}
-}
 
 func TestIneffective(t *testing.T) {
 	const (
@@ -156,17 +137,10 @@ func TestIneffective(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var configs configList
-			for _, text := range tc.objects {
-				configs.object(t, text)
-			}
 			svc := testService("shop", "cart.shop.svc.cluster.local", 80)
-			w := newListWorld(svc)
-			w.place(svc, "10.0.0.1 version=v1")
-			var got []string
-			for _, e := range newState(newIndex(configs, newSettings(Options{})), w).ineffective() {
-				got = append(got, e.String())
-			}
+			services := populate(svc)
+			services.place(svc, "10.0.0.1 version=v1")
+			got := stage(t, traffic.Options{}, objectsOf(t, tc.objects...), services).ineffective()
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("without effect (-want +got):\n%s", diff)
 			}

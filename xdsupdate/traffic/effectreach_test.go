@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // TestUnreachable: what routes lead to that their clients do not reach, and settings
@@ -89,17 +90,10 @@ func TestUnreachable(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var configs configList
-			for _, text := range tc.objects {
-				configs.object(t, text)
-			}
 			hidden := testService("shop", "hidden.shop.svc.cluster.local", 80)
 			hidden.Attributes.ExportTo = []registry.Visibility{"shop"}
-			w := newListWorld(testService("shop", "cart.shop.svc.cluster.local", 80), testService("shop", "many.shop.svc.cluster.local", 81, 90), hidden)
-			var got []string
-			for _, e := range newState(newIndex(configs, newSettings(Options{})), w).ineffective() {
-				got = append(got, e.String())
-			}
+			services := populate(testService("shop", "cart.shop.svc.cluster.local", 80), testService("shop", "many.shop.svc.cluster.local", 81, 90), hidden)
+			got := stage(t, traffic.Options{}, objectsOf(t, tc.objects...), services).ineffective()
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("without effect (-want +got):\n%s", diff)
 			}

@@ -57,7 +57,7 @@ func (f *findings) effectsOfVirtualService(v *virtualService) []Effect {
 	var out []Effect
 	for _, name := range v.gateways {
 		if name != meshGateway {
-			if f.boundInVain(v, name) == "" {
+			if f.whyNotServed(v, name) == "" {
 				out = append(out, Effect{"routers of Gateway " + name, "connections and requests to " + joinHosts(v.hosts)})
 			}
 			continue

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"testing"
@@ -9,11 +9,11 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 func TestEffects(t *testing.T) {
-	var configs configList
-	for _, text := range []string{
+	objects := objectsOf(t,
 		`VirtualService shop/cart {"hosts": ["cart", "other.example.com"], "gateways": ["mesh", "infra/edge", "infra/none"], "exportTo": [".", "billing"],
 			"http": [{"delegate": {"name": "part"}}]}`,
 		`VirtualService shop/part {"http": [{"route": [{"destination": {"host": "cart"}}]}]}`,
@@ -21,10 +21,8 @@ func TestEffects(t *testing.T) {
 		`DestinationRule billing/all {"host": "*.svc.cluster.local", "workloadSelector": {"matchLabels": {"app": "ledger"}}}`,
 		`Gateway infra/edge {"selector": {"app": "edge"}, "servers": [{"hosts": ["*"], "port": {"number": 80, "name": "http", "protocol": "HTTP"}}]}`,
 		`Sidecar shop/app {"workloadSelector": {"labels": {"app": "cart"}}, "egress": [{"hosts": ["./*"]}]}`,
-	} {
-		configs.object(t, text)
-	}
-	st := newState(newIndex(configs, newSettings(Options{})), newListWorld(testService("shop", "cart.shop.svc.cluster.local", 80)))
+	)
+	s := stage(t, traffic.Options{}, objects, populate(testService("shop", cart, 80)))
 	for _, tc := range []struct {
 		kind            configstore.GroupVersionKind
 		namespace, name string
@@ -46,7 +44,7 @@ func TestEffects(t *testing.T) {
 		{istio.Sidecar, "shop", "app", []string{"sidecars and gRPC clients of namespace shop with the labels app=cart: 1 services are seen"}},
 		{istio.Sidecar, "shop", "unknown", nil},
 	} {
-		does, not := st.effects(configstore.ConfigKey{Kind: tc.kind, Namespace: tc.namespace, Name: tc.name})
+		does, not := s.policies.Effects(configstore.ConfigKey{Kind: tc.kind, Namespace: tc.namespace, Name: tc.name})
 		var got []string
 		for _, e := range does {
 			got = append(got, e.String())

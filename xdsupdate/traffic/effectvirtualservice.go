@@ -18,7 +18,7 @@ func (f *findings) virtualService(v *virtualService) {
 		reason := ""
 		if name == meshGateway {
 			some = f.meshHosts(v) || some
-		} else if reason = f.boundInVain(v, name); reason != "" {
+		} else if reason = f.whyNotServed(v, name); reason != "" {
 			f.add(element("spec.gateways", i), "%s", reason)
 		} else {
 			some = true
@@ -90,9 +90,9 @@ func routesEverywhere(rules []*networking.HTTPRoute) bool {
 	})
 }
 
-// boundInVain returns why no server of a Gateway is configured by a VirtualService;
+// whyNotServed returns why no server of a Gateway is configured by a VirtualService;
 // "" if one is.
-func (f *findings) boundInVain(v *virtualService, name string) string {
+func (f *findings) whyNotServed(v *virtualService, name string) string {
 	i := slices.IndexFunc(f.gateways, func(g *gateway) bool { return g.String() == name })
 	if i < 0 {
 		return "there is no Gateway " + name

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"testing"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 func TestExplain(t *testing.T) {
@@ -28,19 +29,18 @@ func TestExplain(t *testing.T) {
 		part = `VirtualService shop/part {"hosts": ["shop.example.com"], "gateways": ["infra/edge"], "http": [
 			{"match": [{"uri": {"exact": "/x"}}], "route": [{"destination": {"host": "cart"}}]}]}`
 	)
-	app := &proxy{namespace: "shop", locality: "eu/a"}
-	gateway := &proxy{role: router, namespace: "infra", labels: registry.Labels{"app": "edge"}}
-	const cart = registry.Hostname("cart.shop.svc.cluster.local")
+	app, gateway := in("sidecar", "shop"), in("router", "infra", "app=edge")
+	app.Locality = &core.Locality{Region: "eu", Zone: "a"}
 	for _, tc := range []struct {
 		name    string
 		objects []string
-		proxy   *proxy
-		call    Call
+		client  *core.Node
+		call    traffic.Call
 		want    string
 	}{
 		{
 			"the default route", nil, app,
-			Call{Host: cart, Port: 80},
+			traffic.Call{Host: cart, Port: 80},
 			`service shop/cart.shop.svc.cluster.local
 no VirtualService decides: the default route
   to outbound|80||cart.shop.svc.cluster.local
@@ -52,7 +52,7 @@ no VirtualService decides: the default route
 			"weights",
 			[]string{rules, split},
 			app,
-			Call{Host: cart, Port: 80, Path: "/cart?a=b"},
+			traffic.Call{Host: cart, Port: 80, Path: "/cart?a=b"},
 			`service shop/cart.shop.svc.cluster.local
 VirtualService shop/cart, http[4]: sent on
   to outbound|80|v1|cart.shop.svc.cluster.local, weight 90
@@ -67,7 +67,7 @@ VirtualService shop/cart, http[4]: sent on
 			"a header",
 			[]string{rules, split},
 			app,
-			Call{Host: cart, Port: 80, Path: "/cart", Headers: map[string]string{"x-user": "eve"}},
+			traffic.Call{Host: cart, Port: 80, Path: "/cart", Headers: map[string]string{"x-user": "eve"}},
 			`service shop/cart.shop.svc.cluster.local
 VirtualService shop/cart, http[0] "canary": sent on
   to outbound|80|v2|cart.shop.svc.cluster.local
@@ -79,14 +79,14 @@ VirtualService shop/cart, http[0] "canary": sent on
 			"a method",
 			[]string{split},
 			app,
-			Call{Host: cart, Port: 80, Path: "/old/x", Method: "POST"},
+			traffic.Call{Host: cart, Port: 80, Path: "/old/x", Method: "POST"},
 			"service shop/cart.shop.svc.cluster.local\nVirtualService shop/cart, http[1]: answered with 410\n",
 		},
 		{
 			"a query, a fault, an unknown service",
 			[]string{split},
 			app,
-			Call{Host: cart, Port: 80, Path: "/?gone=1"},
+			traffic.Call{Host: cart, Port: 80, Path: "/?gone=1"},
 			`service shop/cart.shop.svc.cluster.local
 VirtualService shop/cart, http[2]: sent on, 50 % aborted
   to outbound|80||nobody.shop.svc.cluster.local
@@ -97,14 +97,14 @@ VirtualService shop/cart, http[2]: sent on, 50 % aborted
 			"nothing matches",
 			[]string{split},
 			app,
-			Call{Host: cart, Port: 80, Path: "/"},
+			traffic.Call{Host: cart, Port: 80, Path: "/"},
 			"service shop/cart.shop.svc.cluster.local\nVirtualService shop/cart decides: none of its rules matches: 404\n",
 		},
 		{
 			"a younger VirtualService",
 			[]string{`VirtualService shop/first {"hosts": ["cart"], "http": [{"directResponse": {"status": 200}}]}`, split},
 			app,
-			Call{Host: cart, Port: 80},
+			traffic.Call{Host: cart, Port: 80},
 			`service shop/cart.shop.svc.cluster.local
 VirtualService shop/cart does not count: VirtualService shop/first comes before it
 VirtualService shop/first, http[0]: answered with 200
@@ -114,19 +114,19 @@ VirtualService shop/first, http[0]: answered with 200
 			"a Sidecar",
 			[]string{`Sidecar shop/default {"egress": [{"hosts": ["other/*"]}], "outboundTrafficPolicy": {"mode": "REGISTRY_ONLY"}}`},
 			app,
-			Call{Host: cart, Port: 80},
+			traffic.Call{Host: cart, Port: 80},
 			"Sidecar shop/default limits what the client sees\nno VirtualService decides: the host is unknown and answered with 502\n",
 		},
 		{
-			"a gRPC client and an unknown host", nil, &proxy{role: grpcClient, namespace: "shop"},
-			Call{Host: "nobody", Port: 80},
+			"a gRPC client and an unknown host", nil, in("grpc", "shop"),
+			traffic.Call{Host: "nobody", Port: 80},
 			"no VirtualService decides: the client sees no service of this name, so it gets no listener\n",
 		},
 		{
 			"a gateway",
 			[]string{edge, all, part},
 			gateway,
-			Call{Host: "shop.example.com", Port: 80, Path: "/x"},
+			traffic.Call{Host: "shop.example.com", Port: 80, Path: "/x"},
 			`VirtualService shop/part, http[0]: sent on
   to outbound|80||cart.shop.svc.cluster.local
     priority 0: 10.0.0.1:80, weight 1, locality ""
@@ -137,26 +137,23 @@ VirtualService shop/first, http[0]: answered with 200
 			"a gateway without the host",
 			[]string{edge, all},
 			gateway,
-			Call{Host: "other.example.com", Port: 80},
+			traffic.Call{Host: "other.example.com", Port: 80},
 			"no VirtualService decides: no VirtualService of a Gateway has the host: 404\n",
 		},
 		{
 			"a gateway without the port",
 			[]string{edge, all},
 			gateway,
-			Call{Host: "shop.example.com", Port: 443},
+			traffic.Call{Host: "shop.example.com", Port: 443},
 			"no VirtualService decides: no Gateway that selects the proxy has an HTTP server on port 443\n",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var configs configList
-			for _, text := range tc.objects {
-				configs.object(t, text)
-			}
 			svc := testService("shop", cart, 80)
-			w := newListWorld(svc)
-			w.place(svc, "10.0.0.1 version=v1", "10.0.0.2 version=v2")
-			got := newState(newIndex(configs, newSettings(Options{})), w).explain(tc.proxy, tc.call)
+			services := populate(svc)
+			services.place(svc, "10.0.0.1 version=v1", "10.0.0.2 version=v2")
+			s := stage(t, traffic.Options{}, objectsOf(t, tc.objects...), services)
+			got := s.explain(tc.client, tc.call)
 			if diff := cmp.Diff(tc.want, got.String()); diff != "" {
 				t.Errorf("explanation (-want +got):\n%s", diff)
 			}

@@ -110,7 +110,8 @@ func (x *explaining) gatewayCall() {
 	}
 	byHost := make(map[registry.Hostname][]bound)
 	listening := false
-	routes := x.routerOf(x.proxy).routes
+	router := x.routerOf(x.proxy)
+	routes := router.routes
 	for _, name := range slices.Sorted(maps.Keys(routes)) {
 		for _, s := range routes[name] {
 			if s.port() != x.call.Port {
@@ -118,7 +119,7 @@ func (x *explaining) gatewayCall() {
 			}
 			listening = true
 			for _, v := range x.virtualServicesFor(s.gateway.String(), x.proxy.namespace) {
-				for _, host := range s.hostsOf(v) {
+				for _, host := range router.chainNamesOf(name).allowed(s, s.hostsOf(v)) {
 					byHost[host] = append(byHost[host], bound{v, place{gateway: s.gateway.String(), port: s.port(), tls: s.tls()}})
 				}
 			}
@@ -241,7 +242,7 @@ func (x *explaining) addDestination(name string, weight uint32) {
 			d.DestinationRules = append(d.DestinationRules, r.String())
 		}
 	}
-	u := x.upstream(x.proxy, name)
+	u, endpoints := x.upstream(x.proxy, name)
 	_, hasPort := svc.port(port)
 	switch {
 	case !hasPort:
@@ -251,6 +252,7 @@ func (x *explaining) addDestination(name string, weight uint32) {
 	case u == nil:
 		d.Missing = "the client has no cluster of this name"
 	default:
+		u.Endpoints = slices.Collect(endpoints.All())
 		d.Endpoints = endpointsOf(u)
 	}
 	x.out.Destinations = append(x.out.Destinations, d)

@@ -17,13 +17,15 @@ import (
 // gatewayRoutes returns the route configuration of a router by its name, nil for
 // none, and what is left out of it.
 func (st *state) gatewayRoutes(p *proxy, name string) (*routev3.RouteConfiguration, []error) {
-	servers := st.routerOf(p).routes[name]
+	router := st.routerOf(p)
+	servers, chains := router.routes[name], router.chainNamesOf(name)
 	if len(servers) == 0 {
 		return nil, nil
 	}
-	parts := st.serverRoutes(p, servers)
+	parts := st.serverRoutes(p, servers, chains)
 	leftOut := st.admitServers(p, servers, parts)
 	hosts := newGatewayHosts(servers, parts)
+	hosts.addMisdirected(name, servers, chains)
 	port := servers[0].port()
 	var out []*routev3.VirtualHost
 	for _, h := range hosts.build(port, st.settings.countsAttempts(p)) {
@@ -51,15 +53,16 @@ type serverRoutes struct {
 	over bool
 }
 
-// serverRoutes returns which VirtualServices have routes for servers, by server.
-func (st *state) serverRoutes(p *proxy, servers []*gatewayServer) []*serverRoutes {
+// serverRoutes returns which VirtualServices have routes for servers, by server. Chains
+// are those of their listener; nil: it is without TLS.
+func (st *state) serverRoutes(p *proxy, servers []*gatewayServer, chains *chainNames) []*serverRoutes {
 	var parts []*serverRoutes
 	for _, s := range servers {
 		for _, v := range st.virtualServicesOf(p, s) {
 			if len(v.spec.GetHttp()) == 0 {
 				continue
 			}
-			if names := s.hostsOf(v); len(names) > 0 {
+			if names := chains.allowed(s, s.hostsOf(v)); len(names) > 0 {
 				parts = append(parts, &serverRoutes{server: s, of: v, names: names})
 			}
 		}
@@ -188,6 +191,22 @@ func newGatewayHosts(servers []*gatewayServer, parts []*serverRoutes) *gatewayHo
 		}
 	}
 	return g
+}
+
+// addMisdirected adds to the route configuration of servers the hosts that other TLS servers
+// of the port have, and keeps them from covering its own. Without TLS, chains is nil.
+func (g *gatewayHosts) addMisdirected(routes string, servers []*gatewayServer, chains *chainNames) {
+	if chains == nil {
+		return
+	}
+	misdirected, unrouted := chains.missing(routes, servers, func(h registry.Hostname) bool { return g.byName[h] != nil })
+	for _, h := range unrouted {
+		g.get(h)
+	}
+	rules := &gatewayRules{routes: envoy.MisdirectedRoutes()}
+	for _, h := range misdirected {
+		g.get(h).add(rules, false)
+	}
 }
 
 func (g *gatewayHosts) get(name registry.Hostname) *gatewayHost {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	networking "istio.io/api/networking/v1alpha3"
@@ -14,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // growing are objects of which each repeated field is made longer.
@@ -43,10 +44,10 @@ func BenchmarkGrowth(b *testing.B) {
 		for _, path := range repeatedFields(spec(b, g.text, proto.Clone(g.spec)).ProtoReflect(), nil) {
 			for _, n := range []int{500, 1000, 2000, 4000} {
 				b.Run(fmt.Sprintf("%s/%s/n=%d", name, pathText(path), n), func(b *testing.B) {
-					x := growthState(b, name, path, n)
+					objects := growthObjects(b, name, path, n)
 					b.ReportAllocs()
 					for b.Loop() {
-						buildEverything(newState(x, growthWorld()))
+						buildEverything(stage(b, traffic.Options{}, objects, growthServices()))
 					}
 					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/element")
 				})
@@ -55,14 +56,14 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-func growthWorld() world {
+func growthServices() *population {
 	a, c := testService("shop", "a.example.com", 80, 90), testService("shop", "b.example.com", 80)
 	a.Resolution, c.Resolution = registry.ClientSideLB, registry.ClientSideLB
-	return newNamedWorld(a, c)
+	return populate(a, c)
 }
 
-// growthState has all growing objects, one of them with a longer field.
-func growthState(tb testing.TB, name string, path []protoreflect.FieldDescriptor, n int) *index {
+// growthObjects are all growing objects, one of them with a longer field.
+func growthObjects(tb testing.TB, name string, path []protoreflect.FieldDescriptor, n int) configList {
 	tb.Helper()
 	var configs configList
 	for other, g := range growing {
@@ -76,23 +77,23 @@ func growthState(tb testing.TB, name string, path []protoreflect.FieldDescriptor
 		}
 		configs.add(g.kind, key, m)
 	}
-	return newIndex(configs, newSettings(Options{}))
+	return configs
 }
 
-func buildEverything(st *state) {
-	for _, p := range []*proxy{edge(), {namespace: "shop"}, {namespace: "shop", role: grpcClient}} {
-		for _, typeURL := range []string{envoy.ListenerType, envoy.RouteType, envoy.ClusterType, envoy.LoadAssignmentType} {
-			names := st.names(p, typeURL)
-			if p.role == grpcClient {
-				names = append(names, "a.example.com:80", "outbound|80||a.example.com")
+// buildEverything connects a gateway, a sidecar and a gRPC client that ask for all there is,
+// and ends the scene.
+func buildEverything(s *scene) {
+	s.t.Helper()
+	for _, n := range []*core.Node{edge(), in("sidecar", "shop"), in("grpc", "shop")} {
+		for _, typeURL := range modelTypes {
+			names := []string{"*"}
+			if isGRPC(n) {
+				names = []string{"a.example.com:80", "outbound|80||a.example.com"}
 			}
-			for _, name := range names {
-				if m, _ := st.resource(p, typeURL, name); m != nil {
-					_, _ = proto.Marshal(m)
-				}
-			}
+			s.ask(n, typeURL, names...)
 		}
 	}
+	s.close()
 }
 
 // repeatedFields returns the paths to the lists that a message has.

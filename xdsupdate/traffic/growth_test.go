@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // linear is how many times as much may be allocated for four times as many: sixteen would
@@ -20,9 +21,9 @@ const linear = 7
 // growthSize is how long a field is that is made four times as long.
 func growthSize() int {
 	if testing.Short() {
-		return 100
+		return 60
 	}
-	return 400
+	return 200
 }
 
 // TestGrowth makes each repeated field of each kind four times as long, and counts what is
@@ -32,9 +33,9 @@ func TestGrowth(t *testing.T) {
 	for name, g := range growing {
 		for _, path := range repeatedFields(spec(t, g.text, proto.Clone(g.spec)).ProtoReflect(), nil) {
 			checkGrowth(t, name+" "+pathText(path), func(n int) {
-				st := newState(growthState(t, name, path, n), growthWorld())
-				buildEverything(st)
-				st.ineffective()
+				s := stage(t, traffic.Options{}, growthObjects(t, name, path, n), growthServices())
+				s.policies.Ineffective()
+				buildEverything(s)
 			})
 		}
 	}
@@ -65,7 +66,7 @@ func TestGrowthOfNumbers(t *testing.T) {
 			for i := range n {
 				add(&configs, i)
 			}
-			buildEverything(newState(newIndex(configs, newSettings(Options{})), growthWorld()))
+			buildEverything(stage(t, traffic.Options{}, configs, growthServices()))
 		})
 	}
 }

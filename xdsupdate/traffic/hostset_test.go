@@ -63,7 +63,7 @@ func TestHostSet(t *testing.T) {
 // of several.
 func TestManyPorts(t *testing.T) {
 	for _, n := range []uint32{1, fewPorts, fewPorts + 1, 200} {
-		svc := testService("shop", "cart.example.com")
+		svc := &registry.Service{Hostname: "cart.example.com"}
 		for i := range n {
 			svc.Ports = append(svc.Ports, &registry.Port{Number: i + 1, Name: "first"}, nil, &registry.Port{Number: i + 1, Name: "second"})
 		}
@@ -96,5 +96,19 @@ func TestLongHostName(t *testing.T) {
 	}
 	if n > maxHostName+1 || last != "*" {
 		t.Errorf("%d wildcards, the last is %q", n, last)
+	}
+}
+
+func TestMostSpecific(t *testing.T) {
+	hosts := map[registry.Hostname]int{"a.b.c": 0, "*.b.c": 0, "*.c": 0, "*": 0, "*-x.b.c": 0}
+	for name, want := range map[registry.Hostname]registry.Hostname{
+		"a.b.c": "a.b.c", "z.b.c": "*.b.c", "z-x.b.c": "*-x.b.c", "y.c": "*.c", "q": "*", "*.b.c": "*.b.c", "*.z.b.c": "*.b.c",
+	} {
+		if got, ok := mostSpecific(hosts, name); !ok || got != want {
+			t.Errorf("mostSpecific(%s) = %s, %t; want %s", name, got, ok, want)
+		}
+	}
+	if got, ok := mostSpecific(map[registry.Hostname]int{"*.b.c": 0}, "b.c"); ok {
+		t.Errorf("*.b.c must not cover b.c, got %s", got)
 	}
 }

@@ -61,7 +61,7 @@ func (st *state) leftOutOf(s *scope, e *egress) []error {
 
 // imports adds what the proxies of Sidecars have for whose imports there is no room, or
 // perhaps was none: with other services it is others that there is room for.
-func (c *concerned) imports() {
+func (c *affected) imports() {
 	if len(c.services) == 0 {
 		return
 	}

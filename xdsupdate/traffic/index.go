@@ -14,11 +14,6 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// configReader is what an index is made of.
-type configReader interface {
-	List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config
-}
-
 // index is the policies of one moment. It is immutable; that of the next push is
 // made of it at the cost of what changed, and of copying lists of pointers.
 type index struct {
@@ -81,14 +76,12 @@ func (o object) config() *configstore.Config {
 	}
 }
 
-// newIndex reads all policies.
-func newIndex(configs configReader, s *settings) *index {
+// newIndex returns the index of all policies.
+func newIndex(configs []*configstore.Config, s *settings) *index {
 	return buildIndex(s, func(yield func(configstore.ConfigKey, object) bool) {
-		for _, kind := range kinds() {
-			for _, c := range configs.List(kind, configstore.NamespaceAll) {
-				if !yield(c.Key(), newObject(c, s)) {
-					return
-				}
+		for _, c := range configs {
+			if !yield(c.Key(), newObject(c, s)) {
+				return
 			}
 		}
 	})

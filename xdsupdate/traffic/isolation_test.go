@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -113,17 +114,12 @@ type town struct {
 
 func startTown(tb testing.TB, configs []configstore.Config, options ads.Options) *town {
 	tb.Helper()
-	schemas := configstore.NewSchemasBuilder()
-	for _, s := range istio.Schemas().All() {
-		s.Validate, s.Text = nil, nil
-		schemas.MustAdd(s)
-	}
-	w := &town{t: tb, store: storememory.NewController(storememory.Make(schemas.Build())), clients: make(map[string]*xdstest.Client)}
+	w := &town{t: tb, store: storememory.NewController(storememory.Make(lenientSchemas())), clients: make(map[string]*xdstest.Client)}
 	registries := aggregate.NewController()
 	w.policies = traffic.New(w.store)
-	options.Provider, options.Pusher = w.policies, xdsupdate.PusherOptions{DebounceAfter: -1}
+	options.Providers, options.Pusher = []ads.Provider{w.policies}, xdsupdate.PusherOptions{DebounceAfter: -1}
 	w.server = ads.New(registries, options)
-	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(w.store, updater) })
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(w.store, updater) })
 	w.set(configs...)
 	grpcServer := grpc.NewServer()
 	w.server.Register(grpcServer)
@@ -243,12 +239,23 @@ func (w *town) partsOf(tenant string) map[string]string {
 				case *listenerv3.Listener:
 					w.partsOfListener(out, key, tenant, m)
 				case *routev3.RouteConfiguration:
+					if withoutMisdirected(m); strings.Contains(name, tenant) {
+						out[key] = w.bytes(m)
+					}
 					w.partsOfRoutes(out, key, tenant, m)
 				}
 			}
 		}
 	}
 	return out
+}
+
+// withoutMisdirected removes what a route configuration says of the hosts of others.
+func withoutMisdirected(rc *routev3.RouteConfiguration) {
+	rc.VirtualHosts = slices.DeleteFunc(rc.GetVirtualHosts(), func(h *routev3.VirtualHost) bool {
+		routes := h.GetRoutes()
+		return len(routes) == 1 && routes[0].GetDirectResponse().GetStatus() == http.StatusMisdirectedRequest
+	})
 }
 
 func (w *town) partsOfListener(out map[string]string, key, tenant string, l *listenerv3.Listener) {

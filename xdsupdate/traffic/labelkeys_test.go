@@ -1,34 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
-	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	networking "istio.io/api/networking/v1alpha3"
-
-	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// TestLabelKeys: proxies are distinguished by every label that a policy looks at, and
-// by no other.
+// TestLabelKeys: clients are distinguished by every label that a policy looks at, and by no
+// other; by none that policies looked at before.
 func TestLabelKeys(t *testing.T) {
-	var configs configList
-	configs.object(t, `VirtualService shop/v {"hosts": ["cart"], "http": [{"match": [{"sourceLabels": {"source": "x"}}]}]}`)
-	configs.object(t, `Gateway shop/g {"selector": {"gateway": "x"}}`)
-	configs.object(t, `Sidecar shop/s {"workloadSelector": {"labels": {"sidecar": "x"}}}`)
-	configs.add(istio.DestinationRule, "shop/d", spec(t, `{"host": "cart", "workloadSelector": {"matchLabels": {"rule": "x"}},
-		"trafficPolicy": {"loadBalancer": {"localityLbSetting": {"failoverPriority": ["locality", "value=x"]}}},
-		"subsets": [{"name": "v1", "trafficPolicy": {"portLevelSettings": [{"port": {"number": 80},
-			"loadBalancer": {"zoneAwareLbSetting": {"failoverPriority": ["zone"]}}}]}}]}`, &networking.DestinationRule{}))
-	var got []string
-	for key := range newIndex(configs, newSettings(Options{})).labelKeys.All() {
-		got = append(got, key)
+	objects := objectsOf(t,
+		`VirtualService shop/v {"hosts": ["cart"], "http": [{"match": [{"sourceLabels": {"source": "x"}}]}]}`,
+		`Gateway shop/g {"selector": {"gateway": "x"}}`,
+		`Sidecar shop/s {"workloadSelector": {"labels": {"sidecar": "x"}}}`,
+		`DestinationRule shop/d {"host": "cart", "workloadSelector": {"matchLabels": {"rule": "x"}},
+			"trafficPolicy": {"loadBalancer": {"localityLbSetting": {"failoverPriority": ["locality", "value=x"]}}},
+			"subsets": [{"name": "v1", "trafficPolicy": {"portLevelSettings": [{"port": {"number": 80},
+				"loadBalancer": {"zoneAwareLbSetting": {"failoverPriority": ["zone"]}}}]}}]}`)
+	s := stage(t, traffic.Options{}, objects, nil)
+	keys := []string{"gateway", "locality", "rule", "sidecar", "source", "zone", "other", "value"}
+	check := func(when string, looked int) {
+		plain := s.view(in("sidecar", "shop"))
+		for i, key := range keys {
+			if got, want := s.view(in("sidecar", "shop", key+"=x")) != plain, i < looked; got != want {
+				t.Errorf("%s, clients are distinguished by %s: %t, want %t", when, key, got, want)
+			}
+		}
 	}
-	slices.Sort(got)
-	if diff := cmp.Diff([]string{"gateway", "locality", "rule", "sidecar", "source", "zone"}, got); diff != "" {
-		t.Errorf("keys (-want +got):\n%s", diff)
+	check("with policies", 6)
+	for _, c := range objects {
+		s.must(s.store.Delete(c.GroupVersionKind, c.Name, c.Namespace, nil))
 	}
+	s.applied()
+	check("without policies", 0)
 }

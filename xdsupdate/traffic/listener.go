@@ -25,5 +25,5 @@ func (st *state) listenerNames(p *proxy) []string {
 	if p.role != router {
 		return nil
 	}
-	return st.routerOf(p).names()
+	return st.servedListeners(p)
 }

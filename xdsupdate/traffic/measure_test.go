@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
@@ -19,7 +19,6 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/routesim"
-	"github.com/pilotkit/pilotkit/registry"
 )
 
 // TestPrerequisites is skipped where there is no Envoy; ./test.sh shows what it says.
@@ -103,20 +102,24 @@ type measured struct {
 func (m *measurement) addSidecars(seed uint64) {
 	s := newSimulation(seed + 4_000_000)
 	s.sidecars(s.mesh())
-	st := newState(newIndex(s.configs, newSettings(Options{})), newListWorld(s.services...))
-	p := &proxy{namespace: pick(s.Rand, simNamespaces), labels: registry.Labels{"app": pick(s.Rand, []string{"web", "job"})}}
-	for _, port := range simPorts {
-		m.add(fmt.Sprintf("sidecars of mesh %d", seed), s, port, st.routesSent(p, fmt.Sprint(port)))
-	}
+	client := in("sidecar", pick(s.Rand, simNamespaces), "app="+pick(s.Rand, []string{"web", "job"}))
+	m.addAll(fmt.Sprintf("sidecars of mesh %d", seed), s, client, "")
 }
 
 func (m *measurement) addGateways(seed uint64) {
 	s := newSimulation(seed + 5_000_000)
 	s.gateways(s.mesh())
-	st := newState(newIndex(s.configs, newSettings(Options{})), newListWorld(s.services...))
-	p := &proxy{role: router, namespace: pick(s.Rand, simNamespaces), labels: registry.Labels{"app": "edge"}}
+	m.addAll(fmt.Sprintf("gateways of mesh %d", seed), s, in("router", pick(s.Rand, simNamespaces), "app=edge"), "http.")
+}
+
+// addAll adds what a client is sent for the ports of meshes.
+func (m *measurement) addAll(about string, s *simulation, client *core.Node, prefix string) {
+	m.t.Helper()
+	plane := s.stage(m.t)
+	defer plane.close()
+	configs := plane.routeConfigs(client, portNames(prefix)...)
 	for _, port := range simPorts {
-		m.add(fmt.Sprintf("gateways of mesh %d", seed), s, port, st.routesSent(p, fmt.Sprint("http.", port)))
+		m.add(about, s, port, configs[fmt.Sprint(prefix, port)])
 	}
 }
 
@@ -124,7 +127,7 @@ func (m *measurement) addGateways(seed uint64) {
 // that meshes have, and by its own domains.
 func (m *measurement) add(about string, s *simulation, port uint32, routes *routev3.RouteConfiguration) {
 	m.t.Helper()
-	if routes == nil {
+	if len(routes.GetVirtualHosts()) == 0 {
 		return
 	}
 	c := measured{about: about, routes: routes}

@@ -68,9 +68,9 @@ func startMesh(tb testing.TB, options traffic.Options, generators ...ads.Generat
 	m := &mesh{t: tb, ctx: ctx, store: storememory.NewController(storememory.Make(istio.Schemas()))}
 	registries := aggregate.NewController()
 	m.server = ads.New(registries, ads.Options{
-		Provider: traffic.New(m.store, options), Generators: generators, Pusher: xdsupdate.PusherOptions{DebounceAfter: -1},
+		Providers: []ads.Provider{traffic.New(m.store, options)}, Generators: generators, Pusher: xdsupdate.PusherOptions{DebounceAfter: -1},
 	})
-	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		m.registry = registrymemory.New(registrymemory.Options{Updater: updater})
 		return m.registry
 	})

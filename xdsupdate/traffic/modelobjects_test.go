@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
@@ -22,27 +22,25 @@ var (
 	}
 	modelPorts      = []uint32{80, 8080, 9000}
 	modelNamespaces = []string{"shop", "billing", "ingress", "istio-system"}
-	modelGateways   = []objectName{{"ingress", "edge"}, {"shop", "edge"}}
+	modelGateways   = []struct{ namespace, name string }{{"ingress", "edge"}, {"shop", "edge"}}
 	modelLabels     = []map[string]string{{"app": "web"}, {"app": "job"}, {"version": "v1"}, {"app": "edge"}}
 )
-
-func oneOf[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
 // onceIn returns true once in n times.
 func onceIn(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
 // host returns a host that a policy may name.
 func (m *model) host() string {
-	return oneOf(m.rand, append([]string{"cart", "orders", "ghost.example.com", "*.example.com", "*.svc.cluster.local"}, modelHosts...))
+	return pick(m.rand, append([]string{"cart", "orders", "ghost.example.com", "*.example.com", "*.svc.cluster.local"}, modelHosts...))
 }
 
 func (m *model) exportTo() []string {
-	return oneOf(m.rand, [][]string{nil, nil, nil, {"."}, {"*"}, {"shop"}, {"billing", "ingress"}})
+	return pick(m.rand, [][]string{nil, nil, nil, {"."}, {"*"}, {"shop"}, {"billing", "ingress"}})
 }
 
 // object returns a random object: of few names, so that they change often.
 func (m *model) object() (kind configstore.GroupVersionKind, name, namespace string, spec proto.Message) {
-	name, namespace = fmt.Sprintf("o%d", m.rand.IntN(3)), oneOf(m.rand, modelNamespaces)
+	name, namespace = fmt.Sprintf("o%d", m.rand.IntN(3)), pick(m.rand, modelNamespaces)
 	switch m.rand.IntN(10) {
 	case 0, 1, 2:
 		return istio.ServiceEntry, name, namespace, m.serviceEntry()
@@ -51,7 +49,7 @@ func (m *model) object() (kind configstore.GroupVersionKind, name, namespace str
 	case 6, 7:
 		return istio.DestinationRule, name, namespace, m.destinationRule()
 	case 8:
-		g := oneOf(m.rand, modelGateways)
+		g := pick(m.rand, modelGateways)
 		return istio.Gateway, g.name, g.namespace, m.gateway()
 	default:
 		return istio.Sidecar, name, namespace, m.sidecar()
@@ -60,35 +58,35 @@ func (m *model) object() (kind configstore.GroupVersionKind, name, namespace str
 
 func (m *model) serviceEntry() proto.Message {
 	r := m.rand
-	host := oneOf(r, modelHosts)
+	host := pick(r, modelHosts)
 	spec := &networking.ServiceEntry{
 		Hosts: []string{host}, ExportTo: m.exportTo(), Location: networking.ServiceEntry_MESH_INTERNAL,
-		Resolution: oneOf(r, []networking.ServiceEntry_Resolution{
+		Resolution: pick(r, []networking.ServiceEntry_Resolution{
 			networking.ServiceEntry_STATIC, networking.ServiceEntry_STATIC, networking.ServiceEntry_DNS, networking.ServiceEntry_NONE,
 		}),
 	}
 	if host[0] == '*' {
-		spec.Resolution = oneOf(r, []networking.ServiceEntry_Resolution{networking.ServiceEntry_STATIC, networking.ServiceEntry_NONE})
+		spec.Resolution = pick(r, []networking.ServiceEntry_Resolution{networking.ServiceEntry_STATIC, networking.ServiceEntry_NONE})
 	}
 	for _, port := range modelPorts {
 		if onceIn(r, 2) || len(spec.GetPorts()) == 0 {
 			spec.Ports = append(spec.Ports, &networking.ServicePort{
-				Number: port, Name: fmt.Sprintf("p%d", port), Protocol: oneOf(r, []string{"HTTP", "HTTP", "GRPC", "TCP", "HTTP2", ""}),
-				TargetPort: oneOf(r, []uint32{0, 0, 9090}),
+				Number: port, Name: fmt.Sprintf("p%d", port), Protocol: pick(r, []string{"HTTP", "HTTP", "GRPC", "TCP", "HTTP2", ""}),
+				TargetPort: pick(r, []uint32{0, 0, 9090}),
 			})
 		}
 	}
 	if onceIn(r, 3) {
-		spec.Addresses = []string{oneOf(r, []string{"240.1.0.1", "240.1.0.2"})}
+		spec.Addresses = []string{pick(r, []string{"240.1.0.1", "240.1.0.2"})}
 	}
 	for range r.IntN(4) {
 		if spec.GetResolution() == networking.ServiceEntry_NONE {
 			break
 		}
 		e := &networking.WorkloadEntry{
-			Address: fmt.Sprintf("10.1.0.%d", r.IntN(6)), Labels: map[string]string{"version": oneOf(r, []string{"v1", "v2"})},
-			Locality: oneOf(r, []string{"", "eu/a/1", "eu/b/1", "us/a/1"}), Weight: uint32(r.IntN(3)),
-			ServiceAccount: oneOf(r, []string{"", "", "sa"}),
+			Address: fmt.Sprintf("10.1.0.%d", r.IntN(6)), Labels: map[string]string{"version": pick(r, []string{"v1", "v2"})},
+			Locality: pick(r, []string{"", "eu/a/1", "eu/b/1", "us/a/1"}), Weight: uint32(r.IntN(3)),
+			ServiceAccount: pick(r, []string{"", "", "sa"}),
 		}
 		if onceIn(r, 6) {
 			e.Address = "10.9.9.1" // that of a router
@@ -100,12 +98,12 @@ func (m *model) serviceEntry() proto.Message {
 }
 
 func (m *model) destination() *networking.Destination {
-	d := &networking.Destination{Host: m.host(), Subset: oneOf(m.rand, []string{"", "", "v1", "v2"})}
+	d := &networking.Destination{Host: m.host(), Subset: pick(m.rand, []string{"", "", "v1", "v2"})}
 	for d.Host[0] == '*' {
 		d.Host = m.host()
 	}
 	if onceIn(m.rand, 3) {
-		d.Port = &networking.PortSelector{Number: oneOf(m.rand, modelPorts)}
+		d.Port = &networking.PortSelector{Number: pick(m.rand, modelPorts)}
 	}
 	return d
 }
@@ -118,13 +116,13 @@ func (m *model) virtualService() proto.Message {
 		if h := m.host(); onceIn(r, 3) && h != spec.GetHosts()[0] {
 			spec.Hosts = append(spec.Hosts, h)
 		}
-		spec.Gateways = oneOf(r, [][]string{nil, nil, {"mesh"}, {"ingress/edge"}, {"mesh", "ingress/edge", "shop/edge"}, {"edge"}})
+		spec.Gateways = pick(r, [][]string{nil, nil, {"mesh"}, {"ingress/edge"}, {"mesh", "ingress/edge", "shop/edge"}, {"edge"}})
 	}
 	for range 1 + r.IntN(2) {
-		rule := &networking.HTTPRoute{Name: oneOf(r, []string{"", "named"})}
+		rule := &networking.HTTPRoute{Name: pick(r, []string{"", "named"})}
 		switch {
 		case len(spec.GetHosts()) > 0 && onceIn(r, 6):
-			rule.Delegate = &networking.Delegate{Name: fmt.Sprintf("o%d", r.IntN(3)), Namespace: oneOf(r, []string{"", "shop", "billing"})}
+			rule.Delegate = &networking.Delegate{Name: fmt.Sprintf("o%d", r.IntN(3)), Namespace: pick(r, []string{"", "shop", "billing"})}
 		case onceIn(r, 8):
 			rule.DirectResponse = &networking.HTTPDirectResponse{Status: 503}
 		default:
@@ -135,10 +133,11 @@ func (m *model) virtualService() proto.Message {
 			}
 		}
 		if onceIn(r, 2) {
-			match := &networking.HTTPMatchRequest{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: oneOf(r, []string{"/a", "/b"})}}}
+			match := &networking.HTTPMatchRequest{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: pick(r, []string{"/a", "/b"})}}}
 			if onceIn(r, 2) {
-				match.SourceLabels = oneOf(r, modelLabels)
+				match.SourceLabels = pick(r, modelLabels)
 			}
+			match.SourceNamespace = pick(r, []string{"", "", "shop", "ingress"})
 			rule.Match = append(rule.Match, match)
 		}
 		spec.Http = append(spec.Http, rule)
@@ -165,7 +164,7 @@ func (m *model) policy() *networking.TrafficPolicy {
 		p.OutlierDetection = &networking.OutlierDetection{Consecutive_5XxErrors: wrapperspb.UInt32(uint32(1 + r.IntN(3)))}
 		if onceIn(r, 2) {
 			p.LoadBalancer = &networking.LoadBalancerSettings{LocalityLbSetting: &networking.LocalityLoadBalancerSetting{
-				FailoverPriority: []string{oneOf(r, []string{"version", "app", "topology.kubernetes.io/zone"})},
+				FailoverPriority: []string{pick(r, []string{"version", "app", "topology.kubernetes.io/zone"})},
 			}}
 		}
 	default:
@@ -194,12 +193,12 @@ func (m *model) destinationRule() proto.Message {
 
 func (m *model) gateway() proto.Message {
 	r := m.rand
-	spec := &networking.Gateway{Selector: oneOf(r, []map[string]string{{"app": "edge"}, {"role": "inner"}, nil})}
+	spec := &networking.Gateway{Selector: pick(r, []map[string]string{{"app": "edge"}, {"role": "inner"}, nil})}
 	server := func(port uint32, protocol, name string, tls *networking.ServerTLSSettings) {
 		spec.Servers = append(spec.Servers, &networking.Server{
 			Port:  &networking.Port{Number: port, Protocol: protocol, Name: name},
-			Bind:  oneOf(r, []string{"", "", "", "0.0.0.0", "::ffff:0.0.0.0", "::1", "0:0:0:0:0:0:0:1"}),
-			Hosts: []string{oneOf(r, []string{"*", "*.example.com", "cart.shop.svc.cluster.local", "shop/*", "ghost.example.com"})}, Tls: tls,
+			Bind:  pick(r, []string{"", "", "", "0.0.0.0", "::ffff:0.0.0.0", "::1", "0:0:0:0:0:0:0:1"}),
+			Hosts: []string{pick(r, []string{"*", "*.example.com", "cart.shop.svc.cluster.local", "shop/*", "ghost.example.com"})}, Tls: tls,
 		})
 	}
 	if onceIn(r, 2) {
@@ -224,10 +223,10 @@ func (m *model) sidecar() proto.Message {
 	r := m.rand
 	spec := &networking.Sidecar{}
 	if onceIn(r, 2) {
-		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: oneOf(r, modelLabels)}
+		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: pick(r, modelLabels)}
 	}
 	hosts := func() []string {
-		return oneOf(r, [][]string{{"*/*"}, {"./*"}, {"shop/*", "billing/*"}, {"*/*.example.com"}, {"~/*"}, {"*/*", "~billing/*"}, {"*/cart.shop.svc.cluster.local"}})
+		return pick(r, [][]string{{"*/*"}, {"./*"}, {"shop/*", "billing/*"}, {"*/*.example.com"}, {"~/*"}, {"*/*", "~billing/*"}, {"*/cart.shop.svc.cluster.local"}})
 	}
 	if onceIn(r, 4) {
 		spec.Egress = append(spec.Egress, &networking.IstioEgressListener{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
@@ -9,19 +9,19 @@ import (
 	"testing"
 	"time"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // multiplyLimits are far below the defaults, so that little is enough to exceed them.
-func multiplyLimits() Limits {
-	return Limits{
+func multiplyLimits() traffic.Limits {
+	return traffic.Limits{
 		Matches: 500, Routes: 500, RouteBytes: 64 << 10, RepeatedBytes: 256 << 10, SharedBytes: 1 << 20, VirtualHosts: 1000,
 		Clusters: 200, HashEntries: 1 << 16, FilterChains: 300, Imports: 500,
 	}
@@ -69,43 +69,46 @@ func (m *multiplying) service(namespace string, host registry.Hostname, ports ..
 
 func (m *multiplying) object(kind, key, text string) {
 	m.tb.Helper()
-	for _, schema := range istio.Schemas().All() {
-		if schema.GroupVersionKind.Kind == kind {
-			m.configs.add(schema.GroupVersionKind, key, spec(m.tb, text, schema.NewSpec()))
-			return
-		}
-	}
-	m.tb.Fatalf("no kind %s", kind)
+	m.configs.add(schemaOf(m.tb, kind).GroupVersionKind, key, spec(m.tb, text, schemaOf(m.tb, kind).NewSpec()))
 }
 
-func (m *multiplying) state(limits Limits) *state {
-	return newState(newIndex(m.configs, newSettings(Options{Limits: limits})), newNamedWorld(m.services...))
+func (m *multiplying) stage(limits traffic.Limits) *scene {
+	m.tb.Helper()
+	return stage(m.tb, traffic.Options{Limits: limits}, m.configs, populate(m.services...))
 }
 
-// multiplyingProxies are a router, a sidecar of evil, one of good, and a gRPC client.
-func multiplyingProxies() map[string]*proxy {
-	return map[string]*proxy{
-		"router": edge(), "sidecar of evil": {namespace: "evil"}, "sidecar of good": {namespace: "good"},
-		"gRPC": {namespace: "good", role: grpcClient},
+// multiplyingClients are a router, a sidecar of evil, one of good, and a gRPC client.
+func multiplyingClients() map[string]*core.Node {
+	return map[string]*core.Node{
+		"router": edge(), "sidecar of evil": in("sidecar", "evil"), "sidecar of good": in("sidecar", "good"), "gRPC": in("grpc", "good"),
 	}
 }
 
-// each calls a function with all that a proxy can be sent.
-func (m *multiplying) each(st *state, p *proxy, f func(typeURL, name string, m proto.Message, err error)) {
+// each calls a function with all that a client can be sent, and what is left out of it.
+func (m *multiplying) each(s *scene, n *core.Node, f func(typeURL, name string, m proto.Message, failed string)) {
+	m.tb.Helper()
 	for _, typeURL := range []string{envoy.ListenerType, envoy.RouteType, envoy.ClusterType} {
-		names := st.names(p, typeURL)
-		if p.role == grpcClient {
-			names = nil
+		var names []string
+		switch {
+		case isGRPC(n):
 			for _, h := range m.hosts {
 				names = append(names, envoy.ListenerName(80, h), envoy.ClusterName(80, h))
 			}
-		} else if typeURL == envoy.RouteType && p.role == sidecarProxy {
-			names = append(names, "80")
+		case strings.HasPrefix(n.GetId(), "sidecar"):
+			switch typeURL {
+			case envoy.RouteType:
+				names = append(s.ask(n, typeURL).names, "80")
+			case envoy.ListenerType:
+				continue
+			}
 		}
-		slices.Sort(names)
-		for _, name := range slices.Compact(names) {
-			built, err := st.resource(p, typeURL, name)
-			f(typeURL, name, built, err)
+		got := s.ask(n, typeURL, names...)
+		for _, name := range got.names {
+			f(typeURL, name, got.resources[name], got.failed[name])
+			delete(got.failed, name)
+		}
+		for name, failed := range got.failed {
+			f(typeURL, name, nil, failed)
 		}
 	}
 }
@@ -113,14 +116,14 @@ func (m *multiplying) each(st *state, p *proxy, f func(typeURL, name string, m p
 // partsOf returns what of the resources is of a tenant, but for clients of evil's, whose
 // own policies count for all services; how many bytes each client has; and which objects
 // are left out, "Kind namespace/name".
-func (m *multiplying) partsOf(st *state, tenant string) (parts map[string]string, bytes map[string]int, leftOut map[string]bool) {
+func (m *multiplying) partsOf(s *scene, tenant string) (parts map[string]string, bytes map[string]int, leftOut map[string]bool) {
 	m.tb.Helper()
 	parts, bytes, leftOut = make(map[string]string), make(map[string]int), make(map[string]bool)
 	host := tenant + ".example.com"
-	for client, p := range multiplyingProxies() {
-		m.each(st, p, func(typeURL, name string, r proto.Message, err error) {
+	for client, n := range multiplyingClients() {
+		m.each(s, n, func(typeURL, name string, r proto.Message, failed string) {
 			key := client + " " + typeURL[strings.LastIndex(typeURL, ".")+1:] + " " + name
-			for text := range strings.SplitSeq(fmt.Sprint(err), "\n") {
+			for text := range strings.SplitSeq(failed, "\n") {
 				if object, _, ok := strings.Cut(text, ": "); ok {
 					leftOut[object] = true
 				}
@@ -129,13 +132,6 @@ func (m *multiplying) partsOf(st *state, tenant string) (parts map[string]string
 				return
 			}
 			bytes[client] += proto.Size(r)
-			check := xdscheck.Envoy
-			if p.role == grpcClient {
-				check = xdscheck.GRPC
-			}
-			if err := check(r); err != nil {
-				m.tb.Errorf("%s: %.300v", key, err)
-			}
 			add := func(part proto.Message) {
 				if text := fmt.Sprint(part); strings.Contains(text, host) && client != "sidecar of evil" {
 					parts[key+" "+text[:min(100, len(text))]] = text
@@ -168,7 +164,7 @@ func TestMultiplications(t *testing.T) {
 				t.Skip("takes ten seconds with the race detector")
 			}
 			m := newMultiplying(t)
-			want, _, _ := m.partsOf(m.state(multiplyLimits()), "good")
+			want, _, _ := m.partsOf(m.stage(multiplyLimits()), "good")
 			if len(want) < 10 {
 				t.Fatalf("only %d parts", len(want))
 			}
@@ -177,8 +173,8 @@ func TestMultiplications(t *testing.T) {
 			for _, c := range m.configs[m.before:] {
 				size += proto.Size(c.Spec)
 			}
-			st := m.state(multiplyLimits())
-			got, bytes, leftOut := m.partsOf(st, "good")
+			s := m.stage(multiplyLimits())
+			got, bytes, leftOut := m.partsOf(s, "good")
 			for key, text := range want {
 				if got[key] != text {
 					t.Errorf("%s is another", key)
@@ -190,7 +186,7 @@ func TestMultiplications(t *testing.T) {
 				}
 			}
 			reported := make(map[string]bool)
-			for _, e := range st.ineffective() {
+			for _, e := range s.policies.Ineffective() {
 				if strings.Contains(e.Reason, " more than ") {
 					reported[e.Kind.Kind+" "+e.Namespace+"/"+e.Name] = true
 				}

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // hostsOfRoutes says what becomes of the requests to the hosts of a route configuration:
 // "served", or "500".
-func hostsOfRoutes(t *testing.T, st *state, p *proxy, name string) map[string]string {
-	t.Helper()
+func hostsOfRoutes(s *scene, n *core.Node, name string) map[string]string {
+	s.t.Helper()
 	out := make(map[string]string)
-	rc, _ := st.routes(p, name)
-	for _, h := range rc.GetVirtualHosts() {
+	for _, h := range s.routes(n, name).GetVirtualHosts() {
 		for _, d := range h.GetDomains() {
 			if out[d] = "served"; h.GetRoutes()[0].GetDirectResponse().GetStatus() == 500 {
 				out[d] = "500"
@@ -40,12 +41,12 @@ func hostsOfRoutes(t *testing.T, st *state, p *proxy, name string) map[string]st
 func TestNewestLoses(t *testing.T) {
 	const all = 20
 	host := func(i int) string { return fmt.Sprintf("h%02d.example.com", i) }
-	for name, limits := range map[string]Limits{
+	for name, limits := range map[string]traffic.Limits{
 		"bytes": {SharedBytes: 10 * 1000}, "virtual hosts": {VirtualHosts: 10},
 	} {
 		for _, seed := range []uint64{1, 2, 3} {
 			order := rand.New(rand.NewPCG(seed, 3)).Perm(all)
-			state := func(without int) *state {
+			build := func(without int) *scene {
 				var configs configList
 				configs.add(istio.Gateway, "ingress/a", gatewayOf(serverOf(80, "HTTP", "", "*")))
 				for _, i := range order {
@@ -58,11 +59,11 @@ func TestNewestLoses(t *testing.T) {
 						configs[len(configs)-1].Spec.(*networking.VirtualService).ExportTo = []string{"shop", "ingress"}
 					}
 				}
-				return newState(newIndex(configs, newSettings(Options{Limits: limits})), cartWorld())
+				return stage(t, traffic.Options{Limits: limits}, configs, cartPopulation())
 			}
-			full, less := state(-1), state(0)
-			for client, p := range map[string]*proxy{"http.80": edge(), "80": {namespace: "shop"}} {
-				got := hostsOfRoutes(t, full, p, client)
+			full, less := build(-1), build(0)
+			for client, n := range map[string]*core.Node{"http.80": edge(), "80": in("sidecar", "shop")} {
+				got := hostsOfRoutes(full, n, client)
 				served := 0
 				for i := range all {
 					if got[host(i)] != "served" {
@@ -78,7 +79,7 @@ func TestNewestLoses(t *testing.T) {
 						t.Errorf("%s, %s: %s is %q, and an older one is not served", name, client, host(i), got[host(i)])
 					}
 				}
-				got = hostsOfRoutes(t, less, p, client)
+				got = hostsOfRoutes(less, n, client)
 				if got[host(served)] != "served" || got[host(served+1)] != "500" {
 					t.Errorf("%s, %s: when one goes, %s is %q and the next %q", name, client, host(served), got[host(served)], got[host(served+1)])
 				}
@@ -94,22 +95,21 @@ func TestOverlapping(t *testing.T) {
 	var configs configList
 	configs.add(istio.Gateway, "ingress/a", gatewayOf(serverOf(80, "HTTP", "", "a.com", "b.com")))
 	configs.add(istio.VirtualService, "shop/old", toCart("/old", []string{"ingress/a"}, "a.com"))
-	build := func() (*state, []string) {
-		st := newState(newIndex(configs, newSettings(Options{Limits: Limits{SharedBytes: 1000}})), cartWorld())
-		rc, _ := st.routes(edge(), "http.80")
+	build := func() (*scene, []string) {
+		s := stage(t, traffic.Options{Limits: traffic.Limits{SharedBytes: 1000}}, configs, cartPopulation())
 		var out []string
-		for _, h := range rc.GetVirtualHosts() {
+		for _, h := range s.routes(edge(), "http.80").GetVirtualHosts() {
 			out = append(out, fmt.Sprint(h))
 		}
-		return st, out
+		return s, out
 	}
 	_, want := build()
 	configs.add(istio.VirtualService, "shop/new", toCart("/"+strings.Repeat("x", 1000), []string{"ingress/a"}, "a.com", "b.com"))
-	st, got := build()
+	s, got := build()
 	if len(got) != len(want)+1 || got[0] != want[0] {
 		t.Errorf("%q\nwithout it %q", got, want)
 	}
-	if of := hostsOfRoutes(t, st, edge(), "http.80"); of["a.com"] != "served" || of["b.com"] != "500" {
+	if of := hostsOfRoutes(s, edge(), "http.80"); of["a.com"] != "served" || of["b.com"] != "500" {
 		t.Errorf("%v", of)
 	}
 }
@@ -124,81 +124,67 @@ func TestOldServicesFirst(t *testing.T) {
 		s.CreationTime = time.Unix(int64(i), 0)
 		services = append(services, s)
 	}
-	var configs configList
-	object := func(kind, key, text string) {
-		m := &multiplying{tb: t, configs: configs}
-		m.object(kind, key, text)
-		configs = m.configs
-	}
-	object("DestinationRule", "shop/r", `{"host":"*.example.com","subsets":[{"name":"v1"},{"name":"v2"}]}`)
-	object("Sidecar", "shop/s", `{"egress":[{"port":{"number":80,"name":"a","protocol":"HTTP"},"hosts":["*/s9.example.com"]},{"hosts":["*/*"]}]}`)
-	st := newState(newIndex(configs, newSettings(Options{Limits: Limits{Clusters: 8, Imports: 6}})), newNamedWorld(services...))
-	var subsets []string
-	for _, name := range st.clusterNames(&proxy{namespace: "other"}) {
-		if _, subset, host, _ := envoy.ParseSubsetClusterName(name); subset == "v2" {
-			subsets = append(subsets, string(host))
+	s := stage(t, traffic.Options{Limits: traffic.Limits{Clusters: 8, Imports: 6}}, objectsOf(t,
+		`DestinationRule shop/r {"host":"*.example.com","subsets":[{"name":"v1"},{"name":"v2"}]}`,
+		`Sidecar shop/s {"egress":[{"port":{"number":80,"name":"a","protocol":"HTTP"},"hosts":["*/s9.example.com"]},{"hosts":["*/*"]}]}`,
+	), populate(services...))
+	hosts := func(namespace, subset string) string {
+		var out []string
+		for _, name := range s.ask(in("sidecar", namespace), envoy.ClusterType).names {
+			if _, of, host, ok := envoy.ParseSubsetClusterName(name); ok && of == subset {
+				out = append(out, strings.TrimSuffix(string(host), ".example.com"))
+			}
 		}
+		return strings.Join(out, " ")
 	}
-	if want := []string{"s6.example.com", "s7.example.com", "s8.example.com", "s9.example.com"}; !slices.Equal(subsets, want) {
-		t.Errorf("subsets of %v, want %v", subsets, want)
+	if got, want := hosts("other", "v2"), "s6 s7 s8 s9"; got != want {
+		t.Errorf("subsets of %s, want %s", got, want)
 	}
-	if got := describe(st.scopeOf(&proxy{namespace: "shop"}).egress[1].services); got != "shop/s5.example.com 80\nshop/s6.example.com 80\nshop/s7.example.com 80\nshop/s8.example.com 80\nshop/s9.example.com 80\n" {
-		t.Errorf("imported:\n%s", got)
+	if got, want := hosts("shop", ""), "s5 s6 s7 s8 s9"; got != want {
+		t.Errorf("%s are imported, want %s", got, want)
 	}
-	policy := spec(t, `{"host":"*.example.com","trafficPolicy":{"tls":{"mode":"SIMPLE","sni":"`+strings.Repeat("x", 200)+`","subjectAltNames":["`+strings.Repeat("x", 400)+`"]}}}`, schemaSpec(t, "DestinationRule"))
-	configs = nil
-	configs.add(istio.DestinationRule, "shop/r", policy)
-	st = newState(newIndex(configs, newSettings(Options{Limits: Limits{RepeatedBytes: 4 * proto.Size(policy)}})), newNamedWorld(services...))
+	policies := objectsOf(t, `DestinationRule shop/r {"host":"*.example.com","trafficPolicy":{"tls":{"mode":"SIMPLE","sni":"`+strings.Repeat("x", 200)+`","subjectAltNames":["`+strings.Repeat("x", 400)+`"]}}}`)
+	s = stage(t, traffic.Options{Limits: traffic.Limits{RepeatedBytes: 4 * proto.Size(policies[0].Spec)}}, policies, populate(services...))
+	got := s.ask(in("sidecar", "other"), envoy.ClusterType)
 	for i := range 10 {
 		name := fmt.Sprintf("outbound|80||s%d.example.com", i)
-		c, err := st.checkedCluster(&proxy{namespace: "other"}, name)
-		if fits := i >= 6; (c != nil) != fits || (err == nil) != fits {
-			t.Errorf("%s: cluster %t, %v", name, c != nil, err)
+		if fits := i >= 6; (got.resources[name] != nil) != fits || (got.failed[name] == "") != fits {
+			t.Errorf("%s: cluster %t, %v", name, got.resources[name] != nil, got.failed[name])
 		}
 	}
-}
-
-func schemaSpec(t *testing.T, kind string) proto.Message {
-	t.Helper()
-	for _, schema := range istio.Schemas().All() {
-		if schema.GroupVersionKind.Kind == kind {
-			return schema.NewSpec()
-		}
-	}
-	t.Fatal(kind)
-	return nil
 }
 
 // TestLargeMesh: what a large mesh has is far from all limits: 10,000 VirtualServices on
 // one port of a gateway, and 10,000 services of which one VirtualService and one
 // DestinationRule are about all.
 func TestLargeMesh(t *testing.T) {
-	n := 10_000
+	many := 10_000
 	if testing.Short() {
-		n = 1000
+		many = 1000
 	}
 	var configs configList
 	configs.add(istio.Gateway, "ingress/a", gatewayOf(serverOf(80, "HTTP", "", "*"), serverOf(15443, "TLS", "auto", "*.local")))
 	var services []*registry.Service
-	for i := range n {
+	for i := range many {
 		host := registry.Hostname(fmt.Sprintf("s%d.shop.svc.cluster.local", i))
 		services = append(services, testService("shop", host, 80, 81))
 		configs.add(istio.VirtualService, fmt.Sprintf("shop/v%d", i), toCart("/", []string{"ingress/a"}, fmt.Sprintf("h%d.example.com", i)))
 	}
-	m := &multiplying{tb: t, configs: configs}
-	m.object("VirtualService", "shop/all", `{"hosts":["*.shop.svc.cluster.local"],"http":[{"retries":{"attempts":3},"route":[{"destination":{"host":"cart"}}]}]}`)
-	m.object("DestinationRule", "shop/all", `{"host":"*.shop.svc.cluster.local","trafficPolicy":{"tls":{"mode":"ISTIO_MUTUAL"}}}`)
-	m.object("Sidecar", "other/all", `{"egress":[{"port":{"number":80,"name":"http","protocol":"HTTP"},"hosts":["*/*"]},{"port":{"number":81,"name":"http","protocol":"HTTP"},"hosts":["*/*"]},{"hosts":["*/*"]}]}`)
-	st := newState(newIndex(m.configs, newSettings(Options{})), newNamedWorld(services...))
-	for name, p := range map[string]*proxy{"http.80": edge(), "80": {namespace: "shop"}, "81": {namespace: "other"}} {
-		rc, err := st.routes(p, name)
-		if len(err) > 0 || len(rc.GetVirtualHosts()) < n {
-			t.Errorf("%s: %d virtual hosts, %v", name, len(rc.GetVirtualHosts()), err)
+	configs = append(configs, objectsOf(t,
+		`VirtualService shop/all {"hosts":["*.shop.svc.cluster.local"],"http":[{"retries":{"attempts":3},"route":[{"destination":{"host":"cart"}}]}]}`,
+		`DestinationRule shop/all {"host":"*.shop.svc.cluster.local","trafficPolicy":{"tls":{"mode":"ISTIO_MUTUAL"}}}`,
+		`Sidecar other/all {"egress":[{"port":{"number":80,"name":"http","protocol":"HTTP"},"hosts":["*/*"]},{"port":{"number":81,"name":"http","protocol":"HTTP"},"hosts":["*/*"]},{"hosts":["*/*"]}]}`,
+	)...)
+	s := stage(t, traffic.Options{}, configs, populate(services...))
+	for name, n := range map[string]*core.Node{"http.80": edge(), "80": in("sidecar", "shop"), "81": in("sidecar", "other")} {
+		rc, failed := s.routesAndFailure(n, name)
+		if failed != "" || len(rc.GetVirtualHosts()) < many {
+			t.Errorf("%s: %d virtual hosts, %v", name, len(rc.GetVirtualHosts()), failed)
 		}
 		t.Logf("%s: %d bytes", name, proto.Size(rc))
 	}
-	l, err := st.listener(edge(), "0.0.0.0_15443")
-	if len(err) > 0 || len(l.GetFilterChains()) != 2*n {
-		t.Errorf("%d filter chains, %v", len(l.GetFilterChains()), err)
+	got := s.ask(edge(), envoy.ListenerType, "0.0.0.0_15443")
+	if l, _ := got.resources["0.0.0.0_15443"].(*listenerv3.Listener); len(got.failed) > 0 || len(l.GetFilterChains()) != 2*many {
+		t.Errorf("%d filter chains, %v", len(l.GetFilterChains()), got.failed)
 	}
 }

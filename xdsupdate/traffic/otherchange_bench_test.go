@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // besideBig is a gateway on which one VirtualService has n hosts, and another one has one.
@@ -28,36 +29,22 @@ func besideBig(n int) (configList, *networking.VirtualService) {
 }
 
 // BenchmarkOtherChangeOnGateway changes a VirtualService of one host, on a gateway on which
-// another one has n hosts, and builds and encodes what the router is sent.
+// another one has n hosts, and waits until the router has what follows.
 func BenchmarkOtherChangeOnGateway(b *testing.B) {
 	for _, n := range []int{1250, 2500, 5000, 10_000} {
 		b.Run(fmt.Sprintf("hosts=%d", n), func(b *testing.B) {
 			configs, other := besideBig(n)
-			st := newState(newIndex(configs, newSettings(Options{})), cartWorld())
-			p := edge()
+			s := stage(b, traffic.Options{}, configs, cartPopulation())
+			s.follow(edge(), envoy.RouteType, "http.80")
 			moment := 0
 			b.ReportAllocs()
 			for b.Loop() {
 				moment++
+				c := *configs[2]
 				spec := proto.CloneOf(other)
 				spec.Http[0].Match[0].Uri.MatchType = &networking.StringMatch_Prefix{Prefix: fmt.Sprint("/", moment)}
-				key := configs[2].Key()
-				before, _ := st.objects.Get(key)
-				c := *configs[2]
 				c.Spec = spec
-				d := &difference{before: st, targets: &targets{}, objects: []objectChange{{key, before, newObject(&c, st.settings)}}}
-				d.after = st.next(st.withAll(d.objects), st.world, d)
-				if len(newConcerned(d).changes().Names) == 0 {
-					b.Fatal("nothing is concerned")
-				}
-				st = d.after
-				rc, err := st.resource(p, envoy.RouteType, "http.80")
-				if err != nil {
-					b.Fatal(err)
-				}
-				if _, err := proto.Marshal(rc); err != nil {
-					b.Fatal(err)
-				}
+				s.change(configList{&c})
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/host")
 		})

@@ -9,28 +9,25 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// kinds returns those that take effect here.
-func kinds() []configstore.GroupVersionKind {
-	return []configstore.GroupVersionKind{istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar}
-}
-
 // Policies makes the traffic kinds of a config store take effect in an ads server.
 //
 //	policies := traffic.New(configs)
-//	server := ads.New(services, ads.Options{Provider: policies})
+//	server := ads.New(services, ads.Options{Providers: []ads.Provider{policies}})
 //
 // A host runs the store; changes reach the clients by way of the server's pushes.
 // Policies belong to one server.
 type Policies struct {
 	settings *settings
-	configs  configstore.ConfigStoreCache
-	updater  xdsupdate.XDSUpdater // since Attach
+	configs  *configFeed
+	// taken are the configs that have changed until the last Capture; nil: none. captures:
+	// the server calls it; else Provide takes them. Only pushes use both.
+	taken    map[configstore.ConfigKey]*configstore.Config
+	captures bool
 	// proxies returns what the server knows of proxies; nil: it does not say. It is set by
 	// Attach.
 	proxies func() []ads.ProxyStatus
@@ -38,9 +35,8 @@ type Policies struct {
 	keys    atomic.Pointer[map[string]struct{}]
 	targets targets
 
-	mu sync.Mutex
-	// changed are the configs of which there were events since the last push.
-	changed map[configstore.ConfigKey]struct{}
+	mu      sync.Mutex
+	updater xdsupdate.XDSUpdater // since Attach
 
 	// last is what was provided last; only Provide sets it.
 	last atomic.Pointer[provided]
@@ -48,21 +44,24 @@ type Policies struct {
 
 var _ ads.Provider = (*Policies)(nil)
 
-// New returns the policies of a store, which may still be empty. It registers
-// handlers with it.
+// New returns the policies of a store, which may still be empty. It subscribes to it,
+// and so does the first push, which has what is in the store then, whether it runs yet
+// or not. From then on policies are what the store has delivered.
+//
+// What a push has depends on what the cache can do:
+//
+//   - configstore.ListSubscriber, as the caches of memory, aggregate and kube: what was
+//     committed as one (configstore.BatchWriter) comes as one, from the first push on,
+//     whatever other handlers do. Through an aggregate that holds for the batches of
+//     each of its stores.
+//   - configstore.BatchSubscriber alone: the same for batches that are committed after
+//     the first push. That push itself lists one kind after the other, and the next
+//     ones may have what was before it until the events that were due are delivered.
+//   - Neither: events count one by one.
 func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
-	p := &Policies{
-		settings: newSettings(options.One("traffic.New", opts)), configs: configs,
-		changed: make(map[configstore.ConfigKey]struct{}),
-	}
+	p := &Policies{settings: newSettings(options.One("traffic.New", opts))}
 	p.keys.Store(&map[string]struct{}{})
-	if batches, ok := configstore.As[configstore.BatchSubscriber](configs); ok {
-		batches.SubscribeBatch(kinds(), p.onChanges)
-		return p
-	}
-	for _, kind := range kinds() {
-		configs.RegisterEventHandler(kind, p.onEvent)
-	}
+	p.configs = newConfigFeed(configs, p.requestPush)
 	return p
 }
 
@@ -82,27 +81,9 @@ func (p *Policies) Attach(updater xdsupdate.XDSUpdater) {
 	}
 }
 
-// onEvent takes an event of a cache that has no batches.
-func (p *Policies) onEvent(old, curr configstore.Config, event configstore.Event) {
-	p.onChanges([]configstore.Change{{Event: event, Old: &old, Curr: &curr}})
-}
-
-// onChanges notes all changes of a batch at once, so that no push has some of what was
-// written together, and asks for a push. A change of an object's status, labels or
-// annotations concerns no client.
-func (p *Policies) onChanges(changes []configstore.Change) {
-	keys := make(map[configstore.ConfigKey]struct{}, len(changes))
-	for _, c := range changes {
-		if c.Event != configstore.EventUpdate || !c.Old.CreationTimestamp.Equal(c.Curr.CreationTimestamp) ||
-			!configstore.EqualMessage(c.Old.Spec, c.Curr.Spec) {
-			keys[c.Curr.Key()] = struct{}{}
-		}
-	}
-	if len(keys) == 0 {
-		return
-	}
+// requestPush asks the server for a push of what has changed.
+func (p *Policies) requestPush(keys map[configstore.ConfigKey]struct{}) {
 	p.mu.Lock()
-	maps.Copy(p.changed, keys)
 	updater := p.updater
 	p.mu.Unlock()
 	if updater != nil {
@@ -110,15 +91,6 @@ func (p *Policies) onChanges(changes []configstore.Change) {
 			Full: true, ConfigsUpdated: keys, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonConfig: 1},
 		})
 	}
-}
-
-// take returns the configs that have changed since the last call.
-func (p *Policies) take() map[configstore.ConfigKey]struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out := p.changed
-	p.changed = make(map[configstore.ConfigKey]struct{})
-	return out
 }
 
 // regroup makes the keys of labels what an index looks at, and reports whether

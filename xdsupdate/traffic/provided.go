@@ -5,6 +5,7 @@ package traffic
 import (
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 
@@ -19,42 +20,78 @@ import (
 type provided struct {
 	state   *state
 	world   *pushWorld
-	mu      sync.Mutex
-	proxies map[ads.View]*proxy
+	proxies *proxies
+	// shared counts the pushes for which what is computed was kept as it is.
+	shared int
+}
+
+// maxShared is for how many pushes of endpoints what is computed is kept as it is: it
+// grows with views that may be gone.
+const maxShared = 256
+
+// proxies are what makes a difference in the proxies of each view.
+type proxies struct {
+	mu     sync.Mutex
+	byView map[ads.View]*proxy
+}
+
+func newProxies() *proxies { return &proxies{byView: make(map[ads.View]*proxy)} }
+
+func (x *proxies) of(v ads.View) *proxy {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p := x.byView[v]
+	if p == nil {
+		p = proxyOf(v)
+		x.byView[v] = p
+	}
+	return p
+}
+
+// Capture implements ads.Capturer: a cache hands each commit to registries and to
+// policies, one after the other, and a push in between would have the routes of one moment
+// and the services of another.
+func (p *Policies) Capture() (whole bool) {
+	p.captures = true
+	changed := p.configs.take()
+	if p.taken == nil {
+		p.taken = changed
+	} else {
+		maps.Copy(p.taken, changed)
+	}
+	return !p.configs.delivering()
 }
 
 // Provide implements ads.Provider.
 func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
-	next := &provided{proxies: make(map[ads.View]*proxy)}
-	var changes ads.Changes
 	last := p.last.Load()
 	if last == nil {
-		p.take()
-		next.world = newPushWorld(nil, push)
-		next.state = newState(newIndex(p.configs, p.settings), next.world)
-	} else {
-		next.world = newPushWorld(last.world, push)
-		d := p.difference(push, last.state, next.world)
-		next.state = d.after
-		changes = newConcerned(d).changes()
+		p.taken = nil // it is in the lists
+		w := newPushWorld(nil, push)
+		next := &provided{state: newState(newIndex(p.configs.list(), p.settings), w), world: w, proxies: newProxies()}
+		regroup := p.regroup(next.state.index)
+		regroup = p.targets.advance(w, push) || regroup
+		p.last.Store(next)
+		return next, ads.Changes{Regroup: regroup}
 	}
+	w := newPushWorld(last.world, push)
+	d := p.difference(push, last.state)
+	next := &provided{world: w}
+	if d.endpointsOnly() && last.shared < maxShared {
+		next.state, next.proxies, next.shared = last.state.withEndpoints(w), last.proxies, last.shared+1
+	} else {
+		next.state, next.proxies = last.state.next(last.state.withAll(d.objects), w, d), newProxies()
+	}
+	d.after = next.state
+	changes := newAffected(d).changes()
 	changes.Regroup = p.regroup(next.state.index)
-	changes.Regroup = p.targets.advance(next.world, push) || changes.Regroup
+	changes.Regroup = p.targets.advance(w, push) || changes.Regroup
 	p.last.Store(next)
 	return next, changes
 }
 
 // proxy returns what makes a difference in the proxies of a view.
-func (x *provided) proxy(v ads.View) *proxy {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	p := x.proxies[v]
-	if p == nil {
-		p = proxyOf(v)
-		x.proxies[v] = p
-	}
-	return p
-}
+func (x *provided) proxy(v ads.View) *proxy { return x.proxies.of(v) }
 
 // Names implements ads.Provided.
 func (x *provided) Names(v ads.View, typeURL string) (iter.Seq[string], bool) {
@@ -72,17 +109,25 @@ func (x *provided) Names(v ads.View, typeURL string) (iter.Seq[string], bool) {
 }
 
 // Covers implements ads.Provided.
-func (x *provided) Covers(v ads.View, typeURL, name string) bool {
+func (x *provided) Covers(v ads.View, typeURL, name string) (covered, only bool) {
 	p := x.proxy(v)
+	if !serves(typeURL, p) {
+		return false, false
+	}
+	return x.state.covers(p, typeURL, name), true
+}
+
+// covers reports whether a wildcard subscription covers a name.
+func (st *state) covers(p *proxy, typeURL, name string) bool {
 	switch typeURL {
 	case envoy.ClusterType:
-		return x.state.coversCluster(p, name)
+		return st.coversCluster(p, name)
 	case envoy.LoadAssignmentType:
-		return x.state.coversAssignment(p, name)
+		return st.coversAssignment(p, name)
 	case envoy.ListenerType:
-		return p.role == router && x.state.routerOf(p).listeners[name] != nil
+		return p.role == router && st.routerOf(p).listeners[name] != nil
 	default:
-		_, found := slices.BinarySearch(x.state.names(p, typeURL), name)
+		_, found := slices.BinarySearch(st.names(p, typeURL), name)
 		return found
 	}
 }
@@ -91,7 +136,7 @@ func (x *provided) Covers(v ads.View, typeURL, name string) bool {
 func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	p := x.proxy(v)
 	if !serves(typeURL, p) || typeURL == envoy.LoadAssignmentType && x.state.plainAssignment(p, name) {
-		return ads.Answer{BuiltIn: true}
+		return ads.Answer{Next: true}
 	}
 	out := ads.Answer{
 		Share: x.shareOf(v, p, typeURL, name),
@@ -104,12 +149,13 @@ func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	}
 	if p.role == grpcClient && typeURL == envoy.ClusterType {
 		// Without an answer the client holds back all calls of the routes that name it.
-		out.StandIn = func() proto.Message { return envoy.EmptyCluster(name) }
+		out.StandIn = func() proto.Message { return emptyCluster(name) }
 	}
 	return out
 }
 
-// serves reports whether a type is provided for a proxy; else it is built in.
+// serves reports whether a type is provided for a proxy; else it is what the provider of
+// services has.
 func serves(typeURL string, p *proxy) bool {
 	switch typeURL {
 	case envoy.ClusterType, envoy.LoadAssignmentType, envoy.RouteType:

@@ -10,17 +10,25 @@ import (
 )
 
 // routerConfig is what Gateways make of a router: its listeners and route
-// configurations by name. It is immutable.
+// configurations by name. It is immutable but for what has been computed.
 type routerConfig struct {
 	listeners map[string]*gatewayListener
-	// names are those of the listeners that have filter chains, sorted.
-	names func() []string
+	// served are the names of the listeners that have filter chains, sorted, once they
+	// were asked for.
+	served     []string
+	findServed sync.Once
 	// routes are the servers that share a route configuration.
 	routes map[string][]*gatewayServer
+	// chains are the names of the filter chains of the TLS listeners, by the route
+	// configurations that these have.
+	chains map[string]func() *chainNames
 }
 
 func newRouterConfig(listeners []*gatewayListener) *routerConfig {
-	c := &routerConfig{listeners: make(map[string]*gatewayListener), routes: make(map[string][]*gatewayServer)}
+	c := &routerConfig{
+		listeners: make(map[string]*gatewayListener), routes: make(map[string][]*gatewayServer),
+		chains: make(map[string]func() *chainNames),
+	}
 	for _, l := range listeners {
 		c.listeners[l.Name()] = l
 		for _, s := range l.servers {
@@ -43,22 +51,40 @@ func (st *state) routerOf(p *proxy) *routerConfig {
 	c := st.routers[p]
 	if c == nil {
 		c = newRouterConfig(st.gatewayListeners(p))
-		c.names = sync.OnceValue(func() []string { return st.servedListeners(p, c) })
+		for _, l := range c.listeners {
+			names := sync.OnceValue(func() *chainNames { return st.newChainNames(p, l) })
+			for _, s := range l.servers {
+				if s.kind == terminatedHTTP {
+					c.chains[s.routes] = names
+				}
+			}
+		}
 		st.routers[p] = c
 	}
 	return c
 }
 
-// servedListeners returns the names of the listeners that have filter chains,
-// sorted.
-func (st *state) servedListeners(p *proxy, c *routerConfig) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(c.listeners)) {
-		if st.served(p, c.listeners[name]) {
-			out = append(out, name)
-		}
+// chainNamesOf returns the names of the filter chains of the listener with a route
+// configuration; nil for a listener without TLS.
+func (c *routerConfig) chainNamesOf(routes string) *chainNames {
+	if names := c.chains[routes]; names != nil {
+		return names()
 	}
-	return out
+	return nil
+}
+
+// servedListeners returns the names of the listeners of a router that have filter
+// chains, sorted.
+func (st *state) servedListeners(p *proxy) []string {
+	c := st.routerOf(p)
+	c.findServed.Do(func() {
+		for _, name := range slices.Sorted(maps.Keys(c.listeners)) {
+			if st.served(p, c.listeners[name]) {
+				c.served = append(c.served, name)
+			}
+		}
+	})
+	return c.served
 }
 
 // served reports whether a listener has a filter chain. Only those of VirtualServices

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
@@ -11,10 +11,13 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// benchState is a state of services with a VirtualService each.
-func benchState(n int) *state {
+// benchScene has services with a VirtualService each.
+func benchScene(b *testing.B, n int) *scene {
+	b.Helper()
 	var configs configList
 	services := make([]*registry.Service, n)
 	for i := range n {
@@ -30,25 +33,23 @@ func benchState(n int) *state {
 			},
 		})
 	}
-	st := newState(newIndex(configs, newSettings(Options{})), newListWorld(services...))
-	st.scopeOf(&proxy{namespace: "shop"})
-	return st
+	return stage(b, traffic.Options{}, configs, populate(services...))
 }
 
 // BenchmarkRoutes builds the route configuration of a sidecar, which has all services
 // of a port, beside its encoding, and that of a gRPC client, which has one.
 func BenchmarkRoutes(b *testing.B) {
-	st := benchState(10_000)
+	s := benchScene(b, 10_000)
+	sidecar, grpc := s.view(in("sidecar", "shop")), s.view(in("grpc", "shop"))
 	b.Run("sidecar", func(b *testing.B) {
 		b.ReportAllocs()
-		p := &proxy{namespace: "shop"}
 		for b.Loop() {
-			st.routesSent(p, "80")
+			s.build(sidecar, envoy.RouteType, "80")
 		}
 	})
 	b.Run("encoding", func(b *testing.B) {
 		b.ReportAllocs()
-		c := st.routesSent(&proxy{namespace: "shop"}, "80")
+		c := s.build(sidecar, envoy.RouteType, "80")
 		for b.Loop() {
 			if _, err := (proto.MarshalOptions{Deterministic: true}).Marshal(c); err != nil {
 				b.Fatal(err)
@@ -57,9 +58,8 @@ func BenchmarkRoutes(b *testing.B) {
 	})
 	b.Run("gRPC", func(b *testing.B) {
 		b.ReportAllocs()
-		p := &proxy{role: grpcClient, namespace: "shop"}
 		for b.Loop() {
-			st.routesSent(p, "outbound|80||s00042.shop.svc.cluster.local")
+			s.build(grpc, envoy.RouteType, "outbound|80||s00042.shop.svc.cluster.local")
 		}
 	})
 }

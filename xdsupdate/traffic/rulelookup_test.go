@@ -1,38 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/encoding/protojson"
-	networking "istio.io/api/networking/v1alpha3"
-
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
-
-// addRule adds a DestinationRule in JSON.
-func (l *configList) addRule(tb testing.TB, key, spec string) {
-	tb.Helper()
-	rule := &networking.DestinationRule{}
-	if err := protojson.Unmarshal([]byte(spec), rule); err != nil {
-		tb.Fatalf("%s: %v", key, err)
-	}
-	l.add(istio.DestinationRule, key, rule)
-}
 
 // limited is a rule that differs from others in its limit of connections, with a
 // subset of the same name.
 func limited(host string, n int, more string) string {
 	return fmt.Sprintf(`{"host":%q,"trafficPolicy":{"connectionPool":{"tcp":{"maxConnections":%d}}},"subsets":[{"name":"s%d"}]%s}`, host, n, n, more)
 }
-
-const cartHost = "cart.shop.svc.cluster.local"
 
 // TestRuleOf: which rule holds, by which step, and what several come to, as in the
 // recorded cases of lookups, merging and workload selectors.
@@ -50,9 +37,9 @@ func TestRuleOf(t *testing.T) {
 		{
 			"lookup order",
 			[][2]string{
-				{"billing/client", limited(cartHost, 1, "")},
+				{"billing/client", limited(cart, 1, "")},
 				{"shop/service", limited("cart", 2, "")},
-				{"istio-system/root", limited(cartHost, 3, "")},
+				{"istio-system/root", limited(cart, 3, "")},
 			},
 			[]asked{
 				{"shop", "", "2 by the client's namespace: s2"},
@@ -63,7 +50,7 @@ func TestRuleOf(t *testing.T) {
 		},
 		{
 			"the root namespace last",
-			[][2]string{{"istio-system/root", limited("*.svc.cluster.local", 3, "")}, {"zoo/elsewhere", limited(cartHost, 4, "")}},
+			[][2]string{{"istio-system/root", limited("*.svc.cluster.local", 3, "")}, {"zoo/elsewhere", limited(cart, 4, "")}},
 			[]asked{
 				{"shop", "", "3 by the root namespace: s3"},
 				{"zoo", "", "4 by the client's namespace: s4"},
@@ -139,20 +126,13 @@ func TestRuleOf(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			var configs configList
+			var rules []string
 			for _, r := range tc.rules {
-				configs.addRule(t, r[0], r[1])
+				rules = append(rules, "DestinationRule "+r[0]+" "+r[1])
 			}
-			x := newIndex(configs, newSettings(Options{}))
+			s := stage(t, traffic.Options{}, objectsOf(t, rules...), populate(testService("shop", cart, 80)))
 			for _, a := range tc.asked {
-				p := &proxy{namespace: a.namespace}
-				if key, value, ok := strings.Cut(a.labels, "="); ok {
-					p.labels = registry.Labels{key: value}
-				}
-				got := "none"
-				if m, step := x.ruleOf(p, cartHost, "shop"); m != nil {
-					got = fmt.Sprintf("%d by %v: %s", m.policy.GetConnectionPool().GetTcp().GetMaxConnections(), step, strings.Join(m.subsetNames(), " "))
-				}
+				got := s.ruleOf(in("sidecar", a.namespace, strings.Fields(a.labels)...))
 				if diff := cmp.Diff(a.want, got); diff != "" {
 					t.Errorf("%s with labels %q (-want +got):\n%s", a.namespace, a.labels, diff)
 				}
@@ -161,51 +141,20 @@ func TestRuleOf(t *testing.T) {
 	}
 }
 
-// TestRuleIndex: an index that was changed step by step finds what a fresh one
-// does, and the former state stays as it was.
-func TestRuleIndex(t *testing.T) {
-	s := newSettings(Options{})
-	hosts := []string{"cart", "*", "*.shop.svc.cluster.local", "*.local"}
-	var configs configList
-	for i := range 12 {
-		configs.addRule(t, fmt.Sprintf("shop/r%02d", i), limited(hosts[i%len(hosts)], i, ""))
+// ruleOf describes the rule that holds for cart: its limit, why it holds, and its subsets.
+func (s *scene) ruleOf(n *core.Node) string {
+	s.t.Helper()
+	found := s.explain(n, traffic.Call{Host: cart, Port: 80, Path: "/"}).Destinations[0].FoundIn
+	if found == "" {
+		return "none"
 	}
-	var x ruleIndex
-	rules := make([]*destinationRule, len(configs))
-	for i, c := range configs {
-		rules[i] = newDestinationRule(c, s)
-		x = x.with(nil, rules[i])
-	}
-	full := x
-	found := func(x ruleIndex) string {
-		var out []string
-		for _, m := range x.find("shop", cartHost, func(*destinationRule) bool { return true }) {
-			out = append(out, m.subsetNames()...)
-		}
-		return strings.Join(out, " ")
-	}
-	for _, step := range []struct {
-		remove []int
-		want   string
-	}{
-		{nil, "s0 s4 s8"},
-		{[]int{4}, "s0 s8"},
-		{[]int{0, 8}, "s2 s6 s10"},
-		{[]int{2, 6, 10}, "s3 s7 s11"},
-		{[]int{3, 7, 11}, "s1 s5 s9"},
-		{[]int{1, 5, 9}, ""},
-	} {
-		for _, i := range step.remove {
-			x = x.with(rules[i], nil)
-		}
-		if got := found(x); got != step.want {
-			t.Errorf("without %v: %q, want %q", step.remove, got, step.want)
+	clusters := s.ask(n, envoy.ClusterType)
+	var subsets []string
+	for _, name := range clusters.names {
+		if _, subset, _, _ := envoy.ParseSubsetClusterName(name); subset != "" {
+			subsets = append(subsets, subset)
 		}
 	}
-	if n, _ := x.wildcards.Get("shop"); n != 0 || x.hosts.Len() != 0 {
-		t.Errorf("%d wildcards and %d hosts are left", n, x.hosts.Len())
-	}
-	if got := found(full); got != "s0 s4 s8" {
-		t.Errorf("the former index has changed: %q", got)
-	}
+	limit := clusters.resources["outbound|80||"+cart].(*clusterv3.Cluster).GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue()
+	return fmt.Sprintf("%d by %s: %s", limit, found, strings.Join(subsets, " "))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"context"
@@ -28,6 +28,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
@@ -53,11 +54,11 @@ func benchObject(kind configstore.GroupVersionKind, i int, prefix string, spec p
 	}}
 }
 
-func benchHost(i int) string { return fmt.Sprintf("s%d.ns%d.svc.cluster.local", i, i%benchNamespaces) }
+func scaleHost(i int) string { return fmt.Sprintf("s%d.ns%d.svc.cluster.local", i, i%benchNamespaces) }
 
 func benchService(i, change int) configstore.Config {
 	return benchObject(istio.ServiceEntry, i, "s", &networking.ServiceEntry{
-		Hosts: []string{benchHost(i)}, Location: networking.ServiceEntry_MESH_INTERNAL, Resolution: networking.ServiceEntry_STATIC,
+		Hosts: []string{scaleHost(i)}, Location: networking.ServiceEntry_MESH_INTERNAL, Resolution: networking.ServiceEntry_STATIC,
 		Ports: []*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}},
 		Endpoints: []*networking.WorkloadEntry{
 			{Address: fmt.Sprintf("10.%d.%d.1", i/250, i%250), Labels: map[string]string{"version": "v1"}},
@@ -68,10 +69,10 @@ func benchService(i, change int) configstore.Config {
 
 func benchVirtualService(i, change int) configstore.Config {
 	return benchObject(istio.VirtualService, i, "v", &networking.VirtualService{
-		Hosts: []string{benchHost(i)}, Gateways: []string{"mesh", "ingress/edge"},
+		Hosts: []string{scaleHost(i)}, Gateways: []string{"mesh", "ingress/edge"},
 		Http: []*networking.HTTPRoute{{Route: []*networking.HTTPRouteDestination{
-			{Destination: &networking.Destination{Host: benchHost(i), Subset: "v1"}, Weight: int32(50 + change%2)},
-			{Destination: &networking.Destination{Host: benchHost(i), Subset: "v2"}, Weight: 50},
+			{Destination: &networking.Destination{Host: scaleHost(i), Subset: "v1"}, Weight: int32(50 + change%2)},
+			{Destination: &networking.Destination{Host: scaleHost(i), Subset: "v2"}, Weight: 50},
 		}}},
 	})
 }
@@ -104,7 +105,7 @@ func newBench(b *testing.B, sidecars bool) *bench {
 		create(benchService(i, 0))
 		create(benchVirtualService(i, 0))
 		create(benchObject(istio.DestinationRule, i, "d", &networking.DestinationRule{
-			Host: benchHost(i), Subsets: []*networking.Subset{
+			Host: scaleHost(i), Subsets: []*networking.Subset{
 				{Name: "v1", Labels: map[string]string{"version": "v1"}}, {Name: "v2", Labels: map[string]string{"version": "v2"}},
 			},
 		}))
@@ -116,8 +117,8 @@ func newBench(b *testing.B, sidecars bool) *bench {
 		}
 	}
 	registries := aggregate.NewController()
-	x.server = ads.New(registries, ads.Options{Provider: New(x.store)})
-	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+	x.server = ads.New(registries, ads.Options{Providers: []ads.Provider{traffic.New(x.store)}})
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(x.store, updater, serviceentry.Options{ClusterID: "c1"})
 	})
 	x.store.Drain()
@@ -179,7 +180,7 @@ func (x *bench) gateways(n int) {
 	for i := range n {
 		x.connect(i, "router", "ingress", map[string]any{"app": "edge"}, map[string][]string{
 			envoy.ListenerType: {"*"}, envoy.RouteType: {"http.80", "http.8080"},
-			envoy.ClusterType: {"outbound|80|v2|" + benchHost(7)}, envoy.LoadAssignmentType: {"outbound|80|v2|" + benchHost(7)},
+			envoy.ClusterType: {"outbound|80|v2|" + scaleHost(7)}, envoy.LoadAssignmentType: {"outbound|80|v2|" + scaleHost(7)},
 		})
 	}
 }
@@ -187,7 +188,7 @@ func (x *bench) gateways(n int) {
 func (x *bench) sidecars(n int) {
 	for i := range n {
 		x.connect(i, "sidecar", fmt.Sprintf("ns%d", i%benchNamespaces), nil, map[string][]string{
-			envoy.ClusterType: {"*"}, envoy.LoadAssignmentType: {"outbound|80|v2|" + benchHost(i%benchNamespaces)}, envoy.RouteType: {"80"},
+			envoy.ClusterType: {"*"}, envoy.LoadAssignmentType: {"outbound|80|v2|" + scaleHost(i%benchNamespaces)}, envoy.RouteType: {"80"},
 		})
 	}
 }

@@ -1,66 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// configList is a configReader of a list of "namespace/name" and specs.
-type configList []*configstore.Config
-
-func (l configList) List(kind configstore.GroupVersionKind, _ string) []*configstore.Config {
-	var out []*configstore.Config
-	for _, c := range l {
-		if c.GroupVersionKind == kind {
-			out = append(out, c)
+// seen returns the ports and hosts of the clusters that a sidecar of a namespace has.
+func (s *scene) seen(namespace string) string {
+	s.t.Helper()
+	var out []string
+	for _, name := range s.ask(in("sidecar", namespace), envoy.ClusterType).names {
+		if port, _, host, ok := envoy.ParseSubsetClusterName(name); ok {
+			out = append(out, fmt.Sprintf("%s:%d", strings.TrimSuffix(string(host), ".example.com"), port))
 		}
 	}
-	return out
-}
-
-func (l *configList) add(kind configstore.GroupVersionKind, key string, spec proto.Message) {
-	namespace, name, _ := strings.Cut(key, "/")
-	*l = append(*l, &configstore.Config{Meta: configstore.Meta{
-		GroupVersionKind: kind, Namespace: namespace, Name: name, CreationTimestamp: time.Unix(int64(len(*l)), 0),
-	}, Spec: spec})
-}
-
-func testService(namespace string, host registry.Hostname, ports ...uint32) *registry.Service {
-	s := &registry.Service{Hostname: host, Attributes: registry.ServiceAttributes{Namespace: namespace}}
-	for _, p := range ports {
-		s.Ports = append(s.Ports, &registry.Port{Number: p, Name: fmt.Sprint("http-", p), Protocol: registry.ProtocolHTTP})
-	}
-	return s
-}
-
-func describe(services []*service) string {
-	var b strings.Builder
-	for _, s := range services {
-		fmt.Fprintf(&b, "%s/%s", s.namespace, s.host)
-		for _, p := range s.ports {
-			fmt.Fprintf(&b, " %d", p.Number)
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
+	slices.Sort(out)
+	return strings.Join(out, " ")
 }
 
 func TestScope(t *testing.T) {
 	hidden := testService("billing", "hidden.example.com", 80)
 	hidden.Attributes.ExportTo = []registry.Visibility{"."}
-	w := newListWorld(
+	services := populate(
 		testService("shop", "cart.example.com", 80),
 		testService("billing", "cart.example.com", 80, 90),
 		testService("billing", "ledger.example.com", 80, 90),
@@ -76,24 +50,24 @@ func TestScope(t *testing.T) {
 		egress []*networking.IstioEgressListener
 		want   string
 	}{
-		{"without a Sidecar everything visible", nil, "shop/cart.example.com 80\nbilling/ledger.example.com 80 90\n"},
+		{"without a Sidecar everything visible", nil, "cart:80 ledger:80 ledger:90"},
 		{
 			"one namespace",
 			[]*networking.IstioEgressListener{{Hosts: []string{"billing/*"}}},
-			"billing/cart.example.com 80 90\nbilling/ledger.example.com 80 90\n",
+			"cart:80 cart:90 ledger:80 ledger:90",
 		},
 		{"nothing", []*networking.IstioEgressListener{{Hosts: []string{"~/*"}}}, ""},
 		{
 			"excluded",
 			[]*networking.IstioEgressListener{{Hosts: []string{"*/*", "~billing/ledger.example.com"}}},
-			"shop/cart.example.com 80\nbilling/ledger.example.com 90\n", // by the VirtualService
+			"cart:80 ledger:90", // by the VirtualService
 		},
 		{
 			"a port",
 			[]*networking.IstioEgressListener{{
 				Port: &networking.SidecarPort{Number: 90, Protocol: "HTTP"}, Hosts: []string{"billing/*"},
 			}},
-			"billing/cart.example.com 90\nbilling/ledger.example.com 90\n",
+			"cart:90 ledger:90",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -104,10 +78,8 @@ func TestScope(t *testing.T) {
 			if tc.egress != nil {
 				configs.add(istio.Sidecar, "shop/default", &networking.Sidecar{Egress: tc.egress})
 			}
-			st := newState(newIndex(configs, newSettings(Options{})), w)
-			got := describe(st.scopeOf(&proxy{namespace: "shop"}).sorted)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("scope (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.want, stage(t, traffic.Options{}, configs, services).seen("shop")); diff != "" {
+				t.Errorf("services (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -121,21 +93,19 @@ func TestSidecarOf(t *testing.T) {
 	configs.add(istio.Sidecar, "istio-system/root", selecting(nil))
 	configs.add(istio.Sidecar, "shop/default", selecting(nil))
 	configs.add(istio.Sidecar, "shop/app", selecting(map[string]string{"app": "cart"}))
-	x := newIndex(configs, newSettings(Options{}))
+	s := stage(t, traffic.Options{}, configs, nil)
 	for _, tc := range []struct {
-		proxy *proxy
-		want  string
+		client *core.Node
+		want   string
 	}{
-		{&proxy{namespace: "shop", labels: registry.Labels{"app": "cart"}}, "shop/app"},
-		{&proxy{namespace: "shop"}, "shop/default"},
-		{&proxy{namespace: "other"}, "istio-system/root"},
+		{in("sidecar", "shop", "app=cart"), "shop/app"},
+		{in("sidecar", "shop"), "shop/default"},
+		{in("sidecar", "other"), "istio-system/root"},
+		{in("router", "shop"), ""},
 	} {
-		if got := x.sidecarOf(tc.proxy).String(); got != tc.want {
-			t.Errorf("Sidecar of %+v: %s, want %s", tc.proxy, got, tc.want)
+		if got := s.explain(tc.client, traffic.Call{Host: cart, Port: 80}).Sidecar; got != tc.want {
+			t.Errorf("Sidecar of %s: %q, want %q", tc.client, got, tc.want)
 		}
-	}
-	if s := x.sidecarOf(&proxy{role: router, namespace: "shop"}); s != nil {
-		t.Errorf("Sidecar of a router: %s", s)
 	}
 }
 
@@ -147,29 +117,15 @@ func TestVirtualServicesFor(t *testing.T) {
 	}{
 		{"billing/public", nil}, {"billing/named", []string{"shop"}}, {"shop/private", []string{"."}}, {"billing/private", []string{"."}},
 	} {
-		configs.add(istio.VirtualService, v.key, &networking.VirtualService{Hosts: []string{"cart"}, ExportTo: v.exportTo})
+		configs.add(istio.VirtualService, v.key, &networking.VirtualService{Hosts: []string{cart}, ExportTo: v.exportTo, Http: toCart("/", nil).GetHttp()})
 	}
-	x := newIndex(configs, newSettings(Options{}))
+	s := stage(t, traffic.Options{}, configs, populate(testService("shop", cart, 80)))
 	var got []string
-	for _, v := range x.virtualServicesFor(meshGateway, "shop") {
-		got = append(got, v.String())
+	for _, v := range s.explain(in("sidecar", "shop"), traffic.Call{Host: cart, Port: 80, Path: "/"}).VirtualServices {
+		got = append(got, v.Name)
 	}
 	if diff := cmp.Diff([]string{"shop/private", "billing/named", "billing/public"}, got); diff != "" {
 		t.Errorf("VirtualServices (-want +got):\n%s", diff)
-	}
-}
-
-func TestMostSpecific(t *testing.T) {
-	hosts := map[registry.Hostname]int{"a.b.c": 0, "*.b.c": 0, "*.c": 0, "*": 0, "*-x.b.c": 0}
-	for name, want := range map[registry.Hostname]registry.Hostname{
-		"a.b.c": "a.b.c", "z.b.c": "*.b.c", "z-x.b.c": "*-x.b.c", "y.c": "*.c", "q": "*", "*.b.c": "*.b.c", "*.z.b.c": "*.b.c",
-	} {
-		if got, ok := mostSpecific(hosts, name); !ok || got != want {
-			t.Errorf("mostSpecific(%s) = %s, %t; want %s", name, got, ok, want)
-		}
-	}
-	if got, ok := mostSpecific(map[registry.Hostname]int{"*.b.c": 0}, "b.c"); ok {
-		t.Errorf("*.b.c must not cover b.c, got %s", got)
 	}
 }
 
@@ -181,9 +137,8 @@ func TestScopeOfListenersThatDisagree(t *testing.T) {
 		{Port: &networking.SidecarPort{Number: 80, Protocol: "HTTP", Name: "http"}, Hosts: []string{"shop/*"}},
 		{Hosts: []string{"billing/*"}},
 	}})
-	w := newListWorld(testService("shop", "a.example.com", 80), testService("billing", "a.example.com", 8080))
-	st := newState(newIndex(configs, newSettings(Options{})), w)
-	if got, want := describe(st.scopeOf(&proxy{namespace: "apps"}).sorted), "shop/a.example.com 80\n"; got != want {
-		t.Errorf("the scope has %q, want %q", got, want)
+	services := populate(testService("shop", "a.example.com", 80), testService("billing", "a.example.com", 8080))
+	if got, want := stage(t, traffic.Options{}, configs, services).seen("apps"), "a:80"; got != want {
+		t.Errorf("%q are seen, want %q", got, want)
 	}
 }

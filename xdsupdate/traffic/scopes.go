@@ -41,20 +41,20 @@ func (b scopeBase) since(d *difference) *scopeBase {
 	return &b
 }
 
-// scope returns the scope in a new state.
+// in returns the scope in a new state.
 func (b *scopeBase) in(x *index, w world) *scope {
 	s := b.scope
 	if s.sidecar == nil {
 		return s.withServices(x, w, b.hosts)
 	}
-	if b.concerns(w) {
+	if b.affectedBy(w) {
 		return newScope(x, w, s.sidecar, s.namespace)
 	}
 	return s.withServices(x, w, nil)
 }
 
-// concerns reports whether a change concerns what a Sidecar imports.
-func (b *scopeBase) concerns(w world) bool {
+// affectedBy reports whether a change affects what a Sidecar imports.
+func (b *scopeBase) affectedBy(w world) bool {
 	s := b.scope
 	for _, host := range b.hosts {
 		_, imported := s.imported[host]

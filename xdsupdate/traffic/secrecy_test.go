@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/routesim"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // TestProxiesGetNothingHidden: by whatever name a proxy asks, it gets no cluster, no
@@ -22,37 +24,32 @@ import (
 // or that its Sidecar does not import, and no route of a VirtualService that it must
 // not see.
 func TestProxiesGetNothingHidden(t *testing.T) {
-	meshes := uint64(300)
+	meshes := uint64(60)
 	if testing.Short() {
 		meshes = 30
 	}
 	hidden := 0
 	for seed := range meshes {
 		s := newSimulation(seed + 3_000_000)
-		w := newListWorld(s.services...)
+		services := populate(s.services...)
 		for i, svc := range s.services {
 			if s.chance(40) {
 				svc.Attributes.ExportTo = pick(s.Rand, [][]registry.Visibility{{"."}, {"billing"}, {"~"}})
 			}
-			w.index.UpdateServiceEndpoints(xdsupdate.ShardKey{Provider: registry.External}, svc.Hostname, svc.Attributes.Namespace, secretEndpoints(svc, i))
+			services.place(svc, secretAddress(i)+" version=v1")
 		}
 		exports := s.nameRules()
 		s.sidecars(&routesim.Mesh{})
 		s.gateways(&routesim.Mesh{})
-		st := newState(newIndex(s.configs, newSettings(Options{})), w)
-		for _, r := range []role{sidecarProxy, grpcClient, router} {
+		plane := stage(t, traffic.Options{}, s.configs, services)
+		for _, kind := range []string{"sidecar", "grpc", "router"} {
 			for _, namespace := range []string{"shop", "billing", "other"} {
-				p := &proxy{role: r, namespace: namespace, labels: registry.Labels{"app": pick(s.Rand, []string{"web", "job", "edge"})}}
-				secrets := &secrecy{t: t, st: st, proxy: p, s: s, about: fmt.Sprintf("mesh %d, proxy %+v", seed, p)}
-				for i, svc := range s.services {
-					if !secrets.maySee(svc) {
-						hidden++
-						secrets.checkService(svc, i)
-					}
-				}
-				secrets.checkRoutes(exports)
+				n := in(kind, namespace, "app="+pick(s.Rand, []string{"web", "job", "edge"}))
+				secrets := &secrecy{t: t, scene: plane, node: n, namespace: namespace, s: s, about: fmt.Sprintf("mesh %d, client %v", seed, n)}
+				hidden += secrets.check(exports)
 			}
 		}
+		plane.close()
 	}
 	if hidden < 100 {
 		t.Errorf("only %d hidden services", hidden)
@@ -61,17 +58,6 @@ func TestProxiesGetNothingHidden(t *testing.T) {
 
 // secretAddress is the address of the only endpoint of a service.
 func secretAddress(i int) string { return fmt.Sprintf("10.99.0.%d", i) }
-
-func secretEndpoints(svc *registry.Service, i int) []*registry.Endpoint {
-	var out []*registry.Endpoint
-	for _, p := range svc.Ports {
-		out = append(out, &registry.Endpoint{
-			Addresses: []string{secretAddress(i)}, EndpointPort: p.Number, ServicePortName: p.Name, HealthStatus: registry.Healthy,
-			Shared: &registry.EndpointAttributes{Labels: registry.Labels{"version": "v1"}},
-		})
-	}
-	return out
-}
 
 // nameRules names every rule after its VirtualService, and returns where these are
 // exported to.
@@ -98,40 +84,78 @@ func (e exportedTo) in(namespace string) bool {
 	return len(e.to) == 0 || slices.Contains(e.to, "*") || slices.Contains(e.to, namespace) || slices.Contains(e.to, ".") && e.namespace == namespace
 }
 
-// secrecy is the check of one proxy.
+// secrecy is the check of one client.
 type secrecy struct {
-	t     *testing.T
-	st    *state
-	proxy *proxy
-	s     *simulation
-	about string
+	t         *testing.T
+	scene     *scene
+	node      *core.Node
+	namespace string
+	s         *simulation
+	about     string
 }
 
-// maySee is a direct reading of exportTo, and of the Sidecar: what it imports, or
-// any VirtualService may lead to.
-func (c *secrecy) maySee(svc *registry.Service) bool {
-	exported := len(svc.Attributes.ExportTo) == 0 || slices.Contains(svc.Attributes.ExportTo, registry.Visibility(c.proxy.namespace)) ||
-		slices.Contains(svc.Attributes.ExportTo, ".") && svc.Attributes.Namespace == c.proxy.namespace
-	if !exported {
-		return false
+// check asks for everything that there could be of hidden services, and returns how many
+// there are.
+func (c *secrecy) check(exports map[string]exportedTo) int {
+	c.t.Helper()
+	holds := c.scene.explain(c.node, traffic.Call{Host: cart, Port: 80}).Sidecar
+	var sidecar *networking.Sidecar
+	for _, o := range c.s.configs {
+		if o.GroupVersionKind == istio.Sidecar && o.Namespace+"/"+o.Name == holds {
+			sidecar = o.Spec.(*networking.Sidecar)
+		}
 	}
-	sc := c.st.sidecarOf(c.proxy)
-	if c.proxy.role == router || sc == nil {
-		return true
+	var names []string
+	for _, form := range []string{"outbound|%[2]d||%[1]s", "outbound|%[2]d|v1|%[1]s", "outbound_.%[2]d_._.%[1]s", "outbound_.%[2]d_.v1_.%[1]s"} {
+		names = append(names, c.s.names(form)...)
 	}
-	for _, l := range sc.spec.GetEgress() {
+	listed := c.scene.ask(c.node, envoy.ClusterType).names
+	clusters, assignments := c.scene.ask(c.node, envoy.ClusterType, names...), c.scene.ask(c.node, envoy.LoadAssignmentType, names...)
+	routes := c.scene.routeConfigs(c.node, slices.Concat(
+		portNames(""), portNames("http."), c.s.names("%s:%d"), c.s.names("outbound|%[2]d||%[1]s"), c.scene.ask(c.node, envoy.RouteType).names)...)
+	var listeners []string
+	if isGRPC(c.node) {
+		listeners = c.scene.ask(c.node, envoy.ListenerType, c.s.names("%s:%d")...).names
+	}
+	c.checkRoutes(routes, exports)
+	hidden := 0
+	for i, svc := range c.s.services {
+		if c.maySee(svc, sidecar) {
+			continue
+		}
+		hidden++
+		if slices.ContainsFunc(listed, func(n string) bool { return strings.HasSuffix(n, "|"+string(svc.Hostname)) }) {
+			c.t.Errorf("%s: lists clusters of %s", c.about, svc.Hostname)
+		}
+		if text := fmt.Sprint(clusters.resources, assignments.resources); strings.Contains(text, `"`+secretAddress(i)+`"`) {
+			c.t.Errorf("%s: has endpoints of %s", c.about, svc.Hostname)
+		}
+		c.checkNames(svc, listeners, routes)
+	}
+	return hidden
+}
+
+// maySee is a direct reading of exportTo, and of the Sidecar that holds, if any: what it
+// imports, or any VirtualService may lead to.
+func (c *secrecy) maySee(svc *registry.Service, sidecar *networking.Sidecar) bool {
+	exported := len(svc.Attributes.ExportTo) == 0 || slices.Contains(svc.Attributes.ExportTo, registry.Visibility(c.namespace)) ||
+		slices.Contains(svc.Attributes.ExportTo, ".") && svc.Attributes.Namespace == c.namespace
+	if !exported || sidecar == nil {
+		return exported
+	}
+	for _, l := range sidecar.GetEgress() {
 		for _, h := range l.GetHosts() {
 			namespace, host, _ := strings.Cut(strings.ToLower(h), "/")
 			if namespace == "." {
-				namespace = c.proxy.namespace
+				namespace = c.namespace
 			}
 			inside := namespace == "*" || namespace == svc.Attributes.Namespace
-			if inside && lower(svc.Hostname).SubsetOf(registry.Hostname(host)) {
+			if inside && registry.Hostname(strings.ToLower(string(svc.Hostname))).SubsetOf(registry.Hostname(host)) {
 				return true
 			}
 		}
 	}
-	return len(sc.spec.GetEgress()) == 0 || slices.ContainsFunc(c.s.configs.virtual(), func(v *networking.VirtualService) bool {
+	return len(sidecar.GetEgress()) == 0 || slices.ContainsFunc(c.s.configs.virtual(), func(v *networking.VirtualService) bool {
 		return strings.Contains(strings.ToLower(v.String()), strings.Split(strings.ToLower(string(svc.Hostname)), ".")[0])
 	})
 }
@@ -146,28 +170,15 @@ func (l configList) virtual() []*networking.VirtualService {
 	return out
 }
 
-// checkService asks for everything that there could be of a hidden service.
-func (c *secrecy) checkService(svc *registry.Service, i int) {
+// checkNames looks for what names of a hidden service lead to.
+func (c *secrecy) checkNames(svc *registry.Service, listeners []string, routes map[string]*routev3.RouteConfiguration) {
 	c.t.Helper()
-	for _, n := range slices.Concat(c.st.clusterNames(c.proxy), c.st.assignmentNames(c.proxy)) {
-		if strings.HasSuffix(n, "|"+string(svc.Hostname)) {
-			c.t.Errorf("%s: lists %s", c.about, n)
-		}
-	}
 	for _, port := range simPorts {
-		for _, subset := range []string{"", "v1"} {
-			for _, form := range []string{"outbound|%d|%s|%s", "outbound_.%d_.%s_.%s"} {
-				name := fmt.Sprintf(form, port, subset, svc.Hostname)
-				if contains(c.st.cluster(c.proxy, name).GetLoadAssignment(), i) || contains(c.st.assignment(c.proxy, name), i) {
-					c.t.Errorf("%s: has endpoints of %s", c.about, name)
-				}
-			}
-		}
 		host := fmt.Sprintf("%s:%d", svc.Hostname, port)
-		if c.proxy.role == grpcClient && (c.st.grpcListener(c.proxy, host) != nil || c.st.routesSent(c.proxy, fmt.Sprintf("outbound|%d||%s", port, svc.Hostname)) != nil) {
+		if slices.Contains(listeners, host) || isGRPC(c.node) && routes[envoy.ClusterName(port, svc.Hostname)] != nil {
 			c.t.Errorf("%s: has a listener or routes of %s", c.about, host)
 		}
-		for _, vh := range c.st.routesSent(c.proxy, fmt.Sprint(port)).GetVirtualHosts() {
+		for _, vh := range routes[fmt.Sprint(port)].GetVirtualHosts() {
 			if strings.EqualFold(vh.GetName(), host) && vh.GetRoutes()[0].GetName() == "default" {
 				c.t.Errorf("%s: has the default route of %s", c.about, host)
 			}
@@ -175,18 +186,14 @@ func (c *secrecy) checkService(svc *registry.Service, i int) {
 	}
 }
 
-func contains(a *endpointv3.ClusterLoadAssignment, i int) bool {
-	return strings.Contains(a.String(), `"`+secretAddress(i)+`"`)
-}
-
 // checkRoutes looks at the names of all routes: "ROOT" or "ROOT-DELEGATE".
-func (c *secrecy) checkRoutes(exports map[string]exportedTo) {
+func (c *secrecy) checkRoutes(routes map[string]*routev3.RouteConfiguration, exports map[string]exportedTo) {
 	c.t.Helper()
-	for _, config := range c.allRoutes() {
+	for _, config := range routes {
 		for _, vh := range config.GetVirtualHosts() {
 			for _, r := range vh.GetRoutes() {
 				root, delegate, _ := strings.Cut(r.GetName(), "-")
-				if v, ok := exports[root]; ok && !v.in(c.proxy.namespace) {
+				if v, ok := exports[root]; ok && !v.in(c.namespace) {
 					c.t.Errorf("%s: has a route of %s", c.about, root)
 				}
 				namespace, _, _ := strings.Cut(root, "_")
@@ -196,18 +203,4 @@ func (c *secrecy) checkRoutes(exports map[string]exportedTo) {
 			}
 		}
 	}
-}
-
-func (c *secrecy) allRoutes() []*routev3.RouteConfiguration {
-	names := c.st.routeNames(c.proxy)
-	for _, svc := range c.s.services {
-		for _, port := range simPorts {
-			names = append(names, fmt.Sprint(port), fmt.Sprintf("http.%d", port), fmt.Sprintf("%s:%d", svc.Hostname, port), fmt.Sprintf("outbound|%d||%s", port, svc.Hostname))
-		}
-	}
-	var out []*routev3.RouteConfiguration
-	for _, n := range names {
-		out = append(out, c.st.routesSent(c.proxy, n))
-	}
-	return out
 }

@@ -20,13 +20,14 @@ type share struct {
 	rule    objectName
 	// addresses decide the family of names that are looked up.
 	addresses string
-	// vantage is from where endpoints are seen.
-	vantage vantage
+	// location is that of the proxy, by which endpoints are ordered and filtered.
+	location location
 	// view counts as a whole, the role is in it.
 	view ads.View
 }
 
-type vantage struct {
+// location is where a proxy is, and the labels by which it prefers endpoints.
+type location struct {
 	cluster                   registry.ClusterID
 	locality, network, labels string
 }
@@ -46,7 +47,7 @@ func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string) any {
 			s.rule = at.rule.of[0].objectName
 		}
 		if s.addresses = strings.Join(p.addresses, ","); typeURL == envoy.LoadAssignmentType || s.service.Resolution.IsDNS() {
-			s.vantage = vantage{p.cluster, g.locality, g.network, g.labels}
+			s.location = location{p.cluster, g.locality, g.network, g.labels}
 		}
 		return s
 	default:

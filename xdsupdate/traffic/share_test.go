@@ -1,51 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"slices"
 	"testing"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // TestShares: views share what does not depend on what they differ in. Routes and
 // listeners do not depend on where the proxy is, but for its cluster; what clusters and
 // assignments depend on is found out for each.
 func TestShares(t *testing.T) {
-	w, configs := clusterWorld(t)
-	x := &provided{state: newState(newIndex(configs, newSettings(Options{})), w), proxies: make(map[ads.View]*proxy)}
+	s := clusterScene(t, traffic.Options{}, `VirtualService shop/v {"hosts": ["lone.example.com"], "http": [{"match": [{"sourceLabels": {"app": "web"}}], "route": [{"destination": {"host": "raw.example.com"}}]}]}`)
 	type key struct{ typeURL, name string }
-	of := func(k key, change func(v *ads.View, g *group)) any {
-		v, g := ads.View{Namespace: "shop", Cluster: "c1"}, group{locality: "eu/a", network: "n1", labels: "app=web", addresses: "0.0.0.0"}
-		change(&v, &g)
-		v.Policy = g
-		return x.shareOf(v, x.proxy(v), k.typeURL, k.name)
-	}
 	static := key{envoy.ClusterType, "outbound|80|v1|Cart.example.com"}
 	assignment := key{envoy.LoadAssignmentType, static.name}
-	routes, listener := key{envoy.RouteType, "80"}, key{envoy.ListenerType, "0.0.0.0_80"}
+	routes := key{envoy.RouteType, "80"}
+	client := func(kind string, more ...any) *core.Node {
+		n := node(kind, append([]any{"CLUSTER_ID", "c1", "NETWORK", "n1", "NAMESPACE", "shop", "LABELS", map[string]any{"app": "web"}}, more...)...)
+		n.Locality = &core.Locality{Region: "eu", Zone: "a"}
+		return n
+	}
+	elsewhere := client("sidecar")
+	elsewhere.Locality.Zone = "b"
+	usual := s.view(client("sidecar"))
 	for _, tt := range []struct {
 		what   string
-		change func(v *ads.View, g *group)
+		client *core.Node
 		shared []key
 	}{
-		{"cluster", func(v *ads.View, _ *group) { v.Cluster = "c2" }, []key{static}},
-		{"locality", func(_ *ads.View, g *group) { g.locality = "eu/b" }, []key{static, routes, listener}},
-		{"network", func(_ *ads.View, g *group) { g.network = "n2" }, []key{static, routes, listener}},
-		{"labels", func(_ *ads.View, g *group) { g.labels = "app=job" }, []key{static}},
-		{"addresses", func(_ *ads.View, g *group) { g.addresses = "::" }, nil},
-		{"namespace", func(v *ads.View, _ *group) { v.Namespace = "billing" }, []key{static, assignment}},
-		{"targets", func(_ *ads.View, g *group) { g.targets = "80=8080" }, []key{static, assignment}},
-		{"role", func(_ *ads.View, g *group) { g.router = true }, nil},
-		{"client", func(v *ads.View, _ *group) { v.Client = envoy.ForGRPC }, nil},
+		{"name", client("sidecar"), []key{static, assignment, routes}},
+		{"label that no policy looks at", client("sidecar", "LABELS", map[string]any{"app": "web", "x": "y"}), []key{static, assignment, routes}},
+		{"cluster", client("sidecar", "CLUSTER_ID", "c2"), []key{static}},
+		{"locality", elsewhere, []key{static, routes}},
+		{"network", client("sidecar", "NETWORK", "n2"), []key{static, routes}},
+		{"label", client("sidecar", "LABELS", map[string]any{"app": "job"}), []key{static}},
+		{"family of addresses", at(client("sidecar"), "fd00::1"), nil},
+		{"namespace", client("sidecar", "NAMESPACE", "billing"), []key{static, assignment}},
+		{"role", client("router"), nil},
+		{"client", client("grpc"), nil},
 	} {
-		for _, k := range []key{static, assignment, routes, listener} {
-			shared := of(k, tt.change) == of(k, func(*ads.View, *group) {})
+		view := s.view(tt.client)
+		for _, k := range []key{static, assignment, routes} {
+			one, other := s.provided.lookup(usual, k.typeURL, k.name), s.provided.lookup(view, k.typeURL, k.name)
+			shared := one.Share == other.Share && one.Next == other.Next
 			if want := slices.Contains(tt.shared, k); shared != want {
 				t.Errorf("another %s: %v is shared: %t, want %t", tt.what, k, shared, want)
 			}
 		}
+	}
+	router, far := s.view(client("router")), client("router")
+	far.Locality.Zone = "b"
+	listener := func(v ads.View) any { return s.provided.lookup(v, envoy.ListenerType, "0.0.0.0_80").Share }
+	if listener(router) != listener(s.view(far)) || listener(router) == listener(s.view(client("router", "NAMESPACE", "billing"))) {
+		t.Error("listeners are shared by namespaces, or not by localities")
 	}
 }

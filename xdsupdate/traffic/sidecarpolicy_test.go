@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // TestOutboundPolicyOfSidecar: the policy of a Sidecar replaces that of the mesh for
@@ -25,11 +25,11 @@ func TestOutboundPolicyOfSidecar(t *testing.T) {
 		want     string // the cluster; empty: blocked
 		reported bool
 	}{
-		{"the mesh allows", meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY, nil, passthroughCluster, false},
+		{"the mesh allows", meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY, nil, "PassthroughCluster", false},
 		{"the mesh blocks", meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY, nil, "", false},
 		{
 			"the Sidecar allows", meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY,
-			&policy{Mode: networking.OutboundTrafficPolicy_ALLOW_ANY}, passthroughCluster, false,
+			&policy{Mode: networking.OutboundTrafficPolicy_ALLOW_ANY}, "PassthroughCluster", false,
 		},
 		{
 			"the Sidecar blocks", meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY,
@@ -37,7 +37,7 @@ func TestOutboundPolicyOfSidecar(t *testing.T) {
 		},
 		{
 			"a proxy", meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY,
-			&policy{Mode: networking.OutboundTrafficPolicy_ALLOW_ANY, EgressProxy: proxied}, cartCluster, false,
+			&policy{Mode: networking.OutboundTrafficPolicy_ALLOW_ANY, EgressProxy: proxied}, cartOutbound, false,
 		},
 		{"not known", meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY, &policy{Mode: 77}, "", true},
 		{"not known, with a proxy", meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY, &policy{Mode: -1, EgressProxy: proxied}, "", true},
@@ -47,15 +47,13 @@ func TestOutboundPolicyOfSidecar(t *testing.T) {
 			OutboundTrafficPolicy: tc.policy, Egress: []*networking.IstioEgressListener{{Hosts: []string{"*/*"}}},
 		})
 		mesh := &meshconfig.MeshConfig{OutboundTrafficPolicy: &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: tc.mesh}}
-		st := newState(newIndex(configs, newSettings(Options{Mesh: mesh})), cartWorld())
-		rc := st.routesSent(&proxy{namespace: "shop"}, "80")
+		s := stage(t, traffic.Options{Mesh: mesh}, configs, cartPopulation())
+		rc := s.routes(in("sidecar", "shop"), "80")
 		route := rc.GetVirtualHosts()[len(rc.GetVirtualHosts())-1].GetRoutes()[0]
 		if got := route.GetRoute().GetCluster(); got != tc.want || (got == "") != (route.GetDirectResponse().GetStatus() == 502) {
 			t.Errorf("%s: requests to unknown hosts go to %q, want %q", tc.name, got, tc.want)
 		}
-		reported := slices.ContainsFunc(st.ineffective(), func(e Ineffective) bool {
-			return e.Kind == istio.Sidecar && e.Field == "spec.outboundTrafficPolicy.mode" && strings.Contains(e.Reason, "is not known")
-		})
+		reported := strings.Contains(s.reason("s", "spec.outboundTrafficPolicy.mode"), "is not known")
 		if reported != tc.reported {
 			t.Errorf("%s: reported: %t", tc.name, reported)
 		}

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/internal/routesim"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // TestSimulatedSidecars: what Envoys do with requests by our routes is what the
 // VirtualServices say.
 func TestSimulatedSidecars(t *testing.T) {
-	meshes := uint64(600)
+	meshes := uint64(400)
 	if testing.Short() {
 		meshes = 60
 	}
@@ -27,23 +27,16 @@ func TestSimulatedSidecars(t *testing.T) {
 		s := newSimulation(seed)
 		mesh := s.mesh()
 		s.sidecars(mesh)
-		st := newState(newIndex(s.configs, newSettings(Options{})), newListWorld(s.services...))
-		for _, p := range []*proxy{
-			{namespace: "shop", labels: registry.Labels{"app": "web"}}, {namespace: "billing", labels: registry.Labels{"app": "job"}}, {namespace: "shop"},
+		plane := s.stage(t)
+		for _, who := range []routesim.Proxy{
+			{Namespace: "shop", Labels: registry.Labels{"app": "web"}}, {Namespace: "billing", Labels: registry.Labels{"app": "job"}}, {Namespace: "shop"},
 		} {
-			who := routesim.Proxy{Namespace: p.namespace, Labels: p.labels}
-			configs := map[uint32]*routev3.RouteConfiguration{}
-			for _, port := range simPorts {
-				configs[port] = st.routesSent(p, fmt.Sprint(port))
-				if err := accepted(p, configs[port]); err != nil {
-					t.Fatal(err)
-				}
-			}
+			configs := plane.routeConfigs(clientOf("sidecar", who), portNames("")...)
 			for range 60 {
 				r := s.request()
-				c := configs[r.Port]
+				c := configs[fmt.Sprint(r.Port)]
 				want, served := mesh.Outbound(who, r)
-				if served != (c != nil) {
+				if served != (len(c.GetVirtualHosts()) > 0) {
 					t.Fatalf("mesh %d, proxy %+v: route configuration of port %d: %v\n%s", seed, who, r.Port, c, s.describe())
 				}
 				if !served {
@@ -63,6 +56,7 @@ func TestSimulatedSidecars(t *testing.T) {
 				outcomes[kind]++
 			}
 		}
+		plane.close()
 	}
 	t.Log(outcomes)
 }
@@ -70,7 +64,7 @@ func TestSimulatedSidecars(t *testing.T) {
 // TestSimulatedGateways: what gateways do with requests by our routes is what the
 // Gateways and VirtualServices say.
 func TestSimulatedGateways(t *testing.T) {
-	meshes := uint64(1000)
+	meshes := uint64(600)
 	if testing.Short() {
 		meshes = 80
 	}
@@ -79,24 +73,17 @@ func TestSimulatedGateways(t *testing.T) {
 		s := newSimulation(seed + 1_000_000)
 		mesh := s.mesh()
 		s.gateways(mesh)
-		st := newState(newIndex(s.configs, newSettings(Options{})), newListWorld(s.services...))
-		p := &proxy{role: router, namespace: pick(s.Rand, simNamespaces), labels: registry.Labels{"app": "edge"}}
-		who := routesim.Proxy{Namespace: p.namespace, Labels: p.labels}
-		configs := map[uint32]*routev3.RouteConfiguration{}
-		for _, port := range simPorts {
-			configs[port] = st.routesSent(p, fmt.Sprint("http.", port))
-			if err := configs[port].ValidateAll(); err != nil {
-				t.Fatal(err)
-			}
-		}
+		plane := s.stage(t)
+		who := routesim.Proxy{Namespace: pick(s.Rand, simNamespaces), Labels: registry.Labels{"app": "edge"}}
+		configs := plane.routeConfigs(clientOf("router", who), portNames("http.")...)
 		for range 100 {
 			r := s.request()
 			if s.chance(70) {
 				r.Authority = pick(s.Rand, []string{"api.example.com", "a.b.example.com", "x.b.example.com:80", "Ghost.example.net", "cart.shop.svc.cluster.local"})
 			}
 			want, served := mesh.Router(who, r)
-			c := configs[r.Port]
-			if served != (c != nil) {
+			c := configs[fmt.Sprint("http.", r.Port)]
+			if served != (len(c.GetVirtualHosts()) > 0) {
 				t.Fatalf("mesh %d: route configuration of port %d: %v\n%s", seed, r.Port, c, s.describe())
 			}
 			if !served {
@@ -107,6 +94,7 @@ func TestSimulatedGateways(t *testing.T) {
 			}
 			outcomes[fmt.Sprintf("status %d", want.Status)]++
 		}
+		plane.close()
 	}
 	t.Log(outcomes)
 }
@@ -114,7 +102,7 @@ func TestSimulatedGateways(t *testing.T) {
 // TestSimulatedCalls: what each of the gRPC clients does with calls by our routes is
 // what the VirtualServices say, and none refuses them.
 func TestSimulatedCalls(t *testing.T) {
-	meshes := uint64(600)
+	meshes := uint64(400)
 	if testing.Short() {
 		meshes = 60
 	}
@@ -131,19 +119,19 @@ func TestSimulatedCalls(t *testing.T) {
 			}
 		}
 		mesh := s.mesh()
-		st := newState(newIndex(s.configs, newSettings(Options{})), newListWorld(s.services...))
-		p := &proxy{role: grpcClient, namespace: pick(s.Rand, simNamespaces), labels: registry.Labels{"app": "web"}}
-		who := routesim.Proxy{Namespace: p.namespace, Labels: p.labels}
-		for _, svc := range st.scopeOf(p).sorted {
-			for _, port := range svc.ports {
-				if port.Protocol == registry.ProtocolTCP {
+		plane := s.stage(t)
+		who := routesim.Proxy{Namespace: pick(s.Rand, simNamespaces), Labels: registry.Labels{"app": "web"}}
+		n := clientOf("grpc", who)
+		listeners, routes := plane.ask(n, envoy.ListenerType, s.names("%s:%d")...), plane.routeConfigs(n, s.names("outbound|%[2]d||%[1]s")...)
+		for _, svc := range s.services {
+			for _, port := range svc.Ports {
+				if port.Protocol == registry.ProtocolTCP || len(svc.Attributes.ExportTo) > 0 && svc.Attributes.Namespace != who.Namespace {
 					continue
 				}
-				name := fmt.Sprintf("%s:%d", svc.host, port.Number)
-				l := st.grpcListener(p, name)
-				c := st.routesSent(p, fmt.Sprintf("outbound|%d||%s", port.Number, svc.host))
-				if err := errors.Join(l.ValidateAll(), c.ValidateAll()); err != nil || l == nil || c == nil {
-					t.Fatalf("mesh %d: listener %v, routes %v: %v", seed, l, c, err)
+				name := fmt.Sprintf("%s:%d", svc.Hostname, port.Number)
+				l, c := listeners.resources[name], routes[envoy.ClusterName(port.Number, svc.Hostname)]
+				if l == nil || c == nil {
+					t.Fatalf("mesh %d: listener %v, routes %v", seed, l, c)
 				}
 				for range 10 {
 					r := s.request()
@@ -163,6 +151,36 @@ func TestSimulatedCalls(t *testing.T) {
 				}
 			}
 		}
+		plane.close()
 	}
 	t.Log(outcomes)
+}
+
+// clientOf returns the client that a simulated one is.
+func clientOf(kind string, p routesim.Proxy) *core.Node {
+	var labels []string
+	for key, value := range p.Labels {
+		labels = append(labels, key+"="+value)
+	}
+	return in(kind, p.Namespace, labels...)
+}
+
+// portNames returns the ports of meshes behind a prefix.
+func portNames(prefix string) []string {
+	var out []string
+	for _, port := range simPorts {
+		out = append(out, fmt.Sprint(prefix, port))
+	}
+	return out
+}
+
+// names returns a name for each host and port.
+func (s *simulation) names(format string) []string {
+	var out []string
+	for _, svc := range s.services {
+		for _, port := range simPorts {
+			out = append(out, fmt.Sprintf(format, svc.Hostname, port))
+		}
+	}
+	return out
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"testing"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -16,6 +18,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/routesim"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // A fixed set of words makes it likely that configs and requests meet.
@@ -42,8 +45,6 @@ type simulation struct {
 	services []*registry.Service
 }
 
-func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
-
 func (s *simulation) chance(percent int) bool { return s.IntN(100) < percent }
 
 func newSimulation(seed uint64) *simulation {
@@ -52,7 +53,7 @@ func newSimulation(seed uint64) *simulation {
 		if s.chance(10) {
 			continue
 		}
-		svc := &registry.Service{Hostname: host, Attributes: registry.ServiceAttributes{Namespace: pick(s.Rand, simNamespaces)}}
+		svc := &registry.Service{Hostname: host, DefaultAddress: registry.UnspecifiedAddress, Attributes: registry.ServiceAttributes{Namespace: pick(s.Rand, simNamespaces)}}
 		if i < 3 {
 			svc.Attributes.Namespace = []string{"shop", "shop", "billing"}[i]
 		}
@@ -290,7 +291,7 @@ func (s *simulation) mesh() *routesim.Mesh {
 		})
 	}
 	for _, svc := range s.services {
-		out := &routesim.Service{Namespace: svc.Attributes.Namespace, Host: string(svc.Hostname), Address: svc.DefaultAddress}
+		out := &routesim.Service{Namespace: svc.Attributes.Namespace, Host: string(svc.Hostname), Address: strings.TrimPrefix(svc.DefaultAddress, registry.UnspecifiedAddress)}
 		for _, to := range svc.Attributes.ExportTo {
 			out.ExportTo = append(out.ExportTo, string(to))
 		}
@@ -303,6 +304,12 @@ func (s *simulation) mesh() *routesim.Mesh {
 		m.Services = append(m.Services, out)
 	}
 	return m
+}
+
+// stage starts a control plane of the mesh.
+func (s *simulation) stage(tb testing.TB) *scene {
+	tb.Helper()
+	return stage(tb, traffic.Options{}, s.configs, populate(s.services...))
 }
 
 // sidecars adds Sidecars, if any.

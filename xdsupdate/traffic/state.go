@@ -8,11 +8,18 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// state is the policies, services and endpoints of one moment. It is immutable
-// but for what it has computed of them.
+// state is the policies, services and endpoints of one moment. It is immutable but
+// for what it has computed of them.
 type state struct {
-	*index
+	*computed
 	world world
+}
+
+// computed is the policies of one moment, and what has been computed of them and of
+// services, which does not depend on endpoints: states that differ in endpoints alone
+// share it.
+type computed struct {
+	*index
 
 	mu     sync.Mutex
 	scopes map[scopeKey]*scope
@@ -32,11 +39,15 @@ type scopeKey struct {
 }
 
 func newState(x *index, w world) *state {
-	return &state{
-		index: x, world: w, scopes: make(map[scopeKey]*scope), routers: make(map[*proxy]*routerConfig),
+	return &state{world: w, computed: &computed{
+		index: x, scopes: make(map[scopeKey]*scope), routers: make(map[*proxy]*routerConfig),
 		clusterScopes: make(map[*proxy]clusterScope), reaches: make(map[*rule]*ruleReach),
-	}
+	}}
 }
+
+// withEndpoints returns the state with the endpoints of a world whose services are the
+// same.
+func (st *state) withEndpoints(w world) *state { return &state{computed: st.computed, world: w} }
 
 // next returns the state after a difference.
 func (st *state) next(x *index, w world, d *difference) *state {

@@ -89,22 +89,51 @@ func (t *targets) watch(addresses []string) {
 func (t *targets) advance(w world, push *ads.PushContext) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first := t.world == nil
+	before := t.world
 	t.world = w
 	if len(t.byAddress) == 0 {
 		return false
 	}
 	changed := false
-	if first {
+	if before == nil {
 		for name := range w.hosts() {
 			changed = t.scan(name) || changed
 		}
 		return changed
 	}
 	for _, host := range push.ChangedHosts() {
-		changed = t.scan(lower(host.Hostname)) || changed
+		if !host.EndpointsOnly || t.moved(before, host.Hostname) {
+			changed = t.scan(lower(host.Hostname)) || changed
+		}
 	}
 	return changed
+}
+
+// moved reports whether an endpoint at the address of a router is among those of a host
+// that have changed since a push. Most changes are of others, and cost no look at all
+// endpoints of the host.
+func (t *targets) moved(since world, host registry.Hostname) bool {
+	for _, svc := range t.world.named(host) {
+		now, before := t.world.endpoints(svc.Hostname, svc.Attributes.Namespace), since.endpoints(svc.Hostname, svc.Attributes.Namespace)
+		for _, e := range now.ChangesSince(before) {
+			if slices.ContainsFunc(e.Addresses, t.watched) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// watched reports whether an address, in any spelling, is that of a router.
+func (t *targets) watched(address string) bool { return t.byAddress[canonicalAddress(address)] != nil }
+
+// canonicalAddress is ipaddr.Canonical, without parsing addresses of IPv4: they have one
+// spelling.
+func canonicalAddress(address string) string {
+	if strings.IndexByte(address, ':') < 0 {
+		return address
+	}
+	return ipaddr.Canonical(address)
 }
 
 // scan looks at the endpoints of a host name in lower case, and reports whether
@@ -114,8 +143,8 @@ func (t *targets) scan(name registry.Hostname) bool {
 	for _, svc := range t.world.named(name) {
 		for e := range t.world.endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
 			for _, a := range e.Addresses {
-				if a = ipaddr.Canonical(a); t.byAddress[a] != nil {
-					addTargets(found, a, svc, e)
+				if t.watched(a) {
+					addTargets(found, canonicalAddress(a), svc, e)
 				}
 			}
 		}

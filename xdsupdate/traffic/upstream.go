@@ -9,6 +9,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -19,20 +20,26 @@ func (st *state) cluster(p *proxy, name string) *clusterv3.Cluster {
 	if c := constantCluster(p, name); c != nil {
 		return c
 	}
-	if u := st.upstream(p, name); u != nil {
+	if u, endpoints := st.upstream(p, name); u != nil {
+		if !u.EDS() { // otherwise they are not in it
+			u.Endpoints = slices.Collect(endpoints.All())
+		}
 		if c := u.Cluster(); c != nil {
 			return c
 		}
 	}
 	if p.role == grpcClient && clusterNamed(name) {
-		return envoy.EmptyCluster(name)
+		return emptyCluster(name)
 	}
 	return nil
 }
 
 // assignment returns the load assignment of a name as a proxy gets it; nil: none.
 func (st *state) assignment(p *proxy, name string) *endpointv3.ClusterLoadAssignment {
-	u := st.upstream(p, name)
+	u, endpoints := st.upstream(p, name)
+	if u != nil {
+		u.Endpoints = slices.Collect(endpoints.All())
+	}
 	if u != nil && u.EDS() {
 		return u.LoadAssignment()
 	}
@@ -50,7 +57,7 @@ func (st *state) plainAssignment(p *proxy, name string) bool {
 	if !ok || len(st.world.named(at.host)) != 1 || at.host != at.port.of.Hostname || at.port.of.Resolution != registry.ClientSideLB {
 		return false
 	}
-	u := st.upstreamOf(p, p.vantage(), at)
+	u := st.upstreamOf(p, p.registryProxy(), at)
 	return u.EDS() && u.Plain()
 }
 
@@ -59,21 +66,21 @@ func clusterNamed(name string) bool {
 	return ok
 }
 
-// upstream returns what a name stands for; nil: nothing that the proxy sees.
-func (st *state) upstream(p *proxy, name string) *envoy.Upstream {
+// upstream returns what a name stands for, but for its endpoints, and these; nil:
+// nothing that the proxy sees.
+func (st *state) upstream(p *proxy, name string) (*envoy.Upstream, *xdsupdate.ServiceEndpoints) {
 	at, ok := st.clusterPlaceOf(p, name)
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	u := st.upstreamOf(p, p.vantage(), at)
+	u := st.upstreamOf(p, p.registryProxy(), at)
 	endpoints := st.world.endpoints(at.port.of.Hostname, at.port.of.Attributes.Namespace)
-	u.Endpoints, u.Identities = slices.Collect(endpoints.All()), endpoints.ServiceAccounts()
-	u.MutualTLS = endpoints.MutualTLS()
-	return u
+	u.Identities, u.MutualTLS = endpoints.ServiceAccounts(), endpoints.MutualTLS()
+	return u, endpoints
 }
 
 // upstreamOf returns what a cluster of a proxy is built of, without endpoints.
-func (st *state) upstreamOf(p *proxy, vantage *registry.Proxy, at clusterPlace) *envoy.Upstream {
+func (st *state) upstreamOf(p *proxy, from *registry.Proxy, at clusterPlace) *envoy.Upstream {
 	u := &envoy.Upstream{
 		Service: at.port.of, Port: at.port.Port, Subset: at.subset.GetName(), Labels: at.subset.GetLabels(),
 		Policy:           envoy.TrafficPolicy(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy(), st.settings.mesh),
@@ -83,7 +90,7 @@ func (st *state) upstreamOf(p *proxy, vantage *registry.Proxy, at clusterPlace) 
 		OutliersForGRPC:  st.settings.outliersForGRPC,
 		Gateway:          p.role == router,
 		AutoPassthrough:  at.passed,
-		Proxy:            vantage,
+		Proxy:            from,
 	}
 	if p.role == grpcClient {
 		u.Client = envoy.ForGRPC
@@ -99,8 +106,8 @@ func (st *state) upstreamOf(p *proxy, vantage *registry.Proxy, at clusterPlace) 
 	return u
 }
 
-// vantage returns what of the proxy counts for clusters.
-func (p *proxy) vantage() *registry.Proxy {
+// registryProxy returns what of the proxy counts for clusters.
+func (p *proxy) registryProxy() *registry.Proxy {
 	return &registry.Proxy{
 		Namespace: p.namespace, ClusterID: p.cluster, IPAddresses: p.addresses, Labels: p.labels, Locality: p.locality, Network: p.network,
 	}

@@ -1,55 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package traffic_test
 
 import (
-	"iter"
-	"maps"
-	"slices"
+	"fmt"
+	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// listWorld is a world of a list of services.
-type listWorld struct {
-	services []*registry.Service
-	index    *xdsupdate.EndpointIndex
+// population is the services of a scene, and their endpoints.
+type population struct {
+	services  []*registry.Service
+	endpoints map[*registry.Service][]*registry.Endpoint
 }
 
-func newListWorld(services ...*registry.Service) *listWorld {
-	slices.SortStableFunc(services, registry.CompareServices)
-	return &listWorld{services: services, index: xdsupdate.NewEndpointIndex()}
+func populate(services ...*registry.Service) *population {
+	return &population{services: services, endpoints: make(map[*registry.Service][]*registry.Endpoint)}
 }
 
-func (w *listWorld) hosts() iter.Seq2[registry.Hostname, []*registry.Service] {
-	out := make(map[registry.Hostname][]*registry.Service)
-	for _, s := range w.services {
-		out[lower(s.Hostname)] = append(out[lower(s.Hostname)], s)
+// testService has ports of HTTP.
+func testService(namespace string, host registry.Hostname, ports ...uint32) *registry.Service {
+	s := &registry.Service{
+		Hostname: host, DefaultAddress: registry.UnspecifiedAddress, Attributes: registry.ServiceAttributes{Namespace: namespace},
 	}
-	for _, list := range out {
-		slices.SortStableFunc(list, registry.ComparePrecedence)
+	for _, p := range ports {
+		s.Ports = append(s.Ports, &registry.Port{Number: p, Name: fmt.Sprint("http-", p), Protocol: registry.ProtocolHTTP})
 	}
-	return maps.All(out)
+	return s
 }
 
-func (w *listWorld) named(host registry.Hostname) []*registry.Service {
-	out := slices.DeleteFunc(slices.Clone(w.services), func(s *registry.Service) bool { return lower(s.Hostname) != lower(host) })
-	slices.SortStableFunc(out, registry.ComparePrecedence)
-	return out
-}
-
-func (w *listWorld) aliases(host registry.Hostname) []registry.Hostname {
-	var out []registry.Hostname
-	for _, s := range w.services {
-		if targetOf(s) == host {
-			out = append(out, lower(s.Hostname))
+// place puts endpoints, "ADDRESS key=value …", behind all ports of a service. Their labels
+// "port", "tls" and "account" are the port, the TLS mode and the service account.
+func (p *population) place(s *registry.Service, endpoints ...string) {
+	var list []*registry.Endpoint
+	for _, text := range endpoints {
+		fields := strings.Fields(text)
+		labels := registry.Labels{}
+		for _, f := range fields[1:] {
+			key, value, _ := strings.Cut(f, "=")
+			labels[key] = value
+		}
+		for _, port := range s.Ports {
+			number := port.Number
+			if labels["port"] != "" {
+				_, _ = fmt.Sscan(labels["port"], &number)
+			}
+			list = append(list, &registry.Endpoint{
+				Addresses: []string{fields[0]}, EndpointPort: number, ServicePort: port.Number, ServicePortName: port.Name, HealthStatus: registry.Healthy,
+				Shared: &registry.EndpointAttributes{Namespace: s.Attributes.Namespace, Labels: labels, TLSMode: labels["tls"], ServiceAccount: labels["account"]},
+			})
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	p.endpoints[s] = list
 }
 
-func (w *listWorld) endpoints(host registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints {
-	return w.index.Service(host, namespace)
+// cartPopulation has services of the namespaces shop and billing, one of them spelled in
+// upper case.
+func cartPopulation() *population {
+	external := testService("shop", "ext.shop.svc.cluster.local", 80)
+	external.MeshExternal = true
+	return populate(
+		testService("shop", "Cart.shop.svc.cluster.local", 8080),
+		testService("shop", "catalog.shop.svc.cluster.local", 80, 90),
+		testService("billing", "ledger.billing.svc.cluster.local", 80), external,
+	)
 }
+
+// cartOutbound is the cluster of the service in upper case.
+const cartOutbound = "outbound|8080||Cart.shop.svc.cluster.local"

@@ -5,7 +5,7 @@ package traffic
 import "slices"
 
 // t69: mutual TLS of the mesh offers HTTP/1.1 besides Istio's names where that is what
-// connections speak.
+// connections speak, or TCP may carry.
 func (c *comparison) t69() {
 	if c.isGRPC() {
 		return

@@ -16,6 +16,7 @@ var rules = []func(*comparison){
 	(*comparison).t69,
 	(*comparison).t71,
 	(*comparison).t72,
+	(*comparison).t73,
 	(*comparison).t50, (*comparison).t42, (*comparison).reachable, (*comparison).t53, (*comparison).t45, (*comparison).t04Gateways,
 	(*comparison).t03, (*comparison).t05, (*comparison).t11, (*comparison).t20t21,
 	(*comparison).t02t04, (*comparison).t06t09t10, (*comparison).t12, (*comparison).t13, (*comparison).t64, (*comparison).t55,

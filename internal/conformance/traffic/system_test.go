@@ -53,7 +53,7 @@ func newSystem(ctx context.Context, s *scenario) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := sys.serve() //nolint:contextcheck // It lives until stop.
+	conn, err := sys.serve()
 	if err != nil {
 		return nil, err
 	}
@@ -78,12 +78,12 @@ func assemble(s *scenario, options ads.Options) (*system, error) {
 	sys.store = storememory.NewController(storememory.Make(istio.Schemas(), storememory.Options{DetectMutations: true}))
 	registries := aggregate.NewController()
 	options.Observer = sys.requests
-	options.Provider = traffic.New(sys.store, traffic.Options{
+	options.Providers = []ads.Provider{traffic.New(sys.store, traffic.Options{
 		Mesh: sys.mesh, Networks: networks, FilterGatewayClusters: s.Options.Features.FilterGatewayClusterConfig,
-	})
+	})}
 	options.Configs = func() ads.ConfigReader { return sys.store.Snapshot() }
 	sys.server = ads.New(registries, options)
-	registries.Add(func(updater xdsupdate.XDSUpdater) registry.Instance {
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(sys.store, updater, serviceentry.Options{
 			ClusterID: clusterID, Mesh: serviceentry.Mesh{TrustDomain: sys.mesh.GetTrustDomain()},
 		})

@@ -54,8 +54,8 @@ type Options struct {
 	// nothing.
 	Created func(r *kube.Controller)
 	// Updater is asked for a push of everything to everybody when a cluster has come,
-	// gone or been replaced: gateways, networks and identities may differ. The default
-	// is none: then only the services are pushed, by the aggregate.
+	// gone or been replaced: gateways, networks and identities may differ. A nil
+	// updater is xdsupdate.Discard: then only the services are pushed, by the aggregate.
 	Updater xdsupdate.XDSUpdater
 	// Logger gets what an operator can fix, and an error for each function of the host
 	// that panicked, with the stack. The default is nil: nothing is logged.
@@ -125,7 +125,7 @@ func New(client kubernetes.Interface, registries *aggregate.Controller, opts ...
 		o.SyncTimeout = 30 * time.Second
 	}
 	if o.MaxBackoff <= 0 {
-		o.MaxBackoff = kube.DefaultMaxBackoff
+		o.MaxBackoff = reach.DefaultMaxBackoff
 	}
 	if o.Registry == nil {
 		o.Registry = func(registry.ClusterID) kube.Options { return kube.Options{} }

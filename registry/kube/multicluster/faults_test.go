@@ -20,6 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry/kube"
 	"github.com/pilotkit/pilotkit/registry/kube/multicluster"
 	"github.com/pilotkit/pilotkit/registry/memory"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // What is wrong with a cluster shows long before it is late, and another cluster is
@@ -166,7 +167,7 @@ func TestRemovedWhileStopping(t *testing.T) {
 	s := &scene{T: t, config: restConfig(apiserver.Server(t).Config()), namespace: apiserver.Server(t).Namespace(t)}
 	s.client, _ = kubernetes.NewForConfig(s.config)
 	s.registries = aggregate.NewController()
-	s.registries.AddRegistry(others)
+	s.registries.AddRegistry(func(xdsupdate.XDSUpdater) registry.Instance { return others })
 	s.clusters = multicluster.New(s.client, s.registries, multicluster.Options{
 		Namespace: s.namespace,
 		Created: func(k *kube.Controller) {

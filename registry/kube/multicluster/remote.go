@@ -186,7 +186,7 @@ func (r *remote) connect(k *kubeconfig) {
 // install makes a registry that has synced the one of the cluster.
 func (r *remote) install(next *running, k *kubeconfig) {
 	r.panicked("cluster", guard.Call(func() {
-		r.registries.Update(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		r.registries.UpdateRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 			if err := next.registry.ReportTo(context.WithoutCancel(r.ctx), updater); err != nil {
 				r.options.Logger.ErrorContext(r.ctx, "a registry does not report", slog.String("cluster", string(r.status.ID)), slog.Any("error", err))
 			}

@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Patience is how long a request may take before the server is asked something
+// patience is how long a request may take before the server is asked something
 // small, and how long that may take.
-const Patience = 2 * time.Second
+const patience = 2 * time.Second
 
 // Watcher knows how the last request of one kind ended. Create it with New. Its
 // methods may be called from any goroutine.
@@ -77,7 +77,7 @@ func (w *Watcher) attend(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var probing sync.WaitGroup
 	probing.Go(func() {
-		again := time.NewTimer(Patience)
+		again := time.NewTimer(patience)
 		defer again.Stop()
 		for {
 			select {
@@ -88,7 +88,7 @@ func (w *Watcher) attend(ctx context.Context) (end func()) {
 			if err := w.unreached(ctx); err != nil {
 				w.note(ctx, err)
 			}
-			again.Reset(Patience)
+			again.Reset(patience)
 		}
 	})
 	return func() {
@@ -99,7 +99,7 @@ func (w *Watcher) attend(ctx context.Context) (end func()) {
 
 // unreached returns why the server does not answer at all; nil if it does.
 func (w *Watcher) unreached(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := w.probe(ctx)
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {

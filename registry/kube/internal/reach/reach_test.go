@@ -52,12 +52,12 @@ func TestProbe(t *testing.T) {
 					defer close(done)
 					_ = w.Do(ctx, hang(ctx)) // that of ctx
 				}()
-				time.Sleep(Patience - 1)
+				time.Sleep(patience - 1)
 				synctest.Wait()
 				if err := w.Err(); err != nil {
 					t.Errorf("at once: %v", err)
 				}
-				time.Sleep(Patience + 2)
+				time.Sleep(patience + 2)
 				synctest.Wait()
 				if err := w.Err(); !errors.Is(err, test.want) {
 					t.Errorf("while the request takes long: %v, want %v", err, test.want)

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/options"
+	"github.com/pilotkit/pilotkit/internal/regularfile"
+)
+
+// Options configure a Cache. The zero value works.
+type Options struct {
+	// Interval is the time between two looks whether the file has to be written. The
+	// default is 10 s.
+	Interval time.Duration
+	// HistoryLimit is that of memory.Options.
+	HistoryLimit int
+	// Logger gets an error when the file was refused or cannot be written, once until it
+	// can; and what is slow or panics, as that of memory.ControllerOptions. The default,
+	// nil, discards.
+	Logger *slog.Logger
+}
+
+// Cache is a ConfigStoreCache that shows what another one does, and, until that has
+// synced, what it showed last. Create it with New.
+type Cache struct {
+	reads  // which is shown
+	shown  *memory.Controller
+	source configstore.ConfigStoreCache
+	path   string
+	opts   Options
+	logger *slog.Logger
+	disk   disk
+
+	// warm: a file was loaded. live: the source has synced, and is what is shown.
+	warm, live atomic.Bool
+	// started and ended are set when Run begins and ends.
+	started, ended atomic.Bool
+
+	// feeding orders what the source tells, and the moment from which that is shown.
+	feeding sync.Mutex
+	// pending is what the source has told until then; nil from then on, and always if no
+	// file was loaded.
+	pending map[configstore.ConfigKey]*configstore.Config
+
+	// saving makes one file at a time, of the revision saved.
+	saving sync.Mutex
+	saved  uint64
+
+	mu     sync.Mutex
+	status Status
+}
+
+// Status is how a Cache is at one moment.
+type Status struct {
+	// Stale: what is shown is the content of the file, as the wrapped cache has not synced.
+	Stale bool
+	// Written is when the file was written that was loaded, or that was saved last; zero:
+	// there is none.
+	Written time.Time
+	// Refused is why the file that was there was not loaded; nil: it was, or there was
+	// none. It matches ErrForeign, ErrVersion, ErrCorrupt, ErrKind, or the errors of package
+	// io/fs.
+	Refused error
+	// Err is why the file could not be written, if the last attempt failed.
+	Err error
+}
+
+// reads is what a Cache has of the store that it shows.
+type reads interface {
+	Schemas() configstore.Schemas
+	RegisterEventHandler(kind configstore.GroupVersionKind, handler configstore.EventHandler)
+	configstore.Subscriber
+	configstore.BatchSubscriber
+	configstore.ListSubscriber
+	configstore.Watcher
+	Snapshot() *memory.Snapshot
+}
+
+var (
+	_ configstore.ConfigStoreCache = (*Cache)(nil)
+	_ configstore.Drainer          = (*Cache)(nil)
+	_ configstore.Flusher          = (*Cache)(nil)
+	_ configstore.Deliverer        = (*Cache)(nil)
+)
+
+// New returns the cache of a cache that was not run yet, with the content of the file at
+// path, if there is one that can be loaded. It starts nothing.
+func New(source configstore.ConfigStoreCache, path string, opts ...Options) *Cache {
+	return newCache(source, path, osDisk{}, options.One("checkpoint.New", opts))
+}
+
+func newCache(source configstore.ConfigStoreCache, path string, d disk, o Options) *Cache {
+	if o.Interval <= 0 {
+		o.Interval = 10 * time.Second
+	}
+	shown := memory.NewController(
+		memory.Make(source.Schemas(), memory.Options{Mirror: true, SkipValidation: true, HistoryLimit: o.HistoryLimit}),
+		memory.ControllerOptions{Logger: o.Logger})
+	c := &Cache{
+		reads: shown, shown: shown, source: source, path: path, opts: o, logger: o.Logger, disk: d,
+	}
+	if c.logger == nil {
+		c.logger = slog.New(slog.DiscardHandler)
+	}
+	shown.RegisterHasSyncedHandler(func() bool { return c.warm.Load() || c.live.Load() })
+	c.load()
+	c.follow()
+	return c
+}
+
+// load shows the content of the file.
+func (c *Cache) load() {
+	data, _, err := regularfile.Read(c.path, -1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var objects []configstore.Config
+	if err == nil {
+		objects, c.status.Written, err = read(data, c.Schemas())
+	}
+	if err == nil {
+		_, err = c.shown.Apply(creations(objects)...)
+	}
+	if err != nil {
+		c.status.Written = time.Time{}
+		c.status.Refused = fmt.Errorf("load %s: %w", c.path, err)
+		c.logger.Error("checkpoint is refused", slog.Any("error", c.status.Refused))
+		return
+	}
+	c.saved = c.shown.Revision()
+	c.status.Stale = true
+	c.pending = map[configstore.ConfigKey]*configstore.Config{}
+	c.warm.Store(true)
+}
+
+func creations(objects []configstore.Config) []configstore.Mutation {
+	out := make([]configstore.Mutation, len(objects))
+	for i, o := range objects {
+		out[i] = configstore.Mutation{Op: configstore.OpCreate, Config: o}
+	}
+	return out
+}
+
+// Status returns how the cache is.
+func (c *Cache) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.status
+}
+
+// Save writes the file now, if what is shown is not what it has. It does nothing before
+// the wrapped cache has synced.
+func (c *Cache) Save() error {
+	c.saving.Lock()
+	defer c.saving.Unlock()
+	if !c.live.Load() {
+		return nil
+	}
+	snapshot := c.shown.Snapshot()
+	c.mu.Lock()
+	current := c.saved == snapshot.Revision() && !c.status.Written.IsZero()
+	c.mu.Unlock()
+	if current {
+		return nil
+	}
+	at := time.Now()
+	err := replaceFile(c.disk, c.path, func(w io.Writer) error { return write(w, snapshot, c.Schemas(), at) })
+	if err != nil {
+		err = fmt.Errorf("save the checkpoint: %w", err)
+	}
+	c.mu.Lock()
+	failed := c.status.Err == nil && err != nil
+	c.status.Err = err
+	if err == nil {
+		c.saved, c.status.Written = snapshot.Revision(), at
+	}
+	c.mu.Unlock()
+	if failed {
+		c.logger.Error("checkpoint is not written", slog.Any("error", err))
+	}
+	return err
+}
+
+// Get implements ConfigStore.
+func (c *Cache) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
+	return c.reader().Get(kind, name, namespace)
+}
+
+// List implements ConfigStore.
+func (c *Cache) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
+	return c.reader().List(kind, namespace)
+}
+
+// reader returns what is read: when Run has ended, nobody hears of changes any more.
+func (c *Cache) reader() configstore.Reader {
+	if c.ended.Load() && c.live.Load() {
+		return c.source
+	}
+	return c.shown
+}
+
+// Create implements ConfigStore, of the wrapped cache.
+func (c *Cache) Create(config configstore.Config) (revision string, err error) {
+	return c.source.Create(config) //nolint:wrapcheck // with its errors
+}
+
+// Update implements ConfigStore, of the wrapped cache.
+func (c *Cache) Update(config configstore.Config) (revision string, err error) {
+	return c.source.Update(config) //nolint:wrapcheck // with its errors
+}
+
+// UpdateStatus implements ConfigStore, of the wrapped cache.
+func (c *Cache) UpdateStatus(config configstore.Config) (revision string, err error) {
+	return c.source.UpdateStatus(config) //nolint:wrapcheck // with its errors
+}
+
+// Delete implements ConfigStore, of the wrapped cache.
+func (c *Cache) Delete(kind configstore.GroupVersionKind, name, namespace string, resourceVersion *string) error {
+	return c.source.Delete(kind, name, namespace, resourceVersion) //nolint:wrapcheck // with its errors
+}
+
+// HasSynced implements ConfigStoreCache. It is true once the handlers have processed the
+// content of the file, or, without one, what the wrapped cache has when it has synced.
+func (c *Cache) HasSynced() bool {
+	c.goLive()
+	return c.shown.HasSynced()
+}
+
+// Delivering implements configstore.Deliverer.
+func (c *Cache) Delivering() bool {
+	d, ok := configstore.As[configstore.Deliverer](c.source)
+	return ok && d.Delivering() || c.shown.Delivering()
+}
+
+// Drain implements configstore.Drainer, for both caches.
+func (c *Cache) Drain() {
+	// Handlers may write to the source, which is told then.
+	for before := ^uint64(0); before != c.shown.Revision(); {
+		before = c.shown.Revision()
+		c.shown.Drain()
+		if d, ok := configstore.As[configstore.Drainer](c.source); ok {
+			d.Drain()
+		}
+		c.goLive()
+	}
+	c.shown.Drain()
+}
+
+// Flush implements configstore.Flusher, for both caches.
+func (c *Cache) Flush(ctx context.Context) error {
+	if f, ok := configstore.As[configstore.Flusher](c.source); ok {
+		if err := f.Flush(ctx); err != nil {
+			return err //nolint:wrapcheck // of the wrapped cache
+		}
+	}
+	c.goLive()
+	return c.shown.Flush(ctx) //nolint:wrapcheck // of a part of this one
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// follow registers with the source, by batches if it can.
+func (c *Cache) follow() {
+	var kinds []configstore.GroupVersionKind
+	for _, s := range c.Schemas().All() {
+		kinds = append(kinds, s.GroupVersionKind)
+	}
+	if batches, ok := configstore.As[configstore.BatchSubscriber](c.source); ok {
+		batches.SubscribeBatch(kinds, c.told)
+		return
+	}
+	for _, kind := range kinds {
+		c.source.RegisterEventHandler(kind, func(old, curr configstore.Config, event configstore.Event) {
+			c.told([]configstore.Change{{Event: event, Old: &old, Curr: &curr}})
+		})
+	}
+}
+
+// told takes what the source tells: it is kept until the source has synced, and shown
+// from then on.
+func (c *Cache) told(changes []configstore.Change) {
+	c.feeding.Lock()
+	defer c.feeding.Unlock()
+	if c.pending == nil {
+		c.show(changes)
+		return
+	}
+	for _, ch := range changes {
+		if ch.Event == configstore.EventDelete {
+			delete(c.pending, ch.Curr.Key())
+		} else {
+			c.pending[ch.Curr.Key()] = ch.Curr
+		}
+	}
+}
+
+// show commits what the source has told as a batch.
+func (c *Cache) show(changes []configstore.Change) {
+	batch := make([]configstore.Mutation, len(changes))
+	for i, ch := range changes {
+		batch[i] = configstore.Mutation{Op: configstore.OpUpsert, Config: *ch.Curr}
+		if ch.Event == configstore.EventDelete {
+			batch[i] = deletion(ch.Curr)
+		}
+	}
+	c.apply(batch)
+}
+
+func deletion(config *configstore.Config) configstore.Mutation {
+	var m configstore.Mutation
+	m.Op = configstore.OpDelete
+	m.Config.GroupVersionKind, m.Config.Name, m.Config.Namespace = config.GroupVersionKind, config.Name, config.Namespace
+	return m
+}
+
+// apply commits a batch, which the source has checked.
+func (c *Cache) apply(batch []configstore.Mutation) {
+	if len(batch) == 0 {
+		return
+	}
+	if _, err := c.shown.Apply(batch...); err != nil {
+		c.logger.Error("configs are not shown", slog.Any("error", err)) // not from a cache that keeps its promises
+	}
+}
+
+// goLive shows what the source has, if it has synced: the difference to what is shown
+// is one batch.
+func (c *Cache) goLive() {
+	if c.live.Load() || !c.source.HasSynced() {
+		return
+	}
+	c.feeding.Lock()
+	defer c.feeding.Unlock()
+	if c.live.Load() {
+		return
+	}
+	if c.pending != nil {
+		c.apply(c.difference())
+		c.pending = nil
+	}
+	c.mu.Lock()
+	c.status.Stale = false
+	c.mu.Unlock()
+	c.live.Store(true)
+}
+
+// difference returns what makes what is shown of what is pending: deletions, then the
+// rest in the order of kinds and lists.
+func (c *Cache) difference() []configstore.Mutation {
+	var deletions, rest []configstore.Mutation
+	for _, schema := range c.Schemas().All() {
+		for _, old := range c.shown.List(schema.GroupVersionKind, configstore.NamespaceAll) {
+			next, ok := c.pending[old.Key()]
+			switch {
+			case !ok:
+				deletions = append(deletions, deletion(old))
+			case !old.Equal(*next):
+				rest = append(rest, configstore.Mutation{Op: configstore.OpUpdate, Config: *next})
+			}
+			delete(c.pending, old.Key())
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(c.pending), configstore.ConfigKey.Compare) {
+		rest = append(rest, configstore.Mutation{Op: configstore.OpCreate, Config: *c.pending[key]})
+	}
+	return append(deletions, rest...)
+}
+
+// Run implements ConfigStoreCache: it runs the wrapped cache, delivers events, and writes
+// the file. What cannot be written is tried again.
+func (c *Cache) Run(stop <-chan struct{}) {
+	if c.started.Swap(true) {
+		panic("configstore/checkpoint: Run called twice")
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // Run has a stop channel
+	var running sync.WaitGroup
+	running.Go(func() { c.source.Run(stop) })
+	running.Go(func() { c.keep(ctx) })
+	c.shown.Run(stop)
+	cancel()
+	running.Wait()
+	c.ended.Store(true)
+}
+
+// keep waits for the source, and then saves again and again, and once more in the end.
+func (c *Cache) keep(ctx context.Context) {
+	if configstore.WaitForSync(ctx, c.source) != nil {
+		return // there is nothing new
+	}
+	c.goLive()
+	ticker := time.NewTicker(c.opts.Interval)
+	defer ticker.Stop()
+	for ended := false; !ended; {
+		_ = c.Save() // Status has the error
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-ticker.C:
+		}
+	}
+	_ = c.Save()
+}

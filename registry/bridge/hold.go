@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bridge
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrHeld means that a list was not taken, as it drops too much.
+var ErrHeld = errors.New("the list is held back")
+
+// hold returns why a list is not taken, or nil.
+func (b *Bridge) hold(next content) error {
+	switch {
+	case b.accept.Swap(false):
+		return nil
+	case len(next.services) == 0 && b.doubtful && len(b.shown.services) > 0:
+		return fmt.Errorf("%w: it is empty, instead of %s, after an error", ErrHeld, b.shown)
+	case len(next.services) == 0 && b.doubtful && !b.synced.Load():
+		return b.await(next)
+	case b.drops(b.shown, next):
+		return b.await(next)
+	default:
+		return nil
+	}
+}
+
+// await returns an error until enough lists have confirmed the first one.
+func (b *Bridge) await(next content) error {
+	if b.holds > 0 && b.drops(b.held, next) {
+		b.holds = 0
+	}
+	if b.holds >= b.opts.Confirmations {
+		return nil
+	}
+	b.held = next
+	b.holds++
+	return fmt.Errorf("%w: it has %s, instead of %s; lists that have to confirm it: %d",
+		ErrHeld, next, b.shown, b.opts.Confirmations-b.holds+1)
+}
+
+// drops reports whether a content has so little of another one that it has to be
+// confirmed.
+func (b *Bridge) drops(from, to content) bool {
+	gone := 0
+	for k := range from.services {
+		if _, ok := to.services[k]; !ok {
+			gone++
+		}
+	}
+	return float64(gone) > b.opts.MaxDrop*float64(len(from.services)) ||
+		float64(from.endpoints-to.endpoints) > b.opts.MaxDrop*float64(from.endpoints)
+}
+
+// String returns "2 services with 5 endpoints".
+func (c content) String() string {
+	return fmt.Sprintf("%d services with %d endpoints", len(c.services), c.endpoints)
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
+)
+
+// Run lists and watches the catalogue until stop is closed; from then on neither the
+// updater nor handlers are called. A second call panics.
+func (b *Bridge) Run(stop <-chan struct{}) {
+	if b.started.Swap(true) {
+		panic("registry/bridge: Run called twice")
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // Run has a stop channel
+	var following sync.WaitGroup
+	following.Go(func() { b.follow(ctx) })
+	b.instance.Run(stop)
+	cancel()
+	following.Wait()
+}
+
+// follow lists again and again.
+func (b *Bridge) follow(ctx context.Context) {
+	retry := backoff{longest: b.opts.MaxBackoff}
+	for ctx.Err() == nil {
+		err := b.Sync(ctx)
+		switch {
+		case errors.Is(err, ErrHeld):
+			retry = backoff{longest: b.opts.MaxBackoff}
+			sleep(ctx, about(b.opts.Interval, 0.1))
+			continue
+		case err == nil:
+			err = b.wait(ctx)
+		}
+		if err != nil {
+			sleep(ctx, retry.next())
+		} else {
+			// Not before: a catalogue that can be listed, but not watched, would be listed
+			// without a pause.
+			retry = backoff{longest: b.opts.MaxBackoff}
+		}
+	}
+}
+
+// wait returns nil when it is time for the next list, or why the catalogue cannot be
+// watched.
+func (b *Bridge) wait(ctx context.Context) error {
+	if b.watcher == nil {
+		sleep(ctx, about(b.opts.Interval, 0.1))
+		return nil
+	}
+	sleep(ctx, b.opts.MinInterval)
+	if b.take(ctx) != nil {
+		return nil
+	}
+	revision := b.revision
+	b.give()
+	watching, cancel := context.WithTimeout(ctx, about(b.opts.Resync, 0.1))
+	defer cancel()
+	err := b.watch(watching, revision)
+	if watching.Err() != nil {
+		err = nil // it has been watched for so long
+	}
+	if b.take(ctx) != nil {
+		return nil
+	}
+	defer b.give()
+	b.watched(err)
+	return err
+}
+
+// watch calls the catalogue.
+func (b *Bridge) watch(ctx context.Context, revision string) (err error) {
+	if p := guard.Call(func() { err = b.watcher.Watch(ctx, revision) }); p != nil {
+		b.logPanic(p)
+		err = p
+	}
+	if err != nil {
+		return fmt.Errorf("watch the catalogue: %w", err)
+	}
+	return nil
+}
+
+// backoff is how long to wait between attempts, which is more each time.
+type backoff struct{ last, longest time.Duration }
+
+// firstBackoff is the time until the second attempt.
+const firstBackoff = 200 * time.Millisecond
+
+func (b *backoff) next() time.Duration {
+	b.last = min(max(2*b.last, firstBackoff), b.longest)
+	return about(b.last, 0.5)
+}
+
+// about returns a duration or up to so much of it longer, by chance: replicas that were
+// disturbed together are not to return together.
+func about(d time.Duration, more float64) time.Duration {
+	return d + time.Duration(more*rand.Float64()*float64(d)) //nolint:gosec // no secret
+}
+
+// sleep waits, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bridge
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/memory"
+)
+
+// Status is how a bridge is at one moment.
+type Status struct {
+	// Listed is when the last list was taken; zero: none was.
+	Listed time.Time
+	// StaleSince is when the first attempt failed, to list or to watch, or the first list
+	// was held back, since Listed; zero: the registry shows what the catalogue has, as far
+	// as is known.
+	StaleSince time.Time
+	// Err is the last error since Listed, or nil.
+	Err error
+	// Failures is how many there were since Listed.
+	Failures int
+	// Defects are those of the records of the last list that was taken, sorted by service.
+	// It is shared and read-only.
+	Defects []*RecordError
+}
+
+// Stale reports whether the registry may show what the catalogue does not have any more.
+func (s Status) Stale() bool { return !s.StaleSince.IsZero() }
+
+// RecordError is why a record of a list does not count.
+type RecordError struct {
+	// Hostname and Namespace are those of the service, as far as it has any.
+	Hostname  registry.Hostname
+	Namespace string
+	// Field is the path of the field that is wrong, as in memory.InvalidError; empty if
+	// Err does not say.
+	Field string
+	// Kept means that the registry shows the last good state of the service; otherwise
+	// there was none.
+	Kept bool
+	// Err says what is wrong. It is Record.Err, a *memory.InvalidError, or another one.
+	Err error
+}
+
+func newRecordError(k key, err error) *RecordError {
+	d := &RecordError{Hostname: k.hostname, Namespace: k.namespace, Err: err}
+	if invalid := (*memory.InvalidError)(nil); errors.As(err, &invalid) {
+		d.Field = invalid.Field
+	}
+	return d
+}
+
+// Error returns what is wrong with which service.
+func (d *RecordError) Error() string {
+	if invalid := (*memory.InvalidError)(nil); errors.As(d.Err, &invalid) {
+		return d.Err.Error() // names the service itself
+	}
+	return fmt.Sprintf("service %s/%s: %v", d.Namespace, d.Hostname, d.Err)
+}
+
+// Unwrap returns Err.
+func (d *RecordError) Unwrap() error { return d.Err }
+
+func (d *RecordError) compare(e *RecordError) int {
+	if c := strings.Compare(string(d.Hostname), string(e.Hostname)); c != 0 {
+		return c
+	}
+	return strings.Compare(d.Namespace, e.Namespace)
+}
+
+// Status returns how the bridge is.
+func (b *Bridge) Status() Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.status
+}
+
+// stale notes an error, and logs the first one of its kind.
+func (b *Bridge) stale(err error) {
+	b.mu.Lock()
+	last := b.status.Err
+	b.status.Err = err
+	b.status.Failures++
+	if b.status.StaleSince.IsZero() {
+		b.status.StaleSince = time.Now()
+	}
+	b.mu.Unlock()
+	if last == nil && !b.unwatched || last != nil && errors.Is(last, ErrHeld) != errors.Is(err, ErrHeld) {
+		b.logger.Warn("catalogue is stale", slog.Any("error", err))
+	}
+}
+
+// watched notes how an attempt to watch has ended.
+func (b *Bridge) watched(err error) {
+	if err != nil {
+		b.fail(err)
+		b.unwatched = true
+	} else if b.unwatched {
+		b.unwatched = false
+		b.logger.Info("catalogue is current again")
+	}
+}
+
+// current notes a list that was taken.
+func (b *Bridge) current(defects []*RecordError) {
+	b.mu.Lock()
+	last := b.status
+	b.status = Status{Listed: time.Now(), Defects: defects}
+	b.mu.Unlock()
+	if last.Stale() && !b.unwatched {
+		b.logger.Info("catalogue is current again")
+	}
+	before, after := texts(last.Defects), texts(defects)
+	for _, d := range defects {
+		if _, known := before[d.Error()]; !known {
+			b.logger.Warn("record has a defect", slog.Any("error", d), slog.Bool("kept", d.Kept))
+		}
+	}
+	for _, d := range last.Defects {
+		if _, still := after[d.Error()]; !still {
+			b.logger.Info("defect is gone", slog.Any("error", d))
+		}
+	}
+}
+
+func texts(defects []*RecordError) map[string]struct{} {
+	out := make(map[string]struct{}, len(defects))
+	for _, d := range defects {
+		out[d.Error()] = struct{}{}
+	}
+	return out
+}
+
+func (b *Bridge) logPanic(p *guard.PanicError) { p.Log(b.logger, "catalogue") }

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// gate keeps what names clusters from a client that cannot use them yet.
+type gate struct {
+	// closed: it is not known which clusters those are.
+	closed bool
+	coming []clusterNames
+	// listeners: there are changes of listeners that are not in use yet.
+	listeners bool
+	// routes are the route configurations that listeners wait for, sorted.
+	routes []string
+	// until is when the first of them has waited long enough; zero: it need not be known.
+	until time.Time
+}
+
+// gate returns what waits now, if something has waited since a time; zero: nothing has.
+func (c *connection) gate(waiting time.Time) (g gate) {
+	now := time.Now()
+	clusters := c.subscriptions[envoy.ClusterType]
+	if clusters.selection == nil || clusters.selection.snapshot == nil {
+		g.closed = true // until the first push, or until names are decoded
+		return g
+	}
+	late := false
+	for i := range clusters.acks.outstanding {
+		o := &clusters.acks.outstanding[i]
+		if c.cache.overdue(o, now) {
+			late = true
+			continue
+		}
+		g.wait(o.sentAt.Add(c.cache.phaseTimeout))
+		if len(o.fresh) > 0 {
+			g.coming = append(g.coming, c.unusable(i, &g, waiting, now))
+		}
+	}
+	if late && !clusters.takesUnanswered() { // the rest, too
+		return g
+	}
+	g.closed = clusters.refusals.dividing()
+	if d := clusters.difference(); d != nil && d.update != nil {
+		g.closed = g.closed || d.more
+		g.coming = append(g.coming, d.update.fresh)
+	}
+	return g
+}
+
+func (g *gate) wait(until time.Time) {
+	if g.until.IsZero() || until.Before(g.until) {
+		g.until = until
+	}
+}
+
+// stops reports whether a resource names clusters that the client cannot use yet.
+func (g *gate) stops(r *resource) bool {
+	if g.closed {
+		return true
+	}
+	for _, names := range g.coming {
+		if len(names.among(r.references().clusters, false)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// needs adds the names that keep a resource back.
+func (g *gate) needs(to []string, r *resource) []string {
+	for _, names := range g.coming {
+		to = append(to, names.among(r.references().clusters, true)...)
+	}
+	return to
+}
+
+// isComing reports whether a cluster cannot be used yet.
+func (g *gate) isComing(name string) bool {
+	for _, names := range g.coming {
+		if names.has(name) {
+			return true
+		}
+	}
+	return g.closed
+}
+
+// behind reports whether some of what is new of listeners or routes has to wait.
+func (s *subscription) behind(update *content) (g gate, waits bool) {
+	if !pointsToClusters(s.typeURL) || !s.conn.phased() {
+		return g, false
+	}
+	g = s.conn.gate(s.waiting)
+	if !s.waiting.IsZero() && !s.waiting.Add(s.conn.cache.phaseTimeout).After(time.Now()) {
+		return g, false // again and again for something else
+	}
+	if s.typeURL == envoy.RouteType {
+		g.listeners = s.conn.changesListeners(&g)
+	} else {
+		g.routes = s.conn.comingRoutes(&g)
+	}
+	return g, slices.ContainsFunc(update.listed, func(r *resource) bool { return s.waits(&g, r) })
+}
+
+// waits reports whether a resource has to wait.
+func (s *subscription) waits(g *gate, r *resource) bool {
+	return g.stops(r) || g.listeners && s.givesUpDomains(r) || len(g.routes) > 0 && slices.ContainsFunc(r.references().routes, func(name string) bool {
+		_, found := slices.BinarySearch(g.routes, name)
+		return found
+	})
+}
+
+// comingRoutes returns the names of route configurations, sorted, of which the client is to
+// have another state before listeners send requests there.
+func (c *connection) comingRoutes(g *gate) (names []string) {
+	s := c.subscriptions[envoy.RouteType]
+	if s == nil || s.selection == nil || s.selection.snapshot == nil {
+		return nil
+	}
+	if len(s.acks.outstanding) > 0 {
+		until := s.acks.outstanding[0].sentAt.Add(c.cache.phaseTimeout)
+		if !until.After(time.Now()) {
+			return nil
+		}
+		g.wait(until)
+	}
+	if d := s.difference(); d == nil || d.update == nil {
+		return nil
+	}
+	s.changed(s.target(), func(r *resource) {
+		if g.stops(r) || !s.givesUpDomains(r) {
+			names = append(names, r.name)
+		}
+	})
+	return names
+}
+
+// givesUpDomains reports whether a route configuration has no routes for a domain that
+// it has at the client.
+func (s *subscription) givesUpDomains(r *resource) bool {
+	now := r.references().domains
+	return slices.ContainsFunc(s.sent.find(r.name).references().domains, func(hash uint64) bool { return !now.has(hash) })
+}
+
+// changesListeners reports whether the client is to have listeners that it does not use
+// yet: they were not sent, not answered, or need routes that it does not have.
+func (c *connection) changesListeners(g *gate) bool {
+	listeners := c.subscriptions[envoy.ListenerType]
+	if listeners == nil {
+		return false
+	}
+	now, late := time.Now(), false
+	for i := range listeners.acks.outstanding {
+		o := &listeners.acks.outstanding[i]
+		if c.cache.overdue(o, now) {
+			late = true
+			continue
+		}
+		g.wait(o.sentAt.Add(c.cache.phaseTimeout))
+		return true
+	}
+	if late {
+		return false
+	}
+	return listeners.updating() || c.awaitsRoutes(g, now)
+}
+
+// awaitsRoutes reports whether the client has to be sent, or to answer, routes of a
+// changed listener.
+func (c *connection) awaitsRoutes(g *gate, now time.Time) bool {
+	if len(c.phases.awaited) == 0 {
+		return false
+	}
+	routes := c.subscriptions[envoy.RouteType]
+	until := c.phases.awaitedSince.Add(c.cache.phaseTimeout)
+	if routes == nil || !until.After(now) {
+		c.phases.awaited = nil
+		return false
+	}
+	c.phases.awaited = slices.DeleteFunc(c.phases.awaited, func(name string) bool {
+		return routes.sent.find(name) != nil && !routes.acks.awaits(name)
+	})
+	g.wait(until)
+	return len(c.phases.awaited) > 0
+}

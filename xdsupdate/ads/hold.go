@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// hold is a state that listeners or routes wait to be sent.
+type hold struct {
+	target *snapshot
+	epoch  uint64
+	// needs are the clusters that they wait for.
+	needs []string
+}
+
+// updatesBehind sends what need not wait of what is new.
+func (s *subscription) updatesBehind(g gate) {
+	s.conn.wakeAt(g.until)
+	target := s.target()
+	var list []*resource
+	var needs []string
+	waiting := false
+	s.changed(target, func(r *resource) {
+		if !s.waits(&g, r) {
+			list = append(list, r)
+			return
+		}
+		waiting = true
+		needs = g.needs(needs, r)
+	})
+	if waiting && s.waiting.IsZero() {
+		s.waiting = time.Now()
+	}
+	if waiting && s.listsAll() {
+		return
+	}
+	list, epoch := s.addHeld(list, &g)
+	if s.held == nil && waiting && !g.closed && len(needs) > 0 {
+		s.held = &hold{target: target, epoch: s.conn.cache.epoch, needs: needs}
+	}
+	if len(list) == 0 {
+		return
+	}
+	if most := s.state().atOnce(s.traits()); len(list) > most {
+		list, epoch = list[:most], 0
+	}
+	s.sendSome(list, s.sent.withAll(list), epoch)
+}
+
+// sendSome sends some of what is new, after which the client has something, and everything
+// of an epoch; 0: of none.
+func (s *subscription) sendSome(list []*resource, after *snapshot, epoch uint64) {
+	slices.SortFunc(list, compareNames)
+	from := s.sent
+	update := s.state().newContent(list, s.traits())
+	update.after = after
+	update.divide(from, s.traits())
+	s.answer(update, update.after, false)
+	if n := len(s.acks.outstanding); epoch > 0 && n > 0 {
+		s.acks.outstanding[n-1].epoch = epoch
+	}
+}
+
+// listsAll reports whether the client takes for removed what the first response on its stream
+// does not list: it may have listeners that wait here, of a stream before.
+func (s *subscription) listsAll() bool {
+	return s.state().fullState() && !s.conn.delta && s.sent.list.Len() == 0
+}
+
+// changed visits what is new to the client in a snapshot.
+func (s *subscription) changed(target *snapshot, visit func(r *resource)) {
+	compare(s.sent, target, func(old, now *resource) {
+		if now != nil && now.marker == present && (old == nil || !now.same(old)) {
+			visit(now)
+		}
+	})
+}
+
+// addHeld adds what was held to a list of what is sent, if it can be sent now, and returns
+// the epoch that the client then has everything of; 0: of none.
+func (s *subscription) addHeld(list []*resource, g *gate) (out []*resource, epoch uint64) {
+	h := s.held
+	if h == nil {
+		return list, 0
+	}
+	clusters := s.conn.subscriptions[envoy.ClusterType]
+	for _, name := range h.needs {
+		if g.isComing(name) {
+			return list, 0
+		}
+		if !clusters.sent.find(name).isPresent() || !clusters.target().find(name).isPresent() {
+			s.held = nil // it has gone meanwhile, with its endpoints
+			return list, 0
+		}
+	}
+	s.held, s.waiting = nil, time.Time{}
+	target := s.target()
+	newer := make(map[string]bool, len(list))
+	for _, r := range list {
+		newer[r.name] = true
+	}
+	complete := true
+	compare(s.sent, h.target, func(old, now *resource) {
+		switch {
+		case now == nil || now.marker != present:
+			complete = complete && old == nil
+		case newer[now.name] || old != nil && now.same(old):
+		case target.find(now.name) == nil || s.waits(g, now): // since it was held
+			complete = false
+		default:
+			list = append(list, now)
+		}
+	})
+	if complete {
+		epoch = h.epoch
+	}
+	return list, epoch
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"fmt"
+	"iter"
+	"sync"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// SetResource sets a resource of the host's own, of any type, for all proxies: it
+// takes the place of one that a provider makes, services' included, and a wildcard
+// subscription to its type covers it. It costs those who are subscribed to the name;
+// other clients and other resources cost nothing.
+//
+// Name is how clients ask for it, and has to be the name that the message has, if it
+// has one. The message is encoded at once and not kept. If it is not valid (ValidateAll)
+// or cannot be encoded the former state stays, and the error says what is wrong.
+//
+// Changes are sent like those of endpoints (xdsupdate.PusherOptions). Those that belong
+// together, such as a cluster and a route to it, are made in UpdateBatch: no push has
+// some of them only.
+func (s *Server) SetResource(name string, message proto.Message) error {
+	state, err := NewResourceState(name, message)
+	if err != nil {
+		return fmt.Errorf("set resource: %w", err)
+	}
+	typeURL := state.resource.typeURL
+	s.own.set(resourceName{typeURL, name}, state)
+	s.pushOwn(typeURL, name)
+	return nil
+}
+
+// DeleteResource deletes what SetResource has set under a name: what a provider
+// makes shows again, if there is something. What was not set needs no deletion.
+func (s *Server) DeleteResource(typeURL, name string) {
+	s.own.set(resourceName{typeURL, name}, nil)
+	s.pushOwn(typeURL, name)
+}
+
+func (s *Server) pushOwn(typeURL, name string) {
+	s.ConfigUpdate(&xdsupdate.PushRequest{
+		ConfigsUpdated: xdsupdate.KeySet(configstore.ConfigKey{Kind: configstore.GroupVersionKind{Kind: typeURL}, Name: name}),
+		Reason:         map[xdsupdate.TriggerReason]int{xdsupdate.ReasonConfig: 1},
+	})
+}
+
+// resourcesByType are resources of the host's own, by type URL and name. It is immutable.
+type resourcesByType map[string]pmap.Map[string, *ResourceState]
+
+var (
+	_ Provider = (*ownResources)(nil)
+	_ Lister   = (*ownState)(nil)
+)
+
+// Name implements Provider.
+func (*ownResources) Name() string { return "own" }
+
+// Attach does nothing: SetResource asks for a push.
+func (*ownResources) Attach(xdsupdate.XDSUpdater) {}
+
+// Group returns nil.
+func (*ownResources) Group(*core.Node, *registry.Proxy) any { return nil }
+
+// Provide returns what the moment of the push has.
+func (o *ownResources) Provide(push *PushContext) (Provided, Changes) {
+	var before resourcesByType
+	if o.provided != nil {
+		before = o.provided.resources
+	}
+	names := push.moment.own.changedSince(before)
+	if o.provided == nil || len(names) > 0 {
+		o.provided = &ownState{push.moment.own}
+	}
+	return o.provided, Changes{Names: names}
+}
+
+// ownState is what there was of the host's own resources at one moment.
+type ownState struct{ resources resourcesByType }
+
+// Names implements Provided.
+func (o *ownState) Names(_ View, typeURL string) (iter.Seq[string], bool) {
+	return func(yield func(string) bool) {
+		for name := range o.resources[typeURL].All() {
+			if !yield(name) {
+				return
+			}
+		}
+	}, false
+}
+
+// Covers implements Provided.
+func (o *ownState) Covers(_ View, typeURL, name string) (covered, only bool) {
+	_, covered = o.resources[typeURL].Get(name)
+	return covered, false
+}
+
+// Lookup implements Provided.
+func (o *ownState) Lookup(_ View, typeURL, name string) Answer {
+	state, ok := o.resources[typeURL].Get(name)
+	return Answer{State: state, Next: !ok}
+}
+
+// List implements Lister.
+func (o *ownState) List(_ View, typeURL string) (iter.Seq2[string, Answer], bool) {
+	return func(yield func(string, Answer) bool) {
+		for name, state := range o.resources[typeURL].All() {
+			if !yield(name, Answer{State: state}) {
+				return
+			}
+		}
+	}, false
+}
+
+// changedSince returns the names of what is different from an older state.
+func (r resourcesByType) changedSince(old resourcesByType) (out []ChangedName) {
+	for typeURL, now := range r {
+		now.Changes(old[typeURL], func(before, after *pmap.Entry[string, *ResourceState]) bool {
+			if after == nil {
+				after = before
+			}
+			out = append(out, ChangedName{TypeURL: typeURL, Name: after.Key})
+			return true
+		})
+	}
+	return out
+}
+
+// ownResources are those of the host's own as they are now. They are the first provider.
+type ownResources struct {
+	provided *ownState // in the last push
+
+	mu     sync.Mutex
+	byType map[string]*pmap.Live[string, *ResourceState]
+	// last is what was captured last; nil if something has changed since.
+	last resourcesByType
+}
+
+// set sets a resource; nil deletes it.
+func (o *ownResources) set(name resourceName, r *ResourceState) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = nil
+	list := o.byType[name.typeURL]
+	switch {
+	case r != nil && list == nil:
+		list = pmap.Map[string, *ResourceState]{}.Live()
+		if o.byType == nil {
+			o.byType = make(map[string]*pmap.Live[string, *ResourceState])
+		}
+		o.byType[name.typeURL] = list
+		list.Set(name.name, r)
+	case r != nil:
+		list.Set(name.name, r)
+	case list != nil:
+		list.Delete(name.name) // an empty list stays: changedSince looks at all types
+	}
+}
+
+// capture returns what there is. It costs the same whatever its number.
+func (o *ownResources) capture() resourcesByType {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.last == nil && len(o.byType) > 0 {
+		o.last = make(resourcesByType, len(o.byType))
+		for typeURL, list := range o.byType {
+			o.last[typeURL] = list.Snapshot()
+		}
+	}
+	return o.last
+}

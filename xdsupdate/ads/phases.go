@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"maps"
+	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// A client that subscribes to all clusters, as Envoy does, is brought from one moment to
+// the next in phases, so that it loses no request while traffic moves:
+//
+//  1. new and changed clusters and their assignments. Envoy answers clusters when they
+//     can be used: what names a cluster that is new to the client waits for that answer.
+//  2. listeners and route configurations. A route configuration that gives up domains
+//     comes after the listeners that take them elsewhere.
+//  3. what has gone, when listeners and routes that do without it are accepted.
+//
+// What waits, and for what, is decided for each resource, from the names in it: what needs
+// no new cluster is sent at once. Nothing waits for longer than Options.PhaseTimeout, nor
+// for clusters of others that cannot be resolved: see answerWait.
+//
+// There is no queue. A client that waits keeps the snapshots that it has, and one more
+// for each type, that which it waits to be sent: so it gets there even if there is
+// always a newer one that has to wait, too.
+
+// phases are what a connection waits for. All of it is guarded by the cache's mutex.
+type phases struct {
+	// alarm flushes the connection when something has waited long enough.
+	alarm alarm
+	// removal is what clusters and assignments are to be removed; nil: none.
+	removal *removal
+	// draining are the clusters, by the hashes of their names, that listeners have sent
+	// connections to, or routes calls of a gRPC client, and do not any more, and until when
+	// they stay.
+	draining map[uint64]time.Time
+	// awaited are the route configurations that a changed listener needs before it is used,
+	// since awaitedSince.
+	awaited      []string
+	awaitedSince time.Time
+	// resumed is when a client came back that says what it has.
+	resumed time.Time
+}
+
+// lingering is the difference between two snapshots that is not sent before time has
+// passed: WaitApplied does not wait for it.
+type lingering struct{ from, to *snapshot }
+
+// phased reports whether changes come in phases: a client that asks for clusters by name
+// asks for those that its routes name.
+func (c *connection) phased() bool {
+	clusters := c.subscriptions[envoy.ClusterType]
+	return clusters != nil && clusters.wildcard()
+}
+
+// overdue reports whether a response has not been answered for too long.
+func (c *cache) overdue(o *outstanding, now time.Time) bool {
+	return now.Sub(o.sentAt) >= c.phaseTimeout
+}
+
+// sends notes that listeners are sent, of which there were others before.
+func (s *subscription) sends(c *content, from *snapshot) {
+	if s.typeURL != envoy.ListenerType || from.list.Len() == 0 || !s.conn.phased() {
+		return
+	}
+	p, delay, now := &s.conn.phases, s.conn.cache.removalDelay, time.Now()
+	var left []uint64
+	routes := s.conn.subscriptions[envoy.RouteType]
+	for _, r := range c.listed {
+		for _, name := range r.references().routes {
+			if routes == nil || routes.sent.find(name) == nil {
+				p.awaited, p.awaitedSince = append(p.awaited, name), now
+			}
+		}
+		if delay > 0 {
+			left = from.find(r.name).references().clusters.without(left, r.references().clusters)
+		}
+	}
+	if delay > 0 {
+		for _, name := range c.removed {
+			left = from.find(name).references().clusters.without(left, nil)
+		}
+	}
+	s.conn.drain(left, delay)
+}
+
+// drain has clusters stay for some time that are not to be used any more.
+func (c *connection) drain(clusters []uint64, delay time.Duration) {
+	if len(clusters) == 0 {
+		return
+	}
+	p, now := &c.phases, time.Now()
+	if p.draining == nil {
+		p.draining = make(map[uint64]time.Time)
+	}
+	maps.DeleteFunc(p.draining, func(_ uint64, until time.Time) bool { return !until.After(now) })
+	for _, hash := range clusters {
+		p.draining[hash] = now.Add(delay)
+	}
+}
+
+// wakeAt has the connection flushed at a time; zero: not at all.
+func (c *connection) wakeAt(at time.Time) {
+	if at.IsZero() {
+		return
+	}
+	c.phases.alarm.set(c, at, func() func() {
+		if c.closed {
+			return nil
+		}
+		late := c.late()
+		c.flush()
+		c.cache.progressed()
+		return late
+	})
+}
+
+// isWaitedFor reports whether something may wait for answers to responses of the type.
+func (s *subscription) isWaitedFor() bool {
+	return s.typeURL == envoy.ClusterType || pointsToClusters(s.typeURL) || s.typeURL == envoy.LoadAssignmentType && !s.conn.phased()
+}
+
+// late returns what reports the responses that what comes after them has waited for long
+// enough; nil: there are none that were not reported.
+func (c *connection) late() (report func()) {
+	var types []string
+	now := time.Now()
+	for _, s := range c.order {
+		if !s.isWaitedFor() || len(s.acks.outstanding) == 0 {
+			continue
+		}
+		if o := &s.acks.outstanding[0]; !o.overdue && c.cache.overdue(o, now) {
+			o.overdue = true
+			types = append(types, s.typeURL)
+		}
+	}
+	if types == nil {
+		return nil
+	}
+	return func() { c.stream.overdue(types, c.cache.phaseTimeout) }
+}

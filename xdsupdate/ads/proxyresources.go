@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/pilotkit/pilotkit/internal/redact"
+)
+
+// ProxyResources are the resources of one stream of a proxy, at one moment.
+type ProxyResources struct {
+	Stream Stream
+	// Node is what the proxy says of itself; it is to be read only.
+	Node *core.Node
+	// Resources are those that it was sent, is to be sent, or has named, in the order in which
+	// types are sent (clusters, load assignments, listeners, routes, others), then by name.
+	Resources []ProxyResource
+}
+
+// ProxyResource is one resource of a proxy.
+type ProxyResource struct {
+	TypeURL, Name string
+	Status        ResourceStatus
+	// Sent is the state that the proxy was sent last, and Accepted the one that it accepted
+	// last and works with: the same if Status is StatusSynced. Of load assignments that come
+	// in one response an Envoy may have taken a newer one, before another that it refused.
+	Sent, Accepted StateOfResource
+	// Error is what the proxy said when it refused a state; "" when it has accepted one
+	// since. If it refused several resources together, and it is not known yet which of them
+	// it means, all have the error.
+	Error string
+	// Since is when the state was sent that is not answered (StatusStale), or since when
+	// the proxy accepts none (StatusError); otherwise zero.
+	Since time.Time
+	// LeftOut are the objects that are left out for this proxy: see Refusal.LeftOut.
+	LeftOut []LeftOut
+	// Pending: there is another state for the proxy, or none any more, and it was not sent
+	// that yet.
+	Pending bool
+}
+
+// ResourceStatus is what is known of a resource at a proxy. The values are those of
+// CSDS (envoy.service.status.v3.ConfigStatus).
+type ResourceStatus string
+
+// The values of ResourceStatus.
+const (
+	// StatusSynced: the proxy has accepted what it was sent.
+	StatusSynced ResourceStatus = "SYNCED"
+	// StatusNotSent: the proxy was sent no state, because it is not its turn yet, or there
+	// is none (Pending says which).
+	StatusNotSent ResourceStatus = "NOT_SENT"
+	// StatusStale: the proxy has not answered what it was sent.
+	StatusStale ResourceStatus = "STALE"
+	// StatusError: the proxy has refused what it was sent.
+	StatusError ResourceStatus = "ERROR"
+)
+
+// StateOfResource is one state of a resource. The zero value stands for none. It is
+// comparable: equal ones are the same state.
+type StateOfResource struct{ resource *resource }
+
+// Exists reports whether there is a state.
+func (s StateOfResource) Exists() bool { return s.resource.isPresent() }
+
+// Version is that of the resource, a hash of its content, as delta clients are sent it;
+// "" for none. The versions of SotW are those of responses: TypeStatus has them.
+func (s StateOfResource) Version() string {
+	if !s.Exists() {
+		return ""
+	}
+	return version(s.resource.hash)
+}
+
+// Made is when this server made the state; zero if there is none, or another server made it.
+func (s StateOfResource) Made() time.Time {
+	if !s.Exists() || s.resource.made == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, s.resource.made)
+}
+
+// ErrNoState means that there is no state, or that a proxy has brought it from another
+// server, so that its content is not known here.
+var ErrNoState = errors.New("the content is not known")
+
+// Message decodes the state, which takes as long as decoding does. The message is the
+// caller's. Keys and whatever else Envoy takes for secret in a resource (the option
+// udpa.annotations.sensitive) are not in it but "[redacted]", nor is what cannot be
+// decoded. The error is ErrNoState, wrapped, or says why it cannot be decoded.
+func (s StateOfResource) Message() (proto.Message, error) {
+	if !s.Exists() || s.resource.value == nil {
+		return nil, ErrNoState
+	}
+	r := s.resource
+	known, err := protoregistry.GlobalTypes.FindMessageByURL(r.typeURL)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.typeURL, r.name, err)
+	}
+	m := known.New().Interface()
+	if err := proto.Unmarshal(r.value, m); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", r.typeURL, r.name, err)
+	}
+	redact.Message(m)
+	return m, nil
+}
+
+// Resources returns the resources of the proxies whose streams are selected, one after
+// the other, each as it is when it is its turn; nil selects all. Streams come in the order
+// in which they were opened. A proxy that has several streams comes several times.
+//
+// It costs nothing while nobody asks. It holds the lock that pushes need for as long as it
+// takes to copy some pointers of one proxy; nothing is decoded but by the methods of
+// StateOfResource. A proxy is shown nothing of which it was not sent, or to be sent, itself.
+func (s *Server) Resources(selected func(Stream) bool) iter.Seq[ProxyResources] {
+	return func(yield func(ProxyResources) bool) {
+		for _, st := range s.streams.all() {
+			if selected != nil && !selected(*st.about.Load()) {
+				continue
+			}
+			var had []subscribed
+			var node *core.Node
+			s.cache.locked(func() { node, had = st.conn.subscribed() })
+			if node == nil {
+				continue // it has no identity yet, or has left
+			}
+			out := ProxyResources{Stream: *st.about.Load(), Node: node}
+			for _, h := range had {
+				out.Resources = append(out.Resources, h.resources()...)
+			}
+			if !yield(out) {
+				return
+			}
+		}
+	}
+}
+
+// all returns the streams that there are, in the order in which they were opened.
+func (l *liveStreams) all() []*stream {
+	l.mu.Lock()
+	out := make([]*stream, 0, len(l.live))
+	for s := range l.live {
+		out = append(out, s)
+	}
+	l.mu.Unlock()
+	slices.SortFunc(out, func(a, b *stream) int { return cmp.Compare(a.about.Load().ID, b.about.Load().ID) })
+	return out
+}
+
+// subscribed is what is known of a subscription at one moment.
+type subscribed struct {
+	selectionState
+	clientTraits
+	prepared   bool // else there is no snapshot yet
+	sent       *snapshot
+	unanswered []outstanding
+	unaccepted map[string]unaccepted
+	leftOut    []Refusal
+}
+
+// subscribed returns what is known of a connection; a nil node if it has no identity. It
+// is called with the cache's mutex held.
+func (c *connection) subscribed() (node *core.Node, out []subscribed) {
+	if c.closed || c.view == nil {
+		return nil, nil
+	}
+	for _, s := range c.order {
+		h := subscribed{sent: s.sent, unanswered: slices.Clone(s.acks.outstanding), leftOut: s.leftOut()}
+		h.typeURL = s.typeURL
+		if s.selection != nil {
+			h.topics, h.clientTraits = s.selection.topics, s.traits()
+			if h.prepared = s.selection.snapshot != nil; h.prepared {
+				h.snapshot = s.target()
+			}
+		}
+		if s.refusals != nil {
+			h.unaccepted = maps.Clone(s.refusals.unaccepted)
+		}
+		out = append(out, h)
+	}
+	return c.node, out
+}
+
+// resources returns what is known of each resource, by name.
+func (h *subscribed) resources() (out []ProxyResource) {
+	if !h.prepared {
+		h.snapshot = h.sent
+	}
+	var names []string
+	for _, list := range []*snapshot{h.sent, h.snapshot} {
+		for r := range list.list.All() {
+			if r.isPresent() {
+				names = append(names, r.name)
+			}
+		}
+	}
+	for _, t := range h.topics {
+		names = append(names, t.name)
+	}
+	slices.Sort(names)
+	first := make(map[string]*outstanding) // of those that have not been answered
+	for i := range slices.Backward(h.unanswered) {
+		for _, r := range h.unanswered[i].listed {
+			first[r.name] = &h.unanswered[i]
+		}
+	}
+	leftOut := make(map[string][]LeftOut)
+	for _, r := range h.leftOut {
+		leftOut[r.Name] = r.LeftOut
+	}
+	for _, name := range slices.Compact(names) {
+		r := h.resource(name, first[name])
+		r.LeftOut = leftOut[name]
+		out = append(out, r)
+	}
+	return out
+}
+
+// resource returns what is known of a resource, of which there may be a response that was
+// not answered.
+func (h *subscribed) resource(name string, unanswered *outstanding) ProxyResource {
+	sent, now := h.sent.find(name), h.snapshot.find(name)
+	p := ProxyResource{TypeURL: h.typeURL, Name: name, Pending: !h.prepared || h.isPending(sent, now)}
+	if !sent.isPresent() {
+		p.Status = StatusNotSent
+		return p
+	}
+	if sent.value == nil && now.isPresent() && now.same(sent) {
+		sent = now // the client has brought it from another stream
+	}
+	p.Sent = StateOfResource{sent}
+	refused, isRefused := h.unaccepted[name]
+	p.Error = refused.text
+	switch {
+	case isRefused && (unanswered == nil || refused.refused.same(sent)):
+		p.Status, p.Since, p.Accepted = StatusError, refused.since, stateOf(refused.accepted)
+	case isRefused:
+		p.Status, p.Since, p.Accepted = StatusStale, unanswered.sentAt, stateOf(refused.accepted)
+	case unanswered != nil:
+		p.Status, p.Since, p.Accepted = StatusStale, unanswered.sentAt, stateOf(unanswered.before.find(name))
+	default:
+		p.Status, p.Accepted = StatusSynced, p.Sent
+	}
+	return p
+}
+
+// stateOf returns the state that a resource, or marker, is.
+func stateOf(r *resource) StateOfResource {
+	if !r.isPresent() {
+		return StateOfResource{}
+	}
+	return StateOfResource{r}
+}
+
+// isPending reports whether a client that has one state is to be sent another.
+func (h *subscribed) isPending(sent, now *resource) bool {
+	switch {
+	case now.isPresent():
+		return !sent.isPresent() || !now.same(sent)
+	case sent.isPresent():
+		return h.removalOf(sent, now, h.clientTraits) != isKept
+	default:
+		return false
+	}
+}

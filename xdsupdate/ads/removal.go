@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// removal are resources that go when no listener and no route names them any more.
+type removal struct {
+	// target has what stays: what goes later is not of this removal.
+	target *snapshot
+	seen   *snapshot // the last one of which target has all
+	// epoch is that which listeners and routes have to be of.
+	epoch uint64
+	since time.Time
+	// passed: something new was sent in its place.
+	passed bool
+}
+
+// settled reports whether listeners and routes are of an epoch, or later.
+func (c *connection) settled(epoch uint64) bool {
+	return !slices.ContainsFunc(c.order, func(s *subscription) bool {
+		return pointsToClusters(s.typeURL) && s.acks.applied < epoch && !s.applied()
+	})
+}
+
+// resumeWait is how long a client that comes back to the server may take to ask for
+// listeners and routes after clusters: Envoy does so at once.
+const resumeWait = time.Second
+
+// asksLater reports whether a client that has come back may still ask for listeners and
+// routes.
+func (c *connection) asksLater(clusters *subscription, now time.Time) bool {
+	if !clusters.resumed {
+		return false
+	}
+	if c.phases.resumed.IsZero() {
+		c.phases.resumed = now
+	}
+	if !c.phases.resumed.Add(resumeWait).After(now) {
+		return false
+	}
+	listeners, routes := c.subscriptions[envoy.ListenerType], c.subscriptions[envoy.RouteType]
+	if listeners != nil && listeners.selection != nil && routes != nil && routes.selection != nil {
+		return false
+	}
+	c.wakeAt(c.phases.resumed.Add(resumeWait))
+	return true
+}
+
+// remove sends what clusters and assignments have gone, when nothing may name them any
+// more.
+func (c *connection) remove() {
+	clusters := c.subscriptions[envoy.ClusterType]
+	c.removeClusters(clusters)
+	if assignments := c.subscriptions[envoy.LoadAssignmentType]; assignments != nil {
+		c.removeAssignments(clusters, assignments)
+	}
+}
+
+// removeFirst sends what has gone before what is new, if that was the other way round the
+// last time: clusters that come all the time do not keep those that go.
+func (c *connection) removeFirst() {
+	clusters, r := c.subscriptions[envoy.ClusterType], c.phases.removal
+	if r == nil || !clusters.open {
+		return
+	}
+	if r.passed {
+		c.removeClusters(clusters)
+	}
+	if d := clusters.difference(); d != nil && d.update != nil && clusters.open {
+		r.passed = true
+	}
+}
+
+// removeClusters begins the removal of what has gone, and sends it when it is due.
+func (c *connection) removeClusters(clusters *subscription) {
+	p, now := &c.phases, time.Now()
+	later := c.asksLater(clusters, now)
+	d := clusters.difference()
+	if d == nil || d.removal == nil {
+		p.removal = nil
+		return
+	}
+	if p.removal == nil {
+		p.removal = c.newRemoval(clusters, now)
+	}
+	p.removal.keep(clusters)
+	for clusters.open && !later && c.isDue(p.removal, now) {
+		if c.removeOf(clusters, p.removal.target, now) {
+			p.removal = nil
+			return
+		}
+		p.removal = c.newRemoval(clusters, now) // all of it has come back, or has gone later
+	}
+}
+
+func (c *connection) newRemoval(clusters *subscription, now time.Time) *removal {
+	return &removal{target: clusters.target(), seen: clusters.target(), epoch: c.cache.epoch, since: now}
+}
+
+// keep has what there is now stay, of what the client has: what comes back, and goes once
+// more, is of a later removal, because newer listeners and routes may name it. What the
+// client has not been sent is left out, or a client that never answers would have every
+// name kept that ever was (subscription.answer adds what it is sent later).
+func (r *removal) keep(clusters *subscription) {
+	now := clusters.target()
+	if r.seen == now {
+		return
+	}
+	r.seen = now
+	var back []edit
+	compare(r.target, now, func(old, now *resource) {
+		if old == nil && now.isPresent() && clusters.sent.find(now.name).isPresent() {
+			back = append(back, edit{now.name, now})
+		}
+	})
+	r.target = r.target.with(back)
+}
+
+// removalDue returns until when what has gone since some time waits for the answers to
+// listeners and routes, which may have waited for clusters before they were sent.
+func (c *connection) removalDue(since time.Time) time.Time {
+	timeout := c.cache.phaseTimeout
+	last, sent := since.Add(timeout), since // they are sent by then; there may always be more
+	for _, s := range c.order {
+		if pointsToClusters(s.typeURL) && len(s.acks.outstanding) > 0 && s.acks.outstanding[0].sentAt.After(sent) {
+			sent = s.acks.outstanding[0].sentAt
+		}
+	}
+	if sent.After(last) {
+		sent = last
+	}
+	return sent.Add(timeout)
+}
+
+// isDue reports whether listeners and routes do without what goes, or have had their time.
+func (c *connection) isDue(r *removal, now time.Time) bool {
+	until := c.removalDue(r.since)
+	if !until.After(now) || c.settled(r.epoch) {
+		return true
+	}
+	c.wakeAt(until)
+	return false
+}
+
+// removeOf sends what has gone of a type that target does not have, but for what
+// connections still use. It reports whether there is such.
+func (c *connection) removeOf(clusters *subscription, target *snapshot, now time.Time) bool {
+	d := clusters.difference()
+	var due []string
+	kept := false
+	for _, name := range d.removal.removed {
+		switch {
+		case target.find(name) != nil:
+			kept = true // it has gone since
+		case c.isDraining(name, now):
+		default:
+			due = append(due, name)
+		}
+	}
+	switch {
+	case d.update == nil && (clusters.returning || len(due) == len(d.removal.removed)):
+		clusters.removals()
+	case len(due) > 0:
+		part := clusters.state().newContent(nil, clusters.traits())
+		part.removed, part.after = due, clusters.sent.without(due)
+		clusters.answer(part, part.after, false)
+	case kept:
+		return false
+	default:
+		clusters.lingering = lingering{clusters.sent, clusters.target()}
+	}
+	return true
+}
+
+// isDraining reports whether connections may still use a cluster.
+func (c *connection) isDraining(name string, now time.Time) bool {
+	if len(c.phases.draining) == 0 {
+		return false
+	}
+	hash := xxhash.Sum64String(name)
+	until, found := c.phases.draining[hash]
+	switch {
+	case !found:
+		return false
+	case until.After(now):
+		c.wakeAt(until)
+		return true
+	default:
+		delete(c.phases.draining, hash)
+		return false
+	}
+}
+
+// answersGone sees to it that a SotW client is answered about assignments of clusters that
+// it was sent and that have gone since: it waits for them, and for all clusters that came with
+// them, and the protocol has no other answer.
+func (s *subscription) answersGone(come []*topic) {
+	if s.typeURL != envoy.LoadAssignmentType || s.conn.delta || !s.conn.phased() {
+		return
+	}
+	clusters := s.conn.subscriptions[envoy.ClusterType]
+	if clusters.selection.snapshot == nil || clusters.sent == clusters.target() {
+		return
+	}
+	var edits []edit
+	for _, t := range come {
+		if s.sent.find(t.name) == nil && clusters.sent.find(t.name).isPresent() && !clusters.target().find(t.name).isPresent() {
+			edits = append(edits, edit{t.name, encoded(s.typeURL, t.name, unknown)})
+		}
+	}
+	s.has(s.sent.with(edits))
+}
+
+// removeAssignments sends what assignments have gone, with their clusters.
+func (c *connection) removeAssignments(clusters, s *subscription) {
+	if !s.open {
+		return
+	}
+	d := s.difference()
+	if d == nil || d.update != nil || d.removal == nil {
+		return
+	}
+	var edits []edit
+	part := s.state().newContent(nil, s.traits())
+	now, changing := time.Now(), false
+	for i := range clusters.acks.outstanding {
+		changing = changing || !c.cache.overdue(&clusters.acks.outstanding[i], now)
+	}
+	inUse := func(name string) bool {
+		return s.sent.find(name).isPresent() && clusters.sent.find(name).isPresent() &&
+			(changing || !clusters.target().find(name).isPresent())
+	}
+	for _, name := range d.removal.removed {
+		if !inUse(name) {
+			part.removed, edits = append(part.removed, name), append(edits, edit{name: name})
+		}
+	}
+	for _, r := range d.removal.listed {
+		if !inUse(r.name) {
+			part.listed, edits = append(part.listed, r), append(edits, edit{r.name, s.target().find(r.name)})
+		}
+	}
+	switch {
+	case s.returning || len(edits) == len(d.removal.removed)+len(d.removal.listed):
+		s.removals()
+	case len(edits) > 0:
+		part.after = s.sent.with(edits)
+		s.answer(part, part.after, false)
+	case !changing:
+		s.lingering = lingering{s.sent, s.target()}
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// ResourceState is one state of a resource that a provider keeps: see Answer.State. It
+// is immutable.
+type ResourceState struct{ resource resource }
+
+// NewResourceState returns a state of a resource, of the type of the message, that is
+// valid (ValidateAll) and encoded; otherwise the error says what is wrong, and the
+// provider keeps the state that it has. The name has to be the one in the message, if
+// that has one. The message is not kept.
+func NewResourceState(name string, message proto.Message) (*ResourceState, error) {
+	if message == nil {
+		return nil, fmt.Errorf("resource %q: %w", name, errNoMessage)
+	}
+	out := &ResourceState{resource: resource{typeURL: typeURLOf(message), name: name, build: func() (proto.Message, error) {
+		return message, errors.Join(checkName(name, message), validate(message))
+	}}}
+	out.resource.once.Do(out.resource.encode)
+	if out.resource.err != nil {
+		return nil, out.resource.err // it names the type and the name
+	}
+	return out, nil
+}
+
+func typeURLOf(message proto.Message) string {
+	return "type.googleapis.com/" + string(message.ProtoReflect().Descriptor().FullName())
+}
+
+var errNoMessage = errors.New("the message is nil")
+
+// checkName checks the name of a resource, which is in the message, too: SotW clients know
+// it by that one only.
+func checkName(name string, message proto.Message) error {
+	inside := name
+	switch m := message.(type) {
+	case interface{ GetClusterName() string }:
+		inside = m.GetClusterName()
+	case interface{ GetName() string }:
+		inside = m.GetName()
+	}
+	switch {
+	case name == "":
+		return errNoName
+	case inside != name:
+		return fmt.Errorf("the name in the message is %q", inside)
+	}
+	return nil
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate_test
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// TestPushIsOfTheMomentOfItsRequest: registries publish without a pause; what is
+// captured for a push has the state of everything that its request names, and all of
+// the batches that it has a part of.
+func TestPushIsOfTheMomentOfItsRequest(t *testing.T) {
+	var versions [2]atomic.Uint32
+	var p *xdsupdate.Pusher
+	var pushes atomic.Int64
+	var captured struct{ a, b uint32 }
+	keys := xdsupdate.KeySet(fullPush("a").Keys()[0], fullPush("b").Keys()[0])
+	p = xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) {
+		pushes.Inc()
+		if captured.a != captured.b {
+			t.Errorf("versions %d and %d of one batch", captured.a, captured.b)
+		}
+		if len(r.ConfigsUpdated) != len(keys) {
+			t.Errorf("a part of a batch was taken: %s", r)
+		}
+	}, xdsupdate.PusherOptions{
+		DebounceAfter: -1,
+		Capture:       func(*xdsupdate.PushRequest) { captured.a, captured.b = versions[0].Load(), versions[1].Load() },
+	})
+	stop := make(chan struct{})
+	var run, publishers sync.WaitGroup
+	run.Go(func() { p.Run(stop) })
+	var one sync.Mutex
+	for range 3 {
+		publishers.Go(func() {
+			for i := 0; pushes.Load() < 200 && i < 200_000; i++ {
+				p.UpdateBatch(func() {
+					one.Lock() // the versions are of one registry
+					defer one.Unlock()
+					versions[0].Inc()
+					p.ConfigUpdate(fullPush("a"))
+					p.ConfigUpdate(fullPush("b"))
+					versions[1].Inc()
+				})
+			}
+		})
+	}
+	publishers.Wait()
+	if n := pushes.Load(); n < 200 {
+		t.Errorf("%d pushes while registries published", n)
+	}
+	close(stop)
+	run.Wait()
+}
+
+// TestPrepareKeepsNoBatchWaiting, and is called before Capture of the same push.
+func TestPrepareKeepsNoBatchWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *xdsupdate.Pusher
+		var calls []string
+		p = xdsupdate.NewPusher(func(*xdsupdate.PushRequest) { calls = append(calls, "push") }, xdsupdate.PusherOptions{
+			Prepare: func() {
+				begun := time.Now()
+				p.UpdateBatch(func() { calls = append(calls, "batch") })
+				if waited := time.Since(begun); waited > 0 {
+					t.Errorf("a batch waited for %v", waited)
+				}
+			},
+			Capture: func(r *xdsupdate.PushRequest) { calls = append(calls, "capture of "+r.String()) },
+		})
+		p.ConfigUpdate(fullPush("a"))
+		if err := p.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"batch", "capture of full push of VirtualService/default/a (config 1)", "push"}
+		if !slices.Equal(calls, want) {
+			t.Errorf("%q, want %q", calls, want)
+		}
+	})
+}
+
+// TestCaptureThatPanics: there is no push, that is logged, and a push of everything makes
+// up for it. A Prepare that panics is logged.
+func TestCaptureThatPanics(t *testing.T) {
+	for _, which := range []string{"capture", "prepare"} {
+		t.Run(which, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mended atomic.Bool
+				fail := func(here string) {
+					if !mended.Load() && here == which {
+						panic("broken " + here)
+					}
+				}
+				var got []string
+				var log strings.Builder
+				p := xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) { got = append(got, r.String()) }, xdsupdate.PusherOptions{
+					Logger:  slog.New(slog.NewTextHandler(&log, nil)),
+					Prepare: func() { fail("prepare") },
+					Capture: func(*xdsupdate.PushRequest) { fail("capture") },
+				})
+				stop := make(chan struct{})
+				var wg sync.WaitGroup
+				wg.Go(func() { p.Run(stop) })
+				synctest.Wait()
+				p.ConfigUpdate(fullPush("a"))
+				time.Sleep(200 * time.Millisecond)
+				synctest.Wait()
+				if len(got) > 0 != (which == "prepare") || !strings.Contains(log.String(), "broken "+which) {
+					t.Errorf("pushes %q, log %s", got, log.String())
+				}
+				mended.Store(true)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if which == "capture" && (len(got) == 0 || !strings.Contains(got[0], "everything")) {
+					t.Errorf("pushes %q, want one of everything", got)
+				}
+				close(stop)
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// TestSlowCaptureEnds: one that batches do not wait for is repeated a few times, and no
+// more.
+func TestSlowCaptureEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newQuietPusher()
+		reads := 0
+		p.Capture(func() {
+			reads++
+			var wg sync.WaitGroup
+			wg.Go(func() { p.UpdateBatch(func() {}) }) // always another one
+			wg.Wait()
+		})
+		if reads > 5 {
+			t.Errorf("%d reads", reads)
+		}
+	})
+}
+
+// TestEndpointSnapshots: random updates; each snapshot keeps what the index had, and
+// ChangedSince names all hosts that differ between two.
+func TestEndpointSnapshots(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	index := xdsupdate.NewEndpointIndex()
+	content := func(s func(registry.Hostname, string) *xdsupdate.ServiceEndpoints) map[registry.Hostname]string {
+		out := map[registry.Hostname]string{}
+		for i := range 40 {
+			name := registry.Hostname(fmt.Sprint("h", i))
+			v := s(name, ns)
+			if v == nil {
+				continue
+			}
+			for key, list := range v.Shards() {
+				for _, e := range list {
+					out[name] += fmt.Sprint(key, e.Address(), ";")
+				}
+			}
+			out[name] += fmt.Sprint(v.ServiceAccounts())
+		}
+		return out
+	}
+	type taken struct {
+		snapshot *xdsupdate.EndpointSnapshot
+		want     map[registry.Hostname]string
+	}
+	all := []taken{{nil, map[registry.Hostname]string{}}}
+	for range 60 {
+		for range random.IntN(20) {
+			name, shard := registry.Hostname(fmt.Sprint("h", random.IntN(40))), shardOf(fmt.Sprint("c", random.IntN(3)))
+			switch random.IntN(8) {
+			case 0:
+				index.DeleteServiceShard(shard, name, ns)
+			case 1:
+				index.RemoveShard(shard)
+			case 2:
+				index.UpdateServiceEndpoints(shard, name, ns, nil)
+			default:
+				index.UpdateServiceEndpoints(shard, name, ns, eps(ep(address(random.IntN(1000)))))
+			}
+		}
+		s := index.Snapshot()
+		want := content(index.Service)
+		known := 0
+		for v := range s.All() {
+			known++
+			if s.Service(v.Hostname(), v.Namespace()) != v {
+				t.Fatalf("All yields another view of %s than Service", v.Hostname())
+			}
+		}
+		if known != len(want) {
+			t.Fatalf("All yields %d services, want %d", known, len(want))
+		}
+		all = append(all, taken{s, want})
+	}
+	for i, a := range all {
+		if got := content(a.snapshot.Service); fmt.Sprint(got) != fmt.Sprint(a.want) {
+			t.Fatalf("snapshot %d has become %v, was %v", i, got, a.want)
+		}
+		for j, b := range all[:i+1] {
+			changed := map[registry.Hostname]bool{}
+			for name := range a.snapshot.ChangedSince(b.snapshot) {
+				changed[name] = true
+			}
+			for k := range 40 {
+				if name := registry.Hostname(fmt.Sprint("h", k)); a.want[name] != b.want[name] && !changed[name] {
+					t.Fatalf("ChangedSince of %d and %d lacks %s: %q, %q", i, j, name, a.want[name], b.want[name])
+				}
+			}
+			if i == j && len(changed) > 0 {
+				t.Fatalf("snapshot %d differs from itself in %v", i, changed)
+			}
+		}
+	}
+}
+
+// TestCaptureUntilWhole: what does not belong together is captured again, but not for ever.
+func TestCaptureUntilWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		captures, wholeFrom := 0, 3
+		var pushed []string
+		begun := time.Now()
+		p := xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) {
+			pushed = append(pushed, fmt.Sprintf("%d keys after %d captures, %v", len(r.ConfigsUpdated), captures, time.Since(begun).Round(time.Millisecond)))
+		}, xdsupdate.PusherOptions{
+			Capture: func(*xdsupdate.PushRequest) { captures++ },
+			Whole:   func() bool { return captures >= wholeFrom },
+		})
+		p.ConfigUpdate(fullPush("a"))
+		if err := p.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"1 keys after 3 captures, 0s"}; !slices.Equal(pushed, want) {
+			t.Errorf("pushes: %q, want %q", pushed, want)
+		}
+		pushed, wholeFrom, begun = nil, 1_000_000, time.Now()
+		p.ConfigUpdate(fullPush("a"))
+		if err := p.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(pushed) != 1 || time.Since(begun).Round(time.Millisecond) != 100*time.Millisecond {
+			t.Errorf("pushes: %q after %v, want one after 100 ms", pushed, time.Since(begun))
+		}
+	})
+}

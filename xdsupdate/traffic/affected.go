@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// affected collects the resources that a push may change. One that turns out equal
+// costs work and is not sent; a missing one is a mistake. In short:
+//
+//	endpoints of a host   its assignments; its clusters, if they have endpoints or
+//	                      identities in them, or mutual TLS if some or all endpoints
+//	                      take it
+//	services of a host    its clusters and assignments, the routes of its ports, its
+//	                      gRPC listeners, and what VirtualServices say of it
+//	a VirtualService      the routes of the ports of its hosts, and of its Gateways
+//	a DestinationRule     clusters and assignments of its hosts; routes, if a hash
+//	                      needs keys
+//	a Gateway             listeners and routes of the routers that it selects
+//	a Sidecar             everything of the proxies that may use it
+type affected struct {
+	*difference
+	names []ads.ChangedName
+	seen  map[affectedKey]struct{}
+	// everything accepts the proxies and types of which any name may have changed.
+	everything []func(p *proxy, typeURL string) bool
+}
+
+type affectedKey struct{ typeURL, name, why string }
+
+func newAffected(d *difference) *affected {
+	c := &affected{difference: d, seen: make(map[affectedKey]struct{})}
+	for _, host := range d.endpoints {
+		c.endpointsOf(host)
+	}
+	for _, host := range d.services {
+		c.servicesOf(host)
+	}
+	c.reaches()
+	c.imports()
+	for _, o := range d.objects {
+		c.virtualServices(o.before.virtualService, o.after.virtualService)
+		c.rules(o.before.destinationRule, o.after.destinationRule)
+		c.gateways(o.before.gateway, o.after.gateway)
+		c.sidecars(o.before.sidecar, o.after.sidecar)
+	}
+	return c
+}
+
+// add adds a resource. Why identifies the views, nil: all.
+func (c *affected) add(typeURL, name, why string, in func(ads.View) bool) {
+	key := affectedKey{typeURL, name, why}
+	if _, again := c.seen[key]; !again {
+		c.seen[key] = struct{}{}
+		c.names = append(c.names, ads.ChangedName{TypeURL: typeURL, Name: name, In: in})
+	}
+}
+
+// states are those before and after the push: one, if they differ in endpoints alone.
+func (c *affected) states() []*state {
+	if c.before.computed == c.after.computed {
+		return []*state{c.after}
+	}
+	return []*state{c.before, c.after}
+}
+
+// servicesNamed returns the services of a name before and after the push.
+func (c *affected) servicesNamed(name registry.Hostname) []*registry.Service {
+	var out []*registry.Service
+	for _, st := range c.states() {
+		out = append(out, st.world.named(name)...)
+	}
+	return out
+}
+
+// matching returns the services of a host, which may be a wildcard, before and
+// after.
+func (c *affected) matching(host registry.Hostname) []*registry.Service {
+	if !host.IsWildcard() {
+		return c.servicesNamed(host)
+	}
+	var out []*registry.Service
+	for _, st := range c.states() {
+		for name, services := range st.world.hosts() {
+			if name.SubsetOf(host) {
+				out = append(out, services...)
+			}
+		}
+	}
+	return out
+}
+
+func (c *affected) endpointsOf(host registry.Hostname) {
+	for _, svc := range c.servicesNamed(host) {
+		c.clusters(svc, envoy.LoadAssignmentType)
+		if svc.Resolution.IsDNS() || c.passesThrough(svc) || c.secured(svc) {
+			c.clusters(svc, envoy.ClusterType)
+		}
+	}
+}
+
+// secured reports whether clusters of the service secure connections otherwise than
+// before: the identities of the endpoints have changed, or the first endpoint with
+// mutual TLS has come.
+func (c *affected) secured(svc *registry.Service) bool {
+	before, after := c.endpointsIn(c.before, svc), c.endpointsIn(c.after, svc)
+	return before.MutualTLS() != after.MutualTLS() || !slices.Equal(before.ServiceAccounts(), after.ServiceAccounts())
+}
+
+// passesThrough reports whether connections to the service go where clients wanted
+// to, before or after: by its resolution, or perhaps by a DestinationRule.
+func (c *affected) passesThrough(svc *registry.Service) bool {
+	if svc.Resolution == registry.Passthrough {
+		return true
+	}
+	for _, st := range c.states() {
+		for r := range st.rules.about(lower(svc.Hostname)) {
+			if r.passesThrough() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *affected) endpointsIn(st *state, svc *registry.Service) *xdsupdate.ServiceEndpoints {
+	return st.world.endpoints(svc.Hostname, svc.Attributes.Namespace)
+}
+
+func (c *affected) servicesOf(host registry.Hostname) {
+	for _, svc := range c.servicesNamed(host) {
+		c.clusters(svc, envoy.ClusterType)
+		c.clusters(svc, envoy.LoadAssignmentType)
+		c.routes(svc, "service "+string(host), func(p *proxy) bool { return c.seesService(p, host) })
+		c.grpcListeners(svc)
+	}
+	for _, st := range c.states() {
+		// A host of a VirtualService that is no service has virtual hosts on ports that
+		// the service does not have. A wildcard has them on those where it covers no
+		// service, whatever there is on others.
+		for _, v := range st.finder.withHost(host) {
+			c.virtualService(v)
+		}
+		for _, v := range st.finder.leadingTo(host) {
+			c.virtualService(v)
+		}
+	}
+	c.aliasesOf(host)
+	c.passingListeners()
+}
+
+// clusters adds the clusters of all ports and subsets of a service, or their
+// assignments.
+func (c *affected) clusters(svc *registry.Service, typeURL string) {
+	subsets := []string{""}
+	for _, st := range c.states() {
+		for r := range st.rules.about(lower(svc.Hostname)) {
+			for _, s := range r.spec.GetSubsets() {
+				subsets = append(subsets, s.GetName())
+			}
+		}
+	}
+	for _, port := range svc.Ports {
+		for _, subset := range subsets {
+			c.add(typeURL, envoy.SubsetClusterName(port.Number, subset, svc.Hostname), "", nil)
+			if c.passes() {
+				c.add(typeURL, envoy.SNIName(port.Number, subset, svc.Hostname), "", nil)
+			}
+		}
+	}
+}
+
+// routes adds the route configurations that have a service, for some proxies.
+func (c *affected) routes(svc *registry.Service, why string, in func(p *proxy) bool) {
+	views := func(v ads.View) bool { return in(proxyOf(v)) }
+	for _, port := range svc.Ports {
+		c.add(envoy.RouteType, envoy.HTTPRouteName(port.Number), why, views)
+		c.add(envoy.RouteType, envoy.ListenerName(port.Number, svc.Hostname), why, views)
+		c.add(envoy.RouteType, envoy.ClusterName(port.Number, svc.Hostname), why, views)
+	}
+	c.namedRoutes(why, views)
+}
+
+// namedRoutes adds the route configurations of listeners of Sidecars that have all
+// ports.
+func (c *affected) namedRoutes(why string, views func(ads.View) bool) {
+	for _, st := range c.states() {
+		for _, list := range st.sidecars {
+			for _, s := range list {
+				for _, l := range s.listeners() {
+					if e := (&egress{listener: l}); e.named() {
+						c.add(envoy.RouteType, e.routeName(), why, views)
+					}
+				}
+			}
+		}
+	}
+}
+
+// seesService reports whether a proxy sees a service of a name, before or after.
+func (c *affected) seesService(p *proxy, host registry.Hostname) bool {
+	if p.role == router {
+		return false // what their routes have of services is what VirtualServices say
+	}
+	for _, st := range c.states() {
+		for _, e := range st.sidecarOf(p).imports(st.index, p.namespace) {
+			if e.choose(st.world.named(host)) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// imports returns the listeners of a Sidecar, or of none, without what they see.
+func (s *sidecar) imports(x *index, namespace string) []*egress {
+	var out []*egress
+	for _, l := range s.listeners() {
+		e := &egress{index: x, namespace: namespace, listener: l}
+		if l != nil {
+			e.hosts = newEgressHosts(l.GetHosts(), namespace)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// grpcListeners adds the listeners by which gRPC clients find a service: by all its
+// names, with and without port.
+func (c *affected) grpcListeners(svc *registry.Service) {
+	names := []string{string(svc.Hostname)}
+	if lowered := string(lower(svc.Hostname)); lowered != names[0] {
+		names = append(names, lowered)
+	}
+	// Clients of the namespace that is in the name can leave that out.
+	_, rest, _ := strings.Cut(string(lower(svc.Hostname)), ".")
+	namespace, _, _ := strings.Cut(rest, ".")
+	_, short := serviceNames(lower(svc.Hostname), namespace, c.after.settings.domain)
+	for _, name := range append(names, short...) {
+		c.add(envoy.ListenerType, name, "", nil)
+		for _, port := range svc.Ports {
+			c.add(envoy.ListenerType, envoy.ListenerName(port.Number, registry.Hostname(name)), "", nil)
+		}
+	}
+}
+
+// changes returns what the server has to know.
+func (c *affected) changes() ads.Changes {
+	out := ads.Changes{Names: c.names}
+	if len(c.everything) > 0 {
+		out.Everything = func(v ads.View, typeURL string) bool {
+			p := proxyOf(v)
+			return slices.ContainsFunc(c.everything, func(is func(*proxy, string) bool) bool { return is(p, typeURL) })
+		}
+	}
+	return out
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+func (c *affected) virtualServices(changed ...*virtualService) {
+	for _, v := range changed {
+		switch {
+		case v == nil:
+		case v.delegate():
+			for _, st := range c.states() {
+				for _, root := range st.finder.roots(v.objectName) {
+					c.virtualService(root)
+				}
+			}
+		default:
+			c.virtualService(v)
+		}
+	}
+}
+
+// virtualService adds what a VirtualService is about.
+func (c *affected) virtualService(v *virtualService) {
+	why := fmt.Sprintf("VirtualService %s %p", v, v)
+	if _, again := c.seen[affectedKey{why: why}]; again {
+		return
+	}
+	c.seen[affectedKey{why: why}] = struct{}{}
+	for _, g := range v.gateways {
+		if g == meshGateway {
+			c.mesh(v, why)
+		} else {
+			c.gatewayOf(v, g, why)
+		}
+	}
+	if len(c.before.sidecars)+len(c.after.sidecars) == 0 && !c.after.settings.filterGatewayClusters {
+		return
+	}
+	for _, st := range c.states() { // they decide which clusters there are
+		for host := range st.destinationsOf(v) {
+			for _, svc := range c.servicesNamed(host) {
+				c.clusters(svc, envoy.ClusterType)
+				c.clusters(svc, envoy.LoadAssignmentType)
+			}
+		}
+	}
+}
+
+// mesh adds the routes of sidecars and gRPC clients that a VirtualService is about.
+func (c *affected) mesh(v *virtualService, why string) {
+	sees := func(p *proxy) bool { return c.seesVirtualService(p, v) }
+	views := func(view ads.View) bool { return sees(proxyOf(view)) }
+	c.add(envoy.RouteType, strconv.Itoa(unknownHostPort), why, views)
+	c.namedRoutes(why, views)
+	for _, host := range v.hosts {
+		for _, svc := range c.matching(host) {
+			c.routes(svc, why, sees)
+		}
+	}
+}
+
+// seesVirtualService reports whether a proxy of the mesh sees a VirtualService.
+func (c *affected) seesVirtualService(p *proxy, v *virtualService) bool {
+	if p.role == router || !v.visibility.in(p.namespace) {
+		return false
+	}
+	for _, st := range c.states() {
+		if slices.ContainsFunc(st.sidecarOf(p).imports(st.index, p.namespace), func(e *egress) bool { return e.imports(v) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// gatewayOf adds the routes and listeners of a Gateway that a VirtualService is
+// about.
+func (c *affected) gatewayOf(v *virtualService, name, why string) {
+	why += " at " + name // Gateways with one port may select different routers
+	for _, st := range c.states() {
+		for _, g := range st.gateways {
+			if g.String() != name {
+				continue
+			}
+			views := func(view ads.View) bool {
+				p := proxyOf(view)
+				return p.role == router && g.selects(p.labels) && v.visibility.in(p.namespace)
+			}
+			for i := range g.spec.GetServers() {
+				c.server(g, i, v, why, views)
+			}
+		}
+	}
+}
+
+// server adds what a server of a Gateway has of a VirtualService.
+func (c *affected) server(g *gateway, index int, v *virtualService, why string, views func(ads.View) bool) {
+	spec := g.spec.GetServers()[index]
+	for _, port := range c.targets.ports(spec.GetPort().GetNumber()) {
+		s := newGatewayServer(g, index, port)
+		if s == nil || !s.sharesHost(v) {
+			continue
+		}
+		switch s.kind {
+		case plainHTTP:
+			// A bind of "" and of the wildcard address are one.
+			for _, bind := range []string{"", "." + s.bind, ".0.0.0.0", ".::"} {
+				c.add(envoy.RouteType, fmt.Sprintf("http.%d%s", port, bind), why, views)
+			}
+		case terminatedHTTP:
+			c.add(envoy.RouteType, s.routes, why, views)
+		default:
+			c.listeners(spec, port, why, views)
+			c.chainNames(port, v, why, views)
+		}
+	}
+}
+
+// chainNames adds the route configurations of the TLS servers on a port, if a
+// VirtualService decides which other filter chains there are.
+func (c *affected) chainNames(port uint32, v *virtualService, why string, views func(ads.View) bool) {
+	if len(v.spec.GetTls())+len(v.spec.GetTcp()) == 0 {
+		return
+	}
+	for _, st := range c.states() {
+		for _, g := range st.gateways {
+			for i, spec := range g.spec.GetServers() {
+				s := newGatewayServer(g, i, port)
+				if s != nil && s.kind == terminatedHTTP && slices.Contains(c.targets.ports(spec.GetPort().GetNumber()), port) {
+					c.add(envoy.RouteType, s.routes, why, views)
+				}
+			}
+		}
+	}
+}
+
+// listeners adds the listeners of a server on a port.
+func (c *affected) listeners(spec *networking.Server, port uint32, why string, views func(ads.View) bool) {
+	for _, bind := range []string{canonicalBind(spec.GetBind()), "0.0.0.0", "::"} {
+		c.add(envoy.ListenerType, envoy.GatewayListener{Bind: bind, Port: port}.Name(), why, views)
+	}
+}

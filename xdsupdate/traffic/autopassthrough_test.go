@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pilotkit/pilotkit/internal/xdscheck"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
+)
+
+// TestWildcardServiceBehindAutoPassthrough: a service whose host is a wildcard has no
+// filter chain, for which Envoy would refuse those of all others.
+func TestWildcardServiceBehindAutoPassthrough(t *testing.T) {
+	cart, wild := testService("shop", "cart.example.com", 80), testService("shop", "*.wild.example.com", 80)
+	w := populate(cart, wild)
+	w.place(cart, "10.0.0.1 tls=istio")
+	w.place(wild, "10.0.0.2 tls=istio")
+	s := stage(t, traffic.Options{}, objectsOf(t,
+		`Gateway ingress/edge {"selector": {"app": "edge"}, "servers": [{"port": {"number": 15443, "name": "tls", "protocol": "TLS"}, "hosts": ["*"], "tls": {"mode": "AUTO_PASSTHROUGH"}}]}`,
+	), w)
+	l := s.listener(edge(), "0.0.0.0_15443")
+	if err := xdscheck.Envoy(l); err != nil {
+		t.Error(err)
+	}
+	var names []string
+	for _, c := range l.GetFilterChains() {
+		names = append(names, c.GetFilterChainMatch().GetServerNames()...)
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff([]string{"outbound_.80_._.cart.example.com"}, names); diff != "" {
+		t.Errorf("server names (-want +got):\n%s", diff)
+	}
+}
