@@ -287,16 +287,28 @@ const maxCapture, captureAgain = 100 * time.Millisecond, 200 * time.Microsecond
 func (p *Pusher) takeDue(t *taken) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.takeLocked(t)
+	p.completeLocked(t.request)
+	if !t.full && (t.request.Full || t.request.Everything()) {
+		t.full = true
+		p.takeLocked(t)
+		p.completeLocked(t.request)
+	}
+	p.makeUpLocked(t.request)
+}
+
+// takeLocked takes what is due. What a full push reads has all that was asked for until
+// then, whether it is due or not, so that the push takes that, too: it would have the one
+// half of a batch, and not what depends on it.
+func (p *Pusher) takeLocked(t *taken) {
 	if t.full {
-		p.all.commit(forever) // the moment has what was asked for while there was none
+		p.all.commit(forever)
 	}
 	if t.request == nil || p.some() {
 		t.full = t.full || p.all.atOnce
 		request, all, endpoints := p.take(p.now())
 		t.request, t.all, t.endpoints = t.request.Merge(request), max(t.all, all), max(t.endpoints, endpoints)
 	}
-	p.completeLocked(t.request)
-	p.makeUpLocked(t.request)
 }
 
 // completeLocked makes a request full if the definition of one of its services has

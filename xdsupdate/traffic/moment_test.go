@@ -30,85 +30,131 @@ import (
 // has the route of the commit with its service, and the former one goes after that.
 func TestPolicyComesWithItsService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scene{t: t, store: storememory.NewController(storememory.Make(istio.Schemas())), clusterID: "c1"}
-		s.policies = traffic.New(s.store, traffic.Options{})
-		registries := aggregate.NewController()
-		s.kubernetes = registrymemory.New()
-		s.server = ads.New(registries, ads.Options{
-			Providers: []ads.Provider{s.policies}, Pusher: xdsupdate.PusherOptions{DebounceAfter: -1},
-		})
-		s.server.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
-		s.must(s.server.Flush(t.Context())) // from here on the policies are the first to be told
-		s.store.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func([]configstore.Change) {
-			time.Sleep(20 * time.Millisecond)
-		})
-		registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
-			return serviceentry.New(s.store, updater, serviceentry.Options{ClusterID: s.clusterID})
-		})
-		entry := func(name string) configstore.Config {
-			return parseConfig(t, `{kind: ServiceEntry, metadata: {name: `+name+`}, spec: {hosts: [`+name+`.example.com], resolution: STATIC,
-				ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.0.0.1}]}}`)
-		}
-		route := func(to string) configstore.Config {
-			return parseConfig(t, `{kind: VirtualService, metadata: {name: web}, spec: {hosts: [web.example.com],
-				http: [{route: [{destination: {host: `+to+`.example.com}}]}]}}`)
-		}
-		apply := func(mutations ...configstore.Mutation) {
-			t.Helper()
-			_, err := s.store.Apply(mutations...)
-			s.must(err)
-		}
-		set := func(c configstore.Config) configstore.Mutation {
-			return configstore.Mutation{Op: configstore.OpUpsert, Config: c}
-		}
-		apply(set(entry("web")), set(entry("old")), set(route("old")))
-		s.serve()
-		s.applied()
-		c := xdstest.NewClient(s.conn, xdstest.ClientOptions{Node: &core.Node{Id: "sidecar~10.1.1.1~a.shop~shop.svc.cluster.local"}})
-		s.must(c.Connect(t.Context()))
-		defer c.Close()
-		s.must(c.Subscribe(envoy.ClusterType))
-		s.applied()
-		s.must(c.Subscribe(envoy.RouteType, "80"))
-		time.Sleep(time.Second)
-		s.applied()
-		since := len(c.Responses())
-
-		apply(set(entry("new")), set(route("new")), configstore.Mutation{Op: configstore.OpDelete, Config: entry("old")})
-		go s.store.Drain()
+		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: -1}, 20*time.Millisecond)
+		m.commit()
+		go m.store.Drain()
 		time.Sleep(10 * time.Millisecond)
-		s.must(s.server.Flush(t.Context()))
+		m.must(m.server.Flush(t.Context()))
 		time.Sleep(time.Second)
-		s.applied()
-		routes := 0
-		var clusters []string
-		for i, r := range c.Responses() {
-			switch {
-			case r.TypeURL == envoy.ClusterType:
-				clusters = r.Names()
-			case i < since || r.TypeURL != envoy.RouteType:
-			default:
-				routes++
-				for _, name := range clustersOf(t, r) {
-					if name == envoy.ClusterName(80, "old.example.com") || !slices.Contains(clusters, name) {
-						t.Errorf("response %d has a route to %s, and there are the clusters %q", i, name, clusters)
-					}
-				}
-			}
-		}
-		if routes != 1 {
-			t.Errorf("%d responses with routes, want 1", routes)
-		}
+		m.check()
 	})
 }
 
-// clustersOf returns the clusters that the routes of a response lead to.
-func clustersOf(t *testing.T, r xdstest.Response) (out []string) {
+// TestPolicyWaitsForItsService: endpoints of a service that goes have changed just before.
+// The push of these, which comes before the quiet time of the commit has passed, has not
+// only the route of it.
+func TestPolicyWaitsForItsService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: 100 * time.Millisecond}, 0)
+		for _, address := range []string{"10.0.0.2", "10.0.0.3"} { // the second waits for the interval of endpoints
+			m.apply(m.set(m.entry("old", address)))
+			m.store.Drain()
+			synctest.Wait()
+		}
+		m.commit()
+		m.store.Drain()
+		time.Sleep(time.Second)
+		m.check()
+	})
+}
+
+// move is a scene in which a route moves from a service to a new one.
+type move struct {
+	*scene
+	c     *xdstest.Client
+	since int // how many responses there were before
+}
+
+// newMove has a handler of the host between the policies and the registry that takes some
+// time for each commit.
+func newMove(t *testing.T, o xdsupdate.PusherOptions, slow time.Duration) *move {
 	t.Helper()
+	m := &move{scene: &scene{t: t, store: storememory.NewController(storememory.Make(istio.Schemas())), clusterID: "c1"}}
+	m.policies = traffic.New(m.store, traffic.Options{})
+	registries := aggregate.NewController()
+	m.kubernetes = registrymemory.New()
+	m.server = ads.New(registries, ads.Options{Providers: []ads.Provider{m.policies}, Pusher: o})
+	m.server.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
+	m.must(m.server.Flush(t.Context())) // from here on the policies are the first to be told
+	m.store.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func([]configstore.Change) { time.Sleep(slow) })
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		return serviceentry.New(m.store, updater, serviceentry.Options{ClusterID: m.clusterID})
+	})
+	m.apply(m.set(m.entry("web", "10.0.0.1")), m.set(m.entry("old", "10.0.0.1")), m.set(m.route("old")))
+	m.serve()
+	m.applied()
+	m.c = xdstest.NewClient(m.conn, xdstest.ClientOptions{Node: &core.Node{Id: "sidecar~10.1.1.1~a.shop~shop.svc.cluster.local"}})
+	m.must(m.c.Connect(t.Context()))
+	t.Cleanup(m.c.Close)
+	m.must(m.c.Subscribe(envoy.ClusterType))
+	m.applied()
+	m.must(m.c.Subscribe(envoy.RouteType, "80"))
+	time.Sleep(time.Second)
+	m.applied()
+	m.since = len(m.c.Responses())
+	return m
+}
+
+func (m *move) entry(name, address string) configstore.Config {
+	return parseConfig(m.t, `{kind: ServiceEntry, metadata: {name: `+name+`}, spec: {hosts: [`+name+`.example.com], resolution: STATIC,
+		ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: `+address+`}]}}`)
+}
+
+func (m *move) route(to string) configstore.Config {
+	return parseConfig(m.t, `{kind: VirtualService, metadata: {name: web}, spec: {hosts: [web.example.com],
+		http: [{route: [{destination: {host: `+to+`.example.com}}]}]}}`)
+}
+
+func (*move) set(c configstore.Config) configstore.Mutation {
+	return configstore.Mutation{Op: configstore.OpUpsert, Config: c}
+}
+
+func (m *move) apply(mutations ...configstore.Mutation) {
+	m.t.Helper()
+	_, err := m.store.Apply(mutations...)
+	m.must(err)
+}
+
+// commit commits that the route leads to a new service and the old one is gone.
+func (m *move) commit() {
+	m.t.Helper()
+	gone := configstore.Mutation{Op: configstore.OpDelete, Config: m.entry("old", "10.0.0.1")}
+	m.apply(m.set(m.entry("new", "10.0.0.1")), m.set(m.route("new")), gone)
+}
+
+// check fails the test if there was a route that leads to no cluster of the client, or to
+// the old one, or more than one response with routes.
+func (m *move) check() {
+	m.t.Helper()
+	m.applied()
+	routes := 0
+	var clusters []string
+	for i, r := range m.c.Responses() {
+		switch {
+		case r.TypeURL == envoy.ClusterType:
+			clusters = r.Names()
+		case i < m.since || r.TypeURL != envoy.RouteType:
+		default:
+			routes++
+			for _, name := range clustersOf(m.t, r) {
+				if name == envoy.ClusterName(80, "old.example.com") || !slices.Contains(clusters, name) {
+					m.t.Errorf("response %d has a route to %s, and there are the clusters %q", i, name, clusters)
+				}
+			}
+		}
+	}
+	if routes != 1 {
+		m.t.Errorf("%d responses with routes, want 1", routes)
+	}
+}
+
+// clustersOf returns the clusters that the routes of a response lead to.
+func clustersOf(tb testing.TB, r xdstest.Response) (out []string) {
+	tb.Helper()
 	for _, resource := range r.Resources {
 		m, err := resource.Message()
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		config, _ := m.(*routev3.RouteConfiguration)
 		for _, host := range config.GetVirtualHosts() {

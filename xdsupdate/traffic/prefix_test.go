@@ -246,12 +246,12 @@ func randomBatch(t *testing.T, r *rand.Rand, store configstore.Reader) []configs
 }
 
 // parseConfig returns an object of networking.istio.io/v1 in the namespace shop.
-func parseConfig(t *testing.T, text string) configstore.Config {
-	t.Helper()
+func parseConfig(tb testing.TB, text string) configstore.Config {
+	tb.Helper()
 	data := strings.Replace(text, "{", "{apiVersion: networking.istio.io/v1, ", 1)
 	configs, err := manifest.ParseAll(istio.Schemas(), []byte(data), manifest.Options{DefaultNamespace: "shop"})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return configs[0]
 }
