@@ -29,7 +29,8 @@ type Flusher interface {
 // not agree on what there is. Find it with As.
 type Deliverer interface {
 	// Delivering reports whether the cache is handing out changes: some handlers may
-	// have been called with them, and others not. It takes no time, and may be called
-	// from anywhere.
+	// have been called with them, and others not. Who asks again every quarter of a
+	// millisecond is told of a moment between two batches, also while commits come
+	// without an end. It takes no time, and may be called from anywhere.
 	Delivering() bool
 }

@@ -228,6 +228,48 @@ func TestEndpointSnapshots(t *testing.T) {
 	}
 }
 
+// TestFullPushTakesAll: a request for endpoints becomes full because the definition of its
+// service has changed; the push takes what was asked for with that, though its quiet time
+// has not passed.
+func TestFullPushTakesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var pushed []string
+		p := xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) {
+			pushed = append(pushed, fmt.Sprintf("%d keys, full: %v", len(r.ConfigsUpdated), r.Full))
+		}, xdsupdate.PusherOptions{DebounceAfter: time.Second, EndpointInterval: 10 * time.Millisecond})
+		stop := make(chan struct{})
+		var run sync.WaitGroup
+		run.Go(func() { p.Run(stop) })
+		shard := xdsupdate.ShardKey{Cluster: "c", Provider: registry.External}
+		endpoint := func(address string) []*registry.Endpoint {
+			return []*registry.Endpoint{{Addresses: []string{address}, ServicePortName: "http", EndpointPort: 80, HealthStatus: registry.Healthy}}
+		}
+		p.EDSUpdate(shard, "a", "ns", endpoint("10.0.0.1"))
+		time.Sleep(2 * time.Second)
+		p.EDSUpdate(shard, "a", "ns", endpoint("10.0.0.2")) // at once
+		synctest.Wait()
+		pushed = nil
+		p.EDSUpdate(shard, "a", "ns", endpoint("10.0.0.3")) // after the interval
+		p.UpdateBatch(func() {
+			p.SvcUpdate(shard, "a", "ns", registry.EventUpdate)
+			p.ConfigUpdate(fullPush("b"))
+			p.ConfigUpdate(fullPush("c"))
+		})
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		if want := []string{"3 keys, full: true"}; !slices.Equal(pushed, want) {
+			t.Errorf("pushes: %q, want %q", pushed, want)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if len(pushed) != 1 {
+			t.Errorf("pushes: %q, want one", pushed)
+		}
+		close(stop)
+		run.Wait()
+	})
+}
+
 // TestCaptureUntilWhole: what does not belong together is captured again, but not for ever.
 func TestCaptureUntilWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -25,6 +25,8 @@
 //   - What is queued when the worker looks is one batch: the values of one Push are
 //     in the same. Within a batch, all handlers of single values run first, then the
 //     batch handlers, which get all of it or, where delivery ends before, nothing.
+//   - Who waits until nothing is being delivered, by asking Delivering again and again,
+//     does not wait for longer than a batch takes.
 //   - After Run has ended, nothing is kept or delivered any more.
 //
 // # Concurrency

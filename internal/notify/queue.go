@@ -50,6 +50,9 @@ type Queue[T any] struct {
 	subscribers int
 	// busy is set while a goroutine delivers; work is that goroutine's.
 	busy bool
+	// awaited: somebody was told that the queue is delivering. paused: the goroutine
+	// that delivers waits for a moment between two batches because of that.
+	awaited, paused bool
 	// started is set by the first delivery, ran by Run, running while Run runs.
 	// stopped is set when Run has returned, though not by a panic.
 	started, ran, running, stopped bool
@@ -135,11 +138,14 @@ func (q *Queue[T]) Idle() bool {
 }
 
 // Delivering reports whether a goroutine is handing out what was queued: some handlers
-// may have it, and others not.
+// may have it, and others not. Who is told so and asks again soon, every quarter of a
+// millisecond, finds a moment at which they agree, however fast values come: delivery
+// pauses for it after the batch.
 func (q *Queue[T]) Delivering() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.busy
+	q.awaited = q.busy && !q.paused
+	return q.awaited
 }
 
 // Run delivers until stop is closed. It finishes the call of a handler that is in

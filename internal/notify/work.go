@@ -64,8 +64,11 @@ func (q *Queue[T]) load() bool {
 			w.batch = nil
 		}
 	}
+	if len(q.queued) > 0 && q.awaited {
+		q.pauseLocked()
+	}
 	if len(q.queued) == 0 {
-		q.busy = false
+		q.busy, q.awaited = false, false
 		return false
 	}
 	q.queued, w.batch = w.batch, q.queued
@@ -75,6 +78,16 @@ func (q *Queue[T]) load() bool {
 	}
 	return true
 }
+
+// pauseLocked lets those that wait for the end of delivery see it between two batches.
+func (q *Queue[T]) pauseLocked() {
+	q.paused = true
+	defer func() { q.paused, q.awaited = false, false }()
+	q.unlocked(func() { time.Sleep(pause) })
+}
+
+// pause is how long delivery pauses for who waits for its end.
+const pause = time.Millisecond
 
 // maxKept is the largest buffer, in entries, that is kept for the next batch;
 // maxKeptBatch is that of each batch handler.
@@ -189,7 +202,7 @@ func (q *Queue[T]) batches() {
 func (q *Queue[T]) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.busy = false
+	q.busy, q.awaited = false, false
 	q.wakeRun()
 	q.wakeFlush()
 }

@@ -3,6 +3,7 @@
 package traffic_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
@@ -54,6 +56,31 @@ func TestPolicyWaitsForItsService(t *testing.T) {
 		m.commit()
 		m.store.Drain()
 		time.Sleep(time.Second)
+		m.check()
+	})
+}
+
+// TestPolicyComesWithItsServiceUnderChurn: the cache hands out commits without an end.
+func TestPolicyComesWithItsServiceUnderChurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: -1}, time.Millisecond)
+		var n atomic.Int64
+		var stopped atomic.Bool
+		m.store.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func([]configstore.Change) {
+			if i := n.Inc(); !stopped.Load() {
+				m.apply(m.set(m.entry("busy", fmt.Sprintf("10.0.1.%d", i%200))))
+			}
+		})
+		go m.store.Drain()
+		time.Sleep(100 * time.Millisecond)
+		m.since = len(m.c.Responses())
+		m.commit()
+		time.Sleep(time.Second)
+		stopped.Store(true)
+		time.Sleep(time.Second)
+		if n := n.Load(); n < 500 {
+			t.Errorf("%d commits in a second", n)
+		}
 		m.check()
 	})
 }
