@@ -83,7 +83,7 @@ func (q *Queue[T]) load() bool {
 func (q *Queue[T]) pauseLocked() {
 	q.paused = true
 	defer func() { q.paused, q.awaited = false, false }()
-	q.unlocked(func() { time.Sleep(pause) })
+	q.unlocked(func() { <-time.After(pause) })
 }
 
 // pause is how long delivery pauses for who waits for its end.
