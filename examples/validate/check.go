@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+)
+
+// effective returns the kinds that packages serviceentry and traffic act on. All
+// others are for the generators of a host.
+func effective() []configstore.GroupVersionKind {
+	return []configstore.GroupVersionKind{
+		istio.ServiceEntry, istio.WorkloadEntry,
+		istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar,
+	}
+}
+
+// checker checks one file after the other.
+type checker struct {
+	schemas configstore.Schemas
+	opts    options
+	report  *report
+	// defined has the first definition of each object.
+	defined map[configstore.ConfigKey]*definition
+	// accepted are the valid ones of these, if they are needed.
+	accepted []configstore.Mutation
+	// files counts those that were looked at.
+	files int
+}
+
+// definition is the text of an object.
+type definition struct {
+	place
+	file int
+	// text is the document, item the object within it. They are kept only if fields
+	// are to be found in it later.
+	text manifest.Text
+	item string
+}
+
+func newChecker(opts options) *checker {
+	return &checker{
+		schemas: istio.Schemas(), opts: opts, report: &report{Findings: []finding{}},
+		defined: map[configstore.ConfigKey]*definition{},
+	}
+}
+
+// input checks one file.
+func (c *checker) input(in input, stdin io.Reader) {
+	c.files++
+	whole := definition{place: place{File: in.name}, file: c.files}
+	data, err := in.read(stdin)
+	if err != nil {
+		c.add(finding{Severity: severityError, Reason: reasonUnreadable, Message: err.Error()}, whole.place)
+		return
+	}
+	c.report.Files++
+	texts, err := manifest.Texts(c.schemas, data, c.opts.manifest)
+	if err != nil {
+		c.problems(manifest.Document{Err: err}, whole)
+	}
+	for _, text := range texts {
+		// Only the tree of one document is held at a time.
+		docs, _ := text.Parse()
+		for _, doc := range docs {
+			d := definition{place: place{File: in.name, Line: doc.Line + text.Lines, Column: doc.Column}, file: c.files, text: text, item: doc.Item}
+			c.document(doc, d)
+		}
+	}
+}
+
+// add records a finding of the file that is being checked.
+func (c *checker) add(f finding, at place) {
+	f.place, f.file = at, c.files
+	c.report.add(f)
+}
+
+// document checks what one document, or one item of a List, says.
+func (c *checker) document(doc manifest.Document, d definition) {
+	if doc.Err != nil {
+		c.problems(doc, d)
+	}
+	if doc.Key.Name != "" && c.schemas.Has(doc.Key.Kind) && !c.define(doc.Key, d) {
+		return
+	}
+	if doc.Err == nil {
+		c.object(doc, d)
+	}
+}
+
+// problems records why a document cannot be read. A document that was not meant for
+// the schemas is one note.
+func (c *checker) problems(doc manifest.Document, d definition) {
+	var malformed *manifest.Error
+	if !errors.As(doc.Err, &malformed) {
+		malformed = &manifest.Error{Problems: []manifest.Problem{{Message: doc.Err.Error()}}}
+	}
+	for _, p := range malformed.Problems {
+		f := about(doc.Key)
+		f.Severity, f.Reason, f.Field, f.Message = severityError, reasonMalformed, p.Path, p.Message
+		at := d.place
+		if p.Line > 0 {
+			at.Line, at.Column = p.Line+d.text.Lines, p.Column
+		}
+		switch {
+		case doc.Foreign:
+			f.Severity, f.Reason, f.Message = severityNote, reasonNotChecked, "is not checked: "+p.Message
+			if !errors.Is(doc.Err, configstore.ErrUnknownKind) {
+				f.Field, f.Message = "", "is not checked: the document is no object"
+			}
+			c.add(f, at)
+			return
+		case errors.Is(doc.Err, configstore.ErrUnknownKind):
+			f.Reason = reasonUnknownKind
+		}
+		c.add(f, at)
+	}
+}
+
+// define records where an object is defined. It returns false if it is defined
+// elsewhere, which is an error.
+func (c *checker) define(key configstore.ConfigKey, d definition) bool {
+	first, taken := c.defined[key]
+	if !taken {
+		if !c.opts.complete {
+			d.text = manifest.Text{}
+		}
+		c.defined[key] = &d
+		return true
+	}
+	f := about(key)
+	f.Severity, f.Reason = severityError, reasonDuplicate
+	f.Message = fmt.Sprintf("is defined already, at %s:%d", first.File, first.Line)
+	c.add(f, d.place)
+	return false
+}
+
+// object checks an object that could be read.
+func (c *checker) object(doc manifest.Document, d definition) {
+	c.report.Objects++
+	config := doc.Config
+	config.ResourceVersion, config.Generation = "", 0 // the store's to set
+	checked, warnings, err := c.schemas.Check(config)
+	for _, w := range warnings {
+		c.violation(severityWarning, reasonQuestionable, doc, w, d)
+	}
+	if err != nil {
+		for _, v := range violationsOf(err) {
+			c.violation(severityError, reasonInvalid, doc, v, d)
+		}
+		return
+	}
+	if !slices.Contains(effective(), doc.Key.Kind) {
+		f := about(doc.Key)
+		f.Severity, f.Reason = severityWarning, reasonNoEffect
+		f.Message = "nothing is made of this kind: only generators of a host act on it"
+		c.add(f, d.place)
+	}
+	if c.opts.complete {
+		c.accepted = append(c.accepted, configstore.Mutation{Op: configstore.OpCreate, Config: config, Checked: checked})
+	}
+}
+
+func violationsOf(err error) []configstore.Violation {
+	var invalid *configstore.ValidationError
+	if errors.As(err, &invalid) {
+		return invalid.Violations
+	}
+	return []configstore.Violation{{Message: err.Error()}}
+}
+
+// violation records a finding about a field, at the place of the field.
+func (c *checker) violation(s severity, r reason, doc manifest.Document, v configstore.Violation, d definition) {
+	f := about(doc.Key)
+	f.Severity, f.Reason, f.Field, f.Message = s, r, v.Field, v.Message
+	line, column := doc.Position(v.Field)
+	c.add(f, place{File: d.File, Line: line + d.text.Lines, Column: column})
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+)
+
+// stdinPath names the standard input, stdinName is what findings call it.
+const (
+	stdinPath = "-"
+	stdinName = "<stdin>"
+)
+
+// input is one file to check.
+type input struct {
+	// name is what findings call it.
+	name string
+	// stdin is whether it is the standard input.
+	stdin bool
+	// err is why it cannot be read, if that is known already.
+	err error
+}
+
+// read returns the content. What is larger than package manifest reads is cut
+// after one byte more, so that it is refused.
+func (in input) read(stdin io.Reader) ([]byte, error) {
+	if in.err != nil {
+		return nil, in.err
+	}
+	from := stdin
+	if !in.stdin {
+		f, err := os.Open(in.name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		from = f
+	}
+	return io.ReadAll(io.LimitReader(from, manifest.DefaultMaxBytes+1))
+}
+
+// finder collects the files that paths stand for, each once.
+type finder struct {
+	found []input
+	// seen has the real paths of files and directories: they may be named twice,
+	// and symbolic links may lead in circles.
+	seen map[string]bool
+}
+
+// findInputs returns what the arguments stand for, in their order; the files of a
+// directory are sorted by name.
+func findInputs(paths []string) []input {
+	f := finder{seen: map[string]bool{}}
+	for _, path := range paths {
+		if path == stdinPath {
+			if !f.seen[stdinPath] {
+				f.found = append(f.found, input{name: stdinName, stdin: true})
+			}
+			f.seen[stdinPath] = true
+			continue
+		}
+		f.add(path, func(os.FileInfo) bool { return true })
+	}
+	return f.found
+}
+
+// add adds a file that is wanted, or the files below a directory.
+func (f *finder) add(path string, wanted func(os.FileInfo) bool) {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() && !wanted(info) {
+		return
+	}
+	var resolved string
+	if err == nil {
+		resolved, err = filepath.EvalSymlinks(path)
+	}
+	if err == nil {
+		resolved, err = filepath.Abs(resolved)
+	}
+	switch {
+	case err != nil:
+		f.found = append(f.found, input{name: path, err: err})
+	case f.seen[resolved]:
+	case info.IsDir():
+		f.seen[resolved] = true
+		f.directory(path)
+	default:
+		f.seen[resolved] = true
+		f.found = append(f.found, input{name: path})
+	}
+}
+
+// directory adds what package configstore/file would read of a directory.
+func (f *finder) directory(path string) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		f.found = append(f.found, input{name: path, err: err})
+		return
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		f.add(filepath.Join(path, e.Name()), func(info os.FileInfo) bool {
+			return info.Mode().IsRegular() && isManifest(e.Name())
+		})
+	}
+}
+
+func isManifest(name string) bool {
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
+}

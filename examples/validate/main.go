@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command validate says what is wrong with files of Istio YAML or JSON, before
+// anything reads them: for people, editors and CI systems.
+//
+//	go run ./examples/validate [flags] FILE|DIR|- ...
+//
+// A directory stands for the files below it that package configstore/file reads:
+// .yaml, .yml and .json, without names that begin with a dot; "-" is the standard
+// input. Each finding is one line of the standard output:
+//
+//	shop.yaml:14:5: VirtualService/shop/cart: spec.http[0].route[0].weight: must be 0 or more, is -1
+//	shop.yaml:30:1: WasmPlugin/shop/log: warning: nothing is made of this kind: only generators of a host act on it
+//
+// Errors are what a store refuses: documents that cannot be read, kinds and versions
+// of Istio's groups that do not exist, objects that break a rule of their kind, and
+// objects that are defined twice. Warnings are what is accepted and questionable, or
+// has no effect. A note is a document that is not checked, such as a Deployment or a
+// values.yaml. A summary is on the standard error.
+//
+// One file is judged by itself, and other objects may be elsewhere. With -complete the
+// input is taken for everything that there is, and it is a warning, too, if a
+// VirtualService, DestinationRule, Gateway or Sidecar, or a part of one, changes nothing
+// for any client: no service has the host, another object shadows it, no such subset.
+// Services are those of ServiceEntries, so that it is of no use where Kubernetes has some.
+//
+// # Exit codes
+//
+//	0  there is no error, and with -warnings-as-errors no warning
+//	1  there is
+//	2  the arguments are wrong, something cannot be read, or there is nothing to check
+//
+// "go run" makes 1 of all but 0: build the command where the difference counts.
+//
+// # JSON
+//
+// With -o json the standard output is one object, whose fields keep their meaning; later
+// versions may add some:
+//
+//	{
+//	  "files": 2, "objects": 7, "errors": 1, "warnings": 1, "notes": 0,
+//	  "findings": [
+//	    {
+//	      "severity": "error",    // or "warning", "note"
+//	      "reason": "invalid",    // see the constants of type reason
+//	      "file": "shop.yaml", "line": 14, "column": 5,
+//	      "apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
+//	      "namespace": "shop", "name": "cart",
+//	      "field": "spec.http[0].route[0].weight",
+//	      "message": "must be 0 or more, is -1"
+//	    }
+//	  ]
+//	}
+//
+// What is not known of a finding is absent: a file that cannot be read has no line, a
+// document without a name no object. objects are those that could be read, valid or not.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+)
+
+// The exit codes.
+const (
+	exitFine     = 0
+	exitProblems = 1
+	exitUnusable = 2
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // main has no caller
+	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	cancel()
+	os.Exit(code)
+}
+
+// streams are those of the process.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// options are what the flags say.
+type options struct {
+	output           string
+	warningsAsErrors bool
+	complete         bool
+	manifest         manifest.Options
+	paths            []string
+}
+
+// run is the command. It returns the exit code.
+func run(ctx context.Context, args []string, std streams) int {
+	opts, err := parse(args, std.out)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitFine
+	case err != nil:
+		fmt.Fprintln(std.err, "validate:", err)
+		return exitUnusable
+	}
+	r, err := validate(ctx, opts, std.in)
+	if err == nil {
+		err = r.print(std, opts.output)
+	}
+	if err != nil {
+		fmt.Fprintln(std.err, "validate:", err)
+		return exitUnusable
+	}
+	return r.exitCode(opts.warningsAsErrors)
+}
+
+// parse reads the arguments. help is where the usage goes if it is asked for.
+func parse(args []string, help io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("validate", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // run prints the error
+	flags.StringVar(&o.output, "o", outputText, "`format` of the findings: text or json")
+	flags.BoolVar(&o.warningsAsErrors, "warnings-as-errors", false, "exit with 1 for warnings, too")
+	flags.BoolVar(&o.complete, "complete", false, "the input is all that there is: also warn of policies that change nothing")
+	flags.StringVar(&o.manifest.DefaultNamespace, "namespace", "default", "`namespace` of objects that name none")
+	flags.StringVar(&o.manifest.Domain, "domain", "cluster.local", "`suffix` of the names of services")
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "usage: validate [flags] FILE|DIR|- ...")
+		flags.PrintDefaults()
+	}
+	err := flags.Parse(args)
+	o.paths = flags.Args()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(help)
+		flags.Usage()
+		return o, err
+	case err != nil:
+		return o, err
+	case o.output != outputText && o.output != outputJSON:
+		return o, fmt.Errorf("-o is %q, must be %s or %s", o.output, outputText, outputJSON)
+	case len(o.paths) == 0:
+		return o, errors.New("no file or directory is named; -h shows how")
+	}
+	return o, nil
+}
+
+// validate returns what there is to say about the input. The error is that nothing
+// can be said.
+func validate(ctx context.Context, opts options, stdin io.Reader) (*report, error) {
+	c := newChecker(opts)
+	for _, in := range findInputs(opts.paths) {
+		c.input(in, stdin)
+	}
+	if c.report.Files == 0 && len(c.report.Findings) == 0 {
+		return nil, errors.New("there are no files to check: none ends in .yaml, .yml or .json")
+	}
+	if opts.complete {
+		if err := c.ineffective(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c.report.finish()
+	return c.report, nil
+}
