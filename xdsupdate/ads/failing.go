@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNotUpdated means that a resource cannot be made, so that proxies keep its last state,
-// or do not have it.
+// or do not have it. What wraps it names the proxy, its view, the type and the name.
 var ErrNotUpdated = errors.New("not updated")
 
 // Failure is a resource that is not as it should be.
@@ -62,7 +62,7 @@ func (s *subscription) notUpdated() []error {
 	var out []error
 	for _, f := range s.failed() {
 		if f.NotUpdated {
-			out = append(out, fmt.Errorf("%s: %w: %s", s.conn.proxy.ID, ErrNotUpdated, f.Error))
+			out = append(out, fmt.Errorf("%s: view (%s): %w: %s", s.conn.proxy.ID, s.conn.view, ErrNotUpdated, f.Error))
 		}
 	}
 	return out

@@ -6,10 +6,12 @@ package ads
 // subscribe to them: what builds them is code of the host.
 func (c *cache) buildLazy(conn *connection, typeURL string, names []string) {
 	var lazy []*resource
+	var of *view
 	c.divided(len(names), func(from, to int) {
 		if conn.view == nil || conn.view.overlay[typeURL].Len() == 0 {
 			return
 		}
+		of = conn.view
 		for _, name := range names[from:to] {
 			if made, ok := conn.view.overlay.get(typeURL, name); ok && made.message == nil {
 				lazy = append(lazy, made.resource)
@@ -17,6 +19,6 @@ func (c *cache) buildLazy(conn *connection, typeURL string, names []string) {
 		}
 	})
 	for _, r := range lazy {
-		r.make(c.failures)
+		r.make(c.failures, of)
 	}
 }

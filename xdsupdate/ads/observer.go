@@ -41,7 +41,8 @@ type Observer interface { //nolint:interfacebloat // NoObserver has them all
 	Overdue(s Stream, typeURL string, after time.Duration)
 	// Failed: a resource is not as it should be, because it, or what some object
 	// contributes to it, cannot be made or would be refused: it keeps its last state, or
-	// is sent without that part. Err names the resource and, as far as is known, the
+	// is sent without that part. Err names the resource by type and name, a view
+	// that it is for (others may share it) and, as far as is known, the
 	// object. It is reported once for as long as it stays the same.
 	Failed(err error)
 	// Panicked: something has panicked, and cost only where it was: see "Panics" in

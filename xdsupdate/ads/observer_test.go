@@ -185,7 +185,7 @@ func TestConnectsAreLogged(t *testing.T) {
 				said := log.take()
 				check(t, "connects", strings.Count(said, "proxy connected"), 1)
 				for _, want := range []string{
-					"level=DEBUG", "node=" + node("a", "shop").GetId(), fmt.Sprint("delta=", delta), "Namespace:shop",
+					"level=DEBUG", "node=" + node("a", "shop").GetId(), fmt.Sprint("delta=", delta), `view="namespace \"shop\", Envoy"`,
 				} {
 					check(t, want, strings.Contains(said, want), true)
 				}

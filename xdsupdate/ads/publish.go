@@ -151,7 +151,7 @@ func (c *cache) make(list []wanted) {
 		} else {
 			w.made = w.from.covered(w.typeURL, w.name)
 		}
-		w.made.make(c.failures)
+		w.made.make(c.failures, w.from.view)
 	}
 }
 

@@ -150,6 +150,7 @@ func (s *Server) generate(v *view, push *PushContext, affected []func(View) bool
 			continue
 		}
 		after, names, err := g.generate(v.View, ch.overlay, push)
+		err = v.wrap(err)
 		if errors.As(err, new(*guard.PanicError)) {
 			s.cache.failures.undone(err)
 		} else {

@@ -90,15 +90,16 @@ func (r *resource) exists() bool {
 	return r.hash != 0
 }
 
-// make encodes the resource, which may be nil, if that has not been done. If it
-// cannot be encoded it does not exist, or stays as it was, and the reason is noted once.
-func (r *resource) make(failed *failures) {
+// make encodes the resource, which may be nil, if that has not been done, for a view. If
+// it cannot be encoded it does not exist, or stays as it was, and the reason is noted once,
+// with the view, however many share the resource.
+func (r *resource) make(failed *failures, of *view) {
 	if r == nil {
 		return
 	}
 	r.once.Do(func() {
 		if r.encode(); r.err != nil && r.err.Error() != r.reported {
-			failed.add(r.err)
+			failed.add(of.wrap(r.err))
 		}
 	})
 }

@@ -82,14 +82,14 @@ func (s *selection) lookup(from source, name string) *resource {
 
 // served is lookup for what was found under the name.
 func (s *selection) served(from source, name string, r *resource) *resource {
-	if r.make(from.failed); r.exists() || r.isUnavailable() {
+	if r.make(from.failed, from.view); r.exists() || r.isUnavailable() {
 		return r
 	}
 	if s.typeURL != envoy.LoadAssignmentType || s.wildcard || !s.names(name) {
 		return nil
 	}
 	cluster := from.named(envoy.ClusterType, name)
-	if cluster.make(from.failed); cluster.exists() || cluster.isUnavailable() {
+	if cluster.make(from.failed, from.view); cluster.exists() || cluster.isUnavailable() {
 		// A cluster that is there, but takes its endpoints from elsewhere, may use its
 		// last assignment until it has found them.
 		return nil
@@ -120,7 +120,7 @@ func (s *selection) prepare(from source, topics []*topic) (out *snapshot, failed
 		}
 	}
 	for _, r := range found {
-		r.make(from.failed)
+		r.make(from.failed, from.view)
 		failed.note(r.name, r)
 	}
 	found = slices.DeleteFunc(found, func(r *resource) bool { return r.hash == 0 })

@@ -86,7 +86,7 @@ func (j *substitution) make() {
 		}
 		return m, err
 	}}
-	if r.make(j.from.failed); r.exists() {
+	if r.make(j.from.failed, j.from.view); r.exists() {
 		j.made = r
 	}
 }

@@ -3,6 +3,10 @@
 package ads
 
 import (
+	"fmt"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -30,6 +34,22 @@ type View struct {
 	others any
 }
 
+// String returns what a reader of logs and errors knows a view by, such as `namespace
+// "shop", cluster "east", Envoy, group gold`; what is empty, and what providers made of the
+// proxy, is left out. Proxies say their namespaces themselves: long texts are cut.
+func (v View) String() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "namespace %q, ", excerpt.Cut(v.Namespace))
+	if v.Cluster != "" {
+		fmt.Fprintf(&out, "cluster %q, ", excerpt.Cut(string(v.Cluster)))
+	}
+	out.WriteString(v.Client.String())
+	if v.Group != nil {
+		out.WriteString(", group " + excerpt.Cut(fmt.Sprint(v.Group)))
+	}
+	return out.String()
+}
+
 // view is the state of a View. All of it is guarded by the cache's mutex.
 type view struct {
 	View
@@ -40,6 +60,14 @@ type view struct {
 	overlay overlay
 	// waiting are the selections that are made when the view is ready.
 	waiting []*selection
+}
+
+// wrap says for which view something has failed.
+func (v *view) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("view (%s): %w", v, err)
 }
 
 // source is what resources are looked up in at one moment: it is immutable, so

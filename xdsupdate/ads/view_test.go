@@ -83,6 +83,18 @@ func timeoutOf(t *testing.T, c *xdstest.Client, host string) time.Duration {
 	return m.(*clusterv3.Cluster).GetConnectTimeout().AsDuration()
 }
 
+// TestViewText: a view is told from others by what its proxies say of themselves, of which
+// what is very long is cut.
+func TestViewText(t *testing.T) {
+	for want, view := range map[string]ads.View{
+		`namespace "", Envoy`:                                                 {},
+		`namespace "shop", cluster "east", gRPC, group gold`:                  {Namespace: "shop", Cluster: "east", Client: envoy.ForGRPC, Group: "gold", Policy: 1},
+		`namespace "` + strings.Repeat("n", 256) + `... (1000 bytes)", Envoy`: {Namespace: strings.Repeat("n", 1000)},
+	} {
+		check(t, "text", view.String(), want)
+	}
+}
+
 // TestCustomizer: clusters are changed as the host says, once for all views or for
 // each scope; a failure leaves the last good one.
 func TestCustomizer(t *testing.T) {
