@@ -112,6 +112,14 @@ func (c customizers) customize(key variety, svc *registry.Service, p *registry.P
 	return nil
 }
 
+// valid checks that a message of the host's is of a type, and by the rules of its API.
+func valid(typeURL string, m proto.Message) error {
+	if err := checkType(typeURL, m); err != nil {
+		return err
+	}
+	return validate(m)
+}
+
 // validate checks a message of the host's by the rules of its API.
 func validate(m proto.Message) error {
 	if v, ok := m.(interface{ ValidateAll() error }); ok {

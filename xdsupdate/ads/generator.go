@@ -50,7 +50,8 @@ func EveryView(View) bool { return true }
 //
 // Setting a name twice in one call, or a name that another generator has set, is
 // an error, which is logged: what was set first stays. So is a resource that is
-// not valid (ValidateAll) or cannot be encoded: the last good one of the name
+// not valid (ValidateAll), cannot be encoded, or is a message of another type than its
+// type URL names, if that begins with "type.googleapis.com/": the last good one of the name
 // stays.
 type Resources struct {
 	owner   string // the generator's name
@@ -89,7 +90,7 @@ func (r *Resources) SetLazy(typeURL, name string, build func() (proto.Message, e
 			var m proto.Message
 			err := part{partGenerator, owner}.call(func() (err error) {
 				if m, err = build(); err == nil && m != nil {
-					err = validate(m)
+					err = valid(typeURL, m)
 				}
 				return err
 			})

@@ -235,7 +235,7 @@ func TestGeneratorErrors(t *testing.T) {
 			return nil
 		},
 		"invalid Cluster.Name": func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-			out.Set(customType, "a", bad)
+			out.Set(envoy.ClusterType, "a", bad)
 			return nil
 		},
 		"lazily: invalid Cluster.Name": func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {

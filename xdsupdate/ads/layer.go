@@ -209,7 +209,7 @@ func (l *layer) lookup(v View, typeURL, name string, failed *failures) (r *resou
 	case a.Next:
 		return nil, false
 	}
-	return l.resource(typeURL, name, a), true
+	return l.resource(typeURL, name, a, failed), true
 }
 
 // answer is Provided.Lookup.
@@ -226,8 +226,11 @@ func (l *layer) answer(v View, typeURL, name string) (Answer, error) {
 }
 
 // resource returns the resource of an answer; nil: there is none.
-func (l *layer) resource(typeURL, name string, a Answer) *resource {
+func (l *layer) resource(typeURL, name string, a Answer, failed *failures) *resource {
 	switch {
+	case a.State != nil && !l.builtIn && (a.State.resource.typeURL != typeURL || a.State.resource.name != name):
+		failed.undone(l.wrap(fmt.Errorf("%s %s: %w: %s %s", typeURL, name, errOtherState, a.State.resource.typeURL, a.State.resource.name)))
+		return encoded(typeURL, name, unavailable)
 	case a.State != nil:
 		return &a.State.resource
 	case a.Build == nil:
@@ -236,6 +239,8 @@ func (l *layer) resource(typeURL, name string, a Answer) *resource {
 		return l.share(resourceName{typeURL, name}, a)
 	}
 }
+
+var errOtherState = errors.New("answered with the state of another resource")
 
 // share returns the resource of an answer: one that was made for a view that shares
 // it, or a new one.
@@ -275,7 +280,7 @@ func (l *layer) share(name resourceName, a Answer) *resource {
 
 func (l *layer) newResource(name resourceName, a Answer) *resource {
 	return &resource{typeURL: name.typeURL, name: name.name, standIn: a.StandIn, build: func() (proto.Message, error) {
-		m, err := l.build(a.Build)
+		m, err := l.build(name.typeURL, a.Build)
 		if m == nil && err != nil && a.Without != nil {
 			if rest, left := l.salvage(name, a, err); rest != nil {
 				return rest, errors.Join(left...)
@@ -285,13 +290,13 @@ func (l *layer) newResource(name resourceName, a Answer) *resource {
 	}}
 }
 
-// build returns what a function of the provider makes if it is valid. An error beside a
+// build returns what a function of the provider makes of a type if it is valid. An error beside a
 // message says what is left out of it.
-func (l *layer) build(f func() (proto.Message, error)) (m proto.Message, err error) {
+func (l *layer) build(typeURL string, f func() (proto.Message, error)) (m proto.Message, err error) {
 	err = l.call(func() error {
 		built, failed := f()
 		if built != nil && built.ProtoReflect().IsValid() {
-			if invalid := validate(built); invalid != nil {
+			if invalid := valid(typeURL, built); invalid != nil {
 				return errors.Join(invalid, failed)
 			}
 		}
@@ -307,7 +312,7 @@ func (l *layer) build(f func() (proto.Message, error)) (m proto.Message, err err
 func (l *layer) salvage(name resourceName, a Answer, err error) (m proto.Message, left []error) {
 	var parts []Contribution
 	attempt := func(out set[Contribution]) (made proto.Message, failed error) {
-		made, failed = l.build(func() (proto.Message, error) {
+		made, failed = l.build(name.typeURL, func() (proto.Message, error) {
 			built, all, failed := a.Without(out.has)
 			if all != nil {
 				parts = all

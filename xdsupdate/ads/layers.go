@@ -40,7 +40,7 @@ func (ls layers) each(v View, typeURL string, failed *failures, visit func(name 
 			case !known || a.Next:
 				r, _ = ls[i:].lookup(v, typeURL, name, failed)
 			default:
-				r = l.resource(typeURL, name, a)
+				r = l.resource(typeURL, name, a, failed)
 			}
 			visit(name, r)
 		})

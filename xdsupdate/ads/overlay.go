@@ -78,7 +78,7 @@ func (r *Resources) check(name resourceName, next *overlaid, former overlaid) er
 		}
 		return nil
 	}
-	err := validate(next.message)
+	err := valid(name.typeURL, next.message)
 	if err == nil {
 		next.resource.once.Do(next.resource.encode)
 		err = next.resource.err

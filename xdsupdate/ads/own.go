@@ -16,8 +16,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// SetResource sets a resource of the host's own, of any type, for all proxies: it
-// takes the place of one that a provider makes, services' included, and a wildcard
+// SetResource sets a resource of the host's own, of any type, for all proxies; the type URL is
+// that of the message. It takes the place of one that a provider makes, services' included, and a wildcard
 // subscription to its type covers it. It costs those who are subscribed to the name;
 // other clients and other resources cost nothing.
 //

@@ -73,14 +73,15 @@ type Answer struct {
 	Next bool
 	// State is the resource, if the provider keeps it: whoever is answered with the same
 	// one shares it, in all views. Share, Build and StandIn do not count. It has to be a
-	// state of a resource of the type and name of the question.
+	// state of a resource of the type and name of the question; otherwise clients keep what
+	// they have, and that is reported.
 	State *ResourceState
 	// Share must be comparable: views with equal values share the resource of the
 	// name. It must not depend on anything but the view and the name.
 	Share any
 	// Build makes the resource, once for all views that share it, if a client is
 	// subscribed to it, on any goroutine, with no lock held. If it returns nil there
-	// is none; if it fails, or what it returns is not valid (ValidateAll), the last
+	// is none; if it fails, or what it returns is not valid (ValidateAll), or is of another type, the last
 	// good one that a client has stays, and the error is reported. A resource that
 	// comes with an error is served: the error says what was left out of it. An error
 	// is reported once for as long as it stays the same. Nil: there is none.

@@ -170,7 +170,7 @@ func (r *resource) encodedStandIn() (value []byte) {
 			value = nil
 		}
 	}()
-	if m := r.standIn(); m != nil && m.ProtoReflect().IsValid() {
+	if m := r.standIn(); m != nil && m.ProtoReflect().IsValid() && checkType(r.typeURL, m) == nil {
 		value, _ = marshal(m)
 	}
 	return value

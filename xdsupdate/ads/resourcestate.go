@@ -5,6 +5,7 @@ package ads
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -32,8 +33,24 @@ func NewResourceState(name string, message proto.Message) (*ResourceState, error
 }
 
 func typeURLOf(message proto.Message) string {
-	return "type.googleapis.com/" + string(message.ProtoReflect().Descriptor().FullName())
+	return typeURLPrefix + string(message.ProtoReflect().Descriptor().FullName())
 }
+
+// typeURLPrefix begins the type URLs that end with the full name of a message, which are
+// all of xDS. Protocols on top of it, such as MCP, have others.
+const typeURLPrefix = "type.googleapis.com/"
+
+// checkType checks that a message is of the type under which it is served: clients take it
+// for one, and find other fields in the bytes of another.
+func checkType(typeURL string, message proto.Message) error {
+	want, ok := strings.CutPrefix(typeURL, typeURLPrefix)
+	if is := message.ProtoReflect().Descriptor().FullName(); ok && string(is) != want {
+		return fmt.Errorf("%w: it is a %s, and the type URL is that of a %s", errOtherType, is, want)
+	}
+	return nil
+}
+
+var errOtherType = errors.New("the message is of another type")
 
 var errNoMessage = errors.New("the message is nil")
 

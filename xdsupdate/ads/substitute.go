@@ -77,7 +77,7 @@ func (j *substitution) make() {
 		return
 	}
 	r := &resource{typeURL: typeURL, name: name, build: func() (proto.Message, error) {
-		m, err := of.build(func() (built proto.Message, failed error) {
+		m, err := of.build(typeURL, func() (built proto.Message, failed error) {
 			built, j.parts, failed = without(j.out.has)
 			return built, failed
 		})
