@@ -21,7 +21,7 @@ func TestOne(t *testing.T) {
 		t.Errorf("with one argument: %d, want 7", got)
 	}
 	defer func() {
-		if got, want := recover(), "New: more than one options argument"; got != want {
+		if got, want := recover(), "New: 2 arguments of the type int: pass one with all settings, they are not merged"; got != want {
 			t.Errorf("panic %v, want %q", got, want)
 		}
 	}()

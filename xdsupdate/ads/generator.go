@@ -217,6 +217,24 @@ type namedGenerator struct {
 	part
 }
 
+// newGenerators returns the generators of a server in their order.
+func newGenerators(list []Generator) []namedGenerator {
+	out := make([]namedGenerator, 0, len(list))
+	names := make(map[string]struct{})
+	for i, g := range list {
+		if g == nil {
+			panic(fmt.Sprintf("ads.New: Options.Generators[%d] is nil", i))
+		}
+		name := g.Name()
+		if _, again := names[name]; again {
+			panic("ads.New: two generators have the name " + name)
+		}
+		names[name] = struct{}{}
+		out = append(out, namedGenerator{g, part{partGenerator, name}})
+	}
+	return out
+}
+
 // generate calls the generator for one view and returns the overlay that this
 // makes, and the names that changed. A panic is an error.
 func (g namedGenerator) generate(v View, before overlay, push *PushContext) (after overlay, changed []resourceName, err error) {

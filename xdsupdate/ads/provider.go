@@ -4,6 +4,7 @@ package ads
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -153,9 +154,12 @@ func newProviders(own *ownResources, list []Provider, services *servicesProvider
 	out := []namedProvider{{Provider: own, builtIn: true}}
 	names := make(map[string]struct{})
 	for i, p := range list {
+		if p == nil {
+			panic(fmt.Sprintf("ads.New: Options.Providers[%d] is nil", i))
+		}
 		name := p.Name()
 		if _, again := names[name]; again {
-			panic("ads: two providers have the name " + name)
+			panic("ads.New: two providers have the name " + name)
 		}
 		names[name] = struct{}{}
 		out = append(out, namedProvider{Provider: p, part: part{partProvider, name}, position: i})

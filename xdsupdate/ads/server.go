@@ -5,7 +5,9 @@ package ads
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -72,8 +74,9 @@ type attacher interface {
 // and SetResource give it. The discovery is read when the server pushes, so that it may
 // still be empty. If it is, or wraps, an aggregate.Controller, or has its method
 // AttachUpdater, the server becomes an updater of its registries, so that a host
-// cannot forget to connect the two ends. New panics if two generators, or two providers,
-// have one name.
+// cannot forget to connect the two ends. New panics, with a text that says what is wrong, if
+// there are two Options, if the discovery is a nil pointer, and if a generator or a provider
+// is nil or has the name of another.
 func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
@@ -82,19 +85,12 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 		wake: make(chan struct{}, 1), turns: newTurns(o.LargeResponses), large: newWorkTurns(), excess: newWorkTurns(),
 	}
 	s.cache = newCache(len(o.Generators) > 0)
+	checkDiscovery(services)
 	s.services = newServicesProvider(services, o.Services, s.cache.failures)
 	s.providers = newProviders(&s.own, s.grouping, s.services)
 	s.cache.phaseTimeout = max(0, cmp.Or(o.PhaseTimeout, defaultPhaseTimeout))
 	s.cache.removalDelay = max(0, o.RemovalDelay)
-	names := make(map[string]struct{})
-	for _, g := range o.Generators {
-		name := g.Name()
-		if _, again := names[name]; again {
-			panic("ads: two generators have the name " + name)
-		}
-		names[name] = struct{}{}
-		s.generators = append(s.generators, namedGenerator{g, part{partGenerator, name}})
-	}
+	s.generators = newGenerators(o.Generators)
 	if s.proxyOf == nil {
 		s.proxyOf = s.knownProxy
 	}
@@ -117,6 +113,14 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 		registries.AttachUpdater(s)
 	}
 	return s
+}
+
+// checkDiscovery panics for a nil pointer, which is not the nil that New allows: it would
+// fail at the first call of it, in the code of its type.
+func checkDiscovery(services registry.ServiceDiscovery) {
+	if v := reflect.ValueOf(services); v.Kind() == reflect.Pointer && v.IsNil() {
+		panic(fmt.Sprintf("ads.New: the discovery is a nil %T: pass one that was made, or nil itself for a server without services", services))
+	}
 }
 
 // Register adds the aggregated discovery service, SotW and delta, to a gRPC
