@@ -24,7 +24,7 @@ type ServiceOptions struct {
 type Options struct {
 	// Logger gets what an operator can fix, such as endpoints and ports that are left
 	// out because Envoy would refuse others with them, and registries that show
-	// services but never call the server; nil discards.
+	// services but never call the server (CheckRegistries returns them); nil discards.
 	Logger *slog.Logger
 	// Observer sees what the server does; nil: nothing is observed.
 	Observer Observer

@@ -157,6 +157,10 @@ func (s *Server) Run(stop <-chan struct{}) {
 // returns when it has been handed to the streams that it concerns. Before Run,
 // Flush itself does the work, so that hosts can do without. The error is the cause
 // of ctx's end, wrapped, or that Run has ended. Generators must not call it.
+//
+// That clusters stay empty because a registry was not given the server as its updater is no
+// error of Flush, which cannot tell it from one whose first report is still to come:
+// CheckRegistries says so.
 func (s *Server) Flush(ctx context.Context) error { return s.pusher.Flush(ctx) }
 
 // EndpointIndex returns the endpoints that the server received. It may be read,

@@ -3,6 +3,7 @@
 package ads_test
 
 import (
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -64,6 +65,7 @@ func TestSilentRegistries(t *testing.T) {
 				}
 				f.define([]string{"a", "b"}, list...)
 				f.flush()
+				checkSilent(t, f, test.want)
 				check(t, "after a push of some services", strings.Count(log.take(), "provider=silent"), 0)
 				for _, want := range []int{test.want, 0} {
 					f.define(nil, list...)
@@ -71,11 +73,39 @@ func TestSilentRegistries(t *testing.T) {
 					said := log.take()
 					check(t, "warnings", strings.Count(said, "level=WARN"), want)
 					check(t, "of the registry", strings.Count(said, "provider=silent"), want)
+					checkSilent(t, f, test.want)
 					check(t, "with what to do", strings.Count(said, "give the registry this server as its updater"), want)
 				}
 			})
 		})
 	}
+}
+
+// checkSilent checks that CheckRegistries names the provider, one of its services and what
+// to do, or nothing.
+func checkSilent(t *testing.T, f *fixture, want int) {
+	t.Helper()
+	err := f.CheckRegistries()
+	check(t, "CheckRegistries", errors.Is(err, ads.ErrSilentRegistry), want > 0)
+	if want > 0 {
+		check(t, "its error", err.Error(), "provider silent, service shop/a: "+ads.ErrSilentRegistry.Error())
+	}
+}
+
+// TestSilentRegistryThatReports: it is named by CheckRegistries, without a Logger and
+// before Run, until its first call, whatever that says.
+func TestSilentRegistryThatReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		discovery := &services{}
+		f := &fixture{Server: ads.New(discovery), services: discovery, t: t}
+		checkSilent(t, f, 0) // nothing was pushed
+		f.define(nil, service("a", "shop", func(s *registry.Service) { s.Attributes.Provider = "silent" }))
+		f.flush()
+		checkSilent(t, f, 1)
+		checkSilent(t, f, 1)
+		f.EDSUpdate(xdsupdate.ShardKey{Cluster: "c1", Provider: "silent"}, "x", "shop", nil)
+		checkSilent(t, f, 0)
+	})
 }
 
 // TestSilentRegistryAtStart: the first push is one of everything, whatever it is
