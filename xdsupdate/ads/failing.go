@@ -17,14 +17,14 @@ var ErrNotUpdated = errors.New("not updated")
 
 // Failure is a resource that is not as it should be.
 type Failure struct {
-	Name string
+	Name string `json:"name"`
 	// Error says why: what of the resource is left out, or why it cannot be made.
-	Error string
+	Error string `json:"error"`
 	// LeftOut are the objects without which it is made, as it cannot be made with them,
 	// sorted by kind, namespace and name.
-	LeftOut []LeftOut
+	LeftOut []LeftOut `json:"left_out,omitempty"`
 	// NotUpdated: it cannot be made at all. Proxies keep its last state, if they have one.
-	NotUpdated bool
+	NotUpdated bool `json:"not_updated,omitempty"`
 }
 
 // failing are resources that are not as they should be, by name.

@@ -16,17 +16,21 @@ import (
 var ErrRejected = errors.New("rejected by the proxy")
 
 // ProxyStatus is what is known of one stream of a proxy.
+//
+// Its JSON is for tools and people to read, not to be read back into it: fields have the names
+// of their tags, which stay, and what is empty is left out where the tag says so. Of View and
+// LeftOut see there.
 type ProxyStatus struct {
 	// ID is the node's.
-	ID string
+	ID string `json:"id"`
 	// View is what the proxy can see.
-	View View
+	View View `json:"view"`
 	// IPAddresses are the proxy's own, as it says.
-	IPAddresses []string
+	IPAddresses []string `json:"ip_addresses,omitempty"`
 	// Delta: the stream is a delta stream.
-	Delta bool
+	Delta bool `json:"delta"`
 	// Types are the types that the proxy is subscribed to, by type URL.
-	Types map[string]TypeStatus
+	Types map[string]TypeStatus `json:"types"`
 }
 
 // TypeStatus is the state of one type on one stream. Versions are those of the
@@ -34,26 +38,26 @@ type ProxyStatus struct {
 type TypeStatus struct {
 	// Wildcard: the subscription covers everything. Names is the number of
 	// resources that are subscribed by name.
-	Wildcard bool
-	Names    int
+	Wildcard bool `json:"wildcard"`
+	Names    int  `json:"names"`
 	// Sent is the version last sent, Acked that last accepted; empty if none.
-	Sent  string
-	Acked string
+	Sent  string `json:"sent"`
+	Acked string `json:"acked"`
 	// Pending: there is something that the proxy has not been sent yet, or has
 	// not answered.
-	Pending bool
+	Pending bool `json:"pending"`
 	// Overdue: it has not answered a response for longer than Options.PhaseTimeout.
-	Overdue bool
+	Overdue bool `json:"overdue,omitempty"`
 	// Refusals are the resources that the proxy refuses at present, sorted by name.
 	// Rejected and Error are the version and the text of the one that came last.
-	Refusals []Refusal
-	Rejected string
-	Error    string
+	Refusals []Refusal `json:"refusals,omitempty"`
+	Rejected string    `json:"rejected,omitempty"`
+	Error    string    `json:"error,omitempty"`
 	// Failed are the resources that are not as they should be on the side of the server,
 	// sorted by name.
-	Failed []Failure
+	Failed []Failure `json:"failed,omitempty"`
 	// Rejections counts the responses that were refused on this stream.
-	Rejections int
+	Rejections int `json:"rejections,omitempty"`
 }
 
 // Proxies returns the connected proxies, one for each stream, sorted by ID.

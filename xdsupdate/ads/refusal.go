@@ -20,20 +20,22 @@ import (
 type Refusal struct {
 	// Name is the resource's; "": the proxy refused a response in which it named none
 	// and of which no part can be sent alone.
-	Name string
+	Name string `json:"name"`
 	// Version is that of the response, Error what the proxy said: of a long text the
 	// first 4 KiB and its length, and if it refuses more than 64 resources of a type less.
-	Version, Error string
+	Version string `json:"version"`
+	Error   string `json:"error"`
 	// LeftOut are the objects without whose contributions the proxy has accepted the
 	// resource, sorted by kind, namespace and name; nil: it has not.
-	LeftOut []LeftOut
+	LeftOut []LeftOut `json:"left_out,omitempty"`
 	// Since is when this state was refused first, Times how often.
-	Since time.Time
-	Times int
+	Since time.Time `json:"since,omitzero"`
+	Times int       `json:"times,omitempty"`
 }
 
 // LeftOut is an object that is left out of a resource for one proxy, and what the proxy
-// said. A proxy is sent its contribution again when it has changed.
+// said. A proxy is sent its contribution again when it has changed. Its JSON has the object
+// as group, kind, namespace and name.
 type LeftOut struct {
 	Object configstore.ConfigKey
 	Error  string

@@ -12,7 +12,8 @@ import (
 )
 
 // View is what decides which resources a proxy is sent. Proxies with the same
-// view share everything. It is comparable.
+// view share everything. It is comparable. Its JSON has the client as a word, and Group and
+// Policy as text; for more than fmt.Sprint they have a method String.
 type View struct {
 	// Namespace is where the proxy runs: it limits the services that are visible.
 	Namespace string
@@ -45,7 +46,7 @@ func (v View) String() string {
 	}
 	out.WriteString(v.Client.String())
 	if v.Group != nil {
-		out.WriteString(", group " + excerpt.Cut(fmt.Sprint(v.Group)))
+		out.WriteString(", group " + textOf(v.Group))
 	}
 	return out.String()
 }

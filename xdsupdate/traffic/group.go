@@ -42,6 +42,28 @@ type group struct {
 	targets string
 }
 
+// String returns what it has, for the JSON of proxies.
+func (g group) String() string {
+	var out []string
+	add := func(what, value string) {
+		if value != "" {
+			out = append(out, what+" "+value)
+		}
+	}
+	if g.router {
+		out = append(out, "router")
+	}
+	add("labels", strings.ReplaceAll(g.labels, "\x00", ","))
+	add("locality", g.locality)
+	add("network", g.network)
+	add("addresses", g.addresses)
+	add("targets", g.targets)
+	if g.config != "" {
+		out = append(out, "a ProxyConfig of its own")
+	}
+	return strings.Join(out, "; ")
+}
+
 // Group implements ads.Provider.
 func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
 	g := newGroup(node, proxy, *p.keys.Load())

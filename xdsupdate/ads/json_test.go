@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// group is a group of a host's own, without JSON.
+type group struct{ notify chan struct{} }
+
+func (group) String() string { return "gold" }
+
+const statusJSON = `{
+ "id": "sidecar~10.0.0.1~a.shop~shop.svc",
+ "view": {
+  "namespace": "shop",
+  "cluster": "east",
+  "addresses": {
+   "ipv4": true,
+   "ipv6": false,
+   "allocated": false
+  },
+  "client": "gRPC",
+  "group": "gold",
+  "policy": "{1}"
+ },
+ "ip_addresses": [
+  "10.0.0.1"
+ ],
+ "delta": true,
+ "types": {
+  "type.googleapis.com/envoy.config.route.v3.RouteConfiguration": {
+   "wildcard": false,
+   "names": 2,
+   "sent": "b",
+   "acked": "a",
+   "pending": true,
+   "overdue": true,
+   "refusals": [
+    {
+     "name": "http.80",
+     "version": "b",
+     "error": "no cluster",
+     "left_out": [
+      {
+       "group": "networking.istio.io",
+       "kind": "VirtualService",
+       "namespace": "shop",
+       "name": "cart",
+       "error": "no cluster"
+      }
+     ],
+     "since": "2026-01-02T03:04:05Z",
+     "times": 3
+    }
+   ],
+   "rejected": "b",
+   "error": "no cluster",
+   "failed": [
+    {
+     "name": "http.81",
+     "error": "broken",
+     "not_updated": true
+    }
+   ],
+   "rejections": 3
+  }
+ }
+}`
+
+// TestProxyStatusJSON: the names of the fields are what readers depend on, times and kinds
+// are words, and what a host puts into a view does not keep the rest from being shown.
+func TestProxyStatusJSON(t *testing.T) {
+	status := ads.ProxyStatus{
+		ID: "sidecar~10.0.0.1~a.shop~shop.svc", IPAddresses: []string{"10.0.0.1"}, Delta: true,
+		View: ads.View{
+			Namespace: "shop", Cluster: "east", Addresses: ads.Addresses{IPv4: true}, Client: envoy.ForGRPC,
+			Group: group{make(chan struct{})}, Policy: struct{ n int }{1},
+		},
+		Types: map[string]ads.TypeStatus{envoy.RouteType: {
+			Names: 2, Sent: "b", Acked: "a", Pending: true, Overdue: true, Rejected: "b", Error: "no cluster", Rejections: 3,
+			Refusals: []ads.Refusal{{
+				Name: "http.80", Version: "b", Error: "no cluster", Times: 3, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+				LeftOut: []ads.LeftOut{{
+					Object: xdsupdate.ConfigKey{Kind: istio.VirtualService, Namespace: "shop", Name: "cart"}, Error: "no cluster",
+				}},
+			}},
+			Failed: []ads.Failure{{Name: "http.81", Error: "broken", NotUpdated: true}},
+		}},
+	}
+	got, err := json.MarshalIndent(status, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(statusJSON, string(got)); diff != "" {
+		t.Errorf("JSON (-want +got):\n%s", diff)
+	}
+}
+
+// TestProxiesJSON: what a server says of its proxies has JSON, whatever groups they are in.
+func TestProxiesJSON(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{Group: func(*core.Node, *registry.Proxy) any { return group{} }}, service("a", "shop"))
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		f.await(c, envoy.ClusterType, cluster("a"))
+		f.waitApplied()
+		got, err := json.Marshal(f.Proxies())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			`"id":"` + node("a", "shop").GetId() + `"`, `"client":"Envoy"`, `"group":"gold"`, `"pending":false`, `"wildcard":true`,
+		} {
+			if !bytes.Contains(got, []byte(want)) {
+				t.Errorf("%s is not in %s", want, got)
+			}
+		}
+	})
+}
