@@ -126,11 +126,15 @@ func TestHasSyncedAfterFirstScan(t *testing.T) {
 	if f.source.HasSynced() {
 		t.Error("HasSynced before anything was read")
 	}
-	f.cache.RegisterHasSyncedHandler(f.source.HasSynced)
+	f.cache.Drain()
 	if f.cache.HasSynced() {
 		t.Error("the cache claims to be synced before its source is")
 	}
 	f.reload()
+	f.cache.Drain()
+	if !f.cache.HasSynced() {
+		t.Error("the cache is not synced after a complete scan")
+	}
 	if !f.source.HasSynced() {
 		t.Error("HasSynced is false after a complete scan")
 	}

@@ -70,10 +70,11 @@ type owned struct {
 
 // New returns a source that keeps the objects of the files in dir in a store. It
 // reads nothing yet: Reload and Run do. Several sources, and other writers, may
-// write to one store.
+// write to one store. If the store is a configstore.SourceRegistrar, as that of memory is, its
+// caches have not synced before this source has: it must be run, or reloaded.
 func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 	o := options.One("file.New", opts)
-	return &Source{
+	s := &Source{
 		dir: dir, store: store, schemas: store.Schemas(), opts: o.withDefaults(), completion: completion,
 		turn:     make(chan struct{}, 1),
 		synced:   make(chan struct{}),
@@ -82,6 +83,10 @@ func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 		owned:    map[configstore.ConfigKey]owned{},
 		retry:    map[configstore.ConfigKey]*Error{},
 	}
+	if caches, ok := configstore.As[configstore.SourceRegistrar](store); ok {
+		caches.RegisterSource(s)
+	}
+	return s
 }
 
 // Reload reads every file and brings the store up to date. When it returns, the

@@ -86,19 +86,24 @@ func (c *Controller) ListAndSubscribe(
 }
 
 // RegisterHasSyncedHandler lets the source of the store's content hold back
-// HasSynced until hasSynced returns true, which it does once all of the initial
+// HasSynced of this controller, besides the sources that are registered, until hasSynced returns true, which it does once all of the initial
 // state is in the store. Call it before the first HasSynced. It replaces an earlier
 // one; nil holds nothing back. hasSynced is called with no lock held, from any
 // goroutine.
 func (c *Controller) RegisterHasSyncedHandler(hasSynced func() bool) { c.source.Store(&hasSynced) }
 
 // HasSynced implements ConfigStoreCache. It is false until the first Run,
-// Drain or Flush.
-func (c *Controller) HasSynced() bool {
-	if source := c.source.Load(); source != nil && *source != nil {
-		return c.queue.HasSynced(*source)
+// Drain or Flush, and until the sources that the store knows of have synced: those that were
+// registered (RegisterSource), and what RegisterHasSyncedHandler was given. With neither the
+// content of then is the initial state.
+func (c *Controller) HasSynced() bool { return c.queue.HasSynced(c.filled) }
+
+// filled reports whether all of the initial state is in the store.
+func (c *Controller) filled() bool {
+	if source := c.source.Load(); source != nil && *source != nil && !(*source)() {
+		return false
 	}
-	return c.queue.HasSynced(nil)
+	return c.sources.haveSynced()
 }
 
 // Run implements ConfigStoreCache. When it has returned, the handlers get nothing

@@ -27,6 +27,7 @@ type Store struct {
 	committed atomic.Uint64
 	// snapshot is the last snapshot, or nil if there was a change since.
 	snapshot atomic.Pointer[Snapshot]
+	sources  sources
 
 	// mu serialises writers. It is held for short sections without callbacks.
 	mu sync.Mutex

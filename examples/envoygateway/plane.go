@@ -53,7 +53,6 @@ func newPlane(dir string) *plane {
 	store := memory.Make(istio.Schemas())
 	p.configs = memory.NewController(store)
 	p.files = file.New(filepath.Join(dir, "config"), store, file.Options{})
-	p.configs.RegisterHasSyncedHandler(p.files.HasSynced)
 	p.policies = traffic.New(p.configs)
 	p.secrets = secrets.New(secrets.Options{
 		Files: map[secrets.Name]secrets.Files{

@@ -41,7 +41,6 @@ func newPipeline(dir string, log *slog.Logger) *pipeline {
 	p.store = memory.Make(istio.Schemas())
 	p.configs = memory.NewController(p.store)
 	p.files = file.New(dir, p.store, file.Options{Domain: "cluster.local", DefaultNamespace: "default", Logger: log})
-	p.configs.RegisterHasSyncedHandler(p.files.HasSynced)
 	p.registries = aggregate.NewController()
 	p.policies = traffic.New(p.configs)
 	p.server = ads.New(p.registries, ads.Options{Logger: log, Providers: []ads.Provider{p.policies}})
