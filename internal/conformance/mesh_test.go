@@ -5,7 +5,6 @@ package conformance
 import (
 	"encoding/json"
 	"net/netip"
-	"slices"
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -32,63 +31,7 @@ func meshOf(text string) (serviceentry.Mesh, error) {
 			return serviceentry.Mesh{}, err
 		}
 	}
-	out := serviceentry.Mesh{TrustDomain: config.GetTrustDomain()}
-	visibility := config.GetServiceEntryVisibility()
-	for _, p := range visibility.GetPolicies() {
-		out.Visibility = append(out.Visibility, visibilityRule(p))
-	}
-	if v := visibility.GetDefaultVisibility(); v != meshapi.ServiceEntryVisibility_VISIBILITY_UNSPECIFIED {
-		out.Visibility = append(out.Visibility, serviceentry.VisibilityRule{Visibility: visibilityOf(v)})
-	}
-	return out, nil
-}
-
-func visibilityRule(p *meshapi.ServiceEntryVisibility_Policy) serviceentry.VisibilityRule {
-	return serviceentry.VisibilityRule{
-		Visibility: visibilityOf(p.GetVisibility()),
-		Matches: func(labels registry.Labels) bool {
-			return !slices.ContainsFunc(p.GetMatchingRules(), func(r *meshapi.ServiceEntryVisibility_MatchRule) bool {
-				return r.GetNamespaceSelector() != nil && !selects(r.GetNamespaceSelector(), labels)
-			})
-		},
-	}
-}
-
-func visibilityOf(v meshapi.ServiceEntryVisibility_Visibility) registry.Visibility {
-	switch v {
-	case meshapi.ServiceEntryVisibility_NONE:
-		return registry.VisibilityNone
-	case meshapi.ServiceEntryVisibility_NAMESPACE:
-		return registry.VisibilityPrivate
-	default:
-		return registry.VisibilityPublic
-	}
-}
-
-// selects is the label selector of Kubernetes.
-func selects(s *meshapi.LabelSelector, labels registry.Labels) bool {
-	if !registry.Labels(s.GetMatchLabels()).SubsetOf(labels) {
-		return false
-	}
-	for _, r := range s.GetMatchExpressions() {
-		value, has := labels[r.GetKey()]
-		in := has && slices.Contains(r.GetValues(), value)
-		ok := false
-		switch r.GetOperator() {
-		case "In":
-			ok = in
-		case "NotIn":
-			ok = !in
-		case "Exists":
-			ok = has
-		case "DoesNotExist":
-			ok = !has
-		}
-		if !ok {
-			return false
-		}
-	}
-	return true
+	return serviceentry.MeshOf(config), nil
 }
 
 // networkOf is the function of the scenario's network rules: the first rule whose

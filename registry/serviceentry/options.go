@@ -16,7 +16,8 @@ type Options struct {
 	ClusterID registry.ClusterID
 
 	// Mesh is the initial state of the mesh; UpdateMesh replaces it. The zero
-	// value has the trust domain "cluster.local" and everything visible.
+	// value has the trust domain "cluster.local" and everything visible. MeshOf makes it
+	// of the mesh configuration that package traffic takes.
 	Mesh Mesh
 
 	// Namespaces are the namespaces that are known initially; UpdateNamespace and

@@ -20,7 +20,8 @@ import (
 // Options for New. The zero value works.
 type Options struct {
 	// Mesh is Istio's mesh configuration. What it leaves out has Istio's defaults;
-	// nil: all of it. It must not be modified afterwards.
+	// nil: all of it. It must not be modified afterwards. serviceentry.MeshOf makes the
+	// settings of that registry of the same one.
 	Mesh *meshconfig.MeshConfig
 	// Domain ends the names of services that objects name in short: "cart" in the
 	// namespace shop is "cart.shop.svc.DOMAIN". It has to be that of the registries, such
