@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prometheus_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/prometheus"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// TestScrape follows two proxies through pushes, a refusal, and their end; others are not
+// let in.
+func TestScrape(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics := prometheus.New()
+		f := serve(t, ads.Options{
+			Observer: metrics, Limits: ads.Limits{Streams: 2},
+			Proxy: func(_ context.Context, node *core.Node) (*registry.Proxy, error) {
+				if strings.Contains(node.GetId(), "bad") {
+					return nil, status.Error(codes.PermissionDenied, "no")
+				}
+				return ads.ProxyOf(node), nil
+			},
+		}, "a")
+		all := registered(t, metrics, prometheus.NewServerCollector(f.Server))
+		f.flush()
+		before := scrape(t, all)
+		series(t, "in the beginning", before, map[string]float64{
+			`pilotkit_xds_connected_proxies{protocol="delta"}`: 0, typed("pilotkit_xds_nacks_total", envoy.ClusterType): 0,
+			`pilotkit_services`: 1, `pilotkit_endpoints`: 1,
+		})
+
+		f.client(xdstest.ClientOptions{Node: node("bad")}, envoy.ClusterType)
+		synctest.Wait()
+		one := f.client(xdstest.ClientOptions{Delta: true, Node: node("one"), Manual: true}, envoy.ClusterType)
+		if err := one.Ack(f.next(one)); err != nil {
+			t.Fatal(err)
+		}
+		f.client(xdstest.ClientOptions{Node: node("two")}, envoy.ClusterType)
+		synctest.Wait()
+		f.client(xdstest.ClientOptions{Node: node("three")}, envoy.ClusterType)
+		f.set("b", "10.0.0.2", "10.0.0.3")
+		if err := one.Nack(f.next(one), "not this one"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		after := scrape(t, all)
+		series(t, "after a refusal", after, map[string]float64{
+			`pilotkit_xds_connected_proxies{protocol="delta"}`: 1, `pilotkit_xds_connected_proxies{protocol="sotw"}`: 1,
+			`pilotkit_xds_streams_opened_total{protocol="delta"}`:                 1,
+			`pilotkit_xds_streams_refused_total{code="PermissionDenied"}`:         1,
+			`pilotkit_xds_streams_refused_total{code="ResourceExhausted"}`:        1,
+			typed("pilotkit_xds_subscription_requests_total", envoy.ClusterType):  2,
+			typed("pilotkit_xds_acks_total", envoy.ClusterType):                   3,
+			typed("pilotkit_xds_nacks_total", envoy.ClusterType):                  1,
+			typed("pilotkit_xds_responses_total", envoy.ClusterType):              4,
+			typed("pilotkit_xds_sent_resources_total", envoy.ClusterType):         5, // two, and of SotW one, then two
+			typed("pilotkit_xds_convergence_seconds_count", envoy.ClusterType):    1,
+			typed("pilotkit_xds_subscriptions", envoy.ClusterType):                2,
+			typed("pilotkit_xds_refused_resources", envoy.ClusterType):            1,
+			typed("pilotkit_xds_refused_resources", envoy.LoadAssignmentType):     0,
+			typed("pilotkit_xds_pending_subscriptions", envoy.LoadAssignmentType): 0,
+			`pilotkit_services`: 2, `pilotkit_endpoints`: 3,
+		})
+		pushes := func(of map[string]float64) (n float64) {
+			for _, kind := range []string{"full", "forced", "endpoints"} {
+				n += of[labelled("pilotkit_pushes_total", "kind", kind)]
+				for _, histogram := range []string{"pilotkit_push_duration_seconds", "pilotkit_push_debounce_seconds"} {
+					check(t, histogram, of[labelled(histogram+"_count", "kind", kind)], of[labelled("pilotkit_pushes_total", "kind", kind)])
+				}
+			}
+			return n
+		}
+		if pushes(after) <= pushes(before) || after[`pilotkit_pushes_total{kind="full"}`] == 0 {
+			t.Errorf("pushes: %v, then %v, full ones %v", pushes(before), pushes(after), after[`pilotkit_pushes_total{kind="full"}`])
+		}
+		for _, bytes := range []string{"pilotkit_xds_received_bytes_total", "pilotkit_xds_sent_bytes_total"} {
+			if after[typed(bytes, envoy.ClusterType)] < 100 {
+				t.Errorf("%s: %v", bytes, after[typed(bytes, envoy.ClusterType)])
+			}
+		}
+		if got := after[`pilotkit_push_requests_total{reason="service"}`]; got <= before[`pilotkit_push_requests_total{reason="service"}`] {
+			t.Errorf("requests because of services: %v", got)
+		}
+
+		one.Close()
+		synctest.Wait()
+		series(t, "after a disconnect", scrape(t, all), map[string]float64{
+			`pilotkit_xds_connected_proxies{protocol="delta"}`: 0, `pilotkit_xds_connected_proxies{protocol="sotw"}`: 1,
+			`pilotkit_xds_streams_closed_total{code="Canceled"}`:       1,
+			typed("pilotkit_xds_refused_resources", envoy.ClusterType): 0,
+		})
+		f.stopNow()
+		last := scrape(t, all)
+		closed := 0.0 // by the server, or by the end of its connection
+		for _, code := range []string{"Canceled", "Unavailable"} {
+			closed += last[labelled("pilotkit_xds_streams_closed_total", "code", code)]
+		}
+		check(t, "streams that ended", closed, 2)
+		series(t, "after the end", last, map[string]float64{
+			`pilotkit_xds_connected_proxies{protocol="sotw"}`:         0,
+			typed("pilotkit_xds_subscriptions", envoy.ClusterType):    0,
+			typed("pilotkit_xds_refused_resources", "other"):          0,
+			typed("pilotkit_xds_convergence_seconds_count", "other"):  0,
+			`pilotkit_xds_streams_refused_total{code="Unavailable"}`:  0,
+			`pilotkit_xds_streams_opened_total{protocol="sotw"}`:      1,
+			`pilotkit_xds_streams_closed_total{code="other"}`:         0,
+			typed("pilotkit_xds_overdue_subscriptions", "other"):      0,
+			typed("pilotkit_xds_quarantined_resources", "other"):      0,
+			typed("pilotkit_xds_overdue_responses_total", "other"):    0,
+			typed("pilotkit_xds_failed_resources", envoy.ClusterType): 0,
+		})
+	})
+}
+
+// TestConvergence: a client takes 7 ms, and its time is in the bucket of 10 ms.
+func TestConvergence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics := prometheus.New()
+		f := serve(t, ads.Options{Observer: metrics}, "a")
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("one"), Manual: true}, envoy.ClusterType)
+		_ = c.Ack(f.next(c))
+		f.set("b", "10.0.0.2")
+		r := f.next(c)
+		time.Sleep(7 * time.Millisecond)
+		_ = c.Ack(r)
+		synctest.Wait()
+		series(t, "convergence", scrape(t, registered(t, metrics)), map[string]float64{
+			typed("pilotkit_xds_convergence_seconds_sum", envoy.ClusterType):                           .007,
+			typed("pilotkit_xds_convergence_seconds_count", envoy.ClusterType):                         1,
+			`pilotkit_xds_convergence_seconds_bucket{type_url="` + envoy.ClusterType + `",le="0.005"}`: 0,
+			`pilotkit_xds_convergence_seconds_bucket{type_url="` + envoy.ClusterType + `",le="0.01"}`:  1,
+		})
+	})
+}
+
+// TestOverdue: an Envoy does not answer a new cluster, and a route to it waits for that.
+func TestOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics := prometheus.New()
+		f := serve(t, ads.Options{Observer: metrics})
+		f.leads("r", "a")
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("one"), Manual: true}, envoy.ClusterType)
+		if err := c.Subscribe(envoy.RouteType, "r"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := c.Ack(f.next(c)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.leads("r", "b")
+		all := registered(t, metrics, prometheus.NewServerCollector(f.Server))
+		overdue, reported := typed("pilotkit_xds_overdue_subscriptions", envoy.ClusterType),
+			typed("pilotkit_xds_overdue_responses_total", envoy.ClusterType)
+		synctest.Wait()
+		series(t, "not answered", scrape(t, all), map[string]float64{
+			typed("pilotkit_xds_pending_subscriptions", envoy.ClusterType): 1,
+			typed("pilotkit_xds_pending_subscriptions", envoy.RouteType):   1, overdue: 0, reported: 0,
+		})
+		time.Sleep(16 * time.Second)
+		synctest.Wait()
+		series(t, "overdue", scrape(t, all), map[string]float64{overdue: 1, reported: 1})
+	})
+}
+
+// TestFailures: a generator panics, then fails.
+func TestFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics := prometheus.New(prometheus.Options{TypeURLs: []string{"type.googleapis.com/google.protobuf.Duration"}})
+		calls := 0 // of one goroutine at a time
+		f := serve(t, ads.Options{Observer: metrics, Generators: []ads.Generator{
+			ads.GenerateAll("bad", "type.googleapis.com/google.protobuf.Duration", func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
+				if calls++; calls == 1 {
+					panic("a fault")
+				}
+				return nil, errors.New("another fault")
+			}),
+		}}, "a")
+		all := registered(t, metrics, prometheus.NewServerCollector(f.Server))
+		f.flush()
+		f.client(xdstest.ClientOptions{Delta: true, Node: node("one")}, envoy.ClusterType)
+		synctest.Wait()
+		f.set("b", "10.0.0.1")
+		f.flush()
+		got := scrape(t, all)
+		series(t, "failures", got, map[string]float64{
+			`pilotkit_panics_total{part="generator"}`: 1, `pilotkit_panics_total{part="other"}`: 0,
+			`pilotkit_xds_resource_failures_total{cause="other"}`: 1, `pilotkit_xds_resource_failures_total{cause="quarantined"}`: 0,
+		})
+		if _, there := got[typed("pilotkit_xds_acks_total", "type.googleapis.com/google.protobuf.Duration")]; !there {
+			t.Error("a type of Options.TypeURLs has no series")
+		}
+	})
+}

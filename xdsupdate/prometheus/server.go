@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prometheus
+
+import (
+	client "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pilotkit/pilotkit/internal/options"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// NewServerCollector returns a collector of what is at the moment of the scrape with the
+// proxies of a server, and in its index of endpoints. All figures of proxies are of one
+// moment. It calls Server.Proxies, which looks at each subscription with the lock that
+// pushes need: docs/performance.md says what that costs. A nil server, and more
+// than one Options, panic.
+func NewServerCollector(server *ads.Server, opts ...Options) client.Collector {
+	const constructor = "prometheus.NewServerCollector"
+	if server == nil {
+		panic(constructor + ": no server")
+	}
+	urls := append(typeURLs(constructor, options.One(constructor, opts).TypeURLs), other)
+	c := &collector{}
+	s := &serverCollector{
+		server: server, urls: urls, index: make(map[string]int, len(urls)),
+		subscriptions: c.desc(nameSubscriptions, "Subscriptions of connected proxies to a type.", labelTypeURL),
+		pending: c.desc(namePendingSubscriptions,
+			"Subscriptions with something that the proxy was not sent yet or has not answered.", labelTypeURL),
+		overdue: c.desc(nameOverdueSubscriptions, "Subscriptions with a response that the proxy has not answered in time.", labelTypeURL),
+		refused: c.desc(nameRefusedResources, "Resources that proxies refuse, once for each proxy.", labelTypeURL),
+		quarantined: c.desc(nameQuarantinedResources,
+			"Resources that proxies accept only without some object, once for each proxy.", labelTypeURL),
+		failed: c.desc(nameFailedResources,
+			"Resources that the server cannot make as they should be, once for each proxy.", labelTypeURL),
+		services:  c.desc(nameServices, "Services of which registries have reported endpoints."),
+		endpoints: c.desc(nameEndpoints, "Endpoints that registries have reported."),
+	}
+	for i, url := range urls {
+		s.index[url] = i
+	}
+	c.collect = s.collect
+	return c
+}
+
+type serverCollector struct {
+	server *ads.Server
+	urls   []string
+	index  map[string]int // of urls
+
+	subscriptions, pending, overdue, refused, quarantined, failed *client.Desc
+	services, endpoints                                           *client.Desc
+}
+
+// typeFigures are those of one type URL.
+type typeFigures struct{ subscriptions, pending, overdue, refused, quarantined, failed int }
+
+func (s *serverCollector) collect(metrics chan<- client.Metric) {
+	for i, of := range s.proxies() {
+		url := s.urls[i]
+		metrics <- gauge(s.subscriptions, of.subscriptions, url)
+		metrics <- gauge(s.pending, of.pending, url)
+		metrics <- gauge(s.overdue, of.overdue, url)
+		metrics <- gauge(s.refused, of.refused, url)
+		metrics <- gauge(s.quarantined, of.quarantined, url)
+		metrics <- gauge(s.failed, of.failed, url)
+	}
+	services, endpoints := 0, 0
+	for service := range s.server.EndpointIndex().All() {
+		services++
+		endpoints += service.Len()
+	}
+	metrics <- gauge(s.services, services)
+	metrics <- gauge(s.endpoints, endpoints)
+}
+
+// proxies returns the figures of the connected proxies, by the index of urls.
+func (s *serverCollector) proxies() []typeFigures {
+	out := make([]typeFigures, len(s.urls))
+	for _, proxy := range s.server.Proxies() {
+		for url, status := range proxy.Types {
+			i, known := s.index[url]
+			if !known {
+				i = len(s.urls) - 1
+			}
+			out[i].add(status)
+		}
+	}
+	return out
+}
+
+func (f *typeFigures) add(status ads.TypeStatus) {
+	f.subscriptions++
+	f.pending += truth(status.Pending)
+	f.overdue += truth(status.Overdue)
+	for _, r := range status.Refusals {
+		if r.LeftOut == nil {
+			f.refused++
+		} else {
+			f.quarantined++
+		}
+	}
+	f.failed += len(status.Failed)
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prometheus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	client "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/checkpoint"
+	"github.com/pilotkit/pilotkit/configstore/file"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	configs "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry/bridge"
+	"github.com/pilotkit/pilotkit/xdsupdate/prometheus"
+)
+
+// knowsAll is a source of which everything is known.
+func knowsAll(name string) prometheus.Source {
+	return prometheus.Source{Name: name, State: func() prometheus.SourceState {
+		return prometheus.SourceState{Synced: true, Stale: new(true), Content: time.Unix(1000, 5e8), Errors: new(2), Warnings: new(3)}
+	}}
+}
+
+// TestSources: what is known has metrics, and what is not known has none.
+func TestSources(t *testing.T) {
+	got := scrape(t, registered(t, prometheus.NewSourceCollector(
+		knowsAll("all"), prometheus.SyncedSource("synced", syncer(false)), prometheus.ReportingSource("reports", reporter{}),
+		prometheus.ReportingSource("warns", warner{}),
+	)))
+	check(t, "series", got, map[string]float64{
+		`pilotkit_source_synced{source="all"}`: 1, `pilotkit_source_stale{source="all"}`: 1,
+		`pilotkit_source_content_timestamp_seconds{source="all"}`: 1000.5,
+		`pilotkit_source_errors{source="all"}`:                    2, `pilotkit_source_warnings{source="all"}`: 3,
+		`pilotkit_source_synced{source="synced"}`:  0,
+		`pilotkit_source_synced{source="reports"}`: 1, `pilotkit_source_errors{source="reports"}`: 2,
+		`pilotkit_source_synced{source="warns"}`: 1, `pilotkit_source_errors{source="warns"}`: 2, `pilotkit_source_warnings{source="warns"}`: 1,
+	})
+}
+
+type syncer bool
+
+func (s syncer) HasSynced() bool { return bool(s) }
+
+// reporter lists errors as a registry of Kubernetes does, warner as its caches.
+type reporter struct{}
+
+func (reporter) HasSynced() bool { return true }
+func (reporter) Errors() []error { return []error{errors.New("a"), errors.New("b")} }
+
+type warner struct{ reporter }
+
+func (warner) Warnings() []error { return []error{errors.New("c")} }
+
+const serviceEntry = `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: db, namespace: prod}
+spec:
+  hosts: [db.example.com]
+  ports: [{number: 5432, name: tcp, protocol: TCP}]
+  resolution: DNS
+`
+
+// TestFileSource follows a directory in which something is wrong, and its configs.
+func TestFileSource(t *testing.T) {
+	dir := t.TempDir()
+	store := configs.Make(istio.Schemas())
+	source := file.New(dir, store)
+	all := registered(t, prometheus.NewSourceCollector(prometheus.FileSource("files", source)), prometheus.NewConfigCollector(store))
+	const synced, faults = `pilotkit_source_synced{source="files"}`, `pilotkit_source_errors{source="files"}`
+	const entries = `pilotkit_configs{group="networking.istio.io",kind="ServiceEntry",version="v1"}`
+	series(t, "before", scrape(t, all), map[string]float64{synced: 0, entries: 0})
+	for _, step := range []struct {
+		text            string
+		errors, entries float64
+	}{{serviceEntry, 0, 1}, {serviceEntry + "  resolutio: STATIC\n", 1, 1}} {
+		if err := os.WriteFile(filepath.Join(dir, "db.yaml"), []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := source.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		series(t, step.text, scrape(t, all), map[string]float64{
+			synced: 1, faults: step.errors, entries: step.entries,
+			`pilotkit_source_warnings{source="files"}`: float64(len(source.Report().Warnings)),
+		})
+	}
+}
+
+// TestBridgeSource follows a catalogue that goes away and comes back.
+func TestBridgeSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		catalogue := &catalogue{}
+		b := bridge.New(catalogue)
+		all := registered(t, prometheus.NewSourceCollector(prometheus.BridgeSource("consul", b)))
+		const synced, stale = `pilotkit_source_synced{source="consul"}`, `pilotkit_source_stale{source="consul"}`
+		const content, faults = `pilotkit_source_content_timestamp_seconds{source="consul"}`, `pilotkit_source_errors{source="consul"}`
+		before := scrape(t, all)
+		series(t, "before", before, map[string]float64{synced: 0, faults: 0})
+		if _, there := before[content]; there {
+			t.Error("nothing was listed, and has a time")
+		}
+		listed := time.Now()
+		if err := b.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		series(t, "listed", scrape(t, all), map[string]float64{synced: 1, stale: 0, faults: 0, content: float64(listed.Unix())})
+		time.Sleep(time.Hour)
+		catalogue.err = errors.New("no route to host")
+		if err := b.Sync(t.Context()); err == nil {
+			t.Fatal("no error")
+		}
+		series(t, "down", scrape(t, all), map[string]float64{synced: 1, stale: 1, faults: 1, content: float64(listed.Unix())})
+	})
+}
+
+type catalogue struct{ err error }
+
+func (c *catalogue) List(context.Context) (bridge.Listing, error) { return bridge.Listing{}, c.err }
+
+// TestCheckpointSource starts warm: what is shown is that of the file until the source
+// has synced.
+func TestCheckpointSource(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "configs")
+	const synced, stale = `pilotkit_source_synced{source="warm"}`, `pilotkit_source_stale{source="warm"}`
+	const content, faults = `pilotkit_source_content_timestamp_seconds{source="warm"}`, `pilotkit_source_errors{source="warm"}`
+	start := func() (*late, *checkpoint.Cache, *client.Registry) {
+		source := &late{Controller: configs.NewController(configs.Make(istio.Schemas()))}
+		cache := checkpoint.New(source, path)
+		return source, cache, registered(t, prometheus.NewSourceCollector(prometheus.CheckpointSource("warm", cache)))
+	}
+
+	source, cache, all := start()
+	source.synced = true
+	cache.Drain()
+	if err := cache.Save(); err != nil {
+		t.Fatal(err)
+	}
+	got := scrape(t, all)
+	series(t, "synced", got, map[string]float64{synced: 1, stale: 0, faults: 0})
+	if _, there := got[content]; there {
+		t.Error("what is not stale has the time of the file")
+	}
+
+	source, cache, all = start()
+	cache.Drain()
+	series(t, "warm", scrape(t, all), map[string]float64{
+		synced: 1, stale: 1, faults: 0,
+		content: float64(cache.Status().Written.UnixMilli()) / 1000,
+	})
+	source.synced = true
+	cache.Drain()
+	series(t, "synced again", scrape(t, all), map[string]float64{synced: 1, stale: 0, faults: 0})
+
+	if err := os.WriteFile(path, []byte("something else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	source, cache, all = start()
+	cache.Drain()
+	series(t, "refused", scrape(t, all), map[string]float64{synced: 0, faults: 1})
+	source.synced = true
+	cache.Drain()
+	series(t, "replaced", scrape(t, all), map[string]float64{synced: 1, stale: 0, faults: 0})
+}
+
+// late is a cache that has synced when it is told to.
+type late struct {
+	*configs.Controller
+	synced bool
+}
+
+func (l *late) HasSynced() bool { return l.synced && l.Controller.HasSynced() }
+
+// TestPanicOfASource: it is an error of the scrape, and ends nothing else.
+func TestPanicOfASource(t *testing.T) {
+	bad := prometheus.Source{Name: "bad", State: func() prometheus.SourceState { panic("a fault") }}
+	all := registered(t, prometheus.NewSourceCollector(bad, knowsAll("good")), prometheus.NewConfigCollector(panics{}))
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).
+		ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `pilotkit_source_errors{source="good"} 2`) || strings.Contains(w.Body.String(), "bad") {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+	if _, err := all.Gather(); err == nil || strings.Count(err.Error(), "a fault") != 2 {
+		t.Errorf("Gather: %v", err)
+	}
+}
+
+type panics struct{ configstore.Reader }
+
+func (panics) Schemas() configstore.Schemas { panic("a fault") }
+
+// TestWrongArguments: what would spoil each scrape fails at once, with a text that says
+// what it is.
+func TestWrongArguments(t *testing.T) {
+	for want, call := range map[string]func(){
+		`source 1: "" is no name`:               func() { prometheus.NewSourceCollector(knowsAll("a"), knowsAll("")) },
+		`source 0: "\xff" is no name`:           func() { prometheus.NewSourceCollector(knowsAll("\xff")) },
+		`two sources have the name "a"`:         func() { prometheus.NewSourceCollector(knowsAll("a"), knowsAll("a")) },
+		`source "a": State is nil`:              func() { prometheus.NewSourceCollector(prometheus.Source{Name: "a"}) },
+		"NewServerCollector: no server":         func() { prometheus.NewServerCollector(nil) },
+		"NewConfigCollector: no store":          func() { prometheus.NewConfigCollector(nil) },
+		"prometheus.New: more than one options": func() { prometheus.New(prometheus.Options{}, prometheus.Options{}) },
+	} {
+		func() {
+			defer func() {
+				if text := fmt.Sprint(recover()); !strings.Contains(text, want) {
+					t.Errorf("%s: %s", want, text)
+				}
+			}()
+			call()
+		}()
+	}
+}
