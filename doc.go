@@ -40,6 +40,7 @@
 // services and endpoints, and xdsupdate/ads serves them to Envoys and gRPC clients.
 // xdsupdate/traffic makes VirtualServices, DestinationRules, Gateways and Sidecars
 // count in what is served, xdsupdate/secrets serves certificates and keys.
+// xdsupdate/prometheus, a module of its own, shows what a server does as metrics.
 // xdsupdate/xdstest has a recording updater and an xDS client for tests.
 //
 // # Life cycle

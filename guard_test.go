@@ -98,6 +98,9 @@ var allowed = map[string][]string{
 	},
 	"registry/kube/internal/reach": {},
 	"registry/kube/multicluster":   {"registry", "xdsupdate", "aggregate", "registry/kube", "registry/kube/internal/reach"},
+	"xdsupdate/prometheus": {
+		"configstore", "configstore/checkpoint", "configstore/file", "registry/bridge", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads",
+	},
 }
 
 // packages returns the packages of all modules of this repository but for those
