@@ -95,14 +95,14 @@ func TestBoundedEvents(t *testing.T) {
 		err := status.Error(codes.Code(i), text)
 		metrics.StreamOpened(stream)
 		metrics.Request(stream, ads.RequestEvent{TypeURL: text, Nonce: text, Refused: i%3 == 0, Error: text})
-		metrics.Response(stream, ads.ResponseEvent{TypeURL: text, Version: text, Nonce: text})
+		metrics.Response(stream, ads.ResponseEvent{TypeURL: text, Version: text, Nonce: text, Removed: 3})
 		metrics.Converged(stream, text, time.Second)
 		metrics.Overdue(stream, text, time.Second)
 		metrics.Failed(&ads.QuarantineError{Proxy: text, Object: configstore.ConfigKey{Name: text}})
 		metrics.Failed(fmt.Errorf("wrapped: %w", &ads.LeftOutError{Resource: text, Err: err}))
 		metrics.Failed(err)
 		metrics.Panicked(ads.PanicEvent{In: text, Name: text, Times: 2, Err: err})
-		metrics.Pushed(ads.PushEvent{Request: &xdsupdate.PushRequest{
+		metrics.Pushed(ads.PushEvent{Waited: 2 * time.Second, Took: 3 * time.Second, Request: &xdsupdate.PushRequest{
 			Forced: i%2 == 0, Full: true, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.TriggerReason(text): 1, "odd": -1},
 		}})
 		metrics.StreamClosed(stream, err)
@@ -124,6 +124,9 @@ func TestBoundedEvents(t *testing.T) {
 		`pilotkit_panics_total{part="other"}`:                        2 * events,
 		`pilotkit_push_requests_total{reason="other"}`:               events,
 		`pilotkit_pushes_total{kind="forced"}`:                       events / 2,
+		`pilotkit_push_debounce_seconds_sum{kind="full"}`:            events,
+		`pilotkit_push_duration_seconds_sum{kind="full"}`:            events / 2 * 3,
+		typed("pilotkit_xds_removed_resources_total", "other"):       3 * events,
 		`pilotkit_pushes_total{kind="full"}`:                         events / 2,
 		typed("pilotkit_xds_convergence_seconds_sum", "other"):       events,
 	})

@@ -13,6 +13,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -179,32 +180,48 @@ func TestOverdue(t *testing.T) {
 	})
 }
 
-// TestFailures: a generator panics, then fails.
+// failing is a generator that panics, then fails, then sets a cluster that cannot be
+// built.
+type failing struct{ calls int } // by one goroutine at a time
+
+func (*failing) Name() string { return "failing" }
+
+func (*failing) Affected(*ads.PushContext) func(ads.View) bool { return ads.EveryView }
+
+func (g *failing) Generate(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
+	switch g.calls++; g.calls {
+	case 1:
+		panic("a fault")
+	case 2:
+		return errors.New("another fault")
+	default:
+		out.SetLazy(envoy.ClusterType, "x", func() (proto.Message, error) { return nil, errors.New("the third fault") })
+		return nil
+	}
+}
+
+// TestFailures follows a generator that fails in all ways.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		metrics := prometheus.New(prometheus.Options{TypeURLs: []string{"type.googleapis.com/google.protobuf.Duration"}})
-		calls := 0 // of one goroutine at a time
-		f := serve(t, ads.Options{Observer: metrics, Generators: []ads.Generator{
-			ads.GenerateAll("bad", "type.googleapis.com/google.protobuf.Duration", func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
-				if calls++; calls == 1 {
-					panic("a fault")
-				}
-				return nil, errors.New("another fault")
-			}),
-		}}, "a")
+		metrics := prometheus.New()
+		f := serve(t, ads.Options{Observer: metrics, Generators: []ads.Generator{&failing{}}}, "a")
 		all := registered(t, metrics, prometheus.NewServerCollector(f.Server))
 		f.flush()
 		f.client(xdstest.ClientOptions{Delta: true, Node: node("one")}, envoy.ClusterType)
 		synctest.Wait()
-		f.set("b", "10.0.0.1")
-		f.flush()
+		for _, host := range []string{"b", "c", "d"} {
+			f.set(host, "10.0.0.1")
+			f.flush()
+		}
+		synctest.Wait()
 		got := scrape(t, all)
 		series(t, "failures", got, map[string]float64{
 			`pilotkit_panics_total{part="generator"}`: 1, `pilotkit_panics_total{part="other"}`: 0,
-			`pilotkit_xds_resource_failures_total{cause="other"}`: 1, `pilotkit_xds_resource_failures_total{cause="quarantined"}`: 0,
+			`pilotkit_xds_resource_failures_total{cause="quarantined"}`: 0,
+			typed("pilotkit_xds_failed_resources", envoy.ClusterType):   1,
 		})
-		if _, there := got[typed("pilotkit_xds_acks_total", "type.googleapis.com/google.protobuf.Duration")]; !there {
-			t.Error("a type of Options.TypeURLs has no series")
+		if n := got[`pilotkit_xds_resource_failures_total{cause="other"}`]; n < 2 {
+			t.Errorf("%v failures", n)
 		}
 	})
 }
