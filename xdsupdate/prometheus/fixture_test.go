@@ -33,6 +33,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
@@ -166,6 +167,20 @@ func (f *fixture) client(options xdstest.ClientOptions, typeURL string) *xdstest
 		f.t.Fatal(err)
 	}
 	return c
+}
+
+// refused is a client that is not let in, maybe before it has said anything.
+func (f *fixture) refused(node *core.Node) {
+	f.t.Helper()
+	c := xdstest.NewClient(f.dial(), xdstest.ClientOptions{Node: node})
+	f.t.Cleanup(c.Close)
+	if err := c.Connect(f.context()); err != nil {
+		f.t.Fatal(err)
+	}
+	_ = c.Subscribe(envoy.ClusterType)
+	if r, err := c.Next(f.context()); err == nil {
+		f.t.Errorf("a client that is not let in was sent %+v", r)
+	}
 }
 
 func (f *fixture) next(c *xdstest.Client) xdstest.Response {

@@ -38,13 +38,14 @@ func TestScrape(t *testing.T) {
 		}, "a")
 		all := registered(t, metrics, prometheus.NewServerCollector(f.Server))
 		f.flush()
+		synctest.Wait() // the end of a push is told after it has been flushed
 		before := scrape(t, all)
 		series(t, "in the beginning", before, map[string]float64{
 			`pilotkit_xds_connected_proxies{protocol="delta"}`: 0, typed("pilotkit_xds_nacks_total", envoy.ClusterType): 0,
 			`pilotkit_services`: 1, `pilotkit_endpoints`: 1,
 		})
 
-		f.client(xdstest.ClientOptions{Node: node("bad")}, envoy.ClusterType)
+		f.refused(node("bad"))
 		synctest.Wait()
 		one := f.client(xdstest.ClientOptions{Delta: true, Node: node("one"), Manual: true}, envoy.ClusterType)
 		if err := one.Ack(f.next(one)); err != nil {
@@ -52,7 +53,7 @@ func TestScrape(t *testing.T) {
 		}
 		f.client(xdstest.ClientOptions{Node: node("two")}, envoy.ClusterType)
 		synctest.Wait()
-		f.client(xdstest.ClientOptions{Node: node("three")}, envoy.ClusterType)
+		f.refused(node("three"))
 		f.set("b", "10.0.0.2", "10.0.0.3")
 		if err := one.Nack(f.next(one), "not this one"); err != nil {
 			t.Fatal(err)
