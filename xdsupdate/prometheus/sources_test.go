@@ -206,13 +206,13 @@ func (panics) Schemas() configstore.Schemas { panic("a fault") }
 // what it is.
 func TestWrongArguments(t *testing.T) {
 	for want, call := range map[string]func(){
-		`source 1: "" is no name`:               func() { prometheus.NewSourceCollector(knowsAll("a"), knowsAll("")) },
-		`source 0: "\xff" is no name`:           func() { prometheus.NewSourceCollector(knowsAll("\xff")) },
-		`two sources have the name "a"`:         func() { prometheus.NewSourceCollector(knowsAll("a"), knowsAll("a")) },
-		`source "a": State is nil`:              func() { prometheus.NewSourceCollector(prometheus.Source{Name: "a"}) },
-		"NewServerCollector: no server":         func() { prometheus.NewServerCollector(nil) },
-		"NewConfigCollector: no store":          func() { prometheus.NewConfigCollector(nil) },
-		"prometheus.New: more than one options": func() { prometheus.New(prometheus.Options{}, prometheus.Options{}) },
+		`source 1: "" is no name`:                 func() { prometheus.NewSourceCollector(knowsAll("a"), knowsAll("")) },
+		`source 0: "\xff" is no name`:             func() { prometheus.NewSourceCollector(knowsAll("\xff")) },
+		`two sources have the name "a"`:           func() { prometheus.NewSourceCollector(knowsAll("a"), knowsAll("a")) },
+		`source "a": State is nil`:                func() { prometheus.NewSourceCollector(prometheus.Source{Name: "a"}) },
+		"NewServerCollector: no server":           func() { prometheus.NewServerCollector(nil) },
+		"NewConfigCollector: no store":            func() { prometheus.NewConfigCollector(nil) },
+		"prometheus.New: 2 arguments of the type": func() { prometheus.New(prometheus.Options{}, prometheus.Options{}) },
 	} {
 		func() {
 			defer func() {
