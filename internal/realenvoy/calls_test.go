@@ -50,9 +50,8 @@ func (c *caller) http(scheme, port, host string) (string, error) {
 		switch {
 		case err != nil:
 			return "", err
-		case status == http.StatusMisdirectedRequest && try < 3:
-			// The connection is for another server: a client makes another one. Rarely that
-			// is made while the Envoy changes its listener, and for the old server, too.
+		case status == http.StatusMisdirectedRequest && try == 0:
+			// The connection is for another server: a client makes another one.
 			c.again.Inc()
 			c.transport.CloseIdleConnections()
 		case status != http.StatusOK:

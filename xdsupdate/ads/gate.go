@@ -167,7 +167,17 @@ func (c *connection) changesListeners(g *gate) bool {
 	if late {
 		return false
 	}
-	return listeners.updating() || c.awaitsRoutes(g, now)
+	return listeners.updating() || c.awaitsRoutes(g, now) || c.switches(g, now)
+}
+
+// switches reports whether threads of the client may not have taken the last listeners yet.
+func (c *connection) switches(g *gate, now time.Time) bool {
+	until := c.phases.switched.Add(switchTime)
+	if !until.After(now) {
+		return false
+	}
+	g.wait(until)
+	return true
 }
 
 // awaitsRoutes reports whether the client has to be sent, or to answer, routes of a
@@ -186,5 +196,9 @@ func (c *connection) awaitsRoutes(g *gate, now time.Time) bool {
 		return routes.sent.find(name) != nil && !routes.acks.awaits(name)
 	})
 	g.wait(until)
-	return len(c.phases.awaited) > 0
+	if len(c.phases.awaited) > 0 {
+		return true
+	}
+	c.phases.switched = now
+	return false
 }

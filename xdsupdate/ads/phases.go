@@ -40,9 +40,20 @@ type phases struct {
 	// since awaitedSince.
 	awaited      []string
 	awaitedSince time.Time
+	// switching: listeners were sent in another state than the client has. switched is when
+	// it last said that it uses such ones.
+	switching bool
+	switched  time.Time
 	// resumed is when a client came back that says what it has.
 	resumed time.Time
 }
+
+// switchTime is how long route configurations keep domains that changed listeners take
+// elsewhere: an Envoy 1.40 answers listeners before its threads have them, and one that is
+// late has the former listener accept a connection and takes the new one, and the routes,
+// before the first request comes on it. Of that Envoy says 421, to a client that has just
+// connected anew because of a 421.
+const switchTime = 50 * time.Millisecond
 
 // lingering is the difference between two snapshots that is not sent before time has
 // passed: WaitApplied does not wait for it.
@@ -69,6 +80,7 @@ func (s *subscription) sends(c *content, from *snapshot) {
 	var left []uint64
 	routes := s.conn.subscriptions[envoy.RouteType]
 	for _, r := range c.listed {
+		p.switching = p.switching || from.find(r.name) != nil
 		for _, name := range r.references().routes {
 			if routes == nil || routes.sent.find(name) == nil {
 				p.awaited, p.awaitedSince = append(p.awaited, name), now
@@ -84,6 +96,14 @@ func (s *subscription) sends(c *content, from *snapshot) {
 		}
 	}
 	s.conn.drain(left, delay)
+}
+
+// uses notes that the client uses what a response has brought.
+func (s *subscription) uses(o *outstanding) {
+	p := &s.conn.phases
+	if s.typeURL == envoy.ListenerType && p.switching && len(o.listed) > 0 {
+		p.switching, p.switched = len(s.acks.outstanding) > 0, time.Now()
+	}
 }
 
 // drain has clusters stay for some time that are not to be used any more.

@@ -215,6 +215,7 @@ func (s *stream) begin(r *request) (h handling, err error) {
 	}
 	if h.isAnswer = sub.acks.answered(r.nonce, r.refused, &r.answered); h.isAnswer {
 		h.refused = sub.took(&r.answered, r)
+		sub.uses(&r.answered)
 		s.conn.drain(r.answered.left, leaveWait)
 	}
 	if !r.delta && sub.acks.last() != "" {
