@@ -27,28 +27,43 @@ type findings struct {
 
 func (f *findings) none() bool { return f.err == nil && len(f.warnings) == 0 && f.status == nil }
 
+// decoder makes configs of the objects of one kind.
+type decoder struct {
+	schema *configstore.Schema
+	// schemas has the schema.
+	schemas configstore.Schemas
+	// domain is that of all objects.
+	domain         string
+	skipValidation bool
+}
+
+// decoder is that of the cache.
+func (k *kind) decoder() *decoder {
+	return &decoder{schema: &k.schema, schemas: k.cache.Schemas(), domain: k.cache.opts.Domain, skipValidation: k.cache.opts.SkipValidation}
+}
+
 // decode returns an object as a config, and what is to be said about it.
-func (k *kind) decode(o *object) (config configstore.Config, found findings) {
-	config = configstore.Config{Meta: k.meta(o)}
-	if config.Spec, found.err = k.decodeSpec(o); found.err != nil {
+func (d *decoder) decode(o *object) (config configstore.Config, found findings) {
+	config = configstore.Config{Meta: d.meta(o)}
+	if config.Spec, found.err = d.decodeSpec(o); found.err != nil {
 		return config, found
 	}
-	config.Status, found.status = k.decodeStatus(o)
-	schema := k.schema
-	if k.cache.opts.SkipValidation {
+	config.Status, found.status = d.decodeStatus(o)
+	schema := *d.schema
+	if d.skipValidation {
 		schema.Validate = nil
 	}
 	found.warnings, found.err = schema.Check(config)
 	return config, found
 }
 
-func (k *kind) meta(o *object) configstore.Meta {
+func (d *decoder) meta(o *object) configstore.Meta {
 	return configstore.Meta{
-		GroupVersionKind:  k.gvk(),
+		GroupVersionKind:  d.schema.GroupVersionKind,
 		UID:               string(o.UID),
 		Name:              o.Name,
 		Namespace:         o.Namespace,
-		Domain:            k.cache.opts.Domain,
+		Domain:            d.domain,
 		Labels:            o.Labels,
 		Annotations:       o.Annotations,
 		ResourceVersion:   o.ResourceVersion,
@@ -60,25 +75,25 @@ func (k *kind) meta(o *object) configstore.Meta {
 
 // decodeSpec decodes the spec, at once if it has nothing unusual in it, which is so for
 // nearly all of them.
-func (k *kind) decodeSpec(o *object) (proto.Message, error) {
-	if spec, ok := unmarshal(o.Spec, k.schema.NewSpec()); ok {
+func (d *decoder) decodeSpec(o *object) (proto.Message, error) {
+	if spec, ok := unmarshal(o.Spec, d.schema.NewSpec()); ok {
 		return spec, nil
 	}
-	config, err := k.decodeLenient(o, "spec", o.Spec)
+	config, err := d.decodeLenient(o, "spec", o.Spec)
 	return config.Spec, err
 }
 
 // decodeStatus decodes the status. It is nil if there is none, if it cannot be decoded,
 // or if the kind of the schema has none.
-func (k *kind) decodeStatus(o *object) (proto.Message, error) {
-	empty := k.schema.NewStatus()
+func (d *decoder) decodeStatus(o *object) (proto.Message, error) {
+	empty := d.schema.NewStatus()
 	if isNull(o.Status) || empty == nil {
 		return nil, nil //nolint:nilnil // There is none.
 	}
 	if status, ok := unmarshal(o.Status, empty); ok {
 		return status, nil
 	}
-	config, err := k.decodeLenient(o, "status", o.Status)
+	config, err := d.decodeLenient(o, "status", o.Status)
 	return config.Status, err
 }
 
@@ -94,21 +109,27 @@ func isNull(text json.RawMessage) bool { return len(text) == 0 || bytes.Equal(te
 // decodeLenient decodes one field as package manifest does with Options.Lenient, and
 // says what is wrong with which part of it. On an error there is neither a spec nor a
 // status.
-func (k *kind) decodeLenient(o *object, field string, text json.RawMessage) (config configstore.Config, err error) {
+func (d *decoder) decodeLenient(o *object, field string, text json.RawMessage) (configstore.Config, error) {
+	return d.parse(o, field, text, manifest.Options{Lenient: true})
+}
+
+// parse decodes one field as package manifest does.
+func (d *decoder) parse(o *object, field string, text json.RawMessage, opts manifest.Options) (config configstore.Config, err error) {
 	data, err := json.Marshal(map[string]any{
-		"apiVersion": k.gvk().APIVersion(),
-		"kind":       k.gvk().Kind,
+		"apiVersion": d.schema.GroupVersionKind.APIVersion(),
+		"kind":       d.schema.GroupVersionKind.Kind,
 		"metadata":   map[string]string{"name": o.Name, "namespace": o.Namespace},
 		field:        text,
 	})
 	if err != nil {
 		return config, err
 	}
-	for _, d := range manifest.Parse(k.cache.Schemas(), data, manifest.Options{Lenient: true, MaxBytes: -1, MaxDocuments: -1}) {
-		if d.Err != nil {
-			return configstore.Config{}, d.Err
+	opts.MaxBytes, opts.MaxDocuments = -1, -1
+	for _, doc := range manifest.Parse(d.schemas, data, opts) {
+		if doc.Err != nil {
+			return configstore.Config{}, doc.Err
 		}
-		config = d.Config
+		config = doc.Config
 	}
 	return config, nil
 }

@@ -125,6 +125,29 @@
 // each of its workers one write may arrive, if nobody has changed the object since it was
 // read, and the leader repairs it when it sees it. No other write of two processes overlaps.
 //
+// # Admission
+//
+// NewAdmissionHandler returns an http.Handler for a ValidatingWebhookConfiguration, which
+// refuses what a Cache of the same schemas would not show, with the fields, and passes on
+// what these warn of. It needs no access to the API server. A configuration that goes with it:
+//
+//	apiVersion: admissionregistration.k8s.io/v1
+//	kind: ValidatingWebhookConfiguration
+//	metadata: {name: istio-configs}
+//	webhooks:
+//	- name: istio-configs.example.com
+//	  admissionReviewVersions: [v1]
+//	  sideEffects: None
+//	  failurePolicy: Fail
+//	  rules:
+//	  - operations: [CREATE, UPDATE]
+//	    apiGroups: [networking.istio.io, security.istio.io, telemetry.istio.io, extensions.istio.io]
+//	    apiVersions: ["*"]
+//	    resources: ["*"]
+//	  clientConfig:
+//	    service: {namespace: istio-system, name: control-plane, path: /validate}
+//	    caBundle: ...
+//
 // # Access
 //
 // The cache needs the verbs list and watch for each kind and for

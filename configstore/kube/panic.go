@@ -12,7 +12,7 @@ import (
 
 // decodeGuarded is decode, of which a panic is a fault of the object.
 func (k *kind) decodeGuarded(o *object) (config configstore.Config, found findings) {
-	if p := guard.Call(func() { config, found = k.decode(o) }); p != nil {
+	if p := guard.Call(func() { config, found = k.decoder().decode(o) }); p != nil {
 		p.Log(k.cache.opts.Logger, "decoding", slog.String("object", k.configKey(objectKey{o.Namespace, o.Name}).Object()))
 		found = findings{err: fmt.Errorf("%w: decoding it ended in a %w", configstore.ErrInvalid, p)}
 	}

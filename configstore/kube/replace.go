@@ -215,9 +215,10 @@ func (w *write) changesNothing(s *stored) bool {
 // decoded returns the object as a config; without a spec, or a status, that cannot be
 // decoded.
 func (w *write) decoded(s *stored) configstore.Config {
-	config := configstore.Config{Meta: w.kind.meta(&s.object)}
-	config.Spec, _ = w.kind.decodeSpec(&s.object)
-	config.Status, _ = w.kind.decodeStatus(&s.object)
+	d := w.kind.decoder()
+	config := configstore.Config{Meta: d.meta(&s.object)}
+	config.Spec, _ = d.decodeSpec(&s.object)
+	config.Status, _ = d.decodeStatus(&s.object)
 	return config
 }
 
