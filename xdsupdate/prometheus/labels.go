@@ -54,7 +54,7 @@ const knownCodes = int(codes.Unauthenticated) + 1
 func statusCodes() []string {
 	out := make([]string, 0, knownCodes+1)
 	for code := range knownCodes {
-		out = append(out, codes.Code(code).String()) //nolint:gosec,nolintlint // it is small
+		out = append(out, codes.Code(code).String()) //nolint:gosec // it is small
 	}
 	return append(out, other)
 }
