@@ -100,8 +100,8 @@
 // The interfaces of this package do not grow: hosts implement them. What a store
 // can do beyond ConfigStore and ConfigStoreCache is an interface of its own, with
 // one or two methods: [Watcher], [Subscriber], [BatchSubscriber], [ListSubscriber],
-// [BatchWriter], [Drainer], [Flusher], [SourceRegistrar]. Consumers look for them with [As] and do without where
-// they are missing.
+// [BatchWriter], [Drainer], [Flusher], [Deliverer], [SourceRegistrar]. Consumers look for
+// them with [As] and do without where they are missing.
 //
 // A type that wraps a store must not hide its abilities by accident. It does one
 // of two things:

@@ -34,9 +34,9 @@ const (
 // WaitForSync returns nil when all have synced: stores, then registries, then
 // what serves them, the order in which a program starts them. They must be
 // running, or driven by another goroutine. It waits for the signal of a
-// SyncSignaler, and asks others until they have. A cache that does not know what fills it
-// (SourceRegistrar) has synced at once: give such a source too, before the cache. The error is the cause of ctx's
-// end, wrapped with the type of the first that has not synced.
+// SyncSignaler, and asks others until they have. A cache that does not know what fills
+// it (SourceRegistrar) has synced at once: give such a source too, before the cache. The
+// error is the cause of ctx's end, wrapped with the type of the first that has not synced.
 func WaitForSync(ctx context.Context, syncers ...Syncer) error {
 	for _, s := range syncers {
 		if err := waitForSync(ctx, s); err != nil {

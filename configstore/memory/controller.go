@@ -85,11 +85,11 @@ func (c *Controller) ListAndSubscribe(
 	return objects, cancel
 }
 
-// RegisterHasSyncedHandler lets the source of the store's content hold back
-// HasSynced of this controller, besides the sources that are registered, until hasSynced returns true, which it does once all of the initial
-// state is in the store. Call it before the first HasSynced. It replaces an earlier
-// one; nil holds nothing back. hasSynced is called with no lock held, from any
-// goroutine.
+// RegisterHasSyncedHandler lets a source of the store's content that does not register
+// itself (RegisterSource) hold back HasSynced of this controller until hasSynced returns
+// true, which it does once all of the initial state is in the store. Call it before the
+// first HasSynced. It replaces an earlier one; nil holds nothing back. hasSynced is called
+// with no lock held, from any goroutine.
 func (c *Controller) RegisterHasSyncedHandler(hasSynced func() bool) { c.source.Store(&hasSynced) }
 
 // HasSynced implements ConfigStoreCache. It is false until the first Run,

@@ -17,9 +17,9 @@ import (
 )
 
 // SetResource sets a resource of the host's own, of any type, for all proxies; the type URL is
-// that of the message. It takes the place of one that a provider makes, services' included, and a wildcard
-// subscription to its type covers it. It costs those who are subscribed to the name;
-// other clients and other resources cost nothing.
+// that of the message. It takes the place of one that a provider makes, services'
+// included, and a wildcard subscription to its type covers it. It costs those who are
+// subscribed to the name; other clients and other resources cost nothing.
 //
 // Name is how clients ask for it, and has to be the name that the message has, if it
 // has one. The message is encoded at once and not kept. If it is not valid (ValidateAll)
