@@ -41,7 +41,11 @@ func readSide(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
 			tb.Fatal(err)
 		}
 		w.dirs = append(w.dirs, dir)
-		w.sources = append(w.sources, file.New(dir, store, file.Options{Domain: "cluster.local"}))
+		source := file.New(dir, store, file.Options{Domain: "cluster.local"})
+		if err := source.Reload(); err != nil { // the store's caches wait for it
+			tb.Fatal(err)
+		}
+		w.sources = append(w.sources, source)
 	}
 	// Hundreds of objects are as many files and reloads: too much for a busy machine in the default.
 	return storetest.Subject{Store: readOnly{memory.NewController(store)}, Writer: w, Timeout: time.Minute}
