@@ -96,6 +96,14 @@ type caller struct {
 	counts bool
 }
 
+// newCaller returns the caller of a client that was started, when that runs.
+func newCaller(t *testing.T, feed *feed, send func(mark string) error) *caller {
+	t.Helper()
+	c := &caller{t: t, feed: feed, send: send}
+	c.readUntil(startMark, startPatience)
+	return c
+}
+
 // How long a method reads before it fails the test, and how long a client may take
 // to start: grpc-js reads all of Envoy's protocol buffers first.
 const (

@@ -25,6 +25,12 @@ const (
 // startGo starts grpc-go's xDS client in this process.
 func startGo(t *testing.T, bootstrap []byte, target string) (*feed, func(mark string) error) {
 	t.Helper()
+	return startGoWith(t, bootstrap, target, callPause)
+}
+
+// startGoWith is startGo with another pause between two calls.
+func startGoWith(t *testing.T, bootstrap []byte, target string, pause time.Duration) (*feed, func(mark string) error) {
+	t.Helper()
 	builder, err := xds.NewXDSResolverWithConfigForTesting(bootstrap)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +42,7 @@ func startGo(t *testing.T, bootstrap []byte, target string) (*feed, func(mark st
 	out, marks := newFeed(), make(chan string, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { callGo(ctx, healthpb.NewHealthClient(conn), out, marks) })
+	running.Go(func() { callGo(ctx, healthpb.NewHealthClient(conn), pause, out, marks) })
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
@@ -49,9 +55,9 @@ func startGo(t *testing.T, bootstrap []byte, target string) (*feed, func(mark st
 }
 
 // callGo calls until ctx ends.
-func callGo(ctx context.Context, client healthpb.HealthClient, out *feed, marks <-chan string) {
-	pause := time.NewTicker(callPause)
-	defer pause.Stop()
+func callGo(ctx context.Context, client healthpb.HealthClient, pause time.Duration, out *feed, marks <-chan string) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
 	out.add(outcome{Mark: startMark})
 	for {
 		select {
@@ -61,7 +67,7 @@ func callGo(ctx context.Context, client healthpb.HealthClient, out *feed, marks 
 		case mark := <-marks:
 			out.add(outcome{Mark: mark})
 			continue
-		case <-pause.C:
+		case <-tick.C:
 		}
 		o := callOnce(ctx, client)
 		if ctx.Err() == nil {

@@ -68,9 +68,16 @@ func (s *scene) planeAt(address string, configs ...configstore.Config) *plane {
 // runs. Its namespace is apps.
 func (s *scene) call(p *plane, target string) *caller {
 	s.Helper()
-	bootstrap, err := json.Marshal(map[string]any{
+	feed, send := s.client.start(s.T, bootstrap(s.T, p.address), target)
+	return newCaller(s.T, feed, send)
+}
+
+// bootstrap returns the bootstrap of a client whose control plane has an address.
+func bootstrap(t *testing.T, address string) []byte {
+	t.Helper()
+	content, err := json.Marshal(map[string]any{
 		"xds_servers": []any{map[string]any{
-			"server_uri":      p.address,
+			"server_uri":      address,
 			"channel_creds":   []any{map[string]any{"type": "insecure"}},
 			"server_features": []string{"xds_v3"},
 		}},
@@ -78,12 +85,9 @@ func (s *scene) call(p *plane, target string) *caller {
 		"node": map[string]any{"id": "sidecar~127.0.0.1~client.apps~apps.svc.cluster.local", "locality": map[string]any{}},
 	})
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
-	feed, send := s.client.start(s.T, bootstrap, target)
-	c := &caller{t: s.T, feed: feed, send: send}
-	c.readUntil(startMark, startPatience)
-	return c
+	return content
 }
 
 // TestPrerequisites is skipped for a client that is not installed; ./test.sh shows
