@@ -11,6 +11,7 @@ import (
 	_ "github.com/pilotkit/pilotkit/configstore/file"
 	_ "github.com/pilotkit/pilotkit/configstore/istio"
 	_ "github.com/pilotkit/pilotkit/configstore/manifest"
+	_ "github.com/pilotkit/pilotkit/configstore/mcp"
 	_ "github.com/pilotkit/pilotkit/configstore/memory"
 	_ "github.com/pilotkit/pilotkit/registry"
 	_ "github.com/pilotkit/pilotkit/registry/bridge"
