@@ -14,104 +14,74 @@ func kinds() []configstore.GroupVersionKind {
 	return []configstore.GroupVersionKind{istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar}
 }
 
-// configFeed is what a cache has delivered. A push takes its configs from here and
-// never from the cache, which may be ahead of its events: with a slow handler of the
-// host by any time, and then in the middle of what was written together.
+// configFeed is what a cache had when the policies subscribed to it, and has delivered
+// since. A push takes its configs from here and never from the cache, which may be ahead
+// of its events: with a slow handler of the host by any time, and then in the middle of
+// what was written together. Registries see a store in the same way.
 type configFeed struct {
 	cache configstore.ConfigStoreCache
 	// notify is called with the keys of what has changed, with no lock held.
 	notify func(keys map[configstore.ConfigKey]struct{})
 
 	mu sync.Mutex
-	// pending has the last state of what was delivered since the last take; nil: deleted.
+	// pending has the last state of what is new since the last take; nil: deleted.
 	pending map[configstore.ConfigKey]*configstore.Config
-	// subscription numbers the subscriptions: pending has the events of the last one.
-	subscription int
-	cancel       func()
-	// former ends the subscription before, which goes on until the last one has events:
-	// those that come before them are in what was listed, but others have yet to be told
-	// that they were changes. Nil: it has ended.
-	former func()
 }
 
 // newConfigFeed subscribes to a cache.
 func newConfigFeed(cache configstore.ConfigStoreCache, notify func(map[configstore.ConfigKey]struct{})) *configFeed {
 	f := &configFeed{cache: cache, notify: notify, pending: make(map[configstore.ConfigKey]*configstore.Config)}
-	if _, ok := configstore.As[configstore.ListSubscriber](cache); ok {
-		f.listAndSubscribe()
+	if lists, ok := configstore.As[configstore.ListSubscriber](cache); ok {
+		existing, _ := lists.ListAndSubscribe(kinds(), f.add)
+		f.begin(existing)
 		return f
 	}
 	if batches, ok := configstore.As[configstore.BatchSubscriber](cache); ok {
-		batches.SubscribeBatch(kinds(), func(changes []configstore.Change) { f.add(0, changes) })
-		return f
+		batches.SubscribeBatch(kinds(), f.add)
+	} else {
+		for _, kind := range kinds() {
+			cache.RegisterEventHandler(kind, func(old, curr configstore.Config, event configstore.Event) {
+				f.add([]configstore.Change{{Event: event, Old: &old, Curr: &curr}})
+			})
+		}
 	}
 	for _, kind := range kinds() {
-		cache.RegisterEventHandler(kind, func(old, curr configstore.Config, event configstore.Event) {
-			f.add(0, []configstore.Change{{Event: event, Old: &old, Curr: &curr}})
-		})
+		f.begin(cache.List(kind, configstore.NamespaceAll))
 	}
 	return f
 }
 
-// list returns the configs that there are, also if the cache does not run yet; take
-// then returns what comes after. Only of a ListSubscriber they are of one moment.
-func (f *configFeed) list() []*configstore.Config {
-	if _, ok := configstore.As[configstore.ListSubscriber](f.cache); ok {
-		return f.listAndSubscribe()
-	}
-	f.take() // what was delivered is in the lists
-	var out []*configstore.Config
-	for _, kind := range kinds() {
-		out = append(out, f.cache.List(kind, configstore.NamespaceAll)...)
-	}
-	return out
-}
-
-// listAndSubscribe replaces the subscription to a ListSubscriber.
-func (f *configFeed) listAndSubscribe() []*configstore.Config {
-	f.mu.Lock()
-	f.subscription++
-	current := f.subscription
-	f.former = f.cancel
-	clear(f.pending)
-	f.mu.Unlock()
-	cache, _ := configstore.As[configstore.ListSubscriber](f.cache)
-	configs, cancel := cache.ListAndSubscribe(kinds(), func(changes []configstore.Change) { f.add(current, changes) })
+// begin takes what there was before all events: of what already had one, that counts.
+func (f *configFeed) begin(existing []*configstore.Config) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.cancel = cancel
-	return configs
+	for _, c := range existing {
+		if _, ok := f.pending[c.Key()]; !ok {
+			f.pending[c.Key()] = c
+		}
+	}
 }
 
 // add takes a batch of events, all at once.
-func (f *configFeed) add(subscription int, changes []configstore.Change) {
-	if keys := f.note(subscription, changes); len(keys) > 0 {
+func (f *configFeed) add(changes []configstore.Change) {
+	if keys := f.note(changes); len(keys) > 0 {
 		f.notify(keys)
 	}
 }
 
 // note returns the keys of what has changed.
-func (f *configFeed) note(subscription int, changes []configstore.Change) map[configstore.ConfigKey]struct{} {
+func (f *configFeed) note(changes []configstore.Change) map[configstore.ConfigKey]struct{} {
 	keys := make(map[configstore.ConfigKey]struct{}, len(changes))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last := subscription == f.subscription
-	if last && f.former != nil {
-		f.former()
-		f.former = nil
-	}
 	for _, c := range changes {
 		if c.Event == configstore.EventUpdate && sameConfig(c.Old, c.Curr) {
 			continue
 		}
 		key := c.Curr.Key()
 		keys[key] = struct{}{}
-		switch {
-		case !last:
-		case c.Event == configstore.EventDelete:
+		if f.pending[key] = c.Curr; c.Event == configstore.EventDelete {
 			f.pending[key] = nil
-		default:
-			f.pending[key] = c.Curr
 		}
 	}
 	return keys

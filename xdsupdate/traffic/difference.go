@@ -38,10 +38,7 @@ func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
 			d.services = append(d.services, lower(changed.Hostname))
 		}
 	}
-	changed := p.taken
-	if p.taken = nil; !p.captures {
-		changed = p.configs.take()
-	}
+	changed := p.take()
 	for _, key := range slices.SortedFunc(maps.Keys(changed), compareKeys) {
 		before, _ := old.objects.Get(key)
 		now := changed[key]

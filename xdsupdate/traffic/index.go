@@ -76,11 +76,11 @@ func (o object) config() *configstore.Config {
 	}
 }
 
-// newIndex returns the index of all policies.
-func newIndex(configs []*configstore.Config, s *settings) *index {
+// newIndex returns the index of all policies; nil among them counts for nothing.
+func newIndex(configs map[configstore.ConfigKey]*configstore.Config, s *settings) *index {
 	return buildIndex(s, func(yield func(configstore.ConfigKey, object) bool) {
-		for _, c := range configs {
-			if !yield(c.Key(), newObject(c, s)) {
+		for key, c := range configs {
+			if c != nil && !yield(key, newObject(c, s)) {
 				return
 			}
 		}

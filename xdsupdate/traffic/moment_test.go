@@ -33,6 +33,7 @@ import (
 func TestPolicyComesWithItsService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: -1}, 20*time.Millisecond)
+		m.connect()
 		m.commit()
 		go m.store.Drain()
 		time.Sleep(10 * time.Millisecond)
@@ -48,6 +49,7 @@ func TestPolicyComesWithItsService(t *testing.T) {
 func TestPolicyWaitsForItsService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: 100 * time.Millisecond}, 0)
+		m.connect()
 		for _, address := range []string{"10.0.0.2", "10.0.0.3"} { // the second waits for the interval of endpoints
 			m.apply(m.set(m.entry("old", address)))
 			m.store.Drain()
@@ -64,6 +66,7 @@ func TestPolicyWaitsForItsService(t *testing.T) {
 func TestPolicyComesWithItsServiceUnderChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: -1}, time.Millisecond)
+		m.connect()
 		var n atomic.Int64
 		var stopped atomic.Bool
 		m.store.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func([]configstore.Change) {
@@ -85,6 +88,23 @@ func TestPolicyComesWithItsServiceUnderChurn(t *testing.T) {
 	})
 }
 
+// TestFirstPushHasWhatWasDelivered: a program serves before its caches have synced. The
+// first push has neither the route nor the services of a commit that is yet to be
+// delivered, and the next one has both.
+func TestFirstPushHasWhatWasDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: -1}, 0)
+		m.commit()
+		m.connect()
+		first := m.c.Responses()
+		want := []string{envoy.ClusterName(80, "old.example.com")}
+		if got := slices.Compact(clustersOf(t, first[len(first)-1])); !slices.Equal(got, want) {
+			t.Errorf("the first push has routes to %q, want %q", got, want)
+		}
+		m.check()
+	})
+}
+
 // move is a scene in which a route moves from a service to a new one.
 type move struct {
 	*scene
@@ -101,25 +121,27 @@ func newMove(t *testing.T, o xdsupdate.PusherOptions, slow time.Duration) *move 
 	registries := aggregate.NewController()
 	m.kubernetes = registrymemory.New()
 	m.server = ads.New(registries, ads.Options{Providers: []ads.Provider{m.policies}, Pusher: o})
-	m.server.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
-	m.must(m.server.Flush(t.Context())) // from here on the policies are the first to be told
 	m.store.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func([]configstore.Change) { time.Sleep(slow) })
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(m.store, updater, serviceentry.Options{ClusterID: m.clusterID})
 	})
 	m.apply(m.set(m.entry("web", "10.0.0.1")), m.set(m.entry("old", "10.0.0.1")), m.set(m.route("old")))
+	m.store.Drain()
+	return m
+}
+
+// connect serves, and connects a client.
+func (m *move) connect() {
+	m.t.Helper()
 	m.serve()
-	m.applied()
 	m.c = xdstest.NewClient(m.conn, xdstest.ClientOptions{Node: &core.Node{Id: "sidecar~10.1.1.1~a.shop~shop.svc.cluster.local"}})
-	m.must(m.c.Connect(t.Context()))
-	t.Cleanup(m.c.Close)
+	m.must(m.c.Connect(m.t.Context()))
+	m.t.Cleanup(m.c.Close)
 	m.must(m.c.Subscribe(envoy.ClusterType))
-	m.applied()
+	time.Sleep(time.Second)
 	m.must(m.c.Subscribe(envoy.RouteType, "80"))
 	time.Sleep(time.Second)
-	m.applied()
 	m.since = len(m.c.Responses())
-	return m
 }
 
 func (m *move) entry(name, address string) configstore.Config {

@@ -44,19 +44,18 @@ type Policies struct {
 
 var _ ads.Provider = (*Policies)(nil)
 
-// New returns the policies of a store, which may still be empty. It subscribes to it,
-// and so does the first push, which has what is in the store then, whether it runs yet
-// or not. From then on policies are what the store has delivered.
+// New returns the policies of a store, which may still be empty. It subscribes to it:
+// policies are what there is now, and what the store delivers from then on. Registries of
+// the same store see it in the same way, so that no push has the one without the other.
 //
 // What a push has depends on what the cache can do:
 //
 //   - configstore.ListSubscriber, as the caches of memory, aggregate and kube: what was
-//     committed as one (configstore.BatchWriter) comes as one, from the first push on,
-//     whatever other handlers do. Through an aggregate that holds for the batches of
-//     each of its stores.
+//     committed as one (configstore.BatchWriter) comes as one, whatever other handlers
+//     do. Through an aggregate that holds for the batches of each of its stores.
 //   - configstore.BatchSubscriber alone: the same for batches that are committed after
-//     the first push. That push itself lists one kind after the other, and the next
-//     ones may have what was before it until the events that were due are delivered.
+//     New has returned. New lists one kind after the other, and the next
+//     pushes may have what was before it until the events that were due are delivered.
 //   - Neither: events count one by one.
 func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 	p := &Policies{settings: newSettings(options.One("traffic.New", opts))}

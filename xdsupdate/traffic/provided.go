@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -62,13 +63,22 @@ func (p *Policies) Capture() (whole bool) {
 	return !p.configs.delivering()
 }
 
+// take returns the configs that have changed until the last Capture, in their last
+// state; nil: deleted. If the server never calls Capture they are those until now.
+func (p *Policies) take() map[configstore.ConfigKey]*configstore.Config {
+	changed := p.taken
+	if p.taken = nil; !p.captures {
+		changed = p.configs.take()
+	}
+	return changed
+}
+
 // Provide implements ads.Provider.
 func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	last := p.last.Load()
 	if last == nil {
-		p.taken = nil // it is in the lists
 		w := newPushWorld(nil, push)
-		next := &provided{state: newState(newIndex(p.configs.list(), p.settings), w), world: w, proxies: newProxies()}
+		next := &provided{state: newState(newIndex(p.take(), p.settings), w), world: w, proxies: newProxies()}
 		regroup := p.regroup(next.state.index)
 		regroup = p.targets.advance(w, push) || regroup
 		p.last.Store(next)
