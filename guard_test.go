@@ -93,6 +93,7 @@ var allowed = map[string][]string{
 	"aggregate":                           {"configstore", "registry", "xdsupdate"},
 
 	// Modules of their own.
+	"configstore/etcd": {"configstore", "configstore/manifest", "configstore/memory"},
 	"configstore/kube": {"configstore", "configstore/manifest", "configstore/memory", "registry", "aggregate"},
 	"registry/kube": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "registry/internal/publish", "registry/kube/internal/reach",
@@ -171,12 +172,25 @@ func TestImportDirection(t *testing.T) {
 	}
 }
 
-// TestNoKubernetes keeps Kubernetes and Istio's own module out, tests included.
-func TestNoKubernetes(t *testing.T) {
+// heavy are the prefixes of what is not in the core module.
+var heavy = []string{"k8s.io/", "sigs.k8s.io/", "istio.io/istio", "istio.io/client-go", "go.etcd.io/"}
+
+// TestNothingHeavy keeps out what modules of their own are for, and Istio's own module, tests
+// included.
+func TestNothingHeavy(t *testing.T) {
 	for _, p := range goList(t, "-deps", "-test", "./...") {
-		for _, banned := range []string{"k8s.io/", "sigs.k8s.io/", "istio.io/istio", "istio.io/client-go"} {
+		for _, banned := range heavy {
 			if strings.HasPrefix(p.ImportPath, banned) {
 				t.Errorf("the library depends on %s", p.ImportPath)
+			}
+		}
+	}
+	// Nor are they in the graph, which those who import the library have to resolve.
+	for line := range strings.Lines(string(run(t, "mod", "graph"))) {
+		_, needed, _ := strings.Cut(strings.TrimSpace(line), " ")
+		for _, banned := range heavy {
+			if strings.HasPrefix(needed, banned) {
+				t.Errorf("the library's graph of modules has %s", needed)
 			}
 		}
 	}

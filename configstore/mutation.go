@@ -55,6 +55,8 @@ type BatchWriter interface {
 	// Apply commits a batch, all or nothing, and returns the store's revision
 	// after it. Each mutation sees the effects of those before it; readers see
 	// none or all of them; their events follow each other without another in
-	// between. The error is that of the first mutation that is not possible.
+	// between; stores in which a transaction writes an object once may tell of several
+	// mutations of one object only what they amount to, and say so. The error is that of
+	// the first mutation that is not possible.
 	Apply(mutations ...Mutation) (revision uint64, err error)
 }

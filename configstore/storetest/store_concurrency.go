@@ -137,8 +137,11 @@ func checkLostUpdate(s *suite) {
 }
 
 func checkConcurrentReaders(s *suite) {
-	const objects = 20
+	const objects, reads = 20, 100
 	stop := make(chan struct{})
+	// Readers that never rest would keep what a store waits for, as the answers of a server,
+	// from it.
+	begun := make(chan struct{}, 2)
 	var readers sync.WaitGroup
 	for range 2 {
 		readers.Go(func() {
@@ -146,14 +149,20 @@ func checkConcurrentReaders(s *suite) {
 				select {
 				case <-stop:
 					return
-				default:
-					s.expectWhole(fmt.Sprintf("w%02d", i%objects))
+				case <-begun:
+				}
+				for n := range reads {
+					s.expectWhole(fmt.Sprintf("w%02d", (i+n)%objects))
 				}
 			}
 		})
 	}
 	race(4, func(i int) {
 		for n := range 100 {
+			select {
+			case begun <- struct{}{}:
+			default:
+			}
 			c := widget("default", fmt.Sprintf("w%02d", (n*7+i)%objects), strconv.Itoa(n))
 			c.Labels = map[string]string{"value": strconv.Itoa(n)}
 			if _, err := s.writer.Create(c); err == nil {

@@ -30,6 +30,10 @@ type Subject struct {
 	// that takes its writes, if it is a configstore.BatchWriter; else none does.
 	Batches configstore.BatchWriter
 
+	// NetBatches is set if of several mutations of one object in a batch only what they
+	// amount to is an event, if anything. Default: each is one.
+	NetBatches bool
+
 	// APIServer is set if writes go to a Kubernetes API server: Domain and
 	// CreationTimestamp are not the writer's, and a Status in a Create or an Update
 	// is a change of its own. Default: they are, and it is not.

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+)
+
+// domainAnnotation holds, in etcd only, the Domain of an object if it is not that of the
+// Options: manifests have no field for it.
+const domainAnnotation = "pilotkit.io/domain"
+
+// codec turns configs into values and back.
+type codec struct {
+	keys    *keys
+	schemas configstore.Schemas
+	// shapes are the schemas without rules, or, if rules count, the schemas.
+	checks configstore.Schemas
+	domain string
+}
+
+func newCodec(k *keys, schemas configstore.Schemas, o Options) *codec {
+	c := &codec{keys: k, schemas: schemas, checks: schemas, domain: o.Domain}
+	if o.SkipValidation {
+		shapes := configstore.NewSchemasBuilder()
+		for _, s := range schemas.All() {
+			s.Validate = nil
+			shapes.MustAdd(s)
+		}
+		c.checks = shapes.Build()
+	}
+	return c
+}
+
+// check validates what is going to be written.
+func (c *codec) check(config configstore.Config, checked *configstore.Checked) (warnings []configstore.Violation, err error) {
+	if _, reserved := config.Annotations[domainAnnotation]; reserved {
+		return nil, &configstore.ValidationError{Key: config.Key(), Violations: []configstore.Violation{
+			{Field: "metadata.annotations", Message: domainAnnotation + " is reserved for this store"},
+		}}
+	}
+	return c.checks.Recheck(config, checked)
+}
+
+// encode returns the value of an object.
+func (c *codec) encode(config configstore.Config) (string, error) {
+	config.ResourceVersion = ""
+	if config.Domain != c.domain {
+		config.Annotations = maps.Clone(config.Annotations)
+		if config.Annotations == nil {
+			config.Annotations = map[string]string{}
+		}
+		config.Annotations[domainAnnotation] = config.Domain
+	}
+	data, err := manifest.MarshalJSON(config)
+	if err != nil {
+		return "", &configstore.ValidationError{
+			Key: config.Key(), Violations: []configstore.Violation{{Message: "cannot be stored: " + err.Error()}},
+		}
+	}
+	return string(data), nil
+}
+
+// decode returns the object that etcd has under a key. Every replica makes the same
+// object of it. The key of the object is returned with an error, too, if it is known.
+func (c *codec) decode(kv *mvccpb.KeyValue) (config configstore.Config, object configstore.ConfigKey, err error) {
+	if object, err = c.keys.parse(string(kv.GetKey())); err != nil {
+		return config, object, err
+	}
+	if config, err = c.parse(kv.GetValue()); err != nil {
+		return config, object, err
+	}
+	if key := config.Key(); key != object {
+		return config, object, fmt.Errorf("%w: it is %s", ErrMismatch, key.Object())
+	}
+	if domain, own := config.Annotations[domainAnnotation]; own {
+		config.Domain = domain
+		if delete(config.Annotations, domainAnnotation); len(config.Annotations) == 0 {
+			config.Annotations = nil
+		}
+	}
+	if config.CreationTimestamp.IsZero() {
+		config.CreationTimestamp = time.Unix(0, kv.GetCreateRevision()).UTC()
+	}
+	config.ResourceVersion = formatRevision(kv.GetModRevision())
+	_, err = c.checks.Recheck(config, nil)
+	return config, object, err
+}
+
+// parse reads a value, which has to be one object.
+func (c *codec) parse(value []byte) (config configstore.Config, err error) {
+	docs := manifest.Parse(c.schemas, value, manifest.Options{Domain: c.domain, MaxBytes: -1, MaxDocuments: 2})
+	switch {
+	case len(docs) == 0:
+		return config, fmt.Errorf("%w: the value is empty", manifest.ErrMalformed)
+	case docs[0].Err != nil:
+		return config, valueError(docs[0].Err)
+	case len(docs) > 1 || docs[0].Item != "":
+		return config, fmt.Errorf("%w: the value has to be one object", manifest.ErrMalformed)
+	}
+	return docs[0].Config, nil
+}
+
+// valueError returns an error of a manifest without the number of the document.
+func valueError(err error) error {
+	if e, ok := errors.AsType[*manifest.Error](err); ok {
+		e.Document = 0
+	}
+	return err
+}
+
+func formatRevision(revision int64) string { return strconv.FormatInt(revision, 10) }

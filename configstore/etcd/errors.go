@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// The errors that the package returns beyond those of configstore.
+var (
+	// ErrUnavailable: etcd did not answer a write in time. If the request was sent, it may
+	// or may not have been executed: read the object again when Status is not stale.
+	ErrUnavailable = errors.New("etcd does not answer")
+	// ErrNotShown: a write is committed, at the revision that is returned with the error,
+	// but this cache does not show it yet: its watch is behind.
+	ErrNotShown = errors.New("committed, but not yet shown by this cache")
+	// ErrTooLarge: a batch changes more objects than a transaction may; nothing is written.
+	ErrTooLarge = errors.New("batch is too large for one transaction")
+	// ErrKey: a key below the prefix is not one that this package would write.
+	ErrKey = errors.New("malformed key")
+	// ErrMismatch: a value is another object than its key says.
+	ErrMismatch = errors.New("value does not belong to its key")
+	// ErrLeaseLost: a lease has expired or was revoked; what was written with it is gone.
+	ErrLeaseLost = errors.New("lease lost")
+)
+
+// Error is one key in etcd whose value is not in the cache.
+type Error struct {
+	// Key is the key in etcd.
+	Key string
+	// Object is what the key stands for; the zero key if it stands for nothing. The
+	// version of an unknown kind is empty.
+	Object configstore.ConfigKey
+	// Revision is the mod revision of the value. The cache has an older state of the object,
+	// or none.
+	Revision int64
+	// Since is when the error appeared in this process.
+	Since time.Time
+	// Err says what is wrong. It matches ErrKey, ErrMismatch, manifest.ErrMalformed,
+	// configstore.ErrUnknownKind or configstore.ErrInvalid.
+	Err error
+}
+
+// Error returns "key: reason".
+func (e *Error) Error() string { return e.Key + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// requestError makes an answer of etcd, or its absence, an error of this package.
+func (c *Cache) requestError(err error) error {
+	switch {
+	case errors.Is(err, rpctypes.ErrLeaseNotFound):
+		return fmt.Errorf("%w: %w", ErrLeaseLost, err)
+	case errors.Is(err, rpctypes.ErrTooManyOps):
+		return fmt.Errorf("%w: Options.MaxTxnOps is %d, the servers' --max-txn-ops is less", ErrTooLarge, c.opts.MaxTxnOps)
+	case errors.Is(err, rpctypes.ErrRequestTooLarge):
+		return fmt.Errorf("%w: its bytes are more than the servers' --max-request-bytes", ErrTooLarge)
+	case !isUnavailable(err):
+		return fmt.Errorf("etcd: %w", err)
+	}
+	if last := c.Status().Err; last != nil {
+		return fmt.Errorf("%w: %w (the watch: %w)", ErrUnavailable, err, last)
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// isUnavailable reports whether an error says that there was no answer, rather than being
+// one.
+func isUnavailable(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return true
+	}
+	code := status.Code(err)
+	if etcdErr, ok := errors.AsType[rpctypes.EtcdError](err); ok {
+		code = etcdErr.Code()
+	}
+	switch code {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal:
+		return true
+	default:
+		return false
+	}
+}

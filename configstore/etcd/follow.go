@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// firstBackoff is the time until the second attempt to reach etcd.
+	firstBackoff = 100 * time.Millisecond
+	// listPage is how many objects one answer holds.
+	listPage = 1000
+	// catchUpInterval is how often a call that wants to be up to date asks whether it is:
+	// a server does not answer that while it has not caught up.
+	catchUpInterval = 5 * time.Millisecond
+)
+
+// follow keeps what is shown equal to etcd until ctx ends.
+func (c *Cache) follow(ctx context.Context) {
+	select {
+	case c.feeding <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	c.setRunning(true)
+	defer func() {
+		c.lost(nil)
+		c.setRunning(false)
+		<-c.feeding
+	}()
+	backoff, relisted := firstBackoff, false
+	for {
+		before := c.lastHeard()
+		err := c.watchFrom(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		// It has listed, and can watch on: at once, but not again and again.
+		if relisted = errors.Is(err, errCompacted) && !relisted; relisted {
+			continue
+		}
+		c.lost(err)
+		if c.lastHeard() != before {
+			backoff = firstBackoff
+		}
+		pause := time.NewTimer(backoff + rand.N(backoff/2+1)) //nolint:gosec // It spreads clients.
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		pause.Stop()
+		backoff = min(2*backoff, c.opts.MaxBackoff)
+		// gRPC's own pauses between attempts to connect grow to minutes.
+		c.client.ActiveConnection().ResetConnectBackoff()
+	}
+}
+
+func (c *Cache) lastHeard() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.feed.heard
+}
+
+// watchFrom lists if that is needed, and watches until something ends that.
+func (c *Cache) watchFrom(ctx context.Context) error {
+	s, err := c.attach(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return c.pump(ctx, s, c.opts.ProgressInterval, 2*c.opts.ProgressInterval, func(int64) bool { return false })
+}
+
+// attach returns a stream that tells what is newer than what is shown, and has begun.
+func (c *Cache) attach(ctx context.Context) (*stream, error) {
+	if !c.isListed() {
+		if err := c.list(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s, err := c.open(ctx, c.shownRevision()+1)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.begun(ctx, s); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// begun waits until the server watches. A server that has less than what is shown, or is of
+// another cluster, may have lost it, or been replaced: then everything is listed again.
+func (c *Cache) begun(ctx context.Context, s *stream) error {
+	timeout := time.NewTimer(c.opts.Timeout)
+	defer timeout.Stop()
+	select {
+	case r, ok := <-s.responses:
+		switch {
+		case !ok:
+			return s.err
+		case cancelled(r) != nil:
+			return c.relistAfter(ctx, cancelled(r))
+		case r.GetHeader().GetClusterId() != c.cluster || r.GetHeader().GetRevision() < c.shownRevision():
+			return c.relistAfter(ctx, errCompacted)
+		}
+		c.heard()
+		return nil
+	case <-timeout.C:
+		return fmt.Errorf("watch: %w in %v", errNoProgress, c.opts.Timeout)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// relistAfter lists again if a watch has ended because of a compaction, and returns why it
+// has ended.
+func (c *Cache) relistAfter(ctx context.Context, err error) error {
+	if errors.Is(err, errCompacted) {
+		if failed := c.list(ctx); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
+// pump shows what a stream tells until done says so, which is asked before anything is
+// awaited, and with the revision up to which the server has told everything. Every interval
+// it asks for a sign of life; silence is how long it waits for one.
+func (c *Cache) pump(ctx context.Context, s *stream, interval, silence time.Duration, done func(current int64) bool) error {
+	ask := time.NewTicker(interval)
+	defer ask.Stop()
+	quiet := time.NewTimer(silence)
+	defer quiet.Stop()
+	for current := int64(0); !done(current); {
+		select {
+		case r, ok := <-s.responses:
+			if !ok {
+				return s.err
+			}
+			if err := cancelled(r); err != nil {
+				return c.relistAfter(ctx, err)
+			}
+			if len(r.GetEvents()) == 0 {
+				current = r.GetHeader().GetRevision()
+			}
+			c.publishEvents(r.GetEvents())
+			c.heard()
+			quiet.Reset(silence)
+		case <-ask.C:
+			s.requestProgress()
+		case <-quiet.C:
+			return fmt.Errorf("watch: %w in %v", errNoProgress, silence)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// list reads everything, at one revision, and shows the difference.
+func (c *Cache) list(ctx context.Context) error {
+	var kvs []*mvccpb.KeyValue
+	var header *etcdserverpb.ResponseHeader
+	opts := []clientv3.OpOption{clientv3.WithRange(c.keys.end()), clientv3.WithLimit(listPage)}
+	for from := c.keys.prefix; ; {
+		page, err := c.get(ctx, from, opts...)
+		if err != nil {
+			return fmt.Errorf("list: %w", err)
+		}
+		if header == nil {
+			header = page.Header
+			opts = append(opts, clientv3.WithRev(header.GetRevision()))
+		}
+		kvs = append(kvs, page.Kvs...)
+		if !page.More {
+			break
+		}
+		from = string(page.Kvs[len(page.Kvs)-1].GetKey()) + "\x00"
+	}
+	other := c.cluster != header.GetClusterId() || header.GetRevision() < c.shownRevision()
+	c.cluster = header.GetClusterId()
+	c.publishList(kvs, header.GetRevision(), other)
+	c.heard()
+	return nil
+}
+
+// get is a request that does not wait forever.
+func (c *Cache) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	defer cancel()
+	return c.kv.Get(ctx, key, opts...)
+}
+
+// refresh shows what is in etcd now. If Run reads, that is its matter.
+func (c *Cache) refresh(ctx context.Context) error {
+	return c.whileNotRunning(ctx, func() error {
+		now, err := c.get(ctx, c.keys.prefix, clientv3.WithRange(c.keys.end()), clientv3.WithCountOnly())
+		if err != nil {
+			c.lost(err)
+			return c.requestError(err)
+		}
+		upTo := now.Header.GetRevision()
+		for {
+			err := c.catchUp(ctx, func(current int64) bool { return current >= upTo || c.shownRevision() >= upTo })
+			if !errors.Is(err, errCompacted) {
+				return err
+			}
+		}
+	})
+}
+
+// catchUp reads from etcd on the caller's goroutine, who has the token of feeding, until
+// done says so.
+func (c *Cache) catchUp(ctx context.Context, done func(current int64) bool) error {
+	s, err := c.attach(ctx)
+	if err == nil {
+		err = c.pump(ctx, s, catchUpInterval, c.opts.Timeout, done)
+		s.close()
+	}
+	if err != nil && !errors.Is(err, errCompacted) {
+		c.lost(err)
+	}
+	return err
+}
+
+// whileNotRunning calls f with the token of feeding, unless Run reads.
+func (c *Cache) whileNotRunning(ctx context.Context, f func() error) error {
+	for {
+		_, running, changed := c.progress()
+		if running {
+			return nil
+		}
+		select {
+		case c.feeding <- struct{}{}:
+			defer func() { <-c.feeding }()
+			return f()
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// await returns when a revision is shown.
+func (c *Cache) await(ctx context.Context, revision int64) error {
+	for {
+		shown, running, changed := c.progress()
+		switch {
+		case shown >= revision:
+			return nil
+		case !running:
+			err := c.whileNotRunning(ctx, func() error {
+				return c.catchUp(ctx, func(int64) bool { return c.shownRevision() >= revision })
+			})
+			if err != nil && !errors.Is(err, errCompacted) {
+				return err
+			}
+		default:
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// keyParts are group, kind, namespace and name.
+const keyParts = 4
+
+// keys turns the keys of objects into those of etcd and back.
+type keys struct {
+	// prefix ends with a slash.
+	prefix string
+	// kinds are those of the schemas, in their canonical versions, by group and kind.
+	kinds map[groupKind]configstore.GroupVersionKind
+}
+
+type groupKind struct{ group, kind string }
+
+func newKeys(prefix string, schemas configstore.Schemas) (*keys, error) {
+	k := &keys{prefix: prefix + "/", kinds: map[groupKind]configstore.GroupVersionKind{}}
+	for _, s := range schemas.All() {
+		gvk := s.GroupVersionKind
+		at := groupKind{gvk.Group, gvk.Kind}
+		if other, taken := k.kinds[at]; taken {
+			return nil, fmt.Errorf("the kinds %s and %s would have the same keys: they differ in their version only", other, gvk)
+		}
+		k.kinds[at] = gvk
+	}
+	return k, nil
+}
+
+// of returns the key of an object.
+func (k *keys) of(key configstore.ConfigKey) string {
+	return k.prefix + escape(key.Kind.Group) + "/" + escape(key.Kind.Kind) + "/" + escape(key.Namespace) + "/" + escape(key.Name)
+}
+
+// end returns the end of the range of all keys.
+func (k *keys) end() string { return k.prefix[:len(k.prefix)-1] + string(rune('/'+1)) }
+
+// parse returns the object of a key. The error matches ErrKey, or is that of an unknown
+// kind.
+func (k *keys) parse(key string) (object configstore.ConfigKey, err error) {
+	parts := strings.Split(strings.TrimPrefix(key, k.prefix), "/")
+	if len(parts) != keyParts {
+		return object, fmt.Errorf("%w: it has %d parts after the prefix, not group/Kind/namespace/name", ErrKey, len(parts))
+	}
+	for i, part := range parts {
+		text, err := url.PathUnescape(part)
+		if err != nil {
+			return object, fmt.Errorf("%w: %w", ErrKey, err)
+		}
+		if escape(text) != part {
+			return object, fmt.Errorf("%w: %q has to be written %q", ErrKey, part, escape(text))
+		}
+		parts[i] = text
+	}
+	if parts[3] == "" {
+		return object, fmt.Errorf("%w: the name is empty", ErrKey)
+	}
+	kind, known := k.kinds[groupKind{parts[0], parts[1]}]
+	if !known {
+		kind = configstore.GroupVersionKind{Group: parts[0], Kind: parts[1]}
+		err = fmt.Errorf("%w %s in group %q", configstore.ErrUnknownKind, parts[1], parts[0])
+	}
+	return configstore.ConfigKey{Kind: kind, Namespace: parts[2], Name: parts[3]}, err
+}
+
+// escape writes the percent sign, the slash and what is no printable ASCII character as
+// %XX, so that the delimiter of keys is in no part of them.
+func escape(s string) string {
+	const digits = "0123456789ABCDEF"
+	plain := func(c byte) bool { return c > ' ' && c < 0x7f && c != '%' && c != '/' }
+	var out []byte
+	for i := range len(s) {
+		switch c := s[i]; {
+		case plain(c) && out == nil:
+		case plain(c):
+			out = append(out, c)
+		default:
+			if out == nil {
+				out = append(out, s[:i]...)
+			}
+			out = append(out, '%', digits[c>>4], digits[c&15])
+		}
+	}
+	if out == nil {
+		return s
+	}
+	return string(out)
+}

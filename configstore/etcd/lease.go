@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// Lease writes objects that vanish with their writer: when the lease expires, because
+// nobody keeps it alive, or is revoked, etcd deletes all of them at once, which is one
+// batch of events. It reads what its cache does. Create it with Cache.Grant and keep it
+// alive with Run.
+//
+// Every write puts the object under the lease, also one that changes nothing else, so that
+// a writer that was started again takes over what it has left. Writes of others, by a Cache,
+// leave an object under its lease; one by another Lease moves it there.
+type Lease struct {
+	configstore.Reader // of the cache
+	cache              *Cache
+	id                 clientv3.LeaseID
+	ttl                time.Duration
+}
+
+var (
+	_ configstore.ConfigStore = (*Lease)(nil)
+	_ configstore.BatchWriter = (*Lease)(nil)
+)
+
+// Grant returns a lease that expires when it was not kept alive for ttl, which is rounded up
+// to seconds, and which etcd may prolong to its minimum.
+func (c *Cache) Grant(ctx context.Context, ttl time.Duration) (*Lease, error) {
+	granted, err := c.client.Grant(ctx, int64((ttl+time.Second-1)/time.Second))
+	if err != nil {
+		return nil, fmt.Errorf("grant a lease: %w", c.requestError(err))
+	}
+	return &Lease{Reader: c, cache: c, id: granted.ID, ttl: time.Duration(granted.TTL) * time.Second}, nil
+}
+
+// ID returns the lease's identity in etcd.
+func (l *Lease) ID() clientv3.LeaseID { return l.id }
+
+// Run keeps the lease alive until stop is closed, revokes it, and returns nil: the objects
+// are gone then. If the lease is lost before, because etcd was away for longer than its time
+// to live or because somebody revoked it, Run returns an error that wraps ErrLeaseLost: the
+// objects are gone, or go as soon as etcd notices, and further writes fail with ErrLeaseLost,
+// too. Get another lease then, and write the objects again. It does not run the cache.
+func (l *Lease) Run(stop <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
+	var stopping sync.WaitGroup
+	defer stopping.Wait()
+	defer cancel()
+	stopping.Go(func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	for expires := time.Now().Add(l.ttl); ; {
+		kept, err := l.keepAlive(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return l.revoke()
+		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			return fmt.Errorf("%w: %w", ErrLeaseLost, err)
+		case err == nil:
+			expires = kept
+		case time.Now().After(expires):
+			return fmt.Errorf("%w: it could not be kept alive: %w", ErrLeaseLost, err)
+		}
+		pause := time.NewTimer(l.ttl / 3)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		pause.Stop()
+	}
+}
+
+// keepAlive prolongs the lease, and returns until when at least.
+func (l *Lease) keepAlive(ctx context.Context) (expires time.Time, err error) {
+	asked := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, l.ttl/3)
+	defer cancel()
+	kept, err := l.cache.client.KeepAliveOnce(ctx, l.id)
+	if err != nil {
+		return asked, err
+	}
+	return asked.Add(time.Duration(kept.TTL) * time.Second), nil
+}
+
+func (l *Lease) revoke() error {
+	ctx, cancel := l.cache.timeout()
+	defer cancel()
+	if _, err := l.cache.client.Revoke(ctx, l.id); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return fmt.Errorf("revoke the lease: %w", l.cache.requestError(err))
+	}
+	return nil
+}
+
+// Create implements ConfigStore, under the lease.
+func (l *Lease) Create(config configstore.Config) (revision string, err error) {
+	return l.cache.write(l, configstore.Mutation{Op: configstore.OpCreate, Config: config})
+}
+
+// Update implements ConfigStore, under the lease.
+func (l *Lease) Update(config configstore.Config) (revision string, err error) {
+	return l.cache.write(l, configstore.Mutation{Op: configstore.OpUpdate, Config: config})
+}
+
+// UpdateStatus implements ConfigStore, under the lease.
+func (l *Lease) UpdateStatus(config configstore.Config) (revision string, err error) {
+	return l.cache.write(l, configstore.Mutation{Op: configstore.OpUpdateStatus, Config: config})
+}
+
+// Delete implements ConfigStore.
+func (l *Lease) Delete(kind configstore.GroupVersionKind, name, namespace string, resourceVersion *string) error {
+	return l.cache.remove(l, kind, name, namespace, resourceVersion)
+}
+
+// Apply implements configstore.BatchWriter, under the lease.
+func (l *Lease) Apply(mutations ...configstore.Mutation) (revision uint64, err error) {
+	return l.cache.applyAll(l, mutations)
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// mutation is one change on its way.
+type mutation struct {
+	op  configstore.Op
+	key string
+	// config is under the canonical kind.
+	config configstore.Config
+	// given is set if the stored revision has to be that of config.
+	given  bool
+	schema *configstore.Schema
+}
+
+// fail wraps an error with the verb and the object.
+func (m *mutation) fail(err error) error {
+	if errors.Is(err, configstore.ErrInvalid) {
+		return fmt.Errorf("%s: %w", m.op, err) // it names the object itself
+	}
+	return fmt.Errorf("%s %s: %w", m.op, m.config.Key().Object(), err)
+}
+
+// stored is what etcd has under a key, as far as a write knows.
+type stored struct {
+	// mod is the mod revision; 0: nothing.
+	mod int64
+	// config is nil if there is nothing, or nothing that can be decoded: then err says why.
+	config *configstore.Config
+	err    error
+	lease  int64
+}
+
+// target is what becomes of one key.
+type target struct {
+	key string
+	was stored
+	// now is the state after the mutations so far; nil: none, or was.err.
+	now *configstore.Config
+	// exists: the key has a value after the mutations so far.
+	exists bool
+	// changed: the value is another one than the stored one. again: it was deleted in between.
+	changed, again bool
+}
+
+// plan is what a batch does to its keys, given what is stored.
+type plan struct {
+	cache   *Cache
+	targets map[string]*target
+	order   []*target
+}
+
+// newPlan plans the mutations upon what lookup says is stored.
+func (c *Cache) newPlan(mutations []mutation, lookup func(m *mutation) stored) (*plan, error) {
+	p := &plan{cache: c, targets: make(map[string]*target, len(mutations))}
+	for i := range mutations {
+		m := &mutations[i]
+		t := p.targets[m.key]
+		if t == nil {
+			was := lookup(m)
+			t = &target{key: m.key, was: was, now: was.config, exists: was.mod != 0}
+			p.targets[m.key] = t
+			p.order = append(p.order, t)
+		}
+		if err := t.apply(m); err != nil {
+			return nil, m.fail(err)
+		}
+	}
+	return p, nil
+}
+
+// apply changes the target as a mutation says. Its errors are those of ConfigStore.
+func (t *target) apply(m *mutation) error {
+	op := m.op
+	if op == configstore.OpUpsert {
+		if op = configstore.OpCreate; t.exists || m.given {
+			op = configstore.OpUpdate
+		}
+	}
+	if err := t.check(op, m); err != nil {
+		return err
+	}
+	next := m.config
+	switch op { //nolint:exhaustive // An upsert was decided.
+	case configstore.OpCreate:
+		next.Generation = 1
+		if next.CreationTimestamp.IsZero() {
+			next.CreationTimestamp = time.Now().UTC().Round(0)
+		}
+	case configstore.OpUpdate:
+		if t.now == nil { // What is stored cannot be decoded.
+			next.Generation = 1
+			if next.CreationTimestamp.IsZero() {
+				next.CreationTimestamp = time.Now().UTC().Round(0)
+			}
+			break
+		}
+		if !succeed(m.schema, t.now, &next) {
+			return nil
+		}
+	case configstore.OpUpdateStatus:
+		if t.now == nil {
+			return fmt.Errorf("what is stored cannot be decoded: %w", t.was.err)
+		}
+		if configstore.EqualMessage(t.now.Status, next.Status) {
+			return nil
+		}
+		status := next.Status
+		next = *t.now
+		next.Status = status
+	case configstore.OpDelete:
+		t.now, t.exists, t.changed, t.again = nil, false, true, true
+		return nil
+	}
+	t.now, t.exists, t.changed = &next, true, true
+	return nil
+}
+
+// check says why a mutation is not possible.
+func (t *target) check(op configstore.Op, m *mutation) error {
+	switch {
+	case op == configstore.OpCreate && t.exists:
+		return configstore.ErrAlreadyExists
+	case op == configstore.OpCreate:
+		return nil
+	case !t.exists:
+		return configstore.ErrNotFound
+	case m.given && t.changed:
+		return fmt.Errorf("%w: %q is given, and the batch has changed the object", configstore.ErrConflict, m.config.ResourceVersion)
+	case m.given && m.config.ResourceVersion != formatRevision(t.was.mod):
+		return fmt.Errorf("%w: %q is given, %q is stored", configstore.ErrConflict, m.config.ResourceVersion, formatRevision(t.was.mod))
+	}
+	return nil
+}
+
+// succeed makes next, as an Update gives it, the state after old. It returns false if nothing
+// changes.
+func succeed(schema *configstore.Schema, old, next *configstore.Config) bool {
+	if next.CreationTimestamp.IsZero() {
+		next.CreationTimestamp = old.CreationTimestamp
+	}
+	next.Generation = old.Generation
+	sameSpec := schema.EqualSpecs(old.Spec, next.Spec)
+	if !sameSpec {
+		next.Generation++
+	}
+	return !sameSpec || old.UID != next.UID || old.Domain != next.Domain ||
+		!old.CreationTimestamp.Equal(next.CreationTimestamp) ||
+		!maps.Equal(old.Labels, next.Labels) || !maps.Equal(old.Annotations, next.Annotations) ||
+		!slices.Equal(old.OwnerReferences, next.OwnerReferences) ||
+		!configstore.EqualMessage(old.Status, next.Status)
+}
+
+// shownAs returns what is stored as this cache shows it, which may be older than what etcd
+// has.
+func (c *Cache) shownAs(m *mutation) stored {
+	config := c.published.Get(m.config.GroupVersionKind, m.config.Name, m.config.Namespace)
+	if config == nil {
+		return stored{}
+	}
+	mod, _ := strconv.ParseInt(config.ResourceVersion, 10, 64) // The package's own.
+	return stored{mod: mod, config: config}
+}
+
+// storedAs returns what an answer of etcd has for a key.
+func (c *Cache) storedAs(kv *mvccpb.KeyValue) stored {
+	s := stored{mod: kv.GetModRevision(), lease: kv.GetLease()}
+	config, _, err := c.codec.decode(kv)
+	if err != nil {
+		s.err = err
+		return s
+	}
+	s.config = &config
+	return s
+}

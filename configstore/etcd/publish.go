@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// version is what the cache knows of a key. One that was created again is another object.
+type version struct {
+	create, mod int64
+	object      configstore.ConfigKey
+	// shown: a state of the object is published.
+	shown bool
+}
+
+// batch is what one transaction, or one list, changes.
+type batch struct {
+	cache     *Cache
+	mutations []configstore.Mutation
+	// errs are the keys that have errors now, or nil for those that have none any more.
+	errs map[string]*Error
+}
+
+func (c *Cache) newBatch() *batch { return &batch{cache: c, errs: map[string]*Error{}} }
+
+// put takes what etcd has under a key. If it is no object that can be shown, the state of the
+// same object stays, and that of one of its name that was deleted before goes.
+func (b *batch) put(kv *mvccpb.KeyValue) {
+	c, key := b.cache, string(kv.GetKey())
+	old := c.known[key]
+	next := version{create: kv.GetCreateRevision(), mod: kv.GetModRevision(), shown: old.shown}
+	var config configstore.Config
+	var err error
+	config, next.object, err = c.codec.decode(kv)
+	if old.shown && old.create != next.create {
+		b.drop(old.object)
+		next.shown = false
+	}
+	switch {
+	case err != nil:
+		b.errs[key] = &Error{Key: key, Object: next.object, Revision: next.mod, Since: time.Now(), Err: err}
+	case next.shown:
+		b.add(configstore.OpUpdate, config)
+	default:
+		b.add(configstore.OpCreate, config)
+		next.shown = true
+	}
+	if err == nil {
+		b.errs[key] = nil
+	}
+	c.known[key] = next
+}
+
+// remove takes that etcd does not have a key any more.
+func (b *batch) remove(key string) {
+	c := b.cache
+	if old, known := c.known[key]; known {
+		if old.shown {
+			b.drop(old.object)
+		}
+		delete(c.known, key)
+		b.errs[key] = nil
+	}
+}
+
+func (b *batch) drop(object configstore.ConfigKey) {
+	b.add(configstore.OpDelete, configstore.Config{
+		Meta: configstore.Meta{GroupVersionKind: object.Kind, Name: object.Name, Namespace: object.Namespace},
+	})
+}
+
+func (b *batch) add(op configstore.Op, config configstore.Config) {
+	b.mutations = append(b.mutations, configstore.Mutation{Op: op, Config: config})
+}
+
+// publish shows the batch, as the state of a revision.
+func (b *batch) publish(revision int64) {
+	c := b.cache
+	if len(b.mutations) > 0 {
+		if _, err := c.published.Apply(b.mutations...); err != nil {
+			// Not to be expected: decode has checked the objects.
+			c.opts.Logger.Error("configs are not shown", slog.Any("error", err))
+		}
+	}
+	c.noteErrors(b.errs)
+	c.show(revision)
+}
+
+// noteErrors takes what is new about keys.
+func (c *Cache) noteErrors(errs map[string]*Error) {
+	var fresh []*Error
+	c.mu.Lock()
+	for key, e := range errs {
+		before := c.errs[key]
+		switch {
+		case e == nil:
+			delete(c.errs, key)
+			continue
+		case before != nil && before.Err.Error() == e.Err.Error():
+			e.Since = before.Since
+		default:
+			fresh = append(fresh, e)
+		}
+		c.errs[key] = e
+	}
+	c.mu.Unlock()
+	for _, e := range fresh {
+		c.opts.Logger.Warn("value keeps the object in its last good state",
+			slog.String("key", e.Key), slog.Int64("revision", e.Revision), slog.Any("error", e.Err))
+	}
+}
+
+// publishEvents shows what a watch has told, each transaction as one batch. What is shown
+// already is left out: a watch that was made anew may repeat it.
+func (c *Cache) publishEvents(events []*mvccpb.Event) {
+	shown := c.shownRevision()
+	for len(events) > 0 {
+		revision := events[0].GetKv().GetModRevision()
+		n := slices.IndexFunc(events, func(e *mvccpb.Event) bool { return e.GetKv().GetModRevision() != revision })
+		if n < 0 {
+			n = len(events)
+		}
+		if revision > shown {
+			b := c.newBatch()
+			for _, e := range events[:n] {
+				if e.GetType() == mvccpb.Event_DELETE {
+					b.remove(string(e.GetKv().GetKey()))
+				} else {
+					b.put(e.GetKv())
+				}
+			}
+			b.publish(revision)
+		}
+		events = events[n:]
+	}
+}
+
+// publishList shows everything that etcd has at a revision. The difference to what is shown
+// is one batch: deletions, then the rest in the order of keys. other: it is not the history
+// that was read before, so that equal revisions say nothing.
+func (c *Cache) publishList(kvs []*mvccpb.KeyValue, revision int64, other bool) {
+	b := c.newBatch()
+	there := make(map[string]bool, len(kvs))
+	for _, kv := range kvs {
+		there[string(kv.GetKey())] = true
+	}
+	var gone []string
+	for key := range c.known {
+		if !there[key] {
+			gone = append(gone, key)
+		}
+	}
+	slices.SortFunc(gone, cmp.Compare[string])
+	for _, key := range gone {
+		b.remove(key)
+	}
+	for _, kv := range kvs {
+		old, known := c.known[string(kv.GetKey())]
+		if known && !other && old.mod == kv.GetModRevision() && old.create == kv.GetCreateRevision() {
+			continue
+		}
+		b.put(kv)
+	}
+	b.publish(revision)
+}
