@@ -18,7 +18,8 @@
 // YAML, configstore/memory is a store with one revision for all changes,
 // configstore/file keeps a store equal to a directory, and configstore/storetest
 // proves that any other store keeps the promises. configstore/kube, a module of its
-// own, shows the custom resources of a Kubernetes API server.
+// own, shows the custom resources of a Kubernetes API server, and configstore/etcd,
+// another one, keeps configs in etcd for several processes.
 //
 // # Services
 //
