@@ -29,6 +29,8 @@ type affected struct {
 	*difference
 	names []ads.ChangedName
 	seen  map[affectedKey]struct{}
+	// ruled are the hosts for whose DestinationRules everything was added.
+	ruled map[registry.Hostname]struct{}
 	// everything accepts the proxies and types of which any name may have changed.
 	everything []func(p *proxy, typeURL string) bool
 }
@@ -36,7 +38,7 @@ type affected struct {
 type affectedKey struct{ typeURL, name, why string }
 
 func newAffected(d *difference) *affected {
-	c := &affected{difference: d, seen: make(map[affectedKey]struct{})}
+	c := &affected{difference: d, seen: make(map[affectedKey]struct{}), ruled: make(map[registry.Hostname]struct{})}
 	for _, host := range d.endpoints {
 		c.endpointsOf(host)
 	}

@@ -16,16 +16,25 @@ func (c *affected) rules(changed ...*destinationRule) {
 		if r == nil {
 			continue
 		}
-		for _, svc := range c.matching(r.host) {
-			c.clusters(svc, envoy.ClusterType)
-			c.clusters(svc, envoy.LoadAssignmentType)
-			if c.hashed(lower(svc.Hostname)) {
-				c.routes(svc, "DestinationRule "+r.String(), func(p *proxy) bool { return p.role != router })
-			}
+		if _, again := c.ruled[r.host]; !again {
+			c.ruled[r.host] = struct{}{}
+			c.rulesFor(r.host)
 		}
-		c.leadingTo(r.host)
-		c.passingListeners()
 	}
+}
+
+// rulesFor adds what rules for a host are about, which may be a wildcard: those of the
+// host before and after, however many of them have changed.
+func (c *affected) rulesFor(host registry.Hostname) {
+	for _, svc := range c.matching(host) {
+		c.clusters(svc, envoy.ClusterType)
+		c.clusters(svc, envoy.LoadAssignmentType)
+		if c.hashed(lower(svc.Hostname)) {
+			c.routes(svc, "not routers", func(p *proxy) bool { return p.role != router })
+		}
+	}
+	c.leadingTo(host)
+	c.passingListeners()
 }
 
 // reaches adds what rules for many services are about if there is not room for all of

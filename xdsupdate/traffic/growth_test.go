@@ -41,7 +41,8 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// TestGrowthOfNumbers is the same of how many objects there are for one host.
+// TestGrowthOfNumbers is the same of how many objects there are for one host: from the
+// first push on, and in one batch after it.
 func TestGrowthOfNumbers(t *testing.T) {
 	for name, add := range map[string]func(l *configList, i int){
 		"DestinationRules": func(l *configList, i int) {
@@ -61,12 +62,20 @@ func TestGrowthOfNumbers(t *testing.T) {
 			l.add(istio.Gateway, fmt.Sprintf("ingress/g%d", i), gatewayOf(serverOf(80, "HTTP", "", "a.example.com")))
 		},
 	} {
-		checkGrowth(t, name, func(n int) {
-			var configs configList
+		objects := func(n int) (configs configList) {
 			for i := range n {
 				add(&configs, i)
 			}
-			buildEverything(stage(t, traffic.Options{}, configs, growthServices()))
+			return configs
+		}
+		checkGrowth(t, name, func(n int) {
+			buildEverything(stage(t, traffic.Options{}, objects(n), growthServices()))
+		})
+		checkGrowth(t, name+" in a batch", func(n int) {
+			s := stage(t, traffic.Options{}, nil, growthServices())
+			s.applyAll(objects(n))
+			s.applied()
+			buildEverything(s)
 		})
 	}
 }

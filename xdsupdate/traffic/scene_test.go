@@ -106,9 +106,21 @@ func given(tb testing.TB, options traffic.Options, schemas configstore.Schemas, 
 			}
 		}
 	}
+	s.store.Drain() // the first push has everything
 	s.serve()
 	s.applied()
 	return s
+}
+
+// applyAll stores objects in one batch.
+func (s *scene) applyAll(objects configList) {
+	s.t.Helper()
+	var batch []configstore.Mutation
+	for _, c := range objects {
+		batch = append(batch, configstore.Mutation{Op: configstore.OpUpsert, Config: *c})
+	}
+	_, err := s.store.Apply(batch...)
+	s.must(err)
 }
 
 // create stores objects that are not there yet.
