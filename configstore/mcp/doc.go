@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package mcp carries configs over xDS, in the form in which Istio's control
-// planes exchange them (MCP over xDS).
+// planes exchange them (MCP over xDS). A [Source] keeps the objects of a server in a
+// store:
+//
+//	store := memory.Make(istio.Schemas())
+//	source := mcp.NewSource(conn, store)
+//	go source.Run(stop)
 //
 // # Wire format
 //
@@ -15,7 +20,63 @@
 //	body                  the spec, in an Any
 //
 // Status, UID, Domain, OwnerReferences and Generation do not travel. The format and
-// the requests are those of Istio 1.31 (pkg/adsc, pilot/pkg/networking/apigen).
+// the requests are those of Istio 1.31 (pkg/adsc, pilot/pkg/networking/apigen). In SotW
+// a response has all objects of its kind, on both sides; a cache that sends only what
+// has changed, as go-control-plane's LinearCache does for types other than Envoy's, can
+// be followed by delta only.
+//
+// # What a response does
+//
+// A Source requests every kind of its store on one ADS stream, and applies each
+// response as one batch, if the store is a configstore.BatchWriter. Only objects whose
+// content differs are written; the versions of the server are no content, the store has
+// its own. What is bad hurts nothing but itself:
+//
+//   - An object that cannot be decoded, or that its schema finds invalid, keeps its last
+//     good state, or is not stored until it is good. The rest of the response is applied.
+//     The reply is a NACK, whose text names each object and field up to a bound; its
+//     version is that of the last response that was accepted as a whole on this stream.
+//     An equal NACK to an equal version waits longer each time, up to 30 seconds: many
+//     servers answer a NACK with the same again.
+//   - A resource whose name cannot be read may be any object. In SotW nothing that is
+//     missing in the same response is deleted.
+//   - Of two different resources of one name none counts.
+//   - What the store refuses, as it is full or has an object of another writer, is no
+//     fault of the server: the reply is an ACK, and the write is tried again.
+//   - A response of a type that was not requested is ignored.
+//
+// Report has every error for as long as it is there.
+//
+// # What is deleted
+//
+// In SotW what a response does not have, in delta what is named as removed. A server
+// that has just started may not know yet what it has. So in SotW the first answer of a
+// kind on a stream is held back if it is empty and the source has objects of the kind:
+// it is applied when a second one is empty, too, or after SourceOptions.EmptyHold on the
+// same stream; if the stream ends before, or another answer comes, it never is. Empty
+// answers to a kind that was answered before on the same stream count at once. They are
+// no sign of a defect in delta, where they change nothing.
+//
+// Without a stream everything stays as it is, and Status says since when and why. The
+// next stream begins anew: in SotW without a version, so that the server answers with
+// everything; in delta with the versions of the objects that are good, so that the
+// server sends the difference, and names what is gone. Streams are tried again with
+// exponential back-off and jitter, which a response that was applied resets, and a
+// connection or a stream does not.
+//
+// # Ownership
+//
+// The source writes an object when what the server says of it changes, and deletes it
+// when the server does not have it any more. It never touches what it has not created:
+// an object of the same key that another writer has put into the store is left alone and
+// reported as ErrNotOwned, until it goes away. Others may write to the source's objects;
+// what they wrote stays until the server's object changes, and a status stays even then.
+//
+// # Cost
+//
+// In delta a changed object costs the work of one. In SotW each resource is compared
+// with the bytes that were received before, which are kept for that, and what is equal
+// is not decoded.
 //
 // # Concurrency
 //

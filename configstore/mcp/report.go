@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
+	"github.com/pilotkit/pilotkit/internal/guard"
+)
+
+var (
+	// ErrDuplicate means that a response has two resources of one name, with different
+	// content.
+	ErrDuplicate = errors.New("the response has the object twice, with different content")
+	// ErrNotOwned means that the store holds an object of the same key that this
+	// source has not put there. It is left alone.
+	ErrNotOwned = errors.New("object in the store belongs to another writer")
+)
+
+// Report says what keeps the store from what the server has sent, at one moment.
+type Report struct {
+	// Errors are sorted by type URL, object and place.
+	Errors []*Error
+	// Foreign counts the responses of types that were not requested. They are ignored.
+	Foreign int
+}
+
+// Error is why one resource is not in the store as the server has sent it. Err matches,
+// among others, configstore.ErrInvalid, ErrDuplicate or ErrNotOwned, or is what the store
+// has said.
+type Error struct {
+	// TypeURL is that of the response.
+	TypeURL string
+	// Resource is the place in the response, from 1, of a resource whose name cannot be
+	// read; else 0.
+	Resource int
+	// Object is the object; its Name is empty if that cannot be read.
+	Object configstore.ConfigKey
+	// Kept means that the store has the last good state of the object. Otherwise there
+	// was none.
+	Kept bool
+	// Err says what is wrong. It is never nil.
+	Err error
+}
+
+// Error returns "ServiceEntry default/db: field: reason".
+func (e *Error) Error() string {
+	subject := e.Object.Object()
+	if e.Object.Name == "" {
+		subject = e.Object.Kind.Kind + " in resource " + strconv.Itoa(e.Resource)
+	}
+	var invalid *configstore.ValidationError
+	if errors.As(e.Err, &invalid) && invalid.Key == e.Object {
+		return e.Err.Error() // begins with the object
+	}
+	return subject + ": " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+func (e *Error) compare(f *Error) int {
+	return cmp.Or(strings.Compare(e.TypeURL, f.TypeURL), e.Object.Compare(f.Object), cmp.Compare(e.Resource, f.Resource))
+}
+
+// refused reports whether the error is one of the server: its resource cannot be
+// decoded, or is not valid. What only the store refuses is none.
+func (e *Error) refused() bool {
+	var field *fieldError
+	return errors.As(e.Err, &field) || errors.Is(e.Err, configstore.ErrInvalid) || errors.Is(e.Err, ErrDuplicate)
+}
+
+// The bounds of the text of a NACK.
+const (
+	maxRefusals      = 20
+	maxRefusalLength = 300
+)
+
+// refusalText returns the text of a NACK: what is wrong with which objects. It is
+// empty if nothing is.
+func refusalText(errs []*Error) string {
+	var texts []string
+	for _, e := range errs {
+		if e.refused() {
+			texts = append(texts, excerpt.CutTo(e.Error(), maxRefusalLength))
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	out := "refused resources: " + strconv.Itoa(len(texts)) + ": "
+	if more := len(texts) - maxRefusals; more > 0 {
+		texts = append(texts[:maxRefusals], "and "+strconv.Itoa(more)+" more")
+	}
+	return strings.ToValidUTF8(out+strings.Join(texts, "; "), "\uFFFD")
+}
+
+// Status is how a Source is at one moment.
+type Status struct {
+	// Connected: a stream is open. Delta: it is one of the delta protocol.
+	Connected, Delta bool
+	// Applied is when the last response was applied; zero: none was.
+	Applied time.Time
+	// StaleSince is since when the store may not show what the server has: since Run
+	// has begun, or since the last stream has ended, until every kind was answered on a
+	// stream. Zero: it is not.
+	StaleSince time.Time
+	// Err is why the last stream has ended, or could not be opened, and Failures how
+	// many have, since StaleSince.
+	Err      error
+	Failures int
+	// Kinds are sorted by type URL.
+	Kinds []KindStatus
+}
+
+// KindStatus is how a kind is at one moment.
+type KindStatus struct {
+	// Kind is the kind in its canonical version, TypeURL under what it is requested.
+	Kind    configstore.GroupVersionKind
+	TypeURL string
+	// Answered: a response of this kind was applied on the open stream.
+	Answered bool
+	// Held: an empty response is held back.
+	Held bool
+	// Version is that of the last response of which everything was accepted.
+	Version string
+	// Objects is how many objects of the kind the source has in the store.
+	Objects int
+}
+
+// Stale reports whether the store may not show what the server has.
+func (s Status) Stale() bool { return !s.StaleSince.IsZero() }
+
+// Report returns what keeps the store from what the server has sent. The caller may
+// modify the slice, not the errors.
+func (s *Source) Report() Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.report
+	r.Errors = slices.Clone(r.Errors)
+	return r
+}
+
+// Status returns how the source is.
+func (s *Source) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := s.status
+	status.Kinds = slices.Clone(status.Kinds)
+	return status
+}
+
+// publish makes the report and the status, and logs what is new and what is gone.
+func (s *Source) publish() {
+	var errs []*Error
+	kinds := make([]KindStatus, 0, len(s.kinds))
+	current := true
+	for _, k := range s.kinds {
+		errs = append(errs, k.errors()...)
+		kinds = append(kinds, KindStatus{
+			Kind: k.schema.GroupVersionKind, TypeURL: k.typeURL, Answered: k.answered, Held: !k.heldUntil.IsZero(),
+			Version: k.version, Objects: k.written,
+		})
+		current = current && k.answered
+	}
+	slices.SortFunc(errs, (*Error).compare)
+	slices.SortFunc(kinds, func(a, b KindStatus) int { return strings.Compare(a.TypeURL, b.TypeURL) })
+	s.mu.Lock()
+	before := s.report.Errors
+	s.report = Report{Errors: errs, Foreign: s.foreign}
+	s.status.Kinds = kinds
+	back := current && s.status.Stale()
+	if current {
+		s.status.StaleSince, s.status.Err, s.status.Failures = time.Time{}, nil, 0
+	}
+	s.mu.Unlock()
+	if back {
+		s.opts.Logger.Info("configs are current")
+	}
+	s.log(before, errs)
+}
+
+// errors returns what is wrong with the objects of the kind.
+func (k *sourceKind) errors() []*Error {
+	errs := slices.Clone(k.unnamed)
+	for _, o := range k.bad {
+		if o.err != nil {
+			errs = append(errs, o.err)
+		}
+		if o.refused != nil {
+			errs = append(errs, o.refused)
+		}
+	}
+	return errs
+}
+
+// log reports each error once, and once more when it is gone.
+func (s *Source) log(before, after []*Error) {
+	was, is := texts(before), texts(after)
+	for _, e := range after {
+		if _, known := was[e.Error()]; !known {
+			s.opts.Logger.Warn("config error", attrs(e)...)
+		}
+	}
+	for _, e := range before {
+		if _, still := is[e.Error()]; !still {
+			s.opts.Logger.Info("config error gone", attrs(e)...)
+		}
+	}
+}
+
+func texts(errs []*Error) map[string]struct{} {
+	out := make(map[string]struct{}, len(errs))
+	for _, e := range errs {
+		out[e.Error()] = struct{}{}
+	}
+	return out
+}
+
+func attrs(e *Error) []any {
+	out := []any{slog.String("type_url", e.TypeURL), slog.String("error", e.Error()), slog.Bool("kept", e.Kept)}
+	var p *guard.PanicError
+	if errors.As(e.Err, &p) {
+		out = append(out, slog.String("stack", p.Stack))
+	}
+	return out
+}

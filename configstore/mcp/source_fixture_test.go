@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.uber.org/atomic"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+)
+
+// Nearly all tests of sources run in bubbles of testing/synctest, over gRPC in memory:
+// when nothing is left to do, time jumps to the next timer. A deadline that passes means
+// that what was awaited never comes, however busy the machine.
+
+// serviceEntryURL is the type that most tests use.
+const serviceEntryURL = "networking.istio.io/v1/ServiceEntry"
+
+// only are options for one kind.
+func only(kinds ...configstore.GroupVersionKind) SourceOptions { return SourceOptions{Kinds: kinds} }
+
+// serveADS serves on a network in memory, and returns a connection and what ends both.
+func serveADS(
+	tb testing.TB, service discovery.AggregatedDiscoveryServiceServer, opts ...grpc.ServerOption,
+) (conn *grpc.ClientConn, end func()) {
+	tb.Helper()
+	listener := bufconn.Listen(1 << 16)
+	server := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(64<<20))...)
+	discovery.RegisterAggregatedDiscoveryServiceServer(server, service)
+	conn, err := grpc.NewClient("passthrough:memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) })
+	return conn, func() {
+		_ = conn.Close()
+		server.Stop()
+		serving.Wait()
+	}
+}
+
+// run runs a source, and returns what stops it and waits for its end.
+func run(source *Source) (stop func()) {
+	stopped := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { source.Run(stopped) })
+	return sync.OnceFunc(func() {
+		close(stopped)
+		running.Wait()
+	})
+}
+
+// driver is a server that does what a test says, on one stream at a time.
+type driver struct {
+	discovery.UnimplementedAggregatedDiscoveryServiceServer
+	tb      testing.TB
+	options []grpc.ServerOption
+	// sotw and delta are the streams that are open, in the order in which they were opened.
+	sotw  chan sotwServer
+	delta chan deltaServer
+	// opened counts the streams, refused says with what they end at once.
+	opened  atomic.Int32
+	refused func(n int) error
+	// noDelta: it does not speak delta.
+	noDelta bool
+	// requests and deltas are what was received.
+	requests chan *discovery.DiscoveryRequest
+	deltas   chan *discovery.DeltaDiscoveryRequest
+	// current and now are the stream that the test has opened last.
+	current sotwServer
+	now     deltaServer
+	cut     chan error
+}
+
+type (
+	sotwServer  = discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer
+	deltaServer = discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer
+)
+
+// drive serves a driver and runs a source of it. end is to be deferred.
+func drive(tb testing.TB, store configstore.ConfigStore, o SourceOptions) (d *driver, source *Source, end func()) {
+	tb.Helper()
+	d = &driver{}
+	d.init(tb)
+	source, end = d.run(store, o)
+	return d, source, end
+}
+
+func (d *driver) init(tb testing.TB) {
+	tb.Helper()
+	d.tb = tb
+	d.sotw, d.delta = make(chan sotwServer, 100), make(chan deltaServer, 100)
+	d.requests, d.deltas = make(chan *discovery.DiscoveryRequest, 1000), make(chan *discovery.DeltaDiscoveryRequest, 1000)
+	d.cut = make(chan error)
+}
+
+func (d *driver) run(store configstore.ConfigStore, o SourceOptions) (source *Source, end func()) {
+	d.tb.Helper()
+	conn, closed := serveADS(d.tb, d, d.options...)
+	source = NewSource(conn, store, o)
+	stop := run(source)
+	return source, func() {
+		stop()
+		closed()
+	}
+}
+
+func (d *driver) StreamAggregatedResources(stream sotwServer) error {
+	n := int(d.opened.Inc())
+	if d.refused != nil {
+		if err := d.refused(n); err != nil {
+			return err
+		}
+	}
+	d.sotw <- stream
+	return forward(stream.Recv, d.requests, d.cut)
+}
+
+func (d *driver) DeltaAggregatedResources(stream deltaServer) error {
+	if d.noDelta {
+		return status.Error(codes.Unimplemented, "no delta")
+	}
+	n := int(d.opened.Inc())
+	if d.refused != nil {
+		if err := d.refused(n); err != nil {
+			return err
+		}
+	}
+	d.delta <- stream
+	return forward(stream.Recv, d.deltas, d.cut)
+}
+
+// forward hands on what is received until the stream ends or is cut.
+func forward[T any](receive func() (T, error), to chan<- T, cut <-chan error) error {
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			r, err := receive()
+			if err != nil {
+				ended <- nil
+				return
+			}
+			to <- r
+		}
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case err := <-cut:
+		return err
+	}
+}
+
+// open waits for the next stream, and returns its first requests by type.
+func (d *driver) open(kinds int) map[string]*discovery.DiscoveryRequest {
+	d.current = <-d.sotw
+	out := map[string]*discovery.DiscoveryRequest{}
+	for range kinds {
+		r := <-d.requests
+		out[r.GetTypeUrl()] = r
+	}
+	return out
+}
+
+// openDelta waits for the next stream, and returns its first request.
+func (d *driver) openDelta() *discovery.DeltaDiscoveryRequest {
+	d.now = <-d.delta
+	return <-d.deltas
+}
+
+// say sends ServiceEntries and returns the reply.
+func (d *driver) say(version string, resources ...*anypb.Any) *discovery.DiscoveryRequest {
+	d.send(serviceEntryURL, version, resources...)
+	return <-d.requests
+}
+
+// send sends a response. Its nonce is its version with an n before it.
+func (d *driver) send(url, version string, resources ...*anypb.Any) {
+	d.tb.Helper()
+	err := d.current.Send(&discovery.DiscoveryResponse{TypeUrl: url, VersionInfo: version, Nonce: "n" + version, Resources: resources})
+	if err != nil {
+		d.tb.Error(err)
+	}
+}
+
+// tell sends a delta and returns the reply.
+func (d *driver) tell(r *discovery.DeltaDiscoveryResponse) *discovery.DeltaDiscoveryRequest {
+	d.tb.Helper()
+	if err := d.now.Send(r); err != nil {
+		d.tb.Error(err)
+	}
+	return <-d.deltas
+}
+
+// end ends the stream.
+func (d *driver) end() { d.cut <- status.Error(codes.Unavailable, "cut") }
+
+// delta returns a response about ServiceEntries.
+func delta(tb testing.TB, nonce string, removed []string, objects ...configstore.Config) *discovery.DeltaDiscoveryResponse {
+	tb.Helper()
+	r := &discovery.DeltaDiscoveryResponse{TypeUrl: serviceEntryURL, Nonce: nonce, RemovedResources: removed}
+	for _, c := range objects {
+		r.Resources = append(r.Resources, &discovery.Resource{
+			Name: resourceName(c.Name, c.Namespace), Version: c.ResourceVersion, Resource: encoded(tb, c),
+		})
+	}
+	return r
+}
+
+// entries returns the ServiceEntries of the namespace default with these names.
+func entries(tb testing.TB, names ...string) []*anypb.Any {
+	tb.Helper()
+	out := make([]*anypb.Any, len(names))
+	for i, name := range names {
+		out[i] = encoded(tb, entry("default", name))
+	}
+	return out
+}
+
+// names returns the names of the ServiceEntries of a store, with the host of each.
+func names(store configstore.Reader) string {
+	var out []string
+	for _, c := range store.List(istio.ServiceEntry, "") {
+		out = append(out, c.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+// newStore returns a store that finds out who changes its objects.
+func newStore() *memory.Store {
+	return memory.Make(istio.Schemas(), memory.Options{DetectMutations: true})
+}
+
+// messages returns the errors of a report as text.
+func messages(source *Source) []string {
+	var out []string
+	for _, e := range source.Report().Errors {
+		out = append(out, e.Error())
+	}
+	return slices.Clip(out)
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// sourceKind is what a source knows of the objects of a kind.
+type sourceKind struct {
+	schema  configstore.Schema
+	typeURL string
+	objects map[sourceName]*sourceObject
+	// bad are the objects that have errors.
+	bad map[sourceName]*sourceObject
+	// unnamed are the errors of resources whose names cannot be read: of the last
+	// response, or, as a delta is not the whole, of all of the stream. Those from fresh on
+	// are of the last response.
+	unnamed []*Error
+	fresh   int
+	// round counts the responses, and usable what the last one had that is good.
+	round  uint64
+	usable int
+	// written is how many objects are in the store.
+	written int
+	// synced: the kind was answered on any stream.
+	synced bool
+	// version is that of the last response that was accepted.
+	version string
+
+	// The rest is about the open stream.
+
+	// answered: a response was applied.
+	answered bool
+	// heldUntil is when the empty response that is held back is applied; zero: none is.
+	heldUntil time.Time
+	// accepted is the version of the last response that was accepted.
+	accepted string
+	// reply is what is to be sent at replyAt; nil: nothing.
+	reply   *reply
+	replyAt time.Time
+	// refusal is the last NACK, and refusals how long to wait with one that is equal:
+	// many servers send what was refused once more, at once.
+	refusal  reply
+	refusals backoff
+}
+
+// sourceName is the key of an object among those of its kind.
+type sourceName struct{ namespace, name string }
+
+// sourceObject is one object of the server.
+type sourceObject struct {
+	kind *sourceKind
+	key  configstore.ConfigKey
+
+	// resource is the last one of the object, and version that of a delta. One that has
+	// equal bytes has nothing new. Nil: the next one is decoded in any case.
+	resource *anypb.Any
+	version  string
+	// seen is the last round in which it was there.
+	seen uint64
+	// duplicate: it was there twice in that round.
+	duplicate bool
+	// gone: the server does not have it any more.
+	gone bool
+
+	// good is the last good state, and nil if there was none, or if that is not one for
+	// the store. goodVersion is its version.
+	good        *configstore.Config
+	goodVersion string
+	checked     *configstore.Checked
+	// err is why resource is not good.
+	err *Error
+
+	// stored is the state that this source has written last; nil: none, or it was
+	// deleted. created is when the object was created, as the store says: it distinguishes
+	// it from another one of the same key that another writer has created since.
+	stored  *configstore.Config
+	created time.Time
+	// refused is why the store does not take good.
+	refused *Error
+}
+
+func newSourceKind(schema configstore.Schema, typeURL string) *sourceKind {
+	return &sourceKind{
+		schema: schema, typeURL: typeURL, objects: map[sourceName]*sourceObject{}, bad: map[sourceName]*sourceObject{},
+		refusals: backoff{longest: maxRefusalWait},
+	}
+}
+
+// maxUnnamed is how many errors of unnamed resources of earlier deltas are kept.
+const maxUnnamed = 1000
+
+// maxRefusalWait is the longest time, but for chance, that an equal NACK waits.
+const maxRefusalWait = 30 * time.Second
+
+// disconnect forgets the stream.
+func (k *sourceKind) disconnect() {
+	k.answered, k.heldUntil = false, time.Time{}
+	k.accepted, k.reply, k.refusal = "", nil, reply{}
+	k.unnamed = nil
+	k.refusals.reset()
+}
+
+// known returns the versions of the objects that need not be sent again, by name. What
+// is bad is not one of them in its bad state.
+func (k *sourceKind) known() map[string]string {
+	out := make(map[string]string, len(k.objects))
+	for name, o := range k.objects {
+		if !o.gone && (o.err == nil || o.good != nil) {
+			out[resourceName(name.name, name.namespace)] = o.goodVersion
+		}
+	}
+	return out
+}
+
+// holds reports whether a response may be that of a server which does not know yet what
+// it has.
+func (k *sourceKind) holds(r *response, hold time.Duration) bool {
+	return !r.delta && len(r.resources) == 0 && k.written > 0 && !k.answered && k.heldUntil.IsZero() && hold > 0
+}
+
+// accept prepares the reply to a response.
+func (k *sourceKind) accept(r *response, refusal string) {
+	now := time.Now()
+	if refusal == "" {
+		k.accepted, k.version, k.refusal = r.version, r.version, reply{}
+		k.refusals.reset()
+		k.reply, k.replyAt = &reply{typeURL: k.typeURL, version: r.version, nonce: r.nonce}, now
+		return
+	}
+	again := k.refusal.refusal == refusal && k.refusal.version == r.version
+	k.refusal = reply{version: r.version, refusal: refusal}
+	k.reply, k.replyAt = &reply{typeURL: k.typeURL, version: k.accepted, nonce: r.nonce, refusal: refusal}, now
+	if again {
+		k.replyAt = now.Add(k.refusals.next())
+	}
+}
+
+// take brings the objects to what a response says, and returns those that may have to
+// be written.
+func (k *sourceKind) take(r *response, decode func(*sourceObject)) (dirty []*sourceObject) {
+	k.round++
+	if !r.delta || len(k.unnamed) > maxUnnamed {
+		k.unnamed = nil
+	}
+	k.fresh = len(k.unnamed)
+	for i := range r.resources {
+		in := &r.resources[i]
+		if in.resource.GetTypeUrl() == k.typeURL {
+			in.resource.TypeUrl = resourceTypeURL // go-control-plane's caches put that of the response there
+		}
+		name, err := identify(in)
+		if err != nil {
+			k.unnamed = append(k.unnamed, &Error{
+				TypeURL: k.typeURL, Resource: i + 1, Object: configstore.ConfigKey{Kind: k.schema.GroupVersionKind}, Err: err,
+			})
+			continue
+		}
+		if o := k.object(name); o.arrive(in, k.round) {
+			dirty = append(dirty, o)
+		}
+	}
+	for _, o := range dirty {
+		decode(o)
+		k.note(o)
+	}
+	k.usable = len(r.resources) - len(k.unnamed) + k.fresh
+	for _, o := range k.bad {
+		if o.seen == k.round && o.err != nil {
+			k.usable--
+		}
+	}
+	return append(dirty, k.remove(r)...)
+}
+
+// identify returns of which object a resource is. The error says why that is not known.
+func identify(in *received) (name sourceName, err error) {
+	switch {
+	case in.resource.GetTypeUrl() != resourceTypeURL && in.name == "":
+		return name, fieldErrorf("resource", "must be a %s, is a %q", resourceTypeURL, in.resource.GetTypeUrl())
+	case in.name != "":
+		var ok bool
+		if name.name, name.namespace, ok = splitName(in.name); !ok {
+			return name, fieldErrorf("name", `must be "namespace/name", is %q`, in.name)
+		}
+		return name, nil
+	}
+	var ok bool
+	if name.name, name.namespace, ok = peekName(in.resource); !ok {
+		return name, fieldErrorf("metadata.name", `must be "namespace/name", cannot be read`)
+	}
+	return name, nil
+}
+
+// object returns an object, which may be a new one.
+func (k *sourceKind) object(name sourceName) *sourceObject {
+	o := k.objects[name]
+	if o == nil {
+		o = &sourceObject{kind: k, key: configstore.ConfigKey{
+			Kind: k.schema.GroupVersionKind, Name: name.name, Namespace: name.namespace,
+		}}
+		k.objects[name] = o
+	}
+	return o
+}
+
+// arrive notes a resource of the object, and reports whether it is a new one, which is
+// to be decoded.
+func (o *sourceObject) arrive(in *received, round uint64) bool {
+	same := o.resource != nil && in.resource != nil && o.resource.GetTypeUrl() == in.resource.GetTypeUrl() &&
+		bytes.Equal(o.resource.GetValue(), in.resource.GetValue())
+	if o.seen == round {
+		if same || o.duplicate {
+			return false
+		}
+		o.duplicate = true
+		return true // the first one may have been known
+	}
+	o.seen, o.gone, o.duplicate, o.version = round, false, false, in.version
+	switch {
+	case !same:
+		o.resource = in.resource
+	case o.err == nil:
+		o.goodVersion = in.version
+	}
+	return !same
+}
+
+// decode decodes and validates the last resource of an object.
+func (s *Source) decode(o *sourceObject) {
+	o.err = nil
+	if err := s.decodeObject(o); err != nil {
+		o.err = &Error{TypeURL: o.kind.typeURL, Object: o.key, Kept: o.stored != nil, Err: err}
+	}
+}
+
+func (s *Source) decodeObject(o *sourceObject) error {
+	if o.duplicate {
+		o.resource = nil
+		return ErrDuplicate
+	}
+	c, err := decode(o.resource, &o.kind.schema)
+	switch {
+	case err != nil:
+		return err
+	case c.Name != o.key.Name || c.Namespace != o.key.Namespace:
+		return fieldErrorf("metadata.name", "must be that of the resource, is %q", resourceName(c.Name, c.Namespace))
+	case !inRevision(c.Labels, s.opts.Revision):
+		o.good, o.checked, o.goodVersion = nil, nil, o.version
+		return nil
+	}
+	c.ResourceVersion, c.Domain = "", s.opts.Domain // the version is that of another store
+	checked, _, err := s.schemas.Check(c)
+	if err != nil {
+		return err //nolint:wrapcheck // names the object and the field
+	}
+	o.good, o.checked, o.goodVersion = &c, checked, o.version
+	return nil
+}
+
+// note keeps bad.
+func (k *sourceKind) note(o *sourceObject) {
+	name := sourceName{o.key.Namespace, o.key.Name}
+	if o.err == nil && o.refused == nil {
+		delete(k.bad, name)
+	} else {
+		k.bad[name] = o
+	}
+}
+
+// remove notes what is gone, and returns what has to be deleted.
+func (k *sourceKind) remove(r *response) (dirty []*sourceObject) {
+	drop := func(o *sourceObject) {
+		o.resource, o.good, o.checked, o.err, o.gone, o.duplicate = nil, nil, nil, nil, true, false
+		k.note(o)
+		dirty = append(dirty, o)
+	}
+	if r.delta {
+		for _, removed := range r.removed {
+			name, namespace, _ := splitName(removed)
+			if o := k.objects[sourceName{namespace, name}]; o != nil && o.seen != k.round {
+				drop(o)
+			}
+		}
+		return dirty
+	}
+	if len(k.unnamed) > 0 {
+		return nil // any that is missing may be one of them
+	}
+	for _, o := range k.objects {
+		if o.seen != k.round {
+			drop(o)
+		}
+	}
+	return dirty
+}
+
+// forget drops an object that is neither there nor in the store.
+func (k *sourceKind) forget(o *sourceObject) {
+	if o.gone && o.stored == nil && o.refused == nil {
+		delete(k.objects, sourceName{o.key.Namespace, o.key.Name})
+	}
+}
+
+// errorsOfLast returns what is wrong with the resources of the last response.
+func (k *sourceKind) errorsOfLast() []*Error {
+	errs := slices.Clone(k.unnamed[k.fresh:])
+	for _, o := range k.bad {
+		if o.seen != k.round {
+			continue
+		}
+		for _, e := range []*Error{o.err, o.refused} {
+			if e != nil {
+				errs = append(errs, e)
+			}
+		}
+	}
+	return errs
+}

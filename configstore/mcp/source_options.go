@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// SourceOptions configure a Source. The zero value works.
+type SourceOptions struct {
+	// Logger gets each error once, when it appears, and a note when it is gone; the
+	// same for the connection. Default: nil, which discards.
+	Logger *slog.Logger
+	// Kinds are requested, each under the version that is named here, which may be any
+	// that the store's schemas know: "networking.istio.io/v1alpha3/ServiceEntry" for a
+	// server that does not know v1. Default: all kinds of the store, in their canonical
+	// versions.
+	Kinds []configstore.GroupVersionKind
+	// Revision is the revision whose objects are taken: those without a label
+	// istio.io/rev, and those that name it there. An object that is moved to another
+	// revision is deleted. Default: empty, which takes all objects.
+	Revision string
+	// Domain is written to the Domain of every object. Default: empty.
+	Domain string
+	// Node is what the source says of itself. Default: a node with an ID of the form
+	// "sidecar~ip~name.namespace~namespace.svc.cluster.local" and the metadata that
+	// Istio's client sends: GENERATOR "api", which asks an istiod for configs,
+	// ISTIO_VERSION, and Revision as ISTIO_REVISION. It must not be modified.
+	Node *core.Node
+	// Delta makes the source speak the delta protocol, and SotW if a peer answers that it
+	// does not implement that. Do not use it with an istiod: up to 1.31 it does not tell
+	// which configs are removed in that protocol. Default: SotW, which every peer speaks.
+	Delta bool
+	// EmptyHold is how long the first answer on a stream is held back if it is empty
+	// and the source has objects of the kind; see the package comment. Default: 10 s;
+	// negative: it is taken at once.
+	EmptyHold time.Duration
+	// MaxBackoff is the longest time between two attempts to open a stream, but for
+	// chance. Default: 30 s.
+	MaxBackoff time.Duration
+	// RetryInterval is the time between two attempts to write what the store has
+	// refused. Default: 15 s.
+	RetryInterval time.Duration
+	// MaxResponseBytes is the size of the largest response that is taken; a larger one
+	// ends the stream with an error. Default: 256 MiB.
+	MaxResponseBytes int
+}
+
+func (o SourceOptions) withDefaults(schemas configstore.Schemas) SourceOptions {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Kinds == nil {
+		for _, schema := range schemas.All() {
+			o.Kinds = append(o.Kinds, schema.GroupVersionKind)
+		}
+	}
+	if o.Node == nil {
+		o.Node = defaultNode(o.Revision)
+	}
+	o.EmptyHold = cmp.Or(o.EmptyHold, 10*time.Second)
+	o.MaxBackoff = cmp.Or(o.MaxBackoff, 30*time.Second)
+	o.RetryInterval = cmp.Or(o.RetryInterval, 15*time.Second)
+	o.MaxResponseBytes = cmp.Or(o.MaxResponseBytes, 256<<20)
+	return o
+}
+
+// defaultNode returns a node like that of Istio's client: a version that is higher than
+// any keeps an istiod from leaving out what old proxies do not understand.
+func defaultNode(revision string) *core.Node {
+	fields := map[string]*structpb.Value{
+		"GENERATOR":     structpb.NewStringValue("api"),
+		"ISTIO_VERSION": structpb.NewStringValue("65536.65536.65536"),
+	}
+	if revision != "" {
+		fields["ISTIO_REVISION"] = structpb.NewStringValue(revision)
+	}
+	return &core.Node{
+		Id:       "sidecar~127.0.0.1~pilotkit.default~default.svc.cluster.local",
+		Metadata: &structpb.Struct{Fields: fields},
+	}
+}
+
+// revLabel names the revision that an object is for.
+const revLabel = "istio.io/rev"
+
+// inRevision reports whether an object is for a revision.
+func inRevision(labels map[string]string, revision string) bool {
+	label, ok := labels[revLabel]
+	return !ok || revision == "" || label == revision
+}

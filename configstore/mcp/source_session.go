@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// incoming is what was received: a response, or why there will be no more.
+type incoming struct {
+	response *response
+	err      error
+}
+
+// session is one stream. It returns why it has ended.
+func (s *Source) session(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	p, err := s.open(ctx, s.delta)
+	if err != nil {
+		return err
+	}
+	out, in := newOutbox(), make(chan incoming)
+	running.Go(func() { out.run(ctx) })
+	running.Go(func() { receive(ctx, p, in) })
+	s.connected(s.delta)
+	s.subscribe(p, out)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case m := <-in:
+			if m.err != nil {
+				return streamError(m.err)
+			}
+			s.handle(m.response)
+		case <-timer.C:
+			s.elapse(time.Now())
+		case <-ctx.Done():
+			return context.Cause(ctx) //nolint:wrapcheck // of Run
+		}
+		s.reply(p, out)
+		if next := s.deadline(); next.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+// receive hands on what the peer sends, until the stream ends.
+func receive(ctx context.Context, p peer, in chan<- incoming) {
+	for {
+		r, err := p.receive()
+		select {
+		case in <- incoming{r, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// subscribe requests all kinds. The first request has the node.
+func (s *Source) subscribe(p peer, out *outbox) {
+	for i, k := range s.kinds {
+		var node *core.Node
+		if i == 0 {
+			node = s.opts.Node
+		}
+		url := k.typeURL
+		var known map[string]string
+		if s.delta {
+			known = k.known()
+		}
+		out.put(func() error { return p.subscribe(url, known, node) })
+	}
+}
+
+// handle applies a response.
+func (s *Source) handle(r *response) {
+	k, ok := s.byType[r.typeURL]
+	if !ok {
+		// An answer would be a subscription.
+		if s.foreign++; s.foreign == 1 {
+			s.opts.Logger.Warn("response of a type that was not requested", slog.String("type_url", r.typeURL))
+		}
+		s.publish()
+		return
+	}
+	if k.holds(r, s.opts.EmptyHold) {
+		k.heldUntil = time.Now().Add(s.opts.EmptyHold)
+		k.accept(r, "")
+		s.publish()
+		s.opts.Logger.Warn("empty response is held back", slog.String("type_url", r.typeURL), slog.Int("objects", k.written))
+		return
+	}
+	k.heldUntil = time.Time{}
+	errs := s.apply(k, r)
+	refusal := refusalText(errs)
+	k.accept(r, refusal)
+	if refusal == "" || k.usable > 0 {
+		s.retry.reset()
+	}
+	s.applied(k)
+}
+
+// applied notes that what a response says is in the store.
+func (s *Source) applied(k *sourceKind) {
+	k.answered, k.synced = true, true
+	s.mu.Lock()
+	s.status.Applied = time.Now()
+	s.mu.Unlock()
+	s.publish()
+	s.sync()
+}
+
+// elapse does what was waiting for a time that has come.
+func (s *Source) elapse(now time.Time) {
+	for _, k := range s.kinds {
+		if !k.heldUntil.IsZero() && !now.Before(k.heldUntil) {
+			k.heldUntil = time.Time{}
+			s.apply(k, &response{typeURL: k.typeURL})
+			s.retry.reset()
+			s.applied(k)
+		}
+	}
+	if s.refused && !now.Before(s.retryAt) {
+		s.writeRefused()
+	}
+}
+
+// reply sends the replies whose time has come.
+func (s *Source) reply(p peer, out *outbox) {
+	now := time.Now()
+	for _, k := range s.kinds {
+		if k.reply != nil && !now.Before(k.replyAt) {
+			r := *k.reply
+			k.reply = nil
+			out.put(func() error { return p.answer(r) })
+		}
+	}
+}
+
+// deadline returns when elapse or reply has something to do next; zero: never.
+func (s *Source) deadline() (next time.Time) {
+	at := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	for _, k := range s.kinds {
+		if !k.heldUntil.IsZero() {
+			at(k.heldUntil)
+		}
+		if k.reply != nil {
+			at(k.replyAt)
+		}
+	}
+	if s.refused {
+		at(s.retryAt)
+	}
+	return next
+}
+
+// apply brings the store to what a response says, and returns what is wrong with it.
+func (s *Source) apply(k *sourceKind, r *response) []*Error {
+	dirty := k.take(r, s.decode)
+	s.write(dirty)
+	return k.errorsOfLast()
+}
+
+// writeRefused writes again what the store has refused.
+func (s *Source) writeRefused() {
+	if !s.refused {
+		return
+	}
+	s.write(nil)
+	s.publish()
+}

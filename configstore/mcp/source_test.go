@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	mcp "istio.io/api/mcp/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+)
+
+// TestRequestsAreThoseOfIstio: all kinds, under their names as type URLs, the node in the
+// first request only, and replies with version and nonce.
+func TestRequestsAreThoseOfIstio(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, _, end := drive(t, newStore(), SourceOptions{Revision: "canary"})
+		defer end()
+		kinds := istio.Schemas().All()
+		requests := d.open(len(kinds))
+		nodes := 0
+		for _, schema := range kinds {
+			r := requests[schema.GroupVersionKind.String()]
+			if r == nil {
+				t.Errorf("%s is not requested", schema.GroupVersionKind)
+				continue
+			}
+			if r.GetVersionInfo() != "" || r.GetResponseNonce() != "" || len(r.GetResourceNames()) > 0 {
+				t.Errorf("request %v", r)
+			}
+			if node := r.GetNode(); node != nil {
+				nodes++
+				fields := node.GetMetadata().GetFields()
+				if parts := strings.Split(node.GetId(), "~"); len(parts) != 4 || parts[3] != "default.svc.cluster.local" {
+					t.Errorf("node %q", node.GetId())
+				}
+				if fields["GENERATOR"].GetStringValue() != "api" || fields["ISTIO_REVISION"].GetStringValue() != "canary" {
+					t.Errorf("metadata %v", fields)
+				}
+			}
+		}
+		if nodes != 1 {
+			t.Errorf("%d requests with a node, want the first", nodes)
+		}
+		if r := d.say("7", entries(t, "a")...); r.GetVersionInfo() != "7" || r.GetResponseNonce() != "n7" || r.GetErrorDetail() != nil ||
+			r.GetTypeUrl() != serviceEntryURL {
+			t.Errorf("reply %v", r)
+		}
+	})
+}
+
+// TestState: an answer is the whole state of its kind.
+func TestState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore()
+		d, source, end := drive(t, store, only(istio.ServiceEntry))
+		defer end()
+		d.open(1)
+		for i, tt := range []string{"", "a b c", "a c", "a c", "d", "", "a"} {
+			d.say(string(rune('0'+i)), entries(t, strings.Fields(tt)...)...)
+			synctest.Wait()
+			if got := names(store); got != tt {
+				t.Errorf("the store has %q, want %q", got, tt)
+			}
+		}
+		if s := source.Status(); s.Stale() || !s.Connected || s.Delta || s.Applied.IsZero() || s.Kinds[0] != (KindStatus{
+			Kind: istio.ServiceEntry, TypeURL: serviceEntryURL, Answered: true, Version: "6", Objects: 1,
+		}) {
+			t.Errorf("status %+v", s)
+		}
+	})
+}
+
+// TestUnchangedIsNotWritten: neither the version nor other bytes of the same content are
+// a change, and metadata is one.
+func TestUnchangedIsNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counted{Store: newStore()}
+		o := only(istio.ServiceEntry)
+		o.Domain = "cluster.local"
+		d, _, end := drive(t, store, o)
+		defer end()
+		d.open(1)
+		c := entry("default", "a")
+		c.CreationTimestamp = time.Unix(1700000000, 0)
+		c.ResourceVersion = "1"
+		d.say("1", encoded(t, c))
+		c.ResourceVersion = "2"
+		d.say("2", encoded(t, c))
+		if got := store.Revision(); got != 1 || len(store.batches) != 1 {
+			t.Errorf("revision %d, want 1, %d batches", got, len(store.batches))
+		}
+		c.Labels = map[string]string{"a": "b"}
+		d.say("3", encoded(t, c))
+		if got := store.Revision(); got != 2 {
+			t.Errorf("revision %d, want 2", got)
+		}
+		got := store.Get(istio.ServiceEntry, "a", "default")
+		if got.Domain != "cluster.local" || !got.CreationTimestamp.Equal(c.CreationTimestamp) || got.Labels["a"] != "b" || got.ResourceVersion != "2" {
+			t.Errorf("stored %+v", got.Meta)
+		}
+	})
+}
+
+// bad returns resources of default/b that are refused, by the field that the text names.
+func bad(t *testing.T) map[string]*anypb.Any {
+	t.Helper()
+	named := &mcp.Metadata{Name: "default/b"}
+	invalid := entry("default", "b")
+	invalid.Spec.(*networking.ServiceEntry).Ports[0].Number = 70000
+	good := encoded(t, entry("default", "b"))
+	return map[string]*anypb.Any{
+		"spec.ports[0].number": encoded(t, invalid),
+		"body: is required":    pack(t, &mcp.Resource{Metadata: named}),
+		"body: must be a istio.networking.v1alpha3.ServiceEntry": pack(t, &mcp.Resource{Metadata: named, Body: pack(t, &networking.Gateway{})}),
+		"resource: ": {TypeUrl: resourceTypeURL, Value: good.GetValue()[:len(good.GetValue())-3]},
+	}
+}
+
+// TestBadObject: what is bad hurts only that object, which keeps its last good state, also
+// if an answer is the whole state; the NACK names object and field, and the rest of the
+// answer is applied.
+func TestBadObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore()
+		d, source, end := drive(t, store, only(istio.ServiceEntry))
+		defer end()
+		d.open(1)
+		for field, resource := range bad(t) {
+			// New: it is not stored. The version that is acknowledged is the last good one.
+			d.say("1", entries(t, "a")...)
+			r := d.say("2", append(entries(t, "a", "c"), resource)...)
+			text := r.GetErrorDetail().GetMessage()
+			if r.GetVersionInfo() != "1" || r.GetResponseNonce() != "n2" || !strings.Contains(text, "ServiceEntry default/b") || !strings.Contains(text, field) {
+				t.Errorf("%s: reply %v", field, r)
+			}
+			if got := names(store); got != "a c" {
+				t.Errorf("%s: the store has %q", field, got)
+			}
+			// Known: it keeps its state.
+			d.say("3", entries(t, "a", "b", "c")...)
+			before := store.Get(istio.ServiceEntry, "b", "default")
+			if r := d.say("4", append(entries(t, "c", "d"), resource)...); r.GetErrorDetail() == nil || r.GetVersionInfo() != "3" {
+				t.Errorf("%s: reply %v", field, r)
+			}
+			synctest.Wait()
+			if got := names(store); got != "b c d" || store.Get(istio.ServiceEntry, "b", "default") != before {
+				t.Errorf("%s: the store has %q", field, got)
+			}
+			errs := source.Report().Errors
+			if len(errs) != 1 || !errs[0].Kept || errs[0].Object != before.Key() || !strings.Contains(errs[0].Error(), field) {
+				t.Errorf("%s: report %v", field, errs)
+			}
+			// The same once more is as bad. When it is gone, it is gone.
+			if r := d.say("5", append(entries(t, "c"), resource)...); r.GetErrorDetail() == nil {
+				t.Errorf("%s: reply %v", field, r)
+			}
+			if r := d.say("6", entries(t, "c")...); r.GetErrorDetail() != nil || r.GetVersionInfo() != "6" {
+				t.Errorf("%s: reply %v", field, r)
+			}
+			synctest.Wait()
+			if got := names(store); got != "c" || len(source.Report().Errors) != 0 {
+				t.Errorf("%s: the store has %q, the report %v", field, got, messages(source))
+			}
+		}
+	})
+}
+
+// TestUnnamedResource: while it cannot be read what a resource is, it may be any that is
+// missing.
+func TestUnnamedResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, resource := range []*anypb.Any{
+			nil,
+			{},
+			{TypeUrl: resourceTypeURL, Value: []byte("garbage")},
+			pack(t, &networking.ServiceEntry{}),
+			pack(t, &mcp.Resource{Body: pack(t, &networking.ServiceEntry{})}),
+			pack(t, &mcp.Resource{Metadata: &mcp.Metadata{}, Body: pack(t, &networking.ServiceEntry{})}),
+			pack(t, &mcp.Resource{Metadata: &mcp.Metadata{Name: "b"}, Body: pack(t, &networking.ServiceEntry{})}),
+		} {
+			store := newStore()
+			d, source, end := drive(t, store, only(istio.ServiceEntry))
+			d.open(1)
+			d.say("1", entries(t, "a", "b")...)
+			r := d.say("2", append(entries(t, "c"), resource)...)
+			if text := r.GetErrorDetail().GetMessage(); r.GetVersionInfo() != "1" || !strings.Contains(text, "ServiceEntry in resource 2: ") {
+				t.Errorf("%v: reply %v", resource, r)
+			}
+			synctest.Wait()
+			if got := names(store); got != "a b c" {
+				t.Errorf("%v: the store has %q", resource, got)
+			}
+			if errs := source.Report().Errors; len(errs) != 1 || errs[0].Resource != 2 || errs[0].Object.Name != "" {
+				t.Errorf("%v: report %v", resource, errs)
+			}
+			d.say("3", entries(t, "c")...)
+			synctest.Wait()
+			if got := names(store); got != "c" || len(source.Report().Errors) != 0 {
+				t.Errorf("%v: the store has %q, the report %v", resource, got, messages(source))
+			}
+			end()
+		}
+	})
+}
+
+// TestDuplicate: of two resources of one name none counts.
+func TestDuplicate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore()
+		d, source, end := drive(t, store, only(istio.ServiceEntry))
+		defer end()
+		d.open(1)
+		one, other := encoded(t, entry("default", "a")), encoded(t, entry("default", "a", "other.example.com"))
+		d.say("1", one, proto.CloneOf(one))
+		before := store.Get(istio.ServiceEntry, "a", "default")
+		for _, both := range [][]*anypb.Any{{one, other}, {other, one}, {one, other, one}} {
+			if r := d.say("2", both...); !strings.Contains(r.GetErrorDetail().GetMessage(), "ServiceEntry default/a: "+ErrDuplicate.Error()) {
+				t.Errorf("reply %v", r)
+			}
+			synctest.Wait()
+			if store.Get(istio.ServiceEntry, "a", "default") != before || !errors.Is(source.Report().Errors[0], ErrDuplicate) {
+				t.Error("one of them counts")
+			}
+		}
+		d.say("3", one)
+		synctest.Wait()
+		if store.Revision() != 1 || len(source.Report().Errors) > 0 {
+			t.Errorf("revision %d, report %v", store.Revision(), messages(source))
+		}
+	})
+}
+
+// TestRefusalIsBounded: a text of a million bad objects, with long names, is short.
+func TestRefusalIsBounded(t *testing.T) {
+	t.Parallel()
+	var errs []*Error
+	for range 1000 {
+		errs = append(errs, &Error{
+			Object: configstore.ConfigKey{Kind: istio.ServiceEntry, Name: strings.Repeat("\xff", 1000)},
+			Err:    fieldErrorf("body", "%s", strings.Repeat("x", 10000)),
+		})
+	}
+	errs = append(errs, &Error{Err: ErrNotOwned})
+	text := refusalText(errs)
+	if len(text) > 10000 || !strings.HasPrefix(text, "refused resources: 1000: ServiceEntry ") || !strings.HasSuffix(text, "; and 980 more") {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+	if text := refusalText(errs[1000:]); text != "" {
+		t.Errorf("text %q for what only the store refuses", text)
+	}
+}
+
+// TestEqualRefusalsSlowDown: a server that answers a NACK with the same again is not
+// asked as fast as the network is.
+func TestEqualRefusalsSlowDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, _, end := drive(t, newStore(), only(istio.ServiceEntry))
+		defer end()
+		d.open(1)
+		resource := bad(t)["body: is required"]
+		var waits []time.Duration
+		for range 12 {
+			start := time.Now()
+			if r := d.say("1", resource); r.GetErrorDetail() == nil {
+				t.Fatalf("reply %v", r)
+			}
+			waits = append(waits, time.Since(start))
+		}
+		if waits[0] != 0 || waits[1] < 200*time.Millisecond || waits[11] < 30*time.Second || waits[11] > 45*time.Second {
+			t.Errorf("waits %v", waits)
+		}
+		start := time.Now()
+		if r := d.say("2", entries(t, "a")...); r.GetErrorDetail() != nil || time.Since(start) != 0 {
+			t.Errorf("reply %v after %v", r, time.Since(start))
+		}
+	})
+}
+
+// TestRevision: objects of other revisions are not taken, and an object that is moved to
+// another one is gone.
+func TestRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore()
+		o := only(istio.ServiceEntry)
+		o.Revision = "canary"
+		d, _, end := drive(t, store, o)
+		defer end()
+		d.open(1)
+		labelled := func(name, revision string) *anypb.Any {
+			c := entry("default", name)
+			c.Labels = map[string]string{"istio.io/rev": revision}
+			return encoded(t, c)
+		}
+		d.say("1", labelled("a", "canary"), labelled("b", "stable"), entries(t, "c")[0])
+		if got := names(store); got != "a c" {
+			t.Errorf("the store has %q", got)
+		}
+		d.say("2", labelled("a", "stable"), labelled("b", "canary"), entries(t, "c")[0])
+		if got := names(store); got != "b c" {
+			t.Errorf("the store has %q", got)
+		}
+	})
+}
+
+// TestForeignType: what was not requested is ignored, without an answer.
+func TestForeignType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore()
+		d, source, end := drive(t, store, only(istio.ServiceEntry))
+		defer end()
+		d.open(1)
+		d.send("networking.istio.io/v1/Gateway", "1")
+		d.send("some.example.com/v1/Other", "1", &anypb.Any{TypeUrl: "other"})
+		if r := d.say("1", entries(t, "a")...); r.GetTypeUrl() != serviceEntryURL {
+			t.Errorf("reply %v", r)
+		}
+		synctest.Wait()
+		if r := source.Report(); r.Foreign != 2 || len(r.Errors) > 0 {
+			t.Errorf("report %+v", r)
+		}
+	})
+}
+
+// TestOtherVersion: a kind may be requested under any of its versions.
+func TestOtherVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore()
+		old := istio.ServiceEntry
+		old.Version = "v1alpha3"
+		d, source, end := drive(t, store, only(old))
+		defer end()
+		d.open(1)
+		d.send(old.String(), "1", entries(t, "a")...)
+		<-source.Synced()
+		if got := store.Get(istio.ServiceEntry, "a", "default"); got == nil || got.GroupVersionKind != istio.ServiceEntry {
+			t.Errorf("stored %v", got)
+		}
+	})
+}
+
+// TestHasSynced: of three kinds all have to be answered, and the caches of the store wait
+// for it.
+func TestHasSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore()
+		d, source, end := drive(t, store, only(istio.ServiceEntry, istio.Gateway, istio.Sidecar))
+		defer end()
+		cache := memory.NewController(store)
+		d.open(3)
+		d.say("1", entries(t, "a")...)
+		cache.Drain()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := configstore.WaitForSync(ctx, source); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("WaitForSync = %v with one of three kinds", err)
+		}
+		if source.HasSynced() || cache.HasSynced() || !source.Status().Stale() {
+			t.Error("synced with one of three kinds")
+		}
+		d.send(istio.Gateway.String(), "1")
+		d.send(istio.Sidecar.String(), "1", &anypb.Any{}) // bad, but an answer
+		if err := configstore.WaitForSync(t.Context(), source); err != nil {
+			t.Error(err)
+		}
+		cache.Drain()
+		if !cache.HasSynced() || source.Status().Stale() {
+			t.Error("not synced after all were answered")
+		}
+	})
+}
+
+// TestOneBatch: an answer is one batch, whatever is in it.
+func TestOneBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counted{Store: newStore()}
+		d, _, end := drive(t, store, only(istio.ServiceEntry))
+		defer end()
+		d.open(1)
+		d.say("1", entries(t, "a", "b", "c")...)
+		d.say("2", append(entries(t, "b", "d"), encoded(t, entry("default", "c", "other.example.com")))...)
+		d.say("3", entries(t, "b", "d")...)
+		if want := []int{3, 3, 1}; !slices.Equal(store.batches, want) || store.single != 0 {
+			t.Errorf("batches of %v, and %d writes, want %v", store.batches, store.single, want)
+		}
+	})
+}
+
+// counted counts writes.
+type counted struct {
+	*memory.Store
+	batches []int
+	single  int
+}
+
+func (c *counted) Apply(mutations ...configstore.Mutation) (uint64, error) {
+	c.batches = append(c.batches, len(mutations))
+	return c.Store.Apply(mutations...)
+}
+
+func (c *counted) Create(config configstore.Config) (string, error) {
+	c.single++
+	return c.Store.Create(config)
+}
+
+// TestMistakesOfHosts: what is wrong in the call panics there.
+func TestMistakesOfHosts(t *testing.T) {
+	t.Parallel()
+	none := configstore.NewSchemasBuilder().Build()
+	for name, call := range map[string]func(){
+		"a kind that the store does not have": func() { NewSource(nil, memory.Make(none), only(istio.ServiceEntry)) },
+		"a kind twice":                        func() { NewSource(nil, newStore(), only(istio.ServiceEntry, istio.ServiceEntry)) },
+		"Run twice": func() {
+			source := NewSource(nil, memory.Make(none))
+			if !source.HasSynced() {
+				t.Error("a source of no kinds has not synced")
+			}
+			source.ran.Store(true)
+			source.Run(nil)
+		},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			call()
+		}()
+	}
+}
