@@ -6,10 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
-	"time"
 
+	"github.com/pilotkit/pilotkit/internal/backoff"
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
@@ -29,23 +28,23 @@ func (b *Bridge) Run(stop <-chan struct{}) {
 
 // follow lists again and again.
 func (b *Bridge) follow(ctx context.Context) {
-	retry := backoff{longest: b.opts.MaxBackoff}
+	retry := backoff.Backoff{Longest: b.opts.MaxBackoff}
 	for ctx.Err() == nil {
 		err := b.Sync(ctx)
 		switch {
 		case errors.Is(err, ErrHeld):
-			retry = backoff{longest: b.opts.MaxBackoff}
-			sleep(ctx, about(b.opts.Interval, 0.1))
+			retry.Reset()
+			backoff.Sleep(ctx, backoff.Spread(b.opts.Interval, 0.1))
 			continue
 		case err == nil:
 			err = b.wait(ctx)
 		}
 		if err != nil {
-			sleep(ctx, retry.next())
+			backoff.Sleep(ctx, retry.Next())
 		} else {
 			// Not before: a catalogue that can be listed, but not watched, would be listed
 			// without a pause.
-			retry = backoff{longest: b.opts.MaxBackoff}
+			retry.Reset()
 		}
 	}
 }
@@ -54,16 +53,16 @@ func (b *Bridge) follow(ctx context.Context) {
 // watched.
 func (b *Bridge) wait(ctx context.Context) error {
 	if b.watcher == nil {
-		sleep(ctx, about(b.opts.Interval, 0.1))
+		backoff.Sleep(ctx, backoff.Spread(b.opts.Interval, 0.1))
 		return nil
 	}
-	sleep(ctx, b.opts.MinInterval)
+	backoff.Sleep(ctx, b.opts.MinInterval)
 	if b.take(ctx) != nil {
 		return nil
 	}
 	revision := b.revision
 	b.give()
-	watching, cancel := context.WithTimeout(ctx, about(b.opts.Resync, 0.1))
+	watching, cancel := context.WithTimeout(ctx, backoff.Spread(b.opts.Resync, 0.1))
 	defer cancel()
 	err := b.watch(watching, revision)
 	if watching.Err() != nil {
@@ -87,31 +86,4 @@ func (b *Bridge) watch(ctx context.Context, revision string) (err error) {
 		return fmt.Errorf("watch the catalogue: %w", err)
 	}
 	return nil
-}
-
-// backoff is how long to wait between attempts, which is more each time.
-type backoff struct{ last, longest time.Duration }
-
-// firstBackoff is the time until the second attempt.
-const firstBackoff = 200 * time.Millisecond
-
-func (b *backoff) next() time.Duration {
-	b.last = min(max(2*b.last, firstBackoff), b.longest)
-	return about(b.last, 0.5)
-}
-
-// about returns a duration or up to so much of it longer, by chance: replicas that were
-// disturbed together are not to return together.
-func about(d time.Duration, more float64) time.Duration {
-	return d + time.Duration(more*rand.Float64()*float64(d)) //nolint:gosec // no secret
-}
-
-// sleep waits, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
