@@ -19,6 +19,8 @@ type cache struct {
 	partSize, largeSize int
 	// phaseTimeout and removalDelay are those options.
 	phaseTimeout, removalDelay time.Duration
+	// maxTypes is how many types one stream can subscribe to; 0: any number.
+	maxTypes int
 
 	mu sync.Mutex
 	// ready is false until the first state has been published; no client is answered

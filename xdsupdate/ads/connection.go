@@ -16,9 +16,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// maxTypes is how many types one stream can subscribe to.
-const maxTypes = 10
-
 // connection is what one stream of one proxy is sent, and in which order. All of
 // it is guarded by the cache's mutex.
 type connection struct {
@@ -49,8 +46,8 @@ func (c *connection) subscription(typeURL string) (*subscription, error) {
 	if s := c.subscriptions[typeURL]; s != nil {
 		return s, nil
 	}
-	if len(c.subscriptions) >= maxTypes {
-		return nil, status.Errorf(codes.ResourceExhausted, "more than %d resource types on one stream", maxTypes)
+	if limit := c.cache.maxTypes; limit > 0 && len(c.subscriptions) >= limit {
+		return nil, status.Errorf(codes.ResourceExhausted, "more than %d resource types on one stream", limit)
 	}
 	s := &subscription{conn: c, typeURL: strings.Clone(typeURL), sent: c.cache.none}
 	if c.subscriptions == nil {

@@ -367,7 +367,10 @@ func (c *content) count() int {
 // appendTo appends the resource as an element of the field "resources".
 func (r *resource) appendTo(out []byte, delta bool) []byte {
 	const resources, anyType, anyValue, resourceVersion, resourceAny, resourceName = 2, 1, 2, 1, 2, 3
-	size := 1 + protowire.SizeBytes(len(r.typeURL)) + 1 + protowire.SizeBytes(len(r.value))
+	size, named := len(r.value), namesMessage(r.typeURL)
+	if named {
+		size = 1 + protowire.SizeBytes(len(r.typeURL)) + 1 + protowire.SizeBytes(len(r.value))
+	}
 	out = protowire.AppendTag(out, resources, protowire.BytesType)
 	if delta {
 		var digits [16]byte
@@ -381,6 +384,9 @@ func (r *resource) appendTo(out []byte, delta bool) []byte {
 		out = protowire.AppendTag(out, resourceAny, protowire.BytesType)
 	}
 	out = protowire.AppendVarint(out, uint64(size))
+	if !named {
+		return append(out, r.value...)
+	}
 	out = protowire.AppendTag(out, anyType, protowire.BytesType)
 	out = protowire.AppendString(out, r.typeURL)
 	out = protowire.AppendTag(out, anyValue, protowire.BytesType)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // SetParts has work on names divided into parts of n names, and differences found
@@ -36,5 +35,5 @@ func (s *Server) Remains() string {
 
 // Whole decodes a state with all secrets in it.
 func (s StateOfResource) Whole() (proto.Message, error) {
-	return (&anypb.Any{TypeUrl: s.resource.typeURL, Value: s.resource.value}).UnmarshalNew()
+	return s.resource.message()
 }

@@ -52,7 +52,8 @@ func EveryView(View) bool { return true }
 // an error, which is logged: what was set first stays. So is a resource that is
 // not valid (ValidateAll), cannot be encoded, or is a message of another type than its
 // type URL names, if that begins with "type.googleapis.com/": the last good one of the name
-// stays.
+// stays. With another type URL, which is that of a protocol on top of xDS, a message may be of any
+// type, which clients are told in the Any that it comes in.
 type Resources struct {
 	owner   string // the generator's name
 	overlay overlay

@@ -26,6 +26,9 @@ type Limits struct {
 	// Names is how many resources one stream may be subscribed to by name, of all
 	// types together. Default 100,000.
 	Names int
+	// Types is how many types one stream may be subscribed to. Default 10, more than the
+	// types of xDS that there are; protocols on top of it have more.
+	Types int
 	// AllNames is how many different names, of each type, all streams together may be
 	// subscribed to: those of resources that exist count once for however many clients,
 	// and those that clients invent have a bound. Those of a request count as new ones
@@ -44,7 +47,7 @@ type Limits struct {
 // withDefaults returns limits of which zero means none.
 func (l Limits) withDefaults() Limits {
 	for limit, otherwise := range map[*int]int{
-		&l.Streams: 50_000, &l.StreamsPerNode: 0, &l.Names: 100_000, &l.AllNames: 10_000_000, &l.RequestBytes: 4 << 20,
+		&l.Streams: 50_000, &l.StreamsPerNode: 0, &l.Names: 100_000, &l.Types: 10, &l.AllNames: 10_000_000, &l.RequestBytes: 4 << 20,
 	} {
 		*limit = max(0, cmp.Or(*limit, otherwise))
 	}

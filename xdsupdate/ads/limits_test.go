@@ -94,6 +94,36 @@ func TestNamesAreCounted(t *testing.T) {
 	}
 }
 
+// TestTypesAreCounted: a stream has as many types as the limit says, ten by default.
+func TestTypesAreCounted(t *testing.T) {
+	for what, test := range map[string]struct{ limit, most int }{"default": {0, 10}, "one": {1, 1}, "many": {30, 30}, "none": {-1, 1000}} {
+		for name, delta := range protocols() {
+			t.Run(what+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := serve(t, ads.Options{Limits: ads.Limits{Types: test.limit}})
+					c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
+					for i := range test.most {
+						f.subscribe(c, fmt.Sprintf("example.com/v1/Kind%d", i), "*")
+					}
+					synctest.Wait()
+					if err := c.Err(); err != nil {
+						t.Fatalf("with %d types the stream has ended with %v", test.most, err)
+					}
+					if test.limit < 0 {
+						return
+					}
+					f.subscribe(c, "example.com/v1/More", "*")
+					synctest.Wait()
+					want := fmt.Sprintf("more than %d resource types on one stream", test.most)
+					if got := status.Convert(c.Err()); got.Code() != codes.ResourceExhausted || got.Message() != want {
+						t.Errorf("the stream ended with %v, want %q", c.Err(), want)
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestStreamsThatEndedDoNotCount: when a client has left there is room for another.
 func TestStreamsThatEndedDoNotCount(t *testing.T) {
 	for what, limits := range map[string]ads.Limits{"all": {Streams: 1}, "of a node": {StreamsPerNode: 1}} {

@@ -32,8 +32,8 @@ type Options struct {
 	// Prepare, Capture, Whole and ProxyUpdate are the server's own.
 	Pusher xdsupdate.PusherOptions
 	// Generators add or replace resources; nil: there are only those of providers. Their names
-	// must be different, or New panics. A client can subscribe to ten types on a
-	// stream at most, those of services included.
+	// must be different, or New panics. A client can subscribe to Limits.Types types
+	// on a stream, those of services included.
 	Generators []Generator
 	// Providers make resources on demand, besides those of services and in place of
 	// them: the first one that has an answer for a name counts. Their names must be

@@ -135,16 +135,56 @@ func TestMessageOfAnotherType(t *testing.T) {
 }
 
 // TestTypeURLOfAnotherProtocol: a type URL that does not begin as those of xDS do says
-// nothing of the message.
+// nothing of the message. Clients are told what that is by the type URL of the message, which
+// stands beside it, and so is who asks what they have; a stand-in is no exception.
 func TestTypeURLOfAnotherProtocol(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const typeURL = "networking.istio.io/v1/ServiceEntry"
-		g := ads.GenerateAll("g", typeURL, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
-			return []ads.Resource{{Name: "a", Message: &routev3.RouteConfiguration{Name: "a"}}}, nil
+	const typeURL = "networking.istio.io/v1/ServiceEntry"
+	route := &routev3.RouteConfiguration{Name: "a"}
+	for name, delta := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := ads.GenerateAll("g", typeURL, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
+					return []ads.Resource{{Name: "a", Message: route}}, nil
+				})
+				f := serve(t, ads.Options{Generators: []ads.Generator{g}, Providers: []ads.Provider{standingIn{typeURL}}})
+				c := f.client(xdstest.ClientOptions{Delta: delta, Answer: acceptAny, Node: node("a", "shop")})
+				f.subscribe(c, typeURL, "a", "b")
+				f.await(c, typeURL, "a", "b")
+				f.waitApplied()
+				for _, want := range []*routev3.RouteConfiguration{route, {Name: "b"}} {
+					got := c.State().Resources(typeURL)[want.GetName()].Any
+					check(t, "type URL", got.GetTypeUrl(), envoy.RouteType)
+					sent, err := got.UnmarshalNew()
+					if err != nil || !proto.Equal(sent, want) {
+						t.Errorf("sent %v, %v", sent, err)
+					}
+				}
+				for _, r := range f.resourcesOf(node("a", "shop").GetId(), typeURL) {
+					if m, err := r.Accepted.Message(); err != nil || !proto.Equal(m, &routev3.RouteConfiguration{Name: r.Name}) {
+						t.Errorf("said to have %v, %v", m, err)
+					}
+				}
+			})
 		})
-		f := serve(t, ads.Options{Generators: []ads.Generator{g}})
-		c := f.client(xdstest.ClientOptions{Delta: true, Answer: acceptAny, Node: node("a", "shop")})
-		f.subscribe(c, typeURL, "a")
-		f.await(c, typeURL, "a")
-	})
+	}
+}
+
+// standingIn is a provider of a resource "b" that cannot be built and has a stand-in.
+type standingIn struct{ typeURL string }
+
+func (standingIn) Name() string                                           { return "standing in" }
+func (standingIn) Attach(xdsupdate.XDSUpdater)                            {}
+func (standingIn) Group(*core.Node, *registry.Proxy) any                  { return nil }
+func (standingIn) Names(ads.View, string) (iter.Seq[string], bool)        { return nil, false }
+func (standingIn) Covers(ads.View, string, string) (covered, only bool)   { return false, false }
+func (p standingIn) Provide(*ads.PushContext) (ads.Provided, ads.Changes) { return p, ads.Changes{} }
+
+func (p standingIn) Lookup(_ ads.View, typeURL, name string) ads.Answer {
+	if typeURL != p.typeURL || name != "b" {
+		return ads.Answer{Next: true}
+	}
+	return ads.Answer{
+		Build:   func() (proto.Message, error) { return nil, errBroken },
+		StandIn: func() proto.Message { return &routev3.RouteConfiguration{Name: "b"} },
+	}
 }

@@ -13,7 +13,6 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/pilotkit/pilotkit/internal/redact"
 )
@@ -104,12 +103,8 @@ func (s StateOfResource) Message() (proto.Message, error) {
 		return nil, ErrNoState
 	}
 	r := s.resource
-	known, err := protoregistry.GlobalTypes.FindMessageByURL(r.typeURL)
+	m, err := r.message()
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", r.typeURL, r.name, err)
-	}
-	m := known.New().Interface()
-	if err := proto.Unmarshal(r.value, m); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.typeURL, r.name, err)
 	}
 	redact.Message(m)

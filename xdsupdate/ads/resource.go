@@ -14,6 +14,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/atomic"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
@@ -43,7 +44,7 @@ type resource struct {
 	// it, and nobody may have this.
 	equal *resource
 	hash  uint64 // of value; 0: there is none
-	value []byte
+	value []byte // the message, encoded; in an Any if the type URL does not name its type
 	err   error
 	made  int64 // when, in nanoseconds since 1970
 	// kept: it could not be made, and value is that of the fallback, or nil.
@@ -147,11 +148,32 @@ func (r *resource) content() (value []byte, err error) {
 	if m == nil || !m.ProtoReflect().IsValid() {
 		return nil, err
 	}
-	value, invalid := marshal(m)
+	value, invalid := r.marshal(m)
 	if invalid != nil {
 		return nil, errors.Join(invalid, err)
 	}
 	return value, err
+}
+
+// marshal returns the value of the resource for a message.
+func (r *resource) marshal(m proto.Message) ([]byte, error) {
+	value, err := marshal(m)
+	if err != nil || namesMessage(r.typeURL) {
+		return value, err
+	}
+	return marshal(&anypb.Any{TypeUrl: typeURLOf(m), Value: value})
+}
+
+// message decodes the value, which is not nil.
+func (r *resource) message() (proto.Message, error) {
+	packed := &anypb.Any{TypeUrl: r.typeURL, Value: r.value}
+	if !namesMessage(r.typeURL) {
+		packed = &anypb.Any{}
+		if err := proto.Unmarshal(r.value, packed); err != nil {
+			return nil, err
+		}
+	}
+	return packed.UnmarshalNew()
 }
 
 // marshal returns nil with an error, where protobuf returns what it has encoded before.
@@ -171,7 +193,7 @@ func (r *resource) encodedStandIn() (value []byte) {
 		}
 	}()
 	if m := r.standIn(); m != nil && m.ProtoReflect().IsValid() && checkType(r.typeURL, m) == nil {
-		value, _ = marshal(m)
+		value, _ = r.marshal(m)
 	}
 	return value
 }

@@ -40,6 +40,10 @@ func typeURLOf(message proto.Message) string {
 // all of xDS. Protocols on top of it, such as MCP, have others.
 const typeURLPrefix = "type.googleapis.com/"
 
+// namesMessage reports whether a type URL names the type of its messages. If not, each is
+// sent with a type URL of its own.
+func namesMessage(typeURL string) bool { return strings.HasPrefix(typeURL, typeURLPrefix) }
+
 // checkType checks that a message is of the type under which it is served: clients take it
 // for one, and find other fields in the bytes of another.
 func checkType(typeURL string, message proto.Message) error {

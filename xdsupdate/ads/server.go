@@ -90,6 +90,7 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	s.providers = newProviders(&s.own, s.grouping, s.services)
 	s.cache.phaseTimeout = max(0, cmp.Or(o.PhaseTimeout, defaultPhaseTimeout))
 	s.cache.removalDelay = max(0, o.RemovalDelay)
+	s.cache.maxTypes = s.limits.Types
 	s.generators = newGenerators(o.Generators)
 	if s.proxyOf == nil {
 		s.proxyOf = s.knownProxy
