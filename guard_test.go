@@ -69,7 +69,7 @@ var allowed = map[string][]string{
 	"configstore/file":       {"configstore", "configstore/manifest"},
 	"configstore/storetest":  {"configstore"},
 	"configstore/checkpoint": {"configstore", "configstore/memory"},
-	"configstore/mcp":        {"configstore"},
+	"configstore/mcp":        {"configstore", "registry", "xdsupdate", "xdsupdate/ads"},
 	"registry":               {"configstore"},
 	"registry/registrytest":  {"configstore", "registry"},
 	"xdsupdate":              {"configstore", "configstore/istio", "registry"},

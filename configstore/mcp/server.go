@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"go.uber.org/atomic"
+	"google.golang.org/grpc"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/options"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// moreTypes is how many types a client may ask for besides those that the server has: a
+// stock Istio asks for its own kinds and MeshConfig.
+const moreTypes = 64
+
+// ServerOptions for NewServer. The zero value works.
+type ServerOptions struct {
+	// Revision is that of clients whose node says none: see the package comment. Default:
+	// none, and they are sent all objects.
+	Revision string
+	// ADS are the options of the streams: Logger, Observer, Limits, Pusher (for the
+	// debounce), LargeResponses. Of what Proxy answers the error counts, which ends the
+	// stream of a client that may not connect, and the ID. Limits.Types is 64 more
+	// than the types that the server has, by default. Of Providers and Generators may come
+	// resources of types that the cache does not have; the server's own provider is the first.
+	ADS ads.Options
+}
+
+// Server serves the configs of a cache to other control planes: a stock Istio that has
+// xds:// among its configSources, or a Source. The package comment says how it behaves.
+type Server struct {
+	cache   configstore.ConfigStoreCache
+	configs *provider
+	streams *ads.Server
+	running atomic.Bool
+}
+
+var _ configstore.Flusher = (*Server)(nil)
+
+// NewServer returns a server of all kinds of a cache, which somebody else runs, before or
+// after. It panics if the cache is nil, if there are two options, and for what ads.New
+// panics for.
+func NewServer(cache configstore.ConfigStoreCache, opts ...ServerOptions) *Server {
+	o := options.One("mcp.NewServer", opts)
+	if cache == nil {
+		panic("mcp.NewServer: the cache is nil")
+	}
+	p := newProvider(cache, ProviderOptions{Revision: o.Revision}, func(*core.Node) bool { return true })
+	streams := o.ADS
+	streams.Providers = slices.Concat([]ads.Provider{p}, o.ADS.Providers)
+	streams.Proxy = identified(o.ADS.Proxy)
+	if streams.Limits.Types == 0 {
+		streams.Limits.Types = moreTypes + len(p.types)
+	}
+	return &Server{cache: cache, configs: p, streams: ads.New(nil, streams)}
+}
+
+// identified returns Options.Proxy of the streams. Nothing but the ID is taken from what a
+// client says, so that all clients of a revision share what they are sent.
+func identified(proxyOf func(context.Context, *core.Node) (*registry.Proxy, error)) func(context.Context, *core.Node) (*registry.Proxy, error) {
+	return func(ctx context.Context, node *core.Node) (*registry.Proxy, error) {
+		if proxyOf == nil {
+			return &registry.Proxy{ID: node.GetId()}, nil
+		}
+		p, err := proxyOf(ctx, node)
+		if p == nil || err != nil {
+			return nil, err
+		}
+		return &registry.Proxy{ID: p.ID}, nil
+	}
+}
+
+// Register adds the aggregated discovery service to a gRPC server, which can have it once:
+// for one that serves proxies, too, see NewProvider. Streams may come before Run; they are
+// answered when Run has seen the cache synced.
+func (s *Server) Register(server grpc.ServiceRegistrar) { s.streams.Register(server) }
+
+// Run waits until the cache has synced, and then serves what it has until stop is closed.
+// It ends all streams with the status Unavailable, and returns when everything that it
+// started has ended. A second call panics.
+func (s *Server) Run(stop <-chan struct{}) {
+	if s.running.Swap(true) {
+		panic("mcp: Run called twice")
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // Run has a stop channel
+	var stopping sync.WaitGroup
+	stopping.Go(func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	_ = configstore.WaitForSync(ctx, s.cache) // else it has stopped
+	cancel()
+	stopping.Wait()
+	s.streams.Run(stop) // after a stop it pushes nothing, and ends the streams
+	s.configs.feed.stop()
+}
+
+// Flush pushes what the cache has handed over before the call, without delay, and returns
+// when it has been handed to the streams that it concerns. It waits until the cache has
+// synced. Before Run it does the work itself; after Run has ended it fails. The error
+// is that, or the cause of ctx's end, wrapped.
+func (s *Server) Flush(ctx context.Context) error {
+	if err := configstore.WaitForSync(ctx, s.cache); err != nil {
+		return fmt.Errorf("flush configs: %w", err)
+	}
+	return s.streams.Flush(ctx)
+}
+
+// Proxies returns the clients, one for each stream, sorted by ID, with what they have
+// accepted of each kind, by type URL, and what they refuse with which text. A stock Istio
+// never answers MeshConfig, which stays pending.
+func (s *Server) Proxies() []ads.ProxyStatus { return s.streams.Proxies() }
+
+// ADS returns the server of the streams, of which Proxies is a part: to end the streams of
+// those who may not be connected any more (ReviewProxies), to wait for answers
+// (WaitApplied), or to show what clients have by CSDS. It must not be run, and be flushed by
+// Flush only.
+func (s *Server) ADS() *ads.Server { return s.streams }

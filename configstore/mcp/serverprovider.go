@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/options"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// ProviderOptions for NewProvider. The zero value works.
+type ProviderOptions struct {
+	// Revision is that of clients whose node says none: see the package comment. Default:
+	// none, and they are sent all objects.
+	Revision string
+}
+
+// The node metadata of Istio's control planes: the value of the first that asks for
+// configs, and the revision.
+const (
+	generatorKey, generatorAPI = "GENERATOR", "api"
+	revisionKey                = "ISTIO_REVISION"
+)
+
+// NewProvider returns what makes an ads.Server that serves proxies a Server, too, on the
+// same port: nodes whose metadata has GENERATOR "api", as Istio's control planes say, are
+// sent configs and nothing else, all others no configs.
+//
+//	server := ads.New(services, ads.Options{
+//		Providers: []ads.Provider{mcp.NewProvider(cache)},
+//		Limits:    ads.Limits{Types: 100},
+//	})
+//
+// Limits.Types has to leave room for all kinds that a control plane asks for: a stock Istio
+// asks for 16. The server is to be run when the cache, too, has synced
+// (configstore.WaitForSync); Options.Proxy tells who may connect. The provider is for
+// one server. NewProvider panics if the cache is nil, or if there are two options.
+func NewProvider(cache configstore.ConfigStoreCache, opts ...ProviderOptions) ads.Provider {
+	o := options.One("mcp.NewProvider", opts)
+	if cache == nil {
+		panic("mcp.NewProvider: the cache is nil")
+	}
+	return newProvider(cache, o, func(node *core.Node) bool { return textOf(node, generatorKey) == generatorAPI })
+}
+
+// textOf returns a text of a node's metadata; "" for none.
+func textOf(node *core.Node, key string) string {
+	return node.GetMetadata().GetFields()[key].GetStringValue()
+}
+
+// provider is the provider of the configs of a cache.
+type provider struct {
+	feed     *feed
+	revision string
+	// selects tells the nodes that are sent configs.
+	selects func(*core.Node) bool
+	// types has the kind of each type URL, typesOf the type URLs of each kind: those of all
+	// its versions, for control planes that ask for another one.
+	types   map[string]configstore.GroupVersionKind
+	typesOf map[configstore.GroupVersionKind][]string
+	// now is what the last push has.
+	now *served
+}
+
+var _ ads.Provider = (*provider)(nil)
+
+func newProvider(cache configstore.ConfigStoreCache, o ProviderOptions, selects func(*core.Node) bool) *provider {
+	p := &provider{
+		feed: newFeed(cache), revision: o.Revision, selects: selects,
+		types: make(map[string]configstore.GroupVersionKind), typesOf: make(map[configstore.GroupVersionKind][]string),
+	}
+	for _, schema := range cache.Schemas().All() {
+		for _, version := range append([]string{schema.GroupVersionKind.Version}, schema.Aliases...) {
+			kind := schema.GroupVersionKind
+			kind.Version = version
+			p.types[typeURL(kind)] = schema.GroupVersionKind
+			p.typesOf[schema.GroupVersionKind] = append(p.typesOf[schema.GroupVersionKind], typeURL(kind))
+		}
+	}
+	p.now = &served{types: p.types}
+	return p
+}
+
+// Name implements ads.Provider.
+func (*provider) Name() string { return "mcp" }
+
+// Attach implements ads.Provider: it subscribes to the cache.
+func (p *provider) Attach(updater xdsupdate.XDSUpdater) {
+	if p.feed.notify != nil {
+		panic("mcp: a provider is for one server")
+	}
+	p.feed.notify = func(keys map[configstore.ConfigKey]struct{}) {
+		updater.ConfigUpdate(&xdsupdate.PushRequest{
+			Full: true, ConfigsUpdated: keys, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonConfig: 1},
+		})
+	}
+	p.feed.subscribe()
+	p.feed.notify(nil) // of what there is already
+}
+
+// clientPolicy is what makes a difference between clients. It is the policy of their views.
+type clientPolicy struct{ revision string }
+
+// Group implements ads.Provider. It returns nil for nodes that are sent no configs.
+func (p *provider) Group(node *core.Node, _ *registry.Proxy) any {
+	if !p.selects(node) {
+		return nil
+	}
+	if said := textOf(node, revisionKey); said != "" {
+		return clientPolicy{said}
+	}
+	return clientPolicy{p.revision}
+}
+
+// Provide implements ads.Provider.
+func (p *provider) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
+	changed := p.feed.take()
+	if len(changed) == 0 {
+		return p.now, ads.Changes{}
+	}
+	p.now = p.now.with(changed)
+	out := ads.Changes{Names: make([]ads.ChangedName, 0, len(changed))}
+	for key := range changed {
+		name := resourceName(key.Name, key.Namespace)
+		for _, typeURL := range p.typesOf[key.Kind] {
+			out.Names = append(out.Names, ads.ChangedName{TypeURL: typeURL, Name: name})
+		}
+	}
+	return p.now, out
+}
