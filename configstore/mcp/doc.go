@@ -14,7 +14,7 @@
 // empty group. Each resource is an istio.mcp.v1alpha1.Resource in an Any:
 //
 //	metadata.name         "namespace/name"; "/name" for cluster-scoped kinds
-//	metadata.version      the ResourceVersion of the sender's store
+//	metadata.version      a hash of all else: replicas with other stores agree on it
 //	metadata.create_time  the CreationTimestamp
 //	metadata.labels, metadata.annotations
 //	body                  the spec, in an Any
@@ -81,4 +81,43 @@
 // # Concurrency
 //
 // All methods may be called from any goroutine.
+//
+// # What a Server sends
+//
+// A [Server] serves all kinds of a cache, to Istio's control planes and to Sources:
+//
+//	server := mcp.NewServer(cache)
+//	server.Register(grpcServer)
+//	go server.Run(stop)
+//
+// An istiod takes configs from it with configSources: [{address: xds://HOST:PORT}] in its
+// mesh config. For what serves proxies on the same port see [NewProvider].
+//
+// A request without names, or for "*", is for all objects of a type. In SotW each response
+// has them all, and follows only a change of its kind; in delta it has what changed. A type
+// of which there is nothing, or that is not known, such as MeshConfig, is answered with an
+// empty response, so that clients can tell that they have everything. A kind is served by
+// the type URLs of all its versions.
+//
+// A client of a revision (ISTIO_REVISION in the metadata of its node, or
+// ServerOptions.Revision) is not sent the objects of another one, which their label
+// istio.io/rev names. A client without one is sent all.
+//
+// Nothing is answered before the cache has synced. What the cache commits as one comes in
+// one push: one response for each kind, one after the other, because xDS has no
+// responses of several types. Changes are debounced (ads.Options.Pusher).
+//
+// Equal objects have the same versions in every replica, if they have the same
+// CreationTimestamp. So a client that comes from another replica is sent nothing by delta, and the
+// same version by SotW; what changes nothing that travels, as a status does, is not sent.
+//
+// What a client refuses stays with it as it was; Proxies and the Observer have the
+// text, and it is sent again after a while, or when it changes. An object that cannot be
+// sent, because its name has a "/", costs itself only: clients keep what they have of it, and
+// the Logger and the Observer are told.
+//
+// Each object is encoded once for all clients, if there are any. In SotW a response has all
+// of a kind: clients of large stores need more than the 4 MiB that gRPC takes by default
+// (grpc.MaxCallRecvMsgSize), as Istio's have. Streams, acknowledgements, limits and fairness
+// are those of package ads.
 package mcp
