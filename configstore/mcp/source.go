@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/backoff"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
@@ -39,7 +40,7 @@ type Source struct {
 	delta bool
 	// foreign counts responses of other types.
 	foreign int
-	retry   backoff
+	retry   backoff.Backoff
 	// refused: there is something that the store has refused, which is written again at
 	// retryAt.
 	refused bool
@@ -63,7 +64,7 @@ func NewSource(conn grpc.ClientConnInterface, store configstore.ConfigStore, opt
 	o := options.One("mcp.NewSource", opts).withDefaults(schemas)
 	s := &Source{
 		conn: conn, store: store, schemas: schemas, opts: o, delta: o.Delta,
-		synced: make(chan struct{}), byType: map[string]*sourceKind{}, retry: backoff{longest: o.MaxBackoff},
+		synced: make(chan struct{}), byType: map[string]*sourceKind{}, retry: backoff.Backoff{Longest: o.MaxBackoff},
 	}
 	known := map[configstore.GroupVersionKind]struct{}{}
 	for _, kind := range o.Kinds {
@@ -135,7 +136,7 @@ func (s *Source) Run(stop <-chan struct{}) {
 			}
 		}
 		s.stale(err)
-		sleep(ctx, s.retry.next())
+		backoff.Sleep(ctx, s.retry.Next())
 	}
 	stopping.Wait()
 }

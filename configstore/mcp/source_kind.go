@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/backoff"
 )
 
 // sourceKind is what a source knows of the objects of a kind.
@@ -48,7 +49,7 @@ type sourceKind struct {
 	// refusal is the last NACK, and refusals how long to wait with one that is equal:
 	// many servers send what was refused once more, at once.
 	refusal  reply
-	refusals backoff
+	refusals backoff.Backoff
 }
 
 // sourceName is the key of an object among those of its kind.
@@ -90,7 +91,7 @@ type sourceObject struct {
 func newSourceKind(schema configstore.Schema, typeURL string) *sourceKind {
 	return &sourceKind{
 		schema: schema, typeURL: typeURL, objects: map[sourceName]*sourceObject{}, bad: map[sourceName]*sourceObject{},
-		refusals: backoff{longest: maxRefusalWait},
+		refusals: backoff.Backoff{Longest: maxRefusalWait},
 	}
 }
 
@@ -105,7 +106,7 @@ func (k *sourceKind) disconnect() {
 	k.answered, k.heldUntil = false, time.Time{}
 	k.accepted, k.reply, k.refusal = "", nil, reply{}
 	k.unnamed = nil
-	k.refusals.reset()
+	k.refusals.Reset()
 }
 
 // known returns the versions of the objects that need not be sent again, by name. What
@@ -131,7 +132,7 @@ func (k *sourceKind) accept(r *response, refusal string) {
 	now := time.Now()
 	if refusal == "" {
 		k.accepted, k.version, k.refusal = r.version, r.version, reply{}
-		k.refusals.reset()
+		k.refusals.Reset()
 		k.reply, k.replyAt = &reply{typeURL: k.typeURL, version: r.version, nonce: r.nonce}, now
 		return
 	}
@@ -139,7 +140,7 @@ func (k *sourceKind) accept(r *response, refusal string) {
 	k.refusal = reply{version: r.version, refusal: refusal}
 	k.reply, k.replyAt = &reply{typeURL: k.typeURL, version: k.accepted, nonce: r.nonce, refusal: refusal}, now
 	if again {
-		k.replyAt = now.Add(k.refusals.next())
+		k.replyAt = now.Add(k.refusals.Next())
 	}
 }
 

@@ -109,7 +109,7 @@ func (s *Source) handle(r *response) {
 	refusal := refusalText(errs)
 	k.accept(r, refusal)
 	if refusal == "" || k.usable > 0 {
-		s.retry.reset()
+		s.retry.Reset()
 	}
 	s.applied(k)
 }
@@ -130,7 +130,7 @@ func (s *Source) elapse(now time.Time) {
 		if !k.heldUntil.IsZero() && !now.Before(k.heldUntil) {
 			k.heldUntil = time.Time{}
 			s.apply(k, &response{typeURL: k.typeURL})
-			s.retry.reset()
+			s.retry.Reset()
 			s.applied(k)
 		}
 	}
