@@ -89,6 +89,7 @@ type Pusher struct {
 	// redefined are the services of which SvcUpdate was called, and no full push yet.
 	redefined map[ConfigKey]struct{}
 	retry     retry
+	finished  finished
 	started   bool // Run was called
 	running   bool // Run is not over
 	pushing   bool // push is running
@@ -224,22 +225,25 @@ func (p *Pusher) pushDue(stop <-chan struct{}) (wait time.Duration, changed <-ch
 // pushLocked takes what is due and calls push, with the lock released. It waits
 // for the batches that are running, so that what they ask for goes together.
 func (p *Pusher) pushLocked() {
-	p.pushing = true
+	p.pushing, p.finished.began = true, p.now()
 	p.retryLocked(p.now())
 	p.commit(p.now())
 	all, endpoints := p.all.pushed, p.endpoints.pushed
 	p.mu.Unlock()
+	var t taken
+	failed := true
 	defer func() {
 		p.mu.Lock()
 		p.pushing = false
 		p.all.pushed, p.endpoints.pushed = all, endpoints
+		now := p.now()
+		p.finished.end(t.request, p.epoch.Add(now), now-p.finished.began, failed)
 		p.notifyLocked()
 	}()
-	var t taken
 	captured := p.guarded("capture", func() { p.capture(&t) })
 	request := t.request
 	all, endpoints = max(all, t.all), max(endpoints, t.endpoints)
-	if !captured || !p.guarded("push", func() { p.push(request) }, slog.Any("request", request)) {
+	if failed = !captured || !p.guarded("push", func() { p.push(request) }, slog.Any("request", request)); failed {
 		p.Retry()
 		return
 	}
