@@ -79,7 +79,12 @@ var allowed = map[string][]string{
 	"xdsupdate/traffic": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads",
 	},
-	"xdsupdate/csds":            {"xdsupdate/envoy", "xdsupdate/ads"},
+	"xdsupdate/csds": {"xdsupdate/envoy", "xdsupdate/ads"},
+	"xdsupdate/debug": {
+		"configstore", "configstore/istio", "configstore/manifest", "configstore/file", "configstore/checkpoint", "registry",
+		"registry/serviceentry", "registry/serviceentry/explain", "registry/bridge", "aggregate", "xdsupdate", "xdsupdate/envoy",
+		"xdsupdate/ads", "xdsupdate/traffic",
+	},
 	"xdsupdate/secrets":         {"configstore", "configstore/istio", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads"},
 	"registry/internal/publish": {"registry", "xdsupdate"},
 	"registry/memory":           {"configstore", "registry", "xdsupdate", "registry/internal/publish"},

@@ -21,6 +21,7 @@ import (
 	_ "github.com/pilotkit/pilotkit/xdsupdate"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/ads"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/csds"
+	_ "github.com/pilotkit/pilotkit/xdsupdate/debug"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/secrets"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/traffic"

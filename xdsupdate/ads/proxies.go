@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ var ErrRejected = errors.New("rejected by the proxy")
 type ProxyStatus struct {
 	// ID is the node's.
 	ID string `json:"id"`
+	// Stream is the ID of the stream, as in Stream.
+	Stream uint64 `json:"stream,omitempty"`
 	// View is what the proxy can see.
 	View View `json:"view"`
 	// IPAddresses are the proxy's own, as it says.
@@ -60,7 +63,7 @@ type TypeStatus struct {
 	Rejections int `json:"rejections,omitempty"`
 }
 
-// Proxies returns the connected proxies, one for each stream, sorted by ID.
+// Proxies returns the connected proxies, one for each stream, sorted by ID, then by Stream.
 func (s *Server) Proxies() []ProxyStatus {
 	c := s.cache
 	c.mu.Lock()
@@ -69,13 +72,15 @@ func (s *Server) Proxies() []ProxyStatus {
 	for conn := range c.conns {
 		out = append(out, conn.status())
 	}
-	slices.SortStableFunc(out, func(a, b ProxyStatus) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b ProxyStatus) int {
+		return cmp.Or(strings.Compare(a.ID, b.ID), cmp.Compare(a.Stream, b.Stream))
+	})
 	return out
 }
 
 func (c *connection) status() ProxyStatus {
 	p := ProxyStatus{
-		ID: c.proxy.ID, View: c.view.View, IPAddresses: c.proxy.IPAddresses, Delta: c.delta,
+		ID: c.proxy.ID, Stream: c.stream.about.Load().ID, View: c.view.View, IPAddresses: c.proxy.IPAddresses, Delta: c.delta,
 		Types: make(map[string]TypeStatus, len(c.order)),
 	}
 	now := time.Now()

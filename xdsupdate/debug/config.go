@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package debug
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
+)
+
+// configPage is what the page of an object shows.
+type configPage struct {
+	object
+	// Exists: the store has it. What the store does not have may still be known to a source that refuses it.
+	Exists   bool     `json:"exists"`
+	Errors   []string `json:"errors,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	// Problems are what sources say of it: the store has its last good state, if it has one.
+	Problems []problemRow `json:"problems,omitempty"`
+	// Effects are what it does, Ineffective what of it changes nothing.
+	Effects     []effectRow     `json:"effects,omitempty"`
+	Ineffective []effectlessRow `json:"ineffective,omitempty"`
+	// LeftOut are the proxies that refuse it; there are no more than maxLimit in it.
+	LeftOut []leftOutRow `json:"left_out,omitempty"`
+	// Object is the object itself, in the form of its manifest.
+	Object json.RawMessage `json:"object,omitempty"`
+
+	// YAML is the same for the page; if it is long a part of it, and Cut is set.
+	YAML string `json:"-"`
+	Cut  bool   `json:"-"`
+	yaml []byte
+}
+
+// effectRow is an effect of an object.
+type effectRow struct {
+	Clients string `json:"clients"`
+	On      string `json:"on"`
+}
+
+// leftOutRow is a resource that a proxy is sent without an object.
+type leftOutRow struct {
+	Proxy    string `json:"proxy"`
+	Stream   uint64 `json:"stream"`
+	TypeURL  string `json:"type_url"`
+	Resource string `json:"resource"`
+	Error    string `json:"error"`
+}
+
+// maxShown is how many bytes of one object, or resource, are in a page. Its JSON and YAML have all.
+const maxShown = 256 << 10
+
+func (h *handler) config(q *query) (any, error) {
+	kind, err := h.kindOf(q, true)
+	if err != nil {
+		return nil, err
+	}
+	key := configstore.ConfigKey{Kind: kind, Namespace: q.values.Get("namespace"), Name: q.values.Get("name")}
+	out := &configPage{object: objectOf(key), Problems: h.problemsOf(key)}
+	if c := h.Configs.Get(kind, key.Name, key.Namespace); c != nil {
+		out.Exists = true
+		out.Errors, out.Warnings = h.validity(c)
+		if err := out.marshal(h.redacted(*c)); err != nil {
+			out.Errors = append(out.Errors, err.Error())
+		}
+	}
+	if !out.Exists && len(out.Problems) == 0 {
+		return nil, notFound("there is no %s", out.object)
+	}
+	if h.Policies != nil {
+		effects, ineffective := h.Policies.Effects(key)
+		for _, e := range effects[:min(len(effects), maxLimit)] {
+			out.Effects = append(out.Effects, effectRow(e))
+		}
+		for _, i := range ineffective[:min(len(ineffective), maxLimit)] {
+			out.Ineffective = append(out.Ineffective, h.effectless(i))
+		}
+	}
+	out.LeftOut = h.leftOut(key)
+	return out, nil
+}
+
+func (p *configPage) status() int {
+	if !p.Exists {
+		return http.StatusNotFound
+	}
+	return http.StatusOK
+}
+
+// marshal makes the forms of the object.
+func (p *configPage) marshal(c configstore.Config) error {
+	data, err := manifest.MarshalJSON(c)
+	if err != nil {
+		return err
+	}
+	p.Object = data
+	if p.yaml, err = manifest.Marshal(c); err != nil {
+		return err
+	}
+	p.YAML, p.Cut = shown(string(p.yaml))
+	return nil
+}
+
+// raw is the object alone, for format=yaml.
+func (p *configPage) raw(f form) (string, []byte) {
+	if f != asYAML || !p.Exists {
+		return "", nil
+	}
+	return "application/yaml; charset=utf-8", p.yaml
+}
+
+// shown returns what a page shows of a text, and whether that is less than all.
+func shown(text string) (string, bool) {
+	return excerpt.CutTo(text, maxShown), len(text) > maxShown
+}
+
+// leftOut returns the proxies that are sent resources without an object.
+func (h *handler) leftOut(key configstore.ConfigKey) (out []leftOutRow) {
+	if h.Server == nil {
+		return nil
+	}
+	for _, proxy := range h.Server.Proxies() {
+		for _, typeURL := range sortedTypes(proxy.Types) {
+			t := proxy.Types[typeURL]
+			add := func(resource string, about configstore.ConfigKey, text string) {
+				if len(out) < maxLimit && about.Name == key.Name && about.Namespace == key.Namespace && about.Kind == key.Kind {
+					out = append(out, leftOutRow{proxy.ID, proxy.Stream, typeURL, resource, redactText(text)})
+				}
+			}
+			for _, r := range t.Refusals {
+				for _, l := range r.LeftOut {
+					add(r.Name, l.Object, l.Error)
+				}
+			}
+			for _, f := range t.Failed {
+				for _, l := range f.LeftOut {
+					add(f.Name, l.Object, l.Error)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// violations returns the texts of an error of a schema.
+func violations(err error) (out []string) {
+	if invalid := (*configstore.ValidationError)(nil); errors.As(err, &invalid) {
+		for _, v := range invalid.Violations {
+			out = append(out, redactText(v.String()))
+		}
+		return out
+	}
+	return []string{redactText(err.Error())}
+}
+
+// effectlessRow is what of an object has no effect.
+type effectlessRow struct {
+	Object object `json:"object"`
+	Field  string `json:"field,omitempty"`
+	Reason string `json:"reason"`
+	// Stored: the object has a page.
+	Stored bool `json:"-"`
+}
+
+func (h *handler) effectless(i traffic.Ineffective) effectlessRow {
+	key := configstore.ConfigKey{Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}
+	return effectlessRow{
+		Object: objectOf(key), Field: i.Field, Reason: redactText(i.Reason),
+		Stored: h.Configs != nil && slices.ContainsFunc(h.Configs.Schemas().All(), func(s configstore.Schema) bool { return s.GroupVersionKind == i.Kind }),
+	}
+}
+
+func decimal(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package debug
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
+)
+
+// explainPage says what becomes of a call.
+type explainPage struct {
+	// Asked: a host was given, and the rest is the answer.
+	Asked bool `json:"asked"`
+	// Client is who calls.
+	Client string `json:"client,omitempty"`
+	// Sidecar, Service, VirtualService and Rule are what decides: see traffic.Explanation.
+	Sidecar         string           `json:"sidecar,omitempty"`
+	Service         string           `json:"service,omitempty"`
+	VirtualServices []consideredRow  `json:"virtual_services,omitempty"`
+	VirtualService  string           `json:"virtual_service,omitempty"`
+	Rule            string           `json:"rule,omitempty"`
+	Outcome         string           `json:"outcome,omitempty"`
+	Destinations    []destinationRow `json:"destinations,omitempty"`
+	// Notes say why the host, or a destination, is not what it may be expected to be.
+	Notes []string `json:"notes,omitempty"`
+	// Refused are resources that the proxy refuses: it works with an older state of them.
+	Refused []refusedRow `json:"refused,omitempty"`
+	// Ineffective is what of the VirtualServices and DestinationRules concerned changes nothing.
+	Ineffective []effectlessRow `json:"ineffective,omitempty"`
+}
+
+type consideredRow struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason,omitempty"`
+}
+
+type destinationRow struct {
+	Cluster          string        `json:"cluster"`
+	Weight           uint32        `json:"weight,omitempty"`
+	DestinationRules []string      `json:"destination_rules,omitempty"`
+	FoundIn          string        `json:"found_in,omitempty"`
+	Missing          string        `json:"missing,omitempty"`
+	Endpoints        []reachedPart `json:"endpoints"`
+	// More is how many endpoints are left out here.
+	More int `json:"more,omitempty"`
+}
+
+type reachedPart struct {
+	Address  string `json:"address"`
+	Locality string `json:"locality,omitempty"`
+	Priority uint32 `json:"priority"`
+	Weight   uint32 `json:"weight"`
+}
+
+// refusedRow is a resource that a proxy refuses.
+type refusedRow struct {
+	Proxy   string       `json:"proxy"`
+	Stream  uint64       `json:"stream"`
+	TypeURL string       `json:"type_url"`
+	Name    string       `json:"name"`
+	Error   string       `json:"error"`
+	LeftOut []leftObject `json:"left_out,omitempty"`
+}
+
+// leftObject is an object that is left out of a resource.
+type leftObject struct {
+	Object object `json:"object"`
+	Error  string `json:"error"`
+}
+
+func (h *handler) explainCall(q *query) (any, error) {
+	out := &explainPage{Asked: q.is("host")}
+	if !out.Asked {
+		return out, nil
+	}
+	call, err := q.call()
+	if err != nil {
+		return nil, err
+	}
+	view, proxies, err := h.caller(q, out)
+	if err != nil {
+		return nil, err
+	}
+	e := h.Policies.Explain(view, call)
+	out.Sidecar, out.Service, out.VirtualService, out.Rule, out.Outcome = e.Sidecar, e.Service, e.VirtualService, e.Rule, e.Outcome
+	for _, v := range e.VirtualServices {
+		out.VirtualServices = append(out.VirtualServices, consideredRow(v))
+	}
+	if e.Service == "" {
+		out.Notes = h.whyUnseen(view, call.Host, e.Sidecar)
+	}
+	for _, d := range e.Destinations {
+		out.Destinations = append(out.Destinations, destinationRowOf(d))
+		if _, _, host, ok := envoy.ParseSubsetClusterName(d.Cluster); ok && d.Missing != "" && host != call.Host {
+			out.Notes = append(out.Notes, h.whyUnseen(view, host, e.Sidecar)...)
+		}
+	}
+	for _, p := range proxies {
+		out.Refused = append(out.Refused, refusedRows(p)...)
+	}
+	h.addIneffective(out, e)
+	return out, nil
+}
+
+// addIneffective adds what of the objects of an explanation has no effect.
+func (h *handler) addIneffective(out *explainPage, e traffic.Explanation) {
+	add := func(kind configstore.GroupVersionKind, name string) {
+		namespace, name, _ := strings.Cut(name, "/")
+		_, found := h.Policies.Effects(configstore.ConfigKey{Kind: kind, Namespace: namespace, Name: name})
+		for _, i := range found[:min(len(found), defaultLimit)] {
+			out.Ineffective = append(out.Ineffective, h.effectless(i))
+		}
+	}
+	for _, v := range e.VirtualServices {
+		add(istio.VirtualService, v.Name)
+	}
+	seen := map[string]bool{}
+	for _, d := range e.Destinations {
+		for _, rule := range d.DestinationRules {
+			if !seen[rule] {
+				seen[rule] = true
+				add(istio.DestinationRule, rule)
+			}
+		}
+	}
+}
+
+// call returns the call of the form.
+func (q *query) call() (traffic.Call, error) {
+	port, err := q.number("port", 80, 65535)
+	call := traffic.Call{
+		Host: registry.Hostname(q.text("host")), Port: uint32(port), Method: strings.ToUpper(q.text("method")), //nolint:gosec // in range
+		Scheme: q.text("scheme"), Path: q.text("path"), Headers: map[string]string{},
+	}
+	if err != nil {
+		return call, err
+	}
+	if call.Path != "" && !strings.HasPrefix(call.Path, "/") {
+		return call, badRequest("path: must begin with a slash")
+	}
+	if call.Scheme != "" && call.Scheme != "http" && call.Scheme != "https" {
+		return call, badRequest(`scheme: must be "http" or "https"`)
+	}
+	for line := range strings.Lines(q.values.Get("headers")) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if !ok || name == "" {
+			return call, badRequest("headers: each line must be NAME: VALUE")
+		}
+		call.Headers[strings.ToLower(strings.TrimSpace(name))] = strings.TrimSpace(value)
+	}
+	return call, nil
+}
+
+// caller returns the view of who calls: that of a connected proxy, or of a client in a namespace. It also returns
+// the proxies that are meant.
+func (h *handler) caller(q *query, out *explainPage) (ads.View, []ads.ProxyStatus, error) {
+	id := q.text("proxy")
+	if id == "" {
+		view := ads.View{Namespace: q.text("namespace")}
+		out.Client = fmt.Sprintf("a sidecar in the namespace %q", view.Namespace)
+		if q.text("client") == "grpc" {
+			view.Client, out.Client = envoy.ForGRPC, fmt.Sprintf("a gRPC client in the namespace %q", view.Namespace)
+		}
+		return view, nil, nil
+	}
+	if h.Server == nil {
+		return ads.View{}, nil, badRequest("proxy: there is no server here that proxies are connected to")
+	}
+	var found []ads.ProxyStatus
+	for _, p := range h.Server.Proxies() {
+		if p.ID == id {
+			found = append(found, p)
+		}
+	}
+	if len(found) == 0 {
+		return ads.View{}, nil, notFound("proxy: %q is not connected", id)
+	}
+	out.Client = id
+	return found[0].View, found, nil
+}
+
+func destinationRowOf(d traffic.ExplainedDestination) destinationRow {
+	row := destinationRow{
+		Cluster: d.Cluster, Weight: d.Weight, DestinationRules: d.DestinationRules, FoundIn: d.FoundIn, Missing: d.Missing,
+		Endpoints: []reachedPart{}, More: max(0, len(d.Endpoints)-defaultLimit),
+	}
+	for _, e := range d.Endpoints[:min(len(d.Endpoints), defaultLimit)] {
+		row.Endpoints = append(row.Endpoints, reachedPart(e))
+	}
+	return row
+}
+
+// whyUnseen says why a client may not see a host.
+func (h *handler) whyUnseen(view ads.View, host registry.Hostname, sidecar string) (out []string) {
+	if h.Services == nil {
+		return nil
+	}
+	found := h.servicesNamed(host)
+	if len(found) == 0 {
+		return []string{fmt.Sprintf("No registry has a service %s. Names are compared as a whole: is the domain part of it?", host)}
+	}
+	for _, s := range found[:min(len(found), maxDefinitions)] {
+		switch {
+		case !s.VisibleIn(view.Namespace):
+			out = append(out, fmt.Sprintf("Service %s/%s exists, but the namespace %q does not see it: %s.",
+				s.Attributes.Namespace, s.Hostname, view.Namespace, exported(s)))
+		case sidecar != "":
+			out = append(out, fmt.Sprintf("Service %s/%s exists and is exported to the namespace %q: Sidecar %s does not import it.",
+				s.Attributes.Namespace, s.Hostname, view.Namespace, sidecar))
+		default:
+			out = append(out, fmt.Sprintf("Service %s/%s exists and is visible in the namespace %q. Has it been pushed yet?",
+				s.Attributes.Namespace, s.Hostname, view.Namespace))
+		}
+	}
+	return out
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package debug
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/internal/options"
+)
+
+// handler serves the pages. It is immutable, but for the turn.
+type handler struct {
+	Options
+	pages     []page
+	byName    map[string]*page
+	templates map[string]*template.Template
+	style     []byte
+	// turn is a token for what looks at everything: one request at a time does.
+	turn chan struct{}
+}
+
+// page is one page.
+type page struct {
+	// name is its path below the handler; "" is the first page.
+	name string
+	// title is what links to it in the navigation say; "" has none.
+	title string
+	// under is the page that is marked in the navigation when this one, which is not in it, is shown.
+	under string
+	// heavy: what it shows may take a look at everything there is, so that requests take turns.
+	heavy bool
+	// data returns what it shows, which is its JSON, too.
+	data func(q *query) (any, error)
+}
+
+// New returns a handler of pages about what the options have. It is mounted at any path
+// with what is before the last slash taken away:
+//
+//	mux.Handle("/debug/", http.StripPrefix("/debug", debug.New(options)))
+//
+// Whatever calls it at a time, it does nothing on its own, and keeps nothing. New panics if there are
+// two Options, or two sources of a name.
+func New(opts ...Options) http.Handler {
+	h := &handler{Options: options.One("debug.New", opts), turn: make(chan struct{}, 1)}
+	if h.Logger == nil {
+		h.Logger = slog.New(slog.DiscardHandler)
+	}
+	checkSources(h.Sources)
+	h.pages = h.makePages()
+	h.byName = make(map[string]*page, len(h.pages))
+	for i := range h.pages {
+		h.byName[h.pages[i].name] = &h.pages[i]
+	}
+	h.templates, h.style = assetsOf(h.pages)
+	return h
+}
+
+// statusError is an answer that is no page.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+func notFound(format string, args ...any) error {
+	return &statusError{http.StatusNotFound, fmt.Sprintf(format, args...)}
+}
+
+func badRequest(format string, args ...any) error {
+	return &statusError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
+	if err := h.admit(r); err != nil {
+		if err.status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", "GET, HEAD")
+		}
+		answerText(w, r, err.status, err.text)
+		return
+	}
+	name, isJSON := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/"), ".json")
+	switch {
+	case r.URL.Path == "":
+		redirectBelow(w, r)
+		return
+	case name == styleName:
+		answer(w, r, http.StatusOK, "text/css; charset=utf-8", h.style)
+		return
+	case isJSON && name == "index":
+		name = ""
+	}
+	q := &query{Request: r, values: r.URL.Query(), form: formOf(r, isJSON)}
+	h.show(r.Context(), w, q, name)
+}
+
+// show answers with a page.
+func (h *handler) show(ctx context.Context, w http.ResponseWriter, q *query, name string) {
+	p := h.byName[name]
+	if p == nil {
+		h.answerError(w, q, &page{}, notFound("there is no page %q", name))
+		return
+	}
+	var data any
+	var err error
+	if panicked := guard.Call(func() { data, err = h.dataOf(ctx, p, q) }); panicked != nil {
+		panicked.Log(h.Logger, "debug page", slog.String("page", name))
+		err = errors.New("a function that this page calls has panicked; the log has the stack")
+	}
+	if err != nil {
+		h.answerError(w, q, p, err)
+		return
+	}
+	h.answerPage(w, q, p, data)
+}
+
+// dataOf returns what a page shows, when it is its turn.
+func (h *handler) dataOf(ctx context.Context, p *page, q *query) (any, error) {
+	if p.heavy {
+		if err := h.takeTurn(ctx); err != nil {
+			return nil, err
+		}
+		defer func() { <-h.turn }()
+	}
+	return p.data(q)
+}
+
+// takeTurn waits until no other request looks at everything.
+func (h *handler) takeTurn(ctx context.Context) error {
+	select {
+	case h.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return &statusError{http.StatusServiceUnavailable, "gave up waiting for other requests"}
+	}
+}
+
+// maxQuery is how long the query of a request may be, in bytes.
+const maxQuery = 16 << 10
+
+// admit says whether a request is one that is answered.
+func (h *handler) admit(r *http.Request) *statusError {
+	if h.Authorize != nil {
+		var err error
+		if panicked := guard.Call(func() { err = h.Authorize(r) }); panicked != nil {
+			panicked.Log(h.Logger, "debug authorize")
+			err = errors.New("the check of who may see this has panicked")
+		}
+		if err != nil {
+			return &statusError{http.StatusForbidden, err.Error()}
+		}
+	}
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return &statusError{http.StatusMethodNotAllowed, "only GET and HEAD are served: nothing can be changed here"}
+	case len(r.URL.RawQuery) > maxQuery:
+		return &statusError{http.StatusRequestURITooLong, "the query is too long"}
+	}
+	return nil
+}
+
+// protect sets the headers that every answer has: nothing but the style sheet is loaded, nothing is kept,
+// and nobody else embeds or learns of it.
+func protect(h http.Header) {
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Add("Vary", "Accept")
+}
+
+// redirectBelow leads a request for the handler itself, without a slash, to its first page: the
+// links of pages are relative. Only the client knows what was before.
+func redirectBelow(w http.ResponseWriter, r *http.Request) {
+	asked, _, _ := strings.Cut(r.RequestURI, "?")
+	base := path.Base(asked)
+	if base == "." || base == "/" {
+		base = ""
+	}
+	w.Header().Set("Location", "./"+base+"/")
+	answerText(w, r, http.StatusTemporaryRedirect, "./"+base+"/")
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package debug
+
+import (
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// The names of the pages.
+const (
+	pageOverview  = ""
+	pageConfigs   = "configs"
+	pageConfig    = "config"
+	pageServices  = "services"
+	pageService   = "service"
+	pageWorkload  = "workload"
+	pageConflicts = "conflicts"
+	pagePolicies  = "policies"
+	pageExplain   = "explain"
+	pageProxies   = "proxies"
+	pageProxy     = "proxy"
+	pageResource  = "resource"
+	pageQueue     = "queue"
+	pageVerify    = "verify"
+	pageSources   = "sources"
+)
+
+// makePages returns the pages that there is something for, in the order of the navigation.
+func (h *handler) makePages() []page {
+	pages := []page{{name: pageOverview, title: "Overview", heavy: true, data: h.overview}}
+	add := func(there bool, more ...page) {
+		if there {
+			pages = append(pages, more...)
+		}
+	}
+	add(h.Policies != nil,
+		page{name: pageExplain, title: "Explain a call", heavy: true, data: h.explainCall},
+		page{name: pagePolicies, title: "Without effect", heavy: true, data: h.ineffective})
+	add(h.Server != nil,
+		page{name: pageProxies, title: "Proxies", data: h.proxies},
+		page{name: pageProxy, under: pageProxies, heavy: true, data: h.proxy},
+		page{name: pageResource, under: pageProxies, heavy: true, data: h.resource})
+	add(h.Configs != nil,
+		page{name: pageConfigs, title: "Configs", data: h.configs},
+		page{name: pageConfig, under: pageConfigs, data: h.config})
+	add(h.Services != nil,
+		page{name: pageServices, title: "Services", data: h.services},
+		page{name: pageService, under: pageServices, heavy: true, data: h.service},
+		page{name: pageWorkload, under: pageServices, heavy: true, data: h.workload})
+	_, conflicts := registry.As[conflicter](h.Services)
+	add(conflicts, page{name: pageConflicts, title: "Conflicts", heavy: true, data: h.conflicts})
+	add(len(h.Sources) > 0, page{name: pageSources, title: "Sources", data: h.sources})
+	add(h.Server != nil, page{name: pageQueue, title: "Queue", data: h.queue})
+	add(h.Server != nil || h.Services != nil, page{name: pageVerify, title: "Verify", heavy: true, data: h.verify})
+	return pages
+}
+
+// conflicter is what knows host names that are defined more than once, as an aggregate.Controller does.
+type conflicter interface{ Conflicts() []aggregate.Conflict }
+
+// hasRegistries is what consists of registries, as an aggregate.Controller does.
+type hasRegistries interface{ Registries() []registry.Instance }
+
+// serviceEntries returns the registries that explain what they show, those of aggregates included.
+func (h *handler) serviceEntries() []*serviceentry.Controller { return serviceEntriesOf(h.Services) }
+
+func serviceEntriesOf(services any) (out []*serviceentry.Controller) {
+	if c, ok := registry.As[*serviceentry.Controller](services); ok {
+		return append(out, c)
+	}
+	if a, ok := registry.As[hasRegistries](services); ok {
+		for _, r := range a.Registries() {
+			out = append(out, serviceEntriesOf(r)...)
+		}
+	}
+	return out
+}
+
+// pusher returns the queue of the server.
+func (h *handler) pusher() (*xdsupdate.Pusher, bool) {
+	return xdsupdate.As[*xdsupdate.Pusher](h.Server)
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package debug
+
+import (
+	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// proxyPage is what the page of one stream of a proxy shows.
+type proxyPage struct {
+	proxyRow
+	// View is what it sees, in words.
+	View  string    `json:"view"`
+	State []typeRow `json:"state"`
+	// Refused is what it refuses, and Broken what cannot be made for it.
+	Refused []refusedRow `json:"refused,omitempty"`
+	Broken  []failedRow  `json:"broken,omitempty"`
+	// List is what it has, resource by resource.
+	List list[resourceRow] `json:"resources"`
+}
+
+// typeRow is the state of a type on the stream.
+type typeRow struct {
+	TypeURL    string `json:"type_url"`
+	Wildcard   bool   `json:"wildcard"`
+	Names      int    `json:"names"`
+	Sent       string `json:"sent,omitempty"`
+	Acked      string `json:"acked,omitempty"`
+	Pending    bool   `json:"pending,omitempty"`
+	Overdue    bool   `json:"overdue,omitempty"`
+	Rejections int    `json:"rejections,omitempty"`
+	Error      string `json:"error,omitempty"`
+}
+
+// failedRow is a resource that is not as it should be on the side of the server.
+type failedRow struct {
+	TypeURL    string       `json:"type_url"`
+	Name       string       `json:"name"`
+	Error      string       `json:"error"`
+	NotUpdated bool         `json:"not_updated,omitempty"`
+	LeftOut    []leftObject `json:"left_out,omitempty"`
+}
+
+// resourceRow is a resource of a proxy.
+type resourceRow struct {
+	TypeURL string             `json:"type_url"`
+	Name    string             `json:"name"`
+	Status  ads.ResourceStatus `json:"status"`
+	// Sent and Accepted are versions; Made is when the server made what it sent.
+	Sent     string       `json:"sent,omitempty"`
+	Accepted string       `json:"accepted,omitempty"`
+	Made     time.Time    `json:"made,omitzero"`
+	Since    time.Time    `json:"since,omitzero"`
+	Pending  bool         `json:"pending,omitempty"`
+	Error    string       `json:"error,omitempty"`
+	LeftOut  []leftObject `json:"left_out,omitempty"`
+}
+
+func (h *handler) proxy(q *query) (any, error) {
+	status, resources, err := h.streamOf(q)
+	if err != nil {
+		return nil, err
+	}
+	out := &proxyPage{proxyRow: proxyRowOf(status), View: status.View.String(), Refused: refusedRows(status)}
+	for _, typeURL := range sortedTypes(status.Types) {
+		t := status.Types[typeURL]
+		out.State = append(out.State, typeRow{
+			typeURL, t.Wildcard, t.Names, t.Sent, t.Acked, t.Pending, t.Overdue, t.Rejections, redactText(t.Error),
+		})
+		for _, f := range t.Failed {
+			out.Broken = append(out.Broken, failedRow{typeURL, f.Name, redactText(f.Error), f.NotUpdated, leftObjects(f.LeftOut)})
+		}
+	}
+	out.Refused = out.Refused[:min(len(out.Refused), maxLimit)]
+	out.Broken = out.Broken[:min(len(out.Broken), maxLimit)]
+	out.List, err = listOf(q, resources.Resources, func(r ads.ProxyResource) bool {
+		return (!q.is("type") || r.TypeURL == q.text("type") || typeName(r.TypeURL) == q.text("type")) &&
+			(!q.is("status") || string(r.Status) == q.text("status")) && contains(q.text("q"), r.Name)
+	}, resourceRowOf)
+	return out, err
+}
+
+func resourceRowOf(r ads.ProxyResource) resourceRow {
+	return resourceRow{
+		TypeURL: r.TypeURL, Name: r.Name, Status: r.Status, Sent: r.Sent.Version(), Accepted: r.Accepted.Version(), Made: r.Sent.Made(),
+		Since: r.Since, Pending: r.Pending, Error: redactText(r.Error), LeftOut: leftObjects(r.LeftOut),
+	}
+}
+
+// streamOf returns the stream of a proxy that a request names, by its number, or by the ID of the proxy: then
+// the newest of its streams.
+func (h *handler) streamOf(q *query) (ads.ProxyStatus, ads.ProxyResources, error) {
+	id, stream := q.values.Get("id"), q.text("stream")
+	var found *ads.ProxyStatus
+	for _, p := range h.Server.Proxies() {
+		if (id == "" || p.ID == id) && (stream == "" || stream == number(p.Stream)) && (id != "" || stream != "") {
+			found = &p
+		}
+	}
+	if found == nil {
+		return ads.ProxyStatus{}, ads.ProxyResources{}, notFound("no proxy %q is connected by the stream %q", id, stream)
+	}
+	var resources ads.ProxyResources
+	for r := range h.Server.Resources(func(s ads.Stream) bool { return s.ID == found.Stream }) {
+		resources = r
+	}
+	return *found, resources, nil
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package debug
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
+)
+
+// sourceRow is a source in the list of sources.
+type sourceRow struct {
+	Name       string    `json:"name"`
+	Synced     bool      `json:"synced"`
+	Stale      bool      `json:"stale"`
+	StaleSince time.Time `json:"stale_since,omitzero"`
+	Content    time.Time `json:"content,omitzero"`
+	Error      string    `json:"error,omitempty"`
+	Errors     int       `json:"errors"`
+	Warnings   int       `json:"warnings"`
+
+	problems []Problem
+}
+
+// problemRow is a problem of a source.
+type problemRow struct {
+	Source  string  `json:"source"`
+	Warning bool    `json:"warning,omitempty"`
+	Object  *object `json:"object,omitempty"`
+	Text    string  `json:"text"`
+}
+
+// sourceRows asks all sources how they are.
+func (h *handler) sourceRows() []sourceRow {
+	out := make([]sourceRow, 0, len(h.Sources))
+	for _, source := range h.Sources {
+		row := sourceRow{Name: source.Name}
+		if panicked := guard.Call(func() { row.ask(source) }); panicked != nil {
+			panicked.Log(h.Logger, "debug source", slog.String("source", source.Name))
+			row = sourceRow{Name: source.Name, Error: panicked.Error()}
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+func (r *sourceRow) ask(source Source) {
+	s := source.State()
+	r.Synced, r.Stale, r.StaleSince, r.Content, r.problems = s.Synced, s.Stale, s.StaleSince, s.Content, s.Problems
+	if s.Err != nil {
+		r.Error = redactText(s.Err.Error())
+	}
+	for _, p := range s.Problems {
+		if p.Warning {
+			r.Warnings++
+		} else {
+			r.Errors++
+		}
+	}
+}
+
+// row returns a problem as a row.
+func (p Problem) row(source string) problemRow {
+	out := problemRow{Source: source, Warning: p.Warning, Text: redactText(p.Text)}
+	if p.Object != (configstore.ConfigKey{}) {
+		o := objectOf(p.Object)
+		out.Object = &o
+	}
+	return out
+}
+
+// problemsOf returns what sources say of an object.
+func (h *handler) problemsOf(key configstore.ConfigKey) (out []problemRow) {
+	for _, source := range h.sourceRows() {
+		for _, p := range source.problems {
+			if p.Object.Name == key.Name && p.Object.Namespace == key.Namespace && p.Object.Kind == key.Kind {
+				out = append(out, p.row(source.Name))
+			}
+		}
+	}
+	return out
+}
+
+// sourcesPage is what the page of sources shows: the sources, and the problems of all of them or of one.
+type sourcesPage struct {
+	Sources  []sourceRow      `json:"sources"`
+	Problems list[problemRow] `json:"problems"`
+}
+
+func (h *handler) sources(q *query) (any, error) {
+	out := sourcesPage{Sources: h.sourceRows()}
+	type found struct {
+		source string
+		Problem
+	}
+	var all []found
+	for _, s := range out.Sources {
+		if name := q.text("source"); name != "" && name != s.Name {
+			continue
+		}
+		for _, p := range s.problems {
+			all = append(all, found{s.Name, p})
+		}
+	}
+	var err error
+	out.Problems, err = listOf(q, all, func(f found) bool { return contains(q.text("q"), f.Text) },
+		func(f found) problemRow { return f.row(f.source) })
+	return out, err
+}
