@@ -22,6 +22,7 @@ type outside struct {
 	t       *testing.T
 	dir     string
 	records *records
+	control *control
 }
 
 // movingHost and stayingHost are the hosts of the services of a source.
@@ -35,16 +36,17 @@ const (
 	fromControl   = "control"
 )
 
-func sources() []string { return []string{fromFiles, fromCatalogue} }
+func sources() []string { return []string{fromFiles, fromCatalogue, fromControl} }
 
 // newOutside returns sources whose services are all answered by one backend.
 func newOutside(t *testing.T, b *backend) *outside {
 	t.Helper()
-	o := &outside{t: t, dir: filepath.Join(t.TempDir(), "configs"), records: new(records)}
+	o := &outside{t: t, dir: filepath.Join(t.TempDir(), "configs"), records: new(records), control: newControl(t)}
 	if err := os.Mkdir(o.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	o.writeFile(o.dir, stayingHost(fromFiles), b)
+	o.control.set(stayingHost(fromControl), b)
 	o.move(o.dir, b, b)
 	return o
 }
@@ -55,6 +57,7 @@ func (o *outside) move(dir string, moving, staying *backend) {
 	o.t.Helper()
 	o.writeFile(dir, movingHost(fromFiles), moving)
 	o.records.set(record(movingHost(fromCatalogue), moving), record(stayingHost(fromCatalogue), staying))
+	o.control.set(movingHost(fromControl), moving)
 }
 
 // goneDir is where the directory is while it is away.
@@ -65,6 +68,7 @@ func (o *outside) goAway() {
 	o.t.Helper()
 	o.rename(o.dir, o.goneDir())
 	o.records.fail(errors.New("the catalogue is away"))
+	o.control.stop()
 }
 
 // comeBack brings them back.
@@ -72,6 +76,7 @@ func (o *outside) comeBack() {
 	o.t.Helper()
 	o.rename(o.goneDir(), o.dir)
 	o.records.fail(nil)
+	o.control.serve()
 }
 
 func (o *outside) rename(from, to string) {

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore/file"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/mcp"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/bridge"
@@ -26,6 +28,7 @@ import (
 type replica struct {
 	files     *file.Source
 	catalogue *bridge.Bridge
+	control   *mcp.Source
 	server    *ads.Server
 	grpc      *grpc.Server
 	running   sync.WaitGroup
@@ -38,7 +41,13 @@ func startReplica(t *testing.T, o *outside) *replica {
 	r := &replica{grpc: grpc.NewServer()}
 	fileStore := memory.Make(istio.Schemas())
 	r.files = file.New(o.dir, fileStore)
-	configs := aggregate.MakeCache(memory.NewController(fileStore))
+	conn, err := grpc.NewClient(o.control.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	controlStore := memory.Make(istio.Schemas())
+	r.control = mcp.NewSource(conn, controlStore, mcp.SourceOptions{MaxBackoff: 500 * time.Millisecond})
+	configs := aggregate.MakeCache(memory.NewController(fileStore), memory.NewController(controlStore))
 
 	registries := aggregate.NewController()
 	r.server = ads.New(registries)
@@ -52,13 +61,14 @@ func startReplica(t *testing.T, o *outside) *replica {
 	r.server.Register(r.grpc)
 
 	stop := make(chan struct{})
-	for _, run := range []func(<-chan struct{}){r.files.Run, configs.Run, registries.Run, r.server.Run} {
+	for _, run := range []func(<-chan struct{}){r.files.Run, r.control.Run, configs.Run, registries.Run, r.server.Run} {
 		r.running.Go(func() { run(stop) })
 	}
 	r.end = sync.OnceFunc(func() {
 		r.grpc.Stop()
 		close(stop)
 		r.running.Wait()
+		_ = conn.Close()
 	})
 	t.Cleanup(r.end)
 	return r
@@ -92,11 +102,11 @@ func (r *replica) sees(t *testing.T, what string, right func(stale bool) bool) {
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !right(len(r.files.Errors()) > 0) || !right(r.catalogue.Status().Stale()) {
+	for !right(len(r.files.Errors()) > 0) || !right(r.catalogue.Status().Stale()) || !right(r.control.Status().Stale()) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("no %s: %v, %+v", what, r.files.Errors(), r.catalogue.Status())
+			t.Fatalf("no %s: %v, %+v, %+v", what, r.files.Errors(), r.catalogue.Status(), r.control.Status())
 		}
 	}
 }
