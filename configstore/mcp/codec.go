@@ -4,7 +4,6 @@ package mcp
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -69,20 +68,8 @@ func fieldErrorf(field, format string, args ...any) error {
 	return &fieldError{field: field, err: errors.New(excerpt.Sprintf(format, args...))}
 }
 
-// encode returns an object as a resource; equal objects have equal bytes. The error
-// names the object and the field.
-func encode(c *configstore.Config) (*anypb.Any, error) {
-	resource, err := toResource(c)
-	if err == nil {
-		var value []byte
-		if value, err = (proto.MarshalOptions{Deterministic: true}).Marshal(resource); err == nil {
-			return &anypb.Any{TypeUrl: resourceTypeURL, Value: value}, nil
-		}
-		err = fieldErrorf("metadata", "%v", err) // of which a string is no UTF-8
-	}
-	return nil, fmt.Errorf("encode %s: %w", c.Key().Object(), err)
-}
-
+// toResource returns an object as a resource, of which the version is the ResourceVersion;
+// of equal objects all bytes in it are equal. The error names the field.
 func toResource(c *configstore.Config) (*mcp.Resource, error) {
 	name := resourceName(c.Name, c.Namespace)
 	if n, ns, ok := splitName(name); !ok || n != c.Name || ns != c.Namespace {

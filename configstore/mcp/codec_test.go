@@ -5,6 +5,7 @@ package mcp
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,19 @@ func entry(namespace, name string, hosts ...string) configstore.Config {
 			Resolution: networking.ServiceEntry_DNS,
 		},
 	}
+}
+
+// encode returns an object as a resource in an Any.
+func encode(c *configstore.Config) (*anypb.Any, error) {
+	resource, err := toResource(c)
+	if err == nil {
+		var value []byte
+		if value, err = (proto.MarshalOptions{Deterministic: true}).Marshal(resource); err == nil {
+			return &anypb.Any{TypeUrl: resourceTypeURL, Value: value}, nil
+		}
+		err = fieldErrorf("metadata", "%v", err) // of which a string is no UTF-8
+	}
+	return nil, fmt.Errorf("encode %s: %w", c.Key().Object(), err)
 }
 
 func pack(tb testing.TB, m proto.Message) *anypb.Any {

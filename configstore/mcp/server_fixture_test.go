@@ -17,6 +17,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/atomic"
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -51,7 +52,8 @@ type exporter struct {
 	cache    *memory.Controller
 	server   *Server
 	listener *bufconn.Listener
-	stop     func() // ends the server and waits for it
+	at       atomic.Pointer[bufconn.Listener] // the listener, for what dials at any time
+	stop     func()                           // ends the server and waits for it
 }
 
 // export returns a running exporter, which pushes without delay. Tests call it in bubbles of
@@ -75,6 +77,7 @@ func export(tb testing.TB, o ServerOptions, objects ...configstore.Config) *expo
 
 // run runs the cache and the server until the test ends.
 func (e *exporter) run() {
+	e.at.Store(e.listener)
 	e.stop = serveOn(e.tb, e.listener, e.server.Register, e.cache.Run, e.server.Run)
 }
 

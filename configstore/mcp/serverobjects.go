@@ -16,9 +16,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// revisionLabel names the revision of control planes that an object is for.
-const revisionLabel = "istio.io/rev"
-
 // served is what there is at one moment. It is immutable.
 type served struct {
 	types map[string]configstore.GroupVersionKind
@@ -62,7 +59,7 @@ func (s *served) List(view ads.View, typeURL string) (resources iter.Seq2[string
 	}
 	return func(yield func(string, ads.Answer) bool) {
 		for name, c := range s.kinds[s.types[typeURL]].All() {
-			if to.isSent(c) && !yield(name, answer(c)) {
+			if inRevision(c.Labels, to.revision) && !yield(name, answer(c)) {
 				return
 			}
 		}
@@ -91,7 +88,7 @@ func (s *served) Covers(view ads.View, typeURL, name string) (covered, only bool
 		return false, false
 	}
 	c, found := s.kinds[s.types[typeURL]].Get(name)
-	return found && to.isSent(c), s.has(typeURL)
+	return found && inRevision(c.Labels, to.revision), s.has(typeURL)
 }
 
 // Lookup implements ads.Provided.
@@ -100,7 +97,7 @@ func (s *served) Lookup(view ads.View, typeURL, name string) ads.Answer {
 	if !ok || !s.has(typeURL) {
 		return ads.Answer{Next: true}
 	}
-	if c, found := s.kinds[s.types[typeURL]].Get(name); found && to.isSent(c) {
+	if c, found := s.kinds[s.types[typeURL]].Get(name); found && inRevision(c.Labels, to.revision) {
 		return answer(c)
 	}
 	return ads.Answer{}
@@ -110,13 +107,6 @@ func (s *served) Lookup(view ads.View, typeURL, name string) ads.Answer {
 func (s *served) has(typeURL string) bool {
 	_, ok := s.types[typeURL]
 	return ok
-}
-
-// isSent reports whether a client is sent an object: not if both have a revision, and these
-// differ.
-func (c clientPolicy) isSent(object *configstore.Config) bool {
-	revision, labelled := object.Labels[revisionLabel]
-	return !labelled || c.revision == "" || c.revision == revision
 }
 
 // answer returns what makes the resource of an object, which all clients share.

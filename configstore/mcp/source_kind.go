@@ -43,8 +43,9 @@ type sourceKind struct {
 	heldUntil time.Time
 	// accepted is the version of the last response that was accepted.
 	accepted string
-	// reply is what is to be sent at replyAt; nil: nothing.
-	reply   *reply
+	// replies are what is to be sent, in the order of the responses: the last one at replyAt,
+	// those before it at once, as a server takes a reply for one to all before.
+	replies []reply
 	replyAt time.Time
 	// refusal is the last NACK, and refusals how long to wait with one that is equal:
 	// many servers send what was refused once more, at once.
@@ -104,7 +105,7 @@ const maxRefusalWait = 30 * time.Second
 // disconnect forgets the stream.
 func (k *sourceKind) disconnect() {
 	k.answered, k.heldUntil = false, time.Time{}
-	k.accepted, k.reply, k.refusal = "", nil, reply{}
+	k.accepted, k.replies, k.refusal = "", nil, reply{}
 	k.unnamed = nil
 	k.refusals.Reset()
 }
@@ -133,12 +134,12 @@ func (k *sourceKind) accept(r *response, refusal string) {
 	if refusal == "" {
 		k.accepted, k.version, k.refusal = r.version, r.version, reply{}
 		k.refusals.Reset()
-		k.reply, k.replyAt = &reply{typeURL: k.typeURL, version: r.version, nonce: r.nonce}, now
+		k.replies, k.replyAt = append(k.replies, reply{typeURL: k.typeURL, version: r.version, nonce: r.nonce}), now
 		return
 	}
 	again := k.refusal.refusal == refusal && k.refusal.version == r.version
 	k.refusal = reply{version: r.version, refusal: refusal}
-	k.reply, k.replyAt = &reply{typeURL: k.typeURL, version: k.accepted, nonce: r.nonce, refusal: refusal}, now
+	k.replies, k.replyAt = append(k.replies, reply{typeURL: k.typeURL, version: k.accepted, nonce: r.nonce, refusal: refusal}), now
 	if again {
 		k.replyAt = now.Add(k.refusals.Next())
 	}

@@ -5,6 +5,7 @@ package mcp
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -143,11 +144,14 @@ func (s *Source) elapse(now time.Time) {
 func (s *Source) reply(p peer, out *outbox) {
 	now := time.Now()
 	for _, k := range s.kinds {
-		if k.reply != nil && !now.Before(k.replyAt) {
-			r := *k.reply
-			k.reply = nil
+		due := len(k.replies)
+		if due > 0 && now.Before(k.replyAt) {
+			due--
+		}
+		for _, r := range k.replies[:due] {
 			out.put(func() error { return p.answer(r) })
 		}
+		k.replies = slices.Delete(k.replies, 0, due)
 	}
 }
 
@@ -162,7 +166,7 @@ func (s *Source) deadline() (next time.Time) {
 		if !k.heldUntil.IsZero() {
 			at(k.heldUntil)
 		}
-		if k.reply != nil {
+		if len(k.replies) > 0 {
 			at(k.replyAt)
 		}
 	}
