@@ -4,6 +4,7 @@ package debug
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -34,6 +35,13 @@ type explainPage struct {
 	Refused []refusedRow `json:"refused,omitempty"`
 	// Ineffective is what of the VirtualServices and DestinationRules concerned changes nothing.
 	Ineffective []effectlessRow `json:"ineffective,omitempty"`
+}
+
+// Bad reports whether the call fails, as far as is known.
+func (p *explainPage) Bad() bool {
+	return len(p.Notes) > 0 || slices.ContainsFunc(p.Destinations, func(d destinationRow) bool {
+		return d.Missing != "" || len(d.Endpoints) == 0
+	})
 }
 
 type consideredRow struct {

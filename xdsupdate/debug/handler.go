@@ -59,7 +59,7 @@ func New(opts ...Options) http.Handler {
 	for i := range h.pages {
 		h.byName[h.pages[i].name] = &h.pages[i]
 	}
-	h.templates, h.style = assetsOf(h.pages)
+	h.templates, h.style = assetsOf(h.pages, func(name string) bool { return h.byName[name] != nil })
 	return h
 }
 

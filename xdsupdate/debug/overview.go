@@ -39,10 +39,10 @@ func (h *handler) overview(*query) (any, error) {
 	out := &overviewPage{Problems: []problemSummary{}, Counts: []count{}}
 	h.overviewOfServer(out)
 	if h.Policies != nil {
-		out.problem("objects, or parts of them, that change nothing", link(pagePolicies), textsOf(h.Policies.Ineffective()))
+		out.problem("Objects, or parts of them, that change nothing", link(pagePolicies), textsOf(h.Policies.Ineffective()))
 	}
 	if c, ok := registry.As[conflicter](h.Services); ok {
-		out.problem("host names that are defined more than once", link(pageConflicts), textsOf(c.Conflicts()))
+		out.problem("Host names that are defined more than once", link(pageConflicts), textsOf(c.Conflicts()))
 	}
 	h.overviewOfSources(out)
 	h.overviewOfContent(out)
@@ -70,16 +70,16 @@ func (h *handler) overviewOfServer(out *overviewPage) {
 			}
 		}
 	}
-	out.problem("resources that a proxy refuses", link(pageProxies, "state", stateRefusing), textList(refused))
-	out.problem("resources that cannot be made as they should be", link(pageProxies, "state", stateFailed), textList(failed))
-	out.problem("types that a proxy does not answer", link(pageProxies, "state", stateOverdue), textList(overdue))
-	out.problem("registries that never called the server", link(pageVerify), textList(h.silent()))
+	out.problem("Resources that a proxy refuses", link(pageProxies, "state", stateRefusing), textList(refused))
+	out.problem("Resources that cannot be made as they should be", link(pageProxies, "state", stateFailed), textList(failed))
+	out.problem("Types that a proxy does not answer", link(pageProxies, "state", stateOverdue), textList(overdue))
+	out.problem("Registries that never called the server", link(pageVerify), textList(h.silent()))
 	if pusher, ok := h.pusher(); ok {
 		switch s := pusher.State(); {
 		case !s.Running:
-			out.problem("the server does not run, so that nothing is pushed", link(pageQueue), textList([]string{""}))
+			out.problem("The server does not run, so that nothing is pushed", link(pageQueue), textList([]string{""}))
 		case s.Last.Failed:
-			out.problem("the last push has failed; the log has the reason", link(pageQueue), textList([]string{""}))
+			out.problem("The last push has failed; the log has the reason", link(pageQueue), textList([]string{""}))
 		}
 	}
 	out.Counts = append(out.Counts, count{"connected proxies", len(all), link(pageProxies)})
@@ -105,9 +105,9 @@ func (h *handler) overviewOfSources(out *overviewPage) {
 			}
 		}
 	}
-	out.problem("sources that do not show what their origin has", link(pageSources), textList(broken))
-	out.problem("parts of sources that are not taken: the last good state stays", link(pageSources), textList(errors))
-	out.problem("warnings of sources", link(pageSources), textList(warnings))
+	out.problem("Sources that do not show what their origin has", link(pageSources), textList(broken))
+	out.problem("Parts of sources that are not taken, of which the last good state stays", link(pageSources), textList(errors))
+	out.problem("Warnings of sources", link(pageSources), textList(warnings))
 }
 
 // overviewOfContent adds how much there is.

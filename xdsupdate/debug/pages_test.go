@@ -100,7 +100,7 @@ func TestPages(t *testing.T) {
 	p := newMesh(t)
 	for target, parts := range map[string][]string{
 		"/": {
-			"<h1>Overview</h1>", "resources that a proxy refuses", "is not welcome", "left out: VirtualService shop/beta", "connected proxies",
+			"<h1>Overview</h1>", "Resources that a proxy refuses", "is not welcome", "left out: VirtualService shop/beta", "connected proxies",
 			`aria-current="page">Overview`,
 		},
 		"/configs":                 {"VirtualService (2)", ">cart</a>", "valid"},
@@ -139,7 +139,7 @@ func TestPages(t *testing.T) {
 		"/explain?host=beta.example.com&proxy=sidecar~10.0.0.8~old.shop~shop.svc": {
 			"What the proxy refuses", "is not welcome", "VirtualService shop/beta",
 		},
-		"/proxies":                {"sidecar~10.0.0.9~web.shop~shop.svc", "up to date", "refuses 1", "without 1 objects"},
+		"/proxies":                {"sidecar~10.0.0.9~web.shop~shop.svc", "up to date", "refuses: 1", "objects left out: 1"},
 		"/proxies?state=refusing": {"old.shop", "1–1 of 1 found, 2 in all"},
 		"/proxies?q=web":          {"web.shop", "1–1 of 1 found, 2 in all"},
 		"/proxy?id=sidecar~10.0.0.8~old.shop~shop.svc": {

@@ -5,22 +5,19 @@ package debug
 import (
 	"time"
 
-	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // queuePage is what waits between a change and the proxies.
 type queuePage struct {
 	// Running: the server runs, so that what waits will be pushed.
-	Running bool `json:"running"`
-	// Delivering: the cache of configs is handing changes to handlers. Nil: it does not say.
-	Delivering *bool     `json:"delivering,omitempty"`
-	Pushing    time.Time `json:"pushing_since,omitzero"`
-	Retry      time.Time `json:"retry,omitzero"`
-	Waiting    []laneRow `json:"waiting"`
-	Pushes     uint64    `json:"pushes"`
-	Failed     uint64    `json:"failed"`
-	Last       *lastPush `json:"last,omitempty"`
+	Running bool      `json:"running"`
+	Pushing time.Time `json:"pushing_since,omitzero"`
+	Retry   time.Time `json:"retry,omitzero"`
+	Waiting []laneRow `json:"waiting"`
+	Pushes  uint64    `json:"pushes"`
+	Failed  uint64    `json:"failed"`
+	Last    *lastPush `json:"last,omitempty"`
 	// The debounce, as text of durations.
 	DebounceAfter    string `json:"debounce_after"`
 	DebounceMax      string `json:"debounce_max"`
@@ -57,9 +54,6 @@ func (h *handler) queue(*query) (any, error) {
 		Running: s.Running, Pushing: s.Pushing, Retry: s.Retry, Pushes: s.Pushes, Failed: s.Failed,
 		Waiting:       []laneRow{laneOf("full", s.Full), laneOf("endpoints only", s.Endpoints)},
 		DebounceAfter: s.DebounceAfter.String(), DebounceMax: s.DebounceMax.String(), EndpointInterval: s.EndpointInterval.String(),
-	}
-	if cache, ok := configstore.As[configstore.Deliverer](h.Configs); ok {
-		out.Delivering = pointer(cache.Delivering())
 	}
 	if s.Pushes > 0 {
 		l := s.Last

@@ -25,8 +25,8 @@ var assets embed.FS
 const styleName = "style.css"
 
 // assetsOf returns the templates of pages, by name, and the style sheet.
-func assetsOf(pages []page) (map[string]*template.Template, []byte) {
-	layout := template.Must(template.New("layout.html").Funcs(functions()).ParseFS(assets, "assets/layout.html"))
+func assetsOf(pages []page, has func(name string) bool) (map[string]*template.Template, []byte) {
+	layout := template.Must(template.New("layout.html").Funcs(functions(has)).ParseFS(assets, "assets/layout.html"))
 	out := map[string]*template.Template{}
 	for _, p := range pages {
 		out[p.name] = template.Must(template.Must(layout.Clone()).ParseFS(assets, "assets/"+fileOf(p.name)+".html"))
@@ -49,10 +49,15 @@ func fileOf(name string) string {
 	return name
 }
 
-// functions are those that templates call.
-func functions() template.FuncMap {
+// functions are those that templates call; has reports whether there is a page.
+func functions(has func(name string) bool) template.FuncMap {
 	return template.FuncMap{
 		"link": link,
+		"has":  has,
+		"named": func(kind, name string) object {
+			namespace, name, _ := strings.Cut(name, "/")
+			return object{Kind: kind, Namespace: namespace, Name: name}
+		},
 		"cut":  func(text string) string { return excerpt.CutTo(text, maxText) },
 		"time": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"ago":  func(t time.Time) string { return age(time.Since(t)) },
