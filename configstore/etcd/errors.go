@@ -65,6 +65,8 @@ func (c *Cache) requestError(err error) error {
 		return fmt.Errorf("%w: Options.MaxTxnOps is %d, the servers' --max-txn-ops is less", ErrTooLarge, c.opts.MaxTxnOps)
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return fmt.Errorf("%w: its bytes are more than the servers' --max-request-bytes", ErrTooLarge)
+	case isOversized(err):
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	case !isUnavailable(err):
 		return fmt.Errorf("etcd: %w", err)
 	}
@@ -72,6 +74,12 @@ func (c *Cache) requestError(err error) error {
 		return fmt.Errorf("%w: %w (the watch: %w)", ErrUnavailable, err, last)
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// isOversized reports whether gRPC has refused to send a request, or the answer to one.
+func isOversized(err error) bool {
+	_, answer := errors.AsType[rpctypes.EtcdError](err)
+	return !answer && status.Code(err) == codes.ResourceExhausted
 }
 
 // isUnavailable reports whether an error says that there was no answer, rather than being

@@ -3,6 +3,7 @@
 package etcd_test
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -27,7 +28,10 @@ type server struct {
 
 // startServer starts an etcd with the data of a folder, at an address or, for "", at a free
 // one.
-func startServer(dir, addr string) (*server, error) {
+func startServer(dir, addr string) (*server, error) { return startServerWith(dir, addr, false) }
+
+// startServerWith is startServer with or without waiting for the disk.
+func startServerWith(dir, addr string, fsync bool) (*server, error) {
 	free := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	clients := free
 	if addr != "" {
@@ -39,7 +43,7 @@ func startServer(dir, addr string) (*server, error) {
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{free}, []url.URL{free}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	cfg.UnsafeNoFsync = true
+	cfg.UnsafeNoFsync = !fsync
 	e, err := embed.StartEtcd(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("start etcd: %w", err)
@@ -109,4 +113,33 @@ func newClient(tb testing.TB, addr string) *clientv3.Client {
 	}
 	tb.Cleanup(func() { _ = client.Close() })
 	return client
+}
+
+// newServer returns an etcd of the test's own.
+func newServer(tb testing.TB) *server {
+	tb.Helper()
+	s, err := startServer(tb.TempDir(), "")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.stop)
+	return s
+}
+
+// restart starts a server that was stopped, at its address.
+func (s *server) restart(tb testing.TB) {
+	tb.Helper()
+	again, err := startServer(s.dir, s.addr)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.etcd = again.etcd
+}
+
+// within returns a context for what must not take forever.
+func within(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	tb.Cleanup(cancel)
+	return ctx
 }

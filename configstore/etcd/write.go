@@ -217,7 +217,7 @@ func (w *write) commit(ctx context.Context) (mod, shows int64, err error) {
 			return 0, 0, err
 		}
 	}
-	for {
+	for attempts := 0; ; attempts++ {
 		p, err := w.cache.newPlan(w.mutations, lookup)
 		switch {
 		case err != nil && fresh:
@@ -233,6 +233,9 @@ func (w *write) commit(ctx context.Context) (mod, shows int64, err error) {
 			}
 		}
 		if err != nil {
+			if attempts > 1 {
+				err = fmt.Errorf("%w, after %d attempts that others were faster than", err, attempts)
+			}
 			return 0, 0, err
 		}
 		fresh = true
