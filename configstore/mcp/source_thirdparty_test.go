@@ -281,7 +281,7 @@ func (h *history) check(t *testing.T, when string, store configstore.Reader) {
 // TestThirdPartyServer: after every change of a random history, with streams that are
 // cut and objects that are bad, the store has what the server has.
 func TestThirdPartyServer(t *testing.T) {
-	seeds, steps := 4, 60
+	seeds, steps := 3, 50
 	if testing.Short() {
 		seeds, steps = 1, 30
 	}
