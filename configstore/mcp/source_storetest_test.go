@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/configstore/storetest"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// TestReadSide proves that a store that follows a server keeps what stores promise to
+// their readers. By delta, as by SotW thousands of writes are as many responses with all
+// objects.
+func TestReadSide(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	storetest.TestStore(t, readSide)
+	storetest.TestCache(t, readSide)
+}
+
+func readSide(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
+	tb.Helper()
+	written := memory.Make(schemas)
+	served := memory.NewController(written)
+	server := NewServer(served, ServerOptions{ADS: ads.Options{Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}}})
+	listener := bufconn.Listen(1 << 16)
+	serveOn(tb, listener, server.Register, served.Run, server.Run)
+	store := memory.Make(schemas, memory.Options{DetectMutations: true})
+	source := NewSource(dialed(tb, listener), store, SourceOptions{Delta: true, Domain: "cluster.local"})
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { source.Run(stop) })
+	tb.Cleanup(func() {
+		close(stop)
+		running.Wait()
+	})
+	if err := configstore.WaitForSync(tb.Context(), source); err != nil {
+		tb.Fatal(err)
+	}
+	return storetest.Subject{
+		Store: readOnly{memory.NewController(store)}, Writer: &follower{ConfigStore: written, tb: tb, follows: store},
+		Timeout: time.Minute,
+	}
+}
+
+// follower is the store of the server, whose writes return when the store that follows it
+// shows them: what is written meanwhile would be one response. It takes no batches, as the
+// kinds of one come in several responses.
+type follower struct {
+	configstore.ConfigStore
+	tb      testing.TB
+	follows *memory.Store
+	mu      sync.Mutex // one write at a time
+}
+
+// write does what it is told, and returns the revision of the object in the store that
+// follows.
+func (f *follower) write(c configstore.Config, write func(configstore.Config) (string, error)) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, err := write(c); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(f.tb.Context(), time.Minute)
+	defer cancel()
+	for {
+		revision := f.follows.Revision()
+		want, got := f.Get(c.GroupVersionKind, c.Name, c.Namespace), f.follows.Get(c.GroupVersionKind, c.Name, c.Namespace)
+		switch {
+		case want == nil && got == nil:
+			return "", nil
+		case want != nil && got != nil && travelled(want).Equal(travelled(got)):
+			return got.ResourceVersion, nil
+		}
+		for _, err := range f.follows.Watch(ctx, revision) {
+			if err != nil {
+				return "", fmt.Errorf("the store does not have what was written: %w", err)
+			}
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return "", fmt.Errorf("the store does not have what was written: %w", err)
+		}
+	}
+}
+
+func (f *follower) Create(c configstore.Config) (string, error) {
+	return f.write(c, f.ConfigStore.Create)
+}
+
+func (f *follower) Update(c configstore.Config) (string, error) {
+	return f.write(c, f.ConfigStore.Update)
+}
+
+func (f *follower) Delete(kind configstore.GroupVersionKind, name, namespace string, revision *string) error {
+	c := configstore.Config{Meta: configstore.Meta{GroupVersionKind: kind, Name: name, Namespace: namespace}}
+	_, err := f.write(c, func(configstore.Config) (string, error) {
+		return "", f.ConfigStore.Delete(kind, name, namespace, revision)
+	})
+	return err
+}
+
+// readOnly is a cache that takes no writes.
+type readOnly struct{ *memory.Controller }
+
+func (readOnly) Create(configstore.Config) (string, error) { return "", configstore.ErrReadOnly }
+
+func (readOnly) Update(configstore.Config) (string, error) { return "", configstore.ErrReadOnly }
+
+func (readOnly) UpdateStatus(configstore.Config) (string, error) { return "", configstore.ErrReadOnly }
+
+func (readOnly) Delete(configstore.GroupVersionKind, string, string, *string) error {
+	return configstore.ErrReadOnly
+}
