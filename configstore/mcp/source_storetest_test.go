@@ -36,7 +36,7 @@ func readSide(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
 	server := NewServer(served, ServerOptions{ADS: ads.Options{Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}}})
 	listener := bufconn.Listen(1 << 16)
 	serveOn(tb, listener, server.Register, served.Run, server.Run)
-	store := memory.Make(schemas, memory.Options{DetectMutations: true})
+	store := &locked{Store: memory.Make(schemas)}
 	source := NewSource(dialed(tb, listener), store, SourceOptions{Delta: true, Domain: "cluster.local"})
 	stop := make(chan struct{})
 	var running sync.WaitGroup
@@ -49,7 +49,7 @@ func readSide(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
 		tb.Fatal(err)
 	}
 	return storetest.Subject{
-		Store: readOnly{memory.NewController(store)}, Writer: &follower{ConfigStore: written, tb: tb, follows: store},
+		Store: readOnly{memory.NewController(store.Store)}, Writer: &follower{ConfigStore: written, tb: tb, follows: store},
 		Timeout: time.Minute,
 	}
 }
@@ -60,8 +60,27 @@ func readSide(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
 type follower struct {
 	configstore.ConfigStore
 	tb      testing.TB
-	follows *memory.Store
+	follows *locked
 	mu      sync.Mutex // one write at a time
+}
+
+// locked is a store whose batches are written under a lock: reads may show them before
+// they are in the queues of the store's caches.
+type locked struct {
+	*memory.Store
+	mu sync.Mutex
+}
+
+func (l *locked) Apply(mutations ...configstore.Mutation) (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Store.Apply(mutations...)
+}
+
+// settled returns when a batch that reads show has been written to its end.
+func (l *locked) settled() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 }
 
 // write does what it is told, and returns the revision of the object in the store that
@@ -72,6 +91,7 @@ func (f *follower) write(c configstore.Config, write func(configstore.Config) (s
 	if _, err := write(c); err != nil {
 		return "", err
 	}
+	defer f.follows.settled()
 	ctx, cancel := context.WithTimeout(f.tb.Context(), time.Minute)
 	defer cancel()
 	for {
