@@ -6,7 +6,7 @@
 // it serves a copy of its own config folder, calls backends through a gRPC
 // client that is configured by xDS, edits the copy, and watches the calls
 // follow. With -config and -listen it serves the user's directory until it is
-// interrupted.
+// interrupted, and with -debug pages about it.
 package main
 
 import (
@@ -36,6 +36,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.SetOutput(io.Discard) // main prints the error
 	config := flags.String("config", "", "serve this `directory` of Istio YAML; without it a demonstration runs")
 	listen := flags.String("listen", "127.0.0.1:15010", "`address` to serve xDS on, with -config")
+	pages := flags.String("debug", "", "serve pages about what there is on this `address`, with -config; anybody who reaches it sees them")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(out)
@@ -53,14 +54,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.New("-config names no directory")
 	case given["listen"] && !given["config"]:
 		return errors.New("-listen is of use with -config only: the demonstration chooses its address")
+	case given["debug"] && !given["config"]:
+		return errors.New("-debug is of use with -config only")
 	case *config == "":
 		return demonstrate(ctx, out)
 	}
-	return serve(ctx, *config, *listen, out)
+	return serve(ctx, *config, *listen, *pages, out)
 }
 
-// serve serves a directory until ctx ends.
-func serve(ctx context.Context, dir, address string, out io.Writer) error {
+// serve serves a directory until ctx ends, and pages about it if they have an address.
+func serve(ctx context.Context, dir, address, pages string, out io.Writer) error {
 	// What is wrong from the start is in the error or in the report; the log is
 	// about what happens later.
 	var level slog.LevelVar
@@ -73,6 +76,14 @@ func serve(ctx context.Context, dir, address string, out io.Writer) error {
 	defer s.stop()
 	level.Set(slog.LevelInfo)
 	fmt.Fprintf(out, "serving %s on %s\n", dir, s.address)
+	if pages != "" {
+		where, stop, err := p.servePages(ctx, pages)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		fmt.Fprintf(out, "pages on http://%s/\n", where)
+	}
 	p.report(out)
 	<-ctx.Done()
 	return nil

@@ -5,6 +5,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -104,6 +106,7 @@ func TestArguments(t *testing.T) {
 		{[]string{"config"}, `unknown argument "config"`},
 		{[]string{"-config", "x", "y"}, `unknown argument "y"`},
 		{[]string{"-listen", "127.0.0.1:0"}, "-listen is of use with -config only"},
+		{[]string{"-debug", "127.0.0.1:0"}, "-debug is of use with -config only"},
 		{[]string{"-config", ""}, "-config names no directory"},
 		{[]string{"-port", "1"}, "-port"},
 	} {
@@ -117,6 +120,48 @@ func TestArguments(t *testing.T) {
 		if err := run(t.Context(), args, &out); err != nil || !strings.Contains(out.String(), "-config directory") {
 			t.Errorf("run(%q) = %v and printed %q, want the usage", args, err, out.String())
 		}
+	}
+}
+
+// TestServePages: with -debug there are pages about what is served.
+func TestServePages(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "good.yaml"), []byte(workload("good", "address: 10.0.0.1", "80")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ready, done := make(chan struct{}), make(chan error, 1)
+	var out interruptingBuffer
+	out.on, out.do = "serving   ", sync.OnceFunc(func() { close(ready) })
+	go func() {
+		done <- run(ctx, []string{"-config", dir, "-listen", "127.0.0.1:0", "-debug", "127.0.0.1:0"}, &out)
+	}()
+	select {
+	case <-ready:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	where := regexp.MustCompile(`pages on (http://\S+/)\n`).FindStringSubmatch(out.String())
+	if where == nil {
+		t.Fatalf("it does not say where:\n%s", out.String())
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where[1]+"configs.json?kind=WorkloadEntry", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if page, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(page), `"name": "good"`) {
+		t.Errorf("%s, %v\n%s", answer.Status, err, page)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -41,13 +41,13 @@ type page struct {
 	data func(q *query) (any, error)
 }
 
-// New returns a handler of pages about what the options have. It is mounted at any path
-// with what is before the last slash taken away:
+// New returns a handler of pages about what the options have. It is mounted below any path,
+// which is taken away but for its last slash:
 //
 //	mux.Handle("/debug/", http.StripPrefix("/debug", debug.New(options)))
 //
-// Whatever calls it at a time, it does nothing on its own, and keeps nothing. New panics if there are
-// two Options, or two sources of a name.
+// It starts nothing and keeps nothing. New panics if there are two Options, if two sources
+// have one name, and if one has no name or no State.
 func New(opts ...Options) http.Handler {
 	h := &handler{Options: options.One("debug.New", opts), turn: make(chan struct{}, 1)}
 	if h.Logger == nil {

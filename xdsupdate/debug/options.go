@@ -23,8 +23,7 @@ type Options struct {
 	Server *ads.Server
 	// Policies explain calls and say which objects have no effect.
 	Policies *traffic.Policies
-	// Sources are what fills stores and registries. Their names must not be empty nor equal, or
-	// New panics.
+	// Sources are what fills stores and registries. Their names must not be empty nor equal.
 	Sources []Source
 
 	// Authorize decides who may see all this, from the request as the host's handler gets it.
