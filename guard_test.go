@@ -79,7 +79,8 @@ var allowed = map[string][]string{
 	"xdsupdate/traffic": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads",
 	},
-	"xdsupdate/csds": {"xdsupdate/envoy", "xdsupdate/ads"},
+	"xdsupdate/authn": {"registry", "xdsupdate/ads"},
+	"xdsupdate/csds":  {"xdsupdate/envoy", "xdsupdate/ads"},
 	"xdsupdate/debug": {
 		"configstore", "configstore/istio", "configstore/manifest", "configstore/file", "configstore/checkpoint", "registry",
 		"registry/serviceentry", "registry/serviceentry/explain", "registry/bridge", "aggregate", "xdsupdate", "xdsupdate/envoy",

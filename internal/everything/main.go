@@ -20,6 +20,7 @@ import (
 	_ "github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 	_ "github.com/pilotkit/pilotkit/xdsupdate"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/ads"
+	_ "github.com/pilotkit/pilotkit/xdsupdate/authn"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/csds"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/debug"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/envoy"

@@ -47,6 +47,12 @@ func startPlane(t *testing.T, address string, configs ...configstore.Config) *pl
 // plane's configs.
 func startPlaneWith(t *testing.T, address string, options func(*plane) ads.Options, configs ...configstore.Config) *plane {
 	t.Helper()
+	return startPlaneOn(t, grpc.NewServer(), address, options, configs...)
+}
+
+// startPlaneOn is startPlaneWith for a gRPC server.
+func startPlaneOn(t *testing.T, server *grpc.Server, address string, options func(*plane) ads.Options, configs ...configstore.Config) *plane {
+	t.Helper()
 	p := &plane{t: t, configs: memory.NewController(memory.Make(istio.Schemas()))}
 	registries := aggregate.NewController()
 	p.server = ads.New(registries, options(p))
@@ -60,7 +66,6 @@ func startPlaneWith(t *testing.T, address string, options func(*plane) ads.Optio
 
 	listener := listen(t, address)
 	p.address = listener.Addr().String()
-	server := grpc.NewServer()
 	p.server.Register(server)
 	stop := make(chan struct{})
 	var running sync.WaitGroup

@@ -3,6 +3,7 @@
 package realenvoy
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,26 +18,33 @@ import (
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
 )
 
-// documentedBootstraps are those of docs/envoy.md, of a gateway and of a sidecar. In them
-// each pair of old and new texts is replaced.
-func documentedBootstraps(t *testing.T, replace ...string) (gateway, sidecar *bootstrap.Bootstrap) {
+// documentedBlocks are the JSON texts of docs/envoy.md: the bootstraps of a gateway and of
+// a sidecar, TLS to the server, and the two files that it names. In them each pair of old
+// and new texts is replaced.
+func documentedBlocks(t *testing.T, replace ...string) (blocks [][]byte) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/envoy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []*bootstrap.Bootstrap
 	for _, block := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(text, -1) {
-		b := &bootstrap.Bootstrap{}
-		if err := protojson.Unmarshal([]byte(strings.NewReplacer(replace...).Replace(string(block[1]))), b); err != nil {
-			t.Fatal(err)
-		}
-		found = append(found, b)
+		blocks = append(blocks, []byte(strings.NewReplacer(replace...).Replace(string(block[1]))))
 	}
-	if len(found) != 2 {
-		t.Fatalf("docs/envoy.md has %d bootstraps, want 2", len(found))
+	if len(blocks) != 5 {
+		t.Fatalf("docs/envoy.md has %d texts in JSON, want 5", len(blocks))
 	}
-	return found[0], found[1]
+	return blocks
+}
+
+// documentedBootstraps are those of a gateway and of a sidecar.
+func documentedBootstraps(t *testing.T, replace ...string) (gateway, sidecar *bootstrap.Bootstrap) {
+	t.Helper()
+	blocks := documentedBlocks(t, replace...)
+	gateway, sidecar = &bootstrap.Bootstrap{}, &bootstrap.Bootstrap{}
+	if err := errors.Join(protojson.Unmarshal(blocks[0], gateway), protojson.Unmarshal(blocks[1], sidecar)); err != nil {
+		t.Fatal(err)
+	}
+	return gateway, sidecar
 }
 
 // TestDocumentedBootstraps: Envoys run on the bootstraps of docs/envoy.md, by both

@@ -49,7 +49,7 @@ type Options struct {
 	// Proxy returns the identity of a client; an error ends its stream before anything was
 	// sent, with the error's status. The namespace decides which services the client
 	// may see, so a host that does not trust what nodes say authenticates the peer,
-	// whom ctx has, and answers from that. It is called for the first request of
+	// whom ctx has, and answers from that, as package authn does. It is called for the first request of
 	// each stream, and for ProxyUpdate, on any goroutine, with no lock held. Nil:
 	// ProxyOf, with the labels that the registries have for the workload at the
 	// proxy's address in place of those that the node says, if they know it.

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/atomic"
 	"google.golang.org/grpc"
 
+	"github.com/pilotkit/pilotkit/internal/loglimit"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -35,8 +36,10 @@ type Server struct {
 	limits     Limits
 	observer   Observer // nil: none
 	logger     *slog.Logger
-	pusher     *xdsupdate.Pusher
-	cache      *cache
+	// refusals are the streams that are refused.
+	refusals loglimit.Limiter
+	pusher   *xdsupdate.Pusher
+	cache    *cache
 
 	running atomic.Bool
 	wake    chan struct{} // holds one token if there are new views

@@ -47,14 +47,17 @@ func (s *Server) closed(st *stream) {
 }
 
 // refused reports that a stream is ended for what it is or does, with the ID that it gave
-// itself: one that is refused at once has no identity yet.
+// itself: one that is refused at once has no identity yet. A client tries again, and again;
+// what it is told is logged once a minute.
 func (s *Server) refused(st *stream, err error) {
 	if isStopping(err) {
 		return
 	}
 	about := *st.about.Load()
 	about.Node, about.View = st.conn.node.GetId(), View{}
-	s.logger.Warn("stream refused", slog.String("node", about.Node), slog.Any("error", err))
+	if reason := status.Convert(err); s.refusals.Allow(reason.Message()+"\x00"+about.Node, reason.Code().String()) {
+		s.logger.Warn("stream refused", slog.String("node", about.Node), slog.Any("error", err))
+	}
 	st.life.mu.Lock()
 	opened := st.life.opened
 	st.life.mu.Unlock()

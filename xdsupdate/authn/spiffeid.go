@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package authn
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Identity is who a client is.
+type Identity struct {
+	TrustDomain, Namespace, ServiceAccount string
+}
+
+// String returns the SPIFFE ID.
+func (i Identity) String() string {
+	return "spiffe://" + i.TrustDomain + "/ns/" + i.Namespace + "/sa/" + i.ServiceAccount
+}
+
+// The longest parts: of trust domains and IDs by the SPIFFE standard, of namespaces and
+// service accounts as in Kubernetes.
+const (
+	maxID          = 2048
+	maxTrustDomain = 255
+	maxNamespace   = 63
+	maxAccount     = 253
+)
+
+// ParseSPIFFEID reads a SPIFFE ID of the form that Identity.String returns, and nothing else:
+// what is parsed has the very same text again. It is as strict as the SPIFFE standard: no
+// upper case in the scheme and the trust domain, no escapes, ports, users, queries or fragments,
+// no segments that are empty, "." or "..". Namespaces are DNS labels.
+func ParseSPIFFEID(text string) (Identity, error) {
+	if len(text) > maxID {
+		return Identity{}, fmt.Errorf("the SPIFFE ID has %d bytes, more than %d", len(text), maxID)
+	}
+	id, err := parseSPIFFEID(text)
+	if err != nil {
+		return Identity{}, fmt.Errorf("SPIFFE ID %s: %w", quote(text), err)
+	}
+	return id, nil
+}
+
+var errForm = errors.New("it must be spiffe://TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT")
+
+func parseSPIFFEID(text string) (Identity, error) {
+	rest, ok := strings.CutPrefix(text, "spiffe://")
+	parts := strings.Split(rest, "/")
+	if !ok || len(parts) != 5 || parts[1] != "ns" || parts[3] != "sa" {
+		return Identity{}, errForm
+	}
+	id := Identity{TrustDomain: parts[0], Namespace: parts[2], ServiceAccount: parts[4]}
+	return id, id.check()
+}
+
+// check returns what is wrong with the parts of an identity.
+func (i Identity) check() error {
+	switch {
+	case !consistsOf(i.TrustDomain, maxTrustDomain, isOfTrustDomain):
+		return fmt.Errorf("the trust domain %s must be lower case letters, digits, '.', '-' and '_', at most %d", quote(i.TrustDomain), maxTrustDomain)
+	case !isLabel(i.Namespace):
+		return fmt.Errorf("the namespace %s must be a DNS label", quote(i.Namespace))
+	case !consistsOf(i.ServiceAccount, maxAccount, isOfPath) || i.ServiceAccount == "." || i.ServiceAccount == "..":
+		return fmt.Errorf("the service account %s must be letters, digits, '.', '-' and '_', at most %d", quote(i.ServiceAccount), maxAccount)
+	}
+	return nil
+}
+
+// isLabel reports whether a text is a DNS label (RFC 1123).
+func isLabel(s string) bool {
+	return consistsOf(s, maxNamespace, func(c byte) bool { return isLower(c) || c == '-' }) && s[0] != '-' && s[len(s)-1] != '-'
+}
+
+func consistsOf(s string, most int, allowed func(byte) bool) bool {
+	for i := range len(s) {
+		if !allowed(s[i]) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= most
+}
+
+func isLower(c byte) bool         { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
+func isOfTrustDomain(c byte) bool { return isLower(c) || c == '.' || c == '-' || c == '_' }
+func isOfPath(c byte) bool        { return isOfTrustDomain(c) || 'A' <= c && c <= 'Z' }
+
+// maxQuoted is how much of what a client says is in a text.
+const maxQuoted = 200
+
+// quote returns what a client says for a text: quoted, and no more than its beginning.
+func quote(s string) string {
+	if len(s) > maxQuoted {
+		return fmt.Sprintf("%q…", s[:maxQuoted])
+	}
+	return fmt.Sprintf("%q", s)
+}
