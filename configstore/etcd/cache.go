@@ -31,8 +31,8 @@ type Cache struct {
 	codec  *codec
 	// published is what readers see and handlers are notified of.
 	published *memory.Controller
-	// started and ended are set when Run begins and ends.
-	started, ended atomic.Bool
+	// started is set when Run begins.
+	started atomic.Bool
 
 	// feeding holds one token while somebody writes to published: Run, or, while it does
 	// not run, a call that wants to be up to date. What follows is the holder's.
@@ -201,7 +201,6 @@ func (c *Cache) Run(stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
 	var following sync.WaitGroup
 	if !c.started.Swap(true) {
-		defer c.ended.Store(true)
 		following.Go(func() { c.follow(ctx) })
 	}
 	defer following.Wait()

@@ -23,7 +23,7 @@ const domainAnnotation = "pilotkit.io/domain"
 type codec struct {
 	keys    *keys
 	schemas configstore.Schemas
-	// shapes are the schemas without rules, or, if rules count, the schemas.
+	// checks are the schemas, without their rules if those do not count.
 	checks configstore.Schemas
 	domain string
 }

@@ -50,10 +50,10 @@ func (l *Lease) ID() clientv3.LeaseID { return l.id }
 
 // Run keeps the lease alive until stop is closed, revokes it, and returns nil: the objects
 // are gone then. If the lease is lost before, because etcd was away for longer than its time
-// to live or because somebody revoked it, Run returns an error that wraps ErrLeaseLost, at most a third
-// of that time later: the
-// objects are gone, or go as soon as etcd notices, and further writes fail with ErrLeaseLost,
-// too. Get another lease then, and write the objects again. It does not run the cache.
+// to live or because somebody revoked it, Run returns an error that wraps ErrLeaseLost, at
+// most a third of that time later: the objects are gone, or go as soon as etcd notices, and
+// further writes fail with ErrLeaseLost, too. Get another lease then, and write the objects
+// again. It does not run the cache.
 func (l *Lease) Run(stop <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
 	var stopping sync.WaitGroup
