@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/checkpoint"
+	"github.com/pilotkit/pilotkit/configstore/etcd"
+	"github.com/pilotkit/pilotkit/configstore/file"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/kube"
+	"github.com/pilotkit/pilotkit/configstore/mcp"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
+	registrykube "github.com/pilotkit/pilotkit/registry/kube"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/debug"
+)
+
+// sources are what configs and services come from.
+type sources struct {
+	log    *slog.Logger
+	caches []configstore.ConfigStoreCache // the most important first
+	// parts fill the caches.
+	parts []part
+	// watched are how the sources are, for operators.
+	watched []debug.Source
+	// registries make registries that read no configs.
+	registries []func(xdsupdate.XDSUpdater) registry.Instance
+	// configs are those of all caches, and warm is what keeps them in a file, or nil.
+	configs configstore.ConfigStoreCache
+	warm    *checkpoint.Cache
+	// close ends connections, after everything has stopped.
+	close []func() error
+}
+
+// newSources makes those that the settings name. An object that two sources have is that
+// of etcd, then of Kubernetes, of the directory, and of the other control plane.
+func newSources(s *settings, log *slog.Logger) (*sources, error) {
+	out := &sources{log: log}
+	adds := []struct {
+		given string
+		add   func(*settings) error
+	}{{s.etcd, out.addEtcd}, {s.kubeconfig, out.addKubernetes}, {s.dir, out.addDirectory}, {s.mcpFrom, out.addMCP}}
+	for _, a := range adds {
+		if a.given == "" {
+			continue
+		}
+		if err := a.add(s); err != nil {
+			out.closeAll()
+			return nil, err
+		}
+	}
+	out.configs = aggregate.MakeCache(out.caches...)
+	if s.checkpoint != "" {
+		out.warm = checkpoint.New(out.configs, s.checkpoint, checkpoint.Options{Logger: log})
+		out.configs = out.warm
+		out.watched = append(out.watched, debug.CheckpointSource("checkpoint", out.warm))
+	}
+	return out, nil
+}
+
+func (x *sources) closeAll() {
+	for _, c := range x.close {
+		if err := c(); err != nil {
+			x.log.Warn("close", slog.Any("error", err))
+		}
+	}
+}
+
+func (x *sources) addDirectory(s *settings) error {
+	store := memory.Make(istio.Schemas())
+	source := file.New(s.dir, store, file.Options{Logger: x.log})
+	x.caches = append(x.caches, memory.NewController(store, memory.ControllerOptions{Logger: x.log}))
+	x.parts = append(x.parts, runs("directory", source.Run))
+	x.watched = append(x.watched, debug.FileSource("directory", source))
+	return nil
+}
+
+func (x *sources) addEtcd(s *settings) error {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: strings.Split(s.etcd, ","), Logger: zap.NewNop(), // the cache says what there is to say
+	})
+	if err != nil {
+		return fmt.Errorf("-etcd: %w", err)
+	}
+	x.close = append(x.close, client.Close)
+	cache, err := etcd.New(client, istio.Schemas(), etcd.Options{Prefix: s.etcdPrefix, Logger: x.log})
+	if err != nil {
+		return fmt.Errorf("-etcd: %w", err)
+	}
+	x.caches = append(x.caches, cache)
+	x.watched = append(x.watched, debug.Source{Name: "etcd", State: func() debug.SourceState {
+		status := cache.Status()
+		state := debug.SourceState{Synced: cache.HasSynced(), Stale: status.Stale, StaleSince: status.Since, Err: status.Err}
+		for _, e := range cache.Errors() {
+			state.Problems = append(state.Problems, debug.Problem{Object: e.Object, Text: e.Error()})
+		}
+		return state
+	}})
+	return nil
+}
+
+func (x *sources) addMCP(s *settings) error {
+	conn, err := grpc.NewClient(s.mcpFrom, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("-mcp-from: %w", err)
+	}
+	x.close = append(x.close, conn.Close)
+	store := memory.Make(istio.Schemas())
+	source := mcp.NewSource(conn, store, mcp.SourceOptions{Revision: s.revision, Logger: x.log})
+	x.caches = append(x.caches, memory.NewController(store, memory.ControllerOptions{Logger: x.log}))
+	x.parts = append(x.parts, runs("mcp source", source.Run))
+	x.watched = append(x.watched, debug.Source{Name: "mcp", State: func() debug.SourceState {
+		status := source.Status()
+		state := debug.SourceState{
+			Synced: source.HasSynced(), Stale: status.Stale(), StaleSince: status.StaleSince, Content: status.Applied, Err: status.Err,
+		}
+		for _, e := range source.Report().Errors {
+			state.Problems = append(state.Problems, debug.Problem{Object: e.Object, Text: e.Error()})
+		}
+		return state
+	}})
+	return nil
+}
+
+func (x *sources) addKubernetes(s *settings) error {
+	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("-kubeconfig: %w", err)
+	}
+	cache, err := kube.New(config, istio.Schemas(), kube.Options{Logger: x.log, Domain: s.domain, Revision: s.revision})
+	if err != nil {
+		return fmt.Errorf("-kubeconfig: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("-kubeconfig: %w", err)
+	}
+	x.caches = append(x.caches, cache)
+	x.watched = append(x.watched, debug.ReportingSource("kubernetes", cache))
+	x.registries = append(x.registries, func(updater xdsupdate.XDSUpdater) registry.Instance {
+		return registrykube.New(client, updater, registrykube.Options{
+			ClusterID: registry.ClusterID(s.cluster), DomainSuffix: s.domain, Logger: x.log,
+		})
+	})
+	return nil
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/tls"
+	"os"
+	"path/filepath"
+	"testing"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	statusv3 "github.com/envoyproxy/go-control-plane/envoy/service/status/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"github.com/pilotkit/pilotkit/internal/authority"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// TestTLS: clients are those whom their certificates say, and only operators may ask what
+// they have.
+func TestTLS(t *testing.T) {
+	ca, dir := authority.New(t), t.TempDir()
+	write := func(name string, content []byte) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	certificate, key := ca.Issue("discovery.example.com")
+	p := start(t, "-dir", directory(t, 1), "-tls-cert", write("server.pem", certificate), "-tls-key", write("server.key", key),
+		"-tls-client-ca", write("clients.pem", ca.PEM())).serving()
+	dial := func(identity string) *grpc.ClientConn {
+		t.Helper()
+		conn, err := grpc.NewClient(p.xds, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+			RootCAs: ca.Pool(), ServerName: "discovery.example.com", Certificates: []tls.Certificate{ca.Pair(identity)}, MinVersion: tls.VersionTLS12,
+		})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	proxy := dial("spiffe://cluster.local/ns/demo/sa/default")
+	for namespace, want := range map[string]codes.Code{"demo": codes.OK, "other": codes.PermissionDenied} {
+		client := xdstest.NewClient(proxy, xdstest.ClientOptions{Node: &core.Node{Id: "sidecar~127.0.0.1~a." + namespace + "~" + namespace + ".svc.cluster.local"}})
+		if err := client.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Subscribe(envoy.ClusterType); err != nil {
+			t.Fatal(err)
+		}
+		_, err := client.Next(t.Context())
+		if got := status.Code(err); got != want {
+			t.Errorf("namespace %s: %v, want %v", namespace, err, want)
+		}
+		client.Close()
+	}
+	for identity, want := range map[string]codes.Code{
+		"spiffe://cluster.local/ns/demo/sa/default": codes.PermissionDenied, "spiffe://cluster.local/ns/istio-system/sa/operator": codes.OK,
+	} {
+		csds := statusv3.NewClientStatusDiscoveryServiceClient(dial(identity))
+		if _, err := csds.FetchClientStatus(t.Context(), &statusv3.ClientStatusRequest{}); status.Code(err) != want {
+			t.Errorf("CSDS for %s: %v, want %v", identity, err, want)
+		}
+	}
+	if err := p.stop(); err != nil {
+		t.Error(err)
+	}
+}
