@@ -2,7 +2,11 @@
 
 package registry
 
-import "github.com/pilotkit/pilotkit/internal/wrapper"
+import (
+	"context"
+
+	"github.com/pilotkit/pilotkit/internal/wrapper"
+)
 
 // As returns an ability of a registry, or of a part of one: thing itself as a T, or else
 // the first T of those that it wraps. T is an optional interface such as Subscriber. A
@@ -36,4 +40,23 @@ type GatewaySubscriber interface {
 // Find it with As.
 type WorkloadReceiver interface {
 	WorkloadInstanceHandler(workload *WorkloadInstance, event Event)
+}
+
+// PodExplainer is the optional ability of a registry of pods to say what one is to a
+// service. Find it with As.
+type PodExplainer interface {
+	// Explain says why a pod is, or is not, an endpoint of a service, as of when everything
+	// that is waiting has been handled. The error is that of ctx, or that the registry does not
+	// run any more. Handlers and the updater must not call it.
+	Explain(ctx context.Context, hostname Hostname, namespace, pod string) (PodExplanation, error)
+}
+
+// PodExplanation says what a pod is to a service, and why.
+type PodExplanation struct {
+	// Endpoints are those of the service that are of the pod; none if it is no
+	// endpoint. They must not be modified.
+	Endpoints []*Endpoint
+	// Reasons say why the pod is no endpoint, or why an endpoint of it is not used or
+	// not shown; in the order in which an operator would look.
+	Reasons []string
 }

@@ -10,22 +10,12 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Explanation says what a pod is to a service, and why.
-type Explanation struct {
-	// Endpoints are those of the service that are of the pod; none if it is no
-	// endpoint.
-	Endpoints []*registry.Endpoint
-	// Reasons say why the pod is no endpoint, or why an endpoint of it is not used or
-	// not shown; in the order in which an operator would look.
-	Reasons []string
-}
+var _ registry.PodExplainer = (*Controller)(nil)
 
-// Explain says why a pod is, or is not, an endpoint of a service, from the objects
-// as they are when everything that is waiting has been handled. The error is that
-// of ctx, or that Run has ended. Handlers and the updater must not call it.
-func (c *Controller) Explain(ctx context.Context, hostname registry.Hostname, namespace, pod string) (Explanation, error) {
-	var out Explanation
-	err := c.inspect(ctx, func(e *engine) { out = e.explain(hostname, objectKey{namespace, pod}) })
+// Explain implements registry.PodExplainer.
+func (c *Controller) Explain(ctx context.Context, hostname registry.Hostname, namespace, pod string) (registry.PodExplanation, error) {
+	var out registry.PodExplanation
+	err := c.inspect(ctx, func(e *engine) { out = registry.PodExplanation(e.explain(hostname, objectKey{namespace, pod})) })
 	return out, err
 }
 
@@ -36,7 +26,7 @@ func (c *Controller) inspect(ctx context.Context, look func(*engine)) error {
 	return c.Flush(ctx)
 }
 
-func (e *engine) explain(hostname registry.Hostname, k objectKey) Explanation {
+func (e *engine) explain(hostname registry.Hostname, k objectKey) explanation {
 	h := e.hostOf(hostname)
 	switch {
 	case h == nil || h.object == nil:
@@ -45,7 +35,7 @@ func (e *engine) explain(hostname registry.Hostname, k objectKey) Explanation {
 		return refusal("%s is exported to nobody", hostname)
 	}
 	state := e.pods.Entry(k)
-	var out Explanation
+	var out explanation
 	listed := e.explainSlices(h, k, &out)
 	switch {
 	case state == nil && e.spaces[k.namespace] != nil && !e.spaces[k.namespace].selected:
@@ -58,11 +48,14 @@ func (e *engine) explain(hostname registry.Hostname, k objectKey) Explanation {
 	return out
 }
 
-func refusal(format string, args ...any) Explanation {
-	return Explanation{Reasons: []string{fmt.Sprintf(format, args...)}}
+// explanation is one that is being made.
+type explanation registry.PodExplanation
+
+func refusal(format string, args ...any) explanation {
+	return explanation{Reasons: []string{fmt.Sprintf(format, args...)}}
 }
 
-func (x *Explanation) add(format string, args ...any) {
+func (x *explanation) add(format string, args ...any) {
 	x.Reasons = append(x.Reasons, fmt.Sprintf(format, args...))
 }
 
@@ -92,7 +85,7 @@ func (e *engine) unwatched(hostname registry.Hostname) string {
 
 // explainSlices looks for a pod in the slices of a service, and reports whether
 // one lists it.
-func (e *engine) explainSlices(h *host, k objectKey, out *Explanation) bool {
+func (e *engine) explainSlices(h *host, k objectKey, out *explanation) bool {
 	listed := false
 	for _, n := range h.slices {
 		for i := range n.endpoints {
@@ -107,7 +100,7 @@ func (e *engine) explainSlices(h *host, k objectKey, out *Explanation) bool {
 	return listed
 }
 
-func (e *engine) explainEndpoint(h *host, n *sliceNode, i int, out *Explanation) {
+func (e *engine) explainEndpoint(h *host, n *sliceNode, i int, out *explanation) {
 	if len(n.ports) == 0 {
 		out.add("the slice %s lists it, and has no ports", n.name)
 	}
@@ -135,7 +128,7 @@ func (e *engine) explainEndpoint(h *host, n *sliceNode, i int, out *Explanation)
 }
 
 // explainUnlisted says why the controller of EndpointSlices may leave out a pod.
-func (e *engine) explainUnlisted(h *host, p *podState, out *Explanation) {
+func (e *engine) explainUnlisted(h *host, p *podState, out *explanation) {
 	out.add("none of the %d slices of the service lists it", len(h.slices))
 	switch {
 	case len(h.object.selector) == 0:

@@ -24,7 +24,7 @@
 //	configs   | objects by kind, and what the rules of the kind say of them
 //	config    | an object, its effects, what sources say of it, who refuses it
 //	services  | services of all registries
-//	service   | its endpoints; where they come from, and why others are missing
+//	service   | its endpoints; where they come from, and why workloads and pods are none
 //	workload  | which ServiceEntries select it, and why others do not
 //	conflicts | host names that are defined more than once
 //	sources   | what fills the stores: age, last error, what is not taken

@@ -17,7 +17,8 @@ type Options struct {
 	// Configs are the objects: a store, a cache, or an aggregate of them.
 	Configs configstore.Reader
 	// Services are the services. If they are, or wrap, an aggregate.Controller there are
-	// conflicts; if a serviceentry.Controller is among them there are explanations and Verify.
+	// conflicts; if a serviceentry.Controller is among them there are explanations and Verify, and if
+	// a registry.PodExplainer is, explanations of pods.
 	Services registry.ServiceDiscovery
 	// Server has the proxies, the endpoints and the queue of pushes.
 	Server *ads.Server

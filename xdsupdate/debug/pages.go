@@ -65,15 +65,18 @@ type conflicter interface{ Conflicts() []aggregate.Conflict }
 type hasRegistries interface{ Registries() []registry.Instance }
 
 // serviceEntries returns the registries that explain what they show, those of aggregates included.
-func (h *handler) serviceEntries() []*serviceentry.Controller { return serviceEntriesOf(h.Services) }
+func (h *handler) serviceEntries() []*serviceentry.Controller {
+	return partsOf[*serviceentry.Controller](h.Services)
+}
 
-func serviceEntriesOf(services any) (out []*serviceentry.Controller) {
-	if c, ok := registry.As[*serviceentry.Controller](services); ok {
+// partsOf returns the registries that are a T among those that services are, or consist of.
+func partsOf[T any](services any) (out []T) {
+	if c, ok := registry.As[T](services); ok {
 		return append(out, c)
 	}
 	if a, ok := registry.As[hasRegistries](services); ok {
 		for _, r := range a.Registries() {
-			out = append(out, serviceEntriesOf(r)...)
+			out = append(out, partsOf[T](r)...)
 		}
 	}
 	return out

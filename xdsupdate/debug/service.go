@@ -27,8 +27,11 @@ type servicePage struct {
 	// Explained: Entries say where the endpoints come from, and why others are missing.
 	Explained bool           `json:"explained"`
 	Entries   []explainedRow `json:"entries,omitempty"`
-	// CanExplain: some registry can.
-	CanExplain bool `json:"-"`
+	// Pod is the pod that was asked for; nil: none was.
+	Pod *podPart `json:"pod,omitempty"`
+	// CanExplain: some registry can say where endpoints come from, and CanExplainPods: what pods are.
+	CanExplain     bool `json:"-"`
+	CanExplainPods bool `json:"-"`
 }
 
 // endpointRow is an endpoint.
@@ -91,6 +94,7 @@ func (h *handler) service(q *query) (any, error) {
 	if out.List, err = h.endpoints(q, here); err != nil {
 		return nil, err
 	}
+	h.explainPod(q, out)
 	registries := h.serviceEntries()
 	out.CanExplain = len(registries) > 0
 	if out.Explained = out.CanExplain && q.is("explain"); out.Explained {

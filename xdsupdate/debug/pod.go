@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package debug
+
+import (
+	"context"
+	"time"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+)
+
+// podPatience is how long registries are asked for a pod: one that does not run never answers.
+const podPatience = 5 * time.Second
+
+// podPart says what a pod is to the service of the page.
+type podPart struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Answers are those of the registries that know pods, in their order.
+	Answers []podAnswer `json:"answers"`
+}
+
+// podAnswer is what one registry says.
+type podAnswer struct {
+	Cluster registry.ClusterID `json:"cluster,omitempty"`
+	// Endpoints are those of the pod; none: it is no endpoint.
+	Endpoints []endpointRow `json:"endpoints"`
+	// Reasons say why it is none, or what is the matter with one.
+	Reasons []string `json:"reasons"`
+	// Error is why there is no answer.
+	Error string `json:"error,omitempty"`
+}
+
+// explainPod asks the registries for the pod of the parameters pod and pod_namespace, which is the
+// service's if it is not given.
+func (h *handler) explainPod(q *query, page *servicePage) {
+	registries := partsOf[registry.PodExplainer](h.Services)
+	page.CanExplainPods = len(registries) > 0
+	if !page.CanExplainPods || !q.is("pod") {
+		return
+	}
+	page.Pod = &podPart{Namespace: page.Namespace, Name: q.text("pod"), Answers: []podAnswer{}}
+	if q.is("pod_namespace") {
+		page.Pod.Namespace = q.text("pod_namespace")
+	}
+	ctx, cancel := context.WithTimeout(q.Context(), podPatience)
+	defer cancel()
+	for _, r := range registries {
+		page.Pod.Answers = append(page.Pod.Answers, podAnswerOf(ctx, r, page))
+	}
+}
+
+func podAnswerOf(ctx context.Context, r registry.PodExplainer, page *servicePage) podAnswer {
+	answer := podAnswer{Endpoints: []endpointRow{}, Reasons: []string{}}
+	if instance, ok := r.(registry.Instance); ok {
+		answer.Cluster = instance.Cluster()
+	}
+	e, err := r.Explain(ctx, page.Hostname, page.Pod.Namespace, page.Pod.Name)
+	if err != nil {
+		answer.Error = err.Error()
+		return answer
+	}
+	for _, endpoint := range e.Endpoints[:min(len(e.Endpoints), maxLimit)] {
+		answer.Endpoints = append(answer.Endpoints, endpointRowOf(xdsupdate.ShardKey{}, endpoint))
+	}
+	answer.Reasons = append(answer.Reasons, e.Reasons...)
+	return answer
+}
