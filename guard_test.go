@@ -99,8 +99,9 @@ var allowed = map[string][]string{
 	"aggregate":                           {"configstore", "registry", "xdsupdate"},
 
 	// Modules of their own.
-	"configstore/etcd": {"configstore", "configstore/manifest", "configstore/memory"},
-	"configstore/kube": {"configstore", "configstore/manifest", "configstore/memory", "registry", "aggregate"},
+	"configstore/etcd":         {"configstore", "configstore/manifest", "configstore/memory"},
+	"configstore/kube":         {"configstore", "configstore/manifest", "configstore/memory", "registry", "aggregate"},
+	"configstore/kube/ingress": {"configstore", "configstore/istio", "configstore/memory"},
 	"registry/kube": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "registry/internal/publish", "registry/kube/internal/reach",
 	},

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingress
+
+import (
+	"fmt"
+	"slices"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+)
+
+// ingress is an Ingress and what comes of it.
+type ingress struct {
+	key Key
+	// object is shared and read-only; nil once the Ingress is gone.
+	object *networkingv1.Ingress
+	// hosts has the routes of each host that it names, in its order; nil if it is not ours.
+	hosts map[string][]route
+}
+
+// classAnnotation is older than IngressClasses, and comes before them.
+const classAnnotation = "kubernetes.io/ingress.class"
+
+// everyHost is the host of rules that name none.
+const everyHost = "*"
+
+// backendsOf yields the backends that an Ingress names.
+func backendsOf(o *networkingv1.Ingress) func(func(*networkingv1.IngressBackend) bool) {
+	return func(yield func(*networkingv1.IngressBackend) bool) {
+		if o.Spec.DefaultBackend != nil && !yield(o.Spec.DefaultBackend) {
+			return
+		}
+		for r := range o.Spec.Rules {
+			http := o.Spec.Rules[r].HTTP
+			for p := range pathsOf(http) {
+				if !yield(&http.Paths[p].Backend) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func pathsOf(http *networkingv1.HTTPIngressRuleValue) []networkingv1.HTTPIngressPath {
+	if http == nil {
+		return nil
+	}
+	return http.Paths
+}
+
+// usesChanged reports whether a port of a Service that the Ingress names has another number.
+func (i *ingress) usesChanged(service string, before, after map[string]uint32) bool {
+	if i.object == nil {
+		return false
+	}
+	for backend := range backendsOf(i.object) {
+		if s := backend.Service; s != nil && s.Name == service && before[s.Port.Name] != after[s.Port.Name] {
+			return true
+		}
+	}
+	return false
+}
+
+// isOurs says whose an Ingress is. Nobody's is one of an IngressClass that does not exist.
+func (c *Converter) isOurs(o *networkingv1.Ingress) (ours bool, found []Problem) {
+	if c.mesh.Mode == meshconfig.MeshConfig_OFF {
+		return false, nil
+	}
+	if name, annotated := o.Annotations[classAnnotation]; annotated {
+		return name != "" && name == c.mesh.Class, nil
+	}
+	name := o.Spec.IngressClassName
+	if name == nil {
+		return c.mesh.Mode == meshconfig.MeshConfig_DEFAULT, nil
+	}
+	class := c.classes[*name]
+	if class == nil {
+		return false, []Problem{{"spec.ingressClassName", fmt.Sprintf("there is no IngressClass %q", *name)}}
+	}
+	return class.ours, nil
+}
+
+// convert makes anew what comes of an Ingress alone, and marks its hosts.
+func (c *Converter) convert(key Key) {
+	i := c.ingresses[key]
+	for host := range i.hosts {
+		c.hosts.remove(host, key)
+		c.dirtyHosts[host] = true
+	}
+	i.hosts = nil
+	var ours bool
+	var problems []Problem
+	if i.object == nil {
+		delete(c.ingresses, key)
+	} else {
+		ours, problems = c.isOurs(i.object)
+	}
+	var gateway *configstore.Config
+	if ours {
+		found := findings{schemas: c.schemas}
+		gateway = c.gateway(i, &found)
+		i.hosts = c.routes(i, &found)
+		problems = found.problems
+	}
+	for host := range i.hosts {
+		c.hosts.add(host, key)
+		c.dirtyHosts[host] = true
+	}
+	c.publish(istio.Gateway, c.gatewayKey(key), gateway)
+	c.claim(key, ours)
+	c.report(key, problems)
+}
+
+// claim makes an Ingress one of ours, or none.
+func (c *Converter) claim(key Key, ours bool) {
+	if _, were := c.published.ours.Get(key); were == ours {
+		return
+	}
+	c.touched, c.statuses[key] = true, true
+	if ours {
+		c.published.ours = c.published.ours.Set(key, struct{}{})
+	} else {
+		c.published.ours = c.published.ours.Delete(key)
+	}
+}
+
+// report replaces the problems of an Ingress.
+func (c *Converter) report(key Key, problems []Problem) {
+	old, _ := c.published.problems.Get(key)
+	if slices.Equal(old, problems) {
+		return
+	}
+	c.touched = true
+	if len(problems) > 0 {
+		c.published.problems = c.published.problems.Set(key, problems)
+	} else {
+		c.published.problems = c.published.problems.Delete(key)
+	}
+}
+
+// gateway returns the Gateway of an Ingress.
+func (c *Converter) gateway(i *ingress, found *findings) *configstore.Config {
+	spec := &networking.Gateway{Selector: map[string]string{gatewayLabel: c.mesh.gatewayPods()}}
+	config := c.config(istio.Gateway, c.gatewayKey(i.key))
+	add := func(field string, s *networking.Server) {
+		if found.valid(field, istio.Gateway, &networking.Gateway{Selector: spec.Selector, Servers: []*networking.Server{s}}) {
+			spec.Servers = append(spec.Servers, s)
+		}
+	}
+	for n, tls := range i.object.Spec.TLS {
+		field := fmt.Sprintf("spec.tls[%d]", n)
+		if tls.SecretName == "" {
+			found.add(field+".secretName", "is required: there is no server for these hosts")
+			continue
+		}
+		hosts := tls.Hosts
+		if len(hosts) == 0 {
+			hosts = []string{everyHost}
+		}
+		add(field, &networking.Server{
+			Port: &networking.Port{
+				Number: 443, Protocol: "HTTPS", Name: fmt.Sprintf("https-443-ingress-%s-%s-%d", i.key.Name, i.key.Namespace, n),
+			},
+			Hosts: hosts,
+			Tls:   &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE, CredentialName: tls.SecretName},
+		})
+	}
+	add("", &networking.Server{
+		Port:  &networking.Port{Number: 80, Protocol: "HTTP", Name: fmt.Sprintf("http-80-ingress-%s-%s", i.key.Name, i.key.Namespace)},
+		Hosts: []string{everyHost},
+	})
+	config.Spec = spec
+	return config
+}
+
+// config returns a config without a spec.
+func (c *Converter) config(kind configstore.GroupVersionKind, key Key) *configstore.Config {
+	return &configstore.Config{Meta: configstore.Meta{
+		GroupVersionKind: kind, Name: key.Name, Namespace: key.Namespace, Domain: c.opts.Domain,
+	}}
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingress
+
+import (
+	"maps"
+	"slices"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/options"
+)
+
+// Converter keeps the Gateways, VirtualServices and statuses of a set of objects up to
+// date. Create it with NewConverter. Its methods must not be called at the same time; the
+// snapshots that it gives may be read by any goroutine.
+type Converter struct {
+	opts      Options
+	schemas   configstore.Schemas
+	mesh      Mesh
+	ingresses map[Key]*ingress
+	classes   map[string]*class
+	services  map[Key]*service
+	pods      map[Key]*pod // in Options.Namespace
+	nodes     map[string][]string
+
+	// Who is to be converted again if something changes.
+	byClass   index[string]
+	byService index[Key]
+	// hosts are the Ingresses of ours that have something to say about a host.
+	hosts index[string]
+	// served are the VirtualServices that there are.
+	served map[string]Key
+
+	// What has changed and is to be converted again.
+	dirty          map[Key]bool
+	dirtyHosts     map[string]bool
+	dirtyAddresses bool
+
+	published *Snapshot
+	touched   bool // published differs from what it was before Apply
+	changes   []configstore.Change
+	statuses  map[Key]bool
+}
+
+// Update is what a call of Apply has changed.
+type Update struct {
+	// Before and After are the snapshots before and after it; the same one if the changes were
+	// of no consequence.
+	Before, After *Snapshot
+	// Changes are those of configs, by kind, namespace and name: first of Gateways, then of
+	// VirtualServices. Revision is 0.
+	Changes []configstore.Change
+	// Statuses are the Ingresses whose status is not what it was: that have another one,
+	// have become ours, or are ours no more. They are sorted.
+	Statuses []Key
+}
+
+// NewConverter returns the converter of no objects, with DefaultMesh.
+func NewConverter(opts ...Options) *Converter {
+	c := &Converter{
+		opts: options.One("ingress.NewConverter", opts).withDefaults(), mesh: DefaultMesh(), published: &Snapshot{},
+		schemas:   istio.Schemas(),
+		ingresses: map[Key]*ingress{}, classes: map[string]*class{}, services: map[Key]*service{}, pods: map[Key]*pod{},
+		nodes: map[string][]string{}, byClass: index[string]{}, byService: index[Key]{}, hosts: index[string]{},
+		served: map[string]Key{},
+	}
+	c.settled()
+	return c
+}
+
+// Apply makes changes, of which the last one of an object counts, and returns what has
+// come of them all together.
+func (c *Converter) Apply(changes ...Change) Update {
+	before := c.published
+	for _, change := range changes {
+		if change.apply != nil {
+			change.apply(c)
+		}
+	}
+	c.published = c.published.next()
+	for _, key := range slices.SortedFunc(maps.Keys(c.dirty), Key.Compare) {
+		c.convert(key)
+	}
+	for _, host := range slices.Sorted(maps.Keys(c.dirtyHosts)) {
+		c.serve(host)
+	}
+	if c.dirtyAddresses {
+		c.locate()
+	}
+	update := Update{
+		Before: before, After: c.published, Changes: settle(c.changes),
+		Statuses: slices.SortedFunc(maps.Keys(c.statuses), Key.Compare),
+	}
+	if !c.touched {
+		c.published, update.After = before, before
+	}
+	c.settled()
+	return update
+}
+
+// settled forgets what was changed. To clear a map that was large once would cost as much
+// each time.
+func (c *Converter) settled() {
+	c.dirty, c.dirtyHosts, c.statuses = map[Key]bool{}, map[string]bool{}, map[Key]bool{}
+	c.dirtyAddresses, c.touched, c.changes = false, false, nil
+}
+
+// Snapshot returns the present state.
+func (c *Converter) Snapshot() *Snapshot { return c.published }
+
+func (c *Converter) setIngress(key Key, o *networkingv1.Ingress) {
+	old := c.ingresses[key]
+	if o == nil && old == nil || o != nil && old != nil && sameInput(old.object, o) {
+		return
+	}
+	c.dirty[key] = true
+	if old != nil {
+		c.index(old, index[string].remove, index[Key].remove)
+	}
+	if o == nil {
+		old.object = nil // convert removes it.
+		return
+	}
+	i := &ingress{key: key}
+	if old != nil {
+		i = old
+	}
+	i.object = o
+	c.ingresses[key] = i
+	c.index(i, index[string].add, index[Key].add)
+}
+
+// sameInput reports whether two states of an Ingress are converted alike.
+func sameInput(a, b *networkingv1.Ingress) bool {
+	if a == nil || a == b {
+		return a == b
+	}
+	classA, hasA := a.Annotations[classAnnotation]
+	classB, hasB := b.Annotations[classAnnotation]
+	return hasA == hasB && classA == classB && a.CreationTimestamp.Equal(&b.CreationTimestamp) &&
+		apiequality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
+
+// index enters in the indices of what an Ingress is converted with.
+func (c *Converter) index(i *ingress, byClass func(index[string], string, Key), byService func(index[Key], Key, Key)) {
+	if i.object == nil {
+		return
+	}
+	if name := i.object.Spec.IngressClassName; name != nil {
+		byClass(c.byClass, *name, i.key)
+	}
+	for backend := range backendsOf(i.object) {
+		if backend.Service != nil && backend.Service.Port.Name != "" {
+			byService(c.byService, Key{i.key.Namespace, backend.Service.Name}, i.key)
+		}
+	}
+}
+
+func (c *Converter) setClass(name string, next *class) {
+	old := c.classes[name]
+	if old == nil && next == nil || old != nil && next != nil && *old == *next {
+		return
+	}
+	put(c.classes, name, next, next != nil)
+	for key := range c.byClass[name] {
+		c.dirty[key] = true
+	}
+}
+
+func (c *Converter) setService(key Key, next *service) {
+	old := c.services[key]
+	put(c.services, key, next, next != nil)
+	before, after := old.namedPorts(), next.namedPorts()
+	if appears := (old == nil) != (next == nil); appears || !maps.Equal(before, after) {
+		for user := range c.byService[key] {
+			if appears || c.ingresses[user].usesChanged(key.Name, before, after) {
+				c.dirty[user] = true
+			}
+		}
+	}
+	if key.Namespace == c.opts.Namespace && key.Name == c.mesh.Service {
+		c.dirtyAddresses = true
+	}
+}
+
+func (c *Converter) setPod(key Key, next *pod) {
+	if key.Namespace != c.opts.Namespace {
+		return
+	}
+	put(c.pods, key, next, next != nil)
+	c.dirtyAddresses = c.dirtyAddresses || c.mesh.Service == ""
+}
+
+func (c *Converter) setNode(name string, next []string) {
+	put(c.nodes, name, next, next != nil)
+	c.dirtyAddresses = c.dirtyAddresses || c.mesh.Service == ""
+}
+
+func (c *Converter) setMesh(m Mesh) {
+	if m == c.mesh {
+		return
+	}
+	c.mesh, c.dirtyAddresses = m, true
+	for key := range c.ingresses {
+		c.dirty[key] = true
+	}
+}
+
+// put sets what is there, and deletes what is not.
+func put[K comparable, V any](m map[K]V, k K, v V, there bool) {
+	if there {
+		m[k] = v
+	} else {
+		delete(m, k)
+	}
+}
+
+// publish makes a config the present one of its key; nil: there is none any more.
+func (c *Converter) publish(kind configstore.GroupVersionKind, key Key, next *configstore.Config) {
+	configs := &c.published.gateways
+	if kind == istio.VirtualService {
+		configs = &c.published.virtualServices
+	}
+	old, _ := configs.Get(key)
+	before := len(c.changes)
+	defer func() { c.touched = c.touched || len(c.changes) > before }()
+	switch {
+	case old == nil && next == nil, old != nil && next != nil && old.Equal(*next):
+		return
+	case next == nil:
+		*configs = configs.Delete(key)
+		c.changes = append(c.changes, configstore.Change{Event: configstore.EventDelete, Curr: old})
+	case old == nil:
+		*configs = configs.Set(key, next)
+		c.changes = append(c.changes, configstore.Change{Event: configstore.EventAdd, Curr: next})
+	default:
+		*configs = configs.Set(key, next)
+		c.changes = append(c.changes, configstore.Change{Event: configstore.EventUpdate, Old: old, Curr: next})
+	}
+}
+
+// settle sorts changes. Each is of another config.
+func settle(changes []configstore.Change) []configstore.Change {
+	slices.SortFunc(changes, func(a, b configstore.Change) int { return a.Curr.Key().Compare(b.Curr.Key()) })
+	return changes
+}
+
+// index is a map of sets.
+type index[K comparable] map[K]map[Key]bool
+
+func (x index[K]) add(k K, of Key) {
+	if x[k] == nil {
+		x[k] = map[Key]bool{}
+	}
+	x[k][of] = true
+}
+
+func (x index[K]) remove(k K, of Key) {
+	delete(x[k], of)
+	if len(x[k]) == 0 {
+		delete(x, k)
+	}
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingress_test
+
+import (
+	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/kubetest"
+)
+
+var apiserver kubetest.Shared
+
+func TestMain(m *testing.M) { apiserver.Main(m) }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingress
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/pmap"
+)
+
+// Snapshot is what a Converter had made at one moment. It never changes, and any goroutine
+// may read it. What it gives is shared and read-only. The zero value is that of no objects.
+type Snapshot struct {
+	gateways, virtualServices pmap.Map[Key, *configstore.Config]
+	ours                      pmap.Map[Key, struct{}]
+	problems                  pmap.Map[Key, []Problem]
+	addresses                 []networkingv1.IngressLoadBalancerIngress
+}
+
+// next returns a copy, which Apply changes.
+func (s *Snapshot) next() *Snapshot {
+	next := *s
+	return &next
+}
+
+func (s *Snapshot) of(kind configstore.GroupVersionKind) pmap.Map[Key, *configstore.Config] {
+	switch kind {
+	case istio.Gateway:
+		return s.gateways
+	case istio.VirtualService:
+		return s.virtualServices
+	default:
+		return pmap.Map[Key, *configstore.Config]{}
+	}
+}
+
+// Configs returns all configs of a kind, istio.Gateway or istio.VirtualService, sorted by
+// namespace and name. It sorts them anew each time.
+func (s *Snapshot) Configs(kind configstore.GroupVersionKind) []*configstore.Config {
+	configs := s.of(kind)
+	out := make([]*configstore.Config, 0, configs.Len())
+	for _, c := range configs.All() {
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b *configstore.Config) int { return a.Key().Compare(b.Key()) })
+	return out
+}
+
+// Get returns a config, or nil.
+func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
+	c, _ := s.of(kind).Get(Key{namespace, name})
+	return c
+}
+
+// Status returns what the status of an Ingress has to say, and whether it is ours: the
+// statuses of others are none of our business. Without addresses it is empty.
+func (s *Snapshot) Status(of Key) (status networkingv1.IngressLoadBalancerStatus, ours bool) {
+	if _, ours = s.ours.Get(of); !ours {
+		return status, false
+	}
+	return networkingv1.IngressLoadBalancerStatus{Ingress: s.addresses}, true
+}
+
+// Ours yields the Ingresses that are ours, in no order.
+func (s *Snapshot) Ours() iter.Seq[Key] {
+	return func(yield func(Key) bool) {
+		s.ours.Entries(func(e *pmap.Entry[Key, struct{}]) bool { return yield(e.Key) })
+	}
+}
+
+// Problem is something in an Ingress that has no effect.
+type Problem struct {
+	// Field is its path, for example "spec.rules[0].http.paths[1].backend.service.port.name".
+	Field string
+	// Message says what is wrong.
+	Message string
+}
+
+// String returns "field: message".
+func (p Problem) String() string { return p.Field + ": " + p.Message }
+
+// Problems returns what is wrong with an Ingress, in the order of its fields as they are
+// read; nil if nothing is.
+func (s *Snapshot) Problems(of Key) []Problem {
+	found, _ := s.problems.Get(of)
+	return found
+}
+
+// AllProblems returns the Ingresses with which something is wrong, sorted.
+func (s *Snapshot) AllProblems() []Key {
+	var out []Key
+	for key := range s.problems.All() {
+		out = append(out, key)
+	}
+	slices.SortFunc(out, Key.Compare)
+	return out
+}
+
+// findings collects the problems of an Ingress.
+type findings struct {
+	schemas  configstore.Schemas
+	problems []Problem
+}
+
+func (f *findings) add(field, message string) {
+	f.problems = append(f.problems, Problem{field, message})
+}
+
+// valid reports whether a spec is, which has nothing but what a field of an Ingress has
+// given it, and adds what is wrong with it. Names do not count: those of Ingresses may have
+// dots, which those of Gateways should not.
+func (f *findings) valid(field string, kind configstore.GroupVersionKind, spec proto.Message) bool {
+	schema, _ := f.schemas.Find(kind)
+	_, violations := schema.Validate(configstore.Config{
+		Meta: configstore.Meta{GroupVersionKind: kind, Name: "name", Namespace: "namespace"}, Spec: spec,
+	})
+	for _, v := range violations {
+		f.add(field, strings.TrimPrefix(v.String(), "spec."))
+	}
+	return len(violations) == 0
+}
