@@ -120,6 +120,9 @@ func TestRunnerHasTeeth(t *testing.T) {
 		t.Run(tamper.name, func(t *testing.T) {
 			applied := 0
 			for _, name := range names {
+				if applied == 3 {
+					break
+				}
 				s, err := loadScenario(filepath.Join(dir, name))
 				if err != nil {
 					t.Fatal(err)
