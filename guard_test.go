@@ -82,8 +82,8 @@ var allowed = map[string][]string{
 	"xdsupdate/authn": {"registry", "xdsupdate/ads"},
 	"xdsupdate/csds":  {"xdsupdate/envoy", "xdsupdate/ads"},
 	"xdsupdate/debug": {
-		"configstore", "configstore/istio", "configstore/manifest", "configstore/file", "configstore/checkpoint", "registry",
-		"registry/serviceentry", "registry/serviceentry/explain", "registry/bridge", "aggregate", "xdsupdate", "xdsupdate/envoy",
+		"configstore", "configstore/istio", "configstore/manifest", "registry",
+		"registry/serviceentry", "registry/serviceentry/explain", "aggregate", "xdsupdate", "xdsupdate/envoy",
 		"xdsupdate/ads", "xdsupdate/traffic",
 	},
 	"xdsupdate/secrets":         {"configstore", "configstore/istio", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads"},
@@ -108,7 +108,7 @@ var allowed = map[string][]string{
 	"registry/kube/internal/reach": {},
 	"registry/kube/multicluster":   {"registry", "xdsupdate", "aggregate", "registry/kube", "registry/kube/internal/reach"},
 	"xdsupdate/prometheus": {
-		"configstore", "configstore/checkpoint", "configstore/file", "registry/bridge", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads",
+		"configstore", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads",
 	},
 }
 

@@ -30,6 +30,9 @@ func (r *replica) isStale(t *testing.T, since time.Time) {
 	if s.Err == nil || s.Revision == 0 || s.Since.Before(since) || s.Since.After(time.Now()) {
 		t.Errorf("status %+v, want an error, a revision, and that it is stale since a moment after %v", s, since)
 	}
+	if state := r.SourceState(); state.Freshness != configstore.Stale || !state.Synced || state.StaleSince.Before(since) || state.Content.Before(since) {
+		t.Errorf("source state %+v, want that it is stale since a moment after %v", state, since)
+	}
 	if !r.HasSynced() {
 		t.Error("HasSynced has become false")
 	}
@@ -37,7 +40,9 @@ func (r *replica) isStale(t *testing.T, since time.Time) {
 
 func (r *replica) isLive(t *testing.T) {
 	t.Helper()
-	eventually(t, "the cache is live", func() bool { return !r.Status().Stale })
+	eventually(t, "the cache is live", func() bool {
+		return !r.Status().Stale && r.SourceState().Freshness == configstore.Fresh
+	})
 }
 
 // TestRestart: etcd is killed and comes back. The last state stays meanwhile, writes fail,

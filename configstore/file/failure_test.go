@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/file"
 )
 
@@ -38,11 +39,18 @@ func TestDirectoryThatDisappears(t *testing.T) {
 	if !f.source.HasSynced() {
 		t.Error("HasSynced went back to false")
 	}
+	gone := f.source.SourceState()
+	if gone.Freshness != configstore.Stale || gone.StaleSince.Before(gone.Content) || !errors.Is(gone.Err, fs.ErrNotExist) || len(gone.Problems) > 0 {
+		t.Errorf("state of a directory that is away: %+v", gone)
+	}
 	f.rename("../away", ".")
 	f.write("a.yaml", entry("a", "two"))
 	f.reload()
 	f.wantEvents("update ns/a=two")
 	f.wantErrors()
+	if s := f.source.SourceState(); s.Freshness != configstore.FreshnessUnknown || !s.StaleSince.IsZero() || !s.Content.After(gone.Content) || s.Err != nil {
+		t.Errorf("state of a directory that is back: %+v", s)
+	}
 
 	// Deleted and created anew, it is what it holds now.
 	f.remove(".")

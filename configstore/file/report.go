@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
@@ -38,7 +39,7 @@ type reporter struct {
 }
 
 // publish makes the report, and logs what is new in it and what is gone.
-func (s *Source) publish() {
+func (s *Source) publish(now time.Time) {
 	r := reporter{limit: s.opts.MaxErrors, more: map[string]int{}}
 	if s.rootFailure != nil {
 		r.Errors = append(r.Errors, &Error{File: s.dir, Err: errors.Unwrap(s.rootFailure)})
@@ -63,7 +64,7 @@ func (s *Source) publish() {
 	slices.SortFunc(r.Errors, (*Error).compare)
 	s.mu.Lock()
 	before := s.report
-	s.report = r.Report
+	s.report, s.last = r.Report, s.looked(s.last, now)
 	s.mu.Unlock()
 	s.log(before, r.Report)
 }

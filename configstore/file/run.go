@@ -27,6 +27,9 @@ func (s *Source) Run(stop <-chan struct{}) {
 	defer func() {
 		s.turn <- struct{}{}
 		s.watcher = nil
+		s.mu.Lock()
+		s.last.watched = false
+		s.mu.Unlock()
 		w.close()
 		<-s.turn
 	}()

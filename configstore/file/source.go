@@ -53,6 +53,7 @@ type Source struct {
 
 	mu     sync.Mutex
 	report Report
+	last   look
 }
 
 var _ configstore.SyncSignaler = (*Source)(nil)
@@ -146,7 +147,7 @@ func (s *Source) load(sc scan) (again bool, err error) {
 	names, narrow := s.narrow(sc)
 	if !narrow {
 		if err := s.walk(now); err != nil {
-			s.publish()
+			s.publish(now)
 			return false, err
 		}
 		names = s.suspects(sc)
@@ -166,7 +167,7 @@ func (s *Source) load(sc scan) (again bool, err error) {
 			c.checked = nil
 		}
 	}
-	s.publish()
+	s.publish(now)
 	if !s.loaded.Swap(true) {
 		close(s.synced)
 	}

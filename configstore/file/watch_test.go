@@ -355,3 +355,32 @@ func TestWatchSingleFileWaitsLess(t *testing.T) {
 		t.Errorf("a removal took %v, want at least %v", took, short)
 	}
 }
+
+// TestFreshness: what is watched is fresh, and stale from when the directory has gone until it is
+// back; after Run nobody knows.
+func TestFreshness(t *testing.T) {
+	var source *file.Source
+	t.Run("running", func(t *testing.T) {
+		w := watch(t, file.Options{}, func(f *fixture) { f.write("a.yaml", entry("a", "one")) })
+		source = w.source
+		w.await("add ns/a=one")
+		is := func(want configstore.Freshness) {
+			t.Helper()
+			deadline := time.Now().Add(maxWait)
+			for source.SourceState().Freshness != want && time.Now().Before(deadline) {
+				time.Sleep(time.Millisecond)
+			}
+			if s := source.SourceState(); s.Freshness != want || s.StaleSince.IsZero() != (want != configstore.Stale) || s.Content.IsZero() {
+				t.Fatalf("state %+v, want that it is %v", s, want)
+			}
+		}
+		is(configstore.Fresh)
+		w.rename(".", "../away")
+		is(configstore.Stale)
+		w.rename("../away", ".")
+		is(configstore.Fresh)
+	})
+	if s := source.SourceState(); s.Freshness != configstore.FreshnessUnknown || !s.Synced {
+		t.Errorf("state %+v after Run", s)
+	}
+}

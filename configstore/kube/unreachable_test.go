@@ -23,6 +23,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
@@ -94,6 +95,10 @@ func testUnreachable(t *testing.T, answer func(*http.Request) error) {
 		errs := c.Errors()
 		if len(errs) != 1 || errs[0].Object.Kind.Kind != "CustomResourceDefinition" || errs[0].Since.Sub(begin) > 6*time.Second {
 			t.Errorf("after %d s the errors are %v", seconds, errs)
+			break
+		}
+		if s := c.SourceState(); s.Freshness != configstore.Stale || !s.StaleSince.Equal(errs[0].Since) || s.Synced || len(s.Problems) != 1 {
+			t.Errorf("after %d s the state is %+v", seconds, s)
 			break
 		}
 	}

@@ -52,10 +52,18 @@ func TestDisconnected(t *testing.T) {
 			if s := source.Status(); s.Stale() || s.Err != nil || s.Failures != 0 {
 				t.Errorf("status %+v", s)
 			}
+			if s := source.SourceState(); s.Freshness != configstore.Fresh || !s.Synced || !s.Content.Equal(time.Now()) {
+				t.Errorf("source state %+v", s)
+			}
+			time.Sleep(time.Hour)
 			d.end()
 			synctest.Wait()
 			if s := source.Status(); !s.Stale() || s.Connected || status.Code(s.Err) != codes.Unavailable || s.Failures != 1 || !source.HasSynced() {
 				t.Errorf("status %+v", s)
+			}
+			if s := source.SourceState(); s.Freshness != configstore.Stale || !s.StaleSince.Equal(time.Now()) || s.Err == nil ||
+				!s.Content.Equal(s.StaleSince.Add(-time.Hour)) {
+				t.Errorf("source state %+v", s)
 			}
 			if got := names(store); got != next {
 				t.Errorf("the store has %q, want %q", got, next)

@@ -57,30 +57,10 @@ func (a *admin) routes(p *plane) http.Handler {
 }
 
 func metricsOf(p *plane) http.Handler {
-	sources := make([]prometheus.Source, 0, len(p.sources.watched))
-	for _, source := range p.sources.watched {
-		sources = append(sources, prometheus.Source{Name: source.Name, State: func() prometheus.SourceState { return measured(source.State()) }})
-	}
 	metrics := client.NewRegistry()
 	metrics.MustRegister(p.metrics, prometheus.NewServerCollector(p.server), prometheus.NewConfigCollector(p.sources.configs),
-		prometheus.NewSourceCollector(sources...))
+		prometheus.NewSourceCollector(p.sources.watched...))
 	return promhttp.HandlerFor(metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
-}
-
-// measured is what there is to measure of a state that the debug pages show.
-func measured(s debug.SourceState) prometheus.SourceState {
-	errs, warnings := 0, 0
-	if s.Err != nil {
-		errs++
-	}
-	for _, p := range s.Problems {
-		if p.Warning {
-			warnings++
-		} else {
-			errs++
-		}
-	}
-	return prometheus.SourceState{Synced: s.Synced, Stale: &s.Stale, Content: s.Content, Errors: &errs, Warnings: &warnings}
 }
 
 // run serves until stop is closed, and gives requests that are under way a second.

@@ -26,7 +26,6 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	registrykube "github.com/pilotkit/pilotkit/registry/kube"
 	"github.com/pilotkit/pilotkit/xdsupdate"
-	"github.com/pilotkit/pilotkit/xdsupdate/debug"
 )
 
 // sources are what configs and services come from.
@@ -36,7 +35,7 @@ type sources struct {
 	// parts fill the caches.
 	parts []part
 	// watched are how the sources are, for operators.
-	watched []debug.Source
+	watched []configstore.Source
 	// registries make registries that read no configs.
 	registries []func(xdsupdate.XDSUpdater) registry.Instance
 	// configs are those of all caches, and warm is what keeps them in a file, or nil.
@@ -67,7 +66,7 @@ func newSources(s *settings, log *slog.Logger) (*sources, error) {
 	if s.checkpoint != "" {
 		out.warm = checkpoint.New(out.configs, s.checkpoint, checkpoint.Options{Logger: log})
 		out.configs = out.warm
-		out.watched = append(out.watched, debug.CheckpointSource("checkpoint", out.warm))
+		out.watched = append(out.watched, configstore.SourceOf("checkpoint", out.warm))
 	}
 	return out, nil
 }
@@ -85,7 +84,7 @@ func (x *sources) addDirectory(s *settings) error {
 	source := file.New(s.dir, store, file.Options{Logger: x.log})
 	x.caches = append(x.caches, memory.NewController(store, memory.ControllerOptions{Logger: x.log}))
 	x.parts = append(x.parts, runs("directory", source.Run))
-	x.watched = append(x.watched, debug.FileSource("directory", source))
+	x.watched = append(x.watched, configstore.SourceOf("directory", source))
 	return nil
 }
 
@@ -102,14 +101,7 @@ func (x *sources) addEtcd(s *settings) error {
 		return fmt.Errorf("-etcd: %w", err)
 	}
 	x.caches = append(x.caches, cache)
-	x.watched = append(x.watched, debug.Source{Name: "etcd", State: func() debug.SourceState {
-		status := cache.Status()
-		state := debug.SourceState{Synced: cache.HasSynced(), Stale: status.Stale, StaleSince: status.Since, Err: status.Err}
-		for _, e := range cache.Errors() {
-			state.Problems = append(state.Problems, debug.Problem{Object: e.Object, Text: e.Error()})
-		}
-		return state
-	}})
+	x.watched = append(x.watched, configstore.SourceOf("etcd", cache))
 	return nil
 }
 
@@ -123,16 +115,7 @@ func (x *sources) addMCP(s *settings) error {
 	source := mcp.NewSource(conn, store, mcp.SourceOptions{Revision: s.revision, Logger: x.log})
 	x.caches = append(x.caches, memory.NewController(store, memory.ControllerOptions{Logger: x.log}))
 	x.parts = append(x.parts, runs("mcp source", source.Run))
-	x.watched = append(x.watched, debug.Source{Name: "mcp", State: func() debug.SourceState {
-		status := source.Status()
-		state := debug.SourceState{
-			Synced: source.HasSynced(), Stale: status.Stale(), StaleSince: status.StaleSince, Content: status.Applied, Err: status.Err,
-		}
-		for _, e := range source.Report().Errors {
-			state.Problems = append(state.Problems, debug.Problem{Object: e.Object, Text: e.Error()})
-		}
-		return state
-	}})
+	x.watched = append(x.watched, configstore.SourceOf("mcp", source))
 	return nil
 }
 
@@ -150,7 +133,7 @@ func (x *sources) addKubernetes(s *settings) error {
 		return fmt.Errorf("-kubeconfig: %w", err)
 	}
 	x.caches = append(x.caches, cache)
-	x.watched = append(x.watched, debug.ReportingSource("kubernetes", cache))
+	x.watched = append(x.watched, configstore.SourceOf("kubernetes", cache))
 	x.registries = append(x.registries, func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return registrykube.New(client, updater, registrykube.Options{
 			ClusterID: registry.ClusterID(s.cluster), DomainSuffix: s.domain, Logger: x.log,

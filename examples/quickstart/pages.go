@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate/debug"
 )
 
@@ -19,7 +20,7 @@ func (p *pipeline) servePages(ctx context.Context, address string) (where string
 	}
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: debug.New(debug.Options{
 		Configs: p.configs, Services: p.registries, Server: p.server, Policies: p.policies,
-		Sources: []debug.Source{debug.FileSource("directory", p.files)},
+		Sources: []configstore.Source{configstore.SourceOf("directory", p.files)},
 	})}
 	done := make(chan struct{})
 	go func() {

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -47,7 +45,7 @@ func (c *connection) subscription(typeURL string) (*subscription, error) {
 		return s, nil
 	}
 	if limit := c.cache.maxTypes; limit > 0 && len(c.subscriptions) >= limit {
-		return nil, status.Errorf(codes.ResourceExhausted, "more than %d resource types on one stream", limit)
+		return nil, exceeds(LimitTypes, "more than %d resource types on one stream", limit)
 	}
 	s := &subscription{conn: c, typeURL: strings.Clone(typeURL), sent: c.cache.none}
 	if c.subscriptions == nil {

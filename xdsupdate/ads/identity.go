@@ -159,7 +159,7 @@ func (c *cache) admit(conn *connection, limit int) error {
 	}
 	id := conn.node.GetId()
 	if limit > 0 && c.nodes[id] >= limit {
-		return status.Errorf(codes.ResourceExhausted, "more than %d streams of node %q", limit, id)
+		return exceeds(LimitStreamsPerNode, "more than %d streams of node %q", limit, id)
 	}
 	c.nodes[id]++
 	c.conns[conn] = struct{}{}

@@ -4,6 +4,7 @@ package ads
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -12,7 +13,7 @@ import (
 
 // Limits bound what clients can ask for. Zero means the default, a negative number no
 // limit. A stream that exceeds one is ended with the status ResourceExhausted and a text
-// that names the limit; what it was sent before stays with the client.
+// that names the limit; what it was sent before stays with the client. Observers get a *LimitError.
 //
 // Without any of them clients still take turns: see the package comment.
 type Limits struct {
@@ -44,6 +45,37 @@ type Limits struct {
 	RequestBurst      int
 }
 
+// Limit is one of Limits, by the name of its field.
+type Limit string
+
+// The limits that can end a stream. RequestBurst is a part of LimitRequestsPerSecond.
+const (
+	LimitStreams           Limit = "Streams"
+	LimitStreamsPerNode    Limit = "StreamsPerNode"
+	LimitNames             Limit = "Names"
+	LimitTypes             Limit = "Types"
+	LimitAllNames          Limit = "AllNames"
+	LimitRequestBytes      Limit = "RequestBytes"
+	LimitRequestsPerSecond Limit = "RequestsPerSecond"
+)
+
+// LimitError is why a stream was refused, or ended, that exceeds one of Limits. Its gRPC status is
+// ResourceExhausted.
+type LimitError struct {
+	Limit Limit
+	text  string
+}
+
+func exceeds(limit Limit, format string, args ...any) error {
+	return &LimitError{limit, fmt.Sprintf(format, args...)}
+}
+
+// Error returns the text that the client gets.
+func (e *LimitError) Error() string { return e.GRPCStatus().Err().Error() }
+
+// GRPCStatus returns the status that the client gets: package status takes it from here.
+func (e *LimitError) GRPCStatus() *status.Status { return status.New(codes.ResourceExhausted, e.text) }
+
 // withDefaults returns limits of which zero means none.
 func (l Limits) withDefaults() Limits {
 	for limit, otherwise := range map[*int]int{
@@ -59,11 +91,11 @@ func (s *stream) check(r *request) error {
 	limits := s.server.limits
 	switch {
 	case limits.RequestBytes > 0 && r.bytes > limits.RequestBytes:
-		return status.Errorf(codes.ResourceExhausted, "request of %d bytes, more than %d", r.bytes, limits.RequestBytes)
+		return exceeds(LimitRequestBytes, "request of %d bytes, more than %d", r.bytes, limits.RequestBytes)
 	case r.typeURL == "":
 		return status.Error(codes.InvalidArgument, "type URL is required for ADS")
 	case !s.bucket.take(time.Now(), 1):
-		return status.Errorf(codes.ResourceExhausted, "more than %g requests a second", limits.RequestsPerSecond)
+		return exceeds(LimitRequestsPerSecond, "more than %g requests a second", limits.RequestsPerSecond)
 	}
 	return s.checkNode(r.node)
 }
@@ -76,7 +108,7 @@ func (s *stream) checkNames(sub *subscription, r *request) error {
 		return nil
 	}
 	if come := r.names.count + r.subscribe.count; all > 0 && come > 0 && s.server.cache.named+come > all {
-		return status.Errorf(codes.ResourceExhausted, "more than %d resources subscribed by name by all clients", all)
+		return exceeds(LimitAllNames, "more than %d resources subscribed by name by all clients", all)
 	}
 	if limit == 0 {
 		return nil
@@ -88,7 +120,7 @@ func (s *stream) checkNames(sub *subscription, r *request) error {
 		}
 	}
 	if n > limit {
-		return status.Errorf(codes.ResourceExhausted, "more than %d resources subscribed by name", limit)
+		return exceeds(LimitNames, "more than %d resources subscribed by name", limit)
 	}
 	return nil
 }

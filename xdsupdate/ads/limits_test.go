@@ -3,6 +3,7 @@
 package ads_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,9 +17,33 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
+// exceeded collects which limits streams have exceeded.
+type exceeded struct {
+	ads.NoObserver
+	limits chan ads.Limit
+}
+
+func (e exceeded) StreamClosed(_ ads.Stream, err error) { e.note(err) }
+
+func (e exceeded) StreamRefused(_ ads.Stream, err error) { e.note(err) }
+
+func (e exceeded) note(err error) {
+	var limit *ads.LimitError
+	if errors.As(err, &limit) {
+		e.limits <- limit.Limit
+	}
+}
+
 // TestLimits: a stream that exceeds a limit is ended with a text that names it, and
 // others are not.
 func TestLimits(t *testing.T) {
+	limitOf := map[string]ads.Limit{
+		"more than 1 streams": ads.LimitStreams, "more than 1 streams of node": ads.LimitStreamsPerNode,
+		"more than 2 resources subscribed by name":                ads.LimitNames,
+		"more than 3 resources subscribed by name by all clients": ads.LimitAllNames,
+		"bytes, more than 400":                                    ads.LimitRequestBytes,
+		"more than 0.001 requests a second":                       ads.LimitRequestsPerSecond,
+	}
 	for what, limits := range map[string]ads.Limits{
 		"more than 1 streams":                                     {Streams: 1},
 		"more than 1 streams of node":                             {StreamsPerNode: 1},
@@ -30,7 +55,8 @@ func TestLimits(t *testing.T) {
 		for name, delta := range protocols() {
 			t.Run(what+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					f := serve(t, ads.Options{Limits: limits}, service("a", "shop"), service("b", "shop"))
+					told := exceeded{limits: make(chan ads.Limit, 10)}
+					f := serve(t, ads.Options{Limits: limits, Observer: told}, service("a", "shop"), service("b", "shop"))
 					f.flush()
 					good := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
 					f.subscribe(good, envoy.ClusterType, cluster("a"))
@@ -53,6 +79,9 @@ func TestLimits(t *testing.T) {
 							break
 						}
 					}
+					synctest.Wait()
+					check(t, "streams that exceeded a limit", len(told.limits), 1)
+					check(t, "the limit", <-told.limits, limitOf[what])
 					f.define([]string{"a"}, service("b", "shop"))
 					f.await(good, envoy.ClusterType)
 				})

@@ -10,8 +10,6 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.uber.org/atomic"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
@@ -352,7 +350,7 @@ func (l *liveStreams) add(s *stream, limit int) error {
 	case l.stopped:
 		return errStopping()
 	case limit > 0 && len(l.live) >= limit:
-		return status.Errorf(codes.ResourceExhausted, "more than %d streams", limit)
+		return exceeds(LimitStreams, "more than %d streams", limit)
 	}
 	if l.live == nil {
 		l.live = make(map[*stream]struct{})

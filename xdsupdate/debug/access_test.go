@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
@@ -65,7 +66,7 @@ func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	h := debug.New(debug.Options{
-		Sources: []debug.Source{{Name: "secret source", State: func() debug.SourceState { asked++; return debug.SourceState{} }}},
+		Sources: []configstore.Source{{Name: "secret source", State: func() configstore.SourceState { asked++; return configstore.SourceState{} }}},
 		Authorize: func(r *http.Request) error {
 			switch r.Header.Get("Authorization") {
 			case "operator":
@@ -115,7 +116,7 @@ func TestParts(t *testing.T) {
 		"services": {debug.Options{Services: services}, "services verify"},
 		"server":   {debug.Options{Server: server}, "proxies queue verify"},
 		"policies": {debug.Options{Policies: policies}, "explain policies"},
-		"sources":  {debug.Options{Sources: []debug.Source{debug.SyncedSource("a", store)}}, "sources"},
+		"sources":  {debug.Options{Sources: []configstore.Source{configstore.SourceOf("a", store)}}, "sources"},
 	} {
 		h := debug.New(test.options)
 		page := htmlOf(t, h, "/")
@@ -206,9 +207,9 @@ func (broken) Services() []*registry.Service { panic("boom") }
 // TestPanics: what panics costs its page, or its row, and shows nothing.
 func TestPanics(t *testing.T) {
 	t.Parallel()
-	h := debug.New(debug.Options{Services: broken{}, Sources: []debug.Source{
-		{Name: "bad", State: func() debug.SourceState { panic("boom") }},
-		{Name: "good", State: func() debug.SourceState { return debug.SourceState{Synced: true} }},
+	h := debug.New(debug.Options{Services: broken{}, Sources: []configstore.Source{
+		{Name: "bad", State: func() configstore.SourceState { panic("boom") }},
+		{Name: "good", State: func() configstore.SourceState { return configstore.SourceState{Synced: true} }},
 	}})
 	if w := ask(h, "/services"); w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "boom") {
 		t.Errorf("services: %d %s", w.Code, w.Body)
@@ -225,12 +226,12 @@ func TestPanics(t *testing.T) {
 // TestNewPanics: what New does not take.
 func TestNewPanics(t *testing.T) {
 	t.Parallel()
-	state := func() debug.SourceState { return debug.SourceState{} }
+	state := func() configstore.SourceState { return configstore.SourceState{} }
 	for want, options := range map[string][]debug.Options{
 		"not merged":                {{}, {}},
-		"has no name":               {{Sources: []debug.Source{{State: state}}}},
-		"two sources have the name": {{Sources: []debug.Source{{"a", state}, {"a", state}}}},
-		"State is nil":              {{Sources: []debug.Source{{Name: "a"}}}},
+		`"" is no name`:             {{Sources: []configstore.Source{{State: state}}}},
+		"two sources have the name": {{Sources: []configstore.Source{{Name: "a", State: state}, {Name: "a", State: state}}}},
+		"State is nil":              {{Sources: []configstore.Source{{Name: "a"}}}},
 	} {
 		func() {
 			defer func() {

@@ -5,7 +5,7 @@
 //
 //	pages := debug.New(debug.Options{
 //		Configs: configs, Services: registries, Server: server, Policies: policies,
-//		Sources: []debug.Source{debug.FileSource("directory", files)}, Authorize: operatorsOnly,
+//		Sources: []configstore.Source{configstore.SourceOf("directory", files)}, Authorize: operatorsOnly,
 //	})
 //	mux.Handle("/debug/", http.StripPrefix("/debug", pages))
 //

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/file"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
@@ -32,7 +33,7 @@ func Example() {
 
 	pages := debug.New(debug.Options{
 		Configs: configs, Services: registries, Server: server, Policies: policies,
-		Sources: []debug.Source{debug.FileSource("directory", files)},
+		Sources: []configstore.Source{configstore.SourceOf("directory", files)},
 		Authorize: func(r *http.Request) error {
 			if user, password, _ := r.BasicAuth(); user != "operator" || password != "of the host" {
 				return errors.New("operators only")

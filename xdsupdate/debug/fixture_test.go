@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/configstore/memory"
@@ -111,7 +112,7 @@ func newPlane(tb testing.TB, edit func(*debug.Options)) *plane {
 	p.serve()
 	options := debug.Options{
 		Configs: p.store, Services: p.registries, Server: p.server, Policies: p.policies,
-		Sources: []debug.Source{debug.SyncedSource("store", p.store)},
+		Sources: []configstore.Source{configstore.SourceOf("store", p.store)},
 	}
 	if edit != nil {
 		edit(&options)

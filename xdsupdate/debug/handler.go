@@ -12,6 +12,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
@@ -46,14 +47,16 @@ type page struct {
 //
 //	mux.Handle("/debug/", http.StripPrefix("/debug", debug.New(options)))
 //
-// It starts nothing and keeps nothing. New panics if there are two Options, if two sources
-// have one name, and if one has no name or no State.
+// It starts nothing and keeps nothing. New panics if there are two Options, and for sources that
+// configstore.CheckSources refuses.
 func New(opts ...Options) http.Handler {
 	h := &handler{Options: options.One("debug.New", opts), turn: make(chan struct{}, 1)}
 	if h.Logger == nil {
 		h.Logger = slog.New(slog.DiscardHandler)
 	}
-	checkSources(h.Sources)
+	if err := configstore.CheckSources(h.Sources); err != nil {
+		panic("debug.New: " + err.Error())
+	}
 	h.pages = h.makePages()
 	h.byName = make(map[string]*page, len(h.pages))
 	for i := range h.pages {

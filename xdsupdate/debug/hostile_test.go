@@ -83,8 +83,8 @@ func evilOptions() debug.Options {
 			Hostname: evil, Ports: []*registry.Port{{Name: evil, Number: 80, Protocol: evil}}, DefaultAddress: evil,
 			Attributes: registry.ServiceAttributes{Namespace: evil, ObjectName: evil, Provider: evil, ExportTo: []registry.Visibility{evil}},
 		}},
-		Sources: []debug.Source{{Name: evil, State: func() debug.SourceState {
-			return debug.SourceState{Err: errors.New(evil), StaleSince: time.Now(), Stale: true, Problems: []debug.Problem{{
+		Sources: []configstore.Source{{Name: evil, State: func() configstore.SourceState {
+			return configstore.SourceState{Err: errors.New(evil), StaleSince: time.Now(), Freshness: configstore.Stale, Problems: []configstore.SourceProblem{{
 				Object: configstore.ConfigKey{Kind: istio.ServiceEntry, Name: evil, Namespace: evil}, Text: evil,
 			}}}
 		}}},
@@ -213,8 +213,8 @@ func TestSecrets(t *testing.T) {
 		return nil
 	}
 	p := newPlane(t, func(o *debug.Options) {
-		o.Sources = []debug.Source{{Name: "vault", State: func() debug.SourceState {
-			return debug.SourceState{Err: errors.New(pemKey), Problems: []debug.Problem{{Text: "line 1: " + pemKey}, {Text: pemKey[:40], Warning: true}}}
+		o.Sources = []configstore.Source{{Name: "vault", State: func() configstore.SourceState {
+			return configstore.SourceState{Err: errors.New(pemKey), Problems: []configstore.SourceProblem{{Text: "line 1: " + pemKey}, {Text: pemKey[:40], Warning: true}}}
 		}}}
 		o.Redact = func(c *configstore.Config) { delete(c.Annotations, "example.com/token") }
 	})

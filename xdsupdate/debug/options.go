@@ -24,8 +24,9 @@ type Options struct {
 	Server *ads.Server
 	// Policies explain calls and say which objects have no effect.
 	Policies *traffic.Policies
-	// Sources are what fills stores and registries. Their names must not be empty nor equal.
-	Sources []Source
+	// Sources are what fills stores and registries, as configstore.SourceOf makes them. If a
+	// State panics the page says so in its place.
+	Sources []configstore.Source
 
 	// Authorize decides who may see all this, from the request as the host's handler gets it.
 	// With an error the answer is 403 and has the error's text. It is called once for each

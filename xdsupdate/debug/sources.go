@@ -21,7 +21,7 @@ type sourceRow struct {
 	Errors     int       `json:"errors"`
 	Warnings   int       `json:"warnings"`
 
-	problems []Problem
+	problems []configstore.SourceProblem
 }
 
 // problemRow is a problem of a source.
@@ -46,23 +46,18 @@ func (h *handler) sourceRows() []sourceRow {
 	return out
 }
 
-func (r *sourceRow) ask(source Source) {
+func (r *sourceRow) ask(source configstore.Source) {
 	s := source.State()
-	r.Synced, r.Stale, r.StaleSince, r.Content, r.problems = s.Synced, s.Stale, s.StaleSince, s.Content, s.Problems
+	r.Synced, r.Stale, r.StaleSince, r.Content, r.problems = s.Synced, s.Freshness == configstore.Stale, s.StaleSince, s.Content, s.Problems
 	if s.Err != nil {
 		r.Error = redactText(s.Err.Error())
+		s.Err = nil // the row has it apart from the problems
 	}
-	for _, p := range s.Problems {
-		if p.Warning {
-			r.Warnings++
-		} else {
-			r.Errors++
-		}
-	}
+	r.Errors, r.Warnings = s.Count()
 }
 
-// row returns a problem as a row.
-func (p Problem) row(source string) problemRow {
+// rowOf returns a problem as a row.
+func rowOf(source string, p configstore.SourceProblem) problemRow {
 	out := problemRow{Source: source, Warning: p.Warning, Text: redactText(p.Text)}
 	if p.Object != (configstore.ConfigKey{}) {
 		o := objectOf(p.Object)
@@ -76,7 +71,7 @@ func (h *handler) problemsOf(key configstore.ConfigKey) (out []problemRow) {
 	for _, source := range h.sourceRows() {
 		for _, p := range source.problems {
 			if p.Object.Name == key.Name && p.Object.Namespace == key.Namespace && p.Object.Kind == key.Kind {
-				out = append(out, p.row(source.Name))
+				out = append(out, rowOf(source.Name, p))
 			}
 		}
 	}
@@ -93,7 +88,7 @@ func (h *handler) sources(q *query) (any, error) {
 	out := sourcesPage{Sources: h.sourceRows()}
 	type found struct {
 		source string
-		Problem
+		configstore.SourceProblem
 	}
 	var all []found
 	for _, s := range out.Sources {
@@ -106,6 +101,6 @@ func (h *handler) sources(q *query) (any, error) {
 	}
 	var err error
 	out.Problems, err = listOf(q, all, func(f found) bool { return contains(q.text("q"), f.Text) },
-		func(f found) problemRow { return f.row(f.source) })
+		func(f found) problemRow { return rowOf(f.source, f.SourceProblem) })
 	return out, err
 }

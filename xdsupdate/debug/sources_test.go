@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/checkpoint"
 	"github.com/pilotkit/pilotkit/configstore/file"
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -29,9 +30,13 @@ func (down) List(context.Context) (bridge.Listing, error) {
 // listed is a source that lists errors and warnings.
 type listed struct{}
 
-func (listed) HasSynced() bool   { return true }
-func (listed) Errors() []error   { return []error{errors.New("a wrong thing")} }
-func (listed) Warnings() []error { return []error{errors.New("a strange thing")} }
+func (listed) HasSynced() bool { return true }
+
+func (listed) SourceState() configstore.SourceState {
+	return configstore.SourceState{Synced: true, Problems: []configstore.SourceProblem{
+		{Text: "a wrong thing"}, {Text: "a strange thing", Warning: true},
+	}}
+}
 
 // TestSources: what each kind of source says of itself, and of its objects.
 func TestSources(t *testing.T) {
@@ -66,9 +71,9 @@ func TestSources(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("no checkpoint"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := debug.New(debug.Options{Configs: store, Sources: []debug.Source{
-		debug.FileSource("directory", files), debug.BridgeSource("consul", catalogue), debug.ReportingSource("cluster", listed{}),
-		debug.CheckpointSource("disk", checkpoint.New(memory.NewController(memory.Make(istio.Schemas())), broken)),
+	h := debug.New(debug.Options{Configs: store, Sources: []configstore.Source{
+		configstore.SourceOf("directory", files), configstore.SourceOf("consul", catalogue), configstore.SourceOf("cluster", listed{}),
+		configstore.SourceOf("disk", checkpoint.New(memory.NewController(memory.Make(istio.Schemas())), broken)),
 	}})
 	demand(t, "sources", htmlOf(t, h, "/sources"), "unknown field", "adress", "connection refused", "a wrong thing", "a strange thing", "file is no checkpoint")
 	demand(t, "one source", htmlOf(t, h, "/sources?source=cluster"), "of cluster", "1–2 of 2")

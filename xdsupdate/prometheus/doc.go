@@ -15,8 +15,8 @@
 //	Metrics            | what the server did, as ads.Observer     | what its series cost
 //	                   | tells: counters and histograms, and the  |
 //	                   | connected proxies                        |
-//	NewServerCollector | what is pending, refused or failed now   | a look at each subscription
-//	                   |                                          | and each service
+//	NewServerCollector | what is pending, refused or failed now,  | a look at each subscription
+//	                   | and the queue of pushes                  | and each service
 //	NewSourceCollector | sources: synced, stale, errors, warnings | what they take to say so
 //	NewConfigCollector | how many configs there are, by kind      | a list of each kind
 //

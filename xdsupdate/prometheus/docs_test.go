@@ -79,7 +79,7 @@ func TestPageLabels(t *testing.T) {
 			}
 		}
 	}
-	check(t, "labels", slices.Sorted(maps.Keys(want)), []string{"cause", "kind", "part", "protocol", "reason", "type_url"})
+	check(t, "labels", slices.Sorted(maps.Keys(want)), []string{"cause", "kind", "limit", "part", "protocol", "reason", "type_url"})
 	for label, values := range want {
 		row := regexp.MustCompile("(?m)^\\| `" + label + "` \\| (.*) \\|$").FindStringSubmatch(string(text))
 		if row == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/file"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	configs "github.com/pilotkit/pilotkit/configstore/memory"
@@ -30,7 +31,7 @@ func Example() {
 	server := ads.New(aggregate.NewController(), ads.Options{Observer: metrics})
 	registry := client.NewRegistry()
 	registry.MustRegister(metrics, prometheus.NewServerCollector(server), prometheus.NewConfigCollector(store),
-		prometheus.NewSourceCollector(prometheus.FileSource("config", source)))
+		prometheus.NewSourceCollector(configstore.SourceOf("config", source)))
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 
 	answer := httptest.NewRecorder()

@@ -59,6 +59,18 @@ func statusCodes() []string {
 	return append(out, other)
 }
 
+// limits are the values of the label limit; the last one is other.
+func limits() []string {
+	out := []string{}
+	for _, limit := range []ads.Limit{
+		ads.LimitStreams, ads.LimitStreamsPerNode, ads.LimitNames, ads.LimitTypes, ads.LimitAllNames, ads.LimitRequestBytes,
+		ads.LimitRequestsPerSecond,
+	} {
+		out = append(out, string(limit))
+	}
+	return append(out, other)
+}
+
 // The indexes of kinds.
 const (
 	kindEndpoints = iota

@@ -29,6 +29,8 @@ type Metrics struct {
 	connected              []client.Gauge
 	opened                 []client.Counter
 	closed, refused        []client.Counter
+	limits                 map[string]client.Counter
+	otherLimit             client.Counter
 	failures               []client.Counter
 	pushes                 []client.Counter
 	debounce, pushed       []client.Observer
@@ -76,6 +78,8 @@ func (m *Metrics) addStreams() {
 		labelCode, statusCodes())
 	m.refused = m.counters(nameStreamsRefused, "Streams that were not opened, by the gRPC status code that the client was told.",
 		labelCode, statusCodes())
+	m.limits, m.otherLimit = m.named(nameStreamsLimited, "Streams that were not opened, or ended, because they exceed one of ads.Limits.",
+		labelLimit, limits())
 }
 
 func (m *Metrics) addPushes() {

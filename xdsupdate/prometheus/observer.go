@@ -3,6 +3,7 @@
 package prometheus
 
 import (
+	"errors"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -21,10 +22,28 @@ func (m *Metrics) StreamOpened(s ads.Stream) {
 func (m *Metrics) StreamClosed(s ads.Stream, err error) {
 	m.connected[protocol(s)].Dec()
 	m.closed[codeOf(err)].Inc()
+	m.limited(err)
 }
 
 // StreamRefused implements Observer.
-func (m *Metrics) StreamRefused(_ ads.Stream, err error) { m.refused[codeOf(err)].Inc() }
+func (m *Metrics) StreamRefused(_ ads.Stream, err error) {
+	m.refused[codeOf(err)].Inc()
+	m.limited(err)
+}
+
+// limited counts a stream that has exceeded a limit.
+func (m *Metrics) limited(err error) {
+	if status.Code(err) != codes.ResourceExhausted { // of few
+		return
+	}
+	if exceeded, ok := errors.AsType[*ads.LimitError](err); ok {
+		counter, known := m.limits[string(exceeded.Limit)]
+		if !known {
+			counter = m.otherLimit
+		}
+		counter.Inc()
+	}
+}
 
 // codeOf returns the index of an error's status in statusCodes.
 func codeOf(err error) int { return int(min(status.Code(err), codes.Code(knownCodes))) }

@@ -65,6 +65,8 @@ func TestScrape(t *testing.T) {
 			`pilotkit_xds_streams_opened_total{protocol="delta"}`:                 1,
 			`pilotkit_xds_streams_refused_total{code="PermissionDenied"}`:         1,
 			`pilotkit_xds_streams_refused_total{code="ResourceExhausted"}`:        1,
+			labelled("pilotkit_xds_limited_streams_total", "limit", "Streams"):    1,
+			labelled("pilotkit_xds_limited_streams_total", "limit", "Types"):      0,
 			typed("pilotkit_xds_subscription_requests_total", envoy.ClusterType):  2,
 			typed("pilotkit_xds_acks_total", envoy.ClusterType):                   3,
 			typed("pilotkit_xds_nacks_total", envoy.ClusterType):                  1,

@@ -3,14 +3,17 @@
 package prometheus
 
 import (
+	"time"
+
 	client "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pilotkit/pilotkit/internal/options"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
 // NewServerCollector returns a collector of what is at the moment of the scrape with the
-// proxies of a server, and in its index of endpoints. All figures of proxies are of one
+// proxies of a server, in its queue of pushes, and in its index of endpoints. All figures of proxies are of one
 // moment. It calls Server.Proxies, which looks at each subscription with the lock that
 // pushes need: docs/performance.md says what that costs. A nil server, and more
 // than one Options, panic.
@@ -30,8 +33,12 @@ func NewServerCollector(server *ads.Server, opts ...Options) client.Collector {
 		refused: c.desc(nameRefusedResources, "Resources that proxies refuse, once for each proxy.", labelTypeURL),
 		quarantined: c.desc(nameQuarantinedResources,
 			"Resources that proxies accept only without some object, once for each proxy.", labelTypeURL),
-		failed: c.desc(nameFailedResources,
+		unmade: c.desc(nameFailedResources,
 			"Resources that the server cannot make as they should be, once for each proxy.", labelTypeURL),
+		waiting:   c.desc(nameQueueRequests, "Requests that wait to be pushed, by kind.", labelKind),
+		wait:      c.desc(nameQueueWait, "How long the oldest request has waited to be pushed, by kind; 0: none waits.", labelKind),
+		running:   c.desc(namePushRunning, "How long the push has been running that is; 0: none is."),
+		failed:    c.desc(namePushFailures, "Pushes that failed: a push of everything makes up for each."),
 		services:  c.desc(nameServices, "Services of which registries have reported endpoints."),
 		endpoints: c.desc(nameEndpoints, "Endpoints that registries have reported."),
 	}
@@ -47,7 +54,8 @@ type serverCollector struct {
 	urls   []string
 	index  map[string]int // of urls
 
-	subscriptions, pending, overdue, refused, quarantined, failed *client.Desc
+	subscriptions, pending, overdue, refused, quarantined, unmade *client.Desc
+	waiting, wait, running, failed                                *client.Desc
 	services, endpoints                                           *client.Desc
 }
 
@@ -62,8 +70,9 @@ func (s *serverCollector) collect(metrics chan<- client.Metric) {
 		metrics <- gauge(s.overdue, of.overdue, url)
 		metrics <- gauge(s.refused, of.refused, url)
 		metrics <- gauge(s.quarantined, of.quarantined, url)
-		metrics <- gauge(s.failed, of.failed, url)
+		metrics <- gauge(s.unmade, of.failed, url)
 	}
+	s.queue(metrics)
 	services, endpoints := 0, 0
 	for service := range s.server.EndpointIndex().All() {
 		services++
@@ -71,6 +80,29 @@ func (s *serverCollector) collect(metrics chan<- client.Metric) {
 	}
 	metrics <- gauge(s.services, services)
 	metrics <- gauge(s.endpoints, endpoints)
+}
+
+// queue says what waits between changes and proxies.
+func (s *serverCollector) queue(metrics chan<- client.Metric) {
+	pusher, ok := xdsupdate.As[*xdsupdate.Pusher](s.server)
+	if !ok {
+		return
+	}
+	now, state := time.Now(), pusher.State()
+	for kind, lane := range map[int]xdsupdate.WaitingRequests{kindEndpoints: state.Endpoints, kindFull: state.Full} {
+		metrics <- gauge(s.waiting, float64(lane.Requests), kinds()[kind])
+		metrics <- gauge(s.wait, since(lane.Since, now), kinds()[kind])
+	}
+	metrics <- gauge(s.running, since(state.Pushing, now))
+	metrics <- client.MustNewConstMetric(s.failed, client.CounterValue, float64(state.Failed))
+}
+
+// since returns the seconds from a moment to another one; none if there is no such moment.
+func since(moment, now time.Time) float64 {
+	if moment.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(moment).Seconds())
 }
 
 // proxies returns the figures of the connected proxies, by the index of urls.

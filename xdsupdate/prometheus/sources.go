@@ -3,32 +3,29 @@
 package prometheus
 
 import (
-	"fmt"
-	"unicode/utf8"
+	"slices"
+	"time"
 
 	client "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// NewSourceCollector returns a collector of how sources are. Sources whose names are
-// empty, equal or not valid UTF-8, or that have no State, panic.
-func NewSourceCollector(sources ...Source) client.Collector {
-	seen := make(map[string]bool, len(sources))
-	for i, source := range sources {
-		switch name := source.Name; {
-		case name == "" || !utf8.ValidString(name):
-			panic(fmt.Sprintf("prometheus.NewSourceCollector: source %d: %q is no name", i, name))
-		case seen[name]:
-			panic(fmt.Sprintf("prometheus.NewSourceCollector: two sources have the name %q", name))
-		case source.State == nil:
-			panic(fmt.Sprintf("prometheus.NewSourceCollector: source %q: State is nil", name))
-		}
-		seen[source.Name] = true
+// NewSourceCollector returns a collector of how sources are, as configstore.SourceOf makes
+// them. The values of the label source are their names. Each scrape calls their State; if
+// one panics the scrape has an error in place of its metrics. Sources that
+// configstore.CheckSources refuses panic.
+func NewSourceCollector(sources ...configstore.Source) client.Collector {
+	if err := configstore.CheckSources(sources); err != nil {
+		panic("prometheus.NewSourceCollector: " + err.Error())
 	}
 	c := &collector{}
 	s := &sourceCollector{
-		sources: append([]Source(nil), sources...),
+		sources: slices.Clone(sources),
 		synced:  c.desc(nameSourceSynced, "Whether the first complete content of a source is there.", labelSource),
 		stale:   c.desc(nameSourceStale, "Whether what is shown of a source may not be what its origin has.", labelSource),
+		staleSince: c.desc(nameSourceStaleSince,
+			"Since when what is shown of a source may not be what its origin has, since the epoch.", labelSource),
 		content: c.desc(nameSourceContent, "When the content that is shown was read from the source's origin, since the epoch.", labelSource),
 		errors: c.desc(nameSourceErrors,
 			"What keeps content of a source, or parts of it, from being taken: the last good state stays.", labelSource),
@@ -39,28 +36,27 @@ func NewSourceCollector(sources ...Source) client.Collector {
 }
 
 type sourceCollector struct {
-	sources                                  []Source
-	synced, stale, content, errors, warnings *client.Desc
+	sources                                              []configstore.Source
+	synced, stale, staleSince, content, errors, warnings *client.Desc
 }
 
 func (s *sourceCollector) collect(metrics chan<- client.Metric) {
 	for _, source := range s.sources {
-		var state SourceState
+		var state configstore.SourceState
 		if !asking(metrics, s.synced, func() { state = source.State() }) {
 			continue
 		}
 		metrics <- gauge(s.synced, truth(state.Synced), source.Name)
-		if state.Stale != nil {
-			metrics <- gauge(s.stale, truth(*state.Stale), source.Name)
+		if state.Freshness != configstore.FreshnessUnknown {
+			metrics <- gauge(s.stale, truth(state.Freshness == configstore.Stale), source.Name)
 		}
-		if !state.Content.IsZero() {
-			metrics <- gauge(s.content, float64(state.Content.UnixMilli())/1000, source.Name)
+		for of, at := range map[*client.Desc]time.Time{s.staleSince: state.StaleSince, s.content: state.Content} {
+			if !at.IsZero() {
+				metrics <- gauge(of, float64(at.UnixMilli())/1000, source.Name)
+			}
 		}
-		if state.Errors != nil {
-			metrics <- gauge(s.errors, *state.Errors, source.Name)
-		}
-		if state.Warnings != nil {
-			metrics <- gauge(s.warnings, *state.Warnings, source.Name)
-		}
+		errs, warnings := state.Count()
+		metrics <- gauge(s.errors, errs, source.Name)
+		metrics <- gauge(s.warnings, warnings, source.Name)
 	}
 }

@@ -23,30 +23,34 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/file"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	configs "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/bridge"
 	"github.com/pilotkit/pilotkit/xdsupdate/prometheus"
 )
 
 // knowsAll is a source of which everything is known.
-func knowsAll(name string) prometheus.Source {
-	return prometheus.Source{Name: name, State: func() prometheus.SourceState {
-		return prometheus.SourceState{Synced: true, Stale: new(true), Content: time.Unix(1000, 5e8), Errors: new(2), Warnings: new(3)}
+func knowsAll(name string) configstore.Source {
+	return configstore.Source{Name: name, State: func() configstore.SourceState {
+		return configstore.SourceState{
+			Synced: true, Freshness: configstore.Stale, StaleSince: time.Unix(2000, 0), Content: time.Unix(1000, 5e8), Err: errors.New("a"),
+			Problems: []configstore.SourceProblem{{Text: "b"}, {Text: "c", Warning: true}, {Text: "d", Warning: true}, {Text: "e", Warning: true}},
+		}
 	}}
 }
 
 // TestSources: what is known has metrics, and what is not known has none.
 func TestSources(t *testing.T) {
 	got := scrape(t, registered(t, prometheus.NewSourceCollector(
-		knowsAll("all"), prometheus.SyncedSource("synced", syncer(false)), prometheus.ReportingSource("reports", reporter{}),
-		prometheus.ReportingSource("warns", warner{}),
+		knowsAll("all"), configstore.SourceOf("synced", syncer(false)), configstore.SourceOf("fresh", fresh{}),
 	)))
 	check(t, "series", got, map[string]float64{
 		`pilotkit_source_synced{source="all"}`: 1, `pilotkit_source_stale{source="all"}`: 1,
-		`pilotkit_source_content_timestamp_seconds{source="all"}`: 1000.5,
-		`pilotkit_source_errors{source="all"}`:                    2, `pilotkit_source_warnings{source="all"}`: 3,
-		`pilotkit_source_synced{source="synced"}`:  0,
-		`pilotkit_source_synced{source="reports"}`: 1, `pilotkit_source_errors{source="reports"}`: 2,
-		`pilotkit_source_synced{source="warns"}`: 1, `pilotkit_source_errors{source="warns"}`: 2, `pilotkit_source_warnings{source="warns"}`: 1,
+		`pilotkit_source_stale_since_timestamp_seconds{source="all"}`: 2000,
+		`pilotkit_source_content_timestamp_seconds{source="all"}`:     1000.5,
+		`pilotkit_source_errors{source="all"}`:                        2, `pilotkit_source_warnings{source="all"}`: 3,
+		`pilotkit_source_synced{source="synced"}`: 0, `pilotkit_source_errors{source="synced"}`: 0, `pilotkit_source_warnings{source="synced"}`: 0,
+		`pilotkit_source_synced{source="fresh"}`: 1, `pilotkit_source_stale{source="fresh"}`: 0,
+		`pilotkit_source_errors{source="fresh"}`: 0, `pilotkit_source_warnings{source="fresh"}`: 0,
 	})
 }
 
@@ -54,15 +58,12 @@ type syncer bool
 
 func (s syncer) HasSynced() bool { return bool(s) }
 
-// reporter lists errors as a registry of Kubernetes does, warner as its caches.
-type reporter struct{}
+// fresh is a source of which all is well.
+type fresh struct{ syncer }
 
-func (reporter) HasSynced() bool { return true }
-func (reporter) Errors() []error { return []error{errors.New("a"), errors.New("b")} }
-
-type warner struct{ reporter }
-
-func (warner) Warnings() []error { return []error{errors.New("c")} }
+func (fresh) SourceState() configstore.SourceState {
+	return configstore.SourceState{Synced: true, Freshness: configstore.Fresh}
+}
 
 const serviceEntry = `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -78,7 +79,7 @@ func TestFileSource(t *testing.T) {
 	dir := t.TempDir()
 	store := configs.Make(istio.Schemas())
 	source := file.New(dir, store)
-	all := registered(t, prometheus.NewSourceCollector(prometheus.FileSource("files", source)), prometheus.NewConfigCollector(store))
+	all := registered(t, prometheus.NewSourceCollector(configstore.SourceOf("files", source)), prometheus.NewConfigCollector(store))
 	const synced, faults = `pilotkit_source_synced{source="files"}`, `pilotkit_source_errors{source="files"}`
 	const entries = `pilotkit_configs{group="networking.istio.io",kind="ServiceEntry",version="v1"}`
 	series(t, "before", scrape(t, all), map[string]float64{synced: 0, entries: 0})
@@ -104,7 +105,7 @@ func TestBridgeSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		catalogue := &catalogue{}
 		b := bridge.New(catalogue)
-		all := registered(t, prometheus.NewSourceCollector(prometheus.BridgeSource("consul", b)))
+		all := registered(t, prometheus.NewSourceCollector(configstore.SourceOf("consul", b)))
 		const synced, stale = `pilotkit_source_synced{source="consul"}`, `pilotkit_source_stale{source="consul"}`
 		const content, faults = `pilotkit_source_content_timestamp_seconds{source="consul"}`, `pilotkit_source_errors{source="consul"}`
 		before := scrape(t, all)
@@ -122,13 +123,48 @@ func TestBridgeSource(t *testing.T) {
 		if err := b.Sync(t.Context()); err == nil {
 			t.Fatal("no error")
 		}
-		series(t, "down", scrape(t, all), map[string]float64{synced: 1, stale: 1, faults: 1, content: float64(listed.Unix())})
+		series(t, "down", scrape(t, all), map[string]float64{
+			synced: 1, stale: 1, faults: 1, content: float64(listed.Unix()),
+			`pilotkit_source_stale_since_timestamp_seconds{source="consul"}`: float64(time.Now().Unix()),
+		})
+		catalogue.err, catalogue.Listing = nil, defective()
+		if err := b.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		series(t, "two defects", scrape(t, all), map[string]float64{synced: 1, stale: 0, faults: 2, content: float64(time.Now().Unix())})
+		catalogue.Records = catalogue.Records[:1]
+		if err := b.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		series(t, "none", scrape(t, all), map[string]float64{stale: 0, faults: 0})
 	})
 }
 
-type catalogue struct{ err error }
+type catalogue struct {
+	bridge.Listing
+	err error
+}
 
-func (c *catalogue) List(context.Context) (bridge.Listing, error) { return bridge.Listing{}, c.err }
+func (c *catalogue) List(context.Context) (bridge.Listing, error) { return c.Listing, c.err }
+
+// defective is a list of one good record and two others.
+func defective() bridge.Listing {
+	record := func(host, address string) bridge.Record {
+		return bridge.Record{
+			Service: &registry.Service{
+				Hostname: registry.Hostname(host), Resolution: registry.ClientSideLB,
+				Ports:      []*registry.Port{{Name: "grpc", Number: 80, Protocol: registry.ProtocolGRPC}},
+				Attributes: registry.ServiceAttributes{Name: host, Namespace: "shop"},
+			},
+			Endpoints: []*registry.Endpoint{{
+				Addresses: []string{address}, EndpointPort: 80, ServicePortName: "grpc", HealthStatus: registry.Healthy,
+			}},
+		}
+	}
+	unreadable := record("c", "10.0.0.3")
+	unreadable.Err = errors.New("check is no list")
+	return bridge.Listing{Records: []bridge.Record{record("a", "10.0.0.1"), record("b", "nowhere at all"), unreadable}}
+}
 
 // TestCheckpointSource starts warm: what is shown is that of the file until the source
 // has synced.
@@ -139,7 +175,7 @@ func TestCheckpointSource(t *testing.T) {
 	start := func() (*late, *checkpoint.Cache, *client.Registry) {
 		source := &late{Controller: configs.NewController(configs.Make(istio.Schemas()))}
 		cache := checkpoint.New(source, path)
-		return source, cache, registered(t, prometheus.NewSourceCollector(prometheus.CheckpointSource("warm", cache)))
+		return source, cache, registered(t, prometheus.NewSourceCollector(configstore.SourceOf("warm", cache)))
 	}
 
 	source, cache, all := start()
@@ -185,7 +221,7 @@ func (l *late) HasSynced() bool { return l.synced && l.Controller.HasSynced() }
 
 // TestPanicOfASource: it is an error of the scrape, and ends nothing else.
 func TestPanicOfASource(t *testing.T) {
-	bad := prometheus.Source{Name: "bad", State: func() prometheus.SourceState { panic("a fault") }}
+	bad := configstore.Source{Name: "bad", State: func() configstore.SourceState { panic("a fault") }}
 	all := registered(t, prometheus.NewSourceCollector(bad, knowsAll("good")), prometheus.NewConfigCollector(panics{}))
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).
@@ -209,7 +245,7 @@ func TestWrongArguments(t *testing.T) {
 		`source 1: "" is no name`:                 func() { prometheus.NewSourceCollector(knowsAll("a"), knowsAll("")) },
 		`source 0: "\xff" is no name`:             func() { prometheus.NewSourceCollector(knowsAll("\xff")) },
 		`two sources have the name "a"`:           func() { prometheus.NewSourceCollector(knowsAll("a"), knowsAll("a")) },
-		`source "a": State is nil`:                func() { prometheus.NewSourceCollector(prometheus.Source{Name: "a"}) },
+		`source "a": State is nil`:                func() { prometheus.NewSourceCollector(configstore.Source{Name: "a"}) },
 		"NewServerCollector: no server":           func() { prometheus.NewServerCollector(nil) },
 		"NewConfigCollector: no store":            func() { prometheus.NewConfigCollector(nil) },
 		"prometheus.New: 2 arguments of the type": func() { prometheus.New(prometheus.Options{}, prometheus.Options{}) },
