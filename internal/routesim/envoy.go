@@ -93,6 +93,9 @@ func pathMatches(m *routev3.RouteMatch, path string, fold bool) bool {
 	switch p := m.GetPathSpecifier().(type) {
 	case *routev3.RouteMatch_Prefix:
 		return strings.HasPrefix(cased(path), cased(p.Prefix))
+	case *routev3.RouteMatch_PathSeparatedPrefix:
+		rest, ok := strings.CutPrefix(cased(path), cased(p.PathSeparatedPrefix))
+		return ok && (rest == "" || strings.HasPrefix(rest, "/"))
 	case *routev3.RouteMatch_Path:
 		return cased(path) == cased(p.Path)
 	case *routev3.RouteMatch_SafeRegex:

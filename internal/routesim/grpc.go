@@ -50,6 +50,9 @@ func (c GRPCClient) refuses(route *routev3.Route) error {
 	if c == JS && (route.GetRedirect() != nil || route.GetDirectResponse() != nil) {
 		return errors.New("grpc-js refuses redirects and direct responses")
 	}
+	if route.GetMatch().GetPathSeparatedPrefix() != "" {
+		return errors.New("path_separated_prefix is refused by all")
+	}
 	for _, h := range route.GetMatch().GetHeaders() {
 		if c == Core && h.GetStringMatch() != nil {
 			return errors.New("string_match is refused by C-core")

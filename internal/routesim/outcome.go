@@ -71,7 +71,9 @@ func redirect(out *Outcome, a *routev3.RedirectAction, m *routev3.RouteMatch, r 
 	if a.GetPathRedirect() != "" {
 		path = a.GetPathRedirect()
 	} else if a.GetPrefixRewrite() != "" {
-		path = a.GetPrefixRewrite() + strings.TrimPrefix(r.Path, m.GetPrefix())
+		path = a.GetPrefixRewrite() + strings.TrimPrefix(r.Path, m.GetPrefix()+m.GetPathSeparatedPrefix())
+	} else if x := a.GetRegexRewrite(); x != nil {
+		path = substitute(x.GetPattern().GetRegex(), x.GetSubstitution(), r.Path)
 	}
 	if p := a.GetPortRedirect(); p != 0 {
 		host += ":" + strconv.Itoa(int(p))
@@ -137,6 +139,9 @@ func forward(out *Outcome, a *routev3.RouteAction, m *routev3.RouteMatch, r Requ
 func rest(m *routev3.RouteMatch, path string) string {
 	if p, ok := m.GetPathSpecifier().(*routev3.RouteMatch_Prefix); ok {
 		return path[len(p.Prefix):]
+	}
+	if p := m.GetPathSeparatedPrefix(); p != "" {
+		return path[len(p):]
 	}
 	return ""
 }

@@ -28,7 +28,7 @@ func (s *RouteScope) routesOf(rule *networking.HTTPRoute, m *networking.HTTPMatc
 		if s.LeftOut != nil {
 			s.LeftOut(rule, err)
 		}
-		if route, err = Try(ForEnvoy, func() *routev3.Route { return failing(routeMatch(m)) }); err != nil {
+		if route, err = Try(ForEnvoy, func() *routev3.Route { return failing(s.routeMatch(m)) }); err != nil {
 			return routesOfMatch{some: true}
 		}
 	}

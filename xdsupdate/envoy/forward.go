@@ -20,7 +20,7 @@ func (s *RouteScope) forward(out *routev3.Route, rule *networking.HTTPRoute, aut
 		RequestMirrorPolicies: s.mirrors(rule),
 	}
 	s.setTimeout(action, rule.GetTimeout())
-	rewrite(action, rule.GetRewrite(), authority)
+	s.rewrite(action, out.GetMatch(), rule.GetRewrite(), authority)
 	if destinations := rule.GetRoute(); len(destinations) == 1 {
 		s.forwardToOne(out, action, destinations[0])
 	} else if !s.forwardToSeveral(action, destinations) {
@@ -55,7 +55,7 @@ func deadlinesOfCalls() *routev3.RouteAction_MaxStreamDuration {
 	return &routev3.RouteAction_MaxStreamDuration{GrpcTimeoutHeaderMax: durationpb.New(0)}
 }
 
-func rewrite(action *routev3.RouteAction, r *networking.HTTPRewrite, authority string) {
+func (s *RouteScope) rewrite(action *routev3.RouteAction, m *routev3.RouteMatch, r *networking.HTTPRewrite, authority string) {
 	if regex := r.GetUriRegexRewrite(); regex != nil {
 		if isRegex(regex.GetMatch()) {
 			action.RegexRewrite = &matcher.RegexMatchAndSubstitute{
@@ -63,7 +63,7 @@ func rewrite(action *routev3.RouteAction, r *networking.HTTPRewrite, authority s
 			}
 		}
 	} else {
-		action.PrefixRewrite = r.GetUri()
+		action.PrefixRewrite, action.RegexRewrite = s.replacement(m, r.GetUri())
 	}
 	if r.GetAuthority() != "" {
 		authority = r.GetAuthority()

@@ -51,9 +51,9 @@ func grpcMatches(m *routev3.RouteMatch) []*routev3.RouteMatch {
 	}
 	var out []*routev3.RouteMatch
 	for _, headers := range alternatives {
-		out = append(out, &routev3.RouteMatch{
+		out = append(out, forElements(&routev3.RouteMatch{
 			PathSpecifier: m.GetPathSpecifier(), CaseSensitive: m.GetCaseSensitive(), Headers: headers,
-		})
+		})...)
 	}
 	return out
 }

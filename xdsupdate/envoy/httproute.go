@@ -86,7 +86,7 @@ func (s *RouteScope) orFailure(routes []*routev3.Route) []*routev3.Route {
 // rule that has none. The result is nil if no request can match, or there is
 // nothing to do with it.
 func (s *RouteScope) route(rule *networking.HTTPRoute, m *networking.HTTPMatchRequest) *routev3.Route {
-	match := routeMatch(m)
+	match := s.routeMatch(m)
 	if match == nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (s *RouteScope) route(rule *networking.HTTPRoute, m *networking.HTTPMatchRe
 	authority := applyHeaders(out, rule.GetHeaders())
 	switch {
 	case rule.GetRedirect() != nil:
-		if redirect := s.redirect(rule.GetRedirect()); redirect != nil {
+		if redirect := s.redirect(match, rule.GetRedirect()); redirect != nil {
 			out.Action = redirect
 		}
 	case rule.GetDirectResponse() != nil:

@@ -34,7 +34,7 @@ func matchesAll(m *routev3.RouteMatch) bool {
 }
 
 // routeMatch returns the match of requests, or nil if no request can pass it.
-func routeMatch(m *networking.HTTPMatchRequest) *routev3.RouteMatch {
+func (s *RouteScope) routeMatch(m *networking.HTTPMatchRequest) *routev3.RouteMatch {
 	out := everyPath()
 	if m == nil {
 		return out
@@ -44,7 +44,11 @@ func routeMatch(m *networking.HTTPMatchRequest) *routev3.RouteMatch {
 	case *networking.StringMatch_Exact:
 		out.PathSpecifier = &routev3.RouteMatch_Path{Path: uri.Exact}
 	case *networking.StringMatch_Prefix:
-		out.PathSpecifier = &routev3.RouteMatch_Prefix{Prefix: uri.Prefix}
+		if element, ok := s.element(uri.Prefix); ok {
+			out.PathSpecifier = &routev3.RouteMatch_PathSeparatedPrefix{PathSeparatedPrefix: element}
+		} else {
+			out.PathSpecifier = &routev3.RouteMatch_Prefix{Prefix: uri.Prefix}
+		}
 	case *networking.StringMatch_Regex:
 		if !isRegex(uri.Regex) {
 			return nil // Clients refuse the whole configuration over it.

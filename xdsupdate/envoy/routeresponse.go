@@ -17,14 +17,18 @@ import (
 const maxResponseBody = 1 << 20
 
 // redirect returns nil for a code that Envoy does not know.
-func (s *RouteScope) redirect(r *networking.HTTPRedirect) *routev3.Route_Redirect {
+func (s *RouteScope) redirect(m *routev3.RouteMatch, r *networking.HTTPRedirect) *routev3.Route_Redirect {
 	code, ok := redirectCode(r.GetRedirectCode())
 	if !ok {
 		return nil
 	}
 	out := &routev3.RedirectAction{HostRedirect: r.GetAuthority(), ResponseCode: code}
 	if r.GetPrefixRewrite() != "" && r.GetUri() == "" {
-		out.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: r.GetPrefixRewrite()}
+		if prefix, substitution := s.replacement(m, r.GetPrefixRewrite()); substitution != nil {
+			out.PathRewriteSpecifier = &routev3.RedirectAction_RegexRewrite{RegexRewrite: substitution}
+		} else {
+			out.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: prefix}
+		}
 	} else {
 		out.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: r.GetUri()}
 	}

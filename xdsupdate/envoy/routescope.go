@@ -37,6 +37,10 @@ type RouteScope struct {
 	// Namespace and Labels are those of the workload beside the client.
 	Namespace string
 	Labels    map[string]string
+	// WholeElements: a prefix of a path matches whole elements, as Kubernetes wants it. "/a" and
+	// "/a/" match /a, /a/ and /a/b, and not /ab; what replaces the prefix is joined to the rest
+	// by one slash. By default it matches any path that begins with it.
+	WholeElements bool
 	// TLS says that the clients of the gateway's server speak HTTPS.
 	TLS bool
 	// Retries is the mesh's default retry policy; nil means Istio's.

@@ -12,13 +12,14 @@ import (
 
 // passes reports whether a call passes what a match says of requests: what it says
 // of ports, gateways and clients is not looked at, and claims are unknown, so that
-// a match of them fails. Nil passes everything.
-func (c *Call) passes(m *networking.HTTPMatchRequest) bool {
+// a match of them fails. Nil passes everything. Prefixes match whole elements of paths if
+// elements is set.
+func (c *Call) passes(m *networking.HTTPMatchRequest, elements bool) bool {
 	if m == nil {
 		return true
 	}
 	path, query, _ := strings.Cut(c.Path, "?")
-	if !passesPath(m.GetUri(), path, m.GetIgnoreUriCase()) ||
+	if !passesPath(m.GetUri(), path, m.GetIgnoreUriCase(), elements) ||
 		!passesValue(m.GetMethod(), c.Method) || !passesValue(m.GetAuthority(), string(c.Host)) ||
 		!passesValue(m.GetScheme(), c.Scheme) {
 		return false
@@ -47,17 +48,23 @@ func (c *Call) passes(m *networking.HTTPMatchRequest) bool {
 
 func isClaim(header string) bool { return strings.HasPrefix(header, "@request.auth.claims") }
 
-func passesPath(want *networking.StringMatch, path string, ignoreCase bool) bool {
-	if ignoreCase && want.GetRegex() == "" {
-		path = strings.ToLower(path)
-		switch m := want.GetMatchType().(type) {
-		case *networking.StringMatch_Exact:
-			return path == strings.ToLower(m.Exact)
-		case *networking.StringMatch_Prefix:
-			return strings.HasPrefix(path, strings.ToLower(m.Prefix))
-		}
+func passesPath(want *networking.StringMatch, path string, ignoreCase, elements bool) bool {
+	cased := func(s string) string { return s }
+	if ignoreCase {
+		cased = strings.ToLower
 	}
-	return passesValue(want, path)
+	switch m := want.GetMatchType().(type) {
+	case *networking.StringMatch_Exact:
+		return cased(path) == cased(m.Exact)
+	case *networking.StringMatch_Prefix:
+		if !elements {
+			return strings.HasPrefix(cased(path), cased(m.Prefix))
+		}
+		rest, ok := strings.CutPrefix(cased(path), cased(strings.TrimSuffix(m.Prefix, "/")))
+		return ok && (rest == "" || rest[0] == '/')
+	default:
+		return passesValue(want, path)
+	}
 }
 
 // passesHeader compares a value that may be missing; a match that says nothing

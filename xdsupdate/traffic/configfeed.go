@@ -104,10 +104,12 @@ func (f *configFeed) delivering() bool {
 }
 
 // sameConfig reports whether two states of a config, each of which may be nil, are the
-// same to clients: an object's status, labels and annotations concern none.
+// same to clients: an object's status, labels and annotations concern none, but for the one
+// that says how paths are matched.
 func sameConfig(a, b *configstore.Config) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a == b || a.CreationTimestamp.Equal(b.CreationTimestamp) && configstore.EqualMessage(a.Spec, b.Spec)
+	return a == b || a.CreationTimestamp.Equal(b.CreationTimestamp) && configstore.EqualMessage(a.Spec, b.Spec) &&
+		matchesElements(a) == matchesElements(b)
 }

@@ -27,6 +27,14 @@
 // Proxies are grouped by what policies look at in them: labels by key, if some
 // object names the key. When the set of keys changes, all are grouped anew.
 //
+// # Prefixes of paths
+//
+// A prefix matches any path that begins with it. In a VirtualService with the annotation
+// internal.istio.io/route-semantics, whose value is "ingress" or "gateway", it matches whole
+// elements, as Kubernetes wants it: "/a" and "/a/" match /a, /a/ and /a/b, and not /ab.
+// What replaces it is joined to the rest by one slash: "/" in the place of "/a" makes /b of
+// /a/b. gRPC clients, which know no such matches, have two routes for one.
+//
 // # gRPC clients
 //
 // A gRPC client asks for a cluster when a route names it. grpc-go (v1.84) uses the

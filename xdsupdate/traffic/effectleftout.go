@@ -50,7 +50,7 @@ func (f *findings) refusedRules(v *virtualService) {
 		}
 	}
 	at := place{gateway: meshGateway, port: unknownHostPort}
-	scope := f.routeScope(&proxy{namespace: v.namespace}, v.namespace, at)
+	scope := f.rulesScope(&proxy{namespace: v.namespace}, v, at)
 	for i, rule := range v.rules() {
 		scope.LeftOut = func(_ *networking.HTTPRoute, reason error) {
 			f.addOnce(element("spec.http", i), failedRequests(reason))

@@ -167,14 +167,14 @@ func specificRule(m *networking.HTTPMatchRequest) bool { return !generalRule(m) 
 // byRules takes the first rule of a VirtualService that the call matches, of those
 // with matches that which accepts, and reports whether there is one.
 func (x *explaining) byRules(v *virtualService, at place, which func(*networking.HTTPMatchRequest) bool) bool {
-	scope := x.routeScope(x.proxy, v.namespace, at)
+	scope := x.rulesScope(x.proxy, v, at)
 	for i, rule := range x.rulesOf(v) {
 		matches := rule.GetMatch()
 		if len(matches) == 0 {
 			matches = []*networking.HTTPMatchRequest{nil}
 		}
 		for _, m := range matches {
-			if !which(m) || !x.call.passes(m) {
+			if !which(m) || !x.call.passes(m, scope.WholeElements) {
 				continue
 			}
 			alone := proto.CloneOf(rule)

@@ -32,7 +32,7 @@ func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.R
 // allRuleRoutes is ruleRoutes for clients that refuse nothing.
 func (st *state) allRuleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.Route, []error) {
 	limits := st.settings.limits
-	scope := st.routeScope(p, v.namespace, at)
+	scope := st.rulesScope(p, v, at)
 	missing := &leftOutRules{of: v, places: make(map[*networking.HTTPRoute]rulePlace)}
 	scope.LeftOut, scope.MaxBytes = missing.add, limits.RouteBytes
 	routes, err := checkedRoutes(scope, v, func() []*routev3.Route {
@@ -58,6 +58,13 @@ func (st *state) allRuleRoutes(p *proxy, v *virtualService, at place) ([]*routev
 func (st *state) defaultRoute(p *proxy, svc *service, at place) *routev3.Route {
 	cluster := envoy.ClusterName(at.port, svc.host)
 	return st.routeScope(p, svc.namespace, at).DefaultRoute(cluster, st.hashOf(p, svc.host, svc, at.port, ""))
+}
+
+// rulesScope is routeScope for the rules of a VirtualService.
+func (st *state) rulesScope(p *proxy, v *virtualService, at place) *envoy.RouteScope {
+	out := st.routeScope(p, v.namespace, at)
+	out.WholeElements = matchesElements(v.config)
+	return out
 }
 
 // routeScope says for layer 1 where rules of an object in a namespace are put to
