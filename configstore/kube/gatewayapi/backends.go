@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// resolver finds the backends of a route. In the mesh a route of any namespace may name any
+// Service; through a Gateway it needs a grant.
+type resolver struct {
+	view
+
+	kind Kind
+	ns   string
+	mesh bool
+
+	// unresolved is a reference that cannot be resolved.
+	unresolved problem
+	// named are the Services that the route names.
+	named map[Key]struct{}
+}
+
+// destination resolves a reference. What does not exist keeps its host, so that it works as
+// soon as it does; the destination of what may not be used, or is not known, is empty, which
+// the proxy answers with 500.
+func (r *resolver) destination(ref *gatewayv1.BackendObjectReference) (*networking.Destination, problem) {
+	group, kind, name := groupOf(ref.Group, ""), kindOf(ref.Kind, kindService), string(ref.Name)
+	key := Key{namespaceOf(ref.Namespace, r.ns), name}
+	from := reference{gatewayv1.GroupName, string(r.kind), r.ns, ""}
+	if !r.mesh && !r.granted(from, reference{group, kind, key.Namespace, key.Name}) {
+		return &networking.Destination{}, problem{
+			string(gatewayv1.RouteReasonRefNotPermitted), "no ReferenceGrant allows a " + string(r.kind) + " of " + r.ns + " the backend " + key.String(),
+		}
+	}
+	switch {
+	case group == "" && kind == kindService:
+		return r.serviceDestination(key, ref)
+	case group == groupIstio && kind == "Hostname":
+		if ref.Namespace != nil {
+			return &networking.Destination{}, problem{reasonInvalidDestination, "a Hostname has no namespace"}
+		}
+		return r.hostDestination(name, ref)
+	default:
+		return &networking.Destination{}, problem{string(gatewayv1.RouteReasonInvalidKind), "backends of kind " + kind + " are not supported"}
+	}
+}
+
+func (r *resolver) serviceDestination(key Key, ref *gatewayv1.BackendObjectReference) (*networking.Destination, problem) {
+	if strings.Contains(key.Name, ".") {
+		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + key.Name + " is no name of a Service"}
+	}
+	if ref.Port == nil {
+		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + key.String() + " needs a port"}
+	}
+	r.named[key] = struct{}{}
+	out := destinationOf(r.c.serviceHost(key), *ref.Port)
+	if r.service(key) == nil {
+		return out, problem{string(gatewayv1.RouteReasonBackendNotFound), "Service " + key.String() + " does not exist"}
+	}
+	return out, problem{}
+}
+
+func (r *resolver) hostDestination(host string, ref *gatewayv1.BackendObjectReference) (*networking.Destination, problem) {
+	if ref.Port == nil {
+		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + host + " needs a port"}
+	}
+	out := destinationOf(host, *ref.Port)
+	if r.sees(r.ns, host) {
+		return out, problem{}
+	}
+	name, suffix, _ := strings.Cut(host, ".")
+	ns, domain, _ := strings.Cut(suffix, ".")
+	if domain == "svc."+r.c.opts.Domain && r.service(Key{ns, name}) != nil {
+		return out, problem{}
+	}
+	return out, problem{string(gatewayv1.RouteReasonBackendNotFound), "no host " + host + " can be seen"}
+}
+
+func destinationOf(host string, port int32) *networking.Destination {
+	return &networking.Destination{Host: host, Port: &networking.PortSelector{Number: uint32(port)}} //nolint:gosec // 1 to 65535
+}
+
+// weighted are the backends of a rule that have a share.
+func weighted[T any](refs []T, weight func(*T) *int32) []*T {
+	var out []*T
+	for i := range refs {
+		if deref(weight(&refs[i]), 1) > 0 {
+			out = append(out, &refs[i])
+		}
+	}
+	return out
+}
+
+// share is the weight of a backend beside others; of a single one it does not matter.
+func share(weight *int32, of int) int32 {
+	if of == 1 {
+		return 0
+	}
+	return deref(weight, 1)
+}
+
+// note remembers a reference that cannot be resolved.
+func (r *resolver) note(wrong problem) { r.unresolved = r.unresolved.or(wrong) }

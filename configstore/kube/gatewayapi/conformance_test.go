@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pilotkit/pilotkit/internal/corpus"
+)
+
+// corpusVariable names the environment variable of another corpus.
+const corpusVariable = "PILOTKIT_CONFORMANCE_GATEWAYAPI"
+
+// corpusDirectory is where the scenarios are. A relative one is of the repository's root.
+func corpusDirectory() string {
+	const root = "../../.."
+	dir := os.Getenv(corpusVariable)
+	switch {
+	case dir == "":
+		return root + "/testdata/conformance/gatewayapi"
+	case !filepath.IsAbs(dir):
+		return filepath.Join(root, dir)
+	}
+	return dir
+}
+
+// TestConformanceGatewayAPI replays every scenario but those of Ingresses alone: the state
+// after the start and after every step is the recorded one, under the rules of DECISIONS.md,
+// and that of a fresh start.
+func TestConformanceGatewayAPI(t *testing.T) {
+	t.Parallel()
+	dir := corpusDirectory()
+	names, err := corpus.Names(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "ingress/") { // of another package
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(dir, filepath.FromSlash(name))
+			s, err := loadScenario(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			recorded, err := loadGolden(path + goldenSuffix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			differences, err := replay(s, recorded)
+			for _, d := range differences {
+				t.Error(d)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// replay runs a scenario and returns the differences.
+func replay(s *scenario, recorded *golden) ([]string, error) {
+	if len(recorded.Steps) != len(s.Steps) {
+		return nil, fmt.Errorf("%d steps, %d recorded", len(s.Steps), len(recorded.Steps))
+	}
+	sys := newSystem()
+	if err := sys.applyAll(s.Initial); err != nil {
+		return nil, err
+	}
+	differences := sys.compare("start", &recorded.Initial)
+	for i, st := range s.Steps {
+		if err := sys.step(st); err != nil {
+			return differences, fmt.Errorf("step %d: %w", i, err)
+		}
+		differences = append(differences, sys.compare(fmt.Sprintf("step %d", i), &recorded.Steps[i])...)
+	}
+	return differences, nil
+}
+
+// compare compares the present state with a recorded one, and with that of a fresh start.
+func (s *system) compare(when string, recorded *observation) []string {
+	var out []string
+	want, got := recorded.state(), s.state()
+	decide(s, &want, &got)
+	for _, section := range []struct {
+		name      string
+		want, got map[string]map[string]any
+	}{
+		{"gateways", want.gateways, got.gateways},
+		{"virtualServices", want.virtualServices, got.virtualServices},
+		{"destinationRules", want.destinationRules, got.destinationRules},
+		{"status", want.statuses, got.statuses},
+	} {
+		if diff := cmp.Diff(section.want, section.got); diff != "" {
+			out = append(out, when+", "+section.name+" (-recorded +ours):\n"+diff)
+		}
+	}
+	if diff := diffSnapshots(s.fresh(), s.converter.Snapshot()); diff != "" {
+		out = append(out, when+" (-fresh +incremental):\n"+diff)
+	}
+	return append(out, s.checkUpdates(when)...)
+}

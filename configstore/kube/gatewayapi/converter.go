@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/options"
+	"github.com/pilotkit/pilotkit/internal/pmap"
+)
+
+// Options are the settings of a Converter.
+type Options struct {
+	// Domain is the DNS suffix of the cluster; empty: cluster.local.
+	Domain string
+	// DefaultServiceExportTo is the mesh's setting of this name: to whom ServiceEntries
+	// without exportTo are visible; empty: to all.
+	DefaultServiceExportTo []string
+}
+
+// routeKey names a route. Routes of different kinds have name spaces of their own.
+type routeKey struct {
+	Kind
+	Key
+}
+
+// Converter keeps the Gateways, VirtualServices, DestinationRules and statuses of a set of
+// objects up to date. Create it with NewConverter. Its methods must not be called at the same
+// time; the snapshots that it gives may be read by any goroutine.
+type Converter struct {
+	opts Options
+
+	// The inputs.
+	classes        store[gatewayv1.GatewayClass]
+	gateways       store[gatewayv1.Gateway]
+	listenerSets   store[gatewayv1.ListenerSet]
+	routeObjects   map[routeKey]metav1.Object
+	grants         store[gatewayv1.ReferenceGrant]
+	policies       store[gatewayv1.BackendTLSPolicy]
+	namespaces     store[namespace]
+	services       store[service]
+	secrets        store[secret]
+	configMaps     store[configMap]
+	slices         store[slice]
+	serviceEntries map[Key]*ServiceEntry
+
+	// Inputs by what they belong to.
+	setsOf     index[Key, Key]    // the ListenerSets of a Gateway
+	grantsIn   index[string, Key] // the ReferenceGrants of a namespace
+	slicesOf   index[Key, Key]    // the EndpointSlices of a Service
+	entriesOf  index[string, Key] // the ServiceEntries of a host
+	policiesOf index[Key, Key]    // the BackendTLSPolicies of a Service
+
+	tracker
+
+	// The results.
+	gatewayStates map[Key]*gatewayState
+	setStates     map[Key]*setState
+	routeStates   map[routeKey]*routeState
+	policyStates  map[Key]*policyState
+	hosts         map[hostKey]map[routeKey]*contribution
+	hostConfigs   map[hostKey]Key // the VirtualService of a host
+	dirtyHosts    map[hostKey]struct{}
+	attached      counts[parentKey, string] // routes by parent and listener
+	users         counts[Key, Key]          // Gateways by the Services that their routes name
+
+	published *Snapshot
+	changed   map[configKey]*configstore.Config // the configs that were touched, as they were
+	statuses  map[ObjectKey]struct{}
+}
+
+type configKey struct {
+	kind configstore.GroupVersionKind
+	key  Key
+}
+
+// Update is what a call of Apply has changed.
+type Update struct {
+	// Before and After are the snapshots before and after it; the same one if nothing has
+	// changed.
+	Before, After *Snapshot
+	// Changes are those of configs, one for each, by kind, namespace and name. Revision is 0.
+	Changes []configstore.Change
+	// Statuses are the objects whose status is not what it was, sorted.
+	Statuses []ObjectKey
+}
+
+// NewConverter returns the converter of no objects.
+func NewConverter(opts ...Options) *Converter {
+	o := options.One("gatewayapi.NewConverter", opts)
+	o.Domain = cmp.Or(o.Domain, "cluster.local")
+	return &Converter{
+		opts: o, classes: store[gatewayv1.GatewayClass]{}, gateways: store[gatewayv1.Gateway]{},
+		listenerSets: store[gatewayv1.ListenerSet]{}, routeObjects: map[routeKey]metav1.Object{},
+		grants: store[gatewayv1.ReferenceGrant]{}, policies: store[gatewayv1.BackendTLSPolicy]{},
+		namespaces: store[namespace]{}, services: store[service]{}, secrets: store[secret]{}, configMaps: store[configMap]{},
+		slices: store[slice]{}, serviceEntries: map[Key]*ServiceEntry{},
+		setsOf: index[Key, Key]{}, grantsIn: index[string, Key]{}, slicesOf: index[Key, Key]{},
+		entriesOf: index[string, Key]{}, policiesOf: index[Key, Key]{}, tracker: newTracker(),
+		gatewayStates: map[Key]*gatewayState{}, setStates: map[Key]*setState{}, routeStates: map[routeKey]*routeState{},
+		policyStates: map[Key]*policyState{}, hosts: map[hostKey]map[routeKey]*contribution{}, hostConfigs: map[hostKey]Key{},
+		dirtyHosts: map[hostKey]struct{}{}, attached: counts[parentKey, string]{}, users: counts[Key, Key]{},
+		published: &Snapshot{}, changed: map[configKey]*configstore.Config{}, statuses: map[ObjectKey]struct{}{},
+	}
+}
+
+// Apply makes changes, of which the last one of an object counts, and returns what has come of
+// them all together.
+func (c *Converter) Apply(changes ...Change) Update {
+	before := c.published
+	next := *before
+	c.published = &next
+	for _, change := range changes {
+		if change.apply != nil {
+			change.apply(c)
+		}
+	}
+	c.compute()
+	update := Update{
+		Before: before, After: c.published, Changes: c.settle(),
+		Statuses: slices.SortedFunc(maps.Keys(c.statuses), ObjectKey.Compare),
+	}
+	if len(update.Changes) == 0 && len(update.Statuses) == 0 {
+		c.published, update.After = before, before
+	}
+	clear(c.changed)
+	clear(c.statuses)
+	return update
+}
+
+// Snapshot returns the present state.
+func (c *Converter) Snapshot() *Snapshot { return c.published }
+
+// compute makes everything anew that is not up to date. What a kind of results touches is of
+// later kinds.
+func (c *Converter) compute() {
+	for kind := range nodeKinds {
+		for _, n := range c.take(kind) {
+			c.forget(n)
+			switch kind {
+			case nodeGateway:
+				c.computeGateway(n)
+			case nodeRoute:
+				c.computeRoute(n)
+			case nodePolicies:
+				c.computePolicies(n)
+			case nodeClassStatus:
+				c.computeClassStatus(n)
+			case nodeGatewayStatus:
+				c.computeGatewayStatus(n)
+			case nodeListenerSetStatus:
+				c.computeListenerSetStatus(n)
+			default: // nodePolicyStatus
+				c.computePolicyStatus(n)
+			}
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(c.dirtyHosts), hostKey.compare) {
+		c.computeHost(key)
+	}
+	clear(c.dirtyHosts)
+}
+
+func (s *Snapshot) configs(kind configstore.GroupVersionKind) *pmap.Map[Key, *configstore.Config] {
+	switch kind {
+	case istio.Gateway:
+		return &s.gateways
+	case istio.VirtualService:
+		return &s.virtualServices
+	default:
+		return &s.destinationRules
+	}
+}
+
+// publish makes a config the present one of its key; nil: there is none any more.
+func (c *Converter) publish(kind configstore.GroupVersionKind, key Key, next *configstore.Config) {
+	configs := c.published.configs(kind)
+	old, _ := configs.Get(key)
+	if old == nil && next == nil || old != nil && next != nil && old.Equal(*next) {
+		return
+	}
+	if at := (configKey{kind, key}); c.changed != nil {
+		if _, touched := c.changed[at]; !touched {
+			c.changed[at] = old
+		}
+	}
+	if next == nil {
+		*configs = configs.Delete(key)
+	} else {
+		*configs = configs.Set(key, next)
+	}
+}
+
+// settle returns what the configs that were touched amount to.
+func (c *Converter) settle() []configstore.Change {
+	var out []configstore.Change
+	for at, old := range c.changed {
+		next, _ := c.published.of(at.kind).Get(at.key)
+		switch {
+		case old == nil && next == nil, old != nil && next != nil && old.Equal(*next):
+		case old == nil:
+			out = append(out, configstore.Change{Event: configstore.EventAdd, Curr: next})
+		case next == nil:
+			out = append(out, configstore.Change{Event: configstore.EventDelete, Curr: old})
+		default:
+			out = append(out, configstore.Change{Event: configstore.EventUpdate, Old: old, Curr: next})
+		}
+	}
+	slices.SortFunc(out, func(a, b configstore.Change) int { return a.Curr.Key().Compare(b.Curr.Key()) })
+	return out
+}
+
+// publishStatus makes a status the one that an object should have; nil: none of ours.
+func (c *Converter) publishStatus(kind Kind, key Key, next Status) {
+	at := ObjectKey{kind, key}
+	old, has := c.published.statuses.Get(at)
+	switch {
+	case next == nil && !has, next != nil && has && apiequality.Semantic.DeepEqual(old, next):
+		return
+	case next == nil:
+		c.published.statuses = c.published.statuses.Delete(at)
+	default:
+		c.published.statuses = c.published.statuses.Set(at, next)
+	}
+	c.statuses[at] = struct{}{}
+}
+
+// config returns a config of ours.
+func (c *Converter) config(
+	kind configstore.GroupVersionKind, key Key, created metav1.Time, annotations map[string]string,
+) *configstore.Config {
+	return &configstore.Config{Meta: configstore.Meta{
+		GroupVersionKind: kind, Namespace: key.Namespace, Name: key.Name, Domain: c.opts.Domain,
+		Annotations: annotations, CreationTimestamp: created.Time,
+	}}
+}

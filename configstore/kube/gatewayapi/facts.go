@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"crypto/tls"
+	"net"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// namespace is what counts of a Namespace.
+type namespace struct{ labels map[string]string }
+
+// service is what counts of a Service.
+type service struct {
+	// ports are the names of its ports by their numbers.
+	ports map[int32]string
+	// addresses are those of the cluster, and external those of the load balancer and
+	// externalIPs.
+	addresses, external []string
+	loadBalancer        bool
+	labels              map[string]string // only those of waypoints
+}
+
+func serviceOf(o *corev1.Service) *service {
+	s := &service{ports: map[int32]string{}, loadBalancer: o.Spec.Type == corev1.ServiceTypeLoadBalancer}
+	for i := range o.Spec.Ports {
+		s.ports[o.Spec.Ports[i].Port] = o.Spec.Ports[i].Name
+	}
+	for _, address := range o.Spec.ClusterIPs {
+		if net.ParseIP(address) != nil {
+			s.addresses = append(s.addresses, address)
+		}
+	}
+	if len(s.addresses) == 0 && net.ParseIP(o.Spec.ClusterIP) != nil {
+		s.addresses = []string{o.Spec.ClusterIP}
+	}
+	for _, at := range o.Status.LoadBalancer.Ingress {
+		if at.IP != "" {
+			s.external = append(s.external, at.IP)
+		} else if at.Hostname != "" {
+			s.external = append(s.external, at.Hostname)
+		}
+	}
+	s.external = append(s.external, o.Spec.ExternalIPs...)
+	for _, name := range []string{labelUseWaypoint, labelUseWaypointNamespace} {
+		if value, ok := o.Labels[name]; ok {
+			if s.labels == nil {
+				s.labels = map[string]string{}
+			}
+			s.labels[name] = value
+		}
+	}
+	return s
+}
+
+// portNamed returns the number of a port by its name.
+func (s *service) portNamed(name string) (number int32, ok bool) {
+	for number, of := range s.ports {
+		if of == name {
+			return number, true
+		}
+	}
+	return 0, false
+}
+
+// slice is what counts of an EndpointSlice.
+type slice struct {
+	service Key
+	// ports are the names of those that an endpoint can be reached at.
+	ports []string
+}
+
+func sliceOf(o *discoveryv1.EndpointSlice) *slice {
+	s := &slice{service: Key{o.Namespace, o.Labels[discoveryv1.LabelServiceName]}}
+	usable := slices.ContainsFunc(o.Endpoints, func(e discoveryv1.Endpoint) bool {
+		return len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready)
+	})
+	for i := range o.Ports {
+		if usable {
+			s.ports = append(s.ports, deref(o.Ports[i].Name, ""))
+		}
+	}
+	return s
+}
+
+// secret is whether a Secret can be used. Nothing of what is secret is kept.
+type secret struct {
+	// certificate is what is wrong with it as a server certificate with its key, and
+	// authority as that of an authority; empty: nothing.
+	certificate, authority string
+}
+
+func secretOf(o *corev1.Secret) *secret {
+	s := &secret{}
+	certificate, key := o.Data[corev1.TLSCertKey], o.Data[corev1.TLSPrivateKeyKey]
+	if len(certificate) == 0 && len(key) == 0 { // The names of Istio's own Secrets.
+		certificate, key = o.Data["cert"], o.Data["key"]
+	}
+	if len(certificate) == 0 || len(key) == 0 {
+		s.certificate = "has no certificate with a key"
+	} else if _, err := tls.X509KeyPair(certificate, key); err != nil {
+		s.certificate = "has a malformed certificate or key"
+	}
+	if len(o.Data["ca.crt"]) == 0 && len(o.Data["cacert"]) == 0 {
+		s.authority = "has no ca.crt"
+	}
+	return s
+}
+
+// configMap is whether a ConfigMap can be used.
+type configMap struct{ authority string }
+
+func configMapOf(o *corev1.ConfigMap) *configMap {
+	if o.Data["ca.crt"] == "" && o.Data["cacert"] == "" {
+		return &configMap{"has no ca.crt"}
+	}
+	return &configMap{}
+}
+
+func sameServiceEntry(a, b *ServiceEntry) bool {
+	return slices.Equal(a.Spec.GetHosts(), b.Spec.GetHosts()) && slices.Equal(a.Spec.GetExportTo(), b.Spec.GetExportTo()) &&
+		slices.EqualFunc(a.Spec.GetPorts(), b.Spec.GetPorts(), func(p, q *networking.ServicePort) bool { return p.GetNumber() == q.GetNumber() })
+}
+
+// exportedTo reports whether a namespace sees an entry's hosts: Istio's exportTo.
+func (s *ServiceEntry) exportedTo(ns string, byDefault []string) bool {
+	to := s.Spec.GetExportTo()
+	if len(to) == 0 {
+		to = byDefault
+	}
+	return len(to) == 0 || slices.Contains(to, "*") || slices.Contains(to, ns) || slices.Contains(to, ".") && ns == s.Namespace
+}
+
+func gatewayOfSet(o *gatewayv1.ListenerSet) Key {
+	return Key{string(deref(o.Spec.ParentRef.Namespace, gatewayv1.Namespace(o.Namespace))), string(o.Spec.ParentRef.Name)}
+}
+
+// deref returns what p points to, or otherwise.
+func deref[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}

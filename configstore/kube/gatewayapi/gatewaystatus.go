@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// computeGatewayStatus makes the status of a Gateway anew. It is apart from its listeners, for
+// a route that attaches changes nothing but this.
+func (c *Converter) computeGatewayStatus(n node) {
+	v := view{c, n}
+	o, state := c.gateways[n.key], c.gatewayStates[n.key]
+	if o == nil || state == nil {
+		c.publishStatus(KindGateway, n.key, nil)
+		return
+	}
+	status := &gatewayv1.GatewayStatus{}
+	if state.ownership == remote {
+		for _, address := range o.Spec.Addresses {
+			status.Addresses = append(status.Addresses, gatewayv1.GatewayStatusAddress(address))
+		}
+		status.Conditions = renew(o.Status.Conditions, o.Generation, []string{resolvedRefs, insecureFrontend},
+			good(accepted, "the Gateway is taken"), good(programmed, "somebody else runs the Gateway"))
+		c.publishStatus(KindGateway, n.key, status)
+		return
+	}
+	ports := portsOf(state.listeners)
+	r := v.reach(n.key.Namespace, state.services, ports)
+	status.Addresses = r.addresses(o.Annotations[annotationAddressType])
+	if len(state.sets) > 0 {
+		status.AttachedListenerSets = new(int32(len(state.sets))) //nolint:gosec // few
+	}
+	unprogrammed := r.problem(state.services)
+	if len(ports) == 0 && len(state.listeners) > 0 {
+		unprogrammed = unprogrammed.or(problem{string(gatewayv1.GatewayReasonInvalid), "no listener works"})
+	}
+	conditions := []metav1.Condition{
+		gatewayAccepted(state), goodUnless(programmed, "the Gateway has addresses", unprogrammed),
+		goodUnless(resolvedRefs, "all references are resolved", state.noRefs),
+	}
+	if isInsecure(o, state) {
+		conditions = append(conditions, metav1.Condition{
+			Type: insecureFrontend, Status: metav1.ConditionTrue, Reason: string(gatewayv1.GatewayReasonConfigurationChanged),
+			Message: "clients without a valid certificate are let in",
+		})
+	}
+	status.Conditions = renew(o.Status.Conditions, o.Generation, []string{insecureFrontend}, conditions...)
+	for _, l := range state.listeners {
+		i := slices.IndexFunc(o.Status.Listeners, func(s gatewayv1.ListenerStatus) bool { return string(s.Name) == l.view.Section })
+		had := gatewayv1.ListenerStatus{}
+		if i >= 0 {
+			had = o.Status.Listeners[i]
+		}
+		status.Listeners = append(status.Listeners, c.listenerStatus(l, o.Generation, had))
+	}
+	c.publishStatus(KindGateway, n.key, status)
+}
+
+// gatewayAccepted is the condition Accepted of a Gateway. Listeners that do not work make it
+// false only together.
+func gatewayAccepted(state *gatewayState) metav1.Condition {
+	if wrong := state.badParameters.or(state.badAddresses); wrong.is() {
+		return goodUnless(accepted, "", wrong)
+	}
+	working := 0
+	for _, l := range state.listeners {
+		if l.works() {
+			working++
+		}
+	}
+	notValid := string(gatewayv1.GatewayReasonListenersNotValid)
+	switch {
+	case working == len(state.listeners):
+		return good(accepted, "the Gateway is taken")
+	case working == 0:
+		return goodUnless(accepted, "", problem{notValid, "no listener is valid"})
+	default:
+		condition := good(accepted, "some listeners are not valid")
+		condition.Reason = notValid
+		return condition
+	}
+}
+
+// isInsecure reports whether some port lets clients in that cannot be validated.
+func isInsecure(o *gatewayv1.Gateway, state *gatewayState) bool {
+	return slices.ContainsFunc(state.listeners, func(l *listener) bool {
+		validation := frontendValidation(o, l.view.Port)
+		return l.spec.Protocol == gatewayv1.HTTPSProtocolType && validation != nil && validation.Mode == gatewayv1.AllowInsecureFallback
+	})
+}
+
+// listenerStatus is the status of a listener of a Gateway or a ListenerSet.
+func (c *Converter) listenerStatus(l *listener, generation int64, had gatewayv1.ListenerStatus) gatewayv1.ListenerStatus {
+	status := gatewayv1.ListenerStatus{
+		Name: l.spec.Name, SupportedKinds: []gatewayv1.RouteGroupKind{},
+		AttachedRoutes: int32(c.attached[l.owner][l.view.Section]), //nolint:gosec // far fewer
+	}
+	for _, kind := range l.view.Kinds {
+		status.SupportedKinds = append(status.SupportedKinds, gatewayv1.RouteGroupKind{
+			Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: gatewayv1.Kind(kind),
+		})
+	}
+	failure := l.failure()
+	switch {
+	case l.conflict.is():
+		status.Conditions = renew(had.Conditions, generation, []string{resolvedRefs},
+			goodUnless(accepted, "", failure), goodUnless(programmed, "", failure),
+			metav1.Condition{Type: conflicted, Status: metav1.ConditionTrue, Reason: failure.reason, Message: failure.message})
+		return status
+	case failure.is():
+		failure.reason = string(gatewayv1.ListenerReasonInvalid)
+	}
+	status.Conditions = renew(had.Conditions, generation, nil,
+		goodUnless(accepted, "the listener is taken", l.unsupported.or(l.unaccepted)),
+		metav1.Condition{
+			Type: conflicted, Status: metav1.ConditionFalse, Reason: string(gatewayv1.ListenerReasonNoConflicts), Message: "there is no conflict",
+		},
+		goodUnless(programmed, "the listener is configured", failure),
+		goodUnless(resolvedRefs, "all references are resolved", l.noRefs.or(l.badKinds)))
+	return status
+}
+
+// computeListenerSetStatus makes the status of a ListenerSet anew. That of one whose Gateway
+// is not ours is not, either.
+func (c *Converter) computeListenerSetStatus(n node) {
+	v := view{c, n}
+	o, state := c.listenerSets[n.key], c.setStates[n.key]
+	if o == nil || state == nil {
+		c.publishStatus(KindListenerSet, n.key, nil)
+		return
+	}
+	status := &gatewayv1.ListenerSetStatus{}
+	gateway := c.gatewayStates[state.gateway]
+	ports := portsOf(state.listeners)
+	unaccepted := state.notAllowed
+	if len(ports) == 0 {
+		unaccepted = unaccepted.or(problem{string(gatewayv1.ListenerSetReasonListenersNotValid), "no listener is valid"})
+	}
+	unprogrammed := unaccepted
+	if !unaccepted.is() {
+		unprogrammed = v.reach(state.gateway.Namespace, gateway.services, ports).problem(gateway.services)
+	}
+	status.Conditions = renew(o.Status.Conditions, o.Generation, nil,
+		goodUnless(accepted, "the ListenerSet is taken", unaccepted),
+		goodUnless(programmed, "the listeners have addresses", unprogrammed))
+	for _, l := range state.listeners {
+		i := slices.IndexFunc(o.Status.Listeners, func(s gatewayv1.ListenerEntryStatus) bool { return string(s.Name) == l.view.Section })
+		had := gatewayv1.ListenerStatus{}
+		if i >= 0 {
+			had = gatewayv1.ListenerStatus(o.Status.Listeners[i])
+		}
+		status.Listeners = append(status.Listeners, gatewayv1.ListenerEntryStatus(c.listenerStatus(l, o.Generation, had)))
+	}
+	c.publishStatus(KindListenerSet, n.key, status)
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	networking "istio.io/api/networking/v1alpha3"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// failed is the status of requests that a rule cannot serve.
+const failed = 500
+
+// rules are the HTTP routes of a route, one for each match of each rule, in their order.
+type rules struct {
+	routes []*networking.HTTPRoute
+	// dropped says what is wrong with rules that are answered with 500, or left out; of total.
+	dropped []string
+	total   int
+	// unresolved is a reference that cannot be resolved.
+	unresolved problem
+}
+
+// drop notes that a rule is not served.
+func (r *rules) drop(i int, why string) {
+	r.dropped = append(r.dropped, "rule "+strconv.Itoa(i)+": "+why)
+}
+
+// invalid is why a route is not accepted as a whole: no rule is left.
+func (r *rules) invalid() problem {
+	if len(r.dropped) == 0 || len(r.dropped) < r.total {
+		return problem{}
+	}
+	return problem{string(gatewayv1.RouteReasonUnsupportedValue), r.droppedText()}
+}
+
+func (r *rules) droppedText() string { return "Dropped Rule: " + strings.Join(r.dropped, "; ") }
+
+// rule is what rules of HTTPRoutes and GRPCRoutes have in common once they are converted.
+type rule struct {
+	name    *gatewayv1.SectionName
+	matches []*networking.HTTPMatchRequest // nil: one that matches everything
+	action  *networking.HTTPRoute
+}
+
+// add adds a rule.
+func (r *rules) add(key Key, i int, of rule) {
+	of.action.Name = string(deref(of.name, ""))
+	if of.action.Name == "" {
+		of.action.Name = key.Namespace + "." + key.Name + "." + strconv.Itoa(i)
+	}
+	if len(of.matches) == 0 {
+		r.routes = append(r.routes, of.action)
+	}
+	for _, match := range of.matches {
+		route := withMatch(of.action, match)
+		r.routes = append(r.routes, route)
+	}
+}
+
+// withMatch returns a route for one match; nil matches everything. All else is shared.
+func withMatch(of *networking.HTTPRoute, match *networking.HTTPMatchRequest) *networking.HTTPRoute {
+	out := &networking.HTTPRoute{
+		Name: of.Name, Route: of.Route, Redirect: of.Redirect, DirectResponse: of.DirectResponse, Rewrite: of.Rewrite,
+		Timeout: of.Timeout, Retries: of.Retries, Mirrors: of.Mirrors, CorsPolicy: of.CorsPolicy, Headers: of.Headers,
+	}
+	if match != nil {
+		out.Match = []*networking.HTTPMatchRequest{match}
+	}
+	return out
+}
+
+// convertHTTPRoute converts the rules of an HTTPRoute.
+func (r *resolver) convertHTTPRoute(o *gatewayv1.HTTPRoute) *rules {
+	out := &rules{total: len(o.Spec.Rules)}
+	for i := range o.Spec.Rules {
+		spec := &o.Spec.Rules[i]
+		matches, err := httpMatches(spec.Matches)
+		if err != nil {
+			out.drop(i, err.Error())
+			continue
+		}
+		action, wrong := r.httpAction(spec)
+		if wrong.is() {
+			r.note(wrong)
+			out.drop(i, wrong.message)
+			action = refused()
+		}
+		out.add(keyOf(o), i, rule{spec.Name, matches, action})
+	}
+	out.unresolved = r.unresolved
+	return out
+}
+
+func httpMatches(list []gatewayv1.HTTPRouteMatch) ([]*networking.HTTPMatchRequest, error) {
+	if len(list) == 0 { // The default of the Gateway API.
+		list = []gatewayv1.HTTPRouteMatch{{}}
+	}
+	var out []*networking.HTTPMatchRequest
+	for i := range list {
+		match, err := httpMatch(&list[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, match)
+	}
+	return out, nil
+}
+
+// refused is the action of a rule that cannot be served.
+func refused() *networking.HTTPRoute {
+	return &networking.HTTPRoute{DirectResponse: &networking.HTTPDirectResponse{Status: failed}}
+}
+
+func (r *resolver) httpAction(spec *gatewayv1.HTTPRouteRule) (*networking.HTTPRoute, problem) {
+	out := &networking.HTTPRoute{}
+	for i := range spec.Filters {
+		if wrong := r.addFilter(out, &spec.Filters[i]); wrong.is() {
+			return nil, wrong
+		}
+	}
+	setRetries(out, spec.Retry)
+	setTimeouts(out, spec.Timeouts)
+	backends := weighted(spec.BackendRefs, func(b *gatewayv1.HTTPBackendRef) *int32 { return b.Weight })
+	if out.Redirect != nil {
+		return out, problem{}
+	}
+	if len(backends) == 0 {
+		out.DirectResponse = &networking.HTTPDirectResponse{Status: failed}
+		return out, problem{}
+	}
+	for _, b := range backends {
+		headers, wrong := backendHeaders(b.Filters)
+		if wrong.is() {
+			return nil, wrong
+		}
+		to, wrong := r.destination(&b.BackendObjectReference)
+		r.note(wrong)
+		out.Route = append(out.Route, &networking.HTTPRouteDestination{
+			Destination: to, Weight: share(b.Weight, len(backends)), Headers: headers,
+		})
+	}
+	return out, problem{}
+}
+
+// defaultAttempts is how often is retried if a rule does not say.
+const defaultAttempts = 2
+
+func setRetries(out *networking.HTTPRoute, retry *gatewayv1.HTTPRouteRetry) {
+	if retry == nil {
+		return
+	}
+	out.Retries = &networking.HTTPRetry{Attempts: int32(deref(retry.Attempts, defaultAttempts))} //nolint:gosec // few
+	if out.Retries.Attempts == 0 {
+		return
+	}
+	on := []string{"connect-failure", "refused-stream", "unavailable", "cancelled"}
+	for _, code := range retry.Codes {
+		on = append(on, strconv.Itoa(int(code)))
+	}
+	out.Retries.RetryOn = strings.Join(on, ",")
+	if backoff := durationOf(retry.Backoff); backoff > 0 {
+		out.Retries.Backoff = durationpb.New(backoff)
+	}
+}
+
+// setTimeouts sets the timeouts of a route. Without retries a request has one attempt, whose
+// timeout is its own.
+func setTimeouts(out *networking.HTTPRoute, timeouts *gatewayv1.HTTPRouteTimeouts) {
+	if timeouts == nil {
+		return
+	}
+	if request := durationOf(timeouts.Request); request > 0 {
+		out.Timeout = durationpb.New(request)
+	}
+	attempt := durationOf(timeouts.BackendRequest)
+	switch {
+	case attempt == 0:
+	case out.Retries != nil:
+		out.Retries.PerTryTimeout = durationpb.New(attempt)
+	default:
+		out.Timeout = durationpb.New(attempt)
+	}
+}
+
+// durationOf reads a duration of the Gateway API, which is one of Go's. One that is malformed
+// counts as none: the API server accepts none.
+func durationOf(d *gatewayv1.Duration) time.Duration {
+	parsed, err := time.ParseDuration(string(deref(d, "0s")))
+	if err != nil {
+		return 0
+	}
+	return parsed
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// parentKey names what routes name as their parent: a Gateway or a ListenerSet.
+type parentKey struct {
+	Kind
+	Key
+}
+
+// listener is one of a Gateway, or of a ListenerSet that is attached to it.
+type listener struct {
+	owner parentKey
+	spec  gatewayv1.Listener
+
+	// view is what routes see of it.
+	view listenerView
+	// What is wrong with it.
+	unsupported, conflict, badTLS, badKinds, unaccepted problem
+	// noRefs is a reference that cannot be resolved. The listener may work without it.
+	noRefs problem
+}
+
+// listenerView is what a route has to know of a listener. It does not change with the
+// Namespaces that a selector selects, so that routes elsewhere do not.
+type listenerView struct {
+	Section  string
+	Port     int32
+	Protocol gatewayv1.ProtocolType
+	Host     string // anyHost for none
+	// From and Selector are which namespaces' routes are allowed; Namespace is the listener's.
+	From      gatewayv1.FromNamespaces
+	Selector  *metav1.LabelSelector
+	Namespace string
+	// Kinds are those of routes, all of the Gateway API's group.
+	Kinds []Kind
+	// Config is the name of its Gateway config.
+	Config string
+	// Conflicted: routes do not attach.
+	Conflicted bool
+	// Gateway is the one that it is of.
+	Gateway Key
+}
+
+// works reports whether a listener yields a config.
+func (l *listener) works() bool { return !l.failure().is() }
+
+// failure is why it does not.
+func (l *listener) failure() problem { return l.conflict.or(l.unsupported).or(l.badTLS) }
+
+// protocolKinds are the kinds of routes that a listener can have.
+func protocolKinds(spec *gatewayv1.Listener) []Kind {
+	switch spec.Protocol {
+	case gatewayv1.HTTPProtocolType, gatewayv1.HTTPSProtocolType:
+		return []Kind{KindHTTPRoute, KindGRPCRoute}
+	case gatewayv1.TCPProtocolType:
+		return []Kind{KindTCPRoute}
+	case gatewayv1.TLSProtocolType:
+		if spec.TLS != nil && deref(spec.TLS.Mode, gatewayv1.TLSModeTerminate) == gatewayv1.TLSModePassthrough {
+			return []Kind{KindTLSRoute}
+		}
+		return []Kind{KindTLSRoute, KindTCPRoute}
+	default:
+		return nil
+	}
+}
+
+// newListener looks at what is of the listener alone.
+func newListener(owner parentKey, gateway Key, config string, spec gatewayv1.Listener) *listener {
+	l := &listener{owner: owner, spec: spec}
+	l.view = listenerView{
+		Section: string(spec.Name), Port: spec.Port, Protocol: spec.Protocol,
+		Host: hostOf(string(deref(spec.Hostname, ""))), From: gatewayv1.NamespacesFromSame, Namespace: owner.Namespace,
+		Config: config, Gateway: gateway,
+	}
+	possible := protocolKinds(&spec)
+	if possible == nil {
+		l.unsupported = problem{
+			string(gatewayv1.ListenerReasonUnsupportedProtocol), "protocol " + string(spec.Protocol) + " is not supported",
+		}
+	}
+	l.view.Kinds = possible
+	if spec.AllowedRoutes == nil {
+		return l
+	}
+	if from := spec.AllowedRoutes.Namespaces; from != nil {
+		l.view.From, l.view.Selector = deref(from.From, gatewayv1.NamespacesFromSame), from.Selector
+	}
+	if len(spec.AllowedRoutes.Kinds) > 0 {
+		l.view.Kinds = nil
+		for _, asked := range spec.AllowedRoutes.Kinds {
+			kind := Kind(asked.Kind)
+			if groupOf(asked.Group, gatewayv1.GroupName) == gatewayv1.GroupName && slices.Contains(possible, kind) {
+				l.view.Kinds = append(l.view.Kinds, kind)
+			} else {
+				l.badKinds = problem{
+					string(gatewayv1.ListenerReasonInvalidRouteKinds), "kind " + string(kind) + " is not one of this protocol",
+				}
+			}
+		}
+	}
+	return l
+}
+
+// selects returns the test of a selector. One that is malformed selects nothing.
+func selects(s *metav1.LabelSelector) func(map[string]string) bool {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return func(map[string]string) bool { return false }
+	}
+	return func(l map[string]string) bool { return selector.Matches(labels.Set(l)) }
+}
+
+// allows reports whether what is in a namespace may attach to what is in another one.
+func (v view) allows(from gatewayv1.FromNamespaces, selector *metav1.LabelSelector, owner, ns string) bool {
+	switch from {
+	case gatewayv1.NamespacesFromAll:
+		return true
+	case gatewayv1.NamespacesFromSame:
+		return owner == ns
+	case gatewayv1.NamespacesFromSelector:
+		l, ok := v.namespaceLabels(ns)
+		return ok && selects(selector)(l)
+	default: // None
+		return false
+	}
+}
+
+// serverHosts are the hosts of a listener's server, each with a namespace whose
+// VirtualServices may have it.
+func (v view) serverHosts(l *listenerView) []string {
+	switch l.From {
+	case gatewayv1.NamespacesFromAll:
+		return []string{"*/" + l.Host}
+	case gatewayv1.NamespacesFromSame:
+		return []string{l.Namespace + "/" + l.Host}
+	case gatewayv1.NamespacesFromSelector:
+		var out []string
+		for _, ns := range v.namespacesWhere(selects(l.Selector)) {
+			out = append(out, ns+"/"+l.Host)
+		}
+		if len(out) > 0 {
+			return out
+		}
+	default: // None
+	}
+	return []string{"~/" + l.Host}
+}

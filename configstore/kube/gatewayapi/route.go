@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+)
+
+// routeState is what a route contributes.
+type routeState struct {
+	// hosts has what it contributes to hosts: HTTPRoutes and GRPCRoutes.
+	hosts map[hostKey]*contribution
+	// configs are its VirtualServices: TCPRoutes and TLSRoutes.
+	configs map[Key]*configstore.Config
+	// attached are the listeners that have taken it.
+	attached map[listenerKey]struct{}
+	// uses are the Services that it names, with the Gateways that have taken it.
+	uses map[use]struct{}
+}
+
+type listenerKey struct {
+	parent  parentKey
+	section string
+}
+
+type use struct{ service, gateway Key }
+
+// common is what all kinds of routes have.
+type common struct {
+	kind       Kind
+	object     metav1.Object
+	parentRefs []gatewayv1.ParentReference
+	hostnames  []string // anyHost for none
+	status     gatewayv1.RouteStatus
+}
+
+func commonOf(kind Kind, object metav1.Object) common {
+	out := common{kind: kind, object: object}
+	var hostnames []gatewayv1.Hostname
+	switch o := object.(type) {
+	case *gatewayv1.HTTPRoute:
+		out.parentRefs, hostnames, out.status = o.Spec.ParentRefs, o.Spec.Hostnames, o.Status.RouteStatus
+	case *gatewayv1.GRPCRoute:
+		out.parentRefs, hostnames, out.status = o.Spec.ParentRefs, o.Spec.Hostnames, o.Status.RouteStatus
+	case *gatewayv1.TLSRoute:
+		out.parentRefs, hostnames, out.status = o.Spec.ParentRefs, o.Spec.Hostnames, o.Status.RouteStatus
+	case *gatewayv1.TCPRoute:
+		out.parentRefs, out.status = o.Spec.ParentRefs, o.Status.RouteStatus
+	}
+	out.hostnames = texts(hostnames)
+	if len(out.hostnames) == 0 {
+		out.hostnames = []string{anyHost}
+	}
+	return out
+}
+
+// computeRoute makes what a route contributes anew, and what depends on that.
+func (c *Converter) computeRoute(n node) {
+	key := routeKey{n.route, n.key}
+	old := c.routeStates[key]
+	if old == nil {
+		old = &routeState{}
+	}
+	next := &routeState{}
+	if object := c.routeObjects[key]; object != nil {
+		next = c.convertRoute(n, commonOf(key.Kind, object))
+		c.routeStates[key] = next
+	} else {
+		delete(c.routeStates, key)
+		c.publishStatus(key.Kind, key.Key, nil)
+	}
+	c.contribute(key, old.hosts, next.hosts)
+	c.replaceConfigs(istio.VirtualService, old.configs, next.configs)
+	for at := range old.attached {
+		if _, stays := next.attached[at]; !stays {
+			c.attach(at, -1)
+		}
+	}
+	for at := range next.attached {
+		if _, was := old.attached[at]; !was {
+			c.attach(at, 1)
+		}
+	}
+	for u := range old.uses {
+		if _, stays := next.uses[u]; !stays && c.users.add(u.service, u.gateway, -1) {
+			c.touch(topic{usersOf, u.service})
+		}
+	}
+	for u := range next.uses {
+		if _, was := old.uses[u]; !was && c.users.add(u.service, u.gateway, 1) {
+			c.touch(topic{usersOf, u.service})
+		}
+	}
+}
+
+// attach counts a route at a listener.
+func (c *Converter) attach(at listenerKey, by int) {
+	c.attached.add(at.parent, at.section, by)
+	kind := nodeGatewayStatus
+	if at.parent.Kind == KindListenerSet {
+		kind = nodeListenerSetStatus
+	}
+	c.mark(node{kind, "", at.parent.Key})
+}
+
+// convertRoute converts a route of any kind, and publishes its status.
+func (c *Converter) convertRoute(n node, of common) *routeState {
+	v := view{c, n}
+	state := &routeState{
+		hosts: map[hostKey]*contribution{}, configs: map[Key]*configstore.Config{},
+		attached: map[listenerKey]struct{}{}, uses: map[use]struct{}{},
+	}
+	results := v.resolveParents(of.kind, n.key.Namespace, of.parentRefs, of.hostnames)
+	converted := map[bool]converted{}
+	for _, result := range results {
+		if _, done := converted[result.mesh]; !done {
+			r := &resolver{view: v, kind: of.kind, ns: n.key.Namespace, mesh: result.mesh, named: map[Key]struct{}{}}
+			converted[result.mesh] = r.convert(of.object)
+		}
+		of.add(v, state, &result, converted[result.mesh])
+	}
+	c.publishStatus(of.kind, n.key, routeStatus(of, results, converted))
+	return state
+}
+
+// converted are the rules of a route, for Gateways or for the mesh.
+type converted struct {
+	*rules
+
+	// lists are the destinations of the rules of TCPRoutes and TLSRoutes.
+	lists [][]*networking.RouteDestination
+	named map[Key]struct{}
+}
+
+func (r *resolver) convert(object metav1.Object) converted {
+	out := converted{rules: &rules{}}
+	switch o := object.(type) {
+	case *gatewayv1.HTTPRoute:
+		out.rules = r.convertHTTPRoute(o)
+	case *gatewayv1.GRPCRoute:
+		out.rules = r.convertGRPCRoute(o)
+	case *gatewayv1.TLSRoute:
+		for i := range o.Spec.Rules {
+			out.lists = append(out.lists, r.layer4(o.Spec.Rules[i].BackendRefs))
+		}
+	case *gatewayv1.TCPRoute:
+		for i := range o.Spec.Rules {
+			out.lists = append(out.lists, r.layer4(o.Spec.Rules[i].BackendRefs))
+		}
+	}
+	out.unresolved, out.named = r.unresolved, r.named
+	return out
+}
+
+// add adds what a route contributes by one of its parents.
+func (of common) add(v view, state *routeState, result *parentResult, what converted) {
+	ns := of.object.GetNamespace()
+	for i := range result.found {
+		at := &result.found[i]
+		if at.listener != nil && !what.invalid().is() {
+			state.attached[listenerKey{at.owner, at.listener.Section}] = struct{}{}
+			for service := range what.named {
+				state.uses[use{service, at.listener.Gateway}] = struct{}{}
+			}
+		}
+		if of.kind == KindTCPRoute || of.kind == KindTLSRoute {
+			of.addLayer4(v, state, at, what)
+			continue
+		}
+		routes := what.routes
+		var keys []hostKey
+		if at.listener == nil {
+			for _, host := range at.hosts {
+				keys = append(keys, hostKey{mesh: true, namespace: ns, host: host, port: at.port})
+			}
+			routes = onPort(routes, at.port)
+		} else {
+			for _, host := range at.serves(of.hostnames) {
+				keys = append(keys, hostKey{namespace: at.owner.Namespace, gateway: at.listener.Config, host: host})
+			}
+		}
+		for _, key := range keys {
+			if len(routes) > 0 {
+				state.hosts[key] = &contribution{routeKey{of.kind, keyOf(of.object)}, of.object.GetCreationTimestamp(), routes}
+			}
+		}
+	}
+}
+
+// onPort restricts routes to a port of their Service; 0: to none.
+func onPort(routes []*networking.HTTPRoute, port int32) []*networking.HTTPRoute {
+	if port == 0 {
+		return routes
+	}
+	out := make([]*networking.HTTPRoute, len(routes))
+	for i, route := range routes {
+		match := &networking.HTTPMatchRequest{}
+		if len(route.Match) > 0 {
+			match = proto.CloneOf(route.Match[0])
+		}
+		match.Port = uint32(port) //nolint:gosec // 1 to 65535
+		out[i] = withMatch(route, match)
+	}
+	return out
+}
+
+// routeStatus is the status of a route: entries of others as they are, and one for each
+// parentRef that concerns us.
+func routeStatus(of common, results []parentResult, what map[bool]converted) *gatewayv1.RouteStatus {
+	status := &gatewayv1.RouteStatus{Parents: []gatewayv1.RouteParentStatus{}}
+	for _, entry := range of.status.Parents {
+		if entry.ControllerName != ControllerName {
+			status.Parents = append(status.Parents, entry)
+		}
+	}
+	for _, result := range results {
+		rules := what[result.mesh].rules
+		conditions := []metav1.Condition{
+			goodUnless(accepted, "the route is taken", result.denied.or(rules.invalid())),
+			goodUnless(resolvedRefs, "all references are resolved", rules.unresolved),
+		}
+		if len(rules.dropped) > 0 && !result.denied.is() && !rules.invalid().is() {
+			conditions = append(conditions, metav1.Condition{
+				Type: partiallyInvalid, Status: metav1.ConditionTrue, Reason: string(gatewayv1.RouteReasonUnsupportedValue),
+				Message: rules.droppedText(),
+			})
+		}
+		status.Parents = append(status.Parents, gatewayv1.RouteParentStatus{
+			ParentRef: result.ref, ControllerName: ControllerName,
+			Conditions: renew(conditionsFor(of.status, result.ref), of.object.GetGeneration(),
+				[]string{accepted, resolvedRefs, partiallyInvalid}, conditions...),
+		})
+	}
+	return status
+}
+
+// conditionsFor are those of our entry for a parentRef.
+func conditionsFor(status gatewayv1.RouteStatus, ref gatewayv1.ParentReference) []metav1.Condition {
+	i := slices.IndexFunc(status.Parents, func(p gatewayv1.RouteParentStatus) bool {
+		return p.ControllerName == ControllerName && sameParent(p.ParentRef, ref)
+	})
+	if i < 0 {
+		return nil
+	}
+	return status.Parents[i].Conditions
+}
+
+func sameParent(a, b gatewayv1.ParentReference) bool {
+	return a.Name == b.Name && deref(a.Namespace, "") == deref(b.Namespace, "") && deref(a.SectionName, "") == deref(b.SectionName, "") &&
+		deref(a.Port, 0) == deref(b.Port, 0) && kindOf(a.Kind, string(KindGateway)) == kindOf(b.Kind, string(KindGateway)) &&
+		groupOf(a.Group, gatewayv1.GroupName) == groupOf(b.Group, gatewayv1.GroupName)
+}
+
+// contribute replaces what a route contributes to hosts. A host whose part is the same is not
+// made anew.
+func (c *Converter) contribute(key routeKey, old, next map[hostKey]*contribution) {
+	for host := range old {
+		if next[host] == nil {
+			delete(c.hosts[host], key)
+			c.dirtyHosts[host] = struct{}{}
+		}
+	}
+	for host, now := range next {
+		if was := old[host]; was != nil && was.equal(now) {
+			next[host] = was
+			continue
+		}
+		if c.hosts[host] == nil {
+			c.hosts[host] = map[routeKey]*contribution{}
+		}
+		c.hosts[host][key] = now
+		c.dirtyHosts[host] = struct{}{}
+	}
+}
+
+// sortedContributions are in the order of precedence of the routes.
+func sortedContributions(of map[routeKey]*contribution) []*contribution {
+	return slices.SortedFunc(maps.Values(of), (*contribution).compare)
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/pmap"
+)
+
+// ObjectKey names an object that has a status.
+type ObjectKey struct {
+	Kind Kind
+	Key
+}
+
+// String returns "Kind/namespace/name".
+func (k ObjectKey) String() string { return string(k.Kind) + "/" + k.Key.String() }
+
+// Compare orders by kind, namespace and name.
+func (k ObjectKey) Compare(l ObjectKey) int {
+	return cmp.Or(strings.Compare(string(k.Kind), string(l.Kind)), k.Key.Compare(l.Key))
+}
+
+// Status is the status of an object, as it should be: *gatewayv1.GatewayClassStatus,
+// *gatewayv1.GatewayStatus, *gatewayv1.ListenerSetStatus, *gatewayv1.RouteStatus for all
+// kinds of routes, or *gatewayv1.PolicyStatus. The transition time of a condition whose
+// status has changed is zero: who writes it sets it.
+type Status any
+
+// Snapshot is what a Converter had made at one moment. It never changes, and any goroutine
+// may read it. What it gives is shared and read-only. The zero value is that of no objects.
+type Snapshot struct {
+	gateways, virtualServices, destinationRules pmap.Map[Key, *configstore.Config]
+	statuses                                    pmap.Map[ObjectKey, Status]
+}
+
+func (s *Snapshot) of(kind configstore.GroupVersionKind) pmap.Map[Key, *configstore.Config] {
+	switch kind {
+	case istio.Gateway:
+		return s.gateways
+	case istio.VirtualService:
+		return s.virtualServices
+	case istio.DestinationRule:
+		return s.destinationRules
+	default:
+		return pmap.Map[Key, *configstore.Config]{}
+	}
+}
+
+// Configs returns all configs of a kind, istio.Gateway, istio.VirtualService or
+// istio.DestinationRule, sorted by namespace and name. It sorts them anew each time.
+func (s *Snapshot) Configs(kind configstore.GroupVersionKind) []*configstore.Config {
+	configs := s.of(kind)
+	out := make([]*configstore.Config, 0, configs.Len())
+	for _, c := range configs.All() {
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b *configstore.Config) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// Get returns a config, or nil.
+func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
+	c, _ := s.of(kind).Get(Key{namespace, name})
+	return c
+}
+
+// Status returns what the status of an object should be; nil: it is none of our business, and
+// stays as it is.
+func (s *Snapshot) Status(of ObjectKey) Status {
+	status, _ := s.statuses.Get(of)
+	return status
+}
+
+// Statuses yields all statuses, in no order.
+func (s *Snapshot) Statuses() iter.Seq2[ObjectKey, Status] { return s.statuses.All() }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+)
+
+var configKinds = []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService, istio.DestinationRule}
+
+// diffSnapshots compares everything that snapshots have.
+func diffSnapshots(a, b *Snapshot) string {
+	var out string
+	for _, kind := range configKinds {
+		out += cmp.Diff(a.Configs(kind), b.Configs(kind), protocmp.Transform())
+	}
+	return out + cmp.Diff(maps.Collect(a.Statuses()), maps.Collect(b.Statuses()))
+}
+
+// checkUpdates checks that what was said to have changed is what has changed, and that
+// nothing that readers may still have was modified.
+func (s *system) checkUpdates(when string) []string {
+	var out []string
+	for _, u := range s.updates {
+		replayed := map[configstore.ConfigKey]*configstore.Config{}
+		for _, kind := range configKinds {
+			for _, c := range u.Before.Configs(kind) {
+				replayed[c.Key()] = c
+			}
+		}
+		for _, change := range u.Changes {
+			key := change.Curr.Key()
+			before := replayed[key]
+			switch {
+			case change.Event == configstore.EventAdd && before == nil, change.Event == configstore.EventUpdate && before == change.Old:
+				replayed[key] = change.Curr
+			case change.Event == configstore.EventDelete && before == change.Curr:
+				delete(replayed, key)
+			default:
+				out = append(out, fmt.Sprintf("%s: %v of %v, before there was %v", when, change.Event, key, before))
+			}
+		}
+		after := map[configstore.ConfigKey]*configstore.Config{}
+		for _, kind := range configKinds {
+			for _, c := range u.After.Configs(kind) {
+				after[c.Key()] = c
+			}
+		}
+		if !maps.Equal(replayed, after) {
+			out = append(out, when+": the changes do not lead from the state before to that after")
+		}
+	}
+	return out
+}
