@@ -4,12 +4,12 @@ package gatewayapi
 
 import (
 	"cmp"
+	"reflect"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -141,7 +141,7 @@ type store[V any] map[Key]*V
 // set replaces what there is of a key; nil removes it.
 func (s store[V]) set(key Key, next *V) (changed bool) {
 	old := s[key]
-	if old == nil && next == nil || old != nil && next != nil && apiequality.Semantic.DeepEqual(old, next) {
+	if old == nil && next == nil || old != nil && next != nil && reflect.DeepEqual(old, next) {
 		return false
 	}
 	if next == nil {
@@ -190,7 +190,7 @@ func (c *Converter) setRoute(key routeKey, o metav1.Object) {
 		}
 		delete(c.routeObjects, key)
 	} else {
-		if old := c.routeObjects[key]; old != nil && apiequality.Semantic.DeepEqual(old, o) {
+		if old := c.routeObjects[key]; old != nil && reflect.DeepEqual(old, o) {
 			return
 		}
 		c.routeObjects[key] = o

@@ -89,7 +89,9 @@ func replay(s *scenario, recorded *golden) ([]string, error) {
 func (s *system) compare(when string, recorded *observation) []string {
 	var out []string
 	want, got := recorded.state(), s.state()
-	decide(s, &want, &got)
+	for _, wrong := range decide(s, &want, &got) {
+		out = append(out, when+", "+wrong)
+	}
 	for _, section := range []struct {
 		name      string
 		want, got map[string]map[string]any

@@ -31,8 +31,8 @@ func (c *Converter) computeGatewayStatus(n node) {
 	ports := portsOf(state.listeners)
 	r := v.reach(n.key.Namespace, state.services, ports)
 	status.Addresses = r.addresses(o.Annotations[annotationAddressType])
-	if len(state.sets) > 0 {
-		status.AttachedListenerSets = new(int32(len(state.sets))) //nolint:gosec // few
+	if n := c.acceptedSets(state); n > 0 {
+		status.AttachedListenerSets = &n
 	}
 	unprogrammed := r.problem(state.services)
 	if len(ports) == 0 && len(state.listeners) > 0 {
@@ -58,6 +58,17 @@ func (c *Converter) computeGatewayStatus(n node) {
 		status.Listeners = append(status.Listeners, c.listenerStatus(l, o.Generation, had))
 	}
 	c.publishStatus(KindGateway, n.key, status)
+}
+
+// acceptedSets is the number of ListenerSets that are accepted.
+func (c *Converter) acceptedSets(state *gatewayState) int32 {
+	var n int32
+	for _, key := range state.sets {
+		if len(portsOf(c.setStates[key].listeners)) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // gatewayAccepted is the condition Accepted of a Gateway. Listeners that do not work make it

@@ -103,7 +103,7 @@ func canonicalState(gateways, services, rules, statuses []map[string]any) state 
 		if text(g, "annotations", annotationServiceAccount) == "" {
 			delete(g["annotations"].(map[string]any), annotationServiceAccount)
 		}
-		for _, server := range each(at(g, "spec", "servers")) {
+		for _, server := range each(dig(g, "spec", "servers")) {
 			sortTexts(server["hosts"])
 		}
 		out.gateways[id] = g
@@ -128,7 +128,7 @@ func canonicalState(gateways, services, rules, statuses []map[string]any) state 
 // addVirtualService adds one by its namespace, Gateways and hosts; of TCPRoutes and TLSRoutes
 // those of one route and listener are one.
 func (s *state) addVirtualService(v map[string]any, identity map[string]string) {
-	spec := at(v, "spec").(map[string]any)
+	spec := dig(v, "spec").(map[string]any)
 	delete(v, "name")
 	parents := strings.Split(text(v, "annotations", annotationParents), ",")
 	slices.Sort(parents)
@@ -165,7 +165,7 @@ func (s *state) addVirtualService(v map[string]any, identity map[string]string) 
 		}
 	}
 	if same := s.virtualServices[id]; same != nil && spec["http"] == nil {
-		hosts := append(at(same, "spec", "hosts").([]any), spec["hosts"].([]any)...)
+		hosts := append(dig(same, "spec", "hosts").([]any), spec["hosts"].([]any)...)
 		sortTexts(hosts)
 		spec["hosts"] = slices.Compact(hosts)
 	}
@@ -233,7 +233,7 @@ func canonicalConditions(of map[string]any) {
 	}
 }
 
-func at(m map[string]any, path ...string) any {
+func dig(m map[string]any, path ...string) any {
 	var v any = m
 	for _, name := range path {
 		m, _ := v.(map[string]any)

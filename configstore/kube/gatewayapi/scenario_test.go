@@ -129,8 +129,18 @@ func documents(text string) ([]map[string]any, error) {
 			return nil, err
 		}
 		if doc != nil {
+			labelTexts(doc)
 			out = append(out, doc)
 		}
+	}
+}
+
+// labelTexts makes the values of labels texts, which some documents have as others.
+func labelTexts(doc map[string]any) {
+	metadata, _ := doc["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	for name, value := range labels {
+		labels[name] = fmt.Sprint(value)
 	}
 }
 

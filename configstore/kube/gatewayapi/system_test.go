@@ -26,14 +26,18 @@ type system struct {
 	created int
 
 	pending []Change
-	// changes are the configs that have changed in this step.
-	updates []Update
+	updates []Update // of this step
+
+	// stale are the listeners of which only the kinds have changed: rule G1.
+	stale map[listenerKey]bool
+	// namesakes are the names that routes of two kinds have had at a time: rule G22.
+	namesakes map[Key]bool
 }
 
 func newSystem() *system {
 	return &system{
 		converter: NewConverter(), objects: map[objectRef]map[string]any{}, read: map[objectRef]metav1.Object{},
-		entries: map[objectRef]*ServiceEntry{},
+		entries: map[objectRef]*ServiceEntry{}, stale: map[listenerKey]bool{}, namesakes: map[Key]bool{},
 	}
 }
 
@@ -80,6 +84,7 @@ func (s *system) apply(doc map[string]any) error {
 	if err := json.Unmarshal(data, object); err != nil {
 		return fmt.Errorf("%v: %w", ref, err)
 	}
+	s.remember(ref, object)
 	if t := object.GetCreationTimestamp(); t.IsZero() {
 		object.SetCreationTimestamp(created)
 	}
@@ -103,6 +108,43 @@ func (s *system) apply(doc map[string]any) error {
 	return nil
 }
 
+// remember notes what the rules have to know of the history.
+func (s *system) remember(ref objectRef, object metav1.Object) {
+	if ref.Kind == string(KindHTTPRoute) || ref.Kind == string(KindGRPCRoute) {
+		other := ref
+		if other.Kind = string(KindHTTPRoute); ref.Kind == other.Kind {
+			other.Kind = string(KindGRPCRoute)
+		}
+		if s.read[other] != nil {
+			s.namesakes[Key{ref.Namespace, ref.Name}] = true
+		}
+	}
+	next, ok := object.(*gatewayv1.Gateway)
+	if !ok {
+		return
+	}
+	had := map[gatewayv1.SectionName]gatewayv1.Listener{}
+	if old, ok := s.read[ref].(*gatewayv1.Gateway); ok && old.Spec.GatewayClassName == next.Spec.GatewayClassName {
+		for _, l := range old.Spec.Listeners {
+			had[l.Name] = l
+		}
+	}
+	for _, l := range next.Spec.Listeners {
+		at := listenerKey{parentKey{KindGateway, Key{ref.Namespace, ref.Name}}, string(l.Name)}
+		was, ok := had[l.Name]
+		if s.stale[at] = s.stale[at] && ok || ok && !reflect.DeepEqual(was.AllowedRoutes, l.AllowedRoutes); !ok {
+			continue
+		}
+		if was.AllowedRoutes == nil || l.AllowedRoutes == nil {
+			s.stale[at] = false
+			continue
+		}
+		a, b := was.DeepCopy(), l.DeepCopy()
+		a.AllowedRoutes.Kinds, b.AllowedRoutes.Kinds = nil, nil
+		s.stale[at] = s.stale[at] && reflect.DeepEqual(a, b)
+	}
+}
+
 func (s *system) put(ref objectRef, object metav1.Object) {
 	s.read[ref] = object
 	s.pending = append(s.pending, setObject(object))
@@ -122,6 +164,8 @@ func setPending(object metav1.Object) {
 		{Type: accepted, Status: metav1.ConditionUnknown, Reason: "Pending"}, {Type: programmed, Status: metav1.ConditionUnknown, Reason: "Pending"},
 	}
 	switch o := object.(type) {
+	case *gatewayv1.GatewayClass:
+		o.Status.Conditions = conditions[:1]
 	case *gatewayv1.Gateway:
 		o.Status.Conditions = conditions
 	case *gatewayv1.ListenerSet:
