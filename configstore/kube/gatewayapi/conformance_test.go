@@ -87,6 +87,15 @@ func replay(s *scenario, recorded *golden) ([]string, error) {
 
 // compare compares the present state with a recorded one, and with that of a fresh start.
 func (s *system) compare(when string, recorded *observation) []string {
+	out := s.differences(when, recorded)
+	if diff := diffSnapshots(s.fresh(), s.converter.Snapshot()); diff != "" {
+		out = append(out, when+" (-fresh +incremental):\n"+diff)
+	}
+	return append(out, s.checkUpdates(when)...)
+}
+
+// differences compares the present state with a recorded one.
+func (s *system) differences(when string, recorded *observation) []string {
 	var out []string
 	want, got := recorded.state(), s.state()
 	for _, wrong := range decide(s, &want, &got) {
@@ -105,8 +114,5 @@ func (s *system) compare(when string, recorded *observation) []string {
 			out = append(out, when+", "+section.name+" (-recorded +ours):\n"+diff)
 		}
 	}
-	if diff := diffSnapshots(s.fresh(), s.converter.Snapshot()); diff != "" {
-		out = append(out, when+" (-fresh +incremental):\n"+diff)
-	}
-	return append(out, s.checkUpdates(when)...)
+	return out
 }

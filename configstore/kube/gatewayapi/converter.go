@@ -7,10 +7,9 @@ import (
 	"maps"
 	"slices"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -132,8 +131,8 @@ func (c *Converter) Apply(changes ...Change) Update {
 	if len(update.Changes) == 0 && len(update.Statuses) == 0 {
 		c.published, update.After = before, before
 	}
-	clear(c.changed)
-	clear(c.statuses)
+	empty(&c.changed)
+	empty(&c.statuses)
 	return update
 }
 
@@ -167,7 +166,7 @@ func (c *Converter) compute() {
 	for _, key := range slices.SortedFunc(maps.Keys(c.dirtyHosts), hostKey.compare) {
 		c.computeHost(key)
 	}
-	clear(c.dirtyHosts)
+	empty(&c.dirtyHosts)
 }
 
 func (s *Snapshot) configs(kind configstore.GroupVersionKind) *pmap.Map[Key, *configstore.Config] {
@@ -188,10 +187,9 @@ func (c *Converter) publish(kind configstore.GroupVersionKind, key Key, next *co
 	if old == nil && next == nil || old != nil && next != nil && old.Equal(*next) {
 		return
 	}
-	if at := (configKey{kind, key}); c.changed != nil {
-		if _, touched := c.changed[at]; !touched {
-			c.changed[at] = old
-		}
+	at := configKey{kind, key}
+	if _, touched := c.changed[at]; !touched {
+		c.changed[at] = old
 	}
 	if next == nil {
 		*configs = configs.Delete(key)

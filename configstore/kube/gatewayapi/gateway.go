@@ -115,7 +115,7 @@ func (c *Converter) replaceConfigs(kind configstore.GroupVersionKind, old, next 
 // convertGateway returns nil if the Gateway is not ours.
 func (c *Converter) convertGateway(n node) (*gatewayState, map[Key]*setState) {
 	v := view{c, n}
-	o := v.gateway(n.key)
+	o := c.gateways[n.key] // a change of which marks the Gateway itself
 	if o == nil {
 		return nil, nil
 	}

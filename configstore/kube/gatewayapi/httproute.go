@@ -155,6 +155,9 @@ func setRetries(out *networking.HTTPRoute, retry *gatewayv1.HTTPRouteRetry) {
 		return
 	}
 	out.Retries = &networking.HTTPRetry{Attempts: int32(deref(retry.Attempts, defaultAttempts))} //nolint:gosec // few
+	if backoff := durationOf(retry.Backoff); backoff > 0 {
+		out.Retries.Backoff = durationpb.New(backoff)
+	}
 	if out.Retries.Attempts == 0 {
 		return
 	}
@@ -163,9 +166,6 @@ func setRetries(out *networking.HTTPRoute, retry *gatewayv1.HTTPRouteRetry) {
 		on = append(on, strconv.Itoa(int(code)))
 	}
 	out.Retries.RetryOn = strings.Join(on, ",")
-	if backoff := durationOf(retry.Backoff); backoff > 0 {
-		out.Retries.Backoff = durationpb.New(backoff)
-	}
 }
 
 // setTimeouts sets the timeouts of a route. Without retries a request has one attempt, whose

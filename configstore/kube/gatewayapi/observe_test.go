@@ -158,18 +158,41 @@ func (s *state) addVirtualService(v map[string]any, identity map[string]string) 
 			break
 		}
 	}
+	for _, route := range each(spec["http"]) {
+		lowerHeaders(route)
+		for _, to := range each(route["route"]) {
+			lowerHeaders(to)
+		}
+	}
 	for _, route := range append(each(spec["tls"]), each(spec["tcp"])...) {
 		zeroWeight(route)
 		for _, match := range each(route["match"]) {
 			sortTexts(match["sniHosts"])
 		}
 	}
-	if same := s.virtualServices[id]; same != nil && spec["http"] == nil {
+	if same := s.virtualServices[id]; same != nil && spec["http"] == nil &&
+		reflect.DeepEqual(dig(same, "spec", "tls"), spec["tls"]) && reflect.DeepEqual(dig(same, "spec", "tcp"), spec["tcp"]) {
 		hosts := append(dig(same, "spec", "hosts").([]any), spec["hosts"].([]any)...)
 		sortTexts(hosts)
 		spec["hosts"] = slices.Compact(hosts)
 	}
+	for s.virtualServices[id] != nil && spec["http"] == nil && !reflect.DeepEqual(dig(s.virtualServices[id], "spec", "tls"), spec["tls"]) {
+		id += " again"
+	}
 	s.virtualServices[id] = v
+}
+
+// lowerHeaders takes the case out of the names of headers that are changed.
+func lowerHeaders(of map[string]any) {
+	for _, direction := range []string{"request", "response"} {
+		for _, operation := range []string{"set", "add"} {
+			headers, _ := dig(of, "headers", direction, operation).(map[string]any)
+			for name, value := range headers {
+				delete(headers, name)
+				headers[strings.ToLower(name)] = value
+			}
+		}
+	}
 }
 
 // zeroWeight is G36: how a rule without backends refuses connections is free.

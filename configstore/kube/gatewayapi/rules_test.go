@@ -19,6 +19,7 @@ type comparison struct {
 
 	want, got *state
 	wrong     []string
+	altered   map[parentKey]bool // the Gateways of which a rule has changed a listener
 }
 
 func (c *comparison) fail(rule, format string, args ...any) {
@@ -27,7 +28,7 @@ func (c *comparison) fail(rule, format string, args ...any) {
 
 // decide applies the rules. Their order matters: listeners, then what is on them.
 func decide(s *system, want, got *state) []string {
-	c := &comparison{system: s, want: want, got: got}
+	c := &comparison{system: s, want: want, got: got, altered: map[parentKey]bool{}}
 	for _, gateway := range objects[*gatewayv1.Gateway](s) {
 		c.ruleConflicts(gateway)
 		for i := range gateway.Spec.Listeners {
@@ -105,6 +106,7 @@ func (c *comparison) ruleConflicts(o *gatewayv1.Gateway) {
 		if reason == "" || status == nil {
 			continue
 		}
+		c.altered[owner] = true
 		delete(c.want.gateways, gatewayID(owner, string(l.Name)))
 		status["attachedRoutes"] = float64(0)
 		status["conditions"] = map[string]any{
@@ -151,8 +153,10 @@ func (c *comparison) ruleListener(owner parentKey, o metav1.Object, l *gatewayv1
 	secure := l.Protocol == gatewayv1.HTTPSProtocolType || l.Protocol == gatewayv1.TLSProtocolType
 	switch {
 	case is(status, accepted, "False UnsupportedProtocol"): // G4
+		c.altered[owner] = true
 		status[programmed] = invalid
 	case secure && l.TLS == nil: // G5
+		c.altered[owner] = true
 		delete(c.want.gateways, gatewayID(owner, string(l.Name)))
 		status[programmed] = invalid
 	case secure && len(l.TLS.CertificateRefs) > 0:
@@ -203,7 +207,7 @@ func (c *comparison) certificateOf(owner parentKey, ref gatewayv1.SecretObjectRe
 func (c *comparison) recountGateway(o *gatewayv1.Gateway) {
 	status := c.want.statuses[statusID(KindGateway, keyOf(o))]
 	conditions := conditionsOf(status)
-	if conditions == nil || status["listeners"] == nil || is(conditions, accepted, "False InvalidParameters") ||
+	if !c.altered[parentKey{KindGateway, keyOf(o)}] || conditions == nil || status["listeners"] == nil || is(conditions, accepted, "False InvalidParameters") ||
 		is(conditions, accepted, "False UnsupportedAddress") || is(conditions, accepted, "Unknown") {
 		return
 	}

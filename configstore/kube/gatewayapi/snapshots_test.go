@@ -5,6 +5,7 @@ package gatewayapi
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -29,6 +30,11 @@ func diffSnapshots(a, b *Snapshot) string {
 func (s *system) checkUpdates(when string) []string {
 	var out []string
 	for _, u := range s.updates {
+		for _, change := range u.Changes {
+			if wrong := invalid(change.Curr); change.Event != configstore.EventDelete && wrong != "" {
+				out = append(out, when+", "+change.Curr.Key().String()+" is invalid: "+wrong)
+			}
+		}
 		replayed := map[configstore.ConfigKey]*configstore.Config{}
 		for _, kind := range configKinds {
 			for _, c := range u.Before.Configs(kind) {
@@ -58,4 +64,24 @@ func (s *system) checkUpdates(when string) []string {
 		}
 	}
 	return out
+}
+
+// invalid says what the schema of a config finds wrong with it. What users may not write is
+// left out: names with a tilde, our annotations, the empty destination, which the proxy
+// answers with 500, and the server that no namespace may use.
+func invalid(c *configstore.Config) string {
+	schema, _ := istio.Schemas().Find(c.GroupVersionKind)
+	bare := *c
+	bare.Annotations = nil
+	_, violations := schema.Validate(bare)
+	var out []string
+	for _, v := range violations {
+		text := v.String()
+		ours := strings.HasPrefix(text, "metadata.name:") || strings.HasPrefix(text, "spec.gateways[") ||
+			strings.HasSuffix(text, "destination.host: is required") || strings.Contains(text, `is "~/`)
+		if !ours {
+			out = append(out, text)
+		}
+	}
+	return strings.Join(out, "; ")
 }

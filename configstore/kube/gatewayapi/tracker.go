@@ -116,8 +116,17 @@ func (t *tracker) forget(n node) {
 // take returns the results of a kind that have to be computed again, in a fixed order.
 func (t *tracker) take(kind nodeKind) []node {
 	nodes := slices.SortedFunc(maps.Keys(t.dirty[kind]), node.compare)
-	clear(t.dirty[kind])
+	empty(&t.dirty[kind])
 	return nodes
+}
+
+// empty removes everything from a map. One that has been large is not kept: to go through it
+// would cost as much as when it was full.
+func empty[K comparable, V any](m *map[K]V) {
+	if len(*m) > 64 {
+		*m = map[K]V{}
+	}
+	clear(*m)
 }
 
 // index is a map of sets.

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/corpus"
+)
+
+var historySteps = flag.Int("history-steps", 250, "steps of each random history")
+
+// TestHistories: after every step of random histories of the objects of all scenarios the
+// state, with its statuses, equals that of a fresh start, and the changes that are reported
+// lead to it.
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	pool := documentsOfCorpus(t)
+	steps, seeds := *historySteps, uint64(3)
+	if testing.Short() {
+		steps, seeds = 60, 1
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 25))
+			sys, converted := newSystem(), map[string]bool{}
+			for i := range steps {
+				did, err := sys.randomStep(random, pool)
+				if err != nil {
+					t.Fatalf("step %d, %s: %v", i, did, err)
+				}
+				if diff := diffSnapshots(sys.fresh(), sys.converter.Snapshot()); diff != "" {
+					t.Fatalf("step %d, %s (-fresh +incremental):\n%s", i, did, diff)
+				}
+				for _, wrong := range sys.checkUpdates(fmt.Sprintf("step %d, %s", i, did)) {
+					t.Fatal(wrong)
+				}
+				for _, kind := range configKinds {
+					for _, c := range sys.converter.Snapshot().Configs(kind) {
+						converted[c.Key().String()] = true
+					}
+				}
+			}
+			if len(converted) < steps/2 {
+				t.Errorf("the history has led to %d configs only", len(converted))
+			}
+			sys.removeAll(t)
+		})
+	}
+}
+
+// randomStep sets or deletes some objects at a time.
+func (s *system) randomStep(random *rand.Rand, pool []map[string]any) (did string, err error) {
+	for range 1 + random.IntN(4) {
+		if present := slices.SortedFunc(maps.Keys(s.objects), compareRefs); len(present) > 0 && random.IntN(5) == 0 {
+			ref := present[random.IntN(len(present))]
+			did += fmt.Sprint("delete ", ref, "; ")
+			if err := s.remove(ref); err != nil {
+				return did, err
+			}
+			continue
+		}
+		doc := pool[random.IntN(len(pool))]
+		did += fmt.Sprint("set ", doc["kind"], "/", text(doc, "metadata", "namespace"), "/", text(doc, "metadata", "name"), "; ")
+		if err := s.apply(doc); err != nil {
+			return did, err
+		}
+	}
+	return did, s.settle()
+}
+
+// removeAll deletes all objects: nothing is left, also inside.
+func (s *system) removeAll(t *testing.T) {
+	t.Helper()
+	for _, ref := range slices.SortedFunc(maps.Keys(s.objects), compareRefs) {
+		if err := s.remove(ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := diffSnapshots(&Snapshot{}, s.converter.Snapshot()); diff != "" {
+		t.Errorf("without objects there is (-want +got):\n%s", diff)
+	}
+	c := s.converter
+	for name, n := range map[string]int{
+		"hosts": len(c.hosts), "attached": len(c.attached), "users": len(c.users), "gateways": len(c.gatewayStates),
+		"sets": len(c.setStates), "routes": len(c.routeStates), "policies": len(c.policyStates), "names": len(c.hostConfigs),
+		"reads": len(c.reads), "readers": len(c.readers),
+	} {
+		if n != 0 {
+			t.Errorf("without objects %d %s are left", n, name)
+		}
+	}
+}
+
+func compareRefs(a, b objectRef) int {
+	return ObjectKey{Kind(a.Kind), Key{a.Namespace, a.Name}}.Compare(ObjectKey{Kind(b.Kind), Key{b.Namespace, b.Name}})
+}
+
+// documentsOfCorpus are the objects of all scenarios, each once.
+func documentsOfCorpus(t *testing.T) []map[string]any {
+	t.Helper()
+	dir := corpusDirectory()
+	names, err := corpus.Names(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]map[string]any{}
+	for _, name := range names {
+		if strings.HasPrefix(name, "ingress/") {
+			continue
+		}
+		s, err := loadScenario(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := []string{s.Initial}
+		for _, st := range s.Steps {
+			texts = append(texts, deref(st.Apply, ""))
+		}
+		for _, text := range texts {
+			docs, err := documents(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, doc := range docs {
+				found[fmt.Sprint(doc)] = doc
+			}
+		}
+	}
+	var out []map[string]any
+	for _, text := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, found[text])
+	}
+	return out
+}
