@@ -18,8 +18,9 @@
 // YAML, configstore/memory is a store with one revision for all changes,
 // configstore/file keeps a store equal to a directory, and configstore/storetest
 // proves that any other store keeps the promises. configstore/kube, a module of its
-// own, shows the custom resources of a Kubernetes API server, and configstore/etcd,
-// another one, keeps configs in etcd for several processes.
+// own, shows the custom resources of a Kubernetes API server,
+// configstore/kube/gatewayapi, another one, converts objects of the Gateway API, and
+// configstore/etcd, a third one, keeps configs in etcd for several processes.
 //
 // # Services
 //

@@ -126,6 +126,7 @@ func TestReadmeVersions(t *testing.T) {
 			"google.golang.org/protobuf": "protobuf", "istio.io/api": "istio.io/api",
 		}},
 		{"configstore/kube/go.mod", "…/configstore/kube", map[string]string{"k8s.io/client-go": "client-go"}},
+		{"configstore/kube/gatewayapi/go.mod", "…/configstore/kube/gatewayapi", map[string]string{"sigs.k8s.io/gateway-api": "gateway-api"}},
 		{"registry/kube/go.mod", "…/configstore/kube", map[string]string{"k8s.io/client-go": "client-go"}},
 		{"examples/kubernetes/go.mod", "…/configstore/kube", map[string]string{"k8s.io/client-go": "client-go"}},
 		{"xdsupdate/prometheus/go.mod", "…/xdsupdate/prometheus", map[string]string{"github.com/prometheus/client_golang": "client_golang"}},

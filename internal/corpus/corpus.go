@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package corpus finds and reads recorded scenarios, for the runners that replay
-// them: internal/conformance, internal/conformance/traffic and registry/kube. It is
-// for tests only.
+// them: internal/conformance, internal/conformance/traffic, registry/kube and
+// configstore/kube/gatewayapi. It is for tests only.
 package corpus
 
 import (

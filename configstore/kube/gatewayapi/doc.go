@@ -1,4 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gatewayapi converts the objects of Kubernetes' Gateway API.
+// Package gatewayapi converts the objects of the Kubernetes Gateway API (v1.6) into the
+// Gateways, VirtualServices and DestinationRules of Istio, and into statuses.
+//
+// A Converter is the conversion alone: a value that takes changes of objects and gives
+// snapshots, without a cluster, goroutines or locks. What it has made after any history is
+// what a new one makes of the same objects.
+//
+//	c := gatewayapi.NewConverter()
+//	update := c.Apply(gatewayapi.Set(gateway), gatewayapi.Set(route), gatewayapi.Set(service))
+//	for _, config := range update.After.Configs(istio.VirtualService) { ... }
+//	for _, key := range update.Statuses { write(key, update.After.Status(key)) }
+//
+// It is the first part of a source of configs. What is not here yet: reading the objects from
+// a cluster or from a directory, a ConfigStoreCache of the results, and writing the statuses.
+// Of what is converted, the certificates that servers name (kubernetes-gateway://NAMESPACE/NAME)
+// have to be served by the host, with xdsupdate/secrets.
+//
+// # Which objects
+//
+// The kinds of Object. A Gateway is ours if its GatewayClass has the controller
+// ControllerName, or if it is of the class istio and there is no object of this name. Those
+// of istio-remote, and of classes of the controller istio.io/unmanaged-gateway, are taken, but
+// have no configs. Everything else is as the API server stores it, with the defaults of the
+// Gateway API; where they are missing, they are assumed.
+//
+// # What becomes of them
+//
+//   - Each listener of a Gateway or ListenerSet that works is a Gateway config in the
+//     namespace of its object, with one server. Its hosts say from which namespaces it has
+//     VirtualServices. Within a Gateway all listeners of a conflict are refused; between a
+//     Gateway and its ListenerSets, and among these, the first one wins.
+//   - HTTPRoutes and GRPCRoutes are joined: one VirtualService for each listener and host, in
+//     the namespace of its first route, with the rules of all routes in the order of
+//     precedence of the specification. A host that a nearer listener of the same port and
+//     protocol has is served there alone. For Services and ServiceEntries there is one for each
+//     namespace of routes, host and port, of the gateway mesh.
+//   - TCPRoutes and TLSRoutes are VirtualServices of their own. Of several for one listener,
+//     or one host, the oldest counts in the end: VirtualServices have its creation time.
+//   - A rule with a filter that is not supported is answered with 500, and one with a regular
+//     expression that does not compile is left out; the status says so, and the other rules
+//     stay. A backend that may not be used is the empty destination, which the proxy answers
+//     with 500; one that does not exist keeps its name, and works once it does.
+//   - BackendTLSPolicies of a Service are its DestinationRule. Without an authority that can be
+//     used it names the credential invalid://, so that connections fail: never plain text.
+//
+// Names, annotations and what is not said here are as in Istio of August 2026, from which the
+// scenarios in testdata/conformance/gatewayapi are recorded; where that errs, its DECISIONS.md
+// says what is right (G1 to G57). VirtualServices have the annotation internal.istio.io/route-semantics:
+// gateway: prefixes match whole elements of paths.
+//
+// # Statuses
+//
+// Snapshot.Status is the whole status of an object, as it should be, made of what the object
+// has: entries of other controllers stay, conditions of types that are not ours stay on
+// Gateways and listeners, and a condition that has not turned keeps its time. One that has
+// turned has no time: that is for the writer. Writing a status and giving the object back
+// changes nothing else. An object that is not ours, or not any more, has no Status, and keeps
+// the one that it has; a route loses our entries.
+//
+// Messages are for people, and may change.
+//
+// # Cost
+//
+// Each result notes what it has read, present or not, and is made anew when some of that has
+// changed and at no other time (tracker). One changed HTTPRoute costs the work of its hosts,
+// one Service or ReferenceGrant that of the routes that name it, or look for one; a listener,
+// that of the routes of its Gateway. A route that attaches is counted, and no other is read.
+// The order of computation is fixed: listeners, routes, policies, statuses, hosts.
+//
+// # What is ignored
+//
+// UDPRoutes; sessionPersistence; ExternalAuth and ExtensionRef filters, which are refused;
+// parametersRef of a GatewayClass; the certificate that a Gateway shows to backends
+// (tls.backend), of which only the status is right; BackendTLSPolicies for other kinds than
+// Service; default Gateways; waypoints.
 package gatewayapi

@@ -122,10 +122,11 @@ func (c *Converter) convertGateway(n node) (*gatewayState, map[Key]*setState) {
 	state := &gatewayState{ownership: v.ownershipOf(string(o.Spec.GatewayClassName)), configs: map[Key]*configstore.Config{}}
 	sets := map[Key]*setState{}
 	switch state.ownership {
-	case foreign:
-		return nil, nil
+	case ours:
 	case remote:
 		return state, nil
+	default: // foreign
+		return nil, nil
 	}
 	owner := parentKey{KindGateway, n.key}
 	for i := range o.Spec.Listeners {

@@ -15,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/corpus"
 )
 
-var historySteps = flag.Int("history-steps", 250, "steps of each random history")
+var historySteps = flag.Int("history-steps", 120, "steps of each random history")
 
 // TestHistories: after every step of random histories of the objects of all scenarios the
 // state, with its statuses, equals that of a fresh start, and the changes that are reported
@@ -23,7 +23,7 @@ var historySteps = flag.Int("history-steps", 250, "steps of each random history"
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	pool := documentsOfCorpus(t)
-	steps, seeds := *historySteps, uint64(3)
+	steps, seeds := *historySteps, uint64(2)
 	if testing.Short() {
 		steps, seeds = 60, 1
 	}

@@ -151,11 +151,8 @@ func (s *state) addVirtualService(v map[string]any, identity map[string]string) 
 		id += strings.Join(parents, ",")
 	}
 	if spec["http"] != nil && len(gateways) > 0 && gateways[0] == "mesh" {
-		for _, route := range each(spec["http"]) {
-			for _, match := range each(route["match"]) {
-				id += fmt.Sprint(" ", match["port"])
-			}
-			break
+		for _, match := range each(each(spec["http"])[0]["match"]) {
+			id += fmt.Sprint(" ", match["port"])
 		}
 	}
 	for _, route := range each(spec["http"]) {

@@ -238,7 +238,7 @@ func (s *system) write(key ObjectKey, status Status) {
 func stamp(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
-		if c, ok := v.Addr().Interface().(*metav1.Condition); ok {
+		if c, ok := reflect.TypeAssert[*metav1.Condition](v.Addr()); ok {
 			if c.LastTransitionTime.IsZero() {
 				c.LastTransitionTime = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 			}

@@ -23,8 +23,8 @@ func TestTeeth(t *testing.T) {
 		t.Fatal(err)
 	}
 	tried, unseen, ruled, unseenRuled := 0, []string{}, 0, []string{}
-	for _, name := range names {
-		if strings.HasPrefix(name, "ingress/") || strings.HasPrefix(name, "random/") {
+	for n, name := range names {
+		if strings.HasPrefix(name, "ingress/") || strings.HasPrefix(name, "random/") || testing.Short() && n%3 != 0 {
 			continue
 		}
 		path := filepath.Join(dir, filepath.FromSlash(name))
@@ -45,7 +45,7 @@ func TestTeeth(t *testing.T) {
 				t.Fatal(err)
 			}
 			all, rules := leaves(&recorded.Steps[i]), sys.ruled(&recorded.Steps[i])
-			stride := max(1, len(all)/8)
+			stride := max(1, len(all)/3)
 			for j := i % stride; j < len(all); j += stride {
 				restore := all[j].change()
 				change, seen := fmt.Sprintf("%s, step %d: %s", name, i, all[j].path), len(sys.differences("", &recorded.Steps[i])) > 0

@@ -94,7 +94,7 @@ func (v view) sees(ns, host string) bool {
 
 // granted reports whether an object of a kind and namespace may refer to a name of another
 // kind in another namespace.
-func (v view) granted(from reference, to reference) bool {
+func (v view) granted(from, to reference) bool {
 	if from.namespace == to.namespace {
 		return true
 	}
