@@ -19,13 +19,12 @@ const corpusVariable = "PILOTKIT_CONFORMANCE_GATEWAYAPI"
 
 // corpusDirectory is where the scenarios are. A relative one is of the repository's root.
 func corpusDirectory() string {
-	const root = "../../.."
 	dir := os.Getenv(corpusVariable)
 	switch {
 	case dir == "":
-		return root + "/testdata/conformance/gatewayapi"
+		return filepath.Join("testdata", "conformance")
 	case !filepath.IsAbs(dir):
-		return filepath.Join(root, dir)
+		return filepath.Join("..", "..", "..", dir)
 	}
 	return dir
 }

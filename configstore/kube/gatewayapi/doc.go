@@ -46,7 +46,7 @@
 //     used it names the credential invalid://, so that connections fail: never plain text.
 //
 // Names, annotations and what is not said here are as in Istio of August 2026, from which the
-// scenarios in testdata/conformance/gatewayapi are recorded; where that errs, its DECISIONS.md
+// scenarios in testdata/conformance are recorded; where that errs, its DECISIONS.md
 // says what is right (G1 to G57). VirtualServices have the annotation internal.istio.io/route-semantics:
 // gateway: prefixes match whole elements of paths.
 //
