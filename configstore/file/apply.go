@@ -3,13 +3,12 @@
 package file
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 )
 
 // write is one change that the store needs.
@@ -26,9 +25,13 @@ type write struct {
 
 // apply brings the objects of the keys up to date in the store.
 func (s *Source) apply(dirty map[configstore.ConfigKey]struct{}) {
-	writes := s.diff(dirty)
-	for i, err := range s.commit(writes) {
-		s.conclude(writes[i], err)
+	changes := s.diff(dirty)
+	writes := make([]commit.Write, len(changes))
+	for i, w := range changes {
+		writes[i] = commit.Write{Mutation: func() (configstore.Mutation, error) { return s.mutation(w) }, Again: w.again}
+	}
+	for i, err := range commit.All(s.store, writes) {
+		s.conclude(changes[i], err)
 	}
 }
 
@@ -47,7 +50,7 @@ func (s *Source) diff(dirty map[configstore.ConfigKey]struct{}) []*write {
 		case effective == nil, mine && have.config == effective.config:
 			// It is as it should be, or no document mentions it and it is not
 			// ours, or those that do cannot be read: the last good state stays.
-		case mine && s.equal(have.config, effective.config):
+		case mine && commit.Equal(s.schemaOf(key), have.config, effective.config):
 			// The same object, so that it is recognised by its address.
 			effective.config = have.config
 		default:
@@ -60,15 +63,9 @@ func (s *Source) diff(dirty map[configstore.ConfigKey]struct{}) []*write {
 	return append(writes, deletes...)
 }
 
-// equal reports whether two states of one object are equal.
-func (s *Source) equal(a, b *configstore.Config) bool {
-	schema, _ := s.schemas.Find(a.GroupVersionKind)
-	if !schema.EqualSpecs(a.Spec, b.Spec) {
-		return false
-	}
-	rest, other := *a, *b
-	rest.Spec, other.Spec = nil, nil
-	return rest.Equal(other)
+func (s *Source) schemaOf(key configstore.ConfigKey) *configstore.Schema {
+	schema, _ := s.schemas.Find(key.Kind)
+	return &schema
 }
 
 // conclude notes the outcome of a write.
@@ -87,34 +84,6 @@ func (s *Source) conclude(w *write, err error) {
 		s.retry[w.key] = w.definition.error(err)
 	default:
 		s.retry[w.key] = &Error{File: s.dir, Object: w.key, Err: err}
-	}
-}
-
-// attempts is how often a write is tried again because another writer has
-// written to the object in between.
-const attempts = 10
-
-func (s *Source) commitOne(w *write) error {
-	for try := 1; ; try++ {
-		m, err := s.mutation(w)
-		if err != nil {
-			return err
-		}
-		switch c := m.Config; m.Op {
-		case configstore.OpCreate:
-			_, err = s.store.Create(c)
-		case configstore.OpUpdate:
-			_, err = s.store.Update(c)
-		case configstore.OpDelete:
-			err = s.store.Delete(c.GroupVersionKind, c.Name, c.Namespace, &c.ResourceVersion)
-		default:
-			return nil
-		}
-		raced := errors.Is(err, configstore.ErrConflict) || errors.Is(err, configstore.ErrNotFound) ||
-			errors.Is(err, configstore.ErrAlreadyExists)
-		if !raced || try == attempts {
-			return err
-		}
 	}
 }
 
@@ -146,46 +115,4 @@ func (s *Source) mutation(w *write) (configstore.Mutation, error) {
 		w.created = stored.CreationTimestamp // which an update keeps
 	}
 	return configstore.Mutation{Op: configstore.OpUpdate, Config: config, Checked: w.definition.checked}, nil
-}
-
-// commit writes, and returns the outcome of each write. One write that is
-// refused, or at which the store panics, does not keep back the others, and those that were refused before are
-// not tried together with the others.
-func (s *Source) commit(writes []*write) []error {
-	errs := make([]error, len(writes))
-	batcher, ok := configstore.As[configstore.BatchWriter](s.store)
-	batched := false
-	if ok {
-		// If it panics, it is found out which of the writes does.
-		_ = guard.Call(func() { batched = s.commitBatch(batcher, writes, errs) })
-	}
-	for i, w := range writes {
-		if !batched || w.again {
-			if p := guard.Call(func() { errs[i] = s.commitOne(w) }); p != nil {
-				errs[i] = p
-			}
-		}
-	}
-	return errs
-}
-
-// commitBatch writes all at once but what was refused before, and reports whether
-// that went well. Objects that cannot be written are left out; their errors are
-// in errs.
-func (s *Source) commitBatch(batcher configstore.BatchWriter, writes []*write, errs []error) bool {
-	batch := make([]configstore.Mutation, 0, len(writes))
-	for i, w := range writes {
-		if w.again {
-			continue
-		}
-		m, err := s.mutation(w)
-		if errs[i] = err; err == nil && m.Op != 0 {
-			batch = append(batch, m)
-		}
-	}
-	if len(batch) == 0 {
-		return true
-	}
-	_, err := batcher.Apply(batch...)
-	return err == nil
 }

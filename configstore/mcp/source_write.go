@@ -9,17 +9,20 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 )
 
 // write brings the store to the good states of objects, and of those that it has
 // refused before.
 func (s *Source) write(dirty []*sourceObject) {
 	dirty = s.withRefused(dirty)
-	writes := s.diff(dirty)
-	errs := s.commit(writes)
-	for i, o := range writes {
-		o.conclude(s.store, errs[i])
+	objects := s.diff(dirty)
+	writes := make([]commit.Write, len(objects))
+	for i, o := range objects {
+		writes[i] = commit.Write{Mutation: func() (configstore.Mutation, error) { return s.mutation(o) }, Again: o.refused != nil}
+	}
+	for i, err := range commit.All(s.store, writes) {
+		objects[i].conclude(s.store, err)
 	}
 	for _, o := range dirty {
 		o.checked = nil
@@ -66,7 +69,7 @@ func (s *Source) diff(dirty []*sourceObject) []*sourceObject {
 			deletes = append(deletes, o)
 		case o.good == nil:
 			o.refused = nil // nothing is to be written any more
-		case o.stored != nil && equal(&o.kind.schema, o.stored, o.good):
+		case o.stored != nil && commit.Equal(&o.kind.schema, o.stored, o.good):
 			o.good, o.refused = o.stored, nil
 		default:
 			writes = append(writes, o)
@@ -76,19 +79,6 @@ func (s *Source) diff(dirty []*sourceObject) []*sourceObject {
 	slices.SortFunc(writes, byKey)
 	slices.SortFunc(deletes, byKey)
 	return append(writes, deletes...)
-}
-
-// equal reports whether two states of one object are equal.
-func equal(schema *configstore.Schema, a, b *configstore.Config) bool {
-	if a == b {
-		return true
-	}
-	if !schema.EqualSpecs(a.Spec, b.Spec) {
-		return false
-	}
-	rest, other := *a, *b
-	rest.Spec, other.Spec = nil, nil
-	return rest.Equal(other)
 }
 
 // conclude notes the outcome of a write.
@@ -117,82 +107,6 @@ func (o *sourceObject) conclude(store configstore.ConfigStore, err error) {
 			o.kind.written--
 		}
 	}
-}
-
-// attempts is how often a write is tried again because another writer has written to
-// the same objects in between.
-const attempts = 10
-
-// commit writes, and returns the outcome of each write. One that is refused, or at which
-// the store panics, does not keep back the others; those that were refused before are not
-// tried together with the others.
-func (s *Source) commit(writes []*sourceObject) []error {
-	errs := make([]error, len(writes))
-	batcher, ok := configstore.As[configstore.BatchWriter](s.store)
-	batched := false
-	if ok {
-		// If it panics, it is found out which of the writes does.
-		_ = guard.Call(func() { batched = s.commitBatch(batcher, writes, errs) })
-	}
-	for i, o := range writes {
-		if !batched || o.refused != nil {
-			if p := guard.Call(func() { errs[i] = s.commitOne(o) }); p != nil {
-				errs[i] = p
-			}
-		}
-	}
-	return errs
-}
-
-// commitBatch writes all at once but what was refused before, and reports whether that
-// went well. Objects that cannot be written are left out; their errors are in errs.
-func (s *Source) commitBatch(batcher configstore.BatchWriter, writes []*sourceObject, errs []error) bool {
-	for try := 1; ; try++ {
-		batch := make([]configstore.Mutation, 0, len(writes))
-		for i, o := range writes {
-			if o.refused != nil {
-				continue
-			}
-			m, err := s.mutation(o)
-			if errs[i] = err; err == nil && m.Op != 0 {
-				batch = append(batch, m)
-			}
-		}
-		if len(batch) == 0 {
-			return true
-		}
-		if _, err := batcher.Apply(batch...); err == nil || !raced(err) || try == attempts {
-			return err == nil
-		}
-	}
-}
-
-func (s *Source) commitOne(o *sourceObject) error {
-	for try := 1; ; try++ {
-		m, err := s.mutation(o)
-		if err != nil {
-			return err
-		}
-		switch c := m.Config; m.Op {
-		case configstore.OpCreate:
-			_, err = s.store.Create(c)
-		case configstore.OpUpdate:
-			_, err = s.store.Update(c)
-		case configstore.OpDelete:
-			err = s.store.Delete(c.GroupVersionKind, c.Name, c.Namespace, &c.ResourceVersion)
-		default:
-			return nil
-		}
-		if !raced(err) || try == attempts {
-			return err //nolint:wrapcheck // names the object
-		}
-	}
-}
-
-// raced reports whether a write has failed as another writer was faster.
-func raced(err error) bool {
-	return errors.Is(err, configstore.ErrConflict) || errors.Is(err, configstore.ErrNotFound) ||
-		errors.Is(err, configstore.ErrAlreadyExists)
 }
 
 // mutation returns how to write to the object that the store holds. The zero mutation
