@@ -44,11 +44,19 @@ type fixture struct {
 	t        testing.TB
 	services *memory.Registry
 	listener *bufconn.Listener
-	stopNow  func() // ends Run and the gRPC server, and waits for them
+	conn     *grpc.ClientConn // of shared
+	proxy    *xdstest.Client  // of bareAndWatched
+	stopNow  func()           // ends Run and the gRPC server, and waits for them
 }
 
 // serve starts a server of some services; it pushes at once.
 func serve(tb testing.TB, options ads.Options, hosts ...string) *fixture {
+	tb.Helper()
+	return serveWith(tb, options, func(*ads.Server, grpc.ServiceRegistrar) {}, hosts...)
+}
+
+// serveWith is serve with what else is on the port.
+func serveWith(tb testing.TB, options ads.Options, mount func(*ads.Server, grpc.ServiceRegistrar), hosts ...string) *fixture {
 	tb.Helper()
 	options.Pusher.DebounceAfter = -1
 	registries := aggregate.NewController()
@@ -62,6 +70,7 @@ func serve(tb testing.TB, options ads.Options, hosts ...string) *fixture {
 	}
 	server := grpc.NewServer()
 	f.Register(server)
+	mount(f.Server, server)
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -160,7 +169,7 @@ func (f *fixture) client(options xdstest.ClientOptions, typeURL string) *xdstest
 	f.t.Helper()
 	c := xdstest.NewClient(f.dial(), options)
 	f.t.Cleanup(c.Close)
-	if err := c.Connect(f.context()); err != nil {
+	if err := c.Connect(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}
 	if err := c.Subscribe(typeURL); err != nil {
