@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
+	"k8s.io/apimachinery/pkg/util/validation"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -50,10 +51,10 @@ func (r *resolver) destination(ref *gatewayv1.BackendObjectReference) (*networki
 }
 
 func (r *resolver) serviceDestination(key Key, ref *gatewayv1.BackendObjectReference) (*networking.Destination, problem) {
-	if strings.Contains(key.Name, ".") {
-		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + key.Name + " is no name of a Service"}
+	if !isLabel(key.Name) || !isLabel(key.Namespace) {
+		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + key.String() + " is no name of a Service"}
 	}
-	if ref.Port == nil {
+	if !isPort(ref.Port) {
 		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + key.String() + " needs a port"}
 	}
 	r.named[key] = struct{}{}
@@ -65,7 +66,10 @@ func (r *resolver) serviceDestination(key Key, ref *gatewayv1.BackendObjectRefer
 }
 
 func (r *resolver) hostDestination(host string, ref *gatewayv1.BackendObjectReference) (*networking.Destination, problem) {
-	if ref.Port == nil {
+	if len(validation.IsDNS1123Subdomain(host)) > 0 {
+		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + host + " is no host"}
+	}
+	if !isPort(ref.Port) {
 		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + host + " needs a port"}
 	}
 	out := destinationOf(host, *ref.Port)
@@ -79,6 +83,11 @@ func (r *resolver) hostDestination(host string, ref *gatewayv1.BackendObjectRefe
 	}
 	return out, problem{string(gatewayv1.RouteReasonBackendNotFound), "no host " + host + " can be seen"}
 }
+
+// isLabel reports whether a name is one of a Service or a Namespace.
+func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
+
+func isPort(port *gatewayv1.PortNumber) bool { return port != nil && *port >= 1 && *port <= 65535 }
 
 func destinationOf(host string, port int32) *networking.Destination {
 	return &networking.Destination{Host: host, Port: &networking.PortSelector{Number: uint32(port)}} //nolint:gosec // 1 to 65535

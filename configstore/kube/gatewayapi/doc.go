@@ -23,7 +23,8 @@
 // ControllerName, or if it is of the class istio and there is no object of this name. Those
 // of istio-remote, and of classes of the controller istio.io/unmanaged-gateway, are taken, but
 // have no configs. Everything else is as the API server stores it, with the defaults of the
-// Gateway API; where they are missing, they are assumed.
+// Gateway API; where they are missing, they are assumed. What no API server would have let
+// through (a listener without a port, a backend without a name) is a condition of its object.
 //
 // # What becomes of them
 //

@@ -87,6 +87,9 @@ func newListener(owner parentKey, gateway Key, config string, spec gatewayv1.Lis
 			string(gatewayv1.ListenerReasonUnsupportedProtocol), "protocol " + string(spec.Protocol) + " is not supported",
 		}
 	}
+	if spec.Port < 1 || spec.Port > 65535 {
+		l.unsupported = problem{string(gatewayv1.ListenerReasonInvalid), "the port must be 1 to 65535"}
+	}
 	l.view.Kinds = possible
 	if spec.AllowedRoutes == nil {
 		return l

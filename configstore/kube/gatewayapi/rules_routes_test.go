@@ -461,7 +461,7 @@ func (c *comparison) ruleServicePorts() {
 			conditionsOf(parent)[accepted] = "False NoMatchingParent " + fields[2]
 			for vs, v := range c.want.virtualServices {
 				hosts := fmt.Sprint(dig(v, "spec", "hosts"))
-				inPort := strings.Contains(fmt.Sprint(dig(v, "spec")), fmt.Sprint("port:", port, " "))
+				inPort := regexp.MustCompile(fmt.Sprint(`port:`, port, `\b`)).MatchString(fmt.Sprint(dig(v, "spec")))
 				if strings.Contains(fmt.Sprint(dig(v, "spec", "gateways")), "mesh") && inPort &&
 					hosts == "["+c.converter.serviceHost(key)+"]" && c.hasParent(v, rest[0]+"/"+rest[2]+"."+rest[1]) {
 					delete(c.want.virtualServices, vs)

@@ -41,6 +41,7 @@ func decide(s *system, want, got *state) []string {
 	for _, set := range objects[*gatewayv1.ListenerSet](s) {
 		for i := range set.Spec.Listeners {
 			l := gatewayv1.Listener(set.Spec.Listeners[i])
+			c.ruleSetConflict(set, &l)
 			c.ruleListener(parentKey{KindListenerSet, keyOf(set)}, set, &l)
 		}
 		c.ruleNamesakeOfGateway(set)
@@ -115,6 +116,46 @@ func (c *comparison) ruleConflicts(o *gatewayv1.Gateway) {
 		}
 		c.forgetAcceptance(listenerKey{owner, string(l.Name)}, l.Port)
 	}
+}
+
+// ruleSetConflict is G3 for a listener of a ListenerSet: HTTP does not go with HTTPS of an
+// earlier one, which the recording has only for equal hostnames.
+func (c *comparison) ruleSetConflict(set *gatewayv1.ListenerSet, l *gatewayv1.Listener) {
+	owner := parentKey{KindListenerSet, keyOf(set)}
+	status := c.want.listenerOf(owner, string(l.Name))
+	if status == nil || is(conditionsOf(status), conflicted, "True") || !c.mixed(set, l) {
+		return
+	}
+	delete(c.want.gateways, gatewayID(owner, string(l.Name)))
+	if got := c.got.listenerOf(owner, string(l.Name)); !is(conditionsOf(got), conflicted, "True ProtocolConflict") {
+		c.fail("G3", "%s/%s is not in conflict: %v", set.Name, l.Name, got)
+	}
+	for _, st := range []*state{c.want, c.got} {
+		delete(st.listenerOf(owner, string(l.Name)), "conditions")
+		delete(st.statuses[statusID(KindListenerSet, keyOf(set))], "conditions")
+	}
+	c.forgetListener(listenerKey{owner, string(l.Name)})
+}
+
+// mixed reports whether a listener of a ListenerSet has HTTP on a port on which an earlier one
+// has HTTPS, or the reverse.
+func (c *comparison) mixed(set *gatewayv1.ListenerSet, l *gatewayv1.Listener) bool {
+	clashes := func(port int32, protocol gatewayv1.ProtocolType) bool {
+		return port == l.Port && (protocol == "HTTP" && l.Protocol == "HTTPS" || protocol == "HTTPS" && l.Protocol == "HTTP")
+	}
+	gateway, ok := c.read[objectRef{string(KindGateway), gatewayOfSet(set).Namespace, gatewayOfSet(set).Name}].(*gatewayv1.Gateway)
+	if ok && slices.ContainsFunc(gateway.Spec.Listeners, func(g gatewayv1.Listener) bool { return clashes(g.Port, g.Protocol) }) {
+		return true
+	}
+	for _, other := range objects[*gatewayv1.ListenerSet](c.system) {
+		earlier := other.CreationTimestamp.Before(&set.CreationTimestamp) ||
+			other.CreationTimestamp.Equal(&set.CreationTimestamp) && keyOf(other).Compare(keyOf(set)) < 0
+		if earlier && gatewayOfSet(other) == gatewayOfSet(set) &&
+			slices.ContainsFunc(other.Spec.Listeners, func(e gatewayv1.ListenerEntry) bool { return clashes(e.Port, e.Protocol) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // conflictOf is the reason of the conflict of a listener, or empty.
@@ -235,11 +276,14 @@ func (c *comparison) recountGateway(o *gatewayv1.Gateway) {
 func (c *comparison) ruleAddresses(o *gatewayv1.Gateway) {
 	id := statusID(KindGateway, keyOf(o))
 	want, got := c.want.statuses[id], c.got.statuses[id]
-	if want == nil || got == nil || is(conditionsOf(want), programmed, "True") {
+	if want == nil || got == nil {
 		return
 	}
 	recorded, _ := want["addresses"].([]any)
 	ours, _ := got["addresses"].([]any)
+	if len(ours) >= len(recorded) {
+		return
+	}
 	for _, address := range ours {
 		if !slices.Contains(recorded, address) {
 			c.fail("G13", "%s has the address %v", id, address)
@@ -301,11 +345,9 @@ func (c *comparison) ruleNamesakeOfGateway(set *gatewayv1.ListenerSet) {
 func (c *comparison) forgetListener(at listenerKey) {
 	port := int32(0)
 	for _, object := range c.read {
-		if g, ok := object.(*gatewayv1.Gateway); ok && keyOf(g) == at.parent.Key {
-			for _, l := range g.Spec.Listeners {
-				if string(l.Name) == at.section {
-					port = l.Port
-				}
+		for _, l := range listenersIn(object) {
+			if keyOf(object) == at.parent.Key && string(l.Name) == at.section {
+				port = l.Port
 			}
 		}
 	}

@@ -63,14 +63,37 @@ type golden struct {
 
 // observation is what there was at one moment.
 type observation struct {
-	Index           int                        `json:"index"`
-	Results         []any                      `json:"results"`
-	Gateways        section                    `json:"gateways"`
-	VirtualServices section                    `json:"virtualServices"`
-	DestRules       section                    `json:"destinationRules"`
-	Status          section                    `json:"status"`
-	Notified        []string                   `json:"notified"`
-	Alternatives    map[string]json.RawMessage `json:"alternatives"` // of notified only
+	Index           int          `json:"index"`
+	Results         []any        `json:"results"`
+	Gateways        section      `json:"gateways"`
+	VirtualServices section      `json:"virtualServices"`
+	DestRules       section      `json:"destinationRules"`
+	Status          section      `json:"status"`
+	Notified        []string     `json:"notified"`
+	Alternatives    alternatives `json:"alternatives"`
+}
+
+// alternatives are the variants of a section, but for those of notified.
+type alternatives map[string][][]map[string]any
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *alternatives) UnmarshalJSON(data []byte) error {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	*a = alternatives{}
+	for name, list := range raw {
+		if name == "notified" {
+			continue
+		}
+		var variants [][]map[string]any
+		if err := json.Unmarshal(list, &variants); err != nil {
+			return err
+		}
+		(*a)[name] = variants
+	}
+	return nil
 }
 
 // section is a list of objects, or "same".

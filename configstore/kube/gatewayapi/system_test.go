@@ -119,18 +119,12 @@ func (s *system) remember(ref objectRef, object metav1.Object) {
 			s.namesakes[Key{ref.Namespace, ref.Name}] = true
 		}
 	}
-	next, ok := object.(*gatewayv1.Gateway)
-	if !ok {
-		return
-	}
 	had := map[gatewayv1.SectionName]gatewayv1.Listener{}
-	if old, ok := s.read[ref].(*gatewayv1.Gateway); ok && old.Spec.GatewayClassName == next.Spec.GatewayClassName {
-		for _, l := range old.Spec.Listeners {
-			had[l.Name] = l
-		}
+	for _, l := range listenersIn(s.read[ref]) {
+		had[l.Name] = l
 	}
-	for _, l := range next.Spec.Listeners {
-		at := listenerKey{parentKey{KindGateway, Key{ref.Namespace, ref.Name}}, string(l.Name)}
+	for _, l := range listenersIn(object) {
+		at := listenerKey{parentKey{Kind(ref.Kind), Key{ref.Namespace, ref.Name}}, string(l.Name)}
 		was, ok := had[l.Name]
 		if s.stale[at] = s.stale[at] && ok || ok && !reflect.DeepEqual(was.AllowedRoutes, l.AllowedRoutes); !ok {
 			continue
@@ -143,6 +137,21 @@ func (s *system) remember(ref objectRef, object metav1.Object) {
 		a.AllowedRoutes.Kinds, b.AllowedRoutes.Kinds = nil, nil
 		s.stale[at] = s.stale[at] && reflect.DeepEqual(a, b)
 	}
+}
+
+// listenersIn are those of a Gateway or a ListenerSet.
+func listenersIn(object metav1.Object) []gatewayv1.Listener {
+	switch o := object.(type) {
+	case *gatewayv1.Gateway:
+		return o.Spec.Listeners
+	case *gatewayv1.ListenerSet:
+		var out []gatewayv1.Listener
+		for _, l := range o.Spec.Listeners {
+			out = append(out, gatewayv1.Listener(l))
+		}
+		return out
+	}
+	return nil
 }
 
 func (s *system) put(ref objectRef, object metav1.Object) {
