@@ -48,7 +48,10 @@ func (o *observation) state() state {
 }
 
 // state returns what there is.
-func (s *system) state() state {
+func (s *system) state() state { return s.observe().state() }
+
+// observe returns what there is in the form of a recording.
+func (s *system) observe() *observation {
 	snapshot := s.converter.Snapshot()
 	list := func(kind configstore.GroupVersionKind) []map[string]any {
 		var out []map[string]any
@@ -78,7 +81,10 @@ func (s *system) state() state {
 			})
 		}
 	}
-	return canonicalState(list(istio.Gateway), list(istio.VirtualService), list(istio.DestinationRule), statuses)
+	return &observation{
+		Gateways: section{list: list(istio.Gateway)}, VirtualServices: section{list: list(istio.VirtualService)},
+		DestRules: section{list: list(istio.DestinationRule)}, Status: section{list: statuses},
+	}
 }
 
 func isOurs(kind string) bool {

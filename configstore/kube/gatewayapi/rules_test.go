@@ -3,6 +3,7 @@
 package gatewayapi
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -387,7 +388,7 @@ func (c *comparison) forgetAcceptance(at listenerKey, port int32) {
 				if of == "" {
 					of = ns
 				}
-				if text(ref, "kind") == string(at.parent.Kind) && text(ref, "name") == at.parent.Name && of == at.parent.Namespace &&
+				if cmp.Or(text(ref, "kind"), string(KindGateway)) == string(at.parent.Kind) && text(ref, "name") == at.parent.Name && of == at.parent.Namespace &&
 					(!hasSection || section == at.section) && (!hasPort || int32(p) == port) {
 					delete(conditionsOf(parent), accepted)
 					delete(conditionsOf(parent), resolvedRefs)
