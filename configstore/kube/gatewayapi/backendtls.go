@@ -82,19 +82,15 @@ func (c *Converter) computePolicies(n node) {
 	for _, at := range policies {
 		policy := c.policies[at]
 		tls, wrong := v.clientTLS(policy)
-		used := false
-		if s != nil {
-			for _, section := range sections(policy, n.key) {
-				used = addPolicy(traffic, taken, s, section, tls) || used
-			}
+		used, unused := false, problem{}
+		for _, section := range sections(policy, n.key) {
+			why := addPolicy(traffic, taken, s, section, tls)
+			used, unused = used || !why.is(), unused.or(why)
 		}
-		switch {
-		case s == nil:
-			wrong.unaccepted = problem{string(gatewayv1.PolicyReasonTargetNotFound), "Service " + n.key.String() + " does not exist"}
-		case !used:
-			wrong.unaccepted = problem{string(gatewayv1.PolicyReasonConflicted), "another policy for Service " + n.key.String() + " counts, or it has no such port"}
-		default:
+		if used {
 			parents = append(parents, string(KindBackendTLSPolicy)+"/"+at.Namespace+"."+at.Name)
+		} else {
+			wrong.unaccepted = unused
 		}
 		state.verdicts[at] = wrong
 	}
@@ -107,26 +103,30 @@ func (c *Converter) computePolicies(n node) {
 	c.publish(istio.DestinationRule, key, config)
 }
 
-// addPolicy adds the settings of a policy for one port, or for all others; false: somebody
-// else has it, or there is no such port.
-func addPolicy(traffic *networking.TrafficPolicy, taken map[string]bool, s *service, section string, tls *networking.ClientTLSSettings) bool {
-	if taken[section] {
-		return false
+// addPolicy adds the settings of a policy for one port of a Service, or for all others, and
+// returns why it does not.
+func addPolicy(
+	traffic *networking.TrafficPolicy, taken map[string]bool, s *service, section string, tls *networking.ClientTLSSettings,
+) problem {
+	notFound := string(gatewayv1.PolicyReasonTargetNotFound)
+	if s == nil {
+		return problem{notFound, "the Service does not exist"}
 	}
-	if section == "" {
-		taken[section] = true
+	port, has := s.portNamed(section)
+	switch {
+	case section != "" && !has:
+		return problem{notFound, "the Service has no port " + section}
+	case taken[section]:
+		return problem{string(gatewayv1.PolicyReasonConflicted), "an older policy is for the same"}
+	case section == "":
 		traffic.Tls = tls
-		return true
-	}
-	port, ok := s.portNamed(section)
-	if !ok {
-		return false
+	default:
+		traffic.PortLevelSettings = append(traffic.PortLevelSettings, &networking.TrafficPolicy_PortTrafficPolicy{
+			Port: &networking.PortSelector{Number: uint32(port)}, Tls: tls, //nolint:gosec // 1 to 65535
+		})
 	}
 	taken[section] = true
-	traffic.PortLevelSettings = append(traffic.PortLevelSettings, &networking.TrafficPolicy_PortTrafficPolicy{
-		Port: &networking.PortSelector{Number: uint32(port)}, Tls: tls, //nolint:gosec // 1 to 65535
-	})
-	return true
+	return problem{}
 }
 
 // clientTLS returns the settings of a policy. Without an authority that can be used all

@@ -335,6 +335,13 @@ spec:
 		},
 	},
 	{
+		"A policy for a port that the Service does not have", `
+{kind: BackendTLSPolicy, metadata: {name: a, namespace: shop}, spec: {targetRefs: [{group: "", kind: Service, name: cart, sectionName: https}],
+  validation: {hostname: a, wellKnownCACertificates: System}}}`,
+		[]string{"BackendTLSPolicy/shop/a ancestors Accepted", "BackendTLSPolicy/shop/a ancestors ResolvedRefs"},
+		[]string{"False TargetNotFound 1", "True ResolvedRefs 1"},
+	},
+	{
 		"G55 policies for one port, for all, and again for one", `
 {kind: BackendTLSPolicy, metadata: {name: a, namespace: shop}, spec: {targetRefs: [{group: "", kind: Service, name: cart, sectionName: http}],
   validation: {hostname: a, wellKnownCACertificates: System}}}

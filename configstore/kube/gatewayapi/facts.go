@@ -59,14 +59,14 @@ func serviceOf(o *corev1.Service) *service {
 	return s
 }
 
-// portNamed returns the number of a port by its name.
+// portNamed returns the number of a port by its name, the lowest of several.
 func (s *service) portNamed(name string) (number int32, ok bool) {
-	for number, of := range s.ports {
-		if of == name {
-			return number, true
+	for at, of := range s.ports {
+		if of == name && (!ok || at < number) {
+			number, ok = at, true
 		}
 	}
-	return 0, false
+	return number, ok
 }
 
 // slice is what counts of an EndpointSlice.
