@@ -102,7 +102,7 @@ var allowed = map[string][]string{
 	// Modules of their own.
 	"configstore/etcd":            {"configstore", "configstore/manifest", "configstore/memory"},
 	"configstore/kube":            {"configstore", "configstore/manifest", "configstore/memory", "registry", "aggregate"},
-	"configstore/kube/ingress":    {"configstore", "configstore/istio", "configstore/memory"},
+	"configstore/kube/ingress":    {"configstore", "configstore/istio", "configstore/memory", "configstore/kube"},
 	"configstore/kube/gatewayapi": {"configstore", "configstore/istio"},
 	"registry/kube": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "registry/internal/publish", "registry/kube/internal/reach",

@@ -14,7 +14,6 @@ import (
 
 	"go.uber.org/atomic"
 	"golang.org/x/time/rate"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -84,7 +83,25 @@ type StatusWriter struct {
 // NewStatusWriter returns the writer of a cache's statuses, which uses config for
 // the Lease. The error is that of an unusable config.
 func NewStatusWriter(cache *Cache, config *rest.Config, opts ...StatusOptions) (*StatusWriter, error) {
-	o := options.One("kube.NewStatusWriter", opts)
+	o, err := options.One("kube.NewStatusWriter", opts).withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("kube.NewStatusWriter: %w", err)
+	}
+	w := &StatusWriter{
+		cache: cache, opts: o, now: time.Now,
+		objects: map[configstore.ConfigKey]*reported{},
+	}
+	if o.Lease == "" {
+		return w, nil
+	}
+	if w.election, err = newElection(config, o, func() time.Time { return w.now() }); err != nil {
+		return nil, fmt.Errorf("kube.NewStatusWriter: %w", err)
+	}
+	return w, nil
+}
+
+// withDefaults returns the options with what is not given filled in.
+func (o StatusOptions) withDefaults() (StatusOptions, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -100,26 +117,11 @@ func NewStatusWriter(cache *Cache, config *rest.Config, opts ...StatusOptions) (
 	if o.Identity == "" {
 		host, err := os.Hostname()
 		if err != nil {
-			return nil, fmt.Errorf("kube.NewStatusWriter: %w", err)
+			return o, err
 		}
 		o.Identity = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
-	w := &StatusWriter{
-		cache: cache, opts: o, now: time.Now,
-		objects: map[configstore.ConfigKey]*reported{},
-	}
-	if o.Lease == "" {
-		return w, nil
-	}
-	client, err := coordination.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("kube.NewStatusWriter: %w", err)
-	}
-	w.election = &election{
-		leases: client.Leases(o.LeaseNamespace), name: o.Lease, identity: o.Identity, duration: o.LeaseDuration,
-		now: func() time.Time { return w.now() }, logger: o.Logger,
-	}
-	return w, nil
+	return o, nil
 }
 
 // Leading reports whether this process is the one that writes.

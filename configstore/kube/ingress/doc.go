@@ -42,6 +42,23 @@
 // backends have routes, a VirtualService is for the Gateways of all Ingresses of its host,
 // different hosts have different VirtualServices, and none is without routes.
 //
+// # In a cluster
+//
+// A Cache follows the objects of an API server, and shows what becomes of them as a
+// ConfigStoreCache that takes no writes. A StatusWriter writes the statuses, in one of many
+// processes.
+//
+//	ingresses, err := ingress.New(restConfig, ingress.CacheOptions{})
+//	statuses, err := ingress.NewStatusWriter(ingresses, restConfig, kube.StatusOptions{Lease: "ingress-status", LeaseNamespace: "istio-system"})
+//	configs := aggregate.MakeCache(resources, ingresses)
+//	go statuses.Run(stop)
+//	go configs.Run(stop) // and with it the caches
+//
+// A Cache needs the verbs list and watch for ingresses and ingressclasses of
+// networking.k8s.io, services and nodes in all namespaces, and for pods in
+// Options.Namespace. In conflicts of Gateways and VirtualServices its configs come first:
+// they have the beginning of 1970 as their creation time.
+//
 // # Cost
 //
 // One changed Ingress costs the work of its hosts, one changed port of a Service that of

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingress
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/options"
+)
+
+// CacheOptions are the options of a Cache. The zero value works.
+type CacheOptions struct {
+	Options
+	// Mesh is what the configuration of the mesh says at first; Cache.UpdateMesh replaces it.
+	// Default, nil: DefaultMesh.
+	Mesh *Mesh
+	// Optional are kinds of objects that the API server may refuse, as SourceError.Kind names
+	// them: one that it forbids, or does not know, counts as listed, without objects, until it
+	// gives them. Pods and nodes are needed only for statuses without Mesh.Service. Default:
+	// none; HasSynced waits until everything may be read.
+	Optional []string
+	// MaxBackoff is the longest time between two attempts to reach the API server; the first
+	// follow faster, and each is late by up to half of its time, by chance. Default, for values
+	// below 1: 5 seconds.
+	MaxBackoff time.Duration
+	// Logger gets each error once, when it appears. Default: nil, which discards.
+	Logger *slog.Logger
+}
+
+// defaultMaxBackoff is the default of CacheOptions.MaxBackoff.
+const defaultMaxBackoff = 5 * time.Second
+
+// reads is the reading half of a cache.
+type reads interface {
+	configstore.ConfigStoreCache
+	configstore.Subscriber
+	configstore.BatchSubscriber
+	configstore.ListSubscriber
+	configstore.Watcher
+	configstore.Drainer
+	configstore.Flusher
+	configstore.Deliverer
+}
+
+// Cache is a ConfigStoreCache of what a Converter makes of the Ingresses of an API server.
+// It takes no writes; put it beside others with aggregate.MakeCache. Create it with New.
+//
+// It is empty until all kinds have been read once, and then has everything at once. What
+// the API server does not give any more stays as it was, and Errors says so.
+type Cache struct {
+	reads
+	opts      CacheOptions
+	client    kubernetes.Interface
+	published *memory.Controller
+	sources   []*source
+	followed  atomic.Bool
+
+	mu        sync.Mutex
+	converter *Converter
+	// ready: what the converter has is published.
+	ready bool
+	// shown are the statuses of the Ingresses.
+	shown map[Key]shownStatus
+	// changed are the Ingresses whose own status has come since the last batch.
+	changed []Key
+	// look is called with Ingresses whose status may not be what it should.
+	look func(Key)
+}
+
+// shownStatus is the status that an Ingress has.
+type shownStatus struct {
+	addresses []networkingv1.IngressLoadBalancerIngress
+	deleting  bool
+}
+
+// New returns the cache of an API server's Ingresses. It connects to nothing yet: Run does.
+// The error is that of an unusable config, which New copies. Requests are limited only if
+// config says so.
+func New(config *rest.Config, opts ...CacheOptions) (*Cache, error) {
+	client, err := newClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("ingress.New: %w", err)
+	}
+	return newCache(client, options.One("ingress.New", opts)), nil
+}
+
+func newClient(config *rest.Config) (kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS = -1 // The API server is fair to its clients; five requests per second are too few.
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+func newCache(client kubernetes.Interface, o CacheOptions) *Cache {
+	if o.MaxBackoff < 1 {
+		o.MaxBackoff = defaultMaxBackoff
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Cache{opts: o, client: client, converter: NewConverter(o.Options), shown: map[Key]shownStatus{}}
+	if o.Mesh != nil {
+		c.converter.Apply(SetMesh(*o.Mesh))
+	}
+	c.publishIn(kindsOf(istio.Schemas()))
+	c.sources = c.newSources(client)
+	return c
+}
+
+// publishIn makes the store that readers see. The converter has validated what it makes.
+func (c *Cache) publishIn(schemas configstore.Schemas) {
+	c.published = memory.NewController(
+		memory.Make(schemas, memory.Options{SkipValidation: true}), memory.ControllerOptions{Logger: c.opts.Logger},
+	)
+	c.published.RegisterHasSyncedHandler(c.listed)
+	c.reads = c.published
+}
+
+// kindsOf returns the schemas of the kinds that are made.
+func kindsOf(all configstore.Schemas) configstore.Schemas {
+	b := configstore.NewSchemasBuilder()
+	for _, kind := range []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService} {
+		schema, _ := all.Find(kind)
+		b.MustAdd(schema)
+	}
+	return b.Build()
+}
+
+// Create implements ConfigStore: ErrReadOnly.
+func (c *Cache) Create(config configstore.Config) (revision string, err error) {
+	return "", readOnly(configstore.OpCreate, config.Key())
+}
+
+// Update implements ConfigStore: ErrReadOnly.
+func (c *Cache) Update(config configstore.Config) (revision string, err error) {
+	return "", readOnly(configstore.OpUpdate, config.Key())
+}
+
+// UpdateStatus implements ConfigStore: ErrReadOnly.
+func (c *Cache) UpdateStatus(config configstore.Config) (revision string, err error) {
+	return "", readOnly(configstore.OpUpdateStatus, config.Key())
+}
+
+// Delete implements ConfigStore: ErrReadOnly.
+func (c *Cache) Delete(kind configstore.GroupVersionKind, name, namespace string, _ *string) error {
+	return readOnly(configstore.OpDelete, configstore.ConfigKey{Kind: kind, Name: name, Namespace: namespace})
+}
+
+func readOnly(op configstore.Op, key configstore.ConfigKey) error {
+	return fmt.Errorf("%s %s: %w", op, key.Object(), configstore.ErrReadOnly)
+}
+
+// Snapshot returns what the converter has made of what was read so far, also before the
+// cache has synced.
+func (c *Cache) Snapshot() *Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.converter.Snapshot()
+}
+
+// UpdateMesh replaces what the configuration of the mesh says.
+func (c *Cache) UpdateMesh(m Mesh) { c.apply(SetMesh(m)) }
+
+// Run reads from the API server and delivers events, until stop is closed. While the server
+// cannot be reached it goes on trying, and the state stays. When it returns, all that it
+// started has ended. A second call panics.
+func (c *Cache) Run(stop <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
+	var following sync.WaitGroup
+	if !c.followed.Swap(true) {
+		for _, s := range c.sources {
+			following.Go(func() { s.run(ctx) })
+		}
+	}
+	defer following.Wait()
+	defer cancel()
+	c.published.Run(stop)
+}
+
+// SourceError says why a kind of objects cannot be read at present. What was read of it
+// before stays.
+type SourceError struct {
+	// Kind is the resource: "ingresses", "ingressclasses", "services", "pods" or "nodes".
+	Kind string
+	Err  error
+}
+
+// Error returns "list ingresses: " and the cause.
+func (e SourceError) Error() string { return "list " + e.Kind + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e SourceError) Unwrap() error { return e.Err }
+
+// Errors returns the kinds of objects that cannot be read at present, because the API server
+// is not reached or refuses; none if all is well. What is wrong with Ingresses is in
+// Snapshot.
+func (c *Cache) Errors() []SourceError {
+	var out []SourceError
+	for _, s := range c.sources {
+		s.mu.Lock()
+		if s.err != nil {
+			out = append(out, SourceError{s.kind, s.err})
+		}
+		s.mu.Unlock()
+	}
+	return out
+}
+
+func (c *Cache) listed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ready
+}
+
+// apply converts changes and publishes what comes of them, as one batch; at first all, when
+// everything has been read.
+func (c *Cache) apply(changes ...Change) {
+	c.mu.Lock()
+	update := c.converter.Apply(changes...)
+	look, keys := c.look, slices.Concat(update.Statuses, c.changed)
+	c.changed = nil
+	switch {
+	case c.ready:
+		c.publish(update.Changes)
+	case !slices.ContainsFunc(c.sources, func(s *source) bool { return !s.answered }):
+		var all []configstore.Change
+		for _, kind := range []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService} {
+			for _, config := range update.After.Configs(kind) {
+				all = append(all, configstore.Change{Event: configstore.EventAdd, Curr: config})
+			}
+		}
+		c.publish(all)
+		c.ready = true
+	}
+	c.mu.Unlock()
+	if look != nil {
+		for _, key := range keys {
+			look(key)
+		}
+	}
+}
+
+// publish commits changes. Stores give a creation time to what has none, which would be
+// that of this process's start: the beginning of 1970 is the same for all, and as early.
+func (c *Cache) publish(changes []configstore.Change) {
+	if len(changes) == 0 {
+		return
+	}
+	mutations := make([]configstore.Mutation, 0, len(changes))
+	for _, change := range changes {
+		m := configstore.Mutation{Op: configstore.OpUpdate, Config: *change.Curr}
+		m.Config.CreationTimestamp = time.Unix(0, 0).UTC()
+		switch change.Event {
+		case configstore.EventAdd:
+			m.Op = configstore.OpCreate
+		case configstore.EventDelete:
+			m.Op = configstore.OpDelete
+		case configstore.EventUpdate:
+		}
+		mutations = append(mutations, m)
+	}
+	if _, err := c.published.Apply(mutations...); err != nil {
+		c.opts.Logger.Error("configs of Ingresses were not published", slog.Any("error", err)) // Not to be expected.
+	}
+}
+
+// show notes the status that an Ingress has.
+func (c *Cache) show(object metav1.Object, gone bool) {
+	key := keyOf(object)
+	c.changed = append(c.changed, key)
+	if o, ok := object.(*networkingv1.Ingress); ok && !gone {
+		c.shown[key] = shownStatus{o.Status.LoadBalancer.Ingress, o.DeletionTimestamp != nil}
+	} else {
+		delete(c.shown, key)
+	}
+}
+
+// wanted returns the addresses that the status of an Ingress should have, if it has others.
+func (c *Cache) wanted(key Key) (addresses []networkingv1.IngressLoadBalancerIngress, differs bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	shown, exists := c.shown[key]
+	status, ours := c.converter.Snapshot().Status(key)
+	return status.Ingress, exists && ours && !shown.deleting && !sameAddresses(shown.addresses, status.Ingress)
+}
+
+// sameAddresses compares two sets.
+func sameAddresses(a, b []networkingv1.IngressLoadBalancerIngress) bool {
+	within := func(a, b []networkingv1.IngressLoadBalancerIngress) bool {
+		return !slices.ContainsFunc(a, func(x networkingv1.IngressLoadBalancerIngress) bool {
+			return !slices.ContainsFunc(b, func(y networkingv1.IngressLoadBalancerIngress) bool { return sameAddress(x, y) })
+		})
+	}
+	return within(a, b) && within(b, a)
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ingress
+
+import (
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+)
+
+// NewReadSide returns a cache of other kinds, which follows nothing, and what its readers
+// see.
+func NewReadSide(schemas configstore.Schemas) (*Cache, *memory.Controller) {
+	client, err := kubernetes.NewForConfig(&rest.Config{})
+	if err != nil {
+		panic(err)
+	}
+	c := newCache(client, CacheOptions{})
+	c.published = memory.NewController(memory.Make(schemas))
+	c.published.RegisterHasSyncedHandler(c.listed)
+	c.reads, c.sources, c.ready = c.published, nil, true
+	return c, c.published
+}
