@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -38,6 +39,55 @@ func BenchmarkWrite(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkTold is the least that a write can cost that is read back from a watch: a transaction with a
+// comparison, and the event of it in a watch of the client, of bytes that nobody decodes. Beside
+// it, in the same run, are a put and an Update.
+func BenchmarkTold(b *testing.B) {
+	srv := benchServer(b, false)
+	client, next := newClient(b, srv.addr), 0
+	value, err := manifest.MarshalJSON(entry("w", "10.0.0.1"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	key := func(prefix string) string {
+		next++
+		return prefix + fmt.Sprint(next%64)
+	}
+	b.Run("put", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := client.Put(b.Context(), key("/raw/"), string(value)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	transaction := func(b *testing.B) int64 {
+		b.Helper()
+		k := key("/told/")
+		answer, err := client.Txn(b.Context()).If(clientv3.Compare(clientv3.ModRevision(k), ">", -1)).
+			Then(clientv3.OpPut(k, string(value))).Else(clientv3.OpGet(k)).Commit()
+		if err != nil || !answer.Succeeded {
+			b.Fatal(err)
+		}
+		return answer.Header.Revision
+	}
+	b.Run("transaction", func(b *testing.B) {
+		for b.Loop() {
+			transaction(b)
+		}
+	})
+	b.Run("told", func(b *testing.B) {
+		watch := client.Watch(b.Context(), "/told/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+		<-watch
+		for b.Loop() {
+			for revision, seen := transaction(b), int64(0); seen < revision; {
+				events := (<-watch).Events
+				seen = events[len(events)-1].Kv.ModRevision
+			}
+		}
+	})
+	b.Run("update", func(b *testing.B) { benchUpdates(b, start(b, srv.addr, etcd.Options{Prefix: "/updates"}), 1) })
 }
 
 // BenchmarkReplicas is an Update that several replicas show: it ends when all do.
