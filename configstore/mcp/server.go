@@ -104,7 +104,7 @@ func (s *Server) Run(stop <-chan struct{}) {
 	cancel()
 	stopping.Wait()
 	s.streams.Run(stop) // after a stop it pushes nothing, and ends the streams
-	s.configs.feed.stop()
+	s.configs.feed.Stop()
 }
 
 // Flush pushes what the cache has handed over before the call, without delay, and returns

@@ -6,6 +6,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/configfeed"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -54,7 +55,9 @@ func textOf(node *core.Node, key string) string {
 
 // provider is the provider of the configs of a cache.
 type provider struct {
-	feed     *feed
+	feed *configfeed.Feed
+	// unlisted: what the cache had when it was subscribed to may not be in the feed yet.
+	unlisted bool
 	revision string
 	// selects tells the nodes that are sent configs.
 	selects func(*core.Node) bool
@@ -70,7 +73,7 @@ var _ ads.Provider = (*provider)(nil)
 
 func newProvider(cache configstore.ConfigStoreCache, o ProviderOptions, selects func(*core.Node) bool) *provider {
 	p := &provider{
-		feed: newFeed(cache), revision: o.Revision, selects: selects,
+		feed: configfeed.New(cache, kindsOf(cache)), revision: o.Revision, selects: selects,
 		types: make(map[string]configstore.GroupVersionKind), typesOf: make(map[configstore.GroupVersionKind][]string),
 	}
 	for _, schema := range cache.Schemas().All() {
@@ -85,21 +88,28 @@ func newProvider(cache configstore.ConfigStoreCache, o ProviderOptions, selects 
 	return p
 }
 
+func kindsOf(cache configstore.ConfigStoreCache) (kinds []configstore.GroupVersionKind) {
+	for _, schema := range cache.Schemas().All() {
+		kinds = append(kinds, schema.GroupVersionKind)
+	}
+	return kinds
+}
+
 // Name implements ads.Provider.
 func (*provider) Name() string { return "mcp" }
 
 // Attach implements ads.Provider: it subscribes to the cache.
 func (p *provider) Attach(updater xdsupdate.XDSUpdater) {
-	if p.feed.notify != nil {
+	if p.feed.Notify != nil {
 		panic("mcp: a provider is for one server")
 	}
-	p.feed.notify = func(keys map[configstore.ConfigKey]struct{}) {
+	p.feed.Notify = func(keys map[configstore.ConfigKey]struct{}) {
 		updater.ConfigUpdate(&xdsupdate.PushRequest{
 			Full: true, ConfigsUpdated: keys, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonConfig: 1},
 		})
 	}
-	p.feed.subscribe()
-	p.feed.notify(nil) // of what there is already
+	p.unlisted = !p.feed.Subscribe()
+	p.feed.Notify(nil) // of what there is already
 }
 
 // clientPolicy is what makes a difference between clients. It is the policy of their views.
@@ -116,9 +126,13 @@ func (p *provider) Group(node *core.Node, _ *registry.Proxy) any {
 	return clientPolicy{p.revision}
 }
 
-// Provide implements ads.Provider.
+// Provide implements ads.Provider. The first call has all that there is, if the cache has synced.
 func (p *provider) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
-	changed := p.feed.take()
+	if p.unlisted {
+		p.unlisted = false
+		p.feed.List()
+	}
+	changed := p.feed.Take()
 	if len(changed) == 0 {
 		return p.now, ads.Changes{}
 	}

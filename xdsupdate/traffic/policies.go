@@ -9,6 +9,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/configfeed"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -23,7 +24,7 @@ import (
 // Policies belong to one server.
 type Policies struct {
 	settings *settings
-	configs  *configFeed
+	configs  *configfeed.Feed
 	// taken are the configs that have changed until the last Capture; nil: none. captures:
 	// the server calls it; else Provide takes them. Only pushes use both.
 	taken    map[configstore.ConfigKey]*configstore.Config

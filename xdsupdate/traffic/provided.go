@@ -54,13 +54,13 @@ func (x *proxies) of(v ads.View) *proxy {
 // and the services of another.
 func (p *Policies) Capture() (whole bool) {
 	p.captures = true
-	changed := p.configs.take()
+	changed := p.configs.Take()
 	if p.taken == nil {
 		p.taken = changed
 	} else {
 		maps.Copy(p.taken, changed)
 	}
-	return !p.configs.delivering()
+	return !p.configs.Delivering()
 }
 
 // take returns the configs that have changed until the last Capture, in their last
@@ -68,7 +68,7 @@ func (p *Policies) Capture() (whole bool) {
 func (p *Policies) take() map[configstore.ConfigKey]*configstore.Config {
 	changed := p.taken
 	if p.taken = nil; !p.captures {
-		changed = p.configs.take()
+		changed = p.configs.Take()
 	}
 	return changed
 }
