@@ -255,8 +255,7 @@ func (c *Cache) apply(changes ...Change) {
 	}
 }
 
-// publish commits changes. Stores give a creation time to what has none, which would be
-// that of this process's start: the beginning of 1970 is the same for all, and as early.
+// publish commits changes.
 func (c *Cache) publish(changes []configstore.Change) {
 	if len(changes) == 0 {
 		return
@@ -264,7 +263,6 @@ func (c *Cache) publish(changes []configstore.Change) {
 	mutations := make([]configstore.Mutation, 0, len(changes))
 	for _, change := range changes {
 		m := configstore.Mutation{Op: configstore.OpUpdate, Config: *change.Curr}
-		m.Config.CreationTimestamp = time.Unix(0, 0).UTC()
 		switch change.Event {
 		case configstore.EventAdd:
 			m.Op = configstore.OpCreate

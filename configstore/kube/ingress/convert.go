@@ -5,6 +5,7 @@ package ingress
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
@@ -146,7 +147,7 @@ func (c *Converter) report(key Key, problems []Problem) {
 // gateway returns the Gateway of an Ingress.
 func (c *Converter) gateway(i *ingress, found *findings) *configstore.Config {
 	spec := &networking.Gateway{Selector: map[string]string{gatewayLabel: c.mesh.gatewayPods()}}
-	config := c.config(istio.Gateway, c.gatewayKey(i.key))
+	config := c.config(istio.Gateway, c.gatewayKey(i.key), 0)
 	add := func(field string, s *networking.Server) {
 		if found.valid(field, istio.Gateway, &networking.Gateway{Selector: spec.Selector, Servers: []*networking.Server{s}}) {
 			spec.Servers = append(spec.Servers, s)
@@ -178,9 +179,11 @@ func (c *Converter) gateway(i *ingress, found *findings) *configstore.Config {
 	return config
 }
 
-// config returns a config without a spec.
-func (c *Converter) config(kind configstore.GroupVersionKind, key Key) *configstore.Config {
+// config returns a config without a spec, of which others of its kind with a lower rank come
+// first.
+func (c *Converter) config(kind configstore.GroupVersionKind, key Key, rank int64) *configstore.Config {
 	return &configstore.Config{Meta: configstore.Meta{
 		GroupVersionKind: kind, Name: key.Name, Namespace: key.Namespace, Domain: c.opts.Domain,
+		CreationTimestamp: time.Unix(rank, 0).UTC(),
 	}}
 }

@@ -206,6 +206,30 @@ func TestDefaultBackend(t *testing.T) {
 	}
 }
 
+// TestSpecificHostsFirst: by their age VirtualServices of hosts come before those of wildcards
+// that cover them, longer ones first, and all before those that somebody has written.
+func TestSpecificHostsFirst(t *testing.T) {
+	hosts := []string{"", "*.com", "b.example.com", "*.example.com", "a.example.com", "*.b.example.com"}
+	var all []ingress.Change
+	for i, host := range hosts {
+		all = append(all, ingress.Set(simple(fmt.Sprint("i", i), host, "/", "80")))
+	}
+	configs := newConverter(all...).Snapshot().Configs(istio.VirtualService)
+	slices.SortStableFunc(configs, func(a, b *configstore.Config) int { return a.CreationTimestamp.Compare(b.CreationTimestamp) })
+	var got []string
+	for _, c := range configs {
+		v, _ := c.Spec.(*networking.VirtualService)
+		got = append(got, v.GetHosts()...)
+		if c.CreationTimestamp.IsZero() || c.CreationTimestamp.Year() != 1970 {
+			t.Errorf("%s was made at %v", c.Key(), c.CreationTimestamp)
+		}
+	}
+	want := []string{"a.example.com", "b.example.com", "*.b.example.com", "*.example.com", "*.com", "*"}
+	if d := gocmp.Diff(want, got); d != "" {
+		t.Errorf("order (-want +got):\n%s", d)
+	}
+}
+
 // BenchmarkChange: one changed Ingress among many.
 func BenchmarkChange(b *testing.B) {
 	for _, n := range []int{100, 10_000} {

@@ -36,9 +36,10 @@
 //     Options.Namespace, or, if Mesh names none, the external addresses of the node of a pod
 //     that the Gateways select.
 //
-// Configs have no creation time: in conflicts they come before those that others have
-// written. That, the names, and what is not said here is as in Istio 1.30, but for the
-// following: an IngressClass that does not exist is none of ours, OFF means none, default
+// In conflicts configs come before those that others have written: their creation time is the
+// beginning of 1970, for wildcards some seconds later, so that on a server whose hosts several
+// VirtualServices cover the routes of the most specific one come first. Istio's have none.
+// Names, and what is not said here, are as in Istio 1.30, but for the following: an IngressClass that does not exist is none of ours, OFF means none, default
 // backends have routes, a VirtualService is for the Gateways of all Ingresses of its host,
 // different hosts have different VirtualServices, and none is without routes.
 //
@@ -56,8 +57,7 @@
 //
 // A Cache needs the verbs list and watch for ingresses and ingressclasses of
 // networking.k8s.io, services and nodes in all namespaces, and for pods in
-// Options.Namespace. In conflicts of Gateways and VirtualServices its configs come first:
-// they have the beginning of 1970 as their creation time.
+// Options.Namespace.
 //
 // # Cost
 //

@@ -53,9 +53,21 @@ func (c *Converter) virtualService(host string) (Key, *configstore.Config) {
 		spec.Http = append(spec.Http, r.rule)
 	}
 	key := virtualServiceKey(host, sharers[0].key)
-	config := c.config(istio.VirtualService, key)
+	config := c.config(istio.VirtualService, key, rankOf(host))
 	config.Annotations, config.Spec = map[string]string{semanticsAnnotation: ingressSemantics}, spec
 	return key, config
+}
+
+// maxHost is the length of the longest name of a host.
+const maxHost = 253
+
+// rankOf orders hosts that may cover the same request: first those without a wildcard, then
+// longer ones.
+func rankOf(host string) int64 {
+	if !strings.HasPrefix(host, "*") {
+		return 0
+	}
+	return int64(max(1, maxHost+1-len(host)))
 }
 
 // byAge is the order of Ingresses: the oldest first, then by name, then by namespace.
