@@ -4,6 +4,7 @@ package gatewayapi
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,12 +59,21 @@ func benchObjects(routes int) []Change {
 func BenchmarkStart(b *testing.B) {
 	changes := benchObjects(10_000)
 	b.ReportAllocs()
+	var c *Converter
 	for b.Loop() {
-		update := NewConverter().Apply(changes...)
-		if len(update.Changes) != 10_001 {
+		c = NewConverter()
+		if update := c.Apply(changes...); len(update.Changes) != 10_001 {
 			b.Fatal(len(update.Changes))
 		}
 	}
+	var with, without runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&with)
+	runtime.KeepAlive(c)
+	runtime.GC()
+	runtime.ReadMemStats(&without)
+	b.ReportMetric(float64(with.HeapAlloc-without.HeapAlloc)/10_000, "B/route")
+	runtime.KeepAlive(changes)
 }
 
 // BenchmarkRoute changes one HTTPRoute among others: its cost does not grow with them.
@@ -116,4 +126,63 @@ func TestCost(t *testing.T) {
 			t.Errorf("%v: the same config: %t", config.Key(), same)
 		}
 	}
+}
+
+// TestNamespacesCost: routes do not depend on namespaces that are not theirs, although those
+// that a selector selects are hosts of the server.
+func TestNamespacesCost(t *testing.T) {
+	t.Parallel()
+	sys := newSystem()
+	if err := sys.applyAll(world + `
+kind: Gateway
+metadata: {name: edge, namespace: infra}
+spec:
+  gatewayClassName: istio
+  listeners: [{name: web, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Selector, selector: {matchLabels: {tier: x}}}}}]
+---
+` + httpRoute("r", `[{`+toCart+`}]`)); err != nil {
+		t.Fatal(err)
+	}
+	c := sys.converter
+	for at, readers := range c.readers {
+		for n := range readers {
+			if n.kind == nodeRoute && (at.kind == allNamespaces || at.kind == aNamespace && at.key.Name != "shop") {
+				t.Errorf("the route %v depends on %v", n.key, at)
+			}
+		}
+	}
+	update := c.Apply(Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new", Labels: map[string]string{"tier": "x"}}}))
+	if len(update.Changes) != 1 || update.Changes[0].Curr.GroupVersionKind != istio.Gateway {
+		t.Errorf("a namespace that is selected changes %v", update.Changes)
+	}
+}
+
+// TestReaders: snapshots are read while others are made.
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	c := NewConverter()
+	c.Apply(benchObjects(50)...)
+	snapshots := make(chan *Snapshot)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for s := range snapshots {
+			for _, kind := range configKinds {
+				if n := len(s.Configs(kind)); kind == istio.VirtualService && n != 50 {
+					t.Errorf("%d VirtualServices", n)
+				}
+			}
+			for key, status := range s.Statuses() {
+				if status == nil {
+					t.Errorf("%v has no status", key)
+				}
+			}
+		}
+	}()
+	for i := range 200 {
+		path := []string{"/b", "/a"}[i%2]
+		snapshots <- c.Apply(Set(benchRoute(5, 7, path))).After
+	}
+	close(snapshots)
+	<-done
 }

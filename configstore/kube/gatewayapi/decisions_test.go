@@ -281,6 +281,24 @@ spec:
 		[]string{"[mesh] [a.example.net] [mesh] [b.example.net]", "True Accepted 1", "True ResolvedRefs 1"},
 	},
 	{
+		"A host of a ServiceEntry that its namespace does not export, and one that is exported to ours", `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: own, namespace: blog}
+spec: {hosts: [own.example.net], exportTo: ["."], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ours, namespace: blog}
+spec: {hosts: [ours.example.net], exportTo: [shop], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}
+---
+` + httpRoute("a", `[{backendRefs: [{group: networking.istio.io, kind: Hostname, name: own.example.net, port: 80}]}]`) +
+			httpRoute("b", `[{backendRefs: [{group: networking.istio.io, kind: Hostname, name: ours.example.net, port: 80}]}]`) +
+			httpRoute("c", `[{backendRefs: [{group: networking.istio.io, kind: Hostname, name: pay.shop.svc.cluster.local, port: 80}]}]`),
+		[]string{"HTTPRoute/shop/a parents ResolvedRefs", "HTTPRoute/shop/b parents ResolvedRefs", "HTTPRoute/shop/c parents ResolvedRefs"},
+		[]string{"False BackendNotFound 1", "True ResolvedRefs 1", "True ResolvedRefs 1"},
+	},
+	{
 		"G28 entries of other controllers stay, ours for former parents go", `
 kind: HTTPRoute
 metadata: {name: r, namespace: shop}
