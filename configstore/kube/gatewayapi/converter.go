@@ -64,6 +64,7 @@ type Converter struct {
 	// The results.
 	gatewayStates map[Key]*gatewayState
 	setStates     map[Key]*setState
+	serverOf      map[Key]Key // the Gateways of Gateway configs
 	routeStates   map[routeKey]*routeState
 	policyStates  map[Key]*policyState
 	hosts         map[hostKey]map[routeKey]*contribution
@@ -105,7 +106,7 @@ func NewConverter(opts ...Options) *Converter {
 		slices: store[slice]{}, serviceEntries: map[Key]*ServiceEntry{},
 		setsOf: index[Key, Key]{}, grantsIn: index[string, Key]{}, slicesOf: index[Key, Key]{},
 		entriesOf: index[string, Key]{}, policiesOf: index[Key, Key]{}, tracker: newTracker(),
-		gatewayStates: map[Key]*gatewayState{}, setStates: map[Key]*setState{}, routeStates: map[routeKey]*routeState{},
+		gatewayStates: map[Key]*gatewayState{}, setStates: map[Key]*setState{}, serverOf: map[Key]Key{}, routeStates: map[routeKey]*routeState{},
 		policyStates: map[Key]*policyState{}, hosts: map[hostKey]map[routeKey]*contribution{}, hostConfigs: map[hostKey]Key{},
 		dirtyHosts: map[hostKey]struct{}{}, attached: counts[parentKey, string]{}, users: counts[Key, Key]{},
 		published: &Snapshot{}, changed: map[configKey]*configstore.Config{}, statuses: map[ObjectKey]struct{}{},

@@ -51,7 +51,7 @@ func views(listeners []*listener) []listenerView {
 func (c *Converter) computeGateway(n node) {
 	old := c.gatewayStates[n.key]
 	next, sets := c.convertGateway(n)
-	c.replaceConfigs(istio.Gateway, configsOf(old), configsOf(next))
+	c.replaceServers(n.key, configsOf(old), configsOf(next))
 	if next == nil {
 		delete(c.gatewayStates, n.key)
 	} else {
@@ -71,7 +71,7 @@ func (c *Converter) computeGateway(n node) {
 	for key, state := range sets {
 		before := c.setStates[key]
 		c.setStates[key] = state
-		if before == nil || !apiequality.Semantic.DeepEqual(views(before.listeners), views(state.listeners)) {
+		if before == nil || before.notAllowed != state.notAllowed || !apiequality.Semantic.DeepEqual(views(before.listeners), views(state.listeners)) {
 			c.touch(topic{listenersOfSet, key})
 		}
 		c.mark(node{nodeListenerSetStatus, "", key})
@@ -98,6 +98,22 @@ func sameListeners(a, b *gatewayState) bool {
 		return a == b
 	}
 	return a.ownership == b.ownership && apiequality.Semantic.DeepEqual(views(a.listeners), views(b.listeners))
+}
+
+// replaceServers publishes the configs of a Gateway and its ListenerSets in place of others.
+// One that another Gateway has taken over meanwhile, with the ListenerSet, or with the name,
+// is that one's.
+func (c *Converter) replaceServers(gateway Key, old, next map[Key]*configstore.Config) {
+	for key := range old {
+		if next[key] == nil && c.serverOf[key] == gateway {
+			delete(c.serverOf, key)
+			c.publish(istio.Gateway, key, nil)
+		}
+	}
+	for key, config := range next {
+		c.serverOf[key] = gateway
+		c.publish(istio.Gateway, key, config)
+	}
 }
 
 // replaceConfigs publishes configs in place of others.
@@ -157,11 +173,7 @@ func (v view) attachSets(gateway *gatewayv1.Gateway, state *gatewayState, sets m
 		s := &setState{gateway: key}
 		sets[keyOf(set)] = s
 		state.members = append(state.members, keyOf(set))
-		from, selector := gatewayv1.NamespacesFromNone, gateway.Spec.AllowedListeners
-		if selector != nil && selector.Namespaces != nil {
-			from = deref(selector.Namespaces.From, from)
-		}
-		if from == gatewayv1.NamespacesFromNone || !v.allows(from, selector.Namespaces.Selector, key.Namespace, set.Namespace) {
+		if !v.allowsSet(gateway, set.Namespace) {
 			s.notAllowed = problem{string(gatewayv1.ListenerSetReasonNotAllowed), "the Gateway does not allow ListenerSets of this namespace"}
 			continue
 		}
@@ -176,6 +188,16 @@ func (v view) attachSets(gateway *gatewayv1.Gateway, state *gatewayState, sets m
 		listeners = append(listeners, s.listeners...)
 	}
 	return listeners
+}
+
+// allowsSet reports whether a Gateway allows ListenerSets of a namespace; by default none.
+func (v view) allowsSet(gateway *gatewayv1.Gateway, ns string) bool {
+	allowed := gateway.Spec.AllowedListeners
+	if allowed == nil || allowed.Namespaces == nil {
+		return false
+	}
+	from := deref(allowed.Namespaces.From, gatewayv1.NamespacesFromNone)
+	return v.allows(from, allowed.Namespaces.Selector, gateway.Namespace, ns)
 }
 
 func (c *Converter) setsByAge(gateway Key) []*gatewayv1.ListenerSet {

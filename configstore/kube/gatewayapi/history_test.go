@@ -122,7 +122,7 @@ func (s *system) removeAll(t *testing.T) {
 	}
 	c := s.converter
 	for name, n := range map[string]int{
-		"hosts": len(c.hosts), "attached": len(c.attached), "users": len(c.users), "gateways": len(c.gatewayStates),
+		"servers": len(c.serverOf), "hosts": len(c.hosts), "attached": len(c.attached), "users": len(c.users), "gateways": len(c.gatewayStates),
 		"sets": len(c.setStates), "routes": len(c.routeStates), "policies": len(c.policyStates), "names": len(c.hostConfigs),
 		"reads": len(c.reads), "readers": len(c.readers),
 	} {
