@@ -136,6 +136,29 @@ func compareRefs(a, b objectRef) int {
 	return ObjectKey{Kind(a.Kind), Key{a.Namespace, a.Name}}.Compare(ObjectKey{Kind(b.Kind), Key{b.Namespace, b.Name}})
 }
 
+// variants are objects of the scenarios of ListenerSets under other names, and for other
+// Gateways, of which these scenarios have too few.
+func variants(doc map[string]any) []map[string]any {
+	var out []map[string]any
+	switch doc["kind"] {
+	case "Gateway":
+		other := asMap(doc)
+		other["metadata"].(map[string]any)["name"] = "two"
+		out = append(out, other)
+	case "ListenerSet":
+		for _, gateway := range []string{"edge", "two"} {
+			for _, name := range []string{"edge", "two", "extra"} {
+				other := asMap(doc)
+				other["metadata"].(map[string]any)["name"] = name
+				other["metadata"].(map[string]any)["namespace"] = "infra"
+				other["spec"].(map[string]any)["parentRef"].(map[string]any)["name"] = gateway
+				out = append(out, other)
+			}
+		}
+	}
+	return out
+}
+
 // documentsOfCorpus are the objects of all scenarios, each once.
 func documentsOfCorpus(t *testing.T) []map[string]any {
 	t.Helper()
@@ -164,6 +187,11 @@ func documentsOfCorpus(t *testing.T) []map[string]any {
 			}
 			for _, doc := range docs {
 				found[fmt.Sprint(doc)] = doc
+				if strings.HasPrefix(name, "listenerset/") {
+					for _, variant := range variants(doc) {
+						found[fmt.Sprint(variant)] = variant
+					}
+				}
 			}
 		}
 	}

@@ -29,8 +29,11 @@ func matching(expression string) (*networking.StringMatch, error) {
 	return &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: expression}}, nil
 }
 
-// errMatch is of a match of an unknown type.
-var errMatch = errors.New("a match has an unknown type")
+// errMatch is of a match of an unknown type, and errNoName of one of nothing.
+var (
+	errMatch  = errors.New("a match has an unknown type")
+	errNoName = errors.New("a match has no name of what it matches")
+)
 
 // httpMatch converts one match of an HTTPRoute.
 func httpMatch(m *gatewayv1.HTTPRouteMatch) (*networking.HTTPMatchRequest, error) {
@@ -47,7 +50,7 @@ func httpMatch(m *gatewayv1.HTTPRouteMatch) (*networking.HTTPMatchRequest, error
 	}
 	for i := range m.QueryParams {
 		q := &m.QueryParams[i]
-		match, err := valueMatch(string(deref(q.Type, gatewayv1.QueryParamMatchExact)), q.Value)
+		match, err := namedMatch(string(q.Name), string(deref(q.Type, gatewayv1.QueryParamMatchExact)), q.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +89,11 @@ func pathMatch(p *gatewayv1.HTTPPathMatch) (*networking.StringMatch, error) {
 	}
 }
 
-func valueMatch(kind, value string) (*networking.StringMatch, error) {
+// namedMatch converts the match of the value of a header or a query parameter.
+func namedMatch(name, kind, value string) (*networking.StringMatch, error) {
+	if name == "" {
+		return nil, errNoName
+	}
 	switch kind {
 	case string(gatewayv1.HeaderMatchExact):
 		return exact(value), nil
@@ -100,7 +107,7 @@ func valueMatch(kind, value string) (*networking.StringMatch, error) {
 // addHeader adds the match of a header. Names of headers have no case; of several matches of
 // one the first counts.
 func addHeader(out *networking.HTTPMatchRequest, name, kind, value string) error {
-	match, err := valueMatch(kind, value)
+	match, err := namedMatch(name, kind, value)
 	if err != nil {
 		return err
 	}
