@@ -36,8 +36,11 @@ func checkPorts(at *field, name string, ports []string) {
 		if port == "" {
 			continue
 		}
-		if number, err := strconv.ParseUint(port, 10, 32); err != nil || number < 1 || number > maxPort {
+		switch number, err := strconv.ParseUint(port, 10, 32); {
+		case err != nil || number > maxPort:
 			at.elem(name, i).refuse("must be 1–65535, is %q", port)
+		case number == 0:
+			at.elem(name, i).warn("no connection has this port")
 		}
 	}
 }
@@ -147,7 +150,7 @@ func isAttribute(key string) bool {
 		return true
 	default:
 		filter, _, _ := strings.Cut(key, "[")
-		return isIndexed(key, "request.headers") || isIndexed(key, "request.auth.claims") ||
+		return isIndexed(key, "request.headers") || isIndexed(key, "request.auth.claims") && !strings.Contains(key, "[]") ||
 			strings.HasPrefix(key, "experimental.envoy.filters.") && isIndexed(key, filter)
 	}
 }

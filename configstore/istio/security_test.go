@@ -114,7 +114,6 @@ rules:
 			violations: []string{
 				"spec.rules[0].to[0].operation.notPorts[0]: must not be empty",
 				"spec.rules[0].to[0].operation.methods[0]: must not be empty",
-				`spec.rules[0].to[0].operation.ports[0]: must be 1–65535, is "0"`,
 				`spec.rules[0].to[0].operation.ports[1]: must be 1–65535, is "http"`,
 				`spec.rules[0].to[0].operation.ports[2]: must be 1–65535, is "65536"`,
 				`spec.rules[0].to[0].operation.paths[0]: must have, beside {*} and {**}, only segments of letters, digits and -._~%!$&'()+,;:@=, is "/*/baz/{*}"`,
@@ -122,6 +121,7 @@ rules:
 				`spec.rules[0].to[0].operation.paths[2]: must have no braces but {*} and {**} as whole segments, is "/foo/{*}.txt"`,
 				`spec.rules[0].to[0].operation.paths[4]: must have no braces but {*} and {**} as whole segments, is "/{a}"`,
 			},
+			warnings: []string{"spec.rules[0].to[0].operation.ports[0]: no connection has this port"},
 		},
 		{
 			name: "conditions",
@@ -131,8 +131,8 @@ rules:
 				`spec.rules[0].when[1].key: must be an attribute of Istio's authorization, is "request.headers[]"`,
 				`spec.rules[0].when[2].values[0]: must be an IP address or a CIDR block, is "a"`,
 				`spec.rules[0].when[2].notValues[0]: must be an IP address or a CIDR block, is "b"`,
-				`spec.rules[0].when[3].notValues[0]: must be 1–65535, is "0"`,
 			},
+			warnings: []string{"spec.rules[0].when[3].notValues[0]: no connection has this port"},
 		},
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	httpauthz "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
+	tcpauthz "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/ext_authz/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcp "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -133,6 +135,14 @@ var namingTypes = compileNaming(
 		"route_config.virtual_hosts.routes.route.cluster":                         clusterNamed,
 		"route_config.virtual_hosts.routes.route.weighted_clusters.clusters.name": clusterNamed,
 		"route_config.virtual_hosts.routes.route.request_mirror_policies.cluster": clusterNamed,
+		"http_filters.typed_config":                                               noName,
+	}},
+	namingPaths{&httpauthz.ExtAuthz{}, map[string]nameKind{
+		"grpc_service.envoy_grpc.cluster_name": clusterNamed,
+		"http_service.server_uri.cluster":      clusterNamed,
+	}},
+	namingPaths{&tcpauthz.ExtAuthz{}, map[string]nameKind{
+		"grpc_service.envoy_grpc.cluster_name": clusterNamed,
 	}},
 )
 

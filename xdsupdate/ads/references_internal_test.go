@@ -9,8 +9,11 @@ import (
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	httpauthz "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
+	tcpauthz "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/ext_authz/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcp "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"github.com/google/go-cmp/cmp"
@@ -84,7 +87,7 @@ func (n namer) routes() *routev3.RouteConfiguration {
 func (n namer) filter(tb testing.TB) *listenerv3.Filter {
 	tb.Helper()
 	var m proto.Message
-	switch n.IntN(5) {
+	switch n.IntN(6) {
 	case 0:
 		m = &tcp.TcpProxy{ClusterSpecifier: &tcp.TcpProxy_Cluster{Cluster: n.name()}}
 	case 1:
@@ -97,14 +100,45 @@ func (n namer) filter(tb testing.TB) *listenerv3.Filter {
 		m = &hcm.HttpConnectionManager{RouteSpecifier: &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{RouteConfigName: n.name()}}}
 	case 3:
 		m = &hcm.HttpConnectionManager{RouteSpecifier: &hcm.HttpConnectionManager_RouteConfig{RouteConfig: n.routes()}}
+	case 4:
+		m = &tcpauthz.ExtAuthz{GrpcService: n.service()}
 	default:
 		m = wrapperspb.String("no-name")
 	}
-	config, err := anypb.New(m)
+	if manager, ok := m.(*hcm.HttpConnectionManager); ok {
+		n.some(2, func() { manager.HttpFilters = append(manager.HttpFilters, n.httpFilter(tb)) })
+	}
+	return &listenerv3.Filter{Name: "no-name", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: inAny(tb, m)}}
+}
+
+// service is one that is asked by gRPC.
+func (n namer) service() *core.GrpcService {
+	return &core.GrpcService{TargetSpecifier: &core.GrpcService_EnvoyGrpc_{EnvoyGrpc: &core.GrpcService_EnvoyGrpc{ClusterName: n.name()}}}
+}
+
+func (n namer) httpFilter(tb testing.TB) *hcm.HttpFilter {
+	tb.Helper()
+	var m proto.Message
+	switch n.IntN(3) {
+	case 0:
+		m = &httpauthz.ExtAuthz{Services: &httpauthz.ExtAuthz_GrpcService{GrpcService: n.service()}}
+	case 1:
+		m = &httpauthz.ExtAuthz{Services: &httpauthz.ExtAuthz_HttpService{HttpService: &httpauthz.HttpService{
+			ServerUri: &core.HttpUri{Uri: "no-name", HttpUpstreamType: &core.HttpUri_Cluster{Cluster: n.name()}},
+		}}}
+	default:
+		m = wrapperspb.String("no-name")
+	}
+	return &hcm.HttpFilter{Name: "no-name", ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: inAny(tb, m)}}
+}
+
+func inAny(tb testing.TB, m proto.Message) *anypb.Any {
+	tb.Helper()
+	out, err := anypb.New(m)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &listenerv3.Filter{Name: "no-name", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config}}
+	return out
 }
 
 func (n namer) listener(tb testing.TB) *listenerv3.Listener {
@@ -134,6 +168,8 @@ func walked(tb testing.TB, m proto.Message) *references {
 		case "envoy.config.route.v3.RouteAction.cluster",
 			"envoy.config.route.v3.WeightedCluster.ClusterWeight.name",
 			"envoy.config.route.v3.RouteAction.RequestMirrorPolicy.cluster",
+			"envoy.config.core.v3.GrpcService.EnvoyGrpc.cluster_name",
+			"envoy.config.core.v3.HttpUri.cluster",
 			"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.cluster",
 			"envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight.name":
 			clusters = append(clusters, xxhash.Sum64String(last.Value.String()))

@@ -3,6 +3,8 @@
 package envoy
 
 import (
+	"slices"
+
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	cors "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	fault "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
@@ -25,6 +27,9 @@ type HTTPOptions struct {
 	// HTTP10: requests by HTTP/1.0 are served, if they have a Host header. By default
 	// Envoy answers them with 426.
 	HTTP10 bool
+	// Filters are those that requests pass before what is made of VirtualServices, in their
+	// order, such as those of authorization. Nil: none.
+	Filters []*hcm.HttpFilter
 }
 
 // GatewayConnectionManager returns the network filter by which a gateway serves
@@ -42,7 +47,7 @@ func GatewayConnectionManager(
 		RouteSpecifier: &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{
 			ConfigSource: ADS(), RouteConfigName: routeConfig,
 		}},
-		HttpFilters: httpFilters(protocol),
+		HttpFilters: append(slices.Clone(options.Filters), httpFilters(protocol)...),
 		// A gateway is the first to see the client: its address is the remote one,
 		// whatever X-Forwarded-For says, but for the proxies that are trusted.
 		UseRemoteAddress:         wrapperspb.Bool(true),
@@ -65,27 +70,29 @@ func GatewayConnectionManager(
 	default:
 	}
 	normalizePaths(m, mesh.GetPathNormalization().GetNormalization())
-	return networkFilter("envoy.filters.network.http_connection_manager", m)
+	return NetworkFilter("envoy.filters.network.http_connection_manager", m)
 }
 
 // httpFilters returns the filters that the routes of VirtualServices make use of.
 func httpFilters(protocol registry.Protocol) []*hcm.HttpFilter {
 	var filters []*hcm.HttpFilter
 	if protocol == registry.ProtocolGRPCWeb {
-		filters = append(filters, httpFilter("envoy.filters.http.grpc_web", &grpcweb.GrpcWeb{}))
+		filters = append(filters, HTTPFilter("envoy.filters.http.grpc_web", &grpcweb.GrpcWeb{}))
 	}
 	return append(filters,
-		httpFilter("envoy.filters.http.fault", &fault.HTTPFault{}),
-		httpFilter("envoy.filters.http.cors", &cors.Cors{}),
-		httpFilter("envoy.filters.http.router", &router.Router{}),
+		HTTPFilter("envoy.filters.http.fault", &fault.HTTPFault{}),
+		HTTPFilter("envoy.filters.http.cors", &cors.Cors{}),
+		HTTPFilter("envoy.filters.http.router", &router.Router{}),
 	)
 }
 
-func httpFilter(name string, config proto.Message) *hcm.HttpFilter {
+// HTTPFilter returns a filter for requests.
+func HTTPFilter(name string, config proto.Message) *hcm.HttpFilter {
 	return &hcm.HttpFilter{Name: name, ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: packed(config)}}
 }
 
-func networkFilter(name string, config proto.Message) *listenerv3.Filter {
+// NetworkFilter returns a filter for connections.
+func NetworkFilter(name string, config proto.Message) *listenerv3.Filter {
 	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed(config)}}
 }
 

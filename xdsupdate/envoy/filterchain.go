@@ -39,9 +39,12 @@ func ServerNames(hosts []string) (names []string, ok bool) {
 }
 
 // FilterChain returns the filter chain for connections to the names of ServerNames.
-// With a TLS context it terminates TLS; nil: it does not.
-func FilterChain(serverNames []string, tls *tlsv3.DownstreamTlsContext, filter *listenerv3.Filter) *listenerv3.FilterChain {
-	chain := &listenerv3.FilterChain{Filters: []*listenerv3.Filter{filter}}
+// With a TLS context it terminates TLS; nil: it does not. A connection passes the filters before, in
+// their order, and then the last one, which handles it.
+func FilterChain(
+	serverNames []string, tls *tlsv3.DownstreamTlsContext, last *listenerv3.Filter, before ...*listenerv3.Filter,
+) *listenerv3.FilterChain {
+	chain := &listenerv3.FilterChain{Filters: append(slices.Clone(before), last)}
 	if len(serverNames) > 0 {
 		chain.FilterChainMatch = &listenerv3.FilterChainMatch{ServerNames: serverNames}
 	}
@@ -80,9 +83,10 @@ func cidrRanges(ranges []netip.Prefix) []*core.CidrRange {
 }
 
 // AutoPassthroughChain returns the filter chain that passes mutual TLS of Istio's
-// sidecars on to the cluster that the server name says: both have the name given.
-func AutoPassthroughChain(name string) *listenerv3.FilterChain {
-	chain := FilterChain([]string{strings.ToLower(name)}, nil, TCPProxy{Cluster: name}.Filter())
+// sidecars on to the cluster that the server name says: both have the name given. A connection passes
+// the filters before first.
+func AutoPassthroughChain(name string, before ...*listenerv3.Filter) *listenerv3.FilterChain {
+	chain := FilterChain([]string{strings.ToLower(name)}, nil, TCPProxy{Cluster: name}.Filter(), before...)
 	chain.FilterChainMatch.ApplicationProtocols = istioALPN()
 	return chain
 }

@@ -33,7 +33,7 @@ func APIListener(name string, svc *registry.Service, port *registry.Port) *liste
 				ConfigSource: ADS(), RouteConfigName: ClusterName(port.Number, svc.Hostname),
 			}},
 			// gRPC clients refuse a list whose last filter is not the router.
-			HttpFilters: []*hcm.HttpFilter{httpFilter(routerFilter, &router.Router{})},
+			HttpFilters: []*hcm.HttpFilter{HTTPFilter(routerFilter, &router.Router{})},
 		})},
 	}
 }
@@ -50,7 +50,7 @@ func GRPCListener(name, routes, address string, port uint32) *listenerv3.Listene
 		ApiListener: &listenerv3.ApiListener{ApiListener: packed(&hcm.HttpConnectionManager{
 			StatPrefix:     name,
 			RouteSpecifier: &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{ConfigSource: ADS(), RouteConfigName: routes}},
-			HttpFilters:    []*hcm.HttpFilter{httpFilter(faultFilter, &httpfault.HTTPFault{}), httpFilter(routerFilter, &router.Router{})},
+			HttpFilters:    []*hcm.HttpFilter{HTTPFilter(faultFilter, &httpfault.HTTPFault{}), HTTPFilter(routerFilter, &router.Router{})},
 		})},
 	}
 }

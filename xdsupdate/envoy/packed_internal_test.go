@@ -16,7 +16,7 @@ import (
 func TestPackedTextThatIsNotUTF8(t *testing.T) {
 	for text, ok := range map[string]bool{"http": true, "\xff": false} {
 		l := &listenerv3.Listener{Name: "l", FilterChains: []*listenerv3.FilterChain{{
-			Filters: []*listenerv3.Filter{networkFilter("hcm", &hcm.HttpConnectionManager{StatPrefix: text})},
+			Filters: []*listenerv3.Filter{NetworkFilter("hcm", &hcm.HttpConnectionManager{StatPrefix: text})},
 		}}}
 		_, err := proto.Marshal(l)
 		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), "UTF-8") {

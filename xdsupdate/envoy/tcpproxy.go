@@ -53,7 +53,7 @@ func (p TCPProxy) Filter() *listenerv3.Filter {
 			PolicySpecifier: &typev3.HashPolicy_SourceIp_{SourceIp: &typev3.HashPolicy_SourceIp{}},
 		}}
 	}
-	return networkFilter("envoy.filters.network.tcp_proxy", m)
+	return NetworkFilter("envoy.filters.network.tcp_proxy", m)
 }
 
 func (p TCPProxy) weighted() []*tcp.TcpProxy_WeightedCluster_ClusterWeight {

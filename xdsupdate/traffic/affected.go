@@ -25,6 +25,7 @@ import (
 //	                      needs keys
 //	a Gateway             listeners and routes of the routers that it selects
 //	a Sidecar             everything of the proxies that may use it
+//	an AuthorizationPolicy the listeners of the routers that it counts for
 type affected struct {
 	*difference
 	names []ads.ChangedName
@@ -52,6 +53,7 @@ func newAffected(d *difference) *affected {
 		c.rules(o.before.destinationRule, o.after.destinationRule)
 		c.gateways(o.before.gateway, o.after.gateway)
 		c.sidecars(o.before.sidecar, o.after.sidecar)
+		c.authorizations(o.before.authorization, o.after.authorization)
 	}
 	return c
 }
@@ -156,6 +158,7 @@ func (c *affected) servicesOf(host registry.Hostname) {
 	}
 	c.aliasesOf(host)
 	c.passingListeners()
+	c.authorizersOf(host)
 }
 
 // clusters adds the clusters of all ports and subsets of a service, or their

@@ -5,6 +5,7 @@ package traffic
 import (
 	"slices"
 
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -30,6 +31,26 @@ func (c *affected) sidecars(changed ...*sidecar) {
 		c.everything = append(c.everything, func(p *proxy, _ string) bool {
 			return p.role != router && (root || p.namespace == s.namespace)
 		})
+	}
+}
+
+// authorizations adds the listeners of the routers that policies count for.
+func (c *affected) authorizations(changed ...*authorizationPolicy) {
+	for _, a := range changed {
+		if a == nil {
+			continue
+		}
+		root := c.after.settings.rootNamespace()
+		c.everything = append(c.everything, func(p *proxy, typeURL string) bool {
+			return typeURL == envoy.ListenerType && p.role == router && a.concerns(p, root)
+		})
+	}
+}
+
+// authorizersOf adds the listeners that CUSTOM policies protect, if a provider of theirs is the service of a name.
+func (c *affected) authorizersOf(host registry.Hostname) {
+	if c.after.settings.isAuthorizer(host) {
+		c.everything = append(c.everything, func(p *proxy, typeURL string) bool { return typeURL == envoy.ListenerType && p.role == router })
 	}
 }
 

@@ -26,7 +26,7 @@ func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer) iter.Seq2[gat
 		}
 		for _, svc := range passed {
 			for _, name := range st.passedNames(p, svc) {
-				c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return envoy.AutoPassthroughChain(name) })
+				c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return envoy.AutoPassthroughChain(name, st.protectionOf(p).tcp...) })
 				if err != nil {
 					err = s.leftOut(fmt.Errorf("%s: %w", name, err))
 				}

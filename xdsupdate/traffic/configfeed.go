@@ -10,7 +10,9 @@ import (
 
 // kinds returns those that take effect here.
 func kinds() []configstore.GroupVersionKind {
-	return []configstore.GroupVersionKind{istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar}
+	return []configstore.GroupVersionKind{
+		istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar, istio.AuthorizationPolicy,
+	}
 }
 
 // newConfigFeed subscribes to a cache: the feed has what there is, and what is delivered from then on.
@@ -24,12 +26,12 @@ func newConfigFeed(cache configstore.ConfigStoreCache, notify func(map[configsto
 }
 
 // sameConfig reports whether two states of a config, each of which may be nil, are the
-// same to clients: an object's status, labels and annotations concern none, but for the one
-// that says how paths are matched.
+// same to clients: an object's status, labels and annotations concern none, but for those that
+// say how paths are matched and what is a dry run.
 func sameConfig(a, b *configstore.Config) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return a == b || a.CreationTimestamp.Equal(b.CreationTimestamp) && configstore.EqualMessage(a.Spec, b.Spec) &&
-		matchesElements(a) == matchesElements(b)
+		matchesElements(a) == matchesElements(b) && a.Annotations[dryRunAnnotation] == b.Annotations[dryRunAnnotation]
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package traffic makes Istio's VirtualServices, DestinationRules, Gateways and
-// Sidecars take effect: it decides which of them count for a client, and builds
-// the client's clusters, load assignments, listeners and routes of them.
+// Sidecars take effect, and at gateways AuthorizationPolicies: it decides which of them count for a
+// client, and builds the client's clusters, load assignments, listeners and routes of them.
 //
 // Everything is a function of a state, which is the policies, services and
 // endpoints of one moment, and of a proxy, which is what makes a difference in a
@@ -42,6 +42,22 @@
 // Unavailable, "unknown cluster selected for RPC", also with WaitForReady. So package ads
 // first sends it the routes that it has with such that match no call and name the cluster
 // (Phases). A client that comes back to a server while routes move has that moment.
+//
+// # Authorization
+//
+// AuthorizationPolicies are filters of a gateway's listeners: CUSTOM, AUDIT, DENY, ALLOW, in this
+// order, for requests, and for connections of which no request is known. They fail closed. A
+// rule that cannot be checked allows nothing, or denies more than it says; a policy that an Envoy
+// refuses denies everything, or allows nothing, at that Envoy; what the policies of a provider are about
+// is refused if the provider is not known or has no cluster; and a listener closes all connections
+// that would repeat policies of too many bytes (Limits.SharedBytes). Effects and Ineffective say
+// what does not have the effect that it seems to have.
+//
+// Only gateways are protected. Sidecars' inbound listeners are the host's, gRPC servers are
+// not configured, and there are no tokens, as RequestAuthentications have no effect: what is about
+// tokens never matches. Connections that are open when a policy comes are drained, and use the
+// filters that they had until they are closed; a route that is written together with a policy may be
+// used some milliseconds before it.
 //
 // # Gateways
 //

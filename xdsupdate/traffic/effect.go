@@ -125,6 +125,8 @@ func (f *findings) object(key configstore.ConfigKey, o object) {
 	case o.sidecar != nil:
 		list := f.sidecars[o.sidecar.namespace]
 		f.sidecar(o.sidecar, list[:slices.Index(list, o.sidecar)])
+	case o.authorization != nil:
+		f.authorizationPolicy(o.authorization)
 	}
 	f.leftOut(o)
 }

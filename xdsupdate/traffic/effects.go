@@ -43,6 +43,8 @@ func (f *findings) effects(o object) []Effect {
 		return f.effectsOfRule(o.destinationRule)
 	case o.gateway != nil:
 		return f.effectsOfGateway(o.gateway)
+	case o.authorization != nil:
+		return f.effectsOfAuthorizationPolicy(o.authorization)
 	default:
 		return f.effectsOfSidecar(o.sidecar)
 	}

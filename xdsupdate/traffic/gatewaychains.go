@@ -21,7 +21,11 @@ func (st *state) gatewayListener(p *proxy, name string) (*listenerv3.Listener, [
 		return nil, nil
 	}
 	chains, leftOut := st.filterChains(p, l)
-	return l.Build(chains), leftOut
+	guard := st.protectionOf(p)
+	if err := guard.tooLarge(len(chains), st.settings.limits.SharedBytes); err != nil {
+		return l.Build([]*listenerv3.FilterChain{closedChain()}), append(leftOut, err)
+	}
+	return l.Build(chains), append(leftOut, guard.problems...)
 }
 
 // filterChains returns the filter chains of a listener, and why others are left out of
@@ -84,7 +88,9 @@ func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]
 		return func(yield func(gatewayChain, error) bool) {
 			c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain {
 				protocol := registry.ParseProtocol(s.spec.GetPort().GetProtocol())
-				return st.serverChain(s, envoy.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p), envoy.HTTPOptions{HTTP10: st.settings.http10}))
+				return st.serverChain(s, envoy.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p), envoy.HTTPOptions{
+					HTTP10: st.settings.http10, Filters: st.protectionOf(p).http,
+				}))
 			})
 			if err != nil {
 				yield(gatewayChain{}, s.leftOut(err))
@@ -108,18 +114,18 @@ func (s *gatewayServer) notBound(reason error) error {
 }
 
 // serverChain returns the filter chain of a server for connections to its hosts that a
-// filter handles; nil if it has nothing to serve them with.
-func (st *state) serverChain(s *gatewayServer, filter *listenerv3.Filter) *listenerv3.FilterChain {
+// filter handles, behind others; nil if it has nothing to serve them with.
+func (st *state) serverChain(s *gatewayServer, filter *listenerv3.Filter, before ...*listenerv3.Filter) *listenerv3.FilterChain {
 	if filter == nil {
 		return nil
 	}
 	if !s.tls() {
-		return envoy.FilterChain(nil, nil, filter)
+		return envoy.FilterChain(nil, nil, filter, before...)
 	}
 	tls := envoy.DownstreamTLS(s.spec, st.settings.mesh)
 	names, ok := s.serverNames()
 	if tls == nil || !ok {
 		return nil
 	}
-	return envoy.FilterChain(names, tls, filter)
+	return envoy.FilterChain(names, tls, filter, before...)
 }

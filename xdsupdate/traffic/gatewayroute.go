@@ -70,7 +70,7 @@ func (st *state) passthroughChain(
 	if filter == nil {
 		return nil
 	}
-	return envoy.FilterChain(names, nil, filter)
+	return envoy.FilterChain(names, nil, filter, st.protectionOf(p).tcp...)
 }
 
 // l4Match is a match of a TCP or TLS route.

@@ -28,7 +28,9 @@ type index struct {
 	gateways []*gateway
 	// sidecars are by namespace, sorted by compareSidecars.
 	sidecars map[string][]*sidecar
-	objects  pmap.Map[configstore.ConfigKey, object]
+	// authorizations are by namespace, sorted by compareAuthorizationPolicies.
+	authorizations map[string][]*authorizationPolicy
+	objects        pmap.Map[configstore.ConfigKey, object]
 	// labelKeys counts how often policies look at labels of a key.
 	labelKeys pmap.Map[string, int]
 }
@@ -39,6 +41,7 @@ type object struct {
 	destinationRule *destinationRule
 	gateway         *gateway
 	sidecar         *sidecar
+	authorization   *authorizationPolicy
 }
 
 // newObject reads a config, which may be nil.
@@ -55,6 +58,8 @@ func newObject(c *configstore.Config, s *settings) object {
 		return object{gateway: newGateway(c)}
 	case istio.Sidecar:
 		return object{sidecar: newSidecar(c)}
+	case istio.AuthorizationPolicy:
+		return object{authorization: newAuthorizationPolicy(c)}
 	default:
 		return object{}
 	}
@@ -71,6 +76,8 @@ func (o object) config() *configstore.Config {
 		return o.gateway.config
 	case o.sidecar != nil:
 		return o.sidecar.config
+	case o.authorization != nil:
+		return o.authorization.config
 	default:
 		return nil
 	}
@@ -89,7 +96,10 @@ func newIndex(configs map[configstore.ConfigKey]*configstore.Config, s *settings
 
 // buildIndex makes an index of objects.
 func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *index {
-	x := &index{settings: s, delegates: make(map[objectName]*virtualService), sidecars: make(map[string][]*sidecar)}
+	x := &index{
+		settings: s, delegates: make(map[objectName]*virtualService), sidecars: make(map[string][]*sidecar),
+		authorizations: make(map[string][]*authorizationPolicy),
+	}
 	var found virtualServiceLists
 	var rules []*destinationRule
 	for key, o := range objects {
@@ -105,6 +115,8 @@ func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *
 			x.sidecars[o.sidecar.namespace] = append(x.sidecars[o.sidecar.namespace], o.sidecar)
 		case o.destinationRule != nil:
 			rules = append(rules, o.destinationRule)
+		case o.authorization != nil:
+			x.authorizations[o.authorization.namespace] = append(x.authorizations[o.authorization.namespace], o.authorization)
 		}
 	}
 	x.rules = newRuleIndex(rules)
@@ -112,6 +124,9 @@ func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *
 	slices.SortFunc(x.gateways, compareGateways)
 	for _, list := range x.sidecars {
 		slices.SortFunc(list, compareSidecars)
+	}
+	for _, list := range x.authorizations {
+		slices.SortFunc(list, compareAuthorizationPolicies)
 	}
 	for _, v := range x.virtualServices {
 		found.add(v, x.destinationsOf(v))
@@ -153,12 +168,10 @@ func (x *index) with(key configstore.ConfigKey, before, after object) *index {
 	out.rules = x.rules.with(before.destinationRule, after.destinationRule)
 	out.gateways = replaced(x.gateways, before.gateway, after.gateway, compareGateways)
 	if s := cmp.Or(before.sidecar, after.sidecar); s != nil {
-		out.sidecars = make(map[string][]*sidecar, len(x.sidecars))
-		maps.Copy(out.sidecars, x.sidecars)
-		list := replaced(x.sidecars[s.namespace], before.sidecar, after.sidecar, compareSidecars)
-		if out.sidecars[s.namespace] = list; len(list) == 0 {
-			delete(out.sidecars, s.namespace)
-		}
+		out.sidecars = replacedIn(x.sidecars, s.namespace, before.sidecar, after.sidecar, compareSidecars)
+	}
+	if a := cmp.Or(before.authorization, after.authorization); a != nil {
+		out.authorizations = replacedIn(x.authorizations, a.namespace, before.authorization, after.authorization, compareAuthorizationPolicies)
 	}
 	out.replaceVirtualService(x, before.virtualService, after.virtualService)
 	return &out
@@ -241,6 +254,18 @@ func replaced[T any](list []*T, before, after *T, compare func(a, b *T) int) []*
 		list = slices.Insert(list, i, after)
 	}
 	return list
+}
+
+// replacedIn returns lists by namespace with one element of a list in the place of another; either may be nil.
+func replacedIn[T any](lists map[string][]*T, namespace string, before, after *T, compare func(a, b *T) int) map[string][]*T {
+	out := make(map[string][]*T, len(lists)+1)
+	maps.Copy(out, lists)
+	if list := replaced(lists[namespace], before, after, compare); len(list) > 0 {
+		out[namespace] = list
+	} else {
+		delete(out, namespace)
+	}
+	return out
 }
 
 // virtualServicesFor returns the VirtualServices bound to a gateway, or to "mesh",

@@ -68,6 +68,9 @@ var tenantObjects = []struct {
 		{"port": {"number": 443, "name": "https", "protocol": "HTTPS"}, "hosts": ["TENANT.example.com"], "tls": {"mode": "SIMPLE", "credentialName": "TENANT"}},
 		{"port": {"number": 8443, "name": "tls", "protocol": "TLS"}, "hosts": ["TENANT.example.com"], "tls": {"mode": "PASSTHROUGH"}}]}`},
 	{istio.Sidecar, `{"egress": [{"hosts": ["*/*"]}], "workloadSelector": {"labels": {"app": "nobody"}}}`},
+	{istio.AuthorizationPolicy, `{"action": "DENY", "selector": {"matchLabels": {"app": "edge"}}, "rules": [
+		{"from": [{"source": {"namespaces": ["a"], "ipBlocks": ["10.0.0.MOMENT"]}}], "to": [{"operation": {"paths": ["/a", "/{*}"], "ports": ["80"]}}],
+			"when": [{"key": "request.headers[a]", "values": ["b"]}]}]}`},
 }
 
 // selecting is a second ServiceEntry, whose endpoints are WorkloadEntries.

@@ -27,6 +27,11 @@ func (o object) labelKeys() []string {
 		return slices.Collect(maps.Keys(o.gateway.spec.GetSelector()))
 	case o.sidecar != nil:
 		return slices.Collect(maps.Keys(o.sidecar.selector))
+	case o.authorization != nil:
+		if len(o.authorization.targets()) > 0 {
+			return []string{gatewayLabel}
+		}
+		return slices.Collect(maps.Keys(o.authorization.selector))
 	default:
 		return nil
 	}

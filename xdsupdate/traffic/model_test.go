@@ -10,12 +10,15 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -41,7 +44,7 @@ func TestModel(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			options := traffic.Options{FilterGatewayClusters: seed%2 == 1}
+			options := traffic.Options{FilterGatewayClusters: seed%2 == 1, Mesh: modelMesh()}
 			newModel(t, seed, options, slog.New(slog.NewTextHandler(failing{t}, nil))).play(modelSteps(40))
 		})
 	}
@@ -57,7 +60,7 @@ func TestModelOfLimits(t *testing.T) {
 				Matches: 2, Routes: 2, RouteBytes: 900, RepeatedBytes: 1000 + 500*int(seed), SharedBytes: 1500, VirtualHosts: 3,
 				Clusters: 3, FilterChains: 6, Imports: 3,
 			}
-			newModel(t, seed, traffic.Options{Limits: limits}, slog.New(slog.DiscardHandler)).play(modelSteps(40))
+			newModel(t, seed, traffic.Options{Limits: limits, Mesh: modelMesh()}, slog.New(slog.DiscardHandler)).play(modelSteps(40))
 		})
 	}
 }
@@ -69,11 +72,24 @@ func modelSteps(n int) int {
 	return n
 }
 
-// failing fails a test with what is logged: nothing should be.
+// modelMesh has a provider for CUSTOM policies, whose service comes and goes.
+func modelMesh() *meshconfig.MeshConfig {
+	return &meshconfig.MeshConfig{ExtensionProviders: []*meshconfig.MeshConfig_ExtensionProvider{{
+		Name: "cart", Provider: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExtAuthzGrpc{
+			EnvoyExtAuthzGrpc: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider{
+				Service: "cart.shop.svc.cluster.local", Port: 80,
+			},
+		},
+	}}}
+}
+
+// failing fails a test with what is logged: nothing should be but of providers that cannot be asked.
 type failing struct{ t *testing.T }
 
 func (f failing) Write(line []byte) (int, error) {
-	f.t.Errorf("logged: %s", line)
+	if !strings.Contains(string(line), "spec.provider: it denies more than it says") {
+		f.t.Errorf("logged: %s", line)
+	}
 	return len(line), nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
+	typev1beta1 "istio.io/api/type/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -41,7 +43,7 @@ func (m *model) exportTo() []string {
 // object returns a random object: of few names, so that they change often.
 func (m *model) object() (kind configstore.GroupVersionKind, name, namespace string, spec proto.Message) {
 	name, namespace = fmt.Sprintf("o%d", m.rand.IntN(3)), pick(m.rand, modelNamespaces)
-	switch m.rand.IntN(10) {
+	switch m.rand.IntN(11) {
 	case 0, 1, 2:
 		return istio.ServiceEntry, name, namespace, m.serviceEntry()
 	case 3, 4, 5:
@@ -51,9 +53,28 @@ func (m *model) object() (kind configstore.GroupVersionKind, name, namespace str
 	case 8:
 		g := pick(m.rand, modelGateways)
 		return istio.Gateway, g.name, g.namespace, m.gateway()
-	default:
+	case 9:
 		return istio.Sidecar, name, namespace, m.sidecar()
+	default:
+		return istio.AuthorizationPolicy, name, namespace, m.authorizationPolicy()
 	}
+}
+
+func (m *model) authorizationPolicy() proto.Message {
+	r := m.rand
+	spec := &security.AuthorizationPolicy{Action: pick(r, []security.AuthorizationPolicy_Action{
+		security.AuthorizationPolicy_ALLOW, security.AuthorizationPolicy_DENY, security.AuthorizationPolicy_AUDIT, security.AuthorizationPolicy_CUSTOM,
+	})}
+	if onceIn(r, 2) {
+		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, modelLabels)}
+	}
+	if spec.GetAction() == security.AuthorizationPolicy_CUSTOM {
+		spec.ActionDetail = &security.AuthorizationPolicy_Provider{
+			Provider: &security.AuthorizationPolicy_ExtensionProvider{Name: pick(r, []string{"cart", "nobody"})},
+		}
+	}
+	spec.Rules = []*security.Rule{{To: []*security.Rule_To{{Operation: &security.Operation{Paths: []string{pick(r, []string{"/a", "/b*"})}}}}}}
+	return spec
 }
 
 func (m *model) serviceEntry() proto.Message {

@@ -49,6 +49,10 @@ type Options struct {
 	// HTTP10: gateways serve requests by HTTP/1.0, if they have a Host header (Istio's
 	// PILOT_HTTP10). By default they answer them with 426.
 	HTTP10 bool
+	// MultipleCustomProviders: the CUSTOM AuthorizationPolicies for one workload may name several
+	// providers, and each decides about what its policies match (Istio's
+	// ENABLE_MULTIPLE_CUSTOM_AUTHZ_PROVIDERS). By default what the policies of several match is refused.
+	MultipleCustomProviders bool
 	// Limits bound what one object adds to what clients are sent.
 	Limits Limits
 }
@@ -66,6 +70,7 @@ type settings struct {
 	filterGatewayClusters bool
 	outliersForGRPC       bool
 	http10                bool
+	multipleProviders     bool
 	// unixSockets is clean; empty: none.
 	unixSockets string
 	limits      Limits
@@ -74,7 +79,7 @@ type settings struct {
 func newSettings(o Options) *settings {
 	s := &settings{
 		mesh: defaultMesh(), domain: cmp.Or(strings.ToLower(strings.Trim(o.Domain, ".")), defaultDomain), networks: o.Networks,
-		filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC, http10: o.HTTP10, unixSockets: cleanDirectory(o.UnixSockets),
+		filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC, http10: o.HTTP10, multipleProviders: o.MultipleCustomProviders, unixSockets: cleanDirectory(o.UnixSockets),
 		limits: o.Limits.withDefaults(),
 	}
 	if s.networks == nil {

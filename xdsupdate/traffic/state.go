@@ -31,6 +31,8 @@ type computed struct {
 	kept          keptRoutes
 	// reaches are those of rules for wildcards that were looked at.
 	reaches map[*rule]*ruleReach
+	// protections are by their proxies, too.
+	protections map[*proxy]*protection
 }
 
 type scopeKey struct {
@@ -42,6 +44,7 @@ func newState(x *index, w world) *state {
 	return &state{world: w, computed: &computed{
 		index: x, scopes: make(map[scopeKey]*scope), routers: make(map[*proxy]*routerConfig),
 		clusterScopes: make(map[*proxy]clusterScope), reaches: make(map[*rule]*ruleReach),
+		protections: make(map[*proxy]*protection),
 	}}
 }
 

@@ -101,7 +101,7 @@ func (st *state) tcpChains(p *proxy, s *gatewayServer) iter.Seq2[gatewayChain, e
 // yieldTCPChains yields the filter chains of a route; left: it is left out.
 func (st *state) yieldTCPChains(p *proxy, s *gatewayServer, r tcpRoute, left bool, yield func(gatewayChain, error) bool) bool {
 	build := func() *listenerv3.FilterChain {
-		return st.serverChain(s, st.tcpProxy(p, r.of, s, r.spec.GetRoute()).Filter())
+		return st.serverChain(s, st.tcpProxy(p, r.of, s, r.spec.GetRoute()).Filter(), st.protectionOf(p).tcp...)
 	}
 	if left {
 		if len(r.ranges) == 0 {

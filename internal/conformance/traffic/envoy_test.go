@@ -27,12 +27,24 @@ func TestPrerequisites(t *testing.T) { envoyproxy.Require(t) }
 // by both protocols and to the newest and the oldest release: they refuse nothing, and
 // after each step everything that they were sent is active.
 func TestEnvoys(t *testing.T) {
-	programs := envoyproxy.Programs(t)
 	dir := directory(os.Getenv(directoryVariable))
 	names, err := corpus.Names(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	testEnvoys(t, dir, names)
+}
+
+// TestEnvoysSecurity is TestEnvoys for the security kinds.
+func TestEnvoysSecurity(t *testing.T) {
+	dir, names := securityScenarios(t)
+	testEnvoys(t, dir, names)
+}
+
+// testEnvoys replays scenarios of a directory to Envoys.
+func testEnvoys(t *testing.T, dir string, names []string) {
+	t.Helper()
+	programs := envoyproxy.Programs(t)
 	for _, name := range names {
 		s, err := loadScenario(filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {

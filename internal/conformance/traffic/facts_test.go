@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,6 +23,9 @@ type facts struct {
 	rules           []*configstore.Config
 	gateways        []*configstore.Config
 	sidecars        []*configstore.Config
+	policies        []*configstore.Config
+	// refused are the objects whose last state we refuse.
+	refused []objectRef
 }
 
 // hostService is one host of a ServiceEntry.
@@ -39,7 +43,8 @@ func newFacts(sys *system) *facts {
 	}
 	f := &facts{
 		mesh: sys.mesh, virtualServices: list(istio.VirtualService), rules: list(istio.DestinationRule),
-		gateways: list(istio.Gateway), sidecars: list(istio.Sidecar),
+		gateways: list(istio.Gateway), sidecars: list(istio.Sidecar), policies: list(istio.AuthorizationPolicy),
+		refused: slices.Collect(maps.Keys(sys.refused)),
 	}
 	for _, c := range list(istio.ServiceEntry) {
 		spec := c.Spec.(*networking.ServiceEntry)

@@ -165,10 +165,16 @@ func (c *comparison) t05() {
 	})
 }
 
-// wantedOutcome applies row T5 to the outcome of a document.
-func wantedOutcome(recorded result, spec any) string {
-	vs, ok := spec.(*networking.VirtualService)
-	if !ok || recorded.Outcome != outcomeOK {
+// wantedOutcome applies row T5, and those of security, to the outcome of a document.
+func wantedOutcome(recorded, ours result) string {
+	if recorded.Outcome != outcomeOK {
+		return recorded.Outcome
+	}
+	if refusal := refusedPolicy(ours); refusal != "" {
+		return refusal
+	}
+	vs, ok := ours.spec.(*networking.VirtualService)
+	if !ok {
 		return recorded.Outcome
 	}
 	for _, rule := range vs.GetHttp() {

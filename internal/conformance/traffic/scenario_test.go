@@ -31,6 +31,8 @@ type options struct {
 	MeshNetworks map[string]any `yaml:"meshNetworks"`
 	Features     struct {
 		FilterGatewayClusterConfig bool `yaml:"filterGatewayClusterConfig"`
+		// MultipleCustomProviders is that of traffic.Options.
+		MultipleCustomProviders bool `yaml:"multipleCustomProviders"`
 	} `yaml:"features"`
 }
 

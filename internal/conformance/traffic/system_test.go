@@ -43,8 +43,10 @@ type system struct {
 	clients  []*client
 	// delegates are those of all steps.
 	delegates []*configstore.Config
-	created   int
-	stop      func()
+	// refused are the objects whose last state we refuse.
+	refused map[objectRef]bool
+	created int
+	stop    func()
 }
 
 // newSystem starts the parts and the proxies; stop ends them.
@@ -70,7 +72,7 @@ func newSystem(ctx context.Context, s *scenario) (*system, error) {
 
 // assemble puts the parts together, with further options of the server.
 func assemble(s *scenario, options ads.Options) (*system, error) {
-	sys := &system{scenario: s, requests: newRequestCounter(), mesh: &meshconfig.MeshConfig{}, delegates: delegatesOf(s)}
+	sys := &system{refused: make(map[objectRef]bool), scenario: s, requests: newRequestCounter(), mesh: &meshconfig.MeshConfig{}, delegates: delegatesOf(s)}
 	networks := &meshconfig.MeshNetworks{}
 	if err := errors.Join(fromYAML(s.Options.MeshConfig, sys.mesh), fromYAML(s.Options.MeshNetworks, networks)); err != nil {
 		return nil, err
@@ -80,6 +82,7 @@ func assemble(s *scenario, options ads.Options) (*system, error) {
 	options.Observer = sys.requests
 	options.Providers = []ads.Provider{traffic.New(sys.store, traffic.Options{
 		Mesh: sys.mesh, Networks: networks, FilterGatewayClusters: s.Options.Features.FilterGatewayClusterConfig,
+		MultipleCustomProviders: s.Options.Features.MultipleCustomProviders,
 	})}
 	options.Configs = func() ads.ConfigReader { return sys.store.Snapshot() }
 	sys.server = ads.New(registries, options)
@@ -177,6 +180,9 @@ func (sys *system) apply(text string) []result {
 		}
 		if err != nil {
 			r.Outcome, r.Messages = refused, []string{err.Error()}
+		}
+		if delete(sys.refused, ref); err != nil {
+			sys.refused[ref] = true
 		}
 		out = append(out, r)
 	}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/corpus"
+)
+
+// securityVariable names the environment variable of another corpus of the security kinds.
+const securityVariable = "PILOTKIT_CONFORMANCE_SECURITY"
+
+// ownSecurity holds the corpus of this module.
+const ownSecurity = "../../../testdata/conformance/security"
+
+// securityScenario reports whether a scenario is of what takes effect: AuthorizationPolicies at gateways. What else is in
+// it, RequestAuthentications and gRPC servers, is left out of the comparison.
+func securityScenario(name string) bool {
+	return strings.HasPrefix(name, "authorization/") || strings.HasPrefix(name, "istio-authz/") || strings.HasPrefix(name, "random/a")
+}
+
+// TestConformanceSecurity replays every scenario of what takes effect.
+func TestConformanceSecurity(t *testing.T) {
+	dir, names := securityScenarios(t)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			for _, d := range replay(t, filepath.Join(dir, filepath.FromSlash(name))) {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// securityScenarios returns the directory of the scenarios, and the names of those that are replayed.
+func securityScenarios(t *testing.T) (dir string, names []string) {
+	t.Helper()
+	dir = ownSecurity
+	if given := os.Getenv(securityVariable); given != "" {
+		dir = directory(given)
+	}
+	all, err := corpus.Names(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range all {
+		if securityScenario(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		t.Fatalf("no scenario in %s", dir)
+	}
+	return dir, names
+}

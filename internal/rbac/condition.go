@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	security "istio.io/api/security/v1beta1"
+)
+
+// conditionFields returns the condition of a rule as a field of the side that it is of; the other one
+// has no values.
+func (t *translation) conditionFields(at string, c *security.Condition) (field[*rbacv3.Principal], field[*rbacv3.Permission], error) {
+	of, to := t.principalOf(c.GetKey()), permissionOf(c.GetKey())
+	if of.match == nil && to.match == nil {
+		return of, to, fmt.Errorf("there is no attribute %q", c.GetKey())
+	}
+	if of.match != nil {
+		of.at, of.notAt, of.values, of.not = at+".values", at+".notValues", c.GetValues(), c.GetNotValues()
+	} else {
+		to.at, to.notAt, to.values, to.not = at+".values", at+".notValues", c.GetValues(), c.GetNotValues()
+	}
+	return of, to, nil
+}
+
+// permissionOf returns how an attribute of the operation is matched.
+func permissionOf(key string) (f field[*rbacv3.Permission]) {
+	switch key {
+	case "destination.port":
+		f.match = each(port)
+	case "destination.ip":
+		f.match = each(destination)
+	case "connection.sni":
+		f.match = each(serverName)
+	default:
+		if filter, ok := strings.CutPrefix(key, "experimental."); ok {
+			if filter, path, ok := indexed(filter); ok {
+				f.match = filterMetadata(filter, path)
+			}
+		}
+	}
+	return f
+}
+
+// principalOf returns how an attribute of the source is matched.
+func (t *translation) principalOf(key string) (f field[*rbacv3.Principal]) {
+	switch key {
+	case "source.principal":
+		f.match = t.principals
+	case "source.namespace":
+		f.match = each(namespace)
+	case "source.serviceAccount":
+		f.match = each(t.serviceAccount)
+	case "source.trustDomain":
+		f.match = t.trustDomains
+	case "source.ip":
+		f.match = each(directAddress)
+	case "remote.ip":
+		f.match = each(remoteAddress)
+	case "request.auth.principal":
+		f.match, f.http = each(requestPrincipal), true
+	case "request.auth.audiences":
+		f.match, f.http = claims("aud"), true
+	case "request.auth.presenter":
+		f.match, f.http = claims("azp"), true
+	default:
+		switch attribute, index, ok := indexed(key); {
+		case ok && attribute == "request.headers":
+			f.match, f.http = each(headerOf(index)), true
+		case ok && attribute == "request.auth.claims":
+			if names := strings.Split(index, "]["); !slices.Contains(names, "") {
+				f.match, f.http = claims(names...), true
+			}
+		}
+	}
+	return f
+}
+
+// indexed returns the parts of a key "ATTRIBUTE[INDEX]".
+func indexed(key string) (attribute, index string, ok bool) {
+	attribute, index, ok = strings.Cut(key, "[")
+	index, closed := strings.CutSuffix(index, "]")
+	return attribute, index, ok && closed && index != ""
+}
+
+// headerOf matches a header of requests, whose name may be in any case (S19).
+func headerOf(name string) func(value string) (*rbacv3.Principal, error) {
+	return func(value string) (*rbacv3.Principal, error) {
+		return &rbacv3.Principal{Identifier: &rbacv3.Principal_Header{Header: header(name, value, false)}}, nil
+	}
+}
+
+// filterMetadata matches what a filter has found out. A value "[TEXT]" is an element of a list.
+func filterMetadata(filter, path string) func(values []string) ([]*rbacv3.Permission, error) {
+	return func(values []string) ([]*rbacv3.Permission, error) {
+		texts := make([]*matcher.ValueMatcher, 0, len(values))
+		for _, v := range values {
+			if element, ok := strings.CutPrefix(v, "["); ok && strings.HasSuffix(element, "]") {
+				texts = append(texts, listed(textValue(text(strings.TrimSuffix(element, "]")))))
+			} else {
+				texts = append(texts, textValue(text(v)))
+			}
+		}
+		return []*rbacv3.Permission{{Rule: &rbacv3.Permission_SourcedMetadata{
+			SourcedMetadata: ofRequest(metadata(filter, []string{path}, anyValue(texts...))),
+		}}}, nil
+	}
+}

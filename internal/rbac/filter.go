@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	httprbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	tcprbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
+	security "istio.io/api/security/v1beta1"
+)
+
+// The names of the filters.
+const (
+	HTTPFilter = "envoy.filters.http.rbac"
+	TCPFilter  = "envoy.filters.network.rbac"
+)
+
+// Empty reports whether there is nothing to check.
+func (r Rules) Empty() bool { return r.Enforced == nil && r.DryRun == nil }
+
+// HTTP returns the configuration of the filter for requests.
+func (r Rules) HTTP() *httprbac.RBAC {
+	return &httprbac.RBAC{Rules: r.Enforced, ShadowRules: r.DryRun, ShadowRulesStatPrefix: r.dryRunPrefix()}
+}
+
+// TCP returns the configuration of the filter for connections.
+func (r Rules) TCP() *tcprbac.RBAC {
+	return &tcprbac.RBAC{Rules: r.Enforced, ShadowRules: r.DryRun, StatPrefix: "tcp.", ShadowRulesStatPrefix: r.dryRunPrefix()}
+}
+
+// dryRunPrefix begins the names of what counts the decisions of policies that are tried.
+func (r Rules) dryRunPrefix() string {
+	switch {
+	case r.DryRun == nil:
+		return ""
+	case r.Action == security.AuthorizationPolicy_ALLOW:
+		return "istio_dry_run_allow_"
+	default:
+		return "istio_dry_run_deny_"
+	}
+}
+
+// CustomHTTP and CustomTCP return the configurations of the filters of CUSTOM policies, whose rules
+// Translator.Custom returns.
+func CustomHTTP(enforced, shadow *rbacv3.RBAC) *httprbac.RBAC {
+	return &httprbac.RBAC{Rules: enforced, ShadowRules: shadow, ShadowRulesStatPrefix: customPrefix(shadow)}
+}
+
+// CustomTCP is CustomHTTP for connections.
+func CustomTCP(enforced, shadow *rbacv3.RBAC) *tcprbac.RBAC {
+	return &tcprbac.RBAC{Rules: enforced, ShadowRules: shadow, StatPrefix: "tcp.", ShadowRulesStatPrefix: customPrefix(shadow)}
+}
+
+func customPrefix(shadow *rbacv3.RBAC) string {
+	if shadow == nil {
+		return ""
+	}
+	return matchedPrefix
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// anything is a star where it means any text that is not empty.
+const anything = "*"
+
+// text returns the matcher of a value: "*SUFFIX", "PREFIX*", "*" for anything but an empty
+// text, or else the very text. Other stars are stars (S47).
+func text(value string) *matcher.StringMatcher {
+	if value == anything {
+		return regex(".+")
+	}
+	if suffix, ok := strings.CutPrefix(value, "*"); ok {
+		return &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Suffix{Suffix: suffix}}
+	}
+	if p, ok := strings.CutSuffix(value, "*"); ok {
+		return prefix(p)
+	}
+	return exact(value)
+}
+
+func exact(value string) *matcher.StringMatcher {
+	return &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Exact{Exact: value}}
+}
+
+func prefix(value string) *matcher.StringMatcher {
+	return &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Prefix{Prefix: value}}
+}
+
+func regex(expression string) *matcher.StringMatcher {
+	return &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_SafeRegex{SafeRegex: &matcher.RegexMatcher{Regex: expression}}}
+}
+
+// pattern returns the regular expression of a value in which each star is an expression.
+func pattern(value, star string) string {
+	return strings.ReplaceAll(regexp.QuoteMeta(value), `\*`, star)
+}
+
+// header returns the matcher of a header. A star is a header that is there, be it empty (S48).
+func header(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
+	if value == anything {
+		return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}}
+	}
+	m := text(value)
+	m.IgnoreCase = ignoreCase
+	return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: m}}
+}
+
+// addresses returns the range of an address, or of "ADDRESS/BITS".
+func addresses(value string) (*core.CidrRange, error) {
+	address, bits, isRange := strings.Cut(value, "/")
+	a, err := netip.ParseAddr(address)
+	if err != nil || a.Zone() != "" {
+		return nil, fmt.Errorf("%q is no address and no range of addresses", value)
+	}
+	n := a.BitLen()
+	if isRange {
+		if n, err = strconv.Atoi(bits); err != nil || n < 0 || n > a.BitLen() {
+			return nil, fmt.Errorf("%q is no range of addresses", value)
+		}
+	}
+	return &core.CidrRange{AddressPrefix: address, PrefixLen: wrapperspb.UInt32(uint32(n))}, nil //nolint:gosec // at most 128
+}
+
+// metadata returns the matcher of a value below a path in what a filter has found out.
+func metadata(filter string, path []string, value *matcher.ValueMatcher) *matcher.MetadataMatcher {
+	m := &matcher.MetadataMatcher{Filter: filter, Value: value}
+	for _, key := range path {
+		m.Path = append(m.Path, &matcher.MetadataMatcher_PathSegment{
+			Segment: &matcher.MetadataMatcher_PathSegment_Key{Key: key},
+		})
+	}
+	return m
+}
+
+// ofRequest says that what is matched is what filters have found out, rather than what the route says.
+func ofRequest(m *matcher.MetadataMatcher) *rbacv3.SourcedMetadata {
+	return &rbacv3.SourcedMetadata{MetadataMatcher: m, MetadataSource: rbacv3.MetadataSource_DYNAMIC}
+}
+
+func textValue(m *matcher.StringMatcher) *matcher.ValueMatcher {
+	return &matcher.ValueMatcher{MatchPattern: &matcher.ValueMatcher_StringMatch{StringMatch: m}}
+}
+
+// listed matches a list that has a value.
+func listed(value *matcher.ValueMatcher) *matcher.ValueMatcher {
+	return &matcher.ValueMatcher{MatchPattern: &matcher.ValueMatcher_ListMatch{ListMatch: &matcher.ListMatcher{
+		MatchPattern: &matcher.ListMatcher_OneOf{OneOf: value},
+	}}}
+}
+
+// anyValue matches what one of the matchers does.
+func anyValue(values ...*matcher.ValueMatcher) *matcher.ValueMatcher {
+	if len(values) == 1 {
+		return values[0]
+	}
+	return &matcher.ValueMatcher{MatchPattern: &matcher.ValueMatcher_OrMatch{OrMatch: &matcher.OrMatcher{ValueMatchers: values}}}
+}

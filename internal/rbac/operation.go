@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	template "github.com/envoyproxy/go-control-plane/envoy/extensions/path/match/uri_template/v3"
+	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	security "istio.io/api/security/v1beta1"
+)
+
+// operationFields are the fields of the operation of a rule, at a place in it.
+func operationFields(at string, o *security.Operation) []field[*rbacv3.Permission] {
+	f := func(name string, values, not []string, match func(string) (*rbacv3.Permission, error)) field[*rbacv3.Permission] {
+		return field[*rbacv3.Permission]{
+			at: at + "." + name, notAt: at + ".not" + strings.ToUpper(name[:1]) + name[1:], values: values, not: not,
+			match: each(match), http: true,
+		}
+	}
+	ports := f("ports", o.GetPorts(), o.GetNotPorts(), port)
+	ports.http = false
+	return []field[*rbacv3.Permission]{
+		f("hosts", o.GetHosts(), o.GetNotHosts(), host),
+		f("methods", o.GetMethods(), o.GetNotMethods(), method),
+		f("paths", o.GetPaths(), o.GetNotPaths(), path),
+		ports,
+	}
+}
+
+// host matches the whole authority of a request, with its port (S49).
+func host(value string) (*rbacv3.Permission, error) {
+	return &rbacv3.Permission{Rule: &rbacv3.Permission_Header{Header: header(":authority", value, true)}}, nil
+}
+
+func method(value string) (*rbacv3.Permission, error) {
+	return &rbacv3.Permission{Rule: &rbacv3.Permission_Header{Header: header(":method", value, false)}}, nil
+}
+
+// The operators of path templates, and what they are to Envoy.
+const (
+	oneSegment  = "{*}"
+	allSegments = "{**}"
+)
+
+// path matches the path of a request without its query (S50).
+func path(value string) (*rbacv3.Permission, error) {
+	if !strings.Contains(value, oneSegment) && !strings.Contains(value, allSegments) {
+		return &rbacv3.Permission{Rule: &rbacv3.Permission_UrlPath{UrlPath: &matcher.PathMatcher{
+			Rule: &matcher.PathMatcher_Path{Path: text(value)},
+		}}}, nil
+	}
+	config, err := anypb.New(&template.UriTemplateMatchConfig{
+		PathTemplate: strings.NewReplacer(oneSegment, "*", allSegments, "**").Replace(value),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("path template %q: %w", value, err)
+	}
+	return &rbacv3.Permission{Rule: &rbacv3.Permission_UriTemplate{
+		UriTemplate: &core.TypedExtensionConfig{Name: "uri-template", TypedConfig: config},
+	}}, nil
+}
+
+// port matches the port of the connection at the proxy.
+func port(value string) (*rbacv3.Permission, error) {
+	n, err := strconv.ParseUint(value, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no port", value)
+	}
+	return &rbacv3.Permission{Rule: &rbacv3.Permission_DestinationPort{DestinationPort: uint32(n)}}, nil
+}
+
+// destination matches the address of the connection at the proxy.
+func destination(value string) (*rbacv3.Permission, error) {
+	r, err := addresses(value)
+	return &rbacv3.Permission{Rule: &rbacv3.Permission_DestinationIp{DestinationIp: r}}, err
+}
+
+func serverName(value string) (*rbacv3.Permission, error) {
+	return &rbacv3.Permission{Rule: &rbacv3.Permission_RequestedServerName{RequestedServerName: text(value)}}, nil
+}

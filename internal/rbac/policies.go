@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"fmt"
+	"maps"
+
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	"google.golang.org/protobuf/proto"
+	security "istio.io/api/security/v1beta1"
+)
+
+// Policy is an AuthorizationPolicy.
+type Policy struct {
+	Namespace, Name string
+	Spec            *security.AuthorizationPolicy
+	// DryRun: what it says is logged and counted, and nothing is refused for it.
+	DryRun bool
+	// Closed: what it says cannot be sent. It allows nothing, or denies everything.
+	Closed bool
+}
+
+// Rules are the policies of one action for one Form.
+type Rules struct {
+	Action security.AuthorizationPolicy_Action
+	// Enforced are those that count, DryRun those that are tried only; nil: there are none.
+	Enforced, DryRun *rbacv3.RBAC
+}
+
+// Translator translates policies.
+type Translator struct {
+	Form  Form
+	Trust Trust
+	// Check says why a part of a rule cannot be sent; nil: everything can.
+	Check func(proto.Message) error
+	// Problem is called for each part of a policy that cannot be checked; nil: for none.
+	Problem func(Policy, Problem)
+}
+
+// Rules translates the policies of one action.
+func (t Translator) Rules(action security.AuthorizationPolicy_Action, policies []Policy) Rules {
+	out := Rules{Action: action}
+	for _, p := range policies {
+		if p.Spec.GetAction() != action {
+			continue
+		}
+		into := &out.Enforced
+		if p.DryRun {
+			into = &out.DryRun
+		}
+		if *into == nil {
+			*into = &rbacv3.RBAC{Action: actionOf(action), Policies: make(map[string]*rbacv3.Policy)}
+		}
+		maps.Copy((*into).Policies, t.policies(p))
+	}
+	return out
+}
+
+// actionOf returns what Envoy does with what the policies of an action match. What CUSTOM
+// policies match is denied, or asked of a provider.
+func actionOf(a security.AuthorizationPolicy_Action) rbacv3.RBAC_Action {
+	switch a {
+	case security.AuthorizationPolicy_ALLOW:
+		return rbacv3.RBAC_ALLOW
+	case security.AuthorizationPolicy_AUDIT:
+		return rbacv3.RBAC_LOG
+	default:
+		return rbacv3.RBAC_DENY
+	}
+}
+
+// policies returns those of Envoy that a policy becomes, by name.
+func (t Translator) policies(p Policy) map[string]*rbacv3.Policy {
+	allows := p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW
+	name := func(rule int) string { return fmt.Sprintf("ns[%s]-policy[%s]-rule[%d]", p.Namespace, p.Name, rule) }
+	switch {
+	case len(p.Spec.GetRules()) == 0, p.Closed && allows:
+		return map[string]*rbacv3.Policy{name(0): nothing()}
+	case p.Closed:
+		return map[string]*rbacv3.Policy{name(0): everything()}
+	}
+	out := make(map[string]*rbacv3.Policy, len(p.Spec.GetRules()))
+	for i, rule := range p.Spec.GetRules() {
+		if policy := t.rule(p, fmt.Sprintf("spec.rules[%d]", i), rule, allows); policy != nil {
+			out[name(i)] = policy
+		}
+	}
+	return out
+}
+
+// rule translates a rule; nil: it allows nothing.
+func (t Translator) rule(p Policy, at string, rule *security.Rule, allows bool) *rbacv3.Policy {
+	one := &translation{form: t.Form, trust: t.Trust, namespace: p.Namespace, strict: allows}
+	policy := one.policy(at, rule)
+	if policy != nil && t.Check != nil {
+		if err := t.Check(policy); err != nil {
+			one.problem(at, err)
+			if policy = everything(); allows {
+				policy = nil
+			}
+		}
+	}
+	if t.Problem != nil {
+		for _, problem := range one.problems {
+			t.Problem(p, problem)
+		}
+	}
+	return policy
+}
+
+// nothing returns what never matches.
+func nothing() *rbacv3.Policy {
+	return &rbacv3.Policy{
+		Permissions: []*rbacv3.Permission{permissions().not(permissions().everything())},
+		Principals:  []*rbacv3.Principal{principals().not(principals().everything())},
+	}
+}
+
+// everything returns what matches always.
+func everything() *rbacv3.Policy {
+	return &rbacv3.Policy{
+		Permissions: []*rbacv3.Permission{permissions().everything()},
+		Principals:  []*rbacv3.Principal{principals().everything()},
+	}
+}

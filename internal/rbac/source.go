@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"fmt"
+	"strings"
+
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	security "istio.io/api/security/v1beta1"
+)
+
+// spiffe begins the identities in certificates.
+const spiffe = "spiffe://"
+
+// jwtFilter is the filter that puts the claims of tokens below claimsPath.
+const (
+	jwtFilter  = "envoy.filters.http.jwt_authn"
+	claimsPath = "payload"
+)
+
+// sourceFields are the fields of the source of a rule, at a place in it.
+func (t *translation) sourceFields(at string, s *security.Source) []field[*rbacv3.Principal] {
+	f := func(name string, values, not []string, match func([]string) ([]*rbacv3.Principal, error)) field[*rbacv3.Principal] {
+		return field[*rbacv3.Principal]{
+			at: at + "." + name, notAt: at + ".not" + strings.ToUpper(name[:1]) + name[1:], values: values, not: not, match: match,
+		}
+	}
+	tokens := f("requestPrincipals", s.GetRequestPrincipals(), s.GetNotRequestPrincipals(), each(requestPrincipal))
+	tokens.http = true
+	return []field[*rbacv3.Principal]{
+		f("principals", s.GetPrincipals(), s.GetNotPrincipals(), t.principals),
+		f("namespaces", s.GetNamespaces(), s.GetNotNamespaces(), each(namespace)),
+		f("serviceAccounts", s.GetServiceAccounts(), s.GetNotServiceAccounts(), each(t.serviceAccount)),
+		f("trustDomains", s.GetTrustDomains(), s.GetNotTrustDomains(), t.trustDomains),
+		f("ipBlocks", s.GetIpBlocks(), s.GetNotIpBlocks(), each(directAddress)),
+		f("remoteIpBlocks", s.GetRemoteIpBlocks(), s.GetNotRemoteIpBlocks(), each(remoteAddress)),
+		tokens,
+	}
+}
+
+// each matches each value by itself.
+func each[M any](match func(string) (M, error)) func([]string) ([]M, error) {
+	return func(values []string) ([]M, error) {
+		out := make([]M, 0, len(values))
+		for _, v := range values {
+			m, err := match(v)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, m)
+		}
+		return out, nil
+	}
+}
+
+func authenticated(name *matcher.StringMatcher) *rbacv3.Principal {
+	return &rbacv3.Principal{Identifier: &rbacv3.Principal_Authenticated_{Authenticated: &rbacv3.Principal_Authenticated{PrincipalName: name}}}
+}
+
+// principals are identities without the scheme; one with it is taken as well (S54).
+func (t *translation) principals(values []string) ([]*rbacv3.Principal, error) {
+	plain := make([]string, 0, len(values))
+	for _, v := range values {
+		plain = append(plain, strings.TrimPrefix(v, spiffe))
+	}
+	return each(principal)(t.trust.principals(plain))
+}
+
+func principal(value string) (*rbacv3.Principal, error) {
+	suffix, open := strings.CutPrefix(value, "*")
+	switch {
+	case value == anything:
+		return authenticated(regex(".+")), nil
+	case open:
+		return authenticated(regex(spiffe + ".*" + pattern(suffix, `\*`))), nil
+	default:
+		return authenticated(text(spiffe + value)), nil
+	}
+}
+
+// namespace matches the identities of a namespace of any trust domain (S51).
+func namespace(value string) (*rbacv3.Principal, error) {
+	return authenticated(regex(".*/ns/" + pattern(value, ".*") + "/.*")), nil
+}
+
+// serviceAccount matches "NAMESPACE/ACCOUNT", or an account of the policy's namespace.
+func (t *translation) serviceAccount(value string) (*rbacv3.Principal, error) {
+	ns, account, ok := strings.Cut(value, "/")
+	if !ok {
+		ns, account = t.namespace, value
+	}
+	if ns == "" || account == "" || strings.Contains(account, "/") {
+		return nil, fmt.Errorf("%q is neither an account nor namespace/account", value)
+	}
+	return authenticated(regex(spiffe + ".+/ns/" + pattern(ns, `\*`) + "/(.+/|)sa/" + pattern(account, `\*`) + "(/.+)?")), nil
+}
+
+func (t *translation) trustDomains(values []string) ([]*rbacv3.Principal, error) {
+	return each(trustDomain)(t.trust.trustDomains(values))
+}
+
+func trustDomain(value string) (*rbacv3.Principal, error) {
+	switch {
+	case value == anything:
+		return authenticated(prefix(spiffe)), nil
+	case strings.Contains(value, "*"):
+		return authenticated(regex(spiffe + pattern(value, "[^/]*") + "/.*")), nil
+	default:
+		return authenticated(prefix(spiffe + value + "/")), nil
+	}
+}
+
+func directAddress(value string) (*rbacv3.Principal, error) {
+	r, err := addresses(value)
+	return &rbacv3.Principal{Identifier: &rbacv3.Principal_DirectRemoteIp{DirectRemoteIp: r}}, err
+}
+
+func remoteAddress(value string) (*rbacv3.Principal, error) {
+	r, err := addresses(value)
+	return &rbacv3.Principal{Identifier: &rbacv3.Principal_RemoteIp{RemoteIp: r}}, err
+}
+
+// requestPrincipal matches "ISSUER/SUBJECT" of a token, split at the last slash. A star at the end
+// of a text without a slash is that of an issuer's beginning, one at its beginning that of a subject's end.
+// "*/*" is "*" (S52).
+func requestPrincipal(value string) (*rbacv3.Principal, error) {
+	issuer, subject := regex(".+"), regex(".+")
+	slash := strings.LastIndex(value, "/")
+	switch {
+	case value == anything || value == "*/*":
+	case slash >= 0:
+		issuer, subject = text(value[:slash]), text(value[slash+1:])
+	case strings.HasPrefix(value, "*"):
+		subject = text(value)
+	case strings.HasSuffix(value, "*"):
+		issuer = text(value)
+	default:
+		issuer, subject = exact(value), exact("")
+	}
+	return principals().and([]*rbacv3.Principal{claim(textValue(issuer), "iss"), claim(textValue(subject), "sub")}), nil
+}
+
+// claim matches a claim of a token that was found good.
+func claim(value *matcher.ValueMatcher, path ...string) *rbacv3.Principal {
+	return &rbacv3.Principal{Identifier: &rbacv3.Principal_SourcedMetadata{
+		SourcedMetadata: ofRequest(metadata(jwtFilter, append([]string{claimsPath}, path...), value)),
+	}}
+}
+
+// claims matches a claim that is one of some texts, or a list that has one.
+func claims(path ...string) func(values []string) ([]*rbacv3.Principal, error) {
+	return func(values []string) ([]*rbacv3.Principal, error) {
+		texts := make([]*matcher.ValueMatcher, 0, len(values))
+		for _, v := range values {
+			texts = append(texts, textValue(text(v)))
+		}
+		value := anyValue(texts...)
+		return []*rbacv3.Principal{claim(anyValue(listed(value), value), path...)}, nil
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+	"strconv"
+
+	security "istio.io/api/security/v1beta1"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// dryRunAnnotation of an AuthorizationPolicy says whether it is only tried.
+const dryRunAnnotation = "istio.io/dry-run"
+
+// gatewayLabel names the Gateway of Kubernetes that a router belongs to.
+const gatewayLabel = "gateway.networking.k8s.io/gateway-name"
+
+// authorizationPolicy is an AuthorizationPolicy. It is immutable.
+type authorizationPolicy struct {
+	objectName
+	config   *configstore.Config
+	spec     *security.AuthorizationPolicy
+	selector registry.Labels
+	dryRun   bool
+}
+
+func newAuthorizationPolicy(c *configstore.Config) *authorizationPolicy {
+	spec, _ := c.Spec.(*security.AuthorizationPolicy)
+	if spec == nil {
+		return nil
+	}
+	dryRun, _ := strconv.ParseBool(c.Annotations[dryRunAnnotation]) // what is none is enforced
+	return &authorizationPolicy{
+		objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec, selector: spec.GetSelector().GetMatchLabels(), dryRun: dryRun,
+	}
+}
+
+func compareAuthorizationPolicies(a, b *authorizationPolicy) int {
+	return compareConfigs(a.config, b.config)
+}
+
+// targets are the objects that the policy is for; none: workloads, by their labels.
+func (a *authorizationPolicy) targets() []targetReference {
+	out := make([]targetReference, 0, len(a.spec.GetTargetRefs())+1)
+	if r := a.spec.GetTargetRef(); r != nil {
+		out = append(out, r)
+	}
+	for _, r := range a.spec.GetTargetRefs() {
+		out = append(out, r)
+	}
+	return out
+}
+
+// targetReference names an object that a policy is for.
+type targetReference interface {
+	GetGroup() string
+	GetKind() string
+	GetName() string
+}
+
+// isGateway reports whether a reference is to a Gateway of Kubernetes.
+func isGateway(r targetReference) bool {
+	return r.GetGroup() == "gateway.networking.k8s.io" && r.GetKind() == "Gateway"
+}
+
+// concerns reports whether the policy counts for a proxy; root is the namespace whose policies
+// count everywhere.
+func (a *authorizationPolicy) concerns(p *proxy, root string) bool {
+	if a.namespace != p.namespace && a.namespace != root {
+		return false
+	}
+	targets := a.targets()
+	if len(targets) == 0 {
+		return a.selector.SubsetOf(p.labels)
+	}
+	gateway := p.labels[gatewayLabel]
+	return gateway != "" && a.namespace == p.namespace && slices.ContainsFunc(targets, func(r targetReference) bool {
+		return isGateway(r) && r.GetName() == gateway
+	})
+}
+
+// policy returns it as it is translated.
+func (a *authorizationPolicy) policy() rbac.Policy {
+	return rbac.Policy{Namespace: a.namespace, Name: a.name, Spec: a.spec, DryRun: a.dryRun}
+}
+
+// authorizationPoliciesOf returns the policies that count for a proxy: those of the root namespace, then
+// those of its own, the oldest first.
+func (x *index) authorizationPoliciesOf(p *proxy) (out []*authorizationPolicy) {
+	root := x.settings.rootNamespace()
+	namespaces := []string{root, p.namespace}
+	for _, namespace := range slices.Compact(namespaces) {
+		for _, a := range x.authorizations[namespace] {
+			if a.concerns(p, root) {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}

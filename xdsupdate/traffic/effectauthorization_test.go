@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic_test
+
+import (
+	"strings"
+	"testing"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"github.com/google/go-cmp/cmp"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
+)
+
+// TestEffectsOfAuthorization: what policies protect is said, and what they do not.
+func TestEffectsOfAuthorization(t *testing.T) {
+	t.Parallel()
+	objects := objectsOf(t,
+		`Gateway infra/edge {"selector": {"app": "edge"}, "servers": [
+			{"hosts": ["*"], "port": {"number": 80, "name": "http", "protocol": "HTTP"}}, {"hosts": ["*"], "port": {"number": 90, "name": "tcp", "protocol": "TCP"}}]}`,
+		`AuthorizationPolicy infra/all {"rules": [{"from": [{"source": {"namespaces": ["shop"]}}]}]}`,
+		`AuthorizationPolicy istio-system/mesh {"action": "AUDIT", "rules": [{}]}`,
+		`AuthorizationPolicy infra/edge {"action": "DENY", "selector": {"matchLabels": {"app": "edge"}}, "rules": [{"to": [{"operation": {"paths": ["/a"]}}]}]}`,
+		`AuthorizationPolicy shop/server {"action": "DENY", "selector": {"matchLabels": {"app": "cart"}}, "rules": [{}]}`,
+		`AuthorizationPolicy shop/waypoint {"targetRefs": [{"kind": "Service", "name": "cart"}], "rules": [{}]}`,
+		`AuthorizationPolicy infra/gateway {"targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "g"}], "rules": [{}]}`,
+		`AuthorizationPolicy infra/tokens {"rules": [{"from": [{"source": {"requestPrincipals": ["*"]}}]}, {"when": [{"key": "request.auth.claims[a]", "values": ["b"]}]}]}`,
+		`AuthorizationPolicy infra/nobody {"action": "CUSTOM", "provider": {"name": "nobody"}, "rules": [{}]}`,
+		`AuthorizationPolicy infra/web {"action": "CUSTOM", "provider": {"name": "web"}, "rules": [{}]}`,
+	)
+	mesh := &meshconfig.MeshConfig{ExtensionProviders: []*meshconfig.MeshConfig_ExtensionProvider{{
+		Name: "web", Provider: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExtAuthzHttp{
+			EnvoyExtAuthzHttp: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider{Service: "authz", Port: 80},
+		},
+	}}}
+	s := stage(t, traffic.Options{Mesh: mesh}, objects, populate())
+	const noTokens = "tokens are not checked, so that no request has what it is about: RequestAuthentications have no effect"
+	const notOfTCP = "the rule allows no TCP connection: it is of HTTP requests, and is not known of TCP connections"
+	for name, want := range map[string][]string{
+		"infra/all":         {"routers of namespace infra: what they serve: ALLOW"},
+		"istio-system/mesh": {"routers of all namespaces: what they serve: AUDIT"},
+		"infra/edge": {
+			"routers of namespace infra with the labels app=edge: what they serve: DENY",
+			"spec.rules[0].to[0].operation.paths: of TCP connections it is not looked at, so that the rule is about more of them: " +
+				"it is of HTTP requests, and is not known of TCP connections",
+		},
+		"shop/server":   {"only gateways enforce it, and no Gateway is for routers that it selects"},
+		"shop/waypoint": {"spec.targetRefs: policies for a Service are for waypoints, which are not configured"},
+		"infra/gateway": {"routers of namespace infra of the Kubernetes Gateway g: what they serve: ALLOW"},
+		"infra/tokens": {
+			"routers of namespace infra: what they serve: ALLOW",
+			"spec.rules[0].from[0].source: " + noTokens, "spec.rules[1].when[0]: " + noTokens,
+			"spec.rules[0].from[0].source.requestPrincipals: " + notOfTCP, "spec.rules[1].when[0].values: " + notOfTCP,
+		},
+		"infra/nobody": {
+			"routers of namespace infra: what they serve: CUSTOM",
+			`spec.provider.name: the mesh configuration has no extension provider "nobody" for authorization: what the policy is about is refused`,
+		},
+		"infra/web": {
+			"routers of namespace infra: what they serve: CUSTOM",
+			`spec.provider.name: the provider "web" decides about requests only: TCP connections are not checked`,
+		},
+	} {
+		namespace, object, _ := strings.Cut(name, "/")
+		does, not := s.policies.Effects(configstore.ConfigKey{Kind: istio.AuthorizationPolicy, Namespace: namespace, Name: object})
+		var got []string
+		for _, e := range does {
+			got = append(got, e.String())
+		}
+		for _, e := range not {
+			got = append(got, strings.TrimPrefix(e.String(), "AuthorizationPolicy "+name+": "))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("effects of %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestPoliciesTooLarge: a listener that would repeat policies too often closes connections, rather than serve without them.
+func TestPoliciesTooLarge(t *testing.T) {
+	t.Parallel()
+	objects := objectsOf(t,
+		`Gateway infra/edge {"selector": {"app": "edge"}, "servers": [{"hosts": ["*"], "port": {"number": 80, "name": "http", "protocol": "HTTP"}}]}`,
+		`AuthorizationPolicy infra/large {"rules": [{"to": [{"operation": {"paths": ["/`+strings.Repeat("a", 3000)+`"]}}]}]}`,
+	)
+	s := stage(t, traffic.Options{Limits: traffic.Limits{SharedBytes: 2000}}, objects, populate())
+	answer := s.ask(in("router", "infra", "app=edge"), envoy.ListenerType)
+	l, ok := answer.resources["0.0.0.0_80"].(*listenerv3.Listener)
+	if !ok {
+		t.Fatalf("the listeners are %q", answer.names)
+	}
+	if failed := answer.failed["0.0.0.0_80"]; !strings.Contains(failed, "all connections are closed: its AuthorizationPolicies") {
+		t.Errorf("it is reported as %q", failed)
+	}
+	if text := l.String(); !strings.Contains(text, envoy.BlackHole) || strings.Contains(text, "http_connection_manager") {
+		t.Errorf("the listener serves: %s", text)
+	}
+}

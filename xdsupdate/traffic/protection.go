@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	security "istio.io/api/security/v1beta1"
+
+	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// protection are the filters that AuthorizationPolicies put in front of all that a router serves:
+// CUSTOM, AUDIT, DENY, ALLOW, in this order. It is immutable.
+type protection struct {
+	// http are for requests, tcp for connections of which no request is known.
+	http []*hcm.HttpFilter
+	tcp  []*listenerv3.Filter
+	// bytes are those of the longer list, encoded. Each filter chain repeats them.
+	bytes int
+	// problems are why rules allow nothing, or deny everything, although they say something else.
+	problems []error
+}
+
+// protectionOf returns the filters of a router.
+func (st *state) protectionOf(p *proxy) *protection {
+	if p.leaving != nil {
+		return st.newProtection(p)
+	}
+	st.mu.Lock()
+	out := st.protections[p]
+	st.mu.Unlock()
+	if out == nil {
+		out = st.newProtection(p)
+		st.mu.Lock()
+		st.protections[p] = out
+		st.mu.Unlock()
+	}
+	return out
+}
+
+func (st *state) newProtection(p *proxy) *protection {
+	b := &protectionBuilder{state: st, proxy: p}
+	for _, a := range st.authorizationPoliciesOf(p) {
+		policy := a.policy()
+		policy.Closed = p.leaves(a.config, a)
+		b.policies = append(b.policies, policy)
+		b.of = append(b.of, a)
+	}
+	b.custom()
+	for _, action := range []security.AuthorizationPolicy_Action{
+		security.AuthorizationPolicy_AUDIT, security.AuthorizationPolicy_DENY, security.AuthorizationPolicy_ALLOW,
+	} {
+		b.rules(action)
+	}
+	return b.finish()
+}
+
+// protectionBuilder makes the protection of a router.
+type protectionBuilder struct {
+	*state
+	proxy *proxy
+	// policies are those that count, and of the objects that they are.
+	policies []rbac.Policy
+	of       []*authorizationPolicy
+	out      protection
+}
+
+// translator returns that for requests or for connections. What cannot be checked of a connection is
+// no problem: that is what Ineffective says.
+func (b *protectionBuilder) translator(form rbac.Form) rbac.Translator {
+	return rbac.Translator{
+		Form: form, Trust: b.settings.trust(), Check: checkForEnvoy,
+		Problem: func(p rbac.Policy, problem rbac.Problem) {
+			if form == rbac.HTTP {
+				b.problem(p, problem.Field, problem.Err)
+			}
+		},
+	}
+}
+
+func (b *protectionBuilder) problem(p rbac.Policy, field string, err error) {
+	i := slices.IndexFunc(b.of, func(a *authorizationPolicy) bool { return a.objectName == objectName{p.Namespace, p.Name} })
+	what := "it denies more than it says"
+	if p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW {
+		what = "it allows nothing"
+	}
+	b.out.problems = append(b.out.problems, leftOut(b.of[i].config, field, fmt.Errorf("%s: %w", what, err)))
+}
+
+// checkForEnvoy says why an Envoy would refuse a part of a listener.
+func checkForEnvoy(m proto.Message) error { return envoy.Check(envoy.ForEnvoy, m) }
+
+// rules adds the filters of an action.
+func (b *protectionBuilder) rules(action security.AuthorizationPolicy_Action) {
+	if r := b.translator(rbac.HTTP).Rules(action, b.policies); !r.Empty() {
+		b.addHTTP(rbac.HTTPFilter, r.HTTP())
+	}
+	if r := b.translator(rbac.TCP).Rules(action, b.policies); !r.Empty() {
+		b.addTCP(rbac.TCPFilter, r.TCP())
+	}
+}
+
+// custom adds the filters of providers, sorted by name.
+func (b *protectionBuilder) custom() {
+	byProvider := make(map[string][]rbac.Policy)
+	for _, p := range b.policies {
+		if p.Spec.GetAction() == security.AuthorizationPolicy_CUSTOM {
+			name := p.Spec.GetProvider().GetName()
+			byProvider[name] = append(byProvider[name], p)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(byProvider)) {
+		provider := b.authorizer(b.proxy, name)
+		if len(byProvider) > 1 && !b.settings.multipleProviders && provider.Err == nil {
+			provider.Err = fmt.Errorf("a workload can have one provider, and has %d", len(byProvider))
+		}
+		b.provider(provider, byProvider[name])
+	}
+}
+
+// provider adds the filters of a provider. One that would be refused cannot be asked.
+func (b *protectionBuilder) provider(provider rbac.Provider, policies []rbac.Policy) {
+	authz, err := provider.HTTPAuthz()
+	if err == nil && provider.Err == nil {
+		err = envoy.Check(envoy.ForEnvoy, authz)
+	}
+	if provider.Err == nil {
+		provider.Err = err
+	}
+	if provider.Err != nil {
+		for _, p := range policies {
+			b.problem(p, "spec.provider", fmt.Errorf("%s: %w", provider.Name, provider.Err))
+		}
+	}
+	enforced, shadow := b.translator(rbac.HTTP).Custom(provider, policies)
+	b.addHTTP(rbac.HTTPFilter, rbac.CustomHTTP(enforced, shadow))
+	if shadow != nil {
+		b.addHTTP(rbac.HTTPProviderFilter, authz)
+	}
+	tcp := provider.TCPAuthz()
+	if enforced == nil && tcp == nil {
+		return // S43
+	}
+	enforced, shadow = b.translator(rbac.TCP).Custom(provider, policies)
+	b.addTCP(rbac.TCPFilter, rbac.CustomTCP(enforced, shadow))
+	if shadow != nil {
+		b.addTCP(rbac.TCPProviderFilter, tcp)
+	}
+}
+
+func (b *protectionBuilder) addHTTP(name string, config proto.Message) {
+	b.out.http = append(b.out.http, envoy.HTTPFilter(name, config))
+}
+
+func (b *protectionBuilder) addTCP(name string, config proto.Message) {
+	b.out.tcp = append(b.out.tcp, envoy.NetworkFilter(name, config))
+}
+
+func (b *protectionBuilder) finish() *protection {
+	http, tcp := 0, 0
+	for _, f := range b.out.http {
+		http += proto.Size(f)
+	}
+	for _, f := range b.out.tcp {
+		tcp += proto.Size(f)
+	}
+	b.out.bytes = max(http, tcp)
+	return &b.out
+}
+
+// tooLarge returns why a listener with so many filter chains closes all connections: the policies would be
+// repeated too often, and without them it must not serve.
+func (x *protection) tooLarge(chains, limit int) error {
+	if exceeds(chains*x.bytes, limit) {
+		return fmt.Errorf("all connections are closed: its AuthorizationPolicies, in each of %d filter chains, have more than %d bytes", chains, limit)
+	}
+	return nil
+}
+
+// closedChain closes all connections.
+func closedChain() *listenerv3.FilterChain {
+	return envoy.FilterChain(nil, nil, envoy.TCPProxy{Cluster: envoy.BlackHole}.Filter())
+}
+
+// trust returns the trust domains of the mesh.
+func (s *settings) trust() rbac.Trust {
+	return rbac.Trust{Domain: s.mesh.GetTrustDomain(), Aliases: s.mesh.GetTrustDomainAliases()}
+}
