@@ -22,13 +22,15 @@ type explainPage struct {
 	// Client is who calls.
 	Client string `json:"client,omitempty"`
 	// Sidecar, Service, VirtualService and Rule are what decides: see traffic.Explanation.
-	Sidecar         string           `json:"sidecar,omitempty"`
-	Service         string           `json:"service,omitempty"`
-	VirtualServices []consideredRow  `json:"virtual_services,omitempty"`
-	VirtualService  string           `json:"virtual_service,omitempty"`
-	Rule            string           `json:"rule,omitempty"`
-	Outcome         string           `json:"outcome,omitempty"`
-	Destinations    []destinationRow `json:"destinations,omitempty"`
+	Sidecar         string          `json:"sidecar,omitempty"`
+	Service         string          `json:"service,omitempty"`
+	VirtualServices []consideredRow `json:"virtual_services,omitempty"`
+	VirtualService  string          `json:"virtual_service,omitempty"`
+	Rule            string          `json:"rule,omitempty"`
+	Outcome         string          `json:"outcome,omitempty"`
+	// AuthorizationPolicies may refuse the request at the gateway before all that.
+	AuthorizationPolicies []string         `json:"authorization_policies,omitempty"`
+	Destinations          []destinationRow `json:"destinations,omitempty"`
 	// Notes say why the host, or a destination, is not what it may be expected to be.
 	Notes []string `json:"notes,omitempty"`
 	// Refused are resources that the proxy refuses: it works with an older state of them.
@@ -98,6 +100,7 @@ func (h *handler) explainCall(q *query) (any, error) {
 	}
 	e := h.Policies.Explain(view, call)
 	out.Sidecar, out.Service, out.VirtualService, out.Rule, out.Outcome = e.Sidecar, e.Service, e.VirtualService, e.Rule, e.Outcome
+	out.AuthorizationPolicies = e.AuthorizationPolicies
 	for _, v := range e.VirtualServices {
 		out.VirtualServices = append(out.VirtualServices, consideredRow(v))
 	}

@@ -100,3 +100,26 @@ func TestPoliciesTooLarge(t *testing.T) {
 		t.Errorf("the listener serves: %s", text)
 	}
 }
+
+// TestExplainedAuthorization: what is asked before a route is said, in its order.
+func TestExplainedAuthorization(t *testing.T) {
+	t.Parallel()
+	s := stage(t, traffic.Options{}, objectsOf(t,
+		`Gateway ingress/edge {"selector": {"app": "edge"}, "servers": [{"hosts": ["*"], "port": {"number": 80, "name": "http", "protocol": "HTTP"}}]}`,
+		`AuthorizationPolicy ingress/a {"rules": [{}]}`,
+		`AuthorizationPolicy istio-system/d {"action": "DENY", "rules": [{}]}`,
+		`AuthorizationPolicy ingress/c {"action": "CUSTOM", "provider": {"name": "nobody"}, "rules": [{}]}`,
+		`AuthorizationPolicy shop/other {"action": "DENY", "rules": [{}]}`,
+	), populate())
+	call := traffic.Call{Host: "a.example.com", Port: 80}
+	e := s.explain(edge(), call)
+	if diff := cmp.Diff([]string{"CUSTOM ingress/c", "DENY istio-system/d", "ALLOW ingress/a"}, e.AuthorizationPolicies); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	if text := e.String(); !strings.Contains(text, "AuthorizationPolicies are asked first: CUSTOM ingress/c, DENY istio-system/d, ALLOW ingress/a\n") {
+		t.Errorf("it says %s", text)
+	}
+	if asked := s.explain(in("sidecar", "ingress", "app=edge"), call).AuthorizationPolicies; asked != nil {
+		t.Errorf("a sidecar asks %q", asked)
+	}
+}

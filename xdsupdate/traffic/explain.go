@@ -39,6 +39,9 @@ type Explanation struct {
 	// decides; empty: the default route, or none. With delegates the rules are counted
 	// as they take the place of the root's.
 	VirtualService, Rule string
+	// AuthorizationPolicies may refuse the request at the gateway before all that, or close the connection, as
+	// "ACTION namespace/name", in the order in which they are asked. Whether they do is not said.
+	AuthorizationPolicies []string
 	// Outcome says in words what is done with the request.
 	Outcome string
 	// Destinations are where it can go.
@@ -85,6 +88,9 @@ func (e Explanation) String() string {
 	}
 	if e.Service != "" {
 		line("service %s", e.Service)
+	}
+	if len(e.AuthorizationPolicies) > 0 {
+		line("AuthorizationPolicies are asked first: %s", strings.Join(e.AuthorizationPolicies, ", "))
 	}
 	for _, v := range e.VirtualServices {
 		if v.Reason != "" {

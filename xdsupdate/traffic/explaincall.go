@@ -23,6 +23,7 @@ func (st *state) explain(p *proxy, call Call) Explanation {
 	call.Path, call.Method, call.Scheme = cmp.Or(call.Path, "/"), cmp.Or(call.Method, "GET"), cmp.Or(call.Scheme, "http")
 	x := &explaining{state: st, proxy: p, call: call}
 	if p.role == router {
+		x.out.AuthorizationPolicies = st.askedFirst(p)
 		x.gatewayCall()
 	} else {
 		x.meshCall()

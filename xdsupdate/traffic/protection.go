@@ -54,12 +54,30 @@ func (st *state) newProtection(p *proxy) *protection {
 		b.of = append(b.of, a)
 	}
 	b.custom()
-	for _, action := range []security.AuthorizationPolicy_Action{
-		security.AuthorizationPolicy_AUDIT, security.AuthorizationPolicy_DENY, security.AuthorizationPolicy_ALLOW,
-	} {
+	for _, action := range actionsInOrder[1:] {
 		b.rules(action)
 	}
 	return b.finish()
+}
+
+// actionsInOrder is the order in which policies are asked.
+//
+//nolint:gochecknoglobals // never changed
+var actionsInOrder = [...]security.AuthorizationPolicy_Action{
+	security.AuthorizationPolicy_CUSTOM, security.AuthorizationPolicy_AUDIT, security.AuthorizationPolicy_DENY, security.AuthorizationPolicy_ALLOW,
+}
+
+// askedFirst returns the policies that count for a router, as "ACTION namespace/name", in the order in which they are asked.
+func (st *state) askedFirst(p *proxy) (out []string) {
+	policies := st.authorizationPoliciesOf(p)
+	for _, action := range actionsInOrder {
+		for _, a := range policies {
+			if a.spec.GetAction() == action && !a.dryRun {
+				out = append(out, action.String()+" "+a.String())
+			}
+		}
+	}
+	return out
 }
 
 // protectionBuilder makes the protection of a router.
