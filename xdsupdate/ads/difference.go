@@ -209,7 +209,9 @@ func (s selectionState) newDifference(from *snapshot, d clientTraits) *differenc
 		}
 	})
 	if d.delta && d.returning {
-		removed = s.absent(edits, emptied)
+		removed = append(removed, s.absent(edits, emptied)...)
+		slices.Sort(removed)
+		removed = slices.Compact(removed)
 	}
 	if s.tellsAbsent(d) && !more {
 		s.tell(from, &edits, &changed)

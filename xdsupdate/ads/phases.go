@@ -4,6 +4,7 @@ package ads
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -95,7 +96,23 @@ func (s *subscription) sends(c *content, from *snapshot) {
 			left = from.find(name).references().clusters.without(left, nil)
 		}
 	}
+	p.stopAwaiting(c.after)
 	s.conn.drain(left, delay)
+}
+
+// stopAwaiting forgets route configurations that no listener needs any more: a client that
+// is sent listeners faster than their routes never asks for those in between.
+func (p *phases) stopAwaiting(listeners *snapshot) {
+	if len(p.awaited) == 0 {
+		return
+	}
+	needed := make(map[string]bool)
+	for r := range listeners.list.All() {
+		for _, name := range r.references().routes {
+			needed[name] = true
+		}
+	}
+	p.awaited = slices.DeleteFunc(p.awaited, func(name string) bool { return !needed[name] })
 }
 
 // uses notes that the client uses what a response has brought.

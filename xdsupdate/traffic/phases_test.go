@@ -29,7 +29,7 @@ import (
 // name a cluster which it has not accepted, if there is that cluster, nor does a cluster go
 // that listeners or routes name which it has accepted, unless they still did when it had gone.
 func TestPhases(t *testing.T) {
-	for seed := range uint64(modelSteps(12)) {
+	for seed := range uint64(modelSteps(40)) {
 		for protocol, delta := range map[string]bool{"sotw": false, "delta": true} {
 			t.Run(fmt.Sprintf("%s/%d", protocol, seed), func(t *testing.T) {
 				t.Parallel()
@@ -57,6 +57,9 @@ func playPhases(t *testing.T, seed uint64, delta bool) {
 				m.step()
 			}
 			m.scene.flush()
+			for _, c := range all {
+				c.look()
+			}
 		}
 		for _, c := range all {
 			c.follow()
@@ -66,7 +69,6 @@ func playPhases(t *testing.T, seed uint64, delta bool) {
 	for _, c := range all {
 		c.finish()
 		c.Close()
-		c.prompt.Close()
 	}
 	m.scene.close()
 }
@@ -74,79 +76,90 @@ func playPhases(t *testing.T, seed uint64, delta bool) {
 // phasedClient is a client whose responses are checked.
 type phasedClient struct {
 	*xdstest.Client
-	// prompt is one that answers at once: it shows what there is.
-	prompt  *xdstest.Client
 	m       *model
+	node    *core.Node
 	delta   bool
 	read    int
 	waiting []xdstest.Response // not answered
 	// accepted are the resources that it has accepted, by type and name.
 	accepted map[string]map[string]xdstest.Resource
+	// there is what a new client is sent, by type.
+	there map[string]map[string]xdstest.Resource
 	// dangling are the clusters that do not exist and that something leads to, or did since
-	// they have gone. It is of so many responses to prompt.
+	// they have gone.
 	dangling map[string]bool
-	of       int
-	// asked and promptAsked are the routes that the clients have asked for.
-	asked, promptAsked map[string]bool
+	// asked are the routes that it has asked for.
+	asked map[string]bool
 }
 
 func newPhasedClient(m *model, n *core.Node, delta bool) *phasedClient {
 	m.t.Helper()
 	c := &phasedClient{
-		m: m, delta: delta, accepted: make(map[string]map[string]xdstest.Resource), dangling: make(map[string]bool),
-		asked: make(map[string]bool), promptAsked: make(map[string]bool),
+		m: m, node: n, delta: delta, accepted: make(map[string]map[string]xdstest.Resource), dangling: make(map[string]bool),
+		there: make(map[string]map[string]xdstest.Resource), asked: make(map[string]bool),
 	}
-	start := func(manual bool) *xdstest.Client {
-		client := xdstest.NewClient(m.scene.conn, xdstest.ClientOptions{Node: m.scene.numbered(n), Delta: delta, Manual: manual})
-		m.scene.must(client.Connect(m.t.Context()))
-		for _, typeURL := range modelTypes {
-			names := slices.DeleteFunc(modelNames(n)[typeURL], func(name string) bool {
-				return name == "*" || typeURL == envoy.RouteType && n.GetId()[:6] == "router"
-			})
-			if len(names) > 0 || typeURL == envoy.ClusterType || typeURL == envoy.ListenerType {
-				m.scene.must(client.Subscribe(typeURL, names...))
-			}
-		}
-		return client
-	}
-	c.Client, c.prompt = start(true), start(false)
+	c.Client = c.start(xdstest.ClientOptions{Delta: delta, Manual: true})
+	c.look()
 	c.follow()
 	return c
+}
+
+// start connects a client that asks for what the proxy asks for first.
+func (c *phasedClient) start(o xdstest.ClientOptions) *xdstest.Client {
+	c.m.t.Helper()
+	o.Node = c.m.scene.numbered(c.node)
+	client := xdstest.NewClient(c.m.scene.conn, o)
+	c.m.scene.must(client.Connect(c.m.t.Context()))
+	for _, typeURL := range modelTypes {
+		names := slices.DeleteFunc(modelNames(c.node)[typeURL], func(name string) bool {
+			return name == "*" || typeURL == envoy.RouteType && c.node.GetId()[:6] == "router"
+		})
+		if len(names) > 0 || typeURL == envoy.ClusterType || typeURL == envoy.ListenerType {
+			c.m.scene.must(client.Subscribe(typeURL, names...))
+		}
+	}
+	return client
+}
+
+// look learns what there is now from a new client, and what of it is dangling.
+func (c *phasedClient) look() {
+	c.m.t.Helper()
+	client := c.start(xdstest.ClientOptions{Delta: true})
+	synctest.Wait()
+	asked := maps.Clone(c.asked)
+	c.asks(client, asked, client.State().Resources(envoy.ListenerType))
+	if len(c.asked) > 0 {
+		c.m.scene.must(client.Subscribe(envoy.RouteType, slices.Collect(maps.Keys(c.asked))...))
+	}
+	synctest.Wait()
+	for _, typeURL := range []string{envoy.ClusterType, envoy.ListenerType, envoy.RouteType} {
+		c.there[typeURL] = client.State().Resources(typeURL)
+	}
+	client.Close()
+	synctest.Wait()
+	exist := c.there[envoy.ClusterType]
+	maps.DeleteFunc(c.dangling, func(name string, _ bool) bool { return exist[name].Any != nil })
+	for _, typeURL := range []string{envoy.ListenerType, envoy.RouteType} {
+		for _, r := range c.there[typeURL] {
+			for _, name := range namedClusters(c.m.t, r) {
+				if exist[name].Any == nil {
+					c.dangling[name] = true
+				}
+			}
+		}
+	}
 }
 
 // follow checks what the client was sent since the last call.
 func (c *phasedClient) follow() {
 	c.m.t.Helper()
 	synctest.Wait()
-	c.learn()
 	all := c.Responses()
 	for _, r := range all[c.read:] {
 		c.check(r)
 		c.waiting = append(c.waiting, r)
 	}
 	c.read = len(all)
-}
-
-// learn has both clients ask for the routes that listeners name, as Envoys do, and notes
-// what is dangling.
-func (c *phasedClient) learn() {
-	c.m.t.Helper()
-	for c.of != len(c.prompt.Responses()) {
-		c.of = len(c.prompt.Responses())
-		c.asks(c.prompt, c.promptAsked, c.prompt.State().Resources(envoy.ListenerType))
-		exist := c.prompt.State().Resources(envoy.ClusterType)
-		maps.DeleteFunc(c.dangling, func(name string, _ bool) bool { return exist[name].Any != nil })
-		for _, typeURL := range []string{envoy.ListenerType, envoy.RouteType} {
-			for _, r := range c.prompt.State().Resources(typeURL) {
-				for _, name := range namedClusters(c.m.t, r) {
-					if exist[name].Any == nil {
-						c.dangling[name] = true
-					}
-				}
-			}
-		}
-		synctest.Wait()
-	}
 }
 
 // asks has a client ask for the routes that listeners name.
@@ -175,7 +188,7 @@ func (c *phasedClient) check(r xdstest.Response) {
 	if r.TypeURL != envoy.ListenerType && r.TypeURL != envoy.RouteType {
 		return
 	}
-	exist := c.prompt.State().Resources(envoy.ClusterType)
+	exist := c.there[envoy.ClusterType]
 	for _, res := range r.Resources {
 		if had, ok := c.accepted[r.TypeURL][res.Name]; ok && slices.Equal(had.Any.GetValue(), res.Any.GetValue()) {
 			continue
@@ -194,7 +207,7 @@ func (c *phasedClient) checkUsers(cluster string) {
 	c.m.t.Helper()
 	for _, typeURL := range []string{envoy.ListenerType, envoy.RouteType} {
 		for name, had := range c.accepted[typeURL] {
-			_, ok := c.prompt.State().Resources(typeURL)[name]
+			_, ok := c.there[typeURL][name]
 			if ok && !c.dangling[cluster] && slices.Contains(namedClusters(c.m.t, had), cluster) {
 				c.m.t.Errorf("cluster %s goes while %s leads to it", cluster, name)
 			}
@@ -230,7 +243,11 @@ func (c *phasedClient) answer() {
 	c.accepted[typeURL] = c.after(r)
 	c.m.scene.must(c.Ack(r))
 	if typeURL == envoy.ListenerType {
+		before := len(c.asked)
 		c.asks(c.Client, c.asked, c.accepted[typeURL])
+		if len(c.asked) > before {
+			c.look()
+		}
 	}
 	c.follow()
 }
@@ -252,7 +269,7 @@ func (c *phasedClient) finish() {
 		c.answer()
 	}
 	for _, typeURL := range []string{envoy.ClusterType, envoy.ListenerType} {
-		want, got := c.prompt.State().Resources(typeURL), c.State().Resources(typeURL)
+		want, got := c.there[typeURL], c.State().Resources(typeURL)
 		for name, r := range want {
 			if !slices.Equal(r.Any.GetValue(), got[name].Any.GetValue()) {
 				c.m.t.Errorf("it has another %s in the end", name)
