@@ -70,6 +70,20 @@ func TestDomainsOfUnknownRoutes(t *testing.T) {
 	})
 }
 
+// TestDomainsOfRoutesNoLongerNeeded: routes that a listener named for a moment, and that the
+// client never asks for, hold nothing once it is sent the listener without them.
+func TestDomainsOfRoutesNoLongerNeeded(t *testing.T) {
+	begin := []change{clusters("a"), routes("r", "x", "a", "y", "a"), httpListener("l", "r")}
+	phasesTest(t, ads.Options{}, begin, func(f *fixture, m *manual) {
+		f.batch(httpListener("l", "r", "new"), routes("r", "x", "a"))
+		check(f.t, "new", m.news(), []string{"LDS l"})
+		f.batch(httpListener("l", "r"))
+		check(f.t, "accepted the listener", m.accepts("LDS"), []string{"LDS l"})
+		check(f.t, "accepted the next", m.accepts("LDS"), []string{})
+		threadsSwitch(f, m, "RDS r")
+	})
+}
+
 // TestDomainsThatGo: without a change of listeners nothing waits.
 func TestDomainsThatGo(t *testing.T) {
 	begin := []change{clusters("a"), routes("r", "x", "a", "y", "a"), httpListener("l", "r")}

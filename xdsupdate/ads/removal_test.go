@@ -215,3 +215,18 @@ func (f *fixture) deltaStream() (
 		return out
 	}, nonce
 }
+
+// TestRemovalsBesideUnknownNames: a client that has to be answered for a name of which there
+// is nothing is sent the removal of what goes meanwhile, too.
+func TestRemovalsBesideUnknownNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serveDiscovery(t, ads.Options{}, nil)
+		f.batch(clusters("a"), tcpListener("l", "a"), tcpListener("k", "a"))
+		m := f.manual(true)
+		f.subscribe(m.Client, envoy.ListenerType, "*", "unknown")
+		check(f.t, "at first", m.news(), []string{"LDS k", "LDS l"})
+		f.batch(without(envoy.ListenerType, "k"))
+		check(f.t, "before it accepts", m.news(), []string{})
+		check(f.t, "then", m.accepts("LDS"), []string{"LDS -k"})
+	})
+}
