@@ -25,8 +25,8 @@ func text(value string) *matcher.StringMatcher {
 	if value == anything {
 		return regex(".+")
 	}
-	if suffix, ok := strings.CutPrefix(value, "*"); ok {
-		return &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Suffix{Suffix: suffix}}
+	if end, ok := strings.CutPrefix(value, "*"); ok {
+		return suffix(end)
 	}
 	if p, ok := strings.CutSuffix(value, "*"); ok {
 		return prefix(p)
@@ -40,6 +40,10 @@ func exact(value string) *matcher.StringMatcher {
 
 func prefix(value string) *matcher.StringMatcher {
 	return &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Prefix{Prefix: value}}
+}
+
+func suffix(value string) *matcher.StringMatcher {
+	return &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Suffix{Suffix: value}}
 }
 
 func regex(expression string) *matcher.StringMatcher {

@@ -7,11 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
-	template "github.com/envoyproxy/go-control-plane/envoy/extensions/path/match/uri_template/v3"
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 	security "istio.io/api/security/v1beta1"
 )
 
@@ -25,10 +22,12 @@ func operationFields(at string, o *security.Operation) []field[*rbacv3.Permissio
 	}
 	ports := f("ports", o.GetPorts(), o.GetNotPorts(), port)
 	ports.http = false
+	paths := f("paths", o.GetPaths(), o.GetNotPaths(), path)
+	paths.wide = each(widePath)
 	return []field[*rbacv3.Permission]{
 		f("hosts", o.GetHosts(), o.GetNotHosts(), host),
 		f("methods", o.GetMethods(), o.GetNotMethods(), method),
-		f("paths", o.GetPaths(), o.GetNotPaths(), path),
+		paths,
 		ports,
 	}
 }
@@ -42,28 +41,16 @@ func method(value string) (*rbacv3.Permission, error) {
 	return &rbacv3.Permission{Rule: &rbacv3.Permission_Header{Header: header(":method", value, false)}}, nil
 }
 
-// The operators of path templates, and what they are to Envoy.
-const (
-	oneSegment  = "{*}"
-	allSegments = "{**}"
-)
-
 // path matches the path of a request without its query (S50).
 func path(value string) (*rbacv3.Permission, error) {
-	if !strings.Contains(value, oneSegment) && !strings.Contains(value, allSegments) {
-		return &rbacv3.Permission{Rule: &rbacv3.Permission_UrlPath{UrlPath: &matcher.PathMatcher{
-			Rule: &matcher.PathMatcher_Path{Path: text(value)},
-		}}}, nil
+	if isTemplate(value) {
+		return pathTemplate(value)
 	}
-	config, err := anypb.New(&template.UriTemplateMatchConfig{
-		PathTemplate: strings.NewReplacer(oneSegment, "*", allSegments, "**").Replace(value),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("path template %q: %w", value, err)
-	}
-	return &rbacv3.Permission{Rule: &rbacv3.Permission_UriTemplate{
-		UriTemplate: &core.TypedExtensionConfig{Name: "uri-template", TypedConfig: config},
-	}}, nil
+	return urlPath(text(value)), nil
+}
+
+func urlPath(m *matcher.StringMatcher) *rbacv3.Permission {
+	return &rbacv3.Permission{Rule: &rbacv3.Permission_UrlPath{UrlPath: &matcher.PathMatcher{Rule: &matcher.PathMatcher_Path{Path: m}}}}
 }
 
 // port matches the port of the connection at the proxy.

@@ -199,3 +199,30 @@ func FuzzRules(f *testing.F) {
 		}
 	})
 }
+
+// TestTemplatesOfUnusualPaths: where a path template that does not match lets calls in, it also matches what begins
+// and ends as it does and has characters that no template of Envoy takes.
+func TestTemplatesOfUnusualPaths(t *testing.T) {
+	for text, wide := range map[string]bool{
+		`{"action": "DENY", "rules": [{"to": [{"operation": {"paths": ["/a/{*}/b"]}}]}]}`:     true,
+		`{"action": "DENY", "rules": [{"to": [{"operation": {"notPaths": ["/a/{*}/b"]}}]}]}`:  false,
+		`{"action": "ALLOW", "rules": [{"to": [{"operation": {"paths": ["/a/{*}/b"]}}]}]}`:    false,
+		`{"action": "ALLOW", "rules": [{"to": [{"operation": {"notPaths": ["/a/{*}/b"]}}]}]}`: true,
+		`{"action": "CUSTOM", "rules": [{"to": [{"operation": {"paths": ["/a/{*}/b"]}}]}]}`:   true,
+	} {
+		rule, _ := translated(t, Translator{}, policyOf(t, text))
+		got := rule.GetPermissions()[0]
+		if not := got.GetNotRule(); not != nil {
+			got = not
+		}
+		if (len(got.GetOrRules().GetRules()) == 2) != wide {
+			t.Errorf("%s becomes %v", text, got)
+		}
+		if wide {
+			got = got.GetOrRules().GetRules()[0]
+		}
+		if got.GetUriTemplate() == nil {
+			t.Errorf("%s becomes %v", text, got)
+		}
+	}
+}

@@ -103,7 +103,7 @@ func alternatives[M any](t *translation, s side[M], lists [][]field[M], when []f
 // collect returns what fields demand, but for those that cannot be checked.
 func collect[M any](t *translation, s side[M], list []field[M]) (out []M) {
 	for _, f := range list {
-		m, at, err := f.demands(s, t.form)
+		m, at, err := f.demands(s, t.form, t.strict)
 		if err != nil {
 			t.problem(at, err)
 			continue

@@ -75,12 +75,16 @@ type field[M any] struct {
 	not       []string
 	// match returns what matches one of some values.
 	match func(values []string) ([]M, error)
+	// wide, if it is set, is in its place where what does not match is let in: for positive values of what
+	// denies, and for negative ones of what allows.
+	wide func(values []string) ([]M, error)
 	// http: connections do not have it.
 	http bool
 }
 
-// demands returns what a field demands; err is why the field cannot be checked here.
-func (f field[M]) demands(s side[M], form Form) (out []M, at string, err error) {
+// demands returns what a field demands, of an ALLOW policy or of another; err is why the field cannot be
+// checked here.
+func (f field[M]) demands(s side[M], form Form, allows bool) (out []M, at string, err error) {
 	for _, part := range []struct {
 		values   []string
 		at       string
@@ -92,7 +96,11 @@ func (f field[M]) demands(s side[M], form Form) (out []M, at string, err error) 
 		if f.http && form == TCP {
 			return nil, part.at, errHTTP
 		}
-		list, err := f.match(part.values)
+		match := f.match
+		if f.wide != nil && allows == part.negative {
+			match = f.wide
+		}
+		list, err := match(part.values)
 		if err != nil {
 			return nil, part.at, err
 		}

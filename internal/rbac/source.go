@@ -69,12 +69,12 @@ func (t *translation) principals(values []string) ([]*rbacv3.Principal, error) {
 }
 
 func principal(value string) (*rbacv3.Principal, error) {
-	suffix, open := strings.CutPrefix(value, "*")
+	end, open := strings.CutPrefix(value, "*")
 	switch {
 	case value == anything:
 		return authenticated(regex(".+")), nil
 	case open:
-		return authenticated(regex(spiffe + ".*" + pattern(suffix, `\*`))), nil
+		return authenticated(regex(spiffe + ".*" + pattern(end, `\*`))), nil
 	default:
 		return authenticated(text(spiffe + value)), nil
 	}

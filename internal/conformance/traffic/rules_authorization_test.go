@@ -75,6 +75,7 @@ func (c *comparison) authorizations() {
 	}
 	for _, l := range c.got[listeners] {
 		each(l, withoutSource)
+		each(l, s95)
 	}
 	c.both(listeners, func(l tree) {
 		eachAuthorization(l, func(name string, config tree) {
@@ -177,6 +178,23 @@ func (c *comparison) s52(config tree) {
 			object(ids[1], "metadata")["value"] = clone(issuer)
 		}
 	})
+}
+
+// s95: where a path template that does not match lets in, ours matches also paths that no template of Envoy can take.
+func s95(o tree) {
+	rules := objects(object(o, "orRules"), "rules")
+	if len(rules) != 2 || object(rules[0], "uriTemplate") == nil {
+		return
+	}
+	parts := append(objects(object(rules[1], "andRules"), "rules"), rules[1])
+	unusual := slices.ContainsFunc(parts, func(p tree) bool {
+		regex := object(object(object(object(p, "notRule"), "urlPath"), "path"), "safeRegex")
+		return strings.HasPrefix(text(regex, "regex"), "[-a-zA-Z0-9")
+	})
+	if unusual {
+		delete(o, "orRules")
+		o["uriTemplate"] = rules[0]["uriTemplate"]
+	}
 }
 
 // s78: a claim that is only asked for is any value.

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"fmt"
+	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	template "github.com/envoyproxy/go-control-plane/envoy/extensions/path/match/uri_template/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// The operators of path templates.
+const (
+	oneSegment  = "{*}"
+	allSegments = "{**}"
+)
+
+// ordinaryPath matches the paths that operators of Envoy's templates can take (Envoy 1.40, uri_template_matcher): none with
+// "[" or "]" in it, and, where paths are not normalized, with other characters that should be encoded.
+const ordinaryPath = "[-a-zA-Z0-9._~%!$&'()*+,;:@=/]*"
+
+func isTemplate(path string) bool {
+	return strings.Contains(path, oneSegment) || strings.Contains(path, allSegments)
+}
+
+func pathTemplate(value string) (*rbacv3.Permission, error) {
+	config, err := anypb.New(&template.UriTemplateMatchConfig{
+		PathTemplate: strings.NewReplacer(oneSegment, "*", allSegments, "**").Replace(value),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("path template %q: %w", value, err)
+	}
+	return &rbacv3.Permission{Rule: &rbacv3.Permission_UriTemplate{
+		UriTemplate: &core.TypedExtensionConfig{Name: "uri-template", TypedConfig: config},
+	}}, nil
+}
+
+// widePath is path for where what it does not match is let in. A path that no template can take is matched
+// if it begins and ends as the template does: else a "[" in it would lead around a policy that denies.
+func widePath(value string) (*rbacv3.Permission, error) {
+	exactly, err := path(value)
+	if err != nil || !isTemplate(value) {
+		return exactly, err
+	}
+	s := permissions()
+	parts := []*rbacv3.Permission{s.not(urlPath(regex(ordinaryPath)))}
+	if before := value[:strings.IndexByte(value, '{')]; before != "" {
+		parts = append(parts, urlPath(prefix(before)))
+	}
+	if after := value[strings.LastIndexByte(value, '}')+1:]; after != "" {
+		parts = append(parts, urlPath(suffix(after)))
+	}
+	return s.or([]*rbacv3.Permission{exactly, s.allOf(parts)}), nil
+}

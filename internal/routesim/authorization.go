@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package routesim
+
+import (
+	"fmt"
+	"slices"
+
+	security "istio.io/api/security/v1beta1"
+)
+
+// Authorization is what calls are judged by: AuthorizationPolicies, read as Istio's API documents
+// them. Rows of the list of decisions are named where the documentation is silent, or not kept.
+type Authorization struct {
+	Policies []*AuthorizationPolicy
+	// TrustDomain is that of the mesh, and Aliases those that stand for it.
+	TrustDomain string
+	Aliases     []string
+	// Providers are the extension providers of the mesh, by name.
+	Providers map[string]*AuthorizationProvider
+	// ManyProviders: those of one workload may be several.
+	ManyProviders bool
+}
+
+// AuthorizationPolicy is an object with its spec.
+type AuthorizationPolicy struct {
+	Namespace, Name string
+	DryRun          bool
+	*security.AuthorizationPolicy
+}
+
+// AuthorizationProvider is an extension provider. A policy that names another is refused by it.
+type AuthorizationProvider struct {
+	// HTTP: it decides about requests only.
+	HTTP bool
+	// Open: calls are let in where it fails.
+	Open   bool
+	Answer func(Call) Answer
+}
+
+// admits reports whether a provider lets a call in.
+func (p *AuthorizationProvider) admits(c Call) bool {
+	switch p.Answer(c) {
+	case Admits:
+		return true
+	case Fails:
+		return p.Open
+	default:
+		return false
+	}
+}
+
+// Decision is what becomes of a call.
+type Decision struct {
+	Admitted bool
+	// By is the reason, for people.
+	By string
+}
+
+// Decide judges a call to a proxy: by CUSTOM policies, then those that deny, then those that
+// allow, of which one has to, if there are any.
+func (a *Authorization) Decide(p Proxy, c Call) Decision {
+	policies := a.of(p)
+	if d, refused := a.custom(policies, c); refused {
+		return d
+	}
+	allowing := false
+	for _, o := range policies {
+		if o.GetAction() == security.AuthorizationPolicy_DENY && a.matches(o, c) {
+			return Decision{false, fmt.Sprintf("%s/%s denies it", o.Namespace, o.Name)}
+		}
+	}
+	for _, o := range policies {
+		if o.GetAction() == security.AuthorizationPolicy_ALLOW {
+			allowing = true
+			if a.matches(o, c) {
+				return Decision{true, fmt.Sprintf("%s/%s allows it", o.Namespace, o.Name)}
+			}
+		}
+	}
+	return Decision{!allowing, "no policy is about it"}
+}
+
+// of returns the policies that are enforced for a proxy: of its namespace and of the root, that
+// select it, or are for the Kubernetes Gateway that it belongs to (S62, S63).
+func (a *Authorization) of(p Proxy) (out []*AuthorizationPolicy) {
+	for _, o := range a.Policies {
+		if !o.DryRun && (o.Namespace == p.Namespace || o.Namespace == RootNamespace) && isFor(o, p) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func isFor(o *AuthorizationPolicy, p Proxy) bool {
+	targets := o.GetTargetRefs()
+	if t := o.GetTargetRef(); t != nil {
+		targets = append(slices.Clone(targets), t)
+	}
+	for _, t := range targets {
+		if t.GetKind() == "Gateway" && t.GetGroup() == "gateway.networking.k8s.io" && o.Namespace == p.Namespace &&
+			t.GetName() == p.Labels["gateway.networking.k8s.io/gateway-name"] {
+			return true
+		}
+	}
+	if len(targets) > 0 {
+		return false
+	}
+	for key, value := range o.GetSelector().GetMatchLabels() {
+		if got, ok := p.Labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// custom asks the providers of CUSTOM policies that are about a call.
+func (a *Authorization) custom(policies []*AuthorizationPolicy, c Call) (Decision, bool) {
+	providers := map[string]bool{}
+	for _, o := range policies {
+		if o.GetAction() == security.AuthorizationPolicy_CUSTOM {
+			providers[o.GetProvider().GetName()] = true
+		}
+	}
+	for _, o := range policies {
+		if o.GetAction() != security.AuthorizationPolicy_CUSTOM || !a.matches(o, c) {
+			continue
+		}
+		name := o.GetProvider().GetName()
+		provider := a.Providers[name]
+		usable := provider != nil && (len(providers) == 1 || a.ManyProviders)    // S44, S45
+		if usable && (provider.HTTP && c.Request == nil || provider.admits(c)) { // S43
+			continue
+		}
+		return Decision{false, fmt.Sprintf("provider %q, for %s/%s, refuses it", name, o.Namespace, o.Name)}, true
+	}
+	return Decision{}, false
+}
+
+// matches reports whether a rule of a policy is about a call.
+func (a *Authorization) matches(o *AuthorizationPolicy, c Call) bool {
+	r := ruleReader{of: a, policy: o, call: c}
+	return slices.ContainsFunc(o.GetRules(), r.matches)
+}
