@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 )
 
 // stream is one watch of everything below the prefix, on a connection that is not
@@ -27,7 +29,9 @@ type stream struct {
 func (c *Cache) open(ctx context.Context, from int64) (*stream, error) {
 	// A member without a leader would keep silent.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-	watch, err := c.remote().Watch(ctx)
+	// A server tells of up to 1,000 transactions that were missed in one response, which
+	// may be far larger than what gRPC takes by default.
+	watch, err := c.remote().Watch(ctx, grpc.MaxCallRecvMsgSize(math.MaxInt32))
 	if err == nil {
 		err = watch.Send(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{
 			CreateRequest: &etcdserverpb.WatchCreateRequest{

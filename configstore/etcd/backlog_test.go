@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/configstore/etcd"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+)
+
+// TestBacklog: what a replica has missed, of which one answer of a watch would hold more than
+// the 4 MiB that gRPC takes by default, comes all the same.
+func TestBacklog(t *testing.T) {
+	t.Parallel()
+	srv, prefix := shared.get(t)
+	p := newProxy(t, srv.addr)
+	cut, other := start(t, p.addr(), impatient(prefix)), start(t, srv.addr, etcd.Options{Prefix: prefix})
+	other.create(t, entry("first", "10.0.0.1"))
+	cut.awaits(t, "first", "10.0.0.1")
+	p.set(refusing)
+	eventually(t, "the cache is stale", func() bool { return cut.Status().Stale })
+	const objects, kib = 40, 200 // 8 MiB
+	large := func(i int) error {
+		c := entry(fmt.Sprint("large", i), "10.0.0.1")
+		c.Annotations = map[string]string{"text": strings.Repeat("x", kib<<10)}
+		_, err := other.Create(c)
+		return err
+	}
+	var writing sync.WaitGroup
+	for i := range objects {
+		writing.Go(func() {
+			if err := large(i); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writing.Wait()
+	p.set(passing)
+	eventually(t, "all is there", func() bool { return len(cut.List(istio.ServiceEntry, "")) == objects+1 })
+	cut.isLive(t)
+	if got := len(cut.take(t)); got != objects+1 {
+		t.Errorf("%d events, want %d", got, objects+1)
+	}
+}
