@@ -65,14 +65,51 @@ func TestConsistencyNamesItsTests(t *testing.T) {
 			continue
 		}
 		promises++
-		for proof := range strings.SplitSeq(cells[1], ";") {
-			if namedTests(t, path, proof) == 0 {
-				t.Errorf("%s: %q has %q for a proof, which names no test", path, cells[0], proof)
-			}
-		}
+		proven(t, path, cells[0], cells[1])
 	}
 	if promises < 40 {
 		t.Errorf("%s: %d promises were found", path, promises)
+	}
+}
+
+// TestFaultsNameTheirTests: each row of the table of faults in docs/consistency.md says what
+// clients see and how it ends, and has a proof as promises have; each source has rows.
+func TestFaultsNameTheirTests(t *testing.T) {
+	t.Parallel()
+	const path = "docs/consistency.md"
+	faults, source := map[string]int{}, ""
+	for line := range strings.Lines(documents(t)[path]) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 5 || strings.HasPrefix(cells[0], "--") || strings.TrimSpace(cells[0]) == "source" {
+			continue
+		}
+		if name := regexp.MustCompile("`[\\w/`, ]+`").FindString(cells[0]); name != "" {
+			source = name
+		}
+		faults[source]++
+		for _, cell := range cells[1:] {
+			if strings.TrimSpace(cell) == "" {
+				t.Errorf("%s: %q has an empty cell", path, cells[1])
+			}
+		}
+		proven(t, path, cells[1], cells[4])
+	}
+	for _, want := range []string{
+		"`registry/bridge`", "`configstore/file`", "`configstore/kube`, `registry/kube`", "`configstore/mcp`", "`configstore/etcd`", "`configstore/checkpoint`",
+	} {
+		if faults[want] < 3 {
+			t.Errorf("%s: %d faults of %s were found", path, faults[want], want)
+		}
+	}
+}
+
+// proven demands that every part of a proof names tests that exist.
+func proven(t *testing.T, path, of, proof string) {
+	t.Helper()
+	for part := range strings.SplitSeq(proof, ";") {
+		if namedTests(t, path, part) == 0 {
+			t.Errorf("%s: %q has %q for a proof, which names no test", path, of, part)
+		}
 	}
 }
 
