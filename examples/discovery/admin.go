@@ -13,7 +13,6 @@ import (
 
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/debug"
 	"github.com/pilotkit/pilotkit/xdsupdate/prometheus"
@@ -23,7 +22,6 @@ import (
 type admin struct {
 	listener net.Listener
 	handler  http.Handler
-	ready    atomic.Bool
 }
 
 func listenAdmin(ctx context.Context, p *plane) (*admin, error) {
@@ -39,11 +37,8 @@ func listenAdmin(ctx context.Context, p *plane) (*admin, error) {
 func (a *admin) routes(p *plane) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /live", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
-		if !a.ready.Load() {
-			http.Error(w, "not ready", http.StatusServiceUnavailable)
-		}
-	})
+	mux.Handle("GET /ready", p.ready)
+	mux.Handle("GET /{$}", http.RedirectHandler("debug/", http.StatusFound))
 	mux.Handle("GET /metrics", metricsOf(p))
 	mux.Handle("/debug/", http.StripPrefix("/debug", debug.New(debug.Options{
 		Configs: p.sources.configs, Services: p.registries, Server: p.server, Policies: p.policies, Sources: p.sources.watched, Logger: p.log,

@@ -12,6 +12,7 @@
 //	plane.go      what becomes of them
 //	serve.go      xDS, and MCP, over gRPC
 //	admin.go      probes, metrics, debug pages and profiles, over HTTP
+//	readiness.go  whether it serves, and what it waits for
 //	lifecycle.go  the order in which all of it starts and stops
 package main
 

@@ -33,6 +33,7 @@ type plane struct {
 	server     *ads.Server
 	xds        *xds
 	admin      *admin
+	ready      *readiness
 }
 
 // newPlane wires the parts together, and listens. Nothing runs yet.
@@ -42,6 +43,7 @@ func newPlane(ctx context.Context, s *settings, out io.Writer) (*plane, error) {
 	if p.sources, err = newSources(s, p.log); err != nil { //nolint:contextcheck // caches begin without one
 		return nil, err
 	}
+	p.ready = newReadiness(p.sources)
 	if err := p.listen(ctx); err != nil {
 		p.sources.closeAll()
 		return nil, err
@@ -93,30 +95,46 @@ func (p *plane) run(ctx context.Context) error {
 	life.start(p.sources.parts...)
 	life.start(runs("configs", p.sources.configs.Run), runs("registries", p.registries.Run))
 	err := p.serve(ctx, life)
-	p.admin.ready.Store(false)
+	p.ready.enter(stopping)
 	if stopped := life.stop(); err == nil {
 		err = stopped
 	}
 	return err
 }
 
-// serve returns when ctx has ended and clients had the time to go elsewhere, or with the
-// error of a part that has failed.
-func (p *plane) serve(ctx context.Context, life *lifecycle) error {
+// stillWaiting is how often the log says which sources have not been read.
+const stillWaiting = 10 * time.Second
+
+// waitForSources reports whether everything was read before ctx ended; the error is that of a part that has failed.
+func (p *plane) waitForSources(ctx context.Context, life *lifecycle) (bool, error) {
+	p.log.Info("reading sources", slog.String("admin", p.admin.listener.Addr().String()))
 	synced := make(chan error, 1)
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { synced <- configstore.WaitForSync(waiting, p.sources.configs, p.registries) }()
-	select {
-	case err := <-life.failed:
-		return err
-	case <-ctx.Done():
-		return nil
-	case err := <-synced:
-		if err != nil {
-			return nil // ctx has ended
+	tick := time.NewTicker(stillWaiting)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-life.failed:
+			return false, err
+		case <-ctx.Done():
+			return false, nil
+		case <-tick.C:
+			p.log.Warn("still reading sources", slog.Any("missing", p.ready.missing()))
+		case err := <-synced:
+			return err == nil, nil // an error says that ctx has ended
 		}
 	}
+}
+
+// serve returns when ctx has ended and clients had the time to go elsewhere, or with the
+// error of a part that has failed.
+func (p *plane) serve(ctx context.Context, life *lifecycle) error {
+	if read, err := p.waitForSources(ctx, life); !read {
+		return err
+	}
+	p.ready.enter(pushing)
 	life.start(
 		runs("secrets", func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) }),
 		part{"xds", func(stop <-chan struct{}) error { return p.xds.run(p.server, stop) }},
@@ -124,7 +142,7 @@ func (p *plane) serve(ctx context.Context, life *lifecycle) error {
 	if err := p.server.Flush(ctx); err != nil {
 		return fmt.Errorf("push what there is: %w", err)
 	}
-	p.admin.ready.Store(true)
+	p.ready.enter(serving)
 	p.log.Info("serving", slog.String("xds", p.xds.listener.Addr().String()), slog.String("admin", p.admin.listener.Addr().String()),
 		slog.Int("services", len(p.registries.Services())))
 	select {
@@ -132,7 +150,7 @@ func (p *plane) serve(ctx context.Context, life *lifecycle) error {
 		return err
 	case <-ctx.Done():
 	}
-	p.admin.ready.Store(false)
+	p.ready.enter(stopping)
 	timer := time.NewTimer(p.settings.drain)
 	defer timer.Stop()
 	<-timer.C

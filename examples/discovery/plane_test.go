@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,7 @@ func TestAdmin(t *testing.T) {
 		"/metrics":      `pilotkit_source_synced{source="directory"} 1`,
 		"/debug/pprof/": "goroutine",
 		"/debug/":       "3</span> services", "/debug/sources": "directory",
+		"/": "3</span> services", // it leads to the pages
 	} {
 		if status, body := get(t, p.admin, path); status != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: %d: %s", path, status, body)
@@ -101,7 +103,11 @@ func TestWarmStart(t *testing.T) {
 		t.Error(err)
 	}
 	cold := start(t, "-etcd", away, "-admin", "127.0.0.1:0")
+	admin := regexp.MustCompile(` admin=(\S+)`).FindStringSubmatch(cold.log("msg=\"reading sources\""))[1]
 	cold.log("etcd is away")
+	if status, body := get(t, admin, "/ready"); status != http.StatusServiceUnavailable || !strings.Contains(body, "etcd has not been read: ") {
+		t.Errorf("ready: %d %s", status, body)
+	}
 	if err := cold.stop(); err != nil {
 		t.Error(err)
 	}

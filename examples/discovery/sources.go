@@ -34,7 +34,8 @@ type sources struct {
 	caches []configstore.ConfigStoreCache // the most important first
 	// parts fill the caches.
 	parts []part
-	// watched are how the sources are, for operators.
+	// watched are how the sources are, for operators; those of registries are added when
+	// they are made.
 	watched []configstore.Source
 	// registries make registries that read no configs.
 	registries []func(xdsupdate.XDSUpdater) registry.Instance
@@ -135,9 +136,11 @@ func (x *sources) addKubernetes(s *settings) error {
 	x.caches = append(x.caches, cache)
 	x.watched = append(x.watched, configstore.SourceOf("kubernetes", cache))
 	x.registries = append(x.registries, func(updater xdsupdate.XDSUpdater) registry.Instance {
-		return registrykube.New(client, updater, registrykube.Options{
+		services := registrykube.New(client, updater, registrykube.Options{
 			ClusterID: registry.ClusterID(s.cluster), DomainSuffix: s.domain, Logger: x.log,
 		})
+		x.watched = append(x.watched, configstore.SourceOf("kubernetes services", services))
+		return services
 	})
 	return nil
 }

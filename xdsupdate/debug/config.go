@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -172,7 +171,7 @@ func (h *handler) effectless(i traffic.Ineffective) effectlessRow {
 	key := configstore.ConfigKey{Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}
 	return effectlessRow{
 		Object: objectOf(key), Field: i.Field, Reason: redactText(i.Reason),
-		Stored: h.Configs != nil && slices.ContainsFunc(h.Configs.Schemas().All(), func(s configstore.Schema) bool { return s.GroupVersionKind == i.Kind }),
+		Stored: h.hasKind(i.Kind),
 	}
 }
 

@@ -4,7 +4,6 @@ package debug
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -40,10 +39,43 @@ type explainPage struct {
 }
 
 // Bad reports whether the call fails, as far as is known.
-func (p *explainPage) Bad() bool {
-	return len(p.Notes) > 0 || slices.ContainsFunc(p.Destinations, func(d destinationRow) bool {
-		return d.Missing != "" || len(d.Endpoints) == 0
-	})
+func (p *explainPage) Bad() bool { return len(p.Notes) > 0 || p.Fails() != "" }
+
+// Fails says why the call fails where it is sent, or that it may; "": it does not, as far as is known.
+func (p *explainPage) Fails() string {
+	failing, reason := 0, ""
+	for _, d := range p.Destinations {
+		switch {
+		case d.Missing != "":
+			failing, reason = failing+1, d.Missing
+		case len(d.Endpoints) == 0:
+			failing, reason = failing+1, d.Cluster+" has no endpoints"
+		}
+	}
+	switch {
+	case failing == 0:
+		return ""
+	case failing == 1 && len(p.Destinations) == 1:
+		return "it fails: " + reason
+	default:
+		return fmt.Sprintf("it fails at %d of %d destinations", failing, len(p.Destinations))
+	}
+}
+
+// askedPolicy is an AuthorizationPolicy that may refuse a request.
+type askedPolicy struct {
+	Action string
+	Object object
+}
+
+// Policies are the AuthorizationPolicies, for links to them.
+func (p *explainPage) Policies() (out []askedPolicy) {
+	for _, text := range p.AuthorizationPolicies {
+		action, name, _ := strings.Cut(text, " ")
+		namespace, name, _ := strings.Cut(name, "/")
+		out = append(out, askedPolicy{action, object{Kind: istio.AuthorizationPolicy.Kind, Namespace: namespace, Name: name}})
+	}
+	return out
 }
 
 type consideredRow struct {
@@ -141,63 +173,6 @@ func (h *handler) addIneffective(out *explainPage, e traffic.Explanation) {
 			}
 		}
 	}
-}
-
-// call returns the call of the form.
-func (q *query) call() (traffic.Call, error) {
-	port, err := q.number("port", 80, 65535)
-	call := traffic.Call{
-		Host: registry.Hostname(q.text("host")), Port: uint32(port), Method: strings.ToUpper(q.text("method")), //nolint:gosec // in range
-		Scheme: q.text("scheme"), Path: q.text("path"), Headers: map[string]string{},
-	}
-	if err != nil {
-		return call, err
-	}
-	if call.Path != "" && !strings.HasPrefix(call.Path, "/") {
-		return call, badRequest("path: must begin with a slash")
-	}
-	if call.Scheme != "" && call.Scheme != "http" && call.Scheme != "https" {
-		return call, badRequest(`scheme: must be "http" or "https"`)
-	}
-	for line := range strings.Lines(q.values.Get("headers")) {
-		if line = strings.TrimSpace(line); line == "" {
-			continue
-		}
-		name, value, ok := strings.Cut(line, ":")
-		if !ok || name == "" {
-			return call, badRequest("headers: each line must be NAME: VALUE")
-		}
-		call.Headers[strings.ToLower(strings.TrimSpace(name))] = strings.TrimSpace(value)
-	}
-	return call, nil
-}
-
-// caller returns the view of who calls: that of a connected proxy, or of a client in a namespace. It also returns
-// the proxies that are meant.
-func (h *handler) caller(q *query, out *explainPage) (ads.View, []ads.ProxyStatus, error) {
-	id := q.text("proxy")
-	if id == "" {
-		view := ads.View{Namespace: q.text("namespace")}
-		out.Client = fmt.Sprintf("a sidecar in the namespace %q", view.Namespace)
-		if q.text("client") == "grpc" {
-			view.Client, out.Client = envoy.ForGRPC, fmt.Sprintf("a gRPC client in the namespace %q", view.Namespace)
-		}
-		return view, nil, nil
-	}
-	if h.Server == nil {
-		return ads.View{}, nil, badRequest("proxy: there is no server here that proxies are connected to")
-	}
-	var found []ads.ProxyStatus
-	for _, p := range h.Server.Proxies() {
-		if p.ID == id {
-			found = append(found, p)
-		}
-	}
-	if len(found) == 0 {
-		return ads.View{}, nil, notFound("proxy: %q is not connected", id)
-	}
-	out.Client = id
-	return found[0].View, found, nil
 }
 
 func destinationRowOf(d traffic.ExplainedDestination) destinationRow {

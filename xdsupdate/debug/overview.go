@@ -5,6 +5,7 @@ package debug
 import (
 	"fmt"
 
+	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -21,9 +22,17 @@ type problemSummary struct {
 	Count int    `json:"count"`
 	// Page is where all of them are, with its query.
 	Page string `json:"page"`
+	// Warning: nothing fails by it, as far as is known.
+	Warning bool `json:"warning,omitempty"`
 	// Examples are the first of them.
 	Examples []string `json:"examples,omitempty"`
+
+	// Shown are the examples for the page.
+	Shown []example `json:"-"`
 }
+
+// example is one of the things that are not as they should be, and the page about it; "": there is none.
+type example struct{ Text, Page string }
 
 // count is how many there are of something.
 type count struct {
@@ -39,10 +48,10 @@ func (h *handler) overview(*query) (any, error) {
 	out := &overviewPage{Problems: []problemSummary{}, Counts: []count{}}
 	h.overviewOfServer(out)
 	if h.Policies != nil {
-		out.problem("Objects, or parts of them, that change nothing", link(pagePolicies), textsOf(h.Policies.Ineffective()))
+		h.overviewOfPolicies(out)
 	}
 	if c, ok := registry.As[conflicter](h.Services); ok {
-		out.problem("Host names that are defined more than once", link(pageConflicts), textsOf(c.Conflicts()))
+		out.warning("Host names that are defined more than once", link(pageConflicts), conflictExamples(c.Conflicts()))
 	}
 	h.overviewOfSources(out)
 	h.overviewOfContent(out)
@@ -54,25 +63,26 @@ func (h *handler) overviewOfServer(out *overviewPage) {
 	if h.Server == nil {
 		return
 	}
-	var refused, failed, overdue []string
+	var refused, failed, overdue []example
 	all := h.Server.Proxies()
 	for _, p := range all {
+		to := link(pageProxy, "id", p.ID, "stream", number(p.Stream))
 		for _, r := range refusedRows(p) {
-			refused = append(refused, r.String())
+			refused = append(refused, example{r.String(), to})
 		}
 		for _, typeURL := range sortedTypes(p.Types) {
 			t := p.Types[typeURL]
 			for _, f := range t.Failed {
-				failed = append(failed, fmt.Sprintf("%s: %s %s: %s", p.ID, typeName(typeURL), f.Name, redactText(f.Error)))
+				failed = append(failed, example{fmt.Sprintf("%s: %s %s: %s", p.ID, typeName(typeURL), f.Name, f.Error), to})
 			}
 			if t.Overdue {
-				overdue = append(overdue, fmt.Sprintf("%s: %s", p.ID, typeName(typeURL)))
+				overdue = append(overdue, example{fmt.Sprintf("%s: %s", p.ID, typeName(typeURL)), to})
 			}
 		}
 	}
-	out.problem("Resources that a proxy refuses", link(pageProxies, "state", stateRefusing), textList(refused))
-	out.problem("Resources that cannot be made as they should be", link(pageProxies, "state", stateFailed), textList(failed))
-	out.problem("Types that a proxy does not answer", link(pageProxies, "state", stateOverdue), textList(overdue))
+	out.problem("Resources that a proxy refuses", link(pageProxies, "state", stateRefusing), exampleList(refused))
+	out.problem("Resources that cannot be made as they should be", link(pageProxies, "state", stateFailed), exampleList(failed))
+	out.problem("Types that a proxy does not answer", link(pageProxies, "state", stateOverdue), exampleList(overdue))
 	out.problem("Registries that never called the server", link(pageVerify), textList(h.silent()))
 	if pusher, ok := h.pusher(); ok {
 		switch s := pusher.State(); {
@@ -87,7 +97,8 @@ func (h *handler) overviewOfServer(out *overviewPage) {
 
 // overviewOfSources adds what sources say.
 func (h *handler) overviewOfSources(out *overviewPage) {
-	var broken, errors, warnings []string
+	var broken []string
+	var errors, warnings []example
 	for _, s := range h.sourceRows() {
 		switch {
 		case s.Error != "":
@@ -98,16 +109,16 @@ func (h *handler) overviewOfSources(out *overviewPage) {
 			broken = append(broken, s.Name+": stale")
 		}
 		for _, p := range s.problems {
-			if text := redactText(p.Text); p.Warning {
-				warnings = append(warnings, text)
+			if shown := (example{p.Text, h.pageOf(p.Object)}); p.Warning {
+				warnings = append(warnings, shown)
 			} else {
-				errors = append(errors, text)
+				errors = append(errors, shown)
 			}
 		}
 	}
 	out.problem("Sources that do not show what their origin has", link(pageSources), textList(broken))
-	out.problem("Parts of sources that are not taken, of which the last good state stays", link(pageSources), textList(errors))
-	out.problem("Warnings of sources", link(pageSources), textList(warnings))
+	out.problem("Parts of sources that are not taken, of which the last good state stays", link(pageSources), exampleList(errors))
+	out.warning("Warnings of sources", link(pageSources), exampleList(warnings))
 }
 
 // overviewOfContent adds how much there is.
@@ -125,6 +136,44 @@ func (h *handler) overviewOfContent(out *overviewPage) {
 	}
 }
 
+// overviewOfPolicies adds what of the policies has no effect.
+func (h *handler) overviewOfPolicies(out *overviewPage) {
+	all := h.Policies.Ineffective()
+	out.problem("Objects, or parts of them, that change nothing", link(pagePolicies), examples{len(all), func(i int) example {
+		return example{all[i].String(), h.pageOf(configstore.ConfigKey{Kind: all[i].Kind, Namespace: all[i].Namespace, Name: all[i].Name})}
+	}})
+}
+
+// pageOf returns the page of an object, if it can have one.
+func (h *handler) pageOf(key configstore.ConfigKey) string {
+	if key.Name == "" || !h.hasKind(key.Kind) {
+		return ""
+	}
+	return link(pageConfig, "kind", key.Kind.String(), "namespace", key.Namespace, "name", key.Name)
+}
+
+// hasKind reports whether the store can have objects of a kind.
+func (h *handler) hasKind(kind configstore.GroupVersionKind) bool {
+	if h.Configs == nil {
+		return false
+	}
+	_, ok := h.Configs.Schemas().Find(kind)
+	return ok
+}
+
+func conflictExamples(all []aggregate.Conflict) examples {
+	return examples{len(all), func(i int) example {
+		return example{all[i].String(), link(pageConflicts, "q", string(all[i].Hostname))}
+	}}
+}
+
+// warning adds a kind of things that are questionable, unless there are none.
+func (o *overviewPage) warning(title, page string, all examples) {
+	if o.problem(title, page, all); all.count > 0 {
+		o.Problems[len(o.Problems)-1].Warning = true
+	}
+}
+
 // problem adds a kind of problems, unless there are none.
 func (o *overviewPage) problem(title, page string, all examples) {
 	if all.count == 0 {
@@ -132,22 +181,25 @@ func (o *overviewPage) problem(title, page string, all examples) {
 	}
 	p := problemSummary{Title: title, Count: all.count, Page: page}
 	for i := range min(all.count, maxExamples) {
-		if text := all.text(i); text != "" {
-			p.Examples = append(p.Examples, redactText(text))
+		if shown := all.at(i); shown.Text != "" {
+			shown.Text = redactText(shown.Text)
+			p.Examples, p.Shown = append(p.Examples, shown.Text), append(p.Shown, shown)
 		}
 	}
 	o.Problems = append(o.Problems, p)
 }
 
-// examples are things of which the first are shown as texts.
+// examples are things of which the first are shown.
 type examples struct {
 	count int
-	text  func(int) string
+	at    func(int) example
 }
 
-func textList(all []string) examples { return examples{len(all), func(i int) string { return all[i] }} }
+func exampleList(all []example) examples {
+	return examples{len(all), func(i int) example { return all[i] }}
+}
 
-// textsOf returns things that say themselves what they are.
-func textsOf[S fmt.Stringer](all []S) examples {
-	return examples{len(all), func(i int) string { return all[i].String() }}
+// textList are examples without pages of their own.
+func textList(all []string) examples {
+	return examples{len(all), func(i int) example { return example{Text: all[i]} }}
 }

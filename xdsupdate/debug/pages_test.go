@@ -101,7 +101,8 @@ func TestPages(t *testing.T) {
 	for target, parts := range map[string][]string{
 		"/": {
 			"<h1>Overview</h1>", "Resources that a proxy refuses", "is not welcome", "left out: VirtualService shop/beta", "connected proxies",
-			`aria-current="page">Overview`,
+			`aria-current="page">Overview`, // each example leads to what it is about
+			`<a href="proxy?id=sidecar~10.0.0.8~old.shop~shop.svc&amp;stream=`, `<a href="config?kind=networking.istio.io%2Fv1%2FVirtualService&amp;name=beta`,
 		},
 		"/configs":                 {"VirtualService (2)", ">cart</a>", "valid"},
 		"/configs?kind=Sidecar":    {">nobody</a>", "1–1 of 1"},
@@ -116,7 +117,9 @@ func TestPages(t *testing.T) {
 		"/services":                {"cart.example.com", "ledger.example.com", "80 HTTP"},
 		"/services?seen_from=shop": {"cart.example.com", "1–1 of 1 found, 2 in all"},
 		"/services?without=1":      {"Nothing found among 2."},
-		"/service?host=cart.example.com&namespace=shop": {"10.0.0.1", "External/", "Explain: where they come from"},
+		"/service?host=cart.example.com&namespace=shop": {
+			"10.0.0.1", "External/", "Explain: where they come from", `<a href="explain?host=cart.example.com&amp;namespace=shop&amp;port=80">80</a>`,
+		},
 		"/service?host=cart.example.com&namespace=shop&explain=1": {
 			"ServiceEntry shop/cart", "selects app=cart", "WorkloadEntry shop/cart-1", "Look for a workload that is missing",
 		},
@@ -125,11 +128,12 @@ func TestPages(t *testing.T) {
 		"/workload?namespace=shop&name=cart-1": {"app=cart", `<span class="tag good">yes</span>`},
 		"/workload?namespace=shop&name=cart-2": {`<span class="tag bad">no</span>`, "app"},
 		"/conflicts":                           {"There is nothing here."},
-		"/policies":                            {"VirtualService shop/cart", "v2", "beta"},
-		"/policies?kind=Sidecar":               {"Sidecar"},
+		"/policies":                            {"VirtualService shop/cart", "v2", "beta", "<option>VirtualService</option>"},
+		"/policies?kind=Gateway":               {"<option selected>Gateway</option>", "Nothing found"},
 		"/explain":                             {"<h1>Explain a call</h1>", `<label for="host">Host</label>`},
 		"/explain?host=cart.example.com&path=/new/a&namespace=shop": {
 			"http[0] &#34;canary&#34;", "no DestinationRule that counts for the client has a subset", "missing",
+			"sent on, but it fails: no DestinationRule",
 		},
 		"/explain?host=cart.example.com&namespace=shop": {"10.0.0.1:80", "http[1]"},
 		"/explain?host=ledger.example.com&namespace=shop": {

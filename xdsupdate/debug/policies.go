@@ -2,17 +2,34 @@
 
 package debug
 
-import "github.com/pilotkit/pilotkit/xdsupdate/traffic"
+import (
+	"maps"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
+)
 
 // ineffectivePage is what has no effect.
 type ineffectivePage struct {
-	List list[effectlessRow] `json:"list"`
+	// Kinds are those of all objects with a finding, and the one that is asked for.
+	Kinds []string            `json:"kinds"`
+	List  list[effectlessRow] `json:"list"`
 }
 
 func (h *handler) ineffective(q *query) (any, error) {
 	var out ineffectivePage
 	var err error
-	out.List, err = listOf(q, h.Policies.Ineffective(), func(i traffic.Ineffective) bool {
+	all := h.Policies.Ineffective()
+	kinds := map[string]bool{}
+	for _, i := range all {
+		kinds[i.Kind.Kind] = true
+	}
+	if q.is("kind") {
+		kinds[q.text("kind")] = true
+	}
+	out.Kinds = slices.AppendSeq([]string{}, maps.Keys(kinds))
+	slices.Sort(out.Kinds)
+	out.List, err = listOf(q, all, func(i traffic.Ineffective) bool {
 		return (!q.is("kind") || i.Kind.Kind == q.text("kind")) && (!q.is("namespace") || i.Namespace == q.text("namespace")) &&
 			contains(q.text("q"), i.Namespace+"/"+i.Name, i.Reason, i.Field)
 	}, h.effectless)

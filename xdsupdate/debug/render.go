@@ -63,9 +63,6 @@ func functions(has func(name string) bool) template.FuncMap {
 		"ago":  func(t time.Time) string { return age(time.Since(t)) },
 		"type": typeName,
 		"text": func(n uint64) string { return strconv.FormatUint(n, 10) },
-		"kinds": func() []string {
-			return []string{"DestinationRule", "Gateway", "MeshConfig", "Sidecar", "VirtualService"}
-		},
 		"statuses": func() []ads.ResourceStatus {
 			return []ads.ResourceStatus{ads.StatusSynced, ads.StatusNotSent, ads.StatusStale, ads.StatusError}
 		},

@@ -34,6 +34,9 @@ type servicePage struct {
 	CanExplainPods bool `json:"-"`
 }
 
+// Ports are those of the first definition.
+func (p *servicePage) Ports() []portRow { return p.Services[0].Ports }
+
 // endpointRow is an endpoint.
 type endpointRow struct {
 	Shard       string                `json:"shard,omitempty"`

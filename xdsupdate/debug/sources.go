@@ -30,6 +30,8 @@ type problemRow struct {
 	Warning bool    `json:"warning,omitempty"`
 	Object  *object `json:"object,omitempty"`
 	Text    string  `json:"text"`
+	// Stored: the object can have a page.
+	Stored bool `json:"-"`
 }
 
 // sourceRows asks all sources how they are.
@@ -56,12 +58,12 @@ func (r *sourceRow) ask(source configstore.Source) {
 	r.Errors, r.Warnings = s.Count()
 }
 
-// rowOf returns a problem as a row.
-func rowOf(source string, p configstore.SourceProblem) problemRow {
+// problemRowOf returns a problem as a row.
+func (h *handler) problemRowOf(source string, p configstore.SourceProblem) problemRow {
 	out := problemRow{Source: source, Warning: p.Warning, Text: redactText(p.Text)}
 	if p.Object != (configstore.ConfigKey{}) {
 		o := objectOf(p.Object)
-		out.Object = &o
+		out.Object, out.Stored = &o, h.hasKind(p.Object.Kind)
 	}
 	return out
 }
@@ -71,7 +73,7 @@ func (h *handler) problemsOf(key configstore.ConfigKey) (out []problemRow) {
 	for _, source := range h.sourceRows() {
 		for _, p := range source.problems {
 			if p.Object.Name == key.Name && p.Object.Namespace == key.Namespace && p.Object.Kind == key.Kind {
-				out = append(out, rowOf(source.Name, p))
+				out = append(out, h.problemRowOf(source.Name, p))
 			}
 		}
 	}
@@ -101,6 +103,6 @@ func (h *handler) sources(q *query) (any, error) {
 	}
 	var err error
 	out.Problems, err = listOf(q, all, func(f found) bool { return contains(q.text("q"), f.Text) },
-		func(f found) problemRow { return rowOf(f.source, f.SourceProblem) })
+		func(f found) problemRow { return h.problemRowOf(f.source, f.SourceProblem) })
 	return out, err
 }

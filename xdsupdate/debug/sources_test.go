@@ -56,6 +56,7 @@ func TestSources(t *testing.T) {
 	files := file.New(dir, store)
 	write("kept", text("kept", "address"))
 	write("never", text("never", "adress"))
+	write("unknown", "apiVersion: networking.istio.io/v1\nkind: Gatewayy\nmetadata: {name: edge, namespace: shop}\n")
 	if err := files.Reload(); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,8 @@ func TestSources(t *testing.T) {
 		configstore.SourceOf("directory", files), configstore.SourceOf("consul", catalogue), configstore.SourceOf("cluster", listed{}),
 		configstore.SourceOf("disk", checkpoint.New(memory.NewController(memory.Make(istio.Schemas())), broken)),
 	}})
-	demand(t, "sources", htmlOf(t, h, "/sources"), "unknown field", "adress", "connection refused", "a wrong thing", "a strange thing", "file is no checkpoint")
+	demand(t, "sources", htmlOf(t, h, "/sources"), "unknown field", "adress", "connection refused", "a wrong thing", "a strange thing", "file is no checkpoint",
+		`<th scope="row">Gatewayy shop/edge</th>`) // which has no page
 	demand(t, "one source", htmlOf(t, h, "/sources?source=cluster"), "of cluster", "1–2 of 2")
 	demand(t, "an object that is kept", htmlOf(t, h, "/config?kind=WorkloadEntry&namespace=shop&name=kept"),
 		"What sources say", "unknown field", "The store keeps the last good state", "address: 10.0.0.1")
