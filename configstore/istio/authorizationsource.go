@@ -51,6 +51,7 @@ func checkAuthorizationSource(at *field, source *security.Source, action securit
 	checkTrustDomains(at, "notTrustDomains", source.NotTrustDomains)
 	checkServiceAccounts(at, "serviceAccounts", source.ServiceAccounts)
 	checkServiceAccounts(at, "notServiceAccounts", source.NotServiceAccounts)
+	warnUnmatchedSource(at, source)
 	accounts := len(source.ServiceAccounts) + len(source.NotServiceAccounts)
 	others := len(source.Principals) + len(source.NotPrincipals) + len(source.Namespaces) + len(source.NotNamespaces)
 	if accounts > 0 && others > 0 {

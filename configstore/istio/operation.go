@@ -28,6 +28,7 @@ func checkOperation(at *field, operation *security.Operation) {
 	checkPorts(at, "notPorts", operation.NotPorts)
 	checkPaths(at, "paths", operation.Paths)
 	checkPaths(at, "notPaths", operation.NotPaths)
+	warnUnmatchedOperation(at, operation)
 }
 
 // checkPorts checks ports written as strings; empty ones are refused elsewhere.
@@ -108,6 +109,7 @@ func checkCondition(at *field, condition *security.Condition, action security.Au
 	for _, list := range lists {
 		checkConditionValues(at, condition.Key, list)
 	}
+	warnUnmatchedCondition(at, condition)
 	if !isAttribute(condition.Key) {
 		at.child("key").refuse("must be an attribute of Istio's authorization, is %q", condition.Key)
 	}

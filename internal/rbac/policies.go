@@ -75,7 +75,7 @@ func (t Translator) policies(p Policy) map[string]*rbacv3.Policy {
 	allows := p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW
 	name := func(rule int) string { return fmt.Sprintf("ns[%s]-policy[%s]-rule[%d]", p.Namespace, p.Name, rule) }
 	switch {
-	case len(p.Spec.GetRules()) == 0, p.Closed && allows:
+	case len(p.Spec.GetRules()) == 0 && !p.Closed, p.Closed && allows:
 		return map[string]*rbacv3.Policy{name(0): nothing()}
 	case p.Closed:
 		return map[string]*rbacv3.Policy{name(0): everything()}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"google.golang.org/protobuf/proto"
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -26,6 +27,8 @@ type authorizationPolicy struct {
 	spec     *security.AuthorizationPolicy
 	selector registry.Labels
 	dryRun   bool
+	// unknown: its action is of a newer API, so that it denies everything. A store that validates has none.
+	unknown bool
 }
 
 func newAuthorizationPolicy(c *configstore.Config) *authorizationPolicy {
@@ -34,8 +37,13 @@ func newAuthorizationPolicy(c *configstore.Config) *authorizationPolicy {
 		return nil
 	}
 	dryRun, _ := strconv.ParseBool(c.Annotations[dryRunAnnotation]) // what is none is enforced
+	_, known := security.AuthorizationPolicy_Action_name[int32(spec.GetAction())]
+	if !known {
+		spec = proto.CloneOf(spec)
+		spec.Action = security.AuthorizationPolicy_DENY
+	}
 	return &authorizationPolicy{
-		objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec, selector: spec.GetSelector().GetMatchLabels(), dryRun: dryRun,
+		objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec, selector: spec.GetSelector().GetMatchLabels(), dryRun: dryRun, unknown: !known,
 	}
 }
 
@@ -85,7 +93,7 @@ func (a *authorizationPolicy) concerns(p *proxy, root string) bool {
 
 // policy returns it as it is translated.
 func (a *authorizationPolicy) policy() rbac.Policy {
-	return rbac.Policy{Namespace: a.namespace, Name: a.name, Spec: a.spec, DryRun: a.dryRun}
+	return rbac.Policy{Namespace: a.namespace, Name: a.name, Spec: a.spec, DryRun: a.dryRun, Closed: a.unknown}
 }
 
 // authorizationPoliciesOf returns the policies that count for a proxy: those of the root namespace, then

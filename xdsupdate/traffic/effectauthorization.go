@@ -14,6 +14,9 @@ import (
 
 // authorizationPolicy finds what of an AuthorizationPolicy has no effect.
 func (f *findings) authorizationPolicy(a *authorizationPolicy) {
+	if a.unknown {
+		f.add("spec.action", "it denies everything: the action is not known")
+	}
 	targets := a.targets()
 	for _, r := range targets {
 		if !isGateway(r) {

@@ -49,7 +49,7 @@ func (st *state) newProtection(p *proxy) *protection {
 	b := &protectionBuilder{state: st, proxy: p}
 	for _, a := range st.authorizationPoliciesOf(p) {
 		policy := a.policy()
-		policy.Closed = p.leaves(a.config, a)
+		policy.Closed = policy.Closed || p.leaves(a.config, a)
 		b.policies = append(b.policies, policy)
 		b.of = append(b.of, a)
 	}
