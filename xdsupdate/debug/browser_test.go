@@ -55,11 +55,8 @@ func visit(t *testing.T, target string, flags ...string) (elements, console stri
 	program, home := browser(t), t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, append(append([]string{
-		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-proxy-server",
-		"--user-data-dir=" + filepath.Join(home, "profile"), "--enable-logging=stderr", "--dump-dom",
-	}, flags...), target)...)
+	all := append(browserFlags(home), "--enable-logging=stderr", "--dump-dom")
+	cmd := exec.CommandContext(ctx, program, append(append(all, flags...), target)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8"}
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
