@@ -25,6 +25,7 @@ type ServiceEndpoints struct {
 	// accounts are sorted.
 	accounts []string
 	mutual   bool
+	foreign  bool
 }
 
 // shardEndpoints is what one registry contributes to one service. It is
@@ -184,6 +185,10 @@ func (e *ServiceEndpoints) ServiceAccounts() []string {
 // the last of these leaves, and given again when the next one comes, for that would
 // replace their clusters each time. It ends when the index forgets the service.
 func (e *ServiceEndpoints) MutualTLS() bool { return e != nil && e.mutual }
+
+// Foreign reports whether the service has an endpoint whose workload is in another namespace than
+// the service, or had one since it was there.
+func (e *ServiceEndpoints) Foreign() bool { return e != nil && e.foreign }
 
 func (e *ServiceEndpoints) find(key ShardKey) (int, bool) {
 	if e == nil {

@@ -23,6 +23,8 @@ type service struct {
 	stale bool
 	// mutual: an endpoint that took mutual TLS was added since the service was.
 	mutual bool
+	// foreign: an endpoint of another namespace was added since the service was.
+	foreign bool
 	// removed: the service is no longer in the directory, look there again.
 	removed bool
 }
@@ -93,12 +95,19 @@ func (s *service) writeLocked(name serviceName, w writer, u update) PushType {
 	}
 	// Without such endpoints before, those that are removed were added by the same change.
 	s.mutual = s.mutual || takingMutualTLS(c.added) > takingMutualTLS(c.removed)
+	s.foreign = s.foreign || slices.ContainsFunc(c.added, name.isForeign)
 	push, accounts := s.judgeLocked(view, &c)
 	if !c.same || push == FullPush {
 		next.endpoints = c.after
 		s.replaceLocked(name, i, found, next, accounts)
 	}
 	return push
+}
+
+// isForeign reports whether the workload of an endpoint is in another namespace than the service.
+func (n serviceName) isForeign(e *registry.Endpoint) bool {
+	namespace := e.Attributes().Namespace
+	return namespace != "" && namespace != n.namespace
 }
 
 // takingMutualTLS counts endpoints that take mutual TLS of the mesh.
@@ -143,7 +152,7 @@ func (s *service) replaceLocked(name serviceName, i int, found bool, e shardEndp
 		return
 	}
 	next := newView(name, s)
-	next.accounts, next.mutual = accounts, s.mutual
+	next.accounts, next.mutual, next.foreign = accounts, s.mutual, s.foreign
 	switch {
 	case s.view == nil:
 		next.shards = []*shardEndpoints{&e}
@@ -186,7 +195,7 @@ func (s *service) removeShard(d *directory, name serviceName, w writer, known bo
 		s.counts.add(e.Attributes().ServiceAccount, -1)
 	}
 	next := newView(name, s)
-	next.shards, next.accounts, next.mutual = slices.Delete(slices.Clone(view.shards), i, i+1), view.accounts, s.mutual
+	next.shards, next.accounts, next.mutual, next.foreign = slices.Delete(slices.Clone(view.shards), i, i+1), view.accounts, s.mutual, s.foreign
 	if s.stale = false; !s.counts.is(next.accounts) {
 		next.accounts = s.counts.sorted()
 	}

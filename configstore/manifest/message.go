@@ -161,11 +161,19 @@ func (d *decoder) entriesOf(n *yaml.Node, fd protoreflect.FieldDescriptor, m pro
 			d.errorf(e.keyNode, "has a key that %s", err)
 		} else if values.Has(key.MapKey()) {
 			d.errorf(e.keyNode, "is given twice")
+		} else if isNull(follow(e.value)) && isPortMode(fd.MapValue()) {
+			values.Set(key.MapKey(), empty)
 		} else if v, ok := d.singular(e.value, fd.MapValue(), empty); ok {
 			values.Set(key.MapKey(), v)
 		}
 		d.pop()
 	}
+}
+
+// isPortMode reports whether a value is the mode of a port in a PeerAuthentication, which API servers and
+// Istio take for one that says nothing if it is null.
+func isPortMode(fd protoreflect.FieldDescriptor) bool {
+	return fd.Message() != nil && fd.Message().FullName() == "istio.security.v1beta1.PeerAuthentication.MutualTLS"
 }
 
 // scalar reads a scalar field.

@@ -15,7 +15,7 @@ import (
 // conditionFields returns the condition of a rule as a field of the side that it is of; the other one
 // has no values.
 func (t *translation) conditionFields(at string, c *security.Condition) (field[*rbacv3.Principal], field[*rbacv3.Permission], error) {
-	of, to := t.principalOf(c.GetKey()), permissionOf(c.GetKey())
+	of, to := t.principalOf(c.GetKey()), t.form.permissionOf(c.GetKey())
 	if of.match == nil && to.match == nil {
 		return of, to, fmt.Errorf("there is no attribute %q", c.GetKey())
 	}
@@ -28,7 +28,7 @@ func (t *translation) conditionFields(at string, c *security.Condition) (field[*
 }
 
 // permissionOf returns how an attribute of the operation is matched.
-func permissionOf(key string) (f field[*rbacv3.Permission]) {
+func (form Form) permissionOf(key string) (f field[*rbacv3.Permission]) {
 	switch key {
 	case "destination.port":
 		f.match = each(port)
@@ -39,7 +39,7 @@ func permissionOf(key string) (f field[*rbacv3.Permission]) {
 	default:
 		if filter, ok := strings.CutPrefix(key, "experimental."); ok {
 			if filter, path, ok := indexed(filter); ok {
-				f.match = filterMetadata(filter, path)
+				f.match = form.filterMetadata(filter, path)
 			}
 		}
 	}
@@ -62,18 +62,18 @@ func (t *translation) principalOf(key string) (f field[*rbacv3.Principal]) {
 	case "remote.ip":
 		f.match = each(remoteAddress)
 	case "request.auth.principal":
-		f.match, f.http = each(requestPrincipal), true
+		f.match, f.http = each(t.form.requestPrincipal), true
 	case "request.auth.audiences":
-		f.match, f.http = claims("aud"), true
+		f.match, f.http = t.form.claims("aud"), true
 	case "request.auth.presenter":
-		f.match, f.http = claims("azp"), true
+		f.match, f.http = t.form.claims("azp"), true
 	default:
 		switch attribute, index, ok := indexed(key); {
 		case ok && attribute == "request.headers":
-			f.match, f.http = each(headerOf(index)), true
+			f.match, f.http = each(t.form.headerOf(index)), true
 		case ok && attribute == "request.auth.claims":
 			if names := strings.Split(index, "]["); !slices.Contains(names, "") {
-				f.match, f.http = claims(names...), true
+				f.match, f.http = t.form.claims(names...), true
 			}
 		}
 	}
@@ -88,14 +88,21 @@ func indexed(key string) (attribute, index string, ok bool) {
 }
 
 // headerOf matches a header of requests, whose name may be in any case (S19).
-func headerOf(name string) func(value string) (*rbacv3.Principal, error) {
+func (form Form) headerOf(name string) func(value string) (*rbacv3.Principal, error) {
 	return func(value string) (*rbacv3.Principal, error) {
-		return &rbacv3.Principal{Identifier: &rbacv3.Principal_Header{Header: header(name, value, false)}}, nil
+		if form == GRPC {
+			known, err := grpcHeaderName(name)
+			if err != nil {
+				return nil, err
+			}
+			name = known
+		}
+		return &rbacv3.Principal{Identifier: &rbacv3.Principal_Header{Header: form.header(name, value, false)}}, nil
 	}
 }
 
 // filterMetadata matches what a filter has found out. A value "[TEXT]" is an element of a list.
-func filterMetadata(filter, path string) func(values []string) ([]*rbacv3.Permission, error) {
+func (form Form) filterMetadata(filter, path string) func(values []string) ([]*rbacv3.Permission, error) {
 	return func(values []string) ([]*rbacv3.Permission, error) {
 		texts := make([]*matcher.ValueMatcher, 0, len(values))
 		for _, v := range values {
@@ -105,8 +112,10 @@ func filterMetadata(filter, path string) func(values []string) ([]*rbacv3.Permis
 				texts = append(texts, textValue(text(v)))
 			}
 		}
-		return []*rbacv3.Permission{{Rule: &rbacv3.Permission_SourcedMetadata{
-			SourcedMetadata: ofRequest(metadata(filter, []string{path}, anyValue(texts...))),
-		}}}, nil
+		m := metadata(filter, []string{path}, anyValue(texts...))
+		if form == GRPC {
+			return []*rbacv3.Permission{grpcMetadata(m)}, nil
+		}
+		return []*rbacv3.Permission{{Rule: &rbacv3.Permission_SourcedMetadata{SourcedMetadata: ofRequest(m)}}}, nil
 	}
 }

@@ -56,7 +56,10 @@ func pattern(value, star string) string {
 }
 
 // header returns the matcher of a header. A star is a header that is there, be it empty (S48).
-func header(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
+func (f Form) header(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
+	if f == GRPC {
+		return grpcHeader(name, value, ignoreCase)
+	}
 	if value == anything {
 		return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}}
 	}

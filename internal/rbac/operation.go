@@ -13,7 +13,7 @@ import (
 )
 
 // operationFields are the fields of the operation of a rule, at a place in it.
-func operationFields(at string, o *security.Operation) []field[*rbacv3.Permission] {
+func (t *translation) operationFields(at string, o *security.Operation) []field[*rbacv3.Permission] {
 	f := func(name string, values, not []string, match func(string) (*rbacv3.Permission, error)) field[*rbacv3.Permission] {
 		return field[*rbacv3.Permission]{
 			at: at + "." + name, notAt: at + ".not" + strings.ToUpper(name[:1]) + name[1:], values: values, not: not,
@@ -22,26 +22,35 @@ func operationFields(at string, o *security.Operation) []field[*rbacv3.Permissio
 	}
 	ports := f("ports", o.GetPorts(), o.GetNotPorts(), port)
 	ports.http = false
-	paths := f("paths", o.GetPaths(), o.GetNotPaths(), path)
-	paths.wide = each(widePath)
+	paths := f("paths", o.GetPaths(), o.GetNotPaths(), t.form.path)
+	if t.form != GRPC { // what servers are sent in the place of templates matches every path that one is for
+		paths.wide = each(widePath)
+	}
 	return []field[*rbacv3.Permission]{
-		f("hosts", o.GetHosts(), o.GetNotHosts(), host),
-		f("methods", o.GetMethods(), o.GetNotMethods(), method),
+		f("hosts", o.GetHosts(), o.GetNotHosts(), t.form.host),
+		f("methods", o.GetMethods(), o.GetNotMethods(), t.form.method),
 		paths,
 		ports,
 	}
 }
 
 // host matches the whole authority of a request, with its port (S49).
-func host(value string) (*rbacv3.Permission, error) {
-	return &rbacv3.Permission{Rule: &rbacv3.Permission_Header{Header: header(":authority", value, true)}}, nil
+func (f Form) host(value string) (*rbacv3.Permission, error) {
+	return &rbacv3.Permission{Rule: &rbacv3.Permission_Header{Header: f.header(":authority", value, true)}}, nil
 }
 
-func method(value string) (*rbacv3.Permission, error) {
-	return &rbacv3.Permission{Rule: &rbacv3.Permission_Header{Header: header(":method", value, false)}}, nil
+func (f Form) method(value string) (*rbacv3.Permission, error) {
+	return &rbacv3.Permission{Rule: &rbacv3.Permission_Header{Header: f.header(":method", value, false)}}, nil
 }
 
 // path matches the path of a request without its query (S50).
+func (f Form) path(value string) (*rbacv3.Permission, error) {
+	if f == GRPC && isTemplate(value) {
+		return urlPath(grpcTemplate(value)), nil
+	}
+	return path(value)
+}
+
 func path(value string) (*rbacv3.Permission, error) {
 	if isTemplate(value) {
 		return pathTemplate(value)

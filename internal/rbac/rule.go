@@ -19,6 +19,8 @@ const (
 	HTTP Form = iota
 	// TCP are connections, of which no request is known.
 	TCP
+	// GRPC are the calls that a gRPC server serves.
+	GRPC
 )
 
 // errHTTP is why a field cannot be checked of a connection.
@@ -59,7 +61,7 @@ func (t *translation) policy(at string, rule *security.Rule) *rbacv3.Policy {
 	if len(rule.GetTo()) > 0 {
 		operations = operations[:0]
 		for i, o := range rule.GetTo() {
-			operations = append(operations, operationFields(fmt.Sprintf("%s.to[%d].operation", at, i), o.GetOperation()))
+			operations = append(operations, t.operationFields(fmt.Sprintf("%s.to[%d].operation", at, i), o.GetOperation()))
 		}
 	}
 	p := &rbacv3.Policy{

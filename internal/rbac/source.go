@@ -27,7 +27,7 @@ func (t *translation) sourceFields(at string, s *security.Source) []field[*rbacv
 			at: at + "." + name, notAt: at + ".not" + strings.ToUpper(name[:1]) + name[1:], values: values, not: not, match: match,
 		}
 	}
-	tokens := f("requestPrincipals", s.GetRequestPrincipals(), s.GetNotRequestPrincipals(), each(requestPrincipal))
+	tokens := f("requestPrincipals", s.GetRequestPrincipals(), s.GetNotRequestPrincipals(), each(t.form.requestPrincipal))
 	tokens.http = true
 	return []field[*rbacv3.Principal]{
 		f("principals", s.GetPrincipals(), s.GetNotPrincipals(), t.principals),
@@ -125,7 +125,7 @@ func remoteAddress(value string) (*rbacv3.Principal, error) {
 // requestPrincipal matches "ISSUER/SUBJECT" of a token, split at the last slash. A star at the end
 // of a text without a slash is that of an issuer's beginning, one at its beginning that of a subject's end.
 // "*/*" is "*" (S52).
-func requestPrincipal(value string) (*rbacv3.Principal, error) {
+func (form Form) requestPrincipal(value string) (*rbacv3.Principal, error) {
 	issuer, subject := regex(".+"), regex(".+")
 	slash := strings.LastIndex(value, "/")
 	switch {
@@ -139,24 +139,26 @@ func requestPrincipal(value string) (*rbacv3.Principal, error) {
 	default:
 		issuer, subject = exact(value), exact("")
 	}
-	return principals().and([]*rbacv3.Principal{claim(textValue(issuer), "iss"), claim(textValue(subject), "sub")}), nil
+	return principals().and([]*rbacv3.Principal{form.claim(textValue(issuer), "iss"), form.claim(textValue(subject), "sub")}), nil
 }
 
 // claim matches a claim of a token that was found good.
-func claim(value *matcher.ValueMatcher, path ...string) *rbacv3.Principal {
-	return &rbacv3.Principal{Identifier: &rbacv3.Principal_SourcedMetadata{
-		SourcedMetadata: ofRequest(metadata(jwtFilter, append([]string{claimsPath}, path...), value)),
-	}}
+func (form Form) claim(value *matcher.ValueMatcher, path ...string) *rbacv3.Principal {
+	m := metadata(jwtFilter, append([]string{claimsPath}, path...), value)
+	if form == GRPC {
+		return grpcClaim(m)
+	}
+	return &rbacv3.Principal{Identifier: &rbacv3.Principal_SourcedMetadata{SourcedMetadata: ofRequest(m)}}
 }
 
 // claims matches a claim that is one of some texts, or a list that has one.
-func claims(path ...string) func(values []string) ([]*rbacv3.Principal, error) {
+func (form Form) claims(path ...string) func(values []string) ([]*rbacv3.Principal, error) {
 	return func(values []string) ([]*rbacv3.Principal, error) {
 		texts := make([]*matcher.ValueMatcher, 0, len(values))
 		for _, v := range values {
 			texts = append(texts, textValue(text(v)))
 		}
 		value := anyValue(texts...)
-		return []*rbacv3.Principal{claim(anyValue(listed(value), value), path...)}, nil
+		return []*rbacv3.Principal{form.claim(anyValue(listed(value), value), path...)}, nil
 	}
 }

@@ -18,7 +18,9 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	httprbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
@@ -73,6 +75,10 @@ func check(m proto.Message, grpc bool) error {
 		r.route(m, math.MaxUint32, r.fail)
 	case *listenerv3.FilterChain:
 		r.chain(0, m)
+	case *rbacv3.Policy:
+		if grpc {
+			r.rbacPolicy(m)
+		}
 	}
 	r.validate(m)
 	return errors.Join(r.errs...)
@@ -133,8 +139,13 @@ func (r *report) unpackAny(packed *anypb.Any) {
 		r.fail("%s: %w", packed.GetTypeUrl(), err)
 		return
 	}
-	if _, tls := inner.(*tlsv3.UpstreamTlsContext); tls && r.grpc {
-		return // the validation insists on secrets by SDS, which gRPC clients refuse
+	if r.grpc {
+		switch inner := inner.(type) {
+		case *tlsv3.UpstreamTlsContext, *tlsv3.DownstreamTlsContext:
+			return // the validation insists on secrets by SDS, which gRPC refuses
+		case *httprbac.RBAC:
+			r.rbac(inner.GetRules())
+		}
 	}
 	r.validate(inner)
 }

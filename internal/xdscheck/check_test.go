@@ -166,8 +166,8 @@ func TestTeeth(t *testing.T) {
 		{"API listener", &listenerv3.Listener{}, `{"name":"l","apiListener":{"apiListener":{` + manager + `,"httpFilters":[` + router + `]}}}`, "", ""},
 		{"no filters", &listenerv3.Listener{}, `{"name":"l","apiListener":{"apiListener":{` + manager + `}}}`, "without filters", "without filters"},
 		{"two routers", &listenerv3.Listener{}, `{"name":"l","apiListener":{"apiListener":{` + manager + `,"httpFilters":[` + router + `,` + router + `]}}}`, "HTTP filter 1 of 2", "HTTP filter"},
-		{"listener", &listenerv3.Listener{}, `{` + bound + `,"filterChains":[{` + proxy + `}]}`, "", "no API listener"},
-		{"no chains", &listenerv3.Listener{}, `{` + bound + `}`, "no filter chain", "no API listener"},
+		{"listener", &listenerv3.Listener{}, `{` + bound + `,"filterChains":[{` + proxy + `}]}`, "", "no HTTP connection manager"},
+		{"no chains", &listenerv3.Listener{}, `{` + bound + `}`, "no filter chain", "no filter chain"},
 		{"one match", &listenerv3.Listener{}, `{` + bound + `,"filterChains":[{` + proxy + `},{"filterChainMatch":{},` + proxy + `}]}`, "have one match", "have one match"},
 		{
 			"one server name", &listenerv3.Listener{},
@@ -175,8 +175,8 @@ func TestTeeth(t *testing.T) {
 				{"filterChainMatch":{"serverNames":["a","b"]},` + proxy + `},{"filterChainMatch":{"serverNames":["b"]},` + proxy + `}]}`,
 			"have one match", "have one match",
 		},
-		{"no inspector", &listenerv3.Listener{}, `{` + bound + `,"filterChains":[{"filterChainMatch":{"serverNames":["a"]},` + proxy + `}]}`, "nothing reads them", "API"},
-		{"a chain without end", &listenerv3.Listener{}, `{` + bound + `,"filterChains":[{"filters":[{"name":"x"}]}]}`, "ends it: false", "API"},
+		{"no inspector", &listenerv3.Listener{}, `{` + bound + `,"filterChains":[{"filterChainMatch":{"serverNames":["a"]},` + proxy + `}]}`, "nothing reads them", "no HTTP connection manager"},
+		{"a chain without end", &listenerv3.Listener{}, `{` + bound + `,"filterChains":[{"filters":[{"name":"x"}]}]}`, "ends it: false", "ends it: false"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

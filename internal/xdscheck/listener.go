@@ -31,7 +31,7 @@ func (r *report) listener(l *listenerv3.Listener) {
 		return
 	}
 	if r.grpc {
-		r.fail("no API listener")
+		r.forServer(l)
 	}
 	r.bind(l.GetAddress())
 	if len(l.GetFilterChains()) == 0 && l.GetDefaultFilterChain() == nil {
@@ -56,6 +56,31 @@ func (r *report) listener(l *listenerv3.Listener) {
 			matches[key] = i
 		}
 		r.chain(i, chain)
+	}
+}
+
+// forServer checks what gRPC servers demand of a listener besides.
+func (r *report) forServer(l *listenerv3.Listener) {
+	if l.GetAddress().GetSocketAddress() == nil {
+		r.fail("neither an API listener nor an address for gRPC")
+	}
+	if len(l.GetListenerFilters()) > 0 || l.GetUseOriginalDst().GetValue() {
+		r.fail("listener filters for gRPC")
+	}
+	for i, chain := range l.GetFilterChains() {
+		if len(chain.GetFilters()) != 1 || !chain.GetFilters()[0].GetTypedConfig().MessageIs(&hcm.HttpConnectionManager{}) {
+			r.fail("filter chain %d: no HTTP connection manager alone for gRPC", i)
+		}
+		s := chain.GetTransportSocket()
+		if s == nil {
+			continue
+		}
+		context, ok := unpackTo(s.GetTypedConfig(), &tlsv3.DownstreamTlsContext{})
+		if !ok || s.GetName() != tlsName {
+			r.fail("filter chain %d: transport socket %s for gRPC", i, s.GetName())
+			continue
+		}
+		r.providers(context.GetCommonTlsContext())
 	}
 }
 

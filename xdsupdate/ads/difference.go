@@ -300,16 +300,18 @@ func (s selectionState) removalOf(old, now *resource, d clientTraits) removalAct
 		return isEmptied
 	case s.wildcard:
 		return isRemoved
-	case d.grpc && grpcKeeps(s.typeURL), !d.delta && !s.fullState():
+	case d.grpc && grpcKeeps(s.typeURL, old.name), !d.delta && !s.fullState():
 		return isKept
 	default:
 		return isRemoved
 	}
 }
 
-// grpcKeeps reports whether gRPC clients keep resources of a type that have gone.
-func grpcKeeps(typeURL string) bool {
-	return typeURL == envoy.ClusterType || typeURL == envoy.ListenerType || typeURL == envoy.RouteType
+// grpcKeeps reports whether gRPC clients keep a resource that has gone. The listener of a server is not
+// kept: it says who may call, which nobody would bring up to date.
+func grpcKeeps(typeURL, name string) bool {
+	_, inbound, _ := envoy.ParseInboundName(name)
+	return !inbound && (typeURL == envoy.ClusterType || typeURL == envoy.ListenerType || typeURL == envoy.RouteType)
 }
 
 func emptyAssignment(name string) *resource {

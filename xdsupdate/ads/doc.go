@@ -153,7 +153,8 @@
 // the rest stays as the client has it. Calls then fail as unavailable, and go on
 // when the service is back. What is kept is never updated while it is hidden, and
 // not sent to a client that does not have it, so that nothing leaks; it is forgotten
-// with the subscription, and a new stream is not sent it.
+// with the subscription, and a new stream is not sent it. The listener of a server, by
+// which it knows who may call, is removed: a server without it serves nobody.
 //
 // A gRPC client that opens a new stream, to this server or another one, names the
 // listeners and clusters that it has, and takes for removed what the first answer

@@ -88,16 +88,21 @@ func (s *Server) knownProxy(_ context.Context, node *core.Node) (*registry.Proxy
 
 // viewOf returns the view of a proxy.
 func (s *Server) viewOf(node *core.Node, proxy *registry.Proxy) View {
-	v := View{Namespace: proxy.Namespace, Cluster: proxy.ClusterID, Addresses: addressesOf(proxy)}
-	// "gRPC Go", "gRPC C-core", "gRPC Java", "gRPC Node Pure JS".
-	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") || isProxyless(node) {
-		v.Client = envoy.ForGRPC
-	}
+	v := View{Namespace: proxy.Namespace, Cluster: proxy.ClusterID, Addresses: addressesOf(proxy), Client: ClientOf(node)}
 	if s.group != nil {
 		v.Group = s.group(node, proxy)
 	}
 	v.group(s.grouping, node, proxy)
 	return v
+}
+
+// ClientOf returns the kind of client that a node is, by its user agent ("gRPC Go", "gRPC C-core",
+// "gRPC Java", "gRPC Node Pure JS"), or what Istio's bootstrap says.
+func ClientOf(node *core.Node) envoy.Client {
+	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") || isProxyless(node) {
+		return envoy.ForGRPC
+	}
+	return envoy.ForEnvoy
 }
 
 // isProxyless reports whether a node is what Istio's bootstrap of gRPC clients

@@ -35,7 +35,7 @@ func hasStandIns(typeURL string) bool {
 }
 
 // standIn returns a listener or a cluster made of nothing but its name; nil for a
-// name that no listener has.
+// name that no listener of a client has: a server without its listener serves nobody.
 func standIn(typeURL, name string) proto.Message {
 	if typeURL == envoy.ClusterType {
 		return &clusterv3.Cluster{
@@ -45,7 +45,7 @@ func standIn(typeURL, name string) proto.Message {
 		}
 	}
 	number, host, ok := envoy.ParseListenerName(name)
-	if !ok {
+	if _, inbound, _ := envoy.ParseInboundName(name); inbound || !ok {
 		return nil
 	}
 	if number == 0 {

@@ -51,7 +51,7 @@ func (u *Upstream) LoadAssignment() *endpointv3.ClusterLoadAssignment {
 // assignment, which is that of the function LoadAssignment of the endpoints that are
 // visible to the proxy's cluster, and so of Prepared.
 func (u *Upstream) Plain() bool {
-	if u.Subset != "" || u.AutoPassthrough || u.plaintext() || u.Networks != nil && len(u.Networks.gateways) > 0 {
+	if u.Subset != "" || u.AutoPassthrough || u.plaintext() || u.Plaintext != nil || u.Networks != nil && len(u.Networks.gateways) > 0 {
 		return false
 	}
 	setting := u.locality()

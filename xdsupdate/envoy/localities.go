@@ -63,7 +63,7 @@ func (u *Upstream) members(endpoints []*registry.Endpoint, names bool) []member 
 	out := make([]member, len(endpoints))
 	for i, e := range endpoints {
 		tlsMode := e.Attributes().TLSMode
-		if u.plaintext() {
+		if u.plaintext() || u.Plaintext != nil && u.Plaintext(e) {
 			tlsMode = ""
 		}
 		out[i] = member{

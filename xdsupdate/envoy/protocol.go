@@ -138,6 +138,6 @@ func (u *Upstream) autoNames() *core.UpstreamHttpProtocolOptions {
 	}
 	return &core.UpstreamHttpProtocolOptions{
 		AutoSni:           true,
-		AutoSanValidation: len(u.subjectAltNames(t)) == 0 && !t.GetInsecureSkipVerify().GetValue(),
+		AutoSanValidation: len(t.GetSubjectAltNames())+len(u.Service.ServiceAccounts) == 0 && !t.GetInsecureSkipVerify().GetValue(),
 	}
 }

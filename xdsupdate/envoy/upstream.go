@@ -44,6 +44,9 @@ type Upstream struct {
 	// the cluster names the secrets of the mesh for it. Without such an endpoint it
 	// names none. False: by the Endpoints alone.
 	MutualTLS bool
+	// Plaintext reports whether a workload takes no mutual TLS, whatever the TLS mode of its endpoint
+	// says: a PeerAuthentication of the workload says so. Nil: none.
+	Plaintext func(*registry.Endpoint) bool
 	Client    Client
 	// OutliersForGRPC lets gRPC clients have outlier detection, too.
 	OutliersForGRPC bool

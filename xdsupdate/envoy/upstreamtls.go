@@ -4,6 +4,7 @@ package envoy
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -41,7 +42,7 @@ func (u *Upstream) plaintext() bool {
 // mutualTLS reports whether connections to an endpoint can be mutual TLS of the
 // mesh.
 func (u *Upstream) mutualTLS(e *registry.Endpoint) bool {
-	return e.Attributes().TLSMode == tlsModeIstio && !u.plaintext()
+	return e.Attributes().TLSMode == tlsModeIstio && !u.plaintext() && (u.Plaintext == nil || !u.Plaintext(e))
 }
 
 // automatic reports whether the endpoints say whether they take mutual TLS.
@@ -209,8 +210,29 @@ func (u *Upstream) subjectAltNames(t *networking.ClientTLSSettings) []string {
 	if names := t.GetSubjectAltNames(); len(names) > 0 {
 		return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s == "" || !utf8.ValidString(s) })
 	}
-	return subjectAltNames(u.Service, u.Identities)
+	return subjectAltNames(u.Service, u.identities())
 }
+
+// identities returns those of the endpoints, in all trust domains that stand for the mesh's own.
+func (u *Upstream) identities() []string {
+	aliases := u.Mesh.GetTrustDomainAliases()
+	if len(aliases) == 0 {
+		return u.Identities
+	}
+	own := spiffe + u.Mesh.GetTrustDomain() + "/"
+	out := slices.Clone(u.Identities)
+	for _, id := range u.Identities {
+		if path, ok := strings.CutPrefix(id, own); ok {
+			for _, domain := range aliases {
+				out = append(out, spiffe+domain+"/"+path)
+			}
+		}
+	}
+	return out
+}
+
+// spiffe begins identities.
+const spiffe = "spiffe://"
 
 // tlsParameters returns versions, curves and ciphers. TLS 1.3 is allowed, unlike by
 // Envoy's default for clients.
@@ -240,16 +262,22 @@ func validateWith(c *tls.CommonTlsContext, roots string, v *tls.CertificateValid
 }
 
 // socketForGRPC returns mutual TLS with the certificates of the client's bootstrap.
-// SNI and subject alternative names of the policy do not count (Istio 1.30). The
-// deprecated fields are for old clients; grpc-js refuses them without the new ones.
+// SNI and subject alternative names of the policy do not count (Istio 1.30).
 func (u *Upstream) socketForGRPC() *core.TransportSocket {
+	common := providerContext(verifyingForGRPC(subjectAltNames(u.Service, u.identities())))
+	return socketOf(tlsSocket, &tls.UpstreamTlsContext{CommonTlsContext: common})
+}
+
+// providerContext returns TLS with the certificate and the authorities of the bootstrap of a
+// gRPC client or server, which verifies peers by a validation besides. The deprecated fields are for old
+// ones; grpc-js refuses them without the new ones.
+func providerContext(validation *tls.CertificateValidationContext) *tls.CommonTlsContext {
 	provider := func(name string) *tls.CertificateProviderPluginInstance {
 		return &tls.CertificateProviderPluginInstance{InstanceName: providerSocket, CertificateName: name}
 	}
 	deprecated := func(name string) *tls.CommonTlsContext_CertificateProviderInstance {
 		return &tls.CommonTlsContext_CertificateProviderInstance{InstanceName: providerSocket, CertificateName: name}
 	}
-	validation := verifyingForGRPC(subjectAltNames(u.Service, u.Identities))
 	validation.CaCertificateProviderInstance = provider(MeshRoots)
 	combined := &tls.CommonTlsContext_CombinedCertificateValidationContext{DefaultValidationContext: validation}
 	combined.ValidationContextCertificateProviderInstance = deprecated(MeshRoots) //nolint:staticcheck // see above
@@ -258,5 +286,5 @@ func (u *Upstream) socketForGRPC() *core.TransportSocket {
 		ValidationContextType:          &tls.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: combined},
 	}
 	common.TlsCertificateCertificateProviderInstance = deprecated(WorkloadCertificate) //nolint:staticcheck // see above
-	return socketOf(tlsSocket, &tls.UpstreamTlsContext{CommonTlsContext: common})
+	return common
 }

@@ -25,7 +25,9 @@ import (
 //	                      needs keys
 //	a Gateway             listeners and routes of the routers that it selects
 //	a Sidecar             everything of the proxies that may use it
-//	an AuthorizationPolicy the listeners of the routers that it counts for
+//	an AuthorizationPolicy the listeners of the routers and gRPC servers that it counts for
+//	a PeerAuthentication  the listeners of gRPC servers of its namespace; clusters and assignments
+//	                      of its services, if some workloads take no mutual TLS
 type affected struct {
 	*difference
 	names []ads.ChangedName
@@ -54,7 +56,9 @@ func newAffected(d *difference) *affected {
 		c.gateways(o.before.gateway, o.after.gateway)
 		c.sidecars(o.before.sidecar, o.after.sidecar)
 		c.authorizations(o.before.authorization, o.after.authorization)
+		c.peers(o.before.peer, o.after.peer)
 	}
+	c.serverWorkloads()
 	return c
 }
 
@@ -99,6 +103,12 @@ func (c *affected) matching(host registry.Hostname) []*registry.Service {
 		}
 	}
 	return out
+}
+
+// security adds the clusters and assignments of a service.
+func (c *affected) security(svc *registry.Service) {
+	c.clusters(svc, envoy.ClusterType)
+	c.clusters(svc, envoy.LoadAssignmentType)
 }
 
 func (c *affected) endpointsOf(host registry.Hostname) {

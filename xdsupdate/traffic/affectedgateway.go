@@ -44,6 +44,9 @@ func (c *affected) authorizations(changed ...*authorizationPolicy) {
 		c.everything = append(c.everything, func(p *proxy, typeURL string) bool {
 			return typeURL == envoy.ListenerType && p.role == router && a.concerns(p, root)
 		})
+		c.serverListeners(func(p *proxy) bool {
+			return (a.namespace == root || a.namespace == p.namespace) && c.selectsServer(a, p)
+		})
 	}
 }
 

@@ -83,12 +83,17 @@ func (a *authorizationPolicy) concerns(p *proxy, root string) bool {
 	}
 	targets := a.targets()
 	if len(targets) == 0 {
-		return a.selector.SubsetOf(p.labels)
+		return a.selects(p.labels)
 	}
 	gateway := p.labels[gatewayLabel]
 	return gateway != "" && a.namespace == p.namespace && slices.ContainsFunc(targets, func(r targetReference) bool {
 		return isGateway(r) && r.GetName() == gateway
 	})
+}
+
+// selects reports whether it is for workloads with some labels. One with targets is for none.
+func (a *authorizationPolicy) selects(labels registry.Labels) bool {
+	return len(a.targets()) == 0 && a.selector.SubsetOf(labels)
 }
 
 // policy returns it as it is translated.
@@ -99,14 +104,19 @@ func (a *authorizationPolicy) policy() rbac.Policy {
 // authorizationPoliciesOf returns the policies that count for a proxy: those of the root namespace, then
 // those of its own, the oldest first.
 func (x *index) authorizationPoliciesOf(p *proxy) (out []*authorizationPolicy) {
-	root := x.settings.rootNamespace()
-	namespaces := []string{root, p.namespace}
-	for _, namespace := range slices.Compact(namespaces) {
-		for _, a := range x.authorizations[namespace] {
-			if a.concerns(p, root) {
-				out = append(out, a)
-			}
+	for _, a := range x.authorizationPoliciesIn(p.namespace) {
+		if a.concerns(p, x.settings.rootNamespace()) {
+			out = append(out, a)
 		}
+	}
+	return out
+}
+
+// authorizationPoliciesIn returns the policies that can count for workloads of a namespace, in the same order.
+func (x *index) authorizationPoliciesIn(namespace string) (out []*authorizationPolicy) {
+	root := x.settings.rootNamespace()
+	if out = x.authorizations[root]; namespace != root {
+		out = slices.Concat(out, x.authorizations[namespace])
 	}
 	return out
 }

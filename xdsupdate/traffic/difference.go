@@ -20,6 +20,7 @@ type difference struct {
 	services, endpoints []registry.Hostname
 	objects             []objectChange
 	targets             *targets
+	servers             *servers
 }
 
 // objectChange is an object in its old and new state.
@@ -30,7 +31,7 @@ type objectChange struct {
 
 // difference returns what a push changes in a state, but for the new state.
 func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
-	d := &difference{before: old, targets: &p.targets}
+	d := &difference{before: old, targets: &p.targets, servers: &p.servers}
 	for _, changed := range push.ChangedHosts() {
 		if changed.EndpointsOnly {
 			d.endpoints = append(d.endpoints, lower(changed.Hostname))

@@ -68,6 +68,8 @@ type findings struct {
 	roots     map[*virtualService]bool // delegates that some rule delegates to
 	// shared has what is left out of resources that VirtualServices share, by where they do.
 	shared map[string]map[objectName][]error
+	// workloadLabels are the labels of workloads, by namespace, that were looked at.
+	workloadLabels map[string][]registry.Labels
 
 	kind configstore.GroupVersionKind // of the object that is looked at
 	name objectName
@@ -84,7 +86,7 @@ func newFindings(st *state) *findings {
 		state: st, fields: make(map[Ineffective]struct{}), services: maps.Collect(st.world.hosts()),
 		mesh: make(map[registry.Hostname][]*virtualService), byGateway: make(map[string][]*virtualService),
 		subsets: make(map[subsetName]struct{}), roots: make(map[*virtualService]bool),
-		shared: make(map[string]map[objectName][]error),
+		shared: make(map[string]map[objectName][]error), workloadLabels: make(map[string][]registry.Labels),
 	}
 	for _, v := range st.virtualServices {
 		for _, g := range v.gateways {
@@ -127,6 +129,9 @@ func (f *findings) object(key configstore.ConfigKey, o object) {
 		f.sidecar(o.sidecar, list[:slices.Index(list, o.sidecar)])
 	case o.authorization != nil:
 		f.authorizationPolicy(o.authorization)
+		f.onServers(o.authorization)
+	case o.peer != nil:
+		f.peerAuthentication(o.peer)
 	}
 	f.leftOut(o)
 }

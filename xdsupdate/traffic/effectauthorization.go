@@ -24,7 +24,9 @@ func (f *findings) authorizationPolicy(a *authorizationPolicy) {
 		}
 	}
 	if len(targets) == 0 && !slices.ContainsFunc(f.gateways, func(g *gateway) bool { return compatible(a.selector, g.spec.GetSelector()) }) {
-		f.add("", "only gateways enforce it, and no Gateway is for routers that it selects")
+		if !f.forServers(a) {
+			f.add("", "only gateways and gRPC servers enforce it, and no Gateway is for routers that it selects, and no service has a workload that it does")
+		}
 	}
 	f.tokens(a)
 	f.provider(a)
@@ -92,7 +94,7 @@ func (f *findings) provider(a *authorizationPolicy) {
 // unchecked finds what of the rules cannot be checked of requests, or of connections.
 func (f *findings) unchecked(a *authorizationPolicy, form rbac.Form) {
 	allows := a.spec.GetAction() == security.AuthorizationPolicy_ALLOW
-	t := rbac.Translator{Form: form, Trust: f.settings.trust(), Check: checkForEnvoy, Problem: func(_ rbac.Policy, p rbac.Problem) {
+	t := rbac.Translator{Form: form, Trust: f.settings.trust(), Check: checkOf(form), Problem: func(_ rbac.Policy, p rbac.Problem) {
 		switch {
 		case !p.HTTP && form == rbac.HTTP && allows:
 			f.add(p.Field, "the rule allows nothing: %s", p.Err)

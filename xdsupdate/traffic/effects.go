@@ -44,7 +44,9 @@ func (f *findings) effects(o object) []Effect {
 	case o.gateway != nil:
 		return f.effectsOfGateway(o.gateway)
 	case o.authorization != nil:
-		return f.effectsOfAuthorizationPolicy(o.authorization)
+		return append(f.effectsOfAuthorizationPolicy(o.authorization), f.effectsOnServers(o.authorization)...)
+	case o.peer != nil:
+		return f.effectsOfPeerAuthentication(o.peer)
 	default:
 		return f.effectsOfSidecar(o.sidecar)
 	}

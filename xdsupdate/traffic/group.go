@@ -40,6 +40,9 @@ type group struct {
 	config string
 	// targets are the ports of a router, as "port=target" separated by commas.
 	targets string
+	// server are the addresses of a gRPC client that may be a server, separated by commas. Each of
+	// those is a group of its own: what it serves is found by its address.
+	server string
 }
 
 // String returns what it has, for the JSON of proxies.
@@ -58,6 +61,7 @@ func (g group) String() string {
 	add("network", g.network)
 	add("addresses", g.addresses)
 	add("targets", g.targets)
+	add("server", g.server)
 	if g.config != "" {
 		out = append(out, "a ProxyConfig of its own")
 	}
@@ -69,6 +73,8 @@ func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
 	g := newGroup(node, proxy, *p.keys.Load())
 	if g.router {
 		g.targets = p.targets.of(proxy.IPAddresses)
+	} else if ads.ClientOf(node) == envoy.ForGRPC {
+		g.server = strings.Join(p.servers.of(proxy.Namespace, proxy.IPAddresses), ",")
 	}
 	return g
 }
@@ -158,6 +164,9 @@ func proxyOf(v ads.View) *proxy {
 			}
 			p.targetPorts[port] = target
 		}
+	}
+	if g.server != "" {
+		p.server = strings.Split(g.server, ",")
 	}
 	if g.addresses != "" {
 		p.addresses = strings.Split(g.addresses, ",")

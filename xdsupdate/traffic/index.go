@@ -30,7 +30,9 @@ type index struct {
 	sidecars map[string][]*sidecar
 	// authorizations are by namespace, sorted by compareAuthorizationPolicies.
 	authorizations map[string][]*authorizationPolicy
-	objects        pmap.Map[configstore.ConfigKey, object]
+	// peers are by namespace, sorted by comparePeerAuthentications.
+	peers   map[string][]*peerAuthentication
+	objects pmap.Map[configstore.ConfigKey, object]
 	// labelKeys counts how often policies look at labels of a key.
 	labelKeys pmap.Map[string, int]
 }
@@ -42,6 +44,7 @@ type object struct {
 	gateway         *gateway
 	sidecar         *sidecar
 	authorization   *authorizationPolicy
+	peer            *peerAuthentication
 }
 
 // newObject reads a config, which may be nil.
@@ -60,6 +63,8 @@ func newObject(c *configstore.Config, s *settings) object {
 		return object{sidecar: newSidecar(c)}
 	case istio.AuthorizationPolicy:
 		return object{authorization: newAuthorizationPolicy(c)}
+	case istio.PeerAuthentication:
+		return object{peer: newPeerAuthentication(c)}
 	default:
 		return object{}
 	}
@@ -78,6 +83,8 @@ func (o object) config() *configstore.Config {
 		return o.sidecar.config
 	case o.authorization != nil:
 		return o.authorization.config
+	case o.peer != nil:
+		return o.peer.config
 	default:
 		return nil
 	}
@@ -98,7 +105,7 @@ func newIndex(configs map[configstore.ConfigKey]*configstore.Config, s *settings
 func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *index {
 	x := &index{
 		settings: s, delegates: make(map[objectName]*virtualService), sidecars: make(map[string][]*sidecar),
-		authorizations: make(map[string][]*authorizationPolicy),
+		authorizations: make(map[string][]*authorizationPolicy), peers: make(map[string][]*peerAuthentication),
 	}
 	var found virtualServiceLists
 	var rules []*destinationRule
@@ -117,6 +124,8 @@ func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *
 			rules = append(rules, o.destinationRule)
 		case o.authorization != nil:
 			x.authorizations[o.authorization.namespace] = append(x.authorizations[o.authorization.namespace], o.authorization)
+		case o.peer != nil:
+			x.peers[o.peer.namespace] = append(x.peers[o.peer.namespace], o.peer)
 		}
 	}
 	x.rules = newRuleIndex(rules)
@@ -127,6 +136,9 @@ func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *
 	}
 	for _, list := range x.authorizations {
 		slices.SortFunc(list, compareAuthorizationPolicies)
+	}
+	for _, list := range x.peers {
+		slices.SortFunc(list, comparePeerAuthentications)
 	}
 	for _, v := range x.virtualServices {
 		found.add(v, x.destinationsOf(v))
@@ -172,6 +184,9 @@ func (x *index) with(key configstore.ConfigKey, before, after object) *index {
 	}
 	if a := cmp.Or(before.authorization, after.authorization); a != nil {
 		out.authorizations = replacedIn(x.authorizations, a.namespace, before.authorization, after.authorization, compareAuthorizationPolicies)
+	}
+	if a := cmp.Or(before.peer, after.peer); a != nil {
+		out.peers = replacedIn(x.peers, a.namespace, before.peer, after.peer, comparePeerAuthentications)
 	}
 	out.replaceVirtualService(x, before.virtualService, after.virtualService)
 	return &out

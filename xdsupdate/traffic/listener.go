@@ -4,6 +4,8 @@ package traffic
 
 import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // listener returns a listener of a proxy by its name, nil for none, and what is left
@@ -11,6 +13,9 @@ import (
 func (st *state) listener(p *proxy, name string) (*listenerv3.Listener, []error) {
 	switch p.role {
 	case grpcClient:
+		if _, inbound, _ := envoy.ParseInboundName(name); inbound {
+			return st.serverListener(p, name)
+		}
 		return st.grpcListener(p, name), nil
 	case router:
 		return st.gatewayListener(p, name)

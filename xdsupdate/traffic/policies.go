@@ -35,6 +35,7 @@ type Policies struct {
 	// keys are those of the labels that make a difference in a proxy.
 	keys    atomic.Pointer[map[string]struct{}]
 	targets targets
+	servers servers
 
 	mu      sync.Mutex
 	updater xdsupdate.XDSUpdater // since Attach
@@ -62,6 +63,7 @@ func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 	p := &Policies{settings: newSettings(options.One("traffic.New", opts))}
 	p.keys.Store(&map[string]struct{}{})
 	p.configs = newConfigFeed(configs, p.requestPush)
+	p.servers.last = p.last.Load
 	return p
 }
 

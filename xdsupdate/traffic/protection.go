@@ -94,9 +94,9 @@ type protectionBuilder struct {
 // no problem: that is what Ineffective says.
 func (b *protectionBuilder) translator(form rbac.Form) rbac.Translator {
 	return rbac.Translator{
-		Form: form, Trust: b.settings.trust(), Check: checkForEnvoy,
+		Form: form, Trust: b.settings.trust(), Check: checkOf(form),
 		Problem: func(p rbac.Policy, problem rbac.Problem) {
-			if form == rbac.HTTP {
+			if form != rbac.TCP {
 				b.problem(p, problem.Field, problem.Err)
 			}
 		},
@@ -112,8 +112,14 @@ func (b *protectionBuilder) problem(p rbac.Policy, field string, err error) {
 	b.out.problems = append(b.out.problems, leftOut(b.of[i].config, field, fmt.Errorf("%s: %w", what, err)))
 }
 
-// checkForEnvoy says why an Envoy would refuse a part of a listener.
-func checkForEnvoy(m proto.Message) error { return envoy.Check(envoy.ForEnvoy, m) }
+// checkOf returns what says why those that check a form would refuse a part of a listener.
+func checkOf(form rbac.Form) func(proto.Message) error {
+	client := envoy.ForEnvoy
+	if form == rbac.GRPC {
+		client = envoy.ForGRPC
+	}
+	return func(m proto.Message) error { return envoy.Check(client, m) }
+}
 
 // rules adds the filters of an action.
 func (b *protectionBuilder) rules(action security.AuthorizationPolicy_Action) {

@@ -82,7 +82,7 @@ func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 		regroup := p.regroup(next.state.index)
 		regroup = p.targets.advance(w, push) || regroup
 		p.last.Store(next)
-		return next, ads.Changes{Regroup: regroup}
+		return next, ads.Changes{Regroup: p.servers.appeared(nil) || regroup}
 	}
 	w := newPushWorld(last.world, push)
 	d := p.difference(push, last.state)
@@ -97,6 +97,7 @@ func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	changes.Regroup = p.regroup(next.state.index)
 	changes.Regroup = p.targets.advance(w, push) || changes.Regroup
 	p.last.Store(next)
+	changes.Regroup = p.servers.appeared(d) || changes.Regroup
 	return next, changes
 }
 

@@ -40,6 +40,9 @@ type proxy struct {
 	// targetPorts are, for a router, the ports on which it listens for the ports of
 	// the services that it is an endpoint of.
 	targetPorts targetPorts
+	// server are, for a gRPC client at whose addresses there are workloads of its namespace, these
+	// addresses in their canonical form: it may be a server, too.
+	server []string
 	// leaving is set while a resource is made for a client that refuses it.
 	leaving *leaving
 }

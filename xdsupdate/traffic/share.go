@@ -51,8 +51,11 @@ func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string) any {
 		}
 		return s
 	default:
-		// Routes and listeners do not depend on where the proxy is.
+		// Routes and listeners do not depend on where the proxy is, but for what it serves.
 		g.locality, g.network = "", ""
+		if _, inbound, _ := envoy.ParseInboundName(name); !inbound {
+			g.server = ""
+		}
 		v.Policy = g
 		return share{view: v}
 	}

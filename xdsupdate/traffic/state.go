@@ -12,7 +12,8 @@ import (
 // for what it has computed of them.
 type state struct {
 	*computed
-	world world
+	world     world
+	workloads *workloads
 }
 
 // computed is the policies of one moment, and what has been computed of them and of
@@ -33,6 +34,8 @@ type computed struct {
 	reaches map[*rule]*ruleReach
 	// protections are by their proxies, too.
 	protections map[*proxy]*protection
+	// serverProtections are those of gRPC servers, by namespace and labels.
+	serverProtections map[string]*protection
 }
 
 type scopeKey struct {
@@ -41,20 +44,23 @@ type scopeKey struct {
 }
 
 func newState(x *index, w world) *state {
-	return &state{world: w, computed: &computed{
+	return &state{world: w, workloads: newWorkloads(nil, w, true), computed: &computed{
 		index: x, scopes: make(map[scopeKey]*scope), routers: make(map[*proxy]*routerConfig),
 		clusterScopes: make(map[*proxy]clusterScope), reaches: make(map[*rule]*ruleReach),
-		protections: make(map[*proxy]*protection),
+		protections: make(map[*proxy]*protection), serverProtections: make(map[string]*protection),
 	}}
 }
 
 // withEndpoints returns the state with the endpoints of a world whose services are the
 // same.
-func (st *state) withEndpoints(w world) *state { return &state{computed: st.computed, world: w} }
+func (st *state) withEndpoints(w world) *state {
+	return &state{computed: st.computed, world: w, workloads: newWorkloads(st.workloads, w, false)}
+}
 
 // next returns the state after a difference.
 func (st *state) next(x *index, w world, d *difference) *state {
 	out := newState(x, w)
+	out.workloads = newWorkloads(st.workloads, w, len(d.services) > 0)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	out.kept = st.kept.after(d, w, st.index, x)

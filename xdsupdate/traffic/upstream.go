@@ -58,6 +58,7 @@ func (st *state) plainAssignment(p *proxy, name string) bool {
 		return false
 	}
 	u := st.upstreamOf(p, p.registryProxy(), at)
+	u.Plaintext = st.takesPlaintext(u, st.world.endpoints(u.Service.Hostname, u.Service.Attributes.Namespace))
 	return u.EDS() && u.Plain()
 }
 
@@ -75,7 +76,8 @@ func (st *state) upstream(p *proxy, name string) (*envoy.Upstream, *xdsupdate.Se
 	}
 	u := st.upstreamOf(p, p.registryProxy(), at)
 	endpoints := st.world.endpoints(at.port.of.Hostname, at.port.of.Attributes.Namespace)
-	u.Identities, u.MutualTLS = endpoints.ServiceAccounts(), endpoints.MutualTLS()
+	u.Identities, u.MutualTLS = endpoints.ServiceAccounts(), st.takesMutualTLS(at.port.of, endpoints)
+	u.Plaintext = st.takesPlaintext(u, endpoints)
 	return u, endpoints
 }
 

@@ -24,6 +24,8 @@ type facts struct {
 	gateways        []*configstore.Config
 	sidecars        []*configstore.Config
 	policies        []*configstore.Config
+	peers           []*configstore.Config
+	workloads       []*configstore.Config
 	// refused are the objects whose last state we refuse.
 	refused []objectRef
 }
@@ -44,6 +46,7 @@ func newFacts(sys *system) *facts {
 	f := &facts{
 		mesh: sys.mesh, virtualServices: list(istio.VirtualService), rules: list(istio.DestinationRule),
 		gateways: list(istio.Gateway), sidecars: list(istio.Sidecar), policies: list(istio.AuthorizationPolicy),
+		peers: list(istio.PeerAuthentication), workloads: list(istio.WorkloadEntry),
 		refused: slices.Collect(maps.Keys(sys.refused)),
 	}
 	for _, c := range list(istio.ServiceEntry) {

@@ -45,7 +45,7 @@ var nullRule = regexp.MustCompile(`AuthorizationPolicy .*spec\.rules\[\d+\]: mus
 
 // isAuthorization reports whether a filter is one of them.
 func isAuthorization(name string) bool {
-	return slices.Contains([]string{httpRBAC, tcpRBAC, httpAuthz, tcpAuthz}, name)
+	return slices.Contains([]string{httpRBAC, denyRBAC, tcpRBAC, httpAuthz, tcpAuthz}, name)
 }
 
 // eachAuthorization visits the configurations of the filters of AuthorizationPolicies of a listener.
@@ -60,7 +60,7 @@ func eachAuthorization(listener tree, visit func(name string, config tree)) {
 // authorizations compares RBAC by what it means (security/README.md, section 4): the names of policies but for the
 // provider of CUSTOM ones, the prefixes of statistics, and how conditions are nested, mean nothing.
 func (c *comparison) authorizations() {
-	c.withoutInbound()
+	c.servers()
 	for _, r := range c.want[routes] {
 		each(r, s78)
 	}
@@ -99,11 +99,6 @@ func withoutSource(o tree) {
 		delete(o, "sourcedMetadata")
 		o["metadata"] = sourced["metadataMatcher"]
 	}
-}
-
-// withoutInbound removes the listeners of gRPC servers, which are not made yet.
-func (c *comparison) withoutInbound() {
-	c.remove(listeners, func(name string) bool { return strings.HasPrefix(name, "xds.istio.io/grpc/lds/inbound/") })
 }
 
 // withoutTokens removes the filters of RequestAuthentications, which have no effect yet.

@@ -23,7 +23,7 @@ var rules = []func(*comparison){
 	(*comparison).t30, (*comparison).t66, (*comparison).t37, (*comparison).t38, (*comparison).t40, (*comparison).t51, (*comparison).t56, (*comparison).t62,
 	(*comparison).t31, (*comparison).t33, (*comparison).t36, (*comparison).t52, (*comparison).t65,
 	(*comparison).t54t64,
-	(*comparison).authorizations,
+	(*comparison).s30, (*comparison).authorizations,
 }
 
 // applyRules applies the rows of DECISIONS.md to both states.

@@ -25,6 +25,11 @@ var securityTopics = []string{
 	"authorization/",
 	"istio-authz/",
 	"random/a",
+	"grpc-server/",
+	"clients/",
+	"changes/",
+	"random/g",
+	"random/c",
 }
 
 // securityScenario reports whether a scenario is of what takes effect. What else is in it is left out of the comparison.

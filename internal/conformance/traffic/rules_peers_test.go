@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	security "istio.io/api/security/v1beta1"
+)
+
+// s30: a cluster of a namespace in which some policy of workloads or ports is not DISABLE is ready for mutual TLS, with whatever
+// the namespace says itself. Which endpoints take it is compared with theirs.
+func (c *comparison) s30() {
+	for _, want := range c.want[clusters] {
+		n, ok := parseCluster(name(clusters, want))
+		got := find(clusters, c.got[clusters], name(clusters, want))
+		if !ok || got == nil || want["transportSocketMatches"] != nil || got["transportSocketMatches"] == nil || !c.someWorkloadPolicy(n.host) {
+			continue
+		}
+		if c.someMutual(name(clusters, want)) {
+			want["transportSocketMatches"] = got["transportSocketMatches"]
+		}
+	}
+}
+
+// someWorkloadPolicy reports whether a policy for some workloads, or their ports, of the namespace of a host is not DISABLE.
+func (c *comparison) someWorkloadPolicy(host string) bool {
+	for _, s := range c.of(host, c.proxy) {
+		for _, p := range c.peers {
+			spec := p.Spec.(*security.PeerAuthentication)
+			if p.Namespace != s.entry.Namespace || len(spec.GetSelector().GetMatchLabels()) == 0 {
+				continue
+			}
+			modes := []security.PeerAuthentication_MutualTLS_Mode{spec.GetMtls().GetMode()}
+			for _, port := range spec.GetPortLevelMtls() {
+				modes = append(modes, port.GetMode())
+			}
+			for _, m := range modes {
+				if m == security.PeerAuthentication_MutualTLS_STRICT || m == security.PeerAuthentication_MutualTLS_PERMISSIVE {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	security "istio.io/api/security/v1beta1"
+)
+
+// A gRPC server that refuses a part of a listener does not start, or keeps serving by its old policies.
+// So what it is sent has the forms alone that grpc-go, C-core from 1.51 on and grpc-js all know
+// (gRFC A41).
+
+// DenyFilter is the name of the filter of gRPC servers that refuses what DENY policies match. It
+// stands before HTTPFilter, which has the ALLOW policies.
+const DenyFilter = HTTPFilter + ".DENY"
+
+// ForServer returns what a gRPC server enforces: what policies deny, and then what they
+// allow; nil: nothing is denied, or everything is allowed. A server can ask no
+// provider, so that CUSTOM policies deny what they match (S4). It neither logs nor tries policies: AUDIT
+// policies, and those that are tried only, are left out (S3, S5).
+func (t Translator) ForServer(policies []Policy) (deny, allow *rbacv3.RBAC) {
+	t.Form = GRPC
+	for _, p := range policies {
+		switch p.Spec.GetAction() {
+		case security.AuthorizationPolicy_AUDIT:
+		case security.AuthorizationPolicy_ALLOW:
+			t.addTo(&allow, p)
+		default:
+			t.addTo(&deny, p)
+		}
+	}
+	if allow != nil && len(allow.Policies) == 0 {
+		allow.Policies["nothing"] = nothing() // it is not known of all servers what they make of none
+	}
+	return deny, allow
+}
+
+// Nobody returns rules by which nobody may do anything.
+func Nobody() *rbacv3.RBAC {
+	return &rbacv3.RBAC{Action: rbacv3.RBAC_DENY, Policies: map[string]*rbacv3.Policy{"everything": everything()}}
+}
+
+// addTo adds a policy to rules, which may be nil, unless it is tried only.
+func (t Translator) addTo(rules **rbacv3.RBAC, p Policy) {
+	if p.DryRun {
+		return
+	}
+	if *rules == nil {
+		*rules = &rbacv3.RBAC{Action: actionOf(p.Spec.GetAction()), Policies: make(map[string]*rbacv3.Policy)}
+	}
+	for name, policy := range t.policies(p) {
+		(*rules).Policies[name] = policy
+	}
+}
+
+// errReserved is why a header cannot be looked at (S8).
+var errReserved = errors.New("gRPC servers do not look at headers of this name")
+
+// grpcHeaderName returns the name by which a server knows a header (S19).
+func grpcHeaderName(name string) (string, error) {
+	name = strings.ToLower(name)
+	switch {
+	case name == ":scheme" || strings.HasPrefix(name, "grpc-"):
+		return "", fmt.Errorf("%q: %w", name, errReserved)
+	case name == "host":
+		return ":authority", nil
+	default:
+		return name, nil
+	}
+}
+
+// grpcHeader is header in the fields that all servers know: C-core 1.51 does not know string_match.
+func grpcHeader(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
+	m := &routev3.HeaderMatcher{Name: name}
+	suffix, open := strings.CutPrefix(value, "*")
+	start, goesOn := strings.CutSuffix(value, "*")
+	switch {
+	case value == anything:
+		m.HeaderMatchSpecifier = &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}
+	case ignoreCase:
+		m.HeaderMatchSpecifier = &routev3.HeaderMatcher_SafeRegexMatch{SafeRegexMatch: &matcher.RegexMatcher{Regex: withoutCase(value)}}
+	case open:
+		m.HeaderMatchSpecifier = &routev3.HeaderMatcher_SuffixMatch{SuffixMatch: suffix}
+	case goesOn:
+		m.HeaderMatchSpecifier = &routev3.HeaderMatcher_PrefixMatch{PrefixMatch: start}
+	default:
+		m.HeaderMatchSpecifier = &routev3.HeaderMatcher_ExactMatch{ExactMatch: value}
+	}
+	return m
+}
+
+// withoutCase returns the regular expression of what text matches, in any case.
+func withoutCase(value string) string {
+	before, after := "", ""
+	if suffix, open := strings.CutPrefix(value, "*"); open {
+		value, before = suffix, ".*"
+	} else if start, goesOn := strings.CutSuffix(value, "*"); goesOn {
+		value, after = start, ".*"
+	}
+	return "(?i)" + before + regexp.QuoteMeta(value) + after
+}
+
+// grpcTemplate returns the regular expression of a path template (S7).
+func grpcTemplate(value string) *matcher.StringMatcher {
+	escaped := regexp.QuoteMeta(value)
+	return regex(strings.NewReplacer(regexp.QuoteMeta(oneSegment), "[^/]+", regexp.QuoteMeta(allSegments), ".*").Replace(escaped))
+}
+
+// grpcClaim matches a claim of a token: servers have no tokens, so that it never matches (S9).
+func grpcClaim(m *matcher.MetadataMatcher) *rbacv3.Principal {
+	out := &rbacv3.Principal{}
+	out.Identifier = &rbacv3.Principal_Metadata{Metadata: m} //nolint:staticcheck // servers do not know its successor
+	return out
+}
+
+// grpcMetadata matches what a filter has found out: servers have no such filters, so that it never matches.
+func grpcMetadata(m *matcher.MetadataMatcher) *rbacv3.Permission {
+	out := &rbacv3.Permission{}
+	out.Rule = &rbacv3.Permission_Metadata{Metadata: m} //nolint:staticcheck // servers do not know its successor
+	return out
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// peerAuthentication finds what of a PeerAuthentication has no effect.
+func (f *findings) peerAuthentication(a *peerAuthentication) {
+	root := f.settings.rootNamespace()
+	if a.selective() && a.namespace == root {
+		f.add("spec.selector", "policies of the root namespace are for the mesh: one with a selector is for no workload")
+		return
+	}
+	for _, older := range f.index.peers[a.namespace] {
+		if older == a {
+			break
+		}
+		if !a.selective() && !older.selective() {
+			f.add("", "PeerAuthentication %s is older, and counts alone", older)
+			return
+		}
+		if a.selective() && older.selective() && older.selector.SubsetOf(a.selector) {
+			f.add("", "PeerAuthentication %s is older, and selects all workloads that this one does", older)
+			return
+		}
+	}
+	if a.selective() && !f.hasWorkload(a.namespace, a.selector) {
+		f.add("spec.selector", "no service of the namespace has a workload with these labels")
+	}
+	f.permissive(a)
+}
+
+// permissive finds that gRPC servers cannot take both mutual TLS and plain text.
+func (f *findings) permissive(a *peerAuthentication) {
+	const both = "gRPC servers cannot take both: they take plain text, or, with the label security.istio.io/tlsMode: istio on the workload, mutual TLS"
+	if a.spec.GetMtls().GetMode() == permissive {
+		f.add("spec.mtls.mode", both)
+	}
+	for port, m := range a.spec.GetPortLevelMtls() {
+		if m.GetMode() == permissive {
+			f.add(fmt.Sprintf("spec.portLevelMtls[%d].mode", port), both)
+		}
+	}
+}
+
+// hasWorkload reports whether a service of a namespace, "" for all, has a workload with some labels.
+func (f *findings) hasWorkload(namespace string, selector registry.Labels) bool {
+	return slices.ContainsFunc(f.labelSets(namespace), selector.SubsetOf)
+}
+
+// labelSets returns the different labels of the workloads of the services of a namespace, "" for all.
+func (f *findings) labelSets(namespace string) []registry.Labels {
+	if sets, known := f.workloadLabels[namespace]; known {
+		return sets
+	}
+	seen := make(map[string]struct{})
+	out := []registry.Labels{}
+	for _, services := range f.services {
+		for _, svc := range services {
+			if namespace != "" && svc.Attributes.Namespace != namespace {
+				continue
+			}
+			for e := range f.world.endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
+				labels := e.Attributes().Labels
+				if _, again := seen[labels.String()]; !again {
+					seen[labels.String()] = struct{}{}
+					out = append(out, labels)
+				}
+			}
+		}
+	}
+	f.workloadLabels[namespace] = out
+	return out
+}
+
+// effectsOfPeerAuthentication says which servers and clients it is for.
+func (f *findings) effectsOfPeerAuthentication(a *peerAuthentication) []Effect {
+	root := f.settings.rootNamespace()
+	of := "of namespace " + a.namespace
+	switch {
+	case a.namespace == root && a.selective():
+		return nil
+	case a.namespace == root:
+		of = "of all namespaces, where their own do not say it"
+	case a.selective() && f.index.peerPolicyOf(a.namespace, a.selector) != a, !a.selective() && f.eldest(a.namespace) != a:
+		return nil
+	case a.selective():
+		of += " with the labels " + a.selector.String()
+	}
+	mode := a.spec.GetMtls().GetMode().String()
+	return []Effect{
+		{"gRPC servers " + of, "the connections that they take: " + mode},
+		{"sidecars and gateways", "connections to workloads " + of + ": " + mode},
+	}
+}
+
+// eldest returns the policy for all workloads of a namespace; nil: none.
+func (f *findings) eldest(namespace string) *peerAuthentication {
+	i := slices.IndexFunc(f.index.peers[namespace], func(a *peerAuthentication) bool { return !a.selective() })
+	if i < 0 {
+		return nil
+	}
+	return f.index.peers[namespace][i]
+}

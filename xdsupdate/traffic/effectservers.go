@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+	"strings"
+
+	security "istio.io/api/security/v1beta1"
+
+	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// forServers reports whether an AuthorizationPolicy can be for gRPC servers: a service has a workload that it selects.
+func (f *findings) forServers(a *authorizationPolicy) bool {
+	namespace := a.namespace
+	if namespace == f.settings.rootNamespace() {
+		namespace = ""
+	}
+	return len(a.targets()) == 0 && f.hasWorkload(namespace, a.selector)
+}
+
+// onServers finds what of an AuthorizationPolicy gRPC servers cannot do.
+func (f *findings) onServers(a *authorizationPolicy) {
+	if !f.forServers(a) {
+		return
+	}
+	switch action := a.spec.GetAction(); {
+	case action == security.AuthorizationPolicy_AUDIT:
+		f.add("spec.action", "gRPC servers log nothing")
+	case action == security.AuthorizationPolicy_CUSTOM:
+		f.add("spec.action", "gRPC servers ask no provider: they deny what the rules match")
+	case a.dryRun:
+		f.add("metadata.annotations["+dryRunAnnotation+"]", "gRPC servers try no policies: there it does nothing")
+	}
+	f.uncheckedByServers(a)
+	f.identitiesInPlainText(a)
+}
+
+// uncheckedByServers finds what of the rules gRPC servers cannot check.
+func (f *findings) uncheckedByServers(a *authorizationPolicy) {
+	t := rbac.Translator{Trust: f.settings.trust(), Check: checkOf(rbac.GRPC), Problem: func(p rbac.Policy, problem rbac.Problem) {
+		if p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW {
+			f.add(problem.Field, "on gRPC servers the rule allows nothing: %s", problem.Err)
+		} else {
+			f.add(problem.Field, "gRPC servers do not look at it, so that the rule is about more: %s", problem.Err)
+		}
+	}}
+	t.ForServer([]rbac.Policy{a.policy()})
+}
+
+// identitiesInPlainText finds rules by identities for workloads whose gRPC servers would take plain text (S11).
+func (f *findings) identitiesInPlainText(a *authorizationPolicy) {
+	field := identityField(a.spec)
+	if field == "" || a.namespace == f.settings.rootNamespace() {
+		return
+	}
+	for _, labels := range f.labelSets(a.namespace) {
+		if a.selects(labels) && !f.servesMutualTLS(a.namespace, []registry.Labels{labels}, 0) {
+			f.add(field, "gRPC servers among the workloads take plain text, in which clients have no identities: there it never matches")
+			return
+		}
+	}
+}
+
+// identityField returns the first field of a policy that is about identities of clients; "" for none.
+func identityField(spec *security.AuthorizationPolicy) string {
+	for i, rule := range spec.GetRules() {
+		for j, from := range rule.GetFrom() {
+			s := from.GetSource()
+			if len(slices.Concat(s.GetPrincipals(), s.GetNotPrincipals(), s.GetNamespaces(), s.GetNotNamespaces(),
+				s.GetServiceAccounts(), s.GetNotServiceAccounts(), s.GetTrustDomains(), s.GetNotTrustDomains())) > 0 {
+				return element(element("spec.rules", i)+".from", j) + ".source"
+			}
+		}
+		for j, c := range rule.GetWhen() {
+			switch strings.TrimPrefix(c.GetKey(), "source.") {
+			case "principal", "namespace", "serviceAccount", "trustDomain":
+				return element(element("spec.rules", i)+".when", j)
+			}
+		}
+	}
+	return ""
+}
+
+// effectsOnServers has the effect for gRPC servers.
+func (f *findings) effectsOnServers(a *authorizationPolicy) []Effect {
+	action := a.spec.GetAction()
+	if !f.forServers(a) || a.dryRun || action == security.AuthorizationPolicy_AUDIT {
+		return nil
+	}
+	clients := "gRPC servers of namespace " + a.namespace
+	if a.namespace == f.settings.rootNamespace() {
+		clients = "gRPC servers of all namespaces"
+	}
+	if len(a.selector) > 0 {
+		clients += " with the labels " + a.selector.String()
+	}
+	on := action.String()
+	if action == security.AuthorizationPolicy_CUSTOM {
+		on = "DENY, as they ask no provider"
+	}
+	return []Effect{{clients, "the calls that they serve: " + on}}
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	security "istio.io/api/security/v1beta1"
+
+	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// tlsModeLabel of a workload says, by "istio", that it has a certificate of the mesh.
+const (
+	tlsModeLabel = "security.istio.io/tlsMode"
+	tlsModeIstio = "istio"
+)
+
+// serverListener returns the listener of a gRPC server by its name, nil for none, and what of policies is
+// denied that says something else. There is one for each port of the workload that is a target of a
+// service of its namespace.
+func (st *state) serverListener(p *proxy, name string) (*listenerv3.Listener, []error) {
+	at, _, ok := envoy.ParseInboundName(name)
+	if !ok || len(p.server) == 0 {
+		return nil, nil
+	}
+	port := uint32(at.Port())
+	all := st.workloads.at(p.namespace, p.server)
+	if !slices.ContainsFunc(all, func(w workload) bool { return w.servesOn(port) }) {
+		return nil, nil
+	}
+	labels := labelsOf(all)
+	guard := st.serverProtectionOf(p, labels)
+	server := envoy.GRPCServer{MutualTLS: st.servesMutualTLS(p.namespace, labels, port), Filters: guard.http}
+	l, err := envoy.Try(envoy.ForGRPC, func() *listenerv3.Listener { return server.Listener(name, at) })
+	if err != nil {
+		server.Filters = []*hcm.HttpFilter{denyAll()}
+		return server.Listener(name, at), append(guard.problems, fmt.Errorf("all calls are denied: %w", err))
+	}
+	return l, guard.problems
+}
+
+// servesOn reports whether a service sends what comes to one of its ports to a port of the workload.
+func (w workload) servesOn(port uint32) bool {
+	return w.endpoint.EndpointPort == port &&
+		slices.ContainsFunc(w.service.Ports, func(p *registry.Port) bool { return p != nil && envoy.Serves(w.endpoint, p) })
+}
+
+// labelsOf returns the labels of workloads, each set once, those of the first service first. All of them are
+// those of one server (S94).
+func labelsOf(all []workload) (out []registry.Labels) {
+	for _, w := range all {
+		labels := w.endpoint.Attributes().Labels
+		if !slices.ContainsFunc(out, labels.Equal) {
+			out = append(out, labels)
+		}
+	}
+	return out
+}
+
+// servesMutualTLS reports whether a server takes mutual TLS on a port, and nothing else; else it takes plain text. It
+// cannot do both: PERMISSIVE is mutual TLS for workloads whose label says that they have a certificate (S10).
+func (st *state) servesMutualTLS(namespace string, sets []registry.Labels, port uint32) bool {
+	return slices.ContainsFunc(sets, func(labels registry.Labels) bool {
+		switch st.peerMode(namespace, labels, port) {
+		case strict:
+			return true
+		case permissive:
+			return labels[tlsModeLabel] == tlsModeIstio
+		default:
+			return false
+		}
+	})
+}
+
+// serverProtectionOf returns the filters in front of what a server serves that has some sets of labels.
+func (st *state) serverProtectionOf(p *proxy, sets []registry.Labels) *protection {
+	if p.leaving != nil {
+		return st.newServerProtection(p, sets)
+	}
+	var key strings.Builder
+	key.WriteString(p.namespace)
+	for _, labels := range sets {
+		key.WriteString("\x00" + labels.String())
+	}
+	st.mu.Lock()
+	out := st.serverProtections[key.String()]
+	st.mu.Unlock()
+	if out == nil {
+		out = st.newServerProtection(p, sets)
+		st.mu.Lock()
+		st.serverProtections[key.String()] = out
+		st.mu.Unlock()
+	}
+	return out
+}
+
+// newServerProtection makes the filters: DENY, which is also what CUSTOM policies are, before ALLOW. Of several
+// sets of labels policies deny for each, and allow for the first (S94).
+func (st *state) newServerProtection(p *proxy, sets []registry.Labels) *protection {
+	b := &protectionBuilder{state: st, proxy: p}
+	for _, a := range st.authorizationPoliciesIn(p.namespace) {
+		which := slices.IndexFunc(sets, a.selects)
+		if which < 0 || which > 0 && a.spec.GetAction() == security.AuthorizationPolicy_ALLOW {
+			continue
+		}
+		policy := a.policy()
+		policy.Closed = p.leaves(a.config, a)
+		b.policies, b.of = append(b.policies, policy), append(b.of, a)
+	}
+	deny, allow := b.translator(rbac.GRPC).ForServer(b.policies)
+	b.addServer(rbac.DenyFilter, deny)
+	b.addServer(rbac.HTTPFilter, allow)
+	b.boundServer()
+	return b.finish()
+}
+
+// addServer adds a filter of a server; nil: there is nothing to check.
+func (b *protectionBuilder) addServer(name string, rules *rbacv3.RBAC) {
+	if rules != nil {
+		b.addHTTP(name, rbac.Rules{Enforced: rules}.HTTP())
+	}
+}
+
+// boundServer denies all calls if the policies are larger than a listener may be.
+func (b *protectionBuilder) boundServer() {
+	bytes := 0
+	for _, f := range b.out.http {
+		bytes += proto.Size(f)
+	}
+	if limit := b.settings.limits.SharedBytes; exceeds(bytes, limit) {
+		b.out.http = []*hcm.HttpFilter{denyAll()}
+		b.out.problems = append(b.out.problems, fmt.Errorf("all calls are denied: the AuthorizationPolicies have more than %d bytes", limit))
+	}
+}
+
+// denyAll returns the filter that denies everything.
+func denyAll() *hcm.HttpFilter {
+	return envoy.HTTPFilter(rbac.DenyFilter, rbac.Rules{Enforced: rbac.Nobody()}.HTTP())
+}

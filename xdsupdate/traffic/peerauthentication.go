@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	security "istio.io/api/security/v1beta1"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// peerAuthentication is a PeerAuthentication. It is immutable.
+type peerAuthentication struct {
+	objectName
+	config   *configstore.Config
+	spec     *security.PeerAuthentication
+	selector registry.Labels
+}
+
+func newPeerAuthentication(c *configstore.Config) *peerAuthentication {
+	spec, _ := c.Spec.(*security.PeerAuthentication)
+	if spec == nil {
+		return nil
+	}
+	return &peerAuthentication{
+		objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec, selector: spec.GetSelector().GetMatchLabels(),
+	}
+}
+
+func comparePeerAuthentications(a, b *peerAuthentication) int {
+	return compareConfigs(a.config, b.config)
+}
+
+// selective reports whether it is for some workloads only.
+func (a *peerAuthentication) selective() bool { return len(a.selector) > 0 }
+
+// The modes, in short.
+const (
+	unset      = security.PeerAuthentication_MutualTLS_UNSET
+	disable    = security.PeerAuthentication_MutualTLS_DISABLE
+	permissive = security.PeerAuthentication_MutualTLS_PERMISSIVE
+	strict     = security.PeerAuthentication_MutualTLS_STRICT
+)
+
+type tlsMode = security.PeerAuthentication_MutualTLS_Mode
+
+// modeOf returns the mode that a policy says, else another one. One that is not known is of a newer
+// API: it is taken for the strictest.
+func modeOf(m *security.PeerAuthentication_MutualTLS, otherwise tlsMode) tlsMode {
+	switch mode := m.GetMode(); mode {
+	case unset:
+		return otherwise
+	case disable, permissive, strict:
+		return mode
+	default:
+		return strict
+	}
+}
+
+// namespaceMode returns the mode of the workloads of a namespace that no policy selects: that of
+// the oldest policy of the namespace, else of the oldest of the root namespace.
+func (x *index) namespaceMode(namespace string) tlsMode {
+	mode := permissive
+	root := x.settings.rootNamespace()
+	for _, ns := range []string{root, namespace} {
+		for _, a := range x.peers[ns] {
+			if !a.selective() {
+				mode = modeOf(a.spec.GetMtls(), mode)
+				break // the oldest of a level counts, also one that says nothing (S21)
+			}
+		}
+		if namespace == root {
+			break
+		}
+	}
+	return mode
+}
+
+// peerPolicyOf returns the policy that selects workloads of a namespace with some labels; nil: none. Those of the
+// root namespace select none (S20).
+func (x *index) peerPolicyOf(namespace string, labels registry.Labels) *peerAuthentication {
+	if namespace == x.settings.rootNamespace() {
+		return nil
+	}
+	for _, a := range x.peers[namespace] {
+		if a.selective() && a.selector.SubsetOf(labels) {
+			return a
+		}
+	}
+	return nil
+}
+
+// peerMode returns the mode of a port of a workload, never UNSET.
+func (x *index) peerMode(namespace string, labels registry.Labels, port uint32) tlsMode {
+	mode := x.namespaceMode(namespace)
+	if a := x.peerPolicyOf(namespace, labels); a != nil {
+		mode = modeOf(a.spec.GetMtls(), mode)
+		mode = modeOf(a.spec.GetPortLevelMtls()[port], mode)
+	}
+	return mode
+}
+
+// modes yields the modes that workloads of a namespace can have.
+func (x *index) modes(namespace string) (out []tlsMode) {
+	general := x.namespaceMode(namespace)
+	out = append(out, general)
+	if namespace == x.settings.rootNamespace() {
+		return out
+	}
+	for _, a := range x.peers[namespace] {
+		if !a.selective() {
+			continue
+		}
+		mode := modeOf(a.spec.GetMtls(), general)
+		out = append(out, mode)
+		for _, port := range a.spec.GetPortLevelMtls() {
+			out = append(out, modeOf(port, mode))
+		}
+	}
+	return out
+}

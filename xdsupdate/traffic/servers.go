@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// servers knows which gRPC clients may be servers: those at whose address there is a workload of their
+// namespace. It says when others are.
+type servers struct {
+	// last returns what was provided last.
+	last func() *provided
+
+	mu sync.Mutex
+	// asked are the places of the clients that were asked for, and whether there was a workload: one that
+	// has gone does not change the group, so that the client keeps its view, and is told that its listeners
+	// have gone. They are forgotten at most when a regrouping asks for those that are connected again;
+	// limit is of how many that is due.
+	asked map[serverPlace]bool
+	limit int
+}
+
+// serverPlace is an address in its canonical form, in a namespace.
+type serverPlace struct{ namespace, address string }
+
+// leastAsked is how many places are remembered without looking whether clients are still there.
+const leastAsked = 4096
+
+// of returns the addresses of a client, in their canonical form, if there are workloads at some of them, else none.
+func (s *servers) of(namespace string, addresses []string) []string {
+	var canonical []string
+	s.mu.Lock()
+	known := false
+	for _, a := range addresses {
+		a = ipaddr.Canonical(a)
+		if s.asked == nil {
+			s.asked = make(map[serverPlace]bool)
+		}
+		place := serverPlace{namespace, a}
+		s.asked[place] = s.asked[place]
+		known = known || s.asked[place]
+		canonical = append(canonical, a)
+	}
+	s.mu.Unlock()
+	slices.Sort(canonical)
+	canonical = slices.Compact(canonical)
+	// What comes now is seen: the places are known before this is read, and read after that is written.
+	last := s.last()
+	if !known && (last == nil || len(last.state.workloads.at(namespace, canonical)) == 0) {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range canonical {
+		if _, asked := s.asked[serverPlace{namespace, a}]; asked {
+			s.asked[serverPlace{namespace, a}] = true
+		}
+	}
+	return canonical
+}
+
+// appeared reports whether the clients have to be asked again after a difference, nil for everything:
+// workloads have come to one of them, or more are remembered than may be there.
+func (s *servers) appeared(d *difference) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.asked) > max(s.limit, leastAsked) {
+		s.limit = 2 * len(s.asked)
+		s.asked = nil
+		return true
+	}
+	if len(s.asked) == 0 {
+		return false
+	}
+	if d == nil {
+		return true
+	}
+	for place := range s.changedPlaces(d) {
+		if known, asked := s.asked[place]; asked && !known {
+			return true
+		}
+	}
+	return false
+}
+
+// changedPlaces returns the places of workloads that a difference is about.
+func (s *servers) changedPlaces(d *difference) map[serverPlace]struct{} {
+	out := make(map[serverPlace]struct{})
+	for _, host := range slices.Concat(d.endpoints, d.services) {
+		for _, svc := range slices.Concat(d.before.world.named(host), d.after.world.named(host)) {
+			addPlaces(out, d, svc)
+		}
+	}
+	return out
+}
+
+// addPlaces adds those of the endpoints of a service that have changed, or all if the service has.
+func addPlaces(places map[serverPlace]struct{}, d *difference, svc *registry.Service) {
+	namespace := svc.Attributes.Namespace
+	add := func(e *registry.Endpoint) {
+		for _, a := range e.Addresses {
+			places[serverPlace{namespace, canonicalAddress(a)}] = struct{}{}
+		}
+	}
+	before, after := d.before.world.endpoints(svc.Hostname, namespace), d.after.world.endpoints(svc.Hostname, namespace)
+	for _, e := range after.ChangesSince(before) {
+		add(e)
+	}
+	if !slices.Contains(d.services, lower(svc.Hostname)) {
+		return
+	}
+	for e := range before.All() {
+		add(e)
+	}
+	for e := range after.All() {
+		add(e)
+	}
+}
+
+// serverListeners adds the listeners of some gRPC servers.
+func (c *affected) serverListeners(of func(p *proxy) bool) {
+	c.everything = append(c.everything, func(p *proxy, typeURL string) bool {
+		return typeURL == envoy.ListenerType && len(p.server) > 0 && of(p)
+	})
+}
+
+// selectsServer reports whether a policy is for a server, before or after.
+func (c *affected) selectsServer(a *authorizationPolicy, p *proxy) bool {
+	return slices.ContainsFunc([]*state{c.before, c.after}, func(st *state) bool {
+		return slices.ContainsFunc(labelsOf(st.workloads.at(p.namespace, p.server)), a.selects)
+	})
+}
+
+// serverWorkloads adds the listeners of gRPC servers whose workloads have changed.
+func (c *affected) serverWorkloads() {
+	if c.difference.servers.none() {
+		return
+	}
+	places := c.difference.servers.changedPlaces(c.difference)
+	if len(places) == 0 {
+		return
+	}
+	c.serverListeners(func(p *proxy) bool {
+		return slices.ContainsFunc(p.server, func(address string) bool {
+			_, changed := places[serverPlace{p.namespace, address}]
+			return changed
+		})
+	})
+}
+
+// none reports whether no gRPC client was asked for.
+func (s *servers) none() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked) == 0
+}
