@@ -48,7 +48,7 @@ func TestEffectsOfAuthorization(t *testing.T) {
 			"spec.rules[0].to[0].operation.paths: of TCP connections it is not looked at, so that the rule is about more of them: " +
 				"it is of HTTP requests, and is not known of TCP connections",
 		},
-		"shop/server":   {"only gateways enforce it, and no Gateway is for routers that it selects"},
+		"shop/server":   {"only gateways and gRPC servers enforce it, and no Gateway is for routers that it selects, and no service has a workload that it does"},
 		"shop/waypoint": {"spec.targetRefs: policies for a Service are for waypoints, which are not configured"},
 		"infra/gateway": {"routers of namespace infra of the Kubernetes Gateway g: what they serve: ALLOW"},
 		"infra/tokens": {
