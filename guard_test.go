@@ -100,10 +100,18 @@ var allowed = map[string][]string{
 	"aggregate":                           {"configstore", "registry", "xdsupdate"},
 
 	// Modules of their own.
-	"configstore/etcd":            {"configstore", "configstore/manifest", "configstore/memory"},
-	"configstore/kube":            {"configstore", "configstore/manifest", "configstore/memory", "registry", "aggregate"},
+	"configstore/etcd": {"configstore", "configstore/manifest", "configstore/memory"},
+	"configstore/kube": {
+		"configstore", "configstore/manifest", "configstore/memory", "registry", "aggregate", "configstore/kube/internal/statusqueue",
+	},
 	"configstore/kube/ingress":    {"configstore", "configstore/istio", "configstore/memory", "configstore/kube"},
-	"configstore/kube/gatewayapi": {"configstore", "configstore/istio"},
+	"configstore/kube/gatewayapi": {"configstore", "configstore/istio", "configstore/memory"},
+	"configstore/kube/gatewayapi/cluster": {
+		"configstore", "configstore/kube", "configstore/kube/gatewayapi", "configstore/kube/internal/follow",
+		"configstore/kube/internal/statusqueue",
+	},
+	"configstore/kube/internal/follow":      {},
+	"configstore/kube/internal/statusqueue": {},
 	"registry/kube": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "registry/internal/publish", "registry/kube/internal/reach",
 	},

@@ -80,7 +80,7 @@ func (w *StatusWriter) update(key configstore.ConfigKey, conditions []Condition)
 	switch {
 	case !w.Leading(): // Whoever becomes the leader looks at everything.
 	case changed:
-		w.queue.addUrgent(key)
+		w.queue.AddUrgent(key)
 	case len(conditions) == 0: // It is an event of the object: somebody may have changed the status.
 		w.queue.Add(key)
 	}

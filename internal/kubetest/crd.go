@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,15 +25,46 @@ const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 // test requires, as YAML.
 func IstioCRDs(tb testing.TB) []byte {
 	tb.Helper()
-	out, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api").Output()
-	if err != nil {
-		tb.Fatalf("go list -m istio.io/api: %v", err)
-	}
-	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "kubernetes", "customresourcedefinitions.gen.yaml"))
+	data, err := os.ReadFile(filepath.Join(moduleDir(tb, "istio.io/api"), "kubernetes", "customresourcedefinitions.gen.yaml"))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return data
+}
+
+// GatewayAPICRDs returns the CRDs of a channel, "standard" or "experimental", of the version of
+// sigs.k8s.io/gateway-api that the module under test requires, as YAML: those of some plurals
+// ("httproutes"), or all of its group gateway.networking.k8s.io.
+func GatewayAPICRDs(tb testing.TB, channel string, plurals ...string) []byte {
+	tb.Helper()
+	const group = "gateway.networking.k8s.io_"
+	dir := filepath.Join(moduleDir(tb, "sigs.k8s.io/gateway-api"), "config", "crd", channel)
+	files, err := filepath.Glob(filepath.Join(dir, group+"*s.yaml"))
+	if err != nil || len(files) == 0 {
+		tb.Fatalf("no CRDs in %s: %v", dir, err)
+	}
+	var out []byte
+	for _, file := range files {
+		plural := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), group), ".yaml")
+		if plural == "vap_safeupgrades" || len(plurals) > 0 && !slices.Contains(plurals, plural) {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out = append(append(out, "\n---\n"...), data...)
+	}
+	return out
+}
+
+func moduleDir(tb testing.TB, module string) string {
+	tb.Helper()
+	out, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		tb.Fatalf("go list -m %s: %v", module, err)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // ApplyCRDs creates the CRDs of a YAML input that do not exist, and returns when

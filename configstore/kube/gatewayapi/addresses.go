@@ -35,7 +35,7 @@ func serviceAccount(o *gatewayv1.Gateway, managed bool) string {
 
 // findServices sets the Services of a Gateway, and reports whether they are made for it.
 func (v view) findServices(o *gatewayv1.Gateway, state *gatewayState) (managed bool) {
-	if isManaged(o) {
+	if v.c.opts.Provided || isManaged(o) {
 		name := cmp.Or(o.Annotations[annotationNameOverride], defaultName(o))
 		state.services = []string{v.c.serviceHost(Key{o.Namespace, name})}
 		return true

@@ -24,6 +24,11 @@ type Options struct {
 	// DefaultServiceExportTo is the mesh's setting of this name: to whom ServiceEntries
 	// without exportTo are visible; empty: to all.
 	DefaultServiceExportTo []string
+	// Provided: SetProvided says which addresses Gateways have, and whether they are ready.
+	// Without it they are those of the Services of their proxies, as in Istio: the one that
+	// has the name GATEWAY-CLASS, or those that the Gateway names as addresses of type
+	// Hostname.
+	Provided bool
 }
 
 // routeKey names a route. Routes of different kinds have name spaces of their own.
@@ -51,6 +56,8 @@ type Converter struct {
 	configMaps     store[configMap]
 	slices         store[slice]
 	serviceEntries map[Key]*ServiceEntry
+	provided       map[Key]*Provided // what Gateways run on
+	refusals       refusals
 
 	// Inputs by what they belong to.
 	setsOf     index[Key, Key]    // the ListenerSets of a Gateway
@@ -76,6 +83,7 @@ type Converter struct {
 	published *Snapshot
 	changed   map[configKey]*configstore.Config // the configs that were touched, as they were
 	statuses  map[ObjectKey]struct{}
+	converted map[Key]struct{} // the Gateways that were made anew
 }
 
 type configKey struct {
@@ -92,6 +100,8 @@ type Update struct {
 	Changes []configstore.Change
 	// Statuses are the objects whose status is not what it was, sorted.
 	Statuses []ObjectKey
+
+	gateways []Key // those that were made anew, sorted
 }
 
 // NewConverter returns the converter of no objects.
@@ -103,13 +113,14 @@ func NewConverter(opts ...Options) *Converter {
 		listenerSets: store[gatewayv1.ListenerSet]{}, routeObjects: map[routeKey]metav1.Object{},
 		grants: store[gatewayv1.ReferenceGrant]{}, policies: store[gatewayv1.BackendTLSPolicy]{},
 		namespaces: store[namespace]{}, services: store[service]{}, secrets: store[secret]{}, configMaps: store[configMap]{},
-		slices: store[slice]{}, serviceEntries: map[Key]*ServiceEntry{},
+		slices: store[slice]{}, serviceEntries: map[Key]*ServiceEntry{}, provided: map[Key]*Provided{},
 		setsOf: index[Key, Key]{}, grantsIn: index[string, Key]{}, slicesOf: index[Key, Key]{},
 		entriesOf: index[string, Key]{}, policiesOf: index[Key, Key]{}, tracker: newTracker(),
 		gatewayStates: map[Key]*gatewayState{}, setStates: map[Key]*setState{}, serverOf: map[Key]Key{}, routeStates: map[routeKey]*routeState{},
 		policyStates: map[Key]*policyState{}, hosts: map[hostKey]map[routeKey]*contribution{}, hostConfigs: map[hostKey]Key{},
 		dirtyHosts: map[hostKey]struct{}{}, attached: counts[parentKey, string]{}, users: counts[Key, Key]{},
 		published: &Snapshot{}, changed: map[configKey]*configstore.Config{}, statuses: map[ObjectKey]struct{}{},
+		converted: map[Key]struct{}{},
 	}
 }
 
@@ -128,12 +139,14 @@ func (c *Converter) Apply(changes ...Change) Update {
 	update := Update{
 		Before: before, After: c.published, Changes: c.settle(),
 		Statuses: slices.SortedFunc(maps.Keys(c.statuses), ObjectKey.Compare),
+		gateways: slices.SortedFunc(maps.Keys(c.converted), Key.Compare),
 	}
 	if len(update.Changes) == 0 && len(update.Statuses) == 0 {
 		c.published, update.After = before, before
 	}
 	empty(&c.changed)
 	empty(&c.statuses)
+	empty(&c.converted)
 	return update
 }
 

@@ -12,10 +12,27 @@
 //	for _, config := range update.After.Configs(istio.VirtualService) { ... }
 //	for _, key := range update.Statuses { write(key, update.After.Status(key)) }
 //
-// It is the first part of a source of configs. What is not here yet: reading the objects from
-// a cluster or from a directory, a ConfigStoreCache of the results, and writing the statuses.
-// Of what is converted, the certificates that servers name (kubernetes-gateway://NAMESPACE/NAME)
-// have to be served by the host, with xdsupdate/secrets.
+// A Cache does that for whatever keeps the objects as configs (Schemas), and shows what becomes of
+// them as a ConfigStoreCache that takes no writes. With an API server, package cluster does all
+// of it, and writes the statuses. Without one, a directory does:
+//
+//	objects := memory.NewController(memory.Make(gatewayapi.DirectorySchemas().Union(istio.Schemas())))
+//	files := file.New("config", objects.Store)
+//	gateways := gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Infrastructure: host})
+//	configs := aggregate.MakeCache(objects, gateways)
+//
+// Statuses are values there: Snapshot.Status. Backends are hosts of ServiceEntries, of kind
+// Hostname and group networking.istio.io; a Service counts too, if a ServiceEntry of its host has
+// the endpoints.
+//
+// # What the host does
+//
+// It runs the proxies, as Options.Provided and the interface Infrastructure say; a Gateway takes the
+// addresses and the readiness into its status from there. Proxies of a Gateway have its namespace
+// and the label gateway.networking.k8s.io/gateway-name. What proxies refuse comes back by
+// SetRefusals. The certificates that servers name (kubernetes-gateway://NAMESPACE/NAME), and the
+// authorities (the same with -cacert, or configmap://NAMESPACE/NAME-cacert), have to be served
+// with xdsupdate/secrets.
 //
 // # Which objects
 //
@@ -56,7 +73,7 @@
 // Snapshot.Status is the whole status of an object, as it should be, made of what the object
 // has: entries of other controllers stay, conditions of types that are not ours stay on
 // Gateways and listeners, and a condition that has not turned keeps its time. One that has
-// turned has no time: that is for the writer. Writing a status and giving the object back
+// turned has no time: that is for the writer: Cache.PendingStatus sets it. Writing a status and giving the object back
 // changes nothing else. An object that is not ours, or not any more, has no Status, and keeps
 // the one that it has; a route loses our entries.
 //

@@ -77,6 +77,7 @@ func (c *Converter) computeGateway(n node) {
 		c.mark(node{nodeListenerSetStatus, "", key})
 	}
 	c.mark(node{nodeGatewayStatus, "", n.key})
+	c.converted[n.key] = struct{}{}
 }
 
 func membersOf(s *gatewayState) []Key {
@@ -229,6 +230,7 @@ func (v view) serverConfig(
 		created = v.c.listenerSets[l.owner.Key].CreationTimestamp
 	}
 	config := v.c.config(istio.Gateway, Key{l.owner.Namespace, l.view.Config}, created, annotations)
+	config.Labels = map[string]string{labelGatewayName: gateway.Name}
 	config.Spec = &networking.Gateway{Servers: []*networking.Server{{
 		Port: &networking.Port{
 			Number: uint32(l.view.Port), //nolint:gosec // 1 to 65535

@@ -29,17 +29,16 @@ func (c *Converter) computeGatewayStatus(n node) {
 		return
 	}
 	ports := portsOf(state.listeners)
-	r := v.reach(n.key.Namespace, state.services, ports)
-	status.Addresses = r.addresses(o.Annotations[annotationAddressType])
+	addresses, unprogrammed := v.reached(n.key, o.Annotations[annotationAddressType], state.services, ports)
+	status.Addresses = addresses
 	if n := c.acceptedSets(state); n > 0 {
 		status.AttachedListenerSets = &n
 	}
-	unprogrammed := r.problem(state.services)
 	if len(ports) == 0 && len(state.listeners) > 0 {
 		unprogrammed = unprogrammed.or(problem{string(gatewayv1.GatewayReasonInvalid), "no listener works"})
 	}
 	conditions := []metav1.Condition{
-		gatewayAccepted(state), goodUnless(programmed, "the Gateway has addresses", unprogrammed),
+		gatewayAccepted(state, v.unsupported(n.key)), goodUnless(programmed, "the Gateway has addresses", unprogrammed),
 		goodUnless(resolvedRefs, "all references are resolved", state.noRefs),
 	}
 	if isInsecure(o, state) {
@@ -73,8 +72,8 @@ func (c *Converter) acceptedSets(state *gatewayState) int32 {
 
 // gatewayAccepted is the condition Accepted of a Gateway. Listeners that do not work make it
 // false only together.
-func gatewayAccepted(state *gatewayState) metav1.Condition {
-	if wrong := state.badParameters.or(state.badAddresses); wrong.is() {
+func gatewayAccepted(state *gatewayState, unsupported problem) metav1.Condition {
+	if wrong := state.badParameters.or(state.badAddresses).or(unsupported); wrong.is() {
 		return goodUnless(accepted, "", wrong)
 	}
 	working := 0
@@ -130,7 +129,7 @@ func (c *Converter) listenerStatus(l *listener, generation int64, had gatewayv1.
 		metav1.Condition{
 			Type: conflicted, Status: metav1.ConditionFalse, Reason: string(gatewayv1.ListenerReasonNoConflicts), Message: "there is no conflict",
 		},
-		goodUnless(programmed, "the listener is configured", failure),
+		goodUnless(programmed, "the listener is configured", failure.or(c.refusals.ofListener(l))),
 		goodUnless(resolvedRefs, "all references are resolved", l.noRefs.or(l.badKinds)))
 	return status
 }
@@ -153,7 +152,7 @@ func (c *Converter) computeListenerSetStatus(n node) {
 	}
 	unprogrammed := unaccepted
 	if !unaccepted.is() {
-		unprogrammed = v.reach(state.gateway.Namespace, gateway.services, ports).problem(gateway.services)
+		_, unprogrammed = v.reached(state.gateway, "", gateway.services, ports)
 	}
 	status.Conditions = renew(o.Status.Conditions, o.Generation, nil,
 		goodUnless(accepted, "the ListenerSet is taken", unaccepted),

@@ -40,6 +40,7 @@ const (
 	annotationNameOverride      = "gateway.istio.io/name-override"
 	annotationSetServiceAccount = "gateway.istio.io/service-account"
 	annotationAddressType       = "networking.istio.io/address-type"
+	labelGatewayName            = "gateway.networking.k8s.io/gateway-name" // of proxies, too
 	labelUseWaypoint            = "istio.io/use-waypoint"
 	labelUseWaypointNamespace   = "istio.io/use-waypoint-namespace"
 )
@@ -70,6 +71,9 @@ const (
 	KindTCPRoute         Kind = "TCPRoute"
 	KindBackendTLSPolicy Kind = "BackendTLSPolicy"
 )
+
+// KindReferenceGrant is the kind of the Gateway API that has no status.
+const KindReferenceGrant Kind = "ReferenceGrant"
 
 const (
 	kindService   = "Service"

@@ -128,7 +128,7 @@ func (c *Converter) convertRoute(n node, of common) *routeState {
 		}
 		of.add(v, state, &result, converted[result.mesh])
 	}
-	c.publishStatus(of.kind, n.key, routeStatus(of, results, converted))
+	c.publishStatus(of.kind, n.key, c.routeStatus(of, results, converted))
 	return state
 }
 
@@ -215,17 +215,19 @@ func onPort(routes []*networking.HTTPRoute, port int32) []*networking.HTTPRoute 
 
 // routeStatus is the status of a route: entries of others as they are, and one for each
 // parentRef that concerns us.
-func routeStatus(of common, results []parentResult, what map[bool]converted) *gatewayv1.RouteStatus {
+func (c *Converter) routeStatus(of common, results []parentResult, what map[bool]converted) *gatewayv1.RouteStatus {
 	status := &gatewayv1.RouteStatus{Parents: []gatewayv1.RouteParentStatus{}}
 	for _, entry := range of.status.Parents {
 		if entry.ControllerName != ControllerName {
 			status.Parents = append(status.Parents, entry)
 		}
 	}
-	for _, result := range results {
+	for i := range results {
+		result := &results[i]
 		rules := what[result.mesh].rules
+		refused := c.refusals.ofRoute(routeKey{of.kind, keyOf(of.object)}, result)
 		conditions := []metav1.Condition{
-			goodUnless(accepted, "the route is taken", result.denied.or(rules.invalid())),
+			goodUnless(accepted, "the route is taken", result.denied.or(rules.invalid()).or(refused)),
 			goodUnless(resolvedRefs, "all references are resolved", rules.unresolved),
 		}
 		if len(rules.dropped) > 0 && !result.denied.is() && !rules.invalid().is() {

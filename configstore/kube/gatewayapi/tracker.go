@@ -48,8 +48,9 @@ const (
 	aSecret
 	aConfigMap
 	aServiceEntry
-	aHost    // the ServiceEntries of a host
-	grantsOf // the ReferenceGrants of a namespace
+	aHost     // the ServiceEntries of a host
+	grantsOf  // the ReferenceGrants of a namespace
+	aProvided // what a Gateway runs on
 
 	// What of results is read by later ones.
 	listenersOfGateway // what routes see of a Gateway's listeners

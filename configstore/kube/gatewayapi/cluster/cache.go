@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/kube"
+	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
+	"github.com/pilotkit/pilotkit/configstore/kube/internal/follow"
+	"github.com/pilotkit/pilotkit/internal/options"
+)
+
+// defaultMaxBackoff is the default of Options.MaxBackoff.
+const defaultMaxBackoff = 3 * time.Second
+
+// Options are the options of a Cache. The zero value works.
+type Options struct {
+	gatewayapi.CacheOptions
+
+	// Revision, unless empty, restricts the cache to objects of the Gateway API whose label
+	// istio.io/rev is Revision, and those that have no such label.
+	Revision string
+	// Optional are kinds that the API server may refuse, as SourceError.Kind names them: one
+	// that it forbids, or does not know, counts as read, without objects, until it gives them.
+	// A kind of the Gateway API that has no CRD counts so in any case. Default: none; HasSynced
+	// waits until everything may be read.
+	Optional []string
+	// MaxBackoff is the longest time between two attempts to reach the API server. Default, for
+	// values below 1: 3 seconds.
+	MaxBackoff time.Duration
+}
+
+// Cache is a gatewayapi.Cache of the objects of an API server. Create it with New.
+type Cache struct {
+	*gatewayapi.Cache
+
+	objects *kube.Cache
+	core    []*follow.Source
+	data    *data
+	ran     atomic.Bool
+}
+
+// New returns the cache of what becomes of an API server's objects of the Gateway API. It
+// connects to nothing yet: Run does. The error is that of an unusable config, which New copies.
+// Requests are limited only if config says so.
+func New(config *rest.Config, opts ...Options) (*Cache, error) {
+	o := options.One("cluster.New", opts)
+	o.MaxBackoff = cmp.Or(max(o.MaxBackoff, 0), defaultMaxBackoff)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	schemas := gatewayapi.Schemas()
+	objects, err := kube.New(config, schemas, kube.Options{
+		Logger: o.Logger, Revision: o.Revision, MaxBackoff: o.MaxBackoff, Optional: optionalKinds(schemas, o.Optional),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cluster.New: %w", err)
+	}
+	client, err := newClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("cluster.New: %w", err)
+	}
+	c := &Cache{objects: objects, data: newData()}
+	c.core = c.newSources(client, &o)
+	for _, s := range c.core {
+		o.Inputs = append(o.Inputs, s)
+	}
+	c.Cache = gatewayapi.NewCache(objects, o.CacheOptions)
+	return c, nil
+}
+
+func newClient(config *rest.Config) (kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS = -1 // The API server is fair to its clients; five requests per second are too few.
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// optionalKinds returns the kinds of the Gateway API whose resources are named.
+func optionalKinds(schemas configstore.Schemas, resources []string) []configstore.GroupVersionKind {
+	var out []configstore.GroupVersionKind
+	for _, s := range schemas.All() {
+		if slices.Contains(resources, s.Plural) {
+			out = append(out, s.GroupVersionKind)
+		}
+	}
+	return out
+}
+
+// Objects returns the objects of the Gateway API as they are in the API server; writes go there.
+func (c *Cache) Objects() *kube.Cache { return c.objects }
+
+// Run reads from the API server and delivers events, until stop is closed. While the server
+// cannot be reached it goes on trying, and the state stays. When it returns, all that it
+// started has ended. A second call panics.
+func (c *Cache) Run(stop <-chan struct{}) {
+	if c.ran.Swap(true) {
+		panic("cluster: Cache.Run was called twice")
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
+	var running sync.WaitGroup
+	running.Go(func() { c.objects.Run(ctx.Done()) }) //nolint:contextcheck // It ends with ctx.
+	for _, s := range c.core {
+		running.Go(func() { s.Run(ctx) })
+	}
+	defer running.Wait()
+	defer cancel()
+	c.Cache.Run(stop)
+}
+
+// SourceError says why a kind of objects cannot be read at present, or that an object cannot.
+// What was read of it before stays.
+type SourceError struct {
+	// Kind is the resource: "services", "httproutes".
+	Kind string
+	Err  error
+}
+
+// Error returns "list services: " and the cause.
+func (e SourceError) Error() string { return "list " + e.Kind + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e SourceError) Unwrap() error { return e.Err }
+
+// Errors returns what cannot be read at present: kinds of Kubernetes as a SourceError, and of
+// the Gateway API what kube.Cache.Errors says. What is wrong with objects is in their statuses.
+func (c *Cache) Errors() []error {
+	var out []error
+	for _, s := range c.core {
+		if err := s.Err(); err != nil {
+			out = append(out, SourceError{s.Kind(), err})
+		}
+	}
+	for _, err := range c.objects.Errors() {
+		out = append(out, err)
+	}
+	return out
+}

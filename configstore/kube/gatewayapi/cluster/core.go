@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
+	"github.com/pilotkit/pilotkit/configstore/kube/internal/follow"
+)
+
+const (
+	kindSecrets    = "secrets"
+	kindConfigMaps = "configmaps"
+)
+
+// coreObject is a kind of Kubernetes itself that a Converter reads.
+type coreObject interface {
+	*corev1.Namespace | *corev1.Service | *corev1.Secret | *corev1.ConfigMap | *discoveryv1.EndpointSlice
+	gatewayapi.Object
+	metav1.Object
+	runtime.Object
+}
+
+// newSources returns what follows the kinds of Kubernetes that the cache needs.
+func (c *Cache) newSources(client kubernetes.Interface, o *Options) []*follow.Source {
+	core, all := client.CoreV1(), metav1.NamespaceAll
+	out := []*follow.Source{
+		coreSource(c, o, "namespaces", client, core.Namespaces(), &corev1.Namespace{}, nil),
+		coreSource(c, o, "services", client, core.Services(all), &corev1.Service{}, nil),
+		coreSource(c, o, kindSecrets, client, core.Secrets(all), &corev1.Secret{}, trimSecret),
+		coreSource(c, o, kindConfigMaps, client, core.ConfigMaps(all), &corev1.ConfigMap{}, trimConfigMap),
+	}
+	if !o.Provided && o.Infrastructure == nil { // Whether a Gateway has proxies is what their Service says.
+		out = append(out, coreSource(c, o, "endpointslices", client, client.DiscoveryV1().EndpointSlices(all), &discoveryv1.EndpointSlice{}, nil))
+	}
+	return out
+}
+
+func coreSource[P coreObject, L runtime.Object](
+	c *Cache, o *Options, kind string, client any, from follow.Resource[L], example P, trim func(runtime.Object),
+) *follow.Source {
+	return follow.New(client, from, example, follow.Options{
+		Kind: kind, Optional: slices.Contains(o.Optional, kind), MaxBackoff: o.MaxBackoff, Logger: o.Logger,
+		Trim: func(object runtime.Object) {
+			if meta, ok := object.(metav1.Object); ok {
+				meta.SetManagedFields(nil)
+				meta.SetAnnotations(nil)
+			}
+			if trim != nil {
+				trim(object)
+			}
+		},
+		Apply: func(batch []follow.Change) {
+			changes := make([]gatewayapi.Change, 0, len(batch))
+			touched := false
+			for _, change := range batch {
+				ns, name := change.Object.GetNamespace(), change.Object.GetName()
+				if object, ok := change.Object.(P); ok && !change.Gone {
+					changes = append(changes, gatewayapi.Set(object))
+				} else {
+					changes = append(changes, gatewayapi.Delete[P](ns, name))
+				}
+				touched = c.data.keep(kind, change) || touched
+			}
+			c.Apply(changes...)
+			if touched {
+				c.data.notify()
+			}
+		},
+	})
+}
+
+// usedKeys are those of Secrets and ConfigMaps that certificates are in: the names of Kubernetes,
+// and Istio's own.
+func usedKeys() []string {
+	return []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt", "cert", "key", "cacert"}
+}
+
+// trimSecret drops everything but certificates, their keys and authorities.
+func trimSecret(object runtime.Object) {
+	o, ok := object.(*corev1.Secret)
+	if !ok {
+		return
+	}
+	for name := range o.Data {
+		if !slices.Contains(usedKeys(), name) {
+			delete(o.Data, name)
+		}
+	}
+}
+
+// trimConfigMap drops everything but authorities.
+func trimConfigMap(object runtime.Object) {
+	o, ok := object.(*corev1.ConfigMap)
+	if !ok {
+		return
+	}
+	o.BinaryData = nil
+	for name := range o.Data {
+		if name != "ca.crt" && name != "cacert" {
+			delete(o.Data, name)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"log/slog"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+)
+
+// subscribe has the changes of the source converted.
+func (c *Cache) subscribe() {
+	var kinds []configstore.GroupVersionKind
+	for _, r := range append(gatewayResources(), coreResources()...) {
+		if c.source.Schemas().Has(r.gvk) {
+			c.resources[r.gvk] = r
+			kinds = append(kinds, r.gvk)
+		}
+	}
+	handleAll(c.source, kinds, c.changed)
+	if c.opts.ServiceEntries.Schemas().Has(istio.ServiceEntry) {
+		handleAll(c.opts.ServiceEntries, []configstore.GroupVersionKind{istio.ServiceEntry}, c.entriesChanged)
+		if c.opts.ServiceEntries != c.source {
+			c.awaited = append(c.awaited, c.opts.ServiceEntries)
+		}
+	}
+}
+
+// handleAll registers a handler of batches, or of single changes with a cache that has none.
+func handleAll(cache configstore.ConfigStoreCache, kinds []configstore.GroupVersionKind, handle configstore.BatchHandler) {
+	if s, ok := configstore.As[configstore.BatchSubscriber](cache); ok {
+		s.SubscribeBatch(kinds, handle)
+		return
+	}
+	for _, kind := range kinds {
+		cache.RegisterEventHandler(kind, func(_, curr configstore.Config, event configstore.Event) {
+			handle([]configstore.Change{{Event: event, Curr: &curr}})
+		})
+	}
+}
+
+// changed converts a batch of the source.
+func (c *Cache) changed(batch []configstore.Change) {
+	changes := make([]Change, 0, len(batch))
+	var keys []ObjectKey
+	noted := make([]func(), 0, len(batch))
+	for _, change := range batch {
+		config := change.Curr
+		r := c.resources[config.GroupVersionKind]
+		if r == nil {
+			continue
+		}
+		key := ObjectKey{Kind(r.gvk.Kind), Key{config.Namespace, config.Name}}
+		if change.Event == configstore.EventDelete {
+			changes = append(changes, r.del(config.Namespace, config.Name))
+			noted = append(noted, func() { delete(c.objects, key) })
+			continue
+		}
+		object, found := r.decode(config)
+		if len(found.wrong) > 0 { // Of a source that does not validate.
+			c.opts.Logger.Warn("object cannot be read, and stays as it was",
+				slog.String("object", config.Key().Object()), slog.String("error", found.wrong[0].String()))
+			continue
+		}
+		changes = append(changes, r.set(object))
+		if r.hasStatus && r.gvk.Group != "" {
+			noted = append(noted, func() { c.objects[key] = config })
+			keys = append(keys, key)
+		}
+	}
+	c.apply(changes, keys, noted)
+}
+
+// entriesChanged takes a batch of ServiceEntries.
+func (c *Cache) entriesChanged(batch []configstore.Change) {
+	changes := make([]Change, 0, len(batch))
+	for _, change := range batch {
+		key := Key{change.Curr.Namespace, change.Curr.Name}
+		spec, ok := change.Curr.Spec.(*networking.ServiceEntry)
+		if change.Event == configstore.EventDelete || !ok {
+			changes = append(changes, Delete[*ServiceEntry](key.Namespace, key.Name))
+			continue
+		}
+		changes = append(changes, Set(&ServiceEntry{Key: key, Spec: spec}))
+	}
+	c.apply(changes, nil, nil)
+}
+
+// Apply converts changes of objects that the source does not have, as one batch.
+func (c *Cache) Apply(changes ...Change) { c.apply(changes, nil, nil) }
+
+// apply converts changes and publishes what comes of them. Objects whose own status has
+// changed are named by keys; noted keeps what they are.
+func (c *Cache) apply(changes []Change, keys []ObjectKey, noted []func()) {
+	c.mu.Lock()
+	update := c.converter.Apply(changes...)
+	for _, note := range noted {
+		note()
+	}
+	look := c.look
+	if c.ready {
+		c.publish(update.Changes)
+		c.host(update.gateways)
+	}
+	c.mu.Unlock()
+	if keys = slices.Concat(update.Statuses, keys); look != nil && len(keys) > 0 {
+		look(keys)
+	}
+}
+
+// begin publishes everything, once the source and the inputs have synced.
+func (c *Cache) begin() {
+	if c.isReady() || slices.ContainsFunc(c.awaited, func(s configstore.Syncer) bool { return !s.HasSynced() }) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ready {
+		return
+	}
+	var all []configstore.Change
+	for _, kind := range outputKinds() {
+		for _, config := range c.converter.Snapshot().Configs(kind) {
+			all = append(all, configstore.Change{Event: configstore.EventAdd, Curr: config})
+		}
+	}
+	c.publish(all)
+	c.ready = true
+	var gateways []Key
+	for key := range c.converter.gatewayStates {
+		gateways = append(gateways, key)
+	}
+	c.host(gateways)
+}
+
+// host hands what Gateways ask for to the Infrastructure.
+func (c *Cache) host(gateways []Key) {
+	if c.hosting == nil {
+		return
+	}
+	for _, key := range gateways {
+		c.hosting.want(key, c.converter.desired(key))
+	}
+}
+
+// publish commits changes.
+func (c *Cache) publish(changes []configstore.Change) {
+	if len(changes) == 0 {
+		return
+	}
+	mutations := make([]configstore.Mutation, 0, len(changes))
+	for _, change := range changes {
+		m := configstore.Mutation{Op: configstore.OpUpdate, Config: *change.Curr}
+		switch change.Event {
+		case configstore.EventAdd:
+			m.Op = configstore.OpCreate
+		case configstore.EventDelete:
+			m.Op = configstore.OpDelete
+		case configstore.EventUpdate:
+		}
+		mutations = append(mutations, m)
+	}
+	if _, err := c.published.Apply(mutations...); err != nil {
+		c.opts.Logger.Error("configs of the Gateway API were not published", slog.Any("error", err)) // Not to be expected.
+	}
+}

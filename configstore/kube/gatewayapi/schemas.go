@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// Schemas returns the kinds of the Gateway API as kinds of configs: GatewayClass, Gateway,
+// ListenerSet, HTTPRoute, GRPCRoute, TLSRoute, TCPRoute, ReferenceGrant and BackendTLSPolicy, in
+// version v1 or in an older one. Specs and statuses are a structpb.Struct: the fields as they are
+// written. With these schemas everything that keeps configs keeps the Gateway API too:
+// configstore/kube reads them from an API server, configstore/memory and configstore/file from
+// a directory (DirectorySchemas), configstore/etcd from etcd. A Cache makes of such a source
+// what takes effect.
+//
+// A value of a wrong type is invalid. A field that is not known, as of a CRD that is newer, is
+// a warning. What the CRDs refuse beyond that is not looked at.
+func Schemas() configstore.Schemas { return schemasOf(false, gatewayResources()) }
+
+// DirectorySchemas returns the kinds of Schemas for files that people write, and Namespace and
+// Service of Kubernetes, of which labels and ports count. A field that is not known is
+// invalid: it is a typing error.
+func DirectorySchemas() configstore.Schemas {
+	return schemasOf(true, append(gatewayResources(), coreResources()...))
+}
+
+func schemasOf(strict bool, resources []*resource) configstore.Schemas {
+	b := configstore.NewSchemasBuilder()
+	for _, r := range resources {
+		s := configstore.Schema{
+			GroupVersionKind: r.gvk, Aliases: r.older, Plural: r.plural, ClusterScoped: r.clusterScoped,
+			Spec: &structpb.Struct{}, Validate: r.validator(strict),
+		}
+		if r.hasStatus {
+			s.Status = &structpb.Struct{}
+		}
+		b.MustAdd(s)
+	}
+	return b.Build()
+}
+
+func (r *resource) validator(strict bool) configstore.Validator {
+	return func(c configstore.Config) (warnings, violations []configstore.Violation) {
+		_, found := r.decode(&c)
+		if strict {
+			return nil, append(found.wrong, found.unknown...)
+		}
+		return found.unknown, found.wrong
+	}
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package statusqueue is the order in which statuses of objects are looked at.
+package statusqueue
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Queue holds the objects whose status is to be looked at: those of which there is something
+// new to say before all others.
+type Queue[K comparable] struct {
+	workqueue.TypedRateLimitingInterface[K]
+
+	order *urgentFirst[K]
+}
+
+// New returns an empty queue. What fails comes again after 1, 2, 4 seconds up to a minute.
+func New[K comparable]() *Queue[K] {
+	order := &urgentFirst[K]{urgent: map[K]bool{}, queued: map[K]bool{}}
+	return &Queue[K]{
+		order: order,
+		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[K](time.Second, time.Minute),
+			workqueue.TypedRateLimitingQueueConfig[K]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
+				workqueue.TypedDelayingQueueConfig[K]{Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Queue: order})},
+			)},
+		),
+	}
+}
+
+// AddUrgent adds an object before those that are not urgent.
+func (q *Queue[K]) AddUrgent(key K) {
+	q.order.mark(key)
+	q.Add(key)
+}
+
+// urgentFirst is the order of a workqueue. An object may be in both of its lists, if it
+// has become urgent while it was queued; it is handed out once.
+type urgentFirst[K comparable] struct {
+	mu     sync.Mutex
+	urgent map[K]bool // until they are handed out
+	queued map[K]bool
+	first  []K
+	second []K
+}
+
+var _ workqueue.Queue[int] = (*urgentFirst[int])(nil)
+
+func (u *urgentFirst[K]) mark(key K) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.urgent[key] = true
+}
+
+// Touch implements workqueue.Queue.
+func (u *urgentFirst[K]) Touch(key K) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.queued[key] && u.urgent[key] {
+		u.first = append(u.first, key)
+	}
+}
+
+// Push implements workqueue.Queue.
+func (u *urgentFirst[K]) Push(key K) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.queued[key] = true
+	if u.urgent[key] {
+		u.first = append(u.first, key)
+	} else {
+		u.second = append(u.second, key)
+	}
+}
+
+// Len implements workqueue.Queue.
+func (u *urgentFirst[K]) Len() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.queued)
+}
+
+// Pop implements workqueue.Queue. It is called if Len is not 0.
+func (u *urgentFirst[K]) Pop() K {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for {
+		from := &u.first
+		if len(u.first) == 0 {
+			from = &u.second
+		}
+		key := (*from)[0]
+		*from = (*from)[1:]
+		if u.queued[key] {
+			delete(u.queued, key)
+			delete(u.urgent, key)
+			return key
+		}
+	}
+}
