@@ -54,8 +54,10 @@
 // kind on a stream is held back if it is empty and the source has objects of the kind:
 // it is applied when a second one is empty, too, or after SourceOptions.EmptyHold on the
 // same stream; if the stream ends before, or another answer comes, it never is. Empty
-// answers to a kind that was answered before on the same stream count at once. They are
-// no sign of a defect in delta, where they change nothing.
+// answers to a kind that was answered before on the same stream count at once. In delta
+// they change nothing; there the first answer is held back if it removes all objects of the
+// kind and has none. What later answers of the stream have again stays, what they remove
+// once more goes at once, and the rest after EmptyHold.
 //
 // Without a stream everything stays as it is, and Status says since when and why. The
 // next stream begins anew: in SotW without a version, so that the server answers with

@@ -5,7 +5,7 @@ package mcp
 import (
 	"cmp"
 	"errors"
-	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
-	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 var (
@@ -68,7 +67,10 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 func (e *Error) compare(f *Error) int {
-	return cmp.Or(strings.Compare(e.TypeURL, f.TypeURL), e.Object.Compare(f.Object), cmp.Compare(e.Resource, f.Resource))
+	if c := cmp.Or(strings.Compare(e.TypeURL, f.TypeURL), e.Object.Compare(f.Object), cmp.Compare(e.Resource, f.Resource)); c != 0 {
+		return c
+	}
+	return strings.Compare(e.Error(), f.Error())
 }
 
 // refused reports whether the error is one of the server: its resource cannot be
@@ -88,17 +90,21 @@ const (
 // empty if nothing is.
 func refusalText(errs []*Error) string {
 	var texts []string
+	refused := 0
 	for _, e := range errs {
-		if e.refused() {
+		if !e.refused() {
+			continue
+		}
+		if refused++; refused <= maxRefusals {
 			texts = append(texts, excerpt.CutTo(e.Error(), maxRefusalLength))
 		}
 	}
-	if len(texts) == 0 {
+	if refused == 0 {
 		return ""
 	}
-	out := "refused resources: " + strconv.Itoa(len(texts)) + ": "
-	if more := len(texts) - maxRefusals; more > 0 {
-		texts = append(texts[:maxRefusals], "and "+strconv.Itoa(more)+" more")
+	out := "refused resources: " + strconv.Itoa(refused) + ": "
+	if more := refused - maxRefusals; more > 0 {
+		texts = append(texts, "and "+strconv.Itoa(more)+" more")
 	}
 	return strings.ToValidUTF8(out+strings.Join(texts, "; "), "\uFFFD")
 }
@@ -128,7 +134,7 @@ type KindStatus struct {
 	TypeURL string
 	// Answered: a response of this kind was applied on the open stream.
 	Answered bool
-	// Held: an empty response is held back.
+	// Held: an answer that leaves nothing is held back.
 	Held bool
 	// Version is that of the last response of which everything was accepted.
 	Version string
@@ -143,9 +149,9 @@ func (s Status) Stale() bool { return !s.StaleSince.IsZero() }
 // modify the slice, not the errors.
 func (s *Source) Report() Report {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.report
-	r.Errors = slices.Clone(r.Errors)
+	r := Report{Errors: slices.Collect(maps.Keys(s.errs)), Foreign: s.ignored}
+	s.mu.Unlock()
+	slices.SortFunc(r.Errors, (*Error).compare)
 	return r
 }
 
@@ -156,80 +162,4 @@ func (s *Source) Status() Status {
 	status := s.status
 	status.Kinds = slices.Clone(status.Kinds)
 	return status
-}
-
-// publish makes the report and the status, and logs what is new and what is gone.
-func (s *Source) publish() {
-	var errs []*Error
-	kinds := make([]KindStatus, 0, len(s.kinds))
-	current := true
-	for _, k := range s.kinds {
-		errs = append(errs, k.errors()...)
-		kinds = append(kinds, KindStatus{
-			Kind: k.schema.GroupVersionKind, TypeURL: k.typeURL, Answered: k.answered, Held: !k.heldUntil.IsZero(),
-			Version: k.version, Objects: k.written,
-		})
-		current = current && k.answered
-	}
-	slices.SortFunc(errs, (*Error).compare)
-	slices.SortFunc(kinds, func(a, b KindStatus) int { return strings.Compare(a.TypeURL, b.TypeURL) })
-	s.mu.Lock()
-	before := s.report.Errors
-	s.report = Report{Errors: errs, Foreign: s.foreign}
-	s.status.Kinds = kinds
-	back := current && s.status.Stale()
-	if current {
-		s.status.StaleSince, s.status.Err, s.status.Failures = time.Time{}, nil, 0
-	}
-	s.mu.Unlock()
-	if back {
-		s.opts.Logger.Info("configs are current")
-	}
-	s.log(before, errs)
-}
-
-// errors returns what is wrong with the objects of the kind.
-func (k *sourceKind) errors() []*Error {
-	errs := slices.Clone(k.unnamed)
-	for _, o := range k.bad {
-		if o.err != nil {
-			errs = append(errs, o.err)
-		}
-		if o.refused != nil {
-			errs = append(errs, o.refused)
-		}
-	}
-	return errs
-}
-
-// log reports each error once, and once more when it is gone.
-func (s *Source) log(before, after []*Error) {
-	was, is := texts(before), texts(after)
-	for _, e := range after {
-		if _, known := was[e.Error()]; !known {
-			s.opts.Logger.Warn("config error", attrs(e)...)
-		}
-	}
-	for _, e := range before {
-		if _, still := is[e.Error()]; !still {
-			s.opts.Logger.Info("config error gone", attrs(e)...)
-		}
-	}
-}
-
-func texts(errs []*Error) map[string]struct{} {
-	out := make(map[string]struct{}, len(errs))
-	for _, e := range errs {
-		out[e.Error()] = struct{}{}
-	}
-	return out
-}
-
-func attrs(e *Error) []any {
-	out := []any{slog.String("type_url", e.TypeURL), slog.String("error", e.Error()), slog.Bool("kept", e.Kept)}
-	var p *guard.PanicError
-	if errors.As(e.Err, &p) {
-		out = append(out, slog.String("stack", p.Stack))
-	}
-	return out
 }

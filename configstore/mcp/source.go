@@ -47,8 +47,10 @@ type Source struct {
 	retryAt time.Time
 
 	mu     sync.Mutex
-	report Report
 	status Status
+	// errs and ignored are what Report has.
+	errs    map[*Error]struct{}
+	ignored int
 }
 
 var _ configstore.SyncSignaler = (*Source)(nil)
@@ -64,7 +66,7 @@ func NewSource(conn grpc.ClientConnInterface, store configstore.ConfigStore, opt
 	o := options.One("mcp.NewSource", opts).withDefaults(schemas)
 	s := &Source{
 		conn: conn, store: store, schemas: schemas, opts: o, delta: o.Delta,
-		synced: make(chan struct{}), byType: map[string]*sourceKind{}, retry: backoff.Backoff{Longest: o.MaxBackoff},
+		synced: make(chan struct{}), byType: map[string]*sourceKind{}, errs: map[*Error]struct{}{}, retry: backoff.Backoff{Longest: o.MaxBackoff},
 	}
 	known := map[configstore.GroupVersionKind]struct{}{}
 	for _, kind := range o.Kinds {

@@ -10,6 +10,7 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -61,6 +62,53 @@ func BenchmarkOneChanged(b *testing.B) {
 				start()
 			}
 		})
+	}
+}
+
+// BenchmarkOneChangedBesideBad is the same by delta, beside objects that are refused.
+func BenchmarkOneChangedBesideBad(b *testing.B) {
+	for _, count := range []int{0, 100, 10000} {
+		b.Run(strconv.Itoa(count), func(b *testing.B) {
+			source := NewSource(nil, memory.Make(istio.Schemas()), only(istio.ServiceEntry))
+			source.handle(deltaOfBad(b, count))
+			responses := [2]*discovery.DeltaDiscoveryResponse{}
+			for i := range responses {
+				responses[i] = delta(b, "1", nil, versioned("one", strconv.Itoa(i), "host-"+strconv.Itoa(i)+".example.com"))
+			}
+			measure(b, source, func(i int) *response { return fromDelta(responses[i%2]) })
+		})
+	}
+}
+
+// deltaOfBad is a response with objects that are not valid.
+func deltaOfBad(tb testing.TB, count int) *response {
+	tb.Helper()
+	out := &discovery.DeltaDiscoveryResponse{TypeUrl: serviceEntryURL, Nonce: "1"}
+	for i := range count {
+		c := entry("default", "bad-"+strconv.Itoa(i))
+		c.Spec.(*networking.ServiceEntry).Ports[0].Number = 70000
+		out.Resources = append(out.Resources, &discovery.Resource{Name: resourceName(c.Name, c.Namespace), Resource: encoded(tb, c)})
+	}
+	return fromDelta(out)
+}
+
+// TestOneChangedBesideBad: what one changed object costs does not depend on how many others are
+// refused, of which the report has all.
+func TestOneChangedBesideBad(t *testing.T) {
+	allocs := func(bad int) float64 {
+		source := NewSource(nil, newStore(), only(istio.ServiceEntry))
+		source.handle(deltaOfBad(t, bad))
+		if n := len(source.Report().Errors); n != bad {
+			t.Errorf("%d errors in the report, want %d", n, bad)
+		}
+		i := 0
+		return testing.AllocsPerRun(20, func() {
+			i++
+			source.handle(fromDelta(delta(t, "1", nil, versioned("one", "1", fmt.Sprintf("host-%d.example.com", i)))))
+		})
+	}
+	if few, many := allocs(1), allocs(1000); many > 2*few+20 {
+		t.Errorf("%v allocations beside 1 bad object, %v beside 1000", few, many)
 	}
 }
 

@@ -109,6 +109,63 @@ func TestDeltaReconnect(t *testing.T) {
 	})
 }
 
+// TestDeltaWithoutAnything: a server that has lost what it had names all of it as removed when a
+// stream begins. That is held back as an empty answer is in SotW, but for what comes back.
+func TestDeltaWithoutAnything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore()
+		d, source, end := drive(t, store, deltaOnly())
+		defer end()
+		all := []string{"default/a", "default/b", "default/c"}
+		again := func() {
+			t.Helper()
+			d.tell(delta(t, "1", nil, versioned("a", "1"), versioned("b", "1"), versioned("c", "1")))
+			d.end()
+			d.openDelta()
+			if r := d.tell(delta(t, "2", append(all, "default/a", "default/never"))); r.GetErrorDetail() != nil {
+				t.Errorf("reply %v", r)
+			}
+			synctest.Wait()
+			if s := source.Status(); !s.Stale() || !s.Kinds[0].Held || names(store) != "a b c" {
+				t.Errorf("status %+v, the store has %q", s, names(store))
+			}
+		}
+		expect := func(want string, held bool) {
+			t.Helper()
+			synctest.Wait()
+			if s := source.Status(); s.Stale() != held || s.Kinds[0].Held != held || names(store) != want {
+				t.Errorf("status %+v, the store has %q, want %q", s, names(store), want)
+			}
+		}
+		d.openDelta()
+		again()
+		time.Sleep(9 * time.Second)
+		expect("a b c", true)
+		time.Sleep(time.Second)
+		expect("", false)
+
+		again() // it fills up bit by bit
+		d.tell(delta(t, "3", nil, versioned("a", "1")))
+		time.Sleep(5 * time.Second)
+		expect("a b c", true)
+		d.tell(delta(t, "4", []string{"default/c"}, versioned("d", "1"))) // said once more
+		expect("a b d", true)
+		d.tell(delta(t, "5", nil, versioned("b", "2", "new.example.com")))
+		expect("a b d", false)
+		d.tell(delta(t, "6", []string{"default/a", "default/b", "default/d"})) // later it counts at once
+		expect("", false)
+
+		again() // a stream that ends before
+		d.end()
+		if r := d.openDelta(); len(r.GetInitialResourceVersions()) != 3 {
+			t.Errorf("request %v", r)
+		}
+		time.Sleep(time.Minute)
+		d.tell(delta(t, "7", []string{"default/c"}))
+		expect("a b", false)
+	})
+}
+
 // TestDeltaNames: a resource is what its name says, and nothing else is inside.
 func TestDeltaNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,7 +4,6 @@ package mcp
 
 import (
 	"bytes"
-	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/anypb"
@@ -18,13 +17,19 @@ type sourceKind struct {
 	schema  configstore.Schema
 	typeURL string
 	objects map[sourceName]*sourceObject
-	// bad are the objects that have errors.
-	bad map[sourceName]*sourceObject
+	// refused are the objects that the store does not take.
+	refused map[sourceName]*sourceObject
+	// judged are the objects of the last response of which some is new, or that have errors.
+	judged []*sourceObject
+	// changed are the objects whose errors may be others than those that are published.
+	changed []*sourceObject
 	// unnamed are the errors of resources whose names cannot be read: of the last
 	// response, or, as a delta is not the whole, of all of the stream. Those from fresh on
 	// are of the last response.
 	unnamed []*Error
 	fresh   int
+	// publishedUnnamed are those that are published.
+	publishedUnnamed []*Error
 	// round counts the responses, and usable what the last one had that is good.
 	round  uint64
 	usable int
@@ -39,7 +44,8 @@ type sourceKind struct {
 
 	// answered: a response was applied.
 	answered bool
-	// heldUntil is when the empty response that is held back is applied; zero: none is.
+	// held is what is held back, and heldUntil when it is applied; nil and zero: nothing is.
+	held      *response
 	heldUntil time.Time
 	// accepted is the version of the last response that was accepted.
 	accepted string
@@ -65,8 +71,9 @@ type sourceObject struct {
 	// equal bytes has nothing new. Nil: the next one is decoded in any case.
 	resource *anypb.Any
 	version  string
-	// seen is the last round in which it was there.
-	seen uint64
+	// seen is the last round in which it was there, and judged in which it was among those
+	// of the kind.
+	seen, judged uint64
 	// duplicate: it was there twice in that round.
 	duplicate bool
 	// gone: the server does not have it any more.
@@ -87,11 +94,13 @@ type sourceObject struct {
 	created time.Time
 	// refused is why the store does not take good.
 	refused *Error
+	// published are err and refused as Report has them.
+	published [2]*Error
 }
 
 func newSourceKind(schema configstore.Schema, typeURL string) *sourceKind {
 	return &sourceKind{
-		schema: schema, typeURL: typeURL, objects: map[sourceName]*sourceObject{}, bad: map[sourceName]*sourceObject{},
+		schema: schema, typeURL: typeURL, objects: map[sourceName]*sourceObject{}, refused: map[sourceName]*sourceObject{},
 		refusals: backoff.Backoff{Longest: maxRefusalWait},
 	}
 }
@@ -104,7 +113,8 @@ const maxRefusalWait = 30 * time.Second
 
 // disconnect forgets the stream.
 func (k *sourceKind) disconnect() {
-	k.answered, k.heldUntil = false, time.Time{}
+	k.answered = false
+	k.release()
 	k.accepted, k.replies, k.refusal = "", nil, reply{}
 	k.unnamed = nil
 	k.refusals.Reset()
@@ -120,12 +130,6 @@ func (k *sourceKind) known() map[string]string {
 		}
 	}
 	return out
-}
-
-// holds reports whether a response may be that of a server which does not know yet what
-// it has.
-func (k *sourceKind) holds(r *response, hold time.Duration) bool {
-	return !r.delta && len(r.resources) == 0 && k.written > 0 && !k.answered && k.heldUntil.IsZero() && hold > 0
 }
 
 // accept prepares the reply to a response.
@@ -149,6 +153,7 @@ func (k *sourceKind) accept(r *response, refusal string) {
 // be written.
 func (k *sourceKind) take(r *response, decode func(*sourceObject)) (dirty []*sourceObject) {
 	k.round++
+	k.judged = nil
 	if !r.delta || len(k.unnamed) > maxUnnamed {
 		k.unnamed = nil
 	}
@@ -165,8 +170,14 @@ func (k *sourceKind) take(r *response, decode func(*sourceObject)) (dirty []*sou
 			})
 			continue
 		}
-		if o := k.object(name); o.arrive(in, k.round) {
+		o := k.object(name)
+		arrived := o.arrive(in, k.round)
+		if arrived {
 			dirty = append(dirty, o)
+		}
+		if (arrived || o.err != nil || o.refused != nil) && o.judged != k.round {
+			o.judged = k.round
+			k.judged = append(k.judged, o)
 		}
 	}
 	for _, o := range dirty {
@@ -174,8 +185,8 @@ func (k *sourceKind) take(r *response, decode func(*sourceObject)) (dirty []*sou
 		k.note(o)
 	}
 	k.usable = len(r.resources) - len(k.unnamed) + k.fresh
-	for _, o := range k.bad {
-		if o.seen == k.round && o.err != nil {
+	for _, o := range k.judged {
+		if o.err != nil {
 			k.usable--
 		}
 	}
@@ -267,16 +278,6 @@ func (s *Source) decodeObject(o *sourceObject) error {
 	return nil
 }
 
-// note keeps bad.
-func (k *sourceKind) note(o *sourceObject) {
-	name := sourceName{o.key.Namespace, o.key.Name}
-	if o.err == nil && o.refused == nil {
-		delete(k.bad, name)
-	} else {
-		k.bad[name] = o
-	}
-}
-
 // remove notes what is gone, and returns what has to be deleted.
 func (k *sourceKind) remove(r *response) (dirty []*sourceObject) {
 	drop := func(o *sourceObject) {
@@ -309,20 +310,4 @@ func (k *sourceKind) forget(o *sourceObject) {
 	if o.gone && o.stored == nil && o.refused == nil {
 		delete(k.objects, sourceName{o.key.Namespace, o.key.Name})
 	}
-}
-
-// errorsOfLast returns what is wrong with the resources of the last response.
-func (k *sourceKind) errorsOfLast() []*Error {
-	errs := slices.Clone(k.unnamed[k.fresh:])
-	for _, o := range k.bad {
-		if o.seen != k.round {
-			continue
-		}
-		for _, e := range []*Error{o.err, o.refused} {
-			if e != nil {
-				errs = append(errs, e)
-			}
-		}
-	}
-	return errs
 }

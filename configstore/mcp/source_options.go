@@ -38,8 +38,8 @@ type SourceOptions struct {
 	// does not implement that. Do not use it with an istiod: up to 1.31 it does not tell
 	// which configs are removed in that protocol. Default: SotW, which every peer speaks.
 	Delta bool
-	// EmptyHold is how long the first answer on a stream is held back if it is empty
-	// and the source has objects of the kind; see the package comment. Default: 10 s;
+	// EmptyHold is how long the first answer on a stream is held back if it leaves nothing
+	// of the objects of the kind; see the package comment. Default: 10 s;
 	// negative: it is taken at once.
 	EmptyHold time.Duration
 	// MaxBackoff is the longest time between two attempts to open a stream, but for

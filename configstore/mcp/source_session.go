@@ -99,13 +99,13 @@ func (s *Source) handle(r *response) {
 		return
 	}
 	if k.holds(r, s.opts.EmptyHold) {
-		k.heldUntil = time.Now().Add(s.opts.EmptyHold)
+		k.hold(r, time.Now().Add(s.opts.EmptyHold))
 		k.accept(r, "")
 		s.publish()
 		s.opts.Logger.Warn("empty response is held back", slog.String("type_url", r.typeURL), slog.Int("objects", k.written))
 		return
 	}
-	k.heldUntil = time.Time{}
+	k.reconsider(r)
 	errs := s.apply(k, r)
 	refusal := refusalText(errs)
 	k.accept(r, refusal)
@@ -128,9 +128,10 @@ func (s *Source) applied(k *sourceKind) {
 // elapse does what was waiting for a time that has come.
 func (s *Source) elapse(now time.Time) {
 	for _, k := range s.kinds {
-		if !k.heldUntil.IsZero() && !now.Before(k.heldUntil) {
-			k.heldUntil = time.Time{}
-			s.apply(k, &response{typeURL: k.typeURL})
+		if k.held != nil && !now.Before(k.heldUntil) {
+			r := k.held
+			k.release()
+			s.apply(k, r)
 			s.retry.Reset()
 			s.applied(k)
 		}
@@ -163,7 +164,7 @@ func (s *Source) deadline() (next time.Time) {
 		}
 	}
 	for _, k := range s.kinds {
-		if !k.heldUntil.IsZero() {
+		if k.held != nil {
 			at(k.heldUntil)
 		}
 		if len(k.replies) > 0 {

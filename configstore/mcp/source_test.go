@@ -5,6 +5,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -284,6 +285,28 @@ func TestEqualRefusalsSlowDown(t *testing.T) {
 		start := time.Now()
 		if r := d.say("2", entries(t, "a")...); r.GetErrorDetail() != nil || time.Since(start) != 0 {
 			t.Errorf("reply %v after %v", r, time.Since(start))
+		}
+	})
+}
+
+// TestEqualRefusals: what is refused of several objects is the same text each time, whatever
+// their order, so that it slows down as that of one does.
+func TestEqualRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, _, end := drive(t, newStore(), only(istio.ServiceEntry))
+		defer end()
+		d.open(1)
+		var resources []*anypb.Any
+		for i := range 50 {
+			resources = append(resources, pack(t, &mcp.Resource{Metadata: &mcp.Metadata{Name: fmt.Sprint("default/bad", i)}}))
+		}
+		start, said := time.Now(), map[string]bool{}
+		for range 12 {
+			said[d.say("1", resources...).GetErrorDetail().GetMessage()] = true
+			slices.Reverse(resources)
+		}
+		if len(said) != 1 || time.Since(start) < 30*time.Second {
+			t.Errorf("%d texts in %v", len(said), time.Since(start))
 		}
 	})
 }

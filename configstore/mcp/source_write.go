@@ -29,14 +29,7 @@ func (s *Source) write(dirty []*sourceObject) {
 		o.kind.note(o)
 		o.kind.forget(o)
 	}
-	s.refused = slices.ContainsFunc(s.kinds, func(k *sourceKind) bool {
-		for _, o := range k.bad {
-			if o.refused != nil {
-				return true
-			}
-		}
-		return false
-	})
+	s.refused = slices.ContainsFunc(s.kinds, func(k *sourceKind) bool { return len(k.refused) > 0 })
 	s.retryAt = time.Now().Add(s.opts.RetryInterval)
 }
 
@@ -50,8 +43,8 @@ func (s *Source) withRefused(dirty []*sourceObject) []*sourceObject {
 		known[o] = struct{}{}
 	}
 	for _, k := range s.kinds {
-		for _, o := range k.bad {
-			if _, ok := known[o]; !ok && o.refused != nil {
+		for _, o := range k.refused {
+			if _, ok := known[o]; !ok {
 				dirty = append(dirty, o)
 			}
 		}

@@ -61,8 +61,9 @@ func TestForgotten(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		d.say("4")
 		end()
-		if k := source.kinds[0]; len(k.objects) > 0 || len(k.bad) > 0 || k.written != 0 || source.refused {
-			t.Errorf("%d objects, %d bad ones, %d written, refused: %v", len(k.objects), len(k.bad), k.written, source.refused)
+		if k := source.kinds[0]; len(k.objects) > 0 || len(k.refused)+len(k.changed)+len(source.errs) > 0 || k.written != 0 || source.refused {
+			t.Errorf("%d objects, %d refused, %d changed, %d errors, %d written, refused: %v",
+				len(k.objects), len(k.refused), len(k.changed), len(source.errs), k.written, source.refused)
 		}
 		if got := names(store); got != "" {
 			t.Errorf("the store has %q", got)
