@@ -9,6 +9,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -192,9 +193,14 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// TestEffectiveKinds: the kinds that are said to have no effect are those of the README.
+// TestEffectiveKinds: the kinds that are said to have no effect are those of the README, and
+// the quickstart says the same.
 func TestEffectiveKinds(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quickstart, err := os.ReadFile("../quickstart/report.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,6 +214,9 @@ func TestEffectiveKinds(t *testing.T) {
 		kind := s.GroupVersionKind
 		if slices.Contains(effective(), kind) == strings.Contains(row, kind.Kind) {
 			t.Errorf("%s has an effect here: %t; the README says %q", kind.Kind, slices.Contains(effective(), kind), row)
+		}
+		if slices.Contains(effective(), kind) != regexp.MustCompile(`\bistio\.`+kind.Kind+`\b`).Match(quickstart) {
+			t.Errorf("%s has an effect here: %t; examples/quickstart/report.go says otherwise", kind.Kind, slices.Contains(effective(), kind))
 		}
 	}
 }
