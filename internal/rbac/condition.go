@@ -31,9 +31,9 @@ func (t *translation) conditionFields(at string, c *security.Condition) (field[*
 func (form Form) permissionOf(key string) (f field[*rbacv3.Permission]) {
 	switch key {
 	case "destination.port":
-		f.match = each(port)
+		f.match = each(form.port)
 	case "destination.ip":
-		f.match = each(destination)
+		f.match = each(form.destination)
 	case "connection.sni":
 		f.match = each(serverName)
 	default:
@@ -58,9 +58,9 @@ func (t *translation) principalOf(key string) (f field[*rbacv3.Principal]) {
 	case "source.trustDomain":
 		f.match = t.trustDomains
 	case "source.ip":
-		f.match = each(directAddress)
+		f.match = each(t.form.directAddress)
 	case "remote.ip":
-		f.match = each(remoteAddress)
+		f.match = each(t.form.remoteAddress)
 	case "request.auth.principal":
 		f.match, f.http = each(t.form.requestPrincipal), true
 	case "request.auth.audiences":
@@ -90,7 +90,7 @@ func indexed(key string) (attribute, index string, ok bool) {
 // headerOf matches a header of requests, whose name may be in any case (S19).
 func (form Form) headerOf(name string) func(value string) (*rbacv3.Principal, error) {
 	return func(value string) (*rbacv3.Principal, error) {
-		if form == GRPC {
+		if form.grpc() {
 			known, err := grpcHeaderName(name)
 			if err != nil {
 				return nil, err
@@ -113,7 +113,7 @@ func (form Form) filterMetadata(filter, path string) func(values []string) ([]*r
 			}
 		}
 		m := metadata(filter, []string{path}, anyValue(texts...))
-		if form == GRPC {
+		if form.grpc() {
 			return []*rbacv3.Permission{grpcMetadata(m)}, nil
 		}
 		return []*rbacv3.Permission{{Rule: &rbacv3.Permission_SourcedMetadata{SourcedMetadata: ofRequest(m)}}}, nil

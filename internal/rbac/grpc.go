@@ -27,7 +27,9 @@ const DenyFilter = HTTPFilter + ".DENY"
 // provider, so that CUSTOM policies deny what they match (S4). It neither logs nor tries policies: AUDIT
 // policies, and those that are tried only, are left out (S3, S5).
 func (t Translator) ForServer(policies []Policy) (deny, allow *rbacv3.RBAC) {
-	t.Form = GRPC
+	if !t.Form.grpc() {
+		t.Form = GRPC
+	}
 	for _, p := range policies {
 		switch p.Spec.GetAction() {
 		case security.AuthorizationPolicy_AUDIT:
@@ -60,6 +62,12 @@ func (t Translator) addTo(rules **rbacv3.RBAC, p Policy) {
 		(*rules).Policies[name] = policy
 	}
 }
+
+// grpc reports whether it is that of a gRPC server.
+func (f Form) grpc() bool { return f == GRPC || f == GRPCNode }
+
+// errUnconnected is why a field cannot be looked at.
+var errUnconnected = errors.New("servers of grpc-js do not know the addresses and ports of connections")
 
 // errReserved is why a header cannot be looked at (S8).
 var errReserved = errors.New("gRPC servers do not look at headers of this name")

@@ -57,7 +57,7 @@ func pattern(value, star string) string {
 
 // header returns the matcher of a header. A star is a header that is there, be it empty (S48).
 func (f Form) header(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
-	if f == GRPC {
+	if f.grpc() {
 		return grpcHeader(name, value, ignoreCase)
 	}
 	if value == anything {
@@ -66,6 +66,24 @@ func (f Form) header(name, value string, ignoreCase bool) *routev3.HeaderMatcher
 	m := text(value)
 	m.IgnoreCase = ignoreCase
 	return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: m}}
+}
+
+// addresses returns the range of an address, or of "ADDRESS/BITS".
+func (f Form) addresses(value string) (*core.CidrRange, error) {
+	r, err := addresses(value)
+	if err != nil || !f.grpc() {
+		return r, err
+	}
+	if f == GRPCNode {
+		return nil, errUnconnected
+	}
+	// grpc-js compares with the whole address, bits that do not count among them.
+	first, err := netip.MustParseAddr(r.GetAddressPrefix()).Prefix(int(r.GetPrefixLen().GetValue()))
+	if err != nil {
+		return nil, err
+	}
+	r.AddressPrefix = first.Addr().String()
+	return r, nil
 }
 
 // addresses returns the range of an address, or of "ADDRESS/BITS".

@@ -20,10 +20,10 @@ func (t *translation) operationFields(at string, o *security.Operation) []field[
 			match: each(match), http: true,
 		}
 	}
-	ports := f("ports", o.GetPorts(), o.GetNotPorts(), port)
+	ports := f("ports", o.GetPorts(), o.GetNotPorts(), t.form.port)
 	ports.http = false
 	paths := f("paths", o.GetPaths(), o.GetNotPaths(), t.form.path)
-	if t.form != GRPC { // what servers are sent in the place of templates matches every path that one is for
+	if !t.form.grpc() { // what servers are sent in the place of templates matches every path that one is for
 		paths.wide = each(widePath)
 	}
 	return []field[*rbacv3.Permission]{
@@ -45,7 +45,7 @@ func (f Form) method(value string) (*rbacv3.Permission, error) {
 
 // path matches the path of a request without its query (S50).
 func (f Form) path(value string) (*rbacv3.Permission, error) {
-	if f == GRPC && isTemplate(value) {
+	if f.grpc() && isTemplate(value) {
 		return urlPath(grpcTemplate(value)), nil
 	}
 	return path(value)
@@ -63,17 +63,20 @@ func urlPath(m *matcher.StringMatcher) *rbacv3.Permission {
 }
 
 // port matches the port of the connection at the proxy.
-func port(value string) (*rbacv3.Permission, error) {
+func (f Form) port(value string) (*rbacv3.Permission, error) {
 	n, err := strconv.ParseUint(value, 10, 16)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no port", value)
+	}
+	if f == GRPCNode {
+		return nil, errUnconnected
 	}
 	return &rbacv3.Permission{Rule: &rbacv3.Permission_DestinationPort{DestinationPort: uint32(n)}}, nil
 }
 
 // destination matches the address of the connection at the proxy.
-func destination(value string) (*rbacv3.Permission, error) {
-	r, err := addresses(value)
+func (f Form) destination(value string) (*rbacv3.Permission, error) {
+	r, err := f.addresses(value)
 	return &rbacv3.Permission{Rule: &rbacv3.Permission_DestinationIp{DestinationIp: r}}, err
 }
 

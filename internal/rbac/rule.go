@@ -21,6 +21,9 @@ const (
 	TCP
 	// GRPC are the calls that a gRPC server serves.
 	GRPC
+	// GRPCNode are those that a server of grpc-js serves, which does not know between which addresses
+	// and ports a connection is (grpc-js 1.14).
+	GRPCNode
 )
 
 // errHTTP is why a field cannot be checked of a connection.

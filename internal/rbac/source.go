@@ -34,8 +34,8 @@ func (t *translation) sourceFields(at string, s *security.Source) []field[*rbacv
 		f("namespaces", s.GetNamespaces(), s.GetNotNamespaces(), each(namespace)),
 		f("serviceAccounts", s.GetServiceAccounts(), s.GetNotServiceAccounts(), each(t.serviceAccount)),
 		f("trustDomains", s.GetTrustDomains(), s.GetNotTrustDomains(), t.trustDomains),
-		f("ipBlocks", s.GetIpBlocks(), s.GetNotIpBlocks(), each(directAddress)),
-		f("remoteIpBlocks", s.GetRemoteIpBlocks(), s.GetNotRemoteIpBlocks(), each(remoteAddress)),
+		f("ipBlocks", s.GetIpBlocks(), s.GetNotIpBlocks(), each(t.form.directAddress)),
+		f("remoteIpBlocks", s.GetRemoteIpBlocks(), s.GetNotRemoteIpBlocks(), each(t.form.remoteAddress)),
 		tokens,
 	}
 }
@@ -112,13 +112,13 @@ func trustDomain(value string) (*rbacv3.Principal, error) {
 	}
 }
 
-func directAddress(value string) (*rbacv3.Principal, error) {
-	r, err := addresses(value)
+func (form Form) directAddress(value string) (*rbacv3.Principal, error) {
+	r, err := form.addresses(value)
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_DirectRemoteIp{DirectRemoteIp: r}}, err
 }
 
-func remoteAddress(value string) (*rbacv3.Principal, error) {
-	r, err := addresses(value)
+func (form Form) remoteAddress(value string) (*rbacv3.Principal, error) {
+	r, err := form.addresses(value)
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_RemoteIp{RemoteIp: r}}, err
 }
 
@@ -145,7 +145,7 @@ func (form Form) requestPrincipal(value string) (*rbacv3.Principal, error) {
 // claim matches a claim of a token that was found good.
 func (form Form) claim(value *matcher.ValueMatcher, path ...string) *rbacv3.Principal {
 	m := metadata(jwtFilter, append([]string{claimsPath}, path...), value)
-	if form == GRPC {
+	if form.grpc() {
 		return grpcClaim(m)
 	}
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_SourcedMetadata{SourcedMetadata: ofRequest(m)}}

@@ -43,6 +43,8 @@ type group struct {
 	// server are the addresses of a gRPC client that may be a server, separated by commas. Each of
 	// those is a group of its own: what it serves is found by its address.
 	server string
+	// node: the server is of grpc-js.
+	node bool
 }
 
 // String returns what it has, for the JSON of proxies.
@@ -62,6 +64,9 @@ func (g group) String() string {
 	add("addresses", g.addresses)
 	add("targets", g.targets)
 	add("server", g.server)
+	if g.node {
+		out = append(out, "grpc-js")
+	}
 	if g.config != "" {
 		out = append(out, "a ProxyConfig of its own")
 	}
@@ -75,6 +80,7 @@ func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
 		g.targets = p.targets.of(proxy.IPAddresses)
 	} else if ads.ClientOf(node) == envoy.ForGRPC {
 		g.server = strings.Join(p.servers.of(proxy.Namespace, proxy.IPAddresses), ",")
+		g.node = g.server != "" && strings.HasPrefix(node.GetUserAgentName(), "gRPC Node")
 	}
 	return g
 }
@@ -166,7 +172,7 @@ func proxyOf(v ads.View) *proxy {
 		}
 	}
 	if g.server != "" {
-		p.server = strings.Split(g.server, ",")
+		p.server, p.node = strings.Split(g.server, ","), g.node
 	}
 	if g.addresses != "" {
 		p.addresses = strings.Split(g.addresses, ",")

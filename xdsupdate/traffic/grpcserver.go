@@ -87,7 +87,7 @@ func (st *state) serverProtectionOf(p *proxy, sets []registry.Labels) *protectio
 		return st.newServerProtection(p, sets)
 	}
 	var key strings.Builder
-	key.WriteString(p.namespace)
+	fmt.Fprintf(&key, "%s %t", p.namespace, p.node)
 	for _, labels := range sets {
 		key.WriteString("\x00" + labels.String())
 	}
@@ -116,7 +116,11 @@ func (st *state) newServerProtection(p *proxy, sets []registry.Labels) *protecti
 		policy.Closed = p.leaves(a.config, a)
 		b.policies, b.of = append(b.policies, policy), append(b.of, a)
 	}
-	deny, allow := b.translator(rbac.GRPC).ForServer(b.policies)
+	form := rbac.GRPC
+	if p.node {
+		form = rbac.GRPCNode
+	}
+	deny, allow := b.translator(form).ForServer(b.policies)
 	b.addServer(rbac.DenyFilter, deny)
 	b.addServer(rbac.HTTPFilter, allow)
 	b.boundServer()

@@ -115,7 +115,7 @@ func (b *protectionBuilder) problem(p rbac.Policy, field string, err error) {
 // checkOf returns what says why those that check a form would refuse a part of a listener.
 func checkOf(form rbac.Form) func(proto.Message) error {
 	client := envoy.ForEnvoy
-	if form == rbac.GRPC {
+	if form == rbac.GRPC || form == rbac.GRPCNode {
 		client = envoy.ForGRPC
 	}
 	return func(m proto.Message) error { return envoy.Check(client, m) }

@@ -43,6 +43,8 @@ type proxy struct {
 	// server are, for a gRPC client at whose addresses there are workloads of its namespace, these
 	// addresses in their canonical form: it may be a server, too.
 	server []string
+	// node: the client is grpc-js, whose servers know less of connections. It is set for servers only.
+	node bool
 	// leaving is set while a resource is made for a client that refuses it.
 	leaving *leaving
 }

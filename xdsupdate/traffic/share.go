@@ -54,7 +54,7 @@ func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string) any {
 		// Routes and listeners do not depend on where the proxy is, but for what it serves.
 		g.locality, g.network = "", ""
 		if _, inbound, _ := envoy.ParseInboundName(name); !inbound {
-			g.server = ""
+			g.server, g.node = "", false
 		}
 		v.Policy = g
 		return share{view: v}

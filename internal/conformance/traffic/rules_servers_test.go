@@ -5,6 +5,7 @@ package traffic
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -265,6 +266,9 @@ func (c *comparison) serverPolicy(policy tree) tree {
 				h["name"] = n
 			}
 		}
+		for _, field := range []string{"directRemoteIp", "remoteIp", "destinationIp"} {
+			maskRange(object(o, field))
+		}
 		if t := object(o, "uriTemplate"); t != nil {
 			delete(o, "uriTemplate")
 			o["urlPath"] = tree{"path": tree{"safeRegex": tree{"regex": templateRegex(text(object(t, "typedConfig"), "pathTemplate"))}}}
@@ -274,6 +278,19 @@ func (c *comparison) serverPolicy(policy tree) tree {
 	each(policy, c.s52)
 	each(policy, c.s06)
 	return policy
+}
+
+// maskRange makes the address of a range its first one, as grpc-js wants it.
+func maskRange(r tree) {
+	if r == nil {
+		return
+	}
+	bits, _ := r["prefixLen"].(float64)
+	if a, err := netip.ParseAddr(text(r, "addressPrefix")); err == nil {
+		if p, err := a.Prefix(int(bits)); err == nil {
+			r["addressPrefix"] = p.Addr().String()
+		}
+	}
 }
 
 // onlyReserved reports whether a matcher is of nothing but headers that servers do not show.

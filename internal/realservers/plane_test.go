@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package realservers
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
+)
+
+// patience is more than anything takes.
+const patience = 30 * time.Second
+
+// plane is a control plane.
+type plane struct {
+	t       *testing.T
+	store   *memory.Store
+	configs *memory.Controller
+	server  *ads.Server
+	address string
+}
+
+// startPlane serves what documents say.
+func startPlane(t *testing.T, text string) *plane {
+	t.Helper()
+	p := &plane{t: t, store: memory.Make(istio.Schemas())}
+	p.configs = memory.NewController(p.store)
+	mesh := &meshconfig.MeshConfig{TrustDomain: "cluster.local"}
+	registries := aggregate.NewController()
+	p.server = ads.New(registries, ads.Options{Providers: []ads.Provider{traffic.New(p.configs, traffic.Options{Mesh: mesh})}})
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(p.configs, updater) })
+	p.apply(text)
+	p.configs.Drain()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.address = listener.Addr().String()
+	server := grpc.NewServer()
+	p.server.Register(server)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	for _, run := range []func(<-chan struct{}){p.configs.Run, registries.Run, p.server.Run} {
+		running.Go(func() { run(stop) })
+	}
+	running.Go(func() { _ = server.Serve(listener) }) // ends when stopped
+	t.Cleanup(func() {
+		server.Stop()
+		close(stop)
+		running.Wait()
+	})
+	return p
+}
+
+// documents returns the objects of YAML.
+func documents(t *testing.T, text string) (out []configstore.Config) {
+	t.Helper()
+	for _, doc := range manifest.Parse(istio.Schemas(), []byte(text), manifest.Options{}) {
+		if doc.Err != nil {
+			t.Fatal(doc.Err)
+		}
+		out = append(out, doc.Config)
+	}
+	return out
+}
+
+// apply creates or replaces objects, as one batch.
+func (p *plane) apply(text string) {
+	p.t.Helper()
+	if err := p.write(documents(p.t, text)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *plane) write(configs []configstore.Config) error {
+	var batch []configstore.Mutation
+	for _, c := range configs {
+		batch = append(batch, configstore.Mutation{Op: configstore.OpUpsert, Config: c})
+	}
+	_, err := p.store.Apply(batch...)
+	return err
+}
+
+// remove deletes objects, as one batch.
+func (p *plane) remove(text string) {
+	p.t.Helper()
+	for _, c := range documents(p.t, text) {
+		if err := p.configs.Delete(c.GroupVersionKind, c.Name, c.Namespace, nil); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// applied returns when all servers have answered what they were sent.
+func (p *plane) applied() {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	if err := p.configs.Flush(ctx); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.server.WaitApplied(ctx, nil); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// accepted fails the test if a server has refused something.
+func (p *plane) accepted() {
+	p.t.Helper()
+	for _, proxy := range p.server.Proxies() {
+		for typeURL, status := range proxy.Types {
+			if status.Rejections > 0 {
+				p.t.Errorf("%s refused %s %d times: %s", proxy.ID, typeURL, status.Rejections, status.Error)
+			}
+		}
+	}
+}
