@@ -67,7 +67,10 @@ func forServer(spec *security.AuthorizationPolicy, i int) configstore.Config {
 func randomPolicy(r *rand.Rand) *security.AuthorizationPolicy {
 	some := func(values ...string) []string {
 		var out []string
-		for range r.IntN(3) {
+		if r.IntN(5) > 0 {
+			return nil
+		}
+		for range 1 + r.IntN(2) {
 			out = append(out, values[r.IntN(len(values))])
 		}
 		return out
@@ -141,7 +144,7 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 		t.Logf("%d policies were sent", sent)
-		if sent < 300 {
+		if sent < 200 {
 			t.Error("too few")
 		}
 		s.evil.becomes(denied, "Get")
