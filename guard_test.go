@@ -110,6 +110,9 @@ var allowed = map[string][]string{
 		"configstore", "configstore/kube", "configstore/kube/gatewayapi", "configstore/kube/internal/follow",
 		"configstore/kube/internal/statusqueue",
 	},
+	"configstore/kube/gatewayapi/credentials": {
+		"configstore", "configstore/istio", "configstore/kube/gatewayapi", "xdsupdate/envoy", "xdsupdate/secrets",
+	},
 	"configstore/kube/internal/follow":      {},
 	"configstore/kube/internal/statusqueue": {},
 	"registry/kube": {

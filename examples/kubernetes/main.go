@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p, err := newPlane(config, s)
+	p, err := newPlane(config, s) //nolint:contextcheck // Nothing runs yet.
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	configs "github.com/pilotkit/pilotkit/configstore/kube"
+	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
+	gateways "github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/cluster"
 	"github.com/pilotkit/pilotkit/registry"
 	services "github.com/pilotkit/pilotkit/registry/kube"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
@@ -33,7 +35,10 @@ import (
 type plane struct {
 	settings   settings
 	configs    *configs.Cache
+	gateways   *gateways.Cache          // what becomes of the Gateway API
+	merged     *aggregate.Cache         // both
 	statuses   *configs.StatusWriter    // nil: none are written
+	ofRoutes   *gateways.StatusWriter   // of the Gateway API; nil: as statuses
 	reporter   *configs.ServiceReporter // of what becomes of ServiceEntries; nil: as statuses
 	registries *aggregate.Controller
 	secrets    *secrets.Generator
@@ -51,18 +56,29 @@ func newPlane(config *rest.Config, s settings) (*plane, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.gateways, err = gateways.New(config, gateways.Options{
+		CacheOptions: gatewayapi.CacheOptions{
+			Options: gatewayapi.Options{Domain: s.domain}, ServiceEntries: p.configs, Logger: s.log,
+		},
+		Revision: s.revision, Optional: []string{"secrets"}, // which the manifests do not let it read
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.merged = aggregate.MakeCache(p.configs, p.gateways)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	p.registries = aggregate.NewController()
 	// Files that Gateways and DestinationRules name are read by the proxies that have
-	// them. For credentialName, Secrets would have to be read, and clients, whom this
-	// program believes who they are, authenticated: see package secrets.
+	// them. For credentialName, and for certificateRefs of the Gateway API, Secrets would have
+	// to be read, and clients, whom this program believes who they are, authenticated: see
+	// packages secrets and gatewayapi/credentials.
 	p.secrets = secrets.New(secrets.Options{Logger: s.log})
 	p.server = ads.New(p.registries, ads.Options{
-		Logger: s.log, Providers: []ads.Provider{traffic.New(p.configs, traffic.Options{Domain: s.domain})}, Generators: []ads.Generator{p.secrets},
-		Configs: func() ads.ConfigReader { return p.configs.Snapshot() },
+		Logger: s.log, Providers: []ads.Provider{traffic.New(p.merged, traffic.Options{Domain: s.domain})}, Generators: []ads.Generator{p.secrets},
+		Configs: func() ads.ConfigReader { return p.merged },
 	})
 	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return services.New(client, updater, services.Options{
@@ -83,6 +99,12 @@ func (p *plane) addStatuses(config *rest.Config) (err error) {
 	}
 	p.statuses, err = configs.NewStatusWriter(p.configs, config, configs.StatusOptions{
 		Logger: p.settings.log, Lease: name, LeaseNamespace: namespace,
+	})
+	if err != nil {
+		return err
+	}
+	p.ofRoutes, err = gateways.NewStatusWriter(p.gateways, config, configs.StatusOptions{
+		Logger: p.settings.log, Lease: name + "-gateways", LeaseNamespace: namespace,
 	})
 	if err != nil {
 		return err
@@ -109,16 +131,16 @@ func (p *plane) run(ctx context.Context) error {
 	defer running.Wait()
 	defer close(stop)
 	runs := []func(<-chan struct{}){
-		p.configs.Run, p.registries.Run, p.server.Run,
+		p.merged.Run, p.registries.Run, p.server.Run,
 		func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) },
 	}
 	if p.statuses != nil {
-		runs = append(runs, p.statuses.Run, p.reporter.Run)
+		runs = append(runs, p.statuses.Run, p.ofRoutes.Run, p.reporter.Run)
 	}
 	for _, run := range runs {
 		running.Go(func() { run(stop) })
 	}
-	if err := configstore.WaitForSync(ctx, p.configs, p.registries); err != nil {
+	if err := configstore.WaitForSync(ctx, p.configs, p.gateways, p.merged, p.registries); err != nil {
 		if ctx.Err() != nil {
 			return nil // It was asked to stop.
 		}
@@ -142,6 +164,9 @@ func (p *plane) serve(ctx context.Context, probes *probes) error {
 	go func() { ended <- server.Serve(lis) }()
 	for _, e := range p.configs.Errors() {
 		p.settings.log.Warn("serving without it", slog.Any("error", e))
+	}
+	for _, err := range p.gateways.Errors() {
+		p.settings.log.Warn("serving without it", slog.Any("error", err))
 	}
 	p.settings.log.Info("serving", slog.String("xds", lis.Addr().String()), slog.Int("services", len(p.registries.Services())))
 	probes.ready.Store(true)

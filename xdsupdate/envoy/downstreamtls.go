@@ -3,6 +3,8 @@
 package envoy
 
 import (
+	"strings"
+
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
@@ -122,6 +124,8 @@ func rootsName(tls *networking.ServerTLSSettings) string {
 		return ""
 	}
 	switch {
+	case strings.Contains(tls.GetCaCertCredentialName(), "://") && strings.HasSuffix(tls.GetCaCertCredentialName(), rootsSuffix):
+		return tls.GetCaCertCredentialName() // It is made of a Gateway of Kubernetes, and is the whole name.
 	case tls.GetCaCertCredentialName() != "":
 		return CredentialRootsName(tls.GetCaCertCredentialName())
 	case tls.GetCredentialName() != "":

@@ -16,7 +16,7 @@ func (c *affected) gateways(changed ...*gateway) {
 		}
 		clusters := g.passes() || c.after.settings.filterGatewayClusters
 		c.everything = append(c.everything, func(p *proxy, typeURL string) bool {
-			return p.role == router && g.selects(p.labels) &&
+			return p.role == router && g.selects(p) &&
 				(clusters || typeURL == envoy.ListenerType || typeURL == envoy.RouteType)
 		})
 	}

@@ -93,7 +93,7 @@ func (c *affected) gatewayOf(v *virtualService, name, why string) {
 			}
 			views := func(view ads.View) bool {
 				p := proxyOf(view)
-				return p.role == router && g.selects(p.labels) && v.visibility.in(p.namespace)
+				return p.role == router && g.selects(p) && v.visibility.in(p.namespace)
 			}
 			for i := range g.spec.GetServers() {
 				c.server(g, i, v, why, views)

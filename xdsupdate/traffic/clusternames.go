@@ -164,7 +164,7 @@ func (st *state) newClusterScope(p *proxy) clusterScope {
 	if st.settings.filterGatewayClusters {
 		c.used = make(destinations)
 	}
-	for _, g := range st.gatewaysOf(p.labels) {
+	for _, g := range st.gatewaysOf(p) {
 		c.passing = c.passing || g.passes()
 		if c.used == nil {
 			continue

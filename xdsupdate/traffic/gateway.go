@@ -3,6 +3,10 @@
 package traffic
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -14,18 +18,39 @@ type gateway struct {
 	objectName
 	config *configstore.Config
 	spec   *networking.Gateway
+	// owner is the Gateway of Kubernetes that it was made of, whose proxies alone it is for; the
+	// zero value: there is none. They are behind its services.
+	owner    objectName
+	services []string
 }
+
+// The annotations of configs that are made of Gateways of Kubernetes, as Istio 1.30 has them.
+const (
+	gatewaySemanticsAnnotation = "internal.istio.io/gateway-semantics"
+	gatewayServiceAnnotation   = "internal.istio.io/gateway-service"
+	parentNamespaceAnnotation  = "internal.istio.io/parent-namespace"
+)
 
 func newGateway(c *configstore.Config) *gateway {
 	spec, _ := c.Spec.(*networking.Gateway)
 	if spec == nil {
 		return nil
 	}
-	return &gateway{objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec}
+	g := &gateway{objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec}
+	if name := c.Labels[gatewayLabel]; name != "" && c.Annotations[gatewaySemanticsAnnotation] == "gateway" {
+		g.owner = objectName{cmp.Or(c.Annotations[parentNamespaceAnnotation], c.Namespace), name}
+		g.services = strings.Split(strings.ToLower(c.Annotations[gatewayServiceAnnotation]), ",")
+	}
+	return g
 }
 
-// selects reports whether routers with these labels are configured by it; those
-// of any namespace are.
-func (g *gateway) selects(labels registry.Labels) bool {
-	return registry.Labels(g.spec.GetSelector()).SubsetOf(labels)
+// selects reports whether a router is configured by it: one with its labels, of any
+// namespace. One that was made of a Gateway of Kubernetes configures the routers of the
+// namespace of that one that have its label, or are endpoints of its services.
+func (g *gateway) selects(p *proxy) bool {
+	if g.owner == (objectName{}) {
+		return registry.Labels(g.spec.GetSelector()).SubsetOf(p.labels)
+	}
+	return p.namespace == g.owner.namespace && (p.labels[gatewayLabel] == g.owner.name ||
+		slices.ContainsFunc(g.services, func(host string) bool { return slices.Contains(p.services, host) }))
 }

@@ -33,7 +33,7 @@ type gatewayListener struct {
 func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 	var out []*gatewayListener
 	at := make(map[string]*gatewayListener)
-	for _, g := range x.gatewaysOf(p.labels) {
+	for _, g := range x.gatewaysOf(p) {
 		for i, spec := range g.spec.GetServers() {
 			port := p.listeningPort(spec.GetPort().GetNumber())
 			if strings.HasPrefix(spec.GetBind(), unixScheme) {

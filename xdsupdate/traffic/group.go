@@ -45,6 +45,8 @@ type group struct {
 	server string
 	// node: the server is of grpc-js.
 	node bool
+	// services are those that a router is an endpoint of, separated by commas.
+	services string
 }
 
 // String returns what it has, for the JSON of proxies.
@@ -67,6 +69,7 @@ func (g group) String() string {
 	if g.node {
 		out = append(out, "grpc-js")
 	}
+	add("services", g.services)
 	if g.config != "" {
 		out = append(out, "a ProxyConfig of its own")
 	}
@@ -77,7 +80,7 @@ func (g group) String() string {
 func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
 	g := newGroup(node, proxy, *p.keys.Load())
 	if g.router {
-		g.targets = p.targets.of(proxy.IPAddresses)
+		g.targets, g.services = p.targets.of(proxy.IPAddresses)
 	} else if ads.ClientOf(node) == envoy.ForGRPC {
 		g.server = strings.Join(p.servers.of(proxy.Namespace, proxy.IPAddresses), ",")
 		g.node = g.server != "" && strings.HasPrefix(node.GetUserAgentName(), "gRPC Node")
@@ -173,6 +176,9 @@ func proxyOf(v ads.View) *proxy {
 	}
 	if g.server != "" {
 		p.server, p.node = strings.Split(g.server, ","), g.node
+	}
+	if g.services != "" {
+		p.services = strings.Split(g.services, ",")
 	}
 	if g.addresses != "" {
 		p.addresses = strings.Split(g.addresses, ",")

@@ -11,7 +11,6 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/pmap"
-	"github.com/pilotkit/pilotkit/registry"
 )
 
 // index is the policies of one moment. It is immutable; that of the next push is
@@ -299,11 +298,11 @@ func (x *index) virtualServicesFor(gateway, namespace string) []*virtualService 
 	return out
 }
 
-// gatewaysOf returns the Gateways that select routers with these labels, in order.
-func (x *index) gatewaysOf(labels registry.Labels) []*gateway {
+// gatewaysOf returns the Gateways that select a router, in order.
+func (x *index) gatewaysOf(p *proxy) []*gateway {
 	var out []*gateway
 	for _, g := range x.gateways {
-		if g.selects(labels) {
+		if g.selects(p) {
 			out = append(out, g)
 		}
 	}

@@ -23,6 +23,8 @@ func (o object) labelKeys() []string {
 			out = append(out, failoverKeys(balancer.GetZoneAwareLbSetting())...)
 		}
 		return out
+	case o.gateway != nil && o.gateway.owner != (objectName{}):
+		return []string{gatewayLabel}
 	case o.gateway != nil:
 		return slices.Collect(maps.Keys(o.gateway.spec.GetSelector()))
 	case o.sidecar != nil:

@@ -45,6 +45,8 @@ type proxy struct {
 	server []string
 	// node: the client is grpc-js, whose servers know less of connections. It is set for servers only.
 	node bool
+	// services are, for a router, the hosts in lower case of the services that it is an endpoint of.
+	services []string
 	// leaving is set while a resource is made for a client that refuses it.
 	leaving *leaving
 }

@@ -30,23 +30,24 @@ type targets struct {
 type targetPorts map[uint32]uint32
 
 // of returns the ports of a router with some addresses, as "port=target" separated
-// by commas.
-func (t *targets) of(addresses []string) string {
+// by commas, and the hosts of its services in the same way.
+func (t *targets) of(addresses []string) (targets, services string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.watch(addresses)
-	ports := make(targetPorts)
+	ports, names := make(targetPorts), map[string]struct{}{}
 	for _, a := range addresses {
 		hosts := t.byAddress[ipaddr.Canonical(a)]
 		for _, host := range slices.Backward(slices.Sorted(maps.Keys(hosts))) { // the first host counts
 			maps.Copy(ports, hosts[host])
+			names[string(host)] = struct{}{}
 		}
 	}
 	var out []string
 	for _, port := range slices.Sorted(maps.Keys(ports)) {
 		out = append(out, fmt.Sprintf("%d=%d", port, ports[port]))
 	}
-	return strings.Join(out, ",")
+	return strings.Join(out, ","), strings.Join(slices.Sorted(maps.Keys(names)), ",")
 }
 
 // ports returns the ports on which routers may listen for a port of a Gateway: the

@@ -154,8 +154,10 @@ func TestDirectoryIsStrict(t *testing.T) {
 	before := d.cache.Get(istio.VirtualService, d.cache.List(istio.VirtualService, "shop")[0].Name, "shop")
 	for name, test := range map[string]struct{ old, next, want string }{
 		"unknown field": {"weight: 3", "wheight: 3", "spec.rules[0].backendRefs[0].wheight: unknown field"},
-		"wrong type": {"port: 8080, weight", "port: http, weight",
-			`spec.rules[0].backendRefs[0].port: must be an integer, is the string "http"`},
+		"wrong type": {
+			"port: 8080, weight", "port: http, weight",
+			`spec.rules[0].backendRefs[0].port: must be an integer, is the string "http"`,
+		},
 		"fraction":      {"weight: 3", "weight: 1.5", "spec.rules[0].backendRefs[0].weight: must be an integer, is the number 1.5"},
 		"not a list":    {"hostnames: [cart.example.com]", "hostnames: cart.example.com", `spec.hostnames: must be a list, is the string "cart.example.com"`},
 		"not an object": {"timeouts: {request: 2s}", "timeouts: [2s]", "spec.rules[0].timeouts: must be an object, is a list"},

@@ -3,9 +3,12 @@
 package gatewayapi
 
 import (
+	"cmp"
 	"strconv"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/pilotkit/pilotkit/configstore"
 )
 
 // ControllerName is the controller of the GatewayClasses that are ours, and the one that our
@@ -50,6 +53,16 @@ const (
 	optionTerminateMode = "gateway.istio.io/tls-terminate-mode"
 	optionCipherSuites  = "gateway.istio.io/tls-cipher-suites"
 )
+
+// GatewayOf returns the Gateway whose listener, or whose ListenerSet's listener, a Gateway config
+// was made of; the zero Key of one that was not made of any.
+func GatewayOf(config *configstore.Config) Key {
+	name := config.Labels[labelGatewayName]
+	if name == "" || config.Annotations[annotationSemantics] != semanticsGateway {
+		return Key{}
+	}
+	return Key{cmp.Or(config.Annotations[annotationParentNamespace], config.Namespace), name}
+}
 
 // groupIstio is the group of the kinds Hostname and ServiceEntry in references.
 const groupIstio = "networking.istio.io"
