@@ -64,7 +64,7 @@ func (t Translator) addTo(rules **rbacv3.RBAC, p Policy) {
 }
 
 // grpc reports whether it is that of a gRPC server.
-func (f Form) grpc() bool { return f == GRPC || f == GRPCNode }
+func (form Form) grpc() bool { return form == GRPC || form == GRPCNode }
 
 // errUnconnected is why a field cannot be looked at.
 var errUnconnected = errors.New("servers of grpc-js do not know the addresses and ports of connections")
@@ -86,6 +86,8 @@ func grpcHeaderName(name string) (string, error) {
 }
 
 // grpcHeader is header in the fields that all servers know: C-core 1.51 does not know string_match.
+//
+//nolint:staticcheck // see above
 func grpcHeader(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
 	m := &routev3.HeaderMatcher{Name: name}
 	suffix, open := strings.CutPrefix(value, "*")

@@ -56,8 +56,8 @@ func pattern(value, star string) string {
 }
 
 // header returns the matcher of a header. A star is a header that is there, be it empty (S48).
-func (f Form) header(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
-	if f.grpc() {
+func (form Form) header(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
+	if form.grpc() {
 		return grpcHeader(name, value, ignoreCase)
 	}
 	if value == anything {
@@ -69,12 +69,12 @@ func (f Form) header(name, value string, ignoreCase bool) *routev3.HeaderMatcher
 }
 
 // addresses returns the range of an address, or of "ADDRESS/BITS".
-func (f Form) addresses(value string) (*core.CidrRange, error) {
+func (form Form) addresses(value string) (*core.CidrRange, error) {
 	r, err := addresses(value)
-	if err != nil || !f.grpc() {
+	if err != nil || !form.grpc() {
 		return r, err
 	}
-	if f == GRPCNode {
+	if form == GRPCNode {
 		return nil, errUnconnected
 	}
 	// grpc-js compares with the whole address, bits that do not count among them.

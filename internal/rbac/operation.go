@@ -35,17 +35,17 @@ func (t *translation) operationFields(at string, o *security.Operation) []field[
 }
 
 // host matches the whole authority of a request, with its port (S49).
-func (f Form) host(value string) (*rbacv3.Permission, error) {
-	return &rbacv3.Permission{Rule: &rbacv3.Permission_Header{Header: f.header(":authority", value, true)}}, nil
+func (form Form) host(value string) (*rbacv3.Permission, error) {
+	return &rbacv3.Permission{Rule: &rbacv3.Permission_Header{Header: form.header(":authority", value, true)}}, nil
 }
 
-func (f Form) method(value string) (*rbacv3.Permission, error) {
-	return &rbacv3.Permission{Rule: &rbacv3.Permission_Header{Header: f.header(":method", value, false)}}, nil
+func (form Form) method(value string) (*rbacv3.Permission, error) {
+	return &rbacv3.Permission{Rule: &rbacv3.Permission_Header{Header: form.header(":method", value, false)}}, nil
 }
 
 // path matches the path of a request without its query (S50).
-func (f Form) path(value string) (*rbacv3.Permission, error) {
-	if f.grpc() && isTemplate(value) {
+func (form Form) path(value string) (*rbacv3.Permission, error) {
+	if form.grpc() && isTemplate(value) {
 		return urlPath(grpcTemplate(value)), nil
 	}
 	return path(value)
@@ -63,20 +63,20 @@ func urlPath(m *matcher.StringMatcher) *rbacv3.Permission {
 }
 
 // port matches the port of the connection at the proxy.
-func (f Form) port(value string) (*rbacv3.Permission, error) {
+func (form Form) port(value string) (*rbacv3.Permission, error) {
 	n, err := strconv.ParseUint(value, 10, 16)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no port", value)
 	}
-	if f == GRPCNode {
+	if form == GRPCNode {
 		return nil, errUnconnected
 	}
 	return &rbacv3.Permission{Rule: &rbacv3.Permission_DestinationPort{DestinationPort: uint32(n)}}, nil
 }
 
 // destination matches the address of the connection at the proxy.
-func (f Form) destination(value string) (*rbacv3.Permission, error) {
-	r, err := f.addresses(value)
+func (form Form) destination(value string) (*rbacv3.Permission, error) {
+	r, err := form.addresses(value)
 	return &rbacv3.Permission{Rule: &rbacv3.Permission_DestinationIp{DestinationIp: r}}, err
 }
 

@@ -85,6 +85,7 @@ func start(t *testing.T, k kind, labels, text string) *stage {
 func TestModes(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Helper()
 		for name, tc := range map[string]struct {
 			labels, documents string
 			cart, plain       codes.Code
@@ -111,6 +112,7 @@ func TestModes(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Helper()
 		allow := policy("a", `{rules: [{from: [{source: {principals: ["cluster.local/ns/web/sa/cart"]}}]}]}`)
 		deny := policy("d", `{action: DENY, rules: [{to: [{operation: {paths: ["/{*}/Put"]}}]}]}`)
 		s := start(t, k, "", mode("STRICT")+allow) // before the server
@@ -154,6 +156,7 @@ func TestPolicies(t *testing.T) {
 func TestWorkload(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Helper()
 		s := start(t, k, ", version: v1", mode("STRICT")+policy("a", `{selector: {matchLabels: {version: v2}}, action: DENY, rules: [{}]}`))
 		s.cart.becomes(allowed, "Get")
 		s.apply(workload(s.server, ", version: v2"))
@@ -171,6 +174,7 @@ func TestWorkload(t *testing.T) {
 func TestUnderLoad(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Helper()
 		s := start(t, k, "", mode("STRICT")+policy("a", `{rules: [{from: [{source: {namespaces: [web]}}]}]}`))
 		s.cart.becomes(allowed, "Get")
 		s.evil.becomes(denied, "Get")
@@ -185,7 +189,7 @@ func TestUnderLoad(t *testing.T) {
 				default:
 				}
 				calls.Add(1)
-				if got := c.call("Get"); got != want && !(k.reconnects && got == closed) {
+				if got := c.call("Get"); got != want && (!k.reconnects || got != closed) {
 					t.Errorf("%v, want %v", got, want)
 					return
 				}

@@ -123,6 +123,7 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	recorded := recordedPolicies(t)
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Helper()
 		s := start(t, k, "", mode("STRICT"))
 		s.cart.becomes(allowed, "Get")
 		r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable

@@ -9,6 +9,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
@@ -41,6 +42,10 @@ func lb(address, port string) string {
 func options(text string) string {
 	return `,"typedExtensionProtocolOptions":{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions":{"@type":"` +
 		types + `upstreams.http.v3.HttpProtocolOptions"` + text + `}}`
+}
+
+func rbacRule(permission, principal string) string {
+	return `{"permissions":[{` + permission + `}],"principals":[{` + principal + `}]}`
 }
 
 func route(text string) string {
@@ -162,6 +167,12 @@ func TestTeeth(t *testing.T) {
 			route(`"match":{"prefix":"/"},"typedPerFilterConfig":{"f":{"@type":"` + types + `filters.http.fault.v3.HTTPFault","abort":{"httpStatus":42}}}` + forward),
 			"[200, 600)", "[200, 600)",
 		},
+
+		{"RBAC", &rbacv3.Policy{}, rbacRule(`"urlPath":{"path":{"exact":"/a"}}`, `"header":{"name":"a","exactMatch":"b"}`), "", ""},
+		{"a template", &rbacv3.Policy{}, rbacRule(`"uriTemplate":{"name":"a","typedConfig":{"@type":"`+types+`filters.http.router.v3.Router"}}`, `"any":true`), "", "a permission of type"},
+		{"a reserved header", &rbacv3.Policy{}, rbacRule(`"any":true`, `"andIds":{"ids":[{"notId":{"header":{"name":"Grpc-A","exactMatch":"b"}}}]}`), "", "the header grpc-a"},
+		{"a string match of RBAC", &rbacv3.Policy{}, rbacRule(`"any":true`, `"header":{"name":"a","stringMatch":{"exact":"b"}}`), "", "a header match of type"},
+		{"sourced metadata", &rbacv3.Policy{}, rbacRule(`"any":true`, `"sourcedMetadata":{"metadataMatcher":{"filter":"f","path":[{"key":"a"}],"value":{"presentMatch":true}}}`), "", "a principal of type"},
 
 		{"API listener", &listenerv3.Listener{}, `{"name":"l","apiListener":{"apiListener":{` + manager + `,"httpFilters":[` + router + `]}}}`, "", ""},
 		{"no filters", &listenerv3.Listener{}, `{"name":"l","apiListener":{"apiListener":{` + manager + `}}}`, "without filters", "without filters"},

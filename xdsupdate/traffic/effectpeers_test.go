@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
+)
+
+// TestEffectsOfPeers: what PeerAuthentications do, and what of them does nothing (S10, S20, S21).
+func TestEffectsOfPeers(t *testing.T) {
+	t.Parallel()
+	objects := objectsOf(t,
+		`PeerAuthentication istio-system/mesh {"mtls": {"mode": "STRICT"}}`,
+		`PeerAuthentication istio-system/some {"selector": {"matchLabels": {"app": "a"}}, "mtls": {"mode": "STRICT"}}`,
+		`PeerAuthentication shop/old {"mtls": {"mode": "PERMISSIVE"}}`,
+		`PeerAuthentication shop/young {"mtls": {"mode": "STRICT"}}`,
+		`PeerAuthentication shop/web {"selector": {"matchLabels": {"app": "nobody"}}, "mtls": {"mode": "DISABLE"}}`,
+		`PeerAuthentication shop/web2 {"selector": {"matchLabels": {"app": "nobody", "version": "v1"}}, "mtls": {"mode": "STRICT"}}`,
+	)
+	s := stage(t, traffic.Options{}, objects, populate())
+	for name, want := range map[string][]string{
+		"istio-system/mesh": {
+			"gRPC servers of all namespaces, where their own do not say it: the connections that they take: STRICT",
+			"sidecars and gateways: connections to workloads of all namespaces, where their own do not say it: STRICT",
+		},
+		"istio-system/some": {"spec.selector: policies of the root namespace are for the mesh: one with a selector is for no workload"},
+		"shop/old": {
+			"gRPC servers of namespace shop: the connections that they take: PERMISSIVE",
+			"sidecars and gateways: connections to workloads of namespace shop: PERMISSIVE",
+			"spec.mtls.mode: gRPC servers cannot take both: they take plain text, or, with the label security.istio.io/tlsMode: istio on the workload, mutual TLS",
+		},
+		"shop/young": {"PeerAuthentication shop/old is older, and counts alone"},
+		"shop/web": {
+			"gRPC servers of namespace shop with the labels app=nobody: the connections that they take: DISABLE",
+			"sidecars and gateways: connections to workloads of namespace shop with the labels app=nobody: DISABLE",
+			"spec.selector: no service of the namespace has a workload with these labels",
+		},
+		"shop/web2": {"PeerAuthentication shop/web is older, and selects all workloads that this one does"},
+	} {
+		namespace, object, _ := strings.Cut(name, "/")
+		does, not := s.policies.Effects(configstore.ConfigKey{Kind: istio.PeerAuthentication, Namespace: namespace, Name: object})
+		var got []string
+		for _, e := range does {
+			got = append(got, e.String())
+		}
+		for _, e := range not {
+			got = append(got, strings.TrimPrefix(e.String(), "PeerAuthentication "+name+": "))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("effects of %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
