@@ -5,6 +5,7 @@ package rbac
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 
@@ -58,9 +59,7 @@ func (t Translator) addTo(rules **rbacv3.RBAC, p Policy) {
 	if *rules == nil {
 		*rules = &rbacv3.RBAC{Action: actionOf(p.Spec.GetAction()), Policies: make(map[string]*rbacv3.Policy)}
 	}
-	for name, policy := range t.policies(p) {
-		(*rules).Policies[name] = policy
-	}
+	maps.Copy((*rules).Policies, t.policies(p))
 }
 
 // grpc reports whether it is that of a gRPC server.

@@ -81,7 +81,7 @@ func (r *report) principal(p *rbacv3.Principal) {
 		if name := m.Authenticated.GetPrincipalName(); name != nil {
 			r.text(name)
 		}
-	case *rbacv3.Principal_Any, *rbacv3.Principal_SourceIp, *rbacv3.Principal_DirectRemoteIp, *rbacv3.Principal_RemoteIp, *rbacv3.Principal_Metadata: //nolint:staticcheck // servers do not know the successors
+	case *rbacv3.Principal_Any, *rbacv3.Principal_SourceIp, *rbacv3.Principal_DirectRemoteIp, *rbacv3.Principal_RemoteIp, *rbacv3.Principal_Metadata:
 	default:
 		r.fail("a principal of type %T for gRPC", m)
 	}
@@ -93,7 +93,7 @@ func (r *report) header(h *routev3.HeaderMatcher) {
 		r.fail("RBAC with the header %s for gRPC", name)
 	}
 	switch m := h.GetHeaderMatchSpecifier().(type) {
-	case *routev3.HeaderMatcher_ExactMatch, *routev3.HeaderMatcher_PrefixMatch, *routev3.HeaderMatcher_SuffixMatch, //nolint:staticcheck // C-core 1.51 knows only these
+	case *routev3.HeaderMatcher_ExactMatch, *routev3.HeaderMatcher_PrefixMatch, *routev3.HeaderMatcher_SuffixMatch,
 		*routev3.HeaderMatcher_ContainsMatch, *routev3.HeaderMatcher_SafeRegexMatch, *routev3.HeaderMatcher_RangeMatch, *routev3.HeaderMatcher_PresentMatch:
 	default:
 		r.fail("RBAC with a header match of type %T for gRPC", m)

@@ -16,7 +16,7 @@ func (f *findings) peerAuthentication(a *peerAuthentication) {
 		f.add("spec.selector", "policies of the root namespace are for the mesh: one with a selector is for no workload")
 		return
 	}
-	for _, older := range f.index.peers[a.namespace] {
+	for _, older := range f.peers[a.namespace] {
 		if older == a {
 			break
 		}
@@ -87,7 +87,7 @@ func (f *findings) effectsOfPeerAuthentication(a *peerAuthentication) []Effect {
 		return nil
 	case a.namespace == root:
 		of = "of all namespaces, where their own do not say it"
-	case a.selective() && f.index.peerPolicyOf(a.namespace, a.selector) != a, !a.selective() && f.eldest(a.namespace) != a:
+	case a.selective() && f.peerPolicyOf(a.namespace, a.selector) != a, !a.selective() && f.eldest(a.namespace) != a:
 		return nil
 	case a.selective():
 		of += " with the labels " + a.selector.String()
@@ -101,9 +101,9 @@ func (f *findings) effectsOfPeerAuthentication(a *peerAuthentication) []Effect {
 
 // eldest returns the policy for all workloads of a namespace; nil: none.
 func (f *findings) eldest(namespace string) *peerAuthentication {
-	i := slices.IndexFunc(f.index.peers[namespace], func(a *peerAuthentication) bool { return !a.selective() })
+	i := slices.IndexFunc(f.peers[namespace], func(a *peerAuthentication) bool { return !a.selective() })
 	if i < 0 {
 		return nil
 	}
-	return f.index.peers[namespace][i]
+	return f.peers[namespace][i]
 }

@@ -30,7 +30,7 @@ func (x *index) hasPeers() bool { return len(x.peers) > 0 }
 // PeerAuthentication; nil: of none. A DestinationRule that says what TLS clients speak counts more (S32).
 func (x *index) takesPlaintext(u *envoy.Upstream, endpoints *xdsupdate.ServiceEndpoints) func(*registry.Endpoint) bool {
 	svc := u.Service
-	if !x.hasPeers() || u.Policy.GetTls() != nil || !x.someDisabled(svc.Attributes.Namespace) && !(endpoints.Foreign() && x.anyDisabled()) {
+	if !x.hasPeers() || u.Policy.GetTls() != nil || !x.someDisabled(svc.Attributes.Namespace) && (!endpoints.Foreign() || !x.anyDisabled()) {
 		return nil
 	}
 	return func(e *registry.Endpoint) bool {

@@ -43,8 +43,9 @@ func (s *servers) of(namespace string, addresses []string) []string {
 			s.asked = make(map[serverPlace]bool)
 		}
 		place := serverPlace{namespace, a}
-		s.asked[place] = s.asked[place]
-		known = known || s.asked[place]
+		had := s.asked[place]
+		s.asked[place] = had
+		known = known || had
 		canonical = append(canonical, a)
 	}
 	s.mu.Unlock()
@@ -139,10 +140,10 @@ func (c *affected) selectsServer(a *authorizationPolicy, p *proxy) bool {
 
 // serverWorkloads adds the listeners of gRPC servers whose workloads have changed.
 func (c *affected) serverWorkloads() {
-	if c.difference.servers.none() {
+	if c.servers.none() {
 		return
 	}
-	places := c.difference.servers.changedPlaces(c.difference)
+	places := c.servers.changedPlaces(c.difference)
 	if len(places) == 0 {
 		return
 	}

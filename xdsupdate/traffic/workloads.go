@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -44,10 +45,7 @@ func newWorkloads(before *workloads, w world, services bool) *workloads {
 	}
 	before.mu.Lock()
 	defer before.mu.Unlock()
-	out.before = make(map[string][]*serviceWorkloads, len(before.lists))
-	for namespace, list := range before.lists {
-		out.before[namespace] = list
-	}
+	out.before = maps.Clone(before.lists)
 	for namespace, list := range before.before {
 		// What was not asked for since may have other services.
 		if _, newer := out.before[namespace]; !newer && !before.services {
