@@ -19,6 +19,10 @@ func (s *RouteScope) forward(out *routev3.Route, rule *networking.HTTPRoute, aut
 		RetryPolicy:           s.retryPolicy(rule.GetRetries()),
 		RequestMirrorPolicies: s.mirrors(rule),
 	}
+	if s.WholeElements && s.Client != ForGRPC {
+		// A backend that does not exist is an error of the route, and none of a server.
+		action.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
+	}
 	s.setTimeout(action, rule.GetTimeout())
 	s.rewrite(action, out.GetMatch(), rule.GetRewrite(), authority)
 	if destinations := rule.GetRoute(); len(destinations) == 1 {
