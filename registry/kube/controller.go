@@ -94,19 +94,6 @@ func (c *Controller) Flush(ctx context.Context) error { return c.publisher.Flush
 // be listed is waited for until it may, unless it is in Options.Optional: see Errors.
 func (c *Controller) HasSynced() bool { return c.publisher.HasSynced(c.listed) }
 
-// WaitForSync returns nil when HasSynced. Otherwise it returns the cause of ctx's
-// end, or an error if Run has ended. Handlers and the updater must not call it.
-func (c *Controller) WaitForSync(ctx context.Context) error {
-	for _, s := range c.sources {
-		select {
-		case <-s.answered:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return c.Flush(ctx)
-}
-
 // Listed returns the kinds of objects of which the registry has had a complete list,
 // as SourceError.Kind names them.
 func (c *Controller) Listed() []string {

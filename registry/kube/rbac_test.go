@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry/kube"
 )
 
@@ -54,7 +55,7 @@ func TestForbiddenAtStart(t *testing.T) {
 			t.Errorf("it has synced with %v", s.kube.Errors())
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		if err := s.kube.WaitForSync(ctx); err == nil {
+		if err := configstore.WaitForSync(ctx, s.kube); err == nil {
 			t.Errorf("WaitForSync has returned with %v", s.kube.Errors())
 		}
 		cancel()

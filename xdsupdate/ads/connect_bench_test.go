@@ -202,7 +202,7 @@ func idle(b *testing.B, address string, clients, views int) {
 	}
 }
 
-// quiet is a generator that is concerned by nothing.
+// quiet is a generator that is affected by nothing.
 type quiet struct{ ads.Generator }
 
 func (quiet) Affected(*ads.PushContext) func(ads.View) bool { return nil }

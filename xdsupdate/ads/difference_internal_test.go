@@ -4,7 +4,7 @@ package ads
 
 import "testing"
 
-// TestDifferences: each state of clients, in each dialect, has its own difference.
+// TestDifferences: each state of clients, of each protocol and kind of client, has its own difference.
 func TestDifferences(t *testing.T) {
 	one, two := &snapshot{}, &snapshot{}
 	keys := []differenceKey{{one, clientTraits{}}, {two, clientTraits{}}, {one, clientTraits{delta: true}}, {two, clientTraits{returning: true}}}

@@ -129,7 +129,7 @@ func TestHostThatAnswersNil(t *testing.T) {
 			ads.GenerateAll("nil", other, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
 				return []ads.Resource{{}, {Name: "nil"}, {Name: "nil"}, {Name: "typed", Message: (*clusterv3.Cluster)(nil)}}, nil
 			}),
-			unconcerned{},
+			unaffected{},
 		}},
 		"customizer": {Services: ads.ServiceOptions{Customizers: []ads.Customizer{{
 			Name: "nil", TypeURL: envoy.ClusterType,
@@ -159,12 +159,12 @@ func TestHostThatAnswersNil(t *testing.T) {
 	}
 }
 
-// unconcerned is concerned by nothing.
-type unconcerned struct{}
+// unaffected is affected by nothing.
+type unaffected struct{}
 
-func (unconcerned) Name() string                                              { return "unconcerned" }
-func (unconcerned) Affected(*ads.PushContext) func(ads.View) bool             { return nil }
-func (unconcerned) Generate(ads.View, *ads.PushContext, *ads.Resources) error { return nil }
+func (unaffected) Name() string                                              { return "unaffected" }
+func (unaffected) Affected(*ads.PushContext) func(ads.View) bool             { return nil }
+func (unaffected) Generate(ads.View, *ads.PushContext, *ads.Resources) error { return nil }
 
 // TestProxyOfNobody: a host that neither knows a proxy nor has an error refuses it.
 func TestProxyOfNobody(t *testing.T) {

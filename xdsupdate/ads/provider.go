@@ -102,7 +102,7 @@ type Answer struct {
 // Changes says in what Provided may differ from the one before. What it names and
 // is equal is not sent again; what it does not name is not looked at.
 type Changes struct {
-	// Names are resources by type and name, and the views concerned. A name may be in
+	// Names are resources by type and name, and the views in which they may have changed. A name may be in
 	// it twice.
 	Names []ChangedName
 	// Everything accepts the views and types of which everything may have changed;

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/kube"
@@ -264,7 +265,7 @@ func (r *remote) await(k *kube.Controller, of *kubeconfig) bool {
 	defer waiting.Wait()
 	defer cancel()
 	synced := make(chan bool, 1)
-	waiting.Go(func() { synced <- k.WaitForSync(ctx) == nil })
+	waiting.Go(func() { synced <- configstore.WaitForSync(ctx, k) == nil })
 	late := time.NewTimer(r.options.SyncTimeout)
 	defer late.Stop()
 	state := Connecting
