@@ -5,6 +5,8 @@ package ads
 import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // With SotW there is no answer that says of a secret that there is none, and an Envoy
@@ -23,11 +25,11 @@ func (s selectionState) tellsAbsent(d clientTraits) bool {
 }
 
 // untold returns the names of which there is nothing, as what a client has that knows.
-func (s selectionState) untold(from *snapshot) []edit {
-	var out []edit
+func (s selectionState) untold(from *resource.Snapshot) []resource.Edit {
+	var out []resource.Edit
 	for _, name := range s.missing() {
-		if from.find(name) == nil {
-			out = append(out, edit{name, encoded(s.typeURL, name, absent)})
+		if from.Find(name) == nil {
+			out = append(out, resource.Edit{Name: name, Resource: resource.NewMarker(s.typeURL, name, resource.Absent)})
 		}
 	}
 	return out
@@ -35,22 +37,24 @@ func (s selectionState) untold(from *snapshot) []edit {
 
 // tell adds to what a client is sent, after all others, that there is nothing under the
 // names that it does not know this of yet.
-func (s selectionState) tell(from *snapshot, edits *[]edit, changed *[]*resource) {
+func (s selectionState) tell(from *resource.Snapshot, edits *[]resource.Edit, changed *[]*resource.State) {
 	if untold := s.untold(from); len(untold) > 0 {
 		*edits = append(*edits, untold...)
-		*changed = append(*changed, unreadable(untold[0].name))
+		*changed = append(*changed, unreadable(untold[0].Name))
 	}
 }
 
 // unreadable returns a secret that no Envoy takes.
-func unreadable(name string) *resource {
-	r := &resource{typeURL: secretType, name: name, marker: absent, build: func() (proto.Message, error) {
+func unreadable(name string) *resource.State {
+	r := &resource.State{TypeURL: secretType, Name: name, Marker: resource.Absent, Build: func() (proto.Message, error) {
 		noKeys := &tlsv3.Secret_SessionTicketKeys{SessionTicketKeys: &tlsv3.TlsSessionTicketKeys{}} // one is required
 		return &tlsv3.Secret{Name: name, Type: noKeys}, nil
 	}}
-	r.exists()
+	r.Exists()
 	return r
 }
 
 // tellsAbsence reports whether the response was sent to be refused.
-func (o *outstanding) tellsAbsence() bool { return len(o.listed) == 1 && o.listed[0].marker == absent }
+func (o *outstanding) tellsAbsence() bool {
+	return len(o.listed) == 1 && o.listed[0].Marker == resource.Absent
+}

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // maxOutstanding bounds what is remembered of a client that never answers. Delta
@@ -42,24 +45,24 @@ type outstanding struct {
 	since time.Time
 	// listed are the resources that were new to the client, and full: it was sent
 	// everything that it has, so that they are not all that it answers.
-	listed []*resource
+	listed []*resource.State
 	full   bool
 	// before is what the client had before.
-	before *snapshot
+	before *resource.Snapshot
 	// part: it is one of several responses that are sent at once.
 	part bool
 	// sentAt is when it was queued, fresh the clusters in it that the client did not have,
 	// overdue whether it was reported that the answer is late.
 	sentAt time.Time
-	fresh  clusterNames
+	fresh  reference.ClusterNames
 	// left are the clusters that routes in it do not lead to any more: see leaving.
-	left    hashes
+	left    reference.Hashes
 	overdue bool
 }
 
 // find returns a resource that was new to the client; nil: there was none of that name.
-func (o *outstanding) find(name string) *resource {
-	i, found := slices.BinarySearchFunc(o.listed, name, func(r *resource, name string) int { return strings.Compare(r.name, name) })
+func (o *outstanding) find(name string) *resource.State {
+	i, found := slices.BinarySearchFunc(o.listed, name, func(r *resource.State, name string) int { return strings.Compare(r.Name, name) })
 	if !found {
 		return nil
 	}
@@ -105,7 +108,7 @@ func (a *acks) awaitsParts() bool {
 // awaits reports whether a response with a resource is not answered.
 func (a *acks) awaits(name string) bool {
 	return slices.ContainsFunc(a.outstanding, func(o outstanding) bool {
-		return slices.ContainsFunc(o.listed, func(r *resource) bool { return r.name == name })
+		return slices.ContainsFunc(o.listed, func(r *resource.State) bool { return r.Name == name })
 	})
 }
 

@@ -28,7 +28,7 @@ func (s *subscription) isLarge() bool {
 	if now == nil || s.sent == now && !s.returning {
 		return false
 	}
-	size := now.list.Len() + s.sent.list.Len()
+	size := now.List.Len() + s.sent.List.Len()
 	if s.returning {
 		size += len(s.selection.topics) // each has to be answered
 	}

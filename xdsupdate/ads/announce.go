@@ -10,6 +10,8 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -26,7 +28,7 @@ import (
 type announcement struct {
 	// base is what the client had before, of what base is followed by; sent has the
 	// routes of base and names the clusters, too.
-	base, of, sent *resource
+	base, of, sent *resource.State
 	clusters       []string
 	// accepted is when the client was seen to have accepted it; zero: it has not.
 	accepted time.Time
@@ -34,7 +36,7 @@ type announcement struct {
 
 // announcementKey finds an announcement of one state of a route configuration to clients
 // that have another one.
-type announcementKey struct{ base, of *resource }
+type announcementKey struct{ base, of *resource.State }
 
 // announces sends what need not wait of new routes, and announces the rest. Not waits:
 // nothing has to wait.
@@ -48,29 +50,29 @@ func (s *subscription) announces(update *content) (waits bool) {
 		s.conn.reportLate()
 		return false
 	}
-	var list []*resource
+	var list []*resource.State
 	for _, r := range update.listed {
 		a := s.announcement(r)
 		switch {
 		case a == nil || s.isReady(a):
-			delete(s.announced, r.name)
+			delete(s.announced, r.Name)
 			list = append(list, r)
 			continue
-		case a.sent != s.sent.find(r.name):
+		case a.sent != s.sent.Find(r.Name):
 			list = append(list, a.sent)
 		}
 		waits = true
 		if s.announced == nil {
 			s.announced = make(map[string]*announcement)
 		}
-		s.announced[r.name] = a
+		s.announced[r.Name] = a
 	}
 	if !waits {
 		s.announced = nil
 		return false
 	}
 	if len(list) > 0 {
-		s.sendSome(list, s.sent.withAll(list), 0)
+		s.sendSome(list, s.sent.WithAll(list), 0)
 	}
 	if s.waiting.IsZero() {
 		s.waiting = time.Now()
@@ -91,20 +93,20 @@ func (c *connection) reportLate() {
 
 // announcement returns the announcement of a new state of a route configuration; nil: it
 // needs none.
-func (s *subscription) announcement(r *resource) *announcement {
-	sent := s.sent.find(r.name)
-	base, before := sent, s.announced[r.name]
+func (s *subscription) announcement(r *resource.State) *announcement {
+	sent := s.sent.Find(r.Name)
+	base, before := sent, s.announced[r.Name]
 	if before != nil && before.sent == sent {
 		base = before.base
-		if before.of.same(r) {
+		if before.of.Same(r) {
 			return before
 		}
 	}
-	if !base.isPresent() || !r.references().clusters.exceed(base.references().clusters) {
+	if !base.IsPresent() || !r.References().Clusters.Exceed(base.References().Clusters) {
 		return nil
 	}
 	a := s.selection.announcement(announcementKey{base, r})
-	if base != sent && a != nil && a.sent.same(sent) { // other routes to the same clusters
+	if base != sent && a != nil && a.sent.Same(sent) { // other routes to the same clusters
 		a.sent, a.accepted = sent, before.accepted
 	}
 	return a
@@ -128,27 +130,26 @@ func (s *selection) announcement(key announcementKey) *announcement {
 }
 
 // newAnnouncement returns an announcement; its sent is nil if it would be too large.
-func newAnnouncement(base, of *resource) announcement {
-	a := announcement{base: base, of: of, clusters: clustersOf(of, base.references().clusters)}
+func newAnnouncement(base, of *resource.State) announcement {
+	a := announcement{base: base, of: of, clusters: clustersOf(of, base.References().Clusters)}
 	var routes []byte
 	for _, name := range a.clusters {
 		routes = append(routes, announcingRoute(name)...)
 	}
-	if value := withRoutes(base.value, routes); value != nil {
-		a.sent = &resource{typeURL: base.typeURL, name: base.name, bytes: func() []byte { return value }}
-		a.sent.exists()
+	if value := withRoutes(base.Value, routes); value != nil {
+		a.sent = &resource.State{TypeURL: base.TypeURL, Name: base.Name, Bytes: func() []byte { return value }}
+		a.sent.Exists()
 	}
 	return a
 }
 
 // clustersOf returns the clusters that a route configuration names, but for some.
-func clustersOf(r *resource, but hashes) (out []string) {
-	f := finder{named: func(name []byte) {
-		if !but.has(xxhash.Sum64(name)) {
+func clustersOf(r *resource.State, but reference.Hashes) (out []string) {
+	reference.EachCluster(r.TypeURL, r.Value, func(name []byte) {
+		if !but.Has(xxhash.Sum64(name)) {
 			out = append(out, string(name))
 		}
-	}}
-	f.scan(namingTypes[typeName(r.typeURL)], r.value)
+	})
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -169,7 +170,7 @@ func announcingRoute(cluster string) []byte {
 			HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true},
 		}
 	}
-	value, _ := marshal(&routev3.Route{
+	value, _ := resource.Marshal(&routev3.Route{
 		Match: &routev3.RouteMatch{
 			PathSpecifier: &routev3.RouteMatch_Prefix{},
 			Headers:       []*routev3.HeaderMatcher{present(false), present(true)},
@@ -210,7 +211,7 @@ func withRoutes(configuration, routes []byte) (out []byte) {
 // isReady reports whether the client has accepted an announcement and the clusters that it
 // names, with their assignments.
 func (s *subscription) isReady(a *announcement) bool {
-	if s.sent.find(a.sent.name) != a.sent || s.acks.awaits(a.sent.name) {
+	if s.sent.Find(a.sent.Name) != a.sent || s.acks.awaits(a.sent.Name) {
 		return false
 	}
 	now := time.Now()
@@ -233,30 +234,30 @@ func (s *subscription) isReady(a *announcement) bool {
 
 // named returns what the client has under a name, and whether it is to have something else
 // that it has not accepted yet. asks: the client may still ask for it.
-func (s *subscription) named(name string, asks bool) (r *resource, coming bool) {
+func (s *subscription) named(name string, asks bool) (r *resource.State, coming bool) {
 	if s == nil || s.selection == nil || !s.selection.names(name) {
 		return nil, asks
 	}
 	if s.selection.snapshot == nil || slices.Contains(s.selection.dirty, name) {
 		return nil, true
 	}
-	r = s.sent.find(name)
-	return r, s.acks.awaits(name) || s.target().find(name).isPresent() && !r.isPresent()
+	r = s.sent.Find(name)
+	return r, s.acks.awaits(name) || s.target().Find(name).IsPresent() && !r.IsPresent()
 }
 
 // assignmentOf returns the name of the assignment that a client asks for when it has a
 // cluster; "": it asks for none.
-func assignmentOf(cluster *resource) (name string) {
+func assignmentOf(cluster *resource.State) (name string) {
 	const edsField, serviceNameField = 3, 2
-	if !cluster.isPresent() {
+	if !cluster.IsPresent() {
 		return ""
 	}
 	// This server has encoded it.
-	_ = eachText(cluster.value, func(number protowire.Number, eds []byte) {
+	_ = eachText(cluster.Value, func(number protowire.Number, eds []byte) {
 		if number != edsField {
 			return
 		}
-		name = cluster.name
+		name = cluster.Name
 		_ = eachText(eds, func(number protowire.Number, text []byte) {
 			if number == serviceNameField && len(text) > 0 {
 				name = string(text)

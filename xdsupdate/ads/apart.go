@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -53,25 +55,25 @@ func (s selectionState) atOnce(d clientTraits) int {
 
 // divide makes responses of their own of the resources of a response, if they are few.
 // The client had from before.
-func (c *content) divide(from *snapshot, d clientTraits) {
+func (c *content) divide(from *resource.Snapshot, d clientTraits) {
 	if c.full || len(c.listed) < 2 || len(c.listed) > separate+1 || !comesAlone(c.typeURL, d) {
 		return
 	}
-	sum := from.sum
+	sum := from.Sum
 	for _, r := range c.listed {
-		if old := from.find(r.name); old != nil {
-			sum -= old.weight()
+		if old := from.Find(r.Name); old != nil {
+			sum -= old.Weight()
 		}
-		sum += r.weight()
-		c.parts = append(c.parts, separated{&content{typeURL: c.typeURL, delta: c.delta, listed: []*resource{r}}, sum})
+		sum += r.Weight()
+		c.parts = append(c.parts, separated{&content{typeURL: c.typeURL, delta: c.delta, listed: []*resource.State{r}}, sum})
 	}
 }
 
 // namedBy returns the resources of a response that the text of its refusal names: of
 // clusters and listeners Envoy names all that it refuses.
-func (s *subscription) namedBy(o *outstanding, text string) []*resource {
-	var out []*resource
-	among := func(name string) *resource { return s.sent.find(name) }
+func (s *subscription) namedBy(o *outstanding, text string) []*resource.State {
+	var out []*resource.State
+	among := func(name string) *resource.State { return s.sent.Find(name) }
 	if !o.full {
 		among = o.find
 		if len(o.listed) < 2 {
@@ -80,7 +82,7 @@ func (s *subscription) namedBy(o *outstanding, text string) []*resource {
 	}
 	for word := range strings.FieldsSeq(text) {
 		word = strings.Trim(word, `'"(),;:.`)
-		if r := among(word); word != "" && r != nil && r.marker == present && !slices.Contains(out, r) {
+		if r := among(word); word != "" && r != nil && r.Marker == resource.Present && !slices.Contains(out, r) {
 			out = append(out, r)
 		}
 	}
@@ -89,16 +91,16 @@ func (s *subscription) namedBy(o *outstanding, text string) []*resource {
 
 // divide has the resources of a refused response sent again: those that the text names
 // alone, the others in two halves, unless it accepts them.
-func (s *subscription) divide(o *outstanding, named []*resource, text string) {
+func (s *subscription) divide(o *outstanding, named []*resource.State, text string) {
 	if s.saysAll(named, text) {
 		s.accept(o, named...)
 	}
 	rest := o.listed
 	if len(named) > 0 {
-		rest = slices.DeleteFunc(slices.Clone(rest), func(r *resource) bool { return slices.Contains(named, r) })
+		rest = slices.DeleteFunc(slices.Clone(rest), func(r *resource.State) bool { return slices.Contains(named, r) })
 	}
 	for _, r := range named {
-		s.refusals.apart = append(s.refusals.apart, []*resource{r})
+		s.refusals.apart = append(s.refusals.apart, []*resource.State{r})
 	}
 	switch half := len(rest) / 2; {
 	case s.saysAll(named, text):
@@ -121,22 +123,22 @@ func (s *subscription) sendApart() bool {
 	all := &content{after: s.sent}
 	state, traits := s.state(), s.traits()
 	for ; len(s.refusals.apart) > 0 && len(all.parts) < separate; s.refusals.apart = s.refusals.apart[1:] {
-		var list []*resource
+		var list []*resource.State
 		for _, r := range s.refusals.apart[0] {
-			if now := s.target().find(r.name); now != nil && now.marker == present {
+			if now := s.target().Find(r.Name); now != nil && now.Marker == resource.Present {
 				list = append(list, now)
 			}
 		}
 		if len(list) > 0 {
-			all.after = all.after.withAll(list)
+			all.after = all.after.WithAll(list)
 			if s.typeURL == secretType {
 				s.refusals.vary(list)
 			}
 			part := state.newContent(list, traits)
 			if s.typeURL == envoy.ClusterType {
-				part.fresh = newClusterNames(list) // for all that is known
+				part.fresh = reference.NewClusterNames(resource.Names(list)) // for all that is known
 			}
-			all.parts = append(all.parts, separated{part, all.after.sum})
+			all.parts = append(all.parts, separated{part, all.after.Sum})
 		}
 	}
 	if len(all.parts) == 0 {
@@ -218,6 +220,6 @@ func (s *subscription) again(name string) {
 	case full:
 		s.forget([]string{name})
 	default:
-		s.refusals.apart = append(s.refusals.apart, []*resource{{name: name}})
+		s.refusals.apart = append(s.refusals.apart, []*resource.State{{Name: name}})
 	}
 }

@@ -8,13 +8,15 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // cache holds what can be served, who wants what of it, and who has what.
 type cache struct {
 	generators bool // new views have to wait for generators
-	none       *snapshot
-	failures   *failures
+	none       *resource.Snapshot
+	failures   *failure.List
 	// partSize and largeSize are those constants.
 	partSize, largeSize int
 	// phaseTimeout and removalDelay are those options.
@@ -64,8 +66,8 @@ type address struct {
 func newCache(generators bool) *cache {
 	return &cache{
 		generators: generators,
-		none:       &snapshot{},
-		failures:   &failures{},
+		none:       &resource.Snapshot{},
+		failures:   &failure.List{},
 		partSize:   partSize,
 		largeSize:  largeSize,
 

@@ -11,6 +11,8 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -79,10 +81,6 @@ func rank(typeURL string) int {
 	}
 }
 
-func pointsToClusters(typeURL string) bool {
-	return typeURL == envoy.ListenerType || typeURL == envoy.RouteType
-}
-
 // flush queues what is to be sent: first what is new or changed, clusters before
 // the listeners and routes that may point to them, and then what is gone, in the
 // opposite order; to some clients in phases. Nothing is sent to a client before the first
@@ -111,7 +109,7 @@ func (c *connection) flush() {
 			}
 		}
 		s.removals()
-		pointing = pointing || pointsToClusters(s.typeURL) && !s.complete()
+		pointing = pointing || reference.HasClusters(s.typeURL) && !s.complete()
 	}
 	if phased {
 		c.remove()
@@ -124,14 +122,14 @@ func (c *connection) flush() {
 // enqueue queues a response, after which what the client has sums up to sum. part: it is
 // one of several that are sent at once; last: no other follows to the same difference.
 // Before is what the client had before all of them.
-func (c *connection) enqueue(s *subscription, content *content, before *snapshot, sum uint64, part, last bool) {
+func (c *connection) enqueue(s *subscription, content *content, before *resource.Snapshot, sum uint64, part, last bool) {
 	c.nonce++
 	complete := false
 	if last && !s.refusals.dividing() {
 		d := s.difference()
 		complete = d == nil || d.update == nil && d.removal == nil
 	}
-	o := s.acks.sent(version(sum))
+	o := s.acks.sent(resource.Version(sum))
 	o.nonce, o.at, o.since = strconv.FormatUint(c.nonce, 10), c.cache.epoch, s.selection.since
 	o.listed, o.full, o.part, o.fresh, o.sentAt = content.listed, content.full, part, content.fresh, time.Now()
 	o.before = before

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // Customizer changes resources of services before they are encoded: it adds a TLS
@@ -61,7 +63,7 @@ func (c customizers) scope(v View, typeURL string, svc *registry.Service, p *reg
 			continue
 		}
 		var scope any
-		err := one.part().call(func() error {
+		err := one.part().Call(func() error {
 			scope = one.Scope(v, svc, p)
 			return checkKey(scope)
 		})
@@ -73,7 +75,7 @@ func (c customizers) scope(v View, typeURL string, svc *registry.Service, p *reg
 	return out, nil
 }
 
-func (c Customizer) part() part { return part{partCustomizer, c.Name} }
+func (c Customizer) part() failure.Part { return failure.Part{In: failure.InCustomizer, Name: c.Name} }
 
 // change reports whether any customizer is for a type.
 func (c customizers) change(typeURL string) bool {
@@ -99,31 +101,15 @@ func (c customizers) customize(key variety, svc *registry.Service, p *registry.P
 		if one.Scope != nil {
 			args.Scope, of = of[len(of)-1], of[:len(of)-1]
 		}
-		err := one.part().call(func() error {
+		err := one.part().Call(func() error {
 			if err := one.Customize(args); err != nil {
 				return err
 			}
-			return validate(m)
+			return resource.Validate(m)
 		})
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// valid checks that a message of the host's is of a type, and by the rules of its API.
-func valid(typeURL string, m proto.Message) error {
-	if err := checkType(typeURL, m); err != nil {
-		return err
-	}
-	return validate(m)
-}
-
-// validate checks a message of the host's by the rules of its API.
-func validate(m proto.Message) error {
-	if v, ok := m.(interface{ ValidateAll() error }); ok {
-		return v.ValidateAll()
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -31,7 +33,7 @@ type clientTraits struct {
 
 // differenceKey finds a difference to the snapshot of a selection.
 type differenceKey struct {
-	from *snapshot
+	from *resource.Snapshot
 	clientTraits
 }
 
@@ -72,7 +74,7 @@ type difference struct {
 	// has gone that the client is sent.
 	removal *content
 	// rest is what the client has when nothing, or nothing more, is to be sent.
-	rest *snapshot
+	rest *resource.Snapshot
 }
 
 // content is the content of one response.
@@ -81,14 +83,14 @@ type content struct {
 	delta   bool
 	// listed are the resources in it, unless full is set: then everything in after
 	// is, because the client takes what is not listed for removed.
-	listed []*resource
+	listed []*resource.State
 	full   bool
 	// removed are the names in a delta response.
 	removed []string
 	// fresh are the clusters of listed that the client does not have.
-	fresh clusterNames
+	fresh reference.ClusterNames
 	// after is what the client has then.
-	after *snapshot
+	after *resource.Snapshot
 	// parts are the content in responses of their own; nil: it is in one.
 	parts []separated
 
@@ -114,7 +116,7 @@ func fullState(typeURL string, wildcard bool) bool {
 func (s selectionState) fullState() bool { return fullState(s.typeURL, s.wildcard) }
 
 // difference returns what a client that has from is to be sent.
-func (s *selection) difference(from *snapshot, d clientTraits) *difference {
+func (s *selection) difference(from *resource.Snapshot, d clientTraits) *difference {
 	key := differenceKey{from, d}
 	found := s.known(key)
 	if found == nil {
@@ -126,7 +128,7 @@ func (s *selection) difference(from *snapshot, d clientTraits) *difference {
 
 // known returns a difference to the snapshot that was found before, or nil.
 func (s *selection) known(key differenceKey) *difference {
-	if found := s.differences.get(key); found != nil || key.from.list.Len() > 0 {
+	if found := s.differences.get(key); found != nil || key.from.List.Len() > 0 {
 		return found
 	}
 	return s.first[key.clientTraits].Value()
@@ -138,7 +140,7 @@ func (s *selection) remember(key differenceKey, made *difference) {
 		return
 	}
 	s.differences.add(key, made)
-	if key.from.list.Len() == 0 {
+	if key.from.List.Len() == 0 {
 		if s.first == nil {
 			s.first = make(map[clientTraits]weak.Pointer[difference])
 		}
@@ -152,7 +154,7 @@ type selectionState struct {
 	typeURL  string
 	wildcard bool
 	topics   []*topic
-	snapshot *snapshot
+	snapshot *resource.Snapshot
 }
 
 // state returns what the selection is and has now. It is called with the cache's mutex
@@ -173,38 +175,38 @@ func (s *selection) state() selectionState {
 //	unknown          | none          | its removal; with SotW an empty assignment
 //	nothing          | none          | nothing; if it is returning the removal, or
 //	                 |               | an empty assignment; see tellsAbsent
-func (s selectionState) newDifference(from *snapshot, d clientTraits) *difference {
-	var changed, fresh, emptied []*resource
+func (s selectionState) newDifference(from *resource.Snapshot, d clientTraits) *difference {
+	var changed, fresh, emptied []*resource.State
 	clusters := s.typeURL == envoy.ClusterType && s.wildcard
 	var removed []string
-	var edits []edit // of s.snapshot, to what the client has in the end
+	var edits []resource.Edit // of s.snapshot, to what the client has in the end
 	size, more, divisible, most := 0, false, d.delta || !s.fullState(), s.atOnce(d)
-	compare(from, s.snapshot, func(old, now *resource) {
+	resource.Compare(from, s.snapshot, func(old, now *resource.State) {
 		switch {
-		case now != nil && now.marker == present:
-			if old != nil && now.same(old) {
+		case now != nil && now.Marker == resource.Present:
+			if old != nil && now.Same(old) {
 				return
 			}
-			if more = more || divisible && size > 0 && (size+len(now.value) > responseBytes || len(changed) == most); !more {
+			if more = more || divisible && size > 0 && (size+len(now.Value) > responseBytes || len(changed) == most); !more {
 				changed = append(changed, now)
-				size += len(now.value)
+				size += len(now.Value)
 				if clusters && old == nil {
 					fresh = append(fresh, now)
 				}
 			}
 		case old == nil:
 			if d.returning && !d.delta {
-				emptied = append(emptied, emptyAssignment(now.name))
+				emptied = append(emptied, emptyAssignment(now.Name))
 			}
-		case old.marker == tombstone:
+		case old.Marker == resource.Tombstone:
 		default:
 			switch s.removalOf(old, now, d) {
 			case isRemoved:
-				removed = append(removed, old.name)
+				removed = append(removed, old.Name)
 			case isEmptied:
-				emptied = append(emptied, emptyAssignment(old.name))
+				emptied = append(emptied, emptyAssignment(old.Name))
 			case isKept:
-				edits = append(edits, edit{old.name, old})
+				edits = append(edits, resource.Edit{Name: old.Name, Resource: old})
 			}
 		}
 	})
@@ -216,12 +218,12 @@ func (s selectionState) newDifference(from *snapshot, d clientTraits) *differenc
 	if s.tellsAbsent(d) && !more {
 		s.tell(from, &edits, &changed)
 	}
-	out := &difference{rest: s.snapshot.with(edits), more: more}
+	out := &difference{rest: s.snapshot.With(edits), more: more}
 	if len(changed) > 0 {
 		out.update = s.newContent(changed, d)
-		out.update.fresh = newClusterNames(fresh)
+		out.update.fresh = reference.NewClusterNames(resource.Names(fresh))
 		if out.update.after = out.rest; more || len(removed)+len(emptied) > 0 {
-			out.update.after = from.withAll(changed)
+			out.update.after = from.WithAll(changed)
 		}
 		out.update.divide(from, d)
 	}
@@ -235,17 +237,17 @@ func (s selectionState) newDifference(from *snapshot, d clientTraits) *differenc
 // absent returns the names that are subscribed and of which there is nothing, but
 // for those of resources that the client keeps, or is sent an empty state of: they
 // have gone since its first response.
-func (s selectionState) absent(kept []edit, emptied []*resource) []string {
+func (s selectionState) absent(kept []resource.Edit, emptied []*resource.State) []string {
 	out := s.missing()
 	if len(kept)+len(emptied) == 0 {
 		return out
 	}
 	except := make(map[string]struct{}, len(kept)+len(emptied))
 	for _, e := range kept {
-		except[e.name] = struct{}{}
+		except[e.Name] = struct{}{}
 	}
 	for _, r := range emptied {
-		except[r.name] = struct{}{}
+		except[r.Name] = struct{}{}
 	}
 	return slices.DeleteFunc(out, func(name string) bool {
 		_, ok := except[name]
@@ -257,13 +259,13 @@ func (s selectionState) absent(kept []edit, emptied []*resource) []string {
 func (s selectionState) missing() []string {
 	var out []string
 	topics := s.topics
-	for r := range s.snapshot.list.All() {
-		for len(topics) > 0 && topics[0].name < r.name {
+	for r := range s.snapshot.List.All() {
+		for len(topics) > 0 && topics[0].name < r.Name {
 			out, topics = append(out, topics[0].name), topics[1:]
 		}
-		if len(topics) > 0 && topics[0].name == r.name {
-			if topics = topics[1:]; r.marker != present {
-				out = append(out, r.name)
+		if len(topics) > 0 && topics[0].name == r.Name {
+			if topics = topics[1:]; r.Marker != resource.Present {
+				out = append(out, r.Name)
 			}
 		}
 	}
@@ -284,14 +286,14 @@ const (
 
 // removalOf decides what becomes of a resource that a client has, when there is none
 // or, for an assignment, a tombstone.
-func (s selectionState) removalOf(old, now *resource, d clientTraits) removalAction {
+func (s selectionState) removalOf(old, now *resource.State, d clientTraits) removalAction {
 	assignment := s.typeURL == envoy.LoadAssignmentType
 	switch {
-	case old.marker == unknown && assignment && !d.delta:
+	case old.Marker == resource.Unknown && assignment && !d.delta:
 		return isEmptied
-	case old.marker == unknown:
+	case old.Marker == resource.Unknown:
 		return isRemoved
-	case old.marker == absent:
+	case old.Marker == resource.Absent:
 		return isKept
 	case assignment && !s.wildcard && (d.grpc || !d.delta):
 		if now == nil {
@@ -300,7 +302,7 @@ func (s selectionState) removalOf(old, now *resource, d clientTraits) removalAct
 		return isEmptied
 	case s.wildcard:
 		return isRemoved
-	case d.grpc && grpcKeeps(s.typeURL, old.name), !d.delta && !s.fullState():
+	case d.grpc && grpcKeeps(s.typeURL, old.Name), !d.delta && !s.fullState():
 		return isKept
 	default:
 		return isRemoved
@@ -314,25 +316,16 @@ func grpcKeeps(typeURL, name string) bool {
 	return !inbound && (typeURL == envoy.ClusterType || typeURL == envoy.ListenerType || typeURL == envoy.RouteType)
 }
 
-func emptyAssignment(name string) *resource {
-	r := &resource{typeURL: envoy.LoadAssignmentType, name: name, build: func() (proto.Message, error) {
+func emptyAssignment(name string) *resource.State {
+	r := &resource.State{TypeURL: envoy.LoadAssignmentType, Name: name, Build: func() (proto.Message, error) {
 		return &endpointv3.ClusterLoadAssignment{ClusterName: name}, nil
 	}}
-	r.exists()
+	r.Exists()
 	return r
 }
 
-func (s selectionState) newContent(resources []*resource, d clientTraits) *content {
+func (s selectionState) newContent(resources []*resource.State, d clientTraits) *content {
 	return &content{typeURL: s.typeURL, delta: d.delta, listed: resources, full: !d.delta && s.fullState()}
-}
-
-// withAll returns the snapshot with some resources in their new states.
-func (s *snapshot) withAll(resources []*resource) *snapshot {
-	edits := make([]edit, len(resources))
-	for i, r := range resources {
-		edits[i] = edit{r.name, r}
-	}
-	return s.with(edits)
 }
 
 // encode returns the field "resources" of a response, as the two protocols have
@@ -340,22 +333,22 @@ func (s *snapshot) withAll(resources []*resource) *snapshot {
 func (c *content) encode() []byte {
 	c.once.Do(func() {
 		size := 0
-		each := func(visit func(r *resource)) {
+		each := func(visit func(r *resource.State)) {
 			if !c.full {
 				for _, r := range c.listed {
 					visit(r)
 				}
 				return
 			}
-			for r := range c.after.list.All() {
-				if r.marker == present {
+			for r := range c.after.List.All() {
+				if r.Marker == resource.Present {
 					visit(r)
 				}
 			}
 		}
-		each(func(r *resource) { size += len(r.value) + len(r.typeURL) + len(r.name) + 48 })
+		each(func(r *resource.State) { size += len(r.Value) + len(r.TypeURL) + len(r.Name) + 48 })
 		c.wire = make([]byte, 0, size)
-		each(func(r *resource) { c.wire = r.appendTo(c.wire, c.delta) })
+		each(func(r *resource.State) { c.wire = appendResource(c.wire, r, c.delta) })
 	})
 	return c.wire
 }
@@ -363,36 +356,36 @@ func (c *content) encode() []byte {
 // count returns the number of resources in the response.
 func (c *content) count() int {
 	if c.full {
-		return c.after.list.Len()
+		return c.after.List.Len()
 	}
 	return len(c.listed)
 }
 
-// appendTo appends the resource as an element of the field "resources".
-func (r *resource) appendTo(out []byte, delta bool) []byte {
+// appendResource appends a resource as an element of the field "resources".
+func appendResource(out []byte, r *resource.State, delta bool) []byte {
 	const resources, anyType, anyValue, resourceVersion, resourceAny, resourceName = 2, 1, 2, 1, 2, 3
-	size, named := len(r.value), namesMessage(r.typeURL)
+	size, named := len(r.Value), resource.NamesMessage(r.TypeURL)
 	if named {
-		size = 1 + protowire.SizeBytes(len(r.typeURL)) + 1 + protowire.SizeBytes(len(r.value))
+		size = 1 + protowire.SizeBytes(len(r.TypeURL)) + 1 + protowire.SizeBytes(len(r.Value))
 	}
 	out = protowire.AppendTag(out, resources, protowire.BytesType)
 	if delta {
 		var digits [16]byte
-		v := appendVersion(digits[:0], r.hash)
-		whole := 1 + protowire.SizeBytes(len(v)) + 1 + protowire.SizeBytes(size) + 1 + protowire.SizeBytes(len(r.name))
+		v := resource.AppendVersion(digits[:0], r.Hash)
+		whole := 1 + protowire.SizeBytes(len(v)) + 1 + protowire.SizeBytes(size) + 1 + protowire.SizeBytes(len(r.Name))
 		out = protowire.AppendVarint(out, uint64(whole))
 		out = protowire.AppendTag(out, resourceVersion, protowire.BytesType)
 		out = protowire.AppendBytes(out, v)
 		out = protowire.AppendTag(out, resourceName, protowire.BytesType)
-		out = protowire.AppendString(out, r.name)
+		out = protowire.AppendString(out, r.Name)
 		out = protowire.AppendTag(out, resourceAny, protowire.BytesType)
 	}
 	out = protowire.AppendVarint(out, uint64(size))
 	if !named {
-		return append(out, r.value...)
+		return append(out, r.Value...)
 	}
 	out = protowire.AppendTag(out, anyType, protowire.BytesType)
-	out = protowire.AppendString(out, r.typeURL)
+	out = protowire.AppendString(out, r.TypeURL)
 	out = protowire.AppendTag(out, anyValue, protowire.BytesType)
-	return protowire.AppendBytes(out, r.value)
+	return protowire.AppendBytes(out, r.Value)
 }

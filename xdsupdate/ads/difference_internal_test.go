@@ -2,11 +2,15 @@
 
 package ads
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+)
 
 // TestDifferences: each state of clients, of each protocol and kind of client, has its own difference.
 func TestDifferences(t *testing.T) {
-	one, two := &snapshot{}, &snapshot{}
+	one, two := &resource.Snapshot{}, &resource.Snapshot{}
 	keys := []differenceKey{{one, clientTraits{}}, {two, clientTraits{}}, {one, clientTraits{delta: true}}, {two, clientTraits{returning: true}}}
 	var all differences
 	made := map[differenceKey]*difference{}

@@ -35,5 +35,5 @@ func (s *Server) Remains() string {
 
 // Whole decodes a state with all secrets in it.
 func (s StateOfResource) Whole() (proto.Message, error) {
-	return s.resource.message()
+	return s.resource.Message()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // ErrNotUpdated means that a resource cannot be made, so that proxies keep its last state,
@@ -28,13 +29,13 @@ type Failure struct {
 }
 
 // failing are resources that are not as they should be, by name.
-type failing map[string]*resource
+type failing map[string]*resource.State
 
 // note takes over what became of a resource, which was made; nil: there is none.
-func (f *failing) note(name string, r *resource) {
+func (f *failing) note(name string, r *resource.State) {
 	switch {
-	case r.isUnavailable():
-	case r != nil && r.err != nil:
+	case r.IsUnavailable():
+	case r != nil && r.Err != nil:
 		if *f == nil {
 			*f = make(failing)
 		}
@@ -51,7 +52,7 @@ func (s *subscription) failed() []Failure {
 	}
 	var out []Failure
 	for name, r := range s.selection.failing {
-		out = append(out, Failure{Name: name, Error: r.err.Error(), LeftOut: leftOutOf(r.err), NotUpdated: r.kept})
+		out = append(out, Failure{Name: name, Error: r.Err.Error(), LeftOut: leftOutOf(r.Err), NotUpdated: r.Kept})
 	}
 	slices.SortFunc(out, func(a, b Failure) int { return strings.Compare(a.Name, b.Name) })
 	return out

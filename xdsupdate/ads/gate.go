@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -13,7 +15,7 @@ import (
 type gate struct {
 	// closed: it is not known which clusters those are.
 	closed bool
-	coming []clusterNames
+	coming []reference.ClusterNames
 	// listeners: there are changes of listeners that are not in use yet.
 	listeners bool
 	// routes are the route configurations that listeners wait for, sorted.
@@ -60,12 +62,12 @@ func (g *gate) wait(until time.Time) {
 }
 
 // stops reports whether a resource names clusters that the client cannot use yet.
-func (g *gate) stops(r *resource) bool {
+func (g *gate) stops(r *resource.State) bool {
 	if g.closed {
 		return true
 	}
 	for _, names := range g.coming {
-		if len(names.among(r.references().clusters, false)) > 0 {
+		if len(names.Among(r.References().Clusters, false)) > 0 {
 			return true
 		}
 	}
@@ -73,9 +75,9 @@ func (g *gate) stops(r *resource) bool {
 }
 
 // needs adds the names that keep a resource back.
-func (g *gate) needs(to []string, r *resource) []string {
+func (g *gate) needs(to []string, r *resource.State) []string {
 	for _, names := range g.coming {
-		to = append(to, names.among(r.references().clusters, true)...)
+		to = append(to, names.Among(r.References().Clusters, true)...)
 	}
 	return to
 }
@@ -83,7 +85,7 @@ func (g *gate) needs(to []string, r *resource) []string {
 // isComing reports whether a cluster cannot be used yet.
 func (g *gate) isComing(name string) bool {
 	for _, names := range g.coming {
-		if names.has(name) {
+		if names.Has(name) {
 			return true
 		}
 	}
@@ -92,7 +94,7 @@ func (g *gate) isComing(name string) bool {
 
 // behind reports whether some of what is new of listeners or routes has to wait.
 func (s *subscription) behind(update *content) (g gate, waits bool) {
-	if !pointsToClusters(s.typeURL) || !s.conn.phased() {
+	if !reference.HasClusters(s.typeURL) || !s.conn.phased() {
 		return g, false
 	}
 	g = s.conn.gate(s.waiting)
@@ -104,12 +106,12 @@ func (s *subscription) behind(update *content) (g gate, waits bool) {
 	} else {
 		g.routes = s.conn.comingRoutes(&g)
 	}
-	return g, slices.ContainsFunc(update.listed, func(r *resource) bool { return s.waits(&g, r) })
+	return g, slices.ContainsFunc(update.listed, func(r *resource.State) bool { return s.waits(&g, r) })
 }
 
 // waits reports whether a resource has to wait.
-func (s *subscription) waits(g *gate, r *resource) bool {
-	return g.stops(r) || g.listeners && s.givesUpDomains(r) || len(g.routes) > 0 && slices.ContainsFunc(r.references().routes, func(name string) bool {
+func (s *subscription) waits(g *gate, r *resource.State) bool {
+	return g.stops(r) || g.listeners && s.givesUpDomains(r) || len(g.routes) > 0 && slices.ContainsFunc(r.References().Routes, func(name string) bool {
 		_, found := slices.BinarySearch(g.routes, name)
 		return found
 	})
@@ -132,9 +134,9 @@ func (c *connection) comingRoutes(g *gate) (names []string) {
 	if d := s.difference(); d == nil || d.update == nil {
 		return nil
 	}
-	s.changed(s.target(), func(r *resource) {
+	s.changed(s.target(), func(r *resource.State) {
 		if g.stops(r) || !s.givesUpDomains(r) {
-			names = append(names, r.name)
+			names = append(names, r.Name)
 		}
 	})
 	return names
@@ -142,9 +144,9 @@ func (c *connection) comingRoutes(g *gate) (names []string) {
 
 // givesUpDomains reports whether a route configuration has no routes for a domain that
 // it has at the client.
-func (s *subscription) givesUpDomains(r *resource) bool {
-	now := r.references().domains
-	return slices.ContainsFunc(s.sent.find(r.name).references().domains, func(hash uint64) bool { return !now.has(hash) })
+func (s *subscription) givesUpDomains(r *resource.State) bool {
+	now := r.References().Domains
+	return slices.ContainsFunc(s.sent.Find(r.Name).References().Domains, func(hash uint64) bool { return !now.Has(hash) })
 }
 
 // changesListeners reports whether the client is to have listeners that it does not use
@@ -193,7 +195,7 @@ func (c *connection) awaitsRoutes(g *gate, now time.Time) bool {
 		return false
 	}
 	c.phases.awaited = slices.DeleteFunc(c.phases.awaited, func(name string) bool {
-		return routes.sent.find(name) != nil && !routes.acks.awaits(name)
+		return routes.sent.Find(name) != nil && !routes.acks.awaits(name)
 	})
 	g.wait(until)
 	if len(c.phases.awaited) > 0 {

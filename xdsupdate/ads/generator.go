@@ -8,6 +8,9 @@ import (
 	"iter"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // Generator makes resources besides those of providers, or in place of them.
@@ -75,8 +78,8 @@ func (r *Resources) Set(typeURL, name string, message proto.Message) {
 			return
 		}
 	}
-	r.stage(resourceName{typeURL, name}, &overlaid{message: message, resource: &resource{
-		typeURL: typeURL, name: name, build: func() (proto.Message, error) { return message, nil },
+	r.stage(resourceName{typeURL, name}, &overlaid{message: message, resource: &resource.State{
+		TypeURL: typeURL, Name: name, Build: func() (proto.Message, error) { return message, nil },
 	}})
 }
 
@@ -86,12 +89,12 @@ func (r *Resources) Set(typeURL, name string, message proto.Message) {
 // Set it always counts as a change: for those who are subscribed it is built.
 func (r *Resources) SetLazy(typeURL, name string, build func() (proto.Message, error)) {
 	owner := r.owner
-	r.stage(resourceName{typeURL, name}, &overlaid{resource: &resource{
-		typeURL: typeURL, name: name, build: func() (proto.Message, error) {
+	r.stage(resourceName{typeURL, name}, &overlaid{resource: &resource.State{
+		TypeURL: typeURL, Name: name, Build: func() (proto.Message, error) {
 			var m proto.Message
-			err := part{partGenerator, owner}.call(func() (err error) {
+			err := failure.Part{In: failure.InGenerator, Name: owner}.Call(func() (err error) {
 				if m, err = build(); err == nil && m != nil {
-					err = valid(typeURL, m)
+					err = resource.Valid(typeURL, m)
 				}
 				return err
 			})
@@ -129,7 +132,7 @@ func (r *Resources) Names(typeURL string) iter.Seq[string] {
 
 func (r *Resources) stage(name resourceName, next *overlaid) {
 	if name.typeURL == "" || name.name == "" {
-		r.fail(name, errNoName)
+		r.fail(name, resource.ErrNoName)
 		return
 	}
 	if next != nil {
@@ -215,7 +218,7 @@ func (g *generatorOfAll) Generate(view View, push *PushContext, out *Resources) 
 // namedGenerator is a generator with its name, which it was asked for once.
 type namedGenerator struct {
 	Generator
-	part
+	part failure.Part
 }
 
 // newGenerators returns the generators of a server in their order.
@@ -231,7 +234,7 @@ func newGenerators(list []Generator) []namedGenerator {
 			panic("ads.New: two generators have the name " + name)
 		}
 		names[name] = struct{}{}
-		out = append(out, namedGenerator{g, part{partGenerator, name}})
+		out = append(out, namedGenerator{g, failure.Part{In: failure.InGenerator, Name: name}})
 	}
 	return out
 }
@@ -239,9 +242,9 @@ func newGenerators(list []Generator) []namedGenerator {
 // generate calls the generator for one view and returns the overlay that this
 // makes, and the names that changed. A panic is an error.
 func (g namedGenerator) generate(v View, before overlay, push *PushContext) (after overlay, changed []resourceName, err error) {
-	staged := &Resources{owner: g.name, overlay: before}
+	staged := &Resources{owner: g.part.Name, overlay: before}
 	var refused error
-	err = g.call(func() error {
+	err = g.part.Call(func() error {
 		if err := g.Generate(v, push, staged); err != nil {
 			return err
 		}

@@ -6,12 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // hold is a state that listeners or routes wait to be sent.
 type hold struct {
-	target *snapshot
+	target *resource.Snapshot
 	epoch  uint64
 	// needs are the clusters that they wait for.
 	needs []string
@@ -21,10 +22,10 @@ type hold struct {
 func (s *subscription) updatesBehind(g gate) {
 	s.conn.wakeAt(g.until)
 	target := s.target()
-	var list []*resource
+	var list []*resource.State
 	var needs []string
 	waiting := false
-	s.changed(target, func(r *resource) {
+	s.changed(target, func(r *resource.State) {
 		if !s.waits(&g, r) {
 			list = append(list, r)
 			return
@@ -48,13 +49,13 @@ func (s *subscription) updatesBehind(g gate) {
 	if most := s.state().atOnce(s.traits()); len(list) > most {
 		list, epoch = list[:most], 0
 	}
-	s.sendSome(list, s.sent.withAll(list), epoch)
+	s.sendSome(list, s.sent.WithAll(list), epoch)
 }
 
 // sendSome sends some of what is new, after which the client has something, and everything
 // of an epoch; 0: of none.
-func (s *subscription) sendSome(list []*resource, after *snapshot, epoch uint64) {
-	slices.SortFunc(list, compareNames)
+func (s *subscription) sendSome(list []*resource.State, after *resource.Snapshot, epoch uint64) {
+	slices.SortFunc(list, resource.CompareNames)
 	from := s.sent
 	update := s.state().newContent(list, s.traits())
 	update.after = after
@@ -68,13 +69,13 @@ func (s *subscription) sendSome(list []*resource, after *snapshot, epoch uint64)
 // listsAll reports whether the client takes for removed what the first response on its stream
 // does not list: it may have listeners that wait here, of a stream before.
 func (s *subscription) listsAll() bool {
-	return s.state().fullState() && !s.conn.delta && s.sent.list.Len() == 0
+	return s.state().fullState() && !s.conn.delta && s.sent.List.Len() == 0
 }
 
 // changed visits what is new to the client in a snapshot.
-func (s *subscription) changed(target *snapshot, visit func(r *resource)) {
-	compare(s.sent, target, func(old, now *resource) {
-		if now != nil && now.marker == present && (old == nil || !now.same(old)) {
+func (s *subscription) changed(target *resource.Snapshot, visit func(r *resource.State)) {
+	resource.Compare(s.sent, target, func(old, now *resource.State) {
+		if now != nil && now.Marker == resource.Present && (old == nil || !now.Same(old)) {
 			visit(now)
 		}
 	})
@@ -82,7 +83,7 @@ func (s *subscription) changed(target *snapshot, visit func(r *resource)) {
 
 // addHeld adds what was held to a list of what is sent, if it can be sent now, and returns
 // the epoch that the client then has everything of; 0: of none.
-func (s *subscription) addHeld(list []*resource, g *gate) (out []*resource, epoch uint64) {
+func (s *subscription) addHeld(list []*resource.State, g *gate) (out []*resource.State, epoch uint64) {
 	h := s.held
 	if h == nil {
 		return list, 0
@@ -92,7 +93,7 @@ func (s *subscription) addHeld(list []*resource, g *gate) (out []*resource, epoc
 		if g.isComing(name) {
 			return list, 0
 		}
-		if !clusters.sent.find(name).isPresent() || !clusters.target().find(name).isPresent() {
+		if !clusters.sent.Find(name).IsPresent() || !clusters.target().Find(name).IsPresent() {
 			s.held = nil // it has gone meanwhile, with its endpoints
 			return list, 0
 		}
@@ -101,15 +102,15 @@ func (s *subscription) addHeld(list []*resource, g *gate) (out []*resource, epoc
 	target := s.target()
 	newer := make(map[string]bool, len(list))
 	for _, r := range list {
-		newer[r.name] = true
+		newer[r.Name] = true
 	}
 	complete := true
-	compare(s.sent, h.target, func(old, now *resource) {
+	resource.Compare(s.sent, h.target, func(old, now *resource.State) {
 		switch {
-		case now == nil || now.marker != present:
+		case now == nil || now.Marker != resource.Present:
 			complete = complete && old == nil
-		case newer[now.name] || old != nil && now.same(old):
-		case target.find(now.name) == nil || s.waits(g, now): // since it was held
+		case newer[now.Name] || old != nil && now.Same(old):
+		case target.Find(now.Name) == nil || s.waits(g, now): // since it was held
 			complete = false
 		default:
 			list = append(list, now)

@@ -13,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 )
 
 // identity is how a connection keeps up with who its proxy is. One goroutine at a
@@ -109,11 +110,11 @@ func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *regist
 		if err == nil {
 			return nil
 		}
-		s.cache.failures.add(err)
+		s.cache.failures.Add(err)
 		return errInternal()
 	}
 	var refusal error
-	if err := internal(part{in: partProxy}.call(func() error {
+	if err := internal(failure.Part{In: failure.InProxy}.Call(func() error {
 		proxy, refusal = s.proxyOf(ctx, node)
 		return nil
 	})); err != nil {
@@ -125,7 +126,7 @@ func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *regist
 	case proxy == nil:
 		return nil, key, errNoProxy
 	}
-	return proxy, key, internal(part{in: partGroup}.call(func() error {
+	return proxy, key, internal(failure.Part{In: failure.InGroup}.Call(func() error {
 		key = s.viewOf(node, proxy)
 		return errors.Join(checkKey(key.Group), checkKey(key.Policy), checkKey(key.others))
 	}))

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // initialVersions is what a delta client says that it has when it comes back: the names and
@@ -32,11 +34,11 @@ type initialVersionsKey struct {
 func (c *initialVersions) add(fields []byte) error {
 	c.fields = append(c.fields, fields...)
 	return eachInitialVersion(fields, func(name, version []byte) {
-		hash := parseVersion(version)
+		hash := resource.ParseVersion(version)
 		if hash == 0 { // not ours: nothing that we have is equal to it
 			hash = ^xxhash.Sum64(version)
 		}
-		c.sum += weight(xxhash.Sum64(name), hash)
+		c.sum += resource.Weight(xxhash.Sum64(name), hash)
 		c.count++
 	})
 }
@@ -68,27 +70,27 @@ func eachInitialVersion(fields []byte, visit func(name, version []byte)) error {
 }
 
 // snapshot decodes them.
-func (c *initialVersions) snapshot() *snapshot {
-	made := make([]resource, 0, c.count)
+func (c *initialVersions) snapshot() *resource.Snapshot {
+	made := make([]resource.State, 0, c.count)
 	_ = eachInitialVersion(c.fields, func(name, version []byte) { // it was decoded once already
-		made = append(made, resource{typeURL: c.typeURL, name: string(name), hash: parseVersion(version)})
+		made = append(made, resource.State{TypeURL: c.typeURL, Name: string(name), Hash: resource.ParseVersion(version)})
 	})
-	list := make([]*resource, len(made))
+	list := make([]*resource.State, len(made))
 	for i := range made {
 		r := &made[i]
-		if r.hash == 0 {
-			r.marker = unknown
+		if r.Hash == 0 {
+			r.Marker = resource.Unknown
 		}
-		r.once.Do(func() {})
+		r.SetMade()
 		list[i] = r
 	}
-	slices.SortStableFunc(list, compareNames)
-	return newSnapshot(slices.CompactFunc(list, func(a, b *resource) bool { return a.name == b.name }))
+	slices.SortStableFunc(list, resource.CompareNames)
+	return resource.NewSnapshot(slices.CompactFunc(list, func(a, b *resource.State) bool { return a.Name == b.Name }))
 }
 
 // is reports whether a snapshot has just these versions.
-func (c initialVersionsKey) is(s *snapshot) bool {
-	return s != nil && s.sum == c.sum && s.list.Len() == c.count
+func (c initialVersionsKey) is(s *resource.Snapshot) bool {
+	return s != nil && s.Sum == c.sum && s.List.Len() == c.count
 }
 
 // maxRecalled bounds how many different ones are remembered.
@@ -98,12 +100,12 @@ const maxRecalled = 16
 // has it, so that those who come back at once share it, and what they are sent.
 type recalled struct {
 	initialVersionsKey
-	snapshot weak.Pointer[snapshot]
+	snapshot weak.Pointer[resource.Snapshot]
 }
 
 // recall returns the snapshot that a first request of a delta client resumes. It
 // takes the lock, and decodes without it.
-func (c *cache) recall(conn *connection, r *request) *snapshot {
+func (c *cache) recall(conn *connection, r *request) *resource.Snapshot {
 	if found := c.recognize(conn, r); found != nil {
 		return found
 	}
@@ -120,7 +122,7 @@ func (c *cache) recall(conn *connection, r *request) *snapshot {
 
 // recognize returns a snapshot that is equal to what a request resumes, or nil: that of
 // the selection which the client will have, most likely. It takes the lock.
-func (c *cache) recognize(conn *connection, r *request) *snapshot {
+func (c *cache) recognize(conn *connection, r *request) *resource.Snapshot {
 	key := selectionKey{typeURL: r.typeURL, wildcard: r.subscribe.count == 0 || r.subscribe.wildcard}
 	for name := range eachField(r.subscribe.fields) {
 		if string(name) == wildcardName {

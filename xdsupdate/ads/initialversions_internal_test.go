@@ -8,16 +8,18 @@ import (
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // TestRecalledIsBounded: of claims that differ, only the last are remembered.
 func TestRecalledIsBounded(t *testing.T) {
 	c := newCache(false)
 	conn := &connection{cache: c, delta: true}
-	recall := func(i int) *snapshot {
+	recall := func(i int) *resource.Snapshot {
 		t.Helper()
 		data, err := proto.Marshal(&discovery.DeltaDiscoveryRequest{
-			TypeUrl: "type", InitialResourceVersions: map[string]string{"a": version(uint64(i + 1))},
+			TypeUrl: "type", InitialResourceVersions: map[string]string{"a": resource.Version(uint64(i + 1))},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -29,7 +31,7 @@ func TestRecalledIsBounded(t *testing.T) {
 		return c.recall(conn, r)
 	}
 	// All of them are held, as if each had its client.
-	var held []*snapshot
+	var held []*resource.Snapshot
 	for i := range maxRecalled + 3 {
 		held = append(held, recall(i))
 	}

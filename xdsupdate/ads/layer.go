@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // layer is what a provider has at one moment, with the resources that were made of
@@ -40,9 +42,9 @@ type madeResources struct {
 
 // madeResource is a resource, or a former state of it.
 type madeResource struct {
-	resource weak.Pointer[resource]
+	resource weak.Pointer[resource.State]
 	// good is what resource falls back to. If both turn out equal, clients keep this one.
-	good weak.Pointer[resource]
+	good weak.Pointer[resource.State]
 	// stale: it is of an earlier layer; if the new one cannot be built it stays.
 	stale bool
 }
@@ -109,7 +111,7 @@ func (l *layer) names(v View, typeURL string, yield func(name string)) (only boo
 	if l == nil {
 		return false, nil
 	}
-	err = l.call(func() error {
+	err = l.part.Call(func() error {
 		names, ok := l.Names(l.view(v), typeURL)
 		if only = ok; names == nil {
 			return nil
@@ -161,7 +163,7 @@ func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, k
 
 // list returns what Lister.List yields, but for empty names.
 func (l *layer) list(lister Lister, v View, typeURL string) (only bool, names []string, answers []Answer, err error) {
-	err = l.call(func() error {
+	err = l.part.Call(func() error {
 		list, ok := lister.List(l.view(v), typeURL)
 		if only = ok; list == nil {
 			return nil
@@ -188,7 +190,7 @@ func (l *layer) covers(v View, typeURL, name string) (covered, only bool, err er
 		covered, only = l.Covers(v, typeURL, name)
 		return covered, only, nil
 	}
-	err = l.call(func() error {
+	err = l.part.Call(func() error {
 		covered, only = l.Covers(l.view(v), typeURL, name)
 		return nil
 	})
@@ -197,15 +199,15 @@ func (l *layer) covers(v View, typeURL, name string) (covered, only bool, err er
 
 // lookup returns the provided resource of a name; not ok: what the next provider has
 // counts. The resource may be nil.
-func (l *layer) lookup(v View, typeURL, name string, failed *failures) (r *resource, ok bool) {
+func (l *layer) lookup(v View, typeURL, name string, failed *failure.List) (r *resource.State, ok bool) {
 	if l == nil {
 		return nil, false
 	}
 	a, err := l.answer(v, typeURL, name)
 	switch {
 	case err != nil:
-		failed.undone(err)
-		return encoded(typeURL, name, unavailable), true
+		failed.Undone(err)
+		return resource.NewMarker(typeURL, name, resource.Unavailable), true
 	case a.Next:
 		return nil, false
 	}
@@ -218,7 +220,7 @@ func (l *layer) answer(v View, typeURL, name string) (Answer, error) {
 		return l.Lookup(v, typeURL, name), nil
 	}
 	var a Answer
-	err := l.call(func() error {
+	err := l.part.Call(func() error {
 		a = l.Lookup(l.view(v), typeURL, name)
 		return checkKey(a.Share)
 	})
@@ -226,13 +228,15 @@ func (l *layer) answer(v View, typeURL, name string) (Answer, error) {
 }
 
 // resource returns the resource of an answer; nil: there is none.
-func (l *layer) resource(typeURL, name string, a Answer, failed *failures) *resource {
+func (l *layer) resource(typeURL, name string, a Answer, failed *failure.List) *resource.State {
 	switch {
-	case a.State != nil && !l.builtIn && (a.State.resource.typeURL != typeURL || a.State.resource.name != name):
-		failed.undone(l.wrap(fmt.Errorf("%s %s: %w: %s %s", typeURL, name, errOtherState, a.State.resource.typeURL, a.State.resource.name)))
-		return encoded(typeURL, name, unavailable)
+	case a.State != nil && !l.builtIn && (a.State.resource.TypeURL != typeURL || a.State.resource.Name != name):
+		failed.Undone(l.part.Wrap(fmt.Errorf("%s %s: %w: %s %s", typeURL, name, errOtherState, a.State.resource.TypeURL, a.State.resource.Name)))
+		return resource.NewMarker(typeURL, name, resource.Unavailable)
 	case a.State != nil:
 		return &a.State.resource
+	case l.builtIn:
+		return a.resource
 	case a.Build == nil:
 		return nil
 	default:
@@ -244,14 +248,14 @@ var errOtherState = errors.New("answered with the state of another resource")
 
 // share returns the resource of an answer: one that was made for a view that shares
 // it, or a new one.
-func (l *layer) share(name resourceName, a Answer) *resource {
+func (l *layer) share(name resourceName, a Answer) *resource.State {
 	m := l.made
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.number != l.number {
 		return l.newResource(name, a)
 	}
-	var former *resource
+	var former *resource.State
 	made := m.entries[name][a.Share]
 	if made != nil {
 		former = made.resource.Value()
@@ -264,7 +268,7 @@ func (l *layer) share(name resourceName, a Answer) *resource {
 	}
 	out := l.newResource(name, a)
 	if former != nil {
-		out.fallback, out.reported = former.lastGood(), former.failure()
+		out.Fallback, out.Reported = former.LastGood(), former.Failure()
 	}
 	if made == nil {
 		if m.entries[name] == nil {
@@ -274,12 +278,12 @@ func (l *layer) share(name resourceName, a Answer) *resource {
 		m.entries[name][a.Share] = made
 		m.count++
 	}
-	made.resource, made.good, made.stale = weak.Make(out), weak.Make(out.fallback), false
+	made.resource, made.good, made.stale = weak.Make(out), weak.Make(out.Fallback), false
 	return out
 }
 
-func (l *layer) newResource(name resourceName, a Answer) *resource {
-	return &resource{typeURL: name.typeURL, name: name.name, standIn: a.StandIn, build: func() (proto.Message, error) {
+func (l *layer) newResource(name resourceName, a Answer) *resource.State {
+	return &resource.State{TypeURL: name.typeURL, Name: name.name, StandIn: a.StandIn, Build: func() (proto.Message, error) {
 		m, err := l.build(name.typeURL, a.Build)
 		if m == nil && err != nil && a.Without != nil {
 			if rest, left := l.salvage(name, a, err); rest != nil {
@@ -293,10 +297,10 @@ func (l *layer) newResource(name resourceName, a Answer) *resource {
 // build returns what a function of the provider makes of a type if it is valid. An error beside a
 // message says what is left out of it.
 func (l *layer) build(typeURL string, f func() (proto.Message, error)) (m proto.Message, err error) {
-	err = l.call(func() error {
+	err = l.part.Call(func() error {
 		built, failed := f()
 		if built != nil && built.ProtoReflect().IsValid() {
-			if invalid := valid(typeURL, built); invalid != nil {
+			if invalid := resource.Valid(typeURL, built); invalid != nil {
 				return errors.Join(invalid, failed)
 			}
 		}
@@ -320,7 +324,7 @@ func (l *layer) salvage(name resourceName, a Answer, err error) (m proto.Message
 			return built, failed
 		})
 		if made != nil {
-			if _, unencodable := marshal(made); unencodable != nil {
+			if _, unencodable := resource.Marshal(made); unencodable != nil {
 				return nil, unencodable
 			}
 		}

@@ -2,6 +2,11 @@
 
 package ads
 
+import (
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+)
+
 // layers is what all providers have at one moment, in their order: the first one that
 // has an answer for a name counts. It is immutable. An entry is nil until its provider
 // has provided something.
@@ -9,7 +14,7 @@ type layers []*layer
 
 // lookup returns the resource of a name; not ok: no provider has an answer. The resource
 // may be nil: there is none.
-func (ls layers) lookup(v View, typeURL, name string, failed *failures) (r *resource, ok bool) {
+func (ls layers) lookup(v View, typeURL, name string, failed *failure.List) (r *resource.State, ok bool) {
 	for _, l := range ls {
 		if r, ok = l.lookup(v, typeURL, name, failed); ok {
 			return r, true
@@ -31,7 +36,7 @@ func (ls layers) covers(v View, typeURL, name string) (bool, error) {
 
 // each calls visit with the resources that a wildcard subscription covers, in any order.
 // A name may be visited twice, then with the same resource, which may be nil.
-func (ls layers) each(v View, typeURL string, failed *failures, visit func(name string, r *resource)) error {
+func (ls layers) each(v View, typeURL string, failed *failure.List, visit func(name string, r *resource.State)) error {
 	for i, l := range ls {
 		only, err := l.each(v, typeURL, func(name string, a Answer, known bool) {
 			r, ok := ls[:i].lookup(v, typeURL, name, failed)

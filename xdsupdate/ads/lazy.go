@@ -2,10 +2,14 @@
 
 package ads
 
+import (
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+)
+
 // buildLazy builds the lazy resources of some names, before a lock is taken to
 // subscribe to them: what builds them is code of the host.
 func (c *cache) buildLazy(conn *connection, typeURL string, names []string) {
-	var lazy []*resource
+	var lazy []*resource.State
 	var of *view
 	c.divided(len(names), func(from, to int) {
 		if conn.view == nil || conn.view.overlay[typeURL].Len() == 0 {
@@ -19,6 +23,6 @@ func (c *cache) buildLazy(conn *connection, typeURL string, names []string) {
 		}
 	})
 	for _, r := range lazy {
-		r.make(c.failures, of)
+		of.make(r, c.failures)
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -35,24 +37,24 @@ func (s *subscription) leaves(c *content) (left []uint64) {
 		return nil
 	}
 	for _, r := range c.listed {
-		left = s.sent.find(r.name).references().clusters.without(left, r.references().clusters)
+		left = s.sent.Find(r.Name).References().Clusters.Without(left, r.References().Clusters)
 	}
 	return left
 }
 
 // leaving returns the clusters that calls of a gRPC client may go to, and are not to any more.
-func (c *connection) leaving() hashes {
+func (c *connection) leaving() reference.Hashes {
 	routes := c.subscriptions[envoy.RouteType]
 	if routes == nil || routes.selection == nil || routes.selection.snapshot == nil || !c.asksByName() {
 		return nil
 	}
-	out := newHashes(c.mayLeave(routes))
+	out := reference.NewHashes(c.mayLeave(routes))
 	if len(out) == 0 {
 		return nil
 	}
-	for r := range routes.target().list.All() {
-		named := r.references().clusters
-		out = slices.DeleteFunc(out, named.has)
+	for r := range routes.target().List.All() {
+		named := r.References().Clusters
+		out = slices.DeleteFunc(out, named.Has)
 	}
 	return out
 }
@@ -87,8 +89,8 @@ func (s *subscription) keepsLeft(c *content) (waits bool) {
 		return false
 	}
 	leaving := s.conn.leaving()
-	isKept := func(r *resource) bool {
-		return leaving.has(xxhash.Sum64String(r.name)) && s.sent.find(r.name).isPresent()
+	isKept := func(r *resource.State) bool {
+		return leaving.Has(xxhash.Sum64String(r.Name)) && s.sent.Find(r.Name).IsPresent()
 	}
 	if !slices.ContainsFunc(c.listed, isKept) {
 		return false
@@ -98,10 +100,10 @@ func (s *subscription) keepsLeft(c *content) (waits bool) {
 		return true
 	}
 	s.warm(&content{listed: rest})
-	edits := make([]edit, len(rest))
+	edits := make([]resource.Edit, len(rest))
 	for i, r := range rest {
-		edits[i] = edit{r.name, s.target().find(r.name)}
+		edits[i] = resource.Edit{Name: r.Name, Resource: s.target().Find(r.Name)}
 	}
-	s.sendSome(rest, s.sent.with(edits), 0)
+	s.sendSome(rest, s.sent.With(edits), 0)
 	return true
 }

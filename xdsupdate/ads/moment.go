@@ -8,6 +8,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 )
 
 // moment is what a push reads: services, endpoints and configs as they were at once.
@@ -88,7 +89,7 @@ func (s *Server) captureProviders() bool {
 	whole := true
 	for _, p := range s.providers {
 		if c, ok := p.Provider.(Capturer); ok {
-			s.cache.failures.undone(p.call(func() error {
+			s.cache.failures.Undone(p.part.Call(func() error {
 				whole = c.Capture() && whole
 				return nil
 			}))
@@ -105,7 +106,7 @@ func (s *Server) readConfigs() (configs ConfigReader) {
 	if s.context != nil {
 		configs = s.context.moment.configs
 	}
-	s.cache.failures.undone(part{in: partConfigs}.call(func() error {
+	s.cache.failures.Undone(failure.Part{In: failure.InConfigs}.Call(func() error {
 		configs = s.configs()
 		return nil
 	}))

@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -22,7 +23,7 @@ type holding struct {
 	sum       uint64
 	prepared  bool
 	// sent, requested, returning, legacy, resumed and mustAnswer are those of the subscription.
-	sent                         *snapshot
+	sent                         *resource.Snapshot
 	requested, returning, legacy bool
 	resumed, mustAnswer          bool
 	// warming are the clusters of the connection of that name; it is nil after the
@@ -126,11 +127,11 @@ func (h *holding) resubscribe(r *request, first bool, add, drop []*topic) {
 // forgetState makes sure that the client is sent the resources of names, or that there
 // are none.
 func (h *holding) forgetState(names []string) {
-	edits := make([]edit, len(names))
+	edits := make([]resource.Edit, len(names))
 	for i, name := range names {
-		edits[i] = edit{name, encoded(h.typeURL, name, unknown)}
+		edits[i] = resource.Edit{Name: name, Resource: resource.NewMarker(h.typeURL, name, resource.Unknown)}
 	}
-	h.sent = h.sent.with(edits)
+	h.sent = h.sent.With(edits)
 }
 
 // wanted returns the names of which a client wants to hear in any case, among those
@@ -140,11 +141,11 @@ func (h *holding) forgetState(names []string) {
 // Exist"). What it has by a wildcard it knows.
 func (h *holding) wanted(add, before []*topic) []string {
 	again := intersection(before, add)
-	return append(namesOf(again), h.sent.lacks(without(add, again))...)
+	return append(namesOf(again), lacking(h.sent, without(add, again))...)
 }
 
 // resume takes over what a delta client says that it has; nil: it says nothing.
-func (h *holding) resume(claimed *snapshot) {
+func (h *holding) resume(claimed *resource.Snapshot) {
 	if claimed == nil {
 		return
 	}
@@ -153,7 +154,7 @@ func (h *holding) resume(claimed *snapshot) {
 	if h.typeURL == envoy.LoadAssignmentType {
 		var names []string
 		for _, name := range h.warming {
-			if h.sent.find(name) != nil {
+			if h.sent.Find(name) != nil {
 				names = append(names, name)
 			}
 		}
@@ -165,27 +166,27 @@ func (h *holding) resume(claimed *snapshot) {
 // keepOnly drops what the client has and is not subscribed to by name: it is none
 // of its interest any more, and if it is subscribed to again it is sent again.
 func (h *holding) keepOnly(topics []*topic) {
-	if h.sent.list.Len() == 0 {
+	if h.sent.List.Len() == 0 {
 		return
 	}
 	if h.selection != nil && !h.wildcard {
 		if gone := without(h.topics, topics); len(gone) > 0 {
-			h.sent = h.sent.without(namesOf(gone))
+			h.sent = h.sent.Without(namesOf(gone))
 		}
 		if h.prepared {
 			return
 		}
 	}
 	var gone []string
-	for r := range h.sent.list.All() {
-		for len(topics) > 0 && topics[0].name < r.name {
+	for r := range h.sent.List.All() {
+		for len(topics) > 0 && topics[0].name < r.Name {
 			topics = topics[1:]
 		}
-		if len(topics) == 0 || topics[0].name != r.name {
-			gone = append(gone, r.name)
+		if len(topics) == 0 || topics[0].name != r.Name {
+			gone = append(gone, r.Name)
 		}
 	}
-	h.sent = h.sent.without(gone)
+	h.sent = h.sent.Without(gone)
 }
 
 // legacyWildcard reports whether an empty first request of a type means
@@ -207,3 +208,25 @@ const (
 	runtimeType     = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
 	extensionType   = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 )
+
+// lacking returns the names of topics, which are sorted, that are not in a snapshot.
+func lacking(s *resource.Snapshot, topics []*topic) []string {
+	var out []string
+	if len(topics) < s.List.Len()/16 {
+		for _, t := range topics {
+			if s.Find(t.name) == nil {
+				out = append(out, t.name)
+			}
+		}
+		return out
+	}
+	for r := range s.List.All() {
+		for len(topics) > 0 && topics[0].name < r.Name {
+			out, topics = append(out, topics[0].name), topics[1:]
+		}
+		if len(topics) > 0 && topics[0].name == r.Name {
+			topics = topics[1:]
+		}
+	}
+	return append(out, namesOf(topics)...)
+}

@@ -102,22 +102,6 @@ type PanicEvent struct {
 	Stack string
 }
 
-// The values of PanicEvent.In.
-const (
-	partConfigs    = "configs"
-	partCustomizer = "customizer"
-	partGenerator  = "generator"
-	partGroup      = "group"
-	partHost       = "host"
-	partObserver   = "observer"
-	partProvider   = "provider"
-	partProxy      = "proxy"
-	partPush       = "push"
-	partResource   = "resource"
-	partServices   = "services"
-	partStream     = "stream"
-)
-
 // NoObserver is an Observer that does nothing.
 type NoObserver struct{}
 

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // overlay is what generators have made for a view, by type URL and name. It is
@@ -18,9 +19,9 @@ type overlay map[string]pmap.Map[string, overlaid]
 
 // overlaid is a resource that a generator has made.
 type overlaid struct {
-	owner    string        // the name of the generator, which need not be comparable itself
-	message  proto.Message // nil: lazy, or hides
-	resource *resource     // nil: hides the resource of providers of the name
+	owner    string          // the name of the generator, which need not be comparable itself
+	message  proto.Message   // nil: lazy, or hides
+	resource *resource.State // nil: hides the resource of providers of the name
 }
 
 func (o overlay) get(typeURL, name string) (overlaid, bool) { return o[typeURL].Get(name) }
@@ -64,9 +65,8 @@ func (o overlay) apply(staged *Resources) (overlay, []resourceName, error) {
 }
 
 var (
-	errTaken  = errors.New("the name is taken by generator")
-	errTwice  = errors.New("set twice")
-	errNoName = errors.New("a resource without a name, or without a type")
+	errTaken = errors.New("the name is taken by generator")
+	errTwice = errors.New("set twice")
 )
 
 // check makes a resource that is not lazy at once: one that is not valid leaves
@@ -74,45 +74,17 @@ var (
 func (r *Resources) check(name resourceName, next *overlaid, former overlaid) error {
 	if next.message == nil {
 		if former.resource != nil {
-			next.resource.fallback, next.resource.reported = former.resource.lastGood(), former.resource.failure()
+			next.resource.Fallback, next.resource.Reported = former.resource.LastGood(), former.resource.Failure()
 		}
 		return nil
 	}
-	err := valid(name.typeURL, next.message)
+	err := resource.Valid(name.typeURL, next.message)
 	if err == nil {
-		next.resource.once.Do(next.resource.encode)
-		err = next.resource.err
+		next.resource.Exists()
+		err = next.resource.Err
 	}
 	if err != nil {
 		r.fail(name, err)
 	}
 	return err
-}
-
-// lastGood returns the newest state of a resource that is known to be good, or
-// nil; of equal ones the oldest, which is the one that clients have. A lazy resource
-// that was never built hands on what it would fall back to.
-func (r *resource) lastGood() *resource {
-	built := true
-	r.once.Do(func() {
-		// No client has asked for it, so none has it: it is not built for this.
-		built = false
-	})
-	switch {
-	case !built:
-		return r.fallback
-	case r.equal != nil:
-		return r.equal
-	default:
-		return r
-	}
-}
-
-// failure returns the error that was last reported of a resource; "" for none. It is
-// called after lastGood.
-func (r *resource) failure() string {
-	if r.err != nil {
-		return r.err.Error()
-	}
-	return r.reported
 }

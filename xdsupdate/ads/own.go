@@ -33,7 +33,7 @@ func (s *Server) SetResource(name string, message proto.Message) error {
 	if err != nil {
 		return fmt.Errorf("set resource: %w", err)
 	}
-	typeURL := state.resource.typeURL
+	typeURL := state.resource.TypeURL
 	s.own.set(resourceName{typeURL, name}, state)
 	s.pushOwn(typeURL, name)
 	return nil

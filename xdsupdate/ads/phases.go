@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -58,7 +60,7 @@ const switchTime = 50 * time.Millisecond
 
 // lingering is the difference between two snapshots that is not sent before time has
 // passed: WaitApplied does not wait for it.
-type lingering struct{ from, to *snapshot }
+type lingering struct{ from, to *resource.Snapshot }
 
 // phased reports whether changes come in phases: a client that asks for clusters by name
 // asks for those that its routes name.
@@ -73,27 +75,27 @@ func (c *cache) overdue(o *outstanding, now time.Time) bool {
 }
 
 // sends notes that listeners are sent, of which there were others before.
-func (s *subscription) sends(c *content, from *snapshot) {
-	if s.typeURL != envoy.ListenerType || from.list.Len() == 0 || !s.conn.phased() {
+func (s *subscription) sends(c *content, from *resource.Snapshot) {
+	if s.typeURL != envoy.ListenerType || from.List.Len() == 0 || !s.conn.phased() {
 		return
 	}
 	p, delay, now := &s.conn.phases, s.conn.cache.removalDelay, time.Now()
 	var left []uint64
 	routes := s.conn.subscriptions[envoy.RouteType]
 	for _, r := range c.listed {
-		p.switching = p.switching || from.find(r.name) != nil
-		for _, name := range r.references().routes {
-			if routes == nil || routes.sent.find(name) == nil {
+		p.switching = p.switching || from.Find(r.Name) != nil
+		for _, name := range r.References().Routes {
+			if routes == nil || routes.sent.Find(name) == nil {
 				p.awaited, p.awaitedSince = append(p.awaited, name), now
 			}
 		}
 		if delay > 0 {
-			left = from.find(r.name).references().clusters.without(left, r.references().clusters)
+			left = from.Find(r.Name).References().Clusters.Without(left, r.References().Clusters)
 		}
 	}
 	if delay > 0 {
 		for _, name := range c.removed {
-			left = from.find(name).references().clusters.without(left, nil)
+			left = from.Find(name).References().Clusters.Without(left, nil)
 		}
 	}
 	p.stopAwaiting(c.after)
@@ -102,13 +104,13 @@ func (s *subscription) sends(c *content, from *snapshot) {
 
 // stopAwaiting forgets route configurations that no listener needs any more: a client that
 // is sent listeners faster than their routes never asks for those in between.
-func (p *phases) stopAwaiting(listeners *snapshot) {
+func (p *phases) stopAwaiting(listeners *resource.Snapshot) {
 	if len(p.awaited) == 0 {
 		return
 	}
 	needed := make(map[string]bool)
-	for r := range listeners.list.All() {
-		for _, name := range r.references().routes {
+	for r := range listeners.List.All() {
+		for _, name := range r.References().Routes {
 			needed[name] = true
 		}
 	}
@@ -156,7 +158,7 @@ func (c *connection) wakeAt(at time.Time) {
 
 // isWaitedFor reports whether something may wait for answers to responses of the type.
 func (s *subscription) isWaitedFor() bool {
-	return s.typeURL == envoy.ClusterType || pointsToClusters(s.typeURL) || s.typeURL == envoy.LoadAssignmentType && !s.conn.phased()
+	return s.typeURL == envoy.ClusterType || reference.HasClusters(s.typeURL) || s.typeURL == envoy.LoadAssignmentType && !s.conn.phased()
 }
 
 // late returns what reports the responses that what comes after them has waited for long

@@ -11,6 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -38,7 +40,7 @@ type port struct {
 
 // varieties are resources of a port, mostly one or two: an immutable map takes a
 // fifth of the memory for them that a map takes, and states can share it.
-type varieties = pmap.Map[variety, *ResourceState]
+type varieties = pmap.Map[variety, *resource.State]
 
 // made has the resources that were made.
 type made struct {
@@ -122,7 +124,7 @@ func (m *made) all() varieties {
 }
 
 // resource returns the port's resource of a type and name for a view, or nil.
-func (p *port) resource(typeURL, name string, v View, failed *failures) *ResourceState {
+func (p *port) resource(typeURL, name string, v View, failed *failure.List) *resource.State {
 	key := variety{typeURL: typeURL, name: name}
 	resolution := p.service.Resolution
 	switch typeURL {
@@ -151,25 +153,23 @@ func (p *port) resource(typeURL, name string, v View, failed *failures) *Resourc
 	}
 	var err error
 	if key.custom, err = p.custom.scope(v, typeURL, p.service, p.port); err != nil {
-		failed.undone(err)
-		out := &ResourceState{resource: resource{typeURL: typeURL, name: name, marker: unavailable}}
-		out.resource.once.Do(func() {}) // it is not built
-		return out
+		failed.Undone(err)
+		return resource.NewMarker(typeURL, name, resource.Unavailable)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	made := p.made.of(typeURL, p)
 	r, ok := made.Get(key)
 	if !ok {
-		r = &ResourceState{resource: resource{typeURL: typeURL, name: name}}
+		r = &resource.State{TypeURL: typeURL, Name: name}
 		if former, ok := p.former.Get(key); ok {
-			r.resource.fallback = &former.resource
+			r.Fallback = former
 		}
 		p.former = p.former.Delete(key)
 		if typeURL == envoy.LoadAssignmentType && !p.custom.change(typeURL) {
-			r.resource.bytes = func() []byte { return p.assignment(key) }
+			r.Bytes = func() []byte { return p.assignment(key) }
 		} else {
-			r.resource.build = func() (proto.Message, error) { return p.build(key) }
+			r.Build = func() (proto.Message, error) { return p.build(key) }
 		}
 		*made = made.Set(key, r)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // Provider makes resources on demand. Where a Generator sets for each view what
@@ -97,6 +99,8 @@ type Answer struct {
 	// StandIn makes what is served if Build fails and no client has a former state;
 	// nil: nothing is.
 	StandIn func() proto.Message
+	// resource is the resource, if the provider is the server's own of services.
+	resource *resource.State
 }
 
 // Changes says in what Provided may differ from the one before. What it names and
@@ -139,7 +143,7 @@ type Capturer interface {
 // namedProvider is a provider with its name, which it was asked for once.
 type namedProvider struct {
 	Provider
-	part
+	part failure.Part
 	// builtIn: it is the server's own, whose panics are those of the server.
 	builtIn bool
 	// position is the one in Options.Providers.
@@ -162,7 +166,7 @@ func newProviders(own *ownResources, list []Provider, services *servicesProvider
 			panic("ads.New: two providers have the name " + name)
 		}
 		names[name] = struct{}{}
-		out = append(out, namedProvider{Provider: p, part: part{partProvider, name}, position: i})
+		out = append(out, namedProvider{Provider: p, part: failure.Part{In: failure.InProvider, Name: name}, position: i})
 	}
 	return append(out, namedProvider{Provider: services, builtIn: true})
 }
@@ -196,7 +200,7 @@ func (s *Server) provideOne(i int, push *PushContext, ch *change) {
 	} else {
 		var err error
 		if next, changes, err = p.provide(push); err != nil {
-			s.cache.failures.undone(err)
+			s.cache.failures.Undone(err)
 			ch.layers[i] = before
 			return
 		}
@@ -209,7 +213,7 @@ func (s *Server) provideOne(i int, push *PushContext, ch *change) {
 
 // provide is Provider.Provide. A panic is an error, and so is nil.
 func (p *namedProvider) provide(push *PushContext) (next Provided, changes Changes, err error) {
-	err = p.call(func() error {
+	err = p.part.Call(func() error {
 		if next, changes = p.Provide(push); next == nil {
 			return errNothing
 		}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/redact"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // ProxyResources are the resources of one stream of a proxy, at one moment.
@@ -68,10 +69,10 @@ const (
 
 // StateOfResource is one state of a resource. The zero value stands for none. It is
 // comparable: equal ones are the same state.
-type StateOfResource struct{ resource *resource }
+type StateOfResource struct{ resource *resource.State }
 
 // Exists reports whether there is a state.
-func (s StateOfResource) Exists() bool { return s.resource.isPresent() }
+func (s StateOfResource) Exists() bool { return s.resource.IsPresent() }
 
 // Version is that of the resource, a hash of its content, as delta clients are sent it;
 // "" for none. The versions of SotW are those of responses: TypeStatus has them.
@@ -79,15 +80,15 @@ func (s StateOfResource) Version() string {
 	if !s.Exists() {
 		return ""
 	}
-	return version(s.resource.hash)
+	return resource.Version(s.resource.Hash)
 }
 
 // Made is when this server made the state; zero if there is none, or another server made it.
 func (s StateOfResource) Made() time.Time {
-	if !s.Exists() || s.resource.made == 0 {
+	if !s.Exists() || s.resource.Made == 0 {
 		return time.Time{}
 	}
-	return time.Unix(0, s.resource.made)
+	return time.Unix(0, s.resource.Made)
 }
 
 // ErrNoState means that there is no state, or that a proxy has brought it from another
@@ -99,13 +100,13 @@ var ErrNoState = errors.New("the content is not known")
 // udpa.annotations.sensitive) are not in it but "[redacted]", nor is what cannot be
 // decoded. The error is ErrNoState, wrapped, or says why it cannot be decoded.
 func (s StateOfResource) Message() (proto.Message, error) {
-	if !s.Exists() || s.resource.value == nil {
+	if !s.Exists() || s.resource.Value == nil {
 		return nil, ErrNoState
 	}
 	r := s.resource
-	m, err := r.message()
+	m, err := r.Message()
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", r.typeURL, r.name, err)
+		return nil, fmt.Errorf("%s %s: %w", r.TypeURL, r.Name, err)
 	}
 	redact.Message(m)
 	return m, nil
@@ -158,7 +159,7 @@ type subscribed struct {
 	selectionState
 	clientTraits
 	prepared   bool // else there is no snapshot yet
-	sent       *snapshot
+	sent       *resource.Snapshot
 	unanswered []outstanding
 	unaccepted map[string]unaccepted
 	leftOut    []Refusal
@@ -193,10 +194,10 @@ func (h *subscribed) resources() (out []ProxyResource) {
 		h.snapshot = h.sent
 	}
 	var names []string
-	for _, list := range []*snapshot{h.sent, h.snapshot} {
-		for r := range list.list.All() {
-			if r.isPresent() {
-				names = append(names, r.name)
+	for _, list := range []*resource.Snapshot{h.sent, h.snapshot} {
+		for r := range list.List.All() {
+			if r.IsPresent() {
+				names = append(names, r.Name)
 			}
 		}
 	}
@@ -207,7 +208,7 @@ func (h *subscribed) resources() (out []ProxyResource) {
 	first := make(map[string]*outstanding) // of those that have not been answered
 	for i := range slices.Backward(h.unanswered) {
 		for _, r := range h.unanswered[i].listed {
-			first[r.name] = &h.unanswered[i]
+			first[r.Name] = &h.unanswered[i]
 		}
 	}
 	leftOut := make(map[string][]LeftOut)
@@ -225,25 +226,25 @@ func (h *subscribed) resources() (out []ProxyResource) {
 // resource returns what is known of a resource, of which there may be a response that was
 // not answered.
 func (h *subscribed) resource(name string, unanswered *outstanding) ProxyResource {
-	sent, now := h.sent.find(name), h.snapshot.find(name)
+	sent, now := h.sent.Find(name), h.snapshot.Find(name)
 	p := ProxyResource{TypeURL: h.typeURL, Name: name, Pending: !h.prepared || h.isPending(sent, now)}
-	if !sent.isPresent() {
+	if !sent.IsPresent() {
 		p.Status = StatusNotSent
 		return p
 	}
-	if sent.value == nil && now.isPresent() && now.same(sent) {
+	if sent.Value == nil && now.IsPresent() && now.Same(sent) {
 		sent = now // the client has brought it from another stream
 	}
 	p.Sent = StateOfResource{sent}
 	refused, isRefused := h.unaccepted[name]
 	p.Error = refused.text
 	switch {
-	case isRefused && (unanswered == nil || refused.refused.same(sent)):
+	case isRefused && (unanswered == nil || refused.refused.Same(sent)):
 		p.Status, p.Since, p.Accepted = StatusError, refused.since, stateOf(refused.accepted)
 	case isRefused:
 		p.Status, p.Since, p.Accepted = StatusStale, unanswered.sentAt, stateOf(refused.accepted)
 	case unanswered != nil:
-		p.Status, p.Since, p.Accepted = StatusStale, unanswered.sentAt, stateOf(unanswered.before.find(name))
+		p.Status, p.Since, p.Accepted = StatusStale, unanswered.sentAt, stateOf(unanswered.before.Find(name))
 	default:
 		p.Status, p.Accepted = StatusSynced, p.Sent
 	}
@@ -251,19 +252,19 @@ func (h *subscribed) resource(name string, unanswered *outstanding) ProxyResourc
 }
 
 // stateOf returns the state that a resource, or marker, is.
-func stateOf(r *resource) StateOfResource {
-	if !r.isPresent() {
+func stateOf(r *resource.State) StateOfResource {
+	if !r.IsPresent() {
 		return StateOfResource{}
 	}
 	return StateOfResource{r}
 }
 
 // isPending reports whether a client that has one state is to be sent another.
-func (h *subscribed) isPending(sent, now *resource) bool {
+func (h *subscribed) isPending(sent, now *resource.State) bool {
 	switch {
-	case now.isPresent():
-		return !sent.isPresent() || !now.same(sent)
-	case sent.isPresent():
+	case now.IsPresent():
+		return !sent.IsPresent() || !now.Same(sent)
+	case sent.IsPresent():
 		return h.removalOf(sent, now, h.clientTraits) != isKept
 	default:
 		return false

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -97,7 +100,7 @@ type wanted struct {
 	named bool
 	// before is what the selection has of listeners and routes, made what make has found;
 	// both may be nil.
-	before, made *resource
+	before, made *resource.State
 }
 
 // subscribed returns what a change is about and clients are subscribed to. It takes
@@ -119,8 +122,8 @@ func (c *cache) subscribed(ch *change) []wanted {
 			from.overlay = made
 		}
 		w := wanted{from: from, typeURL: s.typeURL, name: name, named: s.names(name)}
-		if pointsToClusters(s.typeURL) && s.snapshot != nil {
-			w.before = s.snapshot.find(name)
+		if reference.HasClusters(s.typeURL) && s.snapshot != nil {
+			w.before = s.snapshot.Find(name)
 		}
 		out = append(out, w)
 	})
@@ -136,8 +139,8 @@ func nameReferences(list []wanted) {
 	})
 	for i := range list {
 		if waits {
-			list[i].before.references()
-			list[i].made.references()
+			list[i].before.References()
+			list[i].made.References()
 		}
 	}
 }
@@ -151,7 +154,7 @@ func (c *cache) make(list []wanted) {
 		} else {
 			w.made = w.from.covered(w.typeURL, w.name)
 		}
-		w.made.make(c.failures, w.from.view)
+		w.from.view.make(w.made, c.failures)
 	}
 }
 
@@ -178,11 +181,11 @@ func (c *cache) eachAffected(ch *change, visit func(s *selection, name string)) 
 
 // accepts calls a function of a provider's changes. What it panics for is accepted.
 func (c *cache) accepts(l *layer, v View, f func(View) bool) (accepted bool) {
-	err := l.call(func() error {
+	err := l.part.Call(func() error {
 		accepted = f(l.view(v))
 		return nil
 	})
-	c.failures.add(err)
+	c.failures.Add(err)
 	return accepted || err != nil
 }
 
@@ -244,16 +247,16 @@ func (c *cache) mayHaveChanged(ch *change, s *selection) bool {
 }
 
 // everything returns the names of what a selection has and may have.
-func (s *selection) everything(ch *change, failed *failures) []string {
+func (s *selection) everything(ch *change, failed *failure.List) []string {
 	out := namesOf(s.topics)
 	if !s.wildcard || s.snapshot == nil {
 		return out
 	}
-	for r := range s.snapshot.list.All() {
-		out = append(out, r.name)
+	for r := range s.snapshot.List.All() {
+		out = append(out, r.Name)
 	}
 	names, err := ch.layers.names(s.view.View, s.typeURL)
-	failed.undone(err)
+	failed.Undone(err)
 	return append(out, names...)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 )
 
 // everything asks to compare all there is with the discovery.
@@ -21,7 +22,7 @@ func everything() *xdsupdate.PushRequest {
 func (s *Server) push(req *xdsupdate.PushRequest) {
 	begun := time.Now()
 	if p := guard.Call(func() { req = s.build(req, begun) }); p != nil {
-		s.cache.failures.undone(part{in: partPush}.wrap(p))
+		s.cache.failures.Undone(failure.Part{In: failure.InPush}.Wrap(p))
 	}
 	s.reportFailures()
 	s.observing(func(o Observer) {
@@ -74,7 +75,7 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 // building.
 func (s *Server) initNewViews() {
 	if p := guard.Call(s.generateForNewViews); p != nil {
-		s.cache.failures.undone(part{in: partPush}.wrap(p))
+		s.cache.failures.Undone(failure.Part{In: failure.InPush}.Wrap(p))
 	}
 	s.reportFailures()
 }
@@ -115,20 +116,20 @@ func (s *Server) generateAll(push *PushContext) []viewChange {
 // affected asks a generator. If it panics, all views are affected.
 func (s *Server) affected(g namedGenerator, push *PushContext) func(View) bool {
 	var accepts func(View) bool
-	err := g.call(func() error {
+	err := g.part.Call(func() error {
 		accepts = g.Affected(push)
 		return nil
 	})
-	if s.cache.failures.add(err); err == nil && accepts == nil {
+	if s.cache.failures.Add(err); err == nil && accepts == nil {
 		return nil
 	}
 	return func(v View) (accepted bool) {
 		accepted = err != nil
-		failed := g.call(func() error {
+		failed := g.part.Call(func() error {
 			accepted = accepted || accepts(v)
 			return nil
 		})
-		s.cache.failures.add(failed)
+		s.cache.failures.Add(failed)
 		return accepted || failed != nil
 	}
 }
@@ -152,9 +153,9 @@ func (s *Server) generate(v *view, push *PushContext, affected []func(View) bool
 		after, names, err := g.generate(v.View, ch.overlay, push)
 		err = v.wrap(err)
 		if errors.As(err, new(*guard.PanicError)) {
-			s.cache.failures.undone(err)
+			s.cache.failures.Undone(err)
 		} else {
-			s.cache.failures.add(err)
+			s.cache.failures.Add(err)
 		}
 		ch.overlay, ch.names = after, append(ch.names, names...)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // Clients are the judges of what they are sent, and no validation knows all that they
@@ -52,7 +53,7 @@ type quarantines struct {
 	version int
 	// target is what the client is to have instead of base, the snapshot of the
 	// selection; if sent is set, while it has that.
-	target, base, sent *snapshot
+	target, base, sent *resource.Snapshot
 	targetVersion      int
 	// difference is the one to target, of differenceKey.
 	difference *difference
@@ -70,7 +71,7 @@ type quarantine struct {
 	search *search[Contribution]
 	// made takes the place of a state of the selection: of, which has parts. Nil: it has
 	// to be made, and until then the client keeps what it has.
-	made, of *resource
+	made, of *resource.State
 	parts    []Contribution
 	// last is the answer to the last state that the client was sent.
 	last struct {
@@ -84,17 +85,17 @@ type quarantine struct {
 
 // isolate begins to find out what of a resource a client refuses, if several objects
 // make it.
-func (s *subscription) isolate(res *resource, o *outstanding, text string) {
-	if _, without := s.conn.cache.source(s.conn.view).without(s.typeURL, res.name); without == nil {
+func (s *subscription) isolate(res *resource.State, o *outstanding, text string) {
+	if _, without := s.conn.cache.source(s.conn.view).without(s.typeURL, res.Name); without == nil {
 		return
 	}
 	if s.quarantines == nil {
 		s.quarantines = &quarantines{byName: make(map[string]*quarantine)}
 	}
-	q := &quarantine{name: res.name, left: make(map[Contribution]*Refusal)}
-	s.quarantines.byName[res.name] = q
-	q.refusal = Refusal{Name: res.name, Version: o.version, Error: text, Since: time.Now()}
-	q.last.hash, q.last.accepted = res.hash, false
+	q := &quarantine{name: res.Name, left: make(map[Contribution]*Refusal)}
+	s.quarantines.byName[res.Name] = q
+	q.refusal = Refusal{Name: res.Name, Version: o.version, Error: text, Since: time.Now()}
+	q.last.hash, q.last.accepted = res.Hash, false
 	s.quarantines.version++
 }
 
@@ -111,12 +112,12 @@ func (s *subscription) quarantined(name string) *quarantine {
 }
 
 // acceptStates takes that a client accepts what a response has, but for some resources.
-func (s *subscription) acceptStates(o *outstanding, but ...*resource) {
+func (s *subscription) acceptStates(o *outstanding, but ...*resource.State) {
 	if s.quarantines == nil {
 		return
 	}
 	for _, res := range o.listed {
-		if q := s.quarantined(res.name); q != nil && !slices.Contains(but, res) {
+		if q := s.quarantined(res.Name); q != nil && !slices.Contains(but, res) {
 			s.judged(q, res, true)
 		}
 		if s.quarantines == nil {
@@ -127,24 +128,24 @@ func (s *subscription) acceptStates(o *outstanding, but ...*resource) {
 
 // refuseState takes that a client refuses a state of a resource. It reports whether that
 // was a trial.
-func (s *subscription) refuseState(res *resource, o *outstanding, text string) (trial bool) {
-	if q := s.quarantined(res.name); q != nil {
-		q.refusal = Refusal{Name: res.name, Version: o.version, Error: text, Since: time.Now()}
+func (s *subscription) refuseState(res *resource.State, o *outstanding, text string) (trial bool) {
+	if q := s.quarantined(res.Name); q != nil {
+		q.refusal = Refusal{Name: res.Name, Version: o.version, Error: text, Since: time.Now()}
 		s.judged(q, res, false)
 		return true
 	}
-	if s.quarantines == nil || s.quarantines.byName[res.name] == nil {
+	if s.quarantines == nil || s.quarantines.byName[res.Name] == nil {
 		s.isolate(res, o, text)
 	}
 	return false
 }
 
 // judged takes the client's answer to a state of a resource that is in quarantine.
-func (s *subscription) judged(q *quarantine, res *resource, accepted bool) {
-	q.last.hash, q.last.accepted = res.hash, accepted
+func (s *subscription) judged(q *quarantine, res *resource.State, accepted bool) {
+	q.last.hash, q.last.accepted = res.Hash, accepted
 	s.quarantines.version++
 	switch {
-	case q.made == nil || q.made.hash != res.hash: // of before
+	case q.made == nil || q.made.Hash != res.Hash: // of before
 	case q.search != nil:
 		done, hopeless := q.search.answer(accepted)
 		q.progressed(s, done, hopeless)
@@ -196,7 +197,7 @@ func (q *quarantine) progressed(s *subscription, done, hopeless bool) {
 		for _, c := range q.search.bad {
 			r := q.refusal
 			q.left[c] = &r
-			s.conn.cache.failures.add(&QuarantineError{s.conn.proxy.ID, s.typeURL, q.name, c.Object, r.Error})
+			s.conn.cache.failures.Add(&QuarantineError{s.conn.proxy.ID, s.typeURL, q.name, c.Object, r.Error})
 		}
 		q.good, q.search = q.search.good, nil
 	}
@@ -231,7 +232,7 @@ func (q *quarantine) refusals() []Refusal {
 
 // target returns what the client is to have: what the selection has, but for what is in
 // quarantine. The selection has a snapshot.
-func (s *subscription) target() *snapshot {
+func (s *subscription) target() *resource.Snapshot {
 	base, list := s.selection.snapshot, s.quarantines
 	if list == nil {
 		return base
@@ -239,22 +240,22 @@ func (s *subscription) target() *snapshot {
 	if list.base == base && list.targetVersion == list.version && (list.sent == nil || list.sent == s.sent) {
 		return list.target
 	}
-	var edits []edit
+	var edits []resource.Edit
 	list.sent = nil
 	for name, q := range list.byName {
-		switch now := base.find(name); {
-		case now == nil || now.marker != present || q.hopeless && q.of != nil && !q.of.same(now):
+		switch now := base.Find(name); {
+		case now == nil || now.Marker != resource.Present || q.hopeless && q.of != nil && !q.of.Same(now):
 			delete(list.byName, name)
 		case q.hopeless:
-		case q.made != nil && q.of.same(now):
-			edits = append(edits, edit{name, q.made})
+		case q.made != nil && q.of.Same(now):
+			edits = append(edits, resource.Edit{Name: name, Resource: q.made})
 		default:
 			list.sent = s.sent
-			edits = append(edits, edit{name, s.sent.find(name)})
+			edits = append(edits, resource.Edit{Name: name, Resource: s.sent.Find(name)})
 		}
 	}
 	list.base, list.targetVersion = base, list.version
-	list.target, list.difference = base.with(edits), nil
+	list.target, list.difference = base.With(edits), nil
 	return list.target
 }
 
@@ -274,7 +275,7 @@ func (s *subscription) toMake() *quarantine {
 	}
 	s.target() // without those that have ended
 	for name, q := range s.quarantines.byName {
-		if !q.hopeless && (q.made == nil || !q.of.same(s.selection.snapshot.find(name))) {
+		if !q.hopeless && (q.made == nil || !q.of.Same(s.selection.snapshot.Find(name))) {
 			return q
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 )
 
 // outdated are the hosts that may have been made of something else than the
@@ -73,7 +74,7 @@ func (p *servicesProvider) rebuildHosts(push *PushContext) {
 	full = full && m.services.ok
 	hosts := make(map[registry.Hostname]*host)
 	for _, name := range p.hostsOf(req) {
-		p.failures.add(part{partHost, string(name)}.call(func() error {
+		p.failures.Add(failure.Part{In: failure.InHost, Name: string(name)}.Call(func() error {
 			if changed, ok := p.rebuildHost(name, m, full, hosts); ok {
 				push.changed = append(push.changed, changed)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // Refusal is a resource that a proxy refuses: it works with the state that it accepted
@@ -47,7 +48,7 @@ type refusals struct {
 	byName map[string]*refusal
 	// apart are the names that are to be sent once more, each list in a response of its
 	// own: see divide.
-	apart [][]*resource
+	apart [][]*resource.State
 	// retry is set to the next attempt.
 	retry alarm
 	// unaccepted are the resources of refused responses, by name, of which the client has
@@ -88,15 +89,15 @@ func (s *subscription) took(o *outstanding, r *request) (fresh []Refusal) {
 }
 
 // accept takes that a client accepts what a response has, but for some resources.
-func (s *subscription) accept(o *outstanding, but ...*resource) {
+func (s *subscription) accept(o *outstanding, but ...*resource.State) {
 	s.refusals.accept(o, but...)
 	s.acceptStates(o, but...)
 }
 
 // accept ends the refusals of what a response has, but for some resources.
-func (r *refusals) accept(o *outstanding, but ...*resource) {
+func (r *refusals) accept(o *outstanding, but ...*resource.State) {
 	refused := func(name string) bool {
-		return slices.ContainsFunc(but, func(b *resource) bool { return b.name == name })
+		return slices.ContainsFunc(but, func(b *resource.State) bool { return b.Name == name })
 	}
 	if o.full {
 		maps.DeleteFunc(r.byName, func(name string, _ *refusal) bool { return !refused(name) })
@@ -104,9 +105,9 @@ func (r *refusals) accept(o *outstanding, but ...*resource) {
 		return
 	}
 	for _, res := range o.listed {
-		if len(r.byName)+len(r.unaccepted) > 0 && !refused(res.name) {
-			delete(r.byName, res.name)
-			delete(r.unaccepted, res.name)
+		if len(r.byName)+len(r.unaccepted) > 0 && !refused(res.Name) {
+			delete(r.byName, res.Name)
+			delete(r.unaccepted, res.Name)
 		}
 	}
 }
@@ -114,7 +115,7 @@ func (r *refusals) accept(o *outstanding, but ...*resource) {
 // saysAll reports whether a client that refuses the named resources of a response
 // accepts the others: Envoy does so of clusters and listeners, and names all that it
 // refuses.
-func (s *subscription) saysAll(named []*resource, text string) bool {
+func (s *subscription) saysAll(named []*resource.State, text string) bool {
 	return len(named) > 0 && !stopsAtRefused(s.typeURL) && len(text) < maxRefusal
 }
 
@@ -137,13 +138,13 @@ func (s *subscription) refuse(o *outstanding, text string) (fresh []Refusal) {
 			s.accept(o, named...)
 		}
 		if len(named) == 0 {
-			named = []*resource{s.only(o)}
+			named = []*resource.State{s.only(o)}
 		}
 		s.acks.apply(o)
 		return s.recordAll(named, o, text)
 	case len(o.listed) <= 1:
 		s.acks.apply(o)
-		return s.recordAll([]*resource{s.only(o)}, o, text)
+		return s.recordAll([]*resource.State{s.only(o)}, o, text)
 	default:
 		first := len(s.refusals.apart) == 0
 		s.divide(o, named, text)
@@ -156,7 +157,7 @@ func (s *subscription) refuse(o *outstanding, text string) (fresh []Refusal) {
 
 // only returns the resource that is new to the client in a response; nil if there are
 // several, or none.
-func (s *subscription) only(o *outstanding) *resource {
+func (s *subscription) only(o *outstanding) *resource.State {
 	if len(o.listed) == 1 {
 		return o.listed[0]
 	}
@@ -168,7 +169,7 @@ func (s *subscription) only(o *outstanding) *resource {
 const fullTexts, shortText = 64, 256
 
 // recordAll records that the client refuses resources; nil stands for some of a response.
-func (s *subscription) recordAll(list []*resource, o *outstanding, text string) (fresh []Refusal) {
+func (s *subscription) recordAll(list []*resource.State, o *outstanding, text string) (fresh []Refusal) {
 	now := time.Now()
 	if len(s.refusals.byName) >= fullTexts {
 		text = excerpt.CutTo(text, shortText)
@@ -179,7 +180,7 @@ func (s *subscription) recordAll(list []*resource, o *outstanding, text string) 
 			if s.refuseState(res, o, text) {
 				continue
 			}
-			name, hash = res.name, res.hash
+			name, hash = res.Name, res.Hash
 		}
 		old := s.refusals.byName[name]
 		if old == nil || old.hash != hash {

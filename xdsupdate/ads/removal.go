@@ -8,14 +8,16 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // removal are resources that go when no listener and no route names them any more.
 type removal struct {
 	// target has what stays: what goes later is not of this removal.
-	target *snapshot
-	seen   *snapshot // the last one of which target has all
+	target *resource.Snapshot
+	seen   *resource.Snapshot // the last one of which target has all
 	// epoch is that which listeners and routes have to be of.
 	epoch uint64
 	since time.Time
@@ -26,7 +28,7 @@ type removal struct {
 // settled reports whether listeners and routes are of an epoch, or later.
 func (c *connection) settled(epoch uint64) bool {
 	return !slices.ContainsFunc(c.order, func(s *subscription) bool {
-		return pointsToClusters(s.typeURL) && s.acks.applied < epoch && !s.applied()
+		return reference.HasClusters(s.typeURL) && s.acks.applied < epoch && !s.applied()
 	})
 }
 
@@ -115,13 +117,13 @@ func (r *removal) keep(clusters *subscription) {
 		return
 	}
 	r.seen = now
-	var back []edit
-	compare(r.target, now, func(old, now *resource) {
-		if old == nil && now.isPresent() && clusters.sent.find(now.name).isPresent() {
-			back = append(back, edit{now.name, now})
+	var back []resource.Edit
+	resource.Compare(r.target, now, func(old, now *resource.State) {
+		if old == nil && now.IsPresent() && clusters.sent.Find(now.Name).IsPresent() {
+			back = append(back, resource.Edit{Name: now.Name, Resource: now})
 		}
 	})
-	r.target = r.target.with(back)
+	r.target = r.target.With(back)
 }
 
 // removalDue returns until when what has gone since some time waits for the answers to
@@ -130,7 +132,7 @@ func (c *connection) removalDue(since time.Time) time.Time {
 	timeout := c.cache.phaseTimeout
 	last, sent := since.Add(timeout), since // they are sent by then; there may always be more
 	for _, s := range c.order {
-		if pointsToClusters(s.typeURL) && len(s.acks.outstanding) > 0 && s.acks.outstanding[0].sentAt.After(sent) {
+		if reference.HasClusters(s.typeURL) && len(s.acks.outstanding) > 0 && s.acks.outstanding[0].sentAt.After(sent) {
 			sent = s.acks.outstanding[0].sentAt
 		}
 	}
@@ -152,13 +154,13 @@ func (c *connection) isDue(r *removal, now time.Time) bool {
 
 // removeOf sends what has gone of a type that target does not have, but for what
 // connections still use. It reports whether there is such.
-func (c *connection) removeOf(clusters *subscription, target *snapshot, now time.Time) bool {
+func (c *connection) removeOf(clusters *subscription, target *resource.Snapshot, now time.Time) bool {
 	d := clusters.difference()
 	var due []string
 	kept := false
 	for _, name := range d.removal.removed {
 		switch {
-		case target.find(name) != nil:
+		case target.Find(name) != nil:
 			kept = true // it has gone since
 		case c.isDraining(name, now):
 		default:
@@ -170,7 +172,7 @@ func (c *connection) removeOf(clusters *subscription, target *snapshot, now time
 		clusters.removals()
 	case len(due) > 0:
 		part := clusters.state().newContent(nil, clusters.traits())
-		part.removed, part.after = due, clusters.sent.without(due)
+		part.removed, part.after = due, clusters.sent.Without(due)
 		clusters.answer(part, part.after, false)
 	case kept:
 		return false
@@ -210,13 +212,13 @@ func (s *subscription) answersGone(come []*topic) {
 	if clusters.selection.snapshot == nil || clusters.sent == clusters.target() {
 		return
 	}
-	var edits []edit
+	var edits []resource.Edit
 	for _, t := range come {
-		if s.sent.find(t.name) == nil && clusters.sent.find(t.name).isPresent() && !clusters.target().find(t.name).isPresent() {
-			edits = append(edits, edit{t.name, encoded(s.typeURL, t.name, unknown)})
+		if s.sent.Find(t.name) == nil && clusters.sent.Find(t.name).IsPresent() && !clusters.target().Find(t.name).IsPresent() {
+			edits = append(edits, resource.Edit{Name: t.name, Resource: resource.NewMarker(s.typeURL, t.name, resource.Unknown)})
 		}
 	}
-	s.has(s.sent.with(edits))
+	s.has(s.sent.With(edits))
 }
 
 // removeAssignments sends what assignments have gone, with their clusters.
@@ -228,31 +230,31 @@ func (c *connection) removeAssignments(clusters, s *subscription) {
 	if d == nil || d.update != nil || d.removal == nil {
 		return
 	}
-	var edits []edit
+	var edits []resource.Edit
 	part := s.state().newContent(nil, s.traits())
 	now, changing := time.Now(), false
 	for i := range clusters.acks.outstanding {
 		changing = changing || !c.cache.overdue(&clusters.acks.outstanding[i], now)
 	}
 	inUse := func(name string) bool {
-		return s.sent.find(name).isPresent() && clusters.sent.find(name).isPresent() &&
-			(changing || !clusters.target().find(name).isPresent())
+		return s.sent.Find(name).IsPresent() && clusters.sent.Find(name).IsPresent() &&
+			(changing || !clusters.target().Find(name).IsPresent())
 	}
 	for _, name := range d.removal.removed {
 		if !inUse(name) {
-			part.removed, edits = append(part.removed, name), append(edits, edit{name: name})
+			part.removed, edits = append(part.removed, name), append(edits, resource.Edit{Name: name})
 		}
 	}
 	for _, r := range d.removal.listed {
-		if !inUse(r.name) {
-			part.listed, edits = append(part.listed, r), append(edits, edit{r.name, s.target().find(r.name)})
+		if !inUse(r.Name) {
+			part.listed, edits = append(part.listed, r), append(edits, resource.Edit{Name: r.Name, Resource: s.target().Find(r.Name)})
 		}
 	}
 	switch {
 	case s.returning || len(edits) == len(d.removal.removed)+len(d.removal.listed):
 		s.removals()
 	case len(edits) > 0:
-		part.after = s.sent.with(edits)
+		part.after = s.sent.With(edits)
 		s.answer(part, part.after, false)
 	case !changing:
 		s.lingering = lingering{s.sent, s.target()}

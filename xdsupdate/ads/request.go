@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/pilotkit/pilotkit/internal/excerpt"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // maxRefusal is how many bytes of the text of a refusal are kept, logged and shown: the
@@ -56,7 +57,7 @@ type request struct {
 	// Delta
 	subscribe, unsubscribe nameList
 	initialVersions        initialVersions
-	resumed                *snapshot // nil: nothing
+	resumed                *resource.Snapshot // nil: nothing
 }
 
 // nameHash identifies the names of a request.

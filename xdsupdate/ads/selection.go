@@ -9,6 +9,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -29,7 +30,7 @@ type selection struct {
 	held     int
 
 	// snapshot is nil until the selection was prepared.
-	snapshot *snapshot
+	snapshot *resource.Snapshot
 	// since is when the push was asked for that made the snapshot; zero: it was not
 	// made by a push.
 	since time.Time
@@ -63,7 +64,7 @@ type selectionKey struct {
 }
 
 // find returns the resource that the selection has under a name, or nil.
-func (s *selection) find(from source, name string) *resource {
+func (s *selection) find(from source, name string) *resource.State {
 	switch {
 	case s.names(name):
 		return from.named(s.typeURL, name)
@@ -76,25 +77,25 @@ func (s *selection) find(from source, name string) *resource {
 
 // lookup returns what the snapshot has to have under a name; nil for none, or one that
 // is unavailable. What is not encoded is encoded here.
-func (s *selection) lookup(from source, name string) *resource {
+func (s *selection) lookup(from source, name string) *resource.State {
 	return s.served(from, name, s.find(from, name))
 }
 
 // served is lookup for what was found under the name.
-func (s *selection) served(from source, name string, r *resource) *resource {
-	if r.make(from.failed, from.view); r.exists() || r.isUnavailable() {
+func (s *selection) served(from source, name string, r *resource.State) *resource.State {
+	if from.make(r); r.Exists() || r.IsUnavailable() {
 		return r
 	}
 	if s.typeURL != envoy.LoadAssignmentType || s.wildcard || !s.names(name) {
 		return nil
 	}
 	cluster := from.named(envoy.ClusterType, name)
-	if cluster.make(from.failed, from.view); cluster.exists() || cluster.isUnavailable() {
+	if from.make(cluster); cluster.Exists() || cluster.IsUnavailable() {
 		// A cluster that is there, but takes its endpoints from elsewhere, may use its
 		// last assignment until it has found them.
 		return nil
 	}
-	return encoded(s.typeURL, name, tombstone)
+	return resource.NewMarker(s.typeURL, name, resource.Tombstone)
 }
 
 // names reports whether a name is subscribed as such.
@@ -105,8 +106,8 @@ func (s *selection) names(name string) bool {
 
 // prepare returns the first snapshot of a selection; nil if what there is could not be
 // found out. It is called without the lock, with topics of that moment.
-func (s *selection) prepare(from source, topics []*topic) (out *snapshot, failed failing) {
-	var found []*resource
+func (s *selection) prepare(from source, topics []*topic) (out *resource.Snapshot, failed failing) {
+	var found []*resource.State
 	if s.wildcard {
 		all, ok := from.all(s.typeURL)
 		if !ok {
@@ -120,26 +121,26 @@ func (s *selection) prepare(from source, topics []*topic) (out *snapshot, failed
 		}
 	}
 	for _, r := range found {
-		r.make(from.failed, from.view)
-		failed.note(r.name, r)
+		from.make(r)
+		failed.note(r.Name, r)
 	}
-	found = slices.DeleteFunc(found, func(r *resource) bool { return r.hash == 0 })
+	found = slices.DeleteFunc(found, func(r *resource.State) bool { return r.Hash == 0 })
 	if s.wildcard { // topics are sorted, and there is none twice
-		slices.SortFunc(found, compareNames)
-		found = slices.CompactFunc(found, func(a, b *resource) bool { return a.name == b.name })
+		slices.SortFunc(found, resource.CompareNames)
+		found = slices.CompactFunc(found, func(a, b *resource.State) bool { return a.Name == b.Name })
 	}
 	if s.typeURL == envoy.LoadAssignmentType && !s.wildcard && len(found) < len(topics) {
 		found = s.withTombstones(from, topics, found)
 	}
-	return newSnapshot(found), failed
+	return resource.NewSnapshot(found), failed
 }
 
-func (s *selection) withTombstones(from source, topics []*topic, found []*resource) []*resource {
-	out := make([]*resource, 0, len(topics))
+func (s *selection) withTombstones(from source, topics []*topic, found []*resource.State) []*resource.State {
+	out := make([]*resource.State, 0, len(topics))
 	for _, t := range topics {
-		if len(found) > 0 && found[0].name == t.name {
+		if len(found) > 0 && found[0].Name == t.name {
 			out, found = append(out, found[0]), found[1:]
-		} else if r := s.lookup(from, t.name); r != nil && !r.isUnavailable() {
+		} else if r := s.lookup(from, t.name); r != nil && !r.IsUnavailable() {
 			out = append(out, r)
 		}
 	}
@@ -152,21 +153,21 @@ func (s *selection) refresh(from source) bool {
 		return false
 	}
 	slices.Sort(s.dirty)
-	var edits []edit
+	var edits []resource.Edit
 	for i, name := range s.dirty {
 		if i > 0 && name == s.dirty[i-1] {
 			continue
 		}
 		found := s.find(from, name)
-		now, old := s.served(from, name, found), s.snapshot.find(name)
+		now, old := s.served(from, name, found), s.snapshot.Find(name)
 		s.failing.note(name, found)
-		if now.isUnavailable() || now != nil && old != nil && now.same(old) {
+		if now.IsUnavailable() || now != nil && old != nil && now.Same(old) {
 			continue
 		}
-		edits = append(edits, edit{name, now})
+		edits = append(edits, resource.Edit{Name: name, Resource: now})
 	}
 	s.dirty = nil
-	next := s.snapshot.with(edits)
+	next := s.snapshot.With(edits)
 	changed := next != s.snapshot
 	s.publish(next)
 	return changed
@@ -198,7 +199,7 @@ func (c *cache) refresh(sub *subscription) {
 }
 
 // publish replaces the snapshot.
-func (s *selection) publish(next *snapshot) {
+func (s *selection) publish(next *resource.Snapshot) {
 	if next == s.snapshot {
 		return
 	}
@@ -232,7 +233,7 @@ func (s *selection) leave(sub *subscription) {
 }
 
 // has records what a subscription's client has now.
-func (s *selection) has(sub *subscription, sent *snapshot) {
+func (s *selection) has(sub *subscription, sent *resource.Snapshot) {
 	if sub.sent == s.snapshot {
 		s.current--
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -22,7 +23,7 @@ type servicesProvider struct {
 	discovery   registry.ServiceDiscovery
 	snapshotter registry.ServiceSnapshotter // nil: the discovery is none
 	customizers customizers
-	failures    *failures
+	failures    *failure.List
 	index       *xdsupdate.EndpointIndex
 	logger      *slog.Logger
 
@@ -56,7 +57,7 @@ var (
 	_ Lister   = (*table)(nil)
 )
 
-func newServicesProvider(discovery registry.ServiceDiscovery, o ServiceOptions, failed *failures) *servicesProvider {
+func newServicesProvider(discovery registry.ServiceDiscovery, o ServiceOptions, failed *failure.List) *servicesProvider {
 	if discovery == nil {
 		discovery = noServices{}
 	}
@@ -107,7 +108,7 @@ func (p *servicesProvider) prepare() {
 
 // read reads the discovery.
 func (p *servicesProvider) read() (out serviceReader) {
-	err := part{in: partServices}.call(func() error {
+	err := failure.Part{In: failure.InServices}.Call(func() error {
 		if p.snapshotter != nil {
 			out.set = p.snapshotter.ServiceSnapshot()
 		}
@@ -117,7 +118,7 @@ func (p *servicesProvider) read() (out serviceReader) {
 		out.ok = true
 		return nil
 	})
-	p.failures.undone(err)
+	p.failures.Undone(err)
 	return out
 }
 
@@ -128,7 +129,7 @@ func (p *servicesProvider) customizeAgain(push *PushContext) {
 	}
 	hosts := make(map[registry.Hostname]*host)
 	for _, c := range p.customizers {
-		p.failures.undone(c.part().call(func() error {
+		p.failures.Undone(c.part().Call(func() error {
 			p.renew(c, push, hosts)
 			return nil
 		}))
@@ -184,7 +185,7 @@ func isCovered(typeURL string) bool {
 func (t *table) List(v View, typeURL string) (iter.Seq2[string, Answer], bool) {
 	return func(yield func(string, Answer) bool) {
 		for name, p := range t.names(v, typeURL) {
-			if !yield(name, Answer{State: p.resource(typeURL, name, v, t.failures)}) {
+			if !yield(name, Answer{resource: p.resource(typeURL, name, v, t.failures)}) {
 				return
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -16,15 +17,15 @@ import (
 // hidden from the client, is therefore in the answer as the name alone says that it
 // looks like. Of what exists the client is sent the present state, as it is another
 // one, or the same. So a stand-in says nothing of what there is.
-func standIns(typeURL string, topics []*topic) *snapshot {
-	var list []*resource
+func standIns(typeURL string, topics []*topic) *resource.Snapshot {
+	var list []*resource.State
 	for _, t := range topics {
-		r := &resource{typeURL: typeURL, name: t.name, build: func() (proto.Message, error) { return standIn(typeURL, t.name), nil }}
-		if r.exists() {
+		r := &resource.State{TypeURL: typeURL, Name: t.name, Build: func() (proto.Message, error) { return standIn(typeURL, t.name), nil }}
+		if r.Exists() {
 			list = append(list, r)
 		}
 	}
-	return newSnapshot(list)
+	return resource.NewSnapshot(list)
 }
 
 // hasStandIns reports whether there are stand-ins for resources of a type: for those

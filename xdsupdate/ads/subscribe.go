@@ -2,7 +2,11 @@
 
 package ads
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+)
 
 // resubscribe makes a subscription what a request says. It takes the lock. What the
 // client is to be sent waits until the subscription is open again.
@@ -162,12 +166,12 @@ func (c *cache) forgetSelection(s *selection) {
 // those that come and go.
 func (c *cache) rename(s *selection, key selectionKey, n names) {
 	c.forgetSelection(s)
-	var gone []edit
+	var gone []resource.Edit
 	for _, p := range n.left {
 		if s.wildcard {
 			s.dirty = append(s.dirty, p.name)
 		} else {
-			gone = append(gone, edit{name: p.name})
+			gone = append(gone, resource.Edit{Name: p.name})
 			s.failing.note(p.name, nil)
 		}
 	}
@@ -179,7 +183,7 @@ func (c *cache) rename(s *selection, key selectionKey, n names) {
 	s.selectionKey, s.topics = key, n.topics
 	s.differences, s.first = differences{}, nil // they have answers about names
 	c.selections[key] = append(c.selections[key], s)
-	s.publish(s.snapshot.with(gone))
+	s.publish(s.snapshot.With(gone))
 }
 
 // prepare makes the first snapshots of selections and answers those who wait for
@@ -214,7 +218,7 @@ func (c *cache) prepare(list []*selection) {
 			}
 			continue
 		}
-		behind = j.publish() && j.snapshot.list.Len() >= c.largeSize || behind
+		behind = j.publish() && j.snapshot.List.Len() >= c.largeSize || behind
 		for _, sub := range j.of.subscribers {
 			touched[sub.conn] = struct{}{}
 		}

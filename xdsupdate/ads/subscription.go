@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -22,7 +23,7 @@ type subscription struct {
 	position  int // in selection.subscribers
 	// sent is what the client has, as far as responses were sent. forgotten is what that was
 	// before something was forgotten, until that is sent once more; nil: nothing was.
-	sent, forgotten *snapshot
+	sent, forgotten *resource.Snapshot
 
 	// open: a response may be sent. A request opens, a response closes.
 	open bool
@@ -96,7 +97,7 @@ func (s *subscription) state() selectionState {
 }
 
 // has records what the client has.
-func (s *subscription) has(sent *snapshot) {
+func (s *subscription) has(sent *resource.Snapshot) {
 	if s.selection == nil {
 		s.sent = sent
 		return
@@ -108,7 +109,7 @@ func (s *subscription) has(sent *snapshot) {
 func (s *subscription) forget(names []string) {
 	s.acks.applied = 0
 	if before := s.sent; len(names) > 0 {
-		s.has(before.without(names))
+		s.has(before.Without(names))
 		s.forgotten = cmp.Or(s.forgotten, before)
 	}
 }
@@ -186,13 +187,13 @@ func (s *subscription) warm(update *content) {
 		return // it has no clusters yet
 	}
 	eds := s.conn.subscriptions[envoy.LoadAssignmentType]
-	if eds == nil && !s.resumed || eds != nil && eds.sent.list.Len() == 0 {
+	if eds == nil && !s.resumed || eds != nil && eds.sent.List.Len() == 0 {
 		return
 	}
 	var names []string
 	for _, r := range update.listed {
-		if eds == nil || eds.sent.find(r.name) != nil && eds.offers(r.name) {
-			names = append(names, r.name)
+		if eds == nil || eds.sent.Find(r.Name) != nil && eds.offers(r.Name) {
+			names = append(names, r.Name)
 		}
 	}
 	if eds == nil {
@@ -207,16 +208,16 @@ func (s *subscription) offers(name string) bool {
 	if s.selection == nil || s.selection.snapshot == nil {
 		return false
 	}
-	r := s.target().find(name)
-	return r != nil && r.marker == present
+	r := s.target().Find(name)
+	return r != nil && r.Marker == resource.Present
 }
 
 // answer queues a response, after which the client has sent. last: no other follows to
 // the same difference.
-func (s *subscription) answer(c *content, sent *snapshot, last bool) {
+func (s *subscription) answer(c *content, sent *resource.Snapshot, last bool) {
 	before, left := s.record(c, sent)
 	if c.parts == nil {
-		s.conn.enqueue(s, c, before, sent.sum, false, last)
+		s.conn.enqueue(s, c, before, sent.Sum, false, last)
 	}
 	for i, part := range c.parts {
 		s.conn.enqueue(s, part.content, before, part.sum, len(c.parts) > 1, last && i == len(c.parts)-1)
@@ -227,7 +228,7 @@ func (s *subscription) answer(c *content, sent *snapshot, last bool) {
 // record notes that the client is sent a response, and returns what it had before, and
 // which clusters its calls leave. It is apart from answer because the stack of a stream is
 // deepest below that: with this in it, each takes 8 kB more.
-func (s *subscription) record(c *content, sent *snapshot) (before *snapshot, left []uint64) {
+func (s *subscription) record(c *content, sent *resource.Snapshot) (before *resource.Snapshot, left []uint64) {
 	if c.after == nil { // an answer without anything new
 		c.after = sent
 	}
@@ -241,7 +242,7 @@ func (s *subscription) record(c *content, sent *snapshot) (before *snapshot, lef
 		s.refusals.forgetGone(sent)
 	}
 	if r := s.conn.phases.removal; r != nil && s.typeURL == envoy.ClusterType {
-		r.target = r.target.withAll(c.listed) // see removal.keep
+		r.target = r.target.WithAll(c.listed) // see removal.keep
 	}
 	return before, left
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // substitution makes what a client is sent in place of a resource that it refuses,
@@ -14,12 +16,12 @@ import (
 type substitution struct {
 	sub   *subscription
 	q     *quarantine
-	of    *resource // what it takes the place of
+	of    *resource.State // what it takes the place of
 	from  source
 	first bool // only the contributions are asked for
 	out   set[Contribution]
 
-	made  *resource
+	made  *resource.State
 	parts []Contribution
 }
 
@@ -61,7 +63,7 @@ func (c *connection) substitution() *substitution {
 	for _, s := range c.order {
 		if q := s.toMake(); q != nil {
 			return &substitution{
-				sub: s, q: q, of: s.selection.snapshot.find(q.name), from: c.cache.source(c.view),
+				sub: s, q: q, of: s.selection.snapshot.Find(q.name), from: c.cache.source(c.view),
 				first: q.parts == nil && len(q.left) == 0, out: q.without(),
 			}
 		}
@@ -76,7 +78,7 @@ func (j *substitution) make() {
 	if without == nil {
 		return
 	}
-	r := &resource{typeURL: typeURL, name: name, build: func() (proto.Message, error) {
+	r := &resource.State{TypeURL: typeURL, Name: name, Build: func() (proto.Message, error) {
 		m, err := of.build(typeURL, func() (built proto.Message, failed error) {
 			built, j.parts, failed = without(j.out.has)
 			return built, failed
@@ -86,7 +88,7 @@ func (j *substitution) make() {
 		}
 		return m, err
 	}}
-	if r.make(j.from.failed, j.from.view); r.exists() {
+	if j.from.make(r); r.Exists() {
 		j.made = r
 	}
 }
@@ -97,11 +99,11 @@ func (j *substitution) install() {
 	if s.quarantines == nil || s.quarantines.byName[q.name] != q || s.selection == nil || s.selection.snapshot == nil {
 		return
 	}
-	if now := s.selection.snapshot.find(q.name); now == nil || !now.same(j.of) {
+	if now := s.selection.snapshot.Find(q.name); now == nil || !now.Same(j.of) {
 		return // once more
 	}
 	s.quarantines.version++
-	fresh := q.of == nil || !q.of.same(j.of)
+	fresh := q.of == nil || !q.of.Same(j.of)
 	q.of, q.parts = j.of, j.parts
 	still := setOf(q.parts)
 	maps.DeleteFunc(q.left, func(c Contribution, _ *Refusal) bool { return !still.has(c) })
@@ -116,7 +118,7 @@ func (j *substitution) install() {
 		q.made = nil
 	default:
 		q.made = j.made
-		if q.made.hash == q.last.hash {
+		if q.made.Hash == q.last.hash {
 			s.judged(q, q.made, q.last.accepted) // the client has answered that
 		}
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -27,7 +29,7 @@ type table struct {
 	// http holds the hosts with an HTTP port, by port number.
 	http map[uint32]*httpPort
 	// failures is where lookups note what fails.
-	failures *failures
+	failures *failure.List
 }
 
 // httpPort is what HTTP services there are on one port.
@@ -37,7 +39,7 @@ type httpPort struct {
 	mu sync.Mutex
 	// routes are the route configurations that were asked for. Nothing else of a
 	// view matters to them than where the proxy is.
-	routes map[place]*ResourceState
+	routes map[place]*resource.State
 }
 
 type place struct {
@@ -108,12 +110,12 @@ func (t *table) host(name registry.Hostname) *host {
 
 // Lookup implements Provided.
 func (t *table) Lookup(v View, typeURL, name string) Answer {
-	return Answer{State: t.lookup(v, typeURL, name)}
+	return Answer{resource: t.lookup(v, typeURL, name)}
 }
 
 // lookup returns the resource of a type and name for a view. The result may be nil, or a
 // resource that does not exist.
-func (t *table) lookup(v View, typeURL, name string) *ResourceState {
+func (t *table) lookup(v View, typeURL, name string) *resource.State {
 	var number uint32
 	var hostname registry.Hostname
 	ok := false
@@ -139,7 +141,7 @@ func (t *table) lookup(v View, typeURL, name string) *ResourceState {
 
 // httpRoutes returns the route configuration of all HTTP services on a port that
 // a view sees.
-func (t *table) httpRoutes(v View, number uint32) *ResourceState {
+func (t *table) httpRoutes(v View, number uint32) *resource.State {
 	on := t.http[number]
 	if on == nil {
 		return nil
@@ -151,14 +153,14 @@ func (t *table) httpRoutes(v View, number uint32) *ResourceState {
 	if !made {
 		r = t.newHTTPRoutes(v, number, on)
 		if on.routes == nil {
-			on.routes = make(map[place]*ResourceState)
+			on.routes = make(map[place]*resource.State)
 		}
 		on.routes[key] = r
 	}
 	return r
 }
 
-func (t *table) newHTTPRoutes(v View, number uint32, on *httpPort) *ResourceState {
+func (t *table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource.State {
 	type entry struct {
 		port *port
 		vips []string
@@ -174,7 +176,7 @@ func (t *table) newHTTPRoutes(v View, number uint32, on *httpPort) *ResourceStat
 		return nil
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.port.service.Hostname, b.port.service.Hostname) })
-	return &ResourceState{resource: resource{typeURL: envoy.RouteType, name: envoy.HTTPRouteName(number), build: func() (proto.Message, error) {
+	return &resource.State{TypeURL: envoy.RouteType, Name: envoy.HTTPRouteName(number), Build: func() (proto.Message, error) {
 		var hosts []*routev3.VirtualHost
 		for _, e := range entries {
 			if vh := envoy.VirtualHost(e.port.service, e.port.port, e.vips); vh != nil {
@@ -185,7 +187,7 @@ func (t *table) newHTTPRoutes(v View, number uint32, on *httpPort) *ResourceStat
 			return nil, nil
 		}
 		return envoy.HTTPRoutes(number, hosts), nil
-	}}}
+	}}
 }
 
 // names yields every name that a wildcard subscription to a type covers.

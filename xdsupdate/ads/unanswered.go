@@ -8,6 +8,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -49,7 +50,7 @@ func (s *subscription) takesUnanswered() bool {
 // yet. If the answer is late, or one before it is, those can be used of which the client has
 // accepted the endpoints, and those that are to be resolved if they were sent, or something
 // waits, for resolveWait.
-func (c *connection) unusable(i int, g *gate, waiting, now time.Time) clusterNames {
+func (c *connection) unusable(i int, g *gate, waiting, now time.Time) reference.ClusterNames {
 	o := &c.subscriptions[envoy.ClusterType].acks.outstanding[i]
 	if late := o.sentAt.Add(answerWait); i == 0 && late.After(now) {
 		g.wait(late)
@@ -64,11 +65,11 @@ func (c *connection) unusable(i int, g *gate, waiting, now time.Time) clusterNam
 		g.wait(resolved)
 	}
 	accepted := c.acceptedEndpoints()
-	var out clusterNames
+	var out reference.ClusterNames
 	for _, n := range o.fresh {
-		switch r := o.find(n.name); {
-		case accepted(n.name):
-		case r != nil && !hasAssignment(r.value) && !resolved.After(now):
+		switch r := o.find(n.Name); {
+		case accepted(n.Name):
+		case r != nil && !hasAssignment(r.Value) && !resolved.After(now):
 		default:
 			out = append(out, n)
 		}
@@ -86,10 +87,10 @@ func (c *connection) acceptedEndpoints() func(cluster string) bool {
 	awaited := make(map[string]bool)
 	for i := range s.acks.outstanding {
 		for _, r := range s.acks.outstanding[i].listed {
-			awaited[r.name] = true
+			awaited[r.Name] = true
 		}
 	}
-	return func(cluster string) bool { return !awaited[cluster] && s.sent.find(cluster).isPresent() }
+	return func(cluster string) bool { return !awaited[cluster] && s.sent.Find(cluster).IsPresent() }
 }
 
 // hasAssignment reports whether an encoded cluster gets its endpoints by EDS.

@@ -7,6 +7,8 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // An Envoy looks at a secret that it has refused only if it differs from that, and
@@ -16,9 +18,9 @@ import (
 
 // vary replaces secrets in a list by their other encodings, every other time that each
 // of them is sent again. They keep their versions.
-func (r *refusals) vary(list []*resource) {
+func (r *refusals) vary(list []*resource.State) {
 	for i, res := range list {
-		if f := r.byName[res.name]; f != nil {
+		if f := r.byName[res.Name]; f != nil {
 			if f.varied = !f.varied; f.varied {
 				list[i] = otherEncoding(res)
 			}
@@ -27,9 +29,9 @@ func (r *refusals) vary(list []*resource) {
 }
 
 // otherEncoding returns a secret that means the same; the same one if there is none.
-func otherEncoding(r *resource) *resource {
+func otherEncoding(r *resource.State) *resource.State {
 	var s tlsv3.Secret
-	if proto.Unmarshal(r.value, &s) != nil {
+	if proto.Unmarshal(r.Value, &s) != nil {
 		return r
 	}
 	switch t := s.GetType().(type) {
@@ -43,11 +45,11 @@ func otherEncoding(r *resource) *resource {
 			t.ValidationContext.MaxVerifyDepth = wrapperspb.UInt32(byDefault)
 		}
 	}
-	value, err := marshal(&s)
+	value, err := resource.Marshal(&s)
 	if err != nil {
 		return r
 	}
-	out := &resource{typeURL: r.typeURL, name: r.name, hash: r.hash, value: value}
-	out.once.Do(func() {})
+	out := &resource.State{TypeURL: r.TypeURL, Name: r.Name, Hash: r.Hash, Value: value}
+	out.SetMade()
 	return out
 }

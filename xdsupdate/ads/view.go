@@ -3,11 +3,15 @@
 package ads
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -71,18 +75,29 @@ func (v *view) wrap(err error) error {
 	return fmt.Errorf("view (%s): %w", v, err)
 }
 
+// make makes a resource, which may be nil, for the view. Why it cannot be made is noted
+// once, with the view, however many share the resource.
+func (v *view) make(r *resource.State, failed *failure.List) {
+	if err := r.Make(); err != nil {
+		failed.Add(v.wrap(err))
+	}
+}
+
 // source is what resources are looked up in at one moment: it is immutable, so
 // that a new selection is made without a lock.
 type source struct {
 	view    *view
 	overlay overlay
 	layers  layers
-	failed  *failures
+	failed  *failure.List
 }
+
+// make makes a resource, which may be nil, for the view.
+func (s source) make(r *resource.State) { s.view.make(r, s.failed) }
 
 // named returns the resource that is served under a name to those who ask for
 // it, or nil.
-func (s source) named(typeURL, name string) *resource {
+func (s source) named(typeURL, name string) *resource.State {
 	if made, ok := s.overlay.get(typeURL, name); ok {
 		return made.resource
 	}
@@ -92,14 +107,14 @@ func (s source) named(typeURL, name string) *resource {
 
 // covered returns the resource that a wildcard subscription covers under a name,
 // or nil: the rest is sent to those who name it.
-func (s source) covered(typeURL, name string) *resource {
+func (s source) covered(typeURL, name string) *resource.State {
 	if made, ok := s.overlay.get(typeURL, name); ok {
 		return made.resource
 	}
 	covered, err := s.layers.covers(s.view.View, typeURL, name)
 	if err != nil {
-		s.failed.undone(err)
-		return encoded(typeURL, name, unavailable)
+		s.failed.Undone(err)
+		return resource.NewMarker(typeURL, name, resource.Unavailable)
 	}
 	if !covered {
 		return nil
@@ -110,9 +125,9 @@ func (s source) covered(typeURL, name string) *resource {
 // all returns the resources that a wildcard subscription covers, in any order, none
 // of them nil. A name may be in there twice, with the same resource. Not ok: what there
 // is could not be found out.
-func (s source) all(typeURL string) (out []*resource, ok bool) {
+func (s source) all(typeURL string) (out []*resource.State, ok bool) {
 	made := s.overlay[typeURL]
-	err := s.layers.each(s.view.View, typeURL, s.failed, func(name string, r *resource) {
+	err := s.layers.each(s.view.View, typeURL, s.failed, func(name string, r *resource.State) {
 		if r == nil {
 			return
 		}
@@ -124,7 +139,7 @@ func (s source) all(typeURL string) (out []*resource, ok bool) {
 		out = append(out, r)
 	})
 	if err != nil {
-		s.failed.undone(err)
+		s.failed.Undone(err)
 		return nil, false
 	}
 	for _, m := range made.All() {
@@ -133,4 +148,14 @@ func (s source) all(typeURL string) (out []*resource, ok bool) {
 		}
 	}
 	return out, true
+}
+
+var errIncomparable = errors.New("not comparable")
+
+// checkKey refuses a value that cannot be the key of a map.
+func checkKey(v any) error {
+	if v == nil || reflect.ValueOf(v).Comparable() {
+		return nil
+	}
+	return fmt.Errorf("%T is %w", v, errIncomparable)
 }

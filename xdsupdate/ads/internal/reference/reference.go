@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+// Package reference finds the names in encoded listeners and route configurations: those of
+// the clusters to which they lead, and those that decide in which order clients are sent
+// what there is.
+package reference
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -17,70 +21,71 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// hashes are those of names (xxhash.Sum64String), sorted, each once.
-type hashes []uint64
+// Hashes are those of names (xxhash.Sum64String), sorted, each once.
+type Hashes []uint64
 
-func newHashes(list []uint64) hashes {
+// NewHashes returns the hashes of a list, which it keeps and sorts.
+func NewHashes(list []uint64) Hashes {
 	slices.Sort(list)
 	return slices.Clip(slices.Compact(list))
 }
 
-func (h hashes) has(hash uint64) bool {
+// Has reports whether a hash is among them.
+func (h Hashes) Has(hash uint64) bool {
 	_, found := slices.BinarySearch(h, hash)
 	return found
 }
 
-// without adds those to a list that are not of others.
-func (h hashes) without(to []uint64, others hashes) []uint64 {
+// Without adds those to a list that are not of others.
+func (h Hashes) Without(to []uint64, others Hashes) []uint64 {
 	for _, hash := range h {
-		if !others.has(hash) {
+		if !others.Has(hash) {
 			to = append(to, hash)
 		}
 	}
 	return to
 }
 
-// exceed reports whether there are some that are not of others.
-func (h hashes) exceed(others hashes) bool {
-	return slices.ContainsFunc(h, func(hash uint64) bool { return !others.has(hash) })
+// Exceed reports whether there are some that are not of others.
+func (h Hashes) Exceed(others Hashes) bool {
+	return slices.ContainsFunc(h, func(hash uint64) bool { return !others.Has(hash) })
 }
 
-// references are the names in a listener or a route configuration.
-type references struct {
-	// clusters are those that requests and connections go to.
-	clusters hashes
-	// routes are the route configurations that a listener has the client ask for.
-	routes []string
-	// domains are those of a route configuration of which requests are sent somewhere: that
+// Set are the names in a listener or a route configuration.
+type Set struct {
+	// Clusters are those that requests and connections go to.
+	Clusters Hashes
+	// Routes are the route configurations that a listener has the client ask for.
+	Routes []string
+	// Domains are those of a route configuration of which requests are sent somewhere: that
 	// others are answered at once may mean that another listener has them.
-	domains hashes
+	Domains Hashes
 }
 
-// noReferences are those of what is no listener nor a route configuration, and of what
+// None are those of what is no listener nor a route configuration, and of what
 // is not there.
-var noReferences = &references{} //nolint:gochecknoglobals // immutable
+var None = &Set{} //nolint:gochecknoglobals // immutable
 
-// references returns what the resource, which may be nil, names. It is found in the
-// encoded resource, once, when somebody asks for it: most resources are never asked.
-func (r *resource) references() *references {
-	if r == nil || !pointsToClusters(r.typeURL) {
-		return noReferences
-	}
-	if known := r.named.Load(); known != nil {
-		return known
-	}
-	found := findReferences(r.typeURL, r.value)
-	r.named.Store(found)
-	return found
+// HasClusters reports whether resources of a type may name clusters.
+func HasClusters(typeURL string) bool {
+	return typeURL == envoy.ListenerType || typeURL == envoy.RouteType
 }
 
-// findReferences returns what an encoded resource names.
-func findReferences(typeURL string, value []byte) *references {
+// Find returns what an encoded resource names.
+func Find(typeURL string, value []byte) *Set {
 	f := finder{}
 	f.scan(namingTypes[typeName(typeURL)], value)
-	return &references{clusters: newHashes(f.clusters), routes: f.routes, domains: newHashes(f.domains)}
+	return &Set{Clusters: NewHashes(f.clusters), Routes: f.routes, Domains: NewHashes(f.domains)}
+}
+
+// EachCluster calls visit with the name of each cluster that an encoded resource names.
+func EachCluster(typeURL string, value []byte, visit func(name []byte)) {
+	f := finder{named: visit}
+	f.scan(namingTypes[typeName(typeURL)], value)
 }
 
 func typeName(typeURL string) string { return typeURL[strings.LastIndexByte(typeURL, '/')+1:] }
@@ -279,36 +284,38 @@ func (f *finder) scanAny(encoded []byte) {
 // clusterName is the name of a cluster, with its hash.
 type clusterName struct {
 	hash uint64
-	name string
+	Name string
 }
 
-// clusterNames are sorted by hash.
-type clusterNames []clusterName
+// ClusterNames are sorted by hash.
+type ClusterNames []clusterName
 
-func newClusterNames(list []*resource) clusterNames {
-	out := make(clusterNames, len(list))
-	for i, r := range list {
-		out[i] = clusterName{xxhash.Sum64String(r.name), r.name}
+// NewClusterNames returns the names of clusters, with their hashes.
+func NewClusterNames(names iter.Seq[string]) ClusterNames {
+	var out ClusterNames
+	for name := range names {
+		out = append(out, clusterName{xxhash.Sum64String(name), name})
 	}
 	slices.SortFunc(out, func(a, b clusterName) int { return cmp.Compare(a.hash, b.hash) })
 	return out
 }
 
-func (c clusterNames) find(hash uint64) (int, bool) {
+func (c ClusterNames) find(hash uint64) (int, bool) {
 	return slices.BinarySearchFunc(c, hash, func(n clusterName, hash uint64) int { return cmp.Compare(n.hash, hash) })
 }
 
-func (c clusterNames) has(name string) bool {
+// Has reports whether a name is among them.
+func (c ClusterNames) Has(name string) bool {
 	_, found := c.find(xxhash.Sum64String(name))
 	return found
 }
 
-// among returns the names that are in h, or only the first of them.
-func (c clusterNames) among(h hashes, all bool) (out []string) {
+// Among returns the names that are in h, or only the first of them.
+func (c ClusterNames) Among(h Hashes, all bool) (out []string) {
 	if len(h) < len(c)/8 {
 		for _, hash := range h {
 			if i, found := c.find(hash); found {
-				if out = append(out, c[i].name); !all {
+				if out = append(out, c[i].Name); !all {
 					return out
 				}
 			}
@@ -316,8 +323,8 @@ func (c clusterNames) among(h hashes, all bool) (out []string) {
 		return out
 	}
 	for _, n := range c {
-		if h.has(n.hash) {
-			if out = append(out, n.name); !all {
+		if h.Has(n.hash) {
+			if out = append(out, n.Name); !all {
 				return out
 			}
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package reference
 
 import (
 	"fmt"
@@ -155,7 +155,7 @@ func (n namer) listener(tb testing.TB) *listenerv3.Listener {
 }
 
 // walked returns the names in a message, found by reflection.
-func walked(tb testing.TB, m proto.Message) *references {
+func walked(tb testing.TB, m proto.Message) *Set {
 	tb.Helper()
 	var clusters, domains []uint64
 	var routes []string
@@ -190,7 +190,7 @@ func walked(tb testing.TB, m proto.Message) *references {
 			}
 		}
 	}
-	return &references{clusters: newHashes(clusters), routes: routes, domains: newHashes(domains)}
+	return &Set{Clusters: NewHashes(clusters), Routes: routes, Domains: NewHashes(domains)}
 }
 
 // TestFindReferences: what is found in an encoded resource is what is in its message.
@@ -207,13 +207,13 @@ func TestFindReferences(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, want := findReferences(typeURL, encoded), walked(t, m)
-			slices.Sort(got.routes)
-			slices.Sort(want.routes)
+			got, want := Find(typeURL, encoded), walked(t, m)
+			slices.Sort(got.Routes)
+			slices.Sort(want.Routes)
 			for i := range encoded {
-				findReferences(typeURL, encoded[:i]) // what is cut off does no harm
+				Find(typeURL, encoded[:i]) // what is cut off does no harm
 			}
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(references{}), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(Set{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("seed %d: %T (-want +got):\n%s", seed, m, diff)
 			}
 		}
@@ -222,11 +222,11 @@ func TestFindReferences(t *testing.T) {
 
 // TestClusterNamesAmong: the names in a list of hashes are found whichever of both is longer.
 func TestClusterNamesAmong(t *testing.T) {
-	var list []*resource
+	var list []string
 	for i := range 40 {
-		list = append(list, &resource{name: fmt.Sprint("c", i)})
+		list = append(list, fmt.Sprint("c", i))
 	}
-	names := newClusterNames(list)
+	names := NewClusterNames(slices.Values(list))
 	hash := func(names ...string) (out []uint64) {
 		for _, name := range names {
 			out = append(out, xxhash.Sum64String(name))
@@ -239,16 +239,16 @@ func TestClusterNamesAmong(t *testing.T) {
 		{nil, nil},
 		{[]string{"c1", "c2", "c3", "c4", "c5", "c6", "other"}, []string{"c1", "c2", "c3", "c4", "c5", "c6"}},
 	} {
-		got := names.among(newHashes(hash(test.h...)), true)
+		got := names.Among(NewHashes(hash(test.h...)), true)
 		slices.Sort(got)
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", test.h, diff)
 		}
-		if one := names.among(newHashes(hash(test.h...)), false); len(one) != min(1, len(test.want)) {
+		if one := names.Among(NewHashes(hash(test.h...)), false); len(one) != min(1, len(test.want)) {
 			t.Errorf("%q: the first is %q", test.h, one)
 		}
 	}
-	if !names.has("c7") || names.has("other") {
+	if !names.Has("c7") || names.Has("other") {
 		t.Error("has is wrong")
 	}
 }

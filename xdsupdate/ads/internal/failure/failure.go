@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package failure keeps what the code of a host may do, such as to fail or to panic, from
+// everything else: each part is called by itself, and what has failed waits to be reported.
+package failure
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
+)
+
+// The parts that panics are counted by.
+const (
+	InConfigs    = "configs"
+	InCustomizer = "customizer"
+	InGenerator  = "generator"
+	InGroup      = "group"
+	InHost       = "host"
+	InObserver   = "observer"
+	InProvider   = "provider"
+	InProxy      = "proxy"
+	InPush       = "push"
+	InResource   = "resource"
+	InServices   = "services"
+	InStream     = "stream"
+)
+
+// Part is what can fail by itself.
+type Part struct {
+	In   string // one of few texts
+	Name string // which of them; "" if there is only one
+}
+
+// String names the part.
+func (p Part) String() string {
+	if p.Name == "" {
+		return p.In
+	}
+	return p.In + " " + p.Name
+}
+
+// partError says which part an error is from.
+type partError struct {
+	Part
+	err error
+}
+
+// Error begins with the part.
+func (e *partError) Error() string { return e.String() + ": " + e.err.Error() }
+
+// Unwrap returns the part's error.
+func (e *partError) Unwrap() error { return e.err }
+
+// Wrap says of an error, which may be nil, which part it is from.
+func (p Part) Wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &partError{p, err}
+}
+
+// Call calls a function of the host's. A panic is an error.
+func (p Part) Call(f func() error) error {
+	var err error
+	if panicked := guard.Call(func() { err = f() }); panicked != nil {
+		err = panicked
+	}
+	return p.Wrap(err)
+}
+
+// List are errors that wait to be reported: they are noted wherever they are,
+// under locks too, and reported where none is held. Panics of one part are reported
+// as one, so that what panics for each of 100,000 names fills neither the memory nor
+// the log.
+type List struct {
+	mu     sync.Mutex
+	errs   []error
+	panics []Panics
+	// retry: what has failed may have left something undone.
+	retry bool
+}
+
+// Panics are those of one part.
+type Panics struct {
+	Part
+	First error
+	Stack string
+	Times int
+}
+
+// Add notes an error; nil is none.
+func (f *List) Add(err error) {
+	if err == nil {
+		return
+	}
+	var panicked *guard.PanicError
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !errors.As(err, &panicked) {
+		f.errs = append(f.errs, err)
+		return
+	}
+	of := Part{In: InResource}
+	var from *partError
+	if errors.As(err, &from) {
+		of = from.Part
+	}
+	for i := range f.panics {
+		if f.panics[i].Part == of {
+			f.panics[i].Times++
+			return
+		}
+	}
+	f.panics = append(f.panics, Panics{Part: of, First: err, Stack: panicked.Stack, Times: 1})
+}
+
+// Undone notes an error that may have left something undone, which a later push of
+// everything makes up for.
+func (f *List) Undone(err error) {
+	if err == nil {
+		return
+	}
+	f.Add(err)
+	f.mu.Lock()
+	f.retry = true
+	f.mu.Unlock()
+}
+
+// Take returns what has failed since the last call, and whether something may be left undone.
+func (f *List) Take() (errs []error, list []Panics, retry bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	errs, list, retry = f.errs, f.panics, f.retry
+	f.errs, f.panics, f.retry = nil, nil, false
+	return errs, list, retry
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// TypeURLOf returns the type URL of a message in xDS.
+func TypeURLOf(message proto.Message) string {
+	return typeURLPrefix + string(message.ProtoReflect().Descriptor().FullName())
+}
+
+// typeURLPrefix begins the type URLs that end with the full name of a message, which are
+// all of xDS. Protocols on top of it, such as MCP, have others.
+const typeURLPrefix = "type.googleapis.com/"
+
+// NamesMessage reports whether a type URL names the type of its messages. If not, each is
+// sent with a type URL of its own.
+func NamesMessage(typeURL string) bool { return strings.HasPrefix(typeURL, typeURLPrefix) }
+
+// checkType checks that a message is of the type under which it is served: clients take it
+// for one, and find other fields in the bytes of another.
+func checkType(typeURL string, message proto.Message) error {
+	want, ok := strings.CutPrefix(typeURL, typeURLPrefix)
+	if is := message.ProtoReflect().Descriptor().FullName(); ok && string(is) != want {
+		return fmt.Errorf("%w: it is a %s, and the type URL is that of a %s", errOtherType, is, want)
+	}
+	return nil
+}
+
+var errOtherType = errors.New("the message is of another type")
+
+var (
+	ErrNoMessage = errors.New("the message is nil")
+	ErrNoName    = errors.New("a resource without a name, or without a type")
+)
+
+// CheckName checks the name of a resource, which is in the message, too: SotW clients know
+// it by that one only.
+func CheckName(name string, message proto.Message) error {
+	inside := name
+	switch m := message.(type) {
+	case interface{ GetClusterName() string }:
+		inside = m.GetClusterName()
+	case interface{ GetName() string }:
+		inside = m.GetName()
+	}
+	switch {
+	case name == "":
+		return ErrNoName
+	case inside != name:
+		return fmt.Errorf("the name in the message is %q", inside)
+	}
+	return nil
+}
+
+// Valid checks that a message of the host's is of a type, and by the rules of its API.
+func Valid(typeURL string, m proto.Message) error {
+	if err := checkType(typeURL, m); err != nil {
+		return err
+	}
+	return Validate(m)
+}
+
+// Validate checks a message of the host's by the rules of its API.
+func Validate(m proto.Message) error {
+	if v, ok := m.(interface{ ValidateAll() error }); ok {
+		return v.ValidateAll()
+	}
+	return nil
+}

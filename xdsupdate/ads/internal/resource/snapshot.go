@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resource
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/pilotkit/pilotkit/internal/cow"
+)
+
+// Snapshot is a set of resources of one type, sorted by name: what a selection
+// has at one moment, or what a client was sent. It is immutable, and a snapshot
+// shares with the one that it was made from everything that did not change: what
+// thousands of clients have costs each of them one pointer.
+//
+// A pointer is also an identity: clients of equal snapshots that are the same
+// pointer are sent the same bytes.
+type Snapshot struct {
+	List cow.Sorted[*State]
+	// Sum is the sum of the weights: the version of the set.
+	Sum uint64
+}
+
+// NewSnapshot returns the snapshot of resources that are sorted and have
+// different names. It keeps the slice.
+func NewSnapshot(sorted []*State) *Snapshot {
+	s := &Snapshot{List: cow.Adopt(sorted)}
+	for _, r := range sorted {
+		s.Sum += r.Weight()
+	}
+	return s
+}
+
+// Weight is what a resource adds to the version of a snapshot: versions are
+// those of what exists.
+func (r *State) Weight() uint64 {
+	if r.Marker != Present {
+		return 0
+	}
+	return Weight(xxhash.Sum64String(r.Name), r.Hash)
+}
+
+// Weight mixes the hash of a name with that of the content, so that sets are equal
+// if their sums are: a sum of plain hashes would not notice two contents that
+// change names.
+func Weight(name, content uint64) uint64 { return content * (2*name + 1) }
+
+// Find returns the resource of a name, or nil.
+func (s *Snapshot) Find(name string) *State {
+	r, _ := s.List.FindFunc(func(r *State) int { return strings.Compare(r.Name, name) })
+	return r
+}
+
+// Edit is a change of a snapshot: a new resource, or nil for none.
+type Edit struct {
+	Name     string
+	Resource *State
+}
+
+// With returns a snapshot after edits, of which there is one for each name, in
+// any order: s itself if they change nothing.
+func (s *Snapshot) With(edits []Edit) *Snapshot {
+	if len(edits) > 64 && len(edits) > s.List.Len()/8 {
+		return s.rebuilt(edits)
+	}
+	editor, sum, changed := s.List.Edit(len(edits)), s.Sum, false
+	for _, e := range edits {
+		probe := e.Resource
+		if probe == nil {
+			probe = &State{Name: e.Name}
+		}
+		old, found := editor.Find(CompareNames, probe)
+		switch {
+		case found && e.Resource != nil:
+			if old == e.Resource {
+				continue
+			}
+			sum += e.Resource.Weight() - old.Weight()
+			editor.Replace(CompareNames, old, e.Resource, identical)
+		case found:
+			sum -= old.Weight()
+			editor.Delete(CompareNames, old, identical)
+		case e.Resource != nil:
+			sum += e.Resource.Weight()
+			editor.Insert(CompareNames, e.Resource)
+		default:
+			continue
+		}
+		changed = true
+	}
+	if !changed {
+		return s
+	}
+	return &Snapshot{List: editor.Sorted(), Sum: sum}
+}
+
+// rebuilt is with for edits that are many: it merges two sorted lists.
+func (s *Snapshot) rebuilt(edits []Edit) *Snapshot {
+	edits = slices.SortedFunc(slices.Values(edits), func(a, b Edit) int { return strings.Compare(a.Name, b.Name) })
+	out := make([]*State, 0, s.List.Len()+len(edits))
+	for r := range s.List.All() {
+		for len(edits) > 0 && edits[0].Name < r.Name {
+			if edits[0].Resource != nil {
+				out = append(out, edits[0].Resource)
+			}
+			edits = edits[1:]
+		}
+		if len(edits) > 0 && edits[0].Name == r.Name {
+			continue
+		}
+		out = append(out, r)
+	}
+	for _, e := range edits {
+		if e.Resource != nil {
+			out = append(out, e.Resource)
+		}
+	}
+	return NewSnapshot(out)
+}
+
+// Without returns the snapshot without some names.
+func (s *Snapshot) Without(names []string) *Snapshot {
+	edits := make([]Edit, len(names))
+	for i, name := range names {
+		edits[i].Name = name
+	}
+	return s.With(edits)
+}
+
+// Names yields the names of resources.
+func Names(list []*State) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, r := range list {
+			if !yield(r.Name) {
+				return
+			}
+		}
+	}
+}
+
+func identical(a, b *State) bool { return a == b }
+
+// Compare calls visit with what differs between two snapshots, by name: a
+// resource of each, or nil. Parts that they share cost nothing.
+func Compare(from, to *Snapshot, visit func(from, to *State)) {
+	cow.Compare(from.List, to.List, CompareNames, visit)
+}
+
+// WithAll returns the snapshot with some resources in their new states.
+func (s *Snapshot) WithAll(resources []*State) *Snapshot {
+	edits := make([]Edit, len(resources))
+	for i, r := range resources {
+		edits[i] = Edit{Name: r.Name, Resource: r}
+	}
+	return s.With(edits)
+}
