@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 )
 
 // Addresses says which addresses of services a proxy can use. It is comparable. The
@@ -19,7 +20,7 @@ type Addresses struct {
 	Allocated bool
 }
 
-// addressesOf returns what a proxy can use.
+// AddressesOf returns what a proxy can use.
 func addressesOf(proxy *registry.Proxy) Addresses {
 	a := Addresses{Allocated: proxy.DNSCapture && proxy.DNSAutoAllocate}
 	for _, text := range proxy.IPAddresses {
@@ -34,12 +35,10 @@ func addressesOf(proxy *registry.Proxy) Addresses {
 // ServiceAddresses returns the addresses under which the proxies of the view reach a
 // service, by the rules of registry.Service.AddressesFor.
 func (v View) ServiceAddresses(svc *registry.Service) []string {
-	proxy := registry.Proxy{ClusterID: v.Cluster, DNSCapture: v.Addresses.Allocated, DNSAutoAllocate: v.Addresses.Allocated}
-	if v.Addresses.IPv4 {
-		proxy.IPAddresses = append(proxy.IPAddresses, "0.0.0.0")
-	}
-	if v.Addresses.IPv6 {
-		proxy.IPAddresses = append(proxy.IPAddresses, "::")
-	}
-	return svc.AddressesFor(&proxy)
+	return v.ofServices().AddressesOf(svc)
+}
+
+// ofServices returns what of the view matters to the resources of services.
+func (v View) ofServices() services.View {
+	return services.View{Namespace: v.Namespace, Cluster: v.Cluster, Client: v.Client, Addresses: services.Addresses(v.Addresses)}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 )
 
 // Customizer changes resources of services before they are encoded: it adds a TLS
@@ -52,6 +53,19 @@ type Customization struct {
 // customizers are called in order.
 type customizers []Customizer
 
+var _ services.Customizer = customizers(nil)
+
+// ofServices returns the view for the resources of services.
+func (c customizers) ofServices(v View) services.View {
+	out := v.ofServices()
+	if len(c) > 0 {
+		out.Scope = func(typeURL string, svc *registry.Service, p *registry.Port) (any, error) {
+			return c.scope(v, typeURL, svc, p)
+		}
+	}
+	return out
+}
+
 // scopes is the scope of two customizers.
 type scopes struct{ first, second any }
 
@@ -77,8 +91,8 @@ func (c customizers) scope(v View, typeURL string, svc *registry.Service, p *reg
 
 func (c Customizer) part() failure.Part { return failure.Part{In: failure.InCustomizer, Name: c.Name} }
 
-// change reports whether any customizer is for a type.
-func (c customizers) change(typeURL string) bool {
+// Changes reports whether any customizer is for a type.
+func (c customizers) Changes(typeURL string) bool {
 	for _, one := range c {
 		if one.TypeURL == typeURL {
 			return true
@@ -87,14 +101,14 @@ func (c customizers) change(typeURL string) bool {
 	return false
 }
 
-// customize calls the customizers of a resource.
-func (c customizers) customize(key variety, svc *registry.Service, p *registry.Port, m proto.Message) error {
+// Customize calls the customizers of a resource.
+func (c customizers) Customize(typeURL string, scope any, svc *registry.Service, p *registry.Port, m proto.Message) error {
 	var of []any // the scopes, the last one first
-	for nested := key.custom; nested != nil; nested = nested.(scopes).first {
+	for nested := scope; nested != nil; nested = nested.(scopes).first {
 		of = append(of, nested.(scopes).second)
 	}
 	for _, one := range c {
-		if one.TypeURL != key.typeURL {
+		if one.TypeURL != typeURL {
 			continue
 		}
 		args := Customization{Service: svc, Port: p, Message: m}

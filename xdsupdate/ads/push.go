@@ -65,7 +65,7 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	}
 	ch.views = s.generateAll(push)
 	s.cache.publish(ch)
-	s.services.published(push)
+	s.services.Published(push.Request.Everything())
 	if slices.ContainsFunc(ch.changes, func(c Changes) bool { return c.Regroup }) {
 		s.ReviewProxies(nil)
 	}

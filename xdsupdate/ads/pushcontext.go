@@ -10,6 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 )
 
 // ConfigReader reads configs of one moment: a configstore snapshot, for instance.
@@ -26,7 +27,7 @@ type PushContext struct {
 	// generator. It is Forced for a view that is new, whatever the push.
 	Request *xdsupdate.PushRequest
 	moment  *moment
-	table   *table
+	table   *services.Table
 	sorted  *sortedServices
 	changed []ChangedHost
 }
@@ -45,16 +46,7 @@ func (p *PushContext) ChangedHosts() []ChangedHost { return p.changed }
 // ServicesNamed returns all services of a host name, visible or not, sorted by
 // ComparePrecedence; nil for none.
 func (p *PushContext) ServicesNamed(hostname registry.Hostname) []*registry.Service {
-	h := p.table.host(hostname)
-	if h == nil {
-		return nil
-	}
-	var out []*registry.Service
-	for _, v := range h.variants {
-		out = append(out, v.services...)
-	}
-	slices.SortStableFunc(out, registry.ComparePrecedence)
-	return out
+	return p.table.ServicesNamed(hostname)
 }
 
 // sortedServices is made on first use.
@@ -70,11 +62,7 @@ func (p *PushContext) Configs() ConfigReader { return p.moment.configs }
 // first call in a push sorts them.
 func (p *PushContext) Services() iter.Seq[*registry.Service] {
 	p.sorted.once.Do(func() {
-		for _, h := range p.table.hosts.All() {
-			for _, v := range h.variants {
-				p.sorted.list = append(p.sorted.list, v.services...)
-			}
-		}
+		p.sorted.list = slices.AppendSeq(p.sorted.list, p.table.Services())
 		slices.SortStableFunc(p.sorted.list, registry.CompareServices)
 	})
 	return slices.Values(p.sorted.list)
@@ -84,25 +72,12 @@ func (p *PushContext) Services() iter.Seq[*registry.Service] {
 // their own namespace, or else of the oldest that is visible; nil if there are
 // none.
 func (p *PushContext) ServicesOf(view View, hostname registry.Hostname) []*registry.Service {
-	seen := p.table.host(hostname).seenBy(view)
-	if seen == nil {
-		return nil
-	}
-	var out []*registry.Service
-	for _, s := range seen.services {
-		if s.VisibleIn(view.Namespace) {
-			out = append(out, s)
-		}
-	}
-	return out
+	return p.table.ServicesSeen(view.ofServices(), hostname)
 }
 
 // Endpoints returns the endpoints of a service; nil for none.
 func (p *PushContext) Endpoints(hostname registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints {
-	if v := p.table.host(hostname).in(namespace); v != nil {
-		return v.endpoints
-	}
-	return nil
+	return p.table.Endpoints(hostname, namespace)
 }
 
 // forNewView returns the context for a view whose generators were not called yet.

@@ -89,8 +89,6 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	}
 	s.cache = newCache(len(o.Generators) > 0)
 	checkDiscovery(services)
-	s.services = newServicesProvider(services, o.Services, s.cache.failures)
-	s.providers = newProviders(&s.own, s.grouping, s.services)
 	s.cache.phaseTimeout = max(0, cmp.Or(o.PhaseTimeout, defaultPhaseTimeout))
 	s.cache.removalDelay = max(0, o.RemovalDelay)
 	s.cache.maxTypes = s.limits.Types
@@ -109,7 +107,8 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	pusher.ProxyUpdate, pusher.Prepare, pusher.Capture = s.proxyUpdate, s.prepareCapture, s.capture
 	pusher.Whole = func() bool { return s.moment.whole }
 	s.pusher = xdsupdate.NewPusher(s.push, pusher)
-	s.services.index, s.services.logger = s.pusher.Index(), s.logger
+	s.services = newServicesProvider(services, o.Services, s.cache.failures, s.pusher.Index(), s.logger)
+	s.providers = newProviders(&s.own, s.grouping, s.services)
 	for _, p := range s.grouping {
 		p.Attach(s)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package services
 
 import (
 	"iter"
@@ -11,30 +11,26 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// resourceName is the name of a resource of a type.
-type resourceName struct{ typeURL, name string }
-
-func changedName(typeURL, name string) ChangedName {
-	return ChangedName{TypeURL: typeURL, Name: name, Uncovered: !isCovered(typeURL)}
-}
+// Affected is a resource that may have changed, by type and name.
+type Affected struct{ TypeURL, Name string }
 
 // appendAffected appends the names of all resources that may differ
 // between two states of a host, each of which may be nil. A name may be in it
 // twice.
-func appendAffected(out []ChangedName, before, after *host) []ChangedName {
+func appendAffected(out []Affected, before, after *host) []Affected {
 	routes := !sameRoutes(before, after)
 	for p, cluster := range ports(before, after) {
 		host, number := p.service.Hostname, p.port.Number
 		out = append(
 			out,
-			changedName(envoy.ClusterType, cluster),
-			changedName(envoy.LoadAssignmentType, cluster),
-			changedName(envoy.ListenerType, envoy.ListenerName(number, host)),
-			changedName(envoy.ListenerType, string(host)),
-			changedName(envoy.RouteType, cluster),
+			Affected{envoy.ClusterType, cluster},
+			Affected{envoy.LoadAssignmentType, cluster},
+			Affected{envoy.ListenerType, envoy.ListenerName(number, host)},
+			Affected{envoy.ListenerType, string(host)},
+			Affected{envoy.RouteType, cluster},
 		)
 		if routes && p.port.Protocol.IsHTTP() {
-			out = append(out, changedName(envoy.RouteType, envoy.HTTPRouteName(number)))
+			out = append(out, Affected{envoy.RouteType, envoy.HTTPRouteName(number)})
 		}
 	}
 	return out
@@ -42,7 +38,7 @@ func appendAffected(out []ChangedName, before, after *host) []ChangedName {
 
 // appendAffectedByEndpoints is appendAffected for hosts that differ in endpoints
 // only: ports that do not are the same.
-func appendAffectedByEndpoints(out []ChangedName, before, after *host) []ChangedName {
+func appendAffectedByEndpoints(out []Affected, before, after *host) []Affected {
 	for i, v := range after.variants {
 		for j, p := range v.ports {
 			if p == before.variants[i].ports[j] {
@@ -50,10 +46,10 @@ func appendAffectedByEndpoints(out []ChangedName, before, after *host) []Changed
 			}
 			dns := p.service.Resolution.IsDNS()
 			if dns || !sameIdentities(before.variants[i].endpoints, v.endpoints) {
-				out = append(out, changedName(envoy.ClusterType, v.names[j]))
+				out = append(out, Affected{envoy.ClusterType, v.names[j]})
 			}
 			if !dns {
-				out = append(out, changedName(envoy.LoadAssignmentType, v.names[j]))
+				out = append(out, Affected{envoy.LoadAssignmentType, v.names[j]})
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package services
 
 import (
 	"cmp"
@@ -20,11 +20,11 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// table is all that is made of services, at one moment. It is
+// Table is all that is made of services, at one moment. It is
 // immutable: a push makes another one, which shares what did not change, so that
 // it can be read without a lock, by those who prepare a new selection and by
 // generators.
-type table struct {
+type Table struct {
 	hosts pmap.Map[registry.Hostname, *host]
 	// http holds the hosts with an HTTP port, by port number.
 	http map[uint32]*httpPort
@@ -49,11 +49,11 @@ type place struct {
 }
 
 // with returns the table after changes of hosts; nil removes one.
-func (t *table) with(hosts map[registry.Hostname]*host) *table {
+func (t *Table) with(hosts map[registry.Hostname]*host) *Table {
 	if len(hosts) == 0 {
 		return t
 	}
-	out := &table{http: t.http, failures: t.failures}
+	out := &Table{http: t.http, failures: t.failures}
 	http := make(map[uint32]*pmap.Live[registry.Hostname, struct{}])
 	live := t.hosts.Live()
 	for name, after := range hosts {
@@ -103,19 +103,14 @@ func (p *httpPort) live() *pmap.Live[registry.Hostname, struct{}] {
 }
 
 // host returns a host, or nil.
-func (t *table) host(name registry.Hostname) *host {
+func (t *Table) host(name registry.Hostname) *host {
 	h, _ := t.hosts.Get(name)
 	return h
 }
 
-// Lookup implements Provided.
-func (t *table) Lookup(v View, typeURL, name string) Answer {
-	return Answer{resource: t.lookup(v, typeURL, name)}
-}
-
-// lookup returns the resource of a type and name for a view. The result may be nil, or a
+// Lookup returns the resource of a type and name for a view. The result may be nil, or a
 // resource that does not exist.
-func (t *table) lookup(v View, typeURL, name string) *resource.State {
+func (t *Table) Lookup(v View, typeURL, name string) *resource.State {
 	var number uint32
 	var hostname registry.Hostname
 	ok := false
@@ -141,7 +136,7 @@ func (t *table) lookup(v View, typeURL, name string) *resource.State {
 
 // httpRoutes returns the route configuration of all HTTP services on a port that
 // a view sees.
-func (t *table) httpRoutes(v View, number uint32) *resource.State {
+func (t *Table) httpRoutes(v View, number uint32) *resource.State {
 	on := t.http[number]
 	if on == nil {
 		return nil
@@ -160,7 +155,7 @@ func (t *table) httpRoutes(v View, number uint32) *resource.State {
 	return r
 }
 
-func (t *table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource.State {
+func (t *Table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource.State {
 	type entry struct {
 		port *port
 		vips []string
@@ -190,10 +185,39 @@ func (t *table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource.Sta
 	}}
 }
 
-// names yields every name that a wildcard subscription to a type covers.
-func (t *table) names(v View, typeURL string) iter.Seq2[string, *port] {
+// All yields every name that a wildcard subscription to a type covers, with the resource.
+func (t *Table) All(v View, typeURL string) iter.Seq2[string, *resource.State] {
+	return func(yield func(string, *resource.State) bool) {
+		for name, p := range t.covered(v, typeURL) {
+			if !yield(name, p.resource(typeURL, name, v, t.failures)) {
+				return
+			}
+		}
+	}
+}
+
+// Names yields every name that a wildcard subscription to a type covers.
+func (t *Table) Names(v View, typeURL string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range t.covered(v, typeURL) {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// IsCovered reports whether wildcard subscriptions to a type cover what is made of
+// services: all clusters and load assignments. API listeners and routes are for those who
+// ask for them by name, as Envoy takes no API listener from a server.
+func IsCovered(typeURL string) bool {
+	return typeURL == envoy.ClusterType || typeURL == envoy.LoadAssignmentType
+}
+
+// covered yields the names that a wildcard subscription to a type covers, with their ports.
+func (t *Table) covered(v View, typeURL string) iter.Seq2[string, *port] {
 	return func(yield func(string, *port) bool) {
-		if !isCovered(typeURL) {
+		if !IsCovered(typeURL) {
 			return
 		}
 		for _, h := range t.hosts.All() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package services
 
 import (
 	"log/slog"
@@ -70,13 +70,13 @@ func (v *variant) addressesLeftOut() map[string]struct{} {
 }
 
 // warnLeftOut logs what is left out.
-func (p *servicesProvider) warnLeftOut(list []leftOut) {
+func (b *Builder) warnLeftOut(list []leftOut) {
 	for _, l := range list {
 		where := []any{slog.String("host", string(l.hostname)), slog.String("namespace", l.namespace), slog.Any("reason", l.reason)}
 		if l.endpoint {
-			p.logger.Warn("endpoint left out", where...)
+			b.logger.Warn("endpoint left out", where...)
 		} else {
-			p.logger.Warn("port left out", where...)
+			b.logger.Warn("port left out", where...)
 		}
 	}
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package services
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -41,53 +39,29 @@ func (p *providers) add(id registry.ProviderID) {
 	}
 }
 
-// ErrSilentRegistry means that a registry shows services but never reported endpoints to the
-// server. What wraps it names the provider and one of its services.
-var ErrSilentRegistry = errors.New("shows services but never reported endpoints to this server, so that their clusters stay empty: " +
-	"give the registry this server as its updater")
-
-// CheckRegistries says which registries show services in vain: those that take their
-// endpoints from load assignments, and whose clusters all stay empty, because none of the
-// registries of their provider ever called the server. The error wraps ErrSilentRegistry
-// for each; nil: there is none. Any call is enough, so a registry that has no endpoints is not
-// silent; nor is a provider for which another reports endpoints, and services without a
-// provider are not looked at.
-//
-// It is about what the last push has read: call it when the registries have synced and Flush
-// has returned. A registry that makes no batches (xdsupdate.BatchUpdater), and is about to
-// make its first report, may be named until then. It looks at all services.
-func (s *Server) CheckRegistries() error {
-	var now layers
-	s.cache.locked(func() { now = s.cache.layers })
-	if now == nil {
-		return nil
-	}
-	services := now[len(now)-1].Provided.(*table) // the last provider is that of services
-	var out []error
-	for _, svc := range services.silent(s.EndpointIndex(), nil) {
-		out = append(out, fmt.Errorf("provider %s, service %s/%s: %w", svc.Attributes.Provider, svc.Attributes.Namespace, svc.Hostname, ErrSilentRegistry))
-	}
-	return errors.Join(out...)
-}
-
-// warnSilent logs, once for each, the providers that CheckRegistries names.
+// warnSilent logs, once for each, the providers that are silent.
 //
 // It is called when the services of the table have been read. A
 // registry that makes batches has reported what it shows by then; one that makes
 // none may be between the two, and is warned of if this is its first report.
-func (p *servicesProvider) warnSilent() {
-	for _, svc := range p.table.silent(p.index, &p.warned) {
+func (b *Builder) warnSilent() {
+	for _, svc := range b.table.silentSince(b.index, &b.warned) {
 		id := svc.Attributes.Provider
-		p.warned.add(id)
-		p.logger.Warn("a registry shows services but never reported endpoints to this server, so that their clusters stay empty: "+
+		b.warned.add(id)
+		b.logger.Warn("a registry shows services but never reported endpoints to this server, so that their clusters stay empty: "+
 			"give the registry this server as its updater", slog.String("provider", string(id)),
 			slog.String("host", string(svc.Hostname)), slog.String("namespace", svc.Attributes.Namespace))
 	}
 }
 
-// silent returns a service of each provider that is silent, sorted by provider, but for
-// those that are known to be.
-func (t *table) silent(index *xdsupdate.EndpointIndex, known *providers) (out []*registry.Service) {
+// Silent returns a service of each provider that shows services but never reported
+// endpoints to the index, sorted by provider.
+func (t *Table) Silent(index *xdsupdate.EndpointIndex) []*registry.Service {
+	return t.silentSince(index, nil)
+}
+
+// silentSince is silent but for the providers that are known to be.
+func (t *Table) silentSince(index *xdsupdate.EndpointIndex, known *providers) (out []*registry.Service) {
 	reported := make(map[registry.ProviderID]bool)
 	silent := func(id registry.ProviderID) bool {
 		if _, asked := reported[id]; !asked {

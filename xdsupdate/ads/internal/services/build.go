@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package services
 
 import (
 	"maps"
@@ -23,15 +23,15 @@ type outdated struct {
 }
 
 // advance adds what is different in a moment.
-func (o *outdated) advance(m *moment) {
+func (o *outdated) advance(services Reader, endpoints *xdsupdate.EndpointSnapshot) {
 	if o.hosts == nil {
 		o.hosts = make(map[registry.Hostname]struct{})
 	}
-	for name := range m.endpoints.ChangedSince(o.endpoints) {
+	for name := range endpoints.ChangedSince(o.endpoints) {
 		o.hosts[name] = struct{}{}
 	}
-	o.endpoints = m.endpoints
-	if set := m.services.set; set != nil {
+	o.endpoints = endpoints
+	if set := services.set; set != nil {
 		for name := range set.ChangedSince(o.services) {
 			o.hosts[name] = struct{}{}
 		}
@@ -48,76 +48,74 @@ func (o *outdated) published(hosts []registry.Hostname) {
 
 // listed adds the hosts of a table that were made of other services than those in the
 // list of a moment.
-func (o *outdated) listed(t *table, m *moment) {
-	for _, svc := range m.services.list {
-		if h := t.host(svc.Hostname); h == nil || !slices.Equal(h.madeOf, m.services.of(svc.Hostname)) {
+func (o *outdated) listed(t *Table, services Reader) {
+	for _, svc := range services.list {
+		if h := t.host(svc.Hostname); h == nil || !slices.Equal(h.madeOf, services.of(svc.Hostname)) {
 			o.hosts[svc.Hostname] = struct{}{}
 		}
 	}
 	for name := range t.hosts.All() {
-		if len(m.services.of(name)) == 0 {
+		if len(services.of(name)) == 0 {
 			o.hosts[name] = struct{}{}
 		}
 	}
 }
 
-// rebuildHosts makes the hosts of a push anew, of the services and endpoints of its
-// moment. Hosts that were made of the very same ones stay.
-func (p *servicesProvider) rebuildHosts(push *PushContext) {
-	req, m := push.Request, push.moment
-	p.outdated.advance(m)
-	if req.Everything() && m.services.ok && m.services.set == nil {
-		p.outdated.listed(p.table, m)
+// Build makes the hosts of a push anew, of the services and endpoints of its moment. Hosts
+// that were made of the very same ones stay.
+func (b *Builder) Build(req *xdsupdate.PushRequest, services Reader, endpoints *xdsupdate.EndpointSnapshot) *Built {
+	b.Built = Built{}
+	b.outdated.advance(services, endpoints)
+	if req.Everything() && services.ok && services.set == nil {
+		b.outdated.listed(b.table, services)
 	}
 	full := req.Full || req.Everything()
-	p.incomplete = full && !m.services.ok
-	full = full && m.services.ok
+	b.Incomplete = full && !services.ok
+	full = full && services.ok
 	hosts := make(map[registry.Hostname]*host)
-	for _, name := range p.hostsOf(req) {
-		p.failures.Add(failure.Part{In: failure.InHost, Name: string(name)}.Call(func() error {
-			if changed, ok := p.rebuildHost(name, m, full, hosts); ok {
-				push.changed = append(push.changed, changed)
-			}
+	for _, name := range b.hostsOf(req) {
+		b.failures.Add(failure.Part{In: failure.InHost, Name: string(name)}.Call(func() error {
+			b.buildHost(name, services, endpoints.Service, full, hosts)
 			return nil
 		}))
 	}
-	p.next = p.table.with(hosts)
+	b.Next = b.table.with(hosts)
+	return &b.Built
 }
 
-// rebuildHost makes a host anew, or only its endpoints, and puts it into hosts. Not ok:
-// it has not changed.
-func (p *servicesProvider) rebuildHost(
-	name registry.Hostname, m *moment, full bool, hosts map[registry.Hostname]*host,
-) (changed ChangedHost, ok bool) {
-	before := p.table.host(name)
+// buildHost makes a host anew, or only its endpoints, and puts it into hosts if it has
+// changed.
+func (b *Builder) buildHost(
+	name registry.Hostname, services Reader, endpoints endpointsOf, full bool, hosts map[registry.Hostname]*host,
+) {
+	before := b.table.host(name)
 	var after *host
 	if full {
-		after = newHost(before, m.services.of(name), m.endpoints.Service, p.customizers)
+		after = newHost(before, services.of(name), endpoints, b.customize)
 	} else {
-		after = before.refreshed(m.endpoints.Service)
+		after = before.refreshed(endpoints)
 	}
-	if full || m.services.ok && after.isMadeOf(m.services.of(name), m.endpoints.Service) {
-		p.current = append(p.current, name)
+	if full || services.ok && after.isMadeOf(services.of(name), endpoints) {
+		b.current = append(b.current, name)
 	}
 	if before == after {
-		return changed, false
+		return
 	}
-	names, omitted := p.names, appendLeftOut(p.leftOut, before, after)
+	names, omitted := b.Affected, appendLeftOut(b.leftOut, before, after)
 	refreshed := before != nil && after != nil && after.hasServices(before.madeOf)
 	if refreshed {
 		names = appendAffectedByEndpoints(names, before, after)
 	} else {
 		names = appendAffected(names, before, after)
 	}
-	endpointsOnly := refreshed || sameServices(before, after)
-	hosts[name], p.names, p.leftOut = after, names, omitted
-	return ChangedHost{Hostname: name, EndpointsOnly: endpointsOnly}, true
+	changed := ChangedHost{name, refreshed || sameServices(before, after)}
+	hosts[name], b.Affected, b.leftOut, b.Changed = after, names, omitted, append(b.Changed, changed)
 }
 
 // hostsOf returns the names of the hosts that a request is about, sorted.
-func (p *servicesProvider) hostsOf(req *xdsupdate.PushRequest) []registry.Hostname {
+func (b *Builder) hostsOf(req *xdsupdate.PushRequest) []registry.Hostname {
 	if req.Everything() {
-		return slices.Sorted(maps.Keys(p.outdated.hosts))
+		return slices.Sorted(maps.Keys(b.outdated.hosts))
 	}
 	var out []registry.Hostname
 	for key := range req.ConfigsUpdated {

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // oneService is a discovery with one service.
 type oneService struct {
-	noServices
+	services.None
 	set *registry.ServiceSet
 }
 
@@ -24,13 +26,14 @@ func TestWhatWasNotPublishedIsMadeAgain(t *testing.T) {
 	})})
 	for attempt := range 2 {
 		s.capture(everything())
-		s.services.Provide(&PushContext{Request: everything(), moment: s.moment})
-		if s.services.next.host("a") == nil {
-			t.Errorf("attempt %d: there is no host", attempt)
+		made, changes := s.services.Provide(&PushContext{Request: everything(), moment: s.moment})
+		if len(changes.Names) == 0 || made.Lookup(View{}, envoy.ClusterType, "outbound|80||a").resource == nil {
+			t.Errorf("attempt %d: there is no host, with the changes %v", attempt, changes.Names)
 		}
 	}
 	s.push(everything())
-	if len(s.services.outdated.hosts) > 0 {
-		t.Errorf("%v are left after a push of everything", s.services.outdated.hosts)
+	s.capture(everything())
+	if _, changes := s.services.Provide(&PushContext{Request: everything(), moment: s.moment}); len(changes.Names) > 0 {
+		t.Errorf("%v are made again after a push of everything", changes.Names)
 	}
 }

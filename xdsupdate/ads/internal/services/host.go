@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package services
 
 import (
 	"cmp"
@@ -35,7 +35,7 @@ type endpointsOf func(hostname registry.Hostname, namespace string) *xdsupdate.S
 // newHost builds a host of its services, which are in the order of
 // CompareServices. What did not change is taken from old, which may be nil; old
 // itself is returned if nothing did, and nil without services.
-func newHost(old *host, services []*registry.Service, endpoints endpointsOf, custom customizers) *host {
+func newHost(old *host, services []*registry.Service, endpoints endpointsOf, custom Customizer) *host {
 	switch {
 	case len(services) == 0:
 		return nil
@@ -78,7 +78,7 @@ func (h *host) hasEndpoints(endpoints endpointsOf) bool {
 }
 
 func newVariant(
-	old *variant, services []*registry.Service, endpoints *xdsupdate.ServiceEndpoints, custom customizers,
+	old *variant, services []*registry.Service, endpoints *xdsupdate.ServiceEndpoints, custom Customizer,
 ) *variant {
 	v := &variant{namespace: services[0].Attributes.Namespace, services: slices.Clone(services), endpoints: endpoints}
 	for i, svc := range v.services {
@@ -161,7 +161,7 @@ func (h *host) refreshed(endpoints endpointsOf) *host {
 }
 
 // renewed returns the host with resources that have to be built again.
-func (h *host) renewed(custom customizers) *host {
+func (h *host) renewed(custom Customizer) *host {
 	out := &host{name: h.name, variants: make([]*variant, len(h.variants)), madeOf: h.madeOf}
 	for i, v := range h.variants {
 		next := *v
@@ -240,7 +240,7 @@ func (v *variant) vips(by View) []string {
 		if !s.VisibleIn(by.Namespace) {
 			continue
 		}
-		for _, a := range by.ServiceAddresses(s) {
+		for _, a := range by.AddressesOf(s) {
 			if !slices.Contains(out, a) {
 				out = append(out, a)
 			}

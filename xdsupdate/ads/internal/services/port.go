@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package services
 
 import (
 	"slices"
@@ -27,7 +27,7 @@ type port struct {
 	restricted bool
 	unix       bool
 	leftOut    []*registry.Endpoint // those that Envoy would refuse, mostly none
-	custom     customizers
+	custom     Customizer
 
 	mu       sync.Mutex
 	made     made
@@ -56,15 +56,15 @@ type variety struct {
 	name    string
 	cluster registry.ClusterID
 	client  envoy.Client
-	custom  any // what customizers make a difference of
+	custom  any // View.scope
 }
 
 // newPort returns a port that takes the place of old, which may be nil.
 func newPort(
-	old *port, svc *registry.Service, p *registry.Port, endpoints *xdsupdate.ServiceEndpoints, custom customizers,
+	old *port, svc *registry.Service, p *registry.Port, endpoints *xdsupdate.ServiceEndpoints, custom Customizer,
 ) *port {
 	out := &port{service: svc, port: p, endpoints: endpoints, custom: custom}
-	if old != nil && len(custom) > 0 {
+	if old != nil && custom != nil {
 		old.mu.Lock()
 		out.former = old.made.all()
 		old.mu.Unlock()
@@ -151,10 +151,12 @@ func (p *port) resource(typeURL, name string, v View, failed *failure.List) *res
 			return nil
 		}
 	}
-	var err error
-	if key.custom, err = p.custom.scope(v, typeURL, p.service, p.port); err != nil {
-		failed.Undone(err)
-		return resource.NewMarker(typeURL, name, resource.Unavailable)
+	if v.Scope != nil {
+		var err error
+		if key.custom, err = v.Scope(typeURL, p.service, p.port); err != nil {
+			failed.Undone(err)
+			return resource.NewMarker(typeURL, name, resource.Unavailable)
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +168,7 @@ func (p *port) resource(typeURL, name string, v View, failed *failure.List) *res
 			r.Fallback = former
 		}
 		p.former = p.former.Delete(key)
-		if typeURL == envoy.LoadAssignmentType && !p.custom.change(typeURL) {
+		if typeURL == envoy.LoadAssignmentType && (p.custom == nil || !p.custom.Changes(typeURL)) {
 			r.Bytes = func() []byte { return p.assignment(key) }
 		} else {
 			r.Build = func() (proto.Message, error) { return p.build(key) }
@@ -191,7 +193,10 @@ func (p *port) build(key variety) (proto.Message, error) {
 	if m == nil || !m.ProtoReflect().IsValid() {
 		return nil, nil
 	}
-	if err := p.custom.customize(key, p.service, p.port, m); err != nil {
+	if p.custom == nil {
+		return m, nil
+	}
+	if err := p.custom.Customize(key.typeURL, key.custom, p.service, p.port, m); err != nil {
 		return nil, err
 	}
 	return m, nil
