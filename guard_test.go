@@ -76,7 +76,16 @@ var allowed = map[string][]string{
 	"xdsupdate":                   {"configstore", "configstore/istio", "registry"},
 	"xdsupdate/xdstest":           {"configstore", "registry", "xdsupdate"},
 	"xdsupdate/envoy":             {"configstore", "registry", "xdsupdate"},
-	"xdsupdate/ads":               {"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy"},
+	"xdsupdate/ads": {
+		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads/internal/failure",
+		"xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource", "xdsupdate/ads/internal/services",
+	},
+	"xdsupdate/ads/internal/failure":   {},
+	"xdsupdate/ads/internal/reference": {"xdsupdate/envoy"},
+	"xdsupdate/ads/internal/resource":  {"xdsupdate/ads/internal/reference"},
+	"xdsupdate/ads/internal/services": {
+		"registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads/internal/failure", "xdsupdate/ads/internal/resource",
+	},
 	"xdsupdate/traffic": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads",
 	},
@@ -119,7 +128,7 @@ var allowed = map[string][]string{
 		"configstore", "configstore/istio", "registry", "xdsupdate", "registry/internal/publish", "registry/kube/internal/reach",
 	},
 	"registry/kube/internal/reach": {},
-	"registry/kube/multicluster":   {"registry", "xdsupdate", "aggregate", "registry/kube", "registry/kube/internal/reach"},
+	"registry/kube/multicluster":   {"configstore", "registry", "xdsupdate", "aggregate", "registry/kube", "registry/kube/internal/reach"},
 	"xdsupdate/prometheus": {
 		"configstore", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads",
 	},

@@ -89,6 +89,11 @@
 // few names, takes its own along. A new selection is attached to the reverse index, in
 // parts; then its first subscription prepares its snapshot, without the lock.
 //
+// The resources of services are made by package internal/services, which knows nothing of
+// streams. Package internal/resource has what this one serves, resources and snapshots;
+// internal/reference finds the names in them by which the phases go; internal/failure calls
+// what is the host's, and keeps what has failed until it can be reported.
+//
 // # Invariants
 //
 //   - Code that encodes, sends, or calls the host holds no lock.

@@ -36,8 +36,10 @@ func checkType(typeURL string, message proto.Message) error {
 var errOtherType = errors.New("the message is of another type")
 
 var (
+	// ErrNoMessage means that a message is nil.
 	ErrNoMessage = errors.New("the message is nil")
-	ErrNoName    = errors.New("a resource without a name, or without a type")
+	// ErrNoName means that the name or the type of a resource is empty.
+	ErrNoName = errors.New("a resource without a name, or without a type")
 )
 
 // CheckName checks the name of a resource, which is in the message, too: SotW clients know

@@ -61,19 +61,19 @@ type State struct {
 type Marker uint8
 
 const (
-	// Present: a resource.
+	// Present is the marker of a resource.
 	Present Marker = iota
-	// Tombstone, in the snapshot of a selection: neither the load assignment nor
-	// its cluster exists. In the snapshot of a client: it has an empty assignment,
+	// Tombstone says, in the snapshot of a selection, that neither the load assignment nor
+	// its cluster exists, and in the snapshot of a client, that it has an empty assignment,
 	// or none.
 	Tombstone
-	// Unknown, in the snapshot of a client: it has to be answered about the
+	// Unknown says, in the snapshot of a client, that it has to be answered about the
 	// resource, whatever it has.
 	Unknown
-	// Absent, in the snapshot of a client: it was told that there is none, in a way of
+	// Absent says, in the snapshot of a client, that it was told that there is none, in a way of
 	// its own.
 	Absent
-	// Unavailable, of a lookup: what there is could not be found out, and whatever a
+	// Unavailable says, of a lookup, that what there is could not be found out, and whatever a
 	// selection has stays.
 	Unavailable
 )
