@@ -78,8 +78,11 @@ var allowed = map[string][]string{
 	"xdsupdate/envoy":             {"configstore", "registry", "xdsupdate"},
 	"xdsupdate/ads": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads/internal/failure",
-		"xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource", "xdsupdate/ads/internal/services",
+		"xdsupdate/ads/internal/pace", "xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource",
+		"xdsupdate/ads/internal/services", "xdsupdate/ads/internal/trial",
 	},
+	"xdsupdate/ads/internal/pace":      {},
+	"xdsupdate/ads/internal/trial":     {},
 	"xdsupdate/ads/internal/failure":   {},
 	"xdsupdate/ads/internal/reference": {"xdsupdate/envoy"},
 	"xdsupdate/ads/internal/resource":  {"xdsupdate/ads/internal/reference"},

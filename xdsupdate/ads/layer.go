@@ -13,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
 
 // layer is what a provider has at one moment, with the resources that were made of
@@ -315,9 +316,9 @@ func (l *layer) build(typeURL string, f func() (proto.Message, error)) (m proto.
 // others of a shared resource nothing, also where no client has a former state.
 func (l *layer) salvage(name resourceName, a Answer, err error) (m proto.Message, left []error) {
 	var parts []Contribution
-	attempt := func(out set[Contribution]) (made proto.Message, failed error) {
+	attempt := func(out trial.Set[Contribution]) (made proto.Message, failed error) {
 		made, failed = l.build(name.typeURL, func() (proto.Message, error) {
-			built, all, failed := a.Without(out.has)
+			built, all, failed := a.Without(out.Has)
 			if all != nil {
 				parts = all
 			}
@@ -333,21 +334,21 @@ func (l *layer) salvage(name resourceName, a Answer, err error) (m proto.Message
 	if _, _ = attempt(nil); len(parts) == 0 {
 		return nil, nil
 	}
-	search := newSearch(parts, nil)
+	search := trial.NewSearch(parts, nil)
 	for done, hopeless := false, false; !done; {
-		made, failed := attempt(setOf(search.without()))
+		made, failed := attempt(trial.SetOf(search.Without()))
 		if made == nil {
 			err = failed
 		}
-		if done, hopeless = search.answer(made != nil); hopeless {
+		if done, hopeless = search.Answer(made != nil); hopeless {
 			return nil, nil
 		}
 	}
-	m, failed := attempt(setOf(search.bad))
+	m, failed := attempt(trial.SetOf(search.Bad))
 	if m == nil {
 		return nil, nil
 	}
-	for _, c := range search.bad {
+	for _, c := range search.Bad {
 		left = append(left, &LeftOutError{TypeURL: name.typeURL, Resource: name.name, Object: c.Object, Err: err})
 	}
 	return m, append(left, failed)

@@ -94,7 +94,7 @@ func (s *stream) check(r *request) error {
 		return exceeds(LimitRequestBytes, "request of %d bytes, more than %d", r.bytes, limits.RequestBytes)
 	case r.typeURL == "":
 		return status.Error(codes.InvalidArgument, "type URL is required for ADS")
-	case !s.bucket.take(time.Now(), 1):
+	case !s.bucket.Take(time.Now(), 1):
 		return exceeds(LimitRequestsPerSecond, "more than %g requests a second", limits.RequestsPerSecond)
 	}
 	return s.checkNode(r.node)
@@ -123,42 +123,4 @@ func (s *stream) checkNames(sub *subscription, r *request) error {
 		return exceeds(LimitNames, "more than %d resources subscribed by name", limit)
 	}
 	return nil
-}
-
-// bucket is a token bucket.
-type bucket struct {
-	perSecond, burst float64
-	tokens           float64
-	last             time.Time
-}
-
-func newBucket(perSecond, burst float64) bucket {
-	burst = max(1, burst)
-	return bucket{perSecond: perSecond, burst: burst, tokens: burst}
-}
-
-// take reports whether something that takes n tokens may pass now, and takes them.
-func (b *bucket) take(now time.Time, n float64) bool {
-	if b.perSecond <= 0 {
-		return true
-	}
-	b.fill(now)
-	if b.tokens < n {
-		return false
-	}
-	b.tokens -= n
-	return true
-}
-
-func (b *bucket) fill(now time.Time) {
-	if !b.last.IsZero() {
-		b.tokens = min(b.burst, b.tokens+now.Sub(b.last).Seconds()*b.perSecond)
-	}
-	b.last = now
-}
-
-// isFull reports whether it is as if nothing had ever been taken.
-func (b *bucket) isFull(now time.Time) bool {
-	b.fill(now)
-	return b.tokens >= b.burst
 }

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
 )
 
 // PacedListener returns a listener that accepts connections of another one at a bounded
@@ -20,7 +22,7 @@ func PacedListener(l net.Listener, perSecond int) net.Listener {
 		return l
 	}
 	return &pacedListener{
-		Listener: l, bucket: newBucket(float64(perSecond), float64(perSecond)/10),
+		Listener: l, bucket: pace.NewBucket(float64(perSecond), float64(perSecond)/10),
 		every: time.Second / time.Duration(perSecond), closed: make(chan struct{}),
 	}
 }
@@ -30,7 +32,7 @@ type pacedListener struct {
 	every time.Duration
 
 	mu     sync.Mutex // held by Accept
-	bucket bucket
+	bucket pace.Bucket
 
 	once   sync.Once
 	closed chan struct{}
@@ -40,7 +42,7 @@ type pacedListener struct {
 func (l *pacedListener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !l.bucket.take(time.Now(), 1) {
+	for !l.bucket.Take(time.Now(), 1) {
 		select {
 		case <-time.After(l.every):
 		case <-l.closed:

@@ -12,6 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
 
 // Clients are the judges of what they are sent, and no validation knows all that they
@@ -68,7 +69,7 @@ type quarantine struct {
 	left map[Contribution]*Refusal
 	good []Contribution
 	// search is under way; nil: it is not.
-	search *search[Contribution]
+	search *trial.Search[Contribution]
 	// made takes the place of a state of the selection: of, which has parts. Nil: it has
 	// to be made, and until then the client keeps what it has.
 	made, of *resource.State
@@ -147,7 +148,7 @@ func (s *subscription) judged(q *quarantine, res *resource.State, accepted bool)
 	switch {
 	case q.made == nil || q.made.Hash != res.Hash: // of before
 	case q.search != nil:
-		done, hopeless := q.search.answer(accepted)
+		done, hopeless := q.search.Answer(accepted)
 		q.progressed(s, done, hopeless)
 		if !done || !accepted {
 			q.made = nil
@@ -175,16 +176,16 @@ func (s *subscription) release(q *quarantine) {
 // the state that the client accepted last are the likely ones; if that is not known,
 // those of objects that have changed.
 func (q *quarantine) start(changed map[configstore.ConfigKey]struct{}) {
-	left := setOf(slices.Collect(maps.Keys(q.left)))
-	suspects := left.others(q.parts)
-	likely := setOf(q.good).others(suspects)
+	left := trial.SetOf(slices.Collect(maps.Keys(q.left)))
+	suspects := left.Others(q.parts)
+	likely := trial.SetOf(q.good).Others(suspects)
 	if q.good == nil {
 		likely = slices.DeleteFunc(slices.Clone(suspects), func(c Contribution) bool {
 			_, ok := changed[c.Object]
 			return !ok
 		})
 	}
-	q.search = newSearch(suspects, likely)
+	q.search = trial.NewSearch(suspects, likely)
 }
 
 // progressed takes what a search has found.
@@ -194,20 +195,20 @@ func (q *quarantine) progressed(s *subscription, done, hopeless bool) {
 		q.search, q.hopeless = nil, true
 		clear(q.left)
 	case done:
-		for _, c := range q.search.bad {
+		for _, c := range q.search.Bad {
 			r := q.refusal
 			q.left[c] = &r
 			s.conn.cache.failures.Add(&QuarantineError{s.conn.proxy.ID, s.typeURL, q.name, c.Object, r.Error})
 		}
-		q.good, q.search = q.search.good, nil
+		q.good, q.search = q.search.Good, nil
 	}
 }
 
 // without returns the contributions that are not in what is to be made.
-func (q *quarantine) without() set[Contribution] {
-	out := setOf(slices.Collect(maps.Keys(q.left)))
+func (q *quarantine) without() trial.Set[Contribution] {
+	out := trial.SetOf(slices.Collect(maps.Keys(q.left)))
 	if q.search != nil {
-		maps.Copy(out, setOf(q.search.without()))
+		maps.Copy(out, trial.SetOf(q.search.Without()))
 	}
 	return out
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
 )
 
 // Server is an XDSUpdater that serves what it receives over ADS. The package
@@ -44,11 +45,11 @@ type Server struct {
 	running atomic.Bool
 	wake    chan struct{} // holds one token if there are new views
 	streams liveStreams
-	turns   *turns
+	turns   *pace.Turns
 	// allowances are those of connections. large has the turns of large work that they
 	// allow, excess those of work beyond them.
-	allowances    allowances
-	large, excess *turns
+	allowances    pace.Allowances
+	large, excess *pace.Turns
 
 	// building makes pushes one at a time. It is no lock that a caller can
 	// wait for: the discovery and the generators are called while it is held.
@@ -85,7 +86,7 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	s := &Server{
 		configs: o.Configs, grouping: slices.Clone(o.Providers),
 		proxyOf: o.Proxy, group: o.Group, limits: o.Limits.withDefaults(), observer: o.Observer, logger: o.Logger,
-		wake: make(chan struct{}, 1), turns: newTurns(o.LargeResponses), large: newWorkTurns(), excess: newWorkTurns(),
+		wake: make(chan struct{}, 1), turns: pace.NewTurns(o.LargeResponses), large: newWorkTurns(), excess: newWorkTurns(),
 	}
 	s.cache = newCache(len(o.Generators) > 0)
 	checkDiscovery(services)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
 )
 
 // service is the discovery service; it keeps its methods out of Server's.
@@ -44,11 +45,11 @@ type stream struct {
 	// about is what an observer receives.
 	about  atomic.Pointer[Stream]
 	life   streamLife
-	bucket bucket
+	bucket pace.Bucket
 	// allowance is that of the stream's connection. responses is how many the client
 	// has not answered, topics how many names it was last subscribed to of a type: see
 	// request.work.
-	allowance *allowance
+	allowance *pace.Allowance
 	responses atomic.Int64
 	topics    int
 
@@ -69,10 +70,10 @@ type stream struct {
 
 // serve runs a stream until it ends or the server stops.
 func (s *Server) serve(g grpc.ServerStream, delta bool) error {
-	allowance, done := s.allowances.open(g.Context())
+	allowance, done := s.allowances.Open(g.Context())
 	defer done()
 	st := &stream{
-		server: s, grpc: g, allowance: allowance, bucket: newBucket(s.limits.RequestsPerSecond, float64(s.limits.RequestBurst)),
+		server: s, grpc: g, allowance: allowance, bucket: pace.NewBucket(s.limits.RequestsPerSecond, float64(s.limits.RequestBurst)),
 		sending: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	st.conn = &connection{cache: s.cache, delta: delta, stream: st}

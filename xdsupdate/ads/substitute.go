@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
 
 // substitution makes what a client is sent in place of a resource that it refuses,
@@ -19,7 +20,7 @@ type substitution struct {
 	of    *resource.State // what it takes the place of
 	from  source
 	first bool // only the contributions are asked for
-	out   set[Contribution]
+	out   trial.Set[Contribution]
 
 	made  *resource.State
 	parts []Contribution
@@ -80,7 +81,7 @@ func (j *substitution) make() {
 	}
 	r := &resource.State{TypeURL: typeURL, Name: name, Build: func() (proto.Message, error) {
 		m, err := of.build(typeURL, func() (built proto.Message, failed error) {
-			built, j.parts, failed = without(j.out.has)
+			built, j.parts, failed = without(j.out.Has)
 			return built, failed
 		})
 		if m != nil {
@@ -105,8 +106,8 @@ func (j *substitution) install() {
 	s.quarantines.version++
 	fresh := q.of == nil || !q.of.Same(j.of)
 	q.of, q.parts = j.of, j.parts
-	still := setOf(q.parts)
-	maps.DeleteFunc(q.left, func(c Contribution, _ *Refusal) bool { return !still.has(c) })
+	still := trial.SetOf(q.parts)
+	maps.DeleteFunc(q.left, func(c Contribution, _ *Refusal) bool { return !still.Has(c) })
 	switch {
 	case j.made == nil || len(j.parts) == 0:
 		q.progressed(s, false, true)
@@ -114,7 +115,7 @@ func (j *substitution) install() {
 		q.start(s.conn.cache.recent.changed(s.acks.accepted))
 		q.made = nil
 	case fresh && q.search != nil:
-		q.search.become(j.parts)
+		q.search.Become(j.parts)
 		q.made = nil
 	default:
 		q.made = j.made

@@ -3,14 +3,10 @@
 package ads
 
 import (
-	"context"
-	"net"
-	"reflect"
 	"runtime"
-	"sync"
 	"time"
 
-	"google.golang.org/grpc/peer"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
 )
 
 // Requests are work, and clients send as many as they like. So each connection has an
@@ -35,11 +31,6 @@ const (
 	// largeWork is from how much on work takes turns that is allowed: who holds the lock
 	// is not to wait for a processor behind many others.
 	largeWork = 1_000
-	// workAtOnce is what a connection may ask for at once, workPerSecond in the long
-	// run: an Envoy that comes back asks for a cluster and an assignment by name of each
-	// of 50,000 services at once, and for hundreds a second after that.
-	workAtOnce    = 100_000
-	workPerSecond = 20_000
 	// restFor is how many times longer than a turn the rest after it is.
 	restFor = 3
 )
@@ -59,83 +50,18 @@ func (r *request) work(answers bool, topics int) int {
 	}
 }
 
-// allowances are those of all connections.
-type allowances struct {
-	mu    sync.Mutex
-	of    map[net.Addr]*allowance
-	sweep int // how many there are when those that are not needed are dropped
-}
-
-// allowance is that of one connection; streams is how many it has.
-type allowance struct {
-	bucket
-	streams int
-}
-
-// open returns the allowance of a stream's connection. Without one that is known to be
-// its own, a stream has its own. done is to be called in the end.
-func (a *allowances) open(ctx context.Context) (of *allowance, done func()) {
-	p, ok := peer.FromContext(ctx)
-	if !ok || p.Addr == nil || reflect.TypeOf(p.Addr).Kind() != reflect.Pointer {
-		return newAllowance(), func() {}
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if of = a.of[p.Addr]; of == nil {
-		a.drop()
-		of = newAllowance()
-		a.of[p.Addr] = of
-	}
-	of.streams++
-	return of, func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		of.streams--
-	}
-}
-
-// drop drops the allowances that are not needed, now and then. The caller holds mu.
-func (a *allowances) drop() {
-	const atLeast = 64
-	if a.of == nil {
-		a.of = make(map[net.Addr]*allowance)
-	}
-	if len(a.of) < max(atLeast, a.sweep) {
-		return
-	}
-	now := time.Now()
-	for addr, of := range a.of {
-		if of.streams == 0 && of.isFull(now) {
-			delete(a.of, addr)
-		}
-	}
-	a.sweep = 2 * len(a.of)
-}
-
-func newAllowance() *allowance { return &allowance{bucket: newBucket(workPerSecond, workAtOnce)} }
-
-// allows reports whether some work may be done at once.
-func (a *allowances) allows(of *allowance, work int) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return of.take(time.Now(), float64(work))
-}
-
 // spend notes work of a stream that was done and that its request did not show: what
 // follows has to wait for longer.
 func (s *stream) spend(work int) {
-	a := &s.server.allowances
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s.allowance.tokens = max(-workAtOnce, s.allowance.tokens-float64(work))
+	s.server.allowances.Spend(s.allowance, work)
 }
 
 // newWorkTurns returns turns for work on half of the processors.
-func newWorkTurns() *turns { return newTurns(max(1, runtime.GOMAXPROCS(0)/2)) }
+func newWorkTurns() *pace.Turns { return pace.NewTurns(max(1, runtime.GOMAXPROCS(0)/2)) }
 
 // await waits until some work may be done. It returns nil if the stream has ended.
 func (s *stream) await(work int) (done func()) {
-	allowed := work == 0 || s.server.allowances.allows(s.allowance, work)
+	allowed := work == 0 || s.server.allowances.Allows(s.allowance, work)
 	turns := s.server.excess
 	switch {
 	case allowed && work < largeWork:
@@ -143,20 +69,43 @@ func (s *stream) await(work int) (done func()) {
 	case allowed:
 		turns = s.server.large
 	}
-	mine := turns.ask()
+	mine := turns.Ask()
 	select {
 	case <-mine:
 	case <-s.ended:
-		turns.cancel(mine)
+		turns.Cancel(mine)
 		return nil
 	}
 	begun := time.Now()
 	return func() {
 		if allowed {
-			turns.end(0)
+			turns.End(0)
 			return
 		}
 		rest := restFor * max(time.Since(begun), time.Duration(work)*time.Microsecond)
-		time.AfterFunc(rest, func() { turns.end(0) })
+		time.AfterFunc(rest, func() { turns.End(0) })
+	}
+}
+
+// largeResponse is from how many bytes on a response waits for a turn: HTTP/2 lets
+// no more be in flight by default, so that what is smaller is written in one go.
+const largeResponse = 64 << 10
+
+// takeTurn waits until a response of some bytes may be sent. It reports whether
+// the stream lives. The caller holds sending.
+func (s *stream) takeTurn(bytes int) bool {
+	if bytes < largeResponse {
+		return true
+	}
+	s.endTurn() // the client has not answered
+	s.turn = s.server.turns.Take(s.ended)
+	return s.turn != nil
+}
+
+// endTurn ends the stream's turn, if it has one. The caller holds sending.
+func (s *stream) endTurn() {
+	if s.turn != nil {
+		s.turn()
+		s.turn = nil
 	}
 }

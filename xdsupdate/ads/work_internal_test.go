@@ -3,13 +3,11 @@
 package ads
 
 import (
-	"context"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/peer"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
 )
 
 // TestWork: what requests cost: an answer nothing, others what they have.
@@ -37,63 +35,16 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestAllowances: streams of one connection share its allowance, also one after the
-// other; those of connections that are not known have one each; nothing is kept of
-// connections that have gone and would have all of it again.
-func TestAllowances(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var all allowances
-		from := func(addr net.Addr) context.Context {
-			return peer.NewContext(context.Background(), &peer.Peer{Addr: addr})
-		}
-		one, other := &net.TCPAddr{Port: 1}, &net.TCPAddr{Port: 1}
-		first, done := all.open(from(one))
-		if !all.allows(first, workAtOnce) || all.allows(first, 1) {
-			t.Error("a connection may not do workAtOnce at once, and no more")
-		}
-		done()
-		if second, done := all.open(from(one)); second != first || all.allows(second, 1) {
-			t.Error("another stream of the connection has another allowance")
-		} else {
-			done()
-		}
-		for what, ctx := range map[string]context.Context{
-			"another connection": from(other), "no peer": context.Background(), "no address": from(nil),
-			"an address that all connections have": from(plainAddr("pipe")),
-		} {
-			if of, _ := all.open(ctx); of == first || !all.allows(of, workAtOnce) {
-				t.Errorf("%s: the allowance is that of the first connection", what)
-			}
-		}
-		time.Sleep(time.Second)
-		if !all.allows(first, workPerSecond) || all.allows(first, 1) {
-			t.Error("a connection may not do workPerSecond in a second, and no more")
-		}
-		for i := range 10_000 {
-			_, done := all.open(from(&net.TCPAddr{Port: i}))
-			done()
-		}
-		if n := len(all.of); n > 200 {
-			t.Errorf("the allowances of %d connections are kept", n)
-		}
-	})
-}
-
-type plainAddr string
-
-func (plainAddr) Network() string  { return "pipe" }
-func (a plainAddr) String() string { return string(a) }
-
 // TestExcess: work beyond an allowance is done for one client at a time, the first to
 // come first, and after it nothing is done for three times as long as it took, or should
 // have taken.
 func TestExcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &Server{large: newTurns(1), excess: newTurns(1)}
+		server := &Server{large: pace.NewTurns(1), excess: pace.NewTurns(1)}
 		begun := time.Now()
 		client := func() *stream {
-			s := &stream{server: server, allowance: newAllowance(), ended: make(chan struct{})}
-			s.await(workAtOnce)()
+			s := &stream{server: server, allowance: pace.NewAllowance(), ended: make(chan struct{})}
+			s.await(pace.WorkAtOnce)()
 			return s
 		}
 		if got := time.Since(begun); got != 0 {
@@ -125,9 +76,7 @@ func TestExcess(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		server.excess.mu.Lock()
-		defer server.excess.mu.Unlock()
-		if server.excess.taken != 0 {
+		if server.excess.Taken() != 0 {
 			t.Error("a turn is taken in the end")
 		}
 	})
@@ -137,11 +86,11 @@ func TestExcess(t *testing.T) {
 // the other, and small work waits for nothing.
 func TestLargeWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &Server{large: newTurns(1), excess: newTurns(1)}
+		server := &Server{large: pace.NewTurns(1), excess: pace.NewTurns(1)}
 		begun := time.Now()
 		order := make(chan string, 3)
 		work := func(name string, work int) {
-			s := &stream{server: server, allowance: newAllowance(), ended: make(chan struct{})}
+			s := &stream{server: server, allowance: pace.NewAllowance(), ended: make(chan struct{})}
 			go func() {
 				done := s.await(work)
 				order <- name + " " + time.Since(begun).String()
@@ -165,21 +114,21 @@ func TestLargeWork(t *testing.T) {
 // TestSpend: work that a request did not show is made up for, and not for ever.
 func TestSpend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stream{server: &Server{}, allowance: newAllowance()}
+		s := &stream{server: &Server{}, allowance: pace.NewAllowance()}
 		for range 100 {
-			s.spend(workAtOnce)
+			s.spend(pace.WorkAtOnce)
 		}
-		allows := func(work int) bool { return s.server.allowances.allows(s.allowance, work) }
+		allows := func(work int) bool { return s.server.allowances.Allows(s.allowance, work) }
 		if allows(1) {
 			t.Error("work was done for nothing")
 		}
-		const second = float64(workAtOnce) / workPerSecond // after this many, the debt is paid
+		const second = float64(pace.WorkAtOnce) / pace.WorkPerSecond // after this many, the debt is paid
 		time.Sleep(time.Duration(second * float64(time.Second)))
 		if allows(1) {
 			t.Error("what was done is made up for too soon")
 		}
 		time.Sleep(time.Second)
-		if !allows(workPerSecond - 1) {
+		if !allows(pace.WorkPerSecond - 1) {
 			t.Error("what was done is made up for too late")
 		}
 	})

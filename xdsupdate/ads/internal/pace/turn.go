@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+// Package pace bounds how much work is done at a time, and how much for whom: turns, token
+// buckets, and the allowances of connections.
+package pace
 
 import (
 	"cmp"
@@ -10,10 +12,6 @@ import (
 	"time"
 )
 
-// largeResponse is from how many bytes on a response waits for a turn: HTTP/2 lets
-// no more be in flight by default, so that what is smaller is written in one go.
-const largeResponse = 64 << 10
-
 // longestTurn ends the turn of a client that does not answer: it is far away, slow
 // or dead, and keeps no processor busy. A large response takes a few milliseconds
 // of one, more if others compete for it.
@@ -22,7 +20,7 @@ const longestTurn = 50 * time.Millisecond
 // mostTurns is how many times more turns there may be at most.
 const mostTurns = 32
 
-// turns bound how many large responses are on their way to clients at a time. A
+// Turns bound how many large responses are on their way to clients at a time. A
 // thousand proxies that connect at once are to have megabytes each. Sent all at
 // once, they would share the processors, and as many goroutines would run before
 // the one that has a changed endpoint for another client (BenchmarkChangeDuringConnects).
@@ -34,7 +32,7 @@ const mostTurns = 32
 // served in about twenty times longestTurn, and not one after the other; and thousands
 // that mean to be late take no more than that. With each answer in time there is one
 // less again, and as many as at first when none is taken.
-type turns struct {
+type Turns struct {
 	least int // how many there are at first; negative: there is no bound
 
 	mu      sync.Mutex
@@ -43,33 +41,36 @@ type turns struct {
 	waiting []chan struct{} // one is closed when its turn has come
 }
 
-func newTurns(n int) *turns {
+// NewTurns returns n turns at a time; 0: GOMAXPROCS, negative: any number.
+func NewTurns(n int) *Turns {
 	n = cmp.Or(n, runtime.GOMAXPROCS(0))
-	return &turns{least: n, limit: n}
+	return &Turns{least: n, limit: n}
 }
 
-// take waits for a turn, or for the stream to end; then it returns nil. The turn
+// Take waits for a turn, or for the stream to end; then it returns nil. The turn
 // lasts until end is called, but not for longer than longestTurn.
-func (t *turns) take(ended <-chan struct{}) (end func()) {
+func (t *Turns) Take(ended <-chan struct{}) (end func()) {
 	if t.least < 0 {
 		return func() {}
 	}
-	mine := t.ask()
+	mine := t.Ask()
 	select {
 	case <-mine:
 	case <-ended:
-		t.cancel(mine)
+		t.Cancel(mine)
 		return nil
 	}
 	var once sync.Once
-	timer := time.AfterFunc(longestTurn, func() { once.Do(func() { t.end(+1) }) })
+	timer := time.AfterFunc(longestTurn, func() { once.Do(func() { t.End(+1) }) })
 	return func() {
 		timer.Stop()
-		once.Do(func() { t.end(-1) })
+		once.Do(func() { t.End(-1) })
 	}
 }
 
-func (t *turns) ask() chan struct{} {
+// Ask asks for a turn: it has come when the channel is closed. Then End has to be called, and
+// Cancel by who does not wait any more.
+func (t *Turns) Ask() chan struct{} {
 	mine := make(chan struct{})
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +80,7 @@ func (t *turns) ask() chan struct{} {
 }
 
 // next gives turns to those who wait. The caller holds mu.
-func (t *turns) next() {
+func (t *Turns) next() {
 	for t.taken < t.limit && len(t.waiting) > 0 {
 		close(t.waiting[0])
 		t.waiting = t.waiting[1:]
@@ -87,8 +88,8 @@ func (t *turns) next() {
 	}
 }
 
-// cancel ends the waiting of a stream, or its turn if it has come meanwhile.
-func (t *turns) cancel(mine chan struct{}) {
+// Cancel ends the waiting of a stream, or its turn if it has come meanwhile.
+func (t *Turns) Cancel(mine chan struct{}) {
 	t.mu.Lock()
 	i := slices.Index(t.waiting, mine)
 	if i >= 0 {
@@ -96,12 +97,12 @@ func (t *turns) cancel(mine chan struct{}) {
 	}
 	t.mu.Unlock()
 	if i < 0 {
-		t.end(0)
+		t.End(0)
 	}
 }
 
-// end ends a turn, and has more or less of them from now on.
-func (t *turns) end(more int) {
+// End ends a turn, and has more or less of them from now on.
+func (t *Turns) End(more int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.taken--
@@ -112,21 +113,9 @@ func (t *turns) end(more int) {
 	}
 }
 
-// takeTurn waits until a response of some bytes may be sent. It reports whether
-// the stream lives. The caller holds sending.
-func (s *stream) takeTurn(bytes int) bool {
-	if bytes < largeResponse {
-		return true
-	}
-	s.endTurn() // the client has not answered
-	s.turn = s.server.turns.take(s.ended)
-	return s.turn != nil
-}
-
-// endTurn ends the stream's turn, if it has one. The caller holds sending.
-func (s *stream) endTurn() {
-	if s.turn != nil {
-		s.turn()
-		s.turn = nil
-	}
+// Taken returns how many turns are taken.
+func (t *Turns) Taken() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.taken
 }

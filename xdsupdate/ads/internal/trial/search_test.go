@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package trial
 
 import (
 	"math/bits"
@@ -29,11 +29,11 @@ func TestSearch(t *testing.T) {
 		case 1:
 			likely = []int{parts[random.IntN(len(parts))], parts[random.IntN(len(parts))]}
 		}
-		s := newSearch(parts, likely)
+		s := NewSearch(parts, likely)
 		changes := random.IntN(2) * random.IntN(3)
 		bound := (len(bad) + 2*changes + 1) * (bits.Len(uint(len(parts))) + 2)
 		for trials := 1; ; trials++ {
-			in := setOf(s.without()).others(parts)
+			in := SetOf(s.Without()).Others(parts)
 			accepted := !slices.ContainsFunc(in, isBad)
 			if changes > 0 && random.IntN(4) == 0 {
 				changes--
@@ -41,10 +41,10 @@ func TestSearch(t *testing.T) {
 				parts = slices.DeleteFunc(slices.Clone(parts), func(p int) bool { return p == gone })
 				parts = append(parts, 1000+trials)
 				bad = slices.DeleteFunc(bad, func(p int) bool { return p == gone })
-				s.become(parts)
+				s.Become(parts)
 				continue
 			}
-			done, hopeless := s.answer(accepted)
+			done, hopeless := s.Answer(accepted)
 			if hopeless {
 				t.Fatalf("seed %d: hopeless", seed)
 			}
@@ -54,13 +54,13 @@ func TestSearch(t *testing.T) {
 			if !done {
 				continue
 			}
-			slices.Sort(s.bad)
+			slices.Sort(s.Bad)
 			slices.Sort(bad)
-			if !slices.Equal(s.bad, bad) {
-				t.Fatalf("seed %d: found %d, want %d", seed, s.bad, bad)
+			if !slices.Equal(s.Bad, bad) {
+				t.Fatalf("seed %d: found %d, want %d", seed, s.Bad, bad)
 			}
-			if got := setOf(s.bad).others(parts); len(got) != len(s.good) {
-				t.Fatalf("seed %d: the client has %d of %d good parts", seed, len(s.good), len(got))
+			if got := SetOf(s.Bad).Others(parts); len(got) != len(s.Good) {
+				t.Fatalf("seed %d: the client has %d of %d good parts", seed, len(s.Good), len(got))
 			}
 			break
 		}
@@ -75,10 +75,10 @@ func TestHopelessSearch(t *testing.T) {
 		parts[i] = i
 	}
 	for _, likely := range [][]int{nil, {7}, {1, 2, 3}} {
-		s := newSearch(parts, likely)
+		s := NewSearch(parts, likely)
 		trials, hopeless := 0, false
 		for ; !hopeless; trials++ {
-			_, hopeless = s.answer(false)
+			_, hopeless = s.Answer(false)
 		}
 		if trials > 20 {
 			t.Errorf("given up after %d trials", trials)
@@ -86,10 +86,10 @@ func TestHopelessSearch(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
-		s := newSearch(parts, nil)
+		s := NewSearch(parts, nil)
 		for done := false; !done; {
 			var hopeless bool
-			done, hopeless = s.answer(random.IntN(3) == 0)
+			done, hopeless = s.Answer(random.IntN(3) == 0)
 			done = done || hopeless
 			if s.trials > 2*maxTrials {
 				t.Fatal("it does not end")

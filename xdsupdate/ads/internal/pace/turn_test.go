@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package pace
 
 import (
 	"runtime"
@@ -16,13 +16,13 @@ import (
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const longer = 10 * longestTurn
-		turns, never := newTurns(1), make(chan struct{})
+		turns, never := NewTurns(1), make(chan struct{})
 		begun := time.Now()
-		forgotten := turns.take(never)
+		forgotten := turns.Take(never)
 		order := make(chan string, 3)
 		take := func(name string, lasts time.Duration) {
 			go func() {
-				end := turns.take(never)
+				end := turns.Take(never)
 				order <- name + " " + time.Since(begun).String()
 				time.Sleep(lasts)
 				end()
@@ -55,14 +55,14 @@ func TestTurns(t *testing.T) {
 // turn from others.
 func TestTurnOfEndedStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, ended := newTurns(1), make(chan struct{})
-		end := turns.take(nil)
+		turns, ended := NewTurns(1), make(chan struct{})
+		end := turns.Take(nil)
 		close(ended)
-		if turns.take(ended) != nil {
+		if turns.Take(ended) != nil {
 			t.Error("a stream that has ended has a turn")
 		}
 		end()
-		turns.take(nil)()
+		turns.Take(nil)()
 	})
 }
 
@@ -70,11 +70,11 @@ func TestTurnOfEndedStream(t *testing.T) {
 // wait for each other for long, and those that answer at once take turns again.
 func TestTurnsOfDistantClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, begun := newTurns(2), time.Now()
+		turns, begun := NewTurns(2), time.Now()
 		var clients sync.WaitGroup
 		for range 1_000 {
 			clients.Go(func() {
-				end := turns.take(nil)
+				end := turns.Take(nil)
 				if waited := time.Since(begun); waited > 20*longestTurn {
 					t.Errorf("a client has waited for %v", waited)
 				}
@@ -83,10 +83,10 @@ func TestTurnsOfDistantClients(t *testing.T) {
 			})
 		}
 		clients.Wait()
-		distant, most := turns.take(nil), 0
+		distant, most := turns.Take(nil), 0
 		for range 1_000 {
 			clients.Go(func() {
-				end := turns.take(nil)
+				end := turns.Take(nil)
 				turns.mu.Lock()
 				most = max(most, turns.taken)
 				turns.mu.Unlock()
@@ -105,19 +105,19 @@ func TestTurnsOfDistantClients(t *testing.T) {
 // TestTurnGivenToAnEndedStream: a turn that has come when the stream ends is another's.
 func TestTurnGivenToAnEndedStream(t *testing.T) {
 	synctest.Test(t, func(*testing.T) {
-		turns := newTurns(1)
-		turns.cancel(turns.ask())
-		turns.take(nil)()
+		turns := NewTurns(1)
+		turns.Cancel(turns.Ask())
+		turns.Take(nil)()
 	})
 }
 
 // TestNewTurns: how many turns there are.
 func TestNewTurns(t *testing.T) {
-	if n := newTurns(0).limit; n != runtime.GOMAXPROCS(0) {
+	if n := NewTurns(0).limit; n != runtime.GOMAXPROCS(0) {
 		t.Errorf("default: %d turns, want GOMAXPROCS", n)
 	}
-	turns := newTurns(-1)
+	turns := NewTurns(-1)
 	for range 1_000 { // without a bound nobody waits
-		turns.take(nil)
+		turns.Take(nil)
 	}
 }
