@@ -3,6 +3,7 @@
 package istio
 
 import (
+	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -21,12 +22,24 @@ func isClaim(key string) bool {
 	return claims[0] == '.' && len(claims) > 1 || isIndexed(claims, "")
 }
 
+// hasEmptyName reports whether one of the names of a claim is empty: no token has it, and Envoy refuses the
+// whole route configuration.
+func hasEmptyName(claim string) bool {
+	names := claim[len(jwtClaimPrefix):]
+	if dotted, ok := strings.CutPrefix(names, "."); ok {
+		return slices.Contains(strings.Split(dotted, "."), "")
+	}
+	return slices.Contains(strings.Split(names[1:len(names)-1], "]["), "")
+}
+
 // checkHeaderMatches checks the matches of a map from names of headers, pseudo
 // headers and JWT claims. Claims are known at gateways only.
 func checkHeaderMatches(at *field, name string, matches map[string]*networking.StringMatch, scope routeScope) {
 	for place, match := range entries(at, name, matches) {
 		header := place.key
 		switch claim := isClaim(header); {
+		case claim && hasEmptyName(header):
+			place.refuse("key has a claim of an empty name")
 		case claim && !scope.gateways:
 			place.refuse("key must not be a JWT claim for the gateway mesh, only for other gateways")
 		case !claim && !isPseudoHeader(header):

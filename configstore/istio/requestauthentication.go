@@ -21,18 +21,18 @@ func requestAuthenticationRules(spec *field, _ configstore.Config, policy *secur
 }
 
 func checkJWTRule(at *field, rule *security.JWTRule) {
-	switch {
-	case rule.Issuer != "":
-	case rule.JwksUri == "":
-		at.child("issuer").refuse("is required without jwksUri")
-	default:
-		at.child("issuer").warn("is empty: tokens of every issuer are accepted that the keys verify")
+	if rule.Issuer == "" { // Envoy would take tokens of every issuer that the keys verify.
+		at.child("issuer").refuse("is required")
 	}
 	checkKeySet(at, rule)
 	checkNoEmpty(at, "audiences", rule.Audiences)
 	checkNoEmpty(at, "fromParams", rule.FromParams)
 	checkNoEmpty(at, "fromCookies", rule.FromCookies)
-	checkNoEmpty(at, "spaceDelimitedClaims", rule.SpaceDelimitedClaims)
+	for i, claim := range rule.SpaceDelimitedClaims {
+		if claim == "" { // Istio takes it.
+			at.elem("spaceDelimitedClaims", i).warn("is empty, and no token has a claim of this name")
+		}
+	}
 	for place, header := range elements(at, "fromHeaders", rule.FromHeaders) {
 		name := place.child("name")
 		checkSet(name, header.Name, "must not be empty")

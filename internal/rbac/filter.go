@@ -40,6 +40,13 @@ func (r Rules) dryRunPrefix() string {
 	}
 }
 
+// DenyAll returns the configuration of a filter that denies every request, with a name for what is to blame.
+func DenyAll(name string) *httprbac.RBAC {
+	return &httprbac.RBAC{Rules: &rbacv3.RBAC{
+		Action: rbacv3.RBAC_DENY, Policies: map[string]*rbacv3.Policy{name: everything()},
+	}}
+}
+
 // CustomHTTP and CustomTCP return the configurations of the filters of CUSTOM policies, whose rules
 // Translator.Custom returns.
 func CustomHTTP(enforced, shadow *rbacv3.RBAC) *httprbac.RBAC {

@@ -26,6 +26,7 @@ import (
 //	a Gateway             listeners and routes of the routers that it selects
 //	a Sidecar             everything of the proxies that may use it
 //	an AuthorizationPolicy the listeners of the routers and gRPC servers that it counts for
+//	a RequestAuthentication the listeners of the routers that it counts for
 //	a PeerAuthentication  the listeners of gRPC servers of its namespace; clusters and assignments
 //	                      of its services, if some workloads take no mutual TLS
 type affected struct {
@@ -57,6 +58,7 @@ func newAffected(d *difference) *affected {
 		c.sidecars(o.before.sidecar, o.after.sidecar)
 		c.authorizations(o.before.authorization, o.after.authorization)
 		c.peers(o.before.peer, o.after.peer)
+		c.requestAuthentications(o.before.requestAuthentication, o.after.requestAuthentication)
 	}
 	c.serverWorkloads()
 	return c

@@ -41,13 +41,28 @@ func (c *affected) authorizations(changed ...*authorizationPolicy) {
 			continue
 		}
 		root := c.after.settings.rootNamespace()
-		c.everything = append(c.everything, func(p *proxy, typeURL string) bool {
-			return typeURL == envoy.ListenerType && p.role == router && a.concerns(p, root)
-		})
+		c.protected(a.namespace, &a.policyTarget)
 		c.serverListeners(func(p *proxy) bool {
 			return (a.namespace == root || a.namespace == p.namespace) && c.selectsServer(a, p)
 		})
 	}
+}
+
+// requestAuthentications adds the listeners of the routers that objects count for.
+func (c *affected) requestAuthentications(changed ...*requestAuthentication) {
+	for _, a := range changed {
+		if a != nil {
+			c.protected(a.namespace, &a.policyTarget)
+		}
+	}
+}
+
+// protected adds the listeners of the routers that a policy of a namespace is for.
+func (c *affected) protected(namespace string, target *policyTarget) {
+	root := c.after.settings.rootNamespace()
+	c.everything = append(c.everything, func(p *proxy, typeURL string) bool {
+		return typeURL == envoy.ListenerType && p.role == router && target.concerns(namespace, p, root)
+	})
 }
 
 // authorizersOf adds the listeners that CUSTOM policies protect, if a provider of theirs is the service of a name.

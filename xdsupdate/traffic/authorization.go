@@ -17,16 +17,13 @@ import (
 // dryRunAnnotation of an AuthorizationPolicy says whether it is only tried.
 const dryRunAnnotation = "istio.io/dry-run"
 
-// gatewayLabel names the Gateway of Kubernetes that a router belongs to.
-const gatewayLabel = "gateway.networking.k8s.io/gateway-name"
-
 // authorizationPolicy is an AuthorizationPolicy. It is immutable.
 type authorizationPolicy struct {
 	objectName
-	config   *configstore.Config
-	spec     *security.AuthorizationPolicy
-	selector registry.Labels
-	dryRun   bool
+	policyTarget
+	config *configstore.Config
+	spec   *security.AuthorizationPolicy
+	dryRun bool
 	// unknown: its action is of a newer API, so that it denies everything. A store that validates has none.
 	unknown bool
 }
@@ -43,7 +40,7 @@ func newAuthorizationPolicy(c *configstore.Config) *authorizationPolicy {
 		spec.Action = security.AuthorizationPolicy_DENY
 	}
 	return &authorizationPolicy{
-		objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec, selector: spec.GetSelector().GetMatchLabels(), dryRun: dryRun, unknown: !known,
+		objectName: objectName{c.Namespace, c.Name}, policyTarget: newPolicyTarget(spec), config: c, spec: spec, dryRun: dryRun, unknown: !known,
 	}
 }
 
@@ -51,49 +48,9 @@ func compareAuthorizationPolicies(a, b *authorizationPolicy) int {
 	return compareConfigs(a.config, b.config)
 }
 
-// targets are the objects that the policy is for; none: workloads, by their labels.
-func (a *authorizationPolicy) targets() []targetReference {
-	out := make([]targetReference, 0, len(a.spec.GetTargetRefs())+1)
-	if r := a.spec.GetTargetRef(); r != nil {
-		out = append(out, r)
-	}
-	for _, r := range a.spec.GetTargetRefs() {
-		out = append(out, r)
-	}
-	return out
-}
-
-// targetReference names an object that a policy is for.
-type targetReference interface {
-	GetGroup() string
-	GetKind() string
-	GetName() string
-}
-
-// isGateway reports whether a reference is to a Gateway of Kubernetes.
-func isGateway(r targetReference) bool {
-	return r.GetGroup() == "gateway.networking.k8s.io" && r.GetKind() == "Gateway"
-}
-
-// concerns reports whether the policy counts for a proxy; root is the namespace whose policies
-// count everywhere.
-func (a *authorizationPolicy) concerns(p *proxy, root string) bool {
-	if a.namespace != p.namespace && a.namespace != root {
-		return false
-	}
-	targets := a.targets()
-	if len(targets) == 0 {
-		return a.selects(p.labels)
-	}
-	gateway := p.labels[gatewayLabel]
-	return gateway != "" && a.namespace == p.namespace && slices.ContainsFunc(targets, func(r targetReference) bool {
-		return isGateway(r) && r.GetName() == gateway
-	})
-}
-
 // selects reports whether it is for workloads with some labels. One with targets is for none.
 func (a *authorizationPolicy) selects(labels registry.Labels) bool {
-	return len(a.targets()) == 0 && a.selector.SubsetOf(labels)
+	return len(a.targets) == 0 && a.selector.SubsetOf(labels)
 }
 
 // policy returns it as it is translated.
@@ -105,7 +62,7 @@ func (a *authorizationPolicy) policy() rbac.Policy {
 // those of its own, the oldest first.
 func (x *index) authorizationPoliciesOf(p *proxy) (out []*authorizationPolicy) {
 	for _, a := range x.authorizationPoliciesIn(p.namespace) {
-		if a.concerns(p, x.settings.rootNamespace()) {
+		if a.concerns(a.namespace, p, x.settings.rootNamespace()) {
 			out = append(out, a)
 		}
 	}

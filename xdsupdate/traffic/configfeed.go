@@ -12,7 +12,7 @@ import (
 func kinds() []configstore.GroupVersionKind {
 	return []configstore.GroupVersionKind{
 		istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar, istio.AuthorizationPolicy,
-		istio.PeerAuthentication,
+		istio.PeerAuthentication, istio.RequestAuthentication,
 	}
 }
 

@@ -39,18 +39,34 @@ func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
 			d.services = append(d.services, lower(changed.Hostname))
 		}
 	}
-	changed := p.take()
+	changed, otherKeys := p.takeAll(old)
 	for _, key := range slices.SortedFunc(maps.Keys(changed), compareKeys) {
 		before, _ := old.objects.Get(key)
 		now := changed[key]
-		if sameConfig(before.config(), now) {
+		if _, rekeyed := otherKeys[key]; sameConfig(before.config(), now) && (!rekeyed || now == nil) {
 			continue
 		}
+		p.settings.keys.follow(key, before.config(), now)
 		if after := newObject(now, p.settings); before != (object{}) || after != (object{}) {
 			d.objects = append(d.objects, objectChange{key, before, after})
 		}
 	}
 	return d
+}
+
+// takeAll returns the configs that have changed, and those that stand for other keys than before, which are among them.
+func (p *Policies) takeAll(old *state) (changed map[configstore.ConfigKey]*configstore.Config, otherKeys map[configstore.ConfigKey]struct{}) {
+	changed, otherKeys = p.take(), p.settings.keys.take()
+	if changed == nil {
+		changed = make(map[configstore.ConfigKey]*configstore.Config)
+	}
+	for key := range otherKeys {
+		if _, also := changed[key]; !also {
+			o, _ := old.objects.Get(key)
+			changed[key] = o.config()
+		}
+	}
+	return changed, otherKeys
 }
 
 // endpointsOnly reports whether policies and services are the same.

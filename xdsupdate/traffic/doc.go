@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package traffic makes Istio's VirtualServices, DestinationRules, Gateways and
-// Sidecars take effect, and at gateways AuthorizationPolicies: it decides which of them count for a
+// Sidecars take effect, and at gateways AuthorizationPolicies and RequestAuthentications: it decides which of them count for a
 // client, and builds the client's clusters, load assignments, listeners and routes of them.
 //
 // Everything is a function of a state, which is the policies, services and
@@ -46,16 +46,20 @@
 // # Authorization
 //
 // AuthorizationPolicies are filters of a gateway's listeners: CUSTOM, AUDIT, DENY, ALLOW, in this
-// order, for requests, and for connections of which no request is known. They fail closed. A
+// order, for requests, and for connections of which no request is known; RequestAuthentications are one after CUSTOM, for
+// requests. They fail closed. A
 // rule that cannot be checked allows nothing, or denies more than it says; a policy that an Envoy
 // refuses denies everything, or allows nothing, at that Envoy; what the policies of a provider are about
 // is refused if the provider is not known or has no cluster; and a listener closes all connections
 // that would repeat policies of too many bytes (Limits.SharedBytes). Effects and Ineffective say
 // what does not have the effect that it seems to have.
 //
-// Only gateways are protected. Sidecars' inbound listeners are the host's, gRPC servers are
-// not configured, and there are no tokens, as RequestAuthentications have no effect: what is about
-// tokens never matches. Connections that are open when a policy comes are drained, and use the
+// Requests without a token pass RequestAuthentications, those with one that is not valid are refused. Keys are those of
+// the object, or are fetched by Policies.Run with Options.KeyFetcher: until there are some no token of the issuer is valid. Where a rule cannot
+// be sent, or an Envoy refuses the object, all requests are denied.
+//
+// Only gateways are protected. Sidecars' inbound listeners are the host's, and gRPC servers are
+// not configured. Connections that are open when a policy comes are drained, and use the
 // filters that they had until they are closed; a route that is written together with a policy may be
 // used some milliseconds before it.
 //

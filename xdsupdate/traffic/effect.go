@@ -132,6 +132,8 @@ func (f *findings) object(key configstore.ConfigKey, o object) {
 		f.onServers(o.authorization)
 	case o.peer != nil:
 		f.peerAuthentication(o.peer)
+	case o.requestAuthentication != nil:
+		f.requestAuthentication(o.requestAuthentication)
 	}
 	f.leftOut(o)
 }

@@ -17,23 +17,35 @@ func (f *findings) authorizationPolicy(a *authorizationPolicy) {
 	if a.unknown {
 		f.add("spec.action", "it denies everything: the action is not known")
 	}
-	targets := a.targets()
-	for _, r := range targets {
-		if !isGateway(r) {
-			f.add("spec.targetRefs", "policies for a %s are for waypoints, which are not configured", r.GetKind())
-		}
+	nobody := "only gateways and gRPC servers enforce it, and no Gateway is for routers that it selects, and no service has a workload that it does"
+	if f.forServers(a) {
+		nobody = ""
 	}
-	if len(targets) == 0 && !slices.ContainsFunc(f.gateways, func(g *gateway) bool { return compatible(a.selector, g.spec.GetSelector()) }) {
-		if !f.forServers(a) {
-			f.add("", "only gateways and gRPC servers enforce it, and no Gateway is for routers that it selects, and no service has a workload that it does")
-		}
-	}
+	f.protects(&a.policyTarget, nobody)
 	f.tokens(a)
 	f.provider(a)
 	f.unchecked(a, rbac.HTTP)
 	if slices.ContainsFunc(f.gateways, (*gateway).servesTCP) {
 		f.unchecked(a, rbac.TCP)
 	}
+}
+
+// protects finds what of the targets of a policy is for nothing that enforces it; nobody says so of the whole policy, if it
+// is for no Gateway.
+func (f *findings) protects(t *policyTarget, nobody string) {
+	for _, r := range t.targets {
+		if !isGateway(r) {
+			f.add("spec.targetRefs", "policies for a %s are for waypoints, which are not configured", r.GetKind())
+		}
+	}
+	if nobody != "" && len(t.targets) == 0 && !f.selectsGateways(t) {
+		f.add("", "%s", nobody)
+	}
+}
+
+// selectsGateways reports whether the selector of a policy may be one of routers of a Gateway.
+func (f *findings) selectsGateways(t *policyTarget) bool {
+	return slices.ContainsFunc(f.gateways, func(g *gateway) bool { return compatible(t.selector, g.spec.GetSelector()) })
 }
 
 // compatible reports whether something can have the labels of two selectors.
@@ -56,8 +68,11 @@ func (g *gateway) servesTCP() bool {
 	return false
 }
 
-// tokens finds rules by what is in tokens, which nothing reads.
+// tokens finds rules by what is in tokens, where nothing verifies any.
 func (f *findings) tokens(a *authorizationPolicy) {
+	if f.verifiesTokens(a) {
+		return
+	}
 	for i, rule := range a.spec.GetRules() {
 		at := element("spec.rules", i)
 		for j, from := range rule.GetFrom() {
@@ -73,8 +88,24 @@ func (f *findings) tokens(a *authorizationPolicy) {
 	}
 }
 
+// verifiesTokens reports whether some RequestAuthentication may be for a router that a policy is for.
+func (f *findings) verifiesTokens(a *authorizationPolicy) bool {
+	root := f.settings.rootNamespace()
+	for namespace, list := range f.requestAuthentications {
+		if namespace != a.namespace && namespace != root && a.namespace != root {
+			continue
+		}
+		for _, r := range list {
+			if len(r.rules) > 0 && (len(r.targets)+len(a.targets) > 0 || compatible(r.selector, a.selector)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (f *findings) noTokens(field string) {
-	f.add(field, "tokens are not checked, so that no request has what it is about: RequestAuthentications have no effect")
+	f.add(field, "no RequestAuthentication is for these routers, so that no request has what it is about")
 }
 
 // provider finds connections that the provider of a CUSTOM policy is not asked about.
@@ -110,29 +141,38 @@ func (f *findings) unchecked(a *authorizationPolicy, form rbac.Form) {
 	t.Rules(a.spec.GetAction(), []rbac.Policy{policy})
 }
 
-// effectsOfAuthorizationPolicy has an effect for each Gateway whose routers it can be for.
+// effectsOfAuthorizationPolicy has an effect if there is a Gateway whose routers it can be for.
 func (f *findings) effectsOfAuthorizationPolicy(a *authorizationPolicy) []Effect {
-	clients := "routers of namespace " + a.namespace
-	if a.namespace == f.settings.rootNamespace() {
-		clients = "routers of all namespaces"
-	}
-	var gateways []string
-	for _, r := range a.targets() {
-		if isGateway(r) {
-			gateways = append(gateways, r.GetName())
-		}
-	}
-	switch {
-	case len(gateways) > 0:
-		clients = fmt.Sprintf("routers of namespace %s of the Kubernetes Gateway %s", a.namespace, strings.Join(gateways, ", "))
-	case len(a.targets()) > 0 || !slices.ContainsFunc(f.gateways, func(g *gateway) bool { return compatible(a.selector, g.spec.GetSelector()) }):
+	clients, ok := f.protected(a.namespace, &a.policyTarget)
+	if !ok {
 		return nil
-	case len(a.selector) > 0:
-		clients += " with the labels " + a.selector.String()
 	}
 	on := "what they serve: " + a.spec.GetAction().String()
 	if a.dryRun {
 		on += ", tried only"
 	}
 	return []Effect{{clients, on}}
+}
+
+// protected returns the routers that a policy of a namespace is for.
+func (f *findings) protected(namespace string, t *policyTarget) (clients string, ok bool) {
+	var gateways []string
+	for _, r := range t.targets {
+		if isGateway(r) {
+			gateways = append(gateways, r.GetName())
+		}
+	}
+	clients = "routers of namespace " + namespace
+	switch {
+	case len(gateways) > 0:
+		return fmt.Sprintf("%s of the Kubernetes Gateway %s", clients, strings.Join(gateways, ", ")), true
+	case len(t.targets) > 0 || !f.selectsGateways(t):
+		return "", false
+	case namespace == f.settings.rootNamespace():
+		clients = "routers of all namespaces"
+	}
+	if len(t.selector) > 0 {
+		clients += " with the labels " + t.selector.String()
+	}
+	return clients, true
 }

@@ -38,7 +38,7 @@ func TestEffectsOfAuthorization(t *testing.T) {
 		},
 	}}}
 	s := stage(t, traffic.Options{Mesh: mesh}, objects, populate())
-	const noTokens = "tokens are not checked, so that no request has what it is about: RequestAuthentications have no effect"
+	const noTokens = "no RequestAuthentication is for these routers, so that no request has what it is about"
 	const notOfTCP = "the rule allows no TCP connection: it is of HTTP requests, and is not known of TCP connections"
 	for name, want := range map[string][]string{
 		"infra/all":         {"routers of namespace infra: what they serve: ALLOW"},
@@ -93,7 +93,7 @@ func TestPoliciesTooLarge(t *testing.T) {
 	if !ok {
 		t.Fatalf("the listeners are %q", answer.names)
 	}
-	if failed := answer.failed["0.0.0.0_80"]; !strings.Contains(failed, "all connections are closed: its AuthorizationPolicies") {
+	if failed := answer.failed["0.0.0.0_80"]; !strings.Contains(failed, "all connections are closed: its policies") {
 		t.Errorf("it is reported as %q", failed)
 	}
 	if text := l.String(); !strings.Contains(text, envoy.BlackHole) || strings.Contains(text, "http_connection_manager") {

@@ -47,6 +47,8 @@ func (f *findings) effects(o object) []Effect {
 		return append(f.effectsOfAuthorizationPolicy(o.authorization), f.effectsOnServers(o.authorization)...)
 	case o.peer != nil:
 		return f.effectsOfPeerAuthentication(o.peer)
+	case o.requestAuthentication != nil:
+		return f.effectsOfRequestAuthentication(o.requestAuthentication)
 	default:
 		return f.effectsOfSidecar(o.sidecar)
 	}

@@ -18,7 +18,7 @@ func (f *findings) forServers(a *authorizationPolicy) bool {
 	if namespace == f.settings.rootNamespace() {
 		namespace = ""
 	}
-	return len(a.targets()) == 0 && f.hasWorkload(namespace, a.selector)
+	return len(a.targets) == 0 && f.hasWorkload(namespace, a.selector)
 }
 
 // onServers finds what of an AuthorizationPolicy gRPC servers cannot do.

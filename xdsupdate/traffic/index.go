@@ -30,20 +30,23 @@ type index struct {
 	// authorizations are by namespace, sorted by compareAuthorizationPolicies.
 	authorizations map[string][]*authorizationPolicy
 	// peers are by namespace, sorted by comparePeerAuthentications.
-	peers   map[string][]*peerAuthentication
-	objects pmap.Map[configstore.ConfigKey, object]
+	peers map[string][]*peerAuthentication
+	// requestAuthentications are by namespace, sorted by compareRequestAuthentications.
+	requestAuthentications map[string][]*requestAuthentication
+	objects                pmap.Map[configstore.ConfigKey, object]
 	// labelKeys counts how often policies look at labels of a key.
 	labelKeys pmap.Map[string, int]
 }
 
 // object is one of the kinds that an index is made of. At most one is set.
 type object struct {
-	virtualService  *virtualService
-	destinationRule *destinationRule
-	gateway         *gateway
-	sidecar         *sidecar
-	authorization   *authorizationPolicy
-	peer            *peerAuthentication
+	virtualService        *virtualService
+	destinationRule       *destinationRule
+	gateway               *gateway
+	sidecar               *sidecar
+	authorization         *authorizationPolicy
+	peer                  *peerAuthentication
+	requestAuthentication *requestAuthentication
 }
 
 // newObject reads a config, which may be nil.
@@ -64,6 +67,8 @@ func newObject(c *configstore.Config, s *settings) object {
 		return object{authorization: newAuthorizationPolicy(c)}
 	case istio.PeerAuthentication:
 		return object{peer: newPeerAuthentication(c)}
+	case istio.RequestAuthentication:
+		return object{requestAuthentication: newRequestAuthentication(c, s)}
 	default:
 		return object{}
 	}
@@ -84,6 +89,8 @@ func (o object) config() *configstore.Config {
 		return o.authorization.config
 	case o.peer != nil:
 		return o.peer.config
+	case o.requestAuthentication != nil:
+		return o.requestAuthentication.config
 	default:
 		return nil
 	}
@@ -105,6 +112,7 @@ func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *
 	x := &index{
 		settings: s, delegates: make(map[objectName]*virtualService), sidecars: make(map[string][]*sidecar),
 		authorizations: make(map[string][]*authorizationPolicy), peers: make(map[string][]*peerAuthentication),
+		requestAuthentications: make(map[string][]*requestAuthentication),
 	}
 	var found virtualServiceLists
 	var rules []*destinationRule
@@ -125,6 +133,9 @@ func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *
 			x.authorizations[o.authorization.namespace] = append(x.authorizations[o.authorization.namespace], o.authorization)
 		case o.peer != nil:
 			x.peers[o.peer.namespace] = append(x.peers[o.peer.namespace], o.peer)
+		case o.requestAuthentication != nil:
+			a := o.requestAuthentication
+			x.requestAuthentications[a.namespace] = append(x.requestAuthentications[a.namespace], a)
 		}
 	}
 	x.rules = newRuleIndex(rules)
@@ -138,6 +149,9 @@ func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *
 	}
 	for _, list := range x.peers {
 		slices.SortFunc(list, comparePeerAuthentications)
+	}
+	for _, list := range x.requestAuthentications {
+		slices.SortFunc(list, compareRequestAuthentications)
 	}
 	for _, v := range x.virtualServices {
 		found.add(v, x.destinationsOf(v))
@@ -186,6 +200,10 @@ func (x *index) with(key configstore.ConfigKey, before, after object) *index {
 	}
 	if a := cmp.Or(before.peer, after.peer); a != nil {
 		out.peers = replacedIn(x.peers, a.namespace, before.peer, after.peer, comparePeerAuthentications)
+	}
+	if a := cmp.Or(before.requestAuthentication, after.requestAuthentication); a != nil {
+		out.requestAuthentications = replacedIn(
+			x.requestAuthentications, a.namespace, before.requestAuthentication, after.requestAuthentication, compareRequestAuthentications)
 	}
 	out.replaceVirtualService(x, before.virtualService, after.virtualService)
 	return &out

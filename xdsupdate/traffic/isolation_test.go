@@ -71,6 +71,9 @@ var tenantObjects = []struct {
 	{istio.AuthorizationPolicy, `{"action": "DENY", "selector": {"matchLabels": {"app": "edge"}}, "rules": [
 		{"from": [{"source": {"namespaces": ["a"], "ipBlocks": ["10.0.0.MOMENT"]}}], "to": [{"operation": {"paths": ["/a", "/{*}"], "ports": ["80"]}}],
 			"when": [{"key": "request.headers[a]", "values": ["b"]}]}]}`},
+	{istio.RequestAuthentication, `{"selector": {"matchLabels": {"app": "edge"}}, "jwtRules": [{"issuer": "TENANT", "audiences": ["MOMENT"],
+		"jwks": "{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"AQAB\",\"y\":\"AQAB\"}]}", "fromHeaders": [{"name": "x-jwt", "prefix": "p "}],
+		"outputClaimToHeaders": [{"header": "x-a", "claim": "a"}]}]}`},
 }
 
 // selecting is a second ServiceEntry, whose endpoints are WorkloadEntries.

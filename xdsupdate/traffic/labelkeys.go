@@ -30,10 +30,9 @@ func (o object) labelKeys() []string {
 	case o.sidecar != nil:
 		return slices.Collect(maps.Keys(o.sidecar.selector))
 	case o.authorization != nil:
-		if len(o.authorization.targets()) > 0 {
-			return []string{gatewayLabel}
-		}
-		return slices.Collect(maps.Keys(o.authorization.selector))
+		return o.authorization.labelKeys()
+	case o.requestAuthentication != nil:
+		return o.requestAuthentication.labelKeys()
 	default:
 		return nil
 	}

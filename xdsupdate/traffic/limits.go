@@ -76,7 +76,12 @@ type Limits struct {
 	// counted for each of the listeners. A listener with which they are more fails all
 	// requests. The default is 200,000.
 	Imports int
+	// KeyBytes is how many bytes are fetched for one JSON Web Key Set: Envoys are sent it in each filter chain. Of a larger one
+	// none is used, and no token of its issuer is valid. The default is 128 KiB.
+	KeyBytes int
 }
+
+const defaultKeyBytes = 128 << 10
 
 func (l Limits) withDefaults() Limits {
 	for _, f := range []struct {
@@ -93,6 +98,7 @@ func (l Limits) withDefaults() Limits {
 		{&l.HashEntries, 4 << 20},
 		{&l.FilterChains, 100_000},
 		{&l.Imports, 200_000},
+		{&l.KeyBytes, defaultKeyBytes},
 	} {
 		switch {
 		case *f.limit == 0:

@@ -43,7 +43,7 @@ func (m *model) exportTo() []string {
 // object returns a random object: of few names, so that they change often.
 func (m *model) object() (kind configstore.GroupVersionKind, name, namespace string, spec proto.Message) {
 	name, namespace = fmt.Sprintf("o%d", m.rand.IntN(3)), pick(m.rand, modelNamespaces)
-	switch m.rand.IntN(11) {
+	switch m.rand.IntN(12) {
 	case 0, 1, 2:
 		return istio.ServiceEntry, name, namespace, m.serviceEntry()
 	case 3, 4, 5:
@@ -55,9 +55,27 @@ func (m *model) object() (kind configstore.GroupVersionKind, name, namespace str
 		return istio.Gateway, g.name, g.namespace, m.gateway()
 	case 9:
 		return istio.Sidecar, name, namespace, m.sidecar()
+	case 10:
+		return istio.RequestAuthentication, name, namespace, m.requestAuthentication()
 	default:
 		return istio.AuthorizationPolicy, name, namespace, m.authorizationPolicy()
 	}
+}
+
+func (m *model) requestAuthentication() proto.Message {
+	r := m.rand
+	spec := &security.RequestAuthentication{}
+	if onceIn(r, 2) {
+		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, modelLabels)}
+	}
+	for range r.IntN(3) {
+		rule := &security.JWTRule{Issuer: pick(r, []string{"https://a.example.com", "https://b.example.com"})}
+		if onceIn(r, 2) {
+			rule.Jwks = `{"keys":[{"kty":"EC","crv":"P-256","x":"AQAB","y":"AQAB"}]}`
+		}
+		spec.JwtRules = append(spec.JwtRules, rule)
+	}
+	return spec
 }
 
 func (m *model) authorizationPolicy() proto.Message {

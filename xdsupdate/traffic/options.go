@@ -53,6 +53,11 @@ type Options struct {
 	// providers, and each decides about what its policies match (Istio's
 	// ENABLE_MULTIPLE_CUSTOM_AUTHZ_PROVIDERS). By default what the policies of several match is refused.
 	MultipleCustomProviders bool
+	// KeyFetcher fetches the keys that RequestAuthentications name by a URI (jwksUri), or by an issuer alone; nil:
+	// HTTPKeyFetcher. Only Policies.Run fetches.
+	KeyFetcher KeyFetcher
+	// KeyRefresh is how often keys are fetched again; 0: every 20 minutes, as Istio does.
+	KeyRefresh time.Duration
 	// Limits bound what one object adds to what clients are sent.
 	Limits Limits
 }
@@ -74,6 +79,8 @@ type settings struct {
 	// unixSockets is clean; empty: none.
 	unixSockets string
 	limits      Limits
+	// keys are set by New.
+	keys *tokenKeys
 }
 
 func newSettings(o Options) *settings {

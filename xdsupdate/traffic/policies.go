@@ -20,7 +20,8 @@ import (
 //	policies := traffic.New(configs)
 //	server := ads.New(services, ads.Options{Providers: []ads.Provider{policies}})
 //
-// A host runs the store; changes reach the clients by way of the server's pushes.
+// A host runs the store; changes reach the clients by way of the server's pushes. Where RequestAuthentications name keys
+// by URI or issuer the host has them fetched: see Run.
 // Policies belong to one server.
 type Policies struct {
 	settings *settings
@@ -60,7 +61,9 @@ var _ ads.Provider = (*Policies)(nil)
 //     pushes may have what was before it until the events that were due are delivered.
 //   - Neither: events count one by one.
 func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
-	p := &Policies{settings: newSettings(options.One("traffic.New", opts))}
+	o := options.One("traffic.New", opts)
+	p := &Policies{settings: newSettings(o)}
+	p.settings.keys = newTokenKeys(o, p.settings.limits.KeyBytes, p.requestPush)
 	p.keys.Store(&map[string]struct{}{})
 	p.configs = newConfigFeed(configs, p.requestPush)
 	p.servers.last = p.last.Load

@@ -16,8 +16,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// protection are the filters that AuthorizationPolicies put in front of all that a router serves:
-// CUSTOM, AUDIT, DENY, ALLOW, in this order. It is immutable.
+// protection are the filters that policies put in front of all that a router serves: CUSTOM AuthorizationPolicies,
+// RequestAuthentications, AUDIT, DENY, ALLOW, in this order. It is immutable.
 type protection struct {
 	// http are for requests, tcp for connections of which no request is known.
 	http []*hcm.HttpFilter
@@ -54,6 +54,7 @@ func (st *state) newProtection(p *proxy) *protection {
 		b.of = append(b.of, a)
 	}
 	b.custom()
+	b.tokens()
 	for _, action := range actionsInOrder[1:] {
 		b.rules(action)
 	}
@@ -203,7 +204,7 @@ func (b *protectionBuilder) finish() *protection {
 // repeated too often, and without them it must not serve.
 func (x *protection) tooLarge(chains, limit int) error {
 	if exceeds(chains*x.bytes, limit) {
-		return fmt.Errorf("all connections are closed: its AuthorizationPolicies, in each of %d filter chains, have more than %d bytes", chains, limit)
+		return fmt.Errorf("all connections are closed: its policies, in each of %d filter chains, have more than %d bytes", chains, limit)
 	}
 	return nil
 }

@@ -78,7 +78,11 @@ func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	last := p.last.Load()
 	if last == nil {
 		w := newPushWorld(nil, push)
-		next := &provided{state: newState(newIndex(p.take(), p.settings), w), world: w, proxies: newProxies()}
+		configs := p.take()
+		for key, c := range configs {
+			p.settings.keys.follow(key, nil, c)
+		}
+		next := &provided{state: newState(newIndex(configs, p.settings), w), world: w, proxies: newProxies()}
 		regroup := p.regroup(next.state.index)
 		regroup = p.targets.advance(w, push) || regroup
 		p.last.Store(next)

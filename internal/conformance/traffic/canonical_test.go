@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/jwtauthn"
+
 	// The types that resources embed, so that they can be written as JSON.
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
@@ -168,7 +170,7 @@ func reduceNetworkFilter(config tree) {
 		dropEmpty(config, "httpProtocolOptions")
 		delete(object(config, "rds"), "configSource")
 		keepObjects(config, "httpFilters", func(f tree) bool {
-			if isAuthorization(text(f, "name")) {
+			if isAuthorization(text(f, "name")) || text(f, "name") == jwtauthn.Filter {
 				return true
 			}
 			name, _ := strings.CutPrefix(text(f, "name"), "envoy.filters.http.")

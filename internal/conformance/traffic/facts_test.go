@@ -26,8 +26,10 @@ type facts struct {
 	policies        []*configstore.Config
 	peers           []*configstore.Config
 	workloads       []*configstore.Config
-	// refused are the objects whose last state we refuse.
-	refused []objectRef
+	// refused are the objects whose last state we refuse, with its specs.
+	refused map[objectRef]any
+	// authentications are RequestAuthentications.
+	authentications []*configstore.Config
 }
 
 // hostService is one host of a ServiceEntry.
@@ -47,7 +49,7 @@ func newFacts(sys *system) *facts {
 		mesh: sys.mesh, virtualServices: list(istio.VirtualService), rules: list(istio.DestinationRule),
 		gateways: list(istio.Gateway), sidecars: list(istio.Sidecar), policies: list(istio.AuthorizationPolicy),
 		peers: list(istio.PeerAuthentication), workloads: list(istio.WorkloadEntry),
-		refused: slices.Collect(maps.Keys(sys.refused)),
+		refused: maps.Clone(sys.refused), authentications: list(istio.RequestAuthentication),
 	}
 	for _, c := range list(istio.ServiceEntry) {
 		spec := c.Spec.(*networking.ServiceEntry)

@@ -61,11 +61,12 @@ func eachAuthorization(listener tree, visit func(name string, config tree)) {
 // provider of CUSTOM ones, the prefixes of statistics, and how conditions are nested, mean nothing.
 func (c *comparison) authorizations() {
 	c.servers()
+	c.tokens()
+	c.s79()
 	for _, r := range c.want[routes] {
 		each(r, s78)
 	}
 	for _, l := range c.want[listeners] {
-		withoutTokens(l)
 		eachAuthorization(l, func(_ string, config tree) {
 			c.refusedByUs(config)
 			c.s54(config)
@@ -101,19 +102,12 @@ func withoutSource(o tree) {
 	}
 }
 
-// withoutTokens removes the filters of RequestAuthentications, which have no effect yet.
-func withoutTokens(listener tree) {
-	each(listener, func(o tree) {
-		keepObjects(o, "httpFilters", func(f tree) bool { return text(f, "name") != "envoy.filters.http.jwt_authn" })
-	})
-}
-
 // refusedByUs removes what an object contributes that we refuse, by rows of DECISIONS.md (S55, S58, S65).
 func (c *comparison) refusedByUs(config tree) {
 	for _, rules := range []string{"rules", "shadowRules"} {
 		policies := object(object(config, rules), "policies")
 		for key := range policies {
-			for _, ref := range c.refused {
+			for ref := range c.refused {
 				if strings.Contains(key, "ns["+ref.Namespace+"]-policy["+ref.Name+"]-rule[") {
 					delete(policies, key)
 				}

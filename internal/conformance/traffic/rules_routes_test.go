@@ -170,8 +170,10 @@ func wantedOutcome(recorded, ours result) string {
 	if recorded.Outcome != outcomeOK {
 		return recorded.Outcome
 	}
-	if refusal := refusedPolicy(ours); refusal != "" {
-		return refusal
+	for _, refused := range []func(result) string{refusedPolicy, refusedTokens, refusedClaims} {
+		if refusal := refused(ours); refusal != "" {
+			return refusal
+		}
 	}
 	vs, ok := ours.spec.(*networking.VirtualService)
 	if !ok {

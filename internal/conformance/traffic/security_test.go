@@ -24,6 +24,8 @@ const ownSecurity = "../../../testdata/conformance/security"
 var securityTopics = []string{
 	"authorization/",
 	"istio-authz/",
+	"changes/dry-run-toggles", "changes/jwt-life", "changes/policy-", "changes/refused-update",
+	"request-authentication/",
 	"random/a",
 	"grpc-server/",
 	"clients/",

@@ -43,8 +43,8 @@ type system struct {
 	clients  []*client
 	// delegates are those of all steps.
 	delegates []*configstore.Config
-	// refused are the objects whose last state we refuse.
-	refused map[objectRef]bool
+	// refused are the objects whose last state we refuse, with its specs.
+	refused map[objectRef]any
 	created int
 	stop    func()
 }
@@ -72,7 +72,7 @@ func newSystem(ctx context.Context, s *scenario) (*system, error) {
 
 // assemble puts the parts together, with further options of the server.
 func assemble(s *scenario, options ads.Options) (*system, error) {
-	sys := &system{refused: make(map[objectRef]bool), scenario: s, requests: newRequestCounter(), mesh: &meshconfig.MeshConfig{}, delegates: delegatesOf(s)}
+	sys := &system{refused: make(map[objectRef]any), scenario: s, requests: newRequestCounter(), mesh: &meshconfig.MeshConfig{}, delegates: delegatesOf(s)}
 	networks := &meshconfig.MeshNetworks{}
 	if err := errors.Join(fromYAML(s.Options.MeshConfig, sys.mesh), fromYAML(s.Options.MeshNetworks, networks)); err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (sys *system) apply(text string) []result {
 			r.Outcome, r.Messages = refused, []string{err.Error()}
 		}
 		if delete(sys.refused, ref); err != nil {
-			sys.refused[ref] = true
+			sys.refused[ref] = doc.Config.Spec
 		}
 		out = append(out, r)
 	}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyset
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/guard"
+)
+
+// Fetch returns what is at a URI. It must return when ctx ends.
+type Fetch func(ctx context.Context, uri string) ([]byte, error)
+
+// Options for New. All are set.
+type Options struct {
+	Fetch Fetch
+	// MaxBytes is how long an answer may be.
+	MaxBytes int
+	// Refresh is how often a set is fetched again.
+	Refresh time.Duration
+	// Changed is told which objects use sets that have changed.
+	Changed func(users map[configstore.ConfigKey]struct{})
+}
+
+// parallel is how many sets are fetched at a time.
+const parallel = 16
+
+// ErrNotFetched is the error of a set that was not fetched yet.
+var ErrNotFetched = errors.New("the keys were not fetched yet")
+
+// Keys are the state of a set.
+type Keys struct {
+	// Set is the newest that could be fetched; empty: none could.
+	Set string
+	// Err is why the last attempt has failed, or ErrNotFetched; nil: it has not.
+	Err error
+}
+
+// Cache is the sets that are in use.
+type Cache struct {
+	options Options
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	entries map[Source]*entry
+	// waiting are those that are not being fetched, the next one first; some may not be in use any more.
+	waiting queue
+	// fetching is how many are being fetched.
+	fetching int
+	// changed are the users of the sets that have changed since Options.Changed was called.
+	changed map[configstore.ConfigKey]struct{}
+}
+
+// New returns an empty cache. Nothing is fetched before Run.
+func New(o Options) *Cache {
+	return &Cache{
+		options: o, wake: make(chan struct{}, 1), entries: make(map[Source]*entry), changed: make(map[configstore.ConfigKey]struct{}),
+	}
+}
+
+// Get returns the state of a set.
+func (c *Cache) Get(s Source) Keys {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[s]; e != nil {
+		return e.keys
+	}
+	return Keys{Err: ErrNotFetched}
+}
+
+// Synced reports whether each set that is in use was fetched, or could not be.
+func (c *Cache) Synced() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.entries {
+		if errors.Is(e.keys.Err, ErrNotFetched) {
+			return false
+		}
+	}
+	return true
+}
+
+// Retain says that an object uses a set, which is fetched from then on until Release was called as often.
+func (c *Cache) Retain(s Source, user configstore.ConfigKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[s]
+	if e == nil {
+		e = newEntry(s, c.options.Refresh)
+		c.entries[s] = e
+		heap.Push(&c.waiting, e)
+		c.wakeUp()
+	}
+	e.users[user]++
+}
+
+// Release takes back one Retain.
+func (c *Cache) Release(s Source, user configstore.ConfigKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[s]
+	if e == nil {
+		return
+	}
+	if e.users[user]--; e.users[user] <= 0 {
+		delete(e.users, user)
+	}
+	if len(e.users) == 0 {
+		delete(c.entries, s)
+	}
+}
+
+// wakeUp has Run look at what there is to do.
+func (c *Cache) wakeUp() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run fetches sets until stop is closed, and returns when everything that it started has ended.
+func (c *Cache) Run(stop <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // it ends with stop
+	var fetches sync.WaitGroup
+	defer fetches.Wait()
+	defer cancel()
+	timer := time.NewTimer(c.options.Refresh)
+	defer timer.Stop()
+	for {
+		due, next := c.take(time.Now())
+		for _, e := range due {
+			fetches.Go(func() { c.refresh(ctx, e) })
+		}
+		timer.Reset(next)
+		select {
+		case <-stop:
+			return
+		case <-c.wake:
+		case <-timer.C:
+		}
+		if users := c.takeChanged(); len(users) > 0 {
+			c.options.Changed(users)
+		}
+	}
+}
+
+// take returns the sets to be fetched now, as many as there is room for, and the time until others are due.
+func (c *Cache) take(now time.Time) (due []*entry, next time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.waiting) > 0 && c.fetching < parallel {
+		e := c.waiting[0]
+		used := c.entries[e.source] == e
+		if used && e.due.After(now) {
+			return due, e.due.Sub(now)
+		}
+		heap.Pop(&c.waiting)
+		if used {
+			c.fetching++
+			due = append(due, e)
+		}
+	}
+	return due, c.options.Refresh
+}
+
+// refresh fetches a set.
+func (c *Cache) refresh(ctx context.Context, e *entry) {
+	var set string
+	var err error
+	if panicked := guard.Call(func() { set, err = e.source.fetch(ctx, c.options.Fetch, c.options.MaxBytes) }); panicked != nil {
+		err = panicked
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.wakeUp()
+	c.fetching--
+	if c.entries[e.source] != e {
+		return
+	}
+	if e.took(set, err, time.Now(), c.options.Refresh) {
+		for user := range e.users {
+			c.changed[user] = struct{}{}
+		}
+	}
+	heap.Push(&c.waiting, e)
+}
+
+func (c *Cache) takeChanged() map[configstore.ConfigKey]struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.changed
+	c.changed = make(map[configstore.ConfigKey]struct{})
+	return out
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+const refresh = 20 * time.Minute
+
+// web is what is published.
+type web struct {
+	mu      sync.Mutex
+	pages   map[string]string
+	fetched map[string]int
+	// open and most are how many are being fetched now, and were at most.
+	open, most int
+	// slow is how long an answer takes.
+	slow time.Duration
+}
+
+func newWeb() *web { return &web{pages: make(map[string]string), fetched: make(map[string]int)} }
+
+func (w *web) set(uri, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pages[uri] = text
+}
+
+func (w *web) count(uri string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fetched[uri]
+}
+
+func (w *web) fetch(ctx context.Context, uri string) ([]byte, error) {
+	w.mu.Lock()
+	w.fetched[uri]++
+	w.open++
+	w.most = max(w.most, w.open)
+	text, ok := w.pages[uri]
+	slow := w.slow
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		w.open--
+		w.mu.Unlock()
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(slow):
+	}
+	switch {
+	case text == "panic":
+		panic("on purpose")
+	case !ok:
+		return nil, errors.New("404")
+	}
+	return []byte(text), nil
+}
+
+// cacheOf returns a cache of a web that runs until the test ends, and where it says which objects have other keys.
+func cacheOf(t *testing.T, w *web) (*Cache, chan map[configstore.ConfigKey]struct{}) {
+	t.Helper()
+	changes := make(chan map[configstore.ConfigKey]struct{}, 100)
+	c := New(Options{
+		Fetch: w.fetch, MaxBytes: 1000, Refresh: refresh,
+		Changed: func(users map[configstore.ConfigKey]struct{}) { changes <- users },
+	})
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(stop)
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-done
+	})
+	return c, changes
+}
+
+func user(name string) configstore.ConfigKey {
+	return configstore.ConfigKey{Namespace: "shop", Name: name}
+}
+
+func set(x string) string { return `{"keys":[{"kty":"EC","crv":"P-256","x":"` + x + `","y":"y"}]}` }
+
+// TestRotation: a set is fetched when it is used, and again and again; its users are told of another one, and the last good
+// one stays while it cannot be fetched.
+func TestRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		c, changes := cacheOf(t, w)
+		s := Source{URI: "http://a/keys"}
+		if got := c.Get(s); got.Set != "" || !errors.Is(got.Err, ErrNotFetched) {
+			t.Errorf("before: %+v", got)
+		}
+		c.Retain(s, user("a"))
+		if c.Synced() {
+			t.Error("synced before it was tried")
+		}
+		synctest.Wait()
+		if got := c.Get(s); got.Set != "" || got.Err == nil || !c.Synced() || len(changes) > 0 {
+			t.Errorf("without an answer: %+v, synced %t, %d changes", got, c.Synced(), len(changes))
+		}
+		w.set(s.URI, set("one"))
+		users := <-changes
+		if got := c.Get(s); got.Err != nil || got.Set != set("one") || len(users) != 1 {
+			t.Errorf("first: %+v for %v", got, users)
+		}
+		w.set(s.URI, set("two"))
+		<-changes
+		if got := c.Get(s); got.Set != set("two") {
+			t.Errorf("second: %+v", got)
+		}
+		for _, bad := range []string{"x", `{"keys":[]}`, `{"keys":[{"kty":"oct","k":"a"}]}`, strings.Repeat(" ", 1001), "panic"} {
+			w.set(s.URI, bad)
+			time.Sleep(2 * refresh)
+			if got := c.Get(s); got.Set != set("two") || got.Err == nil {
+				t.Errorf("%q: %+v", bad, got)
+			}
+		}
+		w.set(s.URI, set("two"))
+		time.Sleep(2 * refresh)
+		if got := c.Get(s); got.Err != nil || len(changes) > 0 {
+			t.Errorf("at last: %+v, %d changes", got, len(changes))
+		}
+		c.Release(s, user("a"))
+		n := w.count(s.URI)
+		time.Sleep(5 * refresh)
+		if w.count(s.URI) != n || len(c.entries)+len(c.waiting) > 0 {
+			t.Errorf("%d attempts after %d when nobody used it, %d entries, %d waiting", w.count(s.URI), n, len(c.entries), len(c.waiting))
+		}
+	})
+}
+
+// TestBackoff: what fails is tried less and less often.
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		c, _ := cacheOf(t, w)
+		c.Retain(Source{URI: "http://a/keys"}, user("a"))
+		time.Sleep(time.Hour)
+		if n := w.count("http://a/keys"); n < 40 || n > 80 {
+			t.Errorf("%d attempts in an hour", n)
+		}
+	})
+}
+
+// TestSlow: what does not answer costs its timeout and delays no more than there is room for.
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.slow = time.Hour
+		c, changes := cacheOf(t, w)
+		for i := range 3 * parallel {
+			c.Retain(Source{URI: fmt.Sprintf("http://slow/%d", i), Timeout: time.Second}, user(fmt.Sprint(i)))
+		}
+		time.Sleep(4 * time.Second)
+		w.mu.Lock()
+		most := w.most
+		w.slow = 0
+		w.mu.Unlock()
+		if !c.Synced() || most != parallel {
+			t.Errorf("synced %t, %d at a time", c.Synced(), most)
+		}
+		c.Retain(Source{URI: "http://a/keys"}, user("a"))
+		w.set("http://a/keys", set("one"))
+		if users := <-changes; len(users) != 1 {
+			t.Errorf("changed %v", users)
+		}
+	})
+}
+
+// TestDiscovery: an issuer without keys says where they are.
+func TestDiscovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb()
+		w.set("https://issuer/a/.well-known/openid-configuration", `{"jwks_uri": "https://keys/a"}`)
+		w.set("https://keys/a", set("one"))
+		w.set("https://none/.well-known/openid-configuration", `{}`)
+		c, _ := cacheOf(t, w)
+		for issuer, want := range map[string]string{
+			"https://issuer/a": "", "https://issuer/a/": "", "https://none": "jwks_uri", "https://other": "404", "someone@example.com": "no URL", "": "no URL",
+		} {
+			s := Source{Issuer: issuer}
+			c.Retain(s, user("a"))
+			synctest.Wait()
+			got := c.Get(s)
+			if want == "" && (got.Err != nil || got.Set != set("one")) || want != "" && (got.Err == nil || !strings.Contains(got.Err.Error(), want)) {
+				t.Errorf("%q: %+v", issuer, got)
+			}
+		}
+	})
+}
+
+// FuzzPublic: what is made of an answer has no private member, and is the same once more.
+func FuzzPublic(f *testing.F) {
+	f.Add([]byte(set("one")))
+	f.Add([]byte(`{"keys":[{"kty":"RSA","n":"a","e":"b","d":"secret"},{"kty":"OKP","crv":"Ed25519","x":"a","kid":"k"},{"kty":"oct","k":"secret"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		keys, err := public(data)
+		if err != nil {
+			return
+		}
+		again, err := public([]byte(keys))
+		if err != nil || again != keys {
+			t.Errorf("%s, then %s, %v", keys, again, err)
+		}
+		for _, private := range []string{`"d":`, `"k":`, `"p":`} {
+			if strings.Contains(keys, private) {
+				t.Errorf("it has %s: %s", private, keys)
+			}
+		}
+	})
+}

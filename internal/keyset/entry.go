@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyset
+
+import (
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/backoff"
+)
+
+// longestBackoff is the longest time between attempts, if Options.Refresh is not shorter.
+const longestBackoff = time.Minute
+
+// entry is a set that is in use.
+type entry struct {
+	source Source
+	// users count how often objects use it.
+	users map[configstore.ConfigKey]int
+	keys  Keys
+	// due is when it is to be fetched.
+	due     time.Time
+	backoff backoff.Backoff
+}
+
+func newEntry(s Source, refresh time.Duration) *entry {
+	return &entry{
+		source: s, users: make(map[configstore.ConfigKey]int), keys: Keys{Err: ErrNotFetched},
+		backoff: backoff.Backoff{Longest: min(longestBackoff, refresh)},
+	}
+}
+
+// took takes the result of an attempt, and reports whether the set is another one.
+func (e *entry) took(set string, err error, now time.Time, refresh time.Duration) (changed bool) {
+	if err != nil {
+		e.keys.Err = err
+		e.due = now.Add(e.backoff.Next())
+		return false
+	}
+	changed = set != e.keys.Set
+	e.keys = Keys{Set: set}
+	e.backoff.Reset()
+	e.due = now.Add(backoff.Spread(refresh, 0.1))
+	return changed
+}
+
+// queue is a heap of sets, the one that is due first at its beginning.
+type queue []*entry
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+
+// Push implements heap.Interface.
+func (q *queue) Push(x any) { *q = append(*q, x.(*entry)) } //nolint:forcetypeassert // nothing else is pushed
+
+// Pop implements heap.Interface.
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return e
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// webKey is what of a JSON Web Key is public.
+type webKey struct {
+	Type       string   `json:"kty"`
+	ID         string   `json:"kid,omitempty"`
+	Use        string   `json:"use,omitempty"`
+	Operations []string `json:"key_ops,omitempty"`
+	Algorithm  string   `json:"alg,omitempty"`
+	Curve      string   `json:"crv,omitempty"`
+	X          string   `json:"x,omitempty"`
+	Y          string   `json:"y,omitempty"`
+	N          string   `json:"n,omitempty"`
+	E          string   `json:"e,omitempty"`
+}
+
+// complete reports whether the key has the public parameters of its type. Symmetric ones have none.
+func (k webKey) complete() bool {
+	switch k.Type {
+	case "RSA":
+		return k.N != "" && k.E != ""
+	case "EC":
+		return k.Curve != "" && k.X != "" && k.Y != ""
+	case "OKP":
+		return k.Curve != "" && k.X != ""
+	default:
+		return false
+	}
+}
+
+// public returns the public keys of a set, encoded in the same way whatever their order. Keys of
+// other types are left out, and so is what is private: whoever reads it could make tokens. It is an error
+// if no key is left.
+func public(data []byte) (string, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(data, &set); err != nil {
+		return "", fmt.Errorf("it is no JSON Web Key Set: %w", err)
+	}
+	var keys []string
+	for _, raw := range set.Keys {
+		var k webKey
+		if err := json.Unmarshal(raw, &k); err != nil || !k.complete() {
+			continue // RFC 7517, section 5: keys that are not understood are ignored
+		}
+		text, err := json.Marshal(k)
+		if err != nil {
+			continue
+		}
+		keys = append(keys, string(text))
+	}
+	if len(keys) == 0 {
+		return "", errors.New("it has no public key")
+	}
+	slices.Sort(keys)
+	return `{"keys":[` + strings.Join(slices.Compact(keys), ",") + `]}`, nil
+}

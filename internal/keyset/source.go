@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyset
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Source says where a key set is published.
+type Source struct {
+	// URI is that of the set; empty: it is the one that the OpenID configuration of the issuer names.
+	URI, Issuer string
+	// Timeout is how long fetching may take; 0: DefaultTimeout.
+	Timeout time.Duration
+}
+
+// DefaultTimeout is that of a Source without one (Istio 1.30).
+const DefaultTimeout = 5 * time.Second
+
+// discoveryPath is that of an issuer's configuration (OpenID Connect Discovery 1.0, section 4).
+const discoveryPath = "/.well-known/openid-configuration"
+
+// fetch returns the public keys of a source. No answer may be longer than maxBytes.
+func (s Source) fetch(ctx context.Context, fetch Fetch, maxBytes int) (string, error) {
+	timeout := s.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	get := func(uri string) ([]byte, error) {
+		data, err := fetch(ctx, uri)
+		if err == nil && len(data) > maxBytes {
+			err = fmt.Errorf("the answer has more than %d bytes", maxBytes)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", uri, err)
+		}
+		return data, nil
+	}
+	uri, err := s.keysURI(get)
+	if err != nil {
+		return "", err
+	}
+	data, err := get(uri)
+	if err != nil {
+		return "", err
+	}
+	keys, err := public(data)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", uri, err)
+	}
+	return keys, nil
+}
+
+// keysURI returns where the set is.
+func (s Source) keysURI(get func(uri string) ([]byte, error)) (string, error) {
+	if s.URI != "" {
+		return s.URI, nil
+	}
+	if u, err := url.Parse(s.Issuer); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", errors.New("there are neither keys nor a URI of keys, and the issuer is no URL to ask for them")
+	}
+	at := strings.TrimSuffix(s.Issuer, "/") + discoveryPath
+	data, err := get(at)
+	if err != nil {
+		return "", err
+	}
+	var configuration struct {
+		JWKSURI string `json:"jwks_uri"`
+	}
+	if err := json.Unmarshal(data, &configuration); err != nil {
+		return "", fmt.Errorf("%s: it is no OpenID configuration: %w", at, err)
+	}
+	if configuration.JWKSURI == "" {
+		return "", fmt.Errorf("%s: it names no jwks_uri", at)
+	}
+	return configuration.JWKSURI, nil
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pilotkit/pilotkit/internal/jwtauthn"
+	"github.com/pilotkit/pilotkit/internal/rbac"
+)
+
+// requestAuthentication finds what of a RequestAuthentication has no effect, or another one than it seems to have.
+func (f *findings) requestAuthentication(a *requestAuthentication) {
+	f.protects(&a.policyTarget, "only gateways enforce it, and no Gateway is for routers that it selects")
+	if len(a.rules) == 0 {
+		f.add("spec.jwtRules", "there are no rules, and no token is verified")
+	}
+	for i, r := range a.rules {
+		at := element("spec.jwtRules", i)
+		if err := checkOf(rbac.HTTP)(jwtauthn.Provider(r.Rule)); err != nil {
+			f.add(at, "all requests are denied: %s", err)
+			continue
+		}
+		// What a push had may be older than why keys cannot be fetched.
+		if now := f.settings.tokenRule(r.Spec); now.err != nil {
+			f.add(at, "%s", now.problem())
+		}
+	}
+}
+
+// problem says what becomes of tokens without the keys that there should be.
+func (r tokenRule) problem() error {
+	switch {
+	case errors.Is(r.err, errNoIssuer):
+		return r.err
+	case r.Keys == "":
+		return fmt.Errorf("requests with tokens of %s are denied: %w", r.Spec.GetIssuer(), r.err)
+	default:
+		return fmt.Errorf("tokens of %s are verified by keys that were fetched before: %w", r.Spec.GetIssuer(), r.err)
+	}
+}
+
+// effectsOfRequestAuthentication has an effect for each issuer, if there is a Gateway whose routers it can be for.
+func (f *findings) effectsOfRequestAuthentication(a *requestAuthentication) (out []Effect) {
+	clients, ok := f.protected(a.namespace, &a.policyTarget)
+	if !ok {
+		return nil
+	}
+	for _, r := range a.rules {
+		out = append(out, Effect{clients, fmt.Sprintf("requests with tokens that are not valid are refused, those of issuer %q are verified", r.Spec.GetIssuer())})
+	}
+	return out
+}

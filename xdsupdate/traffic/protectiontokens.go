@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pilotkit/pilotkit/internal/jwtauthn"
+	"github.com/pilotkit/pilotkit/internal/rbac"
+)
+
+// tokens adds the filter of RequestAuthentications. Without one of them requests would pass with tokens that it refuses, and
+// with what AuthorizationPolicies want to know unknown: all are denied then.
+func (b *protectionBuilder) tokens() {
+	var rules []jwtauthn.Rule
+	for _, a := range b.requestAuthenticationsOf(b.proxy) {
+		if b.proxy.leaves(a.config, a) {
+			b.addHTTP(rbac.HTTPFilter, rbac.DenyAll("left-out-"+a.String()))
+			return
+		}
+		for i, r := range a.rules {
+			if err := checkOf(rbac.HTTP)(jwtauthn.Provider(r.Rule)); err != nil {
+				b.out.problems = append(b.out.problems, leftOut(a.config, element("spec.jwtRules", i), fmt.Errorf("all requests are denied: %w", err)))
+				b.addHTTP(rbac.HTTPFilter, rbac.DenyAll("refused-"+a.String()))
+				return
+			}
+			if errors.Is(r.err, errNoIssuer) { // Keys that could not be fetched yet are no mistake of the object: Ineffective has them.
+				b.out.problems = append(b.out.problems, leftOut(a.config, element("spec.jwtRules", i), r.err))
+			}
+			rules = append(rules, r.Rule)
+		}
+	}
+	if config := jwtauthn.Config(rules); config != nil {
+		b.addHTTP(jwtauthn.Filter, config)
+	}
+}
