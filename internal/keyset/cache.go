@@ -9,22 +9,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 // Fetch returns what is at a URI. It must return when ctx ends.
 type Fetch func(ctx context.Context, uri string) ([]byte, error)
 
-// Options for New. All are set.
-type Options struct {
+// Options for New. All are set. U identifies what uses a set.
+type Options[U comparable] struct {
 	Fetch Fetch
 	// MaxBytes is how long an answer may be.
 	MaxBytes int
 	// Refresh is how often a set is fetched again.
 	Refresh time.Duration
 	// Changed is told which objects use sets that have changed.
-	Changed func(users map[configstore.ConfigKey]struct{})
+	Changed func(users map[U]struct{})
 }
 
 // parallel is how many sets are fetched at a time.
@@ -42,29 +41,29 @@ type Keys struct {
 }
 
 // Cache is the sets that are in use.
-type Cache struct {
-	options Options
+type Cache[U comparable] struct {
+	options Options[U]
 	wake    chan struct{}
 
 	mu      sync.Mutex
-	entries map[Source]*entry
+	entries map[Source]*entry[U]
 	// waiting are those that are not being fetched, the next one first; some may not be in use any more.
-	waiting queue
+	waiting queue[U]
 	// fetching is how many are being fetched.
 	fetching int
 	// changed are the users of the sets that have changed since Options.Changed was called.
-	changed map[configstore.ConfigKey]struct{}
+	changed map[U]struct{}
 }
 
 // New returns an empty cache. Nothing is fetched before Run.
-func New(o Options) *Cache {
-	return &Cache{
-		options: o, wake: make(chan struct{}, 1), entries: make(map[Source]*entry), changed: make(map[configstore.ConfigKey]struct{}),
+func New[U comparable](o Options[U]) *Cache[U] {
+	return &Cache[U]{
+		options: o, wake: make(chan struct{}, 1), entries: make(map[Source]*entry[U]), changed: make(map[U]struct{}),
 	}
 }
 
 // Get returns the state of a set.
-func (c *Cache) Get(s Source) Keys {
+func (c *Cache[U]) Get(s Source) Keys {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.entries[s]; e != nil {
@@ -74,7 +73,7 @@ func (c *Cache) Get(s Source) Keys {
 }
 
 // Synced reports whether each set that is in use was fetched, or could not be.
-func (c *Cache) Synced() bool {
+func (c *Cache[U]) Synced() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range c.entries {
@@ -86,12 +85,12 @@ func (c *Cache) Synced() bool {
 }
 
 // Retain says that an object uses a set, which is fetched from then on until Release was called as often.
-func (c *Cache) Retain(s Source, user configstore.ConfigKey) {
+func (c *Cache[U]) Retain(s Source, user U) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[s]
 	if e == nil {
-		e = newEntry(s, c.options.Refresh)
+		e = newEntry[U](s, c.options.Refresh)
 		c.entries[s] = e
 		heap.Push(&c.waiting, e)
 		c.wakeUp()
@@ -100,7 +99,7 @@ func (c *Cache) Retain(s Source, user configstore.ConfigKey) {
 }
 
 // Release takes back one Retain.
-func (c *Cache) Release(s Source, user configstore.ConfigKey) {
+func (c *Cache[U]) Release(s Source, user U) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[s]
@@ -116,7 +115,7 @@ func (c *Cache) Release(s Source, user configstore.ConfigKey) {
 }
 
 // wakeUp has Run look at what there is to do.
-func (c *Cache) wakeUp() {
+func (c *Cache[U]) wakeUp() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -124,7 +123,7 @@ func (c *Cache) wakeUp() {
 }
 
 // Run fetches sets until stop is closed, and returns when everything that it started has ended.
-func (c *Cache) Run(stop <-chan struct{}) {
+func (c *Cache[U]) Run(stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // it ends with stop
 	var fetches sync.WaitGroup
 	defer fetches.Wait()
@@ -150,7 +149,7 @@ func (c *Cache) Run(stop <-chan struct{}) {
 }
 
 // take returns the sets to be fetched now, as many as there is room for, and the time until others are due.
-func (c *Cache) take(now time.Time) (due []*entry, next time.Duration) {
+func (c *Cache[U]) take(now time.Time) (due []*entry[U], next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.waiting) > 0 && c.fetching < parallel {
@@ -169,7 +168,7 @@ func (c *Cache) take(now time.Time) (due []*entry, next time.Duration) {
 }
 
 // refresh fetches a set.
-func (c *Cache) refresh(ctx context.Context, e *entry) {
+func (c *Cache[U]) refresh(ctx context.Context, e *entry[U]) {
 	var set string
 	var err error
 	if panicked := guard.Call(func() { set, err = e.source.fetch(ctx, c.options.Fetch, c.options.MaxBytes) }); panicked != nil {
@@ -193,10 +192,10 @@ func (c *Cache) refresh(ctx context.Context, e *entry) {
 	heap.Push(&c.waiting, e)
 }
 
-func (c *Cache) takeChanged() map[configstore.ConfigKey]struct{} {
+func (c *Cache[U]) takeChanged() map[U]struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := c.changed
-	c.changed = make(map[configstore.ConfigKey]struct{})
+	c.changed = make(map[U]struct{})
 	return out
 }

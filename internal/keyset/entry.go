@@ -5,7 +5,6 @@ package keyset
 import (
 	"time"
 
-	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/backoff"
 )
 
@@ -13,25 +12,25 @@ import (
 const longestBackoff = time.Minute
 
 // entry is a set that is in use.
-type entry struct {
+type entry[U comparable] struct {
 	source Source
 	// users count how often objects use it.
-	users map[configstore.ConfigKey]int
+	users map[U]int
 	keys  Keys
 	// due is when it is to be fetched.
 	due     time.Time
 	backoff backoff.Backoff
 }
 
-func newEntry(s Source, refresh time.Duration) *entry {
-	return &entry{
-		source: s, users: make(map[configstore.ConfigKey]int), keys: Keys{Err: ErrNotFetched},
+func newEntry[U comparable](s Source, refresh time.Duration) *entry[U] {
+	return &entry[U]{
+		source: s, users: make(map[U]int), keys: Keys{Err: ErrNotFetched},
 		backoff: backoff.Backoff{Longest: min(longestBackoff, refresh)},
 	}
 }
 
 // took takes the result of an attempt, and reports whether the set is another one.
-func (e *entry) took(set string, err error, now time.Time, refresh time.Duration) (changed bool) {
+func (e *entry[U]) took(set string, err error, now time.Time, refresh time.Duration) (changed bool) {
 	if err != nil {
 		e.keys.Err = err
 		e.due = now.Add(e.backoff.Next())
@@ -45,17 +44,17 @@ func (e *entry) took(set string, err error, now time.Time, refresh time.Duration
 }
 
 // queue is a heap of sets, the one that is due first at its beginning.
-type queue []*entry
+type queue[U comparable] []*entry[U]
 
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
-func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q queue[U]) Len() int           { return len(q) }
+func (q queue[U]) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q queue[U]) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
 
 // Push implements heap.Interface.
-func (q *queue) Push(x any) { *q = append(*q, x.(*entry)) } //nolint:forcetypeassert // nothing else is pushed
+func (q *queue[U]) Push(x any) { *q = append(*q, x.(*entry[U])) } //nolint:forcetypeassert // nothing else is pushed
 
 // Pop implements heap.Interface.
-func (q *queue) Pop() any {
+func (q *queue[U]) Pop() any {
 	last := len(*q) - 1
 	e := (*q)[last]
 	(*q)[last] = nil

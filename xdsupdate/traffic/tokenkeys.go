@@ -16,7 +16,7 @@ import (
 
 // tokenKeys are the key sets of RequestAuthentications that are published at URIs.
 type tokenKeys struct {
-	cache *keyset.Cache
+	cache *keyset.Cache[configstore.ConfigKey]
 
 	mu sync.Mutex
 	// changed are the objects that have other keys than in the last push.
@@ -39,7 +39,7 @@ func newTokenKeys(o Options, limit int, requestPush func(map[configstore.ConfigK
 	if refresh <= 0 {
 		refresh = defaultKeyRefresh
 	}
-	k.cache = keyset.New(keyset.Options{
+	k.cache = keyset.New(keyset.Options[configstore.ConfigKey]{
 		Fetch: fetcher.Fetch, MaxBytes: limit, Refresh: refresh, Changed: func(users map[configstore.ConfigKey]struct{}) {
 			k.mu.Lock()
 			maps.Copy(k.changed, users)
