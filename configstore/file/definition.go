@@ -12,7 +12,7 @@ type definition struct {
 	// section and sequence say which of several definitions of a key comes first.
 	section  *section
 	sequence int
-	place    place
+	position position
 	key      configstore.ConfigKey
 	// config is the object, or the last good state of it, or nil if there is
 	// none.
@@ -34,18 +34,18 @@ type definition struct {
 
 // warning is one thing that is questionable about an object.
 type warning struct {
-	place     place
+	position  position
 	violation configstore.Violation
 }
 
 // definition adds the definition that a document is to its section.
 func (s *section) definition(doc manifest.Document) *definition {
-	return s.defineAt(placeOf(doc), doc.Key)
+	return s.defineAt(positionOf(doc), doc.Key)
 }
 
 // defineAt adds a definition of an object at a place of the section.
-func (s *section) defineAt(p place, key configstore.ConfigKey) *definition {
-	d := &definition{section: s, sequence: len(s.definitions), place: p, key: key}
+func (s *section) defineAt(p position, key configstore.ConfigKey) *definition {
+	d := &definition{section: s, sequence: len(s.definitions), position: p, key: key}
 	s.definitions = append(s.definitions, d)
 	return d
 }
@@ -54,8 +54,8 @@ func (s *section) defineAt(p place, key configstore.ConfigKey) *definition {
 func (d *definition) keep(config *configstore.Config) { d.config, d.stale = config, true }
 
 // at returns the place of the definition in its file.
-func (d *definition) at() place {
-	p := d.place
+func (d *definition) at() position {
+	p := d.position
 	p.document += d.section.documents
 	if p.line > 0 {
 		p.line += d.section.lines
@@ -64,4 +64,4 @@ func (d *definition) at() place {
 }
 
 // error returns an error about the definition.
-func (d *definition) error(err error) *Error { return d.section.errorAt(d.place, d.key, err) }
+func (d *definition) error(err error) *Error { return d.section.errorAt(d.position, d.key, err) }

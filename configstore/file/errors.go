@@ -133,7 +133,7 @@ func (e *Error) compare(f *Error) int {
 // duplicateError says where the object is defined that counts.
 type duplicateError struct {
 	path string
-	at   place
+	at   position
 }
 
 // Error returns "object is defined elsewhere: path:line, document 1".

@@ -178,7 +178,7 @@ func (e *edit) keepUnknownKind(s *section, f *finding) {
 	f.retains = false
 	for _, key := range f.before {
 		if def := e.lost[key]; def != nil && def.config != nil {
-			at := f.place
+			at := f.position
 			at.line, at.document = at.line+s.lines, at.document+s.documents
 			e.new.rest.defineAt(at, key).keep(def.config)
 			delete(e.lost, key)

@@ -86,7 +86,7 @@ func (r *reporter) content(c *content, x index) {
 		for _, def := range s.definitions {
 			if len(def.warnings) > 0 && x.effective(def.key) == def {
 				for _, w := range def.warnings {
-					r.Warnings = append(r.Warnings, s.errorAt(w.place, def.key, &warningError{w.violation}))
+					r.Warnings = append(r.Warnings, s.errorAt(w.position, def.key, &warningError{w.violation}))
 				}
 			}
 		}
@@ -98,9 +98,9 @@ func (r *reporter) content(c *content, x index) {
 func (r *reporter) finding(s *section, f *finding, unconfirmed bool) {
 	switch {
 	case f.class == malformed, f.retains, f.ambiguous && unconfirmed:
-		r.Errors = append(r.Errors, s.errorAt(f.place, f.object, f.err))
+		r.Errors = append(r.Errors, s.errorAt(f.position, f.object, f.err))
 	case f.class == mistyped:
-		r.Warnings = append(r.Warnings, s.errorAt(f.place, f.object, f.err))
+		r.Warnings = append(r.Warnings, s.errorAt(f.position, f.object, f.err))
 	case !f.ambiguous:
 		r.Foreign++
 	}

@@ -42,19 +42,19 @@ func (s *section) reports() bool {
 // slashes, and its path, which begins with the directory as the host wrote it.
 type fileName struct{ name, path string }
 
-// place is where a document is, counted from the beginning of its section.
-type place struct {
+// position is where a document is, counted from the beginning of its section.
+type position struct {
 	document     int
 	item         string
 	line, column int
 }
 
-func placeOf(doc manifest.Document) place {
-	return place{document: doc.Number, item: doc.Item, line: doc.Line, column: doc.Column}
+func positionOf(doc manifest.Document) position {
+	return position{document: doc.Number, item: doc.Item, line: doc.Line, column: doc.Column}
 }
 
 // errorAt returns an error at a place of the section.
-func (s *section) errorAt(p place, object configstore.ConfigKey, err error) *Error {
+func (s *section) errorAt(p position, object configstore.ConfigKey, err error) *Error {
 	e := &Error{File: s.file.path, Document: p.document + s.documents, Item: p.item, Line: p.line, Column: p.column, Object: object, Err: err}
 	if e.Line > 0 {
 		e.Line += s.lines
@@ -76,10 +76,10 @@ func (s *section) errorAt(p place, object configstore.ConfigKey, err error) *Err
 
 // finding is a document that cannot be read, or is of an unknown kind.
 type finding struct {
-	place  place
-	object configstore.ConfigKey
-	err    error
-	class  class
+	position position
+	object   configstore.ConfigKey
+	err      error
+	class    class
 	// ambiguous means that the document may be about any object of the file.
 	ambiguous bool
 	// before are the objects that a document of an unknown kind was about before
@@ -152,16 +152,16 @@ func (r *reader) document(s *section, doc manifest.Document) {
 	case doc.Err == nil:
 		r.object(s, doc)
 	case errors.Is(doc.Err, configstore.ErrUnknownKind):
-		s.findings = append(s.findings, &finding{place: problemOf(doc), object: doc.Key, err: doc.Err, class: classOf(doc)})
+		s.findings = append(s.findings, &finding{position: problemOf(doc), object: doc.Key, err: doc.Err, class: classOf(doc)})
 	case doc.Key.Name != "":
 		s.definition(doc).keep(r.last(doc.Key))
-		s.findings = append(s.findings, &finding{place: problemOf(doc), object: doc.Key, err: doc.Err})
+		s.findings = append(s.findings, &finding{position: problemOf(doc), object: doc.Key, err: doc.Err})
 	default:
 		if doc.Foreign {
 			s.others++
 		}
 		s.ambiguous, r.ambiguous = true, true
-		s.findings = append(s.findings, &finding{place: problemOf(doc), err: doc.Err, class: classOf(doc), ambiguous: true})
+		s.findings = append(s.findings, &finding{position: problemOf(doc), err: doc.Err, class: classOf(doc), ambiguous: true})
 	}
 }
 
@@ -176,14 +176,14 @@ func (r *reader) object(s *section, doc manifest.Document) {
 	if err == nil {
 		c.config, c.checked = &config, checked
 		for _, w := range warnings {
-			p := c.place
+			p := c.position
 			p.line, p.column = doc.Position(w.Field)
-			c.warnings = append(c.warnings, warning{place: p, violation: w})
+			c.warnings = append(c.warnings, warning{position: p, violation: w})
 		}
 		return
 	}
 	c.keep(r.last(doc.Key))
-	p := c.place
+	p := c.position
 	var invalid *configstore.ValidationError
 	if errors.As(err, &invalid) {
 		p.line, p.column = doc.Position(invalid.Violations[0].Field)
@@ -191,15 +191,15 @@ func (r *reader) object(s *section, doc manifest.Document) {
 			invalid.Violations = slices.Clone(invalid.Violations[:maxViolations])
 		}
 	}
-	s.findings = append(s.findings, &finding{place: p, object: doc.Key, err: err})
+	s.findings = append(s.findings, &finding{position: p, object: doc.Key, err: err})
 }
 
 // maxViolations bounds what is kept of an object that is wrong all over.
 const maxViolations = 100
 
 // problemOf returns the place of the first problem of a document.
-func problemOf(doc manifest.Document) place {
-	p := placeOf(doc)
+func problemOf(doc manifest.Document) position {
+	p := positionOf(doc)
 	var m *manifest.Error
 	if errors.As(doc.Err, &m) && m.Problems[0].Line > 0 {
 		p.line, p.column = m.Problems[0].Line, m.Problems[0].Column

@@ -27,15 +27,15 @@ func checkHTTPMatch(at *field, match *networking.HTTPMatchRequest, scope routeSc
 	checkSource(at, match)
 }
 
-// source is what matches of every protocol say about where traffic comes from.
-type source interface {
+// trafficSource is what matches of every protocol say about where traffic comes from.
+type trafficSource interface {
 	GetPort() uint32
 	GetSourceLabels() map[string]string
 	GetGateways() []string
 	GetSourceNamespace() string
 }
 
-func checkSource(at *field, match source) {
+func checkSource(at *field, match trafficSource) {
 	checkPortNumberIfSet(at.child("port"), match.GetPort())
 	checkLabels(at, "sourceLabels", match.GetSourceLabels())
 	checkGatewayNames(at, match.GetGateways(), false)

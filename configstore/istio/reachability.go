@@ -18,8 +18,8 @@ func warnUnreachable(spec *field, service *networking.VirtualService) {
 	warnUnreachableL4(spec, "tcp", service.Tcp, (*networking.TCPRoute).GetMatch)
 }
 
-// place is the position of a match in the list of routes of that name.
-type place struct {
+// matchPosition is the position of a match in the list of routes of that name.
+type matchPosition struct {
 	name         string
 	route, match int
 }
@@ -27,16 +27,16 @@ type place struct {
 // reach is what the matches so far take.
 type reach struct {
 	// all is the route that takes everything, or nil.
-	all *place
+	all *matchPosition
 	// matches holds every match, encoded.
-	matches map[string]place
+	matches map[string]matchPosition
 	// prefixes holds, by the other conditions, encoded, the prefixes of paths of
 	// which everything is taken.
-	prefixes map[string]*prefixTree[place]
+	prefixes map[string]*prefixTree[matchPosition]
 }
 
 func newReach() reach {
-	return reach{matches: map[string]place{}, prefixes: map[string]*prefixTree[place]{}}
+	return reach{matches: map[string]matchPosition{}, prefixes: map[string]*prefixTree[matchPosition]{}}
 }
 
 // afterAll warns of a route if everything is taken already.
@@ -48,7 +48,7 @@ func (r *reach) afterAll(at *field) bool {
 }
 
 // repeats records a match. It warns if the match was recorded before.
-func (r *reach) repeats(at *field, conditions string, here place) bool {
+func (r *reach) repeats(at *field, conditions string, here matchPosition) bool {
 	first, repeated := r.matches[conditions]
 	if repeated {
 		at.warn("is never reached: it repeats spec.%s[%d].match[%d]", first.name, first.route, first.match)
@@ -67,17 +67,17 @@ func warnUnreachableHTTP(spec *field, routes []*networking.HTTPRoute) {
 			continue
 		}
 		if len(route.Match) == 0 {
-			seen.all = &place{name: "http", route: i}
+			seen.all = &matchPosition{name: "http", route: i}
 		}
 		for n, match := range route.Match {
 			if match != nil {
-				seen.addHTTP(at.elem("match", n), match, place{name: "http", route: i, match: n})
+				seen.addHTTP(at.elem("match", n), match, matchPosition{name: "http", route: i, match: n})
 			}
 		}
 	}
 }
 
-func (r *reach) addHTTP(at *field, match *networking.HTTPMatchRequest, here place) {
+func (r *reach) addHTTP(at *field, match *networking.HTTPMatchRequest, here matchPosition) {
 	all, rest, ok := pathAndRest(match)
 	if !ok || r.repeats(at, all, here) || match.IgnoreUriCase {
 		return
@@ -103,20 +103,20 @@ func (r *reach) addHTTP(at *field, match *networking.HTTPMatchRequest, here plac
 
 // covers returns the match that takes all paths with a prefix of the given one
 // under the given other conditions, and where that prefix ends.
-func (r *reach) covers(conditions, path string) (first place, end int, ok bool) {
+func (r *reach) covers(conditions, path string) (first matchPosition, end int, ok bool) {
 	prefixes := r.prefixes[conditions]
 	if prefixes == nil {
-		return place{}, 0, false
+		return matchPosition{}, 0, false
 	}
 	end, first, ok = prefixes.shortest(path)
 	return first, end, ok
 }
 
 // take records that a match takes all paths with a prefix.
-func (r *reach) take(conditions, prefix string, here place) {
+func (r *reach) take(conditions, prefix string, here matchPosition) {
 	prefixes := r.prefixes[conditions]
 	if prefixes == nil {
-		prefixes = &prefixTree[place]{}
+		prefixes = &prefixTree[matchPosition]{}
 		r.prefixes[conditions] = prefixes
 	}
 	prefixes.add(prefix, here)
@@ -161,14 +161,14 @@ func warnUnreachableL4[R l4Route, M l4Match](spec *field, name string, routes []
 			continue
 		}
 		if len(matches(route)) == 0 {
-			seen.all = &place{name: name, route: i}
+			seen.all = &matchPosition{name: name, route: i}
 		}
 		for n, match := range matches(route) {
 			if match == nullMatch {
 				continue
 			}
 			if conditions, ok := encode(match); ok {
-				seen.repeats(at.elem("match", n), conditions, place{name: name, route: i, match: n})
+				seen.repeats(at.elem("match", n), conditions, matchPosition{name: name, route: i, match: n})
 			}
 		}
 	}

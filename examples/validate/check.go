@@ -38,7 +38,7 @@ type checker struct {
 
 // definition is the text of an object.
 type definition struct {
-	place
+	location
 	file int
 	// text is the document, item the object within it. They are kept only if fields
 	// are to be found in it later.
@@ -56,10 +56,10 @@ func newChecker(opts options) *checker {
 // input checks one file.
 func (c *checker) input(in input, stdin io.Reader) {
 	c.files++
-	whole := definition{place: place{File: in.name}, file: c.files}
+	whole := definition{location: location{File: in.name}, file: c.files}
 	data, err := in.read(stdin)
 	if err != nil {
-		c.add(finding{Severity: severityError, Reason: reasonUnreadable, Message: err.Error()}, whole.place)
+		c.add(finding{Severity: severityError, Reason: reasonUnreadable, Message: err.Error()}, whole.location)
 		return
 	}
 	c.report.Files++
@@ -71,15 +71,15 @@ func (c *checker) input(in input, stdin io.Reader) {
 		// Only the tree of one document is held at a time.
 		docs, _ := text.Parse()
 		for _, doc := range docs {
-			d := definition{place: place{File: in.name, Line: doc.Line + text.Lines, Column: doc.Column}, file: c.files, text: text, item: doc.Item}
+			d := definition{location: location{File: in.name, Line: doc.Line + text.Lines, Column: doc.Column}, file: c.files, text: text, item: doc.Item}
 			c.document(doc, d)
 		}
 	}
 }
 
 // add records a finding of the file that is being checked.
-func (c *checker) add(f finding, at place) {
-	f.place, f.file = at, c.files
+func (c *checker) add(f finding, at location) {
+	f.location, f.file = at, c.files
 	c.report.add(f)
 }
 
@@ -106,7 +106,7 @@ func (c *checker) problems(doc manifest.Document, d definition) {
 	for _, p := range malformed.Problems {
 		f := about(doc.Key)
 		f.Severity, f.Reason, f.Field, f.Message = severityError, reasonMalformed, p.Path, p.Message
-		at := d.place
+		at := d.location
 		if p.Line > 0 {
 			at.Line, at.Column = p.Line+d.text.Lines, p.Column
 		}
@@ -139,7 +139,7 @@ func (c *checker) define(key configstore.ConfigKey, d definition) bool {
 	f := about(key)
 	f.Severity, f.Reason = severityError, reasonDuplicate
 	f.Message = fmt.Sprintf("is defined already, at %s:%d", first.File, first.Line)
-	c.add(f, d.place)
+	c.add(f, d.location)
 	return false
 }
 
@@ -162,7 +162,7 @@ func (c *checker) object(doc manifest.Document, d definition) {
 		f := about(doc.Key)
 		f.Severity, f.Reason = severityWarning, reasonNoEffect
 		f.Message = "nothing is made of this kind: only generators of a host act on it"
-		c.add(f, d.place)
+		c.add(f, d.location)
 	}
 	if c.opts.complete {
 		c.accepted = append(c.accepted, configstore.Mutation{Op: configstore.OpCreate, Config: config, Checked: checked})
@@ -182,5 +182,5 @@ func (c *checker) violation(s severity, r reason, doc manifest.Document, v confi
 	f := about(doc.Key)
 	f.Severity, f.Reason, f.Field, f.Message = s, r, v.Field, v.Message
 	line, column := doc.Position(v.Field)
-	c.add(f, place{File: d.File, Line: line + d.text.Lines, Column: column})
+	c.add(f, location{File: d.File, Line: line + d.text.Lines, Column: column})
 }

@@ -46,15 +46,15 @@ func (c *checker) noEffect(found traffic.Ineffective) {
 	f := about(key)
 	f.Severity, f.Reason, f.Field, f.Message = severityWarning, reasonNoEffect, found.Field, found.Reason
 	if d, ok := c.defined[key]; ok {
-		f.place, f.file = d.position(found.Field), d.file
+		f.location, f.file = d.position(found.Field), d.file
 	}
 	c.report.add(f)
 }
 
 // position returns the place of a field. The text is read again: trees of all
 // documents would be fifty times as large.
-func (d *definition) position(field string) place {
-	at := d.place
+func (d *definition) position(field string) location {
+	at := d.location
 	docs, _ := d.text.Parse()
 	for _, doc := range docs {
 		if doc.Item == d.item && doc.Line+d.text.Lines == d.Line && doc.Column == d.Column {

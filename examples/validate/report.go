@@ -51,8 +51,8 @@ const (
 	reasonNotChecked reason = "not-checked"
 )
 
-// place is where something stands. Line and Column count from 1; 0 is not known.
-type place struct {
+// location is where something stands. Line and Column count from 1; 0 is not known.
+type location struct {
 	File   string `json:"file"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
@@ -62,7 +62,7 @@ type place struct {
 type finding struct {
 	Severity severity `json:"severity"`
 	Reason   reason   `json:"reason"`
-	place
+	location
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`

@@ -28,7 +28,7 @@ type list struct {
 	// taken are those that the goroutine in making takes in.
 	pending []Key
 	taken   int
-	state   state
+	state   validity
 	// room is what may be pending beyond minRoom: twice the number of objects when
 	// the list was made last.
 	room int
@@ -40,12 +40,12 @@ type list struct {
 	revision, since uint64
 }
 
-// state says what made and pending are worth.
-type state int
+// validity says what made and pending are worth.
+type validity int
 
 const (
 	// kept: made with pending taken in is the list.
-	kept state = iota
+	kept validity = iota
 	// lost: they are worthless, because too much was pending.
 	lost
 	// remaking: the lost list is being made; pending has what changes meanwhile.

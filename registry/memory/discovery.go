@@ -61,16 +61,16 @@ func instance(s *registry.Service, e *registry.Endpoint) *registry.ServiceInstan
 // that is known. They are sorted by service and endpoint.
 func (r *Registry) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
 	s := r.publisher.State()
-	seen := map[member]bool{}
+	seen := map[serviceEndpoint]bool{}
 	var out []*registry.ServiceInstance
 	for _, address := range proxy.IPAddresses {
-		members, _ := s.byAddress.Get(address)
-		for _, m := range members {
-			if seen[m] || proxy.Namespace != "" && m.service.namespace != proxy.Namespace {
+		endpoints, _ := s.byAddress.Get(address)
+		for _, e := range endpoints {
+			if seen[e] || proxy.Namespace != "" && e.service.namespace != proxy.Namespace {
 				continue
 			}
-			seen[m] = true
-			if i := instance(s.service(m.service), m.endpoint); i != nil {
+			seen[e] = true
+			if i := instance(s.service(e.service), e.endpoint); i != nil {
 				out = append(out, i)
 			}
 		}

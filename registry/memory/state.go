@@ -25,8 +25,8 @@ func keyOf(s *registry.Service) serviceKey {
 	return serviceKey{hostname: s.Hostname, namespace: s.Attributes.Namespace}
 }
 
-// member is an endpoint of a service.
-type member struct {
+// serviceEndpoint is an endpoint of a service.
+type serviceEndpoint struct {
 	service  serviceKey
 	endpoint *registry.Endpoint
 }
@@ -39,7 +39,7 @@ type state struct {
 	// registry.CompareEndpoints.
 	endpoints pmap.Map[serviceKey, cow.Sorted[*registry.Endpoint]]
 	// byAddress has the endpoints of an address, the order having no meaning.
-	byAddress pmap.Map[string, []member]
+	byAddress pmap.Map[string, []serviceEndpoint]
 
 	workloads pmap.Map[registry.WorkloadKey, *registry.WorkloadInstance]
 	// workloadsByAddress has the workloads of an address, the order having no
@@ -131,20 +131,20 @@ func (s *state) dropEndpoints(k serviceKey) {
 // index adds an endpoint to the addresses, unindex removes it.
 func (s *state) index(k serviceKey, e *registry.Endpoint) {
 	for _, a := range distinct(e.Addresses) {
-		members, _ := s.byAddress.Get(a)
-		s.byAddress = s.byAddress.Set(a, append(slices.Clip(members), member{service: k, endpoint: e}))
+		endpoints, _ := s.byAddress.Get(a)
+		s.byAddress = s.byAddress.Set(a, append(slices.Clip(endpoints), serviceEndpoint{service: k, endpoint: e}))
 	}
 }
 
 func (s *state) unindex(k serviceKey, e *registry.Endpoint) {
 	for _, a := range distinct(e.Addresses) {
-		members, _ := s.byAddress.Get(a)
-		members = slices.DeleteFunc(slices.Clone(members), func(m member) bool { return m == member{service: k, endpoint: e} })
-		if len(members) == 0 {
+		endpoints, _ := s.byAddress.Get(a)
+		endpoints = slices.DeleteFunc(slices.Clone(endpoints), func(f serviceEndpoint) bool { return f == serviceEndpoint{service: k, endpoint: e} })
+		if len(endpoints) == 0 {
 			s.byAddress = s.byAddress.Delete(a)
 			continue
 		}
-		s.byAddress = s.byAddress.Set(a, members)
+		s.byAddress = s.byAddress.Set(a, endpoints)
 	}
 }
 

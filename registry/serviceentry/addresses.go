@@ -8,25 +8,27 @@ import (
 	"github.com/pilotkit/pilotkit/internal/ptrtable"
 )
 
-// addressTable finds the first member at an address in its usual form, and the
-// position of the address among those of the member. There may be a million of them.
+// addressTable finds the first contribution at an address in its usual form, and the
+// position of the address among those of the contribution. There may be a million of them.
 // What a reader misses because it moves at that moment is in a step that is linked
 // before (see state).
-type addressTable = ptrtable.Table[string, member]
+type addressTable = ptrtable.Table[string, contribution]
 
-func newAddressTable() *addressTable { return ptrtable.New((*member).isAt, (*member).addressAt) }
+func newAddressTable() *addressTable {
+	return ptrtable.New((*contribution).isAt, (*contribution).addressAt)
+}
 
-// isAt reports whether a member has an address, in its usual form, at a position.
-func (m *member) isAt(i uint16, address string) bool {
+// isAt reports whether a contribution has an address, in its usual form, at a position.
+func (m *contribution) isAt(i uint16, address string) bool {
 	addresses := m.addresses()
 	return int(i) < len(addresses) && isText(addresses[i], address)
 }
 
-// addressAt returns the address at a position of a member's, in its usual form.
-func (m *member) addressAt(i uint16) string { return addressText(m.addresses()[i]) }
+// addressAt returns the address at a position of a contribution's, in its usual form.
+func (m *contribution) addressAt(i uint16) string { return addressText(m.addresses()[i]) }
 
-// positionOf returns the position of an address that a member has.
-func (m *member) positionOf(address string) uint16 {
+// positionOf returns the position of an address that a contribution has.
+func (m *contribution) positionOf(address string) uint16 {
 	return uint16(slices.IndexFunc(m.addresses(), func(a string) bool { return isText(a, address) })) //nolint:gosec // few
 }
 

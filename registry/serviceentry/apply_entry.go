@@ -38,13 +38,13 @@ func (b *batch) putEntry(d *definition, hosts []hostDefinition) {
 	b.replaceEntry(e, old, hosts)
 }
 
-// setRoundRobin lets all members of a binding count, or those that its roundRobin names.
+// setRoundRobin lets all contributions of a binding count, or those that its roundRobin names.
 func (b *batch) setRoundRobin(bi *binding, is bool) {
 	switch {
 	case is && bi.roundRobin == nil:
 		b.touch(bi.entry)
-		for m := range bi.members {
-			b.excludeMember(m, bi)
+		for m := range bi.contributions {
+			b.excludeContribution(m, bi)
 		}
 		bi.roundRobin = &roundRobin{}
 	case !is && bi.roundRobin != nil:
@@ -52,8 +52,8 @@ func (b *batch) setRoundRobin(bi *binding, is bool) {
 		w := b.work(bi.host)
 		w.removed = bi.roundRobin.appendTo(w.removed)
 		bi.roundRobin = nil
-		for m := range bi.members {
-			b.includeMember(m, bi)
+		for m := range bi.contributions {
+			b.includeContribution(m, bi)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (b *batch) deleteEntry(name objectName) {
 	b.dropSpace(name.namespace)
 	b.removeBindings(e, func(*binding) bool { return false })
 	for m := e.inline; m != nil; m = m.next {
-		b.removeMember(m)
+		b.removeContribution(m)
 	}
 	e.inline = nil
 }
@@ -101,12 +101,12 @@ func (b *batch) removeBindings(e *entry, keep func(*binding) bool) {
 		if bi.roundRobin != nil {
 			w.removed = bi.roundRobin.appendTo(w.removed)
 		} else {
-			for m := range e.members {
-				b.excludeMember(m, bi)
+			for m := range e.contributions {
+				b.excludeContribution(m, bi)
 			}
 		}
 		if bi.self != nil {
-			b.removeMember(bi.self, bi)
+			b.removeContribution(bi.self, bi)
 			bi.self = nil
 		}
 		for _, s := range bi.services {
@@ -120,7 +120,7 @@ func (b *batch) removeBindings(e *entry, keep func(*binding) bool) {
 }
 
 // putHosts brings the hosts and services of an entry up to date. Its other
-// members are those of the new definition already.
+// contributions are those of the new definition already.
 func (b *batch) putHosts(e *entry, old *definition, hosts []hostDefinition) {
 	retargeted := old != nil && !slices.Equal(old.targets, e.targets)
 	bindings := e.bindings
@@ -143,7 +143,7 @@ func (b *batch) putHosts(e *entry, old *definition, hosts []hostDefinition) {
 	e.bindings = bindings
 }
 
-// bind makes an entry define one more host, with all its members.
+// bind makes an entry define one more host, with all its contributions.
 func (b *batch) bind(e *entry, hostname registry.Hostname) *binding {
 	h := b.host(hostKey{e.config.Namespace, hostname})
 	bi := &binding{entry: e, host: h}
@@ -152,8 +152,8 @@ func (b *batch) bind(e *entry, hostname registry.Hostname) *binding {
 	}
 	h.attach(bi)
 	b.work(h)
-	for m := range e.members {
-		b.includeMember(m, bi)
+	for m := range e.contributions {
+		b.includeContribution(m, bi)
 	}
 	return bi
 }
@@ -165,12 +165,12 @@ func (b *batch) putSelf(bi *binding, hostname registry.Hostname, old *definition
 		if e.hostIsEndpoint && e.sameShape(old) {
 			return
 		}
-		b.removeMember(bi.self, bi)
+		b.removeContribution(bi.self, bi)
 		bi.self = nil
 	}
 	if e.hostIsEndpoint {
-		bi.self = b.conversion.selfMember(e, e.definition, hostname)
-		b.addMember(bi.self, bi)
+		bi.self = b.conversion.selfContribution(e, e.definition, hostname)
+		b.addContribution(bi.self, bi)
 	}
 }
 

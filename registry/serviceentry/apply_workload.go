@@ -22,10 +22,10 @@ func (b *batch) selectOne(e *entry, w *workload) {
 	if !e.mayServe(w) {
 		return
 	}
-	m := selectedMember(e, e.definition, w)
+	m := selectedContribution(e, e.definition, w)
 	e.addSelected(m)
 	m.next, w.first = w.first, m
-	b.addMember(m, e.bindings...)
+	b.addContribution(m, e.bindings...)
 }
 
 // deselect takes all workloads away from an entry.
@@ -35,15 +35,15 @@ func (b *batch) deselect(e *entry) {
 	}
 	b.space(e.config.Namespace).removeSelector(e)
 	for _, m := range e.selected {
-		b.removeMember(m, e.bindings...)
+		b.removeContribution(m, e.bindings...)
 		m.workload.unlink(m)
 	}
 	e.selected = nil
 }
 
-// unlink takes a member off the list of a workload, which has one for each entry
+// unlink takes a contribution off the list of a workload, which has one for each entry
 // that selects it.
-func (w *workload) unlink(m *member) {
+func (w *workload) unlink(m *contribution) {
 	for p := &w.first; *p != nil; p = &(*p).next {
 		if *p == m {
 			*p, m.next = m.next, nil
@@ -119,7 +119,7 @@ func (b *batch) replaceWorkload(old, curr *workload) {
 		s.join(curr)
 	}
 	if old != nil {
-		b.removeMembers(old)
+		b.removeContributions(old)
 		old.leave()
 	}
 	if curr != nil && !b.options.WorkloadEntriesOnly {
@@ -142,11 +142,11 @@ func (w *workload) or(x *workload) *workload {
 	return w
 }
 
-func (b *batch) removeMembers(w *workload) {
+func (b *batch) removeContributions(w *workload) {
 	for m := w.first; m != nil; m = w.first {
 		w.first, m.next = m.next, nil
 		m.entry.removeSelected(m)
-		b.removeMember(m, m.entry.bindings...)
+		b.removeContribution(m, m.entry.bindings...)
 	}
 }
 

@@ -31,7 +31,7 @@ type batch struct {
 	newHosts map[hostKey]*host
 	// entries are those of which readers will see something else.
 	entries []*entry
-	// located has the next list of members for each address of which it changes.
+	// located has the next list of contributions for each address of which it changes.
 	located   map[string]located
 	workloads []workloadChange
 	// proxies are the addresses that need a ProxyUpdate.
@@ -109,13 +109,13 @@ func (b *batch) work(h *host) *hostWork {
 	return h.work
 }
 
-// addMember makes the endpoints of a member count for the bindings.
-func (b *batch) addMember(m *member, bindings ...*binding) {
+// addContribution makes the endpoints of a contribution count for the bindings.
+func (b *batch) addContribution(m *contribution, bindings ...*binding) {
 	b.locate(m, true)
-	b.includeMember(m, bindings...)
+	b.includeContribution(m, bindings...)
 }
 
-func (b *batch) includeMember(m *member, bindings ...*binding) {
+func (b *batch) includeContribution(m *contribution, bindings ...*binding) {
 	for _, binding := range bindings {
 		b.work(binding.host)
 		if binding.roundRobin == nil {
@@ -124,15 +124,15 @@ func (b *batch) includeMember(m *member, bindings ...*binding) {
 	}
 }
 
-// removeMember undoes addMember, and gives back the attributes of the member if
+// removeContribution undoes addContribution, and gives back the attributes of the contribution if
 // they are its own.
-func (b *batch) removeMember(m *member, bindings ...*binding) {
+func (b *batch) removeContribution(m *contribution, bindings ...*binding) {
 	b.locate(m, false)
-	b.excludeMember(m, bindings...)
+	b.excludeContribution(m, bindings...)
 	b.interner.release(m.attributes)
 }
 
-func (b *batch) excludeMember(m *member, bindings ...*binding) {
+func (b *batch) excludeContribution(m *contribution, bindings ...*binding) {
 	for _, binding := range bindings {
 		b.work(binding.host)
 		if binding.roundRobin == nil {

@@ -43,13 +43,13 @@ package serviceentry
 // What there is:
 //
 //	entry.go           an entry has a binding to each host that it defines, and
-//	member.go          members: the endpoints that one source gives it
+//	contribution.go    contributions: the endpoints that one source gives it
 //	host.go            a host name in a namespace, with all its bindings
 //	workload.go        what entries may select
 //	selection.go       the entries and workloads of a namespace, by label
 //	interner.go        one copy of equal attributes
 //	state.go           what readers see at one moment; located.go and addresses.go:
-//	                   members by address
+//	                   contributions by address
 //
 // What an object means, as functions without state: conversion.go,
 // definition.go (ServiceEntries), template.go and draft.go (endpoints),

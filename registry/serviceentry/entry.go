@@ -11,7 +11,7 @@ import (
 )
 
 // entry is a ServiceEntry and everything that it contributes. Its endpoints come
-// in groups, its members: one for each workload, inline endpoint or host that is
+// in groups, its contributions: one for each workload, inline endpoint or host that is
 // its own endpoint.
 type entry struct {
 	*definition
@@ -19,11 +19,11 @@ type entry struct {
 	name objectName
 	// bindings holds one for each host, in the order of the hosts.
 	bindings []*binding
-	// inline is the head of the list of members that are written in the entry, in
+	// inline is the head of the list of contributions that are written in the entry, in
 	// order.
-	inline *member
-	// selected are the members that the entry selects, in no order.
-	selected []*member
+	inline *contribution
+	// selected are the contributions that the entry selects, in no order.
+	selected []*contribution
 	// view is what readers see; nil if they see nothing.
 	view atomic.Pointer[entryView]
 	// touched: the entry is one of those that the batch is going to publish.
@@ -36,10 +36,10 @@ type binding struct {
 	host  *host
 	// services holds one for each address.
 	services []*registry.Service
-	// self is the member that stands for the host itself; nil if there are others.
-	self *member
+	// self is the contribution that stands for the host itself; nil if there are others.
+	self *contribution
 	// roundRobin is not nil for an entry with resolution DNS_ROUND_ROBIN, which
-	// contributes one member at most, and of that only ports which no earlier entry
+	// contributes one contribution at most, and of that only ports which no earlier entry
 	// of the host serves.
 	roundRobin *roundRobin
 }
@@ -47,13 +47,13 @@ type binding struct {
 // roundRobin is what an entry with resolution DNS_ROUND_ROBIN contributes to a
 // host. It is immutable.
 type roundRobin struct {
-	member *member
-	// ports says which endpoints of the member count.
+	contribution *contribution
+	// ports says which endpoints of the contribution count.
 	ports []bool
 }
 
-// members yields the members that all bindings have in common.
-func (e *entry) members(yield func(*member) bool) {
+// contributions yields the contributions that all bindings have in common.
+func (e *entry) contributions(yield func(*contribution) bool) {
 	for m := e.inline; m != nil; m = m.next {
 		if !yield(m) {
 			return
@@ -66,19 +66,19 @@ func (e *entry) members(yield func(*member) bool) {
 	}
 }
 
-// members yields the members that count for a binding, unless it has a roundRobin.
-func (b *binding) members(yield func(*member) bool) {
+// contributions yields the contributions that count for a binding, unless it has a roundRobin.
+func (b *binding) contributions(yield func(*contribution) bool) {
 	if b.self == nil || yield(b.self) {
-		b.entry.members(yield)
+		b.entry.contributions(yield)
 	}
 }
 
-func (e *entry) addSelected(m *member) {
+func (e *entry) addSelected(m *contribution) {
 	m.position = int32(len(e.selected)) //nolint:gosec // there are fewer workloads than 2^31
 	e.selected = append(e.selected, m)
 }
 
-func (e *entry) removeSelected(m *member) {
+func (e *entry) removeSelected(m *contribution) {
 	last := len(e.selected) - 1
 	moved := e.selected[last]
 	e.selected[m.position], moved.position = moved, m.position
@@ -86,16 +86,16 @@ func (e *entry) removeSelected(m *member) {
 	e.selected = e.selected[:last]
 }
 
-// leader returns the member that comes first: inline endpoints in their order,
+// leader returns the contribution that comes first: inline endpoints in their order,
 // workloads by kind, namespace and name, pods first.
-func (b *binding) leader() *member {
+func (b *binding) leader() *contribution {
 	switch {
 	case b.self != nil:
 		return b.self
 	case b.entry.inline != nil:
 		return b.entry.inline
 	case len(b.entry.selected) > 0:
-		return slices.MinFunc(b.entry.selected, func(m, n *member) int { return m.workload.compare(n.workload) })
+		return slices.MinFunc(b.entry.selected, func(m, n *contribution) int { return m.workload.compare(n.workload) })
 	default:
 		return nil
 	}

@@ -73,14 +73,14 @@ func (h *host) detach(b *binding) {
 	}
 }
 
-// add and remove record that the endpoints of a member count, or no more.
-func (h *host) add(m *member) {
+// add and remove record that the endpoints of a contribution count, or no more.
+func (h *host) add(m *contribution) {
 	for i := range m.endpoints {
 		h.work.added = append(h.work.added, &m.endpoints[i])
 	}
 }
 
-func (h *host) remove(m *member) {
+func (h *host) remove(m *contribution) {
 	for i := range m.endpoints {
 		h.work.removed = append(h.work.removed, &m.endpoints[i])
 	}
@@ -107,8 +107,8 @@ func (h *host) services() []*registry.Service {
 }
 
 // updateRoundRobin brings up to date what entries with resolution DNS_ROUND_ROBIN contribute:
-// the first member, on the ports that no entry before them serves. A port number
-// belongs to the first entry that has it and any member, as in Istio 1.30.
+// the first contribution, on the ports that no entry before them serves. A port number
+// belongs to the first entry that has it and any contribution, as in Istio 1.30.
 func (h *host) updateRoundRobin(touch func(*entry)) {
 	if !slices.ContainsFunc(h.bindings, func(b *binding) bool { return b.roundRobin != nil }) {
 		return
@@ -127,16 +127,16 @@ func (h *host) updateRoundRobin(touch func(*entry)) {
 	}
 }
 
-func (h *host) updateRoundRobinOf(b *binding, leader *member, taken map[uint32]bool, touch func(*entry)) {
+func (h *host) updateRoundRobinOf(b *binding, leader *contribution, taken map[uint32]bool, touch func(*entry)) {
 	next := &roundRobin{}
 	if leader != nil {
-		next.member, next.ports = leader, make([]bool, len(b.entry.ports))
+		next.contribution, next.ports = leader, make([]bool, len(b.entry.ports))
 		for i, p := range b.entry.ports {
 			next.ports[i] = !taken[p.Number]
 			taken[p.Number] = true
 		}
 	}
-	if next.member == b.roundRobin.member && slices.Equal(next.ports, b.roundRobin.ports) {
+	if next.contribution == b.roundRobin.contribution && slices.Equal(next.ports, b.roundRobin.ports) {
 		return
 	}
 	h.work.removed = b.roundRobin.appendTo(h.work.removed)
@@ -148,7 +148,7 @@ func (h *host) updateRoundRobinOf(b *binding, leader *member, taken map[uint32]b
 func (r *roundRobin) appendTo(list []*registry.Endpoint) []*registry.Endpoint {
 	for i, serves := range r.ports {
 		if serves {
-			list = append(list, &r.member.endpoints[i])
+			list = append(list, &r.contribution.endpoints[i])
 		}
 	}
 	return list
@@ -164,7 +164,7 @@ func (h *host) contributesDNS() bool {
 		case b.roundRobin != nil:
 			return slices.Contains(b.roundRobin.ports, true)
 		default:
-			for m := range b.members {
+			for m := range b.contributions {
 				return len(m.endpoints) > 0
 			}
 			return false

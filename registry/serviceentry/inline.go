@@ -18,7 +18,7 @@ func (b *batch) putInline(e *entry, old *definition) {
 	if keep && !b.pending.everything {
 		formerSpecs = old.inline()
 	}
-	members := inlineMembers{conversion: &b.conversion, entry: e, definition: e.definition}
+	contributions := inlineContributions{conversion: &b.conversion, entry: e, definition: e.definition}
 	place, former := &e.inline, e.inline
 	for i, spec := range specs {
 		if i >= len(formerSpecs) || (spec == nil) != (formerSpecs[i] == nil) {
@@ -29,39 +29,39 @@ func (b *batch) putInline(e *entry, old *definition) {
 			continue
 		}
 		if formerSpecs != nil && sameEndpoint(spec, formerSpecs[i]) {
-			members.last(spec, former)
+			contributions.last(spec, former)
 			*place = former
 			place, former = &former.next, former.next
 			continue
 		}
-		m := members.convert(i, spec, former)
+		m := contributions.convert(i, spec, former)
 		following := former.following()
 		switch {
 		case former == nil:
-			b.addMember(m, e.bindings...)
+			b.addContribution(m, e.bindings...)
 		case keep && m.position == former.position && m.equal(former):
 			b.interner.release(m.attributes)
 			m = former
 		default:
-			b.removeMember(former, e.bindings...)
-			b.addMember(m, e.bindings...)
+			b.removeContribution(former, e.bindings...)
+			b.addContribution(m, e.bindings...)
 			former.next = nil
 		}
-		members.last(spec, m)
+		contributions.last(spec, m)
 		*place = m
 		place, former = &m.next, following
 	}
 	*place = nil
 	for former != nil {
-		b.removeMember(former, e.bindings...)
+		b.removeContribution(former, e.bindings...)
 		former, former.next = former.next, nil
 	}
 }
 
-// inlineMembers converts the endpoints that are written in an entry, one after
+// inlineContributions converts the endpoints that are written in an entry, one after
 // the other. Most are like the one before them but for the address, so that
 // nothing else has to be looked up again.
-type inlineMembers struct {
+type inlineContributions struct {
 	conversion *conversion
 	entry      *entry
 	definition *definition
@@ -76,15 +76,15 @@ type inlineMembers struct {
 // stays when the others are replaced keeps the whole room alive.
 const addressBlock = 8
 
-// convert returns the member for an endpoint; former is the one that was at its
+// convert returns the contribution for an endpoint; former is the one that was at its
 // position, or nil.
-func (l *inlineMembers) convert(index int, spec *networking.WorkloadEntry, former *member) *member {
+func (l *inlineContributions) convert(index int, spec *networking.WorkloadEntry, former *contribution) *contribution {
 	d := l.definition
 	if len(l.addresses) == 0 {
 		l.addresses = make([]string, min(len(d.inline())-index, addressBlock))
 	}
 	t := inlineTemplate(d.config, index, spec, former.workloadName())
-	m := newMember(l.entry, len(d.ports))
+	m := newContribution(l.entry, len(d.ports))
 	m.position = int32(index) //nolint:gosec // there are fewer endpoints than 2^31
 	l.addresses[0] = t.address()
 	m.attributes = l.attributes(&t)
@@ -96,7 +96,7 @@ func (l *inlineMembers) convert(index int, spec *networking.WorkloadEntry, forme
 	return m
 }
 
-func (l *inlineMembers) attributes(t *template) *interned {
+func (l *inlineContributions) attributes(t *template) *interned {
 	if l.shared != nil && sameAttributes(l.spec, t.spec) {
 		return l.shared.again()
 	}
@@ -105,7 +105,7 @@ func (l *inlineMembers) attributes(t *template) *interned {
 }
 
 // last takes notice of what an endpoint became.
-func (l *inlineMembers) last(spec *networking.WorkloadEntry, m *member) {
+func (l *inlineContributions) last(spec *networking.WorkloadEntry, m *contribution) {
 	l.spec, l.shared = spec, nil
 	// NetworkOf may have another answer for another address.
 	if l.conversion.options.NetworkOf == nil {
@@ -126,8 +126,8 @@ func sameAttributes(s, t *networking.WorkloadEntry) bool {
 		s.GetServiceAccount() == t.GetServiceAccount() && maps.Equal(s.GetLabels(), t.GetLabels())
 }
 
-// following returns the next member, nil for nil.
-func (m *member) following() *member {
+// following returns the next contribution, nil for nil.
+func (m *contribution) following() *contribution {
 	if m == nil {
 		return nil
 	}

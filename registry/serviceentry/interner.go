@@ -15,7 +15,7 @@ import "github.com/pilotkit/pilotkit/registry"
 //
 // Copies are looked up by the text of a draft, which is written on the stack: labels
 // and attributes are built only if there is no copy yet. Workloads use attributes
-// directly; the members of entries share what their workload uses, and those that are
+// directly; the contributions of entries share what their workload uses, and those that are
 // written in an entry are one user each.
 type interner struct {
 	labels     map[string]*sharedLabels

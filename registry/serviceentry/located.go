@@ -4,15 +4,15 @@ package serviceentry
 
 import "slices"
 
-// located is the members at an address, in no order. Nearly always it is one, which
+// located is the contributions at an address, in no order. Nearly always it is one, which
 // needs no slice.
 type located struct {
 	// first is nil if there are none.
-	first *member
-	more  []*member
+	first *contribution
+	more  []*contribution
 }
 
-// located returns the members at an address in its usual form.
+// located returns the contributions at an address in its usual form.
 func (t *tables) located(address string) located {
 	var l located
 	l.first, _ = t.addresses.Get(address)
@@ -22,7 +22,7 @@ func (t *tables) located(address string) located {
 	return l
 }
 
-// locate sets the members at an address.
+// locate sets the contributions at an address.
 func (t *tables) locate(address string, l located) {
 	if l.first == nil {
 		t.addresses.Delete(address)
@@ -37,7 +37,7 @@ func (t *tables) locate(address string, l located) {
 	}
 }
 
-func (l located) all(yield func(*member) bool) {
+func (l located) all(yield func(*contribution) bool) {
 	if l.first == nil || !yield(l.first) {
 		return
 	}
@@ -48,8 +48,8 @@ func (l located) all(yield func(*member) bool) {
 	}
 }
 
-// locate adds a member at its addresses, or removes it.
-func (b *batch) locate(m *member, present bool) {
+// locate adds a contribution at its addresses, or removes it.
+func (b *batch) locate(m *contribution, present bool) {
 	for _, a := range m.addresses() {
 		a = addressText(a)
 		l, ok := b.located[a]
@@ -67,7 +67,7 @@ func (b *batch) locate(m *member, present bool) {
 	}
 }
 
-func (l *located) add(m *member) {
+func (l *located) add(m *contribution) {
 	if l.first == nil {
 		l.first = m
 	} else {
@@ -75,7 +75,7 @@ func (l *located) add(m *member) {
 	}
 }
 
-func (l *located) remove(m *member) {
+func (l *located) remove(m *contribution) {
 	last := len(l.more) - 1
 	switch i := slices.Index(l.more, m); {
 	case i >= 0:

@@ -107,7 +107,7 @@ func (b *batch) compareProxies(before, after *state) {
 	}
 	for _, e := range b.entries {
 		for _, bi := range e.bindings {
-			for m := range bi.members {
+			for m := range bi.contributions {
 				for _, a := range m.addresses() {
 					compare(a)
 				}

@@ -87,8 +87,8 @@ func eachOnce(list []registry.ServiceInstance) []registry.ServiceInstance {
 func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
 	s := c.publisher.State()
 	for _, ip := range proxy.IPAddresses {
-		var best *member
-		for _, m := range s.membersAt(ip, proxy.Namespace, nil) {
+		var best *contribution
+		for _, m := range s.contributionsAt(ip, proxy.Namespace, nil) {
 			if !m.self && (best == nil || m.compare(best) < 0) {
 				best = m
 			}
@@ -114,8 +114,8 @@ func (c *Controller) AppendNetworkGatewayHandler(func()) {}
 // instancesAt appends the instances at an address, of services in a namespace or in
 // all for "".
 func (s *state) instancesAt(address, namespace string, to []registry.ServiceInstance) []registry.ServiceInstance {
-	var room [8]*member
-	for _, m := range s.membersAt(address, namespace, room[:0]) {
+	var room [8]*contribution
+	for _, m := range s.contributionsAt(address, namespace, room[:0]) {
 		for _, b := range s.bindings(m) {
 			to = b.instances(m, to)
 		}
@@ -123,11 +123,11 @@ func (s *state) instancesAt(address, namespace string, to []registry.ServiceInst
 	return to
 }
 
-// instances appends those that a member gives the services of a binding.
-func (b *bindingView) instances(m *member, to []registry.ServiceInstance) []registry.ServiceInstance {
+// instances appends those that a contribution gives the services of a binding.
+func (b *bindingView) instances(m *contribution, to []registry.ServiceInstance) []registry.ServiceInstance {
 	for _, s := range b.services {
 		for i := range m.endpoints {
-			if b.roundRobin == nil || b.roundRobin.member == m && b.roundRobin.ports[i] {
+			if b.roundRobin == nil || b.roundRobin.contribution == m && b.roundRobin.ports[i] {
 				to = append(to, registry.ServiceInstance{Service: s, ServicePort: s.Ports[i], Endpoint: &m.endpoints[i]})
 			}
 		}
@@ -135,30 +135,30 @@ func (b *bindingView) instances(m *member, to []registry.ServiceInstance) []regi
 	return to
 }
 
-// membersAt returns the members at an address that have instances, in their
+// contributionsAt returns the contributions at an address that have instances, in their
 // order, in to, which is empty.
-func (s *state) membersAt(address, namespace string, to []*member) []*member {
-	for m := range s.members(addressText(address)).all {
+func (s *state) contributionsAt(address, namespace string, to []*contribution) []*contribution {
+	for m := range s.contributions(addressText(address)).all {
 		if s.hasInstances(m, namespace) {
 			to = append(to, m)
 		}
 	}
 	if len(to) > 1 {
-		slices.SortFunc(to, (*member).compareInstances)
+		slices.SortFunc(to, (*contribution).compareInstances)
 		to = lastOfEach(to)
 	}
 	return to
 }
 
-func (s *state) hasInstances(m *member, namespace string) bool {
+func (s *state) hasInstances(m *contribution, namespace string) bool {
 	return slices.ContainsFunc(s.bindings(m), func(b bindingView) bool {
 		return (namespace == "" || namespace == b.host.namespace) &&
-			(b.roundRobin == nil || b.roundRobin.member == m && slices.Contains(b.roundRobin.ports, true))
+			(b.roundRobin == nil || b.roundRobin.contribution == m && slices.Contains(b.roundRobin.ports, true))
 	})
 }
 
-// bindings returns the bindings that a member is in.
-func (s *state) bindings(m *member) []bindingView {
+// bindings returns the bindings that a contribution is in.
+func (s *state) bindings(m *contribution) []bindingView {
 	view := s.entry(m.entry)
 	if view == nil {
 		return nil
@@ -176,7 +176,7 @@ func (s *state) bindings(m *member) []bindingView {
 }
 
 // lastOfEach keeps of neighbours that are not distinguished the last.
-func lastOfEach(list []*member) []*member {
+func lastOfEach(list []*contribution) []*contribution {
 	out := list[:0]
 	for i, m := range list {
 		if i+1 < len(list) && m.alike(list[i+1]) {
@@ -187,17 +187,17 @@ func lastOfEach(list []*member) []*member {
 	return out
 }
 
-// alike reports whether members of one entry have the same address and workload
+// alike reports whether contributions of one entry have the same address and workload
 // name. Istio 1.30 knows only one of them as an instance.
-func (m *member) alike(n *member) bool {
+func (m *contribution) alike(n *contribution) bool {
 	e, f := &m.endpoints[0], &n.endpoints[0]
 	return m.entry == n.entry && e.WorkloadName == f.WorkloadName &&
 		e.Attributes().Namespace == f.Attributes().Namespace && e.Address() == f.Address()
 }
 
-// compareInstances orders the members at an address: by entry, then such that
+// compareInstances orders the contributions at an address: by entry, then such that
 // those that are alike are neighbours, then as workloads.
-func (m *member) compareInstances(n *member) int {
+func (m *contribution) compareInstances(n *contribution) int {
 	if c := m.entry.name.compare(n.entry.name); c != 0 {
 		return c
 	}
@@ -210,8 +210,8 @@ func (m *member) compareInstances(n *member) int {
 	)
 }
 
-// compare is the order in which members give a proxy its labels.
-func (m *member) compare(n *member) int {
+// compare is the order in which contributions give a proxy its labels.
+func (m *contribution) compare(n *contribution) int {
 	if c := m.workload.compare(n.workload); c != 0 {
 		return c
 	}

@@ -47,8 +47,8 @@ type tables struct {
 	// hosts are those that have a view.
 	hosts     pmap.Live[hostKey, *host]
 	addresses *addressTable
-	// more has the members at an address besides the first.
-	more pmap.Live[string, []*member]
+	// more has the contributions at an address besides the first.
+	more pmap.Live[string, []*contribution]
 }
 
 // hostView is a host name in one namespace. It is immutable, as all views are.
@@ -59,14 +59,14 @@ type hostView struct {
 	endpoints cow.Sorted[*registry.Endpoint]
 }
 
-// entryView is what an entry contributes, besides its members.
+// entryView is what an entry contributes, besides its contributions.
 type entryView struct{ bindings []bindingView }
 
 // bindingView is what an entry contributes to one of its hosts.
 type bindingView struct {
 	host     *host
 	services []*registry.Service
-	// roundRobin limits the members, if it is not nil.
+	// roundRobin limits the contributions, if it is not nil.
 	roundRobin *roundRobin
 }
 
@@ -130,8 +130,8 @@ func (s *state) host(k hostKey) *hostView {
 	return asOf(s, k, now, func(x *step) []replaced[hostKey, *hostView] { return x.hosts })
 }
 
-// members returns those at an address, which is in its usual form.
-func (s *state) members(address string) located {
+// contributions returns those at an address, which is in its usual form.
+func (s *state) contributions(address string) located {
 	return asOf(s, address, s.tables.located(address), func(x *step) []replaced[string, located] { return x.addresses })
 }
 

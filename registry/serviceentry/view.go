@@ -83,8 +83,8 @@ func (e *entry) viewed(workloads map[*workload]*view.Workload) *view.Entry {
 		}
 		out.Hosts = append(out.Hosts, h)
 	}
-	slices.SortFunc(e.selected, func(m, n *member) int { return m.workload.compare(n.workload) })
-	for m := range e.members {
+	slices.SortFunc(e.selected, func(m, n *contribution) int { return m.workload.compare(n.workload) })
+	for m := range e.contributions {
 		out.Sources = append(out.Sources, view.Source{
 			Workload: workloads[m.workload], Position: int(m.position), Endpoints: m.endpoints,
 		})
@@ -119,7 +119,7 @@ func (s *state) shown() view.Shown {
 		}
 		return true
 	})
-	s.tables.addresses.Each(func(m *member, _ uint16) bool {
+	s.tables.addresses.Each(func(m *contribution, _ uint16) bool {
 		for _, a := range m.addresses() {
 			if address := addressText(a); out.Instances[address] == nil {
 				out.Instances[address] = s.instancesAt(address, "", nil)

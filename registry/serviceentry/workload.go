@@ -38,9 +38,9 @@ type workload struct {
 	group *group
 	// position is the place in the group.
 	position int32
-	// first is the head of the list of members, one for each entry that selects
+	// first is the head of the list of contributions, one for each entry that selects
 	// the workload.
-	first *member
+	first *contribution
 }
 
 // ownWorkload returns the workload of a WorkloadEntry, or nil if the entry does

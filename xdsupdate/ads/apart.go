@@ -136,7 +136,7 @@ func (s *subscription) sendApart() bool {
 			}
 			part := state.newContent(list, traits)
 			if s.typeURL == envoy.ClusterType {
-				part.fresh = reference.NewClusterNames(resource.Names(list)) // for all that is known
+				part.fresh = reference.NewClusterNames(len(list), resource.Names(list)) // for all that is known
 			}
 			all.parts = append(all.parts, separated{part, all.after.Sum})
 		}

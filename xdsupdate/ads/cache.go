@@ -146,9 +146,9 @@ func (c *cache) unlist(conn *connection) {
 	}
 }
 
-// source returns what selections of a view are looked up in now.
-func (c *cache) source(v *view) source {
-	return source{view: v, overlay: v.overlay, layers: c.layers, failed: c.failures}
+// resolver returns what selections of a view are looked up in now.
+func (c *cache) resolver(v *view) resolver {
+	return resolver{view: v, overlay: v.overlay, layers: c.layers, failed: c.failures}
 }
 
 // progressed wakes those who wait for proxies.

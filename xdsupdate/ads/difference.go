@@ -221,7 +221,7 @@ func (s selectionState) newDifference(from *resource.Snapshot, d clientTraits) *
 	out := &difference{rest: s.snapshot.With(edits), more: more}
 	if len(changed) > 0 {
 		out.update = s.newContent(changed, d)
-		out.update.fresh = reference.NewClusterNames(resource.Names(fresh))
+		out.update.fresh = reference.NewClusterNames(len(fresh), resource.Names(fresh))
 		if out.update.after = out.rest; more || len(removed)+len(emptied) > 0 {
 			out.update.after = from.WithAll(changed)
 		}

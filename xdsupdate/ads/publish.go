@@ -73,7 +73,7 @@ func (c *cache) publishLocked(ch *change) (waiting []*selection) {
 	c.unprepared = nil
 	changed := touched[:0]
 	for _, s := range touched {
-		if s.refresh(c.source(s.view)) {
+		if s.refresh(c.resolver(s.view)) {
 			s.since = ch.since
 			changed = append(changed, s)
 		}
@@ -94,7 +94,7 @@ func (s *selection) flush() {
 
 // wanted is a resource that a selection may have after a change.
 type wanted struct {
-	from          source
+	from          resolver
 	typeURL, name string
 	// named: it is subscribed by name, not by a wildcard.
 	named bool
@@ -117,7 +117,7 @@ func (c *cache) subscribed(ch *change) []wanted {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.eachAffected(ch, func(s *selection, name string) {
-		from := source{view: s.view, overlay: s.view.overlay, layers: ch.layers, failed: c.failures}
+		from := resolver{view: s.view, overlay: s.view.overlay, layers: ch.layers, failed: c.failures}
 		if made, ok := overlays[s.view]; ok {
 			from.overlay = made
 		}

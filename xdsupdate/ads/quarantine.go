@@ -87,7 +87,7 @@ type quarantine struct {
 // isolate begins to find out what of a resource a client refuses, if several objects
 // make it.
 func (s *subscription) isolate(res *resource.State, o *outstanding, text string) {
-	if _, without := s.conn.cache.source(s.conn.view).without(s.typeURL, res.Name); without == nil {
+	if _, without := s.conn.cache.resolver(s.conn.view).without(s.typeURL, res.Name); without == nil {
 		return
 	}
 	if s.quarantines == nil {

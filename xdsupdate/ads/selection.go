@@ -64,7 +64,7 @@ type selectionKey struct {
 }
 
 // find returns the resource that the selection has under a name, or nil.
-func (s *selection) find(from source, name string) *resource.State {
+func (s *selection) find(from resolver, name string) *resource.State {
 	switch {
 	case s.names(name):
 		return from.named(s.typeURL, name)
@@ -77,12 +77,12 @@ func (s *selection) find(from source, name string) *resource.State {
 
 // lookup returns what the snapshot has to have under a name; nil for none, or one that
 // is unavailable. What is not encoded is encoded here.
-func (s *selection) lookup(from source, name string) *resource.State {
+func (s *selection) lookup(from resolver, name string) *resource.State {
 	return s.served(from, name, s.find(from, name))
 }
 
 // served is lookup for what was found under the name.
-func (s *selection) served(from source, name string, r *resource.State) *resource.State {
+func (s *selection) served(from resolver, name string, r *resource.State) *resource.State {
 	if from.make(r); r.Exists() || r.IsUnavailable() {
 		return r
 	}
@@ -106,7 +106,7 @@ func (s *selection) names(name string) bool {
 
 // prepare returns the first snapshot of a selection; nil if what there is could not be
 // found out. It is called without the lock, with topics of that moment.
-func (s *selection) prepare(from source, topics []*topic) (out *resource.Snapshot, failed failing) {
+func (s *selection) prepare(from resolver, topics []*topic) (out *resource.Snapshot, failed failing) {
 	var found []*resource.State
 	if s.wildcard {
 		all, ok := from.all(s.typeURL)
@@ -135,7 +135,7 @@ func (s *selection) prepare(from source, topics []*topic) (out *resource.Snapsho
 	return resource.NewSnapshot(found), failed
 }
 
-func (s *selection) withTombstones(from source, topics []*topic, found []*resource.State) []*resource.State {
+func (s *selection) withTombstones(from resolver, topics []*topic, found []*resource.State) []*resource.State {
 	out := make([]*resource.State, 0, len(topics))
 	for _, t := range topics {
 		if len(found) > 0 && found[0].Name == t.name {
@@ -148,7 +148,7 @@ func (s *selection) withTombstones(from source, topics []*topic, found []*resour
 }
 
 // refresh brings the snapshot up to date, and reports whether it changed.
-func (s *selection) refresh(from source) bool {
+func (s *selection) refresh(from resolver) bool {
 	if len(s.dirty) == 0 || s.snapshot == nil {
 		return false
 	}
@@ -183,7 +183,7 @@ func (c *cache) refresh(sub *subscription) {
 			return
 		}
 		for _, name := range s.dirty {
-			list = append(list, wanted{from: c.source(s.view), typeURL: s.typeURL, name: name, named: s.names(name)})
+			list = append(list, wanted{from: c.resolver(s.view), typeURL: s.typeURL, name: name, named: s.names(name)})
 		}
 	})
 	if len(list) == 0 {
@@ -191,7 +191,7 @@ func (c *cache) refresh(sub *subscription) {
 	}
 	c.make(list)
 	c.locked(func() {
-		if s := sub.selection; s != nil && s.refresh(c.source(s.view)) {
+		if s := sub.selection; s != nil && s.refresh(c.resolver(s.view)) {
 			s.flush()
 		}
 	})

@@ -227,7 +227,7 @@ func (c *cache) prepare(list []*selection) {
 		flush() // what has changed since follows with the next answers
 	}
 	for _, j := range jobs {
-		j.of.refresh(c.source(j.of.view))
+		j.of.refresh(c.resolver(j.of.view))
 	}
 	flush()
 	c.progressed()
@@ -237,7 +237,7 @@ func (c *cache) prepare(list []*selection) {
 type preparation struct {
 	selectionState
 	of   *selection
-	from source
+	from resolver
 	// starts are what clients have that wait for it.
 	starts []differenceKey
 	made   []*difference
@@ -252,7 +252,7 @@ const maxStarts = 8
 // preparation is called with the mutex held. What changes from here on is dirty.
 func (c *cache) preparation(s *selection) *preparation {
 	s.dirty = nil
-	p := &preparation{selectionState: s.state(), of: s, from: c.source(s.view)}
+	p := &preparation{selectionState: s.state(), of: s, from: c.resolver(s.view)}
 	for _, sub := range s.subscribers[:min(maxStarts, len(s.subscribers))] {
 		if key := sub.differenceKey(); !slices.Contains(p.starts, key) {
 			p.starts = append(p.starts, key)

@@ -18,7 +18,7 @@ type substitution struct {
 	sub   *subscription
 	q     *quarantine
 	of    *resource.State // what it takes the place of
-	from  source
+	from  resolver
 	first bool // only the contributions are asked for
 	out   trial.Set[Contribution]
 
@@ -64,7 +64,7 @@ func (c *connection) substitution() *substitution {
 	for _, s := range c.order {
 		if q := s.toMake(); q != nil {
 			return &substitution{
-				sub: s, q: q, of: s.selection.snapshot.Find(q.name), from: c.cache.source(c.view),
+				sub: s, q: q, of: s.selection.snapshot.Find(q.name), from: c.cache.resolver(c.view),
 				first: q.parts == nil && len(q.left) == 0, out: q.without(),
 			}
 		}
@@ -127,7 +127,7 @@ func (j *substitution) install() {
 
 // without returns what makes a resource without some contributions, and of which layer
 // it is; nil: nothing does.
-func (s source) without(typeURL, name string) (*layer, func(out func(Contribution) bool) (proto.Message, []Contribution, error)) {
+func (s resolver) without(typeURL, name string) (*layer, func(out func(Contribution) bool) (proto.Message, []Contribution, error)) {
 	if _, set := s.overlay.get(typeURL, name); set {
 		return nil, nil
 	}

@@ -83,9 +83,9 @@ func (v *view) make(r *resource.State, failed *failure.List) {
 	}
 }
 
-// source is what resources are looked up in at one moment: it is immutable, so
+// resolver is what resources are looked up in at one moment: it is immutable, so
 // that a new selection is made without a lock.
-type source struct {
+type resolver struct {
 	view    *view
 	overlay overlay
 	layers  layers
@@ -93,11 +93,11 @@ type source struct {
 }
 
 // make makes a resource, which may be nil, for the view.
-func (s source) make(r *resource.State) { s.view.make(r, s.failed) }
+func (s resolver) make(r *resource.State) { s.view.make(r, s.failed) }
 
 // named returns the resource that is served under a name to those who ask for
 // it, or nil.
-func (s source) named(typeURL, name string) *resource.State {
+func (s resolver) named(typeURL, name string) *resource.State {
 	if made, ok := s.overlay.get(typeURL, name); ok {
 		return made.resource
 	}
@@ -107,7 +107,7 @@ func (s source) named(typeURL, name string) *resource.State {
 
 // covered returns the resource that a wildcard subscription covers under a name,
 // or nil: the rest is sent to those who name it.
-func (s source) covered(typeURL, name string) *resource.State {
+func (s resolver) covered(typeURL, name string) *resource.State {
 	if made, ok := s.overlay.get(typeURL, name); ok {
 		return made.resource
 	}
@@ -125,7 +125,7 @@ func (s source) covered(typeURL, name string) *resource.State {
 // all returns the resources that a wildcard subscription covers, in any order, none
 // of them nil. A name may be in there twice, with the same resource. Not ok: what there
 // is could not be found out.
-func (s source) all(typeURL string) (out []*resource.State, ok bool) {
+func (s resolver) all(typeURL string) (out []*resource.State, ok bool) {
 	made := s.overlay[typeURL]
 	err := s.layers.each(s.view.View, typeURL, s.failed, func(name string, r *resource.State) {
 		if r == nil {

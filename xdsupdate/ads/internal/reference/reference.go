@@ -290,9 +290,9 @@ type clusterName struct {
 // ClusterNames are sorted by hash.
 type ClusterNames []clusterName
 
-// NewClusterNames returns the names of clusters, with their hashes.
-func NewClusterNames(names iter.Seq[string]) ClusterNames {
-	var out ClusterNames
+// NewClusterNames returns the names of n clusters, with their hashes.
+func NewClusterNames(n int, names iter.Seq[string]) ClusterNames {
+	out := make(ClusterNames, 0, n)
 	for name := range names {
 		out = append(out, clusterName{xxhash.Sum64String(name), name})
 	}

@@ -226,7 +226,7 @@ func TestClusterNamesAmong(t *testing.T) {
 	for i := range 40 {
 		list = append(list, fmt.Sprint("c", i))
 	}
-	names := NewClusterNames(slices.Values(list))
+	names := NewClusterNames(len(list), slices.Values(list))
 	hash := func(names ...string) (out []uint64) {
 		for _, name := range names {
 			out = append(out, xxhash.Sum64String(name))

@@ -146,6 +146,11 @@ func identical(a, b *State) bool { return a == b }
 
 // Compare calls visit with what differs between two snapshots, by name: a
 // resource of each, or nil. Parts that they share cost nothing.
+//
+// It is not inlined: visit, and all that it uses, would be moved to the heap in packages that
+// do not compile the generic function themselves.
+//
+//go:noinline
 func Compare(from, to *Snapshot, visit func(from, to *State)) {
 	cow.Compare(from.List, to.List, CompareNames, visit)
 }

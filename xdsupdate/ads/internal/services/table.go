@@ -39,10 +39,10 @@ type httpPort struct {
 	mu sync.Mutex
 	// routes are the route configurations that were asked for. Nothing else of a
 	// view matters to them than where the proxy is.
-	routes map[place]*resource.State
+	routes map[routesKey]*resource.State
 }
 
-type place struct {
+type routesKey struct {
 	namespace string
 	cluster   registry.ClusterID
 	addresses Addresses
@@ -143,12 +143,12 @@ func (t *Table) httpRoutes(v View, number uint32) *resource.State {
 	}
 	on.mu.Lock()
 	defer on.mu.Unlock()
-	key := place{v.Namespace, v.Cluster, v.Addresses}
+	key := routesKey{v.Namespace, v.Cluster, v.Addresses}
 	r, made := on.routes[key]
 	if !made {
 		r = t.newHTTPRoutes(v, number, on)
 		if on.routes == nil {
-			on.routes = make(map[place]*resource.State)
+			on.routes = make(map[routesKey]*resource.State)
 		}
 		on.routes[key] = r
 	}

@@ -8,59 +8,59 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// member is the endpoints that one workload contributes to an entry: one for each
+// contribution is the endpoints that one workload contributes to an entry: one for each
 // port. All but the links and the position is immutable.
-type member struct {
+type contribution struct {
 	entry     *entry
 	endpoints []registry.Endpoint
-	// workload is the one that the entry selected. If it is nil the member has
+	// workload is the one that the entry selected. If it is nil the contribution has
 	// attributes of its own, which all its endpoints share.
 	workload   *workload
 	attributes *interned
-	// self: the host itself is the endpoint, so that the member belongs to the
+	// self: the host itself is the endpoint, so that the contribution belongs to the
 	// binding of that host only.
 	self bool
-	// position is the place among the members that the entry selected; of a member
+	// position is the place among the contributions that the entry selected; of a contribution
 	// that is written in the entry it is the place there, which does not change.
 	position int32
-	// next is another member of the workload, or the next one that is written in
+	// next is another contribution of the workload, or the next one that is written in
 	// the entry.
-	next *member
+	next *contribution
 }
 
-// newMember returns a member with room for its endpoints, in one piece for the
+// newContribution returns a contribution with room for its endpoints, in one piece for the
 // usual numbers of ports.
-func newMember(e *entry, ports int) *member {
-	var m *member
+func newContribution(e *entry, ports int) *contribution {
+	var m *contribution
 	switch ports {
 	case 1:
 		p := &struct {
-			member
+			contribution
 			endpoints [1]registry.Endpoint
 		}{}
-		m, p.member.endpoints = &p.member, p.endpoints[:]
+		m, p.contribution.endpoints = &p.contribution, p.endpoints[:]
 	case 2:
 		p := &struct {
-			member
+			contribution
 			endpoints [2]registry.Endpoint
 		}{}
-		m, p.member.endpoints = &p.member, p.endpoints[:]
+		m, p.contribution.endpoints = &p.contribution, p.endpoints[:]
 	case 3:
 		p := &struct {
-			member
+			contribution
 			endpoints [3]registry.Endpoint
 		}{}
-		m, p.member.endpoints = &p.member, p.endpoints[:]
+		m, p.contribution.endpoints = &p.contribution, p.endpoints[:]
 	default:
-		m = &member{endpoints: make([]registry.Endpoint, ports)}
+		m = &contribution{endpoints: make([]registry.Endpoint, ports)}
 	}
 	m.entry = e
 	return m
 }
 
-// fill makes the endpoints of a member: base, which has no port, for each port of
+// fill makes the endpoints of a contribution: base, which has no port, for each port of
 // the entry.
-func (m *member) fill(d *definition, base *registry.Endpoint, unix bool, portMap map[string]uint32) {
+func (m *contribution) fill(d *definition, base *registry.Endpoint, unix bool, portMap map[string]uint32) {
 	for i, p := range d.ports {
 		e := &m.endpoints[i]
 		*e = *base
@@ -84,9 +84,9 @@ func (d *definition) endpointPort(i int, unix bool, portMap map[string]uint32) u
 	return d.ports[i].Number
 }
 
-// selfMember returns the member for a host that is its own endpoint.
-func (c *conversion) selfMember(e *entry, d *definition, hostname registry.Hostname) *member {
-	m := newMember(e, len(d.ports))
+// selfContribution returns the contribution for a host that is its own endpoint.
+func (c *conversion) selfContribution(e *entry, d *definition, hostname registry.Hostname) *contribution {
+	m := newContribution(e, len(d.ports))
 	m.self = true
 	a := draft{EndpointAttributes: registry.EndpointAttributes{
 		ClusterID: c.options.ClusterID, TLSMode: tlsModeDisabled, Namespace: d.config.Namespace,
@@ -99,9 +99,9 @@ func (c *conversion) selfMember(e *entry, d *definition, hostname registry.Hostn
 	return m
 }
 
-// selectedMember returns the member for a workload that an entry selects.
-func selectedMember(e *entry, d *definition, w *workload) *member {
-	m := newMember(e, len(d.ports))
+// selectedContribution returns the contribution for a workload that an entry selects.
+func selectedContribution(e *entry, d *definition, w *workload) *contribution {
+	m := newContribution(e, len(d.ports))
 	m.workload = w
 	base := w.endpoint()
 	m.fill(d, &base, w.unix, w.ports())
@@ -112,7 +112,7 @@ func selectedMember(e *entry, d *definition, w *workload) *member {
 // entry may have.
 func (d *definition) mayServe(w *workload) bool { return !w.dnsOnly || d.resolution.IsDNS() }
 
-func (m *member) workloadName() string {
+func (m *contribution) workloadName() string {
 	if m == nil || len(m.endpoints) == 0 {
 		return ""
 	}
@@ -120,12 +120,12 @@ func (m *member) workloadName() string {
 }
 
 // equal reports whether the endpoints are equal.
-func (m *member) equal(n *member) bool {
+func (m *contribution) equal(n *contribution) bool {
 	return slices.EqualFunc(m.endpoints, n.endpoints, func(e, f registry.Endpoint) bool { return e.Equal(&f) })
 }
 
-// addresses returns those of the member, none if it has no endpoints.
-func (m *member) addresses() []string {
+// addresses returns those of the contribution, none if it has no endpoints.
+func (m *contribution) addresses() []string {
 	if len(m.endpoints) == 0 {
 		return nil
 	}
