@@ -18,7 +18,7 @@ func served() []configstore.GroupVersionKind {
 	return []configstore.GroupVersionKind{
 		istio.ServiceEntry, istio.WorkloadEntry,
 		istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar,
-		istio.AuthorizationPolicy,
+		istio.AuthorizationPolicy, istio.PeerAuthentication, istio.RequestAuthentication,
 	}
 }
 

@@ -19,7 +19,7 @@ func effective() []configstore.GroupVersionKind {
 	return []configstore.GroupVersionKind{
 		istio.ServiceEntry, istio.WorkloadEntry,
 		istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar,
-		istio.AuthorizationPolicy,
+		istio.AuthorizationPolicy, istio.PeerAuthentication, istio.RequestAuthentication,
 	}
 }
 
