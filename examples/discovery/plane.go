@@ -136,6 +136,7 @@ func (p *plane) serve(ctx context.Context, life *lifecycle) error {
 	}
 	p.ready.enter(pushing)
 	life.start(
+		runs("keys of tokens", p.policies.Run),
 		runs("secrets", func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) }),
 		part{"xds", func(stop <-chan struct{}) error { return p.xds.run(p.server, stop) }},
 	)
