@@ -246,18 +246,24 @@ func (c *cache) mayHaveChanged(ch *change, s *selection) bool {
 	return false
 }
 
-// everything returns the names of what a selection has and may have.
+// everything returns the names of what a selection has and may have: also of what a first
+// snapshot has that is being made of the moment before.
 func (s *selection) everything(ch *change, failed *failure.List) []string {
 	out := namesOf(s.topics)
-	if !s.wildcard || s.snapshot == nil {
+	if !s.wildcard {
 		return out
 	}
-	for r := range s.snapshot.List.All() {
-		out = append(out, r.Name)
+	if s.snapshot != nil {
+		for r := range s.snapshot.List.All() {
+			out = append(out, r.Name)
+		}
 	}
-	names, err := ch.layers.names(s.view.View, s.typeURL)
-	failed.Undone(err)
-	return append(out, names...)
+	for _, of := range []layers{s.preparing, ch.layers} {
+		names, err := of.names(s.view.View, s.typeURL)
+		failed.Undone(err)
+		out = append(out, names...)
+	}
+	return out
 }
 
 // makeReady makes views ready whose generators were called for the first time,

@@ -31,6 +31,8 @@ type selection struct {
 
 	// snapshot is nil until the selection was prepared.
 	snapshot *resource.Snapshot
+	// preparing are the layers that the first snapshot is being made of; nil: it is not.
+	preparing layers
 	// since is when the push was asked for that made the snapshot; zero: it was not
 	// made by a push.
 	since time.Time

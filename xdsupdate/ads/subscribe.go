@@ -212,6 +212,7 @@ func (c *cache) prepare(list []*selection) {
 	}
 	behind := false
 	for _, j := range jobs {
+		j.of.preparing = nil
 		if j.snapshot == nil {
 			if len(j.of.subscribers) > 0 {
 				c.unprepared = append(c.unprepared, j.of)
@@ -251,8 +252,8 @@ const maxStarts = 8
 
 // preparation is called with the mutex held. What changes from here on is dirty.
 func (c *cache) preparation(s *selection) *preparation {
-	s.dirty = nil
 	p := &preparation{selectionState: s.state(), of: s, from: c.resolver(s.view)}
+	s.dirty, s.preparing = nil, p.from.layers
 	for _, sub := range s.subscribers[:min(maxStarts, len(s.subscribers))] {
 		if key := sub.differenceKey(); !slices.Contains(p.starts, key) {
 			p.starts = append(p.starts, key)
