@@ -90,7 +90,7 @@ func (c *comparison) serverFilter(recorded tree, at string, action security.Auth
 		some = true
 		for i := range spec.GetRules() {
 			key := fmt.Sprintf("%s-%s-%d", p.Namespace, p.Name, i)
-			if policy, ok := policies[key].(tree); ok && c.unique(key) && !(action == security.AuthorizationPolicy_ALLOW && reserved(policy)) {
+			if policy, ok := policies[key].(tree); ok && c.unique(key) && (action != security.AuthorizationPolicy_ALLOW || !reserved(policy)) {
 				want[key] = c.serverPolicy(clone(policy))
 			}
 		}
@@ -98,7 +98,7 @@ func (c *comparison) serverFilter(recorded tree, at string, action security.Auth
 			want["nothing"] = neverMatches() // S1
 		}
 	}
-	if !some && !(action == security.AuthorizationPolicy_DENY && c.hasCustom()) {
+	if !some && (action != security.AuthorizationPolicy_DENY || !c.hasCustom()) {
 		return nil
 	}
 	if len(want) == 0 && action == security.AuthorizationPolicy_ALLOW {
@@ -335,7 +335,8 @@ func (c *comparison) s06(o tree) {
 		mine := slices.Contains(all, domain)
 		isPrincipal := strings.Count(value, "/") == 4
 		isDomain := kind == "prefix" && path == "" && strings.HasSuffix(value, "/")
-		if !ok || !(isPrincipal && (mine || domain == "cluster.local")) && !(isDomain && mine) {
+		matches := isPrincipal && (mine || domain == "cluster.local") || isDomain && mine
+		if !ok || !matches {
 			continue
 		}
 		var ids []any

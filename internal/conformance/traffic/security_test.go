@@ -19,8 +19,6 @@ const securityVariable = "PILOTKIT_CONFORMANCE_SECURITY"
 const ownSecurity = "../../../testdata/conformance/security"
 
 // securityTopics begin the names of the scenarios that are replayed: those of what takes effect.
-//
-//nolint:gochecknoglobals // never changed
 var securityTopics = []string{
 	"authorization/",
 	"istio-authz/",
