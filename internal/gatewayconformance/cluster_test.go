@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -77,10 +78,10 @@ func startCluster(t *testing.T) *environment {
 	return c
 }
 
-// runUntilEnd runs something until the end of the test.
+// runUntilEnd runs something until the end of the test, which outlives the test's own context.
 func runUntilEnd(t *testing.T, run func(context.Context)) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // It outlives the test's own context.
+	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { run(ctx) })
 	t.Cleanup(func() {
@@ -117,7 +118,7 @@ func (c *environment) createClass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = client.Resource(gatewayv1.SchemeGroupVersion.WithResource("gatewayclasses")).
+	_, err = client.Resource(schema.GroupVersionResource{Group: gatewayv1.GroupName, Version: "v1", Resource: "gatewayclasses"}).
 		Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

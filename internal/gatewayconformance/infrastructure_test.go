@@ -77,9 +77,9 @@ func (e *envoys) Ensure(ctx context.Context, d gatewayapi.Desired) (gatewayapi.P
 }
 
 // Remove implements gatewayapi.Infrastructure.
-func (e *envoys) Remove(_ context.Context, gateway gatewayapi.Key) error {
+func (e *envoys) Remove(ctx context.Context, gateway gatewayapi.Key) error {
 	if has := e.get(gateway); has != nil {
-		e.node.end(has.pod.Namespace, has.pod.Name, has.container)
+		e.node.end(ctx, has.pod.Namespace, has.pod.Name, has.container)
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		delete(e.running, gateway)

@@ -18,8 +18,6 @@ import (
 )
 
 // update has the page and the report written in place of being compared.
-//
-//nolint:gochecknoglobals // A flag of the test.
 var update = flag.Bool("update", false, "write docs/gateway-api.md and testdata/report.yaml")
 
 func TestMain(m *testing.M) {

@@ -55,7 +55,6 @@ type replica struct {
 	namespace, name string
 	template        *corev1.PodTemplateSpec
 	container       *container // nil: it is starting, or could not
-	err             error
 }
 
 func newNode(client kubernetes.Interface, network *network, echo, dir string, logger *slog.Logger) *node {
@@ -89,7 +88,7 @@ func (n *node) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		n.reconcilePods(ctx, &starting)
 		if err := n.reconcileSlices(ctx); err != nil && ctx.Err() == nil {
-			n.logger.Warn("EndpointSlices", "error", err)
+			n.logger.Warn("EndpointSlices", slog.Any("error", err))
 			starting.Go(func() { n.later(ctx) })
 		}
 		select {
@@ -127,7 +126,7 @@ func (n *node) stopAll() {
 func (n *node) reconcilePods(ctx context.Context, starting *sync.WaitGroup) {
 	deployments, err := n.informers.Apps().V1().Deployments().Lister().List(labels.Everything())
 	if err != nil {
-		n.logger.Warn("Deployments", "error", err)
+		n.logger.Warn("Deployments", slog.Any("error", err))
 		return
 	}
 	wanted := map[string]*appsv1.Deployment{}
@@ -145,7 +144,7 @@ func (n *node) reconcilePods(ctx context.Context, starting *sync.WaitGroup) {
 		d := wanted[key]
 		if r.container != nil && (d == nil || r.template != &d.Spec.Template && !sameTemplate(r.template, &d.Spec.Template)) {
 			delete(n.pods, key)
-			starting.Go(func() { n.end(r.namespace, r.name, r.container) })
+			starting.Go(func() { n.end(ctx, r.namespace, r.name, r.container) })
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
@@ -180,7 +179,7 @@ func (n *node) start(ctx context.Context, key string, d *appsv1.Deployment, file
 	if err != nil {
 		delete(n.pods, key)
 		if ctx.Err() == nil {
-			n.logger.Error("Pod does not start", "pod", pod.Namespace+"/"+pod.Name, "error", err)
+			n.logger.Error("Pod does not start", slog.String("pod", pod.Namespace+"/"+pod.Name), slog.Any("error", err))
 		}
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -51,12 +52,12 @@ func (n *node) run(ctx context.Context, pod *corev1.Pod, address string, program
 	}
 	n.logs.Store(pod.Namespace+"/"+pod.Name, c.log)
 	if err := c.await(ctx, ready); err != nil {
-		n.end(pod.Namespace, pod.Name, c)
+		n.end(ctx, pod.Namespace, pod.Name, c)
 		return nil, fmt.Errorf("Pod %s/%s: %w: %s", pod.Namespace, pod.Name, err, c.log.tail())
 	}
 	pod.Status = running(address, pod)
 	if _, err := n.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
-		n.end(pod.Namespace, pod.Name, c)
+		n.end(ctx, pod.Namespace, pod.Name, c)
 		return nil, err
 	}
 	return c, nil
@@ -80,15 +81,15 @@ func (c *container) await(ctx context.Context, ready func(context.Context, strin
 	return nil
 }
 
-// end stops the program of a Pod, and deletes the Pod.
-func (n *node) end(namespace, name string, c *container) {
+// end stops the program of a Pod, and deletes the Pod, also when what has called it is over.
+func (n *node) end(ctx context.Context, namespace, name string, c *container) {
 	c.stop()
 	n.logs.Delete(namespace + "/" + name)
-	ctx, cancel := context.WithTimeout(context.Background(), patience) //nolint:forbidigo // Also when what has called it is over.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	err := n.client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 	if err != nil {
-		n.logger.Warn("delete Pod", "pod", namespace+"/"+name, "error", err)
+		n.logger.Warn("delete Pod", slog.String("pod", namespace+"/"+name), slog.Any("error", err))
 	}
 }
 
