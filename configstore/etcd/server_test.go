@@ -4,10 +4,12 @@ package etcd_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -126,14 +128,21 @@ func newServer(tb testing.TB) *server {
 	return s
 }
 
-// restart starts a server that was stopped, at its address.
+// restart starts a server that was stopped, at its address. Its port may be that of somebody's connection for a
+// while: the system chooses those from the same ports.
 func (s *server) restart(tb testing.TB) {
 	tb.Helper()
-	again, err := startServer(s.dir, s.addr)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	s.etcd = again.etcd
+	eventually(tb, "the port is free", func() bool {
+		again, err := startServer(s.dir, s.addr)
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			return false
+		case err != nil:
+			tb.Fatal(err)
+		}
+		s.etcd = again.etcd
+		return true
+	})
 }
 
 // within returns a context for what must not take forever.
