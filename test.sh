@@ -51,6 +51,7 @@ for dir in $(folders -name '*_test.go' -exec grep -q '^func TestPrerequisites(' 
   done
 done
 
+failed=() # modules; the others are tried all the same
 for module in $(folders -name go.mod); do
   here=() # the packages as this module names them
   for pattern in "${packages[@]}"; do
@@ -62,6 +63,10 @@ for module in $(folders -name go.mod); do
   done
   if [ ${#here[@]} -gt 0 ]; then
     # The packages with clients take minutes on a busy machine.
-    (cd "$module" && go test -race -timeout 30m ${flags[@]+"${flags[@]}"} "${here[@]}")
+    (cd "$module" && go test -race -timeout 30m ${flags[@]+"${flags[@]}"} "${here[@]}") || failed+=("$module")
   fi
 done
+if [ ${#failed[@]} -gt 0 ]; then
+  echo "failed: ${failed[*]}" >&2
+  exit 1
+fi

@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -217,11 +218,17 @@ func encode(m proto.Message) []byte {
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
+	// grown is closed by the next Write; nil: nobody waits for one.
+	grown chan struct{}
 }
 
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.grown != nil {
+		close(b.grown)
+		b.grown = nil
+	}
 	return b.b.Write(p)
 }
 
@@ -229,4 +236,31 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
+}
+
+// next returns what is in the log, and a channel that is closed when there is more.
+func (b *lockedBuffer) next() (string, <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.grown == nil {
+		b.grown = make(chan struct{})
+	}
+	return b.b.String(), b.grown
+}
+
+// logged waits until the log has a text: servers log what failed after they have
+// answered with the rest.
+func (p *plane) logged(text string) {
+	p.t.Helper()
+	for ctx := p.context(); ; {
+		log, grown := p.log.next()
+		if strings.Contains(log, text) {
+			return
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			p.t.Fatalf("no %q in the log: %s", text, log)
+		}
+	}
 }

@@ -427,9 +427,7 @@ func TestAuthoritiesAlone(t *testing.T) {
 	if have := held(t, c); have["kubernetes://new"] != nil || !isAuthorities(have["kubernetes://new-cacert"], issueOf(alone)) || !isPair(have["kubernetes://old"], first) {
 		t.Errorf("at first: %v", have)
 	}
-	if log := p.log.String(); !strings.Contains(log, "secret ingress/kubernetes://new: it has authorities and no certificate") {
-		t.Errorf("log: %s", log)
-	}
+	p.logged("secret ingress/kubernetes://new: it has authorities and no certificate")
 	set("kubernetes://old", alone)
 	if have := held(t, c); !isPair(have["kubernetes://old"], first) {
 		t.Errorf("the certificate does not stay: %v", have)
