@@ -176,14 +176,10 @@ func (w *StatusWriter) mayRepair(key configstore.ConfigKey, version int) bool {
 // write brings the status of one object up to date. Each attempt reads the object, and
 // decides anew: whether this process still leads, and what there is to say.
 func (w *StatusWriter) write(ctx context.Context, key configstore.ConfigKey) error {
-	remaining := w.remaining()
-	if remaining <= 0 {
-		return nil // It has waited for its turn too long.
-	}
 	one := &write{cache: w.cache, kind: w.cache.kind(key.Kind), op: configstore.OpUpdateStatus, config: configstore.Config{
 		Meta: configstore.Meta{GroupVersionKind: key.Kind, Name: key.Name, Namespace: key.Namespace},
 	}}
-	one.ctx, one.cancel = context.WithTimeout(ctx, min(remaining, w.cache.opts.WriteTimeout))
+	one.ctx, one.cancel = context.WithTimeout(ctx, w.cache.opts.WriteTimeout)
 	defer one.cancel()
 	version := 0
 	s, err := one.modify(func(s *stored) (*stored, error) {

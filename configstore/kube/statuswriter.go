@@ -13,18 +13,17 @@ import (
 	"time"
 
 	"go.uber.org/atomic"
-	"golang.org/x/time/rate"
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/configstore/kube/internal/statusqueue"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
 // The defaults of StatusOptions.
 const (
-	defaultStatusRate    = 100
-	defaultStatusWorkers = 4
+	defaultStatusRate    = statusqueue.DefaultRate
+	defaultStatusWorkers = statusqueue.DefaultWorkers
 	defaultLeaseDuration = 15 * time.Second
 )
 
@@ -71,7 +70,7 @@ type StatusWriter struct {
 	opts  StatusOptions
 	now   func() time.Time
 	ran   atomic.Bool
-	queue *statusQueue // since Run; used while this process leads
+	queue *statusqueue.Queue[configstore.ConfigKey] // since Run; used while this process leads
 	// election decides who writes; nil: this process, while running is set.
 	election *election
 	running  atomic.Bool
@@ -158,7 +157,7 @@ func (w *StatusWriter) Run(stop <-chan struct{}) {
 		panic("kube: StatusWriter.Run was called twice")
 	}
 	ctx, cancel := context.WithCancel(quiet(context.Background())) //nolint:forbidigo // The life of Run.
-	w.queue = newStatusQueue()
+	w.queue = statusqueue.New[configstore.ConfigKey]()
 	var running sync.WaitGroup
 	running.Go(func() { w.run(ctx) })
 	<-stop
@@ -175,12 +174,10 @@ func (w *StatusWriter) run(ctx context.Context) {
 		return // It was stopped.
 	}
 	defer w.listen()()
-	limiter := rate.NewLimiter(rate.Limit(w.opts.Rate), int(w.opts.Rate)+1)
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	for range w.opts.Workers {
-		workers.Go(func() { w.work(ctx, limiter) })
-	}
+	defer w.queue.Start(ctx, statusqueue.Work[configstore.ConfigKey]{
+		Rate: w.opts.Rate, Workers: w.opts.Workers, Logger: w.opts.Logger, Object: configstore.ConfigKey.Object, Remaining: w.remaining,
+		Pending: func(key configstore.ConfigKey) (bool, error) { return w.mustWrite(key), nil }, Write: w.write,
+	})()
 	if w.election != nil {
 		w.election.run(ctx, w.sweep)
 		return
@@ -237,34 +234,5 @@ func (w *StatusWriter) sweep() {
 	w.mu.Unlock()
 	for _, key := range keys {
 		w.queue.Add(key)
-	}
-}
-
-// work looks at what is queued, and writes at the limited rate, until the queue is shut
-// down.
-func (w *StatusWriter) work(ctx context.Context, limiter *rate.Limiter) {
-	for {
-		key, ended := w.queue.Get()
-		if ended {
-			return
-		}
-		var err error
-		p := guard.Call(func() {
-			if w.Leading() && w.mustWrite(key) && limiter.Wait(ctx) == nil {
-				err = w.write(ctx, key)
-			}
-		})
-		if p.Log(w.opts.Logger, "status writer", slog.String("object", key.Object())); p != nil {
-			err = p
-		}
-		w.queue.Done(key)
-		if err == nil || ctx.Err() != nil {
-			w.queue.Forget(key)
-			continue
-		}
-		if p == nil {
-			w.opts.Logger.Warn("status was not written", slog.String("object", key.Object()), slog.Any("error", err))
-		}
-		w.queue.AddRateLimited(key)
 	}
 }

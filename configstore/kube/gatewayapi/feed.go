@@ -91,7 +91,10 @@ func (c *Cache) entriesChanged(batch []configstore.Change) {
 }
 
 // Apply converts changes of objects that the source does not have, as one batch.
-func (c *Cache) Apply(changes ...Change) { c.apply(changes, nil, nil) }
+func (c *Cache) Apply(changes ...Change) {
+	c.apply(changes, nil, nil)
+	c.begin()
+}
 
 // apply converts changes and publishes what comes of them. Objects whose own status has
 // changed are named by keys; noted keeps what they are.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/kube/internal/follow"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
@@ -66,7 +67,7 @@ type Cache struct {
 	opts      CacheOptions
 	client    kubernetes.Interface
 	published *memory.Controller
-	sources   []*source
+	sources   []*follow.Source
 	followed  atomic.Bool
 
 	mu        sync.Mutex
@@ -184,7 +185,7 @@ func (c *Cache) Run(stop <-chan struct{}) {
 	var following sync.WaitGroup
 	if !c.followed.Swap(true) {
 		for _, s := range c.sources {
-			following.Go(func() { s.run(ctx) })
+			following.Go(func() { s.Run(ctx) })
 		}
 	}
 	defer following.Wait()
@@ -212,11 +213,9 @@ func (e SourceError) Unwrap() error { return e.Err }
 func (c *Cache) Errors() []SourceError {
 	var out []SourceError
 	for _, s := range c.sources {
-		s.mu.Lock()
-		if s.err != nil {
-			out = append(out, SourceError{s.kind, s.err})
+		if err := s.Err(); err != nil {
+			out = append(out, SourceError{s.Kind(), err})
 		}
-		s.mu.Unlock()
 	}
 	return out
 }
@@ -237,7 +236,7 @@ func (c *Cache) apply(changes ...Change) {
 	switch {
 	case c.ready:
 		c.publish(update.Changes)
-	case !slices.ContainsFunc(c.sources, func(s *source) bool { return !s.answered }):
+	case !slices.ContainsFunc(c.sources, func(s *follow.Source) bool { return !s.HasSynced() }):
 		var all []configstore.Change
 		for _, kind := range []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService} {
 			for _, config := range update.After.Configs(kind) {
@@ -279,7 +278,7 @@ func (c *Cache) publish(changes []configstore.Change) {
 
 // show notes the status that an Ingress has.
 func (c *Cache) show(object metav1.Object, gone bool) {
-	key := keyOf(object)
+	key := Key{object.GetNamespace(), object.GetName()}
 	c.changed = append(c.changed, key)
 	if o, ok := object.(*networkingv1.Ingress); ok && !gone {
 		c.shown[key] = shownStatus{o.Status.LoadBalancer.Ingress, o.DeletionTimestamp != nil}

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/pilotkit/pilotkit/configstore/kube/internal/follow"
 )
 
 // object is a type of objects that an API server has.
@@ -20,65 +22,50 @@ type object interface {
 }
 
 // newSources returns the kinds that are read: of Pods those that may be gateways.
-func (c *Cache) newSources(client kubernetes.Interface) []*source {
-	networking, core := client.NetworkingV1(), client.CoreV1()
-	ingresses := newSource(c, client, "ingresses", networking.Ingresses(metav1.NamespaceAll), "", trimIngress)
-	convert := ingresses.change
-	ingresses.change = func(o metav1.Object, gone bool) Change {
-		change := convert(o, gone)
-		return Change{func(converter *Converter) {
-			c.show(o, gone)
-			change.apply(converter)
-		}}
-	}
-	return []*source{
-		ingresses,
-		newSource(c, client, "ingressclasses", networking.IngressClasses(), "", trimClass),
-		newSource(c, client, "services", core.Services(metav1.NamespaceAll), "", trimService),
-		newSource(c, client, "pods", core.Pods(c.converter.opts.Namespace), gatewayLabel, trimPod),
-		newSource(c, client, "nodes", core.Nodes(), "", trimNode),
+func (c *Cache) newSources(client kubernetes.Interface) []*follow.Source {
+	networking, core, all := client.NetworkingV1(), client.CoreV1(), metav1.NamespaceAll
+	return []*follow.Source{
+		newSource(c, client, networking.Ingresses(all), &networkingv1.Ingress{}, trimIngress, follow.Options{Kind: "ingresses"}),
+		newSource(c, client, networking.IngressClasses(), &networkingv1.IngressClass{}, trimClass, follow.Options{Kind: "ingressclasses"}),
+		newSource(c, client, core.Services(all), &corev1.Service{}, trimService, follow.Options{Kind: "services"}),
+		newSource(c, client, core.Pods(c.converter.opts.Namespace), &corev1.Pod{}, trimPod, follow.Options{Kind: "pods", Labels: gatewayLabel}),
+		newSource(c, client, core.Nodes(), &corev1.Node{}, trimNode, follow.Options{Kind: "nodes"}),
 	}
 }
 
 func newSource[T object, L runtime.Object](
-	c *Cache, client kubernetes.Interface, kind string, from resource[L], labels string, trim func(T),
-) *source {
-	s := &source{
-		cache: c, kind: kind, known: map[Key]metav1.Object{}, optional: slices.Contains(c.opts.Optional, kind),
-		change: func(o metav1.Object, gone bool) Change {
-			if gone {
-				return Delete[T](o.GetNamespace(), o.GetName())
-			}
-			if object, ok := o.(T); ok {
-				return Set(object)
-			}
-			return Change{}
-		},
-		trim: func(o any) {
-			if object, ok := o.(T); ok {
-				trim(object)
-			}
-		},
+	c *Cache, client any, from follow.Resource[L], example T, trim func(T), o follow.Options,
+) *follow.Source {
+	o.Optional, o.MaxBackoff, o.Logger = slices.Contains(c.opts.Optional, o.Kind), c.opts.MaxBackoff, c.opts.Logger
+	o.Trim = func(o runtime.Object) {
+		if object, ok := o.(T); ok {
+			trim(object)
+		}
 	}
-	s.example = exampleOf[T]()
-	s.from = listWatch(client, from, labels, s)
-	return s
+	o.Apply = func(batch []follow.Change) {
+		changes := make([]Change, 0, len(batch))
+		for _, change := range batch {
+			changes = append(changes, changeOf[T](c, change))
+		}
+		c.apply(changes...)
+	}
+	return follow.New(client, from, example, o)
 }
 
-func exampleOf[T object]() runtime.Object {
-	var object T
-	switch any(object).(type) {
-	case *networkingv1.Ingress:
-		return &networkingv1.Ingress{}
-	case *networkingv1.IngressClass:
-		return &networkingv1.IngressClass{}
-	case *corev1.Service:
-		return &corev1.Service{}
-	case *corev1.Pod:
-		return &corev1.Pod{}
-	default:
-		return &corev1.Node{}
+// changeOf returns the change of an object that an API server has, or has no more.
+func changeOf[T object](c *Cache, change follow.Change) Change {
+	object, ok := change.Object.(T)
+	convert := Delete[T](change.Object.GetNamespace(), change.Object.GetName())
+	if ok && !change.Gone {
+		convert = Set(object)
 	}
+	if _, ok := any(object).(*networkingv1.Ingress); !ok {
+		return convert
+	}
+	return Change{func(converter *Converter) {
+		c.show(change.Object, change.Gone)
+		convert.apply(converter)
+	}}
 }
 
 // What is read of objects: the rest, which is most of them, is dropped.

@@ -4,35 +4,22 @@ package ingress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"go.uber.org/atomic"
-	"golang.org/x/time/rate"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/kube"
-	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/configstore/kube/internal/statusqueue"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
-
-// The defaults of kube.StatusOptions.
-const (
-	defaultRate    = 100
-	defaultWorkers = 4
-)
-
-// errNotLeading is what ends a write when another process may write.
-var errNotLeading = errors.New("this process does not lead any more")
 
 // StatusWriter writes the addresses of the gateways into status.loadBalancer of the
 // Ingresses that are ours, by one of many processes: that which has the Lease. A status that
@@ -46,7 +33,7 @@ type StatusWriter struct {
 	opts     kube.StatusOptions
 	election *kube.Election
 	ran      atomic.Bool
-	queue    workqueue.TypedRateLimitingInterface[Key]
+	queue    *statusqueue.Queue[Key] // since Run
 }
 
 // NewStatusWriter returns the writer of the statuses of a cache's Ingresses, which uses config
@@ -59,10 +46,10 @@ func NewStatusWriter(cache *Cache, config *rest.Config, opts ...kube.StatusOptio
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Rate <= 0 {
-		o.Rate = defaultRate
+		o.Rate = statusqueue.DefaultRate
 	}
 	if o.Workers < 1 {
-		o.Workers = defaultWorkers
+		o.Workers = statusqueue.DefaultWorkers
 	}
 	client, err := newClient(config)
 	if err != nil {
@@ -85,7 +72,7 @@ func (w *StatusWriter) Run(stop <-chan struct{}) {
 		panic("ingress: StatusWriter.Run was called twice")
 	}
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
-	w.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[Key](time.Second, time.Minute))
+	w.queue = statusqueue.New[Key]()
 	var running sync.WaitGroup
 	running.Go(func() { w.run(ctx) })
 	<-stop
@@ -101,16 +88,14 @@ func (w *StatusWriter) run(ctx context.Context) {
 	}
 	w.cache.onStatus(func(key Key) {
 		if w.Leading() { // Whoever becomes the leader looks at everything.
-			w.queue.Add(key)
+			w.queue.AddUrgent(key)
 		}
 	})
 	defer w.cache.onStatus(nil)
-	limiter := rate.NewLimiter(rate.Limit(w.opts.Rate), int(w.opts.Rate)+1)
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	for range w.opts.Workers {
-		workers.Go(func() { w.work(ctx, limiter) })
-	}
+	defer w.queue.Start(ctx, statusqueue.Work[Key]{
+		Rate: w.opts.Rate, Workers: w.opts.Workers, Logger: w.opts.Logger, Object: func(key Key) string { return "Ingress " + key.String() },
+		Remaining: w.election.Remaining, Pending: w.pending, Write: w.write,
+	})()
 	w.election.Run(ctx.Done(), w.sweep) //nolint:contextcheck // It ends with ctx.
 }
 
@@ -121,43 +106,13 @@ func (w *StatusWriter) sweep() {
 	}
 }
 
-// work looks at what is queued, and writes at the limited rate, until the queue is shut
-// down.
-func (w *StatusWriter) work(ctx context.Context, limiter *rate.Limiter) {
-	for {
-		key, ended := w.queue.Get()
-		if ended {
-			return
-		}
-		var err error
-		p := guard.Call(func() {
-			if _, differs := w.cache.wanted(key); differs && w.Leading() && limiter.Wait(ctx) == nil {
-				err = w.write(ctx, key)
-			}
-		})
-		if p.Log(w.opts.Logger, "status writer", slog.String("object", "Ingress "+key.String())); p != nil {
-			err = p
-		}
-		w.queue.Done(key)
-		if err == nil || ctx.Err() != nil {
-			w.queue.Forget(key)
-			continue
-		}
-		if p == nil && !apierrors.IsConflict(err) { // Somebody else was faster.
-			w.opts.Logger.Warn("status was not written", slog.String("object", "Ingress "+key.String()), slog.Any("error", err))
-		}
-		w.queue.AddRateLimited(key)
-	}
+func (w *StatusWriter) pending(key Key) (bool, error) {
+	_, differs := w.cache.wanted(key)
+	return differs, nil
 }
 
-// write reads an Ingress, decides anew, and writes. Its requests end with the leadership.
+// write reads an Ingress, decides anew, and writes.
 func (w *StatusWriter) write(ctx context.Context, key Key) error {
-	remaining := w.election.Remaining()
-	if remaining <= 0 {
-		return errNotLeading
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, remaining, errNotLeading)
-	defer cancel()
 	client := w.client.NetworkingV1().Ingresses(key.Namespace)
 	o, err := client.Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

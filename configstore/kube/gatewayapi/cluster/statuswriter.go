@@ -11,25 +11,14 @@ import (
 	"time"
 
 	"go.uber.org/atomic"
-	"golang.org/x/time/rate"
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/kube"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 	"github.com/pilotkit/pilotkit/configstore/kube/internal/statusqueue"
-	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
-
-// The defaults of kube.StatusOptions.
-const (
-	defaultRate    = 100
-	defaultWorkers = 4
-)
-
-// errNotLeading is what ends a write when another process may write.
-var errNotLeading = errors.New("this process does not lead any more")
 
 // StatusWriter writes the statuses of a Cache's objects, by one of many processes: that which has
 // the Lease. A status that is right as the cache shows it takes no request, whoever has
@@ -56,10 +45,10 @@ func NewStatusWriter(cache *Cache, config *rest.Config, opts ...kube.StatusOptio
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Rate <= 0 {
-		o.Rate = defaultRate
+		o.Rate = statusqueue.DefaultRate
 	}
 	if o.Workers < 1 {
-		o.Workers = defaultWorkers
+		o.Workers = statusqueue.DefaultWorkers
 	}
 	election, err := kube.NewElection(config, o)
 	if err != nil {
@@ -104,12 +93,10 @@ func (w *StatusWriter) run(ctx context.Context) {
 		}
 	})
 	defer w.cache.SubscribeStatuses(nil)
-	limiter := rate.NewLimiter(rate.Limit(w.opts.Rate), int(w.opts.Rate)+1)
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	for range w.opts.Workers {
-		workers.Go(func() { w.work(ctx, limiter) })
-	}
+	defer w.queue.Start(ctx, statusqueue.Work[gatewayapi.ObjectKey]{
+		Rate: w.opts.Rate, Workers: w.opts.Workers, Logger: w.opts.Logger, Object: gatewayapi.ObjectKey.String,
+		Remaining: w.election.Remaining, Pending: w.pending, Write: w.write,
+	})()
 	w.election.Run(ctx.Done(), w.sweep) //nolint:contextcheck // It ends with ctx.
 }
 
@@ -120,45 +107,14 @@ func (w *StatusWriter) sweep() {
 	}
 }
 
-// work looks at what is queued, and writes at the limited rate, until the queue is shut down.
-func (w *StatusWriter) work(ctx context.Context, limiter *rate.Limiter) {
-	for {
-		key, ended := w.queue.Get()
-		if ended {
-			return
-		}
-		var err error
-		p := guard.Call(func() { err = w.look(ctx, key, limiter) })
-		if p.Log(w.opts.Logger, "status writer", slog.String("object", key.String())); p != nil {
-			err = p
-		}
-		w.queue.Done(key)
-		if err == nil || ctx.Err() != nil {
-			w.queue.Forget(key)
-			continue
-		}
-		if p == nil && !errors.Is(err, configstore.ErrConflict) { // Somebody else was faster.
-			w.opts.Logger.Warn("status was not written", slog.String("object", key.String()), slog.Any("error", err))
-		}
-		w.queue.AddRateLimited(key)
-	}
+func (w *StatusWriter) pending(key gatewayapi.ObjectKey) (bool, error) {
+	_, pending, err := w.cache.PendingStatus(key, w.now())
+	return pending, err
 }
 
-// look writes the status of an object if it is not as it should be. It decides once it may write:
-// what there is to say may have changed while it waited.
-func (w *StatusWriter) look(ctx context.Context, key gatewayapi.ObjectKey, limiter *rate.Limiter) error {
-	if _, pending, err := w.cache.PendingStatus(key, w.now()); !pending {
-		return err
-	}
-	if !w.Leading() || limiter.Wait(ctx) != nil {
-		return nil
-	}
-	remaining := w.election.Remaining()
-	if remaining <= 0 {
-		return errNotLeading
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, remaining, errNotLeading)
-	defer cancel()
+// write writes the status of an object if it is still not as it should be: what there is to say may
+// have changed while it waited.
+func (w *StatusWriter) write(ctx context.Context, key gatewayapi.ObjectKey) error {
 	config, pending, err := w.cache.PendingStatus(key, w.now())
 	if !pending {
 		return err

@@ -46,8 +46,10 @@ type Change struct {
 type Options struct {
 	// Kind is the resource, as in messages: "services".
 	Kind string
+	// Labels is the selector of the objects; empty: all.
+	Labels string
 	// Apply takes changes, all together; of a list those that make of what there was what
-	// there is. Calls follow each other.
+	// there is. It is called without any when HasSynced has become true. Calls follow each other.
 	Apply func([]Change)
 	// Trim drops what is not read of an object; nil: nothing.
 	Trim func(runtime.Object)
@@ -97,7 +99,7 @@ func New[L runtime.Object](client any, from Resource[L], example runtime.Object,
 func listWatch[L runtime.Object](client any, from Resource[L], s *Source) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (list runtime.Object, err error) {
-			if o.ResourceVersion == "0" {
+			if o.LabelSelector = s.opts.Labels; o.ResourceVersion == "0" {
 				o.ResourceVersion = ""
 			}
 			err = s.do(ctx, func() error {
@@ -107,6 +109,7 @@ func listWatch[L runtime.Object](client any, from Resource[L], s *Source) cache.
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (w watch.Interface, err error) {
+			o.LabelSelector = s.opts.Labels
 			err = s.do(ctx, func() error {
 				// A connection that breaks is no error to client-go, but a watch that ends at once.
 				if w, err = from.Watch(ctx, o); err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
@@ -156,9 +159,16 @@ func (s *Source) do(ctx context.Context, request func() error) error {
 		s.note(ctx, err)
 	}
 	if s.opts.Optional && ctx.Err() == nil && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
-		s.answered.Store(true)
+		s.finish()
 	}
 	return err
+}
+
+// finish makes the kind one that has been read.
+func (s *Source) finish() {
+	if !s.answered.Swap(true) {
+		s.opts.Apply(nil)
+	}
 }
 
 // note remembers an error, or nil. What stays wrong is logged once.

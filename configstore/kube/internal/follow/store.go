@@ -49,7 +49,7 @@ func (s *store) Replace(objects []any, _ string) error {
 		changes = append(changes, Change{Object: &metav1.ObjectMeta{Namespace: n.namespace, Name: n.name}, Gone: true})
 	}
 	s.opts.Apply(changes)
-	s.answered.Store(true)
+	(*Source)(s).finish()
 	return nil
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statusqueue is the order in which statuses of objects are looked at.
+// Package statusqueue is the order in which statuses of objects are looked at, and who writes them
+// at what rate.
 package statusqueue
 
 import (
