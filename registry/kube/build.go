@@ -46,7 +46,7 @@ func (e *engine) podOf(n *sliceNode, i int) *podState {
 	if l.target != nil {
 		return l.target.pod()
 	}
-	p, _ := e.places.Get(l.address)
+	p, _ := e.holders.Get(l.address)
 	var best *podState
 	for pod := range p.pods.all {
 		if s := pod.pod(); s.Key.namespace == n.host.namespace && (best == nil || after(best, s)) {

@@ -48,7 +48,7 @@ type touched struct {
 // known before an election goes through all of them.
 func (e *engine) touch(h *host, k memberKey) {
 	w := e.batch.touch(h)
-	if p, _ := e.places.Get(k.address); p.slices.more != nil {
+	if p, _ := e.holders.Get(k.address); p.slices.more != nil {
 		if _, known := w.contested[k]; known {
 			return
 		}
@@ -66,7 +66,7 @@ func (e *engine) touch(h *host, k memberKey) {
 // nearly always one.
 func (e *engine) elect(h *host, k memberKey) candidate {
 	var best candidate
-	p, _ := e.places.Get(k.address)
+	p, _ := e.holders.Get(k.address)
 	for n := range p.slices.all {
 		if n.host != h {
 			continue

@@ -52,7 +52,7 @@ type engine struct {
 
 	hosts       pmap.Live[registry.Hostname, *hostView]
 	pods        pmap.Live[objectKey, podValue]
-	places      pmap.Live[string, place]
+	holders     pmap.Live[string, holders]
 	selectors   pmap.Live[labelPair, []*host]
 	workloadsAt pmap.Live[string, []*registry.WorkloadInstance]
 	gateways    []registry.NetworkGateway

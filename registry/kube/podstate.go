@@ -161,7 +161,7 @@ func (e *engine) describePod(n *podNode) bool {
 // some addresses, as those without a target have the identity of the pod there.
 func (e *engine) rebuildAt(namespace string, addresses []string) {
 	for _, a := range addresses {
-		p, _ := e.places.Get(a)
+		p, _ := e.holders.Get(a)
 		for s := range p.slices.all {
 			if s.host.namespace == namespace {
 				e.batch.rebuildSlice(s)

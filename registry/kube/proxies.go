@@ -80,7 +80,7 @@ func (c *Controller) podOf(s *state, proxy *registry.Proxy) *podState {
 	}
 	var found []*podState
 	for _, a := range proxy.IPAddresses {
-		at, _ := s.places.Get(a)
+		at, _ := s.holders.Get(a)
 		for n := range at.pods.all {
 			if p := s.pods.Entry(n.key()); p != nil {
 				found = append(found, p)
@@ -236,7 +236,7 @@ func namedPort(sp servicePort, ports []registry.WorkloadPort) (uint32, bool) {
 func (s *state) instancesAt(proxy *registry.Proxy, namespace string) []*registry.ServiceInstance {
 	var hosts []registry.Hostname
 	for _, a := range proxy.IPAddresses {
-		at, _ := s.places.Get(a)
+		at, _ := s.holders.Get(a)
 		for n := range at.slices.all {
 			if n.host.namespace == namespace {
 				hosts = append(hosts, n.host.hostname)

@@ -15,9 +15,9 @@ type state struct {
 	services *registry.ServiceSet
 	hosts    pmap.Map[registry.Hostname, *hostView]
 	pods     pmap.Map[objectKey, podValue]
-	// places and workloadsAt find usable pods, slices, and workloads of other
+	// holders and workloadsAt find usable pods, slices, and workloads of other
 	// registries by an address.
-	places      pmap.Map[string, place]
+	holders     pmap.Map[string, holders]
 	workloadsAt pmap.Map[string, []*registry.WorkloadInstance]
 	// selectors finds services by a label of their selectors.
 	selectors pmap.Map[labelPair, []*host]
@@ -30,7 +30,7 @@ type state struct {
 // snapshot returns the state after a batch.
 func (e *engine) snapshot(prev *state) *state {
 	next := &state{
-		services: prev.services, hosts: e.hosts.Snapshot(), pods: e.pods.Snapshot(), places: e.places.Snapshot(),
+		services: prev.services, hosts: e.hosts.Snapshot(), pods: e.pods.Snapshot(), holders: e.holders.Snapshot(),
 		workloadsAt: e.workloadsAt.Snapshot(), selectors: e.selectors.Snapshot(),
 		gateways: e.gateways, mesh: e.mesh, network: e.network,
 	}

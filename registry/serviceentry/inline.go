@@ -11,7 +11,7 @@ import (
 )
 
 // putInline replaces the endpoints that are written in an entry. An endpoint that
-// does not differ from the one at its place is kept.
+// does not differ from the one in its position is kept.
 func (b *batch) putInline(e *entry, old *definition) {
 	specs, formerSpecs := e.definition.inline(), []*networking.WorkloadEntry(nil)
 	keep := old != nil && e.sameShape(old)
@@ -19,7 +19,7 @@ func (b *batch) putInline(e *entry, old *definition) {
 		formerSpecs = old.inline()
 	}
 	contributions := inlineContributions{conversion: &b.conversion, entry: e, definition: e.definition}
-	place, former := &e.inline, e.inline
+	link, former := &e.inline, e.inline
 	for i, spec := range specs {
 		if i >= len(formerSpecs) || (spec == nil) != (formerSpecs[i] == nil) {
 			// From here on former is not what formerSpecs says.
@@ -30,8 +30,8 @@ func (b *batch) putInline(e *entry, old *definition) {
 		}
 		if formerSpecs != nil && sameEndpoint(spec, formerSpecs[i]) {
 			contributions.last(spec, former)
-			*place = former
-			place, former = &former.next, former.next
+			*link = former
+			link, former = &former.next, former.next
 			continue
 		}
 		m := contributions.convert(i, spec, former)
@@ -48,10 +48,10 @@ func (b *batch) putInline(e *entry, old *definition) {
 			former.next = nil
 		}
 		contributions.last(spec, m)
-		*place = m
-		place, former = &m.next, following
+		*link = m
+		link, former = &m.next, following
 	}
-	*place = nil
+	*link = nil
 	for former != nil {
 		b.removeContribution(former, e.bindings...)
 		former, former.next = former.next, nil

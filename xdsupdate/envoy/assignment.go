@@ -98,7 +98,7 @@ func (p *Prepared) encodeScaled(name string, chosen []*part) []byte {
 	}
 	var plain Upstream
 	return packed(&endpointv3.ClusterLoadAssignment{
-		ClusterName: name, Endpoints: assemble(plain.members(endpoints, false)),
+		ClusterName: name, Endpoints: assemble(plain.entries(endpoints, false)),
 	}).GetValue()
 }
 

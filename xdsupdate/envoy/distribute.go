@@ -51,10 +51,10 @@ func distribute(
 	return groups
 }
 
-// sum returns the sum of the weights of the members.
+// sum returns the sum of the weights of the entries.
 func (g *group) sum() uint64 {
 	total := uint64(0)
-	for _, m := range g.members {
+	for _, m := range g.entries {
 		total += m.weight
 	}
 	return total

@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// member is an endpoint of a load assignment, or a gateway in the place of some.
-type member struct {
+// entry is an endpoint of a load assignment, or a gateway in the place of some.
+type entry struct {
 	endpoint *registry.Endpoint // the first of those that a gateway stands for
 	lb       *endpointv3.LbEndpoint
 	locality localityKey
@@ -25,48 +25,48 @@ type member struct {
 	weight uint64
 }
 
-// group is the members of one locality and rank.
+// group is the entries of one locality and rank.
 type group struct {
 	locality localityKey
 	rank     int
-	members  []member
-	// weight is that of the locality; 0: the sum of those of the members.
+	entries  []entry
+	// weight is that of the locality; 0: the sum of those of the entries.
 	weight uint64
 }
 
 // localities returns endpoints, which are in order, by priority and locality.
 func (u *Upstream) localities(endpoints []*registry.Endpoint, names bool) []*endpointv3.LocalityLbEndpoints {
-	members := u.members(endpoints, names)
+	entries := u.entries(endpoints, names)
 	if u.Proxy == nil {
-		return assemble(members)
+		return assemble(entries)
 	}
 	setting := u.locality()
 	if setting.failover {
 		ranker := newRanker(u.Proxy, setting)
-		for i, m := range members {
-			members[i].rank = ranker.rank(m.endpoint, m.locality)
+		for i, m := range entries {
+			entries[i].rank = ranker.rank(m.endpoint, m.locality)
 		}
 	}
 	if !names {
-		members = u.throughGateways(members)
+		entries = u.throughGateways(entries)
 	}
-	boundRanks(members)
-	groups := groupMembers(members)
+	boundRanks(entries)
+	groups := groupEntries(entries)
 	if len(setting.distribute) > 0 {
 		groups = distribute(groups, setting.distribute, keyOfLocality(u.Proxy.Locality))
 	}
 	return assembleGroups(groups)
 }
 
-// members returns one member for each endpoint.
-func (u *Upstream) members(endpoints []*registry.Endpoint, names bool) []member {
-	out := make([]member, len(endpoints))
+// entries returns one entry for each endpoint.
+func (u *Upstream) entries(endpoints []*registry.Endpoint, names bool) []entry {
+	out := make([]entry, len(endpoints))
 	for i, e := range endpoints {
 		tlsMode := e.Attributes().TLSMode
 		if u.plaintext() || u.Plaintext != nil && u.Plaintext(e) {
 			tlsMode = ""
 		}
-		out[i] = member{
+		out[i] = entry{
 			endpoint: e, lb: lbEndpoint(e, names, tlsMode), locality: keyOfLocality(e.Attributes().Locality),
 			weight: uint64(max(1, e.Attributes().LbWeight)),
 		}
@@ -74,20 +74,20 @@ func (u *Upstream) members(endpoints []*registry.Endpoint, names bool) []member 
 	return out
 }
 
-// assemble returns members by rank and locality.
-func assemble(members []member) []*endpointv3.LocalityLbEndpoints {
-	return assembleGroups(groupMembers(members))
+// assemble returns entries by rank and locality.
+func assemble(entries []entry) []*endpointv3.LocalityLbEndpoints {
+	return assembleGroups(groupEntries(entries))
 }
 
-// groupMembers groups members by rank and locality, sorted.
-func groupMembers(members []member) []*group {
+// groupEntries groups entries by rank and locality, sorted.
+func groupEntries(entries []entry) []*group {
 	type key struct {
 		rank     int
 		locality localityKey
 	}
 	byKey := make(map[key]*group)
 	var out []*group
-	for _, m := range members {
+	for _, m := range entries {
 		k := key{m.rank, m.locality}
 		g := byKey[k]
 		if g == nil {
@@ -95,7 +95,7 @@ func groupMembers(members []member) []*group {
 			byKey[k] = g
 			out = append(out, g)
 		}
-		g.members = append(g.members, m)
+		g.entries = append(g.entries, m)
 	}
 	slices.SortFunc(out, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), a.locality.compare(b.locality))
@@ -108,17 +108,17 @@ func groupMembers(members []member) []*group {
 const maxPriorities = 32
 
 // boundRanks makes the highest ranks one, if there are more than priorities.
-func boundRanks(members []member) {
+func boundRanks(entries []entry) {
 	distinct := make(map[int]struct{})
-	for _, m := range members {
+	for _, m := range entries {
 		distinct[m.rank] = struct{}{}
 	}
 	if len(distinct) <= maxPriorities {
 		return
 	}
 	last := slices.Sorted(maps.Keys(distinct))[maxPriorities-1]
-	for i := range members {
-		members[i].rank = min(members[i].rank, last)
+	for i := range entries {
+		entries[i].rank = min(entries[i].rank, last)
 	}
 }
 
@@ -137,10 +137,10 @@ func assembleGroups(groups []*group) []*endpointv3.LocalityLbEndpoints {
 		// The locality is never nil: gRPC clients refuse one that is not set.
 		l := &endpointv3.LocalityLbEndpoints{
 			Locality: &core.Locality{Region: g.locality.region, Zone: g.locality.zone, SubZone: g.locality.subZone},
-			Priority: priority, LbEndpoints: make([]*endpointv3.LbEndpoint, len(g.members)),
+			Priority: priority, LbEndpoints: make([]*endpointv3.LbEndpoint, len(g.entries)),
 		}
 		sum := uint64(0)
-		for j, m := range g.members {
+		for j, m := range g.entries {
 			weight := max(1, m.weight>>shift)
 			if m.lb.GetLoadBalancingWeight() != nil {
 				m.lb.LoadBalancingWeight.Value = uint32(weight) //nolint:gosec // shifted into 32 bits
@@ -161,8 +161,8 @@ func assembleGroups(groups []*group) []*endpointv3.LocalityLbEndpoints {
 func shiftOf(groups []*group) uint {
 	total, n := uint64(0), 0
 	for _, g := range groups {
-		n += len(g.members)
-		for _, m := range g.members {
+		n += len(g.entries)
+		for _, m := range g.entries {
 			total += m.weight
 		}
 	}

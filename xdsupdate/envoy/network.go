@@ -88,19 +88,19 @@ func (n *Networks) of(a *registry.EndpointAttributes) []registry.NetworkGateway 
 // throughGateways replaces endpoints in other networks by the gateways of these,
 // with the weights of what they stand for. Those that do not take mutual TLS are
 // left out: a gateway passes on nothing else.
-func (u *Upstream) throughGateways(members []member) []member {
+func (u *Upstream) throughGateways(entries []entry) []entry {
 	if u.Networks == nil || len(u.Networks.gateways) == 0 {
-		return members
+		return entries
 	}
-	type place struct {
+	type gatewayKey struct {
 		address  string
 		port     uint32
 		locality localityKey
 		rank     int
 	}
-	at := make(map[place]int)
-	var out, remote []member
-	for _, m := range members {
+	at := make(map[gatewayKey]int)
+	var out, remote []entry
+	for _, m := range entries {
 		a := m.endpoint.Attributes()
 		gateways := u.Networks.of(a)
 		if a.Network == u.Proxy.Network || len(gateways) == 0 {
@@ -115,15 +115,15 @@ func (u *Upstream) throughGateways(members []member) []member {
 			continue
 		}
 		for _, g := range gateways {
-			k := place{g.Addr, g.Port, m.locality, m.rank}
+			k := gatewayKey{g.Addr, g.Port, m.locality, m.rank}
 			if u.Client == ForGRPC {
-				k = place{address: g.Addr, port: g.Port} // these refuse an assignment with an address twice
+				k = gatewayKey{address: g.Addr, port: g.Port} // these refuse an assignment with an address twice
 			}
 			i, have := at[k]
 			if !have {
 				i = len(remote)
 				at[k] = i
-				remote = append(remote, member{endpoint: m.endpoint, lb: gatewayEndpoint(g), locality: m.locality, rank: m.rank})
+				remote = append(remote, entry{endpoint: m.endpoint, lb: gatewayEndpoint(g), locality: m.locality, rank: m.rank})
 			}
 			if m.rank < remote[i].rank {
 				remote[i].locality, remote[i].rank = m.locality, m.rank

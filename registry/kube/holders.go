@@ -4,8 +4,8 @@ package kube
 
 import "github.com/pilotkit/pilotkit/registry"
 
-// place is what has an address. It is immutable.
-type place struct {
+// holders are the pods and slices that have an address. It is immutable.
+type holders struct {
 	// pods are the usable ones.
 	pods list[*podNode]
 	// slices are those with an endpoint that is shown under the address, or would be
@@ -13,25 +13,25 @@ type place struct {
 	slices list[*sliceNode]
 }
 
-func (e *engine) setPlace(address string, p place) {
+func (e *engine) setHolders(address string, p holders) {
 	if p.pods.empty() && p.slices.empty() {
-		e.places.Delete(address)
+		e.holders.Delete(address)
 	} else {
-		e.places.Set(address, p)
+		e.holders.Set(address, p)
 	}
 }
 
 // locatePod makes a pod be found by the addresses under which it is now.
 func (e *engine) locatePod(n *podNode, old, curr []string) {
 	for _, a := range old {
-		p, _ := e.places.Get(a)
+		p, _ := e.holders.Get(a)
 		p.pods = p.pods.without(n)
-		e.setPlace(a, p)
+		e.setHolders(a, p)
 	}
 	for _, a := range curr {
-		p, _ := e.places.Get(a)
+		p, _ := e.holders.Get(a)
 		p.pods = p.pods.with(n)
-		e.setPlace(a, p)
+		e.setHolders(a, p)
 	}
 }
 
@@ -40,16 +40,16 @@ func (e *engine) locatePod(n *podNode, old, curr []string) {
 func (e *engine) locateEndpoint(n *sliceNode, old, curr *registry.Endpoint) {
 	if old != nil {
 		for _, a := range old.Addresses {
-			p, _ := e.places.Get(a)
+			p, _ := e.holders.Get(a)
 			p.slices = p.slices.without(n)
-			e.setPlace(a, p)
+			e.setHolders(a, p)
 		}
 	}
 	if curr != nil {
 		for _, a := range curr.Addresses {
-			p, _ := e.places.Get(a)
+			p, _ := e.holders.Get(a)
 			p.slices = p.slices.with(n)
-			e.setPlace(a, p)
+			e.setHolders(a, p)
 		}
 	}
 }
