@@ -35,6 +35,13 @@
 // What replaces it is joined to the rest by one slash: "/" in the place of "/a" makes /b of
 // /a/b. gRPC clients, which know no such matches, have two routes for one.
 //
+// # TLS routes
+//
+// TLS routes are for servers that pass TLS on: a filter chain for each match. Those of TLSRoutes
+// (internal.istio.io/route-semantics: gateway) are for servers that terminate TLS without HTTP
+// as well, for names among the hosts of the server, and come before its TCP routes, which have
+// all other names.
+//
 // # gRPC clients
 //
 // A gRPC client asks for a cluster when a route names it. grpc-go (v1.84) uses the

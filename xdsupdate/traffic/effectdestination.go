@@ -29,7 +29,7 @@ func usedTCP(v *virtualService, r *networking.TCPRoute) routeUse {
 }
 
 func usedTLS(v *virtualService, r *networking.TLSRoute) routeUse {
-	return routeUse{v, func(k serverKind) bool { return k == passthrough }, fitting(v, r.GetMatch())}
+	return routeUse{v, func(k serverKind) bool { return k.takesTLSRoutes(v) }, fitting(v, r.GetMatch())}
 }
 
 // fitting returns whether some of the matches of a route is for a port at a Gateway.

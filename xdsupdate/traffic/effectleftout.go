@@ -112,11 +112,11 @@ func (f *findings) sharedRoutes(namespace, gateway string) []error {
 
 func (f *findings) refusedTLS(v *virtualService) {
 	p := &proxy{role: router, namespace: v.namespace}
-	s := &gatewayServer{spec: &networking.Server{Port: &networking.Port{Number: 443}}}
+	s := &gatewayServer{kind: passthrough, spec: &networking.Server{Port: &networking.Port{Number: 443}}}
 	for i, r := range v.spec.GetTls() {
 		for _, m := range r.GetMatch() {
 			anywhere := &networking.TLSMatchAttributes{SniHosts: m.GetSniHosts()}
-			_, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return f.passthroughChain(p, s, v, r, anywhere) })
+			_, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return f.tlsChain(p, s, v, r, anywhere) })
 			if err != nil {
 				f.addOnce(element("spec.tls", i), closedConnections(err))
 			}

@@ -110,12 +110,8 @@ func (f *findings) whyNotServed(v *virtualService, name string) string {
 			if len(v.spec.GetHttp()) > 0 {
 				return ""
 			}
-		case plainTCP, terminatedTCP:
-			if len(v.spec.GetTcp()) > 0 {
-				return ""
-			}
-		case passthrough:
-			if len(v.spec.GetTls()) > 0 {
+		case plainTCP, terminatedTCP, passthrough:
+			if len(v.spec.GetTcp()) > 0 && s.kind != passthrough || len(v.spec.GetTls()) > 0 && s.kind.takesTLSRoutes(v) {
 				return ""
 			}
 		case autoPassthrough: // takes no routes

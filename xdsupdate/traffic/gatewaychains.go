@@ -79,11 +79,13 @@ func (st *state) candidateChains(p *proxy, l *gatewayListener) iter.Seq2[gateway
 func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]error) iter.Seq2[gatewayChain, error] {
 	switch s.kind {
 	case passthrough:
-		return st.passthroughChains(p, s, over)
+		return st.tlsChains(p, s, over)
 	case autoPassthrough:
 		return st.autoPassthroughChains(p, s)
-	case plainTCP, terminatedTCP:
+	case plainTCP:
 		return st.tcpChains(p, s)
+	case terminatedTCP:
+		return st.terminatedChains(p, s, over)
 	default:
 		return func(yield func(gatewayChain, error) bool) {
 			c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain {
@@ -96,6 +98,20 @@ func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]
 				yield(gatewayChain{}, s.leftOut(err))
 			} else if c != nil {
 				yield(gatewayChain{FilterChain: c}, nil)
+			}
+		}
+	}
+}
+
+// terminatedChains yields the filter chains of a server that terminates TLS without HTTP,
+// those of the names of TLS routes first, or why one is left out.
+func (st *state) terminatedChains(p *proxy, s *gatewayServer, over map[passedRoutes]error) iter.Seq2[gatewayChain, error] {
+	return func(yield func(gatewayChain, error) bool) {
+		for _, chains := range []iter.Seq2[gatewayChain, error]{st.tlsChains(p, s, over), st.tcpChains(p, s)} {
+			for c, err := range chains {
+				if !yield(c, err) {
+					return
+				}
 			}
 		}
 	}

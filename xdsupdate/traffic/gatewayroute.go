@@ -5,20 +5,22 @@ package traffic
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// passthroughChains yields a filter chain for each match of a TLS route that fits a
-// server, or why there is none; over says which routes there is no room for.
-func (st *state) passthroughChains(p *proxy, s *gatewayServer, over map[passedRoutes]error) iter.Seq2[gatewayChain, error] {
+// tlsChains yields a filter chain for each match of a TLS route that fits a server, or why
+// there is none; over says which routes there is no room for.
+func (st *state) tlsChains(p *proxy, s *gatewayServer, over map[passedRoutes]error) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		for _, v := range st.virtualServicesOf(p, s) {
-			if len(v.spec.GetTls()) == 0 || !s.sharesHost(v) || p.leaves(v.config, v) {
+			if len(v.spec.GetTls()) == 0 || !s.kind.takesTLSRoutes(v) || !s.sharesHost(v) || p.leaves(v.config, v) {
 				continue
 			}
 			if err := over[passedRoutes{s, v}]; err != nil {
@@ -29,7 +31,7 @@ func (st *state) passthroughChains(p *proxy, s *gatewayServer, over map[passedRo
 			}
 			for i, r := range v.spec.GetTls() {
 				for _, m := range r.GetMatch() {
-					c, err := st.checkedPassthroughChain(p, s, v, r, m)
+					c, err := st.checkedTLSChain(p, s, v, r, m)
 					if err != nil {
 						err = leftOut(v.config, element("spec.tls", i), closedConnections(err))
 					}
@@ -42,12 +44,12 @@ func (st *state) passthroughChains(p *proxy, s *gatewayServer, over map[passedRo
 	}
 }
 
-// checkedPassthroughChain returns the filter chain of a match of a TLS route, without
+// checkedTLSChain returns the filter chain of a match of a TLS route, without
 // one for none, or why it is left out.
-func (st *state) checkedPassthroughChain(
+func (st *state) checkedTLSChain(
 	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes,
 ) (gatewayChain, error) {
-	c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return st.passthroughChain(p, s, v, r, m) })
+	c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return st.tlsChain(p, s, v, r, m) })
 	if c == nil || err != nil {
 		return gatewayChain{}, err
 	}
@@ -58,11 +60,12 @@ func (st *state) checkedPassthroughChain(
 	return gatewayChain{FilterChain: c, l4Ranges: ranges, of: v, field: "spec.tls"}, nil
 }
 
-// passthroughChain returns the filter chain of a match of a TLS route; nil for none.
-func (st *state) passthroughChain(
+// tlsChain returns the filter chain of a match of a TLS route, behind TLS if the server
+// terminates that; nil for none.
+func (st *state) tlsChain(
 	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes,
 ) *listenerv3.FilterChain {
-	names, ok := envoy.ServerNames(m.GetSniHosts())
+	names, ok := s.namesOf(v, m)
 	if !ok || !s.fits(p, v, m) {
 		return nil
 	}
@@ -70,7 +73,29 @@ func (st *state) passthroughChain(
 	if filter == nil {
 		return nil
 	}
-	return envoy.FilterChain(names, nil, filter, st.protectionOf(p).tcp...)
+	var tls *tlsv3.DownstreamTlsContext
+	if s.kind == terminatedTCP {
+		if tls = envoy.DownstreamTLS(s.spec, st.settings.mesh); tls == nil {
+			return nil
+		}
+	}
+	return envoy.FilterChain(names, tls, filter, st.protectionOf(p).tcp...)
+}
+
+// namesOf returns the server names of a match at a server; none stands for all. Where TLS
+// is terminated they are among the hosts of the server, of which its certificate is.
+func (s *gatewayServer) namesOf(v *virtualService, m *networking.TLSMatchAttributes) (names []string, ok bool) {
+	if s.kind != terminatedTCP {
+		return envoy.ServerNames(m.GetSniHosts())
+	}
+	var asked []registry.Hostname
+	for _, h := range m.GetSniHosts() {
+		asked = append(asked, registry.Hostname(strings.ToLower(h)))
+	}
+	for _, h := range intersect(s.hosts, s.names, asked, v.namespace) {
+		names = append(names, string(h))
+	}
+	return envoy.ServerNames(names)
 }
 
 // l4Match is a match of a TCP or TLS route.

@@ -102,6 +102,13 @@ func (s *gatewayServer) port() uint32 { return s.spec.GetPort().GetNumber() }
 // tls reports whether connections are TLS.
 func (s *gatewayServer) tls() bool { return s.kind != plainHTTP && s.kind != plainTCP }
 
+// takesTLSRoutes reports whether servers of a kind take the TLS routes of a VirtualService:
+// those that pass TLS on and, of the Gateway API, whose TLSRoutes attach to either, those
+// that terminate it.
+func (k serverKind) takesTLSRoutes(v *virtualService) bool {
+	return k == passthrough || k == terminatedTCP && standsForRoutes(v.config)
+}
+
 // redirects reports whether the server redirects HTTP requests to HTTPS. One that
 // terminates TLS does so with requests that a proxy in front of it, which is trusted to
 // say so, was sent in plain text.

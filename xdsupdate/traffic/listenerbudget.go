@@ -34,11 +34,8 @@ type passedRoutes struct {
 func (st *state) admitPassed(p *proxy, l *gatewayListener) map[passedRoutes]error {
 	var parts []passedRoutes
 	for _, s := range l.servers {
-		if s.kind != passthrough {
-			continue
-		}
 		for _, v := range st.virtualServicesOf(p, s) {
-			if len(v.spec.GetTls()) > 0 && s.sharesHost(v) {
+			if len(v.spec.GetTls()) > 0 && s.kind.takesTLSRoutes(v) && s.sharesHost(v) {
 				parts = append(parts, passedRoutes{s, v})
 			}
 		}

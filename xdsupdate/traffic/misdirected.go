@@ -91,10 +91,13 @@ func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		switch s.kind {
 		case passthrough:
-			st.passedNamesOf(p, s, yield)
+			st.namesOfTLSRoutes(p, s, yield)
 		case terminatedHTTP, terminatedTCP:
+			if !envoy.HasCertificate(s.spec) || !st.namesOfTLSRoutes(p, s, yield) {
+				return
+			}
 			names, ok := s.serverNames()
-			if ok && envoy.HasCertificate(s.spec) && (s.kind == terminatedHTTP || st.takesAll(p, s)) {
+			if ok && (s.kind == terminatedHTTP || st.takesAll(p, s)) {
 				yield(names)
 			}
 		default:
@@ -102,10 +105,10 @@ func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq[[]string] {
 	}
 }
 
-// passedNamesOf yields the names of the TLS routes of a server.
-func (st *state) passedNamesOf(p *proxy, s *gatewayServer, yield func([]string) bool) {
+// namesOfTLSRoutes yields the names of the TLS routes of a server, until yield returns false.
+func (st *state) namesOfTLSRoutes(p *proxy, s *gatewayServer, yield func([]string) bool) (more bool) {
 	for _, v := range st.virtualServicesOf(p, s) {
-		if len(v.spec.GetTls()) == 0 || !s.sharesHost(v) {
+		if len(v.spec.GetTls()) == 0 || !s.kind.takesTLSRoutes(v) || !s.sharesHost(v) {
 			continue
 		}
 		for _, r := range v.spec.GetTls() {
@@ -113,12 +116,13 @@ func (st *state) passedNamesOf(p *proxy, s *gatewayServer, yield func([]string) 
 				if len(m.GetDestinationSubnets()) > 0 || len(r.GetRoute()) == 0 || !s.fits(p, v, m) {
 					continue
 				}
-				if names, ok := envoy.ServerNames(m.GetSniHosts()); ok && !yield(names) {
-					return
+				if names, ok := s.namesOf(v, m); ok && !yield(names) {
+					return false
 				}
 			}
 		}
 	}
+	return true
 }
 
 // takesAll reports whether a TCP route of a server takes all its connections.

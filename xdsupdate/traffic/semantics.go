@@ -14,9 +14,10 @@ const semanticsAnnotation = "internal.istio.io/route-semantics"
 // matchesElements reports whether the prefixes of paths in a config match whole elements, as
 // those of the Gateway API and of Ingresses do.
 func matchesElements(c *configstore.Config) bool {
-	if c.GroupVersionKind != istio.VirtualService {
-		return false
-	}
-	semantics := c.Annotations[semanticsAnnotation]
-	return semantics == "gateway" || semantics == "ingress"
+	return standsForRoutes(c) || c.GroupVersionKind == istio.VirtualService && c.Annotations[semanticsAnnotation] == "ingress"
+}
+
+// standsForRoutes reports whether a config is a VirtualService of routes of the Gateway API.
+func standsForRoutes(c *configstore.Config) bool {
+	return c.GroupVersionKind == istio.VirtualService && c.Annotations[semanticsAnnotation] == "gateway"
 }
