@@ -70,7 +70,7 @@ const kindsOfControlPlanes = 100
 // connect makes what becomes of the sources.
 func (p *plane) connect() {
 	configs := p.sources.configs
-	p.policies = traffic.New(configs, traffic.Options{Domain: p.settings.domain})
+	p.policies = traffic.New(configs, traffic.Options{Domain: p.settings.domain, Logger: p.log})
 	// Files that Gateways and DestinationRules name are read by the proxies that have
 	// them: see package secrets for keys that the control plane serves.
 	p.secrets = secrets.New(secrets.Options{Logger: p.log})

@@ -42,6 +42,7 @@ type plane struct {
 	reporter   *configs.ServiceReporter // of what becomes of ServiceEntries; nil: as statuses
 	registries *aggregate.Controller
 	secrets    *secrets.Generator
+	policies   *traffic.Policies
 	server     *ads.Server
 	// probing and started are called with the addresses of probes and of xDS when
 	// they are served.
@@ -76,8 +77,9 @@ func newPlane(config *rest.Config, s settings) (*plane, error) {
 	// to be read, and clients, whom this program believes who they are, authenticated: see
 	// packages secrets and gatewayapi/credentials.
 	p.secrets = secrets.New(secrets.Options{Logger: s.log})
+	p.policies = traffic.New(p.merged, traffic.Options{Domain: s.domain, Logger: s.log})
 	p.server = ads.New(p.registries, ads.Options{
-		Logger: s.log, Providers: []ads.Provider{traffic.New(p.merged, traffic.Options{Domain: s.domain})}, Generators: []ads.Generator{p.secrets},
+		Logger: s.log, Providers: []ads.Provider{p.policies}, Generators: []ads.Generator{p.secrets},
 		Configs: func() ads.ConfigReader { return p.merged },
 	})
 	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
@@ -131,7 +133,7 @@ func (p *plane) run(ctx context.Context) error {
 	defer running.Wait()
 	defer close(stop)
 	runs := []func(<-chan struct{}){
-		p.merged.Run, p.registries.Run, p.server.Run,
+		p.merged.Run, p.registries.Run, p.server.Run, p.policies.Run,
 		func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) },
 	}
 	if p.statuses != nil {

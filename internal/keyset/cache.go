@@ -24,6 +24,9 @@ type Options[U comparable] struct {
 	Refresh time.Duration
 	// Changed is told which objects use sets that have changed.
 	Changed func(users map[U]struct{})
+	// Failed is told of attempts that have failed, of one set less and less often; and, with an Outcome without Err, of the
+	// first that has not after it.
+	Failed func(Outcome[U])
 }
 
 // parallel is how many sets are fetched at a time.
@@ -53,6 +56,8 @@ type Cache[U comparable] struct {
 	fetching int
 	// changed are the users of the sets that have changed since Options.Changed was called.
 	changed map[U]struct{}
+	// outcomes are those that Options.Failed is to be told.
+	outcomes []Outcome[U]
 }
 
 // New returns an empty cache. Nothing is fetched before Run.
@@ -142,8 +147,12 @@ func (c *Cache[U]) Run(stop <-chan struct{}) {
 		case <-c.wake:
 		case <-timer.C:
 		}
-		if users := c.takeChanged(); len(users) > 0 {
+		users, outcomes := c.takeNews()
+		if len(users) > 0 {
 			c.options.Changed(users)
+		}
+		for _, o := range outcomes {
+			c.options.Failed(o)
 		}
 	}
 }
@@ -184,7 +193,11 @@ func (c *Cache[U]) refresh(ctx context.Context, e *entry[U]) {
 	if c.entries[e.source] != e {
 		return
 	}
-	if e.took(set, err, time.Now(), c.options.Refresh) {
+	now := time.Now()
+	if e.telling.due(err, now) {
+		c.outcomes = append(c.outcomes, e.outcome(err))
+	}
+	if e.took(set, err, now, c.options.Refresh) {
 		for user := range e.users {
 			c.changed[user] = struct{}{}
 		}
@@ -192,10 +205,11 @@ func (c *Cache[U]) refresh(ctx context.Context, e *entry[U]) {
 	heap.Push(&c.waiting, e)
 }
 
-func (c *Cache[U]) takeChanged() map[U]struct{} {
+// takeNews returns what the functions of the options are to be told.
+func (c *Cache[U]) takeNews() (users map[U]struct{}, outcomes []Outcome[U]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := c.changed
-	c.changed = make(map[U]struct{})
-	return out
+	users, outcomes = c.changed, c.outcomes
+	c.changed, c.outcomes = make(map[U]struct{}), nil
+	return users, outcomes
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,25 @@ type web struct {
 	open, most int
 	// slow is how long an answer takes.
 	slow time.Duration
+	// told are the outcomes that were told, and when.
+	told []told
+}
+
+type told struct {
+	Outcome[string]
+	at time.Time
+}
+
+func (w *web) tell(o Outcome[string]) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = append(w.told, told{o, time.Now()})
+}
+
+func (w *web) outcomes() []told {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.told)
 }
 
 func newWeb() *web { return &web{pages: make(map[string]string), fetched: make(map[string]int)} }
@@ -73,7 +93,7 @@ func cacheOf(t *testing.T, w *web) (*Cache[string], chan map[string]struct{}) {
 	changes := make(chan map[string]struct{}, 100)
 	c := New(Options[string]{
 		Fetch: w.fetch, MaxBytes: 1000, Refresh: refresh,
-		Changed: func(users map[string]struct{}) { changes <- users },
+		Changed: func(users map[string]struct{}) { changes <- users }, Failed: w.tell,
 	})
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {

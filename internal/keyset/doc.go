@@ -5,5 +5,6 @@
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. Changed is called by Run's, with no lock held, one call at a time.
+// Everything may be called from any goroutine. Changed and Failed are called by Run's, with no lock held, one call
+// at a time.
 package keyset

@@ -20,6 +20,7 @@ type entry[U comparable] struct {
 	// due is when it is to be fetched.
 	due     time.Time
 	backoff backoff.Backoff
+	telling telling
 }
 
 func newEntry[U comparable](s Source, refresh time.Duration) *entry[U] {

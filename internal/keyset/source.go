@@ -40,7 +40,7 @@ func (s Source) fetch(ctx context.Context, fetch Fetch, maxBytes int) (string, e
 			err = fmt.Errorf("the answer has more than %d bytes", maxBytes)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", uri, err)
+			return nil, fmt.Errorf("%s: %w", shown(uri), err)
 		}
 		return data, nil
 	}
@@ -54,9 +54,25 @@ func (s Source) fetch(ctx context.Context, fetch Fetch, maxBytes int) (string, e
 	}
 	keys, err := public(data)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", uri, err)
+		return "", fmt.Errorf("%s: %w", shown(uri), err)
 	}
 	return keys, nil
+}
+
+// String is where the set is, or whose it is, without a password.
+func (s Source) String() string {
+	if s.URI != "" {
+		return shown(s.URI)
+	}
+	return shown(s.Issuer)
+}
+
+// shown is a URI for errors and logs: without a password.
+func shown(uri string) string {
+	if u, err := url.Parse(uri); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return uri
 }
 
 // keysURI returns where the set is.
@@ -76,10 +92,10 @@ func (s Source) keysURI(get func(uri string) ([]byte, error)) (string, error) {
 		JWKSURI string `json:"jwks_uri"`
 	}
 	if err := json.Unmarshal(data, &configuration); err != nil {
-		return "", fmt.Errorf("%s: it is no OpenID configuration: %w", at, err)
+		return "", fmt.Errorf("%s: it is no OpenID configuration: %w", shown(at), err)
 	}
 	if configuration.JWKSURI == "" {
-		return "", fmt.Errorf("%s: it names no jwks_uri", at)
+		return "", fmt.Errorf("%s: it names no jwks_uri", shown(at))
 	}
 	return configuration.JWKSURI, nil
 }

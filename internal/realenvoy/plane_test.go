@@ -41,6 +41,8 @@ type planeOptions struct {
 	vault   *vault
 	// http10: gateways serve HTTP/1.0.
 	http10 bool
+	// keyRefresh is how often keys of tokens are fetched; 0: as by default.
+	keyRefresh time.Duration
 	// ads are further options of the server, and grpc those of the gRPC server.
 	ads  ads.Options
 	grpc []grpc.ServerOption
@@ -69,7 +71,7 @@ func startPlane(tb testing.TB, o planeOptions) *plane {
 	generator := secrets.New(secrets.Options{Function: p.vault.get})
 	p.vault.changed = generator.Changed
 	options := o.ads
-	p.policies = traffic.New(p.store, traffic.Options{Mesh: o.mesh, HTTP10: o.http10})
+	p.policies = traffic.New(p.store, traffic.Options{Mesh: o.mesh, HTTP10: o.http10, KeyRefresh: o.keyRefresh})
 	options.Providers = []ads.Provider{p.policies}
 	options.Generators = append(options.Generators, generator)
 	options.Configs = func() ads.ConfigReader { return p.store.Snapshot() }
@@ -104,7 +106,7 @@ func (p *plane) serve(parts ...func(stop <-chan struct{})) {
 	p.server.Register(server)
 	stop := make(chan struct{})
 	var running sync.WaitGroup
-	for _, run := range append(parts, p.store.Run, p.server.Run) {
+	for _, run := range append(parts, p.store.Run, p.server.Run, p.policies.Run) {
 		running.Go(func() { run(stop) })
 	}
 	running.Go(func() { _ = server.Serve(listener) })

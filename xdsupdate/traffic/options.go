@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"cmp"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -58,6 +59,9 @@ type Options struct {
 	KeyFetcher KeyFetcher
 	// KeyRefresh is how often keys are fetched again; 0: every 20 minutes, as Istio does.
 	KeyRefresh time.Duration
+	// Logger gets keys that cannot be fetched: at once, and then, as long as it is so, after 1, 2, 4 … 60 minutes; of all of
+	// them about a hundred a minute. Nil discards.
+	Logger *slog.Logger
 	// Limits bound what one object adds to what clients are sent.
 	Limits Limits
 }

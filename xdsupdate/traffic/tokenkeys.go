@@ -46,6 +46,7 @@ func newTokenKeys(o Options, limit int, requestPush func(map[configstore.ConfigK
 			k.mu.Unlock()
 			requestPush(users)
 		},
+		Failed: newKeyLog(o.Logger).outcome,
 	})
 	return k
 }
@@ -87,7 +88,8 @@ func sourcesOf(c *configstore.Config) (out []keyset.Source) {
 // Run fetches the keys that RequestAuthentications name by a URI, or by an issuer alone, with Options.KeyFetcher, until stop is closed, and
 // returns when everything that it started has ended. Without it no keys are fetched, and no token of such issuers is valid.
 // Keys are fetched again every Options.KeyRefresh, and those that could not be after a time that grows to a minute; the last ones
-// that could be fetched stay meanwhile. Clients are sent others by a push of the server.
+// that could be fetched stay meanwhile, and
+// Options.Logger is told. Clients are sent others by a push of the server.
 func (p *Policies) Run(stop <-chan struct{}) { p.settings.keys.cache.Run(stop) }
 
 // HasSynced reports whether the keys that RequestAuthentications name were fetched, or tried to be fetched, of all objects as of the last push; it
