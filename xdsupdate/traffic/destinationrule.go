@@ -30,7 +30,7 @@ func newDestinationRule(c *configstore.Config, s *settings) *destinationRule {
 		return nil
 	}
 	r := &destinationRule{
-		objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec,
+		objectName: objectName{c.Namespace, c.Name}, config: c, spec: namingServers(c, spec),
 		host:       resolveHost(spec.GetHost(), c.Namespace, s.domain),
 		selector:   spec.GetWorkloadSelector().GetMatchLabels(),
 		visibility: newVisibility(spec.GetExportTo(), s.mesh.GetDefaultDestinationRuleExportTo(), c.Namespace),

@@ -60,7 +60,8 @@
 //     expression that does not compile is left out; the status says so, and the other rules
 //     stay. A backend that may not be used is the empty destination, which the proxy answers
 //     with 500; one that does not exist keeps its name, and works once it does.
-//   - BackendTLSPolicies of a Service are its DestinationRule. Without an authority that can be
+//   - BackendTLSPolicies of a Service are its DestinationRule. Without subjectAltNames servers
+//     must have the hostname, which is its sni (xdsupdate/traffic sees to that). Without an authority that can be
 //     used it names the credential invalid://, so that connections fail: never plain text.
 //
 // Names, annotations and what is not said here are as in Istio of August 2026, from which the
