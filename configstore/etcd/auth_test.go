@@ -72,7 +72,9 @@ func TestUsers(t *testing.T) {
 	root, allow := protect(t, srv, etcd.DefaultPrefix)
 	allow(true)
 	p := newProxy(t, srv.addr)
-	r := replicaOf(t, usersClient(t, p.addr(), "pilot"), impatient(""))
+	opts := impatient("")
+	opts.Timeout = patience
+	r := replicaOf(t, usersClient(t, p.addr(), "pilot"), opts)
 	r.run(t)
 	eventually(t, "the cache has synced", r.HasSynced)
 	r.create(t, entry("a", "10.0.0.1"))

@@ -3,6 +3,7 @@
 package etcd_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -54,8 +55,11 @@ func newReplica(tb testing.TB, addr string, opts etcd.Options) *replica {
 	return replicaOf(tb, newClient(tb, addr), opts)
 }
 
+// replicaOf returns one whose requests wait long if nothing else is said: how long etcd takes
+// is the machine's matter.
 func replicaOf(tb testing.TB, client *clientv3.Client, opts etcd.Options) *replica {
 	tb.Helper()
+	opts.Timeout = cmp.Or(opts.Timeout, patience)
 	c, err := etcd.New(client, istio.Schemas(), opts)
 	if err != nil {
 		tb.Fatal(err)
