@@ -25,6 +25,16 @@ func (j *journal) add(line string) {
 	j.lines = append(j.lines, line)
 }
 
+// expect demands that parts have done this.
+func (j *journal) expect(t *testing.T, want ...string) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !slices.Equal(j.lines, want) {
+		t.Errorf("got %q, want %q", j.lines, want)
+	}
+}
+
 // part returns one that takes some time to stop.
 func (j *journal) part(name string, stopping time.Duration, err error) part {
 	return part{name, func(stop <-chan struct{}) error {
@@ -46,9 +56,7 @@ func TestOrder(t *testing.T) {
 		if err := l.stop(); err != nil {
 			t.Error(err)
 		}
-		if want := []string{"stopped server", "stopped registry", "stopped store"}; !slices.Equal(j.lines, want) {
-			t.Errorf("got %q, want %q", j.lines, want)
-		}
+		j.expect(t, "stopped server", "stopped registry", "stopped store")
 		if took := time.Since(began); took != 4*time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -67,9 +75,7 @@ func TestPatience(t *testing.T) {
 			!strings.Contains(err.Error(), "stop server: broken") {
 			t.Errorf("error %v", err)
 		}
-		if want := []string{"stopped server", "stopped store"}; !slices.Equal(j.lines, want) {
-			t.Errorf("got %q, want %q", j.lines, want)
-		}
+		j.expect(t, "stopped server", "stopped store")
 		time.Sleep(time.Hour)
 	})
 }

@@ -57,7 +57,7 @@ func TestAdmin(t *testing.T) {
 // TestStopBesideOneWhoDoesNotRead: a client that has asked for everything and reads nothing
 // keeps the program from nothing.
 func TestStopBesideOneWhoDoesNotRead(t *testing.T) {
-	p := start(t, "-dir", directory(t, 2000), "-patience", "2s", "-drain", "0s").serving()
+	p := start(t, "-dir", directory(t, 1000), "-patience", "10s", "-drain", "0s").serving()
 	conn, err := grpc.NewClient(p.xds, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStaticStreamWindowSize(64<<10))
 	if err != nil {
 		t.Fatal(err)
@@ -71,9 +71,9 @@ func TestStopBesideOneWhoDoesNotRead(t *testing.T) {
 	if err := stream.Send(request); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "client", func() bool {
+	eventually(t, "response", func() bool {
 		_, metrics := get(t, p.admin, "/metrics")
-		return strings.Contains(metrics, `pilotkit_xds_connected_proxies{protocol="sotw"} 1`)
+		return strings.Contains(metrics, `pilotkit_xds_responses_total{type_url="`+envoy.ClusterType+`"} 1`)
 	})
 	began := time.Now()
 	if err := p.stop(); err != nil {
