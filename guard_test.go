@@ -122,6 +122,7 @@ var allowed = map[string][]string{
 		"configstore", "configstore/kube", "configstore/kube/gatewayapi", "configstore/kube/internal/follow",
 		"configstore/kube/internal/statusqueue",
 	},
+	"configstore/kube/gatewayapi/refusals": {"configstore", "configstore/kube/gatewayapi", "xdsupdate/ads"},
 	"configstore/kube/gatewayapi/credentials": {
 		"configstore", "configstore/istio", "configstore/kube/gatewayapi", "xdsupdate/envoy", "xdsupdate/secrets",
 	},

@@ -4,6 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +64,7 @@ func TestGatewayAPI(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := xdstest.NewClient(conn, xdstest.ClientOptions{Node: &core.Node{
+		e := xdstest.NewClient(conn, xdstest.ClientOptions{Answer: refuseRoutes, Node: &core.Node{
 			Id: "router~10.9.9.8~" + name + ".demo~demo.svc.cluster.local", Metadata: labels,
 		}})
 		t.Cleanup(e.Close)
@@ -90,13 +93,52 @@ func TestGatewayAPI(t *testing.T) {
 	if other.State().Has(envoy.ListenerType, "0.0.0.0_8080") {
 		t.Error("an Envoy of another Gateway has the listener, too")
 	}
+	c.awaitRouteStatus("greeter", `"reason":"ResolvedRefs"`, `"controllerName":"istio.io/gateway-controller"`)
+
+	// A route that an Envoy refuses is left out, and says so until it is mended.
+	c.apply(strings.ReplaceAll(redirect, "TARGET", refusedHost))
+	c.awaitRouteStatus("moved", `"reason":"RefusedByProxy"`, "a proxy refuses it: it may not lead to "+refusedHost)
+	c.awaitRouteStatus("greeter", `"reason":"Accepted"`)
+	if text := string(edge.State().Resources(envoy.RouteType)["http.8080"].Any.GetValue()); !strings.Contains(text, "greeter.demo.svc.cluster.local") ||
+		!strings.Contains(text, "moved.example.org") {
+		t.Errorf("beside a refused route the Envoy has %q", text)
+	}
+	c.apply(strings.ReplaceAll(redirect, "TARGET", "elsewhere.example.org"))
+	c.awaitRouteStatus("moved", `"reason":"Accepted"`)
+}
+
+const redirect = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: moved, namespace: demo}
+spec:
+  parentRefs: [{name: edge}]
+  hostnames: [moved.example.org]
+  rules: [{filters: [{type: RequestRedirect, requestRedirect: {hostname: TARGET}}]}]
+`
+
+// refusedHost is one to which the Envoys of the test refuse to redirect.
+const refusedHost = "refused.example.org"
+
+func refuseRoutes(r xdstest.Response) error {
+	for _, resource := range r.Resources {
+		if strings.Contains(string(resource.Any.GetValue()), refusedHost) {
+			return errors.New("it may not lead to " + refusedHost)
+		}
+	}
+	return nil
+}
+
+// awaitRouteStatus waits until the status of an HTTPRoute has some texts.
+func (c *cluster) awaitRouteStatus(name string, texts ...string) {
+	c.t.Helper()
 	routes := c.client.Resource(schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"}).Namespace("demo")
-	eventually(t, "the route is accepted", func() bool {
-		o, err := routes.Get(t.Context(), "greeter", metav1.GetOptions{})
+	eventually(c.t, fmt.Sprintf("the status of %s has %q", name, texts), func() bool {
+		o, err := routes.Get(c.t.Context(), name, metav1.GetOptions{})
 		if err != nil {
-			t.Fatal(err)
+			c.t.Fatal(err)
 		}
 		text, _ := o.MarshalJSON()
-		return strings.Contains(string(text), `"reason":"ResolvedRefs"`) && strings.Contains(string(text), `"controllerName":"istio.io/gateway-controller"`)
+		return !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(string(text), want) })
 	})
 }

@@ -21,6 +21,7 @@ import (
 	configs "github.com/pilotkit/pilotkit/configstore/kube"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 	gateways "github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/cluster"
+	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/refusals"
 	"github.com/pilotkit/pilotkit/registry"
 	services "github.com/pilotkit/pilotkit/registry/kube"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
@@ -137,7 +138,8 @@ func (p *plane) run(ctx context.Context) error {
 		func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) },
 	}
 	if p.statuses != nil {
-		runs = append(runs, p.statuses.Run, p.ofRoutes.Run, p.reporter.Run)
+		runs = append(runs, p.statuses.Run, p.ofRoutes.Run, p.reporter.Run,
+			func(stop <-chan struct{}) { refusals.Run(p.server, p.gateways, stop) })
 	}
 	for _, run := range runs {
 		running.Go(func() { run(stop) })

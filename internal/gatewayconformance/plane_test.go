@@ -16,6 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/cluster"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/credentials"
+	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/refusals"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	services "github.com/pilotkit/pilotkit/registry/kube"
@@ -76,6 +77,7 @@ func (p *plane) run(ctx context.Context) {
 	defer running.Wait()
 	for _, run := range []func(<-chan struct{}){
 		p.configs.Run, p.statuses.Run, p.registries.Run, p.server.Run, func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) },
+		func(stop <-chan struct{}) { refusals.Run(p.server, p.gateways, stop) },
 	} {
 		running.Go(func() { run(ctx.Done()) })
 	}

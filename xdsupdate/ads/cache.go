@@ -151,6 +151,14 @@ func (c *cache) resolver(v *view) resolver {
 	return resolver{view: v, overlay: v.overlay, layers: c.layers, failed: c.failures}
 }
 
+// awaitProgress returns a channel that progressed closes.
+func (c *cache) awaitProgress() <-chan struct{} {
+	if c.progress == nil {
+		c.progress = make(chan struct{})
+	}
+	return c.progress
+}
+
 // progressed wakes those who wait for proxies.
 func (c *cache) progressed() {
 	if c.progress != nil {

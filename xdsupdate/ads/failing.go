@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,8 +87,12 @@ func leftOutOf(err error) []LeftOut {
 		}
 	}
 	find(err)
-	slices.SortFunc(out, func(a, b LeftOut) int { return compareObjects(a.Object, b.Object) })
+	slices.SortFunc(out, compareLeftOut)
 	return out
+}
+
+func compareLeftOut(a, b LeftOut) int {
+	return cmp.Or(compareObjects(a.Object, b.Object), strings.Compare(a.Error, b.Error))
 }
 
 func compareObjects(a, b configstore.ConfigKey) int { return strings.Compare(a.String(), b.String()) }

@@ -184,8 +184,5 @@ func (c *cache) applied(targets map[*subscription]uint64) (<-chan struct{}, erro
 		slices.SortFunc(refusals, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 		return nil, errors.Join(refusals...)
 	}
-	if c.progress == nil {
-		c.progress = make(chan struct{})
-	}
-	return c.progress, nil
+	return c.awaitProgress(), nil
 }

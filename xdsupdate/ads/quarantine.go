@@ -3,7 +3,6 @@
 package ads
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -68,6 +67,8 @@ type quarantine struct {
 	// those of the state that it accepted last; nil: they are not known.
 	left map[Contribution]*Refusal
 	good []Contribution
+	// accepted are the objects that the state that the client accepted last is without.
+	accepted []LeftOut
 	// search is under way; nil: it is not.
 	search *trial.Search[Contribution]
 	// made takes the place of a state of the selection: of, which has parts. Nil: it has
@@ -150,11 +151,14 @@ func (s *subscription) judged(q *quarantine, res *resource.State, accepted bool)
 	case q.search != nil:
 		done, hopeless := q.search.Answer(accepted)
 		q.progressed(s, done, hopeless)
-		if !done || !accepted {
+		if done && accepted {
+			q.settle()
+		} else {
 			q.made = nil
 		}
 	case accepted:
 		q.good = slices.DeleteFunc(slices.Clone(q.parts), func(c Contribution) bool { return q.left[c] != nil })
+		q.settle()
 		if len(q.left) == 0 {
 			s.release(q)
 		}
@@ -192,7 +196,7 @@ func (q *quarantine) start(changed map[configstore.ConfigKey]struct{}) {
 func (q *quarantine) progressed(s *subscription, done, hopeless bool) {
 	switch {
 	case hopeless:
-		q.search, q.hopeless = nil, true
+		q.search, q.hopeless, q.accepted = nil, true, nil
 		clear(q.left)
 	case done:
 		for _, c := range q.search.Bad {
@@ -213,21 +217,29 @@ func (q *quarantine) without() trial.Set[Contribution] {
 	return out
 }
 
+// settle takes that the client has accepted the state without what is left out.
+func (q *quarantine) settle() { q.accepted = q.leftOut() }
+
+// leftOut are the objects that are left out, sorted.
+func (q *quarantine) leftOut() (out []LeftOut) {
+	for c, r := range q.left {
+		out = append(out, LeftOut{c.Object, r.Error})
+	}
+	slices.SortFunc(out, compareLeftOut)
+	return out
+}
+
 // refusals are those of what is left out: one that names all objects.
 func (q *quarantine) refusals() []Refusal {
 	if len(q.left) == 0 {
 		return nil
 	}
-	out := Refusal{Name: q.name, Times: 1}
-	for c, r := range q.left {
-		out.LeftOut = append(out.LeftOut, LeftOut{c.Object, r.Error})
+	out := Refusal{Name: q.name, Times: 1, LeftOut: q.leftOut()}
+	for _, r := range q.left {
 		if r.Since.After(out.Since) {
 			out.Version, out.Error, out.Since = r.Version, r.Error, r.Since
 		}
 	}
-	slices.SortFunc(out.LeftOut, func(a, b LeftOut) int {
-		return cmp.Or(compareObjects(a.Object, b.Object), cmp.Compare(a.Error, b.Error))
-	})
 	return []Refusal{out}
 }
 

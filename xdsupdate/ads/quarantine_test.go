@@ -319,7 +319,21 @@ func modelOfQuarantine(t *testing.T, seed uint64, typeURL string, delta bool) {
 		check(t, "objects of "+resource, len(picky.state(resource)), len(s.provider.objects[resource]))
 	}
 	check(t, "left out", s.leftOut("picky"), leftOut)
+	refused, _ := s.LeftOut()
+	if got, want := len(refused), len(objectsOf(leftOut)); got != want {
+		t.Errorf("%d objects are left out, want %d: %v", got, want, refused)
+	}
 	if err := s.WaitApplied(s.context(), nil); (err != nil) != (len(leftOut) > 0) {
 		t.Errorf("WaitApplied = %v, left out are %q", err, leftOut)
 	}
+}
+
+// objectsOf are the objects of a list of "RESOURCE OBJECT".
+func objectsOf(leftOut []string) map[string]bool {
+	out := make(map[string]bool)
+	for _, text := range leftOut {
+		_, object, _ := strings.Cut(text, " ")
+		out[object] = true
+	}
+	return out
 }

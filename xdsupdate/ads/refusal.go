@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
@@ -32,14 +31,6 @@ type Refusal struct {
 	// Since is when this state was refused first, Times how often.
 	Since time.Time `json:"since,omitzero"`
 	Times int       `json:"times,omitempty"`
-}
-
-// LeftOut is an object that is left out of a resource for one proxy, and what the proxy
-// said. A proxy is sent its contribution again when it has changed. Its JSON has the object
-// as group, kind, namespace and name.
-type LeftOut struct {
-	Object configstore.ConfigKey
-	Error  string
 }
 
 // refusals are what a client refuses of a subscription, and what is done about it. Nil

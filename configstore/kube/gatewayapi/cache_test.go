@@ -239,7 +239,7 @@ func TestRefusals(t *testing.T) {
 		}
 		return ""
 	}
-	d.cache.Apply(gatewayapi.SetRefusals(map[configstore.ConfigKey]string{refused: "invalid regex"}))
+	d.cache.Apply(gatewayapi.SetRefusals(map[configstore.ConfigKey]string{refused: "a proxy refuses it: invalid regex"}))
 	if got := accepted("cart"); got != "False RefusedByProxy a proxy refuses it: invalid regex" {
 		t.Error(got)
 	}

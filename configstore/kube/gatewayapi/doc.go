@@ -30,7 +30,7 @@
 // It runs the proxies, as Options.Provided and the interface Infrastructure say; a Gateway takes the
 // addresses and the readiness into its status from there. Proxies of a Gateway have its namespace
 // and the label gateway.networking.k8s.io/gateway-name. What proxies refuse comes back by
-// SetRefusals. The certificates that servers name (kubernetes-gateway://NAMESPACE/NAME), and the
+// package refusals. The certificates that servers name (kubernetes-gateway://NAMESPACE/NAME), and the
 // authorities (the same with -cacert, or configmap://NAMESPACE/NAME-cacert), have to be served
 // with xdsupdate/secrets.
 //

@@ -17,7 +17,7 @@ import (
 // reasonRefused is the reason of conditions that say what a proxy has refused.
 const reasonRefused = "RefusedByProxy"
 
-// maxRefusal is how much of what a proxy says is in a condition.
+// maxRefusal is how much of a text is in a condition.
 const maxRefusal = 2048
 
 // refusals are what proxies say of the configs that were made of objects.
@@ -28,11 +28,11 @@ type refusals struct {
 	listeners map[string]string
 }
 
-// SetRefusals returns the change of what proxies refuse: the texts with which they refuse
-// VirtualServices and Gateways that the converter has made, by their keys, in place of all
-// that was said before. Other keys have no effect. A route that proxies of a Gateway refuse is
+// SetRefusals returns the change of what proxies refuse: messages that say so of VirtualServices
+// and Gateways that the converter has made, by their keys, in place of all that was said
+// before. Other keys have no effect. A route that proxies of a Gateway refuse is
 // not accepted by that one, and a listener is not programmed. A VirtualService that several
-// routes have a part in is a refusal of all of them. ads.Refusal.LeftOut has such keys and texts.
+// routes have a part in is a refusal of all of them. Package refusals does it for an ads.Server.
 func SetRefusals(texts map[configstore.ConfigKey]string) Change {
 	return Change{func(c *Converter) {
 		next := refusals{routes: map[routeKey]map[string]string{}, listeners: map[string]string{}}
@@ -132,7 +132,7 @@ func (r *refusals) ofRoute(route routeKey, result *parentResult) problem {
 			gateway = at.owner.Namespace + "/" + at.listener.Config
 		}
 		if text, refused := by[gateway]; refused {
-			return problem{reasonRefused, "a proxy refuses it: " + excerpt.CutTo(text, maxRefusal)}
+			return problem{reasonRefused, excerpt.CutTo(text, maxRefusal)}
 		}
 	}
 	return problem{}
@@ -141,7 +141,7 @@ func (r *refusals) ofRoute(route routeKey, result *parentResult) problem {
 // ofListener is what proxies say of a listener.
 func (r *refusals) ofListener(l *listener) problem {
 	if text, refused := r.listeners[l.owner.Namespace+"/"+l.view.Config]; refused {
-		return problem{reasonRefused, "a proxy refuses it: " + excerpt.CutTo(text, maxRefusal)}
+		return problem{reasonRefused, excerpt.CutTo(text, maxRefusal)}
 	}
 	return problem{}
 }
