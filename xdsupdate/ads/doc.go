@@ -200,7 +200,8 @@
 // A resource that several objects make, such as the routes of a port, is refused as a
 // whole. If its Provider can leave objects out of it (Answer.Without), the server finds
 // out by trials which of them the client refuses: first those that have changed since the
-// state that the client accepted last, else by halving, with about log₂ n trials for the
+// state that the client accepted last, each alone if they are few, so that the client does without
+// no other meanwhile, else by halving, with about log₂ n trials for the
 // first of n and as many for each further one. That client, and no other, is sent the
 // resource without them. It follows all changes of the others, and gets an object back
 // when that has changed. TypeStatus.Refusals has what is left out, the Observer and the log

@@ -26,6 +26,7 @@ type judge struct {
 	mu      sync.Mutex
 	bad     func(value string) bool
 	has     map[string]map[string]string
+	failed  map[string]bool // the objects that some accepted state was without
 	answers int
 }
 
@@ -50,6 +51,9 @@ func (j *judge) answer(r xdstest.Response) error {
 			continue
 		}
 		j.has[name] = values
+		for object, value := range values {
+			j.failed[object] = j.failed[object] || value == "failing"
+		}
 	}
 	for _, name := range r.Removed {
 		delete(j.has, name)
@@ -90,7 +94,7 @@ func newQuarantineScene(t *testing.T, typeURL string) *quarantineScene {
 
 // judge returns a client of some resources.
 func (s *quarantineScene) judge(name string, delta bool, bad func(value string) bool, resources ...string) *judge {
-	j := &judge{bad: bad, has: make(map[string]map[string]string)}
+	j := &judge{bad: bad, has: make(map[string]map[string]string), failed: make(map[string]bool)}
 	j.Client = s.client(xdstest.ClientOptions{Delta: delta, Node: node(name, "shop"), Answer: j.answer})
 	if s.provider.typeURL == envoy.ListenerType {
 		resources = nil
@@ -186,6 +190,38 @@ func TestQuarantine(t *testing.T) {
 		check(t, "time taken", time.Since(begun), time.Duration(0))
 		if text := s.log.take(); strings.Count(text, "Object/ns/b is left out") != 2 || !strings.Contains(text, "picky") {
 			t.Errorf("log:\n%s", text)
+		}
+	})
+}
+
+// TestQuarantineSparesOthers: objects that change together with one that is refused are not left out
+// on the way.
+func TestQuarantineSparesOthers(t *testing.T) {
+	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		t.Helper()
+		s := newQuarantineScene(t, typeURL)
+		values := make(map[string]string)
+		for i := range 40 {
+			values[fmt.Sprintf("o%02d", i)] = "1"
+		}
+		s.provider.set("r", values)
+		s.flush()
+		picky := s.judge("picky", delta, startsBad, "r")
+		synctest.Wait()
+		values = make(map[string]string)
+		for i := range 15 {
+			values[fmt.Sprintf("o%02d", 2*i)] = "2"
+		}
+		values["o16"] = "bad"
+		s.provider.set("r", values)
+		s.flush()
+		synctest.Wait()
+		check(t, "left out", s.leftOut("picky"), []string{"r o16"})
+		check(t, "another one", picky.state("r")["o18"], "2")
+		for object, failed := range picky.failed {
+			if failed != (object == "o16") {
+				t.Errorf("%s was left out: %t", object, failed)
+			}
 		}
 	})
 }

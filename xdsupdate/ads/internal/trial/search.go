@@ -8,14 +8,16 @@ import "slices"
 // Search finds which of several parts a client refuses, by trials: in each the client is
 // sent what some of the parts make together. It assumes that what is refused is so with
 // any others too. One of n parts is found with about log₂ n trials, and each more with as
-// many; what the client accepts on the way it works with.
+// many; what the client accepts on the way it works with. Of few likely parts each is left out
+// alone first, so that a good one, which perhaps is in use, is not left out on the way if one is bad.
 type Search[T comparable] struct {
 	// Good are accepted together, bad are found, one of suspects at least is refused with
 	// good, and of later nothing is known.
 	Good, Bad, suspects, later []T
 	trial                      trial
-	// half is how many of the suspects are in a trial of them.
-	half int
+	// half is how many of the suspects are in a trial of them, alone which of them is left out
+	// of a trial of all others.
+	half, alone int
 	// accepted: some trial was.
 	accepted bool
 	// hinted: suspects are a guess.
@@ -30,7 +32,11 @@ const (
 	ofNothing trial = iota // else
 	ofHalf                 // of the suspects
 	ofLater
+	ofOthers // than one suspect
 )
+
+// maxAlone bounds how many likely parts are left out alone.
+const maxAlone = 16
 
 // maxTrials bounds what a client that refuses everything costs: after that all that it
 // was not shown to accept counts as refused.
@@ -43,7 +49,10 @@ func NewSearch[T comparable](parts, likely []T) *Search[T] {
 	if guess := SetOf(likely); len(guess.of(parts)) > 0 && len(guess.of(parts)) < len(parts) {
 		s.Good, s.suspects = guess.Others(parts), guess.of(parts)
 		s.hinted = true
-		return s // a trial of what is not likely
+		if n := len(s.suspects); n > 1 && n <= maxAlone {
+			s.trial = ofOthers
+		}
+		return s // else a trial of what is not likely
 	}
 	s.narrow()
 	return s
@@ -56,6 +65,8 @@ func (s *Search[T]) Without() []T {
 		return slices.Concat(s.Bad, s.suspects[s.half:], s.later)
 	case ofLater:
 		return s.Bad
+	case ofOthers:
+		return s.suspects[s.alone : s.alone+1]
 	default:
 		return slices.Concat(s.Bad, s.suspects, s.later)
 	}
@@ -67,6 +78,16 @@ func (s *Search[T]) Answer(accepted bool) (done, hopeless bool) {
 	s.trials++
 	s.accepted = s.accepted || accepted
 	switch {
+	case s.trial == ofOthers && accepted:
+		bad := s.suspects[s.alone]
+		s.Good, s.Bad = append(s.Good, SetOf([]T{bad}).Others(s.suspects)...), []T{bad}
+		s.suspects = nil
+		return true, false
+	case s.trial == ofOthers:
+		if s.alone++; s.alone == len(s.suspects) {
+			s.trial = ofNothing
+		}
+		return false, false
 	case s.trial == ofNothing && accepted:
 	case s.trial == ofNothing && s.hinted:
 		s.suspects, s.Good = append(s.Good, s.suspects...), nil
@@ -106,15 +127,19 @@ func (s *Search[T]) narrow() (done bool) {
 	return len(s.later) == 0
 }
 
-// Become makes it a search of other parts. What is new waits, and if a suspect has gone
-// nothing is known of the others.
+// Become makes it a search of other parts. What is new waits, and if a suspect has gone, or
+// one that may be the cause while suspects are a guess, nothing is known of the others.
 func (s *Search[T]) Become(parts []T) {
+	if s.trial == ofOthers {
+		s.trial = ofNothing // who is suspected may be another one now
+	}
 	known := SetOf(s.Good, s.Bad, s.suspects, s.later)
 	fresh := slices.DeleteFunc(slices.Clone(parts), known.Has)
 	still := SetOf(parts)
-	suspects := still.of(s.suspects)
-	s.Good, s.Bad, s.later = still.of(s.Good), still.of(s.Bad), append(still.of(s.later), fresh...)
-	if len(suspects) < len(s.suspects) {
+	suspects, good := still.of(s.suspects), still.of(s.Good)
+	gone := len(suspects) < len(s.suspects) || s.hinted && len(good) < len(s.Good)
+	s.Good, s.Bad, s.later = good, still.of(s.Bad), append(still.of(s.later), fresh...)
+	if gone {
 		s.suspects, s.later = nil, append(suspects, s.later...)
 		s.trial, s.hinted = ofLater, false
 		if !s.accepted { // what is good was a guess
