@@ -13,6 +13,7 @@
 //
 //	go test ./...                                              the whole suite
 //	go test -run 'TestConformance/HTTPRouteWeight' -v ./...    one test of it
+//	go test -run TestEndToEnd ./...                            changes under load: no request fails
 //	go test -run 'TestConformance$' -update ./...              writes docs/gateway-api.md and the report
 //
 // The test needs Linux, root or the right to make user namespaces, Envoy, and an API

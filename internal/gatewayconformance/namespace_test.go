@@ -34,19 +34,30 @@ func requireNamespace(t *testing.T) {
 	}
 }
 
-// runAgain runs the tests that were asked for again, in a network namespace, with the
-// flags of this process. What they write is output of the test.
+// runAgain runs a test again, in a network namespace with the suite's echo server.
 func runAgain(t *testing.T) {
 	t.Helper()
-	args := []string{"-test.v", "-test.paniconexit0"}
+	t.Setenv(echoVariable, buildEcho(t))
+	enter(t)
+}
+
+// enter runs a test again, or those of its subtests that were asked for, in a network namespace, with
+// the flags of this process. What it writes is output of the test.
+func enter(t *testing.T) {
+	t.Helper()
+	_, subtests, found := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
+	only := "^" + t.Name() + "$"
+	if found {
+		only += "/" + subtests
+	}
+	args := []string{"-test.v", "-test.paniconexit0", "-test.run=" + only}
 	flag.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "test.v", "test.paniconexit0", "test.testlogfile", "test.count", "test.gocoverdir", "test.coverprofile", "test.outputdir":
+		case "test.run", "test.v", "test.paniconexit0", "test.testlogfile", "test.count", "test.gocoverdir", "test.coverprofile", "test.outputdir":
 		default:
 			args = append(args, "-"+f.Name+"="+f.Value.String())
 		}
 	})
-	t.Setenv(echoVariable, buildEcho(t))
 	if err := runInside(t, "yes", t.Output(), args...); err != nil {
 		t.Error(err)
 	}
