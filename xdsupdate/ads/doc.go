@@ -128,7 +128,9 @@
 //     can be used. A listener or route that names one which is new to the client waits for
 //     that, and only such a one does.
 //  2. Listeners and routes. A route configuration that gives up a domain waits until changed
-//     listeners are in use, and a listener for the routes that are to be there before.
+//     listeners are in use, and a listener for the routes that are to be there before. Routes
+//     behind a listener whose filters may refuse more than before wait until that is in use, and
+//     do not come while the client refuses it; if it refuses less they come before it.
 //  3. What has gone, when the listeners and routes that do without it are accepted. A client
 //     that comes back and says what it has asks for listeners and routes first.
 //

@@ -20,6 +20,10 @@ type gate struct {
 	listeners bool
 	// routes are the route configurations that listeners wait for, sorted.
 	routes []string
+	// tightening are the route configurations whose listeners are to refuse more, or less, and
+	// refused those for which the client refuses listeners that refuse more, sorted.
+	tightening
+	refused []string
 	// until is when the first of them has waited long enough; zero: it need not be known.
 	until time.Time
 }
@@ -97,24 +101,32 @@ func (s *subscription) behind(update *content) (g gate, waits bool) {
 	if !reference.HasClusters(s.typeURL) || !s.conn.phased() {
 		return g, false
 	}
-	g = s.conn.gate(s.waiting)
-	if !s.waiting.IsZero() && !s.waiting.Add(s.conn.cache.phaseTimeout).After(time.Now()) {
-		return g, false // again and again for something else
-	}
-	if s.typeURL == envoy.RouteType {
+	isRoutes := s.typeURL == envoy.RouteType
+	switch g = s.conn.gate(s.waiting); {
+	case !s.waiting.IsZero() && !s.waiting.Add(s.conn.cache.phaseTimeout).After(time.Now()):
+		g = gate{} // again and again for something else
+	case isRoutes:
 		g.listeners = s.conn.changesListeners(&g)
-	} else {
+		g.tightening = s.conn.tightening(&g)
+	default:
 		g.routes = s.conn.comingRoutes(&g)
 	}
-	return g, slices.ContainsFunc(update.listed, func(r *resource.State) bool { return s.waits(&g, r) })
+	if isRoutes {
+		g.refused = s.conn.refusedTightened()
+	}
+	return g, slices.ContainsFunc(update.listed, func(r *resource.State) bool { return s.isRefused(&g, r) || s.waits(&g, r) })
 }
 
 // waits reports whether a resource has to wait.
 func (s *subscription) waits(g *gate, r *resource.State) bool {
-	return g.stops(r) || g.listeners && s.givesUpDomains(r) || len(g.routes) > 0 && slices.ContainsFunc(r.References().Routes, func(name string) bool {
-		_, found := slices.BinarySearch(g.routes, name)
-		return found
-	})
+	return g.stops(r) || g.listeners && !isIn(g.loosened, r.Name) && s.givesUpDomains(r) || s.isTightened(g, r) ||
+		len(g.routes) > 0 && slices.ContainsFunc(r.References().Routes, func(name string) bool { return isIn(g.routes, name) })
+}
+
+// isIn reports whether a name is in a sorted list.
+func isIn(names []string, name string) bool {
+	_, found := slices.BinarySearch(names, name)
+	return found
 }
 
 // comingRoutes returns the names of route configurations, sorted, of which the client is to
@@ -134,8 +146,10 @@ func (c *connection) comingRoutes(g *gate) (names []string) {
 	if d := s.difference(); d == nil || d.update == nil {
 		return nil
 	}
+	of := gate{tightening: c.tightening(g), refused: c.refusedTightened()}
 	s.changed(s.target(), func(r *resource.State) {
-		if g.stops(r) || !s.givesUpDomains(r) {
+		waits := s.isTightened(&of, r) || s.isRefused(&of, r) // for listeners itself
+		if !waits && (g.stops(r) || isIn(of.loosened, r.Name) || !s.givesUpDomains(r)) {
 			names = append(names, r.Name)
 		}
 	})
@@ -156,20 +170,23 @@ func (c *connection) changesListeners(g *gate) bool {
 	if listeners == nil {
 		return false
 	}
-	now, late := time.Now(), false
-	for i := range listeners.acks.outstanding {
-		o := &listeners.acks.outstanding[i]
-		if c.cache.overdue(o, now) {
+	now := time.Now()
+	unanswered, late := listeners.unanswered(g, now)
+	return unanswered || !late && (listeners.updating() || c.awaitsRoutes(g, now) || c.switches(g, now))
+}
+
+// unanswered reports whether a response waits for its answer, or one is late.
+func (s *subscription) unanswered(g *gate, now time.Time) (waits, late bool) {
+	for i := range s.acks.outstanding {
+		o := &s.acks.outstanding[i]
+		if s.conn.cache.overdue(o, now) {
 			late = true
 			continue
 		}
-		g.wait(o.sentAt.Add(c.cache.phaseTimeout))
-		return true
+		g.wait(o.sentAt.Add(s.conn.cache.phaseTimeout))
+		return true, late
 	}
-	if late {
-		return false
-	}
-	return listeners.updating() || c.awaitsRoutes(g, now) || c.switches(g, now)
+	return false, late
 }
 
 // switches reports whether threads of the client may not have taken the last listeners yet.

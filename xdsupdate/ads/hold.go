@@ -26,16 +26,22 @@ func (s *subscription) updatesBehind(g gate) {
 	var needs []string
 	waiting := false
 	s.changed(target, func(r *resource.State) {
-		if !s.waits(&g, r) {
+		switch {
+		case s.isRefused(&g, r):
+		case s.waits(&g, r):
+			waiting = true
+			needs = g.needs(needs, r)
+		default:
 			list = append(list, r)
-			return
 		}
-		waiting = true
-		needs = g.needs(needs, r)
 	})
-	if waiting && s.waiting.IsZero() {
+	switch {
+	case !waiting:
+		s.held, s.waiting = nil, time.Time{}
+	case s.waiting.IsZero():
 		s.waiting = time.Now()
 	}
+	s.lingering = lingering{}
 	if waiting && s.listsAll() {
 		return
 	}
@@ -44,6 +50,9 @@ func (s *subscription) updatesBehind(g gate) {
 		s.held = &hold{target: target, epoch: s.conn.cache.epoch, needs: needs}
 	}
 	if len(list) == 0 {
+		if !waiting {
+			s.keepsRefused(target)
+		}
 		return
 	}
 	if most := s.state().atOnce(s.traits()); len(list) > most {
@@ -110,7 +119,7 @@ func (s *subscription) addHeld(list []*resource.State, g *gate) (out []*resource
 		case now == nil || now.Marker != resource.Present:
 			complete = complete && old == nil
 		case newer[now.Name] || old != nil && now.Same(old):
-		case target.Find(now.Name) == nil || s.waits(g, now): // since it was held
+		case target.Find(now.Name) == nil || s.waits(g, now) || s.isRefused(g, now): // since it was held
 			complete = false
 		default:
 			list = append(list, now)

@@ -59,10 +59,10 @@ type Options struct {
 	// different ways. It is called after Proxy. Nil: views have no groups.
 	Group func(node *core.Node, proxy *registry.Proxy) any
 	// PhaseTimeout is how long what depends on a response waits for its answer: routes for
-	// the clusters that they name, removals for listeners and routes that do without what
-	// goes. Then it is sent all the same, and Observer.Overdue is called. Default 15 s, in
-	// which an Envoy ends the waiting of its new clusters by itself (initial_fetch_timeout);
-	// negative: nothing waits.
+	// the clusters that they name and for listeners that are to refuse more, removals for
+	// listeners and routes that do without what goes. Then it is sent all the same, and
+	// Observer.Overdue is called. Default 15 s, in which an Envoy ends the waiting of its new
+	// clusters by itself (initial_fetch_timeout); negative: nothing waits.
 	PhaseTimeout time.Duration
 	// RemovalDelay is how long a cluster stays with a client of which listeners have sent
 	// connections there and do not any more: an Envoy keeps connections that are open when

@@ -47,6 +47,9 @@ type phases struct {
 	// it last said that it uses such ones.
 	switching bool
 	switched  time.Time
+	// tightened are route configurations of which listeners were sent that refuse more
+	// requests, until the client uses these.
+	tightened []string
 	// resumed is when a client came back that says what it has.
 	resumed time.Time
 }
@@ -83,7 +86,8 @@ func (s *subscription) sends(c *content, from *resource.Snapshot) {
 	var left []uint64
 	routes := s.conn.subscriptions[envoy.RouteType]
 	for _, r := range c.listed {
-		p.switching = p.switching || from.Find(r.Name) != nil
+		p.tightened = append(p.tightened, from.Find(r.Name).References().Tightened(r.References())...)
+		p.switching = p.switching || from.Find(r.Name) != nil || len(p.tightened) > 0
 		for _, name := range r.References().Routes {
 			if routes == nil || routes.sent.Find(name) == nil {
 				p.awaited, p.awaitedSince = append(p.awaited, name), now

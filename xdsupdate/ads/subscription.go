@@ -135,7 +135,7 @@ func (s *subscription) complete() bool {
 		return false
 	}
 	d := s.difference()
-	return d == nil || d.update == nil && (d.removal == nil || s.lingering == lingering{s.sent, s.target()})
+	return d == nil || d.update == nil && d.removal == nil || s.lingering == lingering{s.sent, s.target()}
 }
 
 // updates sends what is new or changed.

@@ -64,6 +64,9 @@ type Set struct {
 	// Domains are those of a route configuration of which requests are sent somewhere: that
 	// others are answered at once may mean that another listener has them.
 	Domains Hashes
+	// chains are those of a listener that lead to route configurations, sorted by these,
+	// then by content: see Tightened.
+	chains []chain
 }
 
 // None are those of what is no listener nor a route configuration, and of what
@@ -79,7 +82,10 @@ func HasClusters(typeURL string) bool {
 func Find(typeURL string, value []byte) *Set {
 	f := finder{}
 	f.scan(namingTypes[typeName(typeURL)], value)
-	return &Set{Clusters: NewHashes(f.clusters), Routes: f.routes, Domains: NewHashes(f.domains)}
+	slices.SortFunc(f.chains, func(a, b chain) int {
+		return cmp.Or(strings.Compare(a.routes, b.routes), cmp.Compare(a.content, b.content))
+	})
+	return &Set{Clusters: NewHashes(f.clusters), Routes: f.routes, Domains: NewHashes(f.domains), chains: f.chains}
 }
 
 // EachCluster calls visit with the name of each cluster that an encoded resource names.
@@ -110,6 +116,8 @@ const (
 	clusterNamed
 	routesNamed
 	domainNamed
+	// chainOfFilters: the routes that are named in it are behind its filters.
+	chainOfFilters
 )
 
 // namingTypes are the messages in which names are looked for, by the names of their types.
@@ -128,6 +136,8 @@ var namingTypes = compileNaming(
 		"request_mirror_policies.cluster":                            clusterNamed,
 	}},
 	namingPaths{&listenerv3.Listener{}, map[string]nameKind{
+		"filter_chains":                             chainOfFilters,
+		"default_filter_chain":                      chainOfFilters,
 		"filter_chains.filters.typed_config":        noName,
 		"default_filter_chain.filters.typed_config": noName,
 	}},
@@ -197,6 +207,8 @@ type finder struct {
 	routes            []string
 	served            bool
 	named             func(cluster []byte) // nil, or is called for each of clusters
+	chains            []chain
+	demanding         demanding
 }
 
 // scan looks at an encoded message. What cannot be decoded ends it: this server has
@@ -235,6 +247,12 @@ func (f *finder) found(field *namingField, value []byte) {
 			f.domains = f.domains[:before]
 		}
 		return
+	case chainOfFilters:
+		before := len(f.routes)
+		if f.scan(field.in, value); f.named == nil {
+			f.chain(value, f.routes[before:])
+		}
+		return
 	case served:
 		f.served = true
 	default:
@@ -253,6 +271,17 @@ func (f *finder) found(field *namingField, value []byte) {
 		f.domains = append(f.domains, xxhash.Sum64(value))
 	case field.is == routesNamed:
 		f.routes = append(f.routes, string(value))
+	}
+}
+
+// chain notes that a filter chain leads to some routes.
+func (f *finder) chain(encoded []byte, routes []string) {
+	if len(routes) == 0 {
+		return
+	}
+	content, demands := f.demanding.of(encoded)
+	for _, name := range routes {
+		f.chains = append(f.chains, chain{name, content, demands})
 	}
 }
 

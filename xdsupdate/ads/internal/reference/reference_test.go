@@ -213,7 +213,7 @@ func TestFindReferences(t *testing.T) {
 			for i := range encoded {
 				Find(typeURL, encoded[:i]) // what is cut off does no harm
 			}
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(Set{}), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Set{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("seed %d: %T (-want +got):\n%s", seed, m, diff)
 			}
 		}

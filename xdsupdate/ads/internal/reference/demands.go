@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	httprbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcprbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// chain is a filter chain of a listener by which requests come to a route configuration.
+type chain struct {
+	routes string
+	// content is a hash of all of it but its name and what it matches; demands are what it
+	// demands of requests, the same ones for chains of equal content.
+	content uint64
+	*demands
+}
+
+// demands are what a filter chain demands of requests and connections, as hashes.
+type demands struct {
+	// restrictions are the filters, and the rules of filters, that may refuse some;
+	// permissions those rules without which a filter would refuse more.
+	restrictions, permissions Hashes
+}
+
+// exceed reports whether something may be refused that others do not refuse. What is
+// different in a way that nobody can tell the direction of counts.
+func (d *demands) exceed(others *demands) bool {
+	return d.restrictions.Exceed(others.restrictions) || others.permissions.Exceed(d.permissions)
+}
+
+// Tightened returns the route configurations, in no order, of which a listener refuses more
+// requests in its next state than in s, or may do so, in some filter chain that takes the
+// place of another. Of a route configuration to which s has no requests come nothing is
+// known that would be tightened.
+func (s *Set) Tightened(next *Set) (routes []string) {
+	for names := s.chains; len(names) > 0; {
+		n := 1
+		for n < len(names) && names[n].routes == names[0].routes {
+			n++
+		}
+		if tightened(names[:n], next.chainsTo(names[0].routes)) {
+			routes = append(routes, names[0].routes)
+		}
+		names = names[n:]
+	}
+	return routes
+}
+
+// chainsTo returns the chains of a route configuration.
+func (s *Set) chainsTo(routes string) []chain {
+	first, _ := slices.BinarySearchFunc(s.chains, routes, func(c chain, routes string) int {
+		if c.routes < routes {
+			return -1
+		}
+		return 1
+	})
+	last := first
+	for last < len(s.chains) && s.chains[last].routes == routes {
+		last++
+	}
+	return s.chains[first:last]
+}
+
+// tightened reports whether chains that go may refuse less than those that come. Both lists
+// are sorted by content.
+func tightened(old, now []chain) bool {
+	gone, come := lacking(old, now), lacking(now, old)
+	return len(gone) > 0 && len(come) == 0 || slices.ContainsFunc(gone, func(g chain) bool {
+		return slices.ContainsFunc(come, func(c chain) bool { return c.exceed(g.demands) })
+	})
+}
+
+// lacking returns the chains of a that are not in b, each as often as there are more.
+func lacking(a, b []chain) (out []chain) {
+	for _, c := range a {
+		for len(b) > 0 && b[0].content < c.content {
+			b = b[1:]
+		}
+		if len(b) > 0 && b[0].content == c.content {
+			b = b[1:]
+		} else {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// demanding finds the demands of encoded filter chains. The zero value has none.
+type demanding struct{ known map[uint64]*demands }
+
+// Of messages in which demands are looked for: the numbers of fields, and names of types.
+//
+//nolint:gochecknoglobals // never changed
+var (
+	chainFields  = numbersOf(&listenerv3.FilterChain{}, "filter_chain_match", "name", "filters")
+	filterConfig = numbersOf(&listenerv3.Filter{}, "typed_config")
+	httpFilter   = numbersOf(&hcm.HttpFilter{}, "typed_config")
+	managerField = numbersOf(&hcm.HttpConnectionManager{}, "http_filters")
+	rulesOf      = numbersOf(&httprbac.RBAC{}, "rules") // of that for connections, too
+	rulesFields  = numbersOf(&rbacv3.RBAC{}, "action", "policies")
+
+	managerType = nameOf(&hcm.HttpConnectionManager{})
+	rbacTypes   = []string{nameOf(&httprbac.RBAC{}), nameOf(&tcprbac.RBAC{})}
+)
+
+// numbersOf returns the numbers of fields. It panics if there is no such field.
+func numbersOf(m proto.Message, fields ...string) (out []protowire.Number) {
+	for _, f := range fields {
+		out = append(out, m.ProtoReflect().Descriptor().Fields().ByTextName(f).Number())
+	}
+	return out
+}
+
+func nameOf(m proto.Message) string { return string(m.ProtoReflect().Descriptor().FullName()) }
+
+// of returns the demands of a filter chain, and a hash of its content.
+func (d *demanding) of(encoded []byte) (content uint64, found *demands) {
+	var all xxhash.Digest
+	all.Reset()
+	var filters [][]byte
+	others := xxhash.New()
+	eachField(encoded, func(number protowire.Number, field, value []byte) {
+		switch number {
+		case chainFields[0], chainFields[1]:
+			return
+		case chainFields[2]:
+			filters = append(filters, value)
+		default:
+			_, _ = others.Write(field)
+		}
+		_, _ = all.Write(field)
+	})
+	content = all.Sum64()
+	if found = d.known[content]; found != nil {
+		return content, found
+	}
+	var list demandList
+	list.restrictions = append(list.restrictions, others.Sum64())
+	for _, f := range filters {
+		list.filter(f)
+	}
+	found = &demands{NewHashes(list.restrictions), NewHashes(list.permissions)}
+	if d.known == nil {
+		d.known = make(map[uint64]*demands)
+	}
+	d.known[content] = found
+	return content, found
+}
+
+// demandList collects demands.
+type demandList struct{ restrictions, permissions []uint64 }
+
+// filter adds a filter for connections.
+func (l *demandList) filter(encoded []byte) {
+	typed, manager := typedConfig(encoded, filterConfig[0])
+	if typed != managerType {
+		l.add(encoded, filterConfig[0])
+		return
+	}
+	rest := xxhash.New()
+	eachField(manager, func(number protowire.Number, field, value []byte) {
+		if number == managerField[0] {
+			l.add(value, httpFilter[0])
+		} else {
+			_, _ = rest.Write(field)
+		}
+	})
+	l.restrictions = append(l.restrictions, rest.Sum64())
+}
+
+// add adds a filter with its configuration in a field: by the rules, if it has such.
+func (l *demandList) add(encoded []byte, config protowire.Number) {
+	typed, value := typedConfig(encoded, config)
+	if !slices.Contains(rbacTypes, typed) {
+		l.restrictions = append(l.restrictions, xxhash.Sum64(encoded))
+		return
+	}
+	rest := xxhash.New()
+	eachField(encoded, func(number protowire.Number, field, _ []byte) {
+		if number != config {
+			_, _ = rest.Write(field) // its name, by which two of them differ
+		}
+	})
+	eachField(value, func(number protowire.Number, field, rules []byte) {
+		if number == rulesOf[0] {
+			l.rules(typed, rules)
+		} else {
+			_, _ = rest.Write(field)
+		}
+	})
+	l.restrictions = append(l.restrictions, rest.Sum64())
+}
+
+// rules adds those of an RBAC filter, each for itself.
+func (l *demandList) rules(typed string, encoded []byte) {
+	action := rbacv3.RBAC_ALLOW
+	var policies []uint64
+	rest := xxhash.New()
+	_, _ = rest.WriteString(typed)
+	eachField(encoded, func(number protowire.Number, field, _ []byte) {
+		switch number {
+		case rulesFields[0]:
+			_, _, n := protowire.ConsumeTag(field)
+			value, _ := protowire.ConsumeVarint(field[n:])
+			action = rbacv3.RBAC_Action(value) //nolint:gosec // encoded by this server
+			_, _ = rest.Write(field)
+		case rulesFields[1]:
+			policies = append(policies, xxhash.Sum64String(typed)^xxhash.Sum64(field))
+		default:
+			_, _ = rest.Write(field)
+		}
+	})
+	l.restrictions = append(l.restrictions, rest.Sum64())
+	switch action {
+	case rbacv3.RBAC_ALLOW:
+		l.permissions = append(l.permissions, policies...)
+	case rbacv3.RBAC_DENY:
+		l.restrictions = append(l.restrictions, policies...)
+	default: // nothing is refused
+	}
+}
+
+// typedConfig returns the type and the value of what is packed in a field of a message; ""
+// for none.
+func typedConfig(message []byte, number protowire.Number) (typed string, value []byte) {
+	const typeField, valueField = 1, 2 // of google.protobuf.Any
+	eachField(message, func(n protowire.Number, _, packed []byte) {
+		if n != number {
+			return
+		}
+		eachField(packed, func(n protowire.Number, _, content []byte) {
+			if n == typeField {
+				typed = typeName(string(content))
+			}
+			if n == valueField {
+				value = content
+			}
+		})
+	})
+	return typed, value
+}
+
+// eachField calls visit with the fields of an encoded message: whole, and what they hold if
+// that has a length. What cannot be decoded ends it: this server has encoded it.
+func eachField(message []byte, visit func(number protowire.Number, field, value []byte)) {
+	for len(message) > 0 {
+		number, kind, tag := protowire.ConsumeTag(message)
+		if tag < 0 {
+			return
+		}
+		size := protowire.ConsumeFieldValue(number, kind, message[tag:])
+		if size < 0 {
+			return
+		}
+		field := message[:tag+size]
+		var value []byte
+		if kind == protowire.BytesType {
+			value, _ = protowire.ConsumeBytes(field[tag:])
+		}
+		visit(number, field, value)
+		message = message[tag+size:]
+	}
+}
