@@ -39,7 +39,7 @@ func Config(rules []Rule) *jwt.JwtAuthentication {
 	out := &jwt.JwtAuthentication{Providers: make(map[string]*jwt.JwtProvider, len(rules)), BypassCorsPreflight: true}
 	names := make([]string, 0, len(rules))
 	for i, r := range rules {
-		names = append(names, fmt.Sprintf("origins-%d", i))
+		names = append(names, providerName(i))
 		out.Providers[names[i]] = Provider(r)
 	}
 	out.Rules = []*jwt.RequirementRule{{
@@ -48,6 +48,8 @@ func Config(rules []Rule) *jwt.JwtAuthentication {
 	}}
 	return out
 }
+
+func providerName(i int) string { return fmt.Sprintf("origins-%d", i) }
 
 // Provider returns what verifies the tokens of a rule.
 func Provider(r Rule) *jwt.JwtProvider {

@@ -15,6 +15,12 @@ const (
 	TCPFilter  = "envoy.filters.network.rbac"
 )
 
+// The beginnings of the names of what counts the decisions of policies that are tried.
+const (
+	dryRunAllow = "istio_dry_run_allow_"
+	dryRunDeny  = "istio_dry_run_deny_"
+)
+
 // Empty reports whether there is nothing to check.
 func (r Rules) Empty() bool { return r.Enforced == nil && r.DryRun == nil }
 
@@ -34,9 +40,9 @@ func (r Rules) dryRunPrefix() string {
 	case r.DryRun == nil:
 		return ""
 	case r.Action == security.AuthorizationPolicy_ALLOW:
-		return "istio_dry_run_allow_"
+		return dryRunAllow
 	default:
-		return "istio_dry_run_deny_"
+		return dryRunDeny
 	}
 }
 

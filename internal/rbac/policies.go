@@ -73,7 +73,7 @@ func actionOf(a security.AuthorizationPolicy_Action) rbacv3.RBAC_Action {
 // policies returns those of Envoy that a policy becomes, by name.
 func (t Translator) policies(p Policy) map[string]*rbacv3.Policy {
 	allows := p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW
-	name := func(rule int) string { return fmt.Sprintf("ns[%s]-policy[%s]-rule[%d]", p.Namespace, p.Name, rule) }
+	name := func(rule int) string { return policyName(p, rule) }
 	switch {
 	case len(p.Spec.GetRules()) == 0 && !p.Closed, p.Closed && allows:
 		return map[string]*rbacv3.Policy{name(0): nothing()}

@@ -21,8 +21,8 @@ type Call struct {
 	ServerName string
 	// Certificate is that of the other side; nil: it has shown none.
 	Certificate *Certificate
-	// Claims are those of a token that was found good; nil: there is none. Values are texts,
-	// numbers, booleans, lists and objects, as of encoding/json.
+	// Claims are those of a token that was found good, or, where a filter verifies tokens, of one that it is to verify; nil: there is
+	// none. Values are texts, numbers, booleans, lists and objects, as of encoding/json.
 	Claims map[string]any
 	// Metadata is what other filters have found out: texts or lists of them, by filter and key.
 	Metadata map[string]map[string]any

@@ -11,6 +11,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	httpauthz "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
+	jwtauthn "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	httprbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	tcpauthz "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/ext_authz/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -28,6 +29,8 @@ type Gate struct {
 	regexps map[string]*regexp.Regexp
 	// Ask returns what a cluster answers that is asked about a call; nil: each fails.
 	Ask func(cluster string, c Call) Answer
+	// Verifies reports whether a JSON Web Key Set has the key by which the token of a call is signed; nil: none has.
+	Verifies func(keys string, c Call) bool
 }
 
 // gateFilter is a filter of connections or of requests, of which name is set.
@@ -79,7 +82,7 @@ var harmless = map[string]bool{
 func (g *Gate) Decide(c Call) (Decision, error) {
 	v := visit{gate: g, call: c, found: map[string]map[string]any{}}
 	maps.Copy(v.found, c.Metadata)
-	if c.Claims != nil {
+	if c.Claims != nil && !g.verifiesTokens() {
 		v.found["envoy.filters.http.jwt_authn"] = map[string]any{"payload": c.Claims}
 	}
 	for _, f := range g.filters {
@@ -116,6 +119,8 @@ func (v *visit) pass(f gateFilter) (bool, error) {
 		return v.ask(cluster, config.GetFilterEnabledMetadata(), config.GetFailureModeAllow())
 	case *tcpauthz.ExtAuthz:
 		return v.ask(config.GetGrpcService().GetEnvoyGrpc().GetClusterName(), config.GetFilterEnabledMetadata(), config.GetFailureModeAllow())
+	case *jwtauthn.JwtAuthentication:
+		return v.token(config)
 	case *tcpproxy.TcpProxy:
 		return config.GetCluster() != "BlackHoleCluster", nil
 	}

@@ -94,6 +94,8 @@ func (v *visit) permission(p *rbacv3.Permission) (bool, error) {
 		return rule.DestinationPort == uint32(v.call.To.Port()), nil
 	case *rbacv3.Permission_RequestedServerName:
 		return v.gate.text(rule.RequestedServerName, v.call.ServerName)
+	case *rbacv3.Permission_Metadata:
+		return rule.Metadata.GetInvert(), nil //nolint:staticcheck // gRPC servers know this one, and have no metadata (gRFC A41)
 	case *rbacv3.Permission_SourcedMetadata:
 		return v.metadata(rule.SourcedMetadata.GetMetadataMatcher())
 	default:
@@ -123,6 +125,8 @@ func (v *visit) principal(p *rbacv3.Principal) (bool, error) {
 		return inRange(id.RemoteIp, v.call.Client)
 	case *rbacv3.Principal_Header:
 		return v.header(id.Header)
+	case *rbacv3.Principal_Metadata:
+		return id.Metadata.GetInvert(), nil //nolint:staticcheck // gRPC servers know this one, and have no metadata (gRFC A41)
 	case *rbacv3.Principal_SourcedMetadata:
 		return v.metadata(id.SourcedMetadata.GetMetadataMatcher())
 	default:
@@ -149,6 +153,25 @@ func (v *visit) header(m *routev3.HeaderMatcher) (bool, error) {
 	case *routev3.HeaderMatcher_StringMatch:
 		matched, err := v.gate.text(s.StringMatch, value)
 		return ok && matched, err
+	default:
+		matched, err := v.olderHeader(m, value)
+		return ok && matched, err
+	}
+}
+
+// olderHeader compares a header by the fields that all gRPC servers know.
+//
+//nolint:staticcheck // see above
+func (v *visit) olderHeader(m *routev3.HeaderMatcher, value string) (bool, error) {
+	switch s := m.GetHeaderMatchSpecifier().(type) {
+	case *routev3.HeaderMatcher_ExactMatch:
+		return value == s.ExactMatch, nil
+	case *routev3.HeaderMatcher_PrefixMatch:
+		return strings.HasPrefix(value, s.PrefixMatch), nil
+	case *routev3.HeaderMatcher_SuffixMatch:
+		return strings.HasSuffix(value, s.SuffixMatch), nil
+	case *routev3.HeaderMatcher_SafeRegexMatch:
+		return v.gate.fullMatch(s.SafeRegexMatch.GetRegex(), value)
 	default:
 		return false, fmt.Errorf("the header match %v is not known here", m)
 	}

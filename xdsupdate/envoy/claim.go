@@ -36,6 +36,15 @@ func claimPath(name string) []string {
 	return strings.Split(inner, "][")
 }
 
+// ClaimMatch returns what routes have of a match of a header, if it is about a claim of the request's token
+// ("@request.auth.claims.NAME"); nil: it is about a header. Without: requests match that do not have the value.
+func ClaimMatch(header string, value *networking.StringMatch, without bool) *matcher.MetadataMatcher {
+	if path := claimPath(header); path != nil {
+		return claimMatcher(path, value, without)
+	}
+	return nil
+}
+
 // claimMatcher returns the match of a claim: its value, or one of its values if
 // it is a list.
 func claimMatcher(path []string, value *networking.StringMatch, invert bool) *matcher.MetadataMatcher {

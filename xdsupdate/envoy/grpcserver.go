@@ -19,6 +19,9 @@ import (
 // (server_listener_resource_name_template).
 const inboundPrefix = "xds.istio.io/grpc/lds/inbound/"
 
+// InboundName returns the name of the listener that a gRPC server asks for that listens at an address.
+func InboundName(at netip.AddrPort) string { return inboundPrefix + at.String() }
+
 // ParseInboundName returns where a gRPC server listens that asks for a listener
 // "xds.istio.io/grpc/lds/inbound/ADDRESS:PORT". Inbound: the name is for a server, whatever follows; ok:
 // it says an IP address and a port.

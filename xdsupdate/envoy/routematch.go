@@ -66,8 +66,8 @@ func (s *RouteScope) routeMatch(m *networking.HTTPMatchRequest) *routev3.RouteMa
 func addHeaderMatches(out *routev3.RouteMatch, m *networking.HTTPMatchRequest) bool {
 	ok := true
 	add := func(name string, value *networking.StringMatch, invert bool) {
-		if claim := claimPath(name); claim != nil {
-			out.DynamicMetadata = append(out.DynamicMetadata, claimMatcher(claim, value, invert))
+		if claim := ClaimMatch(name, value, invert); claim != nil {
+			out.DynamicMetadata = append(out.DynamicMetadata, claim)
 			return
 		}
 		h := headerMatcher(name, value, invert)

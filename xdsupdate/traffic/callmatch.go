@@ -8,16 +8,39 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/internal/jwtauthn"
+	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// passes reports whether a call passes what a match says of requests: what it says
-// of ports, gateways and clients is not looked at, and claims are unknown, so that
-// a match of them fails. Nil passes everything. Prefixes match whole elements of paths if
+// passes reports whether the call passes what a match says of requests: what it says
+// of ports, gateways and clients is not looked at. Nil passes everything. Prefixes match whole elements of paths if
 // elements is set.
-func (c *Call) passes(m *networking.HTTPMatchRequest, elements bool) bool {
-	if m == nil {
-		return true
+func (x *explaining) passes(m *networking.HTTPMatchRequest, elements bool) bool {
+	return m == nil || x.call.passes(m, elements) && x.passesClaims(m)
+}
+
+// passesClaims reports whether the token of the call has the claims of a match, as routes look for them. Without one that was
+// found good there are none.
+func (x *explaining) passesClaims(m *networking.HTTPMatchRequest) bool {
+	see := rbac.Call{}
+	see.Note(jwtauthn.Filter, jwtauthn.Payload, x.claims)
+	for name, want := range m.GetHeaders() {
+		if claim := envoy.ClaimMatch(name, want, false); claim != nil && !see.HasMetadata(claim) {
+			return false
+		}
 	}
+	for name, without := range m.GetWithoutHeaders() {
+		if claim := envoy.ClaimMatch(name, without, true); claim != nil && !see.HasMetadata(claim) {
+			return false
+		}
+	}
+	return true
+}
+
+// passes is that of explaining, without claims.
+func (c *Call) passes(m *networking.HTTPMatchRequest, elements bool) bool {
 	path, query, _ := strings.Cut(c.Path, "?")
 	if !passesPath(m.GetUri(), path, m.GetIgnoreUriCase(), elements) ||
 		!passesValue(m.GetMethod(), c.Method) || !passesValue(m.GetAuthority(), string(c.Host)) ||
@@ -26,14 +49,14 @@ func (c *Call) passes(m *networking.HTTPMatchRequest, elements bool) bool {
 	}
 	for name, want := range m.GetHeaders() {
 		value, present := c.Headers[strings.ToLower(name)]
-		if isClaim(name) || !passesHeader(want, value, present) {
+		if envoy.ClaimMatch(name, want, false) == nil && !passesHeader(want, value, present) {
 			return false
 		}
 	}
 	for name, without := range m.GetWithoutHeaders() {
 		value, present := c.Headers[strings.ToLower(name)]
 		// A missing header counts as empty, but not where any value would do.
-		if !isClaim(name) && passesHeader(without, value, present || without.GetMatchType() != nil) {
+		if envoy.ClaimMatch(name, without, true) == nil && passesHeader(without, value, present || without.GetMatchType() != nil) {
 			return false
 		}
 	}
@@ -45,8 +68,6 @@ func (c *Call) passes(m *networking.HTTPMatchRequest, elements bool) bool {
 	}
 	return true
 }
-
-func isClaim(header string) bool { return strings.HasPrefix(header, "@request.auth.claims") }
 
 func passesPath(want *networking.StringMatch, path string, ignoreCase, elements bool) bool {
 	cased := func(s string) string { return s }

@@ -73,19 +73,27 @@ func (f *findings) tokens(a *authorizationPolicy) {
 	if f.verifiesTokens(a) {
 		return
 	}
-	for i, rule := range a.spec.GetRules() {
+	for _, field := range tokenFields(a.spec) {
+		f.add(field, "no RequestAuthentication is for these routers, so that no request has what it is about")
+	}
+}
+
+// tokenFields returns the fields of a policy that are about what is in tokens.
+func tokenFields(spec *security.AuthorizationPolicy) (out []string) {
+	for i, rule := range spec.GetRules() {
 		at := element("spec.rules", i)
 		for j, from := range rule.GetFrom() {
 			if s := from.GetSource(); len(s.GetRequestPrincipals())+len(s.GetNotRequestPrincipals()) > 0 {
-				f.noTokens(element(at+".from", j) + ".source")
+				out = append(out, element(at+".from", j)+".source")
 			}
 		}
 		for j, c := range rule.GetWhen() {
 			if strings.HasPrefix(c.GetKey(), "request.auth.") {
-				f.noTokens(element(at+".when", j))
+				out = append(out, element(at+".when", j))
 			}
 		}
 	}
+	return out
 }
 
 // verifiesTokens reports whether some RequestAuthentication may be for a router that a policy is for.
@@ -102,10 +110,6 @@ func (f *findings) verifiesTokens(a *authorizationPolicy) bool {
 		}
 	}
 	return false
-}
-
-func (f *findings) noTokens(field string) {
-	f.add(field, "no RequestAuthentication is for these routers, so that no request has what it is about")
 }
 
 // provider finds connections that the provider of a CUSTOM policy is not asked about.

@@ -3,6 +3,7 @@
 package traffic_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -56,5 +57,44 @@ func TestEffectsOfPeers(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("effects of %s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestTokensOfServers: gRPC servers verify no tokens (S9); routers of Gateways are none.
+func TestTokensOfServers(t *testing.T) {
+	t.Parallel()
+	const (
+		tokens  = `RequestAuthentication %s/tokens {"selector": {"matchLabels": {"app": "%s"}}, "jwtRules": [{"issuer": "one", "jwks": "{}"}]}`
+		policy  = `AuthorizationPolicy %s/a {"selector": {"matchLabels": {"app": "%s"}}, "rules": [{"from": [{"source": {"requestPrincipals": ["*"]}}]}]}`
+		gateway = `Gateway infra/edge {"selector": {"app": "edge"}, "servers": [{"hosts": ["*"], "port": {"number": 80, "name": "http", "protocol": "HTTP"}}]}`
+		servers = "gRPC servers verify no tokens: "
+	)
+	for name, tc := range map[string]struct {
+		app  string
+		want []string
+	}{
+		"a router": {"edge", nil},
+		"a workload": {"cart", []string{
+			"AuthorizationPolicy shop/a: spec.rules[0].from[0].source: " + servers + "no call to one has what it is about",
+			"RequestAuthentication shop/tokens: only gateways enforce it, and no Gateway is for routers that it selects",
+			"RequestAuthentication shop/tokens: spec.jwtRules: " + servers + "those among the workloads take calls with any token, and without one",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			svc := testService("shop", cart, 80)
+			services := populate(svc)
+			services.place(svc, "10.0.0.1 app="+tc.app)
+			s := stage(t, traffic.Options{}, objectsOf(t, gateway, fmt.Sprintf(tokens, "shop", tc.app), fmt.Sprintf(policy, "shop", tc.app)), services)
+			var got []string
+			for _, found := range s.ineffective() {
+				if !strings.HasPrefix(found, "Gateway") {
+					got = append(got, found)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("found (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -15,6 +15,8 @@ func (f *findings) requestAuthentication(a *requestAuthentication) {
 	f.protects(&a.policyTarget, "only gateways enforce it, and no Gateway is for routers that it selects")
 	if len(a.rules) == 0 {
 		f.add("spec.jwtRules", "there are no rules, and no token is verified")
+	} else if f.verifiesNothing(a.namespace, &a.policyTarget) {
+		f.add("spec.jwtRules", "gRPC servers verify no tokens: those among the workloads take calls with any token, and without one")
 	}
 	for i, r := range a.rules {
 		at := element("spec.jwtRules", i)

@@ -14,11 +14,26 @@ import (
 
 // forServers reports whether an AuthorizationPolicy can be for gRPC servers: a service has a workload that it selects.
 func (f *findings) forServers(a *authorizationPolicy) bool {
-	namespace := a.namespace
+	return len(a.targets) == 0 && f.hasWorkload(f.reach(a.namespace), a.selector)
+}
+
+// reach returns the namespace whose workloads policies of a namespace can be for; "": of all.
+func (f *findings) reach(namespace string) string {
 	if namespace == f.settings.rootNamespace() {
-		namespace = ""
+		return ""
 	}
-	return len(a.targets) == 0 && f.hasWorkload(namespace, a.selector)
+	return namespace
+}
+
+// verifiesNothing reports whether a policy of a namespace about tokens can be for gRPC servers, which verify none (S9): a service has a workload that it
+// selects, and that is no router of a Gateway.
+func (f *findings) verifiesNothing(namespace string, t *policyTarget) bool {
+	return len(t.targets) == 0 && slices.ContainsFunc(f.labelSets(f.reach(namespace)), func(labels registry.Labels) bool {
+		return t.selector.SubsetOf(labels) && !slices.ContainsFunc(f.gateways, func(g *gateway) bool {
+			router := registry.Labels(g.spec.GetSelector())
+			return len(router) > 0 && router.SubsetOf(labels)
+		})
+	})
 }
 
 // onServers finds what of an AuthorizationPolicy gRPC servers cannot do.
@@ -36,6 +51,11 @@ func (f *findings) onServers(a *authorizationPolicy) {
 	}
 	f.uncheckedByServers(a)
 	f.identitiesInPlainText(a)
+	if f.verifiesTokens(a) && f.verifiesNothing(a.namespace, &a.policyTarget) {
+		for _, field := range tokenFields(a.spec) {
+			f.add(field, "gRPC servers verify no tokens: no call to one has what it is about")
+		}
+	}
 }
 
 // uncheckedByServers finds what of the rules gRPC servers cannot check.

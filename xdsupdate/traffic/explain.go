@@ -5,24 +5,7 @@ package traffic
 import (
 	"fmt"
 	"strings"
-
-	"github.com/pilotkit/pilotkit/registry"
 )
-
-// Call is an HTTP or gRPC request of a client.
-type Call struct {
-	// Host is the authority without the port.
-	Host registry.Hostname
-	// Port is the one that the client calls: that of the service, or of the server
-	// of a Gateway.
-	Port uint32
-	// Method is upper case, Scheme "http" or "https"; empty: GET and http.
-	Method, Scheme string
-	// Path begins with "/" and may have a query; empty: "/".
-	Path string
-	// Headers are by name in lower case.
-	Headers map[string]string
-}
 
 // Explanation says what becomes of a call, and what decides it.
 type Explanation struct {
@@ -39,14 +22,24 @@ type Explanation struct {
 	// decides; empty: the default route, or none. With delegates the rules are counted
 	// as they take the place of the root's.
 	VirtualService, Rule string
-	// AuthorizationPolicies may refuse the request at the gateway before all that, or close the connection, as
-	// "ACTION namespace/name", in the order in which they are asked. Whether they do is not said.
+	// AuthorizationPolicies are those that a gateway asks before all that, as "ACTION namespace/name", in the order in
+	// which they are asked. Decision is what they say.
 	AuthorizationPolicies []string
-	// Outcome says in words what is done with the request.
+	// Decision is what the policies say that protect a gateway, or the gRPC server of an inbound call; nil: none protects what is called,
+	// or nothing serves the call.
+	Decision *Decision
+	// Outcome says in words what is done with the request, or the connection. What is refused has neither VirtualServices nor
+	// Destinations.
 	Outcome string
 	// Destinations are where it can go.
 	Destinations []ExplainedDestination
 }
+
+// What is done with calls that no route is for.
+const (
+	outcomeServed   = "served"
+	outcomePassedOn = "the connection is passed on"
+)
 
 // ConsideredVirtualService is a VirtualService that is for the host of a call.
 type ConsideredVirtualService struct {
@@ -82,7 +75,7 @@ type ExplainedEndpoint struct {
 // String returns the explanation as lines of text.
 func (e Explanation) String() string {
 	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line := linesOf(&b)
 	if e.Sidecar != "" {
 		line("Sidecar %s limits what the client sees", e.Sidecar)
 	}
@@ -92,12 +85,17 @@ func (e Explanation) String() string {
 	if len(e.AuthorizationPolicies) > 0 {
 		line("AuthorizationPolicies are asked first: %s", strings.Join(e.AuthorizationPolicies, ", "))
 	}
+	if e.Decision != nil && !e.Decision.plain() {
+		e.Decision.write(line)
+	}
 	for _, v := range e.VirtualServices {
 		if v.Reason != "" {
 			line("VirtualService %s does not count: %s", v.Name, v.Reason)
 		}
 	}
 	switch {
+	case e.Outcome == outcomeServed, e.Outcome == outcomePassedOn, e.Decision != nil && !e.Decision.Allowed:
+		line("%s", e.Outcome)
 	case e.VirtualService == "":
 		line("no VirtualService decides: %s", e.Outcome)
 	case e.Rule == "":

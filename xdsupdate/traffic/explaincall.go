@@ -16,16 +16,18 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// explain says what becomes of a call of a proxy. It looks at the configs, not at
-// the resources that were built of them.
+// explain says what becomes of a call of a proxy. Of routes it looks at the configs, not at the resources that were built of
+// them; of policies at the listener.
 func (st *state) explain(p *proxy, call Call) Explanation {
-	call.Host = lower(call.Host)
-	call.Path, call.Method, call.Scheme = cmp.Or(call.Path, "/"), cmp.Or(call.Method, "GET"), cmp.Or(call.Scheme, "http")
-	x := &explaining{state: st, proxy: p, call: call}
-	if p.role == router {
-		x.out.AuthorizationPolicies = st.askedFirst(p)
-		x.gatewayCall()
-	} else {
+	call = call.complete()
+	x := &explaining{state: st, proxy: p, call: call, authority: cmp.Or(call.Headers["host"], string(call.Host))}
+	x.call.Host = lower(call.Host)
+	switch {
+	case p.role == router:
+		x.routerCall()
+	case call.Inbound:
+		x.inboundCall()
+	default:
 		x.meshCall()
 	}
 	return x.out
@@ -36,7 +38,11 @@ type explaining struct {
 	*state
 	proxy *proxy
 	call  Call
-	out   Explanation
+	// authority is that of the request, as the caller writes it.
+	authority string
+	// claims are those of a token that was found good, as routes can match them; nil: there is none.
+	claims map[string]any
+	out    Explanation
 }
 
 // meshCall explains a call of a sidecar or a gRPC client.
@@ -175,7 +181,7 @@ func (x *explaining) byRules(v *virtualService, at place, which func(*networking
 			matches = []*networking.HTTPMatchRequest{nil}
 		}
 		for _, m := range matches {
-			if !which(m) || !x.call.passes(m, scope.WholeElements) {
+			if !which(m) || !x.passes(m, scope.WholeElements) {
 				continue
 			}
 			alone := proto.CloneOf(rule)

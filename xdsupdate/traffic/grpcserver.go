@@ -66,19 +66,22 @@ func labelsOf(all []workload) (out []registry.Labels) {
 	return out
 }
 
-// servesMutualTLS reports whether a server takes mutual TLS on a port, and nothing else; else it takes plain text. It
-// cannot do both: PERMISSIVE is mutual TLS for workloads whose label says that they have a certificate (S10).
+// servesMutualTLS reports whether a server takes mutual TLS on a port, and nothing else; else it takes plain text.
 func (st *state) servesMutualTLS(namespace string, sets []registry.Labels, port uint32) bool {
-	return slices.ContainsFunc(sets, func(labels registry.Labels) bool {
-		switch st.peerMode(namespace, labels, port) {
-		case strict:
-			return true
-		case permissive:
-			return labels[tlsModeLabel] == tlsModeIstio
-		default:
-			return false
+	_, mutual := st.mutualTLSBy(namespace, sets, port)
+	return mutual
+}
+
+// mutualTLSBy returns why a server takes mutual TLS on a port, if it does. It cannot take plain text as well: PERMISSIVE is mutual TLS for
+// workloads whose label says that they have a certificate (S10).
+func (st *state) mutualTLSBy(namespace string, sets []registry.Labels, port uint32) (by peerMode, mutual bool) {
+	for _, labels := range sets {
+		by = st.peerMode(namespace, labels, port)
+		if by.mode == strict || by.mode == permissive && labels[tlsModeLabel] == tlsModeIstio {
+			return by, true
 		}
-	})
+	}
+	return by, false
 }
 
 // serverProtectionOf returns the filters in front of what a server serves that has some sets of labels.

@@ -57,15 +57,30 @@ func modeOf(m *security.PeerAuthentication_MutualTLS, otherwise tlsMode) tlsMode
 	}
 }
 
+// peerMode is a mode, and what says it.
+type peerMode struct {
+	mode tlsMode
+	of   *peerAuthentication // nil: nothing does, and it is PERMISSIVE
+	// port: it is said of the port.
+	port bool
+}
+
+// say makes the mode the one that a policy says, if it does.
+func (m *peerMode) say(a *peerAuthentication, said *security.PeerAuthentication_MutualTLS, port bool) {
+	if mode := modeOf(said, unset); mode != unset {
+		*m = peerMode{mode, a, port}
+	}
+}
+
 // namespaceMode returns the mode of the workloads of a namespace that no policy selects: that of
 // the oldest policy of the namespace, else of the oldest of the root namespace.
-func (x *index) namespaceMode(namespace string) tlsMode {
-	mode := permissive
+func (x *index) namespaceMode(namespace string) peerMode {
+	m := peerMode{mode: permissive}
 	root := x.settings.rootNamespace()
 	for _, ns := range []string{root, namespace} {
 		for _, a := range x.peers[ns] {
 			if !a.selective() {
-				mode = modeOf(a.spec.GetMtls(), mode)
+				m.say(a, a.spec.GetMtls(), false)
 				break // the oldest of a level counts, also one that says nothing (S21)
 			}
 		}
@@ -73,7 +88,7 @@ func (x *index) namespaceMode(namespace string) tlsMode {
 			break
 		}
 	}
-	return mode
+	return m
 }
 
 // peerPolicyOf returns the policy that selects workloads of a namespace with some labels; nil: none. Those of the
@@ -90,19 +105,19 @@ func (x *index) peerPolicyOf(namespace string, labels registry.Labels) *peerAuth
 	return nil
 }
 
-// peerMode returns the mode of a port of a workload, never UNSET.
-func (x *index) peerMode(namespace string, labels registry.Labels, port uint32) tlsMode {
-	mode := x.namespaceMode(namespace)
+// peerMode returns the mode of a port of a workload, which is never UNSET.
+func (x *index) peerMode(namespace string, labels registry.Labels, port uint32) peerMode {
+	m := x.namespaceMode(namespace)
 	if a := x.peerPolicyOf(namespace, labels); a != nil {
-		mode = modeOf(a.spec.GetMtls(), mode)
-		mode = modeOf(a.spec.GetPortLevelMtls()[port], mode)
+		m.say(a, a.spec.GetMtls(), false)
+		m.say(a, a.spec.GetPortLevelMtls()[port], true)
 	}
-	return mode
+	return m
 }
 
 // modes yields the modes that workloads of a namespace can have.
 func (x *index) modes(namespace string) (out []tlsMode) {
-	general := x.namespaceMode(namespace)
+	general := x.namespaceMode(namespace).mode
 	out = append(out, general)
 	if namespace == x.settings.rootNamespace() {
 		return out

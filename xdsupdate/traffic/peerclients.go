@@ -35,7 +35,7 @@ func (x *index) takesPlaintext(u *envoy.Upstream, endpoints *xdsupdate.ServiceEn
 	}
 	return func(e *registry.Endpoint) bool {
 		a := e.Attributes()
-		return x.peerMode(cmp.Or(a.Namespace, svc.Attributes.Namespace), a.Labels, e.EndpointPort) == disable
+		return x.peerMode(cmp.Or(a.Namespace, svc.Attributes.Namespace), a.Labels, e.EndpointPort).mode == disable
 	}
 }
 

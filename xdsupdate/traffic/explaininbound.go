@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// inboundCall explains a call to a gRPC server.
+func (x *explaining) inboundCall() {
+	if x.proxy.role != grpcClient {
+		x.out.Outcome = "what comes to sidecars is not configured here: no policy is enforced"
+		return
+	}
+	if len(x.proxy.server) == 0 && x.call.Destination.IsValid() {
+		server := *x.proxy // one that is not connected, or was not when there was no workload at its address
+		server.server = []string{x.call.Destination.Unmap().String()}
+		x.proxy = &server
+	}
+	for _, address := range x.proxy.server {
+		at, err := netip.ParseAddr(address)
+		if err != nil || x.call.Port > math.MaxUint16 || x.call.Destination.IsValid() && at != x.call.Destination.Unmap() {
+			continue
+		}
+		name := envoy.InboundName(netip.AddrPortFrom(at, uint16(x.call.Port))) //nolint:gosec // it is not greater
+		if l, problems := x.serverListener(x.proxy, name); l != nil {
+			x.call.Destination = at
+			x.call.Remote = x.call.Source // servers know of no proxies in between (gRFC A41)
+			x.served(l, problems)
+			return
+		}
+	}
+	x.out.Outcome = fmt.Sprintf("no service of the namespace %q sends calls to port %d at an address of the server, so that it gets no listener", x.proxy.namespace, x.call.Port)
+}
+
+// served explains a call to a gRPC server by its listener.
+func (x *explaining) served(l *listenerv3.Listener, problems []error) {
+	all := x.workloads.at(x.proxy.namespace, x.proxy.server)
+	i := slices.IndexFunc(all, func(w workload) bool { return w.servesOn(x.call.Port) })
+	x.out.Service = all[i].service.Attributes.Namespace + "/" + string(all[i].service.Hostname)
+	d := x.newDeciding(x.call.Port)
+	by, _ := x.mutualTLSBy(x.proxy.namespace, labelsOf(all), x.call.Port)
+	d.mutual, d.mutualWords = by.rule(), "the server takes mutual TLS alone, and the caller has no certificate"
+	if by.mode == permissive {
+		d.mutualWords = "the workload has the label " + tlsModeLabel + ": " + tlsModeIstio + ", so that " + d.mutualWords
+	}
+	d.decide(l.GetFilterChains()[0])
+	x.decided(d, problems)
+	if d.out.Allowed {
+		x.out.Outcome = outcomeServed
+	}
+}
+
+// rule returns the field that says the mode; zero: nothing does.
+func (m peerMode) rule() PolicyRule {
+	switch {
+	case m.of == nil:
+		return PolicyRule{}
+	case m.port:
+		return PolicyRule{istio.PeerAuthentication.Kind, m.of.String(), "spec.portLevelMtls"}
+	default:
+		return PolicyRule{istio.PeerAuthentication.Kind, m.of.String(), "spec.mtls"}
+	}
+}
+
+// decided records a decision, and what is refused.
+func (x *explaining) decided(d *deciding, problems []error) {
+	for _, err := range problems {
+		d.out.Problems = append(d.out.Problems, err.Error())
+	}
+	x.out.Decision, x.claims = &d.out, d.claims
+	if !d.out.Allowed {
+		x.out.Outcome = fmt.Sprintf("refused (%s): %s", d.out.Answer, d.out.Reason)
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// routerCall explains a call to a router: what its policies say, and what its routes then do.
+func (x *explaining) routerCall() {
+	x.out.AuthorizationPolicies = x.askedFirst(x.proxy)
+	port := x.proxy.listeningPort(x.call.Port)
+	listening := false
+	for _, name := range slices.Sorted(maps.Keys(x.routerOf(x.proxy).listeners)) {
+		l := x.routerOf(x.proxy).listeners[name]
+		if bind, err := netip.ParseAddr(l.Bind); l.Port != port || err == nil && !bind.IsUnspecified() && x.call.Destination.IsValid() && bind != x.call.Destination {
+			continue
+		}
+		m, _ := x.gatewayListener(x.proxy, name)
+		listening = listening || m != nil
+		d := x.newDeciding(port)
+		if l.TLS {
+			d.see.ServerName = x.call.ServerName
+		}
+		chain := chainFor(m, &d.see)
+		if chain == nil {
+			continue
+		}
+		d.mutualWords = "the server of the Gateway takes connections of callers with a certificate alone, and the caller has none"
+		d.decide(chain)
+		x.decided(d, x.protectionProblems(m))
+		if d.to != nil {
+			x.passedOn(d)
+		} else if d.out.Allowed {
+			x.gatewayCall()
+		}
+		return
+	}
+	if !listening {
+		x.gatewayCall()
+		return
+	}
+	x.out.Outcome = fmt.Sprintf("no server of a Gateway takes such connections on port %d: they are closed", x.call.Port)
+}
+
+// protectionProblems returns what of the policies of a router is not as the objects say.
+func (x *explaining) protectionProblems(l *listenerv3.Listener) []error {
+	guard := x.protectionOf(x.proxy)
+	problems := guard.problems
+	if err := guard.tooLarge(len(l.GetFilterChains()), x.settings.limits.SharedBytes); err != nil {
+		problems = append(slices.Clip(problems), err)
+	}
+	return problems
+}
+
+// passedOn says where a connection goes of which no request is known.
+func (x *explaining) passedOn(d *deciding) {
+	if !d.out.Allowed {
+		return
+	}
+	x.out.Outcome = outcomePassedOn
+	if cluster := d.to.GetCluster(); cluster != "" {
+		x.addConnection(cluster, 0)
+	}
+	for _, w := range d.to.GetWeightedClusters().GetClusters() {
+		x.addConnection(w.GetName(), w.GetWeight())
+	}
+}
+
+// addConnection records a cluster of connections.
+func (x *explaining) addConnection(cluster string, weight uint32) {
+	if _, _, _, ok := envoy.ParseSubsetClusterName(cluster); ok {
+		x.addDestination(cluster, weight)
+		return
+	}
+	out := ExplainedDestination{Cluster: cluster, Weight: weight} // one that sidecars of other networks ask for by its name
+	if u, endpoints := x.upstream(x.proxy, cluster); u != nil {
+		u.Endpoints = slices.Collect(endpoints.All())
+		out.Endpoints = endpointsOf(u)
+	}
+	x.out.Destinations = append(x.out.Destinations, out)
+}
