@@ -29,6 +29,9 @@ type Upstream struct {
 	// SelectedByLabels: the policy is of a rule with a workload selector. Only these
 	// may name credentials (tls.credentialName) for proxies that are not gateways.
 	SelectedByLabels bool
+	// Certificate is the credentialName of what the proxy shows to servers that ask, by a
+	// policy of mode SIMPLE; empty: nothing.
+	Certificate string
 	// Mesh is the mesh's configuration; nil: Istio's defaults.
 	Mesh *meshconfig.MeshConfig
 	// Networks are the gateways of other networks; nil: every endpoint is reached

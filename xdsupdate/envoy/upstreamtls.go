@@ -185,6 +185,8 @@ func (u *Upstream) setForeignTLS(common *tls.CommonTlsContext, t *networking.Cli
 			name = CredentialName(t.GetCredentialName())
 		}
 		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{sds(name)}
+	} else if u.Certificate != "" {
+		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{sds(CredentialName(u.Certificate))}
 	}
 	if t.GetInsecureSkipVerify().GetValue() {
 		common.ValidationContextType = &tls.CommonTlsContext_ValidationContext{ValidationContext: &tls.CertificateValidationContext{}}

@@ -86,6 +86,9 @@ func namesIn(c *configstore.Config) []string {
 	}
 	switch spec := c.Spec.(type) {
 	case *networking.Gateway:
+		if name := c.Annotations[istio.AnnotationBackendCertificate]; name != "" {
+			out = append(out, envoy.CredentialName(name))
+		}
 		for _, s := range spec.GetServers() {
 			out = append(out, envoy.ServerSecrets(s.GetTls())...)
 		}

@@ -14,7 +14,7 @@ func (c *affected) gateways(changed ...*gateway) {
 		if g == nil {
 			continue
 		}
-		clusters := g.passes() || c.after.settings.filterGatewayClusters
+		clusters := g.passes() || g.certificate != "" || c.after.settings.filterGatewayClusters
 		c.everything = append(c.everything, func(p *proxy, typeURL string) bool {
 			return p.role == router && g.selects(p) &&
 				(clusters || typeURL == envoy.ListenerType || typeURL == envoy.RouteType)

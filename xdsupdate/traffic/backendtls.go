@@ -40,3 +40,12 @@ func namingServers(c *configstore.Config, spec *networking.DestinationRule) *net
 	}
 	return out
 }
+
+// certificateFor returns the credential that a proxy shows to servers with the policy of a
+// rule, which may be nil: a router that of its Gateway, by BackendTLSPolicies; "": none.
+func (st *state) certificateFor(p *proxy, m *rule) string {
+	if p.role != router || m == nil || !standsForPolicies(m.of[0].config) {
+		return ""
+	}
+	return st.routerOf(p).certificate
+}

@@ -27,12 +27,25 @@ func newConfigFeed(cache configstore.ConfigStoreCache, notify func(map[configsto
 }
 
 // sameConfig reports whether two states of a config, each of which may be nil, are the
-// same to clients: an object's status, labels and annotations concern none, but for those that
-// say how paths are matched and what is a dry run.
+// same to clients: an object's status concerns none, nor do labels and annotations but for
+// those that say what it means.
 func sameConfig(a, b *configstore.Config) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a == b || a.CreationTimestamp.Equal(b.CreationTimestamp) && configstore.EqualMessage(a.Spec, b.Spec) &&
-		matchesElements(a) == matchesElements(b) && a.Annotations[dryRunAnnotation] == b.Annotations[dryRunAnnotation]
+	return a == b || a.CreationTimestamp.Equal(b.CreationTimestamp) && configstore.EqualMessage(a.Spec, b.Spec) && sameMeaning(a, b)
+}
+
+// sameMeaning reports whether labels and annotations say the same of two states of a config:
+// how paths are matched, what is a dry run, what of Kubernetes the config was made of.
+func sameMeaning(a, b *configstore.Config) bool {
+	for _, key := range []string{
+		dryRunAnnotation, gatewaySemanticsAnnotation, gatewayServiceAnnotation, parentNamespaceAnnotation, istio.AnnotationBackendCertificate,
+	} {
+		if a.Annotations[key] != b.Annotations[key] {
+			return false
+		}
+	}
+	return matchesElements(a) == matchesElements(b) && standsForRoutes(a) == standsForRoutes(b) && standsForPolicies(a) == standsForPolicies(b) &&
+		a.Labels[gatewayLabel] == b.Labels[gatewayLabel]
 }

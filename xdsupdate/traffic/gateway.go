@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -22,6 +23,8 @@ type gateway struct {
 	// zero value: there is none. They are behind its services.
 	owner    objectName
 	services []string
+	// certificate is the credential that its proxies show to backends; "": none.
+	certificate string
 }
 
 // The annotations of configs that are made of Gateways of Kubernetes, as Istio 1.30 has them.
@@ -40,6 +43,7 @@ func newGateway(c *configstore.Config) *gateway {
 	if name := c.Labels[gatewayLabel]; name != "" && c.Annotations[gatewaySemanticsAnnotation] == "gateway" {
 		g.owner = objectName{cmp.Or(c.Annotations[parentNamespaceAnnotation], c.Namespace), name}
 		g.services = strings.Split(strings.ToLower(c.Annotations[gatewayServiceAnnotation]), ",")
+		g.certificate = c.Annotations[istio.AnnotationBackendCertificate]
 	}
 	return g
 }

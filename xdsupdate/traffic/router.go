@@ -13,6 +13,8 @@ import (
 // configurations by name. It is immutable but for what has been computed.
 type routerConfig struct {
 	listeners map[string]*gatewayListener
+	// certificate is the credential that the router shows to backends; "": none.
+	certificate string
 	// served are the names of the listeners that have filter chains, sorted, once they
 	// were asked for.
 	served     []string
@@ -51,6 +53,9 @@ func (st *state) routerOf(p *proxy) *routerConfig {
 	c := st.routers[p]
 	if c == nil {
 		c = newRouterConfig(st.gatewayListeners(p))
+		for _, g := range st.gatewaysOf(p) {
+			c.certificate = cmp.Or(c.certificate, g.certificate)
+		}
 		for _, l := range c.listeners {
 			names := sync.OnceValue(func() *chainNames { return st.newChainNames(p, l) })
 			for _, s := range l.servers {

@@ -18,6 +18,8 @@ type share struct {
 	// is the first.
 	service *registry.Service
 	rule    objectName
+	// certificate is the credential that the proxy shows to backends.
+	certificate string
 	// addresses decide the family of names that are looked up.
 	addresses string
 	// location is that of the proxy, by which endpoints are ordered and filtered.
@@ -45,6 +47,7 @@ func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string) any {
 		s.service = at.port.of
 		if at.rule != nil {
 			s.rule = at.rule.of[0].objectName
+			s.certificate = x.state.certificateFor(p, at.rule)
 		}
 		if s.addresses = strings.Join(p.addresses, ","); typeURL == envoy.LoadAssignmentType || s.service.Resolution.IsDNS() {
 			s.location = location{p.cluster, g.locality, g.network, g.labels}

@@ -91,7 +91,6 @@
 // # What is ignored
 //
 // UDPRoutes; sessionPersistence; ExternalAuth and ExtensionRef filters, which are refused;
-// parametersRef of a GatewayClass; the certificate that a Gateway shows to backends
-// (tls.backend), of which only the status is right; BackendTLSPolicies for other kinds than
-// Service; default Gateways; waypoints.
+// parametersRef of a GatewayClass; BackendTLSPolicies for other kinds than Service; default
+// Gateways; waypoints.
 package gatewayapi

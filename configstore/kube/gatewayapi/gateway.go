@@ -26,6 +26,8 @@ type gatewayState struct {
 	services []string
 	// badAddresses and badParameters are why it is not accepted.
 	badAddresses, badParameters problem
+	// clientCertificate is the credential that its proxies show to backends; "": none.
+	clientCertificate string
 	// noRefs is a reference of the Gateway itself that cannot be resolved.
 	noRefs problem
 }
@@ -154,11 +156,11 @@ func (c *Converter) convertGateway(n node) (*gatewayState, map[Key]*setState) {
 	findConflicts(state.listeners, ofSets)
 	managed := v.findServices(o, state)
 	state.badParameters = v.parameters(o)
-	state.noRefs = v.clientCertificate(o)
+	state.clientCertificate, state.noRefs = v.clientCertificate(o)
 	for _, l := range slices.Concat(state.listeners, ofSets) {
 		tls := v.tlsOf(l, o)
 		if l.works() {
-			config := v.serverConfig(o, l, state.services, managed, tls)
+			config := v.serverConfig(o, l, state, managed, tls)
 			state.configs[Key{config.Namespace, config.Name}] = config
 		}
 	}
@@ -218,12 +220,15 @@ func (c *Converter) setsByAge(gateway Key) []*gatewayv1.ListenerSet {
 
 // serverConfig returns the Gateway config of a listener.
 func (v view) serverConfig(
-	gateway *gatewayv1.Gateway, l *listener, services []string, managed bool, tls *networking.ServerTLSSettings,
+	gateway *gatewayv1.Gateway, l *listener, state *gatewayState, managed bool, tls *networking.ServerTLSSettings,
 ) *configstore.Config {
 	created, from := gateway.CreationTimestamp, string(l.owner.Kind)+"/"+l.owner.Name+"/"+l.view.Section+"."+l.owner.Namespace
 	annotations := map[string]string{
-		annotationSemantics: semanticsGateway, annotationServices: strings.Join(services, ","),
+		annotationSemantics: semanticsGateway, annotationServices: strings.Join(state.services, ","),
 		annotationParents: from, annotationServiceAccount: serviceAccount(gateway, managed),
+	}
+	if state.clientCertificate != "" {
+		annotations[istio.AnnotationBackendCertificate] = state.clientCertificate
 	}
 	if l.owner.Kind == KindListenerSet {
 		annotations[annotationParentNamespace] = gateway.Namespace
@@ -258,15 +263,18 @@ func (v view) parameters(o *gatewayv1.Gateway) problem {
 	return problem{}
 }
 
-// clientCertificate returns what is wrong with the certificate that a Gateway shows to
-// backends.
-func (v view) clientCertificate(o *gatewayv1.Gateway) problem {
+// clientCertificate returns the credential that the proxies of a Gateway show to backends, ""
+// for none, or what is wrong with it.
+func (v view) clientCertificate(o *gatewayv1.Gateway) (credential string, wrong problem) {
 	if o.Spec.TLS == nil || o.Spec.TLS.Backend == nil || o.Spec.TLS.Backend.ClientCertificateRef == nil {
-		return problem{}
+		return "", problem{}
 	}
-	_, wrong := v.certificate(string(KindGateway), o.Namespace, o.Spec.TLS.Backend.ClientCertificateRef)
+	key, wrong := v.certificate(string(KindGateway), o.Namespace, o.Spec.TLS.Backend.ClientCertificateRef)
+	if !wrong.is() {
+		return secretCredential(key), problem{}
+	}
 	if wrong.reason == string(gatewayv1.ListenerReasonInvalidCertificateRef) {
 		wrong.reason = string(gatewayv1.GatewayReasonInvalidClientCertificateRef)
 	}
-	return wrong
+	return "", wrong
 }

@@ -9,6 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
 // ControllerName is the controller of the GatewayClasses that are ours, and the one that our
@@ -62,6 +63,15 @@ func GatewayOf(config *configstore.Config) Key {
 		return Key{}
 	}
 	return Key{cmp.Or(config.Annotations[annotationParentNamespace], config.Namespace), name}
+}
+
+// BackendCertificateOf returns the credential that the proxies of the Gateway that a Gateway
+// config was made of show to backends; "": none.
+func BackendCertificateOf(config *configstore.Config) string {
+	if GatewayOf(config) == (Key{}) {
+		return ""
+	}
+	return config.Annotations[istio.AnnotationBackendCertificate]
 }
 
 // groupIstio is the group of the kinds Hostname and ServiceEntry in references.

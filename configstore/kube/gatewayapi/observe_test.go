@@ -106,6 +106,7 @@ func canonicalState(gateways, services, rules, statuses []map[string]any) state 
 		id := text(g, "namespace") + "/" + text(g, "annotations", annotationParents)
 		identity[text(g, "namespace")+"/"+text(g, "name")] = id
 		delete(g, "name")
+		delete(g["annotations"].(map[string]any), istio.AnnotationBackendCertificate) // Istio has none for it.
 		if text(g, "annotations", annotationServiceAccount) == "" {
 			delete(g["annotations"].(map[string]any), annotationServiceAccount)
 		}

@@ -14,7 +14,8 @@
 // Of "kubernetes-gateway://NAMESPACE/NAME", the name that the listener of a Gateway gives a Secret,
 // proxies of the namespace of that Gateway have the certificate with its key. A listener has the name
 // only if the Secret is in the namespace of its own object, or a ReferenceGrant allows it: when the
-// last grant goes, so does the listener, and with it the Secret of its proxies. Proxies of the
+// last grant goes, so does the listener, and with it the Secret of its proxies. So it is with
+// the certificate that they show to backends. Proxies of the
 // namespace of the Secret itself have it only if a Gateway there names it.
 //
 // Of the authorities ("…-cacert" of the same names, and "configmap://NAMESPACE/NAME-cacert") that a
@@ -123,6 +124,9 @@ func usesOf(c *configstore.Config) (out []use) {
 	switch spec := c.Spec.(type) {
 	case *networking.Gateway:
 		namespace := gatewayapi.GatewayOf(c).Namespace
+		if name := gatewayapi.BackendCertificateOf(c); name != "" {
+			out = append(out, use{envoy.CredentialName(name), namespace})
+		}
 		for _, server := range spec.GetServers() {
 			for _, name := range envoy.ServerSecrets(server.GetTls()) {
 				out = append(out, use{name, namespace})

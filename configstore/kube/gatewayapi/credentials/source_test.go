@@ -65,7 +65,9 @@ kind: Gateway
 metadata: {name: edge, namespace: infra}
 spec:
   gatewayClassName: edge
-  tls: {frontend: {default: {validation: {caCertificateRefs: [{group: "", kind: ConfigMap, name: clients}]}}}}
+  tls:
+    frontend: {default: {validation: {caCertificateRefs: [{group: "", kind: ConfigMap, name: clients}]}}}
+    backend: {clientCertificateRef: {name: client}}
   listeners:
   - {name: web, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: shop, namespace: certs}]}}
 `
@@ -98,8 +100,11 @@ spec:
 func TestAccess(t *testing.T) {
 	chain, key := certificate(t)
 	shop, clients := gatewayapi.Key{Namespace: "certs", Name: "shop"}, gatewayapi.Key{Namespace: "infra", Name: "clients"}
+	client := gatewayapi.Key{Namespace: "infra", Name: "client"}
 	have := data{
-		secrets: map[gatewayapi.Key]map[string][]byte{shop: {"tls.crt": chain, "tls.key": key, "ca.crt": chain}},
+		secrets: map[gatewayapi.Key]map[string][]byte{
+			shop: {"tls.crt": chain, "tls.key": key, "ca.crt": chain}, client: {"tls.crt": chain, "tls.key": key},
+		},
 		configMaps: map[gatewayapi.Key]map[string]string{
 			clients: {"ca.crt": string(chain)}, {Namespace: "shop", Name: "roots"}: {"ca.crt": string(chain)},
 		},
@@ -111,6 +116,7 @@ func TestAccess(t *testing.T) {
 	source.OnChange(func() { changes++ })
 	cache.Apply(
 		gatewayapi.Set(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "certs", Name: "shop"}, Data: have.secrets[shop]}),
+		gatewayapi.Set(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "client"}, Data: have.secrets[client]}),
 		gatewayapi.Set(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "clients"}, Data: have.configMaps[clients]}),
 		gatewayapi.Set(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "roots"}, Data: map[string]string{"ca.crt": string(chain)}}),
 	)
@@ -154,6 +160,8 @@ func TestAccess(t *testing.T) {
 	check("infra", name, nil)
 	apply(grant, false)
 	check("infra", name, pair)
+	check("infra", "kubernetes-gateway://infra/client", pair) // What the Gateway shows to backends.
+	check("certs", "kubernetes-gateway://infra/client", nil)
 	check("certs", name, nil) // The Secret's own namespace has no Gateway.
 	check("shop", name, nil)
 	check("infra", name+"-cacert", nil) // Nobody validates with it.

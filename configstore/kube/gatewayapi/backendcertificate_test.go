@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore/istio"
+)
+
+// TestBackendCertificate: the configs of a Gateway name the certificate that its proxies show to
+// backends while it can be used, and is allowed.
+func TestBackendCertificate(t *testing.T) {
+	t.Parallel()
+	const grant = `{kind: ReferenceGrant, metadata: {name: g, namespace: certs}, spec: {
+  from: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: infra}], to: [{group: "", kind: Secret}]}}
+---
+`
+	sys, data := newSystem(), certificateData(t)
+	secret := func(namespace string) string {
+		return "{apiVersion: v1, kind: Secret, metadata: {name: client, namespace: " + namespace + "}, data: " + data + "}\n---\n"
+	}
+	for _, step := range []struct{ objects, want string }{
+		{world + gatewayWithCertificate("{name: client}"), ""}, // There is no such Secret.
+		{secret("infra"), "kubernetes-gateway://infra/client"},
+		{secret("certs") + gatewayWithCertificate("{name: client, namespace: certs}"), ""},
+		{grant, "kubernetes-gateway://certs/client"},
+		{world, ""}, // The Gateway has none.
+	} {
+		if err := sys.applyAll(step.objects); err != nil {
+			t.Fatal(err)
+		}
+		configs := sys.converter.Snapshot().Configs(istio.Gateway)
+		if len(configs) != 1 {
+			t.Fatalf("%d configs", len(configs))
+		}
+		if got := BackendCertificateOf(configs[0]); got != step.want {
+			t.Errorf("after %s: %q, want %q", step.objects, got, step.want)
+		}
+		if diff := diffSnapshots(sys.fresh(), sys.converter.Snapshot()); diff != "" {
+			t.Errorf("(-fresh +incremental):\n%s", diff)
+		}
+	}
+}
+
+// gatewayWithCertificate is the Gateway of world with a certificate for backends.
+func gatewayWithCertificate(ref string) string {
+	return fmt.Sprintf(`kind: Gateway
+metadata: {name: edge, namespace: infra}
+spec:
+  gatewayClassName: istio
+  tls: {backend: {clientCertificateRef: %s}}
+  listeners: [{name: web, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]
+---
+`, ref)
+}
+
+// certificateData is the data of a Secret with a certificate and its key.
+func certificateData(t *testing.T) string {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := func(kind string, der []byte) string {
+		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	return fmt.Sprintf("{tls.crt: %s, tls.key: %s}", encode("CERTIFICATE", der), encode("PRIVATE KEY", pkcs8))
+}
