@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -113,9 +112,9 @@ func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) boo
 	if err := s.Flush(ctx); err != nil {
 		return err
 	}
-	targets := s.cache.targets(selected)
+	w := &waitingFor{all: s.cache.targets(selected)}
 	for {
-		progress, err := s.cache.applied(targets)
+		progress, err := s.cache.applied(w)
 		if progress == nil {
 			return err
 		}
@@ -128,33 +127,59 @@ func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) boo
 }
 
 // selected returns connections of proxies. It takes the lock.
-func (c *cache) selected(selected func(ProxyStatus) bool) []*connection {
-	c.mu.Lock()
-	conns := make(map[*connection]ProxyStatus, len(c.conns))
-	for conn := range c.conns {
-		if selected == nil {
-			conns[conn] = ProxyStatus{}
-		} else {
-			conns[conn] = conn.status()
+func (c *cache) selected(selected func(ProxyStatus) bool) (out []*connection) {
+	var statuses []ProxyStatus
+	c.locked(func() {
+		out = make([]*connection, 0, len(c.conns))
+		for conn := range c.conns {
+			out = append(out, conn)
+			if selected != nil {
+				statuses = append(statuses, conn.status())
+			}
+		}
+	})
+	if selected == nil {
+		return out
+	}
+	kept := out[:0]
+	for i, conn := range out {
+		if selected(statuses[i]) {
+			kept = append(kept, conn)
 		}
 	}
-	c.mu.Unlock()
-	if selected != nil {
-		maps.DeleteFunc(conns, func(_ *connection, p ProxyStatus) bool { return !selected(p) })
-	}
-	return slices.Collect(maps.Keys(conns))
+	return kept
+}
+
+// target is an epoch that a subscription has to apply.
+type target struct {
+	of    *subscription
+	epoch uint64
+}
+
+// missed reports whether it is not applied. A connection that is closed has applied all.
+func (t *target) missed() bool {
+	s := t.of
+	return !s.conn.closed && s.acks.applied < t.epoch && !s.applied()
+}
+
+// waitingFor are targets that somebody waits for.
+type waitingFor struct {
+	all []target
+	// missing are those that were not applied when all were looked at last: as long as one
+	// of them is not, the others need not be looked at.
+	missing []target
 }
 
 // targets returns the epoch that the subscriptions of selected proxies have to
 // apply. It takes the lock.
-func (c *cache) targets(selected func(ProxyStatus) bool) map[*subscription]uint64 {
+func (c *cache) targets(selected func(ProxyStatus) bool) (out []target) {
 	conns := c.selected(selected)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := make(map[*subscription]uint64)
+	out = make([]target, 0, len(conns))
 	for _, conn := range conns {
 		for _, s := range conn.order {
-			out[s] = c.epoch
+			out = append(out, target{s, c.epoch})
 		}
 	}
 	return out
@@ -163,26 +188,31 @@ func (c *cache) targets(selected func(ProxyStatus) bool) map[*subscription]uint6
 // applied returns nil, and what proxies have refused, when all targets are
 // applied, and else a channel that is closed when there is progress. It takes the
 // lock.
-func (c *cache) applied(targets map[*subscription]uint64) (<-chan struct{}, error) {
+func (c *cache) applied(w *waitingFor) (<-chan struct{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waiting := false
-	var refusals []error
-	for s, epoch := range targets {
-		switch {
-		case s.conn.closed:
-		case s.acks.applied < epoch && !s.applied():
-			waiting = true
-		default:
-			refusals = append(refusals, s.notUpdated()...)
-			for _, r := range s.standing() {
-				refusals = append(refusals, r.errors(s.conn.proxy.ID, s.typeURL)...)
-			}
-		}
+	applied := func(t target) bool { return !t.missed() }
+	if w.missing = slices.DeleteFunc(w.missing, applied); len(w.missing) == 0 {
+		w.missing = slices.DeleteFunc(slices.Clone(w.all), applied)
 	}
-	if !waiting {
-		slices.SortFunc(refusals, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-		return nil, errors.Join(refusals...)
+	if len(w.missing) == 0 {
+		return nil, refusalsOf(w.all)
 	}
 	return c.awaitProgress(), nil
+}
+
+// refusalsOf returns what proxies refuse of targets, and what is not updated, sorted.
+func refusalsOf(targets []target) error {
+	var refusals []error
+	for _, t := range targets {
+		if t.of.conn.closed {
+			continue
+		}
+		refusals = append(refusals, t.of.notUpdated()...)
+		for _, r := range t.of.standing() {
+			refusals = append(refusals, r.errors(t.of.conn.proxy.ID, t.of.typeURL)...)
+		}
+	}
+	slices.SortFunc(refusals, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(refusals...)
 }

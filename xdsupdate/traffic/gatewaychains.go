@@ -34,7 +34,7 @@ func (st *state) gatewayListener(p *proxy, name string) (*listenerv3.Listener, [
 func (st *state) filterChains(p *proxy, l *gatewayListener) ([]*listenerv3.FilterChain, []error) {
 	var chains []gatewayChain
 	var leftOut []error
-	for c, err := range st.candidateChains(p, l) {
+	for c, err := range st.candidateChains(p, l, st.protectionOf(p)) {
 		if err != nil {
 			leftOut = append(leftOut, err)
 		} else {
@@ -46,8 +46,9 @@ func (st *state) filterChains(p *proxy, l *gatewayListener) ([]*listenerv3.Filte
 }
 
 // candidateChains yields what servers want as filter chains of a listener, in the order
-// of precedence, or why one is left out.
-func (st *state) candidateChains(p *proxy, l *gatewayListener) iter.Seq2[gatewayChain, error] {
+// of precedence, or why one is left out. Those for requests have the HTTP filters of a
+// protection, which are good for any chain.
+func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		if err := st.settings.checkBind(l.servers[0].bind); err != nil {
 			for _, s := range l.servers {
@@ -62,7 +63,7 @@ func (st *state) candidateChains(p *proxy, l *gatewayListener) iter.Seq2[gateway
 		}
 		over := st.admitPassed(p, l)
 		for _, s := range l.servers {
-			for c, err := range st.serverChains(p, s, over) {
+			for c, err := range st.serverChains(p, s, over, guard) {
 				if !yield(c, err) {
 					return
 				}
@@ -76,7 +77,7 @@ func (st *state) candidateChains(p *proxy, l *gatewayListener) iter.Seq2[gateway
 
 // serverChains yields the filter chains of a server, or why one is left out; over says
 // which TLS routes there is no room for.
-func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]error) iter.Seq2[gatewayChain, error] {
+func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
 	switch s.kind {
 	case passthrough:
 		return st.tlsChains(p, s, over)
@@ -91,7 +92,7 @@ func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]
 			c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain {
 				protocol := registry.ParseProtocol(s.spec.GetPort().GetProtocol())
 				return st.serverChain(s, envoy.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p), envoy.HTTPOptions{
-					HTTP10: st.settings.http10, Filters: st.protectionOf(p).http,
+					HTTP10: st.settings.http10, Filters: guard.http,
 				}))
 			})
 			if err != nil {

@@ -93,9 +93,10 @@ func (st *state) servedListeners(p *proxy) []string {
 }
 
 // served reports whether a listener has a filter chain. Only those of VirtualServices
-// that match destinations can be left out once they are made.
+// that match destinations can be left out once they are made. It is called with locks held,
+// and makes chains for requests without what protects them, which may take long.
 func (st *state) served(p *proxy, l *gatewayListener) bool {
-	for c, err := range st.candidateChains(p, l) {
+	for c, err := range st.candidateChains(p, l, &protection{}) {
 		if err != nil {
 			continue
 		}
