@@ -22,7 +22,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// The names below are those that every host's program is written with: the parts and
+// The names below are those that every program is written with: the parts and
 // how they are wired. That this file compiles is the test. A change here breaks
 // programs, and CHANGELOG.md has to say what takes its place.
 

@@ -3,7 +3,7 @@
 // Package pilotkit is the map of a library: the core of Istio Pilot — config
 // store, service registry, aggregation, and the way from a change to an xDS
 // push — without Kubernetes and without a daemon. The package itself holds
-// nothing; a host program wires the parts below together and drives them.
+// nothing; a program wires the parts below together and drives them.
 //
 //	files ──> configstore ──events──> registry/serviceentry ─┐
 //	             │                     registry/memory ──────┼──> xdsupdate ──> xdsupdate/ads ──> Envoy, gRPC

@@ -116,7 +116,10 @@ var allowed = map[string][]string{
 	"configstore/kube": {
 		"configstore", "configstore/manifest", "configstore/memory", "registry", "aggregate", "configstore/kube/internal/statusqueue",
 	},
-	"configstore/kube/ingress":    {"configstore", "configstore/istio", "configstore/memory", "configstore/kube"},
+	"configstore/kube/ingress": {
+		"configstore", "configstore/istio", "configstore/memory", "configstore/kube", "configstore/kube/internal/follow",
+		"configstore/kube/internal/statusqueue",
+	},
 	"configstore/kube/gatewayapi": {"configstore", "configstore/istio", "configstore/memory"},
 	"configstore/kube/gatewayapi/cluster": {
 		"configstore", "configstore/kube", "configstore/kube/gatewayapi", "configstore/kube/internal/follow",
@@ -127,7 +130,7 @@ var allowed = map[string][]string{
 		"configstore", "configstore/istio", "configstore/kube/gatewayapi", "xdsupdate/envoy", "xdsupdate/secrets",
 	},
 	"configstore/kube/internal/follow":      {},
-	"configstore/kube/internal/statusqueue": {},
+	"configstore/kube/internal/statusqueue": {"configstore"},
 	"registry/kube": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "registry/internal/publish", "registry/kube/internal/reach",
 	},

@@ -59,7 +59,7 @@ func TestRegistryThatComesBackSendsForItself(t *testing.T) {
 	if err := cluster.SetWorkload(pod("one=1.1.1.1")); err != nil {
 		t.Fatal(err)
 	}
-	other.taken.expect(t) // its host has not wired it
+	other.taken.expect(t) // its program has not wired it
 	c.DeleteRegistry("c1", registry.Kubernetes)
 	other.taken.expect(t, "delete one")
 	c.AddRegistry(given(cluster))

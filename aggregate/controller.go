@@ -22,7 +22,7 @@ type Options struct {
 	// xdsupdate.Discard.
 	Updater xdsupdate.XDSUpdater
 	// Logger gets a debug line for each registry that comes or goes, and an error for
-	// each function of the host that panicked, with the stack. The default, nil,
+	// each function of the program that panicked, with the stack. The default, nil,
 	// discards.
 	Logger *slog.Logger
 }

@@ -45,7 +45,7 @@ func TestRunOwnsWhatItRuns(t *testing.T) {
 		synctest.Wait()
 		slices.Sort(notes.lines)
 		notes.expect(t, "run before", "run own")
-		c.AddRegistry(given(named("late"))) // its host runs it
+		c.AddRegistry(given(named("late"))) // its program runs it
 		c.AddRegistryAndRun(given(named("started")), nil)
 		synctest.Wait()
 		notes.expect(t, "run started")

@@ -33,7 +33,7 @@ func (c *Controller) AddRegistryAndRun(
 // UpdateRegistry puts a registry in the place of the one of the same cluster and
 // provider, in one step, or adds it if there is none, and returns it. create makes it as
 // in AddRegistry; when it returns, the registry should have all its services, so that
-// none is missing meanwhile. Before Run, Run will run it; afterwards its host does.
+// none is missing meanwhile. Before Run, Run will run it; afterwards its program does.
 // Service and workload handlers receive the difference. What the predecessor has written
 // of services for which the registry writes nothing is removed once the registry has
 // synced.

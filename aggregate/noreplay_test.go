@@ -9,7 +9,7 @@ import (
 )
 
 // forgetful is a registry that tells handlers nothing of what was before them, as Pilot's
-// own registries. It has the methods of the interfaces that hosts implement, and no others.
+// own registries. It has the methods of the interfaces that programs implement, and no others.
 type forgetful struct {
 	registry.ServiceDiscovery
 	registry.Controller

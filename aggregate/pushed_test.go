@@ -61,7 +61,7 @@ func entrySource(host string, cluster registry.ClusterID, updater xdsupdate.XDSU
 	}}
 }
 
-// wrapped is a registry of a host's own around another one, with a rule of its own.
+// wrapped is a registry of a program's own around another one, with a rule of its own.
 type wrapped struct{ registry.Instance }
 
 func (w wrapped) Unwrap() registry.Instance { return w.Instance }

@@ -9,9 +9,9 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// A host may have wired the workload events of a registry directly to another one
+// A program may have wired the workload events of a registry directly to another one
 // that selects workloads (a registry.WorkloadReceiver), past the Controller. When
-// the former is deleted or replaced, the host's handler stays and nothing says
+// the former is deleted or replaced, the program's handler stays and nothing says
 // that the workloads are gone. So the Controller itself subscribes to the
 // workloads of a registry that has left:
 //

@@ -69,7 +69,7 @@ func (c *Controller) runRegistry(r *registration, controller <-chan struct{}) {
 
 // flush returns when a registry that was retired has sent what was queued then, the
 // replay from which its workloads are retracted among it, or when it is to stop at
-// once. What comes later reaches both its host's handlers and those of the
+// once. What comes later reaches both its program's handlers and those of the
 // retirement, or neither.
 func (r *registration) flush(controller, done <-chan struct{}) {
 	flusher, ok := registry.As[configstore.Flusher](r.instance)

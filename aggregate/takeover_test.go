@@ -130,7 +130,7 @@ func TestCallInProgressBesideASlowUpdater(t *testing.T) {
 	expect(t, "endpoints after the late call", indexed(pusher, "a", "ns"), "2.2.2.2")
 }
 
-// What a registry that has its updater from its host writes of a service takes the
+// What a registry that has its updater from its program writes of a service takes the
 // place of what its predecessor has written, also if it could write changes only.
 func TestDirectSuccessorReplacesEndpoints(t *testing.T) {
 	pusher := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})

@@ -75,7 +75,7 @@
 //
 // # Panics
 //
-// A function of the host that this module calls by itself - a handler, an updater, a
+// A function of the program that this module calls by itself - a handler, an updater, a
 // validator, a function in Options - may panic. It costs that one call, wherever in
 // the module it is made:
 //
@@ -97,7 +97,7 @@
 //
 // # Abilities and wrappers
 //
-// The interfaces of this package do not grow: hosts implement them. What a store
+// The interfaces of this package do not grow: programs implement them. What a store
 // can do beyond ConfigStore and ConfigStoreCache is an interface of its own, with
 // one or two methods: [Watcher], [Subscriber], [BatchSubscriber], [ListSubscriber],
 // [BatchWriter], [Drainer], [Flusher], [Deliverer], [SourceRegistrar]. Consumers look for

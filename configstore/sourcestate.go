@@ -13,7 +13,7 @@ import (
 // as debug pages and metrics. Make one of anything with SourceOf, or fill it for what has a
 // state of another form.
 type Source struct {
-	// Name tells the source from others. It is the host's own word, never what comes from
+	// Name tells the source from others. It is the program's own word, never what comes from
 	// outside.
 	Name string
 	// State says how the source is. It is called whenever somebody looks, maybe by several

@@ -23,7 +23,7 @@
 //
 // # Abilities and wrappers
 //
-// The interfaces that hosts implement, [Instance] with its parts [Controller] and
+// The interfaces that programs implement, [Instance] with its parts [Controller] and
 // [ServiceDiscovery], do not grow. What a registry can do beyond them is an
 // interface of its own: [ServiceSnapshotter], [Subscriber], [GatewaySubscriber],
 // [WorkloadReceiver], configstore.Drainer, configstore.Flusher. Consumers look

@@ -11,7 +11,7 @@ const (
 	Kubernetes ProviderID = "Kubernetes"
 	// External: services from ServiceEntries.
 	External ProviderID = "External"
-	// Memory: services that the host program adds by hand.
+	// Memory: services that the program adds by hand.
 	Memory ProviderID = "Memory"
 )
 

@@ -300,7 +300,7 @@ func TestFlushWaitsForBatches(t *testing.T) {
 	})
 }
 
-// TestBatchThatPanicsEnds: a host that recovers can go on.
+// TestBatchThatPanicsEnds: a program that recovers can go on.
 func TestBatchThatPanicsEnds(t *testing.T) {
 	p := newQuietPusher()
 	for _, call := range []func(func()){p.UpdateBatch, p.Capture} {

@@ -47,6 +47,6 @@
 // neither full requests nor other changes of endpoints hold one up: changes that
 // come within the interval are merged. A full push takes with it the endpoints that
 // wait. Besides, each push waits for the push before it, which may take as long as
-// the host's function does, and for batches that are running. ProxyUpdate is no
+// the program's function does, and for batches that are running. ProxyUpdate is no
 // push and waits for nothing.
 package xdsupdate

@@ -158,7 +158,7 @@ func (p *Pusher) Run(stop <-chan struct{}) {
 
 // Flush pushes everything that was asked for before the call, without delay, and
 // returns when that is done. While Run is running, its goroutine does it; before
-// Run, Flush itself does, so that hosts can do without; after Run has ended,
+// Run, Flush itself does, so that programs can do without; after Run has ended,
 // Flush fails. The error is that, or the cause of the end of ctx, wrapped.
 func (p *Pusher) Flush(ctx context.Context) error {
 	p.mu.Lock()

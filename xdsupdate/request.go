@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// TriggerReason says what caused a push. Hosts may have others than these.
+// TriggerReason says what caused a push. Programs may have others than these.
 type TriggerReason string
 
 // The reasons of pushes that this module asks for, with the texts of Istio 1.30.

@@ -88,7 +88,7 @@ func (p *Pusher) makeUpLocked(request *PushRequest) {
 	}
 }
 
-// guarded calls a function of the host's, logs a panic, and reports whether there was
+// guarded calls a function of the program's, logs a panic, and reports whether there was
 // none.
 func (p *Pusher) guarded(what string, f func(), attrs ...slog.Attr) bool {
 	panicked := guard.Call(f)

@@ -68,14 +68,14 @@ func fill(f diskFile, content func(io.Writer) error) error {
 type osDisk struct{}
 
 func (osDisk) create(path string) (diskFile, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec,wrapcheck // the host's path; the error has it
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec,wrapcheck // the program's path; the error has it
 }
 
 func (osDisk) rename(from, to string) error { return os.Rename(from, to) } //nolint:wrapcheck // it has the paths
 func (osDisk) remove(path string) error     { return os.Remove(path) }     //nolint:wrapcheck // it has the path
 
 func (osDisk) syncDir(path string) error {
-	dir, err := os.Open(path) //nolint:gosec // the host's path
+	dir, err := os.Open(path) //nolint:gosec // the program's path
 	if err != nil {
 		return err //nolint:wrapcheck // it has the path
 	}

@@ -332,12 +332,12 @@ func (w *write) change(t *target) (op clientv3.Op, changes bool, err error) {
 	}
 }
 
-// warn hands the validator's warnings to the host.
+// warn hands the validator's warnings to the program.
 func (w *write) warn() {
 	handler := w.cache.opts.OnWarning
 	for i, warnings := range w.warnings {
 		if len(warnings) > 0 && handler != nil {
-			// The write is done, and the host's function no part of it.
+			// The write is done, and the program's function no part of it.
 			_ = guard.Call(func() { handler(w.mutations[i].config.Key(), warnings) })
 		}
 	}

@@ -229,7 +229,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestWarnings: the host is told what the validator finds questionable.
+// TestWarnings: the program is told what the validator finds questionable.
 func TestWarnings(t *testing.T) {
 	srv, prefix := shared.get(t)
 	schema := configstore.Schema{

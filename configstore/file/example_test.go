@@ -13,7 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-// A host that drives the source itself calls Reload; one that wants to follow
+// A program that drives the source itself calls Reload; one that wants to follow
 // the directory runs Run in a goroutine instead.
 func Example() {
 	dir, err := os.MkdirTemp("", "config")

@@ -81,7 +81,7 @@ func (s *Source) look(names []string, sc scan, now time.Time) []result {
 	return results
 }
 
-// tryExamine is examine, which may panic: the schemas are the host's. That is an error
+// tryExamine is examine, which may panic: the schemas are the program's. That is an error
 // of the file.
 func (s *Source) tryExamine(name string, sc scan, now time.Time) (r result) {
 	if p := guard.Call(func() { r = s.examine(name, sc, now) }); p != nil {

@@ -39,7 +39,7 @@ func (s *section) reports() bool {
 }
 
 // fileName is the name of a file relative to the directory of the source, with
-// slashes, and its path, which begins with the directory as the host wrote it.
+// slashes, and its path, which begins with the directory as the program wrote it.
 type fileName struct{ name, path string }
 
 // position is where a document is, counted from the beginning of its section.

@@ -123,7 +123,7 @@ func (s *Source) Report() Report {
 // Errors returns the Errors of the Report.
 func (s *Source) Errors() []*Error { return s.Report().Errors }
 
-// path returns a name with the directory as the host wrote it.
+// path returns a name with the directory as the program wrote it.
 func (s *Source) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
 
 // scan says how to look at the directory.

@@ -18,7 +18,7 @@ import (
 // about the nearest directory above it that exists, which notifies of its
 // creation.
 type watcher struct {
-	// root is absolute if possible, dir is how the host wrote it.
+	// root is absolute if possible, dir is how the program wrote it.
 	root, dir string
 	// poke has something in it if there is something to take.
 	poke chan struct{}

@@ -52,7 +52,7 @@ type AdmissionOptions struct {
 // that decides what becomes of the object then.
 //
 // The handler has no state and no side effects: a webhook may say "sideEffects: None", and
-// dry runs are judged like others. TLS, time limits, and who may ask, are the host's
+// dry runs are judged like others. TLS, time limits, and who may ask, are the program's
 // http.Server's. The handler may be used by any number of goroutines; each request holds a
 // small multiple of its body.
 func NewAdmissionHandler(schemas configstore.Schemas, opts ...AdmissionOptions) http.Handler {

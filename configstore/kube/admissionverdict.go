@@ -85,7 +85,7 @@ func (d *decoder) judge(o *object, subresource bool) *admissionv1.AdmissionRespo
 	key := (&configstore.Config{Meta: d.meta(o)}).Key()
 	var response *admissionv1.AdmissionResponse
 	if p := guard.Call(func() { response = d.verdict(o, key, subresource) }); p != nil {
-		// A schema of the host panics. A cache does not show such an object either.
+		// A schema of the program panics. A cache does not show such an object either.
 		defect := configstore.Violation{Message: "decoding it ended in a " + p.Error()}
 		return answer(o, key, &configstore.ValidationError{Key: key, Violations: []configstore.Violation{defect}}, nil, subresource)
 	}

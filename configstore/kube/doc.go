@@ -19,7 +19,7 @@
 //
 // What the server forbids affects nothing else: a kind that may not be listed has
 // no objects, or keeps those that it had, and is one of Errors. HasSynced waits until
-// it may be listed, unless Options.Optional names the kind: a host that starts before
+// it may be listed, unless Options.Optional names the kind: a program that starts before
 // its rights do, or at an API server that forbids everything while it starts, does not
 // take an empty state for the whole. Where CRDs may not be listed, every kind is asked
 // for under each of its versions, again and again; it is one that the server does not
@@ -105,7 +105,7 @@
 // # Statuses
 //
 // A StatusWriter writes into the statuses of objects which generation was seen,
-// whether it was accepted, and what the host reports of it, at a limited rate, by
+// whether it was accepted, and what the program reports of it, at a limited rate, by
 // one of many processes: a Lease decides. A ServiceReporter has it write what became of
 // ServiceEntries: which services were made, and where else their hosts are defined.
 //

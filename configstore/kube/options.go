@@ -41,7 +41,7 @@ type Options struct {
 	// Optional are kinds that the API server may refuse: one that it forbids, or does not
 	// know, counts as read, without objects, until it gives them. Those that the schemas do
 	// not have are ignored. Default: none. HasSynced waits until everything may be read, so
-	// that a host that starts before its rights do does not take an empty state for the
+	// that a program that starts before its rights do does not take an empty state for the
 	// whole.
 	Optional []configstore.GroupVersionKind
 	// SkipValidation accepts objects that break the rules of their schema's

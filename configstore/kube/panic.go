@@ -19,7 +19,7 @@ func (k *kind) decodeGuarded(o *object) (config configstore.Config, found findin
 	return config, found
 }
 
-// selectsNamespace calls the function of the host. If it panics, an object stays in the
+// selectsNamespace calls the function of the program. If it panics, an object stays in the
 // cache, or out of it.
 func (c *Cache) selectsNamespace(selected func(string) bool, namespace string, isIn bool) bool {
 	is := isIn

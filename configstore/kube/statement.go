@@ -31,7 +31,7 @@ type reported struct {
 	// subject is what accepted is about.
 	subject  subject
 	accepted Condition
-	// conditions are the host's, by type.
+	// conditions are the program's, by type.
 	conditions map[string]Condition
 	// version counts the changes of all that.
 	version int
@@ -51,7 +51,7 @@ type subject struct {
 	generation int64
 }
 
-// update takes what the cache has of an object, and conditions of the host, and has
+// update takes what the cache has of an object, and conditions of the program, and has
 // the object looked at.
 func (w *StatusWriter) update(key configstore.ConfigKey, conditions []Condition) {
 	w.mu.Lock()

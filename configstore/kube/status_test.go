@@ -73,7 +73,7 @@ func expectStatus(t *testing.T, l *live, namespace, name string, want ...string)
 	})
 }
 
-// TestStatus: verdicts and what the host reports get into the status, beside what
+// TestStatus: verdicts and what the program reports get into the status, beside what
 // others wrote there.
 func TestStatus(t *testing.T) {
 	server, schemas, kind, ns, l := serveLimits(t, "status.example.com")

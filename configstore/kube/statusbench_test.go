@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkStatuses is how many statuses a real API server takes in a second, from a
-// report of the host until the cache shows all of them.
+// report of the program until the cache shows all of them.
 func BenchmarkStatuses(b *testing.B) {
 	const objects = 500
 	server := apiserver.Server(b)

@@ -56,7 +56,7 @@ type StatusOptions struct {
 
 // StatusWriter writes what becomes of objects into their statuses: the generation
 // that was seen last, whether the cache could take it (ConditionAccepted), and
-// whatever the host reports. It writes the objects of those kinds of a Cache that
+// whatever the program reports. It writes the objects of those kinds of a Cache that
 // have a status; statuses of a message type with the fields observed_generation and
 // conditions, as Istio's have, can be read back.
 //

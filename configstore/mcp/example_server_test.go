@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// A host gives its configs to an istiod whose mesh config has
+// A program gives its configs to an istiod whose mesh config has
 //
 //	configSources:
 //	- address: xds://pilot.example.com:15010
@@ -36,7 +36,7 @@ func ExampleNewServer() {
 	// Output: 0 control planes are connected
 }
 
-// A host that serves proxies, too, does both on one port.
+// A program that serves proxies, too, does both on one port.
 func ExampleNewProvider() {
 	configs := memory.NewController(memory.Make(istio.Schemas()))
 	server := ads.New(nil, ads.Options{

@@ -138,10 +138,10 @@ func (s *Store) validate(r *request) (err error) {
 	return err
 }
 
-// warn hands the validator's warnings to the host.
+// warn hands the validator's warnings to the program.
 func (s *Store) warn(r *request) {
 	if len(r.warnings) > 0 && s.opts.OnWarning != nil {
-		// The write is done, and the host's function no part of it.
+		// The write is done, and the program's function no part of it.
 		_ = guard.Call(func() { s.opts.OnWarning(r.config.Key(), r.warnings) })
 	}
 }

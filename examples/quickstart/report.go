@@ -13,7 +13,7 @@ import (
 )
 
 // served returns the kinds that the pipeline makes resources of. The others are
-// read and stored for the generators of a host, of which this program has none.
+// read and stored for generators, of which this program has none.
 func served() []configstore.GroupVersionKind {
 	return []configstore.GroupVersionKind{
 		istio.ServiceEntry, istio.WorkloadEntry,

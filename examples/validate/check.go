@@ -14,7 +14,7 @@ import (
 )
 
 // effective returns the kinds that packages serviceentry and traffic act on. All
-// others are for the generators of a host.
+// others are for the generators of a program.
 func effective() []configstore.GroupVersionKind {
 	return []configstore.GroupVersionKind{
 		istio.ServiceEntry, istio.WorkloadEntry,

@@ -10,7 +10,7 @@
 // input. Each finding is one line of the standard output:
 //
 //	shop.yaml:14:5: VirtualService/shop/cart: spec.http[0].route[0].weight: must be 0 or more, is -1
-//	shop.yaml:30:1: WasmPlugin/shop/log: warning: nothing is made of this kind: only generators of a host act on it
+//	shop.yaml:30:1: WasmPlugin/shop/log: warning: nothing is made of this kind: only generators of a program act on it
 //
 // Errors are what a store refuses: documents that cannot be read, kinds and versions
 // of Istio's groups that do not exist, objects that break a rule of their kind, and

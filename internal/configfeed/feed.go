@@ -2,7 +2,7 @@
 
 // Package configfeed has what a cache of configs has delivered, for those who take it in steps of their
 // own: the pushes of a server. They take their configs from here and never from the cache, which
-// may be ahead of its events: with a slow handler of the host by any time, and then in the
+// may be ahead of its events: with a slow handler of the program by any time, and then in the
 // middle of what was written together. Registries see a store in the same way.
 package configfeed
 

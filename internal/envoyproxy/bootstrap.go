@@ -24,7 +24,7 @@ import (
 const serverCluster = "xds"
 
 // Bootstrap returns the bootstrap of an Envoy: who it is, where its server is, and
-// what the host gives it. The administration page is on a free port of the loopback
+// what the program gives it. The administration page is on a free port of the loopback
 // interface.
 func Bootstrap(o Options) (*bootstrap.Bootstrap, error) {
 	node, err := o.Node.message()

@@ -18,9 +18,9 @@ type Options struct {
 	Server string
 	// Delta: the Envoy uses the incremental protocol.
 	Delta bool
-	// OwnListeners: all listeners are the host's; the server is not asked for any.
+	// OwnListeners: all listeners are the program's; the server is not asked for any.
 	OwnListeners bool
-	// ListenersFile is a file of listeners that the host makes, in place of those of
+	// ListenersFile is a file of listeners that the program makes, in place of those of
 	// the server: see WriteListeners.
 	ListenersFile string
 	// What the host makes for good.

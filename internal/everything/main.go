@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command everything imports every package that a host program may import, so
+// Command everything imports every package that a program may import, so
 // that a test can count what the library drags in. It does nothing.
 package main
 

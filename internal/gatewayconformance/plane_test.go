@@ -26,7 +26,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// plane is the control plane under test, as a host wires it together.
+// plane is the control plane under test, as a program wires it together.
 type plane struct {
 	gateways   *cluster.Cache
 	statuses   *cluster.StatusWriter

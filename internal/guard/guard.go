@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package guard keeps a panic within the call that it comes from: what calls a
-// function of the host, or converts one object of many, calls it by [Call], keeps
+// function of the program, or converts one object of many, calls it by [Call], keeps
 // the last state of what the call was for if it panicked, and logs the [PanicError].
 //
 // Not everything is kept: a [Defect] passes, as do runtime.Goexit and what the
@@ -15,7 +15,7 @@ import (
 )
 
 // Defect is what a panic has as its value that is not kept, as that of a check
-// which a host switches on to be stopped by.
+// which a program switches on to be stopped by.
 type Defect string
 
 func (d Defect) String() string { return string(d) }

@@ -2,7 +2,7 @@
 
 package guard
 
-// Inner is a function that one of the host is to call, as what is published within
+// Inner is a function that one of the program is to call, as what is published within
 // a batch of an updater. It serves one call of Within at a time.
 type Inner struct {
 	f, call        func()

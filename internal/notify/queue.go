@@ -260,7 +260,7 @@ func (q *Queue[T]) unlocked(f func()) {
 }
 
 // end is the end of Run. After one in order nothing is delivered or kept any
-// more; after a panic, a host that recovers may continue with Drain.
+// more; after a panic, a program that recovers may continue with Drain.
 func (q *Queue[T]) end(inOrder bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

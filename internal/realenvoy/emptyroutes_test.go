@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// routedListener is a listener of the host's, on any port, that serves HTTP by a route
+// routedListener is a listener of the program's, on any port, that serves HTTP by a route
 // configuration of the server.
 func routedListener(routes string) *listenerv3.Listener {
 	return &listenerv3.Listener{
@@ -25,7 +25,7 @@ func routedListener(routes string) *listenerv3.Listener {
 	}
 }
 
-// TestRoutesThatAreGone: a listener of the host's does not keep a sidecar from starting
+// TestRoutesThatAreGone: a listener of the program's does not keep a sidecar from starting
 // when the last service of its port is gone, or a Sidecar does not import it; it serves
 // what comes later.
 func TestRoutesThatAreGone(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 
 // TestMeshTLSWithoutProtocol: sidecars reach servers that know nothing of Istio's
 // application protocols, and those that know nothing else, on ports whose protocol nobody
-// has named: TCP as it is, and any version of HTTP if the host's listeners say which it is
+// has named: TCP as it is, and any version of HTTP if the program's listeners say which it is
 // (docs/envoy.md).
 func TestMeshTLSWithoutProtocol(t *testing.T) {
 	for _, program := range envoyproxy.Programs(t) {

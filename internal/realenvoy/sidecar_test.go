@@ -32,7 +32,7 @@ func pack(t *testing.T, m proto.Message) *anypb.Any {
 	return out
 }
 
-// hostListener is a listener that the host of a sidecar makes, with one network filter.
+// hostListener is a listener that the program of a sidecar makes, with one network filter.
 func hostListener(t *testing.T, port uint32, filter proto.Message) *listenerv3.Listener {
 	t.Helper()
 	return &listenerv3.Listener{Name: fmt.Sprint("host_", port), Address: envoyproxy.Address("127.0.0.1", port), FilterChains: []*listenerv3.FilterChain{{

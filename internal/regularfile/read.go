@@ -25,7 +25,7 @@ func Read(path string, limit int) (data []byte, info fs.FileInfo, err error) {
 		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: err}
 	}
 	// Not to block, should it have been replaced in between.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // The path is the host's.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // The path is the program's.
 	if err != nil {
 		return nil, nil, err
 	}

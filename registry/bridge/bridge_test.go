@@ -130,7 +130,7 @@ func TestEmptyAfterError(t *testing.T) {
 	list(t, b)
 	expectShown(t, "confirmed", b)
 
-	// The host can, too.
+	// The program can, too.
 	c.replace("a")
 	list(t, b)
 	c.fail(errors.New("away"))

@@ -27,7 +27,7 @@
 //     confirmed it, by not being such a drop from the one that is held back.
 //   - An empty list after an error is never taken, however often it comes, if there was
 //     anything before: a catalogue that has lost its content answers in this way. Any
-//     other list ends that; or Accept, by which the host takes the next list as it is.
+//     other list ends that; or Accept, by which the program takes the next list as it is.
 //
 // Status says whether what the registry shows is stale, since when, and why.
 //
@@ -35,7 +35,7 @@
 //
 // Run lists and watches until its end. HasSynced is true after the first list that was
 // taken, and stays so. If there was an error before, an empty first list has to be
-// confirmed, too. A host that wants no goroutine calls Sync.
+// confirmed, too. A program that wants no goroutine calls Sync.
 //
 // # Concurrency
 //

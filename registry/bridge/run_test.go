@@ -231,7 +231,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSyncWhileRunning: the host may list while Run does.
+// TestSyncWhileRunning: the program may list while Run does.
 func TestSyncWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{catalogue: newCatalogue("a"), poked: make(chan struct{})}

@@ -48,7 +48,7 @@ type Options struct {
 	// Optional are kinds of objects that the API server may refuse, as SourceError.Kind
 	// names them: one that it forbids, or does not know, counts as listed, without
 	// objects. The default is none: HasSynced waits until everything may be read, so that
-	// a host that starts before its rights do does not take an empty mesh for the whole.
+	// a program that starts before its rights do does not take an empty mesh for the whole.
 	Optional []string
 
 	// MaxBackoff is the longest time between two attempts to reach the API server; the
@@ -56,7 +56,7 @@ type Options struct {
 	// default is 5 seconds.
 	MaxBackoff time.Duration
 
-	// Logger gets what an operator can fix, and an error for each function of the host
+	// Logger gets what an operator can fix, and an error for each function of the program
 	// that panicked, with the stack. The default is nil: nothing is logged. Nothing goes to
 	// klog, but for client-go's traces of lists that take longer than ten seconds, in a
 	// program that has set the verbosity of klog to 2 or more.

@@ -228,7 +228,7 @@ func (sys *system) restarted(c *cluster) {
 	sys.workloads = append(sys.workloads, workloadCall{registry: "Kubernetes/" + string(c.id)})
 }
 
-// pushCluster is what a host does when a cluster has come or gone.
+// pushCluster is what a program does when a cluster has come or gone.
 func (sys *system) pushCluster() {
 	sys.updater.ConfigUpdate(&xdsupdate.PushRequest{
 		Full: true, Forced: true, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonCluster: 1},

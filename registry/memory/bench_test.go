@@ -68,7 +68,7 @@ func BenchmarkSetEndpointsOfOne(b *testing.B) {
 }
 
 // BenchmarkSetEndpointsUnchanged hands over the n endpoints that are there, which
-// is what a host that polls does.
+// is what a program that polls does.
 func BenchmarkSetEndpointsUnchanged(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		b.Helper()
@@ -99,7 +99,7 @@ func BenchmarkSetService(b *testing.B) {
 }
 
 // BenchmarkReplace hands over n services with three endpoints each, made anew, of which
-// one endpoint has changed, which is what a host that lists a catalogue does.
+// one endpoint has changed, which is what a program that lists a catalogue does.
 func BenchmarkReplace(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		b.Helper()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory is a registry that the host program fills: with what it knows
+// Package memory is a registry that the program fills: with what it knows
 // from a discovery system of its own, a database, or a test.
 //
 //	reg := memory.New(memory.Options{Cluster: "east", Updater: updater})

@@ -10,7 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// A registry is filled with what the host knows.
+// A registry is filled with what the program knows.
 func Example() {
 	reg := memory.New(memory.Options{Cluster: "east"})
 	shop := &registry.Service{

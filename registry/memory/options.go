@@ -21,7 +21,7 @@ type Options struct {
 	// xdsupdate.EndpointDeltaUpdater, it gets changed endpoints only, rather than
 	// complete lists. A nil updater is xdsupdate.Discard.
 	Updater xdsupdate.XDSUpdater
-	// HasSynced reports whether the host has filled in its initial state; it is
+	// HasSynced reports whether the program has filled in its initial state; it is
 	// asked by HasSynced of the registry, with no lock held. The default is nil:
 	// the registry has synced from the start.
 	HasSynced func() bool

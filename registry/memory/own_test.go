@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// catalogue is a registry of a host's own, for a discovery system that has
+// catalogue is a registry of a program's own, for a discovery system that has
 // records. What it embeds keeps the promises of package registry; all that is
 // left is to turn records into services and endpoints.
 type catalogue struct{ *memory.Registry }

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Registry is a registry that the host fills. Create it with New.
+// Registry is a registry that the program fills. Create it with New.
 type Registry struct {
 	opts      Options
 	publisher *publish.Publisher[struct{}, state] // each change is a commit: there are no events
@@ -57,7 +57,7 @@ func (r *Registry) Drain() { r.publisher.Drain() }
 // Flush implements configstore.Flusher.
 func (r *Registry) Flush(ctx context.Context) error { return r.publisher.Flush(ctx) }
 
-// HasSynced reports whether the host has filled in the initial state, by
+// HasSynced reports whether the program has filled in the initial state, by
 // Options.HasSynced.
 func (r *Registry) HasSynced() bool { return r.opts.HasSynced == nil || r.opts.HasSynced() }
 

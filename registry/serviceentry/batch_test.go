@@ -93,7 +93,7 @@ func TestServiceSnapshot(t *testing.T) {
 	}
 }
 
-// TestNetworkOfPanics: a workload for which the host's function panics has no network,
+// TestNetworkOfPanics: a workload for which the program's function panics has no network,
 // and nothing else changes.
 func TestNetworkOfPanics(t *testing.T) {
 	t.Parallel()

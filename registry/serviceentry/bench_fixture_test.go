@@ -73,7 +73,7 @@ func (u deltaUpdater) EDSDeltaUpdate(shard xdsupdate.ShardKey, hostname registry
 	u.endpoints++
 }
 
-// plant is a registry with everything around it that a host program has.
+// plant is a registry with everything around it that a program has.
 type plant struct {
 	configs  *memory.Controller
 	registry *serviceentry.Controller

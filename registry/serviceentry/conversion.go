@@ -37,7 +37,7 @@ func (s spiffe) String() string {
 	return "spiffe://" + s.trustDomain + "/ns/" + s.namespace + "/sa/" + s.account
 }
 
-// networkOf asks the host for a network. There is none if it panics.
+// networkOf asks the program for a network. There is none if it panics.
 func (c *conversion) networkOf(address string, labels registry.Labels) (network string) {
 	p := guard.Call(func() { network = c.options.NetworkOf(address, labels) })
 	if p != nil {

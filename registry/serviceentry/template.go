@@ -86,7 +86,7 @@ func (c *conversion) draft(t *template) draft {
 }
 
 // network returns the network of a workload: the field, else the label, else
-// what the host program says. Istio 1.30 does not write the last two into the
+// what the program says. Istio 1.30 does not write the last two into the
 // endpoint, only into its labels, so that readers of the one and of the other
 // disagree.
 func (c *conversion) network(t *template) string {

@@ -12,7 +12,7 @@ import (
 
 // Codec returns gRPC's codec of protocol buffers with one difference: a large
 // response of this package is sent as it was encoded for all clients, where gRPC's
-// makes a copy for each of them. A host gives it to the gRPC server on which
+// makes a copy for each of them. A program gives it to the gRPC server on which
 // it registers:
 //
 //	server := grpc.NewServer(grpc.ForceServerCodecV2(ads.Codec()))

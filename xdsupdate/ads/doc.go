@@ -28,7 +28,7 @@
 // are sent by name only. Customizers of ServiceOptions change all these before they
 // are encoded.
 //
-// A host has two ways to make resources of its own, of any type, besides them and in
+// A program has two ways to make resources of its own, of any type, besides them and in
 // place of them: a Provider, which is asked by name, and a Generator, which sets for a
 // view what there is. What is the same for all proxies is set with one call of
 // Server.SetResource.
@@ -41,7 +41,7 @@
 // Of the kinds of Istio, ServiceEntry and WorkloadEntry have an effect here, by way
 // of the services that registry/serviceentry makes of them; VirtualService,
 // DestinationRule, Gateway and Sidecar have theirs with the Provider of package
-// traffic. No other kind has one, but for generators of the host that read it.
+// traffic. No other kind has one, but for generators of the program that read it.
 //
 // # Providers
 //
@@ -61,7 +61,7 @@
 // A proxy is sent nothing that it must not see, whether it asks by wildcard or by
 // name: services by exportTo and its namespace, endpoints by its cluster. If
 // several namespaces define a host, its own wins, then the oldest. Options.Group
-// adds a part of the host's own to views. A connected proxy moves to another view
+// adds a part of the program's own to views. A connected proxy moves to another view
 // when ProxyUpdate or ReviewProxies finds that its identity has changed.
 //
 // # From a change to a response
@@ -92,7 +92,7 @@
 // The resources of services are made by package internal/services, which knows nothing of
 // streams. Package internal/resource has what this one serves, resources and snapshots;
 // internal/reference finds the names in them by which the phases go; internal/failure calls
-// what is the host's, and keeps what has failed until it can be reported; internal/pace has
+// what is the program's, and keeps what has failed until it can be reported; internal/pace has
 // the turns and allowances of clients, and internal/trial the search for what a client refuses.
 //
 // # Invariants
@@ -259,7 +259,7 @@
 //
 // # Panics
 //
-// A panic costs only where it is, whatever of the host panics: it is logged with its
+// A panic costs only where it is, whatever of the program panics: it is logged with its
 // stack, counted by Observer.Panicked, and ends neither the process nor Run.
 //
 //	of                                | what becomes of it

@@ -85,7 +85,7 @@ func Example() {
 	// Output: outbound|80||api.example.com 10.0.0.1
 }
 
-// A server of resources of the host's own, without a registry: what caches of
+// A server of resources of the program's own, without a registry: what caches of
 // go-control-plane are used for.
 func ExampleServer_SetResource() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -17,7 +17,7 @@ import (
 )
 
 // identity is how a connection keeps up with who its proxy is. One goroutine at a
-// time asks the host; a caller that comes meanwhile makes it ask again, so that what the
+// time asks the program; a caller that comes meanwhile makes it ask again, so that what the
 // connection ends up with was answered after the last call of ProxyUpdate. It is
 // guarded by the cache's mutex.
 type identity struct {
@@ -68,7 +68,7 @@ func (s *stream) reidentify() {
 	s.server.reportFailures()
 }
 
-// identify asks the host who the proxy is until nothing came meanwhile, and gives
+// identify asks the program who the proxy is until nothing came meanwhile, and gives
 // it its view. once is asked after the first answer, under the lock.
 func (s *stream) identify(once func() bool) error {
 	c := s.conn.cache
@@ -80,7 +80,7 @@ func (s *stream) identify(once func() bool) error {
 			switch {
 			case s.conn.closed:
 				err = errStopping()
-			case err == nil: // otherwise the stream ends, so that the host is not asked again
+			case err == nil: // otherwise the stream ends, so that the program is not asked again
 				again = s.conn.again || first && once()
 				if made, fresh, err = s.become(proxy, key, again); again {
 					s.conn.again = false
@@ -104,7 +104,7 @@ func (s *stream) identify(once func() bool) error {
 	}
 }
 
-// identityOf asks the host who a node is, and what it can see.
+// identityOf asks the program who a node is, and what it can see.
 func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *registry.Proxy, key View, err error) {
 	internal := func(err error) error {
 		if err == nil {
@@ -205,7 +205,7 @@ func (s *stream) checkNode(node *core.Node) error {
 }
 
 // ReviewProxies asks again who the connected proxies are that selected accepts,
-// and changes what they can see accordingly; nil selects all. A host calls it
+// and changes what they can see accordingly; nil selects all. A program calls it
 // when what Options.Proxy or Options.Group answers has changed. It returns when
 // that is done, or will be done by another call that is at it.
 func (s *Server) ReviewProxies(selected func(ProxyStatus) bool) {

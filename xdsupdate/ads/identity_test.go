@@ -31,7 +31,7 @@ func privateServices() []*registry.Service {
 	}
 }
 
-// answers is a host that answers who a proxy is when the test says so: what it
+// answers is a program that answers who a proxy is when the test says so: what it
 // knew when it was asked.
 type answers struct {
 	namespace atomic.String
@@ -73,9 +73,9 @@ func (a *answers) answerAll(reversed bool) {
 	}
 }
 
-// TestProxyUpdates: what holds in the end is what the host says after the last
+// TestProxyUpdates: what holds in the end is what the program says after the last
 // ProxyUpdate, whether that comes while the client does, or while another one is at
-// it, and in whichever order the host answers.
+// it, and in whichever order the program answers.
 func TestProxyUpdates(t *testing.T) {
 	for _, reversed := range []bool{false, true} {
 		for what, update := range map[string]func(f *fixture, host *answers, namespaces ...string){
@@ -116,7 +116,7 @@ func TestProxyUpdates(t *testing.T) {
 	}
 }
 
-// connecting returns a client of which the host is asked, and has not said yet, that it
+// connecting returns a client of which the program is asked, and has not said yet, that it
 // is in the namespace first.
 func connecting(t *testing.T) (*fixture, *answers, *xdstest.Client) {
 	t.Helper()
@@ -193,7 +193,7 @@ func TestNodeChanges(t *testing.T) {
 	})
 }
 
-// TestRefusedBeforeAnything: a client that the host does not know is sent nothing,
+// TestRefusedBeforeAnything: a client that the program does not know is sent nothing,
 // and the log names it.
 func TestRefusedBeforeAnything(t *testing.T) {
 	for name, delta := range protocols() {

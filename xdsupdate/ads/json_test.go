@@ -20,7 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// group is a group of a host's own, without JSON.
+// group is a group of a program's own, without JSON.
 type group struct{ notify chan struct{} }
 
 func (group) String() string { return "gold" }
@@ -84,7 +84,7 @@ const statusJSON = `{
 }`
 
 // TestProxyStatusJSON: the names of the fields are what readers depend on, times and kinds
-// are words, and what a host puts into a view does not keep the rest from being shown.
+// are words, and what a program puts into a view does not keep the rest from being shown.
 func TestProxyStatusJSON(t *testing.T) {
 	status := ads.ProxyStatus{
 		ID: "sidecar~10.0.0.1~a.shop~shop.svc", IPAddresses: []string{"10.0.0.1"}, Delta: true,

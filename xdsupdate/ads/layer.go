@@ -141,7 +141,7 @@ func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, k
 		}
 		return only, nil
 	}
-	// Of what a provider of the host's panics in the middle of, nothing counts.
+	// Of what a provider of the program's panics in the middle of, nothing counts.
 	var names []string
 	var answers []Answer
 	if lists {

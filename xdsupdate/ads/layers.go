@@ -85,7 +85,7 @@ func (ls layers) answer(v View, typeURL, name string) (*layer, Answer) {
 	return nil, Answer{}
 }
 
-// mayBeCovered reports whether a provider of the host's comes before another one, so that
+// mayBeCovered reports whether a provider of the program's comes before another one, so that
 // wildcard subscriptions may cover also those names of the other that it does not cover.
 func (ls layers) mayBeCovered(before int) bool {
 	for _, l := range ls[:before] {

@@ -7,7 +7,7 @@ import (
 )
 
 // buildLazy builds the lazy resources of some names, before a lock is taken to
-// subscribe to them: what builds them is code of the host.
+// subscribe to them: what builds them is code of the program.
 func (c *cache) buildLazy(conn *connection, typeURL string, names []string) {
 	var lazy []*resource.State
 	var of *view

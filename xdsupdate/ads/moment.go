@@ -51,7 +51,7 @@ func (s *Server) captureProviders() bool {
 	return whole
 }
 
-// readConfigs reads the host's configs. If that panics those of the push before stay.
+// readConfigs reads the program's configs. If that panics those of the push before stay.
 func (s *Server) readConfigs() (configs ConfigReader) {
 	if s.configs == nil {
 		return nil

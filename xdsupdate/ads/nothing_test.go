@@ -116,7 +116,7 @@ type nilProvider struct{ oddProvider }
 
 func (nilProvider) Provide(*ads.PushContext) (ads.Provided, ads.Changes) { return nil, ads.Changes{} }
 
-// TestHostThatAnswersNil: every function of the host that may answer nil does.
+// TestHostThatAnswersNil: every function of the program that may answer nil does.
 // Everything else is served.
 func TestHostThatAnswersNil(t *testing.T) {
 	const other = "example.com/Other"
@@ -166,7 +166,7 @@ func (unaffected) Name() string                                              { r
 func (unaffected) Affected(*ads.PushContext) func(ads.View) bool             { return nil }
 func (unaffected) Generate(ads.View, *ads.PushContext, *ads.Resources) error { return nil }
 
-// TestProxyOfNobody: a host that neither knows a proxy nor has an error refuses it.
+// TestProxyOfNobody: a program that neither knows a proxy nor has an error refuses it.
 func TestProxyOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {

@@ -48,13 +48,13 @@ type Options struct {
 	Configs func() ConfigReader
 	// Proxy returns the identity of a client; an error ends its stream before anything was
 	// sent, with the error's status. The namespace decides which services the client
-	// may see, so a host that does not trust what nodes say authenticates the peer,
+	// may see, so a program that does not trust what nodes say authenticates the peer,
 	// whom ctx has, and answers from that, as package authn does. It is called for the first request of
 	// each stream, and for ProxyUpdate, on any goroutine, with no lock held. Nil:
 	// ProxyOf, with the labels that the registries have for the workload at the
 	// proxy's address in place of those that the node says, if they know it.
 	Proxy func(ctx context.Context, node *core.Node) (*registry.Proxy, error)
-	// Group returns the host's part of a proxy's view, which must be comparable:
+	// Group returns the program's part of a proxy's view, which must be comparable:
 	// proxies of different groups are served by generators and customizers in
 	// different ways. It is called after Proxy. Nil: views have no groups.
 	Group func(node *core.Node, proxy *registry.Proxy) any

@@ -16,7 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// SetResource sets a resource of the host's own, of any type, for all proxies; the type URL is
+// SetResource sets a resource of the program's own, of any type, for all proxies; the type URL is
 // that of the message. It takes the place of one that a provider makes, services'
 // included, and a wildcard subscription to its type covers it. It costs those who are
 // subscribed to the name; other clients and other resources cost nothing.
@@ -53,7 +53,7 @@ func (s *Server) pushOwn(typeURL, name string) {
 	})
 }
 
-// resourcesByType are resources of the host's own, by type URL and name. It is immutable.
+// resourcesByType are resources of the program's own, by type URL and name. It is immutable.
 type resourcesByType map[string]pmap.Map[string, *ResourceState]
 
 var (
@@ -83,7 +83,7 @@ func (o *ownResources) Provide(push *PushContext) (Provided, Changes) {
 	return o.provided, Changes{Names: names}
 }
 
-// ownState is what there was of the host's own resources at one moment.
+// ownState is what there was of the program's own resources at one moment.
 type ownState struct{ resources resourcesByType }
 
 // Names implements Provided.
@@ -134,7 +134,7 @@ func (r resourcesByType) changedSince(old resourcesByType) (out []ChangedName) {
 	return out
 }
 
-// ownResources are those of the host's own as they are now. They are the first provider.
+// ownResources are those of the program's own as they are now. They are the first provider.
 type ownResources struct {
 	provided *ownState // in the last push
 

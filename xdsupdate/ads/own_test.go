@@ -52,7 +52,7 @@ func ownTimeoutOf(f *fixture, c *xdstest.Client, name string) int {
 	return int(m.(*clusterv3.Cluster).GetConnectTimeout().AsDuration() / time.Second)
 }
 
-// TestOwnResources: resources of the host's own reach those who ask for them, by name
+// TestOwnResources: resources of the program's own reach those who ask for them, by name
 // or by a wildcard, of a server that has no registry; nobody else is sent anything.
 func TestOwnResources(t *testing.T) {
 	for protocol, delta := range protocols() {

@@ -242,7 +242,7 @@ func panicking(b *bomb, seen *panics) map[string]ads.Options {
 	return out
 }
 
-// TestPanics: while one part of the host panics, endpoints go on to be sent to the
+// TestPanics: while one part of the program panics, endpoints go on to be sent to the
 // clients that are there and to new ones. When it does not any more, all have everything
 // without a further change. Each panic is counted, and in the log with its stack.
 func TestPanics(t *testing.T) {

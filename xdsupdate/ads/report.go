@@ -61,7 +61,7 @@ func (s *stream) endedBy(p *guard.PanicError) {
 
 func errInternal() error { return status.Error(codes.Internal, "internal error") }
 
-// safeHandler keeps the panics of the host's log handler from what is logged.
+// safeHandler keeps the panics of the program's log handler from what is logged.
 type safeHandler struct{ slog.Handler }
 
 // Enabled reports false if the handler panics.

@@ -27,10 +27,10 @@ import (
 // comment says how it behaves.
 type Server struct {
 	generators []namedGenerator
-	providers  []namedProvider // own, those of the host's, services
+	providers  []namedProvider // own, those of the program's, services
 	own        ownResources
 	services   *servicesProvider
-	grouping   []Provider // those of the host's
+	grouping   []Provider // those of the program's
 	configs    func() ConfigReader
 	proxyOf    func(context.Context, *core.Node) (*registry.Proxy, error)
 	group      func(*core.Node, *registry.Proxy) any
@@ -159,7 +159,7 @@ func (s *Server) Run(stop <-chan struct{}) {
 
 // Flush pushes what the server received before the call, without delay, and
 // returns when it has been handed to the streams that it concerns. Before Run,
-// Flush itself does the work, so that hosts can do without. The error is the cause
+// Flush itself does the work, so that programs can do without. The error is the cause
 // of ctx's end, wrapped, or that Run has ended. Generators must not call it.
 //
 // That clusters stay empty because a registry was not given the server as its updater is no

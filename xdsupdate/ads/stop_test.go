@@ -302,7 +302,7 @@ func TestEndWithARequestThatWaits(t *testing.T) {
 	})
 }
 
-// TestRunWaitsForAPush: when Run returns nobody reads the host's generators any more.
+// TestRunWaitsForAPush: when Run returns nobody reads the program's generators any more.
 func TestRunWaitsForAPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blocked, entered := make(chan struct{}), make(chan struct{}, 10)

@@ -136,7 +136,7 @@ func TestGauge(t *testing.T) {
 func gaugeModel(t *testing.T, seed uint64) {
 	t.Helper()
 	random, ofHost := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1))
-	var mu sync.Mutex // of what the host's functions decide by
+	var mu sync.Mutex // of what the program's functions decide by
 	in := func(n int) bool {
 		mu.Lock()
 		defer mu.Unlock()

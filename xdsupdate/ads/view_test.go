@@ -33,7 +33,7 @@ func nodeIn(name, region string) *core.Node {
 	return n
 }
 
-// TestGroups: proxies of one namespace that the host puts into different groups
+// TestGroups: proxies of one namespace that the program puts into different groups
 // are served differently, and one that comes into another group is served like it.
 func TestGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestViewText(t *testing.T) {
 	}
 }
 
-// TestCustomizer: clusters are changed as the host says, once for all views or for
+// TestCustomizer: clusters are changed as the program says, once for all views or for
 // each scope; a failure leaves the last good one.
 func TestCustomizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -106,7 +106,7 @@ func manyNames(n int) []string {
 	return out
 }
 
-// TestDefaultLimits: without limits of the host's there are some; a negative one is none.
+// TestDefaultLimits: without limits of the program's there are some; a negative one is none.
 func TestDefaultLimits(t *testing.T) {
 	for what, tt := range map[string]struct {
 		limits ads.Limits

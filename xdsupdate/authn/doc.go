@@ -20,7 +20,7 @@
 // used, such as the half of a rotation, a certificate that does not belong to its key, is
 // logged once, and the last good state stays in force.
 //
-// A certificate is verified when a connection is made; nobody asks whether it was revoked. A host that wants it to be looked at
+// A certificate is verified when a connection is made; nobody asks whether it was revoked. A program that wants it to be looked at
 // again bounds the age of connections (keepalive.ServerParameters, MaxConnectionAge): xDS
 // clients keep what they have while they connect again.
 //

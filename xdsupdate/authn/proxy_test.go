@@ -255,7 +255,7 @@ func TestNewPanics(t *testing.T) {
 			call()
 		}()
 	}
-	// The host's slice may change.
+	// The program's slice may change.
 	domains := []string{"example.org"}
 	clients := authn.New(authn.Options{TrustDomains: domains})
 	domains[0] = "other"

@@ -266,7 +266,7 @@ func TestVolume(t *testing.T) {
 	}
 }
 
-// TestFunction: material of the host rotates as files do, and what is wrong with it, a
+// TestFunction: material of the program rotates as files do, and what is wrong with it, a
 // panic included, keeps the last one.
 func TestFunction(t *testing.T) {
 	issuer := authority.New(t)

@@ -45,7 +45,7 @@ func bearer(values []string) (token string, ok bool) {
 		consistsOf(token, maxToken, func(c byte) bool { return ' ' < c && c < 0x7f })
 }
 
-// ask asks the host who has a token.
+// ask asks the program who has a token.
 func (a *Authenticator) ask(ctx context.Context, token string) (id Identity, err error) {
 	panicked := guard.Call(func() { id, err = a.options.Token(ctx, token) })
 	if panicked != nil && a.limiter.Allow("panic", "token") {
@@ -67,7 +67,7 @@ func (a *Authenticator) ask(ctx context.Context, token string) (id Identity, err
 	return id, nil
 }
 
-// isTemporary reports whether an error says that the host could not find out.
+// isTemporary reports whether an error says that the program could not find out.
 func isTemporary(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return true

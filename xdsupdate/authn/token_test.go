@@ -110,7 +110,7 @@ func TestTokenWithoutTLS(t *testing.T) {
 	})
 }
 
-// TestTokenErrors: what a host answers, and panics with, stays with it.
+// TestTokenErrors: what a program answers, and panics with, stays with it.
 func TestTokenErrors(t *testing.T) {
 	ctx := authorized(overTLS(t, tlsState()), "Bearer "+token)
 	for name, c := range map[string]struct {

@@ -247,7 +247,7 @@ func TestCSDS(t *testing.T) {
 	check("a raw call", raw, map[string][]string{"a": lines(", shown")})
 }
 
-// TestAuthorize: nobody is answered whom the host does not accept.
+// TestAuthorize: nobody is answered whom the program does not accept.
 func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

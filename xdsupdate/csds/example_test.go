@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/csds"
 )
 
-// A host serves CSDS beside ADS, and a page with the config dump of one proxy. Who may ask
-// is the host's to say.
+// A program serves CSDS beside ADS, and a page with the config dump of one proxy. Who may ask
+// is the program's to say.
 func Example() {
 	server, grpcServer := ads.New(nil), grpc.NewServer()
 	server.Register(grpcServer)

@@ -78,7 +78,7 @@ func visit(t *testing.T, target string, flags ...string) (elements, console stri
 	return out.String(), console
 }
 
-// site serves pages below a prefix, as a host does.
+// site serves pages below a prefix, as a program does.
 func site(t *testing.T, pages http.Handler) string {
 	t.Helper()
 	mux := http.NewServeMux()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package debug shows what a control plane has and does: to people as pages, and to
-// programs as JSON. It is one http.Handler, which a host mounts where it likes:
+// programs as JSON. It is one http.Handler, which a program mounts where it likes:
 //
 //	pages := debug.New(debug.Options{
 //		Configs: configs, Services: registries, Server: server, Policies: policies,

@@ -21,7 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// A host mounts the pages of its control plane below a path of its own, for operators only.
+// A program mounts the pages of its control plane below a path of its own, for operators only.
 func Example() {
 	store := memory.Make(istio.Schemas())
 	configs, files := memory.NewController(store), file.New("config", store)

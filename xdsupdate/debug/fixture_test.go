@@ -41,7 +41,7 @@ import (
 // testTimeout bounds waits that succeed at once unless something is broken.
 const testTimeout = 2 * time.Minute
 
-// plane is a control plane as a host wires it, with the pages of all of its parts.
+// plane is a control plane as a program wires it, with the pages of all of its parts.
 type plane struct {
 	t          testing.TB
 	store      *memory.Controller

@@ -28,14 +28,14 @@ type Options struct {
 	// State panics the page says so in its place.
 	Sources []configstore.Source
 
-	// Authorize decides who may see all this, from the request as the host's handler gets it.
+	// Authorize decides who may see all this, from the request as the program's handler gets it.
 	// With an error the answer is 403 and has the error's text. It is called once for each
 	// request, before anything else is done. Nil: everybody may who reaches the handler.
 	Authorize func(*http.Request) error
-	// Redact removes what is secret from an object of the host's own kinds before it is shown; the
+	// Redact removes what is secret from an object of the program's own kinds before it is shown; the
 	// object is a copy that it may modify. What is removed in any case is in the package comment.
 	// Nil: nothing else is.
 	Redact func(*configstore.Config)
-	// Logger gets what panicked in functions of the host, with the stack; nil discards.
+	// Logger gets what panicked in functions of the program, with the stack; nil discards.
 	Logger *slog.Logger
 }

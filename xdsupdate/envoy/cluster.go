@@ -32,8 +32,8 @@ const connectTimeout = 10 * time.Second
 //
 // Its metadata has Istio's "istio" entry (the service and the port), and
 // "pilotkit" with "subject_alt_names": the identities of the endpoints and of
-// the service itself, sorted, for hosts that add a TLS context. There is none by
-// default, because the certificates are the host's.
+// the service itself, sorted, for programs that add a TLS context. There is none by
+// default, because the certificates are the program's.
 func Cluster(
 	svc *registry.Service, port *registry.Port, endpoints []*registry.Endpoint, identities []string, client Client,
 ) *clusterv3.Cluster {

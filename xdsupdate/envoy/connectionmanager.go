@@ -21,7 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// HTTPOptions are what the host decides of the HTTP that a gateway serves. The zero
+// HTTPOptions are what the program decides of the HTTP that a gateway serves. The zero
 // value is good.
 type HTTPOptions struct {
 	// HTTP10: requests by HTTP/1.0 are served, if they have a Host header. By default

@@ -164,7 +164,7 @@ func (u *Upstream) socket(t *networking.ClientTLSSettings) *core.TransportSocket
 // often carries HTTP/1 to servers that know application protocols; Istio's servers
 // of TCP choose Istio's name. Where the connection speaks what its client does there is no
 // one name: servers, Istio's among them, take one that they know at its word, and would
-// expect the other version of HTTP. docs/envoy.md says what the host can do.
+// expect the other version of HTTP. docs/envoy.md says what the program can do.
 func (u *Upstream) meshProtocols() []string {
 	names := []string{peerExchange, inMesh}
 	switch {

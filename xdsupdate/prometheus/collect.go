@@ -31,7 +31,7 @@ func (c *collector) desc(name, help string, labels ...string) *client.Desc {
 	return d
 }
 
-// asking calls what may be a function of the host. If it panics, which on a goroutine of
+// asking calls what may be a function of the program. If it panics, which on a goroutine of
 // the client library would end the process, there is an error in place of the metrics
 // that follow.
 func asking(metrics chan<- client.Metric, of *client.Desc, ask func()) (ok bool) {

@@ -25,7 +25,7 @@
 // The values of labels are bounded, whatever clients and hosts do: type URLs are
 // those of Envoy's main types and of Options.TypeURLs, and all others together are
 // "other"; so are the reasons, parts and status codes that this module does not
-// know. Names of sources and kinds of configs are the host's. IDs of proxies, names of
+// know. Names of sources and kinds of configs are the program's. IDs of proxies, names of
 // resources and texts of errors are in the log, and in ads.Server.Proxies, never here.
 // All series of Metrics are there from the beginning, with zero, so that the first
 // event is an increase.
@@ -33,7 +33,7 @@
 // # Several servers
 //
 // Nothing is global: a host registers collectors with the registry that it has. The
-// metrics of several servers in one process are told apart by a label that the host
+// metrics of several servers in one process are told apart by a label that the program
 // adds:
 //
 //	client.WrapRegistererWith(client.Labels{"server": "east"}, registerer).MustRegister(east)

@@ -21,7 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/prometheus"
 )
 
-// A host gives the server its observer, registers the collectors that it wants with a
+// A program gives the server its observer, registers the collectors that it wants with a
 // registry of its own, and serves that.
 func Example() {
 	store := configs.Make(istio.Schemas())

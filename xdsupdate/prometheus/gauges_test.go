@@ -23,7 +23,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// panicking is Metrics, and code of a host around it that panics now and then, before or
+// panicking is Metrics, and code of a program around it that panics now and then, before or
 // after the metrics are told.
 type panicking struct {
 	*prometheus.Metrics
@@ -73,7 +73,7 @@ func TestGauges(t *testing.T) {
 func gaugesModel(t *testing.T, seed uint64) {
 	t.Helper()
 	random, ofHost := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1))
-	var mu sync.Mutex // of what the host's functions decide by
+	var mu sync.Mutex // of what the program's functions decide by
 	in := func(n int) bool {
 		mu.Lock()
 		defer mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // Options are choices for New and NewServerCollector. The zero value works.
 type Options struct {
 	// TypeURLs are type URLs that are values of the label type_url, besides those of
-	// clusters, load assignments, listeners, routes and secrets: those of the host's own
+	// clusters, load assignments, listeners, routes and secrets: those of the program's own
 	// generators. Each costs about 30 series. All others are "other" together. One that is
 	// empty, "other", or not valid UTF-8 panics.
 	TypeURLs []string

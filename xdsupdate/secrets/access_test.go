@@ -13,7 +13,7 @@ import (
 )
 
 // TestAccess: whatever secrets there are, and whatever proxies ask for, they get
-// those of their own namespace and those that the host allows them, and no others.
+// those of their own namespace and those that the program allows them, and no others.
 func TestAccess(t *testing.T) {
 	namespaces := []string{"a", "b", "c"}
 	credentials := []string{"x", "y"}

@@ -20,7 +20,7 @@ var (
 	errEnded   = errors.New("the function has ended its goroutine")
 )
 
-// panicError says that code of the host panicked. What with may be anything, so it
+// panicError says that code of the program panicked. What with may be anything, so it
 // is not shown.
 type panicError struct{ stack string }
 

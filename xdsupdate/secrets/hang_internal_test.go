@@ -17,7 +17,7 @@ import (
 	"go.uber.org/atomic"
 )
 
-// host is a host's function that hangs for some names.
+// host is a program's function that hangs for some names.
 type host struct {
 	mu      sync.Mutex
 	hanging map[string]chan struct{}
@@ -293,7 +293,7 @@ func TestRefreshWaits(t *testing.T) {
 	})
 }
 
-// TestChangedWhileLookedUp: an answer that was on its way when the host says that there is
+// TestChangedWhileLookedUp: an answer that was on its way when the program says that there is
 // another one is not the last.
 func TestChangedWhileLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

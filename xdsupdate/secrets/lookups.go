@@ -22,12 +22,12 @@ const (
 	patienceWhileLate = 20 * time.Millisecond
 )
 
-// lookups keeps what the host has answered about the keys that are in use. The
+// lookups keeps what the program has answered about the keys that are in use. The
 // host's code may take any time, and may never return: nobody waits for it long,
 // and a key is looked up by one goroutine at a time, so that one
 // that hangs costs one goroutine. The last answer stays until there is another.
 type lookups[K comparable, V any] struct {
-	// find asks the host. It gets the last answer.
+	// find asks the program. It gets the last answer.
 	find  func(key K, last V) (V, error)
 	equal func(a, b V) bool
 	// failed is called when a failure of a key begins.

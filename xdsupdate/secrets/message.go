@@ -46,7 +46,7 @@ func (r request) message(resource string, s *store) (*tlsv3.Secret, error) {
 }
 
 // ofCertificate reports whether a name can be that of a certificate and its key only.
-// What the host's own names are is not known.
+// What the program's own names are is not known.
 func (r request) ofCertificate(resource string) bool {
 	return r.Credential != "" && !r.Roots || resource == envoy.WorkloadCertificate
 }

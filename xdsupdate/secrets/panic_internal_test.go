@@ -20,7 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// TestPanics: a panic of the host's code costs the secret for which it was called, and is
+// TestPanics: a panic of the program's code costs the secret for which it was called, and is
 // logged once with its stack, but not with what may be a key.
 func TestPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ func (u *recordingUpdater) ConfigUpdate(r *xdsupdate.PushRequest) {
 	u.requests = append(u.requests, r.String())
 }
 
-// TestRun: every interval, and when the host says so, what is in use is read again.
+// TestRun: every interval, and when the program says so, what is in use is read again.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var exists atomic.Bool

@@ -18,7 +18,7 @@ import (
 )
 
 // TestBatchIsOnePush writes a route to a subset and the subset in one batch, in either
-// order, while a handler of the host waits at each event until everything that was
+// order, while a handler of the program waits at each event until everything that was
 // pushed has arrived. No client is sent the route without its cluster.
 func TestBatchIsOnePush(t *testing.T) {
 	for _, kinds := range [][]configstore.GroupVersionKind{

@@ -65,7 +65,7 @@
 // the object, or are fetched by Policies.Run with Options.KeyFetcher: until there are some no token of the issuer is valid. Where a rule cannot
 // be sent, or an Envoy refuses the object, all requests are denied.
 //
-// Only gateways are protected. Sidecars' inbound listeners are the host's, and gRPC servers are
+// Only gateways are protected. Sidecars' inbound listeners are the program's, and gRPC servers are
 // not configured. Connections that are open when a policy comes are drained, and use the
 // filters that they had until they are closed; a route that is written together with a policy may be
 // used some milliseconds before it.
@@ -75,7 +75,7 @@
 // A Gateway selects routers by their labels, those of the workload that has the
 // router's address if the registry knows one. Its servers become listeners on the
 // ports that services in front of the router forward to, or else on their own. TLS
-// contexts name secrets, which package secrets or the host serves by SDS.
+// contexts name secrets, which package secrets or the program serves by SDS.
 //
 // TCP and TLS routes are for connections to their destinationSubnets, which are compared
 // with the address that the client dialed, and from their sourceSubnet. Of the routes of

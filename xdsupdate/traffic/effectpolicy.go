@@ -9,7 +9,7 @@ import (
 // unusedPolicy finds what of a policy nothing uses, or gateways cannot.
 func (f *findings) unusedPolicy(r *destinationRule, field string, p *networking.TrafficPolicy) {
 	if p.GetTunnel() != nil {
-		f.add(field+".tunnel", "no TCP proxy tunnels connections: those of sidecars are the host's, and gateways send connections as they are")
+		f.add(field+".tunnel", "no TCP proxy tunnels connections: those of sidecars are the program's, and gateways send connections as they are")
 	}
 	f.passedBalancer(r, field, p.GetLoadBalancer())
 	for i, port := range p.GetPortLevelSettings() {

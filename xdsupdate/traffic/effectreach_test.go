@@ -67,7 +67,7 @@ func TestUnreachable(t *testing.T) {
 		{
 			"tunnels",
 			[]string{`DestinationRule shop/cart {"host": "cart", "trafficPolicy": {"tunnel": {"protocol": "CONNECT", "targetHost": "x", "targetPort": 1}}}`},
-			[]string{"DestinationRule shop/cart: spec.trafficPolicy.tunnel: no TCP proxy tunnels connections: those of sidecars are the host's, and gateways send connections as they are"},
+			[]string{"DestinationRule shop/cart: spec.trafficPolicy.tunnel: no TCP proxy tunnels connections: those of sidecars are the program's, and gateways send connections as they are"},
 		},
 		{
 			"passed on by a gateway",

@@ -12,7 +12,7 @@ import (
 )
 
 // emptyRoutes returns what is served under the name of a route configuration that a
-// proxy does not have, but that a listener of the host's may wait for: one that answers
+// proxy does not have, but that a listener of the program's may wait for: one that answers
 // everything with 404; nil for other names.
 //
 // An Envoy that is told that a route configuration does not exist waits for it all the
@@ -27,7 +27,7 @@ func emptyRoutes(p *proxy, name string) *routev3.RouteConfiguration {
 }
 
 // routesNamed reports whether a name is one that a route configuration of a proxy can
-// have. Other names are those of the host's own, if of anything.
+// have. Other names are those of the program's own, if of anything.
 func routesNamed(p *proxy, name string) bool {
 	switch p.role {
 	case grpcClient:

@@ -123,7 +123,7 @@ func providers(dir string) string {
 		filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem"))
 }
 
-// inbound is the listener of an xDS-enabled server, which a host makes: what comes
+// inbound is the listener of an xDS-enabled server, which a program makes: what comes
 // into workloads is no matter of the traffic policies.
 func inbound(address string) *listenerv3.Listener {
 	ip, port, _ := net.SplitHostPort(address)

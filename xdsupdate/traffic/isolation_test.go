@@ -213,7 +213,7 @@ func (w *town) applied() {
 	for name, c := range w.clients {
 		types := []string{envoy.ClusterType, envoy.LoadAssignmentType, envoy.RouteType, envoy.ListenerType}
 		if name == "sidecar" {
-			types = types[:3] // its listeners are the host's
+			types = types[:3] // its listeners are the program's
 		}
 		for _, typeURL := range types {
 			w.must(c.Await(ctx, func(s xdstest.State) bool { return len(s.Resources(typeURL)) > 0 }))

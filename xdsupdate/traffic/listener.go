@@ -9,7 +9,7 @@ import (
 )
 
 // listener returns a listener of a proxy by its name, nil for none, and what is left
-// out of it. Those of sidecars are the host's.
+// out of it. Those of sidecars are the program's.
 func (st *state) listener(p *proxy, name string) (*listenerv3.Listener, []error) {
 	switch p.role {
 	case grpcClient:

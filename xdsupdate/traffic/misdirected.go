@@ -21,7 +21,7 @@ import (
 // the host, because the narrower name of the other says whose it is.
 //
 // A chain that has routes for the very host, of a VirtualService that is bound to its
-// Gateway as well, serves it, as in Istio: unless the host's own server asks clients for
+// Gateway as well, serves it, as in Istio: unless the program's own server asks clients for
 // certificates otherwise. Nobody gets past that by a connection for another name.
 //
 // A route configuration says this by a virtual host with the hosts of other servers. Hosts

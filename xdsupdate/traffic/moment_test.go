@@ -28,7 +28,7 @@ import (
 )
 
 // TestPolicyComesWithItsService: a push that is asked for while a cache hands a commit to
-// the policies, then to a handler of the host that takes its time, then to the registry,
+// the policies, then to a handler of the program that takes its time, then to the registry,
 // has the route of the commit with its service, and the former one goes after that.
 func TestPolicyComesWithItsService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ type move struct {
 	since int // how many responses there were before
 }
 
-// newMove has a handler of the host between the policies and the registry that takes some
+// newMove has a handler of the program between the policies and the registry that takes some
 // time for each commit.
 func newMove(t *testing.T, o xdsupdate.PusherOptions, slow time.Duration) *move {
 	t.Helper()

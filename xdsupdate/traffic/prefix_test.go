@@ -268,7 +268,7 @@ func cachesOf(stores []*storememory.Controller) configstore.ConfigStoreCache {
 	return aggregate.MakeCache(caches...)
 }
 
-// delay registers a handler of the host that takes some time for each event.
+// delay registers a handler of the program that takes some time for each event.
 func delay(cache configstore.ConfigStoreCache, took func() time.Duration) {
 	for _, kind := range []configstore.GroupVersionKind{istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar} {
 		cache.RegisterEventHandler(kind, func(_, _ configstore.Config, _ configstore.Event) { time.Sleep(took()) })
@@ -277,7 +277,7 @@ func delay(cache configstore.ConfigStoreCache, took func() time.Duration) {
 
 // TestClientsHavePrefixes: whenever nothing is on its way, clients have been sent what a
 // new control plane would send that has the first batches of each store, whatever
-// handlers of the host do, and never fewer of them than before. In the end they have all.
+// handlers of the program do, and never fewer of them than before. In the end they have all.
 func TestClientsHavePrefixes(t *testing.T) {
 	seeds, steps := uint64(4), 25
 	if testing.Short() {
@@ -295,7 +295,7 @@ func TestClientsHavePrefixes(t *testing.T) {
 	}
 }
 
-// batchesOnly is a cache of a host that has batches, and events one by one.
+// batchesOnly is a cache of a program that has batches, and events one by one.
 type batchesOnly struct {
 	configstore.ConfigStoreCache
 	configstore.BatchSubscriber

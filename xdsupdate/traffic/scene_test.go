@@ -42,7 +42,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// scene is a control plane as a host wires it: a store, services of ServiceEntries and
+// scene is a control plane as a program wires it: a store, services of ServiceEntries and
 // of Kubernetes, policies, and a server that clients talk to.
 type scene struct {
 	t          testing.TB

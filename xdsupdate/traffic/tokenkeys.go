@@ -93,6 +93,6 @@ func sourcesOf(c *configstore.Config) (out []keyset.Source) {
 func (p *Policies) Run(stop <-chan struct{}) { p.settings.keys.cache.Run(stop) }
 
 // HasSynced reports whether the keys that RequestAuthentications name were fetched, or tried to be fetched, of all objects as of the last push; it
-// is false before the first. A host that serves clients only then sends them no moment without keys when it starts: it calls
+// is false before the first. A program that serves clients only then sends them no moment without keys when it starts: it calls
 // Flush of the server, and waits. It may be called from any goroutine.
 func (p *Policies) HasSynced() bool { return p.last.Load() != nil && p.settings.keys.cache.Synced() }

@@ -12,7 +12,7 @@ import (
 )
 
 // Infrastructure runs the proxies of Gateways, and gives them addresses: as processes of this
-// machine, Deployments and load balancers of a cluster, or whatever a host has. A Cache calls
+// machine, Deployments and load balancers of a cluster, or whatever a program has. A Cache calls
 // it once it has synced, for all Gateways that are ours. Calls for one Gateway follow each
 // other, those for different ones overlap; each may take any time, and ends early when ctx
 // ends, which is when Cache.Run is stopped. A panic counts as an error.
@@ -27,7 +27,7 @@ type Infrastructure interface {
 	Ensure(ctx context.Context, desired Desired) (Provided, error)
 	// Remove ends what a Gateway ran on that has gone, or is ours no more; nothing is there
 	// to remove if it succeeds or Ensure was never called. It is not called for what went while no
-	// Cache ran: a host removes at its start what no Gateway of Cache.Gateways needs. After an
+	// Cache ran: a program removes at its start what no Gateway of Cache.Gateways needs. After an
 	// error it is called again.
 	Remove(ctx context.Context, gateway Key) error
 }

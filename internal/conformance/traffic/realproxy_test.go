@@ -34,7 +34,7 @@ type realProxy struct {
 	adapter *envoyproxy.Adapter
 	spec    proxySpec
 	node    string
-	// file has the listeners of a sidecar, which its host makes; version counts them.
+	// file has the listeners of a sidecar, which its program makes; version counts them.
 	file    string
 	version int
 	// routes are the route configurations that they refer to.

@@ -18,7 +18,7 @@
 //     visible to [Publisher.State], and the updater is called in the order SvcUpdate,
 //     EDSUpdate (or its delta form, if the updater takes it and it is the shorter
 //     one), ConfigUpdate, one for each reason. ProxyUpdate follows, outside of the
-//     batch, as a host may do anything in it.
+//     batch, as a program may do anything in it.
 //  4. What handlers are to see is put into the same queue as the events.
 //  5. The delivering goroutine calls the handlers, before it hands over further
 //     events. No lock is held.

@@ -36,7 +36,7 @@ type Options struct {
 	// Late, and HasSynced does not wait for it any more. The default is 30 s.
 	SyncTimeout time.Duration
 	// Optional: the Secrets may be forbidden; then there are none, until they may be read.
-	// The default is to wait for them in HasSynced, so that a host that starts before its
+	// The default is to wait for them in HasSynced, so that a program that starts before its
 	// rights do does not take an empty mesh for the whole.
 	Optional bool
 	// MaxBackoff is that of kube.Options, for the requests for Secrets.
@@ -50,14 +50,14 @@ type Options struct {
 	// cluster. The default is the zero value.
 	Registry func(cluster registry.ClusterID) kube.Options
 	// Created is called with each registry that has synced, before it becomes part of the
-	// aggregate: a host subscribes there to the workloads of clusters. The default is
+	// aggregate: a program subscribes there to the workloads of clusters. The default is
 	// nothing.
 	Created func(r *kube.Controller)
 	// Updater is asked for a push of everything to everybody when a cluster has come,
 	// gone or been replaced: gateways, networks and identities may differ. A nil
 	// updater is xdsupdate.Discard: then only the services are pushed, by the aggregate.
 	Updater xdsupdate.XDSUpdater
-	// Logger gets what an operator can fix, and an error for each function of the host
+	// Logger gets what an operator can fix, and an error for each function of the program
 	// that panicked, with the stack. The default is nil: nothing is logged.
 	Logger *slog.Logger
 }

@@ -106,7 +106,7 @@ func TestLoggerLooksAtTheClusters(t *testing.T) {
 	}
 }
 
-// A panic of a function of the host fails the cluster that it is about, and no other.
+// A panic of a function of the program fails the cluster that it is about, and no other.
 func TestPanicsOfTheHost(t *testing.T) {
 	for name, o := range map[string]Options{
 		"Registry": {Registry: func(registry.ClusterID) kube.Options { panic("Registry") }},

@@ -22,7 +22,7 @@ import (
 )
 
 // DefaultMaxBackoff is the longest time between two attempts to reach an API server,
-// unless a host says another one.
+// unless a program says another one.
 const DefaultMaxBackoff = 5 * time.Second
 
 // firstBackoff is the time until the second attempt.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package failure keeps what the code of a host may do, such as to fail or to panic, from
+// Package failure keeps what the code of a program may do, such as to fail or to panic, from
 // everything else: each part is called by itself, and what has failed waits to be reported.
 package failure
 
@@ -61,7 +61,7 @@ func (p Part) Wrap(err error) error {
 	return &partError{p, err}
 }
 
-// Call calls a function of the host's. A panic is an error.
+// Call calls a function of the program's. A panic is an error.
 func (p Part) Call(f func() error) error {
 	var err error
 	if panicked := guard.Call(func() { err = f() }); panicked != nil {

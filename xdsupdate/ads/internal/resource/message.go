@@ -61,7 +61,7 @@ func CheckName(name string, message proto.Message) error {
 	return nil
 }
 
-// Valid checks that a message of the host's is of a type, and by the rules of its API.
+// Valid checks that a message of the program's is of a type, and by the rules of its API.
 func Valid(typeURL string, m proto.Message) error {
 	if err := checkType(typeURL, m); err != nil {
 		return err
@@ -69,7 +69,7 @@ func Valid(typeURL string, m proto.Message) error {
 	return Validate(m)
 }
 
-// Validate checks a message of the host's by the rules of its API.
+// Validate checks a message of the program's by the rules of its API.
 func Validate(m proto.Message) error {
 	if v, ok := m.(interface{ ValidateAll() error }); ok {
 		return v.ValidateAll()

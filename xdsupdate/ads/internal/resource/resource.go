@@ -135,7 +135,7 @@ func (r *State) encode() {
 }
 
 // content returns the encoded resource, or nil. A panic of what builds it is an
-// error: it may be the host's code.
+// error: it may be the program's code.
 func (r *State) content() (value []byte, err error) {
 	defer func() {
 		if p := guard.Recovered(recover()); p != nil {

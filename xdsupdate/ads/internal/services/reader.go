@@ -44,7 +44,7 @@ func servicesOf(services []*registry.Service, name registry.Hostname) []*registr
 	return services[from:to]
 }
 
-// withoutNil returns a list, which is the host's, without nil.
+// withoutNil returns a list, which is the program's, without nil.
 func withoutNil[T any](list []*T) []*T {
 	isNil := func(p *T) bool { return p == nil }
 	if !slices.ContainsFunc(list, isNil) {

@@ -40,7 +40,7 @@ func (v View) AddressesOf(svc *registry.Service) []string {
 	return svc.AddressesFor(&proxy)
 }
 
-// Customizer is what the host does to the resources of a port of a service before they
+// Customizer is what the program does to the resources of a port of a service before they
 // are encoded.
 type Customizer interface {
 	// Changes reports whether there is something for a type.
