@@ -182,6 +182,8 @@ func TestErrors(t *testing.T) {
 		"/explain?host=a&path=b":          {400, "path: must begin with a slash"},
 		"/explain?host=a&scheme=ftp":      {400, "scheme: "},
 		"/explain?host=a&headers=b":       {400, "headers: each line must be NAME: VALUE"},
+		"/explain?host=a&claims=[]":       {400, "claims: must be a JSON object"},
+		"/explain?inbound=1&source=x":     {400, "source: must be an IP address"},
 		"/explain?host=a&proxy=b":         {404, `proxy: "b" is not connected`},
 		"/?" + strings.Repeat("a", 17000): {414, "the query is too long"},
 	} {

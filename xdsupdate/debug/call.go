@@ -3,7 +3,9 @@
 package debug
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -18,8 +20,12 @@ func (q *query) call() (traffic.Call, error) {
 	call := traffic.Call{
 		Host: registry.Hostname(q.text("host")), Port: uint32(port), Method: strings.ToUpper(q.text("method")), //nolint:gosec // in range
 		Scheme: q.text("scheme"), Path: q.text("path"), Headers: map[string]string{},
+		Inbound: q.is("inbound"), Principal: q.text("principal"), ServerName: strings.ToLower(q.text("server_name")), InvalidToken: q.is("invalid_token"),
 	}
 	if err != nil {
+		return call, err
+	}
+	if err := q.caller(&call); err != nil {
 		return call, err
 	}
 	if call.Path != "" && !strings.HasPrefix(call.Path, "/") {
@@ -41,9 +47,31 @@ func (q *query) call() (traffic.Call, error) {
 	return call, nil
 }
 
-// caller returns the view of who calls: that of a connected proxy, or of a client in a namespace. It also returns
+// caller sets what the form says of who calls.
+func (q *query) caller(call *traffic.Call) error {
+	if text := q.text("claims"); text != "" {
+		if json.Unmarshal([]byte(text), &call.Claims) != nil || call.Claims == nil {
+			return badRequest("claims: must be a JSON object")
+		}
+	}
+	for name, into := range map[string]*netip.Addr{"source": &call.Source, "remote": &call.Remote, "destination": &call.Destination} {
+		text := q.text(name)
+		if text == "" {
+			continue
+		}
+		with, err := netip.ParseAddrPort(text) // no policy looks at the port of a caller
+		if *into = with.Addr(); err != nil {
+			if *into, err = netip.ParseAddr(text); err != nil {
+				return badRequest("%s: must be an IP address, with a port or without", name)
+			}
+		}
+	}
+	return nil
+}
+
+// client returns the view of the client that is meant: that of a connected proxy, or of a client in a namespace. It also returns
 // the proxies that are meant.
-func (h *handler) caller(q *query, out *explainPage) (ads.View, []ads.ProxyStatus, error) {
+func (h *handler) client(q *query, out *explainPage) (ads.View, []ads.ProxyStatus, error) {
 	id := q.text("proxy")
 	if id == "" {
 		view := ads.View{Namespace: q.text("namespace")}

@@ -16,7 +16,7 @@
 //	page      | shows
 //	----------|------------------------------------------------------------------
 //	(none)    | what wants attention, and how much there is
-//	explain   | what becomes of a call, what decides it, and why not otherwise
+//	explain   | what becomes of a call, which rules decide it, and why not otherwise
 //	policies  | objects, and parts of them, that change nothing, and why
 //	proxies   | who is connected, and who refuses, lacks or does not answer what
 //	proxy     | versions, refusals, objects that are left out, all its resources

@@ -16,10 +16,11 @@ import (
 
 // explainPage says what becomes of a call.
 type explainPage struct {
-	// Asked: a host was given, and the rest is the answer.
+	// Asked: a host was given, or the call is inbound, and the rest is the answer.
 	Asked bool `json:"asked"`
-	// Client is who calls.
-	Client string `json:"client,omitempty"`
+	// Client is who calls; Inbound: who is called.
+	Client  string `json:"client,omitempty"`
+	Inbound bool   `json:"inbound,omitempty"`
 	// Sidecar, Service, VirtualService and Rule are what decides: see traffic.Explanation.
 	Sidecar         string          `json:"sidecar,omitempty"`
 	Service         string          `json:"service,omitempty"`
@@ -27,19 +28,22 @@ type explainPage struct {
 	VirtualService  string          `json:"virtual_service,omitempty"`
 	Rule            string          `json:"rule,omitempty"`
 	Outcome         string          `json:"outcome,omitempty"`
-	// AuthorizationPolicies may refuse the request at the gateway before all that.
+	// AuthorizationPolicies are those that a gateway asks before all that, and Decision is what they and the other policies say.
 	AuthorizationPolicies []string         `json:"authorization_policies,omitempty"`
+	Decision              *decisionRow     `json:"decision,omitempty"`
 	Destinations          []destinationRow `json:"destinations,omitempty"`
 	// Notes say why the host, or a destination, is not what it may be expected to be.
 	Notes []string `json:"notes,omitempty"`
 	// Refused are resources that the proxy refuses: it works with an older state of them.
 	Refused []refusedRow `json:"refused,omitempty"`
-	// Ineffective is what of the VirtualServices and DestinationRules concerned changes nothing.
+	// Ineffective is what of the VirtualServices, DestinationRules and policies concerned changes nothing.
 	Ineffective []effectlessRow `json:"ineffective,omitempty"`
 }
 
 // Bad reports whether the call fails, as far as is known.
-func (p *explainPage) Bad() bool { return len(p.Notes) > 0 || p.Fails() != "" }
+func (p *explainPage) Bad() bool {
+	return len(p.Notes) > 0 || p.Fails() != "" || p.Decision != nil && !p.Decision.Allowed
+}
 
 // Fails says why the call fails where it is sent, or that it may; "": it does not, as far as is known.
 func (p *explainPage) Fails() string {
@@ -62,7 +66,7 @@ func (p *explainPage) Fails() string {
 	}
 }
 
-// askedPolicy is an AuthorizationPolicy that may refuse a request.
+// askedPolicy is an AuthorizationPolicy that is asked about a request.
 type askedPolicy struct {
 	Action string
 	Object object
@@ -118,7 +122,7 @@ type leftObject struct {
 }
 
 func (h *handler) explainCall(q *query) (any, error) {
-	out := &explainPage{Asked: q.is("host")}
+	out := &explainPage{Asked: q.is("host") || q.is("inbound")}
 	if !out.Asked {
 		return out, nil
 	}
@@ -126,17 +130,17 @@ func (h *handler) explainCall(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	view, proxies, err := h.caller(q, out)
+	view, proxies, err := h.client(q, out)
 	if err != nil {
 		return nil, err
 	}
 	e := h.Policies.Explain(view, call)
 	out.Sidecar, out.Service, out.VirtualService, out.Rule, out.Outcome = e.Sidecar, e.Service, e.VirtualService, e.Rule, e.Outcome
-	out.AuthorizationPolicies = e.AuthorizationPolicies
+	out.AuthorizationPolicies, out.Decision, out.Inbound = e.AuthorizationPolicies, decisionRowOf(e.Decision), call.Inbound
 	for _, v := range e.VirtualServices {
 		out.VirtualServices = append(out.VirtualServices, consideredRow(v))
 	}
-	if e.Service == "" {
+	if e.Service == "" && e.Decision == nil && !call.Inbound {
 		out.Notes = h.whyUnseen(view, call.Host, e.Sidecar)
 	}
 	for _, d := range e.Destinations {
@@ -159,6 +163,11 @@ func (h *handler) addIneffective(out *explainPage, e traffic.Explanation) {
 		_, found := h.Policies.Effects(configstore.ConfigKey{Kind: kind, Namespace: namespace, Name: name})
 		for _, i := range found[:min(len(found), defaultLimit)] {
 			out.Ineffective = append(out.Ineffective, h.effectless(i))
+		}
+	}
+	if out.Decision != nil && out.Decision.By != nil {
+		if kind, ok := out.Decision.By.kind(); ok {
+			add(kind, out.Decision.By.Name)
 		}
 	}
 	for _, v := range e.VirtualServices {
