@@ -44,6 +44,7 @@ type environment struct {
 // startCluster starts everything. It ends with the test.
 func startCluster(t *testing.T) *environment {
 	t.Helper()
+	program := envoyProgram(t)
 	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	network, err := newNetwork()
 	if err != nil {
@@ -66,7 +67,7 @@ func startCluster(t *testing.T) *environment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &environment{config: config, envoys: newEnvoys(n, envoyproxy.Newest(t), lis.Addr().String())}
+	c := &environment{config: config, envoys: newEnvoys(n, program, lis.Addr().String())}
 	t.Cleanup(c.envoys.stop)
 	if c.plane, err = newPlane(rest.CopyConfig(config), c.envoys, logger); err != nil {
 		t.Fatal(err)
@@ -76,6 +77,20 @@ func startCluster(t *testing.T) *environment {
 	serve(t, c.plane.server, lis)
 	c.createClass(t)
 	return c
+}
+
+// envoyProgram returns the Envoy that runs Gateways.
+func envoyProgram(t *testing.T) envoyproxy.Program {
+	t.Helper()
+	switch *version {
+	case "newest":
+		return envoyproxy.Newest(t)
+	case "oldest":
+		return envoyproxy.Oldest(t)
+	default:
+		t.Fatalf(`-envoy is %q, and must be "newest" or "oldest"`, *version)
+		return envoyproxy.Program{}
+	}
 }
 
 // runUntilEnd runs something until the end of the test, which outlives the test's own context.
@@ -132,7 +147,8 @@ func restConfig(c kubetest.Config) *rest.Config {
 	}
 }
 
-// manifests returns the CRDs of the Gateway API, of its standard channel.
+// manifests returns the CRDs of the Gateway API, of its experimental channel: without it API
+// servers drop retries of HTTPRoutes.
 func manifests(t *testing.T) []byte {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
@@ -140,7 +156,7 @@ func manifests(t *testing.T) []byte {
 		t.Fatalf("go list -m sigs.k8s.io/gateway-api: %v", err)
 	}
 	var all bytes.Buffer
-	dir := os.DirFS(filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "standard"))
+	dir := os.DirFS(filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "experimental"))
 	files, err := fs.Glob(dir, "gateway.networking.k8s.io_*s.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no CRDs: %v", err)

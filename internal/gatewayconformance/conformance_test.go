@@ -5,8 +5,6 @@ package gatewayconformance
 import (
 	"flag"
 	"io/fs"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,7 +87,6 @@ func options(t *testing.T, of *rest.Config) suite.ConformanceOptions {
 	return suite.ConformanceOptions{
 		ConfigurableOptions: suite.ConfigurableOptions{
 			GatewayClassName: className, CleanupTestResources: true,
-			SkipTests:         slices.Sorted(maps.Keys(skipped())),
 			TimeoutConfig:     timeouts(),
 			SupportedFeatures: supported(), ConformanceProfiles: profiles(), Implementation: implementation(),
 			UsableNetworkAddresses:   []gatewayv1.GatewaySpecAddress{{Type: new(gatewayv1.IPAddressType), Value: staticUsable}},

@@ -15,6 +15,7 @@
 //	go test -run 'TestConformance/HTTPRouteWeight' -v ./...    one test of it
 //	go test -run TestEndToEnd ./...                            changes under load: no request fails
 //	go test -run 'TestConformance$' -update ./...              writes docs/gateway-api.md and the report
+//	go test -run 'TestConformance$' -envoy oldest -sotw ./...  with the oldest Envoy, by SotW and not by delta
 //
 // The test needs Linux, root or the right to make user namespaces, Envoy, and an API
 // server that can be built; without them it is skipped with the reason. A run of the whole

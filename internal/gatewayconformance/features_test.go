@@ -24,27 +24,14 @@ func profiles() []suite.ConformanceProfileName {
 // unsupported are the features of the suite that are not claimed, and why.
 func unsupported() map[features.FeatureName]string {
 	out := map[features.FeatureName]string{
-		features.SupportUDPRoute:                        "UDPRoutes are ignored",
-		features.SupportTLSRouteModeTerminate:           "routes of listeners that terminate TLS without HTTP do not take effect",
-		features.SupportTLSRouteModeMixed:               "as TLSRouteModeTerminate",
-		features.SupportHTTPRouteRetry:                  "not all retries that the suite asks for are made",
-		features.SupportHTTPRouteRetryBackendTimeout:    "as HTTPRouteRetry",
-		features.SupportHTTPRouteRetryConnectionError:   "as HTTPRouteRetry",
-		features.SupportBackendTLSPolicy:                "requests to backends of some policies fail: of BackendTLSPolicy and BackendTLSPolicyConflictResolution not all parts pass",
-		features.SupportBackendTLSPolicySANValidation:   "needs BackendTLSPolicy",
-		features.SupportGatewayBackendClientCertificate: "the certificate that a Gateway shows to backends is ignored",
+		features.SupportUDPRoute:                      "UDPRoutes are ignored",
+		features.SupportHTTPRouteRetryBackendTimeout:  "no test in the suite; an attempt that takes too long is not made again",
+		features.SupportHTTPRouteRetryConnectionError: "no test in the suite; connections that fail, and refused streams, are tried again, but not those that are reset",
 	}
 	for f := range features.SetsToNamesSet(features.MeshCoreFeatures, features.MeshExtendedFeatures) {
 		out[f] = "a mesh, not a gateway"
 	}
 	return out
-}
-
-// skipped are the tests that are skipped although their features are claimed, and why.
-func skipped() map[string]string {
-	return map[string]string{
-		"TLSRouteListenerTerminateNotSupported": "a listener that terminates TLS is Accepted, with or without HTTP, and should not be without TLSRouteModeTerminate",
-	}
 }
 
 // supported returns the features that are claimed, sorted.

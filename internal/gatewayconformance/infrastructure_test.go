@@ -146,7 +146,7 @@ func podOf(d *gatewayapi.Desired) *corev1.Pod {
 // command returns the command of an Envoy.
 func (e *envoys) command(pod *corev1.Pod, address string) (*exec.Cmd, error) {
 	b, err := envoyproxy.Bootstrap(envoyproxy.Options{
-		Server: e.server, Delta: true,
+		Server: e.server, Delta: !*sotw,
 		Node: envoyproxy.Node{Name: pod.Name, Namespace: pod.Namespace, IP: address, Labels: pod.Labels},
 	})
 	if err != nil {

@@ -17,8 +17,13 @@ import (
 	"github.com/pilotkit/pilotkit/internal/kubetest"
 )
 
-// update has the page and the report written in place of being compared.
-var update = flag.Bool("update", false, "write docs/gateway-api.md and testdata/report.yaml")
+var (
+	// update has the page and the report written in place of being compared.
+	update = flag.Bool("update", false, "write docs/gateway-api.md and testdata/report.yaml")
+	// version chooses among the Envoys that there are.
+	version = flag.String("envoy", "newest", `the Envoy that runs Gateways: "newest" or "oldest"`)
+	sotw    = flag.Bool("sotw", false, "Envoys ask for all resources of a type at once, and not for changes")
+)
 
 func TestMain(m *testing.M) {
 	if os.Getenv(insideVariable) == "probe" {
