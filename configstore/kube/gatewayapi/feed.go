@@ -5,6 +5,7 @@ package gatewayapi
 import (
 	"log/slog"
 	"slices"
+	"time"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -150,6 +151,9 @@ func (c *Cache) host(gateways []Key) {
 	}
 }
 
+// oldest is the creation time of configs that have none: they come before all others, as in Istio.
+func oldest() time.Time { return time.Unix(0, 0).UTC() }
+
 // publish commits changes.
 func (c *Cache) publish(changes []configstore.Change) {
 	if len(changes) == 0 {
@@ -158,6 +162,9 @@ func (c *Cache) publish(changes []configstore.Change) {
 	mutations := make([]configstore.Mutation, 0, len(changes))
 	for _, change := range changes {
 		m := configstore.Mutation{Op: configstore.OpUpdate, Config: *change.Curr}
+		if m.Config.CreationTimestamp.IsZero() {
+			m.Config.CreationTimestamp = oldest() // not when it was made here: replicas have one order
+		}
 		switch change.Event {
 		case configstore.EventAdd:
 			m.Op = configstore.OpCreate

@@ -57,6 +57,34 @@ func TestHistories(t *testing.T) {
 	}
 }
 
+// TestLongHistory: after 10,000 steps, which leave more of everything behind, the state is that of a
+// fresh start, too.
+func TestLongHistory(t *testing.T) {
+	t.Parallel()
+	pool := documentsOfCorpus(t)
+	steps, interval := 10_000, 500
+	if testing.Short() {
+		steps = 500
+	}
+	random, sys := rand.New(rand.NewPCG(10_000, 25)), newSystem()
+	for i := range steps {
+		did, err := sys.randomStep(random, pool)
+		if err != nil {
+			t.Fatalf("step %d, %s: %v", i, did, err)
+		}
+		for _, wrong := range sys.checkUpdates(fmt.Sprintf("step %d, %s", i, did)) {
+			t.Fatal(wrong)
+		}
+		if i%interval != interval-1 {
+			continue
+		}
+		if diff := diffSnapshots(sys.fresh(), sys.converter.Snapshot()); diff != "" {
+			t.Fatalf("step %d, %s (-fresh +incremental):\n%s", i, did, diff)
+		}
+	}
+	sys.removeAll(t)
+}
+
 // randomStep sets or deletes some objects at a time.
 func (s *system) randomStep(random *rand.Rand, pool []map[string]any) (did string, err error) {
 	for range 1 + random.IntN(4) {

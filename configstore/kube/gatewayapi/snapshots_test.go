@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -66,11 +67,13 @@ func (s *system) checkUpdates(when string) []string {
 	return out
 }
 
+var knownSchemas = sync.OnceValue(func() configstore.Schemas { return istio.Schemas() })
+
 // invalid says what the schema of a config finds wrong with it. What users may not write is
 // left out: names with a tilde, our annotations, the empty destination, which the proxy
 // answers with 500, and the server that no namespace may use.
 func invalid(c *configstore.Config) string {
-	schema, _ := istio.Schemas().Find(c.GroupVersionKind)
+	schema, _ := knownSchemas().Find(c.GroupVersionKind)
 	bare := *c
 	bare.Annotations = nil
 	_, violations := schema.Validate(bare)

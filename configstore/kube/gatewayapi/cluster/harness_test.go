@@ -218,6 +218,25 @@ func (s *site) start(config *rest.Config, opts cluster.Options, statuses kube.St
 	return p
 }
 
+// follow runs a cache alone.
+func (s *site) follow(config *rest.Config, opts cluster.Options) *process {
+	s.Helper()
+	opts.Logger = slog.New(slog.NewTextHandler(output{s}, nil))
+	cache, err := cluster.New(config, opts)
+	if err != nil {
+		s.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { cache.Run(stop) })
+	p := &process{cache: cache, stop: sync.OnceFunc(func() {
+		close(stop)
+		running.Wait()
+	})}
+	s.Cleanup(p.stop)
+	return p
+}
+
 func (s *site) synced(p *process) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
