@@ -57,16 +57,27 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// TestLongHistory: after 10,000 steps, which leave more of everything behind, the state is that of a
-// fresh start, too.
+// TestLongHistory: after two histories of 5,000 steps, which leave more of everything behind, the state
+// is that of a fresh start, too.
 func TestLongHistory(t *testing.T) {
 	t.Parallel()
 	pool := documentsOfCorpus(t)
-	steps, interval := 10_000, 500
+	steps := 5000
 	if testing.Short() {
 		steps = 500
 	}
-	random, sys := rand.New(rand.NewPCG(10_000, 25)), newSystem()
+	for seed := range uint64(2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			longHistory(t, rand.New(rand.NewPCG(seed, 10_000)), pool, steps)
+		})
+	}
+}
+
+func longHistory(t *testing.T, random *rand.Rand, pool []map[string]any, steps int) {
+	t.Helper()
+	const interval = 500
+	sys := newSystem()
 	for i := range steps {
 		did, err := sys.randomStep(random, pool)
 		if err != nil {
