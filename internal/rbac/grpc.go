@@ -92,8 +92,10 @@ func grpcHeader(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
 	suffix, open := strings.CutPrefix(value, "*")
 	start, goesOn := strings.CutSuffix(value, "*")
 	switch {
-	case value == anything:
+	case value == anything && strings.HasPrefix(name, ":"): // every call has it
 		m.HeaderMatchSpecifier = &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}
+	case value == anything: // grpc-go takes a header that is empty for one that is not present (S98)
+		m.HeaderMatchSpecifier = &routev3.HeaderMatcher_SafeRegexMatch{SafeRegexMatch: &matcher.RegexMatcher{Regex: ".*"}}
 	case ignoreCase:
 		m.HeaderMatchSpecifier = &routev3.HeaderMatcher_SafeRegexMatch{SafeRegexMatch: &matcher.RegexMatcher{Regex: withoutCase(value)}}
 	case open:

@@ -36,7 +36,8 @@ func TestForServer(t *testing.T) {
 		"a port to grpc-js":      {when("destination.port", "80"), everybody, nobody, GRPCNode},
 		"an address to grpc-js":  {when("source.ip", "10.0.0.1"), everybody, nobody, GRPCNode},
 		"an address of no use":   {when("source.ip", "x"), everybody, nobody, GRPC},
-		"a header that is there": {when("request.headers[a]", "*"), header(`{"name":"a","presentMatch":true}`), header(`{"name":"a","presentMatch":true}`), GRPC},
+		"a header that is there": {when("request.headers[a]", "*"), header(`{"name":"a","safeRegexMatch":{"regex":".*"}}`), header(`{"name":"a","safeRegexMatch":{"regex":".*"}}`), GRPC},
+		"a header of each call":  {when("request.headers[host]", "*"), header(`{"name":":authority","presentMatch":true}`), header(`{"name":":authority","presentMatch":true}`), GRPC},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -67,10 +67,21 @@ func TestPrerequisites(t *testing.T) { eachKind(t, func(*testing.T, kind) {}) }
 
 func startGo(t *testing.T, address string, bootstrap []byte) {
 	t.Helper()
+	serveGo(t, listen(t, address), bootstrap)
+}
+
+func listen(t *testing.T, address string) net.Listener {
+	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return listener
+}
+
+// serveGo has a server of grpc-go serve until the test ends.
+func serveGo(t *testing.T, listener net.Listener, bootstrap []byte) {
+	t.Helper()
 	creds, err := xdscreds.NewServerCredentials(xdscreds.ServerOptions{FallbackCreds: insecure.NewCredentials()})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	security "istio.io/api/security/v1beta1"
+	apitype "istio.io/api/type/v1beta1"
 )
 
 // Authorization is what calls are judged by: AuthorizationPolicies, read as Istio's API documents
@@ -20,6 +21,8 @@ type Authorization struct {
 	Providers map[string]*AuthorizationProvider
 	// ManyProviders: those of one workload may be several.
 	ManyProviders bool
+	// anyPathCharacter: operators of path templates take all characters, as gRPC servers do.
+	anyPathCharacter bool
 }
 
 // AuthorizationPolicy is an object with its spec.
@@ -55,6 +58,8 @@ type Decision struct {
 	Admitted bool
 	// By is the reason, for people.
 	By string
+	// Claims are those of the token that a Gate has found; nil: none.
+	Claims map[string]any
 }
 
 // Decide judges a call to a proxy: by CUSTOM policies, then those that deny, then those that
@@ -67,38 +72,46 @@ func (a *Authorization) Decide(p Proxy, c Call) Decision {
 	allowing := false
 	for _, o := range policies {
 		if o.GetAction() == security.AuthorizationPolicy_DENY && a.matches(o, c) {
-			return Decision{false, fmt.Sprintf("%s/%s denies it", o.Namespace, o.Name)}
+			return Decision{By: fmt.Sprintf("%s/%s denies it", o.Namespace, o.Name)}
 		}
 	}
 	for _, o := range policies {
 		if o.GetAction() == security.AuthorizationPolicy_ALLOW {
 			allowing = true
 			if a.matches(o, c) {
-				return Decision{true, fmt.Sprintf("%s/%s allows it", o.Namespace, o.Name)}
+				return Decision{Admitted: true, By: fmt.Sprintf("%s/%s allows it", o.Namespace, o.Name)}
 			}
 		}
 	}
-	return Decision{!allowing, "no policy is about it"}
+	return Decision{Admitted: !allowing, By: "no policy is about it"}
 }
 
 // of returns the policies that are enforced for a proxy: of its namespace and of the root, that
 // select it, or are for the Kubernetes Gateway that it belongs to (S62, S63).
 func (a *Authorization) of(p Proxy) (out []*AuthorizationPolicy) {
 	for _, o := range a.Policies {
-		if !o.DryRun && (o.Namespace == p.Namespace || o.Namespace == RootNamespace) && isFor(o, p) {
+		if !o.DryRun && (o.Namespace == p.Namespace || o.Namespace == RootNamespace) && isFor(o, o.Namespace, p) {
 			out = append(out, o)
 		}
 	}
 	return out
 }
 
-func isFor(o *AuthorizationPolicy, p Proxy) bool {
+// targeted is a policy that says which workloads it is for.
+type targeted interface {
+	GetSelector() *apitype.WorkloadSelector
+	GetTargetRef() *apitype.PolicyTargetReference
+	GetTargetRefs() []*apitype.PolicyTargetReference
+}
+
+// isFor reports whether a policy of a namespace selects a proxy.
+func isFor(o targeted, namespace string, p Proxy) bool {
 	targets := o.GetTargetRefs()
 	if t := o.GetTargetRef(); t != nil {
 		targets = append(slices.Clone(targets), t)
 	}
 	for _, t := range targets {
-		if t.GetKind() == "Gateway" && t.GetGroup() == "gateway.networking.k8s.io" && o.Namespace == p.Namespace &&
+		if t.GetKind() == "Gateway" && t.GetGroup() == "gateway.networking.k8s.io" && namespace == p.Namespace &&
 			t.GetName() == p.Labels["gateway.networking.k8s.io/gateway-name"] {
 			return true
 		}
@@ -132,7 +145,7 @@ func (a *Authorization) custom(policies []*AuthorizationPolicy, c Call) (Decisio
 		if usable && (provider.HTTP && c.Request == nil || provider.admits(c)) { // S43
 			continue
 		}
-		return Decision{false, fmt.Sprintf("provider %q, for %s/%s, refuses it", name, o.Namespace, o.Name)}, true
+		return Decision{By: fmt.Sprintf("provider %q, for %s/%s, refuses it", name, o.Namespace, o.Name)}, true
 	}
 	return Decision{}, false
 }

@@ -154,7 +154,7 @@ func (r ruleReader) pathOf(wide bool) func(string) bool {
 		switch {
 		case !ok:
 			return wildcard(value, path)
-		case !strings.ContainsAny(path, `[]|"<>{}^\`+"`"):
+		case r.of.anyPathCharacter || !strings.ContainsAny(path, `[]|"<>{}^\`+"`"):
 			return fills(value, path)
 		default:
 			return wide && strings.HasPrefix(path, before) && strings.HasSuffix(path, value[strings.LastIndexByte(value, '}')+1:])

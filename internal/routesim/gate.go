@@ -29,8 +29,11 @@ type Gate struct {
 	regexps map[string]*regexp.Regexp
 	// Ask returns what a cluster answers that is asked about a call; nil: each fails.
 	Ask func(cluster string, c Call) Answer
-	// Verifies reports whether a JSON Web Key Set has the key by which the token of a call is signed; nil: none has.
+	// Verifies reports whether a JSON Web Key Set has the key by which the token of a call, which has its claims, is signed;
+	// nil: calls have the tokens themselves, which are verified.
 	Verifies func(keys string, c Call) bool
+	// Signatures are remembered there; nil: nowhere.
+	Signatures *Signatures
 }
 
 // gateFilter is a filter of connections or of requests, of which name is set.
@@ -82,8 +85,13 @@ var harmless = map[string]bool{
 func (g *Gate) Decide(c Call) (Decision, error) {
 	v := visit{gate: g, call: c, found: map[string]map[string]any{}}
 	maps.Copy(v.found, c.Metadata)
+	if c.Request != nil { // filters change it
+		own := *c.Request
+		own.Headers = maps.Clone(own.Headers)
+		v.call.Request = &own
+	}
 	if c.Claims != nil && !g.verifiesTokens() {
-		v.found["envoy.filters.http.jwt_authn"] = map[string]any{"payload": c.Claims}
+		v.found[tokenFilter] = map[string]any{"payload": c.Claims}
 	}
 	for _, f := range g.filters {
 		admitted, err := v.pass(f)
@@ -91,10 +99,11 @@ func (g *Gate) Decide(c Call) (Decision, error) {
 			return Decision{}, fmt.Errorf("%s: %w", f.name, err)
 		}
 		if !admitted {
-			return Decision{false, f.name}, nil
+			return Decision{By: f.name}, nil
 		}
 	}
-	return Decision{true, "all filters"}, nil
+	claims, _ := v.found[tokenFilter]["payload"].(map[string]any)
+	return Decision{Admitted: true, By: "all filters", Claims: claims}, nil
 }
 
 // visit is a call on its way through the filters.
@@ -120,7 +129,10 @@ func (v *visit) pass(f gateFilter) (bool, error) {
 	case *tcpauthz.ExtAuthz:
 		return v.ask(config.GetGrpcService().GetEnvoyGrpc().GetClusterName(), config.GetFilterEnabledMetadata(), config.GetFailureModeAllow())
 	case *jwtauthn.JwtAuthentication:
-		return v.token(config)
+		if v.gate.Verifies != nil {
+			return v.token(config)
+		}
+		return v.tokens(config)
 	case *tcpproxy.TcpProxy:
 		return config.GetCluster() != "BlackHoleCluster", nil
 	}

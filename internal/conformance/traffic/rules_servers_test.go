@@ -249,7 +249,7 @@ func isReserved(header tree) bool {
 }
 
 // serverPolicy makes a recorded policy what it should be: without what servers do not show (S8), with names in lower case
-// (S19), templates as expressions (S7), and all trust domains (S6).
+// (S19), empty ones (S98), templates as expressions (S7), and all trust domains (S6).
 func (c *comparison) serverPolicy(policy tree) tree {
 	each(policy, func(o tree) {
 		for _, set := range []string{"ids", "rules"} {
@@ -265,6 +265,7 @@ func (c *comparison) serverPolicy(policy tree) tree {
 			} else {
 				h["name"] = n
 			}
+			s98(h)
 		}
 		for _, field := range []string{"directRemoteIp", "remoteIp", "destinationIp"} {
 			maskRange(object(o, field))
@@ -354,6 +355,14 @@ func (c *comparison) trustDomain() string {
 		return d
 	}
 	return "cluster.local"
+}
+
+// s98: a header may be there and empty, unless it is one that every request has.
+func s98(header tree) {
+	if header["presentMatch"] == true && !strings.HasPrefix(text(header, "name"), ":") {
+		delete(header, "presentMatch")
+		header["safeRegexMatch"] = tree{"regex": ".*"}
+	}
 }
 
 // plainHeader brings a match of a header into the fields that all servers know.

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package routesim
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	security "istio.io/api/security/v1beta1"
+)
+
+// Authentication is what the tokens of requests are judged by: RequestAuthentications, read as Istio's API documents them. Rows
+// of the list of decisions are named where the documentation is silent, or not kept.
+type Authentication struct {
+	Policies []*RequestAuthentication
+	// Tokens are those that anybody has, by their text. Others are none.
+	Tokens map[string]*Token
+	// Signers are those whose tokens a JSON Web Key Set verifies, by its text.
+	Signers map[string][]string
+}
+
+// RequestAuthentication is an object with its spec.
+type RequestAuthentication struct {
+	Namespace, Name string
+	*security.RequestAuthentication
+}
+
+// Token is a token as who has made it knows it.
+type Token struct {
+	// Signer has signed it; "": nobody.
+	Signer string
+	// Outdated: its time is over, or has not come.
+	Outdated bool
+	Claims   map[string]any
+}
+
+// Identified is what becomes of a request.
+type Identified struct {
+	// MayRefuse and MayAdmit: the API leaves open what becomes of requests with several tokens of which some are
+	// valid (S70).
+	MayRefuse, MayAdmit bool
+	// Claims are what the request can be known by then: those of one of its valid tokens; one nil if it has none.
+	Claims []map[string]any
+}
+
+// Identify judges a request to a proxy: one without tokens, which passes, is nobody's, and one with a token that is not
+// valid is refused.
+func (a *Authentication) Identify(p Proxy, c Call) Identified {
+	nobody := Identified{MayAdmit: true, Claims: []map[string]any{nil}}
+	if c.Request == nil || c.isPreflight() { // S76
+		return nobody
+	}
+	found := map[string]bool{} // by place and text
+	var out Identified
+	for _, o := range a.Policies {
+		if o.Namespace != p.Namespace && o.Namespace != RootNamespace || !isFor(o, o.Namespace, p) {
+			continue
+		}
+		for _, rule := range o.GetJwtRules() {
+			for at, text := range tokensOf(rule, c) {
+				found[at+text] = true
+				if t := a.Tokens[text]; t != nil && a.takes(rule, t) {
+					out.Claims = append(out.Claims, listed(t.Claims, rule.GetSpaceDelimitedClaims()))
+				}
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nobody
+	}
+	out.MayAdmit = len(out.Claims) > 0
+	out.MayRefuse = len(out.Claims) == 0 || len(found) > 1
+	return out
+}
+
+// RulesIn returns the rules of the objects of a namespace.
+func (a *Authentication) RulesIn(namespace string) (out []*security.JWTRule) {
+	for _, o := range a.Policies {
+		if o.Namespace == namespace {
+			out = append(out, o.GetJwtRules()...)
+		}
+	}
+	return out
+}
+
+// takes reports whether a token is valid for a rule.
+func (a *Authentication) takes(rule *security.JWTRule, t *Token) bool {
+	if t.Outdated || t.Claims["iss"] != rule.GetIssuer() || !slices.Contains(a.Signers[rule.GetJwks()], t.Signer) {
+		return false
+	}
+	return len(rule.GetAudiences()) == 0 || slices.ContainsFunc(rule.GetAudiences(), func(wanted string) bool {
+		list, _ := t.Claims["aud"].([]any)
+		return t.Claims["aud"] == wanted || slices.Contains(list, any(wanted))
+	})
+}
+
+// tokensOf returns what a request has at the places of a rule, by place: those that the rule says, or else the header
+// Authorization, behind "Bearer ", and the parameter access_token. What begins otherwise is no token (S96).
+func tokensOf(rule *security.JWTRule, c Call) map[string]string {
+	out := map[string]string{}
+	headers, params := rule.GetFromHeaders(), rule.GetFromParams()
+	if len(headers)+len(params)+len(rule.GetFromCookies()) == 0 {
+		headers, params = []*security.JWTHeader{{Name: "authorization", Prefix: "Bearer "}}, []string{"access_token"}
+	}
+	for _, h := range headers {
+		value, ok := c.header(h.GetName())
+		if text, begins := strings.CutPrefix(value, h.GetPrefix()); ok && begins {
+			out["header "+strings.ToLower(h.GetName())+h.GetPrefix()] = text
+		}
+	}
+	_, query, _ := strings.Cut(c.Path, "?")
+	values, _ := url.ParseQuery(query)
+	for _, name := range params {
+		if values.Has(name) {
+			out["param "+name] = values.Get(name)
+		}
+	}
+	cookies, _ := c.header("cookie")
+	for _, name := range rule.GetFromCookies() {
+		if _, text, ok := strings.Cut("; "+cookies, "; "+name+"="); ok {
+			out["cookie "+name], _, _ = strings.Cut(text, ";")
+		}
+	}
+	return out
+}
+
+// listed returns claims of which those are lists that are texts with spaces: scope and permission, and others of a rule (S75).
+func listed(claims map[string]any, more []string) map[string]any {
+	out := maps.Clone(claims)
+	for _, name := range append([]string{"scope", "permission"}, more...) {
+		if text, ok := out[name].(string); ok {
+			var list []any
+			for _, word := range strings.Fields(text) {
+				list = append(list, word)
+			}
+			out[name] = list
+		}
+	}
+	return out
+}

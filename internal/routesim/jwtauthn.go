@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package routesim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	jwt "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
+)
+
+// verdict is what a requirement makes of a request.
+type verdict int
+
+const (
+	verified verdict = iota
+	noToken
+	badToken
+)
+
+// tokens verifies the tokens of a request as the filter is documented to do.
+func (v *visit) tokens(config *jwt.JwtAuthentication) (bool, error) {
+	if len(config.GetRequirementMap()) > 0 || config.GetFilterStateRules() != nil {
+		return false, errors.New("requirements by name are not known here")
+	}
+	if config.GetBypassCorsPreflight() && v.call.isPreflight() {
+		return true, nil
+	}
+	for _, rule := range config.GetRules() {
+		if p, ok := rule.GetMatch().GetPathSpecifier().(*routev3.RouteMatch_Prefix); !ok || p.Prefix != "/" {
+			return false, fmt.Errorf("the rule %v is not known here", rule.GetMatch())
+		}
+		reader := tokenReader{visit: v, providers: config.GetProviders(), found: map[string]any{}}
+		got, err := reader.requires(rule.GetRequires())
+		if err != nil {
+			return false, err
+		}
+		if got == verified && len(reader.found) > 0 {
+			v.found[tokenFilter] = reader.found
+		}
+		return got == verified, nil
+	}
+	return true, nil
+}
+
+// isPreflight reports whether a request is one of CORS that asks whether another one may be sent.
+func (c Call) isPreflight() bool {
+	origin, _ := c.header("origin")
+	method, _ := c.header("access-control-request-method")
+	return c.Request != nil && c.Method == "OPTIONS" && origin != "" && method != ""
+}
+
+// tokenReader verifies the tokens of one request.
+type tokenReader struct {
+	*visit
+	providers map[string]*jwt.JwtProvider
+	// found are the claims of tokens that were good, by key of the metadata. The last one counts.
+	found map[string]any
+}
+
+// requires evaluates a requirement.
+func (r *tokenReader) requires(x *jwt.JwtRequirement) (verdict, error) {
+	switch one := x.GetRequiresType().(type) {
+	case *jwt.JwtRequirement_ProviderName:
+		if p := r.providers[one.ProviderName]; p == nil || p.GetLocalJwks().GetInlineString() == "" {
+			return badToken, fmt.Errorf("provider %q is not known here", one.ProviderName)
+		}
+		return r.provider(one.ProviderName), nil
+	case *jwt.JwtRequirement_RequiresAny:
+		return r.any(one.RequiresAny.GetRequirements())
+	case *jwt.JwtRequirement_RequiresAll:
+		for _, each := range one.RequiresAll.GetRequirements() {
+			if got, err := r.requires(each); err != nil || got != verified {
+				return got, err
+			}
+		}
+		return verified, nil
+	default:
+		return badToken, fmt.Errorf("requirement %T is not known here", one)
+	}
+}
+
+// any is the first requirement that is met. That of no token is asked last, and about the places of the providers beside it.
+func (r *tokenReader) any(list []*jwt.JwtRequirement) (verdict, error) {
+	last, mayMiss := badToken, false
+	var beside []string
+	for _, x := range list {
+		if x.GetAllowMissing() != nil {
+			mayMiss = true
+			continue
+		}
+		if name := x.GetProviderName(); name != "" {
+			beside = append(beside, name)
+		}
+		got, err := r.requires(x)
+		if err != nil || got == verified {
+			return got, err
+		}
+		last = got
+	}
+	if mayMiss {
+		return r.missing(beside), nil
+	}
+	return last, nil
+}
+
+// provider is met if there are tokens at its places, and all of them are good.
+func (r *tokenReader) provider(name string) verdict {
+	tokens := r.at(name)
+	if len(tokens) == 0 {
+		return noToken
+	}
+	for _, t := range slices.Backward(tokens) {
+		if !r.good(r.providers[name], t) {
+			return badToken
+		}
+	}
+	return verified
+}
+
+// missing is met if there is no token at the places of some providers, or the one that is looked at last, which is at the
+// first place, is good for the provider of its issuer.
+func (r *tokenReader) missing(names []string) verdict {
+	got := verified
+	for _, t := range slices.Backward(r.at(names...)) {
+		got = badToken
+		parsed, err := parseToken(t.text)
+		if err != nil {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.providers)) {
+			if p := r.providers[name]; p.GetIssuer() == parsed.issuer {
+				if r.good(p, t) {
+					got = verified
+				}
+				break
+			}
+		}
+	}
+	return got
+}
+
+// clockSkew is how much clocks may differ, in seconds.
+const clockSkew = 60
+
+// good verifies a token for a provider, and notes what it says if it is good.
+func (r *tokenReader) good(p *jwt.JwtProvider, at *placedToken) bool {
+	t, err := parseToken(at.text)
+	if err != nil || !slices.Contains(at.issuers, t.issuer) && !slices.Contains(at.issuers, "") {
+		return false
+	}
+	now := float64(time.Now().Unix())
+	if t.expires != nil && now > *t.expires+clockSkew || t.begins != nil && now < *t.begins-clockSkew {
+		return false
+	}
+	if len(p.GetAudiences()) > 0 && !slices.ContainsFunc(t.audiences, func(a string) bool { return slices.Contains(p.GetAudiences(), a) }) {
+		return false
+	}
+	if !r.gate.Signatures.by(p.GetLocalJwks().GetInlineString(), t) {
+		return false
+	}
+	if !p.GetForward() && at.header != "" {
+		delete(r.call.Headers, at.header)
+	}
+	if key := p.GetPayloadInMetadata(); key != "" {
+		r.found[key] = separated(t.claims, p.GetNormalizePayloadInMetadata().GetSpaceDelimitedClaims())
+	}
+	return true
+}
+
+// separated returns claims of which some that are texts are made lists.
+func separated(claims map[string]any, names []string) map[string]any {
+	out := maps.Clone(claims)
+	for _, name := range names {
+		if text, ok := out[name].(string); ok {
+			list := []any{}
+			for _, word := range strings.Fields(text) {
+				list = append(list, word)
+			}
+			out[name] = list
+		}
+	}
+	return out
+}
