@@ -132,7 +132,7 @@ func listed(claims map[string]any, more []string) map[string]any {
 	for _, name := range append([]string{"scope", "permission"}, more...) {
 		if text, ok := out[name].(string); ok {
 			var list []any
-			for _, word := range strings.Fields(text) {
+			for word := range strings.FieldsSeq(text) {
 				list = append(list, word)
 			}
 			out[name] = list

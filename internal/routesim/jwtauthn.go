@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -31,28 +32,30 @@ func (v *visit) tokens(config *jwt.JwtAuthentication) (bool, error) {
 	if config.GetBypassCorsPreflight() && v.call.isPreflight() {
 		return true, nil
 	}
-	for _, rule := range config.GetRules() {
-		if p, ok := rule.GetMatch().GetPathSpecifier().(*routev3.RouteMatch_Prefix); !ok || p.Prefix != "/" {
-			return false, fmt.Errorf("the rule %v is not known here", rule.GetMatch())
-		}
-		reader := tokenReader{visit: v, providers: config.GetProviders(), found: map[string]any{}}
-		got, err := reader.requires(rule.GetRequires())
-		if err != nil {
-			return false, err
-		}
-		if got == verified && len(reader.found) > 0 {
-			v.found[tokenFilter] = reader.found
-		}
-		return got == verified, nil
+	rules := config.GetRules()
+	if len(rules) != 1 {
+		return false, fmt.Errorf("%d rules are not known here", len(rules))
 	}
-	return true, nil
+	rule := rules[0]
+	if p, ok := rule.GetMatch().GetPathSpecifier().(*routev3.RouteMatch_Prefix); !ok || p.Prefix != "/" {
+		return false, fmt.Errorf("the rule %v is not known here", rule.GetMatch())
+	}
+	reader := tokenReader{visit: v, providers: config.GetProviders(), found: map[string]any{}}
+	got, err := reader.requires(rule.GetRequires())
+	if err != nil {
+		return false, err
+	}
+	if got == verified && len(reader.found) > 0 {
+		v.found[tokenFilter] = reader.found
+	}
+	return got == verified, nil
 }
 
 // isPreflight reports whether a request is one of CORS that asks whether another one may be sent.
 func (c Call) isPreflight() bool {
 	origin, _ := c.header("origin")
 	method, _ := c.header("access-control-request-method")
-	return c.Request != nil && c.Method == "OPTIONS" && origin != "" && method != ""
+	return c.Request != nil && c.Method == http.MethodOptions && origin != "" && method != ""
 }
 
 // tokenReader verifies the tokens of one request.
@@ -179,7 +182,7 @@ func separated(claims map[string]any, names []string) map[string]any {
 	for _, name := range names {
 		if text, ok := out[name].(string); ok {
 			list := []any{}
-			for _, word := range strings.Fields(text) {
+			for word := range strings.FieldsSeq(text) {
 				list = append(list, word)
 			}
 			out[name] = list

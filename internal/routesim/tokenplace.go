@@ -85,13 +85,14 @@ func (r *tokenReader) at(names ...string) (out []*placedToken) {
 
 // firstToken returns the first part of a text that has only characters of tokens.
 func firstToken(text string) string {
-	other := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
+	ofToken := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.'
 	}
-	start := strings.IndexFunc(text, func(r rune) bool { return !other(r) })
+	start := strings.IndexFunc(text, ofToken)
 	if start < 0 {
 		return text
 	}
+	other := func(r rune) bool { return !ofToken(r) }
 	if end := strings.IndexFunc(text[start:], other); end >= 0 {
 		return text[start : start+end]
 	}
