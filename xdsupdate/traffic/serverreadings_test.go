@@ -109,10 +109,10 @@ func readServer(peers, policies configList) *routesim.Server {
 // AuthorizationPolicies say.
 func TestReadingsOfServersAgree(t *testing.T) {
 	t.Parallel()
-	const namespaces, calls = 40, 100
-	scenes := uint64(25)
+	const namespaces, calls = 40, 250
+	scenes := uint64(10)
 	if testing.Short() {
-		scenes = 3
+		scenes = 2
 	}
 	counts := map[string]int{}
 	for seed := range scenes {
@@ -142,7 +142,7 @@ func TestReadingsOfServersAgree(t *testing.T) {
 		s.close()
 	}
 	t.Log(counts)
-	for by, least := range map[routesim.Transport]int{routesim.PlainText: 200, routesim.MutualTLS: 200} {
+	for by, least := range map[routesim.Transport]int{routesim.PlainText: 400, routesim.MutualTLS: 400} {
 		if counts[fmt.Sprintf("by %d, admitted true", by)] < int(scenes)*least {
 			t.Errorf("the calls tell little: %v", counts)
 		}

@@ -128,10 +128,10 @@ func (d policyDice) randomAuthentications(w *tokenWorld, namespaces int) (out co
 // and VirtualServices say.
 func TestReadingsOfTokensAgree(t *testing.T) {
 	t.Parallel()
-	const namespaces, calls = 40, 250
-	scenes := uint64(20)
+	const namespaces, calls = 40, 500
+	scenes := uint64(10)
 	if testing.Short() {
-		scenes = 3
+		scenes = 2
 	}
 	w, signatures, counts := newTokenWorld(t), &routesim.Signatures{}, map[string]int{}
 	for seed := range scenes {
