@@ -60,8 +60,8 @@ func (s *scene) doors(n int, who routesim.Proxy) map[uint32]*routesim.Door {
 	return out
 }
 
-// randomPeers are PeerAuthentications of namespaces and the root, the oldest first, of which validation takes each.
-func (d policyDice) randomPeers(namespaces int) (out configList) {
+// peersOfServers are PeerAuthentications of namespaces and the root, the oldest first, of which validation takes each.
+func (d policyDice) peersOfServers(namespaces int) (out configList) {
 	schema, _ := istio.Schemas().Find(istio.PeerAuthentication)
 	mode := func() *security.PeerAuthentication_MutualTLS {
 		if d.chance(20) {
@@ -117,7 +117,7 @@ func TestReadingsOfServersAgree(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range scenes {
 		d := policyDice{rand.New(rand.NewPCG(seed, 28))}
-		policies, peers, services := d.randomPolicies(namespaces), d.randomPeers(namespaces), populate()
+		policies, peers, services := d.randomPolicies(namespaces), d.peersOfServers(namespaces), populate()
 		var servers []routesim.Proxy
 		for n := range namespaces {
 			servers = append(servers, d.randomServer(services, n))

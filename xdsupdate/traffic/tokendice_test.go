@@ -138,12 +138,12 @@ func (d policyDice) authentication(w *tokenWorld) *security.RequestAuthenticatio
 		a.TargetRefs = []*apitype.PolicyTargetReference{{Group: "gateway.networking.k8s.io", Kind: "Gateway", Name: pick(d.Rand, []string{"g1", "g2"})}}
 	}
 	for range pick(d.Rand, []int{0, 1, 1, 1, 2, 3}) {
-		a.JwtRules = append(a.JwtRules, d.tokenRule(w))
+		a.JwtRules = append(a.JwtRules, d.signedTokenRule(w))
 	}
 	return a
 }
 
-func (d policyDice) tokenRule(w *tokenWorld) *security.JWTRule {
+func (d policyDice) signedTokenRule(w *tokenWorld) *security.JWTRule {
 	n := d.IntN(len(tokenIssuers))
 	r := &security.JWTRule{Issuer: tokenIssuers[n], ForwardOriginalToken: d.chance(30)}
 	if d.chance(20) {
