@@ -30,6 +30,11 @@ type judge struct {
 	answers int
 }
 
+// newJudge returns one that is not connected yet.
+func newJudge(bad func(value string) bool) *judge {
+	return &judge{bad: bad, has: make(map[string]map[string]string), failed: make(map[string]bool)}
+}
+
 func (j *judge) answer(r xdstest.Response) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -94,7 +99,7 @@ func newQuarantineScene(t *testing.T, typeURL string) *quarantineScene {
 
 // judge returns a client of some resources.
 func (s *quarantineScene) judge(name string, delta bool, bad func(value string) bool, resources ...string) *judge {
-	j := &judge{bad: bad, has: make(map[string]map[string]string), failed: make(map[string]bool)}
+	j := newJudge(bad)
 	j.Client = s.client(xdstest.ClientOptions{Delta: delta, Node: node(name, "shop"), Answer: j.answer})
 	if s.provider.typeURL == envoy.ListenerType {
 		resources = nil

@@ -32,7 +32,7 @@ func TestChangesDuringSearch(t *testing.T) {
 				values["b"] = "bad"
 				s.provider.set("r", values)
 				s.flush()
-				picky := &judge{bad: startsBad, has: make(map[string]map[string]string)}
+				picky := newJudge(startsBad)
 				responses := 0
 				picky.Client = s.client(xdstest.ClientOptions{Delta: delta, Node: node("picky", "shop"), Answer: func(r xdstest.Response) error {
 					if responses++; responses == at {
