@@ -29,9 +29,6 @@ type Gate struct {
 	regexps map[string]*regexp.Regexp
 	// Ask returns what a cluster answers that is asked about a call; nil: each fails.
 	Ask func(cluster string, c Call) Answer
-	// Verifies reports whether a JSON Web Key Set has the key by which the token of a call, which has its claims, is signed;
-	// nil: calls have the tokens themselves, which are verified.
-	Verifies func(keys string, c Call) bool
 	// Signatures are remembered there; nil: nowhere.
 	Signatures *Signatures
 }
@@ -129,9 +126,6 @@ func (v *visit) pass(f gateFilter) (bool, error) {
 	case *tcpauthz.ExtAuthz:
 		return v.ask(config.GetGrpcService().GetEnvoyGrpc().GetClusterName(), config.GetFilterEnabledMetadata(), config.GetFailureModeAllow())
 	case *jwtauthn.JwtAuthentication:
-		if v.gate.Verifies != nil {
-			return v.token(config)
-		}
 		return v.tokens(config)
 	case *tcpproxy.TcpProxy:
 		return config.GetCluster() != "BlackHoleCluster", nil

@@ -15,6 +15,17 @@ import (
 	jwt "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 )
 
+// tokenFilter is the name by which what a token claims is found.
+const tokenFilter = "envoy.filters.http.jwt_authn"
+
+// verifiesTokens reports whether there is a filter that does.
+func (g *Gate) verifiesTokens() bool {
+	return slices.ContainsFunc(g.filters, func(f gateFilter) bool {
+		_, ok := f.config.(*jwt.JwtAuthentication)
+		return ok
+	})
+}
+
 // verdict is what a requirement makes of a request.
 type verdict int
 
@@ -161,7 +172,7 @@ func (r *tokenReader) good(p *jwt.JwtProvider, at *placedToken) bool {
 	if t.expires != nil && now > *t.expires+clockSkew || t.begins != nil && now < *t.begins-clockSkew {
 		return false
 	}
-	if len(p.GetAudiences()) > 0 && !slices.ContainsFunc(t.audiences, func(a string) bool { return slices.Contains(p.GetAudiences(), a) }) {
+	if !isForAudience(p.GetAudiences(), t.audiences) {
 		return false
 	}
 	if !r.gate.Signatures.by(p.GetLocalJwks().GetInlineString(), t) {
@@ -189,4 +200,15 @@ func separated(claims map[string]any, names []string) map[string]any {
 		}
 	}
 	return out
+}
+
+// isForAudience reports whether one of the audiences of a token is wanted, without schemes and slashes at the end; all are
+// if none is named.
+func isForAudience(wanted, audiences []string) bool {
+	plain := func(a string) string {
+		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(a, "https://"), "http://"), "/")
+	}
+	return len(wanted) == 0 || slices.ContainsFunc(audiences, func(a string) bool {
+		return slices.ContainsFunc(wanted, func(w string) bool { return plain(w) == plain(a) })
+	})
 }

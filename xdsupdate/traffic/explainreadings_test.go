@@ -3,6 +3,9 @@
 package traffic_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	cryptorand "crypto/rand"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -62,9 +65,7 @@ func (s *scene) gateFor(m proto.Message) (g *routesim.Gate, mutual bool) {
 		s.must(socket.GetTypedConfig().UnmarshalTo(context))
 		mutual = context.GetRequireClientCertificate().GetValue()
 	}
-	g = s.gate(m)
-	g.Verifies = signedBy
-	return g, mutual
+	return s.gate(m), mutual
 }
 
 // admits reports whether the providers that decide about a call let it in, if nothing else refuses it.
@@ -82,13 +83,51 @@ func admits(e traffic.Explanation, c routesim.Call) bool {
 type explanations struct {
 	*scene
 	read   *routesim.Authorization
+	keys   map[string]*ecdsa.PrivateKey // of issuers, and of strangers
 	counts map[string]int
+}
+
+// signed returns a call with the token that has its claims, in place of them.
+func (x *explanations) signed(c routesim.Call) routesim.Call {
+	x.t.Helper()
+	if c.Claims == nil || c.Request == nil {
+		return c
+	}
+	signer, _ := c.Claims["iss"].(string)
+	if c.Claims["forged"] != nil || x.keys[signer] == nil {
+		signer = strangers
+	}
+	own := *c.Request
+	own.Headers = maps.Clone(own.Headers)
+	if own.Headers == nil {
+		own.Headers = map[string]string{}
+	}
+	own.Headers["authorization"] = "Bearer " + signToken(x.t, x.keys[signer], signer, c.Claims)
+	c.Request, c.Claims = &own, nil
+	return c
+}
+
+// ruleIssuers are the issuers of the rules for tokens.
+var ruleIssuers = []string{"iss1", "https://iss/two", "a*b", "unknown"}
+
+// issuerKeys returns a key of each issuer, and one of strangers.
+func issuerKeys(t *testing.T) map[string]*ecdsa.PrivateKey {
+	t.Helper()
+	keys := map[string]*ecdsa.PrivateKey{}
+	for _, issuer := range append([]string{strangers}, ruleIssuers...) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[issuer] = key
+	}
+	return keys
 }
 
 // compare explains a call to a client, which Gate decides by what the client is sent.
 func (x *explanations) compare(about string, v ads.View, g *routesim.Gate, c routesim.Call, call traffic.Call) {
 	x.t.Helper()
-	want, err := g.Decide(c)
+	want, err := g.Decide(x.signed(c))
 	x.must(err)
 	got := x.policies.Explain(v, call)
 	if got.Decision == nil || admits(got, c) != want.Admitted {
@@ -155,11 +194,15 @@ func TestExplainedDecisionsOfGateways(t *testing.T) {
 	t.Parallel()
 	const namespaces = 10
 	calls := explainedCalls(t)
-	x := &explanations{counts: map[string]int{}}
+	x := &explanations{counts: map[string]int{}, keys: issuerKeys(t)}
+	sets := map[string]string{}
+	for _, issuer := range ruleIssuers {
+		sets[issuer] = keySet(t, x.keys, []string{issuer})
+	}
 	for seed := range uint64(3) {
 		d := policyDice{rand.New(rand.NewPCG(seed, 2601))}
 		policies, many := d.randomPolicies(namespaces), d.chance(50)
-		tokens := d.randomTokenRules(namespaces)
+		tokens := d.randomTokenRules(sets, namespaces)
 		services := []*registry.Service{testService("istio-system", "echo.example.com", 80)}
 		for _, name := range sortedKeys(providerServices) {
 			services = append(services, testService("istio-system", registry.Hostname(providerServices[name]), 80))
@@ -205,17 +248,8 @@ func explainedCalls(t *testing.T) int {
 	return 30
 }
 
-// signedBy reports whether a key set is one of the issuer of a token: the sets of these tests have the issuer as the ID of the key.
-func signedBy(keys string, c routesim.Call) bool {
-	issuer, _ := c.Claims["iss"].(string)
-	if c.Claims["forged"] != nil {
-		return false
-	}
-	return issuer != "" && strings.Contains(keys, fmt.Sprintf("%q", "key of "+issuer))
-}
-
-// randomTokenRules are RequestAuthentications of namespaces and the root.
-func (d policyDice) randomTokenRules(namespaces int) (out configList) {
+// randomTokenRules are RequestAuthentications of namespaces and the root, for tokens of issuers with key sets.
+func (d policyDice) randomTokenRules(sets map[string]string, namespaces int) (out configList) {
 	add := func(namespace string, n int) {
 		for i := range n {
 			a := &security.RequestAuthentication{}
@@ -223,7 +257,7 @@ func (d policyDice) randomTokenRules(namespaces int) (out configList) {
 				a.Selector = &apitype.WorkloadSelector{MatchLabels: map[string]string{"app": pick(d.Rand, []string{"edge", "edge", "other"})}}
 			}
 			for range pick(d.Rand, []int{0, 1, 1, 2, 3}) {
-				a.JwtRules = append(a.JwtRules, d.tokenRule())
+				a.JwtRules = append(a.JwtRules, d.tokenRule(sets))
 			}
 			out.add(istio.RequestAuthentication, fmt.Sprintf("%s/a%d", namespace, i), a)
 		}
@@ -235,9 +269,9 @@ func (d policyDice) randomTokenRules(namespaces int) (out configList) {
 	return out
 }
 
-func (d policyDice) tokenRule() *security.JWTRule {
-	r := &security.JWTRule{Issuer: pick(d.Rand, []string{"iss1", "iss1", "https://iss/two", "a*b", "unknown"})}
-	r.Jwks = fmt.Sprintf(`{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": %q}]}`, "key of "+r.GetIssuer())
+func (d policyDice) tokenRule(sets map[string]string) *security.JWTRule {
+	r := &security.JWTRule{Issuer: pick(d.Rand, append([]string{"iss1"}, ruleIssuers...))}
+	r.Jwks = sets[r.GetIssuer()]
 	if d.chance(15) {
 		r.Jwks, r.JwksUri = "", "https://keys.example.com" // they are never fetched
 	}
