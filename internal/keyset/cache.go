@@ -24,7 +24,7 @@ type Options[U comparable] struct {
 	Refresh time.Duration
 	// Changed is told which objects use sets that have changed.
 	Changed func(users map[U]struct{})
-	// Failed is told of attempts that have failed, of one set less and less often; and, with an Outcome without Err, of the
+	// Failed is called with attempts that have failed, of one set less and less often; and, with an Outcome without Err, of the
 	// first that has not after it.
 	Failed func(Outcome[U])
 }

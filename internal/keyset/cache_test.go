@@ -109,7 +109,7 @@ func cacheOf(t *testing.T, w *web) (*Cache[string], chan map[string]struct{}) {
 
 func set(x string) string { return `{"keys":[{"kty":"EC","crv":"P-256","x":"` + x + `","y":"y"}]}` }
 
-// TestRotation: a set is fetched when it is used, and again and again; its users are told of another one, and the last good
+// TestRotation: a set is fetched when it is used, and again and again; its users are notified of another one, and the last good
 // one stays while it cannot be fetched.
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -40,7 +40,7 @@ type telling struct {
 }
 
 // due reports whether an outcome is to be told now. The silence is twice as long after each failure in a row, and the
-// shortest one after a success: a set that fails every other time is told of once a minute.
+// shortest one after a success: a set that fails every other time is reported once a minute.
 func (t *telling) due(err error, now time.Time) bool {
 	if err == nil {
 		over := t.failing

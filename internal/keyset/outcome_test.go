@@ -51,8 +51,8 @@ func TestTelling(t *testing.T) {
 	})
 }
 
-// TestTellingOfEachOther: what fails every other time is told of once a minute at most.
-func TestTellingOfEachOther(t *testing.T) {
+// TestReportsOfEachOther: what fails every other time is reported once a minute at most.
+func TestReportsOfEachOther(t *testing.T) {
 	var x telling
 	now, failures, ends := time.Now(), 0, 0
 	for i := range 3600 {
@@ -70,6 +70,6 @@ func TestTellingOfEachOther(t *testing.T) {
 		}
 	}
 	if failures != 60 || ends != failures {
-		t.Errorf("told of %d failures and %d ends in an hour", failures, ends)
+		t.Errorf("reported %d failures and %d ends in an hour", failures, ends)
 	}
 }
