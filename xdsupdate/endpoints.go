@@ -29,10 +29,12 @@ type ServiceEndpoints struct {
 }
 
 // shardEndpoints is what one registry contributes to one service. It is
-// immutable; copying it is cheap.
+// immutable but for by; copying it is cheap.
 type shardEndpoints struct {
 	shard     *shard
 	endpoints sequence
+	// by is the right of the last write. It is for writers, with the service's lock held.
+	by right
 }
 
 // newView returns a view without shards.

@@ -49,7 +49,7 @@ func NewEndpointIndex() *EndpointIndex {
 func (x *EndpointIndex) UpdateServiceEndpoints(
 	shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint,
 ) PushType {
-	return x.write(x.writer(shard, nil), serviceName{hostname, namespace}, update{list: endpoints})
+	return x.write(x.writer(shard, right{}), serviceName{hostname, namespace}, update{list: endpoints})
 }
 
 // UpdateEndpoints changes some of a shard's endpoints for a service. It returns
@@ -63,20 +63,20 @@ func (x *EndpointIndex) UpdateServiceEndpoints(
 func (x *EndpointIndex) UpdateEndpoints(
 	shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange,
 ) PushType {
-	return x.write(x.writer(shard, nil), serviceName{hostname, namespace}, update{changes: changes, delta: true})
+	return x.write(x.writer(shard, right{}), serviceName{hostname, namespace}, update{changes: changes, delta: true})
 }
 
 // DeleteServiceShard removes a shard's endpoints for a service and all that is
 // remembered of them. The service itself goes if no shard has endpoints. The
 // accounts become those of the endpoints that are left.
 func (x *EndpointIndex) DeleteServiceShard(shard ShardKey, hostname registry.Hostname, namespace string) {
-	x.delete(x.writer(shard, nil), serviceName{hostname, namespace})
+	x.delete(x.writer(shard, right{}), serviceName{hostname, namespace})
 }
 
 // RemoveShard does DeleteServiceShard for every service that the shard has or
 // had endpoints of. It returns the keys of those that lost endpoints, sorted.
 func (x *EndpointIndex) RemoveShard(shard ShardKey) []ConfigKey {
-	return x.removeAll(x.writer(shard, nil))
+	return x.removeAll(x.writer(shard, right{}), byAnyone)
 }
 
 // Service returns the endpoints of a service; nil, which is a valid view, if the
@@ -179,23 +179,18 @@ func (x *EndpointIndex) write(w writer, name serviceName, u update) PushType {
 
 func (x *EndpointIndex) delete(w writer, name serviceName) {
 	if view := x.services.find(name); view != nil {
-		view.service.removeShard(x.services, name, w, false)
+		view.service.removeShard(x.services, name, w, nil)
 	}
 }
 
-// prune removes a shard's endpoints for a service, if there are some, with all that is
-// remembered of them, and reports whether endpoints were removed.
-func (x *EndpointIndex) prune(w writer, name serviceName) bool {
-	view := x.services.find(name)
-	return view != nil && view.service.removeShard(x.services, name, w, true)
-}
-
-// removeAll visits every service with its lock: a writer that still has the
+// removeAll removes a shard's endpoints for the services of which they were last written
+// by such a right, with all that is remembered of them, and returns the keys of those
+// that lost endpoints. It visits every service with its lock: a writer that still has the
 // right to write when it holds the lock has ended before, or comes after.
-func (x *EndpointIndex) removeAll(w writer) []ConfigKey {
+func (x *EndpointIndex) removeAll(w writer, written func(by right) bool) []ConfigKey {
 	var out []ConfigKey
 	x.services.views.Entries(func(e *pmap.Entry[serviceName, *ServiceEndpoints]) bool {
-		if e.Value.service.removeShard(x.services, e.Key, w, true) {
+		if e.Value.service.removeShard(x.services, e.Key, w, written) {
 			out = append(out, e.Value.Key())
 		}
 		return true
@@ -203,3 +198,6 @@ func (x *EndpointIndex) removeAll(w writer) []ConfigKey {
 	slices.SortFunc(out, ConfigKey.Compare)
 	return out
 }
+
+// byAnyone has removeAll remove the shard from all services.
+func byAnyone(right) bool { return true }

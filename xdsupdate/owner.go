@@ -43,7 +43,7 @@ type Owners struct {
 	mu sync.Mutex
 	// made counts the owners.
 	made uint64
-	// last has the last lease of each shard, as long as something may be there.
+	// last has the last lease of each shard.
 	last map[ShardKey]*lease
 }
 
@@ -99,8 +99,8 @@ type owner struct {
 	owners *Owners
 	// age is 1 for the first owner, and more for each that is younger.
 	age uint64
-	// leases has the last one of each shard. The map is replaced, never changed, with
-	// the lock of owners held.
+	// leases has the last one of each shard. The map is replaced, never changed, and
+	// leases end, with the lock of owners held.
 	leases atomic.Pointer[map[ShardKey]*lease]
 	closed atomic.Bool // changed with the lock of owners held
 }
@@ -123,16 +123,15 @@ func (o *owner) lease(shard ShardKey) *lease {
 	o.owners.mu.Lock()
 	defer o.owners.mu.Unlock()
 	last := o.owners.last[shard]
-	switch {
-	case o.closed.Load() || last != nil && last.owner.age > o.age && last.holds():
+	switch held := last != nil && last.holds(); {
+	case o.closed.Load(), held && last.age > o.age:
 		return nil
-	case last != nil && last.owner == o && last.holds():
+	case held && last.age == o.age:
 		return last
 	}
-	next := &lease{owner: o, shard: shard, written: map[serviceName]struct{}{}}
+	next := &lease{owners: o.owners, age: o.age, heir: last != nil}
 	if last != nil {
-		last.end()
-		next.left = last.inherit()
+		last.ended.Store(true)
 	}
 	o.owners.last[shard] = next
 	leases := maps.Clone(*o.leases.Load())
@@ -161,26 +160,24 @@ func (o *owner) Close() {
 	o.owners.mu.Lock()
 	defer o.owners.mu.Unlock()
 	o.closed.Store(true)
-	for shard, l := range *o.leases.Load() {
-		l.end()
-		if o.owners.last[shard] == l && l.empty() {
-			delete(o.owners.last, shard)
-		}
+	for _, l := range *o.leases.Load() {
+		l.ended.Store(true)
 	}
 }
 
 // Prune empties the services that predecessors have left. If the updater panics for
-// one, the others are emptied all the same.
+// one shard, the others are pruned all the same.
 func (o *owner) Prune() {
 	var first *guard.PanicError
-	for _, l := range *o.leases.Load() {
-		for _, name := range l.outdated() {
-			p := guard.Call(func() {
-				o.owners.target.callShard(shardCall{kind: callPrune, right: pruning{l, name}, shard: l.shard, name: name})
-			})
-			if l.pruned(name); first == nil {
-				first = p
-			}
+	for shard, l := range *o.leases.Load() {
+		if !l.heir {
+			continue
+		}
+		p := guard.Call(func() {
+			o.owners.target.callShard(shardCall{kind: callPrune, right: right{lease: l}, shard: shard, heir: l})
+		})
+		if first == nil {
+			first = p
 		}
 	}
 	first.Again()
@@ -192,16 +189,13 @@ func (o *owner) callShard(c shardCall) {
 	if l == nil {
 		return
 	}
-	if c.right == nil {
-		c.right = l
+	if c.right.lease == nil {
+		c.right.lease = l
 	} else {
-		c.right = bothRights{c.right, l}
-	}
-	if !l.begin(&c) {
-		return
+		called := c.right
+		c.right = right{l, &called}
 	}
 	o.owners.target.callShard(c)
-	l.done(&c)
 }
 
 // EDSUpdate passes for a shard of the owner.

@@ -167,3 +167,47 @@ func testModelOfOwners(t *testing.T, random *rand.Rand, p *xdsupdate.Pusher, own
 func addressesOf(index *xdsupdate.EndpointIndex, shard xdsupdate.ShardKey, service string) []string {
 	return addresses(index.Service(registry.Hostname(service), ns).Shard(shard))
 }
+
+// An owner behind another one has predecessors of its own: what they have left is neither
+// changed by a delta nor pruned by the one that stands before it.
+func TestOwnersBehindOwnersHavePredecessors(t *testing.T) {
+	p := newQuietPusher()
+	shard, behind := shardOf("a"), xdsupdate.NewOwners(p)
+	write := func(o xdsupdate.Owner, service, address string) {
+		o.(xdsupdate.EndpointDeltaUpdater).EDSDeltaUpdate(shard, registry.Hostname(service), ns, []xdsupdate.EndpointChange{{New: ep(address)}})
+	}
+	want := func(when, x, y string) {
+		t.Helper()
+		got := fmt.Sprint(addressesOf(p.Index(), shard, "x"), addressesOf(p.Index(), shard, "y"))
+		if want := x + " " + y; got != want {
+			t.Errorf("%s there is %s, want %s", when, got, want)
+		}
+	}
+	first := xdsupdate.NewOwners(behind.Own()).Own()
+	write(first, "x", "1.1.1.1")
+	write(first, "y", "2.2.2.2")
+	successor := behind.Own()
+	second := xdsupdate.NewOwners(successor).Own()
+	write(second, "x", "3.3.3.3")
+	want("after the first delta", "[3.3.3.3]", "[2.2.2.2]")
+	write(second, "x", "4.4.4.4")
+	want("after the second delta", "[3.3.3.3 4.4.4.4]", "[2.2.2.2]")
+	second.Prune() // which has no predecessor
+	want("after Prune of the owner before", "[3.3.3.3 4.4.4.4]", "[2.2.2.2]")
+	successor.Prune()
+	want("after Prune of the owner behind", "[3.3.3.3 4.4.4.4]", "[]")
+}
+
+// What was written without an owner is nobody's to prune, also where an owner has written before.
+func TestPruneSparesWritesWithoutOwners(t *testing.T) {
+	p := newQuietPusher()
+	shard, owners := shardOf("a"), xdsupdate.NewOwners(p)
+	owners.Own().EDSUpdate(shard, "x", ns, []*registry.Endpoint{ep("1.1.1.1")})
+	p.EDSUpdate(shard, "x", ns, []*registry.Endpoint{ep("2.2.2.2")})
+	successor := owners.Own()
+	successor.Take(shard)
+	successor.Prune()
+	if got := addressesOf(p.Index(), shard, "x"); !slices.Equal(got, []string{"2.2.2.2"}) {
+		t.Errorf("after Prune there is %v", got)
+	}
+}

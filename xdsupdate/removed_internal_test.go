@@ -18,10 +18,10 @@ func TestRemovedServiceIsNotRemovedAgain(t *testing.T) {
 	found := x.services.find(name).service
 	x.RemoveShard(shard)
 	x.UpdateServiceEndpoints(shard, "a", "ns", list)
-	if found.removeShard(x.services, name, x.writer(shard, nil), false) {
+	if found.removeShard(x.services, name, x.writer(shard, right{}), nil) {
 		t.Error("a removed service has lost endpoints")
 	}
-	if _, ok := found.write(x.services, name, x.writer(shard, nil), update{list: list}); ok {
+	if _, ok := found.write(x.services, name, x.writer(shard, right{}), update{list: list}); ok {
 		t.Error("a removed service was written to")
 	}
 	if n := x.Service("a", "ns").Len(); n != 1 {

@@ -47,12 +47,17 @@ func (u update) empty() bool {
 	return !slices.ContainsFunc(u.changes, func(r EndpointChange) bool { return r.New != nil })
 }
 
-// on returns what the update does to a shard's endpoints.
-func (u update) on(before sequence) change {
-	if u.delta {
+// on returns what the update does to a shard's endpoints. The first delta of an owner is the
+// complete list, not a change of what its predecessor has left.
+func (u update) on(before sequence, first bool) change {
+	switch {
+	case u.delta && first:
+		return changeList(before, changeSome(sequence{}, u.changes).after.Slice())
+	case u.delta:
 		return changeSome(before, u.changes)
+	default:
+		return changeList(before, u.list)
 	}
-	return changeList(before, u.list)
 }
 
 // write makes an update. It returns false if the service was removed.
@@ -77,14 +82,14 @@ func (s *service) write(d *directory, name serviceName, w writer, u update) (Pus
 
 // writeLocked makes the next view, if the update changes it.
 func (s *service) writeLocked(name serviceName, w writer, u update) PushType {
-	next := shardEndpoints{shard: w.shard}
+	next := shardEndpoints{shard: w.shard, by: w.right}
 	view := s.view
 	i, found := view.find(w.shard.key)
-	before := next
+	var before shardEndpoints
 	if found {
-		before = *view.shards[i]
+		before, view.shards[i].by = *view.shards[i], w.right
 	}
-	c := u.on(before.endpoints)
+	c := u.on(before.endpoints, w.right.succeeds(before.by))
 	// The added come first: a change may add what it removes again, and no count
 	// may become negative.
 	for _, e := range c.added {
@@ -166,10 +171,11 @@ func (s *service) replaceLocked(name serviceName, i int, found bool, e shardEndp
 }
 
 // removeShard removes a shard with all that is remembered of it, and the service
-// if no endpoint is left. It reports whether endpoints were removed. With known,
-// it does so only if the shard is known; without, it also removes a service that
-// only other shards, which have no endpoints, are remembered of.
-func (s *service) removeShard(d *directory, name serviceName, w writer, known bool) bool {
+// if no endpoint is left. It reports whether endpoints were removed. With written,
+// it does so only if the shard is known, and was last written by such a right; without,
+// it also removes a service that only other shards, which have no endpoints, are
+// remembered of.
+func (s *service) removeShard(d *directory, name serviceName, w writer, written func(by right) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.removed || !w.valid() {
@@ -181,7 +187,7 @@ func (s *service) removeShard(d *directory, name serviceName, w writer, known bo
 	if found {
 		gone = *view.shards[i]
 	}
-	if known && !found {
+	if written != nil && (!found || !written(gone.by)) {
 		return false
 	}
 	if gone.endpoints.Len() == view.Len() {

@@ -32,14 +32,13 @@ type shard struct{ key ShardKey }
 // writer writes to one shard of an index.
 type writer struct {
 	shard *shard
-	// right is asked with a service's lock held, at the moment of each write; nil
-	// always holds.
+	// right is asked with a service's lock held, at the moment of each write.
 	right right
 }
 
 // valid reports whether writing is allowed now. What the answer is worth when the
 // service's lock is released is up to the right.
-func (w writer) valid() bool { return w.right == nil || w.right.holds() }
+func (w writer) valid() bool { return w.right.holds() }
 
 // writer returns a writer for whoever has a right.
 func (x *EndpointIndex) writer(key ShardKey, r right) writer {

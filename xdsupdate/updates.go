@@ -10,12 +10,12 @@ import (
 
 // EDSUpdate updates the index and asks for the push that this needs.
 func (p *Pusher) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	p.update(p.index.writer(shard, nil), serviceName{hostname, namespace}, update{list: endpoints})
+	p.update(p.index.writer(shard, right{}), serviceName{hostname, namespace}, update{list: endpoints})
 }
 
 // EDSDeltaUpdate updates the index and asks for the push that this needs.
 func (p *Pusher) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	p.update(p.index.writer(shard, nil), serviceName{hostname, namespace}, update{changes: changes, delta: true})
+	p.update(p.index.writer(shard, right{}), serviceName{hostname, namespace}, update{changes: changes, delta: true})
 }
 
 // EDSCacheUpdate updates the index.
@@ -26,7 +26,7 @@ func (p *Pusher) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, name
 // SvcUpdate removes the shard's endpoints from the index if the service was
 // deleted. What is then reported of the service's endpoints is pushed in full.
 func (p *Pusher) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	p.redefine(p.index.writer(shard, nil), serviceName{hostname, namespace}, event)
+	p.redefine(p.index.writer(shard, right{}), serviceName{hostname, namespace}, event)
 }
 
 // ConfigUpdate asks for a push; nil asks for nothing.
@@ -55,7 +55,7 @@ func (p *Pusher) ProxyUpdate(cluster registry.ClusterID, ip string) {
 // RemoveShard removes the shard from the index, asks for a push of the services
 // that lost endpoints, and calls PusherOptions.ShardRemoved.
 func (p *Pusher) RemoveShard(shard ShardKey) {
-	p.removeShard(p.index.writer(shard, nil))
+	p.removeShard(p.index.writer(shard, right{}))
 }
 
 // callShard makes a call of an owner. The index asks for the right.
@@ -73,8 +73,8 @@ func (p *Pusher) callShard(c shardCall) {
 	case callRemoveShard:
 		p.removeShard(w)
 	case callPrune:
-		if p.index.prune(w, c.name) {
-			p.askRemoved(ServiceKey(c.name.hostname, c.name.namespace))
+		for _, key := range p.index.removeAll(w, c.heir.succeeds) {
+			p.askRemoved(key)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (p *Pusher) removeShard(w writer) {
 	if !w.valid() {
 		return
 	}
-	p.askRemoved(p.index.removeAll(w)...)
+	p.askRemoved(p.index.removeAll(w, byAnyone)...)
 	if p.opts.ShardRemoved != nil {
 		p.guarded("ShardRemoved", func() { p.opts.ShardRemoved(w.shard.key) }, slog.String("shard", w.shard.key.String()))
 	}
