@@ -22,8 +22,9 @@ func hash(texts []manifest.Text) [][sha256.Size]byte {
 	return out
 }
 
-// edit makes the content of a file that has changed out of the one before. What
-// was in the file before is not read again, wherever it is now.
+// edit makes the content of a file that has changed out of the one before. It reads and
+// validates the documents that are new; what was in the file before is not read again,
+// wherever it is now.
 //
 // Documents that are bad keep what there was before of their objects:
 //
@@ -34,13 +35,17 @@ func hash(texts []manifest.Text) [][sha256.Size]byte {
 //   - If a document does not say which object it is about, and did not stand
 //     there before, every object that is gone from the file is kept.
 type edit struct {
-	old, new *content
+	schemas        configstore.Schemas
+	skipValidation bool
+	old, new       *content
 	// gone are the sections that the file no longer has. added are those that it
 	// did not have. moved has those of others whose order has changed.
 	gone, added, moved []*section
-	// lost are the definitions, one for each object, that are neither in the sections
-	// that the file still has nor in those read so far.
+	// lost are the definitions, one for each object, that are in none of the sections that
+	// the file still has, and when all are read, in none of the new ones.
 	lost map[configstore.ConfigKey]*definition
+	// ambiguous means that a document that was read may be about any object of the file.
+	ambiguous bool
 	// unknownBefore and lostByName are made by the first document of an unknown kind
 	// that was not there before: of those that were, what they were about, and
 	// the keys of what is lost.
@@ -54,13 +59,12 @@ func (s *Source) parse(name string, texts []manifest.Text, sums [][sha256.Size]b
 		file := &fileName{name: name, path: s.path(name)}
 		old = &content{file: file, rest: restOf(file)}
 	}
-	e := edit{old: old, new: &content{file: old.file, rest: restOf(old.file)}}
+	e := edit{schemas: s.schemas, skipValidation: s.opts.SkipValidation, old: old, new: &content{file: old.file, rest: restOf(old.file)}}
 	e.match(sums)
 	e.findLost(s.index)
-	r := reader{schemas: s.schemas, skipValidation: s.opts.SkipValidation, file: old.file, lost: e.lost}
 	for i, section := range e.new.sections {
 		if section == nil {
-			section = r.read(texts[i], sums[i])
+			section = e.read(texts[i], sums[i])
 			e.new.sections[i] = section
 			e.added = append(e.added, section)
 		}
@@ -72,7 +76,7 @@ func (s *Source) parse(name string, texts []manifest.Text, sums [][sha256.Size]b
 	}
 	e.new.stamp(info)
 	e.number(texts)
-	e.keep(r.ambiguous)
+	e.keep()
 	return result{
 		content: e.new,
 		gone:    definitionsOf(append(append(e.gone, e.moved...), old.rest)),
@@ -149,8 +153,7 @@ func (e *edit) number(texts []manifest.Text) {
 }
 
 // keep keeps those of the lost objects that a bad document may be about.
-// anything means that a document that was read may be about any of them.
-func (e *edit) keep(anything bool) {
+func (e *edit) keep() {
 	ambiguous := false
 	for _, s := range e.new.reported {
 		ambiguous = ambiguous || s.ambiguous
@@ -161,7 +164,7 @@ func (e *edit) keep(anything bool) {
 		}
 	}
 	for _, def := range e.lost {
-		if def.config != nil && (anything || ambiguous && def.unconfirmed) {
+		if def.config != nil && (e.ambiguous || ambiguous && def.unconfirmed) {
 			kept := e.new.rest.defineAt(def.at(), def.key)
 			kept.keep(def.config)
 			kept.unconfirmed = true

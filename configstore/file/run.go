@@ -4,14 +4,6 @@ package file
 
 import "time"
 
-// maxDelay is how many times Options.Debounce a burst of notifications may delay
-// a reload.
-const maxDelay = 10
-
-// singleShare is the part of Options.Debounce that the change of a single file
-// waits: programs write a file by several calls, one right after the other.
-const singleShare = 5
-
 // Run loads the directory, then watches it and keeps the store up to date, until
 // stop is closed. It returns when the reload in progress has ended and
 // everything that it started has stopped. While the directory cannot be read it
@@ -20,7 +12,7 @@ func (s *Source) Run(stop <-chan struct{}) {
 	if s.ran.Swap(true) {
 		panic("file: Run of a Source was called twice")
 	}
-	w := newWatcher(s.dir)
+	w := newWatcher(s.dir, s.opts.Debounce)
 	s.turn <- struct{}{}
 	s.watcher = w
 	<-s.turn
@@ -37,12 +29,9 @@ func (s *Source) Run(stop <-chan struct{}) {
 }
 
 func (s *Source) loop(w *watcher, stop <-chan struct{}) {
-	unfinished := time.NewTimer(0)
+	unfinished := stoppedTimer()
 	defer unfinished.Stop()
-	quiet := time.NewTimer(0)
-	defer quiet.Stop()
-	<-unfinished.C
-	<-quiet.C
+	defer w.quiet.Stop()
 	var rescan <-chan time.Time
 	if s.opts.Rescan > 0 {
 		ticker := time.NewTicker(s.opts.Rescan)
@@ -50,7 +39,7 @@ func (s *Source) loop(w *watcher, stop <-chan struct{}) {
 		rescan = ticker.C
 	}
 	// reload looks at what notifications were about, and at what why says. There
-	// may be nothing, if a reload has taken what a later poke was about.
+	// may be nothing, if a reload has taken what the watcher has woken up for.
 	reload := func(why scan) {
 		sc := w.take()
 		sc.full, sc.walk = sc.full || why.full, sc.walk || why.walk
@@ -58,31 +47,26 @@ func (s *Source) loop(w *watcher, stop <-chan struct{}) {
 			unfinished.Reset(s.completion)
 		}
 	}
-	reload(scan{full: true})
-	var burst time.Time
-	for {
+	for why := (scan{full: true}); ; {
+		reload(why)
 		select {
 		case <-stop:
 			return
-		case <-w.poke:
-			now := time.Now()
-			if burst.IsZero() {
-				burst = now
-			}
-			wait := s.opts.Debounce
-			if w.single() {
-				wait /= singleShare
-			}
-			quiet.Reset(max(0, min(wait, burst.Add(maxDelay*s.opts.Debounce).Sub(now))))
-		case <-quiet.C:
-			burst = time.Time{}
-			reload(scan{})
+		case <-w.quiet.C:
+			why = scan{}
 		case <-unfinished.C:
-			reload(scan{walk: true})
+			why = scan{walk: true}
 		case <-rescan:
-			reload(scan{full: true})
+			why = scan{full: true}
 		}
 	}
+}
+
+// stoppedTimer returns a timer that waits for Reset.
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
 }
 
 // reload is Reload for Run, which reports errors but never gives up.

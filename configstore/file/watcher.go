@@ -10,9 +10,18 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 )
+
+// maxDelay is how many times Options.Debounce a burst of notifications may delay
+// a reload.
+const maxDelay = 10
+
+// singleShare is the part of Options.Debounce that the change of a single file
+// waits: programs write a file by several calls, one right after the other.
+const singleShare = 5
 
 // watcher collects notifications about a directory and everything below it, and
 // about the nearest directory above it that exists, which notifies of its
@@ -20,8 +29,9 @@ import (
 type watcher struct {
 	// root is absolute if possible, dir is how the program wrote it.
 	root, dir string
-	// poke has something in it if there is something to take.
-	poke chan struct{}
+	debounce  time.Duration
+	// quiet fires when what was noted is to be taken: no more of it is likely to come.
+	quiet *time.Timer
 
 	// These belong to the reload in progress.
 	notify *fsnotify.Watcher
@@ -39,16 +49,18 @@ type watcher struct {
 
 	mu    sync.Mutex
 	noted scan
+	// since is when the first of it was; zero if nothing is noted.
+	since time.Time
 	// gone: one of the notifications was that something was removed or renamed.
 	gone bool
 }
 
-func newWatcher(dir string) *watcher {
+func newWatcher(dir string, debounce time.Duration) *watcher {
 	root, err := filepath.Abs(dir)
 	if err != nil {
 		root = filepath.Clean(dir)
 	}
-	return &watcher{root: root, dir: dir, poke: make(chan struct{}, 1)}
+	return &watcher{root: root, dir: dir, debounce: debounce, quiet: stoppedTimer()}
 }
 
 // take returns what has been noted since it was called last. The scan is
@@ -57,17 +69,8 @@ func (w *watcher) take() scan {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	noted := w.noted
-	w.noted, w.gone = scan{}, false
+	w.noted, w.since, w.gone = scan{}, time.Time{}, false
 	return noted
-}
-
-// single reports whether there was notice of one file only, which was written:
-// then nothing is likely to follow. A file that went may be about to be replaced,
-// and several changes may belong together.
-func (w *watcher) single() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.noted.dirty) == 1 && !w.noted.full && !w.noted.walk && !w.gone
 }
 
 // begin starts a walk.
@@ -192,6 +195,7 @@ func (w *watcher) note(e fsnotify.Event) {
 		return
 	}
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if below {
 		if w.noted.dirty == nil {
 			w.noted.dirty = map[string]bool{}
@@ -201,22 +205,30 @@ func (w *watcher) note(e fsnotify.Event) {
 	} else {
 		w.noted.walk = true
 	}
-	w.mu.Unlock()
-	w.wake()
+	w.awaitQuietLocked()
 }
 
 func (w *watcher) noteAll() {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.noted.full = true
-	w.mu.Unlock()
-	w.wake()
+	w.awaitQuietLocked()
 }
 
-func (w *watcher) wake() {
-	select {
-	case w.poke <- struct{}{}:
-	default:
+// awaitQuietLocked has quiet fire when it has been quiet for long enough from now on, or
+// a burst has delayed it for too long. It need not be quiet for long if there was notice
+// of one file only, which was written: then nothing is likely to follow. A file that went
+// may be about to be replaced, and several changes may belong together.
+func (w *watcher) awaitQuietLocked() {
+	now := time.Now()
+	if w.since.IsZero() {
+		w.since = now
 	}
+	wait := w.debounce
+	if len(w.noted.dirty) == 1 && !w.noted.full && !w.noted.walk && !w.gone {
+		wait /= singleShare
+	}
+	w.quiet.Reset(max(0, min(wait, w.since.Add(maxDelay*w.debounce).Sub(now))))
 }
 
 // failures returns what cannot be watched. Changes there are found by rescans.
