@@ -29,7 +29,8 @@ func (s *Source) Run(stop <-chan struct{}) {
 }
 
 func (s *Source) loop(w *watcher, stop <-chan struct{}) {
-	unfinished := stoppedTimer()
+	unfinished := time.NewTimer(time.Hour)
+	unfinished.Stop()
 	defer unfinished.Stop()
 	defer w.quiet.Stop()
 	var rescan <-chan time.Time
@@ -52,7 +53,7 @@ func (s *Source) loop(w *watcher, stop <-chan struct{}) {
 		select {
 		case <-stop:
 			return
-		case <-w.quiet.C:
+		case <-w.due:
 			why = scan{}
 		case <-unfinished.C:
 			why = scan{walk: true}
@@ -60,13 +61,6 @@ func (s *Source) loop(w *watcher, stop <-chan struct{}) {
 			why = scan{full: true}
 		}
 	}
-}
-
-// stoppedTimer returns a timer that waits for Reset.
-func stoppedTimer() *time.Timer {
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return t
 }
 
 // reload is Reload for Run, which reports errors but never gives up.

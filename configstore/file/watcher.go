@@ -30,7 +30,9 @@ type watcher struct {
 	// root is absolute if possible, dir is how the program wrote it.
 	root, dir string
 	debounce  time.Duration
-	// quiet fires when what was noted is to be taken: no more of it is likely to come.
+	// due has something in it when what was noted is to be taken: no more of it is likely
+	// to come. quiet puts it there.
+	due   chan struct{}
 	quiet *time.Timer
 
 	// These belong to the reload in progress.
@@ -60,7 +62,10 @@ func newWatcher(dir string, debounce time.Duration) *watcher {
 	if err != nil {
 		root = filepath.Clean(dir)
 	}
-	return &watcher{root: root, dir: dir, debounce: debounce, quiet: stoppedTimer()}
+	w := &watcher{root: root, dir: dir, debounce: debounce, due: make(chan struct{}, 1)}
+	w.quiet = time.AfterFunc(time.Hour, w.wake)
+	w.quiet.Stop()
+	return w
 }
 
 // take returns what has been noted since it was called last. The scan is
@@ -215,7 +220,7 @@ func (w *watcher) noteAll() {
 	w.awaitQuietLocked()
 }
 
-// awaitQuietLocked has quiet fire when it has been quiet for long enough from now on, or
+// awaitQuietLocked wakes the loop when it has been quiet for long enough from now on, or
 // a burst has delayed it for too long. It need not be quiet for long if there was notice
 // of one file only, which was written: then nothing is likely to follow. A file that went
 // may be about to be replaced, and several changes may belong together.
@@ -228,7 +233,22 @@ func (w *watcher) awaitQuietLocked() {
 	if len(w.noted.dirty) == 1 && !w.noted.full && !w.noted.walk && !w.gone {
 		wait /= singleShare
 	}
-	w.quiet.Reset(max(0, min(wait, w.since.Add(maxDelay*w.debounce).Sub(now))))
+	if wait = min(wait, w.since.Add(maxDelay*w.debounce).Sub(now)); wait <= 0 {
+		w.wake()
+		return
+	}
+	w.quiet.Reset(wait)
+	select {
+	case <-w.due: // the loop was busy when it had been quiet before
+	default:
+	}
+}
+
+func (w *watcher) wake() {
+	select {
+	case w.due <- struct{}{}:
+	default:
+	}
 }
 
 // failures returns what cannot be watched. Changes there are found by rescans.
