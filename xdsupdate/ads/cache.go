@@ -33,13 +33,17 @@ type cache struct {
 	layers layers
 	// epoch counts the pushes.
 	epoch uint64
-	views map[View]*view
-	conns map[*connection]struct{}
-	nodes map[string]int // the number of connections of each node
+	// changes counts those that were to be published.
+	changes uint64
+	views   map[View]*view
+	conns   map[*connection]struct{}
+	nodes   map[string]int // the number of connections of each node
 	// addresses finds the connections of a proxy.
 	addresses  map[address][]*connection
 	index      index
 	selections map[selectionKey][]*selection
+	// namespaces has the same selections by the namespaces of their views.
+	namespaces map[string]map[*selection]struct{}
 	recalled   []recalled
 	// named counts the topics of the index.
 	named int
@@ -78,6 +82,7 @@ func newCache(generators bool) *cache {
 		addresses:    make(map[address][]*connection),
 		index:        make(index),
 		selections:   make(map[selectionKey][]*selection),
+		namespaces:   make(map[string]map[*selection]struct{}),
 	}
 }
 

@@ -25,7 +25,13 @@ func (s *Server) Remains() string {
 	if topics != c.named {
 		panic(fmt.Sprintf("%d topics are counted as %d", topics, c.named))
 	}
-	waiting := 0
+	waiting, inNamespaces := 0, 0
+	for _, in := range c.namespaces {
+		inNamespaces += len(in)
+	}
+	if inNamespaces < len(c.selections) || len(c.namespaces) > 0 && inNamespaces == 0 {
+		panic(fmt.Sprintf("%d selections are in namespaces, of at least %d", inNamespaces, len(c.selections)))
+	}
 	for _, v := range c.views {
 		waiting += len(v.waiting)
 	}

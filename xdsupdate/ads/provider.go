@@ -112,6 +112,9 @@ type Changes struct {
 	// Everything accepts the views and types of which everything may have changed;
 	// nil: none.
 	Everything func(view View, typeURL string) bool
+	// Namespaces are those of the views that Everything may accept: it is not called for views of
+	// others, so that a change costs what there is in its namespaces. Nil: all.
+	Namespaces map[string]struct{}
 	// Regroup: Group may answer otherwise than before; all proxies are grouped anew
 	// when the push is published.
 	Regroup bool
@@ -205,7 +208,7 @@ func (s *Server) provideOne(i int, push *PushContext, ch *change) {
 			return
 		}
 		if before == nil || ch.unsure {
-			changes.Everything = acceptAll
+			changes.Everything, changes.Namespaces = acceptAll, nil
 		}
 	}
 	ch.changes[i], ch.layers[i] = changes, newLayer(before, p, next, changes)

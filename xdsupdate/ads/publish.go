@@ -3,6 +3,8 @@
 package ads
 
 import (
+	"iter"
+	"maps"
 	"runtime"
 	"slices"
 	"time"
@@ -27,6 +29,8 @@ type change struct {
 	about []xdsupdate.ConfigKey
 	// since is when the push was asked for.
 	since time.Time
+	// number tells it from those before it.
+	number uint64
 }
 
 // viewChange is what generators made of a view's overlay.
@@ -116,6 +120,8 @@ func (c *cache) subscribed(ch *change) []wanted {
 	var out []wanted
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.changes++
+	ch.number = c.changes
 	c.eachAffected(ch, func(s *selection, name string) {
 		from := resolver{view: s.view, overlay: s.view.overlay, layers: ch.layers, failed: c.failures}
 		if made, ok := overlays[s.view]; ok {
@@ -217,16 +223,9 @@ func (c *cache) having(n resourceName, wildcards bool, in func(*view) bool, visi
 // everythingOf visits the selections of views of which everything may have changed
 // with everything that they have and may have.
 func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) {
-	some := ch.unsure
-	for _, changes := range ch.changes {
-		some = some || changes.Everything != nil
-	}
-	if !some {
-		return
-	}
-	for _, list := range c.selections {
-		for _, s := range list {
-			if !ch.unsure && !c.mayHaveChanged(ch, s) {
+	for namespace := range ch.namespaces(c.namespaces) {
+		for s := range c.namespaces[namespace] {
+			if !c.mayHaveChanged(ch, s) {
 				continue
 			}
 			for _, name := range s.everything(ch, c.failures) {
@@ -236,10 +235,41 @@ func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) 
 	}
 }
 
-// mayHaveChanged reports whether everything that a selection has may have changed.
+// namespaces yields those of the views of which everything may have changed, of all.
+func (ch *change) namespaces(all map[string]map[*selection]struct{}) iter.Seq[string] {
+	some := make(map[string]struct{})
+	for _, changes := range ch.changes {
+		if changes.Everything != nil && changes.Namespaces == nil {
+			return maps.Keys(all)
+		}
+		if changes.Everything != nil {
+			maps.Copy(some, changes.Namespaces)
+		}
+	}
+	if ch.unsure {
+		return maps.Keys(all)
+	}
+	return maps.Keys(some)
+}
+
+// mayHaveChanged reports whether everything that a selection has may have changed. Providers are asked
+// once in a push.
 func (c *cache) mayHaveChanged(ch *change, s *selection) bool {
+	if s.asked != ch.number {
+		s.asked, s.affected = ch.number, ch.unsure || c.acceptEverything(ch, s)
+	}
+	return s.affected
+}
+
+func (c *cache) acceptEverything(ch *change, s *selection) bool {
 	for i, changes := range ch.changes {
-		if changes.Everything != nil && c.accepts(ch.layers[i], s.view.View, func(v View) bool { return changes.Everything(v, s.typeURL) }) {
+		if changes.Everything == nil {
+			continue
+		}
+		if _, in := changes.Namespaces[s.view.Namespace]; !in && changes.Namespaces != nil {
+			continue
+		}
+		if c.accepts(ch.layers[i], s.view.View, func(v View) bool { return changes.Everything(v, s.typeURL) }) {
 			return true
 		}
 	}

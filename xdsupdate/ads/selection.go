@@ -38,6 +38,9 @@ type selection struct {
 	since time.Time
 	// touched is the epoch of the last push that made something of it dirty.
 	touched uint64
+	// asked is the number of the last change for which providers were asked about everything, affected what they said.
+	asked    uint64
+	affected bool
 	// dirty are the names whose resources may differ from the snapshot. A name may
 	// be in it twice.
 	dirty []string

@@ -112,7 +112,7 @@ func (c *cache) subscribe(s *subscription, wildcard bool, n names) *selection {
 	if wildcard {
 		c.indexed(s.typeURL, func(t *typeIndex) { t.wildcards = append(t.wildcards, made) })
 	}
-	c.selections[key] = append(c.selections[key], made)
+	c.rememberSelection(made)
 	if old != nil {
 		old.held++
 	}
@@ -156,9 +156,24 @@ func (c *cache) unsubscribe(sub *subscription) {
 	c.leaveIndex(s)
 }
 
+// rememberSelection and forgetSelection maintain selections and namespaces.
+func (c *cache) rememberSelection(s *selection) {
+	c.selections[s.selectionKey] = append(c.selections[s.selectionKey], s)
+	in := c.namespaces[s.view.Namespace]
+	if in == nil {
+		in = make(map[*selection]struct{})
+		c.namespaces[s.view.Namespace] = in
+	}
+	in[s] = struct{}{}
+}
+
 func (c *cache) forgetSelection(s *selection) {
 	if c.selections[s.selectionKey] = removed(c.selections[s.selectionKey], s); len(c.selections[s.selectionKey]) == 0 {
 		delete(c.selections, s.selectionKey)
+	}
+	in := c.namespaces[s.view.Namespace]
+	if delete(in, s); len(in) == 0 {
+		delete(c.namespaces, s.view.Namespace)
 	}
 }
 
@@ -182,7 +197,7 @@ func (c *cache) rename(s *selection, key selectionKey, n names) {
 	c.indexed(s.typeURL, func(t *typeIndex) { t.remove(s, n.left) })
 	s.selectionKey, s.topics = key, n.topics
 	s.differences, s.first = differences{}, nil // they have answers about names
-	c.selections[key] = append(c.selections[key], s)
+	c.rememberSelection(s)
 	s.publish(s.snapshot.With(gone))
 }
 

@@ -35,8 +35,15 @@ type affected struct {
 	seen  map[affectedKey]struct{}
 	// ruled are the hosts for whose DestinationRules everything was added.
 	ruled map[registry.Hostname]struct{}
-	// everything accepts the proxies and types of which any name may have changed.
-	everything []func(p *proxy, typeURL string) bool
+	// everything are the proxies and types of which any name may have changed.
+	everything []affectedProxies
+}
+
+// affectedProxies are those of a namespace, or of all, of which everything of a type, or of all, may have
+// changed.
+type affectedProxies struct {
+	namespace, typeURL string // "": any
+	are                func(p *proxy) bool
 }
 
 type affectedKey struct{ typeURL, name, why string }
@@ -271,11 +278,27 @@ func (c *affected) grpcListeners(svc *registry.Service) {
 // changes returns what the server has to know.
 func (c *affected) changes() ads.Changes {
 	out := ads.Changes{Names: c.names}
-	if len(c.everything) > 0 {
-		out.Everything = func(v ads.View, typeURL string) bool {
-			p := proxyOf(v)
-			return slices.ContainsFunc(c.everything, func(is func(*proxy, string) bool) bool { return is(p, typeURL) })
-		}
+	if len(c.everything) == 0 {
+		return out
+	}
+	out.Namespaces = make(map[string]struct{})
+	for _, a := range c.everything {
+		out.Namespaces[a.namespace] = struct{}{}
+	}
+	if _, all := out.Namespaces[""]; all {
+		out.Namespaces = nil
+	}
+	out.Everything = func(v ads.View, typeURL string) bool {
+		var p *proxy // what it is costs more than where
+		return slices.ContainsFunc(c.everything, func(a affectedProxies) bool {
+			if a.namespace != "" && a.namespace != v.Namespace || a.typeURL != "" && a.typeURL != typeURL {
+				return false
+			}
+			if p == nil {
+				p = proxyOf(v)
+			}
+			return a.are(p)
+		})
 	}
 	return out
 }

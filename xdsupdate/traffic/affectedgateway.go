@@ -9,16 +9,32 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
+// affect adds everything of a type, or of all, of the proxies in a namespace, or in all, that are affected.
+func (c *affected) affect(namespace, typeURL string, are func(p *proxy) bool) {
+	c.everything = append(c.everything, affectedProxies{namespace, typeURL, are})
+}
+
+// workloadsOf returns the namespace of the workloads that objects of a namespace count for; "": all.
+func (c *affected) workloadsOf(namespace string) string {
+	if namespace == c.after.settings.rootNamespace() {
+		return ""
+	}
+	return namespace
+}
+
 func (c *affected) gateways(changed ...*gateway) {
 	for _, g := range changed {
 		if g == nil {
 			continue
 		}
 		clusters := g.passes() || g.certificate != "" || c.after.settings.filterGatewayClusters
-		c.everything = append(c.everything, func(p *proxy, typeURL string) bool {
-			return p.role == router && g.selects(p) &&
-				(clusters || typeURL == envoy.ListenerType || typeURL == envoy.RouteType)
-		})
+		types := []string{envoy.ListenerType, envoy.RouteType}
+		if clusters {
+			types = []string{""}
+		}
+		for _, typeURL := range types {
+			c.affect("", typeURL, func(p *proxy) bool { return p.role == router && g.selects(p) })
+		}
 	}
 }
 
@@ -27,10 +43,7 @@ func (c *affected) sidecars(changed ...*sidecar) {
 		if s == nil {
 			continue
 		}
-		root := s.namespace == c.after.settings.rootNamespace()
-		c.everything = append(c.everything, func(p *proxy, _ string) bool {
-			return p.role != router && (root || p.namespace == s.namespace)
-		})
+		c.affect(c.workloadsOf(s.namespace), "", func(p *proxy) bool { return p.role != router })
 	}
 }
 
@@ -40,11 +53,8 @@ func (c *affected) authorizations(changed ...*authorizationPolicy) {
 		if a == nil {
 			continue
 		}
-		root := c.after.settings.rootNamespace()
 		c.protected(a.namespace, &a.policyTarget)
-		c.serverListeners(func(p *proxy) bool {
-			return (a.namespace == root || a.namespace == p.namespace) && c.selectsServer(a, p)
-		})
+		c.serverListeners(c.workloadsOf(a.namespace), func(p *proxy) bool { return c.selectsServer(a, p) })
 	}
 }
 
@@ -60,15 +70,15 @@ func (c *affected) requestAuthentications(changed ...*requestAuthentication) {
 // protected adds the listeners of the routers that a policy of a namespace is for.
 func (c *affected) protected(namespace string, target *policyTarget) {
 	root := c.after.settings.rootNamespace()
-	c.everything = append(c.everything, func(p *proxy, typeURL string) bool {
-		return typeURL == envoy.ListenerType && p.role == router && target.concerns(namespace, p, root)
+	c.affect(c.workloadsOf(namespace), envoy.ListenerType, func(p *proxy) bool {
+		return p.role == router && target.concerns(namespace, p, root)
 	})
 }
 
 // authorizersOf adds the listeners that CUSTOM policies protect, if a provider of theirs is the service of a name.
 func (c *affected) authorizersOf(host registry.Hostname) {
 	if c.after.settings.isAuthorizer(host) {
-		c.everything = append(c.everything, func(p *proxy, typeURL string) bool { return typeURL == envoy.ListenerType && p.role == router })
+		c.affect("", envoy.ListenerType, func(p *proxy) bool { return p.role == router })
 	}
 }
 

@@ -3,7 +3,6 @@
 package traffic
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -165,15 +164,7 @@ func proxyOf(v ads.View) *proxy {
 			p.labels[key] = value
 		}
 	}
-	for pair := range strings.SplitSeq(g.targets, ",") {
-		var port, target uint32
-		if _, err := fmt.Sscanf(pair, "%d=%d", &port, &target); err == nil {
-			if p.targetPorts == nil {
-				p.targetPorts = make(targetPorts)
-			}
-			p.targetPorts[port] = target
-		}
-	}
+	p.targetPorts = parseTargetPorts(g.targets)
 	if g.server != "" {
 		p.server, p.node = strings.Split(g.server, ","), g.node
 	}

@@ -63,7 +63,7 @@ func (c *affected) peers(changed ...*peerAuthentication) {
 			continue
 		}
 		everywhere := a.namespace == root
-		c.serverListeners(func(p *proxy) bool { return everywhere || p.namespace == a.namespace })
+		c.serverListeners(c.workloadsOf(a.namespace), func(*proxy) bool { return true })
 		for _, st := range c.states() {
 			for _, services := range st.world.hosts() {
 				for _, svc := range services {

@@ -124,11 +124,9 @@ func addPlaces(places map[serverPlace]struct{}, d *difference, svc *registry.Ser
 	}
 }
 
-// serverListeners adds the listeners of some gRPC servers.
-func (c *affected) serverListeners(of func(p *proxy) bool) {
-	c.everything = append(c.everything, func(p *proxy, typeURL string) bool {
-		return typeURL == envoy.ListenerType && len(p.server) > 0 && of(p)
-	})
+// serverListeners adds the listeners of some gRPC servers of a namespace; "": of all.
+func (c *affected) serverListeners(namespace string, of func(p *proxy) bool) {
+	c.affect(namespace, envoy.ListenerType, func(p *proxy) bool { return len(p.server) > 0 && of(p) })
 }
 
 // selectsServer reports whether a policy is for a server, before or after.
@@ -144,15 +142,18 @@ func (c *affected) serverWorkloads() {
 		return
 	}
 	places := c.servers.changedPlaces(c.difference)
-	if len(places) == 0 {
-		return
+	namespaces := make(map[string]struct{})
+	for at := range places {
+		namespaces[at.namespace] = struct{}{}
 	}
-	c.serverListeners(func(p *proxy) bool {
-		return slices.ContainsFunc(p.server, func(address string) bool {
-			_, changed := places[serverPlace{p.namespace, address}]
-			return changed
+	for namespace := range namespaces {
+		c.serverListeners(namespace, func(p *proxy) bool {
+			return slices.ContainsFunc(p.server, func(address string) bool {
+				_, changed := places[serverPlace{p.namespace, address}]
+				return changed
+			})
 		})
-	})
+	}
 }
 
 // none reports whether no gRPC client was asked for.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -28,6 +29,23 @@ type targets struct {
 
 // targetPorts are ports of a service, and where they lead to.
 type targetPorts map[uint32]uint32
+
+// parseTargetPorts returns those that of returned as text; nil: none.
+func parseTargetPorts(text string) targetPorts {
+	if text == "" {
+		return nil
+	}
+	out := make(targetPorts)
+	for pair := range strings.SplitSeq(text, ",") {
+		port, target, _ := strings.Cut(pair, "=")
+		from, errFrom := strconv.ParseUint(port, 10, 32)
+		to, errTo := strconv.ParseUint(target, 10, 32)
+		if errFrom == nil && errTo == nil {
+			out[uint32(from)] = uint32(to)
+		}
+	}
+	return out
+}
 
 // of returns the ports of a router with some addresses, as "port=target" separated
 // by commas, and the hosts of its services in the same way.
