@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	"go.uber.org/atomic"
 	"google.golang.org/protobuf/proto"
 	security "istio.io/api/security/v1beta1"
 )
@@ -19,6 +20,18 @@ type Policy struct {
 	DryRun bool
 	// Closed: what it says cannot be sent. It allows nothing, or denies everything.
 	Closed bool
+	// Kept keeps what it is translated to, for all workloads that it counts for; nil: nothing is kept.
+	Kept *Translations
+}
+
+// Translations are what a policy is translated to in each form, by Translators with the same Trust and Check. The
+// zero value is ready to use, by several goroutines at once.
+type Translations [forms]atomic.Pointer[translatedPolicy]
+
+// translatedPolicy has the policies of Envoy that a policy becomes, by name, and its problems. It is immutable.
+type translatedPolicy struct {
+	policies map[string]*rbacv3.Policy
+	problems []Problem
 }
 
 // Rules are the policies of one action for one Form.
@@ -70,27 +83,51 @@ func actionOf(a security.AuthorizationPolicy_Action) rbacv3.RBAC_Action {
 	}
 }
 
-// policies returns those of Envoy that a policy becomes, by name.
+// policies returns those of Envoy that a policy becomes, by name. The caller does not modify them.
 func (t Translator) policies(p Policy) map[string]*rbacv3.Policy {
-	allows := p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW
-	name := func(rule int) string { return policyName(p, rule) }
 	switch {
-	case len(p.Spec.GetRules()) == 0 && !p.Closed, p.Closed && allows:
-		return map[string]*rbacv3.Policy{name(0): nothing()}
+	case len(p.Spec.GetRules()) == 0 && !p.Closed, p.Closed && p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW:
+		return map[string]*rbacv3.Policy{policyName(p, 0): nothing()}
 	case p.Closed:
-		return map[string]*rbacv3.Policy{name(0): everything()}
+		return map[string]*rbacv3.Policy{policyName(p, 0): everything()}
 	}
-	out := make(map[string]*rbacv3.Policy, len(p.Spec.GetRules()))
+	out := t.kept(p)
+	if t.Problem != nil {
+		for _, problem := range out.problems {
+			t.Problem(p, problem)
+		}
+	}
+	return out.policies
+}
+
+// kept returns what a policy with rules is translated to, which is kept if it has a place for that.
+func (t Translator) kept(p Policy) *translatedPolicy {
+	if p.Kept == nil {
+		return t.translate(p)
+	}
+	place := &p.Kept[t.Form]
+	out := place.Load()
+	if out == nil {
+		out = t.translate(p)
+		place.Store(out)
+	}
+	return out
+}
+
+func (t Translator) translate(p Policy) *translatedPolicy {
+	out := &translatedPolicy{policies: make(map[string]*rbacv3.Policy, len(p.Spec.GetRules()))}
 	for i, rule := range p.Spec.GetRules() {
-		if policy := t.rule(p, fmt.Sprintf("spec.rules[%d]", i), rule, allows); policy != nil {
-			out[name(i)] = policy
+		if policy := t.rule(p, i, rule, out); policy != nil {
+			out.policies[policyName(p, i)] = policy
 		}
 	}
 	return out
 }
 
-// rule translates a rule; nil: it allows nothing.
-func (t Translator) rule(p Policy, at string, rule *security.Rule, allows bool) *rbacv3.Policy {
+// rule translates a rule, and adds its problems; nil: it allows nothing.
+func (t Translator) rule(p Policy, i int, rule *security.Rule, out *translatedPolicy) *rbacv3.Policy {
+	allows := p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW
+	at := fmt.Sprintf("spec.rules[%d]", i)
 	one := &translation{form: t.Form, trust: t.Trust, namespace: p.Namespace, strict: allows}
 	policy := one.policy(at, rule)
 	if policy != nil && t.Check != nil {
@@ -101,11 +138,7 @@ func (t Translator) rule(p Policy, at string, rule *security.Rule, allows bool) 
 			}
 		}
 	}
-	if t.Problem != nil {
-		for _, problem := range one.problems {
-			t.Problem(p, problem)
-		}
-	}
+	out.problems = append(out.problems, one.problems...)
 	return policy
 }
 

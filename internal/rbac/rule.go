@@ -24,6 +24,9 @@ const (
 	// GRPCNode are those that a server of grpc-js serves, which does not know between which addresses
 	// and ports a connection is (grpc-js 1.14).
 	GRPCNode
+
+	// forms is how many there are.
+	forms = iota
 )
 
 // errHTTP is why a field cannot be checked of a connection.

@@ -17,7 +17,7 @@ import (
 // dryRunAnnotation of an AuthorizationPolicy says whether it is only tried.
 const dryRunAnnotation = "istio.io/dry-run"
 
-// authorizationPolicy is an AuthorizationPolicy. It is immutable.
+// authorizationPolicy is an AuthorizationPolicy. It is immutable but for what it has been translated to.
 type authorizationPolicy struct {
 	objectName
 	policyTarget
@@ -25,7 +25,8 @@ type authorizationPolicy struct {
 	spec   *security.AuthorizationPolicy
 	dryRun bool
 	// unknown: its action is of a newer API, so that it denies everything. A store that validates has none.
-	unknown bool
+	unknown      bool
+	translations rbac.Translations
 }
 
 func newAuthorizationPolicy(c *configstore.Config) *authorizationPolicy {
@@ -55,7 +56,7 @@ func (a *authorizationPolicy) selects(labels registry.Labels) bool {
 
 // policy returns it as it is translated.
 func (a *authorizationPolicy) policy() rbac.Policy {
-	return rbac.Policy{Namespace: a.namespace, Name: a.name, Spec: a.spec, DryRun: a.dryRun, Closed: a.unknown}
+	return rbac.Policy{Namespace: a.namespace, Name: a.name, Spec: a.spec, DryRun: a.dryRun, Closed: a.unknown, Kept: &a.translations}
 }
 
 // authorizationPoliciesOf returns the policies that count for a proxy: those of the root namespace, then
