@@ -18,7 +18,7 @@ import (
 // autoPassthroughChains yields the filter chains of an AUTO_PASSTHROUGH server, one
 // for each port of the services of the mesh that its hosts cover, or why one is left
 // out.
-func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer) iter.Seq2[gatewayChain, error] {
+func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		passed, err := st.passedServices(p, s)
 		if err != nil && !yield(gatewayChain{}, s.leftOut(err)) {
@@ -26,7 +26,7 @@ func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer) iter.Seq2[gat
 		}
 		for _, svc := range passed {
 			for _, name := range st.passedNames(p, svc) {
-				c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return envoy.AutoPassthroughChain(name, st.protectionOf(p).tcp...) })
+				c, err := guard.chain(func(guard *protection) *listenerv3.FilterChain { return envoy.AutoPassthroughChain(name, guard.tcp...) })
 				if err != nil {
 					err = s.leftOut(fmt.Errorf("%s: %w", name, err))
 				}

@@ -103,7 +103,7 @@ func (f *findings) sharedRoutes(namespace, gateway string) []error {
 			out = append(out, errs...)
 		}
 		for _, l := range f.gatewayListeners(p) {
-			_, errs := f.filterChains(p, l)
+			_, errs := f.filterChains(p, l, f.protectionOf(p))
 			out = append(out, errs...)
 		}
 	}
@@ -116,7 +116,7 @@ func (f *findings) refusedTLS(v *virtualService) {
 	for i, r := range v.spec.GetTls() {
 		for _, m := range r.GetMatch() {
 			anywhere := &networking.TLSMatchAttributes{SniHosts: m.GetSniHosts()}
-			_, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return f.tlsChain(p, s, v, r, anywhere) })
+			_, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return f.tlsChain(p, s, v, r, anywhere, &protection{}) })
 			if err != nil {
 				f.addOnce(element("spec.tls", i), closedConnections(err))
 			}
@@ -130,7 +130,7 @@ func (f *findings) refusedServers(g *gateway) {
 		if !slices.ContainsFunc(l.servers, func(s *gatewayServer) bool { return s.gateway == g }) {
 			continue
 		}
-		_, errs := f.filterChains(p, l)
+		_, errs := f.filterChains(p, l, f.protectionOf(p))
 		for _, err := range errs {
 			var part *LeftOutError
 			if errors.As(err, &part) && part.Kind == f.kind && part.Namespace == f.name.namespace && part.Name == f.name.name {

@@ -20,21 +20,21 @@ func (st *state) gatewayListener(p *proxy, name string) (*listenerv3.Listener, [
 	if l == nil {
 		return nil, nil
 	}
-	chains, leftOut := st.filterChains(p, l)
 	guard := st.protectionOf(p)
+	chains, leftOut := st.filterChains(p, l, guard)
 	if err := guard.tooLarge(len(chains), st.settings.limits.SharedBytes); err != nil {
 		return l.Build([]*listenerv3.FilterChain{closedChain()}), append(leftOut, err)
 	}
 	return l.Build(chains), append(leftOut, guard.problems...)
 }
 
-// filterChains returns the filter chains of a listener, and why others are left out of
+// filterChains returns the filter chains of a listener with what protects it, and why others are left out of
 // it although an object asks for them. Envoy refuses a listener in which two have the
 // same match, so a chain is left out if a server name of its is taken by an earlier one.
-func (st *state) filterChains(p *proxy, l *gatewayListener) ([]*listenerv3.FilterChain, []error) {
+func (st *state) filterChains(p *proxy, l *gatewayListener, guard *protection) ([]*listenerv3.FilterChain, []error) {
 	var chains []gatewayChain
 	var leftOut []error
-	for c, err := range st.candidateChains(p, l, st.protectionOf(p)) {
+	for c, err := range st.candidateChains(p, l, guard) {
 		if err != nil {
 			leftOut = append(leftOut, err)
 		} else {
@@ -46,8 +46,7 @@ func (st *state) filterChains(p *proxy, l *gatewayListener) ([]*listenerv3.Filte
 }
 
 // candidateChains yields what servers want as filter chains of a listener, in the order
-// of precedence, or why one is left out. Those for requests have the HTTP filters of a
-// protection, which are good for any chain.
+// of precedence, with what protects them, or why one is left out.
 func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		if err := st.settings.checkBind(l.servers[0].bind); err != nil {
@@ -80,16 +79,16 @@ func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection
 func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
 	switch s.kind {
 	case passthrough:
-		return st.tlsChains(p, s, over)
+		return st.tlsChains(p, s, over, guard)
 	case autoPassthrough:
-		return st.autoPassthroughChains(p, s)
+		return st.autoPassthroughChains(p, s, guard)
 	case plainTCP:
-		return st.tcpChains(p, s)
+		return st.tcpChains(p, s, guard)
 	case terminatedTCP:
-		return st.terminatedChains(p, s, over)
+		return st.terminatedChains(p, s, over, guard)
 	default:
 		return func(yield func(gatewayChain, error) bool) {
-			c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain {
+			c, err := guard.chain(func(guard *protection) *listenerv3.FilterChain {
 				protocol := registry.ParseProtocol(s.spec.GetPort().GetProtocol())
 				return st.serverChain(s, envoy.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p), envoy.HTTPOptions{
 					HTTP10: st.settings.http10, Filters: guard.http,
@@ -106,9 +105,9 @@ func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]
 
 // terminatedChains yields the filter chains of a server that terminates TLS without HTTP,
 // those of the names of TLS routes first, or why one is left out.
-func (st *state) terminatedChains(p *proxy, s *gatewayServer, over map[passedRoutes]error) iter.Seq2[gatewayChain, error] {
+func (st *state) terminatedChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
-		for _, chains := range []iter.Seq2[gatewayChain, error]{st.tlsChains(p, s, over), st.tcpChains(p, s)} {
+		for _, chains := range []iter.Seq2[gatewayChain, error]{st.tlsChains(p, s, over, guard), st.tcpChains(p, s, guard)} {
 			for c, err := range chains {
 				if !yield(c, err) {
 					return

@@ -17,7 +17,7 @@ import (
 
 // tlsChains yields a filter chain for each match of a TLS route that fits a server, or why
 // there is none; over says which routes there is no room for.
-func (st *state) tlsChains(p *proxy, s *gatewayServer, over map[passedRoutes]error) iter.Seq2[gatewayChain, error] {
+func (st *state) tlsChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		for _, v := range st.virtualServicesOf(p, s) {
 			if len(v.spec.GetTls()) == 0 || !s.kind.takesTLSRoutes(v) || !s.sharesHost(v) || p.leaves(v.config, v) {
@@ -31,7 +31,7 @@ func (st *state) tlsChains(p *proxy, s *gatewayServer, over map[passedRoutes]err
 			}
 			for i, r := range v.spec.GetTls() {
 				for _, m := range r.GetMatch() {
-					c, err := st.checkedTLSChain(p, s, v, r, m)
+					c, err := st.checkedTLSChain(p, s, v, r, m, guard)
 					if err != nil {
 						err = leftOut(v.config, element("spec.tls", i), closedConnections(err))
 					}
@@ -47,9 +47,9 @@ func (st *state) tlsChains(p *proxy, s *gatewayServer, over map[passedRoutes]err
 // checkedTLSChain returns the filter chain of a match of a TLS route, without
 // one for none, or why it is left out.
 func (st *state) checkedTLSChain(
-	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes,
+	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes, guard *protection,
 ) (gatewayChain, error) {
-	c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return st.tlsChain(p, s, v, r, m) })
+	c, err := guard.chain(func(guard *protection) *listenerv3.FilterChain { return st.tlsChain(p, s, v, r, m, guard) })
 	if c == nil || err != nil {
 		return gatewayChain{}, err
 	}
@@ -63,7 +63,7 @@ func (st *state) checkedTLSChain(
 // tlsChain returns the filter chain of a match of a TLS route, behind TLS if the server
 // terminates that; nil for none.
 func (st *state) tlsChain(
-	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes,
+	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes, guard *protection,
 ) *listenerv3.FilterChain {
 	names, ok := s.namesOf(v, m)
 	if !ok || !s.fits(p, v, m) {
@@ -79,7 +79,7 @@ func (st *state) tlsChain(
 			return nil
 		}
 	}
-	return envoy.FilterChain(names, tls, filter, st.protectionOf(p).tcp...)
+	return envoy.FilterChain(names, tls, filter, guard.tcp...)
 }
 
 // namesOf returns the server names of a match at a server; none stands for all. Where TLS

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,13 +40,14 @@ func (st *state) serverListener(p *proxy, name string) (*listenerv3.Listener, []
 	}
 	labels := labelsOf(all)
 	guard := st.serverProtectionOf(p, labels)
-	server := envoy.GRPCServer{MutualTLS: st.servesMutualTLS(p.namespace, labels, port), Filters: guard.http}
-	l, err := envoy.Try(envoy.ForGRPC, func() *listenerv3.Listener { return server.Listener(name, at) })
-	if err != nil {
+	server := envoy.GRPCServer{MutualTLS: st.servesMutualTLS(p.namespace, labels, port)}
+	_, err := envoy.Try(envoy.ForGRPC, func() *listenerv3.Listener { return server.Listener(name, at) })
+	if err = errors.Join(err, guard.refused); err != nil {
 		server.Filters = []*hcm.HttpFilter{denyAll()}
-		return server.Listener(name, at), append(guard.problems, fmt.Errorf("all calls are denied: %w", err))
+		return server.Listener(name, at), append(slices.Clip(guard.problems), fmt.Errorf("all calls are denied: %w", err))
 	}
-	return l, guard.problems
+	server.Filters = guard.http
+	return server.Listener(name, at), guard.problems
 }
 
 // servesOn reports whether a service sends what comes to one of its ports to a port of the workload.
@@ -127,6 +129,9 @@ func (st *state) newServerProtection(p *proxy, sets []registry.Labels) *protecti
 	b.addServer(rbac.DenyFilter, deny)
 	b.addServer(rbac.HTTPFilter, allow)
 	b.boundServer()
+	for _, f := range b.out.http { // of all listeners that have them, once
+		b.out.refused = errors.Join(b.out.refused, checkOf(form)(f))
+	}
 	return b.finish()
 }
 

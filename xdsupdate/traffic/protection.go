@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,6 +25,8 @@ type protection struct {
 	tcp  []*listenerv3.Filter
 	// bytes are those of the longer list, encoded. Each filter chain repeats them.
 	bytes int
+	// refused is why they cannot be sent; nil: they can.
+	refused error
 	// problems are why rules allow nothing, or deny everything, although they say something else.
 	problems []error
 }
@@ -153,8 +156,9 @@ func (b *protectionBuilder) custom() {
 // provider adds the filters of a provider. One that would be refused cannot be asked.
 func (b *protectionBuilder) provider(provider rbac.Provider, policies []rbac.Policy) {
 	authz, err := provider.HTTPAuthz()
+	tcp := provider.TCPAuthz()
 	if err == nil && provider.Err == nil {
-		err = envoy.Check(envoy.ForEnvoy, authz)
+		err = errors.Join(envoy.Check(envoy.ForEnvoy, authz), envoy.Check(envoy.ForEnvoy, tcp))
 	}
 	if provider.Err == nil {
 		provider.Err = err
@@ -169,7 +173,6 @@ func (b *protectionBuilder) provider(provider rbac.Provider, policies []rbac.Pol
 	if shadow != nil {
 		b.addHTTP(rbac.HTTPProviderFilter, authz)
 	}
-	tcp := provider.TCPAuthz()
 	if enforced == nil && tcp == nil {
 		return // S43
 	}
@@ -180,24 +183,46 @@ func (b *protectionBuilder) provider(provider rbac.Provider, policies []rbac.Pol
 	}
 }
 
+// addHTTP adds a filter for requests. What is of policies in it has been checked.
 func (b *protectionBuilder) addHTTP(name string, config proto.Message) {
 	b.out.http = append(b.out.http, envoy.HTTPFilter(name, config))
 }
 
+// addTCP adds a filter for connections. What is of policies in it has been checked.
 func (b *protectionBuilder) addTCP(name string, config proto.Message) {
 	b.out.tcp = append(b.out.tcp, envoy.NetworkFilter(name, config))
 }
 
 func (b *protectionBuilder) finish() *protection {
-	http, tcp := 0, 0
-	for _, f := range b.out.http {
-		http += proto.Size(f)
-	}
-	for _, f := range b.out.tcp {
-		tcp += proto.Size(f)
-	}
-	b.out.bytes = max(http, tcp)
+	http, err := encodedSize(b.out.http)
+	tcp, errTCP := encodedSize(b.out.tcp)
+	b.out.bytes, b.out.refused = max(http, tcp), errors.Join(b.out.refused, err, errTCP)
 	return &b.out
+}
+
+// encodedSize returns how many bytes filters have together, or why they cannot be encoded.
+func encodedSize[F proto.Message](filters []F) (size int, err error) {
+	for _, f := range filters {
+		encoded, failed := proto.Marshal(f)
+		size, err = size+len(encoded), errors.Join(err, failed)
+	}
+	return size, err
+}
+
+// chain returns a filter chain with what protects it, or why it cannot be sent. It is checked without: the filters are the
+// same in all chains and have been checked.
+func (x *protection) chain(build func(x *protection) *listenerv3.FilterChain) (*listenerv3.FilterChain, error) {
+	c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return build(&protection{}) })
+	switch {
+	case c == nil || err != nil:
+		return nil, err
+	case x.refused != nil:
+		return nil, x.refused
+	case len(x.http)+len(x.tcp) == 0:
+		return c, nil
+	default:
+		return build(x), nil
+	}
 }
 
 // tooLarge returns why a listener with so many filter chains closes all connections: the policies would be

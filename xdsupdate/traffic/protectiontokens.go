@@ -37,7 +37,10 @@ func (b *protectionBuilder) tokens() {
 			rules = append(rules, r.Rule)
 		}
 	}
-	if config := jwtauthn.Config(rules); config != nil {
-		b.addHTTP(jwtauthn.Filter, config)
+	config := jwtauthn.Config(rules)
+	if config == nil {
+		return
 	}
+	b.out.refused = checkOf(rbac.HTTP)(config)
+	b.addHTTP(jwtauthn.Filter, config)
 }

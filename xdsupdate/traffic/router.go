@@ -103,7 +103,7 @@ func (st *state) served(p *proxy, l *gatewayListener) bool {
 		if c.of == nil || !c.of.matchesDestinations() {
 			return true
 		}
-		chains, _ := st.filterChains(p, l)
+		chains, _ := st.filterChains(p, l, &protection{})
 		return len(chains) > 0
 	}
 	return false

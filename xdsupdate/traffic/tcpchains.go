@@ -68,7 +68,7 @@ func (r *tcpRoute) setRanges(p *proxy, s *gatewayServer) (fits bool, failed erro
 // tcpChains yields the filter chains of the TCP routes of a server, or why one is left
 // out. Where a route that is only for some connections is left out, these are closed, so
 // that no later route gets them.
-func (st *state) tcpChains(p *proxy, s *gatewayServer) iter.Seq2[gatewayChain, error] {
+func (st *state) tcpChains(p *proxy, s *gatewayServer, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		bytes := make(map[*virtualService]int)
 		shared := 0
@@ -91,7 +91,7 @@ func (st *state) tcpChains(p *proxy, s *gatewayServer) iter.Seq2[gatewayChain, e
 			if !left {
 				shared += n
 			}
-			if !st.yieldTCPChains(p, s, r, left, yield) {
+			if !st.yieldTCPChains(p, s, r, left, guard, yield) {
 				return
 			}
 		}
@@ -99,19 +99,21 @@ func (st *state) tcpChains(p *proxy, s *gatewayServer) iter.Seq2[gatewayChain, e
 }
 
 // yieldTCPChains yields the filter chains of a route; left: it is left out.
-func (st *state) yieldTCPChains(p *proxy, s *gatewayServer, r tcpRoute, left bool, yield func(gatewayChain, error) bool) bool {
-	build := func() *listenerv3.FilterChain {
-		return st.serverChain(s, st.tcpProxy(p, r.of, s, r.spec.GetRoute()).Filter(), st.protectionOf(p).tcp...)
+func (st *state) yieldTCPChains(
+	p *proxy, s *gatewayServer, r tcpRoute, left bool, guard *protection, yield func(gatewayChain, error) bool,
+) bool {
+	build := func(guard *protection) *listenerv3.FilterChain {
+		return st.serverChain(s, st.tcpProxy(p, r.of, s, r.spec.GetRoute()).Filter(), guard.tcp...)
 	}
 	if left {
 		if len(r.ranges) == 0 {
 			return true
 		}
-		build = func() *listenerv3.FilterChain {
+		build = func(*protection) *listenerv3.FilterChain {
 			return st.serverChain(s, envoy.TCPProxy{Cluster: envoy.BlackHole}.Filter())
 		}
 	}
-	c, err := envoy.Try(envoy.ForEnvoy, build)
+	c, err := guard.chain(build)
 	if err != nil {
 		return yield(gatewayChain{}, s.leftOut(err))
 	}
