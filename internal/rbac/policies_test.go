@@ -115,6 +115,29 @@ func TestRefusedParts(t *testing.T) {
 	}
 }
 
+// TestKept: a policy that keeps what it is translated to is translated once in each form, and reports its problems each time.
+func TestKept(t *testing.T) {
+	checked := 0
+	count := Translator{Check: func(proto.Message) error { checked++; return errors.New("no") }}
+	p := policyOf(t, `{"action": "DENY", "rules": [{"to": [{"operation": {"methods": ["GET"]}}]}]}`)
+	p.Kept = &Translations{}
+	for range 3 {
+		for _, form := range []Form{HTTP, TCP} {
+			count.Form = form
+			if got, fields := translated(t, count, p); !proto.Equal(got, everything()) || len(fields) == 0 {
+				t.Errorf("form %d: %v, %q", form, got, fields)
+			}
+		}
+	}
+	if checked != 2 {
+		t.Errorf("it was checked %d times", checked)
+	}
+	p.Closed, p.Spec.Action = true, security.AuthorizationPolicy_ALLOW
+	if got, _ := translated(t, count, p); !proto.Equal(got, nothing()) {
+		t.Errorf("closed: %v", got)
+	}
+}
+
 // TestNames: no two policies have one name, whatever they are called, and no two providers.
 func TestNames(t *testing.T) {
 	a := policyOf(t, `{"action": "DENY", "rules": [{}]}`)
