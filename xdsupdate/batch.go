@@ -52,30 +52,34 @@ func (p *Pusher) Capture(read func()) { p.gate.capture(read) }
 // takes, and a batch inside a batch, or one of two updaters that are locked in
 // different orders, deadlocks now and then: the capture waits for the outer batch,
 // which waits for the inner one, which waits for the capture. The gate therefore
-// ends every wait of a batch and lets it in: after batchWait or, if a capture has
-// waited for long, or was disturbed, after maxBatchWait. A capture that is reading
-// at that moment reads again, maxReads times at most. Captures copy pointers, so
-// that both are exceptions. Thus only captures wait without a limit, and only for
-// batches to end.
+// ends every wait of a batch. Where the capture waits for a batch that takes long,
+// because it has no processor for instance, there is nothing to wait for: after
+// batchWait the gate is open until that batch has ended. Where the capture is reading,
+// the batch is let in after readWait or, if a capture has waited for long, or was
+// disturbed, after maxBatchWait. A capture that is reading at that moment reads
+// again, maxReads times at most. Captures copy pointers, so that all of these are
+// exceptions. Thus only captures wait without a limit, and only for batches to end.
 type gate struct {
 	mu sync.Mutex
-	// batches and captures count those that run, captures also those that wait.
-	batches, captures int
+	// late are the batches that run, and for which a batch has waited too long; batches
+	// are all that run. captures are those that run or wait.
+	late, batches, captures int
 	// begun counts all batches ever: a capture compares it to see whether it was
-	// disturbed.
-	begun uint64
+	// disturbed. Of those that run, the late ones are the ones up to lateUpTo.
+	begun, lateUpTo uint64
 	// since is from when on there has been a capture, and disturbed how many of them
 	// read again.
 	since     time.Time
 	disturbed int
 	// idle is closed when no batch is running any more, open when no capture is
-	// there any more; nil unless something waits for that.
+	// there any more, or there are late batches; nil unless something waits for that.
 	idle, open chan struct{}
 }
 
-// batchWait is how long a batch waits for captures that wait for others: a registry is
-// not to notice that another one publishes much.
-const batchWait = 4 * time.Millisecond
+// batchWait is how long a batch waits for a capture that waits for other batches: a
+// registry is not to notice that another one publishes much. readWait is how long it
+// waits for one that reads.
+const batchWait, readWait = time.Millisecond, 4 * time.Millisecond
 
 // maxBatchWait is how long a batch waits for captures that would not get their turn
 // otherwise. It is much longer than a batch or a capture should take, so that it
@@ -87,45 +91,64 @@ const maxBatchWait = 100 * time.Millisecond
 const maxReads = 4
 
 func (g *gate) batch(publish func()) {
-	g.beginBatch()
-	defer g.endBatch()
+	n := g.beginBatch()
+	defer g.endBatch(n)
 	publish()
 }
 
-func (g *gate) beginBatch() {
+// beginBatch returns the number of the batch.
+func (g *gate) beginBatch() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.captures > 0 {
+	if g.closedLocked() {
 		g.awaitCapturesLocked()
 	}
 	g.batches++
 	g.begun++
+	return g.begun
 }
 
-func (g *gate) endBatch() {
+func (g *gate) endBatch(n uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if n <= g.lateUpTo {
+		g.late--
+	}
 	if g.batches--; g.batches == 0 {
 		release(&g.idle)
 	}
 }
 
+// closedLocked reports whether batches are to wait for captures.
+func (g *gate) closedLocked() bool { return g.captures > 0 && (g.late == 0 || g.starvedLocked()) }
+
+// starvedLocked reports whether batches have kept captures from their turn.
+func (g *gate) starvedLocked() bool { return g.disturbed > 0 || time.Since(g.since) >= maxBatchWait }
+
 func (g *gate) awaitCapturesLocked() {
-	wait := batchWait
-	if g.disturbed > 0 || time.Since(g.since) >= maxBatchWait {
+	wait := readWait
+	switch {
+	case g.starvedLocked():
 		wait = maxBatchWait
+	case g.batches > 0:
+		wait = batchWait
 	}
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
-	for expired := false; g.captures > 0 && !expired; {
+	for g.closedLocked() {
 		open := waitOn(&g.open)
 		g.mu.Unlock()
 		select {
 		case <-open:
+			g.mu.Lock()
 		case <-timeout.C:
-			expired = true
+			g.mu.Lock()
+			if g.late == 0 {
+				g.late, g.lateUpTo = g.batches, g.begun
+				release(&g.open)
+			}
+			return
 		}
-		g.mu.Lock()
 	}
 }
 
