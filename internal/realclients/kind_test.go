@@ -2,24 +2,37 @@
 
 package realclients
 
-import "testing"
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/grpccall"
+)
 
 // kind is one of the clients.
 type kind struct {
-	name string
-	// missing says why the client cannot be run here; "" if it can.
-	missing func() string
-	// external: the client is a process of its own.
-	external bool
-	// start starts a client that has a bootstrap and calls a target until the test
+	grpccall.Kind
+	// repeat starts a client that has a bootstrap and calls a target, again and again, until the test
 	// ends, and returns where its outcomes come and how it is sent a mark.
-	start func(t *testing.T, bootstrap []byte, target string) (*feed, func(mark string) error)
+	repeat func(t *testing.T, bootstrap []byte, target string) (*feed, func(mark string) error)
 }
 
-func kinds() []kind {
-	return []kind{
-		{name: "grpc-go", missing: func() string { return "" }, start: startGo},
-		{name: "grpc-js", missing: missingNode, external: true, start: startNode},
-		{name: "C-core", missing: missingPython, external: true, start: startPython},
+func kinds() (out []kind) {
+	repeat := map[string]func(*testing.T, []byte, string) (*feed, func(string) error){"grpc-go": startGo, "grpc-js": startNode, "C-core": startPython}
+	for _, k := range grpccall.Kinds() {
+		out = append(out, kind{k, repeat[k.Name]})
 	}
+	return out
+}
+
+// startNode starts grpc-js with grpc-js-xds.
+func startNode(t *testing.T, bootstrap []byte, target string) (*feed, func(mark string) error) {
+	t.Helper()
+	return startProgram(t, bootstrap, target, "node", filepath.Join("testdata", "node", "client.js"))
+}
+
+// startPython starts the C-core.
+func startPython(t *testing.T, bootstrap []byte, target string) (*feed, func(mark string) error) {
+	t.Helper()
+	return startProgram(t, bootstrap, target, grpccall.Python(), filepath.Join("testdata", "python", "client.py"))
 }

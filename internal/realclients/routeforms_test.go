@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/grpccall"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -121,7 +122,7 @@ var formCases = []formCase{
 // and means the same to all.
 func TestRouteForms(t *testing.T) {
 	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
+		t.Run(k.Name, func(t *testing.T) {
 			k.require(t)
 			p := startStatic(t)
 			a, b, rest := startEcho(t, "a"), startEcho(t, "b"), startEcho(t, "rest")
@@ -129,8 +130,8 @@ func TestRouteForms(t *testing.T) {
 			p.cluster(t, "b", b.port)
 			p.cluster(t, "rest", rest.port)
 			p.cluster(t, "none")
-			client := newAsker(t, k, p.bootstrap(t))
-			var calls []ask
+			client := k.Start(t, p.bootstrap(t))
+			var calls []grpccall.Call
 			var what []string
 			var want []formCall
 			together := 0
@@ -143,18 +144,18 @@ func TestRouteForms(t *testing.T) {
 					if c.path == "" {
 						c.path = "/s/M"
 					}
-					calls = append(calls, ask{Target: target, Path: c.path, Headers: c.headers})
+					calls = append(calls, grpccall.Call{Target: target, Path: c.path, Headers: c.headers})
 					what, want = append(what, tc.name), append(want, c)
 				}
 			}
-			answers := client.ask(calls[:together]...)
+			answers := client.Make(calls[:together]...)
 			for _, c := range calls[together:] {
-				answers = append(answers, client.ask(c)...)
+				answers = append(answers, client.Make(c)...)
 			}
 			for i, got := range answers {
 				w := want[i]
-				if got.Backend != w.want || got.Code != int(w.code) {
-					t.Errorf("%s: %s %v: answered by %q with %s (%s), want %q with %s", what[i], w.path, w.headers, got.Backend, codes.Code(got.Code), got.Error, w.want, w.code)
+				if got.Backend != w.want || got.Code != w.code {
+					t.Errorf("%s: %s %v: answered by %q with %s (%s), want %q with %s", what[i], w.path, w.headers, got.Backend, got.Code, got.Error, w.want, w.code)
 				}
 			}
 			if refused := p.refusals(); refused != "" {

@@ -25,7 +25,7 @@ const requireClients = "PILOTKIT_REQUIRE_CLIENTS"
 func eachClient(t *testing.T, scenario func(s *scene)) {
 	t.Helper()
 	for _, k := range kinds() {
-		t.Run(k.name, func(t *testing.T) {
+		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
 			k.require(t)
 			scenario(&scene{t, k})
@@ -37,10 +37,10 @@ func eachClient(t *testing.T, scenario func(s *scene)) {
 // client is a process of its own if the tests are to be short.
 func (k kind) require(t *testing.T) {
 	t.Helper()
-	if testing.Short() && k.external {
+	if testing.Short() && k.External {
 		t.Skip("-short: no client in a process of its own")
 	}
-	if why := k.missing(); why != "" {
+	if why := k.Missing(); why != "" {
 		if os.Getenv(requireClients) != "" {
 			t.Fatalf("%s (%s is set)", why, requireClients)
 		}
@@ -68,7 +68,7 @@ func (s *scene) planeAt(address string, configs ...configstore.Config) *plane {
 // runs. Its namespace is apps.
 func (s *scene) call(p *plane, target string) *caller {
 	s.Helper()
-	feed, send := s.client.start(s.T, bootstrap(s.T, p.address), target)
+	feed, send := s.client.repeat(s.T, bootstrap(s.T, p.address), target)
 	return newCaller(s.T, feed, send)
 }
 

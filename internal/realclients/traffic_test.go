@@ -14,6 +14,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/grpccall"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
@@ -72,25 +73,24 @@ func share(subset string, weight int) string {
 	return fmt.Sprintf(`{"destination": {"host": %q, "subset": %q}, "weight": %d}`, host, subset, weight)
 }
 
-func (s *scene) asker(p *plane) *asker {
+func (s *scene) asker(p *plane) *grpccall.Caller {
 	s.Helper()
-	return newAsker(s.T, s.client, bootstrapOf(s.T, p.address))
+	return s.client.Start(s.T, bootstrapOf(s.T, p.address))
 }
 
-// counts makes n calls, some at a time, and returns how often each backend answered,
+// countAnswers makes n calls, some at a time, and returns how often each backend answered,
 // or each code was the result.
-func (a *asker) counts(n int) map[string]int {
-	a.t.Helper()
+func countAnswers(client *grpccall.Caller, n int) map[string]int {
 	const batch = 250
 	out := make(map[string]int)
 	for range n / batch {
-		calls := make([]ask, batch)
+		calls := make([]grpccall.Call, batch)
 		for i := range calls {
-			calls[i] = ask{Target: target, Path: "/s/M"}
+			calls[i] = grpccall.Call{Target: target, Path: "/s/M"}
 		}
-		for _, got := range a.ask(calls...) {
+		for _, got := range client.Make(calls...) {
 			if got.Code != 0 {
-				got.Backend = codes.Code(got.Code).String()
+				got.Backend = got.Code.String()
 			}
 			out[got.Backend]++
 		}
@@ -129,19 +129,19 @@ func TestTrafficWeights(t *testing.T) {
 			s.virtualService(`{"route": [`+share("v1", 7)+`,`+share("v2", 2)+`,`+share("v3", 1)+`]}`))
 		client := s.asker(p)
 		shares := map[string]float64{"v1": 0.7, "v2": 0.2, "v3": 0.1}
-		if got := client.counts(10_000); chiSquare(got, shares) > chiSquareTwo {
+		if got := countAnswers(client, 10_000); chiSquare(got, shares) > chiSquareTwo {
 			s.Errorf("of 10000 calls %v, want shares %v", got, shares)
 		}
 		p.update(s.virtualService(`{"fault": {"abort": {"grpcStatus": "ABORTED", "percentage": {"value": 25}}}, ` + forwardTo("v3") + `}`))
 		p.applied()
 		// The client has accepted the fault; soon its calls go by it.
-		for calls := 0; client.ask(ask{Target: target, Path: "/s/M"})[0].Code != int(codes.Aborted); calls++ {
+		for calls := 0; client.Make(grpccall.Call{Target: target, Path: "/s/M"})[0].Code != codes.Aborted; calls++ {
 			if calls == 10_000 {
 				s.Fatal("no call was aborted")
 			}
 		}
 		shares = map[string]float64{"v3": 0.75, "Aborted": 0.25}
-		if got := client.counts(2_000); chiSquare(got, shares) > chiSquareOne {
+		if got := countAnswers(client, 2_000); chiSquare(got, shares) > chiSquareOne {
 			s.Errorf("of 2000 calls %v, want shares %v", got, shares)
 		}
 		p.accepted()
@@ -169,35 +169,35 @@ func TestTrafficRoutes(t *testing.T) {
 			{"mirror": {"host": "`+host+`", "subset": "v1"}, `+forwardTo("v2")+`}`))
 		client := s.asker(p)
 		for _, c := range []struct {
-			ask
+			grpccall.Call
 			want     string
 			code     codes.Code
 			at, most time.Duration
 		}{
-			{ask: ask{Path: "/s/M"}, want: "v1"},
-			{ask: ask{Path: "/s/M", Headers: h{"x-version": "2"}}, want: "v2"},
-			{ask: ask{Path: "/t/M", Headers: h{"x-version": "2"}}, want: "v1"},
-			{ask: ask{Path: "/s.S/Two"}, want: "v2"},
-			{ask: ask{Path: "/slow/M", Headers: h{"wait": "9000"}}, code: codes.DeadlineExceeded},
-			{ask: ask{Path: "/retried/M", Headers: h{"fail": "3"}}, want: "v1"},
-			{ask: ask{Path: "/retried/M", Headers: h{"fail": "4"}}, code: codes.Unavailable},
-			{ask: ask{Path: "/once/M", Headers: h{"fail": "1"}}, code: codes.Unavailable},
-			{ask: ask{Path: "/abort/M"}, code: codes.NotFound},
-			{ask: ask{Path: "/delay/M"}, want: "v1", at: 500 * time.Millisecond},
-			{ask: ask{Path: "/moved/M"}, code: codes.Unknown},
-			{ask: ask{Path: "/gone/M"}, code: codes.Unavailable},
-			{ask: ask{Path: "/empty/M"}, code: codes.Unavailable, most: 10 * time.Second},
-			{ask: ask{Path: "/unknown/M"}, code: codes.Unavailable, most: 10 * time.Second},
-			{ask: ask{Path: "/nowhere/M"}, code: codes.Unavailable, most: 10 * time.Second},
-			{ask: ask{Path: "/s/M", Headers: h{"x-canary": "yes"}}, want: "v2"},
-			{ask: ask{Path: "/s/M", Headers: h{"x-canary": "no"}}, want: "v1"},
+			{Call: grpccall.Call{Path: "/s/M"}, want: "v1"},
+			{Call: grpccall.Call{Path: "/s/M", Headers: h{"x-version": "2"}}, want: "v2"},
+			{Call: grpccall.Call{Path: "/t/M", Headers: h{"x-version": "2"}}, want: "v1"},
+			{Call: grpccall.Call{Path: "/s.S/Two"}, want: "v2"},
+			{Call: grpccall.Call{Path: "/slow/M", Headers: h{"wait": "9000"}}, code: codes.DeadlineExceeded},
+			{Call: grpccall.Call{Path: "/retried/M", Headers: h{"fail": "3"}}, want: "v1"},
+			{Call: grpccall.Call{Path: "/retried/M", Headers: h{"fail": "4"}}, code: codes.Unavailable},
+			{Call: grpccall.Call{Path: "/once/M", Headers: h{"fail": "1"}}, code: codes.Unavailable},
+			{Call: grpccall.Call{Path: "/abort/M"}, code: codes.NotFound},
+			{Call: grpccall.Call{Path: "/delay/M"}, want: "v1", at: 500 * time.Millisecond},
+			{Call: grpccall.Call{Path: "/moved/M"}, code: codes.Unknown},
+			{Call: grpccall.Call{Path: "/gone/M"}, code: codes.Unavailable},
+			{Call: grpccall.Call{Path: "/empty/M"}, code: codes.Unavailable, most: 10 * time.Second},
+			{Call: grpccall.Call{Path: "/unknown/M"}, code: codes.Unavailable, most: 10 * time.Second},
+			{Call: grpccall.Call{Path: "/nowhere/M"}, code: codes.Unavailable, most: 10 * time.Second},
+			{Call: grpccall.Call{Path: "/s/M", Headers: h{"x-canary": "yes"}}, want: "v2"},
+			{Call: grpccall.Call{Path: "/s/M", Headers: h{"x-canary": "no"}}, want: "v1"},
 		} {
 			c.Target = target
-			got := client.ask(c.ask)[0]
+			got := client.Make(c.Call)[0]
 			took := time.Duration(got.Micros) * time.Microsecond
-			if got.Backend != c.want || got.Code != int(c.code) || took < c.at || c.most > 0 && took > c.most {
+			if got.Backend != c.want || got.Code != c.code || took < c.at || c.most > 0 && took > c.most {
 				s.Errorf("%s %v: answered by %q with %s (%s) in %s, want %q with %s in %s–%s",
-					c.Path, c.Headers, got.Backend, codes.Code(got.Code), got.Error, took, c.want, c.code, c.at, c.most)
+					c.Path, c.Headers, got.Backend, got.Code, got.Error, took, c.want, c.code, c.at, c.most)
 			}
 		}
 		p.accepted()

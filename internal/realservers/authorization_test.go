@@ -19,6 +19,7 @@ import (
 func workload(address, labels string) string {
 	_, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf(`
+---
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: quotes, namespace: shop}
@@ -74,9 +75,10 @@ type stage struct {
 func start(t *testing.T, k kind, labels, text string) *stage {
 	t.Helper()
 	issuer := authority.New(t)
-	s := &stage{server: freeAddress()}
+	s := &stage{server: freeAddresses(t, "127.0.0.1", 1)[0]}
 	s.plane = startPlane(t, workload(s.server, labels)+text)
-	k.start(t, s.server, bootstrap(t, s.address, issuer))
+	content, _ := bootstrap(t, s.address, issuer)
+	k.start(t, content, s.server)
 	s.cart, s.evil, s.plain = of(t, s.server, issuer, cart), of(t, s.server, issuer, evil), plain(t, s.server)
 	return s
 }

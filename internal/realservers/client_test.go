@@ -44,7 +44,7 @@ func of(t *testing.T, address string, issuer *authority.Authority, identity stri
 func dial(t *testing.T, address string, creds credentials.TransportCredentials, more ...grpc.DialOption) *client {
 	t.Helper()
 	backoff := grpc.ConnectParams{MinConnectTimeout: 5 * time.Second}
-	backoff.Backoff.BaseDelay, backoff.Backoff.MaxDelay, backoff.Backoff.Multiplier = 20*time.Millisecond, 20*time.Millisecond, 1
+	backoff.Backoff.BaseDelay, backoff.Backoff.MaxDelay, backoff.Backoff.Multiplier = time.Millisecond, time.Millisecond, 1
 	options := append([]grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithConnectParams(backoff), grpc.WithAuthority("quotes.shop:9000")}, more...)
 	conn, err := grpc.NewClient("passthrough:///"+address, options...)
 	if err != nil {

@@ -83,7 +83,20 @@ func documents(t *testing.T, text string) (out []configstore.Config) {
 // apply creates or replaces objects, as one batch.
 func (p *plane) apply(text string) {
 	p.t.Helper()
-	if err := p.write(documents(p.t, text)); err != nil {
+	p.change(text, "")
+}
+
+// change creates or replaces objects and deletes others, as one batch.
+func (p *plane) change(written, deleted string) {
+	p.t.Helper()
+	var batch []configstore.Mutation
+	for _, c := range documents(p.t, written) {
+		batch = append(batch, configstore.Mutation{Op: configstore.OpUpsert, Config: c})
+	}
+	for _, c := range documents(p.t, deleted) {
+		batch = append(batch, configstore.Mutation{Op: configstore.OpDelete, Config: c})
+	}
+	if _, err := p.store.Apply(batch...); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -100,11 +113,7 @@ func (p *plane) write(configs []configstore.Config) error {
 // remove deletes objects, as one batch.
 func (p *plane) remove(text string) {
 	p.t.Helper()
-	for _, c := range documents(p.t, text) {
-		if err := p.configs.Delete(c.GroupVersionKind, c.Name, c.Namespace, nil); err != nil {
-			p.t.Fatal(err)
-		}
-	}
+	p.change("", text)
 }
 
 // applied returns when all servers have answered what they were sent.

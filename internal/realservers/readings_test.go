@@ -71,7 +71,8 @@ func decideOnce(t *testing.T, d dice, counts map[codes.Code]int) int {
 	}
 	issuer := authority.New(t)
 	p := startPlane(t, text)
-	serveGo(t, listener, bootstrap(t, p.address, issuer))
+	content, _ := bootstrap(t, p.address, issuer)
+	serveGo(t, listener, content)
 	c := caller{t: t, dice: d, read: read, who: routesim.Proxy{Namespace: "shop", Labels: labels}, server: server, issuer: issuer, counts: counts}
 	c.callAll()
 	if p.accepted(); t.Failed() {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -20,15 +21,14 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/pilotkit/pilotkit/internal/authority"
+	"github.com/pilotkit/pilotkit/internal/grpccall"
 )
 
 // kind is a library.
 type kind struct {
 	name string
-	// missing says why it cannot be tried; "": it can.
-	missing func() string
-	// start has a server serve at an address until the test ends.
-	start func(t *testing.T, address string, bootstrap []byte)
+	// start has a server serve at addresses until the test ends.
+	start func(t *testing.T, bootstrap []byte, addresses ...string)
 	// reconnects: a new listener ends connections.
 	reconnects bool
 	// unconnected: it does not know the addresses and ports of connections.
@@ -40,9 +40,9 @@ type kind struct {
 // kinds are those that there are.
 func kinds() []kind {
 	return []kind{
-		{"grpc-go", func() string { return "" }, startGo, false, false, 2000},
-		{"C-core", missingPython, startPython, true, false, 500},
-		{"grpc-js", missingNode, startNode, true, true, 100},
+		{"grpc-go", startGo, false, false, 2000},
+		{"C-core", startPython, true, false, 500},
+		{"grpc-js", startNode, true, true, 100},
 	}
 }
 
@@ -54,20 +54,34 @@ func eachKind(t *testing.T, test func(t *testing.T, k kind)) {
 			if reason := k.missing(); reason != "" {
 				t.Skip(reason)
 			}
-			if testing.Short() && k.name != "grpc-go" {
-				t.Skip("a process of its own")
-			}
 			test(t, k)
 		})
 	}
 }
 
+// client is that of the library.
+func (k kind) client() grpccall.Kind {
+	all := grpccall.Kinds()
+	return all[slices.IndexFunc(all, func(c grpccall.Kind) bool { return c.Name == k.name })]
+}
+
+// missing says why the library cannot be tried; "": it can.
+func (k kind) missing() string {
+	c := k.client()
+	if testing.Short() && c.External {
+		return "a process of its own"
+	}
+	return c.Missing()
+}
+
 // TestPrerequisites is skipped for a library that is not installed.
 func TestPrerequisites(t *testing.T) { eachKind(t, func(*testing.T, kind) {}) }
 
-func startGo(t *testing.T, address string, bootstrap []byte) {
+func startGo(t *testing.T, bootstrap []byte, addresses ...string) {
 	t.Helper()
-	serveGo(t, listen(t, address), bootstrap)
+	for _, address := range addresses {
+		serveGo(t, listen(t, address), bootstrap)
+	}
 }
 
 func listen(t *testing.T, address string) net.Listener {
@@ -107,38 +121,20 @@ func serveGo(t *testing.T, listener net.Listener, bootstrap []byte) {
 	})
 }
 
-const python = "/usr/bin/python3"
-
-func missingPython() string {
-	if exec.Command(python, "-c", "import grpc").Run() != nil { //nolint:noctx // ends at once
-		return "python3 has no grpc: apt-get install python3-grpcio"
-	}
-	return ""
-}
-
-func startPython(t *testing.T, address string, bootstrap []byte) {
+func startPython(t *testing.T, bootstrap []byte, addresses ...string) {
 	t.Helper()
-	startProgram(t, bootstrap, nil, python, filepath.Join("testdata", "server.py"), address)
+	startProgram(t, bootstrap, nil, grpccall.Python(), append([]string{filepath.Join("testdata", "server.py")}, addresses...)...)
 }
 
-const nodeModules = "../realclients/testdata/node/node_modules"
-
-func missingNode() string {
-	if _, err := os.Stat(filepath.Join(nodeModules, "@grpc", "grpc-js-xds", "package.json")); err != nil {
-		return "grpc-js is not installed: npm ci --prefix internal/realclients/testdata/node"
-	}
-	return ""
-}
-
-func startNode(t *testing.T, address string, bootstrap []byte) {
+func startNode(t *testing.T, bootstrap []byte, addresses ...string) {
 	t.Helper()
-	modules, err := filepath.Abs(nodeModules)
+	modules, err := filepath.Abs(grpccall.NodeModules)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Without the second grpc-js refuses every listener with policies.
 	env := []string{"NODE_MODULES=" + modules, "GRPC_XDS_EXPERIMENTAL_RBAC=true"}
-	startProgram(t, bootstrap, env, "node", filepath.Join("testdata", "server.js"), address)
+	startProgram(t, bootstrap, env, "node", append([]string{filepath.Join("testdata", "server.js")}, addresses...)...)
 }
 
 // startProgram starts a server in a process of its own, which ends with its standard input.
@@ -173,26 +169,49 @@ func startProgram(t *testing.T, bootstrap []byte, env []string, program string, 
 	})
 }
 
-// freeAddress returns an address on the loopback interface at which nobody listens.
-func freeAddress() string { return fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)) }
-
-// bootstrap returns what a server is told: its control plane, and its certificate.
-func bootstrap(t *testing.T, plane string, issuer *authority.Authority) []byte {
+// freeAddresses returns addresses with an IP of the loopback interface at which nobody listens. Their ports are below those that systems
+// give to connections.
+func freeAddresses(t *testing.T, ip string, n int) (out []string) {
 	t.Helper()
-	dir := t.TempDir()
-	certificate, key := issuer.Issue("spiffe://cluster.local/ns/shop/sa/quotes")
+	for len(out) < n {
+		address := fmt.Sprintf("%s:%d", ip, 20000+rand.IntN(10000))
+		if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address); err == nil {
+			defer l.Close() // all at the end: so they differ
+			out = append(out, address)
+		}
+	}
+	return out
+}
+
+// bootstrap returns what the server of the workload quotes is told, and the folder of its certificate.
+func bootstrap(t *testing.T, plane string, issuer *authority.Authority) (content []byte, files string) {
+	t.Helper()
+	return node{"127.0.0.1", "quotes", "shop"}.bootstrap(t, plane, issuer)
+}
+
+// node is who a client or a server is.
+type node struct{ ip, account, namespace string }
+
+// bootstrap returns what it is told: its control plane, and the folder of its certificate.
+func (n node) bootstrap(t *testing.T, plane string, issuer *authority.Authority) (content []byte, dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "certificate")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	certificate, key := issuer.Issue(fmt.Sprintf("spiffe://cluster.local/ns/%s/sa/%s", n.namespace, n.account))
 	for file, data := range map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": issuer.PEM()} {
 		if err := os.WriteFile(filepath.Join(dir, file), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out, err := json.Marshal(map[string]any{
+	content, err := json.Marshal(map[string]any{
 		"xds_servers": []any{map[string]any{
 			"server_uri": plane, "channel_creds": []any{map[string]any{"type": "insecure"}}, "server_features": []string{"xds_v3"},
 		}},
 		"node": map[string]any{
-			"id": "sidecar~127.0.0.1~quotes.shop~shop.svc.cluster.local", "locality": map[string]any{},
-			"metadata": map[string]any{"GENERATOR": "grpc", "NAMESPACE": "shop"},
+			"id": fmt.Sprintf("sidecar~%s~%s.%s~%[3]s.svc.cluster.local", n.ip, n.account, n.namespace), "locality": map[string]any{},
+			"metadata": map[string]any{"GENERATOR": "grpc", "NAMESPACE": n.namespace},
 		},
 		"certificate_providers": map[string]any{"default": map[string]any{"plugin_name": "file_watcher", "config": map[string]any{
 			"certificate_file": filepath.Join(dir, "tls.crt"), "private_key_file": filepath.Join(dir, "tls.key"),
@@ -203,5 +222,5 @@ func bootstrap(t *testing.T, plane string, issuer *authority.Authority) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out
+	return content, dir
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Serves /quotes.Quotes/Get and /quotes.Quotes/Put by what its control plane says; argument: the address. It ends
+// Serves /quotes.Quotes/Get and /quotes.Quotes/Put by what its control plane says; arguments: the addresses. It ends
 // when its standard input does.
 'use strict';
 
@@ -16,8 +16,10 @@ const method = (path) => ({
 const answer = (call, callback) => callback(null, Buffer.alloc(0));
 const server = new xds.XdsServer();
 server.addService({ Get: method('/quotes.Quotes/Get'), Put: method('/quotes.Quotes/Put') }, { Get: answer, Put: answer });
-server.bindAsync(process.argv[2], new xds.XdsServerCredentials(grpc.ServerCredentials.createInsecure()), (error) => {
-  if (error) console.error(error);
-});
+for (const address of process.argv.slice(2)) {
+  server.bindAsync(address, new xds.XdsServerCredentials(grpc.ServerCredentials.createInsecure()), (error) => {
+    if (error) console.error(error);
+  });
+}
 process.stdin.resume();
 process.stdin.on('end', () => process.exit(0));

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Serves every unary call by what its control plane says; argument: the address. It ends when its standard
+"""Serves every unary call by what its control plane says; arguments: the addresses. It ends when its standard
 input does."""
 
 import os
@@ -18,7 +18,8 @@ class Any(grpc.GenericRpcHandler):
 
 
 server = grpc.server(futures.ThreadPoolExecutor(8), handlers=(Any(),), xds=True)
-server.add_secure_port(sys.argv[1], grpc.xds_server_credentials(grpc.insecure_server_credentials()))
+for address in sys.argv[1:]:
+    server.add_secure_port(address, grpc.xds_server_credentials(grpc.insecure_server_credentials()))
 server.start()
 sys.stdin.read()
 os._exit(0)

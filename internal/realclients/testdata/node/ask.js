@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Calls what it is asked to, each a line of JSON on the standard input, and reports
-// the results; see asker in ask_test.go.
+// the results; see package grpccall.
 'use strict';
 
 const grpc = require('@grpc/grpc-js');
 const readline = require('node:readline');
 
-require('@grpc/grpc-js-xds').register();
+const xds = require('@grpc/grpc-js-xds');
+xds.register();
 
 const bytes = (b) => b;
 const clients = new Map();
@@ -15,13 +16,13 @@ const report = (answer) => process.stdout.write(JSON.stringify(answer) + '\n');
 
 function clientOf(target) {
   if (!clients.has(target)) {
-    clients.set(target, new grpc.Client(target, grpc.credentials.createInsecure()));
+    clients.set(target, new grpc.Client(target, new xds.XdsChannelCredentials(grpc.credentials.createInsecure())));
   }
   return clients.get(target);
 }
 
-function call({ id, target, path, headers, timeout }) {
-  const metadata = new grpc.Metadata();
+function call({ id, target, path, headers, timeout, waits }) {
+  const metadata = new grpc.Metadata({ waitForReady: Boolean(waits) });
   for (const [name, value] of Object.entries(headers || {})) {
     metadata.set(name, value);
   }
@@ -32,7 +33,7 @@ function call({ id, target, path, headers, timeout }) {
     micros: Number((process.hrtime.bigint() - start) / 1000n),
   });
   const one = clientOf(target).makeUnaryRequest(path, bytes, bytes, Buffer.alloc(0), metadata, { deadline: Date.now() + timeout }, done);
-  one.on('metadata', (m) => { backend = String(m.get('backend')[0]); });
+  one.on('metadata', (m) => { backend = String(m.get('backend')[0] || ''); });
 }
 
 const input = readline.createInterface({ input: process.stdin });

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 """Calls what it is asked to, each a line of JSON on the standard input, and reports
-the results; see asker in ask_test.go."""
+the results; see package grpccall."""
 
 import json
 import os
@@ -12,6 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 os.environ["GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS"] = "50"
 
 import grpc  # noqa: E402
+import grpc.experimental  # noqa: E402
+
+CREDENTIALS = grpc.xds_channel_credentials(grpc.experimental.insecure_channel_credentials())
 
 channels = {}
 
@@ -21,7 +24,7 @@ def call(ask, channel):
     answer = {"id": ask["id"], "backend": "", "code": 0, "error": ""}
     one = channel.unary_unary(ask["path"], request_serializer=lambda b: b, response_deserializer=lambda b: b)
     try:
-        _, done = one.with_call(b"", timeout=ask["timeout"] / 1000, metadata=list((ask.get("headers") or {}).items()))
+        _, done = one.with_call(b"", timeout=ask["timeout"] / 1000, wait_for_ready=ask.get("waits"), metadata=list((ask.get("headers") or {}).items()))
         answer["backend"] = dict(done.initial_metadata()).get("backend", "")
     except grpc.RpcError as error:
         answer["code"], answer["error"] = error.code().value[0], error.details()
@@ -35,7 +38,7 @@ def main():
     for line in sys.stdin:
         ask = json.loads(line)
         if ask["target"] not in channels:
-            channels[ask["target"]] = grpc.insecure_channel(ask["target"])
+            channels[ask["target"]] = grpc.secure_channel(ask["target"], CREDENTIALS)
         pool.submit(call, ask, channels[ask["target"]])
     os._exit(0)
 
