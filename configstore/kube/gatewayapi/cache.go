@@ -4,7 +4,6 @@ package gatewayapi
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/options"
@@ -33,25 +33,17 @@ type CacheOptions struct {
 	Logger *slog.Logger
 }
 
-// reads is the reading half of a cache.
-type reads interface {
-	configstore.ConfigStoreCache
-	configstore.Subscriber
-	configstore.BatchSubscriber
-	configstore.ListSubscriber
-	configstore.Watcher
-	configstore.Drainer
-	configstore.Deliverer
-}
+// readOnly shows what is published.
+type readOnly = derived.Cache
 
 // Cache is a ConfigStoreCache of what a Converter makes of the Gateway API's objects in another
-// one. It takes no writes; put it beside others with aggregate.MakeCache. Create it with
+// one. It takes no writes (ErrReadOnly); put it beside others with aggregate.MakeCache. Create it with
 // NewCache.
 //
 // It is empty until its source and the inputs have synced, and then has everything at once.
 // A batch of the source is one of the Cache.
 type Cache struct {
-	reads
+	readOnly
 	opts      CacheOptions
 	source    configstore.ConfigStoreCache
 	resources map[configstore.GroupVersionKind]*resource
@@ -85,11 +77,8 @@ func NewCache(source configstore.ConfigStoreCache, opts ...CacheOptions) *Cache 
 		opts: o, source: source, resources: map[configstore.GroupVersionKind]*resource{}, converter: NewConverter(o.Options),
 		awaited: append([]configstore.Syncer{source}, o.Inputs...), objects: map[ObjectKey]*configstore.Config{},
 	}
-	c.published = memory.NewController(
-		memory.Make(outputs(), memory.Options{SkipValidation: true}), memory.ControllerOptions{Logger: o.Logger},
-	)
-	c.published.RegisterHasSyncedHandler(c.isReady)
-	c.reads = c.published
+	c.published = derived.Publisher(istio.Schemas(), outputKinds(), c.isReady, o.Logger)
+	c.readOnly = derived.Of(c.published)
 	if o.Infrastructure != nil {
 		c.hosting = newHosting(o.Infrastructure, o.Logger, func(gateway Key, now *Provided) { c.Apply(SetProvided(gateway, now)) })
 	}
@@ -97,42 +86,9 @@ func NewCache(source configstore.ConfigStoreCache, opts ...CacheOptions) *Cache 
 	return c
 }
 
-// outputs returns the schemas of the kinds that are made.
-func outputs() configstore.Schemas {
-	b, all := configstore.NewSchemasBuilder(), istio.Schemas()
-	for _, kind := range outputKinds() {
-		schema, _ := all.Find(kind)
-		b.MustAdd(schema)
-	}
-	return b.Build()
-}
-
+// outputKinds returns the kinds that are made.
 func outputKinds() []configstore.GroupVersionKind {
 	return []configstore.GroupVersionKind{istio.DestinationRule, istio.Gateway, istio.VirtualService}
-}
-
-// Create implements ConfigStore: ErrReadOnly.
-func (c *Cache) Create(config configstore.Config) (revision string, err error) {
-	return "", readOnly(configstore.OpCreate, config.Key())
-}
-
-// Update implements ConfigStore: ErrReadOnly.
-func (c *Cache) Update(config configstore.Config) (revision string, err error) {
-	return "", readOnly(configstore.OpUpdate, config.Key())
-}
-
-// UpdateStatus implements ConfigStore: ErrReadOnly.
-func (c *Cache) UpdateStatus(config configstore.Config) (revision string, err error) {
-	return "", readOnly(configstore.OpUpdateStatus, config.Key())
-}
-
-// Delete implements ConfigStore: ErrReadOnly.
-func (c *Cache) Delete(kind configstore.GroupVersionKind, name, namespace string, _ *string) error {
-	return readOnly(configstore.OpDelete, configstore.ConfigKey{Kind: kind, Name: name, Namespace: namespace})
-}
-
-func readOnly(op configstore.Op, key configstore.ConfigKey) error {
-	return fmt.Errorf("%s %s: %w", op, key.Object(), configstore.ErrReadOnly)
 }
 
 // Snapshot returns what the converter has made of what came so far, also before the cache has

@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
@@ -159,20 +160,11 @@ func (c *Cache) publish(changes []configstore.Change) {
 	if len(changes) == 0 {
 		return
 	}
-	mutations := make([]configstore.Mutation, 0, len(changes))
-	for _, change := range changes {
-		m := configstore.Mutation{Op: configstore.OpUpdate, Config: *change.Curr}
-		if m.Config.CreationTimestamp.IsZero() {
-			m.Config.CreationTimestamp = oldest() // not when it was made here: replicas have one order
+	mutations := derived.Mutations(changes)
+	for i := range mutations {
+		if config := &mutations[i].Config; config.CreationTimestamp.IsZero() {
+			config.CreationTimestamp = oldest() // not when it was made here: replicas have one order
 		}
-		switch change.Event {
-		case configstore.EventAdd:
-			m.Op = configstore.OpCreate
-		case configstore.EventDelete:
-			m.Op = configstore.OpDelete
-		case configstore.EventUpdate:
-		}
-		mutations = append(mutations, m)
 	}
 	if _, err := c.published.Apply(mutations...); err != nil {
 		c.opts.Logger.Error("configs of the Gateway API were not published", slog.Any("error", err)) // Not to be expected.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/kube/internal/follow"
 	"github.com/pilotkit/pilotkit/configstore/memory"
@@ -45,25 +46,16 @@ type CacheOptions struct {
 // defaultMaxBackoff is the default of CacheOptions.MaxBackoff.
 const defaultMaxBackoff = 5 * time.Second
 
-// reads is the reading half of a cache.
-type reads interface {
-	configstore.ConfigStoreCache
-	configstore.Subscriber
-	configstore.BatchSubscriber
-	configstore.ListSubscriber
-	configstore.Watcher
-	configstore.Drainer
-	configstore.Flusher
-	configstore.Deliverer
-}
+// readOnly shows what is published.
+type readOnly = derived.Cache
 
 // Cache is a ConfigStoreCache of what a Converter makes of the Ingresses of an API server.
-// It takes no writes; put it beside others with aggregate.MakeCache. Create it with New.
+// It takes no writes (ErrReadOnly); put it beside others with aggregate.MakeCache. Create it with New.
 //
 // It is empty until all kinds have been read once, and then has everything at once. What
 // the API server does not give any more stays as it was, and Errors says so.
 type Cache struct {
-	reads
+	readOnly
 	opts      CacheOptions
 	client    kubernetes.Interface
 	published *memory.Controller
@@ -118,52 +110,10 @@ func newCache(client kubernetes.Interface, o CacheOptions) *Cache {
 	if o.Mesh != nil {
 		c.converter.Apply(SetMesh(*o.Mesh))
 	}
-	c.publishIn(kindsOf(istio.Schemas()))
+	c.published = derived.Publisher(istio.Schemas(), []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService}, c.listed, o.Logger)
+	c.readOnly = derived.Of(c.published)
 	c.sources = c.newSources(client)
 	return c
-}
-
-// publishIn makes the store that readers see. The converter has validated what it makes.
-func (c *Cache) publishIn(schemas configstore.Schemas) {
-	c.published = memory.NewController(
-		memory.Make(schemas, memory.Options{SkipValidation: true}), memory.ControllerOptions{Logger: c.opts.Logger},
-	)
-	c.published.RegisterHasSyncedHandler(c.listed)
-	c.reads = c.published
-}
-
-// kindsOf returns the schemas of the kinds that are made.
-func kindsOf(all configstore.Schemas) configstore.Schemas {
-	b := configstore.NewSchemasBuilder()
-	for _, kind := range []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService} {
-		schema, _ := all.Find(kind)
-		b.MustAdd(schema)
-	}
-	return b.Build()
-}
-
-// Create implements ConfigStore: ErrReadOnly.
-func (c *Cache) Create(config configstore.Config) (revision string, err error) {
-	return "", readOnly(configstore.OpCreate, config.Key())
-}
-
-// Update implements ConfigStore: ErrReadOnly.
-func (c *Cache) Update(config configstore.Config) (revision string, err error) {
-	return "", readOnly(configstore.OpUpdate, config.Key())
-}
-
-// UpdateStatus implements ConfigStore: ErrReadOnly.
-func (c *Cache) UpdateStatus(config configstore.Config) (revision string, err error) {
-	return "", readOnly(configstore.OpUpdateStatus, config.Key())
-}
-
-// Delete implements ConfigStore: ErrReadOnly.
-func (c *Cache) Delete(kind configstore.GroupVersionKind, name, namespace string, _ *string) error {
-	return readOnly(configstore.OpDelete, configstore.ConfigKey{Kind: kind, Name: name, Namespace: namespace})
-}
-
-func readOnly(op configstore.Op, key configstore.ConfigKey) error {
-	return fmt.Errorf("%s %s: %w", op, key.Object(), configstore.ErrReadOnly)
 }
 
 // Snapshot returns what the converter has made of what was read so far, also before the
@@ -259,19 +209,7 @@ func (c *Cache) publish(changes []configstore.Change) {
 	if len(changes) == 0 {
 		return
 	}
-	mutations := make([]configstore.Mutation, 0, len(changes))
-	for _, change := range changes {
-		m := configstore.Mutation{Op: configstore.OpUpdate, Config: *change.Curr}
-		switch change.Event {
-		case configstore.EventAdd:
-			m.Op = configstore.OpCreate
-		case configstore.EventDelete:
-			m.Op = configstore.OpDelete
-		case configstore.EventUpdate:
-		}
-		mutations = append(mutations, m)
-	}
-	if _, err := c.published.Apply(mutations...); err != nil {
+	if _, err := c.published.Apply(derived.Mutations(changes)...); err != nil {
 		c.opts.Logger.Error("configs of Ingresses were not published", slog.Any("error", err)) // Not to be expected.
 	}
 }

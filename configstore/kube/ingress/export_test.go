@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
@@ -20,6 +21,6 @@ func NewReadSide(schemas configstore.Schemas) (*Cache, *memory.Controller) {
 	c := newCache(client, CacheOptions{})
 	c.published = memory.NewController(memory.Make(schemas))
 	c.published.RegisterHasSyncedHandler(c.listed)
-	c.reads, c.sources, c.ready = c.published, nil, true
+	c.readOnly, c.sources, c.ready = derived.Of(c.published), nil, true
 	return c, c.published
 }
