@@ -119,9 +119,9 @@ var allowed = map[string][]string{
 	},
 	"configstore/kube/ingress": {
 		"configstore", "configstore/istio", "configstore/memory", "configstore/kube", "configstore/kube/internal/follow",
-		"configstore/kube/internal/statusqueue",
+		"configstore/kube/internal/statusqueue", "configstore/internal/derived",
 	},
-	"configstore/kube/gatewayapi": {"configstore", "configstore/istio", "configstore/memory"},
+	"configstore/kube/gatewayapi": {"configstore", "configstore/istio", "configstore/memory", "configstore/internal/derived"},
 	"configstore/kube/gatewayapi/cluster": {
 		"configstore", "configstore/kube", "configstore/kube/gatewayapi", "configstore/kube/internal/follow",
 		"configstore/kube/internal/statusqueue",
