@@ -38,7 +38,7 @@ type batch struct {
 }
 
 // podChange is a change of a pod that handlers see; nil is for none.
-type podChange struct{ prev, curr *podState }
+type podChange struct{ prev, curr *podEntry }
 
 func (b *batch) reset() {
 	b.change.Reset()

@@ -27,27 +27,27 @@ func (e *engine) buildSlice(n *sliceNode) {
 // names a pod that does not exist: never is an endpoint shown without its identity.
 // The result is valid until the next call.
 func (e *engine) buildEndpoints(n *sliceNode, i int) []*registry.Endpoint {
-	l, state := &n.endpoints[i], e.podOf(n, i)
-	if state == nil && l.target != nil {
+	l, pod := &n.endpoints[i], e.podOf(n, i)
+	if pod == nil && l.target != nil {
 		return nil
 	}
 	e.building = e.building[:0]
 	from, _ := n.of(i)
 	for j, p := range n.ports {
-		e.building = append(e.building, e.buildEndpoint(n.host, l, p, state, n.built[from+j]))
+		e.building = append(e.building, e.buildEndpoint(n.host, l, p, pod, n.built[from+j]))
 	}
 	return e.building
 }
 
 // podOf returns the pod of an endpoint: its target, or else the one that has its
 // address; nil if there is none.
-func (e *engine) podOf(n *sliceNode, i int) *podState {
+func (e *engine) podOf(n *sliceNode, i int) *podEntry {
 	l := &n.endpoints[i]
 	if l.target != nil {
 		return l.target.pod()
 	}
 	p, _ := e.holders.Get(l.address)
-	var best *podState
+	var best *podEntry
 	for pod := range p.pods.all {
 		if s := pod.pod(); s.Key.namespace == n.host.namespace && (best == nil || after(best, s)) {
 			best = s
@@ -59,7 +59,7 @@ func (e *engine) podOf(n *sliceNode, i int) *podState {
 // after orders the pods of one address and namespace: those with an address of
 // their own come before those of the host network, then the older one, then the
 // name.
-func after(s, t *podState) bool {
+func after(s, t *podEntry) bool {
 	a, b := &s.Value, &t.Value
 	switch {
 	case (a.flags^b.flags)&hostNetwork != 0:
@@ -72,15 +72,15 @@ func after(s, t *podState) bool {
 }
 
 // buildEndpoint returns an endpoint on a port: the old one if that is equal.
-func (e *engine) buildEndpoint(h *host, l *listedEndpoint, p slicePort, state *podState, old *registry.Endpoint) *registry.Endpoint {
+func (e *engine) buildEndpoint(h *host, l *listedEndpoint, p slicePort, pod *podEntry, old *registry.Endpoint) *registry.Endpoint {
 	next := registry.Endpoint{
-		EndpointPort: p.number, ServicePortName: p.name, HealthStatus: h.object.health(l.state),
-		Addresses: e.addressesOf(h, l, state, old),
+		EndpointPort: p.number, ServicePortName: p.name, HealthStatus: h.object.health(l.conditions),
+		Addresses: e.addressesOf(h, l, pod, old),
 	}
-	if state == nil {
+	if pod == nil {
 		next.Shared = e.bareAttributes(e.networkOf(l.address, nil))
 	} else {
-		next.WorkloadName, next.Shared = state.Value.template.workload, e.attributesAt(state, l.address)
+		next.WorkloadName, next.Shared = pod.Value.template.workload, e.attributesAt(pod, l.address)
 	}
 	if sameEndpoint(old, &next) {
 		return old
@@ -92,15 +92,15 @@ func (e *engine) buildEndpoint(h *host, l *listedEndpoint, p slicePort, state *p
 // addressesOf returns the addresses of an endpoint: those of its pod if the service
 // has several, too, otherwise the one that is listed. Of equal lists there is one
 // copy.
-func (e *engine) addressesOf(h *host, l *listedEndpoint, state *podState, old *registry.Endpoint) []string {
-	if state != nil {
-		pod := state.Value.addresses
-		if len(pod) == 1 && pod[0] == l.address {
-			l.address = pod[0]
-			return pod
+func (e *engine) addressesOf(h *host, l *listedEndpoint, pod *podEntry, old *registry.Endpoint) []string {
+	if pod != nil {
+		addresses := pod.Value.addresses
+		if len(addresses) == 1 && addresses[0] == l.address {
+			l.address = addresses[0]
+			return addresses
 		}
-		if e.options.DualStack && len(pod) > 1 && h.object.dualStack() {
-			return pod
+		if e.options.DualStack && len(addresses) > 1 && h.object.dualStack() {
+			return addresses
 		}
 	}
 	if old != nil && len(old.Addresses) == 1 && old.Addresses[0] == l.address {
@@ -111,7 +111,7 @@ func (e *engine) addressesOf(h *host, l *listedEndpoint, state *podState, old *r
 
 // attributesAt returns the attributes of a pod at an address: what has no network is
 // in that of the range of the address.
-func (e *engine) attributesAt(s *podState, address string) *registry.EndpointAttributes {
+func (e *engine) attributesAt(s *podEntry, address string) *registry.EndpointAttributes {
 	a := s.Value.attributes
 	if a.Network != "" {
 		return a

@@ -14,10 +14,10 @@ import (
 const contestedAddresses = 20
 
 // contestedSlice is one of many slices that list the same addresses.
-func contestedSlice(i int, state conditions) event {
+func contestedSlice(i int, c conditions) event {
 	s := &slice{objectKey: objectKey{"ns", fmt.Sprintf("s%04d", i)}, service: "a", ports: []slicePort{{"http", 8080}}}
 	for j := range contestedAddresses {
-		s.endpoints = append(s.endpoints, sliceEndpoint{address: fmt.Sprintf("10.0.0.%02d", j), position: int32(j), state: state})
+		s.endpoints = append(s.endpoints, sliceEndpoint{address: fmt.Sprintf("10.0.0.%02d", j), position: int32(j), conditions: c})
 	}
 	return event{key: s.objectKey, object: s}
 }

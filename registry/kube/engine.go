@@ -36,7 +36,7 @@ type engine struct {
 	network string
 
 	spaces map[string]*space
-	nodes  map[string]*nodeState
+	nodes  map[string]*nodePods
 	// absent are pods that slices name and that do not exist.
 	absent map[objectKey]*podNode
 	// gatewayHosts are those that may have network gateways; nodeHosts those whose
@@ -81,7 +81,7 @@ type labelPair struct{ namespace, key, value string }
 
 func newEngine(o *Options) *engine {
 	e := &engine{
-		options: o, mesh: newMesh(o.Mesh, o.ClusterID), spaces: map[string]*space{}, nodes: map[string]*nodeState{},
+		options: o, mesh: newMesh(o.Mesh, o.ClusterID), spaces: map[string]*space{}, nodes: map[string]*nodePods{},
 		absent:       map[objectKey]*podNode{},
 		gatewayHosts: map[*host]struct{}{}, nodeHosts: map[*host]struct{}{}, templates: newTemplates(),
 		bare:      map[string]*registry.EndpointAttributes{},
@@ -235,7 +235,7 @@ func (e *engine) deferSpace(s *space) {
 		e.putSlice(objectKey{s.name, name}, nil)
 	}
 	var pods []*pod
-	e.pods.Entries(func(p *podState) bool {
+	e.pods.Entries(func(p *podEntry) bool {
 		if p.Key.namespace == s.name {
 			pods = append(pods, p.Value.podNode.read())
 		}
@@ -263,7 +263,7 @@ func (e *engine) applyMesh(m Mesh) {
 // recompute makes the batch look at all pods, slices and gateways again.
 func (e *engine) recompute() {
 	clear(e.bare)
-	e.pods.Entries(func(p *podState) bool {
+	e.pods.Entries(func(p *podEntry) bool {
 		e.batch.rebuildPod(p.Value.podNode)
 		return true
 	})

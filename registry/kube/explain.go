@@ -34,16 +34,16 @@ func (e *engine) explain(hostname registry.Hostname, k objectKey) explanation {
 	case h.object.hidden():
 		return refusal("%s is exported to nobody", hostname)
 	}
-	state := e.pods.Entry(k)
+	pod := e.pods.Entry(k)
 	var out explanation
 	listed := e.explainSlices(h, k, &out)
 	switch {
-	case state == nil && e.spaces[k.namespace] != nil && !e.spaces[k.namespace].selected:
+	case pod == nil && e.spaces[k.namespace] != nil && !e.spaces[k.namespace].selected:
 		out.add("the namespace %s is not watched", k.namespace)
-	case state == nil:
+	case pod == nil:
 		out.add("there is no pod %s/%s, or it has failed", k.namespace, k.name)
 	case !listed:
-		e.explainUnlisted(h, state, &out)
+		e.explainUnlisted(h, pod, &out)
 	}
 	return out
 }
@@ -89,8 +89,8 @@ func (e *engine) explainSlices(h *host, k objectKey, out *explanation) bool {
 	listed := false
 	for _, n := range h.slices {
 		for i := range n.endpoints {
-			l, state := &n.endpoints[i], e.podOf(n, i)
-			if !l.names(k) && (l.target != nil || state == nil || state.Key != k) {
+			l, pod := &n.endpoints[i], e.podOf(n, i)
+			if !l.names(k) && (l.target != nil || pod == nil || pod.Key != k) {
 				continue
 			}
 			listed = true
@@ -128,7 +128,7 @@ func (e *engine) explainEndpoint(h *host, n *sliceNode, i int, out *explanation)
 }
 
 // explainUnlisted says why the controller of EndpointSlices may leave out a pod.
-func (e *engine) explainUnlisted(h *host, p *podState, out *explanation) {
+func (e *engine) explainUnlisted(h *host, p *podEntry, out *explanation) {
 	out.add("none of the %d slices of the service lists it", len(h.slices))
 	switch {
 	case len(h.object.selector) == 0:

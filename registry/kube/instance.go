@@ -9,7 +9,7 @@ import (
 )
 
 // shown returns the state of a pod if handlers see it, nil otherwise.
-func shown(s *podState) *podState {
+func shown(s *podEntry) *podEntry {
 	if s == nil || !s.Value.usable() {
 		return nil
 	}
@@ -17,7 +17,7 @@ func shown(s *podState) *podState {
 }
 
 // workloadEndpoint returns a pod that handlers see as an endpoint without a port.
-func (e *engine) workloadEndpoint(s *podState) registry.Endpoint {
+func (e *engine) workloadEndpoint(s *podEntry) registry.Endpoint {
 	addresses := s.Value.addresses
 	if !e.options.DualStack {
 		addresses = addresses[:1:1]
@@ -28,7 +28,7 @@ func (e *engine) workloadEndpoint(s *podState) registry.Endpoint {
 }
 
 // instanceOf returns a pod as handlers see it; nil if they do not.
-func (e *engine) instanceOf(s *podState) *registry.WorkloadInstance {
+func (e *engine) instanceOf(s *podEntry) *registry.WorkloadInstance {
 	if shown(s) == nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (e *engine) instanceOf(s *podState) *registry.WorkloadInstance {
 
 // sameInstance reports whether handlers see no difference between two states of a
 // pod, both of which they see.
-func (e *engine) sameInstance(a, b *podState) bool {
+func (e *engine) sameInstance(a, b *podEntry) bool {
 	p, q := e.workloadEndpoint(a), e.workloadEndpoint(b)
 	s, t := a.Value.template, b.Value.template
 	return p.Equal(&q) && (s == t || maps.Equal(s.portMap(), t.portMap()))

@@ -69,7 +69,7 @@ func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labe
 }
 
 // podOf returns the pod of a proxy, or nil.
-func (c *Controller) podOf(s *state, proxy *registry.Proxy) *podState {
+func (c *Controller) podOf(s *state, proxy *registry.Proxy) *podEntry {
 	if k, ok := podKeyOf(proxy.ID); ok {
 		if p := s.pods.Entry(k); p != nil {
 			return p
@@ -78,7 +78,7 @@ func (c *Controller) podOf(s *state, proxy *registry.Proxy) *podState {
 	if !c.options.FindProxiesByAddress {
 		return nil
 	}
-	var found []*podState
+	var found []*podEntry
 	for _, a := range proxy.IPAddresses {
 		at, _ := s.holders.Get(a)
 		for n := range at.pods.all {
@@ -90,7 +90,7 @@ func (c *Controller) podOf(s *state, proxy *registry.Proxy) *podState {
 	if len(found) == 0 {
 		return nil
 	}
-	return slices.MinFunc(found, func(a, b *podState) int {
+	return slices.MinFunc(found, func(a, b *podEntry) int {
 		own, other := a.Key.namespace == proxy.Namespace, b.Key.namespace == proxy.Namespace
 		switch {
 		case own == other:
@@ -176,7 +176,7 @@ func (s *state) workloadInstances(w *registry.WorkloadInstance) []*registry.Serv
 }
 
 // podEndpoint returns a pod as an endpoint without a port.
-func podEndpoint(p *podState, proxy *registry.Proxy) *registry.Endpoint {
+func podEndpoint(p *podEntry, proxy *registry.Proxy) *registry.Endpoint {
 	addresses := p.Value.addresses
 	if len(addresses) == 0 {
 		addresses = proxy.IPAddresses

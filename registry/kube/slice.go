@@ -36,8 +36,8 @@ type sliceEndpoint struct {
 	// pod is the target; the zero key if the endpoint has none that is a pod.
 	pod objectKey
 	// position is the place in the object.
-	position int32
-	state    conditions
+	position   int32
+	conditions conditions
 }
 
 // conditions are those of an endpoint, with the defaults of Kubernetes: an
@@ -85,7 +85,7 @@ func convertSlice(s *discoveryv1.EndpointSlice) *slice {
 }
 
 func appendEndpoints(out []sliceEndpoint, namespace string, e *discoveryv1.Endpoint) []sliceEndpoint {
-	converted := sliceEndpoint{state: conditionsOf(&e.Conditions)}
+	converted := sliceEndpoint{conditions: conditionsOf(&e.Conditions)}
 	if e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
 		converted.pod = objectKey{canonical(e.TargetRef.Namespace), e.TargetRef.Name}
 		if converted.pod.namespace == "" {

@@ -230,7 +230,7 @@ func knownPods(e *engine) []event {
 			add(name)
 		}
 	}, (*pod)(nil))
-	e.pods.Entries(func(p *podState) bool {
+	e.pods.Entries(func(p *podEntry) bool {
 		out = append(out, event{key: p.Key, object: (*pod)(nil)})
 		return true
 	})

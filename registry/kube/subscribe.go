@@ -47,7 +47,7 @@ func (c *Controller) SubscribeNetworkGateways(handler func()) (cancel func()) {
 // registry.CompareWorkloads.
 func (c *Controller) ownWorkloads(s *state) []*registry.WorkloadInstance {
 	var out []*registry.WorkloadInstance
-	s.pods.Entries(func(p *podState) bool {
+	s.pods.Entries(func(p *podEntry) bool {
 		if w := c.engine.instanceOf(p); w != nil {
 			out = append(out, w)
 		}

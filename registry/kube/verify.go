@@ -40,7 +40,7 @@ func (e *engine) fromScratch() *engine {
 	for _, s := range e.spaces {
 		out.copyObjects(s)
 	}
-	e.pods.Entries(func(p *podState) bool {
+	e.pods.Entries(func(p *podEntry) bool {
 		out.applyPod(p.Key, p.Value.podNode.read())
 		return true
 	})
@@ -90,7 +90,7 @@ func (e *engine) differences(right *engine) []string {
 		}
 		return true
 	})
-	right.pods.Entries(func(p *podState) bool {
+	right.pods.Entries(func(p *podEntry) bool {
 		if shown, ok := e.pods.Get(p.Key); !ok || !shown.attributes.Equal(p.Value.attributes) {
 			out = append(out, fmt.Sprintf("pod %s/%s has other attributes", p.Key.namespace, p.Key.name))
 		}

@@ -43,7 +43,7 @@ package serviceentry
 // What there is:
 //
 //	entry.go           an entry has a binding to each host that it defines, and
-//	contribution.go    contributions: the endpoints that one source gives it
+//	contribution.go    contributions: the endpoints that the entry or a workload gives it
 //	host.go            a host name in a namespace, with all its bindings
 //	workload.go        what entries may select
 //	selection.go       the entries and workloads of a namespace, by label

@@ -32,7 +32,7 @@ type host struct {
 	// bindings are the entries that define the host, the oldest first.
 	bindings []*binding
 	// repeated counts the equals of an endpoint beyond the first. Proxies are sent
-	// each endpoint once, whichever source contributes it.
+	// each endpoint once, whatever contributes it.
 	repeated map[*registry.Endpoint]int
 	// dns: at least one endpoint is from an entry with resolution DNS or
 	// DNS_ROUND_ROBIN.

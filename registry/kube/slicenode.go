@@ -28,9 +28,9 @@ type sliceNode struct {
 type listedEndpoint struct {
 	address string
 	// target is nil if the endpoint names no pod.
-	target *podNode
-	state  conditions
-	// stale: the endpoints that are built are not of this state.
+	target     *podNode
+	conditions conditions
+	// stale: the endpoints that are built are not of these conditions and ports.
 	stale bool
 }
 
@@ -55,7 +55,7 @@ func (n *sliceNode) read(namespace string) *slice {
 	out := &slice{objectKey: objectKey{namespace, n.name}, service: n.service(), ports: n.ports}
 	for i := range n.endpoints {
 		l := &n.endpoints[i]
-		ep := sliceEndpoint{address: l.address, position: int32(i), state: l.state}
+		ep := sliceEndpoint{address: l.address, position: int32(i), conditions: l.conditions}
 		if l.target != nil {
 			ep.pod = l.target.key()
 		}
@@ -67,7 +67,7 @@ func (n *sliceNode) read(namespace string) *slice {
 // of returns the range of built that is of one listed endpoint.
 func (n *sliceNode) of(i int) (from, to int) { return i * len(n.ports), (i + 1) * len(n.ports) }
 
-// putSlice takes the state of a slice; nil if it does not exist.
+// putSlice takes a slice as it is now; nil if it does not exist.
 func (e *engine) putSlice(k objectKey, s *slice) {
 	space := e.space(k.namespace)
 	n := space.slices[k.name]
@@ -107,7 +107,7 @@ func (e *engine) dropSlice(n *sliceNode) {
 func (e *engine) list(n *sliceNode, s *slice) {
 	samePorts := slices.Equal(n.ports, s.ports)
 	if samePorts && slices.EqualFunc(n.endpoints, s.endpoints, func(l listedEndpoint, ep sliceEndpoint) bool {
-		return l.address == ep.address && l.state == ep.state && l.names(ep.pod)
+		return l.address == ep.address && l.conditions == ep.conditions && l.names(ep.pod)
 	}) {
 		return
 	}
@@ -128,8 +128,8 @@ func (e *engine) list(n *sliceNode, s *slice) {
 			continue
 		}
 		endpoints[j] = old[i]
-		endpoints[j].state = ep.state
-		endpoints[j].stale = old[i].stale || old[i].state != ep.state || !samePorts
+		endpoints[j].conditions = ep.conditions
+		endpoints[j].stale = old[i].stale || old[i].conditions != ep.conditions || !samePorts
 		if from, to := n.of(i); samePorts {
 			copy(built[j*len(s.ports):], n.built[from:to])
 		}
@@ -143,7 +143,7 @@ func (e *engine) list(n *sliceNode, s *slice) {
 }
 
 func (e *engine) newListed(n *sliceNode, ep *sliceEndpoint) listedEndpoint {
-	out := listedEndpoint{address: ep.address, state: ep.state, stale: true}
+	out := listedEndpoint{address: ep.address, conditions: ep.conditions, stale: true}
 	if ep.pod.name != "" {
 		out.target = e.podNode(ep.pod)
 		out.target.slices = out.target.slices.with(n)

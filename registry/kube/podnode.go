@@ -11,15 +11,15 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// podState is a pod with what is computed of it. It is the entry of the map of
+// podEntry is a pod with what is computed of it. It is the entry of the map of
 // pods itself, as there are very many. It is immutable once it was published, but
 // for the node, which only the engine uses.
-type podState = pmap.Entry[objectKey, podValue]
+type podEntry = pmap.Entry[objectKey, podValue]
 
 type podValue struct {
 	podFacts
 	// attributes are what the endpoints of the pod have in common. They are computed
-	// before the state is published.
+	// before the entry is published.
 	attributes *registry.EndpointAttributes
 	podNode    *podNode
 }
@@ -27,26 +27,26 @@ type podValue struct {
 // podNode is the place of a pod in the engine. It exists as long as the pod does,
 // or a slice names it.
 type podNode struct {
-	// state is never nil; without a template the pod does not exist. Readers look at
+	// entry is never nil; without a template the pod does not exist. Readers look at
 	// its key, which is always the same.
-	state atomic.Pointer[podState]
-	// before is the state that readers and handlers know, as long as the pod is part
+	entry atomic.Pointer[podEntry]
+	// before is the entry that readers and handlers know, as long as the pod is part
 	// of the batch; nil if they know none.
-	before *podState
+	before *podEntry
 	// slices are those with an endpoint whose target is the pod, once for each such
 	// endpoint.
 	slices list[*sliceNode]
 	// node is where the pod runs, and position its place there.
-	node     *nodeState
+	node     *nodePods
 	position int32
 	dirty    bool
 }
 
-func (n *podNode) key() objectKey { return n.state.Load().Key }
+func (n *podNode) key() objectKey { return n.entry.Load().Key }
 
-// pod returns the state of the pod, nil if it does not exist.
-func (n *podNode) pod() *podState {
-	if s := n.state.Load(); s.Value.template != nil {
+// pod returns the entry of the pod, nil if it does not exist.
+func (n *podNode) pod() *podEntry {
+	if s := n.entry.Load(); s.Value.template != nil {
 		return s
 	}
 	return nil
@@ -73,7 +73,7 @@ func (e *engine) podNode(k objectKey) *podNode {
 	n := e.absent[k]
 	if n == nil {
 		n = &podNode{}
-		n.state.Store(&podState{Key: k})
+		n.entry.Store(&podEntry{Key: k})
 		e.absent[k] = n
 	}
 	return n
@@ -86,7 +86,7 @@ func (e *engine) drop(n *podNode) {
 	}
 }
 
-// putPod takes the state of a pod; nil if it does not exist.
+// putPod takes a pod as it is now; nil if it does not exist.
 func (e *engine) putPod(k objectKey, p *pod) {
 	n := e.podNode(k)
 	old := n.pod()
@@ -97,15 +97,15 @@ func (e *engine) putPod(k objectKey, p *pod) {
 	e.batch.rebuildPod(n)
 	if p == nil {
 		e.pods.Delete(k)
-		n.state.Store(&podState{Key: k})
+		n.entry.Store(&podEntry{Key: k})
 		e.absent[k] = n
 	} else {
 		// Acquired before the old one is released, so that an equal template stays.
-		state := &podState{Key: n.key(), Value: podValue{podFacts: p.podFacts, podNode: n}}
-		state.Value.template = e.templates.acquire(p.template)
+		entry := &podEntry{Key: n.key(), Value: podValue{podFacts: p.podFacts, podNode: n}}
+		entry.Value.template = e.templates.acquire(p.template)
 		delete(e.absent, k)
-		n.state.Store(state)
-		e.pods.Put(state)
+		n.entry.Store(entry)
+		e.pods.Put(entry)
 	}
 	if old != nil {
 		e.leaveNode(n)
@@ -122,22 +122,22 @@ func (e *engine) computePod(n *podNode) {
 	if n.pod() != nil && !e.describePod(n) {
 		return
 	}
-	before, state := n.before, n.pod()
-	if old, curr := lookupAddresses(before), lookupAddresses(state); !slices.Equal(old, curr) {
+	before, now := n.before, n.pod()
+	if old, curr := lookupAddresses(before), lookupAddresses(now); !slices.Equal(old, curr) {
 		e.locatePod(n, old, curr)
 	}
-	if sameForEndpoints(before, state) {
+	if sameForEndpoints(before, now) {
 		return
 	}
 	for s := range n.slices.all {
 		e.batch.rebuildSlice(s)
 	}
 	e.rebuildAt(n.key().namespace, lookupAddresses(before))
-	e.rebuildAt(n.key().namespace, lookupAddresses(state))
+	e.rebuildAt(n.key().namespace, lookupAddresses(now))
 }
 
 // describePod gives a pod its attributes, those that it had if they are equal. It
-// reports whether its state is another one than readers know.
+// reports whether it is another one than readers know.
 func (e *engine) describePod(n *podNode) bool {
 	attributes := e.attributesOf(n)
 	if b := n.before; b != nil && b.Value.attributes.Equal(attributes) {
@@ -151,7 +151,7 @@ func (e *engine) describePod(n *podNode) bool {
 	default: // the same object, but for example its node is in another zone
 		next := *s
 		next.Value.attributes = attributes
-		n.state.Store(&next)
+		n.entry.Store(&next)
 		e.pods.Put(&next)
 	}
 	return true
@@ -171,7 +171,7 @@ func (e *engine) rebuildAt(namespace string, addresses []string) {
 }
 
 // lookupAddresses returns the addresses under which a pod is found: those of a usable one.
-func lookupAddresses(s *podState) []string {
+func lookupAddresses(s *podEntry) []string {
 	if s == nil || !s.Value.usable() {
 		return nil
 	}
@@ -179,7 +179,7 @@ func lookupAddresses(s *podState) []string {
 }
 
 // sameForEndpoints reports whether endpoints would be the same.
-func sameForEndpoints(a, b *podState) bool {
+func sameForEndpoints(a, b *podEntry) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

@@ -2,24 +2,24 @@
 
 package kube
 
-// nodeState is a node and the pods on it, known or not.
-type nodeState struct {
+// nodePods is a node and the pods on it, known or not.
+type nodePods struct {
 	name   string
 	object *node // nil: not known
 	pods   []*podNode
 }
 
-func (n *nodeState) locality() string {
+func (n *nodePods) locality() string {
 	if n == nil || n.object == nil {
 		return ""
 	}
 	return n.object.locality
 }
 
-func (e *engine) nodeState(name string) *nodeState {
+func (e *engine) nodePods(name string) *nodePods {
 	n := e.nodes[name]
 	if n == nil {
-		n = &nodeState{name: name}
+		n = &nodePods{name: name}
 		e.nodes[name] = n
 	}
 	return n
@@ -29,7 +29,7 @@ func (e *engine) enterNode(n *podNode, name string) {
 	if name == "" {
 		return
 	}
-	n.node = e.nodeState(name)
+	n.node = e.nodePods(name)
 	n.position = int32(len(n.node.pods))
 	n.node.pods = append(n.node.pods, n)
 }
@@ -48,14 +48,14 @@ func (e *engine) leaveNode(n *podNode) {
 	e.dropNode(at)
 }
 
-func (e *engine) dropNode(n *nodeState) {
+func (e *engine) dropNode(n *nodePods) {
 	if n.object == nil && len(n.pods) == 0 {
 		delete(e.nodes, n.name)
 	}
 }
 
 func (e *engine) applyNode(name string, o *node) {
-	n := e.nodeState(name)
+	n := e.nodePods(name)
 	old := n.object
 	locality := n.locality()
 	n.object = o
