@@ -10,13 +10,13 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/mcp"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 )
 
 // A store follows the configs of another control plane, which here is a Server.
@@ -25,7 +25,7 @@ func ExampleNewSource() {
 	var running sync.WaitGroup
 	listener, end := serveOne(stop, &running)
 	conn, err := grpc.NewClient("passthrough:server", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.Dial(ctx) }))
 	if err != nil {
 		panic(err)
 	}
@@ -48,7 +48,7 @@ func ExampleNewSource() {
 }
 
 // serveOne serves one object.
-func serveOne(stop <-chan struct{}, running *sync.WaitGroup) (listener *bufconn.Listener, end func()) {
+func serveOne(stop <-chan struct{}, running *sync.WaitGroup) (listener *memnet.Listener, end func()) {
 	configs := memory.NewController(memory.Make(istio.Schemas()))
 	if _, err := configs.Create(configstore.Config{
 		Meta: configstore.Meta{GroupVersionKind: istio.ServiceEntry, Name: "db", Namespace: "shop"},
@@ -61,7 +61,7 @@ func serveOne(stop <-chan struct{}, running *sync.WaitGroup) (listener *bufconn.
 	}
 	server, grpcServer := mcp.NewServer(configs), grpc.NewServer()
 	server.Register(grpcServer)
-	listener = bufconn.Listen(1 << 16)
+	listener = memnet.Listen()
 	running.Go(func() { configs.Run(stop) })
 	running.Go(func() { server.Run(stop) })
 	running.Go(func() { _ = grpcServer.Serve(listener) })

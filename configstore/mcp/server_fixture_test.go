@@ -21,7 +21,6 @@ import (
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -30,6 +29,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
@@ -51,9 +51,9 @@ type exporter struct {
 	tb       testing.TB
 	cache    *memory.Controller
 	server   *Server
-	listener *bufconn.Listener
-	at       atomic.Pointer[bufconn.Listener] // the listener, for what dials at any time
-	stop     func()                           // ends the server and waits for it
+	listener *memnet.Listener
+	at       atomic.Pointer[memnet.Listener] // the listener, for what dials at any time
+	stop     func()                          // ends the server and waits for it
 }
 
 // export returns a running exporter, which pushes without delay. Tests call it in bubbles of
@@ -61,7 +61,7 @@ type exporter struct {
 func export(tb testing.TB, o ServerOptions, objects ...configstore.Config) *exporter {
 	tb.Helper()
 	store := memory.Make(istio.Schemas())
-	e := &exporter{Store: store, tb: tb, cache: memory.NewController(store), listener: bufconn.Listen(1 << 16)}
+	e := &exporter{Store: store, tb: tb, cache: memory.NewController(store), listener: memnet.Listen()}
 	for _, c := range objects {
 		e.create(c)
 	}
@@ -203,12 +203,12 @@ func controlPlane(id, revision string) *core.Node {
 	return &core.Node{Id: "sidecar~10.0.0.1~" + id + ".istio-system~istio-system.svc.cluster.local", Metadata: metadata}
 }
 
-func dial(tb testing.TB, listener *bufconn.Listener) *grpc.ClientConn {
+func dial(tb testing.TB, listener *memnet.Listener) *grpc.ClientConn {
 	tb.Helper()
 	conn, err := grpc.NewClient("passthrough:memory",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.Dial(ctx) }))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -344,7 +344,7 @@ func decodeResource(tb testing.TB, typeURL string, value []byte) *mcp.Resource {
 // once, with the node in the first request and the time for a nonce, answers each response
 // with the version, the nonce and the node, takes a response for all that there is of a
 // type, and never answers MeshConfig.
-func stockClient(tb testing.TB, listener *bufconn.Listener, node *core.Node, refuse func(gotResponse) string, types ...string) *answers {
+func stockClient(tb testing.TB, listener *memnet.Listener, node *core.Node, refuse func(gotResponse) string, types ...string) *answers {
 	tb.Helper()
 	a := newAnswers(tb)
 	a.refuse = refuse
@@ -400,14 +400,14 @@ func stockClient(tb testing.TB, listener *bufconn.Listener, node *core.Node, ref
 
 // deltaClient is a client by delta, which comes back with what another one had; nil: with
 // nothing.
-func deltaClient(tb testing.TB, listener *bufconn.Listener, node *core.Node, before *answers, types ...string) *answers {
+func deltaClient(tb testing.TB, listener *memnet.Listener, node *core.Node, before *answers, types ...string) *answers {
 	tb.Helper()
 	return deltaClientOf(tb, listener, node, before, nil, types...)
 }
 
 // deltaClientOf is deltaClient of one that may refuse responses, and keeps them all the same.
 func deltaClientOf(
-	tb testing.TB, listener *bufconn.Listener, node *core.Node, before *answers, refuse func(gotResponse) string, types ...string,
+	tb testing.TB, listener *memnet.Listener, node *core.Node, before *answers, refuse func(gotResponse) string, types ...string,
 ) *answers {
 	tb.Helper()
 	a := newAnswers(tb)

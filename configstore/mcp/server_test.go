@@ -17,13 +17,13 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	meta "istio.io/api/meta/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
@@ -245,7 +245,7 @@ func TestServerWaitsForSync(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory.Make(istio.Schemas())
-				e := &exporter{Store: store, tb: t, cache: memory.NewController(store), listener: bufconn.Listen(1 << 16)}
+				e := &exporter{Store: store, tb: t, cache: memory.NewController(store), listener: memnet.Listen()}
 				var synced synctestFlag
 				e.cache.RegisterHasSyncedHandler(synced.get)
 				e.server = NewServer(e.cache, ServerOptions{ADS: ads.Options{}})
@@ -437,7 +437,7 @@ func TestServerOfAnyCache(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memory.Make(istio.Schemas())
-				e := &exporter{Store: store, tb: t, cache: memory.NewController(store), listener: bufconn.Listen(1 << 16)}
+				e := &exporter{Store: store, tb: t, cache: memory.NewController(store), listener: memnet.Listen()}
 				for i := range 10 {
 					e.create(entry("shop", fmt.Sprint("e", i)))
 				}

@@ -10,7 +10,6 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"go.uber.org/atomic"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -18,6 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -29,7 +29,7 @@ import (
 func TestProviderBesideProxies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.Make(istio.Schemas())
-		e := &exporter{Store: store, tb: t, cache: memory.NewController(store), listener: bufconn.Listen(1 << 16)}
+		e := &exporter{Store: store, tb: t, cache: memory.NewController(store), listener: memnet.Listen()}
 		e.create(entry("shop", "a"))
 		e.create(labelled(entry("shop", "b"), "canary"))
 		server := ads.New(nil, ads.Options{
@@ -119,7 +119,7 @@ func TestServerOfIdleObjects(t *testing.T) {
 			objects = 1000
 		}
 		store := memory.Make(istio.Schemas())
-		e := &exporter{Store: store, tb: t, cache: memory.NewController(store), listener: bufconn.Listen(1 << 20)}
+		e := &exporter{Store: store, tb: t, cache: memory.NewController(store), listener: memnet.Listen()}
 		var batch []configstore.Mutation
 		for i := range objects {
 			batch = append(batch, configstore.Mutation{Op: configstore.OpCreate, Config: entry("shop", fmt.Sprint("e", i))})
@@ -164,12 +164,12 @@ func TestServerOfIdleObjects(t *testing.T) {
 // client has it.
 func BenchmarkServerUpdate(b *testing.B) {
 	for _, objects := range []int{1000, 10_000} {
-		for name, connect := range map[string]func(testing.TB, *bufconn.Listener, func(gotResponse) string){
-			"delta": func(tb testing.TB, l *bufconn.Listener, told func(gotResponse) string) {
+		for name, connect := range map[string]func(testing.TB, *memnet.Listener, func(gotResponse) string){
+			"delta": func(tb testing.TB, l *memnet.Listener, told func(gotResponse) string) {
 				tb.Helper()
 				deltaClientOf(tb, l, controlPlane("d", ""), nil, told, entryType())
 			},
-			"SotW": func(tb testing.TB, l *bufconn.Listener, told func(gotResponse) string) {
+			"SotW": func(tb testing.TB, l *memnet.Listener, told func(gotResponse) string) {
 				tb.Helper()
 				stockClient(tb, l, controlPlane("s", ""), told, entryType())
 			},
@@ -179,7 +179,7 @@ func BenchmarkServerUpdate(b *testing.B) {
 	}
 }
 
-func benchmarkUpdate(b *testing.B, objects int, connect func(testing.TB, *bufconn.Listener, func(gotResponse) string)) {
+func benchmarkUpdate(b *testing.B, objects int, connect func(testing.TB, *memnet.Listener, func(gotResponse) string)) {
 	b.Helper()
 	configs := make([]configstore.Config, objects)
 	for i := range configs {

@@ -16,12 +16,12 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 )
 
 // importer is a store that a Source keeps equal to what an exporter serves.
@@ -36,7 +36,7 @@ func imported(tb testing.TB, o SourceOptions, from *exporter) *importer {
 	conn, err := grpc.NewClient("passthrough:memory",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return from.at.Load().DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return from.at.Load().Dial(ctx) }))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestSourceOfServer(t *testing.T) {
 func (e *exporter) restart() {
 	e.tb.Helper()
 	e.stop()
-	e.cache, e.listener = memory.NewController(e.Store), bufconn.Listen(1<<16)
+	e.cache, e.listener = memory.NewController(e.Store), memnet.Listen()
 	e.server = NewServer(e.cache)
 	e.cache.Drain()
 	e.run()
@@ -149,7 +149,7 @@ func TestSourceRefusesWhatServerSends(t *testing.T) {
 					schema.Validate = nil
 					lax.MustAdd(schema)
 				}
-				e := &exporter{Store: memory.Make(lax.Build()), tb: t, listener: bufconn.Listen(1 << 16)}
+				e := &exporter{Store: memory.Make(lax.Build()), tb: t, listener: memnet.Listen()}
 				bad := entry("shop", "bad")
 				bad.Spec = &networking.ServiceEntry{Hosts: []string{"*"}}
 				for _, c := range []configstore.Config{entry("shop", "a"), bad, entry("shop", "z")} {

@@ -16,12 +16,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 )
 
 // Nearly all tests of sources run in bubbles of testing/synctest, over gRPC in memory:
@@ -39,11 +39,11 @@ func serveADS(
 	tb testing.TB, service discovery.AggregatedDiscoveryServiceServer, opts ...grpc.ServerOption,
 ) (conn *grpc.ClientConn, end func()) {
 	tb.Helper()
-	listener := bufconn.Listen(1 << 16)
+	listener := memnet.Listen()
 	server := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(64<<20))...)
 	discovery.RegisterAggregatedDiscoveryServiceServer(server, service)
 	conn, err := grpc.NewClient("passthrough:memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.Dial(ctx) }))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -14,16 +14,16 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 )
 
 // dialed is dial until the test ends.
-func dialed(tb testing.TB, listener *bufconn.Listener) *grpc.ClientConn {
+func dialed(tb testing.TB, listener *memnet.Listener) *grpc.ClientConn {
 	tb.Helper()
 	conn := dial(tb, listener)
 	tb.Cleanup(func() { _ = conn.Close() })
@@ -198,7 +198,7 @@ func TestSourceOfLaxServer(t *testing.T) {
 				lax := configstore.NewSchemasBuilder().MustAdd(schema).Build()
 				served := memory.NewController(memory.Make(lax))
 				server := NewServer(served)
-				listener := bufconn.Listen(1 << 16)
+				listener := memnet.Listen()
 				serveOn(t, listener, server.Register, served.Run, server.Run)
 				store := newStore()
 				o := only(istio.ServiceEntry)

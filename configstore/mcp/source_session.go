@@ -33,9 +33,15 @@ func (s *Source) session(ctx context.Context) error {
 	running.Go(func() { receive(ctx, p, in) })
 	s.connected(s.delta)
 	s.subscribe(p, out)
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		s.reply(p, out)
+		if next := s.deadline(); next.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(time.Until(next))
+		}
 		select {
 		case m := <-in:
 			if m.err != nil {
@@ -46,12 +52,6 @@ func (s *Source) session(ctx context.Context) error {
 			s.elapse(time.Now())
 		case <-ctx.Done():
 			return context.Cause(ctx) //nolint:wrapcheck // of Run
-		}
-		s.reply(p, out)
-		if next := s.deadline(); next.IsZero() {
-			timer.Stop()
-		} else {
-			timer.Reset(time.Until(next))
 		}
 	}
 }

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/test/bufconn"
-
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/configstore/storetest"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
@@ -34,7 +33,7 @@ func readSide(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
 	written := memory.Make(schemas)
 	served := memory.NewController(written)
 	server := NewServer(served, ServerOptions{ADS: ads.Options{Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}}})
-	listener := bufconn.Listen(1 << 16)
+	listener := memnet.Listen()
 	serveOn(tb, listener, server.Register, served.Run, server.Run)
 	store := &locked{Store: memory.Make(schemas)}
 	source := NewSource(dialed(tb, listener), store, SourceOptions{Delta: true, Domain: "cluster.local"})

@@ -10,8 +10,8 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/pilotkit/pilotkit/internal/memnet"
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -95,7 +95,7 @@ func (f *fixture) await(c *xdstest.Client, typeURL string, names ...string) {
 // the requests that they have made before count, too: they have arrived.
 func (f *fixture) waitApplied() {
 	f.t.Helper()
-	if _, inBubble := f.listener.(*bufconn.Listener); inBubble {
+	if _, inBubble := f.listener.(*memnet.Listener); inBubble {
 		synctest.Wait()
 	}
 	if err := f.WaitApplied(f.context(), nil); err != nil && !errors.Is(err, ads.ErrRejected) && !errors.Is(err, ads.ErrNotUpdated) {

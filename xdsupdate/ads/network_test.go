@@ -9,7 +9,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/pilotkit/pilotkit/internal/memnet"
 )
 
 // Nearly all tests here run in bubbles of testing/synctest, over a network in
@@ -26,7 +27,7 @@ import (
 func network(tb testing.TB) net.Listener {
 	tb.Helper()
 	if _, ok := tb.(*testing.T); ok {
-		return bufconn.Listen(1 << 16)
+		return memnet.Listen()
 	}
 	return listen(tb)
 }
@@ -44,10 +45,10 @@ func listen(tb testing.TB) net.Listener {
 func dialTo(tb testing.TB, listener net.Listener) *grpc.ClientConn {
 	tb.Helper()
 	target, options := listener.Addr().String(), []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
-	if memory, ok := listener.(*bufconn.Listener); ok {
+	if memory, ok := listener.(*memnet.Listener); ok {
 		target = "passthrough:memory"
 		options = append(options, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return memory.DialContext(ctx)
+			return memory.Dial(ctx)
 		}))
 	}
 	conn, err := grpc.NewClient(target, options...)

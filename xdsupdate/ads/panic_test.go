@@ -21,9 +21,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/memnet"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -380,7 +380,7 @@ func TestPanicOfAStream(t *testing.T) {
 								return handle(srv, armedStream{s, none, armed})
 							}
 							return handle(srv, armedStream{s, armed, none})
-						})), bufconn.Listen(1<<16)
+						})), memnet.Listen()
 					f.Register(server)
 					var serving sync.WaitGroup
 					serving.Go(func() { _ = server.Serve(listener) })

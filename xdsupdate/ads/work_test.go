@@ -15,8 +15,8 @@ import (
 	"go.uber.org/atomic"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/pilotkit/pilotkit/internal/memnet"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -162,7 +162,7 @@ func TestAnswersAreFree(t *testing.T) {
 
 // addressed accepts connections that have an address of their own each, as those of a
 // network have.
-type addressed struct{ *bufconn.Listener }
+type addressed struct{ *memnet.Listener }
 
 func (l addressed) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
@@ -182,7 +182,7 @@ func TestStreamsAreWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{}, service("a", "shop"))
 		f.flush()
-		memory := bufconn.Listen(1 << 16)
+		memory := memnet.Listen()
 		f.serveOn(addressed{memory})
 		open := func(streams int) time.Duration {
 			conn := dialTo(t, memory)

@@ -21,11 +21,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/internal/authority"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -81,7 +81,7 @@ type plane struct {
 	tls       *authn.TLS
 	clients   *authn.Authenticator
 	grpc      *grpc.Server
-	listener  *bufconn.Listener
+	listener  *memnet.Listener
 	log       *lockedBuffer
 }
 
@@ -101,7 +101,7 @@ type planeOptions struct {
 // for that alone, until the test ends.
 func startPlane(t *testing.T, o planeOptions) *plane {
 	t.Helper()
-	p := &plane{t: t, authority: authority.New(t), listener: bufconn.Listen(1 << 16), log: new(lockedBuffer)}
+	p := &plane{t: t, authority: authority.New(t), listener: memnet.Listen(), log: new(lockedBuffer)}
 	logger := slog.New(slog.NewTextHandler(p.log, nil))
 	p.files = newFiles(t, p.authority, p.authority)
 	o.tls.Files, o.tls.Logger, o.authn.Logger = p.files.Files, logger, logger
@@ -197,7 +197,7 @@ func (p *plane) dialPlain() *grpc.ClientConn {
 func (p *plane) dialWith(c credentials.TransportCredentials, options ...grpc.DialOption) *grpc.ClientConn {
 	p.t.Helper()
 	conn, err := grpc.NewClient("passthrough:"+serverName, append(options, grpc.WithTransportCredentials(c),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.listener.DialContext(ctx) }))...)
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.listener.Dial(ctx) }))...)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ const interval = 10*time.Second + time.Millisecond
 // server has accepted it.
 func (p *plane) handshake(config *tls.Config) (tls.ConnectionState, error) {
 	p.t.Helper()
-	raw, err := p.listener.DialContext(p.context())
+	raw, err := p.listener.Dial(p.context())
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -19,7 +19,6 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/pilotkit/pilotkit/aggregate"
@@ -27,6 +26,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
@@ -124,7 +124,7 @@ func newPlane(tb testing.TB, edit func(*debug.Options)) *plane {
 // serve runs the server until the end of the test.
 func (p *plane) serve() {
 	p.t.Helper()
-	listener := bufconn.Listen(1 << 20)
+	listener := memnet.Listen()
 	server := grpc.NewServer(ads.ServerOptions()...)
 	p.server.Register(server)
 	stop := make(chan struct{})
@@ -134,7 +134,7 @@ func (p *plane) serve() {
 	var err error
 	p.conn, err = grpc.NewClient("passthrough:///", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.Dial(ctx) }))
 	p.must(err)
 	p.t.Cleanup(func() {
 		_ = p.conn.Close()

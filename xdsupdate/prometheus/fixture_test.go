@@ -24,11 +24,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -43,7 +43,7 @@ type fixture struct {
 	*ads.Server
 	t        testing.TB
 	services *memory.Registry
-	listener *bufconn.Listener
+	listener *memnet.Listener
 	conn     *grpc.ClientConn // of shared
 	proxy    *xdstest.Client  // of bareAndWatched
 	stopNow  func()           // ends Run and the gRPC server, and waits for them
@@ -60,7 +60,7 @@ func serveWith(tb testing.TB, options ads.Options, mount func(*ads.Server, grpc.
 	tb.Helper()
 	options.Pusher.DebounceAfter = -1
 	registries := aggregate.NewController()
-	f := &fixture{Server: ads.New(registries, options), t: tb, listener: bufconn.Listen(1 << 16)}
+	f := &fixture{Server: ads.New(registries, options), t: tb, listener: memnet.Listen()}
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		f.services = memory.New(memory.Options{Updater: updater})
 		return f.services
@@ -156,7 +156,7 @@ func (f *fixture) context() context.Context {
 func (f *fixture) dial() *grpc.ClientConn {
 	f.t.Helper()
 	conn, err := grpc.NewClient("passthrough:memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return f.listener.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return f.listener.Dial(ctx) }))
 	if err != nil {
 		f.t.Fatal(err)
 	}

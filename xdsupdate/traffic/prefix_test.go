@@ -18,13 +18,13 @@ import (
 	"go.uber.org/atomic"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -66,7 +66,7 @@ func startPrefixPlane(t *testing.T, configs configstore.ConfigStoreCache) *prefi
 		}
 		p.server.EDSUpdate(xdsupdate.ShardKey{}, registry.Hostname(host), "shop", endpoints)
 	}
-	listener := bufconn.Listen(1 << 20)
+	listener := memnet.Listen()
 	server := grpc.NewServer()
 	p.server.Register(server)
 	stop := make(chan struct{})
@@ -75,7 +75,7 @@ func startPrefixPlane(t *testing.T, configs configstore.ConfigStoreCache) *prefi
 	running.Go(func() { p.server.Run(stop) })
 	running.Go(func() { _ = server.Serve(listener) })
 	conn, err := grpc.NewClient("passthrough:///", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.Dial(ctx) }))
 	p.must(err)
 	p.connect(conn, "sidecar", "80", "15001")
 	p.connect(conn, "router", "http.80", "http.81")

@@ -22,7 +22,6 @@ import (
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -31,6 +30,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/memnet"
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
@@ -149,7 +149,7 @@ func (s *scene) wire(options ads.Options) {
 // serve runs the server until the end of the test.
 func (s *scene) serve() {
 	s.t.Helper()
-	listener := bufconn.Listen(64 << 10)
+	listener := memnet.Listen()
 	server := grpc.NewServer(ads.ServerOptions()...)
 	s.server.Register(server)
 	stop := make(chan struct{})
@@ -159,7 +159,7 @@ func (s *scene) serve() {
 	var err error
 	s.conn, err = grpc.NewClient("passthrough:///", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.Dial(ctx) }))
 	s.must(err)
 	s.close = sync.OnceFunc(func() {
 		_ = s.conn.Close()
