@@ -108,7 +108,10 @@ func await(done <-chan struct{}, wait time.Duration, stop <-chan struct{}) bool 
 		return true
 	default:
 	}
-	timer := time.NewTimer(max(0, wait))
+	if wait <= 0 {
+		return false
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-done:
