@@ -9,6 +9,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/configfeed"
 	"github.com/pilotkit/pilotkit/internal/listing"
 )
 
@@ -44,23 +45,11 @@ func (m *member) stale() bool {
 
 // subscribe has feed called with all changes. It is called without a lock.
 func (m *member) subscribe(feed func(*member, []configstore.Change)) {
-	if batches, ok := configstore.As[configstore.BatchSubscriber](m.cache); ok {
-		kinds := make([]configstore.GroupVersionKind, 0, len(m.kinds))
-		for _, schema := range m.cache.Schemas().All() {
-			kinds = append(kinds, schema.GroupVersionKind)
-		}
-		batches.SubscribeBatch(kinds, func(changes []configstore.Change) { feed(m, changes) })
-		return
+	kinds := make([]configstore.GroupVersionKind, 0, len(m.kinds))
+	for _, schema := range m.cache.Schemas().All() {
+		kinds = append(kinds, schema.GroupVersionKind)
 	}
-	for kind := range m.kinds {
-		m.cache.RegisterEventHandler(kind, func(old, curr configstore.Config, event configstore.Event) {
-			change := configstore.Change{Event: event, Curr: &curr}
-			if event == configstore.EventUpdate {
-				change.Old = &old
-			}
-			feed(m, []configstore.Change{change})
-		})
-	}
+	configfeed.Subscribe(m.cache, kinds, func(changes []configstore.Change) { feed(m, changes) })
 }
 
 // maxExpected is for how many changes room is made before it is known whether the

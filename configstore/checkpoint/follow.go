@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/configfeed"
 )
 
 // follow registers with the source, by batches if it can.
@@ -19,15 +20,7 @@ func (c *Cache) follow() {
 	for _, s := range c.Schemas().All() {
 		kinds = append(kinds, s.GroupVersionKind)
 	}
-	if batches, ok := configstore.As[configstore.BatchSubscriber](c.source); ok {
-		batches.SubscribeBatch(kinds, c.told)
-		return
-	}
-	for _, kind := range kinds {
-		c.source.RegisterEventHandler(kind, func(old, curr configstore.Config, event configstore.Event) {
-			c.told([]configstore.Change{{Event: event, Old: &old, Curr: &curr}})
-		})
-	}
+	configfeed.Subscribe(c.source, kinds, c.told)
 }
 
 // told takes what the source tells: it is kept until the source has synced, and shown

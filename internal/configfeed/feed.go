@@ -22,7 +22,7 @@ type Feed struct {
 	// Same reports whether an update concerns nobody; nil: none does.
 	Same func(old, curr *configstore.Config) bool
 
-	// cancel ends the subscription; nil: the cache cannot.
+	// cancel ends the subscription; nil: there is none.
 	cancel func()
 
 	mu sync.Mutex
@@ -44,15 +44,7 @@ func (f *Feed) Subscribe() (listed bool) {
 		f.begin(existing)
 		return true
 	}
-	if batches, ok := configstore.As[configstore.BatchSubscriber](f.cache); ok {
-		f.cancel = batches.SubscribeBatch(f.kinds, f.add)
-		return false
-	}
-	for _, kind := range f.kinds {
-		f.cache.RegisterEventHandler(kind, func(old, curr configstore.Config, event configstore.Event) {
-			f.add([]configstore.Change{{Event: event, Old: &old, Curr: &curr}})
-		})
-	}
+	f.cancel = Subscribe(f.cache, f.kinds, f.add)
 	return false
 }
 

@@ -22,10 +22,15 @@ func limit() configstore.GroupVersionKind {
 	return configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Limit"}
 }
 
-// batch is a cache that cannot list and subscribe at one moment, events one that has handlers only.
+// batch is a cache that cannot list and subscribe at one moment, single one that has no batches either,
+// events one that has handlers for good only.
 type (
 	events struct{ configstore.ConfigStoreCache }
-	batch  struct {
+	single struct {
+		events
+		configstore.Subscriber
+	}
+	batch struct {
 		events
 		configstore.BatchSubscriber
 	}
@@ -37,6 +42,7 @@ func TestFeed(t *testing.T) {
 	for name, wrap := range map[string]func(*memory.Controller) configstore.ConfigStoreCache{
 		"lists":   func(c *memory.Controller) configstore.ConfigStoreCache { return c },
 		"batches": func(c *memory.Controller) configstore.ConfigStoreCache { return batch{events{c}, c} },
+		"single":  func(c *memory.Controller) configstore.ConfigStoreCache { return single{events{c}, c} },
 		"events":  func(c *memory.Controller) configstore.ConfigStoreCache { return events{c} },
 	} {
 		t.Run(name, func(t *testing.T) {

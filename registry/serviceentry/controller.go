@@ -12,6 +12,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/configfeed"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/internal/publish"
@@ -71,7 +72,7 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 	for _, n := range c.options.Namespaces {
 		c.settings.namespaces[n.Name] = n
 	}
-	c.cancel = c.watchConfigs()
+	c.cancel = configfeed.Subscribe(configs, c.kinds(), c.configsChanged)
 	return c
 }
 
@@ -104,28 +105,6 @@ func (c *Controller) kinds() []configstore.GroupVersionKind {
 		return []configstore.GroupVersionKind{istio.WorkloadEntry}
 	}
 	return []configstore.GroupVersionKind{istio.ServiceEntry, istio.WorkloadEntry}
-}
-
-// watchConfigs makes the cache deliver events, in batches if it can.
-func (c *Controller) watchConfigs() (cancel func()) {
-	kinds := c.kinds()
-	if configs, ok := configstore.As[configstore.BatchSubscriber](c.configs); ok {
-		return configs.SubscribeBatch(kinds, c.configsChanged)
-	}
-	configs, ok := configstore.As[configstore.Subscriber](c.configs)
-	var cancels []func()
-	for _, k := range kinds {
-		if ok {
-			cancels = append(cancels, configs.Subscribe(k, c.configChanged))
-		} else {
-			c.configs.RegisterEventHandler(k, c.configChanged)
-		}
-	}
-	return func() {
-		for _, cancel := range cancels {
-			cancel()
-		}
-	}
 }
 
 // Provider returns registry.External.

@@ -41,11 +41,6 @@ func (c *Controller) configsChanged(changes []configstore.Change) {
 	c.publisher.Enqueue(events...)
 }
 
-// configChanged is configsChanged for a cache without batches.
-func (c *Controller) configChanged(_, curr configstore.Config, e configstore.Event) {
-	c.publisher.Enqueue(event{config: &curr, deleted: e == configstore.EventDelete})
-}
-
 // WorkloadInstanceHandler takes a workload of another registry, for example as
 // the handler in its AppendWorkloadHandler. For EventDelete only the key of the
 // workload counts. A workload that this registry itself announced is ignored, as

@@ -12,6 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/configfeed"
 )
 
 // subscribe has the changes of the source converted.
@@ -23,25 +24,12 @@ func (c *Cache) subscribe() {
 			kinds = append(kinds, r.gvk)
 		}
 	}
-	handleAll(c.source, kinds, c.changed)
+	configfeed.Subscribe(c.source, kinds, c.changed)
 	if c.opts.ServiceEntries.Schemas().Has(istio.ServiceEntry) {
-		handleAll(c.opts.ServiceEntries, []configstore.GroupVersionKind{istio.ServiceEntry}, c.entriesChanged)
+		configfeed.Subscribe(c.opts.ServiceEntries, []configstore.GroupVersionKind{istio.ServiceEntry}, c.entriesChanged)
 		if c.opts.ServiceEntries != c.source {
 			c.awaited = append(c.awaited, c.opts.ServiceEntries)
 		}
-	}
-}
-
-// handleAll registers a handler of batches, or of single changes with a cache that has none.
-func handleAll(cache configstore.ConfigStoreCache, kinds []configstore.GroupVersionKind, handle configstore.BatchHandler) {
-	if s, ok := configstore.As[configstore.BatchSubscriber](cache); ok {
-		s.SubscribeBatch(kinds, handle)
-		return
-	}
-	for _, kind := range kinds {
-		cache.RegisterEventHandler(kind, func(_, curr configstore.Config, event configstore.Event) {
-			handle([]configstore.Change{{Event: event, Curr: &curr}})
-		})
 	}
 }
 
