@@ -5,15 +5,19 @@ package realenvoy
 import (
 	"bufio"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/routesim"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // normalizations are the columns of the table of docs/security.md.
@@ -50,8 +54,8 @@ func documentedPaths(t *testing.T) (rows [][]string) {
 	return rows
 }
 
-// answerToTarget sends a request target as it is.
-func answerToTarget(t *testing.T, address, target string) string {
+// answerToTarget sends a request target as it is, and returns what becomes of it and the path that routes see.
+func answerToTarget(t *testing.T, address, target string) (answer, path string) {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 	if err != nil {
@@ -61,19 +65,53 @@ func answerToTarget(t *testing.T, address, target string) string {
 	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n", target); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%q: %v", target, err)
 	}
-	_ = answer.Body.Close()
-	word, known := map[int]string{http.StatusOK: "admitted", http.StatusForbidden: "denied", http.StatusTemporaryRedirect: "redirected", http.StatusBadRequest: "bad request"}[answer.StatusCode]
+	_ = response.Body.Close()
+	word, known := map[int]string{http.StatusFound: admitted, http.StatusForbidden: "denied", http.StatusTemporaryRedirect: "redirected", http.StatusBadRequest: "bad request"}[response.StatusCode]
 	if !known {
-		return answer.Status
+		return response.Status, ""
 	}
-	return word
+	return word, strings.TrimPrefix(response.Header.Get("Location"), "http://seen.test")
 }
 
-// TestDocumentedPaths: what the normalization of the mesh does to paths that a policy denies is as docs/security.md says.
+const admitted = "admitted"
+
+// randomTarget is a request target of HTTP/1.1.
+func randomTarget(r *rand.Rand) string {
+	target := pickOf(r, "/", "/", "/", "/admin", "/t/")
+	for range r.IntN(9) {
+		target += pickOf(r, "/", "/", "/", "//", "\\", "%2f", "%2F", "%5c", "%5C", ".", "..", "/./", "/../", "%2e", "%2E", "admin", "admin", "t", "x", "[", "%61dmin", "a%64min", "%41",
+			"%", "%4", "%25", "%00", "^", "|", "\"", "%7e", "~", ";", "?", "#", "%zz", "*", "+", "%3f", "%23")
+	}
+	return target
+}
+
+func pickOf(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
+
+// decisionOf is what Explain says of a request target to the Envoy.
+func decisionOf(p *plane, port, target string) *traffic.Decision {
+	number, _ := strconv.ParseUint(port, 10, 16)
+	return p.policies.Explain(p.server.Proxies()[0].View, traffic.Call{Host: "a.test", Port: uint32(number), Path: target}).Decision
+}
+
+// explained is what becomes of a request target as Explain says it.
+func explained(p *plane, port, target string) string {
+	d := decisionOf(p, port, target)
+	switch {
+	case d == nil:
+		return "nothing"
+	case d.Allowed:
+		return admitted
+	default:
+		return map[string]string{"400": "bad request", "403": "denied"}[d.Answer]
+	}
+}
+
+// TestDocumentedPaths: what the normalization of the mesh does to paths that a policy denies is as docs/security.md and Explain say, and
+// what routes see of random ones is as it is read here.
 func TestDocumentedPaths(t *testing.T) {
 	programs := envoyproxy.Programs(t)
 	rows := documentedPaths(t)
@@ -92,8 +130,20 @@ func TestDocumentedPaths(t *testing.T) {
 		proxy.AwaitReady()
 		p.applied()
 		for _, row := range rows {
-			if got, want := answerToTarget(t, local(port), row[0]), row[1+column]; got != want {
-				t.Errorf("%s, %s: %s is %s, documented as %s", program, normalization, row[0], got, want)
+			if got, _ := answerToTarget(t, local(port), row[0]); got != row[1+column] || got != explained(p, port, row[0]) {
+				t.Errorf("%s, %s: %s is %s, documented as %s, explained as %s", program, normalization, row[0], got, row[1+column], explained(p, port, row[0]))
+			}
+		}
+		r := rand.New(rand.NewPCG(uint64(column), 26)) //nolint:gosec // repeatable
+		for range 300 {
+			target := randomTarget(r)
+			paths := routesim.PathsOf(normalization)
+			newer, _ := paths.Of(target)
+			paths.Parameters = program.String() == programs[len(programs)-1].String()
+			read, taken := paths.Of(target)
+			got, seen := answerToTarget(t, local(port), target)
+			if said := explained(p, port, target); got != said && read == newer || taken == (got == "bad request") || got == admitted && seen != read {
+				t.Errorf("%s, %s: %s is %s, explained as %s; routes see %q, read as %q", program, normalization, target, got, said, seen, read)
 			}
 		}
 		p.accepted()
@@ -115,7 +165,7 @@ metadata: {name: all, namespace: ingress}
 spec:
   hosts: ["*"]
   gateways: [edge]
-  http: [{directResponse: {status: 200}}]
+  http: [{redirect: {authority: seen.test, redirectCode: 302}}]
 ---
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy

@@ -21,6 +21,8 @@ type Authorization struct {
 	Providers map[string]*AuthorizationProvider
 	// ManyProviders: those of one workload may be several.
 	ManyProviders bool
+	// Paths is what the gateway does to paths before.
+	Paths Paths
 	// anyPathCharacter: operators of path templates take all characters, as gRPC servers do.
 	anyPathCharacter bool
 }
@@ -65,6 +67,13 @@ type Decision struct {
 // Decide judges a call to a proxy: by CUSTOM policies, then those that deny, then those that
 // allow, of which one has to, if there are any.
 func (a *Authorization) Decide(p Proxy, c Call) Decision {
+	if c.Request != nil {
+		own, taken := *c.Request, false
+		if own.Path, taken = a.Paths.Of(own.Path); !taken {
+			return Decision{By: "there is no such path"}
+		}
+		c.Request = &own
+	}
 	policies := a.of(p)
 	if d, refused := a.custom(policies, c); refused {
 		return d

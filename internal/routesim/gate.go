@@ -26,6 +26,7 @@ import (
 // goroutine.
 type Gate struct {
 	filters []gateFilter
+	paths   Paths
 	regexps map[string]*regexp.Regexp
 	// Ask returns what a cluster answers that is asked about a call; nil: each fails.
 	Ask func(cluster string, c Call) Answer
@@ -49,6 +50,7 @@ func NewGate(chain *listenerv3.FilterChain) (*Gate, error) {
 			return nil, fmt.Errorf("network filter %s: %w", f.GetName(), err)
 		}
 		if m, ok := config.(*hcm.HttpConnectionManager); ok {
+			g.paths = pathsOf(m)
 			for _, h := range m.GetHttpFilters() {
 				if err := g.add(h.GetName(), h.GetTypedConfig()); err != nil {
 					return nil, err
@@ -85,6 +87,10 @@ func (g *Gate) Decide(c Call) (Decision, error) {
 	if c.Request != nil { // filters change it
 		own := *c.Request
 		own.Headers = maps.Clone(own.Headers)
+		taken := false
+		if own.Path, taken = g.paths.Of(own.Path); !taken {
+			return Decision{By: "the path"}, nil
+		}
 		v.call.Request = &own
 	}
 	if c.Claims != nil && !g.verifiesTokens() {

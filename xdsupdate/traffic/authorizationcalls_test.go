@@ -20,7 +20,7 @@ var callWords = struct {
 	},
 	dnsNames: []string{"edge.example.com", "a/ns/shop/b"},
 	paths: []string{
-		"/", "/a", "/a/", "/a/b", "/a/b/c", "/a/b/c/d", "/b", "/x/b", "/A", "/a*b", "/ab", "/aa*", "/a/b/", "/%2Fa", "/a?x=1", "/b?y", "/a/b/c/?/a/", "/a//c/", "//", "/a#b", "/a/[x]", "/a/[/c/d", "/[/b",
+		"/", "/a", "/a/", "/a/b", "/a/b/c", "/a/b/c/d", "/b", "/x/b", "/A", "/a*b", "/ab", "/aa*", "/a/b/", "/%2Fa", "/a?x=1", "/b?y", "/a/b/c/?/a/", "/a//c/", "//", "//a", "/x/../a", "/a/%2e%2E/b", "/%61/b", "/a\\b", "/a%2Fb", "/./a/.", "/a/b/..", "/%00", "/a^", "/%5ea?..//", "/ä", "/a%5C..%5Cb", "/a#b", "/a/[x]", "/a/[/c/d", "/[/b",
 	},
 	hosts:   []string{"a.example.com", "A.EXAMPLE.com", "a.example.com:80", "b.example.com", "a.b.example.com", "c.test", ""},
 	methods: []string{"GET", "POST", "PUT", "get"},

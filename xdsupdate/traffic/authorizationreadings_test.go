@@ -11,6 +11,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/encoding/protojson"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -100,7 +101,7 @@ func (d policyDice) randomPolicies(namespaces int) (out configList) {
 
 // readPolicies returns the policies as they are read by the API's documentation.
 func readPolicies(policies configList, many bool) *routesim.Authorization {
-	out := &routesim.Authorization{TrustDomain: "td1", Aliases: []string{"old"}, Providers: providersRead(), ManyProviders: many}
+	out := &routesim.Authorization{TrustDomain: "td1", Aliases: []string{"old"}, Providers: providersRead(), ManyProviders: many, Paths: routesim.PathsOf(meshconfig.MeshConfig_ProxyPathNormalization_DEFAULT)}
 	for _, c := range policies {
 		out.Policies = append(out.Policies, &routesim.AuthorizationPolicy{
 			Namespace: c.Namespace, Name: c.Name, AuthorizationPolicy: c.Spec.(*security.AuthorizationPolicy),

@@ -24,8 +24,8 @@ type Call struct {
 	Inbound bool
 	// Method is upper case, Scheme "http" or "https"; empty: GET, of an inbound call POST, and http.
 	Method, Scheme string
-	// Path begins with "/" and may have a query; empty: "/". It is taken as it is: what a gateway makes of it
-	// before policies and routes see it (pathNormalization of the mesh configuration) is not done to it.
+	// Path begins with "/" and may have a query; empty: "/". It is what the client asks for: a gateway normalizes it before policies
+	// and routes see it (pathNormalization of the mesh configuration), and so is done here.
 	Path string
 	// Headers are by name in lower case. The header "host" is the authority with its port; without it the authority is Host.
 	Headers map[string]string
@@ -33,7 +33,9 @@ type Call struct {
 	// The rest is what policies look at.
 
 	// Principal is the identity in the certificate of the caller, "spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT", also without the
-	// scheme; empty: the caller has no certificate. It is known where mutual TLS is taken.
+	// scheme; empty: the caller has no certificate. It is known where mutual TLS is taken. It is one, as certificates of workloads have
+	// exactly one (SPIFFE's X.509-SVIDs). A certificate with several has all of them: an identity is matched if one of them does, so that
+	// each can be explained by itself, but what a rule excludes is excluded for all.
 	Principal string
 	// ServerName is that of the TLS handshake; empty: Host.
 	ServerName string

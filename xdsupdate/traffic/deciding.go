@@ -41,6 +41,8 @@ type deciding struct {
 	out         Decision
 	// claims are those of a token that was found good; nil: there is none.
 	claims map[string]any
+	// unknown are further attributes that the call does not say.
+	unknown []string
 	// to is where a connection is passed on of which no request is known; nil: it is one of requests.
 	to *tcp.TcpProxy
 }
@@ -66,7 +68,7 @@ func (d *deciding) decide(chain *listenerv3.FilterChain) {
 			break
 		}
 	}
-	d.out.Unknown = d.see.Unknown()
+	d.out.Unknown = append(d.see.Unknown(), d.unknown...)
 }
 
 // handshake finds out whom policies take the caller for. It fails if the caller has to have a certificate and has none.
@@ -123,6 +125,10 @@ func (d *deciding) pass(filter *anypb.Any) (refused bool) {
 func (d *deciding) request(m *hcm.HttpConnectionManager) (refused bool) {
 	if d.denied = AnswerPermissionDenied; d.proxy.role == router {
 		d.denied = "403"
+		if !d.normalizePath(m) {
+			d.refuse("400", PolicyRule{}, "the gateway takes no such path")
+			return true
+		}
 	}
 	d.see.Method, d.see.Path, d.see.Authority, d.see.Headers = d.call.Method, d.call.Path, d.authority, d.call.Headers
 	for _, f := range m.GetHttpFilters() {

@@ -18,9 +18,9 @@ import (
 
 // explain says what becomes of a call of a proxy. Of routes it looks at the configs, not at the resources that were built of
 // them; of policies at the listener.
-func (st *state) explain(p *proxy, call Call) Explanation {
+func (st *state) explain(p *proxy, call Call, leftOut []listenerLeftOut) Explanation {
 	call = call.complete()
-	x := &explaining{state: st, proxy: p, call: call, authority: cmp.Or(call.Headers["host"], string(call.Host))}
+	x := &explaining{state: st, proxy: p, call: call, leftOut: leftOut, authority: cmp.Or(call.Headers["host"], string(call.Host))}
 	x.call.Host = lower(call.Host)
 	switch {
 	case p.role == router:
@@ -40,6 +40,8 @@ type explaining struct {
 	call  Call
 	// authority is that of the request, as the caller writes it.
 	authority string
+	// leftOut is what the proxy is sent its listeners without.
+	leftOut []listenerLeftOut
 	// claims are those of a token that was found good, as routes can match them; nil: there is none.
 	claims map[string]any
 	out    Explanation

@@ -31,10 +31,14 @@ func (x *explaining) inboundCall() {
 			continue
 		}
 		name := envoy.InboundName(netip.AddrPortFrom(at, uint16(x.call.Port))) //nolint:gosec // it is not greater
-		if l, problems := x.serverListener(x.proxy, name); l != nil {
+		of, left := x.without(func(listener string) bool {
+			asked, _, ok := envoy.ParseInboundName(listener)
+			return ok && asked.Port() == uint16(x.call.Port) //nolint:gosec // it is not greater
+		})
+		if l, problems := x.serverListener(of, name); l != nil {
 			x.call.Destination = at
 			x.call.Remote = x.call.Source // servers know of no proxies in between (gRFC A41)
-			x.served(l, problems)
+			x.served(l, append(left, problems...))
 			return
 		}
 	}

@@ -23,7 +23,8 @@ func (x *explaining) routerCall() {
 		if bind, err := netip.ParseAddr(l.Bind); l.Port != port || err == nil && !bind.IsUnspecified() && x.call.Destination.IsValid() && bind != x.call.Destination {
 			continue
 		}
-		m, _ := x.gatewayListener(x.proxy, name)
+		of, left := x.without(func(listener string) bool { return listener == name })
+		m, _ := x.gatewayListener(of, name)
 		listening = listening || m != nil
 		d := x.newDeciding(port)
 		if l.TLS {
@@ -35,7 +36,8 @@ func (x *explaining) routerCall() {
 		}
 		d.mutualWords = "the server of the Gateway takes connections of callers with a certificate alone, and the caller has none"
 		d.decide(chain)
-		x.decided(d, x.protectionProblems(m))
+		x.decided(d, append(left, x.protectionProblems(of, m)...))
+		x.call.Path = d.call.Path // routes see what policies see
 		if d.to != nil {
 			x.passedOn(d)
 		} else if d.out.Allowed {
@@ -51,8 +53,8 @@ func (x *explaining) routerCall() {
 }
 
 // protectionProblems returns what of the policies of a router is not as the objects say.
-func (x *explaining) protectionProblems(l *listenerv3.Listener) []error {
-	guard := x.protectionOf(x.proxy)
+func (x *explaining) protectionProblems(p *proxy, l *listenerv3.Listener) []error {
+	guard := x.protectionOf(p)
 	problems := guard.problems
 	if err := guard.tooLarge(len(l.GetFilterChains()), x.settings.limits.SharedBytes); err != nil {
 		problems = append(slices.Clip(problems), err)

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// listenerLeftOut is an object that a connected proxy is sent a listener without, because it refuses the listener with it, or because that
+// cannot be made with it.
+type listenerLeftOut struct {
+	listener string
+	object   configstore.ConfigKey
+	problem  error
+}
+
+// listenersLeftOut returns what is left out of the listeners of the proxies of a view, each once.
+func (p *Policies) listenersLeftOut(view ads.View) (out []listenerLeftOut) {
+	p.mu.Lock()
+	proxies := p.proxies
+	p.mu.Unlock()
+	if proxies == nil {
+		return nil
+	}
+	add := func(proxy, listener string, all []ads.LeftOut) {
+		for _, l := range all {
+			known := func(have listenerLeftOut) bool { return have.listener == listener && have.object == l.Object }
+			if !slices.ContainsFunc(out, known) {
+				out = append(out, listenerLeftOut{listener, l.Object, fmt.Errorf("%s is left out of listener %s for %s: %s", l.Object, listener, proxy, l.Error)})
+			}
+		}
+	}
+	for _, proxy := range proxies() {
+		if proxy.View != view {
+			continue
+		}
+		status := proxy.Types[envoy.ListenerType]
+		for _, r := range status.Refusals {
+			add(proxy.ID, r.Name, r.LeftOut)
+		}
+		for _, f := range status.Failed {
+			add(proxy.ID, f.Name, f.LeftOut)
+		}
+	}
+	return out
+}
+
+// without returns the proxy as one that is sent a listener without what is left out of it, which the errors say.
+func (x *explaining) without(is func(listener string) bool) (*proxy, []error) {
+	var objects []configstore.ConfigKey
+	var problems []error
+	for _, l := range x.leftOut {
+		if is(l.listener) {
+			objects, problems = append(objects, l.object), append(problems, l.problem)
+		}
+	}
+	if len(objects) == 0 {
+		return x.proxy, nil
+	}
+	of := *x.proxy
+	of.leaving = &leaving{
+		out:   func(c ads.Contribution) bool { return slices.Contains(objects, c.Object) },
+		known: make(map[ads.Contribution]bool),
+	}
+	return &of, problems
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+)
+
+// normalizePath has filters and routes see the path as the gateway makes it of the request target, and reports whether it takes that.
+func (d *deciding) normalizePath(m *hcm.HttpConnectionManager) (taken bool) {
+	if strings.ContainsFunc(d.call.Path, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		d.unknown = append(d.unknown, "the version of HTTP, by which a path that is not ASCII is escaped or refused")
+	}
+	before := d.call.Path
+	d.call.Path, taken = pathFor(m, before, true)
+	if older, too := pathFor(m, before, false); older != d.call.Path || too != taken {
+		d.unknown = append(d.unknown, "the version of Envoy, by which dots with parameters (..;x) are resolved, or are a name")
+	}
+	return taken
+}
+
+// pathFor returns what filters and routes see of the path of a request, as Envoy makes it of the request target by the settings of a
+// connection manager; false: it answers with 400. The query is left as it is. Parameters: dots may have some, as in newer releases.
+func pathFor(m *hcm.HttpConnectionManager, target string, parameters bool) (string, bool) {
+	if !strings.HasPrefix(target, "/") || strings.ContainsFunc(target, unsent) {
+		return "", false
+	}
+	path, query, ok := strings.Cut(target, "?")
+	if ok {
+		query = "?" + query
+	}
+	if m.GetPathWithEscapedSlashesAction() == hcm.HttpConnectionManager_UNESCAPE_AND_FORWARD {
+		path = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`).Replace(path)
+	}
+	if m.GetNormalizePath().GetValue() {
+		if path, ok = canonicalPath(path, parameters); !ok {
+			return "", false
+		}
+	}
+	if m.GetMergeSlashes() {
+		path = withoutEmptySegments(path)
+	}
+	return path + query, true
+}
+
+// withoutEmptySegments merges slashes. Of nothing but slashes there remain two.
+func withoutEmptySegments(path string) string {
+	if !strings.Contains(path, "//") {
+		return path
+	}
+	segments := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+	end := ""
+	if strings.HasSuffix(path, "/") {
+		end = "/"
+	}
+	return "/" + strings.Join(segments, "/") + end
+}
+
+// unsent reports whether a request target cannot have a character unescaped; HTTP/2 takes those that are not ASCII.
+func unsent(r rune) bool { return r <= ' ' || r == 0x7f || r == '#' }
+
+// canonicalPath resolves dots, and gives each character one spelling. False: a path cannot have what is in it.
+func canonicalPath(path string, parameters bool) (string, bool) {
+	if parameters {
+		path = withoutDotParameters(path)
+	}
+	var out []string
+	segments := strings.Split(strings.ReplaceAll(path, `\`, "/"), "/")[1:]
+	for i, s := range segments {
+		name, ok := respelled(s)
+		if !ok {
+			return "", false
+		}
+		switch name {
+		case "..":
+			out = out[:max(0, len(out)-1)]
+		case ".":
+		default:
+			out = append(out, name)
+			continue
+		}
+		if i == len(segments)-1 {
+			out = append(out, "") // what is left is a directory
+		}
+	}
+	return "/" + strings.Join(out, "/"), true
+}
+
+// withoutDotParameters removes those of dots that are spelled as such.
+func withoutDotParameters(path string) string {
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		if dots, _, ok := strings.Cut(s, ";"); ok && (dots == "." || dots == "..") {
+			segments[i] = dots
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+// respelled writes characters as they are if they need no escape, and those that need one escaped. Other escapes stay. A percent sign that
+// begins none stays as well, unless it would now.
+func respelled(path string) (string, bool) {
+	var out strings.Builder
+	for i := 0; i < len(path); i++ {
+		c := path[i]
+		if n, ok := escaped(path[i:]); ok {
+			switch {
+			case n == 0:
+				return "", false
+			case unreserved(n):
+				out.WriteByte(n)
+			default:
+				out.WriteString(path[i : i+3])
+			}
+			i += 2
+			continue
+		}
+		switch {
+		case c == '%':
+			out.WriteByte(lonePercent)
+		case c >= utf8.RuneSelf || strings.IndexByte("\"<>^`{|}", c) >= 0:
+			fmt.Fprintf(&out, "%%%02X", c)
+		default:
+			out.WriteByte(c)
+		}
+	}
+	return withLonePercents(out.String()), true
+}
+
+// lonePercent stands for a percent sign that begins no escape. No path has it.
+const lonePercent = 0
+
+func withLonePercents(path string) string {
+	parts := strings.Split(path, string(rune(lonePercent)))
+	for i, part := range parts[1:] {
+		if _, ok := escaped("%" + part); ok {
+			part = "25" + part
+		}
+		parts[1+i] = "%" + part
+	}
+	return strings.Join(parts, "")
+}
+
+// escaped returns the character that a text begins with if that is an escape, such as "%2F".
+func escaped(text string) (byte, bool) {
+	if len(text) < 3 || text[0] != '%' {
+		return 0, false
+	}
+	high, low := strings.IndexByte(hexDigits, text[1]|0x20), strings.IndexByte(hexDigits, text[2]|0x20)
+	if high < 0 || low < 0 {
+		return 0, false
+	}
+	return byte(high<<4 | low), true
+}
+
+const hexDigits = "0123456789abcdef"
+
+func unreserved(c byte) bool {
+	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("-._~", c) >= 0
+}
