@@ -43,6 +43,9 @@ type Identified struct {
 	MayRefuse, MayAdmit bool
 	// Claims are what the request can be known by then: those of one of its valid tokens; one nil if it has none.
 	Claims []map[string]any
+	// Outputs are the headers that tell the workload of a token, in lower case, and their values: "" is none. Nil: the API leaves it open, as
+	// there are several tokens, or rules that take one.
+	Outputs map[string]string
 }
 
 // Identify judges a request to a proxy: one without tokens, which passes, is nobody's, and one with a token that is not
@@ -53,25 +56,48 @@ func (a *Authentication) Identify(p Proxy, c Call) Identified {
 		return nobody
 	}
 	found := map[string]bool{} // by place and text
-	var out Identified
+	out := Identified{Outputs: map[string]string{}}
+	var said map[string]string
 	for _, o := range a.Policies {
 		if o.Namespace != p.Namespace && o.Namespace != RootNamespace || !isFor(o, o.Namespace, p) {
 			continue
 		}
 		for _, rule := range o.GetJwtRules() {
+			for name := range outputsFor(rule, nil, "") {
+				out.Outputs[name] = ""
+			}
 			for at, text := range tokensOf(rule, c) {
 				found[at+text] = true
 				if t := a.Tokens[text]; t != nil && a.takes(rule, t) {
 					out.Claims = append(out.Claims, listed(t.Claims, rule.GetSpaceDelimitedClaims()))
+					said = outputsFor(rule, t.Claims, text)
 				}
 			}
 		}
 	}
 	if len(found) == 0 {
+		nobody.Outputs = out.Outputs
 		return nobody
+	}
+	if maps.Copy(out.Outputs, said); len(found) > 1 || len(out.Claims) > 1 {
+		out.Outputs = nil
 	}
 	out.MayAdmit = len(out.Claims) > 0
 	out.MayRefuse = len(out.Claims) == 0 || len(found) > 1
+	return out
+}
+
+// outputsFor returns the headers that a rule has set for a token: its payload as it is encoded, and claims that are texts. Others are
+// encoded as the API does not say; they are "" here.
+func outputsFor(rule *security.JWTRule, claims map[string]any, token string) map[string]string {
+	out := map[string]string{}
+	if name := rule.GetOutputPayloadToHeader(); name != "" {
+		_, payload, _ := strings.Cut(token, ".")
+		out[strings.ToLower(name)], _, _ = strings.Cut(payload, ".")
+	}
+	for _, c := range rule.GetOutputClaimToHeaders() {
+		out[strings.ToLower(c.GetHeader())], _ = claims[c.GetClaim()].(string)
+	}
 	return out
 }
 

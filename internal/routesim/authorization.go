@@ -62,6 +62,8 @@ type Decision struct {
 	By string
 	// Claims are those of the token that a Gate has found; nil: none.
 	Claims map[string]any
+	// Headers are those of the request behind a Gate that admits it.
+	Headers map[string]string
 }
 
 // Decide judges a call to a proxy: by CUSTOM policies, then those that deny, then those that

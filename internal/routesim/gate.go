@@ -106,7 +106,11 @@ func (g *Gate) Decide(c Call) (Decision, error) {
 		}
 	}
 	claims, _ := v.found[tokenFilter]["payload"].(map[string]any)
-	return Decision{Admitted: true, By: "all filters", Claims: claims}, nil
+	out := Decision{Admitted: true, By: "all filters", Claims: claims}
+	if v.call.Request != nil {
+		out.Headers = v.call.Headers
+	}
+	return out, nil
 }
 
 // visit is a call on its way through the filters.

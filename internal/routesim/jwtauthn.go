@@ -51,6 +51,11 @@ func (v *visit) tokens(config *jwt.JwtAuthentication) (bool, error) {
 	if p, ok := rule.GetMatch().GetPathSpecifier().(*routev3.RouteMatch_Prefix); !ok || p.Prefix != "/" {
 		return false, fmt.Errorf("the rule %v is not known here", rule.GetMatch())
 	}
+	for _, p := range config.GetProviders() { // whatever clients say of tokens
+		for _, name := range outputsOf(p) {
+			delete(v.call.Headers, name)
+		}
+	}
 	reader := tokenReader{visit: v, providers: config.GetProviders(), found: map[string]any{}}
 	got, err := reader.requires(rule.GetRequires())
 	if err != nil {
@@ -184,7 +189,31 @@ func (r *tokenReader) good(p *jwt.JwtProvider, at *placedToken) bool {
 	if key := p.GetPayloadInMetadata(); key != "" {
 		r.found[key] = separated(t.claims, p.GetNormalizePayloadInMetadata().GetSpaceDelimitedClaims())
 	}
+	r.output(p, at.text, t.claims)
 	return true
+}
+
+// outputsOf returns the headers, in lower case, that a provider sets.
+func outputsOf(p *jwt.JwtProvider) (out []string) {
+	if name := p.GetForwardPayloadHeader(); name != "" {
+		out = append(out, strings.ToLower(name))
+	}
+	for _, c := range p.GetClaimToHeaders() {
+		out = append(out, strings.ToLower(c.GetHeaderName()))
+	}
+	return out
+}
+
+// output sets the headers of a provider. Claims that are no texts are encoded in a way that is not known here, and set as empty.
+func (r *tokenReader) output(p *jwt.JwtProvider, text string, claims map[string]any) {
+	if name := p.GetForwardPayloadHeader(); name != "" {
+		r.call.Headers[strings.ToLower(name)] = strings.Split(text, ".")[1]
+	}
+	for _, c := range p.GetClaimToHeaders() {
+		if value, ok := claims[c.GetClaimName()]; ok {
+			r.call.Headers[strings.ToLower(c.GetHeaderName())], _ = value.(string)
+		}
+	}
 }
 
 // separated returns claims of which some that are texts are made lists.

@@ -149,6 +149,7 @@ func (d policyDice) signedTokenRule(w *tokenWorld) *security.JWTRule {
 	if d.chance(20) {
 		r.SpaceDelimitedClaims = []string{"team"}
 	}
+	d.withOutputs(r)
 	if n < 2 {
 		r.Jwks = w.sets[2*n]
 		if n == 1 {

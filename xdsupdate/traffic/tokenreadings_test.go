@@ -78,9 +78,7 @@ func (s *scene) tokenGates(n *core.Node, signatures *routesim.Signatures) tokenG
 }
 
 // outcome is what becomes of a call: "refused", or "admitted" with the status of its route.
-func (g tokenGates) outcome(t *testing.T, c routesim.Call) string {
-	t.Helper()
-	d := g.decide(t, c)
+func (g tokenGates) outcome(d routesim.Decision, c routesim.Call) string {
 	if !d.Admitted {
 		return "refused"
 	}
@@ -124,7 +122,22 @@ func (d policyDice) randomAuthentications(w *tokenWorld, namespaces int) (out co
 	return out
 }
 
-// TestReadingsOfTokensAgree: gateways verify tokens, decide and route by their claims as RequestAuthentications, AuthorizationPolicies
+// outputHeaders are those that tell workloads of tokens.
+var outputHeaders = []string{"x-payload", "x-sub", "x-group"}
+
+// withOutputs has a rule tell workloads of tokens.
+func (d policyDice) withOutputs(r *security.JWTRule) {
+	if d.chance(20) {
+		r.OutputPayloadToHeader = "X-Payload"
+	}
+	for _, claim := range []string{"sub", "group"} {
+		if d.chance(20) {
+			r.OutputClaimToHeaders = append(r.OutputClaimToHeaders, &security.ClaimToHeader{Header: "X-" + claim, Claim: claim})
+		}
+	}
+}
+
+// TestReadingsOfTokensAgree: gateways verify tokens, tell workloads of them, decide and route by their claims as RequestAuthentications, AuthorizationPolicies
 // and VirtualServices say.
 func TestReadingsOfTokensAgree(t *testing.T) {
 	t.Parallel()
@@ -153,18 +166,33 @@ func TestReadingsOfTokensAgree(t *testing.T) {
 				c := d.call(d.chance(10))
 				if c.Claims = nil; c.Request != nil {
 					d.withTokens(w, rules, &c)
+					for _, name := range outputHeaders { // whatever clients say of tokens
+						if d.chance(10) {
+							c.Headers[name] = "forged"
+						}
+					}
 				}
-				want, got := outcomesRead(tokens, read, who, c), g.outcome(t, c)
+				d := g.decide(t, c)
+				want, got := outcomesRead(tokens, read, who, c), g.outcome(d, c)
 				if !slices.Contains(want, got) {
 					t.Fatalf("scene %d, router %+v, call %+v, request %+v: sent %s, want %q\n%s", seed, who, c, c.Request, got, want, describePolicies(all, who.Namespace))
 				}
 				counts[fmt.Sprintf("%s of %d", got, len(want))]++
+				for name, value := range tokens.Identify(who, c).Outputs {
+					if !d.Admitted {
+						continue
+					}
+					if d.Headers[name] != value {
+						t.Fatalf("scene %d, router %+v, request %+v: the workload gets %s %q, want %q\n%s", seed, who, c.Request, name, d.Headers[name], value, describePolicies(all, who.Namespace))
+					}
+					counts[fmt.Sprintf("output is set: %t", value != "")]++
+				}
 			}
 		}
 		s.close()
 	}
 	t.Log(counts)
-	for _, often := range []string{"refused of 1", "admitted 200 of 1", "admitted 201 of 1", "admitted 202 of 1", "admitted 203 of 1"} {
+	for _, often := range []string{"output is set: true", "output is set: false", "refused of 1", "admitted 200 of 1", "admitted 201 of 1", "admitted 202 of 1", "admitted 203 of 1"} {
 		if counts[often] < int(scenes)*10 {
 			t.Errorf("the calls tell little: %v", counts)
 		}
