@@ -288,10 +288,10 @@ spec: {action: ACTION, rules: [{from: [{source: {serviceAccounts: [ACCOUNT]}}]}]
 				return false
 			})
 			g.proxy.Await(action+" becomes "+becomes, func() bool { return g.status("GET /") == becomes })
-			d := decisionOf(g.plane, g.http, "/")
-			if d == nil || d.Allowed != (becomes == "200") || !strings.Contains(fmt.Sprint(d.Problems), "AuthorizationPolicy/ingress/policy is left out of") {
-				t.Errorf("%s is explained as %v", action, d)
-			}
+			g.proxy.Await(action+" is explained", func() bool { // once the server knows what the Envoy has accepted
+				d := decisionOf(g.plane, g.http, "/")
+				return d != nil && d.Allowed == (becomes == "200") && strings.Contains(fmt.Sprint(d.Problems), "AuthorizationPolicy/ingress/policy is left out of")
+			})
 			g.remove(istio.AuthorizationPolicy, "ingress", "policy")
 			g.applied()
 			g.proxy.Await("it has gone", func() bool { return g.status("GET /") == "200" })
