@@ -26,7 +26,9 @@ func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer, guard *protec
 		}
 		for _, svc := range passed {
 			for _, name := range st.passedNames(p, svc) {
-				c, err := guard.chain(func(guard *protection) *listenerv3.FilterChain { return envoy.AutoPassthroughChain(name, guard.tcp...) })
+				c, err := guard.connections().before(func(filters []*listenerv3.Filter) *listenerv3.FilterChain {
+					return envoy.AutoPassthroughChain(name, filters...)
+				})
 				if err != nil {
 					err = s.leftOut(fmt.Errorf("%s: %w", name, err))
 				}

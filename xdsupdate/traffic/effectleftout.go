@@ -116,7 +116,7 @@ func (f *findings) refusedTLS(v *virtualService) {
 	for i, r := range v.spec.GetTls() {
 		for _, m := range r.GetMatch() {
 			anywhere := &networking.TLSMatchAttributes{SniHosts: m.GetSniHosts()}
-			_, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return f.tlsChain(p, s, v, r, anywhere, &protection{}) })
+			_, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return f.tlsChain(p, s, v, r, anywhere, nil) })
 			if err != nil {
 				f.addOnce(element("spec.tls", i), closedConnections(err))
 			}

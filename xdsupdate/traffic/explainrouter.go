@@ -56,7 +56,7 @@ func (x *explaining) routerCall() {
 func (x *explaining) protectionProblems(p *proxy, l *listenerv3.Listener) []error {
 	guard := x.protectionOf(p)
 	problems := guard.problems
-	if err := guard.tooLarge(len(l.GetFilterChains()), x.settings.limits.SharedBytes); err != nil {
+	if err := guard.tooLarge(l.GetFilterChains(), x.settings.limits.SharedBytes); err != nil {
 		problems = append(slices.Clip(problems), err)
 	}
 	return problems

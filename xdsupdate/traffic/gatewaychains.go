@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -22,7 +23,7 @@ func (st *state) gatewayListener(p *proxy, name string) (*listenerv3.Listener, [
 	}
 	guard := st.protectionOf(p)
 	chains, leftOut := st.filterChains(p, l, guard)
-	if err := guard.tooLarge(len(chains), st.settings.limits.SharedBytes); err != nil {
+	if err := guard.tooLarge(chains, st.settings.limits.SharedBytes); err != nil {
 		return l.Build([]*listenerv3.FilterChain{closedChain()}), append(leftOut, err)
 	}
 	return l.Build(chains), append(leftOut, guard.problems...)
@@ -88,10 +89,10 @@ func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]
 		return st.terminatedChains(p, s, over, guard)
 	default:
 		return func(yield func(gatewayChain, error) bool) {
-			c, err := guard.chain(func(guard *protection) *listenerv3.FilterChain {
+			c, err := guard.http.before(func(filters []*hcm.HttpFilter) *listenerv3.FilterChain {
 				protocol := registry.ParseProtocol(s.spec.GetPort().GetProtocol())
 				return st.serverChain(s, envoy.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p), envoy.HTTPOptions{
-					HTTP10: st.settings.http10, Filters: guard.http,
+					HTTP10: st.settings.http10, Filters: filters,
 				}))
 			})
 			if err != nil {

@@ -49,7 +49,9 @@ func (st *state) tlsChains(p *proxy, s *gatewayServer, over map[passedRoutes]err
 func (st *state) checkedTLSChain(
 	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes, guard *protection,
 ) (gatewayChain, error) {
-	c, err := guard.chain(func(guard *protection) *listenerv3.FilterChain { return st.tlsChain(p, s, v, r, m, guard) })
+	c, err := guard.connections().before(func(filters []*listenerv3.Filter) *listenerv3.FilterChain {
+		return st.tlsChain(p, s, v, r, m, filters)
+	})
 	if c == nil || err != nil {
 		return gatewayChain{}, err
 	}
@@ -63,7 +65,7 @@ func (st *state) checkedTLSChain(
 // tlsChain returns the filter chain of a match of a TLS route, behind TLS if the server
 // terminates that; nil for none.
 func (st *state) tlsChain(
-	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes, guard *protection,
+	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes, before []*listenerv3.Filter,
 ) *listenerv3.FilterChain {
 	names, ok := s.namesOf(v, m)
 	if !ok || !s.fits(p, v, m) {
@@ -79,7 +81,7 @@ func (st *state) tlsChain(
 			return nil
 		}
 	}
-	return envoy.FilterChain(names, tls, filter, guard.tcp...)
+	return envoy.FilterChain(names, tls, filter, before...)
 }
 
 // namesOf returns the server names of a match at a server; none stands for all. Where TLS

@@ -42,11 +42,11 @@ func (st *state) serverListener(p *proxy, name string) (*listenerv3.Listener, []
 	guard := st.serverProtectionOf(p, labels)
 	server := envoy.GRPCServer{MutualTLS: st.servesMutualTLS(p.namespace, labels, port)}
 	_, err := envoy.Try(envoy.ForGRPC, func() *listenerv3.Listener { return server.Listener(name, at) })
-	if err = errors.Join(err, guard.refused); err != nil {
+	if err = errors.Join(err, guard.http.refused); err != nil {
 		server.Filters = []*hcm.HttpFilter{denyAll()}
 		return server.Listener(name, at), append(slices.Clip(guard.problems), fmt.Errorf("all calls are denied: %w", err))
 	}
-	server.Filters = guard.http
+	server.Filters = guard.http.list
 	return server.Listener(name, at), guard.problems
 }
 
@@ -129,8 +129,8 @@ func (st *state) newServerProtection(p *proxy, sets []registry.Labels) *protecti
 	b.addServer(rbac.DenyFilter, deny)
 	b.addServer(rbac.HTTPFilter, allow)
 	b.boundServer()
-	for _, f := range b.out.http { // of all listeners that have them, once
-		b.out.refused = errors.Join(b.out.refused, checkOf(form)(f))
+	for _, f := range b.http { // of all listeners that have them, once
+		b.refused = errors.Join(b.refused, checkOf(form)(f))
 	}
 	return b.finish()
 }
@@ -138,19 +138,19 @@ func (st *state) newServerProtection(p *proxy, sets []registry.Labels) *protecti
 // addServer adds a filter of a server; nil: there is nothing to check.
 func (b *protectionBuilder) addServer(name string, rules *rbacv3.RBAC) {
 	if rules != nil {
-		b.addHTTP(name, rbac.Rules{Enforced: rules}.HTTP())
+		b.add(name, rbac.Rules{Enforced: rules}.HTTP())
 	}
 }
 
 // boundServer denies all calls if the policies are larger than a listener may be.
 func (b *protectionBuilder) boundServer() {
 	bytes := 0
-	for _, f := range b.out.http {
+	for _, f := range b.http {
 		bytes += proto.Size(f)
 	}
 	if limit := b.settings.limits.SharedBytes; exceeds(bytes, limit) {
-		b.out.http = []*hcm.HttpFilter{denyAll()}
-		b.out.problems = append(b.out.problems, fmt.Errorf("all calls are denied: the AuthorizationPolicies have more than %d bytes", limit))
+		b.http = []*hcm.HttpFilter{denyAll()}
+		b.problems = append(b.problems, fmt.Errorf("all calls are denied: the AuthorizationPolicies have more than %d bytes", limit))
 	}
 }
 

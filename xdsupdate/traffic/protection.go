@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -18,17 +19,22 @@ import (
 )
 
 // protection are the filters that policies put in front of all that a router serves: CUSTOM AuthorizationPolicies,
-// RequestAuthentications, AUDIT, DENY, ALLOW, in this order. It is immutable.
+// RequestAuthentications, AUDIT, DENY, ALLOW, in this order. It is immutable. Each filter chain repeats the filters.
 type protection struct {
-	// http are for requests, tcp for connections of which no request is known.
-	http []*hcm.HttpFilter
-	tcp  []*listenerv3.Filter
-	// bytes are those of the longer list, encoded. Each filter chain repeats them.
-	bytes int
-	// refused is why they cannot be sent; nil: they can.
-	refused error
+	// http are for requests.
+	http filters[*hcm.HttpFilter]
+	// tcp makes those for connections of which no request is known, once, if the router serves such connections; nil: none.
+	tcp func() filters[*listenerv3.Filter]
 	// problems are why rules allow nothing, or deny everything, although they say something else.
 	problems []error
+}
+
+// connections returns the filters for connections of which no request is known.
+func (x *protection) connections() filters[*listenerv3.Filter] {
+	if x.tcp == nil {
+		return filters[*listenerv3.Filter]{}
+	}
+	return x.tcp()
 }
 
 // protectionOf returns the filters of a router.
@@ -56,12 +62,17 @@ func (st *state) newProtection(p *proxy) *protection {
 		b.policies = append(b.policies, policy)
 		b.of = append(b.of, a)
 	}
+	b.askProviders()
 	b.custom()
 	b.tokens()
 	for _, action := range actionsInOrder[1:] {
-		b.rules(action)
+		if r := b.translator(rbac.HTTP).Rules(action, b.policies); !r.Empty() {
+			b.add(rbac.HTTPFilter, r.HTTP())
+		}
 	}
-	return b.finish()
+	out := b.finish()
+	out.tcp = sync.OnceValue(b.tcp)
+	return out
 }
 
 // actionsInOrder is the order in which policies are asked.
@@ -84,26 +95,32 @@ func (st *state) askedFirst(p *proxy) (out []string) {
 	return out
 }
 
-// protectionBuilder makes the protection of a router.
+// protectionBuilder makes the protection of a router, or of a gRPC server.
 type protectionBuilder struct {
 	*state
 	proxy *proxy
 	// policies are those that count, and of the objects that they are.
 	policies []rbac.Policy
 	of       []*authorizationPolicy
-	out      protection
+	// asked are the providers of CUSTOM policies, sorted by name.
+	asked []askedProvider
+	// http are the filters for requests, refused is why they cannot be sent.
+	http     []*hcm.HttpFilter
+	refused  error
+	problems []error
 }
 
-// translator returns that for requests or for connections. What cannot be checked of a connection is
-// no problem: that is what Ineffective says.
+// askedProvider is a provider, and the policies that ask it.
+type askedProvider struct {
+	rbac.Provider
+	policies []rbac.Policy
+}
+
+// translator returns that for requests.
 func (b *protectionBuilder) translator(form rbac.Form) rbac.Translator {
 	return rbac.Translator{
 		Form: form, Trust: b.settings.trust(), Check: checkOf(form),
-		Problem: func(p rbac.Policy, problem rbac.Problem) {
-			if form != rbac.TCP {
-				b.problem(p, problem.Field, problem.Err)
-			}
-		},
+		Problem: func(p rbac.Policy, problem rbac.Problem) { b.problem(p, problem.Field, problem.Err) },
 	}
 }
 
@@ -113,7 +130,7 @@ func (b *protectionBuilder) problem(p rbac.Policy, field string, err error) {
 	if p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW {
 		what = "it allows nothing"
 	}
-	b.out.problems = append(b.out.problems, leftOut(b.of[i].config, field, fmt.Errorf("%s: %w", what, err)))
+	b.problems = append(b.problems, leftOut(b.of[i].config, field, fmt.Errorf("%s: %w", what, err)))
 }
 
 // checkOf returns what says why those that check a form would refuse a part of a listener.
@@ -125,18 +142,8 @@ func checkOf(form rbac.Form) func(proto.Message) error {
 	return func(m proto.Message) error { return envoy.Check(client, m) }
 }
 
-// rules adds the filters of an action.
-func (b *protectionBuilder) rules(action security.AuthorizationPolicy_Action) {
-	if r := b.translator(rbac.HTTP).Rules(action, b.policies); !r.Empty() {
-		b.addHTTP(rbac.HTTPFilter, r.HTTP())
-	}
-	if r := b.translator(rbac.TCP).Rules(action, b.policies); !r.Empty() {
-		b.addTCP(rbac.TCPFilter, r.TCP())
-	}
-}
-
-// custom adds the filters of providers, sorted by name.
-func (b *protectionBuilder) custom() {
+// askProviders finds the providers of CUSTOM policies. One whose filter would be refused cannot be asked.
+func (b *protectionBuilder) askProviders() {
 	byProvider := make(map[string][]rbac.Policy)
 	for _, p := range b.policies {
 		if p.Spec.GetAction() == security.AuthorizationPolicy_CUSTOM {
@@ -145,91 +152,87 @@ func (b *protectionBuilder) custom() {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(byProvider)) {
-		provider := b.authorizer(b.proxy, name)
+		provider := askedProvider{b.authorizer(b.proxy, name), byProvider[name]}
 		if len(byProvider) > 1 && !b.settings.multipleProviders && provider.Err == nil {
 			provider.Err = fmt.Errorf("a workload can have one provider, and has %d", len(byProvider))
 		}
-		b.provider(provider, byProvider[name])
+		if provider.Err == nil {
+			provider.Err = provider.check()
+		}
+		if provider.Err != nil {
+			for _, p := range provider.policies {
+				b.problem(p, "spec.provider", fmt.Errorf("%s: %w", provider.Name, provider.Err))
+			}
+		}
+		b.asked = append(b.asked, provider)
 	}
 }
 
-// provider adds the filters of a provider. One that would be refused cannot be asked.
-func (b *protectionBuilder) provider(provider rbac.Provider, policies []rbac.Policy) {
-	authz, err := provider.HTTPAuthz()
-	tcp := provider.TCPAuthz()
-	if err == nil && provider.Err == nil {
-		err = errors.Join(envoy.Check(envoy.ForEnvoy, authz), envoy.Check(envoy.ForEnvoy, tcp))
-	}
-	if provider.Err == nil {
-		provider.Err = err
-	}
-	if provider.Err != nil {
-		for _, p := range policies {
-			b.problem(p, "spec.provider", fmt.Errorf("%s: %w", provider.Name, provider.Err))
+// check returns why Envoys would refuse the filters that ask the provider.
+func (p askedProvider) check() error {
+	http, err := p.HTTPAuthz()
+	return errors.Join(err, envoy.Check(envoy.ForEnvoy, http), envoy.Check(envoy.ForEnvoy, p.TCPAuthz()))
+}
+
+// custom adds the filters of providers.
+func (b *protectionBuilder) custom() {
+	for _, provider := range b.asked {
+		enforced, shadow := b.translator(rbac.HTTP).Custom(provider.Provider, provider.policies)
+		b.add(rbac.HTTPFilter, rbac.CustomHTTP(enforced, shadow))
+		if shadow != nil {
+			authz, _ := provider.HTTPAuthz() // else it could not be asked
+			b.add(rbac.HTTPProviderFilter, authz)
 		}
 	}
-	enforced, shadow := b.translator(rbac.HTTP).Custom(provider, policies)
-	b.addHTTP(rbac.HTTPFilter, rbac.CustomHTTP(enforced, shadow))
-	if shadow != nil {
-		b.addHTTP(rbac.HTTPProviderFilter, authz)
-	}
-	if enforced == nil && tcp == nil {
-		return // S43
-	}
-	enforced, shadow = b.translator(rbac.TCP).Custom(provider, policies)
-	b.addTCP(rbac.TCPFilter, rbac.CustomTCP(enforced, shadow))
-	if shadow != nil {
-		b.addTCP(rbac.TCPProviderFilter, tcp)
-	}
 }
 
-// addHTTP adds a filter for requests. What is of policies in it has been checked.
-func (b *protectionBuilder) addHTTP(name string, config proto.Message) {
-	b.out.http = append(b.out.http, envoy.HTTPFilter(name, config))
+// add adds a filter for requests, whose parts have been checked.
+func (b *protectionBuilder) add(name string, config proto.Message) {
+	b.http = append(b.http, envoy.HTTPFilter(name, config))
 }
 
-// addTCP adds a filter for connections. What is of policies in it has been checked.
-func (b *protectionBuilder) addTCP(name string, config proto.Message) {
-	b.out.tcp = append(b.out.tcp, envoy.NetworkFilter(name, config))
+// tcp returns the filters for connections. What of policies cannot be checked of them is no problem: that is what Ineffective says.
+func (b *protectionBuilder) tcp() filters[*listenerv3.Filter] {
+	var list []*listenerv3.Filter
+	add := func(name string, config proto.Message) { list = append(list, envoy.NetworkFilter(name, config)) }
+	t := b.translator(rbac.TCP)
+	t.Problem = nil
+	for _, provider := range b.asked {
+		authz := provider.TCPAuthz()
+		if provider.Err == nil && authz == nil {
+			continue // S43
+		}
+		enforced, shadow := t.Custom(provider.Provider, provider.policies)
+		add(rbac.TCPFilter, rbac.CustomTCP(enforced, shadow))
+		if shadow != nil {
+			add(rbac.TCPProviderFilter, authz)
+		}
+	}
+	for _, action := range actionsInOrder[1:] {
+		if r := t.Rules(action, b.policies); !r.Empty() {
+			add(rbac.TCPFilter, r.TCP())
+		}
+	}
+	return newFilters(list, nil)
 }
 
 func (b *protectionBuilder) finish() *protection {
-	http, err := encodedSize(b.out.http)
-	tcp, errTCP := encodedSize(b.out.tcp)
-	b.out.bytes, b.out.refused = max(http, tcp), errors.Join(b.out.refused, err, errTCP)
-	return &b.out
+	return &protection{http: newFilters(b.http, b.refused), problems: b.problems}
 }
 
-// encodedSize returns how many bytes filters have together, or why they cannot be encoded.
-func encodedSize[F proto.Message](filters []F) (size int, err error) {
-	for _, f := range filters {
-		encoded, failed := proto.Marshal(f)
-		size, err = size+len(encoded), errors.Join(err, failed)
-	}
-	return size, err
-}
-
-// chain returns a filter chain with what protects it, or why it cannot be sent. It is checked without: the filters are the
-// same in all chains and have been checked.
-func (x *protection) chain(build func(x *protection) *listenerv3.FilterChain) (*listenerv3.FilterChain, error) {
-	c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return build(&protection{}) })
-	switch {
-	case c == nil || err != nil:
-		return nil, err
-	case x.refused != nil:
-		return nil, x.refused
-	case len(x.http)+len(x.tcp) == 0:
-		return c, nil
-	default:
-		return build(x), nil
-	}
-}
-
-// tooLarge returns why a listener with so many filter chains closes all connections: the policies would be
+// tooLarge returns why a listener with some filter chains closes all connections: the policies would be
 // repeated too often, and without them it must not serve.
-func (x *protection) tooLarge(chains, limit int) error {
-	if exceeds(chains*x.bytes, limit) {
-		return fmt.Errorf("all connections are closed: its policies, in each of %d filter chains, have more than %d bytes", chains, limit)
+func (x *protection) tooLarge(chains []*listenerv3.FilterChain, limit int) error {
+	bytes := 0
+	for _, c := range chains {
+		if takesRequests(c) {
+			bytes += x.http.bytes
+		} else {
+			bytes += x.connections().bytes
+		}
+	}
+	if exceeds(bytes, limit) {
+		return fmt.Errorf("all connections are closed: its policies, in each of %d filter chains, have more than %d bytes", len(chains), limit)
 	}
 	return nil
 }

@@ -22,17 +22,17 @@ func (b *protectionBuilder) tokens() {
 	var rules []jwtauthn.Rule
 	for _, a := range b.requestAuthenticationsOf(b.proxy) {
 		if b.proxy.leaves(a.config, a) {
-			b.addHTTP(rbac.HTTPFilter, rbac.DenyAll(leftOutTokens+a.String()))
+			b.add(rbac.HTTPFilter, rbac.DenyAll(leftOutTokens+a.String()))
 			return
 		}
 		for i, r := range a.rules {
 			if err := checkOf(rbac.HTTP)(jwtauthn.Provider(r.Rule)); err != nil {
-				b.out.problems = append(b.out.problems, leftOut(a.config, element("spec.jwtRules", i), fmt.Errorf("all requests are denied: %w", err)))
-				b.addHTTP(rbac.HTTPFilter, rbac.DenyAll(refusedTokens+a.String()))
+				b.problems = append(b.problems, leftOut(a.config, element("spec.jwtRules", i), fmt.Errorf("all requests are denied: %w", err)))
+				b.add(rbac.HTTPFilter, rbac.DenyAll(refusedTokens+a.String()))
 				return
 			}
 			if errors.Is(r.err, errNoIssuer) { // Keys that could not be fetched yet are no mistake of the object: Ineffective has them.
-				b.out.problems = append(b.out.problems, leftOut(a.config, element("spec.jwtRules", i), r.err))
+				b.problems = append(b.problems, leftOut(a.config, element("spec.jwtRules", i), r.err))
 			}
 			rules = append(rules, r.Rule)
 		}
@@ -41,6 +41,6 @@ func (b *protectionBuilder) tokens() {
 	if config == nil {
 		return
 	}
-	b.out.refused = checkOf(rbac.HTTP)(config)
-	b.addHTTP(jwtauthn.Filter, config)
+	b.refused = checkOf(rbac.HTTP)(config)
+	b.add(jwtauthn.Filter, config)
 }

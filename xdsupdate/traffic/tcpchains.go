@@ -102,18 +102,18 @@ func (st *state) tcpChains(p *proxy, s *gatewayServer, guard *protection) iter.S
 func (st *state) yieldTCPChains(
 	p *proxy, s *gatewayServer, r tcpRoute, left bool, guard *protection, yield func(gatewayChain, error) bool,
 ) bool {
-	build := func(guard *protection) *listenerv3.FilterChain {
-		return st.serverChain(s, st.tcpProxy(p, r.of, s, r.spec.GetRoute()).Filter(), guard.tcp...)
+	build := func(before []*listenerv3.Filter) *listenerv3.FilterChain {
+		return st.serverChain(s, st.tcpProxy(p, r.of, s, r.spec.GetRoute()).Filter(), before...)
 	}
 	if left {
 		if len(r.ranges) == 0 {
 			return true
 		}
-		build = func(*protection) *listenerv3.FilterChain {
+		build = func([]*listenerv3.Filter) *listenerv3.FilterChain {
 			return st.serverChain(s, envoy.TCPProxy{Cluster: envoy.BlackHole}.Filter())
 		}
 	}
-	c, err := guard.chain(build)
+	c, err := guard.connections().before(build)
 	if err != nil {
 		return yield(gatewayChain{}, s.leftOut(err))
 	}
