@@ -12,23 +12,21 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// conditionFields returns the condition of a rule as a field of the side that it is of; the other one
-// has no values.
-func (t *translation) conditionFields(at string, c *security.Condition) (field[*rbacv3.Principal], field[*rbacv3.Permission], error) {
+// condition adds a condition of a rule to the side that it is of.
+func (t *translation) condition(source *demands[*rbacv3.Principal], operation *demands[*rbacv3.Permission], c *security.Condition) {
 	of, to := t.principalOf(c.GetKey()), t.form.permissionOf(c.GetKey())
-	if of.match == nil && to.match == nil {
-		return of, to, fmt.Errorf("there is no attribute %q", c.GetKey())
+	switch {
+	case of.match != nil:
+		source.field("values", c.GetValues(), c.GetNotValues(), of)
+	case to.match != nil:
+		operation.field("values", c.GetValues(), c.GetNotValues(), to)
+	default:
+		source.problem("key", fmt.Errorf("there is no attribute %q", c.GetKey()))
 	}
-	if of.match != nil {
-		of.at, of.notAt, of.values, of.not = at+".values", at+".notValues", c.GetValues(), c.GetNotValues()
-	} else {
-		to.at, to.notAt, to.values, to.not = at+".values", at+".notValues", c.GetValues(), c.GetNotValues()
-	}
-	return of, to, nil
 }
 
 // permissionOf returns how an attribute of the operation is matched.
-func (form Form) permissionOf(key string) (f field[*rbacv3.Permission]) {
+func (form Form) permissionOf(key string) (f matching[*rbacv3.Permission]) {
 	switch key {
 	case "destination.port":
 		f.match = each(form.port)
@@ -47,7 +45,7 @@ func (form Form) permissionOf(key string) (f field[*rbacv3.Permission]) {
 }
 
 // principalOf returns how an attribute of the source is matched.
-func (t *translation) principalOf(key string) (f field[*rbacv3.Principal]) {
+func (t *translation) principalOf(key string) (f matching[*rbacv3.Principal]) {
 	switch key {
 	case "source.principal":
 		f.match = t.principals

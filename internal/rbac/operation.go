@@ -5,33 +5,23 @@ package rbac
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	security "istio.io/api/security/v1beta1"
 )
 
-// operationFields are the fields of the operation of a rule, at a place in it.
-func (t *translation) operationFields(at string, o *security.Operation) []field[*rbacv3.Permission] {
-	f := func(name string, values, not []string, match func(string) (*rbacv3.Permission, error)) field[*rbacv3.Permission] {
-		return field[*rbacv3.Permission]{
-			at: at + "." + name, notAt: at + ".not" + strings.ToUpper(name[:1]) + name[1:], values: values, not: not,
-			match: each(match), http: true,
-		}
-	}
-	ports := f("ports", o.GetPorts(), o.GetNotPorts(), t.form.port)
-	ports.http = false
-	paths := f("paths", o.GetPaths(), o.GetNotPaths(), t.form.path)
+// operation adds the fields of the operation of a rule.
+func (t *translation) operation(d *demands[*rbacv3.Permission], o *security.Operation) {
+	type how = matching[*rbacv3.Permission]
+	d.field("hosts", o.GetHosts(), o.GetNotHosts(), how{match: each(t.form.host), http: true})
+	d.field("methods", o.GetMethods(), o.GetNotMethods(), how{match: each(t.form.method), http: true})
+	paths := how{match: each(t.form.path), http: true}
 	if !t.form.grpc() { // what servers are sent in the place of templates matches every path that one is for
 		paths.wide = each(widePath)
 	}
-	return []field[*rbacv3.Permission]{
-		f("hosts", o.GetHosts(), o.GetNotHosts(), t.form.host),
-		f("methods", o.GetMethods(), o.GetNotMethods(), t.form.method),
-		paths,
-		ports,
-	}
+	d.field("paths", o.GetPaths(), o.GetNotPaths(), paths)
+	d.field("ports", o.GetPorts(), o.GetNotPorts(), how{match: each(t.form.port)})
 }
 
 // host matches the whole authority of a request, with its port (S49).

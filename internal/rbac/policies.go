@@ -3,7 +3,6 @@
 package rbac
 
 import (
-	"fmt"
 	"maps"
 
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
@@ -127,12 +126,11 @@ func (t Translator) translate(p Policy) *translatedPolicy {
 // rule translates a rule, and adds its problems; nil: it allows nothing.
 func (t Translator) rule(p Policy, i int, rule *security.Rule, out *translatedPolicy) *rbacv3.Policy {
 	allows := p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW
-	at := fmt.Sprintf("spec.rules[%d]", i)
-	one := &translation{form: t.Form, trust: t.Trust, namespace: p.Namespace, strict: allows}
-	policy := one.policy(at, rule)
+	one := &translation{form: t.Form, trust: t.Trust, namespace: p.Namespace, rule: i, strict: allows}
+	policy := one.policy(rule)
 	if policy != nil && t.Check != nil {
 		if err := t.Check(policy); err != nil {
-			one.problem(at, err)
+			one.problem("", err)
 			if policy = everything(); allows {
 				policy = nil
 			}

@@ -5,7 +5,6 @@ package rbac
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	security "istio.io/api/security/v1beta1"
@@ -32,12 +31,13 @@ const (
 // errHTTP is why a field cannot be checked of a connection.
 var errHTTP = errors.New("is of HTTP requests, and is not known of TCP connections")
 
-// translation is that of one policy.
+// translation is that of one rule of a policy.
 type translation struct {
 	form  Form
 	trust Trust
-	// namespace is that of the policy.
+	// namespace is that of the policy, rule the index of the rule.
 	namespace string
+	rule      int
 	// strict: a rule of which a part cannot be checked matches nothing. Else that part is left out.
 	strict   bool
 	problems []Problem
@@ -53,70 +53,47 @@ type Problem struct {
 }
 
 // policy returns what a rule matches; nil: nothing.
-func (t *translation) policy(at string, rule *security.Rule) *rbacv3.Policy {
-	known := len(t.problems)
-	of, to := t.conditions(at, rule)
-	sources := [][]field[*rbacv3.Principal]{nil}
-	if len(rule.GetFrom()) > 0 {
-		sources = sources[:0]
-		for i, s := range rule.GetFrom() {
-			sources = append(sources, t.sourceFields(fmt.Sprintf("%s.from[%d].source", at, i), s.GetSource()))
-		}
+func (t *translation) policy(rule *security.Rule) *rbacv3.Policy {
+	of, to := t.conditions(rule)
+	p := &rbacv3.Policy{}
+	for i, from := range rule.GetFrom() {
+		d := demands[*rbacv3.Principal]{translation: t, side: principals(), list: "from", index: i, of: ".source"}
+		t.source(&d, from.GetSource())
+		p.Principals = append(p.Principals, d.with(of))
 	}
-	operations := [][]field[*rbacv3.Permission]{nil}
-	if len(rule.GetTo()) > 0 {
-		operations = operations[:0]
-		for i, o := range rule.GetTo() {
-			operations = append(operations, t.operationFields(fmt.Sprintf("%s.to[%d].operation", at, i), o.GetOperation()))
-		}
+	if len(rule.GetFrom()) == 0 {
+		p.Principals = []*rbacv3.Principal{principals().allOf(of)}
 	}
-	p := &rbacv3.Policy{
-		Principals:  alternatives(t, principals(), sources, of),
-		Permissions: alternatives(t, permissions(), operations, to),
+	for i, o := range rule.GetTo() {
+		d := demands[*rbacv3.Permission]{translation: t, side: permissions(), list: "to", index: i, of: ".operation"}
+		t.operation(&d, o.GetOperation())
+		p.Permissions = append(p.Permissions, d.with(to))
 	}
-	if t.strict && len(t.problems) > known {
+	if len(rule.GetTo()) == 0 {
+		p.Permissions = []*rbacv3.Permission{permissions().allOf(to)}
+	}
+	if t.strict && len(t.problems) > 0 {
 		return nil
 	}
 	return p
 }
 
-// conditions returns the conditions of a rule, of both sides.
-func (t *translation) conditions(at string, rule *security.Rule) (of []field[*rbacv3.Principal], to []field[*rbacv3.Permission]) {
+// conditions returns what the conditions of a rule demand, of both sides.
+func (t *translation) conditions(rule *security.Rule) (of []*rbacv3.Principal, to []*rbacv3.Permission) {
 	for i, c := range rule.GetWhen() {
-		place := fmt.Sprintf("%s.when[%d]", at, i)
-		f, g, err := t.conditionFields(place, c)
-		if err != nil {
-			t.problem(place+".key", err)
-			continue
-		}
-		of, to = append(of, f), append(to, g)
+		source := demands[*rbacv3.Principal]{translation: t, side: principals(), list: "when", index: i}
+		operation := demands[*rbacv3.Permission]{translation: t, side: permissions(), list: "when", index: i}
+		t.condition(&source, &operation, c)
+		of, to = append(of, source.all...), append(to, operation.all...)
 	}
 	return of, to
 }
 
+// problem records why a place in the rule, "" for all of it, cannot be checked.
 func (t *translation) problem(at string, err error) {
-	t.problems = append(t.problems, Problem{Field: at, Err: err, HTTP: errors.Is(err, errHTTP)})
-}
-
-// alternatives returns what matches one of several lists of fields, with the conditions.
-func alternatives[M any](t *translation, s side[M], lists [][]field[M], when []field[M]) []M {
-	conditions := collect(t, s, when)
-	out := make([]M, 0, len(lists))
-	for _, list := range lists {
-		out = append(out, s.allOf(slices.Concat(collect(t, s, list), conditions)))
+	field := fmt.Sprintf("spec.rules[%d]", t.rule)
+	if at != "" {
+		field += "." + at
 	}
-	return out
-}
-
-// collect returns what fields demand, but for those that cannot be checked.
-func collect[M any](t *translation, s side[M], list []field[M]) (out []M) {
-	for _, f := range list {
-		m, at, err := f.demands(s, t.form, t.strict)
-		if err != nil {
-			t.problem(at, err)
-			continue
-		}
-		out = append(out, m...)
-	}
-	return out
+	t.problems = append(t.problems, Problem{Field: field, Err: err, HTTP: errors.Is(err, errHTTP)})
 }

@@ -16,14 +16,13 @@ type side[M any] struct {
 }
 
 func permissions() side[*rbacv3.Permission] {
-	set := func(list []*rbacv3.Permission) *rbacv3.Permission_Set { return &rbacv3.Permission_Set{Rules: list} }
 	return side[*rbacv3.Permission]{
 		everything: func() *rbacv3.Permission { return &rbacv3.Permission{Rule: &rbacv3.Permission_Any{Any: true}} },
 		and: func(list []*rbacv3.Permission) *rbacv3.Permission {
-			return &rbacv3.Permission{Rule: &rbacv3.Permission_AndRules{AndRules: set(list)}}
+			return &rbacv3.Permission{Rule: &rbacv3.Permission_AndRules{AndRules: &rbacv3.Permission_Set{Rules: list}}}
 		},
 		or: func(list []*rbacv3.Permission) *rbacv3.Permission {
-			return &rbacv3.Permission{Rule: &rbacv3.Permission_OrRules{OrRules: set(list)}}
+			return &rbacv3.Permission{Rule: &rbacv3.Permission_OrRules{OrRules: &rbacv3.Permission_Set{Rules: list}}}
 		},
 		not: func(m *rbacv3.Permission) *rbacv3.Permission {
 			return &rbacv3.Permission{Rule: &rbacv3.Permission_NotRule{NotRule: m}}
@@ -32,14 +31,13 @@ func permissions() side[*rbacv3.Permission] {
 }
 
 func principals() side[*rbacv3.Principal] {
-	set := func(list []*rbacv3.Principal) *rbacv3.Principal_Set { return &rbacv3.Principal_Set{Ids: list} }
 	return side[*rbacv3.Principal]{
 		everything: func() *rbacv3.Principal { return &rbacv3.Principal{Identifier: &rbacv3.Principal_Any{Any: true}} },
 		and: func(list []*rbacv3.Principal) *rbacv3.Principal {
-			return &rbacv3.Principal{Identifier: &rbacv3.Principal_AndIds{AndIds: set(list)}}
+			return &rbacv3.Principal{Identifier: &rbacv3.Principal_AndIds{AndIds: &rbacv3.Principal_Set{Ids: list}}}
 		},
 		or: func(list []*rbacv3.Principal) *rbacv3.Principal {
-			return &rbacv3.Principal{Identifier: &rbacv3.Principal_OrIds{OrIds: set(list)}}
+			return &rbacv3.Principal{Identifier: &rbacv3.Principal_OrIds{OrIds: &rbacv3.Principal_Set{Ids: list}}}
 		},
 		not: func(m *rbacv3.Principal) *rbacv3.Principal {
 			return &rbacv3.Principal{Identifier: &rbacv3.Principal_NotId{NotId: m}}
@@ -65,50 +63,4 @@ func (s side[M]) anyOf(list []M) M {
 		return list[0]
 	}
 	return s.or(list)
-}
-
-// field is a part of a rule: values of which one has to be, and others of which none may be.
-type field[M any] struct {
-	// at is the place in the rule, and not that of the negative values, such as "from[0].source.principals".
-	at, notAt string
-	values    []string
-	not       []string
-	// match returns what matches one of some values.
-	match func(values []string) ([]M, error)
-	// wide, if it is set, is in its place where what does not match is let in: for positive values of what
-	// denies, and for negative ones of what allows.
-	wide func(values []string) ([]M, error)
-	// http: connections do not have it.
-	http bool
-}
-
-// demands returns what a field demands, of an ALLOW policy or of another; err is why the field cannot be
-// checked here.
-func (f field[M]) demands(s side[M], form Form, allows bool) (out []M, at string, err error) {
-	for _, part := range []struct {
-		values   []string
-		at       string
-		negative bool
-	}{{f.values, f.at, false}, {f.not, f.notAt, true}} {
-		if len(part.values) == 0 {
-			continue
-		}
-		if f.http && form == TCP {
-			return nil, part.at, errHTTP
-		}
-		match := f.match
-		if f.wide != nil && allows == part.negative {
-			match = f.wide
-		}
-		list, err := match(part.values)
-		if err != nil {
-			return nil, part.at, err
-		}
-		m := s.anyOf(list)
-		if part.negative {
-			m = s.not(m)
-		}
-		out = append(out, m)
-	}
-	return out, "", nil
 }

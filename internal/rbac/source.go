@@ -20,24 +20,16 @@ const (
 	claimsPath = "payload"
 )
 
-// sourceFields are the fields of the source of a rule, at a place in it.
-func (t *translation) sourceFields(at string, s *security.Source) []field[*rbacv3.Principal] {
-	f := func(name string, values, not []string, match func([]string) ([]*rbacv3.Principal, error)) field[*rbacv3.Principal] {
-		return field[*rbacv3.Principal]{
-			at: at + "." + name, notAt: at + ".not" + strings.ToUpper(name[:1]) + name[1:], values: values, not: not, match: match,
-		}
-	}
-	tokens := f("requestPrincipals", s.GetRequestPrincipals(), s.GetNotRequestPrincipals(), each(t.form.requestPrincipal))
-	tokens.http = true
-	return []field[*rbacv3.Principal]{
-		f("principals", s.GetPrincipals(), s.GetNotPrincipals(), t.principals),
-		f("namespaces", s.GetNamespaces(), s.GetNotNamespaces(), each(namespace)),
-		f("serviceAccounts", s.GetServiceAccounts(), s.GetNotServiceAccounts(), each(t.serviceAccount)),
-		f("trustDomains", s.GetTrustDomains(), s.GetNotTrustDomains(), t.trustDomains),
-		f("ipBlocks", s.GetIpBlocks(), s.GetNotIpBlocks(), each(t.form.directAddress)),
-		f("remoteIpBlocks", s.GetRemoteIpBlocks(), s.GetNotRemoteIpBlocks(), each(t.form.remoteAddress)),
-		tokens,
-	}
+// source adds the fields of the source of a rule.
+func (t *translation) source(d *demands[*rbacv3.Principal], s *security.Source) {
+	type how = matching[*rbacv3.Principal]
+	d.field("principals", s.GetPrincipals(), s.GetNotPrincipals(), how{match: t.principals})
+	d.field("namespaces", s.GetNamespaces(), s.GetNotNamespaces(), how{match: each(namespace)})
+	d.field("serviceAccounts", s.GetServiceAccounts(), s.GetNotServiceAccounts(), how{match: each(t.serviceAccount)})
+	d.field("trustDomains", s.GetTrustDomains(), s.GetNotTrustDomains(), how{match: t.trustDomains})
+	d.field("ipBlocks", s.GetIpBlocks(), s.GetNotIpBlocks(), how{match: each(t.form.directAddress)})
+	d.field("remoteIpBlocks", s.GetRemoteIpBlocks(), s.GetNotRemoteIpBlocks(), how{match: each(t.form.remoteAddress)})
+	d.field("requestPrincipals", s.GetRequestPrincipals(), s.GetNotRequestPrincipals(), how{match: each(t.form.requestPrincipal), http: true})
 }
 
 // each matches each value by itself.
