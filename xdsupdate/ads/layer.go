@@ -34,8 +34,10 @@ type layer struct {
 // views that are gone, or a name that is not asked for any more, leaves an entry
 // behind, which is swept when there are as many of them as others.
 type madeResources struct {
-	mu      sync.Mutex
-	number  uint64 // of the layer that they belong to
+	mu     sync.Mutex
+	number uint64 // of the layer that they belong to
+	// changed is the layer in which everything may have changed the last time.
+	changed uint64
 	entries map[resourceName]map[any]*madeResource
 	count   int // of all share keys
 	limit   int // of count, at which it is swept
@@ -46,7 +48,9 @@ type madeResource struct {
 	resource weak.Pointer[resource.State]
 	// good is what resource falls back to. If both turn out equal, clients keep this one.
 	good weak.Pointer[resource.State]
-	// stale: it is of an earlier layer; if the new one cannot be built it stays.
+	// number is that of the layer that it is of.
+	number uint64
+	// stale: its name may have changed since.
 	stale bool
 }
 
@@ -67,28 +71,22 @@ func newLayer(old *layer, of *namedProvider, next Provided, changes Changes) *la
 	return out
 }
 
-// advance makes resources stale that may have changed.
+// advance makes resources stale that may have changed. If the new one cannot be built a stale one stays.
 func (m *madeResources) advance(number uint64, changes Changes) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.number = number
 	if changes.Everything != nil {
-		for _, shared := range m.entries {
-			outdate(shared)
-		}
+		m.changed = number
 	} else if m.count > 0 {
 		for _, c := range changes.Names {
-			outdate(m.entries[resourceName{c.TypeURL, c.Name}])
+			for _, made := range m.entries[resourceName{c.TypeURL, c.Name}] {
+				made.stale = true
+			}
 		}
 	}
 	if m.count >= m.limit {
 		m.sweep()
-	}
-}
-
-func outdate(shared map[any]*madeResource) {
-	for _, made := range shared {
-		made.stale = true
 	}
 }
 
@@ -260,7 +258,7 @@ func (l *layer) share(name resourceName, a Answer) *resource.State {
 	made := m.entries[name][a.Share]
 	if made != nil {
 		former = made.resource.Value()
-		if former != nil && !made.stale {
+		if former != nil && !made.stale && made.number >= m.changed {
 			return former
 		}
 		if former == nil {
@@ -279,7 +277,7 @@ func (l *layer) share(name resourceName, a Answer) *resource.State {
 		m.entries[name][a.Share] = made
 		m.count++
 	}
-	made.resource, made.good, made.stale = weak.Make(out), weak.Make(out.Fallback), false
+	made.resource, made.good, made.number, made.stale = weak.Make(out), weak.Make(out.Fallback), l.number, false
 	return out
 }
 

@@ -216,7 +216,7 @@ func (c *affected) routes(svc *registry.Service, why string, in func(p *proxy) b
 // ports.
 func (c *affected) namedRoutes(why string, views func(ads.View) bool) {
 	for _, st := range c.states() {
-		for _, list := range st.sidecars {
+		for _, list := range st.sidecars.All() {
 			for _, s := range list {
 				for _, l := range s.listeners() {
 					if e := (&egress{listener: l}); e.named() {

@@ -43,7 +43,7 @@ func (c *affected) virtualService(v *virtualService) {
 			c.gatewayOf(v, g, why)
 		}
 	}
-	if len(c.before.sidecars)+len(c.after.sidecars) == 0 && !c.after.settings.filterGatewayClusters {
+	if c.before.sidecars.Len()+c.after.sidecars.Len() == 0 && !c.after.settings.filterGatewayClusters {
 		return
 	}
 	for _, st := range c.states() { // they decide which clusters there are

@@ -73,8 +73,8 @@ func (x *index) authorizationPoliciesOf(p *proxy) (out []*authorizationPolicy) {
 // authorizationPoliciesIn returns the policies that can count for workloads of a namespace, in the same order.
 func (x *index) authorizationPoliciesIn(namespace string) (out []*authorizationPolicy) {
 	root := x.settings.rootNamespace()
-	if out = x.authorizations[root]; namespace != root {
-		out = slices.Concat(out, x.authorizations[namespace])
+	if out = x.authorizations.in(root); namespace != root {
+		out = slices.Concat(out, x.authorizations.in(namespace))
 	}
 	return out
 }

@@ -4,16 +4,23 @@ package traffic_test
 
 import (
 	"fmt"
+	"net/netip"
 	"runtime"
+	"sync"
 	"testing"
+	"time"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -33,36 +40,129 @@ func benchAuthorization(i, namespaces, change int) configstore.Config {
 	return c
 }
 
-// BenchmarkAuthorizationChange measures from the change of a policy to the answers of the 10 routers of its
-// namespace, of 1,000 that are connected, beside ten policies for each namespace.
+// BenchmarkAuthorizationChange measures from the change of a policy to the answers of the 10 routers, or gRPC servers, of its
+// namespace, of 1,000 that are connected and share the process, beside ten policies for each namespace: what of that is before
+// the responses to all of them are written, and what the push is.
 func BenchmarkAuthorizationChange(b *testing.B) {
-	for _, policies := range []int{1000, 10_000} {
-		b.Run(fmt.Sprintf("policies=%d", policies), func(b *testing.B) {
-			namespaces := policies / 10
-			x := &bench{b: b, store: storememory.NewController(storememory.Make(istio.Schemas()))}
-			create := func(c configstore.Config) {
-				if _, err := x.store.Create(c); err != nil {
-					b.Fatal(err)
+	for _, proxies := range []struct {
+		name    string
+		connect func(x *bench)
+	}{{"routers", (*bench).guardedRouters}, {"servers", (*bench).guardedServers}} {
+		for _, policies := range []int{1000, 10_000} {
+			b.Run(fmt.Sprintf("%s/policies=%d", proxies.name, policies), func(b *testing.B) {
+				namespaces := policies / 10
+				times := &pushTimes{}
+				x := newAuthorizationBench(b, policies, namespaces, times)
+				proxies.connect(x)
+				b.ReportAllocs()
+				times.reset()
+				for n := 1; b.Loop(); n++ {
+					times.begin()
+					x.update(benchAuthorization(7, namespaces, n))
 				}
-			}
-			create(benchGateway(0))
-			for i := range policies {
-				create(benchAuthorization(i, namespaces, 0))
-			}
-			x.server = ads.New(aggregate.NewController(), ads.Options{
-				Providers: []ads.Provider{traffic.New(x.store)}, Pusher: xdsupdate.PusherOptions{DebounceAfter: -1},
+				times.report(b)
 			})
-			x.store.Drain()
-			x.serve()
-			for i := range 1000 {
-				x.connect(i, "router", fmt.Sprintf("ns%d", i%100), map[string]any{"app": "edge"}, map[string][]string{envoy.ListenerType: {"*"}})
-			}
-			b.ReportAllocs()
-			for n := 1; b.Loop(); n++ {
-				x.update(benchAuthorization(7, namespaces, n))
-			}
-		})
+		}
 	}
+}
+
+// newAuthorizationBench starts a server with policies of namespaces, and services of 100 of them with ten endpoints each.
+func newAuthorizationBench(b *testing.B, policies, namespaces int, observer ads.Observer) *bench {
+	b.Helper()
+	x := &bench{b: b, store: storememory.NewController(storememory.Make(istio.Schemas()))}
+	list := []configstore.Config{benchGateway(0)}
+	for i := range policies {
+		list = append(list, benchAuthorization(i, namespaces, 0))
+	}
+	for i := range benchNamespaces {
+		list = append(list, guardedService(i))
+	}
+	for _, c := range list {
+		if _, err := x.store.Create(c); err != nil {
+			b.Fatal(err)
+		}
+	}
+	registries := aggregate.NewController()
+	x.server = ads.New(registries, ads.Options{
+		Providers: []ads.Provider{traffic.New(x.store)}, Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}, Observer: observer,
+	})
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		return serviceentry.New(x.store, updater, serviceentry.Options{ClusterID: "c1"})
+	})
+	x.store.Drain()
+	x.serve()
+	return x
+}
+
+// guardedService is a service of the clients of a namespace.
+func guardedService(i int) configstore.Config {
+	var endpoints []*networking.WorkloadEntry
+	for n := range 10 {
+		endpoints = append(endpoints, &networking.WorkloadEntry{Address: benchAddress(n*benchNamespaces + i), Labels: map[string]string{"app": "edge"}})
+	}
+	return benchObject(istio.ServiceEntry, i, "s", &networking.ServiceEntry{
+		Hosts: []string{scaleHost(i)}, Location: networking.ServiceEntry_MESH_INTERNAL, Resolution: networking.ServiceEntry_STATIC,
+		Ports: []*networking.ServicePort{{Number: 80, Name: "grpc", Protocol: "GRPC"}}, Endpoints: endpoints,
+	})
+}
+
+// guardedRouters connects 1,000 routers of 100 namespaces.
+func (x *bench) guardedRouters() {
+	for i := range 1000 {
+		x.connect(i, "router", fmt.Sprintf("ns%d", i%benchNamespaces), map[string]any{"app": "edge"}, map[string][]string{envoy.ListenerType: {"*"}})
+	}
+}
+
+// guardedServers connects 1,000 gRPC servers of 100 namespaces, of which each has a listener of its own.
+func (x *bench) guardedServers() {
+	for i := range 1000 {
+		name := envoy.InboundName(netip.AddrPortFrom(netip.MustParseAddr(benchAddress(i)), 80))
+		x.connectNode(&core.Node{
+			Id: fmt.Sprintf("sidecar~%s~p%d.ns%d~x", benchAddress(i), i, i%benchNamespaces), UserAgentName: "gRPC Go",
+		}, map[string][]string{envoy.ListenerType: {name}})
+	}
+}
+
+// pushTimes observes how long pushes take, and when what follows from them was written.
+type pushTimes struct {
+	ads.NoObserver
+	mu                    sync.Mutex
+	changes               int
+	began                 time.Time
+	last, written, pushes time.Duration
+}
+
+// begin says that something changes: all that followed from the change before has been written.
+func (t *pushTimes) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changes, t.written, t.last, t.began = t.changes+1, t.written+t.last, 0, time.Now()
+}
+
+func (t *pushTimes) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changes, t.last, t.written, t.pushes = 0, 0, 0, 0
+}
+
+func (t *pushTimes) Response(ads.Stream, ads.ResponseEvent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = time.Since(t.began)
+}
+
+func (t *pushTimes) Pushed(e ads.PushEvent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pushes += e.Took
+}
+
+func (t *pushTimes) report(b *testing.B) {
+	t.begin()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b.ReportMetric(float64(t.written.Nanoseconds())/float64(t.changes-1), "written-ns/op")
+	b.ReportMetric(float64(t.pushes.Nanoseconds())/float64(t.changes-1), "push-ns/op")
 }
 
 // benchRules is a policy with many rules, each for another client and path.

@@ -21,7 +21,7 @@ import (
 
 // authorizationNamed returns the AuthorizationPolicy of a name; nil: there is none.
 func (x *index) authorizationNamed(name objectName) *authorizationPolicy {
-	of := x.authorizations[name.namespace]
+	of := x.authorizations.in(name.namespace)
 	if i := slices.IndexFunc(of, func(a *authorizationPolicy) bool { return a.objectName == name }); i >= 0 {
 		return of[i]
 	}

@@ -125,7 +125,7 @@ func (f *findings) object(key configstore.ConfigKey, o object) {
 	case o.gateway != nil:
 		f.gateway(o.gateway)
 	case o.sidecar != nil:
-		list := f.sidecars[o.sidecar.namespace]
+		list := f.sidecars.in(o.sidecar.namespace)
 		f.sidecar(o.sidecar, list[:slices.Index(list, o.sidecar)])
 	case o.authorization != nil:
 		f.authorizationPolicy(o.authorization)

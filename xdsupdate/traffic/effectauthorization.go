@@ -99,7 +99,7 @@ func tokenFields(spec *security.AuthorizationPolicy) (out []string) {
 // verifiesTokens reports whether some RequestAuthentication may be for a router that a policy is for.
 func (f *findings) verifiesTokens(a *authorizationPolicy) bool {
 	root := f.settings.rootNamespace()
-	for namespace, list := range f.requestAuthentications {
+	for namespace, list := range f.requestAuthentications.All() {
 		if namespace != a.namespace && namespace != root && a.namespace != root {
 			continue
 		}

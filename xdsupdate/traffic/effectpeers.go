@@ -16,7 +16,7 @@ func (f *findings) peerAuthentication(a *peerAuthentication) {
 		f.add("spec.selector", "policies of the root namespace are for the mesh: one with a selector is for no workload")
 		return
 	}
-	for _, older := range f.peers[a.namespace] {
+	for _, older := range f.peers.in(a.namespace) {
 		if older == a {
 			break
 		}
@@ -101,9 +101,9 @@ func (f *findings) effectsOfPeerAuthentication(a *peerAuthentication) []Effect {
 
 // eldest returns the policy for all workloads of a namespace; nil: none.
 func (f *findings) eldest(namespace string) *peerAuthentication {
-	i := slices.IndexFunc(f.peers[namespace], func(a *peerAuthentication) bool { return !a.selective() })
+	i := slices.IndexFunc(f.peers.in(namespace), func(a *peerAuthentication) bool { return !a.selective() })
 	if i < 0 {
 		return nil
 	}
-	return f.peers[namespace][i]
+	return f.peers.in(namespace)[i]
 }

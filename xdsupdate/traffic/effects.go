@@ -140,7 +140,7 @@ func (f *findings) effectsOfGateway(g *gateway) []Effect {
 }
 
 func (f *findings) effectsOfSidecar(s *sidecar) []Effect {
-	list := f.sidecars[s.namespace]
+	list := f.sidecars.in(s.namespace)
 	if slices.ContainsFunc(list[:slices.Index(list, s)], func(b *sidecar) bool { return b.selector.SubsetOf(s.selector) }) {
 		return nil
 	}

@@ -40,13 +40,11 @@ func (st *state) serverListener(p *proxy, name string) (*listenerv3.Listener, []
 	}
 	labels := labelsOf(all)
 	guard := st.serverProtectionOf(p, labels)
-	server := envoy.GRPCServer{MutualTLS: st.servesMutualTLS(p.namespace, labels, port)}
-	_, err := envoy.Try(envoy.ForGRPC, func() *listenerv3.Listener { return server.Listener(name, at) })
-	if err = errors.Join(err, guard.http.refused); err != nil {
+	server := envoy.GRPCServer{MutualTLS: st.servesMutualTLS(p.namespace, labels, port), Filters: guard.http.list}
+	if err := guard.http.refused; err != nil { // the rest is nothing of the policies'
 		server.Filters = []*hcm.HttpFilter{denyAll()}
 		return server.Listener(name, at), append(slices.Clip(guard.problems), fmt.Errorf("all calls are denied: %w", err))
 	}
-	server.Filters = guard.http.list
 	return server.Listener(name, at), guard.problems
 }
 

@@ -26,13 +26,13 @@ type index struct {
 	// gateways are sorted by compareGateways.
 	gateways []*gateway
 	// sidecars are by namespace, sorted by compareSidecars.
-	sidecars map[string][]*sidecar
+	sidecars namespaceLists[sidecar]
 	// authorizations are by namespace, sorted by compareAuthorizationPolicies.
-	authorizations map[string][]*authorizationPolicy
+	authorizations namespaceLists[authorizationPolicy]
 	// peers are by namespace, sorted by comparePeerAuthentications.
-	peers map[string][]*peerAuthentication
+	peers namespaceLists[peerAuthentication]
 	// requestAuthentications are by namespace, sorted by compareRequestAuthentications.
-	requestAuthentications map[string][]*requestAuthentication
+	requestAuthentications namespaceLists[requestAuthentication]
 	objects                pmap.Map[configstore.ConfigKey, object]
 	// labelKeys counts how often policies look at labels of a key.
 	labelKeys pmap.Map[string, int]
@@ -109,11 +109,9 @@ func newIndex(configs map[configstore.ConfigKey]*configstore.Config, s *settings
 
 // buildIndex makes an index of objects.
 func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *index {
-	x := &index{
-		settings: s, delegates: make(map[objectName]*virtualService), sidecars: make(map[string][]*sidecar),
-		authorizations: make(map[string][]*authorizationPolicy), peers: make(map[string][]*peerAuthentication),
-		requestAuthentications: make(map[string][]*requestAuthentication),
-	}
+	x := &index{settings: s, delegates: make(map[objectName]*virtualService)}
+	sidecars, authorizations := make(map[string][]*sidecar), make(map[string][]*authorizationPolicy)
+	peers, requestAuthentications := make(map[string][]*peerAuthentication), make(map[string][]*requestAuthentication)
 	var found virtualServiceLists
 	var rules []*destinationRule
 	for key, o := range objects {
@@ -126,33 +124,25 @@ func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *
 		case o.gateway != nil:
 			x.gateways = append(x.gateways, o.gateway)
 		case o.sidecar != nil:
-			x.sidecars[o.sidecar.namespace] = append(x.sidecars[o.sidecar.namespace], o.sidecar)
+			sidecars[o.sidecar.namespace] = append(sidecars[o.sidecar.namespace], o.sidecar)
 		case o.destinationRule != nil:
 			rules = append(rules, o.destinationRule)
 		case o.authorization != nil:
-			x.authorizations[o.authorization.namespace] = append(x.authorizations[o.authorization.namespace], o.authorization)
+			authorizations[o.authorization.namespace] = append(authorizations[o.authorization.namespace], o.authorization)
 		case o.peer != nil:
-			x.peers[o.peer.namespace] = append(x.peers[o.peer.namespace], o.peer)
+			peers[o.peer.namespace] = append(peers[o.peer.namespace], o.peer)
 		case o.requestAuthentication != nil:
 			a := o.requestAuthentication
-			x.requestAuthentications[a.namespace] = append(x.requestAuthentications[a.namespace], a)
+			requestAuthentications[a.namespace] = append(requestAuthentications[a.namespace], a)
 		}
 	}
 	x.rules = newRuleIndex(rules)
 	slices.SortFunc(x.virtualServices, compareVirtualServices)
 	slices.SortFunc(x.gateways, compareGateways)
-	for _, list := range x.sidecars {
-		slices.SortFunc(list, compareSidecars)
-	}
-	for _, list := range x.authorizations {
-		slices.SortFunc(list, compareAuthorizationPolicies)
-	}
-	for _, list := range x.peers {
-		slices.SortFunc(list, comparePeerAuthentications)
-	}
-	for _, list := range x.requestAuthentications {
-		slices.SortFunc(list, compareRequestAuthentications)
-	}
+	x.sidecars = newNamespaceLists(sidecars, compareSidecars)
+	x.authorizations = newNamespaceLists(authorizations, compareAuthorizationPolicies)
+	x.peers = newNamespaceLists(peers, comparePeerAuthentications)
+	x.requestAuthentications = newNamespaceLists(requestAuthentications, compareRequestAuthentications)
 	for _, v := range x.virtualServices {
 		found.add(v, x.destinationsOf(v))
 	}
@@ -193,17 +183,17 @@ func (x *index) with(key configstore.ConfigKey, before, after object) *index {
 	out.rules = x.rules.with(before.destinationRule, after.destinationRule)
 	out.gateways = replaced(x.gateways, before.gateway, after.gateway, compareGateways)
 	if s := cmp.Or(before.sidecar, after.sidecar); s != nil {
-		out.sidecars = replacedIn(x.sidecars, s.namespace, before.sidecar, after.sidecar, compareSidecars)
+		out.sidecars = x.sidecars.with(s.namespace, before.sidecar, after.sidecar, compareSidecars)
 	}
 	if a := cmp.Or(before.authorization, after.authorization); a != nil {
-		out.authorizations = replacedIn(x.authorizations, a.namespace, before.authorization, after.authorization, compareAuthorizationPolicies)
+		out.authorizations = x.authorizations.with(a.namespace, before.authorization, after.authorization, compareAuthorizationPolicies)
 	}
 	if a := cmp.Or(before.peer, after.peer); a != nil {
-		out.peers = replacedIn(x.peers, a.namespace, before.peer, after.peer, comparePeerAuthentications)
+		out.peers = x.peers.with(a.namespace, before.peer, after.peer, comparePeerAuthentications)
 	}
 	if a := cmp.Or(before.requestAuthentication, after.requestAuthentication); a != nil {
-		out.requestAuthentications = replacedIn(
-			x.requestAuthentications, a.namespace, before.requestAuthentication, after.requestAuthentication, compareRequestAuthentications)
+		out.requestAuthentications = x.requestAuthentications.with(
+			a.namespace, before.requestAuthentication, after.requestAuthentication, compareRequestAuthentications)
 	}
 	out.replaceVirtualService(x, before.virtualService, after.virtualService)
 	return &out
@@ -288,18 +278,6 @@ func replaced[T any](list []*T, before, after *T, compare func(a, b *T) int) []*
 	return list
 }
 
-// replacedIn returns lists by namespace with one element of a list in the place of another; either may be nil.
-func replacedIn[T any](lists map[string][]*T, namespace string, before, after *T, compare func(a, b *T) int) map[string][]*T {
-	out := make(map[string][]*T, len(lists)+1)
-	maps.Copy(out, lists)
-	if list := replaced(lists[namespace], before, after, compare); len(list) > 0 {
-		out[namespace] = list
-	} else {
-		delete(out, namespace)
-	}
-	return out
-}
-
 // virtualServicesFor returns the VirtualServices bound to a gateway, or to "mesh",
 // that count for proxies of a namespace, in the order of precedence.
 func (x *index) virtualServicesFor(gateway, namespace string) []*virtualService {
@@ -334,12 +312,12 @@ func (x *index) sidecarOf(p *proxy) *sidecar {
 	if p.role == router {
 		return nil
 	}
-	for _, s := range x.sidecars[p.namespace] {
+	for _, s := range x.sidecars.in(p.namespace) {
 		if !s.selective() || s.selector.SubsetOf(p.labels) {
 			return s
 		}
 	}
-	for _, s := range x.sidecars[x.settings.rootNamespace()] {
+	for _, s := range x.sidecars.in(x.settings.rootNamespace()) {
 		if !s.selective() {
 			return s
 		}

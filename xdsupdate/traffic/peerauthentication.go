@@ -78,7 +78,7 @@ func (x *index) namespaceMode(namespace string) peerMode {
 	m := peerMode{mode: permissive}
 	root := x.settings.rootNamespace()
 	for _, ns := range []string{root, namespace} {
-		for _, a := range x.peers[ns] {
+		for _, a := range x.peers.in(ns) {
 			if !a.selective() {
 				m.say(a, a.spec.GetMtls(), false)
 				break // the oldest of a level counts, also one that says nothing (S21)
@@ -97,7 +97,7 @@ func (x *index) peerPolicyOf(namespace string, labels registry.Labels) *peerAuth
 	if namespace == x.settings.rootNamespace() {
 		return nil
 	}
-	for _, a := range x.peers[namespace] {
+	for _, a := range x.peers.in(namespace) {
 		if a.selective() && a.selector.SubsetOf(labels) {
 			return a
 		}
@@ -122,7 +122,7 @@ func (x *index) modes(namespace string) (out []tlsMode) {
 	if namespace == x.settings.rootNamespace() {
 		return out
 	}
-	for _, a := range x.peers[namespace] {
+	for _, a := range x.peers.in(namespace) {
 		if !a.selective() {
 			continue
 		}

@@ -24,7 +24,7 @@ func (x *index) allDisabled(namespace string) bool {
 	return x.hasPeers() && !slices.ContainsFunc(x.modes(namespace), func(m tlsMode) bool { return m != disable })
 }
 
-func (x *index) hasPeers() bool { return len(x.peers) > 0 }
+func (x *index) hasPeers() bool { return x.peers.Len() > 0 }
 
 // takesPlaintext returns what reports of the endpoints of a service whether they take no mutual TLS by a
 // PeerAuthentication; nil: of none. A DestinationRule that says what TLS clients speak counts more (S32).
@@ -41,7 +41,7 @@ func (x *index) takesPlaintext(u *envoy.Upstream, endpoints *xdsupdate.ServiceEn
 
 // anyDisabled reports whether workloads of some namespace take no mutual TLS.
 func (x *index) anyDisabled() bool {
-	for namespace := range x.peers {
+	for namespace := range x.peers.All() {
 		if x.someDisabled(namespace) {
 			return true
 		}

@@ -90,7 +90,7 @@ func (x *index) requestAuthenticationsOf(p *proxy) (out []*requestAuthentication
 		namespaces = namespaces[:1]
 	}
 	for _, namespace := range namespaces {
-		for _, a := range x.requestAuthentications[namespace] {
+		for _, a := range x.requestAuthentications.in(namespace) {
 			if a.concerns(a.namespace, p, root) {
 				out = append(out, a)
 			}

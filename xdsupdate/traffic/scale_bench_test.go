@@ -155,9 +155,15 @@ func (x *bench) connect(i int, kind, namespace string, labels map[string]any, su
 	if err != nil {
 		x.b.Fatal(err)
 	}
-	c := xdstest.NewClient(x.conn, xdstest.ClientOptions{
-		Node: &core.Node{Id: fmt.Sprintf("%s~10.200.%d.%d~p%d.%s~x", kind, i/250, i%250, i, namespace), Metadata: metadata}, Delta: true,
-	})
+	x.connectNode(&core.Node{Id: fmt.Sprintf("%s~%s~p%d.%s~x", kind, benchAddress(i), i, namespace), Metadata: metadata}, subscriptions)
+}
+
+// benchAddress is that of a client.
+func benchAddress(i int) string { return fmt.Sprintf("10.200.%d.%d", i/250, i%250) }
+
+// connectNode is connect for a node.
+func (x *bench) connectNode(node *core.Node, subscriptions map[string][]string) {
+	c := xdstest.NewClient(x.conn, xdstest.ClientOptions{Node: node, Delta: true})
 	if err := c.Connect(context.Background()); err != nil {
 		x.b.Fatal(err)
 	}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
+)
+
+// namespaceLists are the objects of a kind by namespace, each list sorted. They are immutable, and share what
+// does not change.
+type namespaceLists[T any] struct{ pmap.Map[string, []*T] }
+
+// newNamespaceLists sorts the lists.
+func newNamespaceLists[T any](lists map[string][]*T, compare func(a, b *T) int) (out namespaceLists[T]) {
+	for namespace, list := range lists {
+		slices.SortFunc(list, compare)
+		out.Map = out.Set(namespace, list)
+	}
+	return out
+}
+
+// in returns the objects of a namespace.
+func (l namespaceLists[T]) in(namespace string) []*T {
+	list, _ := l.Get(namespace)
+	return list
+}
+
+// with returns the lists with one object of a namespace in the place of another; either may be nil.
+func (l namespaceLists[T]) with(namespace string, before, after *T, compare func(a, b *T) int) namespaceLists[T] {
+	if list := replaced(l.in(namespace), before, after, compare); len(list) > 0 {
+		return namespaceLists[T]{l.Set(namespace, list)}
+	}
+	return namespaceLists[T]{l.Delete(namespace)}
+}
