@@ -3,7 +3,6 @@
 package ads
 
 import (
-	"iter"
 	"maps"
 	"runtime"
 	"slices"
@@ -223,7 +222,10 @@ func (c *cache) having(n resourceName, wildcards bool, in func(*view) bool, visi
 // everythingOf visits the selections of views of which everything may have changed
 // with everything that they have and may have.
 func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) {
-	for namespace := range ch.namespaces(c.namespaces) {
+	if !ch.unsure && !slices.ContainsFunc(ch.changes, func(of Changes) bool { return of.Everything != nil }) {
+		return
+	}
+	for _, namespace := range ch.namespaces(c.namespaces) {
 		for s := range c.namespaces[namespace] {
 			if !c.mayHaveChanged(ch, s) {
 				continue
@@ -235,21 +237,20 @@ func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) 
 	}
 }
 
-// namespaces yields those of the views of which everything may have changed, of all.
-func (ch *change) namespaces(all map[string]map[*selection]struct{}) iter.Seq[string] {
+// namespaces returns those of the views of which everything may have changed, of all.
+func (ch *change) namespaces(all map[string]map[*selection]struct{}) []string {
 	some := make(map[string]struct{})
+	everywhere := ch.unsure
 	for _, changes := range ch.changes {
-		if changes.Everything != nil && changes.Namespaces == nil {
-			return maps.Keys(all)
-		}
 		if changes.Everything != nil {
+			everywhere = everywhere || changes.Namespaces == nil
 			maps.Copy(some, changes.Namespaces)
 		}
 	}
-	if ch.unsure {
-		return maps.Keys(all)
+	if everywhere {
+		return slices.Collect(maps.Keys(all))
 	}
-	return maps.Keys(some)
+	return slices.Collect(maps.Keys(some))
 }
 
 // mayHaveChanged reports whether everything that a selection has may have changed. Providers are asked

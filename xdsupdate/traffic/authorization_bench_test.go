@@ -158,6 +158,7 @@ func (t *pushTimes) Pushed(e ads.PushEvent) {
 }
 
 func (t *pushTimes) report(b *testing.B) {
+	b.Helper()
 	t.begin()
 	t.mu.Lock()
 	defer t.mu.Unlock()
