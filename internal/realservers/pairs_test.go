@@ -59,7 +59,8 @@ func startPairs(t *testing.T) *pairs {
 	t.Helper()
 	p, issuer := &pairs{}, authority.New(t)
 	var text strings.Builder
-	var start []func()
+	var start, call []func()
+	var all []string
 	for _, k := range kinds() {
 		if reason := k.missing(); reason != "" {
 			t.Log(k.name, reason)
@@ -81,9 +82,10 @@ func startPairs(t *testing.T) *pairs {
 				content, _ := at.bootstrap(t, p.address, issuer)
 				k.start(t, content, addresses...)
 			})
+			all = append(all, addresses...)
 		}
 		for _, n := range []node{{"127.0.0.1", "cart", "web"}, {"127.0.0.1", "evil", "evil"}} {
-			start = append(start, func() {
+			call = append(call, func() {
 				content, _ := n.bootstrap(t, p.address, issuer)
 				c := k.client().Start(t, content)
 				p.clients = append(p.clients, pairClient{c, k.name + " as " + n.account, n.account == "evil", k.name == "grpc-go", k.name == "grpc-js"})
@@ -94,7 +96,30 @@ func startPairs(t *testing.T) *pairs {
 	for _, f := range start {
 		f()
 	}
+	for _, address := range all { // C-core waits longer and longer to connect to what does not listen yet
+		awaitListening(t, address)
+	}
+	for _, f := range call {
+		f()
+	}
 	return p
+}
+
+// awaitListening returns when somebody listens at an address.
+func awaitListening(t *testing.T, address string) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(2 * patience); ; <-tick.C {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		if err == nil {
+			_ = conn.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
 }
 
 // pairWorkload returns a workload, and the modes of its ports.
