@@ -7,18 +7,32 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pilotkit/pilotkit/configstore/etcd"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
 // TestBacklog: what a replica has missed, of which one answer of a watch would hold more than
-// the 4 MiB that gRPC takes by default, comes all the same.
+// the 4 MiB that gRPC takes by default, comes all the same; also by a network that takes longer
+// for it than a server may be silent.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
+	backlog(t, 0, 200*time.Millisecond)
+}
+
+func TestSlowBacklog(t *testing.T) {
+	t.Parallel()
+	backlog(t, 20*time.Millisecond, 1500*time.Millisecond) // 5 s for all of it, 1 s for 1.5 MiB; 3 s are silence
+}
+
+func backlog(t *testing.T, delay, interval time.Duration) {
+	t.Helper()
 	srv, prefix := shared.get(t)
 	p := newProxy(t, srv.addr)
-	cut, other := start(t, p.addr(), impatient(prefix)), start(t, srv.addr, etcd.Options{Prefix: prefix})
+	opts := impatient(prefix)
+	opts.ProgressInterval = interval
+	cut, other := start(t, p.addr(), opts), start(t, srv.addr, etcd.Options{Prefix: prefix})
 	other.create(t, entry("first", "10.0.0.1"))
 	cut.awaits(t, "first", "10.0.0.1")
 	p.set(refusing)
@@ -39,6 +53,7 @@ func TestBacklog(t *testing.T) {
 		})
 	}
 	writing.Wait()
+	p.delay.Store(delay)
 	p.set(passing)
 	eventually(t, "all is there", func() bool { return len(cut.List(istio.ServiceEntry, "")) == objects+1 })
 	cut.isLive(t)

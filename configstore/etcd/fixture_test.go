@@ -14,6 +14,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/atomic"
 	networking "istio.io/api/networking/v1"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -190,6 +191,7 @@ func eventually(tb testing.TB, what string, condition func() bool) {
 // proxy is a way to a server that can be cut.
 type proxy struct {
 	listener net.Listener
+	delay    atomic.Duration // of every 32 KiB
 	target   string
 	working  sync.WaitGroup
 
@@ -292,6 +294,7 @@ func (p *proxy) forward(from, to net.Conn) {
 		}
 		for p.isSilent() {
 		}
+		time.Sleep(p.delay.Load()) // a slow network
 		if _, err := io.Writer(to).Write(buf[:n]); err != nil {
 			return
 		}

@@ -150,6 +150,10 @@ func (c *Cache) pump(ctx context.Context, s *stream, interval, silence time.Dura
 			if err := cancelled(r); err != nil {
 				return c.relistAfter(ctx, err)
 			}
+			if r.GetFragment() {
+				quiet.Reset(silence)
+				continue
+			}
 			if len(r.GetEvents()) == 0 {
 				current = r.GetHeader().GetRevision()
 			}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 )
@@ -29,13 +30,14 @@ type stream struct {
 func (c *Cache) open(ctx context.Context, from int64) (*stream, error) {
 	// A member without a leader would keep silent.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-	// A server tells of up to 1,000 transactions that were missed in one response, which
-	// may be far larger than what gRPC takes by default.
+	// A server tells of up to 1,000 transactions that were missed in one response. It comes in
+	// fragments, so that how long it takes is no silence; one object may still be larger than
+	// what gRPC takes by default.
 	watch, err := c.remote().Watch(ctx, grpc.MaxCallRecvMsgSize(math.MaxInt32))
 	if err == nil {
 		err = watch.Send(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{
 			CreateRequest: &etcdserverpb.WatchCreateRequest{
-				Key: []byte(c.keys.prefix), RangeEnd: []byte(c.keys.end()), StartRevision: from,
+				Key: []byte(c.keys.prefix), RangeEnd: []byte(c.keys.end()), StartRevision: from, Fragment: true,
 			},
 		}})
 	}
@@ -48,13 +50,21 @@ func (c *Cache) open(ctx context.Context, from int64) (*stream, error) {
 	return s, nil
 }
 
+// receive hands on what the server sends. Fragments come as signs of life without events, which
+// the last one has: one transaction may be in several.
 func (s *stream) receive(ctx context.Context) {
 	defer close(s.responses)
+	var held []*mvccpb.Event
 	for {
 		response, err := s.watch.Recv()
 		if err != nil {
 			s.err = fmt.Errorf("watch: %w", err)
 			return
+		}
+		if response.GetFragment() {
+			held, response.Events = append(held, response.GetEvents()...), nil
+		} else if len(held) > 0 {
+			held, response.Events = nil, append(held, response.GetEvents()...)
 		}
 		select {
 		case s.responses <- response:
