@@ -144,6 +144,7 @@ func pushesOf(t *testing.T, test func(t *testing.T, updater xdsupdate.XDSUpdater
 		stop := make(chan struct{})
 		var running sync.WaitGroup
 		running.Go(func() { pusher.Run(stop) })
+		synctest.Wait() // what is asked for before it runs is pushed at once
 		test(t, pusher, func() []string {
 			time.Sleep(time.Minute)
 			synctest.Wait()
