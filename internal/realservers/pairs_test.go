@@ -21,7 +21,7 @@ type pairs struct {
 	*plane
 
 	clients []pairClient
-	doors   []pairDoor
+	ports   []pairPort
 }
 
 type pairClient struct {
@@ -34,8 +34,8 @@ type pairClient struct {
 	internal bool
 }
 
-// pairDoor is a port of a server, which has a service of its own.
-type pairDoor struct {
+// pairPort is a port of a server, which has a service of its own.
+type pairPort struct {
 	service string
 	// mode is that of the port; mutual: it takes mutual TLS, else plain text.
 	mode   string
@@ -43,15 +43,15 @@ type pairDoor struct {
 	server kind
 }
 
-func (d pairDoor) target() string { return "xds:///" + d.service + ".shop.svc.cluster.local:9000" }
+func (d pairPort) target() string { return "xds:///" + d.service + ".shop.svc.cluster.local:9000" }
 
-// pairServers are the servers of each kind, by the labels of their workloads, and their doors.
+// pairServers are the servers of each kind, by the labels of their workloads, and their ports.
 var pairServers = []struct {
 	name, labels string
-	doors        []pairDoor
+	ports        []pairPort
 }{
-	{"unlabelled", "", []pairDoor{{mode: "STRICT", mutual: true}, {mode: "PERMISSIVE"}, {mode: "DISABLE"}}},
-	{"labelled", ", security.istio.io/tlsMode: istio", []pairDoor{{mode: "PERMISSIVE", mutual: true}}},
+	{"unlabelled", "", []pairPort{{mode: "STRICT", mutual: true}, {mode: "PERMISSIVE"}, {mode: "DISABLE"}}},
+	{"labelled", ", security.istio.io/tlsMode: istio", []pairPort{{mode: "PERMISSIVE", mutual: true}}},
 }
 
 // startPairs starts what is installed.
@@ -68,11 +68,11 @@ func startPairs(t *testing.T) *pairs {
 		}
 		for _, s := range pairServers {
 			at := node{fmt.Sprintf("127.0.0.%d", 10+len(start)), "quotes", "shop"}
-			name, addresses := strings.ToLower(s.name+"-"+k.name), freeAddresses(t, at.ip, len(s.doors))
-			modes := make([]string, len(s.doors))
-			for i, d := range s.doors {
+			name, addresses := strings.ToLower(s.name+"-"+k.name), freeAddresses(t, at.ip, len(s.ports))
+			modes := make([]string, len(s.ports))
+			for i, d := range s.ports {
 				d.server, d.service = k, strings.ToLower(d.mode)+"-"+name
-				p.doors = append(p.doors, d)
+				p.ports = append(p.ports, d)
 				_, port, _ := net.SplitHostPort(addresses[i])
 				modes[i] = fmt.Sprintf("%s: {mode: %s}", port, d.mode)
 				text.WriteString(d.entry(name, port) + d.transport(d.mutual))
@@ -139,7 +139,7 @@ spec: {selector: {matchLabels: {app: %[1]s}}, portLevelMtls: {%[4]s}}
 }
 
 // entry returns the service of a port of a workload.
-func (d pairDoor) entry(workload, port string) string {
+func (d pairPort) entry(workload, port string) string {
 	return fmt.Sprintf(`
 ---
 apiVersion: networking.istio.io/v1
@@ -155,7 +155,7 @@ spec:
 }
 
 // transport returns the DestinationRule by which clients call the service.
-func (d pairDoor) transport(mutual bool) string {
+func (d pairPort) transport(mutual bool) string {
 	mode := "DISABLE"
 	if mutual {
 		mode = "ISTIO_MUTUAL"
@@ -169,10 +169,10 @@ spec: {host: %[1]s.shop.svc.cluster.local, trafficPolicy: {tls: {mode: %[2]s}}}
 `, d.service, mode)
 }
 
-// transports returns those of all doors, or of each the one that it does not take.
+// transports returns those of all ports, or of each the one that it does not take.
 func (p *pairs) transports(right bool) string {
 	var text strings.Builder
-	for _, d := range p.doors {
+	for _, d := range p.ports {
 		text.WriteString(d.transport(d.mutual == right))
 	}
 	return text.String()
@@ -187,7 +187,7 @@ type outcomes struct {
 	open *outcomes
 }
 
-func (o outcomes) of(c pairClient, d pairDoor) codes.Code {
+func (o outcomes) of(c pairClient, d pairPort) codes.Code {
 	switch {
 	case c.keeps && o.open != nil:
 		return o.open.of(c, d)
@@ -200,7 +200,7 @@ func (o outcomes) of(c pairClient, d pairDoor) codes.Code {
 	}
 }
 
-func (o outcomes) call(d pairDoor) grpccall.Call {
+func (o outcomes) call(d pairPort) grpccall.Call {
 	call := grpccall.Call{Target: d.target(), Path: "/quotes.Quotes/" + o.method, Timeout: patience.Milliseconds()}
 	if name, value, ok := strings.Cut(o.headers, "="); ok {
 		call.Headers = map[string]string{name: value}
@@ -229,7 +229,7 @@ func (p *pairs) differences(want []outcomes) (out []string) {
 	var running sync.WaitGroup
 	for _, c := range p.clients {
 		running.Go(func() {
-			wrong := c.differences(p.doors, want)
+			wrong := c.differences(p.ports, want)
 			mu.Lock()
 			defer mu.Unlock()
 			out = append(out, wrong...)
@@ -239,9 +239,9 @@ func (p *pairs) differences(want []outcomes) (out []string) {
 	return out
 }
 
-func (c pairClient) differences(doors []pairDoor, want []outcomes) (out []string) {
+func (c pairClient) differences(ports []pairPort, want []outcomes) (out []string) {
 	var calls []grpccall.Call
-	for _, d := range doors {
+	for _, d := range ports {
 		for _, o := range want {
 			calls = append(calls, o.call(d))
 		}
@@ -251,7 +251,7 @@ func (c pairClient) differences(doors []pairDoor, want []outcomes) (out []string
 		return []string{c.name + ": " + err.Error()}
 	}
 	for i, got := range answers {
-		d, o := doors[i/len(want)], want[i%len(want)]
+		d, o := ports[i/len(want)], want[i%len(want)]
 		if code := o.of(c, d); got.Code != code {
 			out = append(out, fmt.Sprintf("%s calls %s of %s (%s): %v (%s), want %v", c.name, o.method, d.service, o.headers, got.Code, got.Error, code))
 		}

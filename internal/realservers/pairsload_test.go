@@ -21,7 +21,7 @@ func (p *pairs) underLoad() {
 	p.apply(policy("a", `{rules: [{from: [{source: {namespaces: [web]}}]}]}`))
 	want := outcomes{"Get", "", allowed, denied, denied, nil}
 	p.become("before the load", want)
-	load := &pairLoad{pairs: p, want: want, doors: slices.DeleteFunc(slices.Clone(p.doors), func(d pairDoor) bool { return !d.mutual })}
+	load := &pairLoad{pairs: p, want: want, ports: slices.DeleteFunc(slices.Clone(p.ports), func(d pairPort) bool { return !d.mutual })}
 	var running sync.WaitGroup
 	for _, c := range p.clients {
 		running.Go(func() { load.run(c) })
@@ -44,15 +44,15 @@ func (p *pairs) underLoad() {
 type pairLoad struct {
 	*pairs
 	want         outcomes
-	doors        []pairDoor
+	ports        []pairPort
 	done         atomic.Bool
 	calls, ended atomic.Int64
 }
 
-// run has a client call all doors again and again.
+// run has a client call all ports again and again.
 func (l *pairLoad) run(c pairClient) {
 	var calls []grpccall.Call
-	for _, d := range l.doors {
+	for _, d := range l.ports {
 		call := l.want.call(d)
 		call.Waits = true
 		calls = append(calls, call)
@@ -64,7 +64,7 @@ func (l *pairLoad) run(c pairClient) {
 			return
 		}
 		for i, got := range answers {
-			d := l.doors[i]
+			d := l.ports[i]
 			switch want := l.want.of(c, d); {
 			case got.Code == want:
 			case d.server.reconnects && (got.Code == closed || got.Code == codes.Internal && c.internal):
