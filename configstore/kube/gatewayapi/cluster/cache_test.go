@@ -8,7 +8,6 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/kube"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
@@ -92,6 +91,6 @@ func TestCluster(t *testing.T) {
 	eventually(t, "nothing is left", func() bool {
 		_, there := h.of(key)
 		return !there && len(p.cache.List(istio.VirtualService, s.namespace)) == 0 &&
-			len(p.cache.List(istio.Gateway, configstore.NamespaceAll)) == 0
+			len(p.cache.List(istio.Gateway, s.namespace)) == 0
 	})
 }
