@@ -65,5 +65,7 @@ func (l *Listener) Addr() net.Addr { return addr{} }
 
 type addr struct{}
 
+// Network implements net.Addr, as String does.
 func (addr) Network() string { return "memory" }
-func (addr) String() string  { return "memory" }
+
+func (addr) String() string { return "memory" }
