@@ -151,14 +151,7 @@ func TestDocumentedPaths(t *testing.T) {
 }
 
 // documentedPolicy is the policy of the table.
-const documentedPolicy = `
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers: [{port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}]
----
+const documentedPolicy = edgeGateway + `
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: all, namespace: ingress}

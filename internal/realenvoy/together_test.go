@@ -23,14 +23,7 @@ import (
 )
 
 // openGateway is a gateway with a path that everybody may call.
-const openGateway = `
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers: [{port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}]
----
+const openGateway = edgeGateway + `
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: all, namespace: ingress}

@@ -14,14 +14,7 @@ import (
 )
 
 // outputGate is a gateway that tells a workload of tokens.
-const outputGate = `
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers: [{port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}]
----
+const outputGate = edgeGateway + `
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: all, namespace: ingress}

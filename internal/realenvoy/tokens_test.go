@@ -17,14 +17,7 @@ import (
 
 // tokenGate is a gateway that routes by claims, and takes tokens of four issuers: of published keys, of keys that its
 // configuration names, of keys that it is given, and of one that is away.
-const tokenGate = `
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers: [{port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}]
----
+const tokenGate = edgeGateway + `
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: all, namespace: ingress}
