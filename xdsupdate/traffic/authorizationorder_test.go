@@ -221,3 +221,43 @@ func TestPoliciesInAnyOrder(t *testing.T) {
 		t.Error("no listeners were sent")
 	}
 }
+
+// TestPolicyReaches: one policy that comes, and nothing else, changes the listeners of the proxies that it counts for: those of
+// its namespace or, if that is the root namespace, of all.
+func TestPolicyReaches(t *testing.T) {
+	t.Parallel()
+	s := stage(t, traffic.Options{}, nil, populate())
+	apply := func(text string) {
+		for _, c := range objectsOf(t, text) {
+			_, err := s.store.Apply(configstore.Mutation{Op: configstore.OpUpsert, Config: *c})
+			s.must(err)
+		}
+		s.store.Drain()
+	}
+	apply(`Gateway ingress/g {"selector": {"app": "edge"}, "servers": [{"hosts": ["*"], "port": {"number": 80, "name": "http", "protocol": "HTTP"}}]}`)
+	apply(`VirtualService ingress/v {"hosts": ["*"], "gateways": ["g"], "http": [{"directResponse": {"status": 200}}]}`)
+	c := xdstest.NewClient(s.conn, xdstest.ClientOptions{Node: s.numbered(edge())})
+	defer c.Close()
+	s.must(c.Connect(t.Context()))
+	s.must(c.Subscribe(envoy.ListenerType, "*"))
+	guardedBy := func(want string) {
+		s.await(c, func(state xdstest.State) bool {
+			r, there := state.Resources(envoy.ListenerType)["0.0.0.0_80"]
+			if !there {
+				return false
+			}
+			message, _ := r.Message()
+			got, err := guardsOf(message.(*listenerv3.Listener))
+			return err == nil && got == want
+		})
+	}
+	guardedBy("")
+	for i, namespace := range []string{"istio-system", "ingress"} {
+		apply(fmt.Sprintf(`AuthorizationPolicy %s/a {"action": "DENY", "rules": [{"to": [{"operation": {"paths": ["/v%d"]}}]}]}`, namespace, i))
+		m := &guardModel{ports: map[int]bool{80: true}, policies: map[string]int{}}
+		for j, before := range []string{"istio-system/a", "ingress/a"}[:i+1] {
+			m.policies[before] = j
+		}
+		guardedBy(m.moment()["0.0.0.0_80"])
+	}
+}
