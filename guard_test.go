@@ -68,9 +68,10 @@ var allowed = map[string][]string{
 	"configstore/memory":           {"configstore"},
 	"configstore/file":             {"configstore", "configstore/manifest", "configstore/internal/commit"},
 	"configstore/internal/commit":  {"configstore"},
-	"configstore/internal/derived": {"configstore", "configstore/memory"},
+	"configstore/internal/reading": {"configstore"},
+	"configstore/internal/derived": {"configstore", "configstore/memory", "configstore/internal/reading"},
 	"configstore/storetest":        {"configstore"},
-	"configstore/checkpoint":       {"configstore", "configstore/memory"},
+	"configstore/checkpoint":       {"configstore", "configstore/memory", "configstore/internal/reading"},
 	"configstore/mcp":              {"configstore", "configstore/internal/commit", "registry", "xdsupdate", "xdsupdate/ads"},
 	"registry":                     {"configstore"},
 	"registry/registrytest":        {"configstore", "registry"},
@@ -113,9 +114,10 @@ var allowed = map[string][]string{
 	"aggregate":                           {"configstore", "registry", "xdsupdate"},
 
 	// Modules of their own.
-	"configstore/etcd": {"configstore", "configstore/manifest", "configstore/memory"},
+	"configstore/etcd": {"configstore", "configstore/manifest", "configstore/memory", "configstore/internal/reading"},
 	"configstore/kube": {
-		"configstore", "configstore/manifest", "configstore/memory", "registry", "aggregate", "configstore/kube/internal/statusqueue",
+		"configstore", "configstore/manifest", "configstore/memory", "configstore/internal/reading", "registry", "aggregate",
+		"configstore/kube/internal/statusqueue",
 	},
 	"configstore/kube/ingress": {
 		"configstore", "configstore/istio", "configstore/memory", "configstore/kube", "configstore/kube/internal/follow",

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/reading"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/internal/regularfile"
@@ -32,6 +33,9 @@ type Options struct {
 	// nil, discards.
 	Logger *slog.Logger
 }
+
+// reads is what readers call.
+type reads = reading.Cache
 
 // Cache is a ConfigStoreCache that shows what another one does, and, until that has
 // synced, what it showed last. Create it with New.
@@ -76,17 +80,6 @@ type Status struct {
 	Refused error
 	// Err is why the file could not be written, if the last attempt failed.
 	Err error
-}
-
-// reads is what a Cache has of the store that it shows.
-type reads interface {
-	Schemas() configstore.Schemas
-	RegisterEventHandler(kind configstore.GroupVersionKind, handler configstore.EventHandler)
-	configstore.Subscriber
-	configstore.BatchSubscriber
-	configstore.ListSubscriber
-	configstore.Watcher
-	Snapshot() *memory.Snapshot
 }
 
 var (
@@ -193,6 +186,9 @@ func (c *Cache) Save() error {
 	}
 	return err
 }
+
+// Snapshot returns what is shown of all kinds.
+func (c *Cache) Snapshot() *memory.Snapshot { return c.shown.Snapshot() }
 
 // Get implements ConfigStore.
 func (c *Cache) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {

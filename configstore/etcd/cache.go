@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 
@@ -16,14 +15,23 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/reading"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
+// reads is what readers call.
+type reads = reading.Cache
+
 // Cache is a ConfigStoreCache of objects in etcd. Create it with New. Beyond the
 // interface it is a configstore.BatchWriter, Subscriber, BatchSubscriber, ListSubscriber,
 // Watcher, Drainer, Flusher and Deliverer.
+//
+// HasSynced is true once everything that etcd has was read, and the handlers have
+// processed it. Revision counts the changes of this cache and has nothing to do with the
+// revisions of etcd: Status has those.
 type Cache struct {
+	reads
 	opts   Options
 	client *clientv3.Client
 	kv     clientv3.KV
@@ -96,6 +104,7 @@ func New(client *clientv3.Client, schemas configstore.Schemas, opts ...Options) 
 		known:   map[string]version{},
 		errs:    map[string]*Error{},
 	}
+	c.reads = c.published
 	c.published.RegisterHasSyncedHandler(c.isListed)
 	return c, nil
 }
@@ -106,59 +115,8 @@ func (c *Cache) remote() etcdserverpb.WatchClient {
 	return etcdserverpb.NewWatchClient(c.client.ActiveConnection())
 }
 
-// Schemas implements ConfigStore.
-func (c *Cache) Schemas() configstore.Schemas { return c.published.Schemas() }
-
-// Get implements ConfigStore.
-func (c *Cache) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	return c.published.Get(kind, name, namespace)
-}
-
-// List implements ConfigStore.
-func (c *Cache) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
-	return c.published.List(kind, namespace)
-}
-
 // Snapshot returns the present state of all kinds.
 func (c *Cache) Snapshot() *memory.Snapshot { return c.published.Snapshot() }
-
-// RegisterEventHandler implements ConfigStoreCache.
-func (c *Cache) RegisterEventHandler(kind configstore.GroupVersionKind, handler configstore.EventHandler) {
-	c.published.RegisterEventHandler(kind, handler)
-}
-
-// Subscribe implements configstore.Subscriber.
-func (c *Cache) Subscribe(kind configstore.GroupVersionKind, handler configstore.EventHandler) (cancel func()) {
-	return c.published.Subscribe(kind, handler)
-}
-
-// SubscribeBatch implements configstore.BatchSubscriber.
-func (c *Cache) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
-	return c.published.SubscribeBatch(kinds, handler)
-}
-
-// ListAndSubscribe implements configstore.ListSubscriber.
-func (c *Cache) ListAndSubscribe(
-	kinds []configstore.GroupVersionKind, handler configstore.BatchHandler,
-) (objects []*configstore.Config, cancel func()) {
-	return c.published.ListAndSubscribe(kinds, handler)
-}
-
-// Revision implements configstore.Watcher. It counts the changes of this cache and has
-// nothing to do with the revisions of etcd: Status has those.
-func (c *Cache) Revision() uint64 { return c.published.Revision() }
-
-// Watch implements configstore.Watcher.
-func (c *Cache) Watch(ctx context.Context, from uint64) iter.Seq2[configstore.Change, error] {
-	return c.published.Watch(ctx, from)
-}
-
-// Delivering implements configstore.Deliverer.
-func (c *Cache) Delivering() bool { return c.published.Delivering() }
-
-// HasSynced implements ConfigStoreCache. It is true once everything that etcd has was read,
-// and the handlers have processed it.
-func (c *Cache) HasSynced() bool { return c.published.HasSynced() }
 
 func (c *Cache) isListed() bool {
 	c.mu.Lock()

@@ -5,7 +5,6 @@ package kube
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 
@@ -13,15 +12,28 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/reading"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/kindindex"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
+// reads is what readers call.
+type reads = reading.Cache
+
 // Cache is a ConfigStoreCache over an API server. Create it with New. Beyond the
-// interface it is a configstore.Subscriber, BatchSubscriber, Watcher, Drainer and
-// Flusher.
+// interface it is a configstore.Subscriber, BatchSubscriber, ListSubscriber, Watcher,
+// Drainer, Flusher and Deliverer.
+//
+// HasSynced is true once all kinds that the API server has were listed, and the handlers
+// have processed it. A kind that may not be listed is waited for until it may, unless it
+// is in Options.Optional: see Errors.
+//
+// Revision counts the changes of this cache and has nothing to do with the resource
+// versions of objects. Drain and Flush are for what was read from the API server before
+// the call: to wait for a write too, call Await before.
 type Cache struct {
+	reads
 	opts   Options
 	client *rest.RESTClient
 	// published is what readers see and handlers are notified of. Only the kinds
@@ -53,6 +65,7 @@ var (
 	_ configstore.Watcher          = (*Cache)(nil)
 	_ configstore.Drainer          = (*Cache)(nil)
 	_ configstore.Flusher          = (*Cache)(nil)
+	_ configstore.Deliverer        = (*Cache)(nil)
 )
 
 // New returns the cache of an API server's objects of the kinds of schemas. It
@@ -72,6 +85,7 @@ func New(config *rest.Config, schemas configstore.Schemas, opts ...Options) (*Ca
 		}), memory.ControllerOptions{Logger: o.Logger}),
 		namespaces: o.Namespaces,
 	}
+	c.reads = c.published
 	for i, schema := range schemas.All() {
 		c.index.Add(i, kindindex.Name(schema.GroupVersionKind), schema.Aliases...)
 		c.kinds = append(c.kinds, newKind(c, schema))
@@ -88,67 +102,8 @@ func (c *Cache) kind(gvk configstore.GroupVersionKind) *kind {
 	return nil
 }
 
-// Schemas implements ConfigStore.
-func (c *Cache) Schemas() configstore.Schemas { return c.published.Schemas() }
-
-// Get implements ConfigStore.
-func (c *Cache) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	return c.published.Get(kind, name, namespace)
-}
-
-// List implements ConfigStore.
-func (c *Cache) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
-	return c.published.List(kind, namespace)
-}
-
-// Delivering implements configstore.Deliverer.
-func (c *Cache) Delivering() bool { return c.published.Delivering() }
-
 // Snapshot returns the present state of all kinds.
 func (c *Cache) Snapshot() *memory.Snapshot { return c.published.Snapshot() }
-
-// RegisterEventHandler implements ConfigStoreCache.
-func (c *Cache) RegisterEventHandler(kind configstore.GroupVersionKind, handler configstore.EventHandler) {
-	c.published.RegisterEventHandler(kind, handler)
-}
-
-// Subscribe implements configstore.Subscriber.
-func (c *Cache) Subscribe(kind configstore.GroupVersionKind, handler configstore.EventHandler) (cancel func()) {
-	return c.published.Subscribe(kind, handler)
-}
-
-// SubscribeBatch implements configstore.BatchSubscriber.
-func (c *Cache) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
-	return c.published.SubscribeBatch(kinds, handler)
-}
-
-// ListAndSubscribe implements configstore.ListSubscriber.
-func (c *Cache) ListAndSubscribe(
-	kinds []configstore.GroupVersionKind, handler configstore.BatchHandler,
-) (objects []*configstore.Config, cancel func()) {
-	return c.published.ListAndSubscribe(kinds, handler)
-}
-
-// Revision implements configstore.Watcher. It counts the changes of this cache and
-// has nothing to do with the resource versions of objects.
-func (c *Cache) Revision() uint64 { return c.published.Revision() }
-
-// Watch implements configstore.Watcher.
-func (c *Cache) Watch(ctx context.Context, from uint64) iter.Seq2[configstore.Change, error] {
-	return c.published.Watch(ctx, from)
-}
-
-// HasSynced implements ConfigStoreCache. It is true once all kinds that the API
-// server has were listed, and the handlers have processed it. A kind that may not be
-// listed is waited for until it may, unless it is in Options.Optional: see Errors.
-func (c *Cache) HasSynced() bool { return c.published.HasSynced() }
-
-// Drain implements configstore.Drainer, for what was read from the API server.
-func (c *Cache) Drain() { c.published.Drain() }
-
-// Flush implements configstore.Flusher, for what was read from the API server when
-// it is called: to wait for a write too, call Await before.
-func (c *Cache) Flush(ctx context.Context) error { return c.published.Flush(ctx) }
 
 // Run reads from the API server and delivers events, until stop is closed. While
 // the server cannot be reached it goes on trying, and the state stays. When it

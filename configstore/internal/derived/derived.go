@@ -10,20 +10,12 @@ import (
 	"log/slog"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/reading"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-// reads is the reading half of a cache.
-type reads interface {
-	configstore.ConfigStoreCache
-	configstore.Subscriber
-	configstore.BatchSubscriber
-	configstore.ListSubscriber
-	configstore.Watcher
-	configstore.Drainer
-	configstore.Flusher
-	configstore.Deliverer
-}
+// reads is what readers call.
+type reads = reading.Cache
 
 // Cache shows what is in a controller, and takes no writes.
 type Cache struct{ reads }
