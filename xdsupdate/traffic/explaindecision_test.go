@@ -274,6 +274,22 @@ denied (PERMISSION_DENIED): a rule matches, and a gRPC server cannot ask the pro
 refused (PERMISSION_DENIED): a rule matches, and a gRPC server cannot ask the provider "grpc"
 `,
 		},
+		"an action of a newer API at a server": {
+			[]string{`AuthorizationPolicy shop/new {"action": 99, "rules": [{"to": [{"operation": {"paths": ["/x"]}}]}]}`},
+			server("10.0.0.1"), inbound(""),
+			`service shop/cart.shop.svc.cluster.local
+denied (PERMISSION_DENIED): the policy denies everything: its action is not known (AuthorizationPolicy shop/new, spec.action); identity none, token none
+refused (PERMISSION_DENIED): the policy denies everything: its action is not known
+`,
+		},
+		"an action of a newer API at a server, without rules": {
+			[]string{`AuthorizationPolicy shop/new {"action": 99}`},
+			server("10.0.0.1"), inbound(""),
+			`service shop/cart.shop.svc.cluster.local
+denied (PERMISSION_DENIED): the policy denies everything: its action is not known (AuthorizationPolicy shop/new, spec.action); identity none, token none
+refused (PERMISSION_DENIED): the policy denies everything: its action is not known
+`,
+		},
 		"a server that is not connected": {
 			[]string{`AuthorizationPolicy shop/a {"rules": [{"from": [{"source": {"remoteIpBlocks": ["10.9.0.0/16"]}}]}]}`},
 			in("grpc", "shop"),

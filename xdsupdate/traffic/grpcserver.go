@@ -116,7 +116,7 @@ func (st *state) newServerProtection(p *proxy, sets []registry.Labels) *protecti
 			continue
 		}
 		policy := a.policy()
-		policy.Closed = p.leaves(a.config, a)
+		policy.Closed = policy.Closed || p.leaves(a.config, a)
 		b.policies, b.of = append(b.policies, policy), append(b.of, a)
 	}
 	form := rbac.GRPC
