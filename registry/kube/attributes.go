@@ -26,8 +26,8 @@ func (e *engine) attributesOf(n *podNode) *registry.EndpointAttributes {
 	if t.subdomain != "" && hostname == "" {
 		hostname = n.key().name
 	}
-	tls := t.labels[labelTLSMode]
-	if tls == "" {
+	tls, labelled := t.labels[labelTLSMode]
+	if !labelled {
 		tls = "disabled"
 	}
 	node := n.nodeName()

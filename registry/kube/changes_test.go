@@ -43,6 +43,51 @@ func TestNodeIsRelabelled(t *testing.T) {
 	}
 }
 
+// A pod whose phase is unknown, or not given, has not ended: if it is ready, handlers see
+// it, as Kubernetes lists it.
+func TestPhaseOfAPod(t *testing.T) {
+	t.Parallel()
+	for phase, want := range map[corev1.PodPhase]bool{
+		"": true, corev1.PodUnknown: true, corev1.PodPending: true, corev1.PodRunning: true,
+		corev1.PodSucceeded: false, corev1.PodFailed: false,
+	} {
+		k := kube.New(nil, xdsupdate.Discard{}, kube.Options{})
+		pod := readyPod("ns", "p1", "10.1.0.1")
+		pod.Status.Phase = phase
+		k.Put(pod)
+		seen := false
+		cancel := k.SubscribeWorkloads(func(*registry.WorkloadInstance, registry.Event) { seen = true })
+		k.Drain()
+		cancel()
+		if seen != want {
+			t.Errorf("phase %q: seen by handlers %t, want %t", phase, seen, want)
+		}
+	}
+}
+
+// The TLS mode is what the label says, whatever that is; without it TLS is disabled.
+func TestTLSModeOfAPod(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		label *string
+		want  string
+	}{{nil, "disabled"}, {new(string), ""}, {new("istio"), "istio"}, {new("own"), "own"}} {
+		k := kube.New(nil, xdsupdate.Discard{}, kube.Options{})
+		pod := readyPod("ns", "p1", "10.1.0.1")
+		if test.label != nil {
+			pod.Labels["security.istio.io/tlsMode"] = *test.label
+		}
+		k.Put(shopService("ns"))
+		k.Put(shopSlice("ns", "10.1.0.1"))
+		k.Put(pod)
+		k.Drain()
+		instances := k.InstancesByPort(k.GetService("shop.ns.svc.cluster.local"), 0)
+		if len(instances) != 1 || instances[0].Endpoint.Attributes().TLSMode != test.want {
+			t.Errorf("label %v: endpoints %v, want one with the TLS mode %q", test.label, instances, test.want)
+		}
+	}
+}
+
 // Of what says in which network a workload is, its label comes before the system
 // namespace, that before the cluster, and that before the range of the address.
 func TestOrderOfNetworks(t *testing.T) {

@@ -3,6 +3,7 @@
 package kube_test
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -232,7 +233,7 @@ func (c *comparison) clusterTargets(w *world, proxy *registry.Proxy) set {
 		}
 		return c.selectedTargets(w, proxy.Namespace, proxy.Labels, func(p corev1.ServicePort) (uint32, bool) {
 			for _, port := range proxy.WorkloadPorts {
-				if port.Name == p.TargetPort.StrVal && port.Protocol == string(p.Protocol) {
+				if port.Name == p.TargetPort.StrVal && port.Protocol == transport(p.Protocol) {
 					return port.Number, true
 				}
 			}
@@ -281,12 +282,15 @@ func (w *world) podAt(proxy *registry.Proxy) *corev1.Pod {
 	return best
 }
 
+// transport returns the name of a protocol as the API server would write it.
+func transport(p corev1.Protocol) string { return string(cmp.Or(p, corev1.ProtocolTCP)) }
+
 func containerPort(pod *corev1.Pod, p corev1.ServicePort) (uint32, bool) {
 	find := func(containers []corev1.Container, sidecars bool) (uint32, bool) {
 		for _, k := range containers {
 			restarted := k.RestartPolicy != nil && *k.RestartPolicy == corev1.ContainerRestartPolicyAlways
 			for _, port := range k.Ports {
-				if port.Name == p.TargetPort.StrVal && port.Protocol == p.Protocol && (!sidecars || restarted) {
+				if port.Name == p.TargetPort.StrVal && transport(port.Protocol) == transport(p.Protocol) && (!sidecars || restarted) {
 					return uint32(port.ContainerPort), true
 				}
 			}

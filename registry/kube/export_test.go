@@ -13,6 +13,9 @@ func (c *Controller) Remove(object any) { c.publisher.Enqueue(gone(eventOf(objec
 // Convert does with an object what happens before it is queued.
 func Convert(object any) any { return eventOf(object).object }
 
+// Trim drops of an object of a list what is not read.
+func Trim(object any) { trimObject(object) }
+
 // Corrupt makes the registry show a service without endpoints.
 func (c *Controller) Corrupt(hostname registry.Hostname) {
 	v, _ := c.engine.hosts.Get(hostname)

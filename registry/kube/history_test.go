@@ -110,12 +110,14 @@ func (h *history) objectStep(cluster string) step {
 func (h *history) meshStep() step {
 	if h.IntN(2) == 0 {
 		text := pick(h, "{}", "networks: {n1: {endpoints: [{fromCidr: 10.0.0.0/8}]}, n2: {endpoints: [{fromCidr: 10.0.0.0/30}]}}",
-			"networks: {n3: {endpoints: [{fromRegistry: cluster-1}], gateways: [{registryServiceName: a.ns1.svc.cluster.local, port: 80}]}}")
+			"networks: {n3: {endpoints: [{fromRegistry: cluster-1}], gateways: [{registryServiceName: a.ns1.svc.cluster.local, port: 80}]}}",
+			"networks: {n4: {endpoints: [{fromCidr: 'fd00::/16'}, {fromRegistry: cluster-2}], gateways: [{registryServiceName: gw.ns1.svc.cluster.local, port: 15443}, {registryServiceName: gw.ns1.svc.cluster.local, port: 80}]}}")
 		return step{MeshNetworks: &text}
 	}
 	selectors := ""
 	if h.discovery {
-		selectors = pick(h, "", "discoverySelectors: [{matchLabels: {watch: 'yes'}}]\n")
+		selectors = pick(h, "", "discoverySelectors: [{matchLabels: {watch: 'yes'}}]\n",
+			"discoverySelectors: [{matchExpressions: [{key: watch, operator: DoesNotExist}]}, {matchLabels: {none: a}}]\n")
 	}
 	text := selectors + pick(h, "", "trustDomain: td2\n")
 	return step{MeshConfig: &text}
@@ -138,7 +140,11 @@ func (h *history) object(kind string) object {
 		delete(meta, "namespace")
 		meta["name"] = pick(h, "n1", "n2")
 		meta["labels"] = object{"topology.kubernetes.io/region": pick(h, "r1", "r2"), "gw": pick(h, "yes", "no")}
-		out["status"] = object{"addresses": pick(h, []any{}, []any{object{"type": "ExternalIP", "address": pick(h, "9.0.0.1", "9.0.0.2")}})}
+		if h.IntN(3) == 0 {
+			meta["labels"] = object{"failure-domain.beta.kubernetes.io/region": "r3", "failure-domain.beta.kubernetes.io/zone": pick(h, "z1", ""), "topology.istio.io/subzone": pick(h, "s1", "")}
+		}
+		out["status"] = object{"addresses": pick(h, []any{}, []any{object{"type": "ExternalIP", "address": pick(h, "9.0.0.1", "9.0.0.2")}},
+			[]any{object{"type": "InternalIP", "address": "10.9.0.1"}, object{"type": "ExternalIP", "address": "9.0.0.2"}, object{"type": "ExternalIP", "address": "9.0.0.1"}})}
 	case "Namespace":
 		delete(meta, "namespace")
 		meta["name"] = pick(h, "ns1", "ns2", "istio-system")
@@ -147,7 +153,13 @@ func (h *history) object(kind string) object {
 	case "WorkloadEntry":
 		meta["name"] = pick(h, "w1", "w2")
 		out["apiVersion"] = "networking.istio.io/v1"
-		out["spec"] = object{"address": pick(h, "10.0.0.1", "10.9.0.1"), "labels": object{"app": pick(h, "a", "b")}, "ports": pick(h, object{}, object{"http": 1080})}
+		out["spec"] = object{"address": pick(h, "10.0.0.1", "10.9.0.1"), "labels": object{"app": pick(h, "a", "b")}, "ports": pick(h, object{}, object{"http": 1080}, object{"web": 1081})}
+		if h.IntN(4) == 0 {
+			out["spec"] = object{
+				"address": pick(h, "10.0.0.1", "vm.example.com", "fd00::9"), "labels": pick(h, object{}, object{"app": "a", "topology.istio.io/locality": "r.z"}),
+				"network": pick(h, "", "own"), "locality": pick(h, "", "r/z"), "serviceAccount": pick(h, "", "sa"), "weight": 3,
+			}
+		}
 	case "ServiceEntry":
 		meta["name"] = pick(h, "e1", "e2")
 		out["apiVersion"] = "networking.istio.io/v1"
@@ -161,13 +173,24 @@ func (h *history) object(kind string) object {
 }
 
 func (h *history) service(meta, out object) {
-	meta["labels"] = pick(h, object{}, object{}, object{"istio.io/persistent-session": "c"}, object{"topology.istio.io/network": "gwnet"})
+	meta["labels"] = pick(h, object{}, object{}, object{"istio.io/persistent-session": "c"}, object{"topology.istio.io/network": "gwnet"},
+		object{"topology.istio.io/network": "gwnet", "networking.istio.io/gatewayPort": pick(h, "443", "80", "many")},
+		object{"istio.io/persistent-session-header": pick(h, "x", "")})
 	meta["annotations"] = pick(h, object{}, object{}, object{}, object{"networking.istio.io/exportTo": pick(h, "~", ".")},
-		object{"traffic.istio.io/nodeSelector": pick(h, `{"gw": "yes"}`, "", "nonsense")})
+		object{"traffic.istio.io/nodeSelector": pick(h, `{"gw": "yes"}`, "", "nonsense")},
+		object{"alpha.istio.io/canonical-serviceaccounts": pick(h, "a", "b, a,", ""), "alpha.istio.io/kubernetes-serviceaccounts": pick(h, "sa1", "sa2,,sa1")},
+		object{"networking.istio.io/traffic-distribution": pick(h, "PreferSameNode", "any")})
 	spec := object{
 		"type": pick(h, "ClusterIP", "ClusterIP", "NodePort", "LoadBalancer"), "selector": pick(h, object{}, object{"app": "a"}, object{"app": "b"}),
 		"ports": pick(h, []any{object{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080, "nodePort": 30080}},
-			[]any{object{"name": "http", "port": 80, "protocol": "TCP", "targetPort": "web"}, object{"name": "tls", "port": 15443, "protocol": "TCP", "targetPort": 15443}}),
+			[]any{object{"name": "http", "port": 80, "protocol": "TCP", "targetPort": "web"}, object{"name": "tls", "port": 15443, "protocol": "TCP", "targetPort": 15443}},
+			[]any{object{"name": "http", "port": 53, "protocol": "UDP", "targetPort": "web"}, object{"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": "web"}},
+			[]any{object{"port": 80, "protocol": "TCP"}},
+			[]any{
+				object{"name": "http", "port": 3306, "appProtocol": pick(h, "kubernetes.io/h2c", "kubernetes.io/wss", "gRPC-web", "mysql-x", "thing"), "targetPort": 8080, "nodePort": 30081},
+				object{"name": "GRPC-web-a", "port": 15008, "protocol": "TCP", "targetPort": "none", "nodePort": 30008},
+				object{"name": "tls", "port": 443, "protocol": "SCTP", "targetPort": "web", "nodePort": 30443},
+			}),
 	}
 	switch h.IntN(6) {
 	case 0:
@@ -208,15 +231,21 @@ func (h *history) owner(meta, labels object) {
 }
 
 func (h *history) slice(meta, out object) {
-	meta["labels"] = pick(h, object{"kubernetes.io/service-name": "a"}, object{"kubernetes.io/service-name": "a"}, object{"kubernetes.io/service-name": "b"}, object{})
+	meta["labels"] = pick(h, object{"kubernetes.io/service-name": "a"}, object{"kubernetes.io/service-name": "a"}, object{"kubernetes.io/service-name": "b"}, object{},
+		object{"kubernetes.io/service-name": "a", "multicluster.kubernetes.io/service-name": pick(h, "a", "")})
 	out["addressType"] = pick(h, "IPv4", "IPv4", "IPv4", "FQDN")
-	out["ports"] = pick(h, []any{object{"name": "http", "port": 8080}}, []any{object{"name": "http", "port": 8080}, object{"name": "tls", "port": 15443}})
+	out["ports"] = pick(h, []any{object{"name": "http", "port": 8080}}, []any{object{"name": "http", "port": 8080}, object{"name": "tls", "port": 15443}},
+		[]any{object{"port": 8080}, object{"name": "", "port": 9090}, object{"name": "extra", "port": 1}}, []any{})
 	endpoints := []any{}
 	for range h.IntN(4) {
 		e := object{"addresses": []any{pick(h, "10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1")}}
-		e["conditions"] = pick(h, object{"ready": true}, object{"ready": true}, object{}, object{"ready": false, "serving": true, "terminating": true}, object{"ready": false})
+		if h.IntN(6) == 0 {
+			e["addresses"] = []any{pick(h, "10.0.0.1", "10.0.0.2"), pick(h, "10.0.0.3", "10.0.0.1")}
+		}
+		e["conditions"] = pick(h, object{"ready": true}, object{"ready": true}, object{}, object{"ready": false, "serving": true, "terminating": true}, object{"ready": false},
+			object{"ready": false, "serving": false, "terminating": true}, object{"ready": false, "terminating": true}, object{"serving": true, "terminating": true})
 		if h.IntN(3) > 0 {
-			e["targetRef"] = object{"kind": pick(h, "Pod", "Pod", "Pod", "Node"), "name": pick(h, "p1", "p2", "p3"), "namespace": pick(h, "ns1", "ns2")}
+			e["targetRef"] = object{"kind": pick(h, "Pod", "Pod", "Pod", "Node"), "name": pick(h, "p1", "p2", "p3"), "namespace": pick(h, "ns1", "ns2", "")}
 		}
 		endpoints = append(endpoints, e)
 	}
@@ -224,7 +253,8 @@ func (h *history) slice(meta, out object) {
 }
 
 func (h *history) pod(meta, out object) {
-	labels := pick(h, object{"app": "a"}, object{"app": "b"}, object{"app": "a", "topology.istio.io/network": "own"}, object{"app": "a", "istio-locality": "r.z"})
+	labels := pick(h, object{"app": "a"}, object{"app": "b"}, object{"app": "a", "topology.istio.io/network": "own"}, object{"app": "a", "istio-locality": "r.z"},
+		object{"app": "b", "topology.istio.io/locality": "r8.z8.s8", "security.istio.io/tlsMode": pick(h, "istio", "disabled", "")})
 	meta["labels"] = labels
 	meta["annotations"] = pick(h, object{}, object{"example.com/a": "b"}, object{"ambient.istio.io/redirection": "enabled"})
 	if h.IntN(3) == 0 {
@@ -232,14 +262,23 @@ func (h *history) pod(meta, out object) {
 	}
 	out["spec"] = object{
 		"serviceAccountName": pick(h, "sa1", "sa2"), "nodeName": pick(h, "", "n1", "n2"), "hostNetwork": h.IntN(6) == 0,
-		"containers": []any{object{"name": "c", "ports": []any{object{"name": "web", "containerPort": 8080, "protocol": "TCP"}}}},
+		"containers": []any{object{"name": "c", "ports": pick(h, []any{object{"name": "web", "containerPort": 8080, "protocol": "TCP"}},
+			[]any{object{"name": "web", "containerPort": 5353, "protocol": "UDP"}, object{"containerPort": 1}, object{"name": "web", "containerPort": 8081}})}},
+		"initContainers": pick(h, []any{}, []any{}, []any{
+			object{"name": "i", "restartPolicy": "Always", "ports": []any{object{"name": "http", "containerPort": 7777}}},
+			object{"name": "j", "ports": []any{object{"name": "tls", "containerPort": 6666}}},
+		}),
+		"subdomain": pick(h, "", "", "a"), "hostname": pick(h, "", "h"),
+	}
+	if h.IntN(12) == 0 {
+		meta["deletionTimestamp"] = "2024-01-02T00:00:00Z"
 	}
 	status := object{
-		"phase":      pick(h, "Running", "Running", "Running", "Pending", "Succeeded", "Failed"),
+		"phase":      pick(h, "Running", "Running", "Running", "Pending", "Unknown", "", "Succeeded", "Failed"),
 		"conditions": []any{object{"type": "Ready", "status": pick(h, "True", "True", "False")}},
 	}
 	if h.IntN(8) > 0 {
-		ip := pick(h, "10.0.0.1", "10.0.0.2", "10.0.0.3")
+		ip := pick(h, "10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1")
 		status["podIP"] = ip
 		status["podIPs"] = pick(h, []any{object{"ip": ip}}, []any{object{"ip": ip}, object{"ip": "fd00::1"}})
 	}

@@ -73,8 +73,8 @@ func isUsable(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		isReady = isReady || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	}
-	running := p.Status.Phase == corev1.PodRunning || p.Status.Phase == corev1.PodPending
-	return isReady && running && p.DeletionTimestamp == nil && p.Status.PodIP != ""
+	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	return isReady && !over && p.DeletionTimestamp == nil && p.Status.PodIP != ""
 }
 
 // attributes returns what a record has of a pod; nil for none.
@@ -93,8 +93,8 @@ func (w *world) attributes(p *corev1.Pod, address string) map[string]any {
 			hostname = p.Name
 		}
 	}
-	tls := p.Labels["security.istio.io/tlsMode"]
-	if tls == "" {
+	tls, ok := p.Labels["security.istio.io/tlsMode"]
+	if !ok {
 		tls = "disabled"
 	}
 	return map[string]any{
@@ -187,7 +187,7 @@ func (w *world) workloads() map[string]record {
 		ports := map[string]int32{}
 		add := func(c corev1.Container) {
 			for _, port := range c.Ports {
-				if _, ok := ports[port.Name]; !ok && port.Name != "" && (port.Protocol == "TCP" || port.Protocol == "") {
+				if _, ok := ports[port.Name]; !ok && port.Name != "" && transport(port.Protocol) == "TCP" {
 					ports[port.Name] = port.ContainerPort
 				}
 			}

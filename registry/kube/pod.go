@@ -34,8 +34,8 @@ type podFacts struct {
 type podFlags uint8
 
 const (
-	// usable: the pod is running, or pending, and ready, and is not being deleted,
-	// and has an address.
+	// usable: the pod is ready, has not ended, is not being deleted, and has an address.
+	// A phase that is unknown or not given is no end, as in Kubernetes' own endpoints.
 	usable podFlags = 1 << iota
 	hostNetwork
 )
@@ -107,7 +107,7 @@ func addressesOf(p *corev1.Pod) []string {
 }
 
 func isUsable(p *corev1.Pod) bool {
-	if p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning && p.Status.Phase != corev1.PodPending {
+	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false
 	}
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {

@@ -180,7 +180,7 @@ func trimMeta(m *metav1.ObjectMeta) { m.ManagedFields, m.Finalizers = nil, nil }
 
 func trimPod(p *corev1.Pod) {
 	trimMeta(&p.ObjectMeta)
-	p.Annotations = nil
+	p.Annotations = keep(p.Annotations, annotationRedirection)
 	spec, status := p.Spec, p.Status
 	p.Spec = corev1.PodSpec{
 		ServiceAccountName: spec.ServiceAccountName, NodeName: spec.NodeName, HostNetwork: spec.HostNetwork,
