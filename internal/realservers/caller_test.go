@@ -5,6 +5,7 @@ package realservers
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/netip"
 	"testing"
@@ -31,19 +32,31 @@ type caller struct {
 	counts map[codes.Code]int
 }
 
+// taken is the transport that the server takes.
+func (c *caller) taken() routesim.Transport {
+	if c.read.MutualTLS(c.who, uint32(c.server.Port())) {
+		return routesim.MutualTLS
+	}
+	return routesim.PlainText
+}
+
 // callAll calls over several connections: first such as the server takes, so that it is known to serve when it refuses the others.
 func (c *caller) callAll() {
 	c.t.Helper()
-	taken, other := routesim.PlainText, routesim.MutualTLS
-	if c.read.MutualTLS(c.who, uint32(c.server.Port())) {
-		taken, other = other, taken
+	other := routesim.MutualTLS
+	if c.taken() == other {
+		other = routesim.PlainText
 	}
 	for range 5 {
-		l := c.line(taken)
+		l := c.line(c.taken())
 		l.becomesReady()
+		tried := map[string]bool{}
 		for range 18 {
 			method, headers := c.request()
-			l.try(method, headers...)
+			if again := fmt.Sprint(method, headers); !tried[again] {
+				tried[again] = true
+				l.try(method, headers...)
+			}
 		}
 	}
 	for _, by := range []routesim.Transport{other, routesim.TLSWithoutCertificate} {
@@ -55,29 +68,57 @@ func (c *caller) callAll() {
 	}
 }
 
-// line is a connection to the server.
-type line struct {
-	*caller
-
-	client *client
-	by     routesim.Transport
-	// base is what calls over it have in common.
+// place is from where somebody calls, as whom and for which authority.
+type place struct {
+	by routesim.Transport
+	// base is what calls from there have in common.
 	base      routesim.Call
 	authority string
 }
 
-// line connects from an address, for an authority, and as somebody.
+// place draws one.
+func (c *caller) place(by routesim.Transport) place {
+	out := place{by: by, authority: pick(c.dice, "quotes.shop:9000", "Quotes.shop:9000", "other.shop")}
+	out.base.From, out.base.To = netip.MustParseAddr(pick(c.dice, "127.0.0.1", "127.0.0.2", "127.0.0.9")), c.server
+	if by == routesim.MutualTLS {
+		identity := pick(c.dice, cart, evil, "spiffe://cluster.local/ns/shop/sa/bill", "spiffe://other.domain/ns/web/sa/cart")
+		out.base.Certificate = &routesim.Certificate{URIs: []string{identity}}
+	}
+	return out
+}
+
+// call returns a call from there.
+func (p place) call(method string, headers ...string) routesim.Call {
+	out := p.base
+	out.Request = &routesim.Request{Method: "POST", Scheme: "http", Authority: p.authority, Path: "/quotes.Quotes/" + method, Headers: map[string]string{}}
+	for i := 0; i < len(headers); i += 2 {
+		out.Headers[headers[i]] = headers[i+1]
+	}
+	return out
+}
+
+// decide says what is to become of a call.
+func (c *caller) decide(from place, method string, headers ...string) routesim.Decision {
+	return c.read.Decide(c.who, uint32(c.server.Port()), from.by, from.call(method, headers...))
+}
+
+// line is a connection to the server.
+type line struct {
+	*caller
+	place
+
+	client *client
+}
+
+// line connects from somewhere.
 func (c *caller) line(by routesim.Transport) *line {
 	c.t.Helper()
-	l := &line{caller: c, by: by, authority: pick(c.dice, "quotes.shop:9000", "Quotes.shop:9000", "other.shop")}
-	l.base.From, l.base.To = netip.MustParseAddr(pick(c.dice, "127.0.0.1", "127.0.0.2", "127.0.0.9")), c.server
+	l := &line{caller: c, place: c.place(by)}
 	creds := insecure.NewCredentials()
 	if by != routesim.PlainText {
 		config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // the server is what is tried
 		if by == routesim.MutualTLS {
-			identity := pick(c.dice, cart, evil, "spiffe://cluster.local/ns/shop/sa/bill", "spiffe://other.domain/ns/web/sa/cart")
-			l.base.Certificate = &routesim.Certificate{URIs: []string{identity}}
-			config.Certificates = []tls.Certificate{c.issuer.Pair(identity)}
+			config.Certificates = []tls.Certificate{c.issuer.Pair(l.base.Certificate.URIs[0])}
 		}
 		creds = credentials.NewTLS(config)
 	}
@@ -101,22 +142,17 @@ func (l *line) becomesReady() {
 // try makes a call.
 func (l *line) try(method string, headers ...string) {
 	l.t.Helper()
-	call := l.base
-	call.Request = &routesim.Request{Method: "POST", Scheme: "http", Authority: l.authority, Path: "/quotes.Quotes/" + method, Headers: map[string]string{}}
-	for i := 0; i < len(headers); i += 2 {
-		call.Headers[headers[i]] = headers[i+1]
-	}
-	d := l.read.Decide(l.who, uint32(l.server.Port()), l.by, call)
+	d := l.decide(l.place, method, headers...)
 	want := denied
 	switch {
 	case d.Admitted:
 		want = allowed
-	case l.by == routesim.TLSWithoutCertificate || (l.by == routesim.MutualTLS) != l.read.MutualTLS(l.who, uint32(l.server.Port())):
+	case l.by != l.taken():
 		want = closed
 	}
 	got := l.client.call(method, headers...)
 	l.counts[got]++
 	if got != want {
-		l.t.Errorf("%+v by %d, %s for %s with %q: %v, want %v (%s)", call, l.by, method, l.authority, headers, got, want, d.By)
+		l.t.Errorf("%+v by %d, %s for %s with %q: %v, want %v (%s)", l.base, l.by, method, l.authority, headers, got, want, d.By)
 	}
 }
