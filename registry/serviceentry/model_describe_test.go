@@ -3,7 +3,9 @@
 package serviceentry_test
 
 import (
+	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -18,30 +20,67 @@ func (w *world) describeService(c configstore.Config, host, address string) stri
 	resolution := map[networking.ServiceEntry_Resolution]string{
 		networking.ServiceEntry_STATIC: "ClientSide", networking.ServiceEntry_DNS: "DNS",
 		networking.ServiceEntry_DNS_ROUND_ROBIN: "DNSRoundRobin", networking.ServiceEntry_NONE: "Passthrough",
+		networking.ServiceEntry_DYNAMIC_DNS: "DynamicDNS",
 	}[spec.GetResolution()]
 	ports := ""
 	for _, p := range spec.GetPorts() {
-		ports += fmt.Sprintf(" %s/%d/%s", p.GetName(), p.GetNumber(), strings.ToUpper(p.GetProtocol()))
+		ports += fmt.Sprintf(" %s/%d/%s", p.GetName(), p.GetNumber(), cmp.Or(strings.ToUpper(p.GetProtocol()), "UnsupportedProtocol"))
 	}
 	distribution, own := c.Annotations["networking.istio.io/traffic-distribution"]
 	if !own {
 		distribution = w.namespaces[c.Namespace]
 	}
+	if distribution == "preferClose" {
+		distribution = "PreferSameZone"
+	}
 	if distribution != "PreferSameNode" && distribution != "PreferSameZone" {
 		distribution = ""
 	}
-	return fmt.Sprintf("%s/%s/%s/%s %s %s external=%t sans=%v export=%v created=%d ports%s",
-		c.Namespace, c.Name, host, address, resolution, distribution, spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
+	strategy := ""
+	if c.Annotations["istio.io/connect-strategy"] == "race_first_tcp_connect" {
+		strategy = "RaceFirstTCPConnect"
+	}
+	return fmt.Sprintf("%s/%s/%s/%s %s %s %s %s external=%t sans=%v export=%v created=%d ports%s",
+		c.Namespace, c.Name, host, address, resolution, distribution, strategy, w.allocated(c, host), spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
 		spec.GetSubjectAltNames(), sortedCopy(spec.GetExportTo()), c.CreationTimestamp.Unix(), ports)
 }
 
-func showService(s *registry.Service) string {
+// allocated returns the addresses in the status of an entry for a host: of several of a
+// family the last.
+func (w *world) allocated(c configstore.Config, host string) string {
+	spec := c.Spec.(*networking.ServiceEntry)
+	status, ok := c.Status.(*networking.ServiceEntryStatus)
+	if w.byHash {
+		return ""
+	}
+	if !ok || len(spec.GetAddresses()) > 0 || spec.GetResolution() == networking.ServiceEntry_NONE ||
+		c.Labels["networking.istio.io/enable-autoallocate-ip"] == "False" {
+		return "+"
+	}
+	v4, v6 := "", ""
+	for _, a := range status.GetAddresses() {
+		switch ip, err := netip.ParseAddr(a.GetValue()); {
+		case a.GetHost() != host || err != nil:
+		case ip.Is4():
+			v4 = a.GetValue()
+		default:
+			v6 = a.GetValue()
+		}
+	}
+	return v4 + "+" + v6
+}
+
+func (m *modelSystem) showService(s *registry.Service) string {
 	ports := ""
 	for _, p := range s.Ports {
 		ports += fmt.Sprintf(" %s/%d/%s", p.Name, p.Number, p.Protocol)
 	}
-	return fmt.Sprintf("%s %s %s external=%t sans=%v export=%v created=%d ports%s",
-		s.ResourceName(), s.Resolution, s.Attributes.TrafficDistribution, s.MeshExternal, s.ServiceAccounts, s.Attributes.ExportTo, s.CreationTime.Unix(), ports)
+	allocated := ""
+	if !m.byHash { // see checkAllocation
+		allocated = s.AutoAllocatedIPv4 + "+" + s.AutoAllocatedIPv6
+	}
+	return fmt.Sprintf("%s %s %s %s %s external=%t sans=%v export=%v created=%d ports%s",
+		s.ResourceName(), s.Resolution, s.Attributes.TrafficDistribution, s.Attributes.DNSConnectStrategy, allocated, s.MeshExternal, s.ServiceAccounts, s.Attributes.ExportTo, s.CreationTime.Unix(), ports)
 }
 
 func describeEndpoint(e *registry.Endpoint) string {

@@ -52,6 +52,18 @@ func (h *history) labels() map[string]string {
 	if h.chance(8) {
 		out["topology.istio.io/network"] = "n-label"
 	}
+	if h.chance(6) {
+		out[pick(h, "topology.istio.io/locality", "istio-locality")] = pick(h, "r3.z3", "r4.1/z4.1/s4/more", "", "r5")
+	}
+	if h.chance(8) {
+		out["security.istio.io/tlsMode"] = pick(h, "disabled", "istio", "own", "")
+	}
+	if h.chance(8) {
+		out["service.istio.io/workload-name"] = pick(h, "shop", "")
+	}
+	if h.chance(12) {
+		out[pick(h, "topology.kubernetes.io/zone", "topology.istio.io/cluster", "topology.istio.io/subzone")] = "own"
+	}
 	return out
 }
 
@@ -61,18 +73,23 @@ func (h *history) created() time.Time {
 
 func (h *history) serviceEntry() configstore.Config {
 	spec := &networking.ServiceEntry{
-		Hosts: pick(h, []string{"one.example.com"}, []string{"two.example.com"}, []string{"one.example.com", "two.example.com"}),
+		Hosts: pick(h, []string{"one.example.com"}, []string{"two.example.com"}, []string{"one.example.com", "two.example.com"},
+			[]string{"two.example.com", "one.example.com", "two.example.com"}),
 		Ports: pick(h,
 			[]*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}},
 			[]*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP", TargetPort: 8080}},
 			[]*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}, {Number: 90, Name: "grpc", Protocol: "GRPC"}},
 			[]*networking.ServicePort{{Number: 90, Name: "http", Protocol: "HTTP"}},
+			[]*networking.ServicePort{{Number: 90, Name: "grpc", Protocol: "Tls"}, {Number: 80, Name: "http", TargetPort: 8081}},
+			nil,
 		),
 		Resolution: pick(h,
 			networking.ServiceEntry_STATIC, networking.ServiceEntry_STATIC, networking.ServiceEntry_STATIC,
-			networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN, networking.ServiceEntry_NONE),
-		Location:  pick(h, networking.ServiceEntry_MESH_INTERNAL, networking.ServiceEntry_MESH_EXTERNAL),
-		Addresses: pick(h, nil, nil, []string{"240.0.0.1"}, []string{"240.0.0.1", "240.0.0.2"}, []string{"240.1.0.0/16"}, []string{"240.0.0.3/32"}),
+			networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN, networking.ServiceEntry_NONE,
+			networking.ServiceEntry_DYNAMIC_DNS),
+		Location: pick(h, networking.ServiceEntry_MESH_INTERNAL, networking.ServiceEntry_MESH_EXTERNAL),
+		Addresses: pick(h, nil, nil, []string{"240.0.0.1"}, []string{"240.0.0.1", "240.0.0.2"}, []string{"240.1.0.0/16"}, []string{"240.0.0.3/32"},
+			[]string{"240.0.0.2", "240.0.0.1", "240.0.0.2/32"}, []string{"no address"}, []string{"2001:db8::/32", "no address", "2001:db8::1/128"}),
 	}
 	if h.chance(6) {
 		spec.SubjectAltNames = []string{"san"}
@@ -99,7 +116,19 @@ func (h *history) serviceEntry() configstore.Config {
 		Spec: spec,
 	}
 	if h.chance(8) {
-		c.Annotations = distributed(pick(h, "PreferSameNode", "Any", ""))
+		c.Annotations = distributed(pick(h, "PreferSameNode", "preferClose", "Any", ""))
+	}
+	if h.chance(8) {
+		c.Annotations = map[string]string{"istio.io/connect-strategy": pick(h, "race_first_tcp_connect", "other", "")}
+	}
+	if h.chance(4) {
+		c.Status = &networking.ServiceEntryStatus{Addresses: []*networking.ServiceEntryAddress{
+			{Host: pick(h, "one.example.com", "two.example.com"), Value: pick(h, "240.240.0.1", "240.240.0.2", "no address")},
+			{Host: "one.example.com", Value: pick(h, "2001:2::f0f0:1", "240.240.0.3")},
+		}}
+	}
+	if h.chance(8) {
+		c.Labels = map[string]string{"networking.istio.io/enable-autoallocate-ip": pick(h, "False", "true", "")}
 	}
 	return c
 }
@@ -143,10 +172,13 @@ func (h *history) workloadEntry() configstore.Config {
 		c.Labels = h.labels()
 	}
 	if h.chance(4) {
-		c.Annotations = map[string]string{"proxy.istio.io/health-checks-enabled": "true"}
-		if status := pick(h, "True", "True", "False", ""); status != "" {
+		c.Annotations = map[string]string{"proxy.istio.io/health-checks-enabled": pick(h, "true", "true", "T", "0", "yes", "")}
+		if status := pick(h, "True", "True", "False", "Unknown", ""); status != "" {
 			c.Status = &meta.IstioStatus{Conditions: []*meta.IstioCondition{{Type: "Healthy", Status: status}}}
 		}
+	}
+	if h.chance(8) {
+		c.Annotations = map[string]string{"istio.io/autoRegistrationGroup": pick(h, "group", "")}
 	}
 	return c
 }

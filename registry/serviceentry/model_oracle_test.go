@@ -29,7 +29,7 @@ type world struct {
 	// namespaces holds the annotation for the traffic distribution.
 	namespaces map[string]string
 	// As in the options of the registry.
-	workloadEntriesOnly, ignoreHealth bool
+	workloadEntriesOnly, ignoreHealth, byHash bool
 }
 
 func newWorld(cluster registry.ClusterID) *world {
@@ -87,7 +87,7 @@ func (w *world) outcome() *outcome {
 	taken := map[string]map[uint32]bool{}
 	for _, c := range w.sortedEntries() {
 		spec := c.Spec.(*networking.ServiceEntry)
-		for _, host := range spec.GetHosts() {
+		for _, host := range eachOnce(spec.GetHosts()) {
 			addresses := usableAddresses(spec)
 			if len(addresses) == 0 {
 				continue
@@ -140,6 +140,16 @@ func usableAddresses(spec *networking.ServiceEntry) []string {
 			} else {
 				out = append(out, a)
 			}
+		}
+	}
+	return eachOnce(out)
+}
+
+func eachOnce(list []string) []string {
+	var out []string
+	for _, v := range list {
+		if !slices.Contains(out, v) {
+			out = append(out, v)
 		}
 	}
 	return out
@@ -235,7 +245,7 @@ func (w *world) candidates(namespace string) []source {
 }
 
 func (w *world) ownSource(c configstore.Config) (source, bool) {
-	if c.Annotations["proxy.istio.io/health-checks-enabled"] == "true" && !w.ignoreHealth {
+	if slices.Contains([]string{"true", "T"}, c.Annotations["proxy.istio.io/health-checks-enabled"]) && !w.ignoreHealth {
 		ok := false
 		if status, is := c.Status.(*meta.IstioStatus); is {
 			for _, condition := range status.GetConditions() {
@@ -252,7 +262,7 @@ func (w *world) ownSource(c configstore.Config) (source, bool) {
 	maps.Copy(labels, c.Labels)
 	_, err := netip.ParseAddr(spec.GetAddress())
 	return source{
-		base: w.endpoint(spec, labels, c.Namespace, c.Name), ports: spec.GetPorts(),
+		base: w.endpoint(spec, labels, c.Namespace, cmp.Or(c.Annotations["istio.io/autoRegistrationGroup"], c.Labels["service.istio.io/workload-name"], c.Name)), ports: spec.GetPorts(),
 		unix: strings.HasPrefix(spec.GetAddress(), "unix://"), dnsOnly: err != nil && spec.GetAddress() != "",
 		rank: rankWorkloadEntry, name: c.Namespace + "/" + c.Name + "/" + string(w.cluster),
 	}, true
@@ -277,8 +287,15 @@ func foreignSource(wi *registry.WorkloadInstance) source {
 // endpoint returns the endpoint that a WorkloadEntry describes, without a port.
 func (w *world) endpoint(spec *networking.WorkloadEntry, labels map[string]string, namespace, name string) registry.Endpoint {
 	network := cmp.Or(spec.GetNetwork(), labels["topology.istio.io/network"])
+	locality := spec.GetLocality()
+	if label := cmp.Or(labels["topology.istio.io/locality"], labels["istio-locality"]); locality == "" {
+		if locality = label; !strings.Contains(label, "/") {
+			locality = strings.ReplaceAll(label, ".", "/")
+		}
+	}
 	all := registry.Labels{"topology.istio.io/cluster": string(w.cluster)}
-	for i, part := range strings.SplitN(spec.GetLocality(), "/", 3) {
+	parts := strings.Split(locality, "/")
+	for i, part := range parts[:min(3, len(parts))] {
 		if key := []string{"topology.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.istio.io/subzone"}[i]; part != "" {
 			all[key] = part
 		}
@@ -292,12 +309,15 @@ func (w *world) endpoint(spec *networking.WorkloadEntry, labels map[string]strin
 		}
 	}
 	a := &registry.EndpointAttributes{
-		Labels: all, Network: network, Locality: spec.GetLocality(), ClusterID: w.cluster,
+		Labels: all, Network: network, Locality: locality, ClusterID: w.cluster,
 		LbWeight: spec.GetWeight(), TLSMode: "disabled", Namespace: namespace,
 	}
 	if account := spec.GetServiceAccount(); account != "" {
 		a.ServiceAccount = "spiffe://" + w.trustDomain + "/ns/" + namespace + "/sa/" + account
 		a.TLSMode = "istio"
+	}
+	if mode, ok := labels["security.istio.io/tlsMode"]; ok {
+		a.TLSMode = mode
 	}
 	return registry.Endpoint{
 		Addresses: []string{strings.TrimPrefix(spec.GetAddress(), "unix://")}, WorkloadName: name, Shared: a,

@@ -156,7 +156,8 @@ func newModelSystem(t *testing.T, deltas bool, kind uint64) *modelSystem {
 	options := serviceentry.Options{
 		ClusterID: "c1", WorkloadEntriesOnly: kind == workloadEntriesOnly, IgnoreHealth: kind == ignoreHealth,
 	}
-	if m.byHash = kind == byHash; m.byHash {
+	m.byHash, m.world.byHash = kind == byHash, kind == byHash
+	if m.byHash {
 		options.AddressAllocation = serviceentry.AllocateByHash
 	}
 	m.registry = serviceentry.New(m.cache, updater, options)
@@ -291,10 +292,10 @@ func (m *modelSystem) checkServices(after *outcome) {
 	shown, notified := map[string][]string{}, map[string][]string{}
 	all := m.registry.Services()
 	for _, s := range all {
-		shown[s.Key()] = append(shown[s.Key()], showService(s))
+		shown[s.Key()] = append(shown[s.Key()], m.showService(s))
 	}
 	for _, s := range m.services {
-		notified[s.Key()] = append(notified[s.Key()], showService(s))
+		notified[s.Key()] = append(notified[s.Key()], m.showService(s))
 	}
 	for _, byKey := range []map[string][]string{shown, notified} {
 		for _, list := range byKey {
@@ -314,9 +315,12 @@ func (m *modelSystem) checkServices(after *outcome) {
 // the same, those of two hosts never.
 func (m *modelSystem) checkAllocation(all []*registry.Service) {
 	m.t.Helper()
+	if !m.byHash {
+		return
+	}
 	owner, address := map[string]string{}, map[string]string{}
 	for _, s := range all {
-		eligible := m.byHash && s.DefaultAddress == registry.UnspecifiedAddress && s.Resolution != registry.Passthrough
+		eligible := s.DefaultAddress == registry.UnspecifiedAddress && s.Resolution != registry.Passthrough
 		for _, a := range []string{s.AutoAllocatedIPv4, s.AutoAllocatedIPv6} {
 			if (a != "") != eligible || a != "" && owner[a] != "" && owner[a] != s.Key() {
 				m.t.Errorf("%s has the address %q, should have one: %t, owner: %q", s.ResourceName(), a, eligible, owner[a])
