@@ -40,8 +40,12 @@ func (w *world) describeService(c configstore.Config, host, address string) stri
 	if c.Annotations["istio.io/connect-strategy"] == "race_first_tcp_connect" {
 		strategy = "RaceFirstTCPConnect"
 	}
-	return fmt.Sprintf("%s/%s/%s/%s %s %s %s %s external=%t sans=%v export=%v created=%d ports%s",
-		c.Namespace, c.Name, host, address, resolution, distribution, strategy, w.allocated(c, host), spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
+	visibility := w.visibility
+	if visibility == registry.VisibilityPublic || visibleIf(w.namespaces[c.Namespace]) != nil {
+		visibility = ""
+	}
+	return fmt.Sprintf("%s/%s/%s/%s %s %s %s %s %s external=%t sans=%v export=%v created=%d ports%s",
+		c.Namespace, c.Name, host, address, resolution, distribution, visibility, strategy, w.allocated(c, host), spec.GetLocation() == networking.ServiceEntry_MESH_EXTERNAL,
 		spec.GetSubjectAltNames(), sortedCopy(spec.GetExportTo()), c.CreationTimestamp.Unix(), ports)
 }
 
@@ -79,8 +83,8 @@ func (m *modelSystem) showService(s *registry.Service) string {
 	if !m.byHash { // see checkAllocation
 		allocated = s.AutoAllocatedIPv4 + "+" + s.AutoAllocatedIPv6
 	}
-	return fmt.Sprintf("%s %s %s %s %s external=%t sans=%v export=%v created=%d ports%s",
-		s.ResourceName(), s.Resolution, s.Attributes.TrafficDistribution, s.Attributes.DNSConnectStrategy, allocated, s.MeshExternal, s.ServiceAccounts, s.Attributes.ExportTo, s.CreationTime.Unix(), ports)
+	return fmt.Sprintf("%s %s %s %s %s %s external=%t sans=%v export=%v created=%d ports%s",
+		s.ResourceName(), s.Resolution, s.Attributes.TrafficDistribution, s.Attributes.Visibility, s.Attributes.DNSConnectStrategy, allocated, s.MeshExternal, s.ServiceAccounts, s.Attributes.ExportTo, s.CreationTime.Unix(), ports)
 }
 
 func describeEndpoint(e *registry.Endpoint) string {

@@ -257,8 +257,9 @@ func (h *history) step(m *modelSystem) {
 		m.setNamespace(namespace, how)
 	default:
 		m.world.trustDomain = pick(h, "cluster.local", "other.domain")
-		h.note("trust domain %s", m.world.trustDomain)
-		m.setTrustDomain(m.world.trustDomain)
+		m.world.visibility = pick(h, "", "", registry.VisibilityPrivate, registry.VisibilityNone, registry.VisibilityPublic)
+		h.note("trust domain %s, visibility %q", m.world.trustDomain, m.world.visibility)
+		m.setMesh(m.world.trustDomain, m.world.visibility)
 	}
 }
 

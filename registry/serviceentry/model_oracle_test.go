@@ -23,13 +23,15 @@ import (
 type world struct {
 	cluster     registry.ClusterID
 	trustDomain string
-	entries     map[string]configstore.Config
-	workloads   map[string]configstore.Config
-	foreign     map[registry.WorkloadKey]*registry.WorkloadInstance
+	// visibility is that of all namespaces without the label of visibleIf.
+	visibility registry.Visibility
+	entries    map[string]configstore.Config
+	workloads  map[string]configstore.Config
+	foreign    map[registry.WorkloadKey]*registry.WorkloadInstance
 	// namespaces holds the annotation for the traffic distribution.
 	namespaces map[string]string
 	// As in the options of the registry.
-	workloadEntriesOnly, ignoreHealth, byHash bool
+	workloadEntriesOnly, ignoreHealth, byHash, askNetworks bool
 }
 
 func newWorld(cluster registry.ClusterID) *world {
@@ -287,6 +289,9 @@ func foreignSource(wi *registry.WorkloadInstance) source {
 // endpoint returns the endpoint that a WorkloadEntry describes, without a port.
 func (w *world) endpoint(spec *networking.WorkloadEntry, labels map[string]string, namespace, name string) registry.Endpoint {
 	network := cmp.Or(spec.GetNetwork(), labels["topology.istio.io/network"])
+	if network == "" && w.askNetworks {
+		network = networkByRules(spec.GetAddress(), labels)
+	}
 	locality := spec.GetLocality()
 	if label := cmp.Or(labels["topology.istio.io/locality"], labels["istio-locality"]); locality == "" {
 		if locality = label; !strings.Contains(label, "/") {

@@ -131,6 +131,7 @@ const (
 	byHash = iota
 	workloadEntriesOnly
 	ignoreHealth
+	askNetworks
 	modelKinds = 10
 )
 
@@ -155,6 +156,9 @@ func newModelSystem(t *testing.T, deltas bool, kind uint64) *modelSystem {
 	m.world.workloadEntriesOnly, m.world.ignoreHealth = kind == workloadEntriesOnly, kind == ignoreHealth
 	options := serviceentry.Options{
 		ClusterID: "c1", WorkloadEntriesOnly: kind == workloadEntriesOnly, IgnoreHealth: kind == ignoreHealth,
+	}
+	if m.world.askNetworks = kind == askNetworks; m.world.askNetworks {
+		options.NetworkOf = networkByRules
 	}
 	m.byHash, m.world.byHash = kind == byHash, kind == byHash
 	if m.byHash {
@@ -194,8 +198,17 @@ func (m *modelSystem) feed(wi *registry.WorkloadInstance, event registry.Event) 
 	m.fed = append(m.fed, func() { m.registry.WorkloadInstanceHandler(wi, event) })
 }
 
-func (m *modelSystem) setTrustDomain(domain string) {
-	m.fed = append(m.fed, func() { m.registry.UpdateMesh(serviceentry.Mesh{TrustDomain: domain}) })
+func (m *modelSystem) setMesh(trustDomain string, visibility registry.Visibility) {
+	m.fed = append(m.fed, func() {
+		mesh := serviceentry.Mesh{TrustDomain: trustDomain}
+		if visibility != "" {
+			mesh.Visibility = []serviceentry.VisibilityRule{
+				{Namespaces: []registry.Labels{{"visible": "yes"}}, Visibility: registry.VisibilityPublic},
+				{Visibility: visibility},
+			}
+		}
+		m.registry.UpdateMesh(mesh)
+	})
 }
 
 // setNamespace sets the annotation of a namespace; none for "".
@@ -205,9 +218,31 @@ func (m *modelSystem) setNamespace(name, distribution string) {
 		if distribution == "" {
 			m.registry.DeleteNamespace(name)
 		} else {
-			m.registry.UpdateNamespace(serviceentry.Namespace{Name: name, Annotations: distributed(distribution)})
+			m.registry.UpdateNamespace(serviceentry.Namespace{
+				Name: name, Annotations: distributed(distribution), Labels: visibleIf(distribution),
+			})
 		}
 	})
+}
+
+// visibleIf returns the labels of a namespace with an annotation for the distribution.
+func visibleIf(distribution string) registry.Labels {
+	if distribution != "PreferSameZone" {
+		return nil
+	}
+	return registry.Labels{"visible": "yes"}
+}
+
+// networkByRules is the NetworkOf of a registry that has one.
+func networkByRules(address string, labels registry.Labels) string {
+	switch {
+	case labels["v"] == "2":
+		return "n-two"
+	case address == "10.0.0.3" || address == "2001:db8::1":
+		return "n-range"
+	default:
+		return ""
+	}
 }
 
 func (m *modelSystem) deliver() {
