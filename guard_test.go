@@ -81,13 +81,14 @@ var allowed = map[string][]string{
 	"xdsupdate/ads": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads/internal/failure",
 		"xdsupdate/ads/internal/pace", "xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource",
-		"xdsupdate/ads/internal/services", "xdsupdate/ads/internal/trial",
+		"xdsupdate/ads/internal/services", "xdsupdate/ads/internal/trial", "xdsupdate/ads/internal/wire",
 	},
 	"xdsupdate/ads/internal/pace":      {},
 	"xdsupdate/ads/internal/trial":     {},
 	"xdsupdate/ads/internal/failure":   {},
 	"xdsupdate/ads/internal/reference": {"xdsupdate/envoy"},
 	"xdsupdate/ads/internal/resource":  {"xdsupdate/ads/internal/reference"},
+	"xdsupdate/ads/internal/wire":      {"xdsupdate/ads/internal/resource"},
 	"xdsupdate/ads/internal/services": {
 		"registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads/internal/failure", "xdsupdate/ads/internal/resource",
 	},

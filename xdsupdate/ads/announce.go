@@ -6,10 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -131,81 +127,12 @@ func (s *selection) announcement(key announcementKey) *announcement {
 
 // newAnnouncement returns an announcement; its sent is nil if it would be too large.
 func newAnnouncement(base, of *resource.State) announcement {
-	a := announcement{base: base, of: of, clusters: clustersOf(of, base.References().Clusters)}
-	var routes []byte
-	for _, name := range a.clusters {
-		routes = append(routes, announcingRoute(name)...)
-	}
-	if value := withRoutes(base.Value, routes); value != nil {
+	a := announcement{base: base, of: of, clusters: reference.Clusters(of.TypeURL, of.Value, base.References().Clusters)}
+	if value := reference.Announce(base.Value, a.clusters, responseBytes); value != nil {
 		a.sent = &resource.State{TypeURL: base.TypeURL, Name: base.Name, Bytes: func() []byte { return value }}
 		a.sent.Exists()
 	}
 	return a
-}
-
-// clustersOf returns the clusters that a route configuration names, but for some.
-func clustersOf(r *resource.State, but reference.Hashes) (out []string) {
-	reference.EachCluster(r.TypeURL, r.Value, func(name []byte) {
-		if !but.Has(xxhash.Sum64(name)) {
-			out = append(out, string(name))
-		}
-	})
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// The numbers of fields of a RouteConfiguration and of a VirtualHost.
-const (
-	virtualHostsField = 2
-	routesField       = 3
-)
-
-// announcingRoute returns a route that matches no call, encoded as a field of a virtual
-// host. Clients agree on what is sent: all of them take a header that has to be there, and
-// not to be there.
-func announcingRoute(cluster string) []byte {
-	present := func(inverted bool) *routev3.HeaderMatcher {
-		return &routev3.HeaderMatcher{
-			Name: "x-announced", InvertMatch: inverted,
-			HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true},
-		}
-	}
-	value, _ := resource.Marshal(&routev3.Route{
-		Match: &routev3.RouteMatch{
-			PathSpecifier: &routev3.RouteMatch_Prefix{},
-			Headers:       []*routev3.HeaderMatcher{present(false), present(true)},
-		},
-		Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}}},
-	})
-	return protowire.AppendBytes(protowire.AppendTag(nil, routesField, protowire.BytesType), value)
-}
-
-// withRoutes returns an encoded route configuration with more routes behind those of each of
-// its virtual hosts: clients use one of them. Nil: it would be too large.
-func withRoutes(configuration, routes []byte) (out []byte) {
-	out = make([]byte, 0, len(configuration)+len(routes)+16)
-	for len(configuration) > 0 {
-		number, kind, n := protowire.ConsumeTag(configuration)
-		if n < 0 {
-			return nil
-		}
-		size := protowire.ConsumeFieldValue(number, kind, configuration[n:])
-		if size < 0 {
-			return nil
-		}
-		if number != virtualHostsField {
-			out = append(out, configuration[:n+size]...)
-		} else {
-			host, _ := protowire.ConsumeBytes(configuration[n:])
-			out = protowire.AppendVarint(append(out, configuration[:n]...), uint64(len(host)+len(routes)))
-			out = append(append(out, host...), routes...)
-		}
-		if len(out) > responseBytes {
-			return nil
-		}
-		configuration = configuration[n+size:]
-	}
-	return out
 }
 
 // isReady reports whether the client has accepted an announcement and the clusters that it
@@ -225,8 +152,10 @@ func (s *subscription) isReady(a *announcement) bool {
 	clusters, assignments := s.conn.subscriptions[envoy.ClusterType], s.conn.subscriptions[envoy.LoadAssignmentType]
 	return !slices.ContainsFunc(a.clusters, func(name string) bool {
 		cluster, coming := clusters.named(name, asks)
-		if assignment := assignmentOf(cluster); assignment != "" && !coming {
-			_, coming = assignments.named(assignment, asks)
+		if !coming && cluster.IsPresent() {
+			if assignment := reference.AssignmentOf(name, cluster.Value); assignment != "" {
+				_, coming = assignments.named(assignment, asks)
+			}
 		}
 		return coming
 	})
@@ -243,26 +172,4 @@ func (s *subscription) named(name string, asks bool) (r *resource.State, coming 
 	}
 	r = s.sent.Find(name)
 	return r, s.acks.awaits(name) || s.target().Find(name).IsPresent() && !r.IsPresent()
-}
-
-// assignmentOf returns the name of the assignment that a client asks for when it has a
-// cluster; "": it asks for none.
-func assignmentOf(cluster *resource.State) (name string) {
-	const edsField, serviceNameField = 3, 2
-	if !cluster.IsPresent() {
-		return ""
-	}
-	// This server has encoded it.
-	_ = eachText(cluster.Value, func(number protowire.Number, eds []byte) {
-		if number != edsField {
-			return
-		}
-		name = cluster.Name
-		_ = eachText(eds, func(number protowire.Number, text []byte) {
-			if number == serviceNameField && len(text) > 0 {
-				name = string(text)
-			}
-		})
-	})
-	return name
 }

@@ -8,11 +8,11 @@ import (
 	"weak"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -346,9 +346,9 @@ func (c *content) encode() []byte {
 				}
 			}
 		}
-		each(func(r *resource.State) { size += len(r.Value) + len(r.TypeURL) + len(r.Name) + 48 })
+		each(func(r *resource.State) { size += wire.ResourceSize(r) })
 		c.wire = make([]byte, 0, size)
-		each(func(r *resource.State) { c.wire = appendResource(c.wire, r, c.delta) })
+		each(func(r *resource.State) { c.wire = wire.AppendResource(c.wire, r, c.delta) })
 	})
 	return c.wire
 }
@@ -359,33 +359,4 @@ func (c *content) count() int {
 		return c.after.List.Len()
 	}
 	return len(c.listed)
-}
-
-// appendResource appends a resource as an element of the field "resources".
-func appendResource(out []byte, r *resource.State, delta bool) []byte {
-	const resources, anyType, anyValue, resourceVersion, resourceAny, resourceName = 2, 1, 2, 1, 2, 3
-	size, named := len(r.Value), resource.NamesMessage(r.TypeURL)
-	if named {
-		size = 1 + protowire.SizeBytes(len(r.TypeURL)) + 1 + protowire.SizeBytes(len(r.Value))
-	}
-	out = protowire.AppendTag(out, resources, protowire.BytesType)
-	if delta {
-		var digits [16]byte
-		v := resource.AppendVersion(digits[:0], r.Hash)
-		whole := 1 + protowire.SizeBytes(len(v)) + 1 + protowire.SizeBytes(size) + 1 + protowire.SizeBytes(len(r.Name))
-		out = protowire.AppendVarint(out, uint64(whole))
-		out = protowire.AppendTag(out, resourceVersion, protowire.BytesType)
-		out = protowire.AppendBytes(out, v)
-		out = protowire.AppendTag(out, resourceName, protowire.BytesType)
-		out = protowire.AppendString(out, r.Name)
-		out = protowire.AppendTag(out, resourceAny, protowire.BytesType)
-	}
-	out = protowire.AppendVarint(out, uint64(size))
-	if !named {
-		return append(out, r.Value...)
-	}
-	out = protowire.AppendTag(out, anyType, protowire.BytesType)
-	out = protowire.AppendString(out, r.TypeURL)
-	out = protowire.AppendTag(out, anyValue, protowire.BytesType)
-	return protowire.AppendBytes(out, r.Value)
 }

@@ -5,6 +5,8 @@ package ads
 import (
 	"runtime"
 	"slices"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
 // The names of a request are as many as its client likes, and what is done for each
@@ -38,7 +40,7 @@ func (c *cache) pin(typeURL string, names []string) (topics []*topic, unpin func
 	c.divided(len(names), func(from, to int) {
 		c.indexed(typeURL, func(t *typeIndex) {
 			for _, name := range names[from:to] {
-				if name != wildcardName {
+				if name != wire.WildcardName {
 					pinned = append(pinned, t.pinned(name))
 				}
 			}

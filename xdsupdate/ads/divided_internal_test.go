@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
 // TestDivided: each thing is worked on once, in order, no more of them at a time than
@@ -33,7 +35,7 @@ func TestDivided(t *testing.T) {
 // twice, and a type is forgotten with its last one.
 func TestPins(t *testing.T) {
 	c := newCache(false)
-	topics, unpin := c.pin("type", []string{"b", wildcardName, "a", "b"})
+	topics, unpin := c.pin("type", []string{"b", wire.WildcardName, "a", "b"})
 	if got := namesOf(topics); !slices.Equal(got, []string{"a", "b"}) {
 		t.Fatalf("topics of %q, want a and b", got)
 	}

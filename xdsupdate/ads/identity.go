@@ -29,13 +29,13 @@ type identity struct {
 var errNoProxy = status.Error(codes.Unauthenticated, "the proxy is not known")
 
 // enter learns who the client of a first request is.
-func (s *stream) enter(r *request) error {
-	if r.node == nil {
-		r.node = &core.Node{}
+func (s *stream) enter(r *received) error {
+	if r.Node == nil {
+		r.Node = &core.Node{}
 	}
 	c := s.conn.cache
 	c.mu.Lock()
-	s.conn.node, s.conn.asking = r.node, true
+	s.conn.node, s.conn.asking = r.Node, true
 	// Before its addresses are known, any ProxyUpdate may be about this proxy.
 	seen := c.proxyUpdates
 	c.mu.Unlock()

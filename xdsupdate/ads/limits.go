@@ -87,35 +87,35 @@ func (l Limits) withDefaults() Limits {
 }
 
 // check refuses what no client may send.
-func (s *stream) check(r *request) error {
+func (s *stream) check(r *received) error {
 	limits := s.server.limits
 	switch {
-	case limits.RequestBytes > 0 && r.bytes > limits.RequestBytes:
-		return exceeds(LimitRequestBytes, "request of %d bytes, more than %d", r.bytes, limits.RequestBytes)
-	case r.typeURL == "":
+	case limits.RequestBytes > 0 && r.Bytes > limits.RequestBytes:
+		return exceeds(LimitRequestBytes, "request of %d bytes, more than %d", r.Bytes, limits.RequestBytes)
+	case r.TypeURL == "":
 		return status.Error(codes.InvalidArgument, "type URL is required for ADS")
 	case !s.bucket.Take(time.Now(), 1):
 		return exceeds(LimitRequestsPerSecond, "more than %g requests a second", limits.RequestsPerSecond)
 	}
-	return s.checkNode(r.node)
+	return s.checkNode(r.Node)
 }
 
 // checkNames refuses a request that subscribes to too much. It is called with the
 // cache's mutex held.
-func (s *stream) checkNames(sub *subscription, r *request) error {
+func (s *stream) checkNames(sub *subscription, r *received) error {
 	limit, all := s.server.limits.Names, s.server.limits.AllNames
-	if r.same {
+	if r.Same {
 		return nil
 	}
-	if come := r.names.count + r.subscribe.count; all > 0 && come > 0 && s.server.cache.named+come > all {
+	if come := r.Names.Count + r.Subscribe.Count; all > 0 && come > 0 && s.server.cache.named+come > all {
 		return exceeds(LimitAllNames, "more than %d resources subscribed by name by all clients", all)
 	}
 	if limit == 0 {
 		return nil
 	}
-	n := r.names.count + r.subscribe.count
+	n := r.Names.Count + r.Subscribe.Count
 	for _, other := range s.conn.order {
-		if other != sub || r.delta {
+		if other != sub || r.Delta {
 			n += len(other.topics())
 		}
 	}

@@ -7,9 +7,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// wildcardName subscribes to everything.
-const wildcardName = "*"
-
 // holding is what a request may change of a subscription: what it is subscribed to, and
 // what its client has. A request is applied to a copy of it, without the lock.
 type holding struct {
@@ -53,23 +50,23 @@ func (h *holding) is(s *subscription) bool {
 
 // changes reports whether a request may change what a subscription is. It is called
 // with the cache's mutex held.
-func (s *subscription) changes(r *request) bool {
+func (s *subscription) changes(r *received) bool {
 	switch {
 	case !s.requested:
 		return true
-	case r.delta:
-		return r.subscribe.count+r.unsubscribe.count > 0
+	case r.Delta:
+		return r.Subscribe.Count+r.Unsubscribe.Count > 0
 	default:
-		return !r.same
+		return !r.Same
 	}
 }
 
 // after applies a request. add has the topics of the names that it has or subscribes to,
 // drop of those that it gives up.
-func (h holding) after(r *request, add, drop []*topic) holding {
+func (h holding) after(r *received, add, drop []*topic) holding {
 	first := !h.requested
 	h.requested = true
-	if r.delta {
+	if r.Delta {
 		h.resubscribe(r, first, add, drop)
 	} else {
 		h.rename(r, first, add)
@@ -78,16 +75,16 @@ func (h holding) after(r *request, add, drop []*topic) holding {
 }
 
 // rename makes the names of a SotW request those of the subscription.
-func (h *holding) rename(r *request, first bool, topics []*topic) {
-	h.legacy = (first || h.legacy) && r.names.count == 0 && legacyWildcard(h.typeURL)
-	wildcard := h.legacy || r.names.wildcard
+func (h *holding) rename(r *received, first bool, topics []*topic) {
+	h.legacy = (first || h.legacy) && r.Names.Count == 0 && legacyWildcard(h.typeURL)
+	wildcard := h.legacy || r.Names.Wildcard
 	if !wildcard {
 		h.keepOnly(topics)
 	}
 	if first {
 		// Envoy waits for the answer before it starts, even if there is nothing; and
 		// nothing may be left of what a client comes back with.
-		back := r.version != ""
+		back := r.Version != ""
 		h.mustAnswer = wildcard || back && fullState(h.typeURL, wildcard)
 		h.returning = back && h.typeURL == envoy.LoadAssignmentType
 		if back && !wildcard && hasStandIns(h.typeURL) && h.view.Client == envoy.ForGRPC {
@@ -98,10 +95,10 @@ func (h *holding) rename(r *request, first bool, topics []*topic) {
 }
 
 // resubscribe applies a delta request.
-func (h *holding) resubscribe(r *request, first bool, add, drop []*topic) {
+func (h *holding) resubscribe(r *received, first bool, add, drop []*topic) {
 	wildcard := h.wildcard
 	if first {
-		wildcard = r.subscribe.count == 0 && legacyWildcard(h.typeURL)
+		wildcard = r.Subscribe.Count == 0 && legacyWildcard(h.typeURL)
 		h.resume(r.resumed)
 		h.returning = r.resumed == nil
 	}
@@ -109,7 +106,7 @@ func (h *holding) resubscribe(r *request, first bool, add, drop []*topic) {
 	if !first || !h.returning {
 		h.forgetState(h.wanted(add, before))
 	}
-	wildcard = (wildcard || r.subscribe.wildcard) && !r.unsubscribe.wildcard
+	wildcard = (wildcard || r.Subscribe.Wildcard) && !r.Unsubscribe.Wildcard
 	topics := without(union(before, add), drop)
 	if wildcard {
 		// Whether what is not subscribed by name any more still exists has to be said too

@@ -138,18 +138,18 @@ func (NoObserver) Failed(error) {}
 func (NoObserver) Panicked(PanicEvent) {}
 
 // observe reports a request that was handled.
-func (s *stream) observe(r *request, h handling) {
+func (s *stream) observe(r *received, h handling) {
 	for _, refusal := range h.refused {
-		s.server.refusal(s, r.typeURL, refusal)
+		s.server.refusal(s, r.TypeURL, refusal)
 	}
-	refused, text := r.refused, r.text
+	refused, text := r.Refused, r.Text
 	if r.answered.tellsAbsence() {
 		refused, text = false, ""
 	}
 	s.server.observing(func(o Observer) {
-		o.Request(*s.about.Load(), RequestEvent{TypeURL: r.typeURL, Bytes: r.bytes, Nonce: r.nonce, Refused: refused, Error: text})
+		o.Request(*s.about.Load(), RequestEvent{TypeURL: r.TypeURL, Bytes: r.Bytes, Nonce: r.Nonce, Refused: refused, Error: text})
 		if h.isAnswer && !refused && !r.answered.since.IsZero() {
-			o.Converged(*s.about.Load(), r.typeURL, time.Since(r.answered.since))
+			o.Converged(*s.about.Load(), r.TypeURL, time.Since(r.answered.since))
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
 // Refusal is a resource that a proxy refuses: it works with the state that it accepted
@@ -58,8 +59,8 @@ type refusal struct {
 
 // took notes what the client says to a response: what of it is accepted, or refused. New
 // are the refusals that were not known. It is called with the cache's mutex held.
-func (s *subscription) took(o *outstanding, r *request) (fresh []Refusal) {
-	refused := r.refused && !o.tellsAbsence()
+func (s *subscription) took(o *outstanding, r *received) (fresh []Refusal) {
+	refused := r.Refused && !o.tellsAbsence()
 	switch {
 	case !refused && s.refusals == nil:
 		s.acceptStates(o)
@@ -70,7 +71,7 @@ func (s *subscription) took(o *outstanding, r *request) (fresh []Refusal) {
 		if s.refusals == nil {
 			s.refusals = &refusals{byName: make(map[string]*refusal), unaccepted: make(map[string]unaccepted)}
 		}
-		fresh = s.refuse(o, r.text)
+		fresh = s.refuse(o, r.Text)
 	}
 	if s.refusals.empty() {
 		s.refusals.stop(s.conn)
@@ -107,7 +108,7 @@ func (r *refusals) accept(o *outstanding, but ...*resource.State) {
 // accepts the others: Envoy does so of clusters and listeners, and names all that it
 // refuses.
 func (s *subscription) saysAll(named []*resource.State, text string) bool {
-	return len(named) > 0 && !stopsAtRefused(s.typeURL) && len(text) < maxRefusal
+	return len(named) > 0 && !stopsAtRefused(s.typeURL) && len(text) < wire.MaxRefusal
 }
 
 func (r *refusals) empty() bool {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
 // service is the discovery service; it keeps its methods out of Server's.
@@ -48,7 +50,7 @@ type stream struct {
 	bucket pace.Bucket
 	// allowance is that of the stream's connection. responses is how many the client
 	// has not answered, topics how many names it was last subscribed to of a type: see
-	// request.work.
+	// received.work.
 	allowance *pace.Allowance
 	responses atomic.Int64
 	topics    int
@@ -115,9 +117,9 @@ func (s *stream) receiveAll() {
 	if opened := s.await(streamWork); opened != nil {
 		opened()
 	}
-	r := newRequest(s.conn.delta, s.server.limits.RequestBytes)
+	r := &received{Request: wire.NewRequest(s.conn.delta, s.server.limits.RequestBytes)}
 	for {
-		if err := s.grpc.RecvMsg(r); err != nil {
+		if err := s.grpc.RecvMsg(r.Request); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
@@ -132,13 +134,24 @@ func (s *stream) receiveAll() {
 	}
 }
 
+// received is a request, with what it is about.
+type received struct {
+	*wire.Request
+	// answered is the response that it is an answer to, if it is one: see stream.begin.
+	answered outstanding
+	// resumed is what a delta client says that it has; nil: nothing.
+	resumed *resource.Snapshot
+}
+
 // answer handles a request and sends what is queued then.
-func (s *stream) answer(r *request) error {
+func (s *stream) answer(r *received) error {
 	defer s.server.reportFailures()
 	s.sending <- struct{}{}
 	defer func() { <-s.sending }()
 	s.endTurn()
-	if err := s.handle(r); err != nil {
+	err := s.handle(r)
+	r.answered, r.resumed = outstanding{}, nil // the request is kept until the next one
+	if err != nil {
 		return err
 	}
 	s.drain()
@@ -146,7 +159,7 @@ func (s *stream) answer(r *request) error {
 }
 
 // handle makes the subscriptions what a request says, and queues the answer.
-func (s *stream) handle(r *request) error {
+func (s *stream) handle(r *received) error {
 	if err := s.check(r); err != nil {
 		return err
 	}
@@ -170,10 +183,9 @@ func (s *stream) handle(r *request) error {
 		h.sub.resubscribe(r)
 	}
 	if !h.early {
-		r.accepted()
+		r.KeepNames()
 	}
 	s.observe(r, h)
-	r.answered.listed, r.answered.before = nil, nil // the request is kept until the next one
 	if !h.done {
 		s.reply(h.sub)
 	}
@@ -182,8 +194,8 @@ func (s *stream) handle(r *request) error {
 
 // answers reports whether a request may be the answer to a response: as many are as
 // there were responses.
-func (s *stream) answers(r *request) bool {
-	if r.nonce == "" || s.responses.Load() == 0 {
+func (s *stream) answers(r *received) bool {
+	if r.Nonce == "" || s.responses.Load() == 0 {
 		return false
 	}
 	s.responses.Dec()
@@ -193,7 +205,7 @@ func (s *stream) answers(r *request) bool {
 // handling is what a request is about.
 type handling struct {
 	sub      *subscription // nil: nothing of it counts
-	isAnswer bool          // to request.answered
+	isAnswer bool          // to received.answered
 	// refused are refusals that were not known before.
 	refused []Refusal
 	// early: there are later responses for the client to answer, and nothing else of the
@@ -204,20 +216,20 @@ type handling struct {
 }
 
 // begin records what a request answers. It is called with the cache's mutex held.
-func (s *stream) begin(r *request) (h handling, err error) {
+func (s *stream) begin(r *received) (h handling, err error) {
 	if s.conn.closed { // while the request waited for a response to be sent
 		return h, nil
 	}
-	sub, err := s.conn.subscription(r.typeURL)
+	sub, err := s.conn.subscription(r.TypeURL)
 	if err != nil {
 		return h, err
 	}
-	if h.isAnswer = sub.acks.answered(r.nonce, r.refused, &r.answered); h.isAnswer {
+	if h.isAnswer = sub.acks.answered(r.Nonce, r.Refused, &r.answered); h.isAnswer {
 		h.refused = sub.took(&r.answered, r)
 		sub.uses(&r.answered)
 		s.conn.drain(r.answered.left, leaveWait)
 	}
-	if !r.delta && sub.acks.last() != "" {
+	if !r.Delta && sub.acks.last() != "" {
 		// Of a SotW client that has not seen the last response yet nothing else counts (xDS
 		// protocol, "ACK and NACK semantics summary").
 		if h.isAnswer {
@@ -316,20 +328,11 @@ type response struct {
 	version, nonce string
 }
 
-// message returns the response. Its resources are those of many responses: they
-// are encoded once and are in the message as what protobuf calls unknown fields,
-// which it sends as they are.
+// message returns the response.
 func (r *response) message() proto.Message {
-	if r.content.delta {
-		m := &discovery.DeltaDiscoveryResponse{
-			SystemVersionInfo: r.version, TypeUrl: r.content.typeURL, Nonce: r.nonce, RemovedResources: r.content.removed,
-		}
-		m.ProtoReflect().SetUnknown(r.content.encode())
-		return m
-	}
-	m := &discovery.DiscoveryResponse{VersionInfo: r.version, TypeUrl: r.content.typeURL, Nonce: r.nonce}
-	m.ProtoReflect().SetUnknown(r.content.encode())
-	return m
+	return wire.NewResponse(wire.Header{
+		Delta: r.content.delta, TypeURL: r.content.typeURL, Version: r.version, Nonce: r.nonce, Removed: r.content.removed,
+	}, r.content.encode())
 }
 
 // liveStreams are the streams to be ended when the server stops.

@@ -10,20 +10,20 @@ import (
 
 // resubscribe makes a subscription what a request says. It takes the lock. What the
 // client is to be sent waits until the subscription is open again.
-func (s *subscription) resubscribe(r *request) {
+func (s *subscription) resubscribe(r *received) {
 	c := s.conn.cache
-	list := r.names.decoded()
-	if r.delta {
-		list = r.subscribe.decoded()
+	list := r.Names.Decoded()
+	if r.Delta {
+		list = r.Subscribe.Decoded()
 	}
-	if r.initialVersions.count > 0 {
+	if r.InitialVersions.Count > 0 {
 		r.resumed = c.recall(s.conn, r)
 	}
-	c.buildLazy(s.conn, r.typeURL, list)
+	c.buildLazy(s.conn, r.TypeURL, list)
 	defer c.detach()
-	add, unpin := c.pin(r.typeURL, list)
+	add, unpin := c.pin(r.TypeURL, list)
 	defer unpin()
-	drop := c.known(r.typeURL, r.unsubscribe.decoded())
+	drop := c.known(r.TypeURL, r.Unsubscribe.Decoded())
 	for !s.tryChange(r, add, drop) {
 		// The view or what the client has is another one: again.
 	}
@@ -32,7 +32,7 @@ func (s *subscription) resubscribe(r *request) {
 // tryChange applies a request to what a subscription is at present, with the topics of the
 // names that it has or subscribes to, and of those that it gives up. It reports whether
 // that counts, or the connection is closed, and takes the lock.
-func (s *subscription) tryChange(r *request, add, drop []*topic) (done bool) {
+func (s *subscription) tryChange(r *received, add, drop []*topic) (done bool) {
 	c := s.conn.cache
 	var before holding
 	c.locked(func() {

@@ -5,9 +5,6 @@ package ads
 import (
 	"time"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -69,7 +66,7 @@ func (c *connection) unusable(i int, g *gate, waiting, now time.Time) reference.
 	for _, n := range o.fresh {
 		switch r := o.find(n.Name); {
 		case accepted(n.Name):
-		case r != nil && !hasAssignment(r.Value) && !resolved.After(now):
+		case r != nil && !reference.IsEDS(r.Value) && !resolved.After(now):
 		default:
 			out = append(out, n)
 		}
@@ -91,25 +88,4 @@ func (c *connection) acceptedEndpoints() func(cluster string) bool {
 		}
 	}
 	return func(cluster string) bool { return !awaited[cluster] && s.sent.Find(cluster).IsPresent() }
-}
-
-// hasAssignment reports whether an encoded cluster gets its endpoints by EDS.
-func hasAssignment(cluster []byte) bool {
-	const discoveryType = 2 // Cluster.type
-	for len(cluster) > 0 {
-		number, kind, n := protowire.ConsumeTag(cluster)
-		if n < 0 {
-			return false
-		}
-		if number == discoveryType && kind == protowire.VarintType {
-			value, _ := protowire.ConsumeVarint(cluster[n:])
-			return value == uint64(clusterv3.Cluster_EDS)
-		}
-		size := protowire.ConsumeFieldValue(number, kind, cluster[n:])
-		if size < 0 {
-			return false
-		}
-		cluster = cluster[n+size:]
-	}
-	return false
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
 // Requests are work, and clients send as many as they like. So each connection has an
@@ -36,17 +37,17 @@ const (
 )
 
 // work returns what a request costs. answers: a response to the client waits for its answer.
-func (r *request) work(answers bool, topics int) int {
-	names := r.names.count + r.subscribe.count + r.unsubscribe.count + r.initialVersions.count
+func (r *received) work(answers bool, topics int) int {
+	names := r.Names.Count + r.Subscribe.Count + r.Unsubscribe.Count + r.InitialVersions.Count
 	switch {
 	case answers && names == 0:
 		return 0
-	case r.same:
+	case r.Same:
 		return requestWork // the names are compared as a whole
 	case names == 0:
-		return requestWork + r.bytes/workBytes
+		return requestWork + r.Bytes/workBytes
 	default:
-		return requestWork + r.bytes/workBytes + names + topics/workTopics
+		return requestWork + r.Bytes/workBytes + names + topics/workTopics
 	}
 }
 
@@ -87,14 +88,10 @@ func (s *stream) await(work int) (done func()) {
 	}
 }
 
-// largeResponse is from how many bytes on a response waits for a turn: HTTP/2 lets
-// no more be in flight by default, so that what is smaller is written in one go.
-const largeResponse = 64 << 10
-
-// takeTurn waits until a response of some bytes may be sent. It reports whether
-// the stream lives. The caller holds sending.
+// takeTurn waits until a response of some bytes may be sent, for a turn if it is large. It
+// reports whether the stream lives. The caller holds sending.
 func (s *stream) takeTurn(bytes int) bool {
-	if bytes < largeResponse {
+	if bytes < wire.LargeResponse {
 		return true
 	}
 	s.endTurn() // the client has not answered

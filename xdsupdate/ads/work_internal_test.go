@@ -8,28 +8,29 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
 // TestWork: what requests cost: an answer nothing, others what they have.
 func TestWork(t *testing.T) {
-	names := func(n int) nameList { return nameList{count: n} }
+	names := func(n int) wire.NameList { return wire.NameList{Count: n} }
 	for what, tt := range map[string]struct {
-		request request
+		request wire.Request
 		answers bool
 		topics  int
 		want    int
 	}{
-		"an answer":                         {request{bytes: 1 << 20}, true, 10_000, 0},
-		"a refusal of nothing":              {request{bytes: 640_000}, false, 10_000, requestWork + 10_000},
-		"an answer with known names":        {request{bytes: 640_000, same: true}, true, 10_000, 0},
-		"known names":                       {request{bytes: 640_000, same: true}, false, 10_000, requestWork},
-		"names":                             {request{bytes: 640, names: names(7)}, false, 4_000, requestWork + 10 + 7 + 200},
-		"an answer with other names":        {request{bytes: 640, names: names(7)}, true, 0, requestWork + 10 + 7},
-		"names that come and go":            {request{subscribe: names(3), unsubscribe: names(4)}, false, 0, requestWork + 7},
-		"what a client says that it has":    {request{initialVersions: initialVersions{initialVersionsKey: initialVersionsKey{count: 5}}}, false, 0, requestWork + 5},
-		"an answer that subscribes to some": {request{subscribe: names(3)}, true, 0, requestWork + 3},
+		"an answer":                         {wire.Request{Bytes: 1 << 20}, true, 10_000, 0},
+		"a refusal of nothing":              {wire.Request{Bytes: 640_000}, false, 10_000, requestWork + 10_000},
+		"an answer with known names":        {wire.Request{Bytes: 640_000, Same: true}, true, 10_000, 0},
+		"known names":                       {wire.Request{Bytes: 640_000, Same: true}, false, 10_000, requestWork},
+		"names":                             {wire.Request{Bytes: 640, Names: names(7)}, false, 4_000, requestWork + 10 + 7 + 200},
+		"an answer with other names":        {wire.Request{Bytes: 640, Names: names(7)}, true, 0, requestWork + 10 + 7},
+		"names that come and go":            {wire.Request{Subscribe: names(3), Unsubscribe: names(4)}, false, 0, requestWork + 7},
+		"what a client says that it has":    {wire.Request{InitialVersions: wire.InitialVersions{VersionsKey: wire.VersionsKey{Count: 5}}}, false, 0, requestWork + 5},
+		"an answer that subscribes to some": {wire.Request{Subscribe: names(3)}, true, 0, requestWork + 3},
 	} {
-		if got := tt.request.work(tt.answers, tt.topics); got != tt.want {
+		if got := (&received{Request: &tt.request}).work(tt.answers, tt.topics); got != tt.want {
 			t.Errorf("%s: %d, want %d", what, got, tt.want)
 		}
 	}

@@ -88,12 +88,6 @@ func Find(typeURL string, value []byte) *Set {
 	return &Set{Clusters: NewHashes(f.clusters), Routes: f.routes, Domains: NewHashes(f.domains), chains: f.chains}
 }
 
-// EachCluster calls visit with the name of each cluster that an encoded resource names.
-func EachCluster(typeURL string, value []byte, visit func(name []byte)) {
-	f := finder{named: visit}
-	f.scan(namingTypes[typeName(typeURL)], value)
-}
-
 func typeName(typeURL string) string { return typeURL[strings.LastIndexByte(typeURL, '/')+1:] }
 
 // naming is what the fields of a message have to do with names, by their numbers.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
 // TestRecalledIsBounded: of claims that differ, only the last are remembered.
@@ -24,8 +25,8 @@ func TestRecalledIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := newRequest(true, 0)
-		if err := r.decode(data); err != nil {
+		r := &received{Request: wire.NewRequest(true, 0)}
+		if err := r.Decode(data); err != nil {
 			t.Fatal(err)
 		}
 		return c.recall(conn, r)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package wire
 
 import (
 	"errors"
-	"iter"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
@@ -16,48 +15,45 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/pilotkit/pilotkit/internal/excerpt"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// maxRefusal is how many bytes of the text of a refusal are kept, logged and shown: the
+// MaxRefusal is how many bytes of the text of a refusal are kept, logged and shown: the
 // client chooses how long it is.
-const maxRefusal = 4096
+const MaxRefusal = 4096
 
-// request is a DiscoveryRequest or a DeltaDiscoveryRequest. It receives the
+// Request is a DiscoveryRequest or a DeltaDiscoveryRequest. It receives the
 // encoded message: to gRPC's codec it is a protobuf message that decodes itself.
 // An ACK of a SotW client carries all names that it is subscribed to; they are
 // compared with those of the request before by their hash, and are only kept if
 // they differ. Names become strings only when the request has its turn, if it counts.
-type request struct {
+type Request struct {
 	protoreflect.Message // an empty one: what reflection sees
 	methods              *protoiface.Methods
-	delta                bool
-	// limit is how many bytes are decoded; 0: any number. Of a larger one only the
-	// size is known.
-	limit int
+	limit                int // see NewRequest
 	// known has the names of the last SotW request of each type. It is the
 	// receiving goroutine's.
 	known map[string]nameHash
 
-	bytes   int
-	node    *core.Node
-	typeURL string
-	nonce   string
-	refused bool
-	text    string // why, if refused
-	// answered is the response that it is an answer to, if it is one: see stream.begin.
-	answered outstanding
+	// Delta: it is a DeltaDiscoveryRequest. Bytes is its size.
+	Delta bool
+	Bytes int
+	// Node, TypeURL and Nonce are those fields; nil or "" if they are not there.
+	Node           *core.Node
+	TypeURL, Nonce string
+	// Refused: it has an error_detail, of which Text is the beginning of the message.
+	Refused bool
+	Text    string
 
-	// SotW
-	version string
-	names   nameList
-	same    bool // names are those of the request before, and were not kept
+	// Version and Names are those of SotW. Same: the names are those of the request before,
+	// and were not kept.
+	Version string
+	Names   NameList
+	Same    bool
 	hash    nameHash
 
-	// Delta
-	subscribe, unsubscribe nameList
-	initialVersions        initialVersions
-	resumed                *resource.Snapshot // nil: nothing
+	// Subscribe, Unsubscribe and InitialVersions are those of delta.
+	Subscribe, Unsubscribe NameList
+	InitialVersions        InitialVersions
 }
 
 // nameHash identifies the names of a request.
@@ -68,31 +64,33 @@ type nameHash struct {
 
 var errRequest = errors.New("not a discovery request")
 
-func newRequest(delta bool, limit int) *request {
-	r := &request{Message: (&emptypb.Empty{}).ProtoReflect(), delta: delta, limit: limit, known: make(map[string]nameHash)}
+// NewRequest returns a request of SotW or of delta, which is used for all of one stream, one
+// after the other. Of one with more than limit bytes only their number is decoded; 0: of none.
+func NewRequest(delta bool, limit int) *Request {
+	r := &Request{Message: (&emptypb.Empty{}).ProtoReflect(), Delta: delta, limit: limit, known: make(map[string]nameHash)}
 	r.methods = &protoiface.Methods{Unmarshal: func(in protoiface.UnmarshalInput) (protoiface.UnmarshalOutput, error) {
-		return protoiface.UnmarshalOutput{Flags: protoiface.UnmarshalInitialized}, r.decode(in.Buf)
+		return protoiface.UnmarshalOutput{Flags: protoiface.UnmarshalInitialized}, r.Decode(in.Buf)
 	}}
 	return r
 }
 
 // Reset is called before a message is decoded.
-func (r *request) Reset() {
-	*r = request{Message: r.Message, methods: r.methods, delta: r.delta, limit: r.limit, known: r.known}
+func (r *Request) Reset() {
+	*r = Request{Message: r.Message, methods: r.methods, Delta: r.Delta, limit: r.limit, known: r.known}
 }
 
 // ProtoReflect implements proto.Message.
-func (r *request) ProtoReflect() protoreflect.Message { return r }
+func (r *Request) ProtoReflect() protoreflect.Message { return r }
 
 // Interface implements protoreflect.Message.
-func (r *request) Interface() protoreflect.ProtoMessage { return r }
+func (r *Request) Interface() protoreflect.ProtoMessage { return r }
 
 // ProtoMethods implements protoreflect.Message.
-func (r *request) ProtoMethods() *protoiface.Methods { return r.methods }
+func (r *Request) ProtoMethods() *protoiface.Methods { return r.methods }
 
-// decode decodes a message. It keeps nothing of data.
-func (r *request) decode(data []byte) error {
-	if r.bytes = len(data); r.limit > 0 && r.bytes > r.limit {
+// Decode decodes a message. It keeps nothing of data.
+func (r *Request) Decode(data []byte) error {
+	if r.Bytes = len(data); r.limit > 0 && r.Bytes > r.limit {
 		return nil // it is refused for its size
 	}
 	var names [][]byte
@@ -119,7 +117,7 @@ func (r *request) decode(data []byte) error {
 			if !ok {
 				return errRequest
 			}
-			if !r.delta {
+			if !r.Delta {
 				names = append(names, data[:size])
 			} else if err := r.repeat(number, data[:size]); err != nil {
 				return err
@@ -136,8 +134,8 @@ func (r *request) decode(data []byte) error {
 			return err
 		}
 	}
-	if r.delta {
-		r.initialVersions.typeURL = r.typeURL
+	if r.Delta {
+		r.InitialVersions.typeURL = r.TypeURL
 		return nil
 	}
 	return r.takeNames(names)
@@ -149,30 +147,30 @@ const (
 )
 
 // repeated reports whether there may be many fields of a number.
-func (r *request) repeated(number protowire.Number) bool {
-	if r.delta {
+func (r *Request) repeated(number protowire.Number) bool {
+	if r.Delta {
 		return number == deltaSubscribe || number == deltaUnsubscribe || number == deltaHave
 	}
 	return number == sotwNames
 }
 
 // repeat takes fields of one number of a delta request.
-func (r *request) repeat(number protowire.Number, fields []byte) error {
+func (r *Request) repeat(number protowire.Number, fields []byte) error {
 	switch number {
 	case deltaSubscribe:
-		return r.subscribe.add(fields)
+		return r.Subscribe.add(fields)
 	case deltaUnsubscribe:
-		return r.unsubscribe.add(fields)
+		return r.Unsubscribe.add(fields)
 	default:
-		return r.initialVersions.add(fields)
+		return r.InitialVersions.add(fields)
 	}
 }
 
 // field decodes a field that is the same in both messages but for its number.
-func (r *request) field(number protowire.Number, value []byte) error {
+func (r *Request) field(number protowire.Number, value []byte) error {
 	const node, typeURL, nonce, problem, version = 1, 2, 6, 7, 8
 	field := int(number) // of a DeltaDiscoveryRequest
-	if !r.delta {
+	if !r.Delta {
 		sotw := [...]int{1: version, 2: node, 4: typeURL, 5: nonce, 6: problem}
 		if field >= len(sotw) {
 			return nil
@@ -181,12 +179,12 @@ func (r *request) field(number protowire.Number, value []byte) error {
 	}
 	switch field {
 	case node:
-		if r.node == nil {
-			r.node = &core.Node{}
+		if r.Node == nil {
+			r.Node = &core.Node{}
 		}
-		return proto.UnmarshalOptions{Merge: true}.Unmarshal(value, r.node)
+		return proto.UnmarshalOptions{Merge: true}.Unmarshal(value, r.Node)
 	case problem:
-		r.refused = true
+		r.Refused = true
 		return r.refusal(value)
 	case typeURL, nonce, version:
 		if !utf8.Valid(value) {
@@ -195,24 +193,24 @@ func (r *request) field(number protowire.Number, value []byte) error {
 	}
 	switch field {
 	case typeURL:
-		r.typeURL = string(value)
+		r.TypeURL = string(value)
 	case nonce:
-		r.nonce = string(value)
+		r.Nonce = string(value)
 	case version:
-		r.version = string(value)
+		r.Version = string(value)
 	}
 	return nil
 }
 
 // refusal decodes a google.rpc.Status, of which only the beginning of the message is
 // kept.
-func (r *request) refusal(status []byte) error {
+func (r *Request) refusal(status []byte) error {
 	const message = 2
 	valid := true
 	err := eachText(status, func(number protowire.Number, text []byte) {
 		if number == message {
 			valid = valid && utf8.Valid(text)
-			r.text = excerpt.CutTo(string(text), maxRefusal)
+			r.Text = excerpt.CutTo(string(text), MaxRefusal)
 		}
 	})
 	if !valid {
@@ -257,7 +255,7 @@ func sameFields(data []byte) (size int, ok bool) {
 // knownNames returns the size of the names at the beginning of data if they are, byte
 // for byte, those of an earlier SotW request. It does not look for the ends of
 // 10,000 names, which takes as long as hashing them.
-func (r *request) knownNames(data []byte) (size int, ok bool) {
+func (r *Request) knownNames(data []byte) (size int, ok bool) {
 	for _, before := range r.known {
 		n := before.bytes
 		if n == 0 || n > len(data) || n < len(data) && data[n] == data[0] {
@@ -272,67 +270,20 @@ func (r *request) knownNames(data []byte) (size int, ok bool) {
 }
 
 // takeNames keeps the names of a SotW request, unless they are known.
-func (r *request) takeNames(regions [][]byte) error {
+func (r *Request) takeNames(regions [][]byte) error {
 	if len(regions) != 1 || r.hash.bytes != len(regions[0]) {
 		r.hash = hashOf(regions)
 	}
-	if before, ok := r.known[r.typeURL]; ok && before == r.hash {
-		r.same = true
+	if before, ok := r.known[r.TypeURL]; ok && before == r.hash {
+		r.Same = true
 		return nil
 	}
 	for _, region := range regions {
-		if err := r.names.add(region); err != nil {
+		if err := r.Names.add(region); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// nameList are names that are not decoded yet.
-type nameList struct {
-	fields []byte
-	// count is how many there are, wildcard: that of the wildcard is one of them.
-	count    int
-	wildcard bool
-}
-
-// add adds encoded fields, which it copies.
-func (l *nameList) add(fields []byte) error {
-	valid := true
-	for name := range eachField(fields) {
-		l.count++
-		valid = valid && utf8.Valid(name)
-		l.wildcard = l.wildcard || string(name) == wildcardName
-	}
-	if !valid {
-		return errRequest
-	}
-	l.fields = append(l.fields, fields...)
-	return nil
-}
-
-// decoded returns the names.
-func (l *nameList) decoded() []string {
-	if l.count == 0 {
-		return nil
-	}
-	out := make([]string, 0, l.count)
-	for name := range eachField(l.fields) {
-		out = append(out, string(name))
-	}
-	return out
-}
-
-// eachField yields the values of fields that sameFields has found valid.
-func eachField(fields []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for len(fields) > 0 {
-			value, n := protowire.ConsumeBytes(fields[1:]) // the tag is a byte
-			if fields = fields[1+n:]; !yield(value) {
-				return
-			}
-		}
-	}
 }
 
 func hashOf(regions [][]byte) nameHash {
@@ -346,5 +297,5 @@ func hashOf(regions [][]byte) nameHash {
 	return out
 }
 
-// accepted notes that the names of a SotW request are the client's now.
-func (r *request) accepted() { r.known[r.typeURL] = r.hash }
+// KeepNames notes that the names of a SotW request are the client's now.
+func (r *Request) KeepNames() { r.known[r.TypeURL] = r.hash }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// The numbers of fields of a RouteConfiguration and of a VirtualHost.
+const (
+	virtualHostsField = 2
+	routesField       = 3
+)
+
+// Clusters returns the clusters that an encoded resource names, but for some, sorted.
+func Clusters(typeURL string, value []byte, but Hashes) (out []string) {
+	f := finder{named: func(name []byte) {
+		if !but.Has(xxhash.Sum64(name)) {
+			out = append(out, string(name))
+		}
+	}}
+	f.scan(namingTypes[typeName(typeURL)], value)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Announce returns an encoded route configuration that names more clusters: in routes that
+// match no call, behind those of each of its virtual hosts, as clients use one of them. Nil: it
+// would have more than so many bytes.
+func Announce(configuration []byte, clusters []string, most int) (out []byte) {
+	var routes []byte
+	for _, name := range clusters {
+		routes = append(routes, announcingRoute(name)...)
+	}
+	out = make([]byte, 0, len(configuration)+len(routes)+16)
+	for len(configuration) > 0 {
+		number, kind, n := protowire.ConsumeTag(configuration)
+		if n < 0 {
+			return nil
+		}
+		size := protowire.ConsumeFieldValue(number, kind, configuration[n:])
+		if size < 0 {
+			return nil
+		}
+		if number != virtualHostsField {
+			out = append(out, configuration[:n+size]...)
+		} else {
+			host, _ := protowire.ConsumeBytes(configuration[n:])
+			out = protowire.AppendVarint(append(out, configuration[:n]...), uint64(len(host)+len(routes)))
+			out = append(append(out, host...), routes...)
+		}
+		if len(out) > most {
+			return nil
+		}
+		configuration = configuration[n+size:]
+	}
+	return out
+}
+
+// announcingRoute returns a route that matches no call, encoded as a field of a virtual
+// host. Clients agree on what is sent: all of them take a header that has to be there, and
+// not to be there.
+func announcingRoute(cluster string) []byte {
+	present := func(inverted bool) *routev3.HeaderMatcher {
+		return &routev3.HeaderMatcher{
+			Name: "x-announced", InvertMatch: inverted,
+			HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true},
+		}
+	}
+	value, _ := proto.MarshalOptions{Deterministic: true}.Marshal(&routev3.Route{
+		Match: &routev3.RouteMatch{
+			PathSpecifier: &routev3.RouteMatch_Prefix{},
+			Headers:       []*routev3.HeaderMatcher{present(false), present(true)},
+		},
+		Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}}},
+	})
+	return protowire.AppendBytes(protowire.AppendTag(nil, routesField, protowire.BytesType), value)
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+)
+
+// InitialVersions is what a delta client says that it has when it comes back: the names and
+// versions of initial_resource_versions. Nearly always that is just what there is,
+// or what many others come back with after the server was away. So they are
+// compared as a whole, by their sum, which snapshots have too; they are decoded
+// only if no snapshot is known that has them.
+type InitialVersions struct {
+	VersionsKey
+	fields []byte // initial_resource_versions, encoded
+}
+
+// VersionsKey identifies them, and the snapshot that has them.
+type VersionsKey struct {
+	typeURL string
+	sum     uint64
+	Count   int
+}
+
+// add adds fields of initial_resource_versions, which it copies.
+func (c *InitialVersions) add(fields []byte) error {
+	c.fields = append(c.fields, fields...)
+	return eachVersion(fields, func(name, version []byte) {
+		hash := resource.ParseVersion(version)
+		if hash == 0 { // not ours: nothing that we have is equal to it
+			hash = ^xxhash.Sum64(version)
+		}
+		c.sum += resource.Weight(xxhash.Sum64(name), hash)
+		c.Count++
+	})
+}
+
+// eachVersion visits the entries of encoded fields.
+func eachVersion(fields []byte, visit func(name, version []byte)) error {
+	for len(fields) > 0 {
+		_, _, tag := protowire.ConsumeTag(fields)
+		entry, n := protowire.ConsumeBytes(fields[max(0, tag):])
+		if tag < 0 || n < 0 {
+			return errRequest
+		}
+		fields = fields[tag+n:]
+		var key, value []byte
+		err := eachText(entry, func(number protowire.Number, text []byte) {
+			switch int(number) {
+			case 1:
+				key = text
+			case 2:
+				value = text
+			}
+		})
+		if err != nil || !utf8.Valid(key) {
+			return errRequest
+		}
+		visit(key, value)
+	}
+	return nil
+}
+
+// Snapshot decodes them.
+func (c *InitialVersions) Snapshot() *resource.Snapshot {
+	made := make([]resource.State, 0, c.Count)
+	_ = eachVersion(c.fields, func(name, version []byte) { // it was decoded once already
+		made = append(made, resource.State{TypeURL: c.typeURL, Name: string(name), Hash: resource.ParseVersion(version)})
+	})
+	list := make([]*resource.State, len(made))
+	for i := range made {
+		r := &made[i]
+		if r.Hash == 0 {
+			r.Marker = resource.Unknown
+		}
+		r.SetMade()
+		list[i] = r
+	}
+	slices.SortStableFunc(list, resource.CompareNames)
+	return resource.NewSnapshot(slices.CompactFunc(list, func(a, b *resource.State) bool { return a.Name == b.Name }))
+}
+
+// Is reports whether a snapshot has just these versions.
+func (c VersionsKey) Is(s *resource.Snapshot) bool {
+	return s != nil && s.Sum == c.sum && s.List.Len() == c.Count
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+)
+
+// Header is what a response has besides its resources.
+type Header struct {
+	Delta                   bool
+	TypeURL, Version, Nonce string
+	// Removed are the names in a delta response.
+	Removed []string
+}
+
+// NewResponse returns a response. Its resources, which AppendResource has encoded, may be those
+// of many responses: they are in the message as what protobuf calls unknown fields, which
+// it sends as they are.
+func NewResponse(h Header, resources []byte) proto.Message {
+	if h.Delta {
+		m := &discovery.DeltaDiscoveryResponse{
+			SystemVersionInfo: h.Version, TypeUrl: h.TypeURL, Nonce: h.Nonce, RemovedResources: h.Removed,
+		}
+		m.ProtoReflect().SetUnknown(resources)
+		return m
+	}
+	m := &discovery.DiscoveryResponse{VersionInfo: h.Version, TypeUrl: h.TypeURL, Nonce: h.Nonce}
+	m.ProtoReflect().SetUnknown(resources)
+	return m
+}
+
+// ResourceSize is about how many bytes AppendResource appends for a resource.
+func ResourceSize(r *resource.State) int { return len(r.Value) + len(r.TypeURL) + len(r.Name) + 48 }
+
+// AppendResource appends a resource as an element of the field "resources".
+func AppendResource(out []byte, r *resource.State, delta bool) []byte {
+	const resources, anyType, anyValue, resourceVersion, resourceAny, resourceName = 2, 1, 2, 1, 2, 3
+	size, named := len(r.Value), resource.NamesMessage(r.TypeURL)
+	if named {
+		size = 1 + protowire.SizeBytes(len(r.TypeURL)) + 1 + protowire.SizeBytes(len(r.Value))
+	}
+	out = protowire.AppendTag(out, resources, protowire.BytesType)
+	if delta {
+		var digits [16]byte
+		v := resource.AppendVersion(digits[:0], r.Hash)
+		whole := 1 + protowire.SizeBytes(len(v)) + 1 + protowire.SizeBytes(size) + 1 + protowire.SizeBytes(len(r.Name))
+		out = protowire.AppendVarint(out, uint64(whole))
+		out = protowire.AppendTag(out, resourceVersion, protowire.BytesType)
+		out = protowire.AppendBytes(out, v)
+		out = protowire.AppendTag(out, resourceName, protowire.BytesType)
+		out = protowire.AppendString(out, r.Name)
+		out = protowire.AppendTag(out, resourceAny, protowire.BytesType)
+	}
+	out = protowire.AppendVarint(out, uint64(size))
+	if !named {
+		return append(out, r.Value...)
+	}
+	out = protowire.AppendTag(out, anyType, protowire.BytesType)
+	out = protowire.AppendString(out, r.TypeURL)
+	out = protowire.AppendTag(out, anyValue, protowire.BytesType)
+	return protowire.AppendBytes(out, r.Value)
+}
