@@ -79,7 +79,8 @@ var allowed = map[string][]string{
 	"xdsupdate/xdstest":            {"configstore", "registry", "xdsupdate"},
 	"xdsupdate/envoy":              {"configstore", "registry", "xdsupdate"},
 	"xdsupdate/ads": {
-		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads/internal/failure",
+		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads/internal/acks",
+		"xdsupdate/ads/internal/failure",
 		"xdsupdate/ads/internal/pace", "xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource",
 		"xdsupdate/ads/internal/services", "xdsupdate/ads/internal/trial", "xdsupdate/ads/internal/wire",
 	},
@@ -89,6 +90,7 @@ var allowed = map[string][]string{
 	"xdsupdate/ads/internal/reference": {"xdsupdate/envoy"},
 	"xdsupdate/ads/internal/resource":  {"xdsupdate/ads/internal/reference"},
 	"xdsupdate/ads/internal/wire":      {"xdsupdate/ads/internal/resource"},
+	"xdsupdate/ads/internal/acks":      {"xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource"},
 	"xdsupdate/ads/internal/services": {
 		"registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads/internal/failure", "xdsupdate/ads/internal/resource",
 	},

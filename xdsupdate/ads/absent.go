@@ -53,8 +53,3 @@ func unreadable(name string) *resource.State {
 	r.Exists()
 	return r
 }
-
-// tellsAbsence reports whether the response was sent to be refused.
-func (o *outstanding) tellsAbsence() bool {
-	return len(o.listed) == 1 && o.listed[0].Marker == resource.Absent
-}

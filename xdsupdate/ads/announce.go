@@ -81,8 +81,8 @@ func (s *subscription) announces(update *content) (waits bool) {
 // been overdue, though nothing waits for them any more.
 func (c *connection) reportLate() {
 	for _, s := range c.order {
-		if len(s.acks.outstanding) > 0 && !s.acks.outstanding[0].overdue {
-			c.wakeAt(s.acks.outstanding[0].sentAt.Add(c.cache.phaseTimeout))
+		if len(s.acks.Unanswered) > 0 && !s.acks.Unanswered[0].Overdue {
+			c.wakeAt(s.acks.Unanswered[0].SentAt.Add(c.cache.phaseTimeout))
 		}
 	}
 }
@@ -138,7 +138,7 @@ func newAnnouncement(base, of *resource.State) announcement {
 // isReady reports whether the client has accepted an announcement and the clusters that it
 // names, with their assignments.
 func (s *subscription) isReady(a *announcement) bool {
-	if s.sent.Find(a.sent.Name) != a.sent || s.acks.awaits(a.sent.Name) {
+	if s.sent.Find(a.sent.Name) != a.sent || s.acks.Awaits(a.sent.Name) {
 		return false
 	}
 	now := time.Now()
@@ -171,5 +171,5 @@ func (s *subscription) named(name string, asks bool) (r *resource.State, coming 
 		return nil, true
 	}
 	r = s.sent.Find(name)
-	return r, s.acks.awaits(name) || s.target().Find(name).IsPresent() && !r.IsPresent()
+	return r, s.acks.Awaits(name) || s.target().Find(name).IsPresent() && !r.IsPresent()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -71,12 +72,12 @@ func (c *content) divide(from *resource.Snapshot, d clientTraits) {
 
 // namedBy returns the resources of a response that the text of its refusal names: of
 // clusters and listeners Envoy names all that it refuses.
-func (s *subscription) namedBy(o *outstanding, text string) []*resource.State {
+func (s *subscription) namedBy(o *acks.Response, text string) []*resource.State {
 	var out []*resource.State
 	among := func(name string) *resource.State { return s.sent.Find(name) }
-	if !o.full {
-		among = o.find
-		if len(o.listed) < 2 {
+	if !o.Full {
+		among = o.Find
+		if len(o.Listed) < 2 {
 			return nil
 		}
 	}
@@ -91,11 +92,11 @@ func (s *subscription) namedBy(o *outstanding, text string) []*resource.State {
 
 // divide has the resources of a refused response sent again: those that the text names
 // alone, the others in two halves, unless it accepts them.
-func (s *subscription) divide(o *outstanding, named []*resource.State, text string) {
+func (s *subscription) divide(o *acks.Response, named []*resource.State, text string) {
 	if s.saysAll(named, text) {
 		s.accept(o, named...)
 	}
-	rest := o.listed
+	rest := o.Listed
 	if len(named) > 0 {
 		rest = slices.DeleteFunc(slices.Clone(rest), func(r *resource.State) bool { return slices.Contains(named, r) })
 	}

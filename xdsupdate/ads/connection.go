@@ -129,14 +129,14 @@ func (c *connection) enqueue(s *subscription, content *content, before *resource
 		d := s.difference()
 		complete = d == nil || d.update == nil && d.removal == nil
 	}
-	o := s.acks.sent(resource.Version(sum))
-	o.nonce, o.at, o.since = strconv.FormatUint(c.nonce, 10), c.cache.epoch, s.selection.since
-	o.listed, o.full, o.part, o.fresh, o.sentAt = content.listed, content.full, part, content.fresh, time.Now()
-	o.before = before
+	o := s.acks.Sent(resource.Version(sum))
+	o.Nonce, o.SentIn, o.PushedAt = strconv.FormatUint(c.nonce, 10), c.cache.epoch, s.selection.since
+	o.Listed, o.Full, o.IsPart, o.Fresh, o.SentAt = content.listed, content.full, part, content.fresh, time.Now()
+	o.Before = before
 	if complete {
-		o.epoch = c.cache.epoch
+		o.Epoch = c.cache.epoch
 	}
-	c.queue = append(c.queue, response{content: content, version: o.version, nonce: o.nonce})
+	c.queue = append(c.queue, response{content: content, version: o.Version, nonce: o.Nonce})
 }
 
 // close ends the connection.

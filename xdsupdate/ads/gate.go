@@ -37,14 +37,14 @@ func (c *connection) gate(waiting time.Time) (g gate) {
 		return g
 	}
 	late := false
-	for i := range clusters.acks.outstanding {
-		o := &clusters.acks.outstanding[i]
+	for i := range clusters.acks.Unanswered {
+		o := &clusters.acks.Unanswered[i]
 		if c.cache.overdue(o, now) {
 			late = true
 			continue
 		}
-		g.wait(o.sentAt.Add(c.cache.phaseTimeout))
-		if len(o.fresh) > 0 {
+		g.wait(o.SentAt.Add(c.cache.phaseTimeout))
+		if len(o.Fresh) > 0 {
 			g.coming = append(g.coming, c.unusable(i, &g, waiting, now))
 		}
 	}
@@ -136,8 +136,8 @@ func (c *connection) comingRoutes(g *gate) (names []string) {
 	if s == nil || s.selection == nil || s.selection.snapshot == nil {
 		return nil
 	}
-	if len(s.acks.outstanding) > 0 {
-		until := s.acks.outstanding[0].sentAt.Add(c.cache.phaseTimeout)
+	if len(s.acks.Unanswered) > 0 {
+		until := s.acks.Unanswered[0].SentAt.Add(c.cache.phaseTimeout)
 		if !until.After(time.Now()) {
 			return nil
 		}
@@ -177,13 +177,13 @@ func (c *connection) changesListeners(g *gate) bool {
 
 // unanswered reports whether a response waits for its answer, or one is late.
 func (s *subscription) unanswered(g *gate, now time.Time) (waits, late bool) {
-	for i := range s.acks.outstanding {
-		o := &s.acks.outstanding[i]
+	for i := range s.acks.Unanswered {
+		o := &s.acks.Unanswered[i]
 		if s.conn.cache.overdue(o, now) {
 			late = true
 			continue
 		}
-		g.wait(o.sentAt.Add(s.conn.cache.phaseTimeout))
+		g.wait(o.SentAt.Add(s.conn.cache.phaseTimeout))
 		return true, late
 	}
 	return false, late
@@ -212,7 +212,7 @@ func (c *connection) awaitsRoutes(g *gate, now time.Time) bool {
 		return false
 	}
 	c.phases.awaited = slices.DeleteFunc(c.phases.awaited, func(name string) bool {
-		return routes.sent.Find(name) != nil && !routes.acks.awaits(name)
+		return routes.sent.Find(name) != nil && !routes.acks.Awaits(name)
 	})
 	g.wait(until)
 	if len(c.phases.awaited) > 0 {

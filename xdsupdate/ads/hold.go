@@ -70,8 +70,8 @@ func (s *subscription) sendSome(list []*resource.State, after *resource.Snapshot
 	update.after = after
 	update.divide(from, s.traits())
 	s.answer(update, update.after, false)
-	if n := len(s.acks.outstanding); epoch > 0 && n > 0 {
-		s.acks.outstanding[n-1].epoch = epoch
+	if n := len(s.acks.Unanswered); epoch > 0 && n > 0 {
+		s.acks.Unanswered[n-1].Epoch = epoch
 	}
 }
 

@@ -179,7 +179,7 @@ func (c *cache) move(conn *connection, key View) (made []moved, fresh bool) {
 	}
 	conn.view = c.enter(key)
 	for _, s := range conn.order {
-		s.acks.moved()
+		s.acks.Moved()
 		from := s.selection
 		if from == nil {
 			continue

@@ -68,13 +68,13 @@ func (c *connection) mayLeave(routes *subscription) (out []uint64) {
 			out = append(out, hash)
 		}
 	}
-	for i := range routes.acks.outstanding {
-		o := &routes.acks.outstanding[i]
+	for i := range routes.acks.Unanswered {
+		o := &routes.acks.Unanswered[i]
 		if c.cache.overdue(o, now) {
 			return out
 		}
-		c.wakeAt(o.sentAt.Add(c.cache.phaseTimeout))
-		out = append(out, o.left...)
+		c.wakeAt(o.SentAt.Add(c.cache.phaseTimeout))
+		out = append(out, o.Left...)
 	}
 	if d := routes.difference(); d != nil && d.update != nil {
 		out = append(out, routes.leaves(d.update)...)

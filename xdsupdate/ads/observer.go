@@ -143,13 +143,13 @@ func (s *stream) observe(r *received, h handling) {
 		s.server.refusal(s, r.TypeURL, refusal)
 	}
 	refused, text := r.Refused, r.Text
-	if r.answered.tellsAbsence() {
+	if r.answered.TellsAbsence() {
 		refused, text = false, ""
 	}
 	s.server.observing(func(o Observer) {
 		o.Request(*s.about.Load(), RequestEvent{TypeURL: r.TypeURL, Bytes: r.Bytes, Nonce: r.Nonce, Refused: refused, Error: text})
-		if h.isAnswer && !refused && !r.answered.since.IsZero() {
-			o.Converged(*s.about.Load(), r.TypeURL, time.Since(r.answered.since))
+		if h.isAnswer && !refused && !r.answered.PushedAt.IsZero() {
+			o.Converged(*s.about.Load(), r.TypeURL, time.Since(r.answered.PushedAt))
 		}
 	})
 }

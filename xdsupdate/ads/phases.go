@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -73,8 +74,8 @@ func (c *connection) phased() bool {
 }
 
 // overdue reports whether a response has not been answered for too long.
-func (c *cache) overdue(o *outstanding, now time.Time) bool {
-	return now.Sub(o.sentAt) >= c.phaseTimeout
+func (c *cache) overdue(o *acks.Response, now time.Time) bool {
+	return now.Sub(o.SentAt) >= c.phaseTimeout
 }
 
 // sends notes that listeners are sent, of which there were others before.
@@ -122,10 +123,10 @@ func (p *phases) stopAwaiting(listeners *resource.Snapshot) {
 }
 
 // uses notes that the client uses what a response has brought.
-func (s *subscription) uses(o *outstanding) {
+func (s *subscription) uses(o *acks.Response) {
 	p := &s.conn.phases
-	if s.typeURL == envoy.ListenerType && p.switching && len(o.listed) > 0 {
-		p.switching, p.switched = len(s.acks.outstanding) > 0, time.Now()
+	if s.typeURL == envoy.ListenerType && p.switching && len(o.Listed) > 0 {
+		p.switching, p.switched = len(s.acks.Unanswered) > 0, time.Now()
 	}
 }
 
@@ -171,11 +172,11 @@ func (c *connection) late() (report func()) {
 	var types []string
 	now := time.Now()
 	for _, s := range c.order {
-		if !s.isWaitedFor() || len(s.acks.outstanding) == 0 {
+		if !s.isWaitedFor() || len(s.acks.Unanswered) == 0 {
 			continue
 		}
-		if o := &s.acks.outstanding[0]; !o.overdue && c.cache.overdue(o, now) {
-			o.overdue = true
+		if o := &s.acks.Unanswered[0]; !o.Overdue && c.cache.overdue(o, now) {
+			o.Overdue = true
 			types = append(types, s.typeURL)
 		}
 	}

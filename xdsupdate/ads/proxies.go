@@ -88,18 +88,18 @@ func (c *connection) status() ProxyStatus {
 		last := latest(refusals)
 		p.Types[s.typeURL] = TypeStatus{
 			Wildcard: s.wildcard(), Names: len(s.topics()),
-			Sent: s.acks.sentVersion, Acked: s.acks.ackedVersion,
+			Sent: s.acks.SentVersion, Acked: s.acks.AckedVersion,
 			Pending:  !s.applied(),
-			Overdue:  c.cache.phaseTimeout > 0 && len(s.acks.outstanding) > 0 && c.cache.overdue(&s.acks.outstanding[0], now),
+			Overdue:  c.cache.phaseTimeout > 0 && len(s.acks.Unanswered) > 0 && c.cache.overdue(&s.acks.Unanswered[0], now),
 			Failed:   s.failed(),
-			Refusals: refusals, Rejected: last.Version, Error: last.Error, Rejections: s.acks.nacks,
+			Refusals: refusals, Rejected: last.Version, Error: last.Error, Rejections: s.acks.Refused,
 		}
 	}
 	return p
 }
 
 // applied reports whether the client was sent everything and has answered it.
-func (s *subscription) applied() bool { return len(s.acks.outstanding) == 0 && s.complete() }
+func (s *subscription) applied() bool { return len(s.acks.Unanswered) == 0 && s.complete() }
 
 // WaitApplied flushes, and waits until every connected proxy that selected
 // accepts has answered everything that it was to be sent then; nil selects all.
@@ -159,7 +159,7 @@ type target struct {
 // missed reports whether it is not applied. A connection that is closed has applied all.
 func (t *target) missed() bool {
 	s := t.of
-	return !s.conn.closed && s.acks.applied < t.epoch && !s.applied()
+	return !s.conn.closed && s.acks.Applied < t.epoch && !s.applied()
 }
 
 // waitingFor are targets that somebody waits for.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/redact"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
@@ -160,7 +161,7 @@ type subscribed struct {
 	clientTraits
 	prepared   bool // else there is no snapshot yet
 	sent       *resource.Snapshot
-	unanswered []outstanding
+	unanswered []acks.Response
 	unaccepted map[string]unaccepted
 	leftOut    []Refusal
 }
@@ -172,7 +173,7 @@ func (c *connection) subscribed() (node *core.Node, out []subscribed) {
 		return nil, nil
 	}
 	for _, s := range c.order {
-		h := subscribed{sent: s.sent, unanswered: slices.Clone(s.acks.outstanding), leftOut: s.leftOut()}
+		h := subscribed{sent: s.sent, unanswered: slices.Clone(s.acks.Unanswered), leftOut: s.leftOut()}
 		h.typeURL = s.typeURL
 		if s.selection != nil {
 			h.topics, h.clientTraits = s.selection.topics, s.traits()
@@ -205,9 +206,9 @@ func (h *subscribed) resources() (out []ProxyResource) {
 		names = append(names, t.name)
 	}
 	slices.Sort(names)
-	first := make(map[string]*outstanding) // of those that have not been answered
+	first := make(map[string]*acks.Response) // of those that have not been answered
 	for i := range slices.Backward(h.unanswered) {
-		for _, r := range h.unanswered[i].listed {
+		for _, r := range h.unanswered[i].Listed {
 			first[r.Name] = &h.unanswered[i]
 		}
 	}
@@ -225,7 +226,7 @@ func (h *subscribed) resources() (out []ProxyResource) {
 
 // resource returns what is known of a resource, of which there may be a response that was
 // not answered.
-func (h *subscribed) resource(name string, unanswered *outstanding) ProxyResource {
+func (h *subscribed) resource(name string, unanswered *acks.Response) ProxyResource {
 	sent, now := h.sent.Find(name), h.snapshot.Find(name)
 	p := ProxyResource{TypeURL: h.typeURL, Name: name, Pending: !h.prepared || h.isPending(sent, now)}
 	if !sent.IsPresent() {
@@ -242,9 +243,9 @@ func (h *subscribed) resource(name string, unanswered *outstanding) ProxyResourc
 	case isRefused && (unanswered == nil || refused.refused.Same(sent)):
 		p.Status, p.Since, p.Accepted = StatusError, refused.since, stateOf(refused.accepted)
 	case isRefused:
-		p.Status, p.Since, p.Accepted = StatusStale, unanswered.sentAt, stateOf(refused.accepted)
+		p.Status, p.Since, p.Accepted = StatusStale, unanswered.SentAt, stateOf(refused.accepted)
 	case unanswered != nil:
-		p.Status, p.Since, p.Accepted = StatusStale, unanswered.sentAt, stateOf(unanswered.before.Find(name))
+		p.Status, p.Since, p.Accepted = StatusStale, unanswered.SentAt, stateOf(unanswered.Before.Find(name))
 	default:
 		p.Status, p.Accepted = StatusSynced, p.Sent
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
@@ -87,7 +88,7 @@ type quarantine struct {
 
 // isolate begins to find out what of a resource a client refuses, if several objects
 // make it.
-func (s *subscription) isolate(res *resource.State, o *outstanding, text string) {
+func (s *subscription) isolate(res *resource.State, o *acks.Response, text string) {
 	if _, without := s.conn.cache.resolver(s.conn.view).without(s.typeURL, res.Name); without == nil {
 		return
 	}
@@ -96,7 +97,7 @@ func (s *subscription) isolate(res *resource.State, o *outstanding, text string)
 	}
 	q := &quarantine{name: res.Name, left: make(map[Contribution]*Refusal)}
 	s.quarantines.byName[res.Name] = q
-	q.refusal = Refusal{Name: res.Name, Version: o.version, Error: text, Since: time.Now()}
+	q.refusal = Refusal{Name: res.Name, Version: o.Version, Error: text, Since: time.Now()}
 	q.last.hash, q.last.accepted = res.Hash, false
 	s.quarantines.version++
 }
@@ -114,11 +115,11 @@ func (s *subscription) quarantined(name string) *quarantine {
 }
 
 // acceptStates takes that a client accepts what a response has, but for some resources.
-func (s *subscription) acceptStates(o *outstanding, but ...*resource.State) {
+func (s *subscription) acceptStates(o *acks.Response, but ...*resource.State) {
 	if s.quarantines == nil {
 		return
 	}
-	for _, res := range o.listed {
+	for _, res := range o.Listed {
 		if q := s.quarantined(res.Name); q != nil && !slices.Contains(but, res) {
 			s.judged(q, res, true)
 		}
@@ -130,9 +131,9 @@ func (s *subscription) acceptStates(o *outstanding, but ...*resource.State) {
 
 // refuseState takes that a client refuses a state of a resource. It reports whether that
 // was a trial.
-func (s *subscription) refuseState(res *resource.State, o *outstanding, text string) (trial bool) {
+func (s *subscription) refuseState(res *resource.State, o *acks.Response, text string) (trial bool) {
 	if q := s.quarantined(res.Name); q != nil {
-		q.refusal = Refusal{Name: res.Name, Version: o.version, Error: text, Since: time.Now()}
+		q.refusal = Refusal{Name: res.Name, Version: o.Version, Error: text, Since: time.Now()}
 		s.judged(q, res, false)
 		return true
 	}
@@ -163,7 +164,7 @@ func (s *subscription) judged(q *quarantine, res *resource.State, accepted bool)
 			s.release(q)
 		}
 	default:
-		q.start(s.conn.cache.recent.changed(s.acks.accepted))
+		q.start(s.conn.cache.recent.changed(s.acks.Accepted))
 		q.made = nil
 	}
 }

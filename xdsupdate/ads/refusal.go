@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/internal/excerpt"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
@@ -59,8 +60,8 @@ type refusal struct {
 
 // took notes what the client says to a response: what of it is accepted, or refused. New
 // are the refusals that were not known. It is called with the cache's mutex held.
-func (s *subscription) took(o *outstanding, r *received) (fresh []Refusal) {
-	refused := r.Refused && !o.tellsAbsence()
+func (s *subscription) took(o *acks.Response, r *received) (fresh []Refusal) {
+	refused := r.Refused && !o.TellsAbsence()
 	switch {
 	case !refused && s.refusals == nil:
 		s.acceptStates(o)
@@ -81,22 +82,22 @@ func (s *subscription) took(o *outstanding, r *received) (fresh []Refusal) {
 }
 
 // accept takes that a client accepts what a response has, but for some resources.
-func (s *subscription) accept(o *outstanding, but ...*resource.State) {
+func (s *subscription) accept(o *acks.Response, but ...*resource.State) {
 	s.refusals.accept(o, but...)
 	s.acceptStates(o, but...)
 }
 
 // accept ends the refusals of what a response has, but for some resources.
-func (r *refusals) accept(o *outstanding, but ...*resource.State) {
+func (r *refusals) accept(o *acks.Response, but ...*resource.State) {
 	refused := func(name string) bool {
 		return slices.ContainsFunc(but, func(b *resource.State) bool { return b.Name == name })
 	}
-	if o.full {
+	if o.Full {
 		maps.DeleteFunc(r.byName, func(name string, _ *refusal) bool { return !refused(name) })
 		maps.DeleteFunc(r.unaccepted, func(name string, _ unaccepted) bool { return !refused(name) })
 		return
 	}
-	for _, res := range o.listed {
+	for _, res := range o.Listed {
 		if len(r.byName)+len(r.unaccepted) > 0 && !refused(res.Name) {
 			delete(r.byName, res.Name)
 			delete(r.unaccepted, res.Name)
@@ -117,31 +118,31 @@ func (r *refusals) empty() bool {
 
 // refuse finds out what of a response the client refuses, or has it sent apart until
 // that is known.
-func (s *subscription) refuse(o *outstanding, text string) (fresh []Refusal) {
+func (s *subscription) refuse(o *acks.Response, text string) (fresh []Refusal) {
 	named := s.namedBy(o, text)
 	if s.saysAll(named, text) {
 		s.refusals.note(o, named, text)
 	} else {
-		s.refusals.note(o, o.listed, text)
+		s.refusals.note(o, o.Listed, text)
 	}
 	switch {
-	case o.full:
+	case o.Full:
 		if s.saysAll(named, text) {
 			s.accept(o, named...)
 		}
 		if len(named) == 0 {
 			named = []*resource.State{s.only(o)}
 		}
-		s.acks.apply(o)
+		s.acks.Apply(o)
 		return s.recordAll(named, o, text)
-	case len(o.listed) <= 1:
-		s.acks.apply(o)
+	case len(o.Listed) <= 1:
+		s.acks.Apply(o)
 		return s.recordAll([]*resource.State{s.only(o)}, o, text)
 	default:
 		first := len(s.refusals.apart) == 0
 		s.divide(o, named, text)
 		if first {
-			fresh = []Refusal{{Version: o.version, Error: text}}
+			fresh = []Refusal{{Version: o.Version, Error: text}}
 		}
 		return fresh
 	}
@@ -149,9 +150,9 @@ func (s *subscription) refuse(o *outstanding, text string) (fresh []Refusal) {
 
 // only returns the resource that is new to the client in a response; nil if there are
 // several, or none.
-func (s *subscription) only(o *outstanding) *resource.State {
-	if len(o.listed) == 1 {
-		return o.listed[0]
+func (s *subscription) only(o *acks.Response) *resource.State {
+	if len(o.Listed) == 1 {
+		return o.Listed[0]
 	}
 	return nil
 }
@@ -161,7 +162,7 @@ func (s *subscription) only(o *outstanding) *resource.State {
 const fullTexts, shortText = 64, 256
 
 // recordAll records that the client refuses resources; nil stands for some of a response.
-func (s *subscription) recordAll(list []*resource.State, o *outstanding, text string) (fresh []Refusal) {
+func (s *subscription) recordAll(list []*resource.State, o *acks.Response, text string) (fresh []Refusal) {
 	now := time.Now()
 	if len(s.refusals.byName) >= fullTexts {
 		text = excerpt.CutTo(text, shortText)
@@ -180,9 +181,9 @@ func (s *subscription) recordAll(list []*resource.State, o *outstanding, text st
 			s.refusals.byName[name] = old
 		}
 		if old.Error != text {
-			fresh = append(fresh, Refusal{Name: name, Version: o.version, Error: text})
+			fresh = append(fresh, Refusal{Name: name, Version: o.Version, Error: text})
 		}
-		old.Version, old.Error = o.version, text
+		old.Version, old.Error = o.Version, text
 		old.Times++
 		old.next = now.Add(backOff(old.Times))
 		s.schedule(old.next)

@@ -28,7 +28,7 @@ type removal struct {
 // settled reports whether listeners and routes are of an epoch, or later.
 func (c *connection) settled(epoch uint64) bool {
 	return !slices.ContainsFunc(c.order, func(s *subscription) bool {
-		return reference.HasClusters(s.typeURL) && s.acks.applied < epoch && !s.applied()
+		return reference.HasClusters(s.typeURL) && s.acks.Applied < epoch && !s.applied()
 	})
 }
 
@@ -132,8 +132,8 @@ func (c *connection) removalDue(since time.Time) time.Time {
 	timeout := c.cache.phaseTimeout
 	last, sent := since.Add(timeout), since // they are sent by then; there may always be more
 	for _, s := range c.order {
-		if reference.HasClusters(s.typeURL) && len(s.acks.outstanding) > 0 && s.acks.outstanding[0].sentAt.After(sent) {
-			sent = s.acks.outstanding[0].sentAt
+		if reference.HasClusters(s.typeURL) && len(s.acks.Unanswered) > 0 && s.acks.Unanswered[0].SentAt.After(sent) {
+			sent = s.acks.Unanswered[0].SentAt
 		}
 	}
 	if sent.After(last) {
@@ -233,8 +233,8 @@ func (c *connection) removeAssignments(clusters, s *subscription) {
 	var edits []resource.Edit
 	part := s.state().newContent(nil, s.traits())
 	now, changing := time.Now(), false
-	for i := range clusters.acks.outstanding {
-		changing = changing || !c.cache.overdue(&clusters.acks.outstanding[i], now)
+	for i := range clusters.acks.Unanswered {
+		changing = changing || !c.cache.overdue(&clusters.acks.Unanswered[i], now)
 	}
 	inUse := func(name string) bool {
 		return s.sent.Find(name).IsPresent() && clusters.sent.Find(name).IsPresent() &&

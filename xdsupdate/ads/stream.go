@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
@@ -138,7 +139,7 @@ func (s *stream) receiveAll() {
 type received struct {
 	*wire.Request
 	// answered is the response that it is an answer to, if it is one: see stream.begin.
-	answered outstanding
+	answered acks.Response
 	// resumed is what a delta client says that it has; nil: nothing.
 	resumed *resource.Snapshot
 }
@@ -150,7 +151,7 @@ func (s *stream) answer(r *received) error {
 	defer func() { <-s.sending }()
 	s.endTurn()
 	err := s.handle(r)
-	r.answered, r.resumed = outstanding{}, nil // the request is kept until the next one
+	r.answered, r.resumed = acks.Response{}, nil // the request is kept until the next one
 	if err != nil {
 		return err
 	}
@@ -224,12 +225,12 @@ func (s *stream) begin(r *received) (h handling, err error) {
 	if err != nil {
 		return h, err
 	}
-	if h.isAnswer = sub.acks.answered(r.Nonce, r.Refused, &r.answered); h.isAnswer {
+	if h.isAnswer = sub.acks.Answer(r.Nonce, r.Refused, &r.answered); h.isAnswer {
 		h.refused = sub.took(&r.answered, r)
 		sub.uses(&r.answered)
-		s.conn.drain(r.answered.left, leaveWait)
+		s.conn.drain(r.answered.Left, leaveWait)
 	}
-	if !r.Delta && sub.acks.last() != "" {
+	if !r.Delta && len(sub.acks.Unanswered) > 0 {
 		// Of a SotW client that has not seen the last response yet nothing else counts (xDS
 		// protocol, "ACK and NACK semantics summary").
 		if h.isAnswer {
@@ -263,7 +264,7 @@ func (s *stream) reply(sub *subscription) {
 // flush queues what is to be sent, of which the difference of a subscription may be
 // known ahead. It is called with the cache's mutex held.
 func (s *stream) flush(sub *subscription, a *ahead) {
-	sub.open = !sub.acks.awaitsParts()
+	sub.open = !sub.acks.AwaitsParts()
 	s.draining = true // what is queued from here on is sent by drain
 	s.conn.cache.flushAhead(sub, a)
 	s.conn.cache.progressed()

@@ -68,7 +68,7 @@ func (s *subscription) become(before, after *holding, n names) (made *selection,
 	s.requested, s.returning, s.legacy = after.requested, after.returning, after.legacy
 	s.resumed, s.mustAnswer = after.resumed, after.mustAnswer
 	s.conn.warming = after.warming
-	s.acks.applied = 0 // there may be more to have
+	s.acks.Applied = 0 // there may be more to have
 	s.has(after.sent)
 	s.answersGone(n.come)
 	return s.conn.cache.subscribe(s, after.wildcard, n), true

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -40,7 +41,7 @@ type subscription struct {
 	// there is none.
 	ahead *ahead
 
-	acks     acks
+	acks     acks.Tracker
 	refusals *refusals // nil: there are none
 	// held is what waits for clusters; nil: nothing does. lingering is what is removed later.
 	held      *hold
@@ -107,7 +108,7 @@ func (s *subscription) has(sent *resource.Snapshot) {
 
 // forget makes sure that the client is sent resources that it has once more.
 func (s *subscription) forget(names []string) {
-	s.acks.applied = 0
+	s.acks.Applied = 0
 	if before := s.sent; len(names) > 0 {
 		s.has(before.Without(names))
 		s.forgotten = cmp.Or(s.forgotten, before)
@@ -183,7 +184,7 @@ func (s *subscription) removals() {
 // for them before it uses the new state of the cluster, and does not ask for what
 // it is already subscribed to (xDS protocol, "Resource warming").
 func (s *subscription) warm(update *content) {
-	if s.typeURL != envoy.ClusterType || s.acks.pushed == 0 && !s.resumed {
+	if s.typeURL != envoy.ClusterType || s.acks.Pushed == 0 && !s.resumed {
 		return // it has no clusters yet
 	}
 	eds := s.conn.subscriptions[envoy.LoadAssignmentType]
@@ -222,7 +223,7 @@ func (s *subscription) answer(c *content, sent *resource.Snapshot, last bool) {
 	for i, part := range c.parts {
 		s.conn.enqueue(s, part.content, before, part.sum, len(c.parts) > 1, last && i == len(c.parts)-1)
 	}
-	s.acks.outstanding[len(s.acks.outstanding)-1].left = left
+	s.acks.Unanswered[len(s.acks.Unanswered)-1].Left = left
 }
 
 // record notes that the client is sent a response, and returns what it had before, and

@@ -112,7 +112,7 @@ func (j *substitution) install() {
 	case j.made == nil || len(j.parts) == 0:
 		q.progressed(s, false, true)
 	case j.first:
-		q.start(s.conn.cache.recent.changed(s.acks.accepted))
+		q.start(s.conn.cache.recent.changed(s.acks.Accepted))
 		q.made = nil
 	case fresh && q.search != nil:
 		q.search.Become(j.parts)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/internal/excerpt"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
@@ -23,14 +24,14 @@ type unaccepted struct {
 }
 
 // note takes that a client has not accepted resources of a response.
-func (r *refusals) note(o *outstanding, list []*resource.State, text string) {
+func (r *refusals) note(o *acks.Response, list []*resource.State, text string) {
 	if len(r.unaccepted) >= fullTexts {
 		text = excerpt.CutTo(text, shortText)
 	}
 	for _, res := range list {
 		u, again := r.unaccepted[res.Name]
 		if !again {
-			u = unaccepted{accepted: o.before.Find(res.Name), since: time.Now()}
+			u = unaccepted{accepted: o.Before.Find(res.Name), since: time.Now()}
 		}
 		u.refused, u.text = res, text
 		r.unaccepted[res.Name] = u

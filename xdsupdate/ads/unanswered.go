@@ -25,11 +25,11 @@ const resolveWait = 2 * time.Second
 // sendsUnanswered opens clusters, once in answerWait, for what is new beside an answer that
 // is late.
 func (s *subscription) sendsUnanswered() {
-	n := len(s.acks.outstanding)
+	n := len(s.acks.Unanswered)
 	if s.open || s.typeURL != envoy.ClusterType || n == 0 || !s.conn.phased() || !s.takesUnanswered() || !s.updating() {
 		return
 	}
-	due := s.acks.outstanding[n-1].sentAt.Add(answerWait)
+	due := s.acks.Unanswered[n-1].SentAt.Add(answerWait)
 	if due.After(time.Now()) {
 		s.conn.wakeAt(due)
 		return
@@ -40,7 +40,7 @@ func (s *subscription) sendsUnanswered() {
 // takesUnanswered reports whether clusters may be sent beside others without an answer: not
 // to a client that does not read (connection.queue), nor while it is found out what it refuses.
 func (s *subscription) takesUnanswered() bool {
-	return len(s.conn.queue) == 0 && !s.acks.awaitsParts() && !s.refusals.dividing()
+	return len(s.conn.queue) == 0 && !s.acks.AwaitsParts() && !s.refusals.dividing()
 }
 
 // unusable returns which clusters of a response without an answer the client cannot use
@@ -48,12 +48,12 @@ func (s *subscription) takesUnanswered() bool {
 // accepted the endpoints, and those that are to be resolved if they were sent, or something
 // waits, for resolveWait.
 func (c *connection) unusable(i int, g *gate, waiting, now time.Time) reference.ClusterNames {
-	o := &c.subscriptions[envoy.ClusterType].acks.outstanding[i]
-	if late := o.sentAt.Add(answerWait); i == 0 && late.After(now) {
+	o := &c.subscriptions[envoy.ClusterType].acks.Unanswered[i]
+	if late := o.SentAt.Add(answerWait); i == 0 && late.After(now) {
 		g.wait(late)
-		return o.fresh
+		return o.Fresh
 	}
-	since := o.sentAt
+	since := o.SentAt
 	if !waiting.IsZero() && waiting.Before(since) {
 		since = waiting
 	}
@@ -63,8 +63,8 @@ func (c *connection) unusable(i int, g *gate, waiting, now time.Time) reference.
 	}
 	accepted := c.acceptedEndpoints()
 	var out reference.ClusterNames
-	for _, n := range o.fresh {
-		switch r := o.find(n.Name); {
+	for _, n := range o.Fresh {
+		switch r := o.Find(n.Name); {
 		case accepted(n.Name):
 		case r != nil && !reference.IsEDS(r.Value) && !resolved.After(now):
 		default:
@@ -82,8 +82,8 @@ func (c *connection) acceptedEndpoints() func(cluster string) bool {
 		return func(string) bool { return false }
 	}
 	awaited := make(map[string]bool)
-	for i := range s.acks.outstanding {
-		for _, r := range s.acks.outstanding[i].listed {
+	for i := range s.acks.Unanswered {
+		for _, r := range s.acks.Unanswered[i].Listed {
 			awaited[r.Name] = true
 		}
 	}
