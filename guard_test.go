@@ -80,10 +80,11 @@ var allowed = map[string][]string{
 	"xdsupdate/envoy":              {"configstore", "registry", "xdsupdate"},
 	"xdsupdate/ads": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads/internal/acks",
-		"xdsupdate/ads/internal/failure",
+		"xdsupdate/ads/internal/failure", "xdsupdate/ads/internal/index",
 		"xdsupdate/ads/internal/pace", "xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource",
 		"xdsupdate/ads/internal/services", "xdsupdate/ads/internal/trial", "xdsupdate/ads/internal/wire",
 	},
+	"xdsupdate/ads/internal/index":     {},
 	"xdsupdate/ads/internal/pace":      {},
 	"xdsupdate/ads/internal/trial":     {},
 	"xdsupdate/ads/internal/failure":   {},

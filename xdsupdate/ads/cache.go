@@ -9,6 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
@@ -40,13 +41,11 @@ type cache struct {
 	nodes   map[string]int // the number of connections of each node
 	// addresses finds the connections of a proxy.
 	addresses  map[address][]*connection
-	index      index
+	index      index.Index[*selection]
 	selections map[selectionKey][]*selection
 	// namespaces has the same selections by the namespaces of their views.
 	namespaces map[string]map[*selection]struct{}
 	recalled   []recalled
-	// named counts the topics of the index.
-	named int
 	// leaving are the selections that are to be taken out of the index.
 	leaving []*selection
 	// unprepared are the selections whose first snapshot could not be made: with the
@@ -80,7 +79,6 @@ func newCache(generators bool) *cache {
 		conns:        make(map[*connection]struct{}),
 		nodes:        make(map[string]int),
 		addresses:    make(map[address][]*connection),
-		index:        make(index),
 		selections:   make(map[selectionKey][]*selection),
 		namespaces:   make(map[string]map[*selection]struct{}),
 	}
@@ -145,7 +143,7 @@ func (c *cache) unlist(conn *connection) {
 	}
 	for _, ip := range conn.proxy.IPAddresses {
 		key := address{conn.proxy.ClusterID, ipaddr.Canonical(ip)}
-		if c.addresses[key] = removed(c.addresses[key], conn); len(c.addresses[key]) == 0 {
+		if c.addresses[key] = index.Removed(c.addresses[key], conn); len(c.addresses[key]) == 0 {
 			delete(c.addresses, key)
 		}
 	}

@@ -260,17 +260,17 @@ func (s selectionState) missing() []string {
 	var out []string
 	topics := s.topics
 	for r := range s.snapshot.List.All() {
-		for len(topics) > 0 && topics[0].name < r.Name {
-			out, topics = append(out, topics[0].name), topics[1:]
+		for len(topics) > 0 && topics[0].Name < r.Name {
+			out, topics = append(out, topics[0].Name), topics[1:]
 		}
-		if len(topics) > 0 && topics[0].name == r.Name {
+		if len(topics) > 0 && topics[0].Name == r.Name {
 			if topics = topics[1:]; r.Marker != resource.Present {
 				out = append(out, r.Name)
 			}
 		}
 	}
 	for _, t := range topics {
-		out = append(out, t.name)
+		out = append(out, t.Name)
 	}
 	return out
 }

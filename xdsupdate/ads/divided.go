@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
@@ -38,17 +39,17 @@ func (c *cache) divided(n int, f func(from, to int)) {
 func (c *cache) pin(typeURL string, names []string) (topics []*topic, unpin func()) {
 	pinned := make([]*topic, 0, len(names))
 	c.divided(len(names), func(from, to int) {
-		c.indexed(typeURL, func(t *typeIndex) {
+		c.index.Change(typeURL, func(t *index.Type[*selection]) {
 			for _, name := range names[from:to] {
 				if name != wire.WildcardName {
-					pinned = append(pinned, t.pinned(name))
+					pinned = append(pinned, t.Pin(name))
 				}
 			}
 		})
 	})
-	return sortTopics(slices.Clone(pinned)), func() {
+	return index.Sorted(slices.Clone(pinned)), func() {
 		c.divided(len(pinned), func(from, to int) {
-			c.indexed(typeURL, func(t *typeIndex) { t.unpin(pinned[from:to]) })
+			c.index.Change(typeURL, func(t *index.Type[*selection]) { t.Unpin(pinned[from:to]) })
 		})
 	}
 }
@@ -58,24 +59,21 @@ func (c *cache) pin(typeURL string, names []string) (topics []*topic, unpin func
 func (c *cache) known(typeURL string, names []string) []*topic {
 	var out []*topic
 	c.divided(len(names), func(from, to int) {
-		t := c.index[typeURL]
-		if t == nil {
-			return
-		}
+		t := c.index.Of(typeURL)
 		for _, name := range names[from:to] {
-			if p := t.topics[name]; p != nil {
+			if p := t.Find(name); p != nil {
 				out = append(out, p)
 			}
 		}
 	})
-	return sortTopics(out)
+	return index.Sorted(out)
 }
 
 // attach lists a new selection in the index, from where changes find it, and
 // prepares it. Its topics are pinned, or those of the selection before it: that is
 // held until then; it may be nil.
 func (c *cache) attach(s, before *selection) {
-	c.divided(len(s.topics), func(from, to int) { add(s, s.topics[from:to]) })
+	c.divided(len(s.topics), func(from, to int) { index.Add(s, s.topics[from:to]) })
 	prepare := false
 	c.locked(func() {
 		s.attached = true
@@ -112,7 +110,7 @@ func (c *cache) detach() {
 	c.locked(func() { leaving, c.leaving = c.leaving, nil })
 	for _, s := range leaving {
 		c.divided(len(s.topics), func(from, to int) {
-			c.indexed(s.typeURL, func(t *typeIndex) { t.remove(s, s.topics[from:to]) })
+			c.index.Change(s.typeURL, func(t *index.Type[*selection]) { t.Remove(s, s.topics[from:to]) })
 		})
 	}
 }

@@ -17,13 +17,9 @@ func (s *Server) Remains() string {
 	c := s.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	topics, wildcards := 0, 0
-	for _, t := range c.index {
-		topics += len(t.topics)
-		wildcards += len(t.wildcards)
-	}
-	if topics != c.named {
-		panic(fmt.Sprintf("%d topics are counted as %d", topics, c.named))
+	types, topics, wildcards := c.index.Count()
+	if topics != c.index.Len() {
+		panic(fmt.Sprintf("%d topics are counted as %d", topics, c.index.Len()))
 	}
 	waiting, inNamespaces := 0, 0
 	for _, in := range c.namespaces {
@@ -36,7 +32,7 @@ func (s *Server) Remains() string {
 		waiting += len(v.waiting)
 	}
 	return fmt.Sprintf("views %d, connections %d, nodes %d, addresses %d, selections %d, waiting %d, types %d, topics %d, wildcards %d, leaving %d",
-		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), waiting, len(c.index), topics, wildcards, len(c.leaving))
+		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), waiting, types, topics, wildcards, len(c.leaving))
 }
 
 // Whole decodes a state with all secrets in it.

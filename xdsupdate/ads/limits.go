@@ -107,7 +107,7 @@ func (s *stream) checkNames(sub *subscription, r *received) error {
 	if r.Same {
 		return nil
 	}
-	if come := r.Names.Count + r.Subscribe.Count; all > 0 && come > 0 && s.server.cache.named+come > all {
+	if come := r.Names.Count + r.Subscribe.Count; all > 0 && come > 0 && s.server.cache.index.Len()+come > all {
 		return exceeds(LimitAllNames, "more than %d resources subscribed by name by all clients", all)
 	}
 	if limit == 0 {

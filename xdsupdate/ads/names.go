@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -107,11 +108,11 @@ func (h *holding) resubscribe(r *received, first bool, add, drop []*topic) {
 		h.forgetState(h.wanted(add, before))
 	}
 	wildcard = (wildcard || r.Subscribe.Wildcard) && !r.Unsubscribe.Wildcard
-	topics := without(union(before, add), drop)
+	topics := index.Without(index.Union(before, add), drop)
 	if wildcard {
 		// Whether what is not subscribed by name any more still exists has to be said too
 		// (xDS protocol, "Unsubscribing from resources").
-		h.forgetState(namesOf(intersection(before, drop)))
+		h.forgetState(index.Names(index.Intersection(before, drop)))
 	} else {
 		h.keepOnly(topics)
 	}
@@ -137,8 +138,8 @@ func (h *holding) forgetState(names []string) {
 // nothing under a name (xDS protocol, "Knowing When a Requested Resource Does Not
 // Exist"). What it has by a wildcard it knows.
 func (h *holding) wanted(add, before []*topic) []string {
-	again := intersection(before, add)
-	return append(namesOf(again), lacking(h.sent, without(add, again))...)
+	again := index.Intersection(before, add)
+	return append(index.Names(again), lacking(h.sent, index.Without(add, again))...)
 }
 
 // resume takes over what a delta client says that it has; nil: it says nothing.
@@ -167,8 +168,8 @@ func (h *holding) keepOnly(topics []*topic) {
 		return
 	}
 	if h.selection != nil && !h.wildcard {
-		if gone := without(h.topics, topics); len(gone) > 0 {
-			h.sent = h.sent.Without(namesOf(gone))
+		if gone := index.Without(h.topics, topics); len(gone) > 0 {
+			h.sent = h.sent.Without(index.Names(gone))
 		}
 		if h.prepared {
 			return
@@ -176,10 +177,10 @@ func (h *holding) keepOnly(topics []*topic) {
 	}
 	var gone []string
 	for r := range h.sent.List.All() {
-		for len(topics) > 0 && topics[0].name < r.Name {
+		for len(topics) > 0 && topics[0].Name < r.Name {
 			topics = topics[1:]
 		}
-		if len(topics) == 0 || topics[0].name != r.Name {
+		if len(topics) == 0 || topics[0].Name != r.Name {
 			gone = append(gone, r.Name)
 		}
 	}
@@ -211,19 +212,19 @@ func lacking(s *resource.Snapshot, topics []*topic) []string {
 	var out []string
 	if len(topics) < s.List.Len()/16 {
 		for _, t := range topics {
-			if s.Find(t.name) == nil {
-				out = append(out, t.name)
+			if s.Find(t.Name) == nil {
+				out = append(out, t.Name)
 			}
 		}
 		return out
 	}
 	for r := range s.List.All() {
-		for len(topics) > 0 && topics[0].name < r.Name {
-			out, topics = append(out, topics[0].name), topics[1:]
+		for len(topics) > 0 && topics[0].Name < r.Name {
+			out, topics = append(out, topics[0].Name), topics[1:]
 		}
-		if len(topics) > 0 && topics[0].name == r.Name {
+		if len(topics) > 0 && topics[0].Name == r.Name {
 			topics = topics[1:]
 		}
 	}
-	return append(out, namesOf(topics)...)
+	return append(out, index.Names(topics)...)
 }

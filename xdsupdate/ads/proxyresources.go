@@ -203,7 +203,7 @@ func (h *subscribed) resources() (out []ProxyResource) {
 		}
 	}
 	for _, t := range h.topics {
-		names = append(names, t.name)
+		names = append(names, t.Name)
 	}
 	slices.Sort(names)
 	first := make(map[string]*acks.Response) // of those that have not been answered

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -203,19 +204,14 @@ func (c *cache) having(n resourceName, wildcards bool, in func(*view) bool, visi
 			}
 		}
 	}
-	if t := c.index[n.typeURL]; t != nil {
-		if p := t.topics[n.name]; p != nil {
-			each(p.selections)
-		}
-		if wildcards {
-			each(t.wildcards)
-		}
+	of := c.index.Of(n.typeURL)
+	each(of.Having(n.name))
+	if wildcards {
+		each(of.HavingAll())
 	}
 	if n.typeURL == envoy.ClusterType {
 		// Whether there is a cluster decides what becomes of its assignment.
-		if t := c.index[envoy.LoadAssignmentType]; t != nil && t.topics[n.name] != nil {
-			each(t.topics[n.name].selections)
-		}
+		each(c.index.Of(envoy.LoadAssignmentType).Having(n.name))
 	}
 }
 
@@ -280,7 +276,7 @@ func (c *cache) acceptEverything(ch *change, s *selection) bool {
 // everything returns the names of what a selection has and may have: also of what a first
 // snapshot has that is being made of the moment before.
 func (s *selection) everything(ch *change, failed *failure.List) []string {
-	out := namesOf(s.topics)
+	out := index.Names(s.topics)
 	if !s.wildcard {
 		return out
 	}

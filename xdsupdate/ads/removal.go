@@ -214,8 +214,8 @@ func (s *subscription) answersGone(come []*topic) {
 	}
 	var edits []resource.Edit
 	for _, t := range come {
-		if s.sent.Find(t.name) == nil && clusters.sent.Find(t.name).IsPresent() && !clusters.target().Find(t.name).IsPresent() {
-			edits = append(edits, resource.Edit{Name: t.name, Resource: resource.NewMarker(s.typeURL, t.name, resource.Unknown)})
+		if s.sent.Find(t.Name) == nil && clusters.sent.Find(t.Name).IsPresent() && !clusters.target().Find(t.Name).IsPresent() {
+			edits = append(edits, resource.Edit{Name: t.Name, Resource: resource.NewMarker(s.typeURL, t.Name, resource.Unknown)})
 		}
 	}
 	s.has(s.sent.With(edits))

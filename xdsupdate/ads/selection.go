@@ -9,6 +9,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -58,6 +59,9 @@ type selection struct {
 	first map[clientTraits]weak.Pointer[difference]
 }
 
+// topic is a name that selections have.
+type topic = index.Topic[*selection]
+
 // selectionKey finds a selection: equal selections have equal keys, and nearly
 // always the other way round.
 type selectionKey struct {
@@ -105,7 +109,7 @@ func (s *selection) served(from resolver, name string, r *resource.State) *resou
 
 // names reports whether a name is subscribed as such.
 func (s *selection) names(name string) bool {
-	_, found := slices.BinarySearchFunc(s.topics, name, func(t *topic, name string) int { return strings.Compare(t.name, name) })
+	_, found := slices.BinarySearchFunc(s.topics, name, func(t *topic, name string) int { return strings.Compare(t.Name, name) })
 	return found
 }
 
@@ -121,7 +125,7 @@ func (s *selection) prepare(from resolver, topics []*topic) (out *resource.Snaps
 		found = all
 	}
 	for _, t := range topics {
-		if r := from.named(s.typeURL, t.name); r != nil {
+		if r := from.named(s.typeURL, t.Name); r != nil {
 			found = append(found, r)
 		}
 	}
@@ -143,9 +147,9 @@ func (s *selection) prepare(from resolver, topics []*topic) (out *resource.Snaps
 func (s *selection) withTombstones(from resolver, topics []*topic, found []*resource.State) []*resource.State {
 	out := make([]*resource.State, 0, len(topics))
 	for _, t := range topics {
-		if len(found) > 0 && found[0].Name == t.name {
+		if len(found) > 0 && found[0].Name == t.Name {
 			out, found = append(out, found[0]), found[1:]
-		} else if r := s.lookup(from, t.name); r != nil && !r.IsUnavailable() {
+		} else if r := s.lookup(from, t.Name); r != nil && !r.IsUnavailable() {
 			out = append(out, r)
 		}
 	}

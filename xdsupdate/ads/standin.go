@@ -20,7 +20,7 @@ import (
 func standIns(typeURL string, topics []*topic) *resource.Snapshot {
 	var list []*resource.State
 	for _, t := range topics {
-		r := &resource.State{TypeURL: typeURL, Name: t.name, Build: func() (proto.Message, error) { return standIn(typeURL, t.name), nil }}
+		r := &resource.State{TypeURL: typeURL, Name: t.Name, Build: func() (proto.Message, error) { return standIn(typeURL, t.Name), nil }}
 		if r.Exists() {
 			list = append(list, r)
 		}

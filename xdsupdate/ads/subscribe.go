@@ -5,6 +5,7 @@ package ads
 import (
 	"slices"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
@@ -84,8 +85,8 @@ type names struct {
 
 // namesAfter returns the names of a subscription that held something else before.
 func namesAfter(before *holding, topics []*topic) names {
-	n := names{topics: topics, come: without(topics, before.topics), left: without(before.topics, topics)}
-	n.sum = before.sum + sumOf(n.come) - sumOf(n.left)
+	n := names{topics: topics, come: index.Without(topics, before.topics), left: index.Without(before.topics, topics)}
+	n.sum = before.sum + index.Sum(n.come) - index.Sum(n.left)
 	return n
 }
 
@@ -110,7 +111,7 @@ func (c *cache) subscribe(s *subscription, wildcard bool, n names) *selection {
 	}
 	made := &selection{selectionKey: key, topics: n.topics}
 	if wildcard {
-		c.indexed(s.typeURL, func(t *typeIndex) { t.wildcards = append(t.wildcards, made) })
+		c.index.Change(s.typeURL, func(t *index.Type[*selection]) { t.AddToAll(made) })
 	}
 	c.rememberSelection(made)
 	if old != nil {
@@ -149,9 +150,9 @@ func (c *cache) unsubscribe(sub *subscription) {
 		return
 	}
 	if s.wildcard {
-		c.indexed(s.typeURL, func(t *typeIndex) { t.wildcards = removed(t.wildcards, s) })
+		c.index.Change(s.typeURL, func(t *index.Type[*selection]) { t.RemoveFromAll(s) })
 	}
-	s.view.waiting, c.unprepared = removed(s.view.waiting, s), removed(c.unprepared, s)
+	s.view.waiting, c.unprepared = index.Removed(s.view.waiting, s), index.Removed(c.unprepared, s)
 	c.forgetSelection(s)
 	c.leaveIndex(s)
 }
@@ -168,7 +169,7 @@ func (c *cache) rememberSelection(s *selection) {
 }
 
 func (c *cache) forgetSelection(s *selection) {
-	if c.selections[s.selectionKey] = removed(c.selections[s.selectionKey], s); len(c.selections[s.selectionKey]) == 0 {
+	if c.selections[s.selectionKey] = index.Removed(c.selections[s.selectionKey], s); len(c.selections[s.selectionKey]) == 0 {
 		delete(c.selections, s.selectionKey)
 	}
 	in := c.namespaces[s.view.Namespace]
@@ -184,17 +185,17 @@ func (c *cache) rename(s *selection, key selectionKey, n names) {
 	var gone []resource.Edit
 	for _, p := range n.left {
 		if s.wildcard {
-			s.dirty = append(s.dirty, p.name)
+			s.dirty = append(s.dirty, p.Name)
 		} else {
-			gone = append(gone, resource.Edit{Name: p.name})
-			s.failing.note(p.name, nil)
+			gone = append(gone, resource.Edit{Name: p.Name})
+			s.failing.note(p.Name, nil)
 		}
 	}
 	for _, p := range n.come {
-		s.dirty = append(s.dirty, p.name)
+		s.dirty = append(s.dirty, p.Name)
 	}
-	add(s, n.come)
-	c.indexed(s.typeURL, func(t *typeIndex) { t.remove(s, n.left) })
+	index.Add(s, n.come)
+	c.index.Change(s.typeURL, func(t *index.Type[*selection]) { t.Remove(s, n.left) })
 	s.selectionKey, s.topics = key, n.topics
 	s.differences, s.first = differences{}, nil // they have answers about names
 	c.rememberSelection(s)

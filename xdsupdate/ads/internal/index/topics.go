@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package index
 
 import (
 	"slices"
@@ -12,14 +12,15 @@ import (
 // searched for, and the same topic is recognized without comparing names. A result may
 // be one of the arguments.
 
-func union(a, b []*topic) []*topic {
+// Union returns what is in one of them.
+func Union[H comparable](a, b []*Topic[H]) []*Topic[H] {
 	if len(a) < len(b) {
 		a, b = b, a
 	}
 	if len(b) == 0 {
 		return a
 	}
-	out := make([]*topic, 0, len(a)+len(b))
+	out := make([]*Topic[H], 0, len(a)+len(b))
 	for _, p := range b {
 		before, _, after := cut(a, p)
 		out, a = append(append(out, before...), p), after
@@ -27,13 +28,14 @@ func union(a, b []*topic) []*topic {
 	return append(out, a...)
 }
 
-func without(a, b []*topic) []*topic {
+// Without returns what is in the first and not in the second.
+func Without[H comparable](a, b []*Topic[H]) []*Topic[H] {
 	if disjoint(a, b) {
 		return a
 	}
-	var out []*topic
+	var out []*Topic[H]
 	if len(b) < len(a)/16 {
-		out = make([]*topic, 0, len(a))
+		out = make([]*Topic[H], 0, len(a))
 		for _, p := range b {
 			before, _, after := cut(a, p)
 			out, a = append(out, before...), after
@@ -49,7 +51,8 @@ func without(a, b []*topic) []*topic {
 	return out
 }
 
-func disjoint(a, b []*topic) bool {
+// disjoint reports whether nothing is in both.
+func disjoint[H comparable](a, b []*Topic[H]) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
@@ -62,11 +65,12 @@ func disjoint(a, b []*topic) bool {
 	return true
 }
 
-func intersection(a, b []*topic) []*topic {
+// Intersection returns what is in both.
+func Intersection[H comparable](a, b []*Topic[H]) []*Topic[H] {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
-	var out []*topic
+	var out []*Topic[H]
 	for _, p := range a {
 		_, found, after := cut(b, p)
 		if b = after; found {
@@ -78,24 +82,24 @@ func intersection(a, b []*topic) []*topic {
 
 // cut returns what is before and after a topic, and whether it is in the list. It looks
 // near the beginning first.
-func cut(list []*topic, p *topic) (before []*topic, found bool, after []*topic) {
+func cut[H comparable](list []*Topic[H], p *Topic[H]) (before []*Topic[H], found bool, after []*Topic[H]) {
 	if len(list) > 0 && list[0] == p {
 		return nil, true, list[1:]
 	}
 	end := 1
-	for end < len(list) && list[end].name < p.name {
+	for end < len(list) && list[end].Name < p.Name {
 		end *= 2
 	}
 	from := end / 2 // what is before it is less
-	i, found := slices.BinarySearchFunc(list[from:min(end+1, len(list))], p, byName)
+	i, found := slices.BinarySearchFunc(list[from:min(end+1, len(list))], p, byName[H])
 	if i += from; found {
 		return list[:i], true, list[i+1:]
 	}
 	return list[:i], false, list[i:]
 }
 
-// sumOf returns the sum of the hashes of names.
-func sumOf(topics []*topic) uint64 {
+// Sum returns the sum of the hashes of names.
+func Sum[H comparable](topics []*Topic[H]) uint64 {
 	var sum uint64
 	for _, t := range topics {
 		sum += t.hash
@@ -103,20 +107,21 @@ func sumOf(topics []*topic) uint64 {
 	return sum
 }
 
-// sortTopics sorts the topics of names and drops those that occur twice.
-func sortTopics(topics []*topic) []*topic {
-	if !slices.IsSortedFunc(topics, byName) {
-		slices.SortFunc(topics, byName)
+// Sorted sorts the topics of names and drops those that occur twice.
+func Sorted[H comparable](topics []*Topic[H]) []*Topic[H] {
+	if !slices.IsSortedFunc(topics, byName[H]) {
+		slices.SortFunc(topics, byName[H])
 	}
 	return slices.Compact(topics)
 }
 
-func byName(a, b *topic) int { return strings.Compare(a.name, b.name) }
+func byName[H comparable](a, b *Topic[H]) int { return strings.Compare(a.Name, b.Name) }
 
-func namesOf(topics []*topic) []string {
+// Names returns the names of topics.
+func Names[H comparable](topics []*Topic[H]) []string {
 	out := make([]string, len(topics))
 	for i, t := range topics {
-		out[i] = t.name
+		out[i] = t.Name
 	}
 	return out
 }
