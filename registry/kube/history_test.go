@@ -120,7 +120,7 @@ func (h *history) meshStep() step {
 			"discoverySelectors: [{matchExpressions: [{key: watch, operator: DoesNotExist}]}, {matchLabels: {none: a}}]\n")
 	}
 	text := selectors + pick(h, "", "trustDomain: td2\n")
-	return step{MeshConfig: &text}
+	return step{MeshConfig: &text, Cluster: pick(h, h.clusters...)}
 }
 
 func (h *history) object(kind string) object {
