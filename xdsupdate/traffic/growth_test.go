@@ -23,7 +23,7 @@ func growthSize() int {
 	if testing.Short() {
 		return 60
 	}
-	return 200
+	return 120
 }
 
 // TestGrowth makes each repeated field of each kind four times as long, and counts what is

@@ -31,7 +31,7 @@ func TestSimulationIsEnvoy(t *testing.T) {
 	for _, program := range envoyproxy.Programs(t) {
 		t.Run(program.String(), func(t *testing.T) {
 			m := &measurement{t: t, backend: startMirror(t)}
-			for seed := range uint64(150) {
+			for seed := range uint64(90) {
 				m.addSidecars(seed)
 				m.addGateways(seed)
 			}

@@ -55,10 +55,10 @@ var multiplications = map[string]struct {
 		m.object("VirtualService", "evil/d", `{"http":[{`+toEvil+`,"match":[`+repeat(100, ",", func(i int) string { return fmt.Sprintf(`{"uri":{"prefix":"/%d"}}`, i) })+`]}]}`)
 	}, "VirtualService"},
 	"one delegate and many roots": {func(m *multiplying) {
-		for i := range 100 {
+		for i := range 80 {
 			m.object("VirtualService", fmt.Sprintf("evil/v%d", i), fmt.Sprintf(`{"hosts":["e%d.example.com"],"gateways":["mesh","ingress/edge"],"http":[{"delegate":{"name":"d"}}]}`, i))
 		}
-		m.object("VirtualService", "evil/d", `{"http":[{`+toEvil+`,"match":[`+repeat(100, ",", func(i int) string { return fmt.Sprintf(`{"uri":{"prefix":"/%d"}}`, i) })+`]}]}`)
+		m.object("VirtualService", "evil/d", `{"http":[{`+toEvil+`,"match":[`+repeat(80, ",", func(i int) string { return fmt.Sprintf(`{"uri":{"prefix":"/%d"}}`, i) })+`]}]}`)
 	}, "VirtualService"},
 	"nested wildcards": {func(m *multiplying) {
 		m.object("Gateway", "evil/nested", `{"selector":{"app":"edge"},"servers":[{"port":{"number":80,"name":"http","protocol":"HTTP"},"hosts":[`+repeat(100, ",", func(i int) string { return nested(i + 1) })+`]}]}`)
@@ -76,20 +76,20 @@ var multiplications = map[string]struct {
 		}
 	}, "VirtualService"},
 	"a wildcard and services": {func(m *multiplying) {
-		for i := range 100 {
+		for i := range 60 {
 			m.service("evil", registry.Hostname(fmt.Sprintf("e%d.evil.example.com", i)), 80)
 		}
 		m.object("VirtualService", "evil/v", `{"hosts":["*.evil.example.com"],"http":[{`+toEvil+`,"match":[`+
-			repeat(100, ",", func(i int) string { return fmt.Sprintf(`{"uri":{"prefix":"/%d"}}`, i) })+`]}]}`)
+			repeat(60, ",", func(i int) string { return fmt.Sprintf(`{"uri":{"prefix":"/%d"}}`, i) })+`]}]}`)
 	}, "VirtualService"},
 	"routes and ports": {func(m *multiplying) {
 		var ports []uint32
-		for i := range uint32(200) {
+		for i := range uint32(120) {
 			ports = append(ports, 10_000+i)
 		}
 		m.service("evil", "evil.example.com", ports...)
 		m.object("VirtualService", "evil/v", `{"hosts":["evil.example.com"],"http":[{`+toEvil+`,"match":[`+
-			repeat(100, ",", func(i int) string { return fmt.Sprintf(`{"uri":{"prefix":"/%d"}}`, i) })+`]}]}`)
+			repeat(60, ",", func(i int) string { return fmt.Sprintf(`{"uri":{"prefix":"/%d"}}`, i) })+`]}]}`)
 	}, "VirtualService"},
 	"routes and servers": {func(m *multiplying) {
 		m.object("Gateway", "evil/many", `{"selector":{"app":"edge"},"servers":[`+

@@ -29,7 +29,7 @@ import (
 // name a cluster which it has not accepted, if there is that cluster, nor does a cluster go
 // that listeners or routes name which it has accepted, unless they still did when it had gone.
 func TestPhases(t *testing.T) {
-	for seed := range uint64(modelSteps(40)) {
+	for seed := range uint64(modelSteps(18)) {
 		for protocol, delta := range map[string]bool{"sotw": false, "delta": true} {
 			t.Run(fmt.Sprintf("%s/%d", protocol, seed), func(t *testing.T) {
 				t.Parallel()
