@@ -3,6 +3,9 @@
 package istio
 
 import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -66,7 +69,16 @@ func checkTrafficPolicy(at *field, c configstore.Config, policy *networking.Traf
 	}
 	if budget := policy.RetryBudget; budget != nil {
 		checkPercent(at.child("retryBudget").child("percent"), budget.GetPercent().GetValue())
-		checkDurationOrZero(at.child("retryBudget").child("budgetInterval"), budget.BudgetInterval)
+		checkBudgetInterval(at.child("retryBudget").child("budgetInterval"), budget.BudgetInterval)
+	}
+}
+
+// checkBudgetInterval warns of what is not sent: of the Envoys that are supported only the
+// newer ones know it.
+func checkBudgetInterval(at *field, interval *durationpb.Duration) {
+	checkDurationOrZero(at, interval)
+	if interval.AsDuration() >= time.Millisecond {
+		at.warn("has no effect, is %s; retries are compared with the requests of the moment", interval.AsDuration())
 	}
 }
 

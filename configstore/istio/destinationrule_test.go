@@ -48,7 +48,7 @@ trafficPolicy:
   - port: {number: 80}
     tls: {mode: ISTIO_MUTUAL}
   proxyProtocol: {version: V2}
-  retryBudget: {percent: 20, minRetryConcurrency: 3, budgetInterval: 1s}
+  retryBudget: {percent: 20, minRetryConcurrency: 3}
 subsets:
 - {name: v1, labels: {version: v1}, trafficPolicy: {loadBalancer: {simple: RANDOM}}}
 - {name: v2}
@@ -140,6 +140,11 @@ func TestTrafficPolicy(t *testing.T) {
 				"spec.trafficPolicy.retryBudget.percent: must be 0–100, is 101",
 				"spec.trafficPolicy.retryBudget.budgetInterval: must be at least 1ms, is 500µs",
 			},
+		},
+		{
+			name:     "retry budget over an interval",
+			spec:     `trafficPolicy: {retryBudget: {budgetInterval: 1s}}`,
+			warnings: []string{"spec.trafficPolicy.retryBudget.budgetInterval: has no effect, is 1s; retries are compared with the requests of the moment"},
 		},
 		{name: "retry budget of the moment", spec: `trafficPolicy: {retryBudget: {budgetInterval: 0s}}`},
 		{
