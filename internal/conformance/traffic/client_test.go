@@ -40,12 +40,14 @@ type client struct {
 	requests   int
 	// checked counts the responses that were looked at.
 	checked int
+	// recorded are the names of the routes that were recorded of it in the steps so far.
+	recorded map[string]struct{}
 	// has are the bytes of what the client was sent last, by section and name.
 	has map[section]map[string]string
 }
 
 func newClient(spec proxySpec, sys *system, conn grpc.ClientConnInterface) *client {
-	c := &client{spec: spec, sys: sys, subscribed: make(map[section]map[string]struct{}), has: make(map[section]map[string]string)}
+	c := &client{spec: spec, sys: sys, recorded: make(map[string]struct{}), subscribed: make(map[section]map[string]struct{}), has: make(map[section]map[string]string)}
 	for _, s := range sections {
 		c.subscribed[s], c.has[s] = make(map[string]struct{}), make(map[string]string)
 	}

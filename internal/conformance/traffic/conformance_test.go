@@ -117,9 +117,11 @@ func (sys *system) replayStep(ctx context.Context, st step, recorded recordedSte
 		if err != nil {
 			return out, err
 		}
+		got = c.t75(known, recorded.Proxies[c.spec.Name], got)
 		for _, d := range append(compareProxy(known, c.spec, recorded.Proxies[c.spec.Name], got), c.repeated()...) {
 			out = append(out, c.spec.Name+": "+d)
 		}
+		c.remember(recorded.Proxies[c.spec.Name])
 	}
 	return out, nil
 }
