@@ -68,6 +68,7 @@ const (
 type stage struct {
 	*plane
 	server            string
+	issuer            *authority.Authority
 	cart, evil, plain *client
 }
 
@@ -75,7 +76,7 @@ type stage struct {
 func start(t *testing.T, k kind, labels, text string) *stage {
 	t.Helper()
 	issuer := authority.New(t)
-	s := &stage{server: freeAddresses(t, "127.0.0.1", 1)[0]}
+	s := &stage{server: freeAddresses(t, "127.0.0.1", 1)[0], issuer: issuer}
 	s.plane = startPlane(t, workload(s.server, labels)+text)
 	content, _ := bootstrap(t, s.address, issuer)
 	k.start(t, content, s.server)

@@ -49,7 +49,7 @@ type GRPCServer struct {
 // connections. A server that refuses the listener does not start, or keeps what it has.
 func (s GRPCServer) Listener(name string, at netip.AddrPort) *listenerv3.Listener {
 	manager := &hcm.HttpConnectionManager{
-		StatPrefix: "inbound",
+		StatPrefix: s.statPrefix(),
 		RouteSpecifier: &hcm.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 			Name: "inbound",
 			VirtualHosts: []*routev3.VirtualHost{{Name: "inbound", Domains: []string{"*"}, Routes: []*routev3.Route{{
@@ -73,4 +73,13 @@ func (s GRPCServer) Listener(name string, at netip.AddrPort) *listenerv3.Listene
 		}}},
 		FilterChains: []*listenerv3.FilterChain{chain},
 	}
+}
+
+// statPrefix is another one for each transport, so that the filters are: a running server of grpc-js compares those of a new listener first, and
+// transport sockets wrongly (grpc-js-xds 1.14, filterChainsEquivalent). It would not see that mutual TLS goes, and end by an exception when it comes.
+func (s GRPCServer) statPrefix() string {
+	if s.MutualTLS {
+		return "inbound_mutual_tls"
+	}
+	return "inbound"
 }
