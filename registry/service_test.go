@@ -84,6 +84,8 @@ func TestVisibleIn(t *testing.T) {
 		{"own by name", []registry.Visibility{"own"}, "", true, false, false},
 		{"private and a namespace", []registry.Visibility{".", "listed"}, "", true, true, false},
 		{"none", []registry.Visibility{"~"}, "", false, false, false},
+		{"nobody, whoever else is named", []registry.Visibility{".", "listed", "~"}, "", false, false, false},
+		{"everybody, also beside nobody", []registry.Visibility{"~", "*"}, "", true, true, true},
 		{"limited to the namespace", nil, registry.VisibilityPrivate, true, false, false},
 		{"a limit does not widen", []registry.Visibility{"listed"}, registry.VisibilityPrivate, false, false, false},
 		{"limited to nobody", []registry.Visibility{"*"}, registry.VisibilityNone, false, false, false},

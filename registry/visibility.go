@@ -17,27 +17,33 @@ const (
 )
 
 // VisibleIn reports whether a proxy in a namespace may see the service, by
-// Istio 1.30's rules: exportTo, where empty means everywhere and "~" alone
-// nowhere, narrowed by the mesh's Visibility.
+// Istio 1.30's rules: exportTo, where empty means everywhere, "*" everywhere
+// whatever else it says, and otherwise "~" nowhere, narrowed by the mesh's
+// Visibility.
 func (s *Service) VisibleIn(namespace string) bool {
-	exported := len(s.Attributes.ExportTo) == 0
-	for _, v := range s.Attributes.ExportTo {
-		switch v {
-		case VisibilityPublic:
-			exported = true
-		case VisibilityPrivate:
-			exported = exported || namespace == s.Attributes.Namespace
-		case VisibilityNone:
-		default:
-			exported = exported || string(v) == namespace
-		}
-	}
 	switch s.Attributes.Visibility {
 	case VisibilityNone:
 		return false
 	case VisibilityPrivate:
-		return exported && namespace == s.Attributes.Namespace
+		return namespace == s.Attributes.Namespace && s.exportedTo(namespace)
 	default:
-		return exported
+		return s.exportedTo(namespace)
 	}
+}
+
+func (s *Service) exportedTo(namespace string) bool {
+	exported, none := len(s.Attributes.ExportTo) == 0, false
+	for _, v := range s.Attributes.ExportTo {
+		switch v {
+		case VisibilityPublic:
+			return true
+		case VisibilityPrivate:
+			exported = exported || namespace == s.Attributes.Namespace
+		case VisibilityNone:
+			none = true
+		default:
+			exported = exported || string(v) == namespace
+		}
+	}
+	return exported && !none
 }
