@@ -80,6 +80,7 @@ var allowed = map[string][]string{
 	"xdsupdate/envoy":              {"configstore", "registry", "xdsupdate"},
 	"xdsupdate/ads": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads/internal/acks",
+		"xdsupdate/ads/internal/difference",
 		"xdsupdate/ads/internal/failure", "xdsupdate/ads/internal/index",
 		"xdsupdate/ads/internal/pace", "xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource",
 		"xdsupdate/ads/internal/services", "xdsupdate/ads/internal/trial", "xdsupdate/ads/internal/wire",
@@ -92,6 +93,10 @@ var allowed = map[string][]string{
 	"xdsupdate/ads/internal/resource":  {"xdsupdate/ads/internal/reference"},
 	"xdsupdate/ads/internal/wire":      {"xdsupdate/ads/internal/resource"},
 	"xdsupdate/ads/internal/acks":      {"xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource"},
+	"xdsupdate/ads/internal/difference": {
+		"registry", "xdsupdate/envoy", "xdsupdate/ads/internal/index", "xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource",
+		"xdsupdate/ads/internal/wire",
+	},
 	"xdsupdate/ads/internal/services": {
 		"registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads/internal/failure", "xdsupdate/ads/internal/resource",
 	},

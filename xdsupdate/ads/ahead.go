@@ -2,14 +2,18 @@
 
 package ads
 
+import (
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
+)
+
 // ahead is a difference that is found ahead of an answer, without the lock. When it
 // is sent the selection may have gone on: what is new since follows with the next
 // answer, as for any client that is behind.
 type ahead struct {
-	differenceKey
-	selectionState
-	of *selection
-	*difference
+	key   difference.Key
+	of    *selection
+	state selectionState
+	found *difference.Difference
 }
 
 // isQuick reports whether an answer needs nothing that takes long. It is called with the
@@ -32,7 +36,7 @@ func (s *subscription) isLarge() bool {
 	if s.returning {
 		size += len(s.selection.topics) // each has to be answered
 	}
-	return size >= s.conn.cache.largeSize && s.selection.known(s.differenceKey()) == nil
+	return size >= s.conn.cache.largeSize && s.selection.differences.Get(s.differenceKey()) == nil
 }
 
 // lookAhead returns what a subscription's client is to be sent, or nil if that is found
@@ -41,11 +45,11 @@ func (c *cache) lookAhead(sub *subscription) *ahead {
 	var a *ahead
 	c.locked(func() {
 		if s := sub.selection; s != nil && sub.isLarge() {
-			a = &ahead{differenceKey: sub.differenceKey(), selectionState: s.state(), of: s}
+			a = &ahead{key: sub.differenceKey(), of: s, state: s.state()}
 		}
 	})
 	if a != nil {
-		a.difference = a.newDifference(a.from, a.clientTraits)
+		a.found = a.state.Difference(a.key.From, a.key.Traits)
 	}
 	return a
 }
@@ -53,12 +57,12 @@ func (c *cache) lookAhead(sub *subscription) *ahead {
 // flushAhead flushes the connection of a subscription, whose difference may be known
 // ahead; nil: it is not. It is called with the mutex held.
 func (c *cache) flushAhead(sub *subscription, a *ahead) {
-	if s := sub.selection; a != nil && s == a.of && s != nil && s.sameNames(a.topics) {
+	if s := sub.selection; a != nil && s == a.of && s != nil && s.sameNames(a.state.Topics) {
 		switch {
-		case s.snapshot != a.snapshot:
+		case s.snapshot != a.state.Snapshot:
 			sub.ahead = a
-		case s.known(a.differenceKey) == nil:
-			s.remember(a.differenceKey, a.difference)
+		case s.differences.Get(a.key) == nil:
+			s.differences.Add(a.key, a.found)
 		}
 	}
 	sub.conn.flush()

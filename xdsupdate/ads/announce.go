@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -36,7 +37,7 @@ type announcementKey struct{ base, of *resource.State }
 
 // announces sends what need not wait of new routes, and announces the rest. Not waits:
 // nothing has to wait.
-func (s *subscription) announces(update *content) (waits bool) {
+func (s *subscription) announces(update *difference.Content) (waits bool) {
 	if s.typeURL != envoy.RouteType || s.wildcard() || !s.conn.asksByName() {
 		return false
 	}
@@ -47,7 +48,7 @@ func (s *subscription) announces(update *content) (waits bool) {
 		return false
 	}
 	var list []*resource.State
-	for _, r := range update.listed {
+	for _, r := range update.Listed {
 		a := s.announcement(r)
 		switch {
 		case a == nil || s.isReady(a):
@@ -128,7 +129,7 @@ func (s *selection) announcement(key announcementKey) *announcement {
 // newAnnouncement returns an announcement; its sent is nil if it would be too large.
 func newAnnouncement(base, of *resource.State) announcement {
 	a := announcement{base: base, of: of, clusters: reference.Clusters(of.TypeURL, of.Value, base.References().Clusters)}
-	if value := reference.Announce(base.Value, a.clusters, responseBytes); value != nil {
+	if value := reference.Announce(base.Value, a.clusters, difference.MaxBytes); value != nil {
 		a.sent = &resource.State{TypeURL: base.TypeURL, Name: base.Name, Bytes: func() []byte { return value }}
 		a.sent.Exists()
 	}

@@ -3,13 +3,13 @@
 package ads
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -22,52 +22,10 @@ import (
 // their own, and what a refused response with several had is sent again in parts, until
 // each resource that is refused was refused alone.
 
-// separate is how many responses are sent before the client has answered them all, each
-// with one resource.
-const separate = 16
-
 // stopsAtRefused reports whether Envoy applies nothing that stands behind a resource of
 // a type that it refuses.
 func stopsAtRefused(typeURL string) bool {
 	return typeURL != envoy.ClusterType && typeURL != envoy.ListenerType
-}
-
-// comesAlone reports whether resources of a type come in responses of their own, at
-// least if they are few. gRPC clients take what is good of any response.
-func comesAlone(typeURL string, d clientTraits) bool {
-	switch typeURL {
-	case envoy.RouteType, secretType:
-		return !d.grpc
-	case envoy.LoadAssignmentType:
-		return !d.grpc && !d.delta
-	default:
-		return false
-	}
-}
-
-// atOnce returns how many resources are sent before the client has answered. Load
-// assignments are what there may be thousands of, and are hardly ever refused.
-func (s selectionState) atOnce(d clientTraits) int {
-	if s.typeURL != envoy.LoadAssignmentType && comesAlone(s.typeURL, d) {
-		return separate
-	}
-	return math.MaxInt
-}
-
-// divide makes responses of their own of the resources of a response, if they are few.
-// The client had from before.
-func (c *content) divide(from *resource.Snapshot, d clientTraits) {
-	if c.full || len(c.listed) < 2 || len(c.listed) > separate+1 || !comesAlone(c.typeURL, d) {
-		return
-	}
-	sum := from.Sum
-	for _, r := range c.listed {
-		if old := from.Find(r.Name); old != nil {
-			sum -= old.Weight()
-		}
-		sum += r.Weight()
-		c.parts = append(c.parts, separated{&content{typeURL: c.typeURL, delta: c.delta, listed: []*resource.State{r}}, sum})
-	}
 }
 
 // namedBy returns the resources of a response that the text of its refusal names: of
@@ -121,9 +79,9 @@ func (s *subscription) sendApart() bool {
 	if !s.refusals.dividing() {
 		return false
 	}
-	all := &content{after: s.sent}
+	all := &difference.Content{After: s.sent}
 	state, traits := s.state(), s.traits()
-	for ; len(s.refusals.apart) > 0 && len(all.parts) < separate; s.refusals.apart = s.refusals.apart[1:] {
+	for ; len(s.refusals.apart) > 0 && len(all.Parts) < difference.MostParts; s.refusals.apart = s.refusals.apart[1:] {
 		var list []*resource.State
 		for _, r := range s.refusals.apart[0] {
 			if now := s.target().Find(r.Name); now != nil && now.Marker == resource.Present {
@@ -131,21 +89,21 @@ func (s *subscription) sendApart() bool {
 			}
 		}
 		if len(list) > 0 {
-			all.after = all.after.WithAll(list)
-			if s.typeURL == secretType {
+			all.After = all.After.WithAll(list)
+			if s.typeURL == difference.SecretType {
 				s.refusals.vary(list)
 			}
-			part := state.newContent(list, traits)
+			part := state.NewContent(list, traits)
 			if s.typeURL == envoy.ClusterType {
-				part.fresh = reference.NewClusterNames(len(list), resource.Names(list)) // for all that is known
+				part.Fresh = reference.NewClusterNames(len(list), resource.Names(list)) // for all that is known
 			}
-			all.parts = append(all.parts, separated{part, all.after.Sum})
+			all.Parts = append(all.Parts, difference.Part{Content: part, Sum: all.After.Sum})
 		}
 	}
-	if len(all.parts) == 0 {
+	if len(all.Parts) == 0 {
 		return false
 	}
-	s.answer(all, all.after, true)
+	s.answer(all, all.After, true)
 	return true
 }
 
@@ -215,7 +173,7 @@ func later(a, b time.Time) time.Time {
 
 // again has the client sent a resource that it refused; "": whatever it was.
 func (s *subscription) again(name string) {
-	switch full := !s.conn.delta && s.selection != nil && s.selection.state().fullState(); {
+	switch full := !s.conn.delta && s.selection != nil && s.selection.state().FullState(); {
 	case name == "":
 		s.mustAnswer = s.mustAnswer || full
 	case full:

@@ -11,6 +11,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -122,16 +123,16 @@ func (c *connection) flush() {
 // enqueue queues a response, after which what the client has sums up to sum. part: it is
 // one of several that are sent at once; last: no other follows to the same difference.
 // Before is what the client had before all of them.
-func (c *connection) enqueue(s *subscription, content *content, before *resource.Snapshot, sum uint64, part, last bool) {
+func (c *connection) enqueue(s *subscription, content *difference.Content, before *resource.Snapshot, sum uint64, part, last bool) {
 	c.nonce++
 	complete := false
 	if last && !s.refusals.dividing() {
 		d := s.difference()
-		complete = d == nil || d.update == nil && d.removal == nil
+		complete = d == nil || d.Update == nil && d.Removal == nil
 	}
 	o := s.acks.Sent(resource.Version(sum))
 	o.Nonce, o.SentIn, o.PushedAt = strconv.FormatUint(c.nonce, 10), c.cache.epoch, s.selection.since
-	o.Listed, o.Full, o.IsPart, o.Fresh, o.SentAt = content.listed, content.full, part, content.fresh, time.Now()
+	o.Listed, o.Full, o.IsPart, o.Fresh, o.SentAt = content.Listed, content.Full, part, content.Fresh, time.Now()
 	o.Before = before
 	if complete {
 		o.Epoch = c.cache.epoch

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -52,9 +53,9 @@ func (c *connection) gate(waiting time.Time) (g gate) {
 		return g
 	}
 	g.closed = clusters.refusals.dividing()
-	if d := clusters.difference(); d != nil && d.update != nil {
-		g.closed = g.closed || d.more
-		g.coming = append(g.coming, d.update.fresh)
+	if d := clusters.difference(); d != nil && d.Update != nil {
+		g.closed = g.closed || d.More
+		g.coming = append(g.coming, d.Update.Fresh)
 	}
 	return g
 }
@@ -97,7 +98,7 @@ func (g *gate) isComing(name string) bool {
 }
 
 // behind reports whether some of what is new of listeners or routes has to wait.
-func (s *subscription) behind(update *content) (g gate, waits bool) {
+func (s *subscription) behind(update *difference.Content) (g gate, waits bool) {
 	if !reference.HasClusters(s.typeURL) || !s.conn.phased() {
 		return g, false
 	}
@@ -114,7 +115,7 @@ func (s *subscription) behind(update *content) (g gate, waits bool) {
 	if isRoutes {
 		g.refused = s.conn.refusedTightened()
 	}
-	return g, slices.ContainsFunc(update.listed, func(r *resource.State) bool { return s.isRefused(&g, r) || s.waits(&g, r) })
+	return g, slices.ContainsFunc(update.Listed, func(r *resource.State) bool { return s.isRefused(&g, r) || s.waits(&g, r) })
 }
 
 // waits reports whether a resource has to wait.
@@ -143,7 +144,7 @@ func (c *connection) comingRoutes(g *gate) (names []string) {
 		}
 		g.wait(until)
 	}
-	if d := s.difference(); d == nil || d.update == nil {
+	if d := s.difference(); d == nil || d.Update == nil {
 		return nil
 	}
 	of := gate{tightening: c.tightening(g), refused: c.refusedTightened()}

@@ -55,7 +55,7 @@ func (s *subscription) updatesBehind(g gate) {
 		}
 		return
 	}
-	if most := s.state().atOnce(s.traits()); len(list) > most {
+	if most := s.state().AtOnce(s.traits()); len(list) > most {
 		list, epoch = list[:most], 0
 	}
 	s.sendSome(list, s.sent.WithAll(list), epoch)
@@ -66,10 +66,10 @@ func (s *subscription) updatesBehind(g gate) {
 func (s *subscription) sendSome(list []*resource.State, after *resource.Snapshot, epoch uint64) {
 	slices.SortFunc(list, resource.CompareNames)
 	from := s.sent
-	update := s.state().newContent(list, s.traits())
-	update.after = after
-	update.divide(from, s.traits())
-	s.answer(update, update.after, false)
+	update := s.state().NewContent(list, s.traits())
+	update.After = after
+	update.Divide(from, s.traits())
+	s.answer(update, update.After, false)
 	if n := len(s.acks.Unanswered); epoch > 0 && n > 0 {
 		s.acks.Unanswered[n-1].Epoch = epoch
 	}
@@ -78,7 +78,7 @@ func (s *subscription) sendSome(list []*resource.State, after *resource.Snapshot
 // listsAll reports whether the client takes for removed what the first response on its stream
 // does not list: it may have listeners that wait here, of a stream before.
 func (s *subscription) listsAll() bool {
-	return s.state().fullState() && !s.conn.delta && s.sent.List.Len() == 0
+	return s.state().FullState() && !s.conn.delta && s.sent.List.Len() == 0
 }
 
 // changed visits what is new to the client in a snapshot.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -27,16 +28,16 @@ const leaveWait = time.Second
 // its routes name, and something may wait.
 func (c *connection) asksByName() bool {
 	clusters := c.subscriptions[envoy.ClusterType]
-	return c.cache.phaseTimeout > 0 && clusters != nil && clusters.selection != nil && !clusters.wildcard() && clusters.traits().grpc
+	return c.cache.phaseTimeout > 0 && clusters != nil && clusters.selection != nil && !clusters.wildcard() && clusters.traits().GRPC
 }
 
 // leaves returns the clusters that routes of a gRPC client lead to, and will not when they
 // are what a response has.
-func (s *subscription) leaves(c *content) (left []uint64) {
+func (s *subscription) leaves(c *difference.Content) (left []uint64) {
 	if s.typeURL != envoy.RouteType || !s.conn.asksByName() {
 		return nil
 	}
-	for _, r := range c.listed {
+	for _, r := range c.Listed {
 		left = s.sent.Find(r.Name).References().Clusters.Without(left, r.References().Clusters)
 	}
 	return left
@@ -76,30 +77,30 @@ func (c *connection) mayLeave(routes *subscription) (out []uint64) {
 		c.wakeAt(o.SentAt.Add(c.cache.phaseTimeout))
 		out = append(out, o.Left...)
 	}
-	if d := routes.difference(); d != nil && d.update != nil {
-		out = append(out, routes.leaves(d.update)...)
+	if d := routes.difference(); d != nil && d.Update != nil {
+		out = append(out, routes.leaves(d.Update)...)
 	}
 	return out
 }
 
 // keepsLeft sends what is new of clusters or assignments, or gone, but for those that routes
 // are about to leave. Not waits: there are none.
-func (s *subscription) keepsLeft(c *content) (waits bool) {
-	if s.typeURL != envoy.ClusterType && s.typeURL != envoy.LoadAssignmentType || len(c.removed) > 0 {
+func (s *subscription) keepsLeft(c *difference.Content) (waits bool) {
+	if s.typeURL != envoy.ClusterType && s.typeURL != envoy.LoadAssignmentType || len(c.Removed) > 0 {
 		return false
 	}
 	leaving := s.conn.leaving()
 	isKept := func(r *resource.State) bool {
 		return leaving.Has(xxhash.Sum64String(r.Name)) && s.sent.Find(r.Name).IsPresent()
 	}
-	if !slices.ContainsFunc(c.listed, isKept) {
+	if !slices.ContainsFunc(c.Listed, isKept) {
 		return false
 	}
-	rest := slices.DeleteFunc(slices.Clone(c.listed), isKept)
+	rest := slices.DeleteFunc(slices.Clone(c.Listed), isKept)
 	if len(rest) == 0 {
 		return true
 	}
-	s.warm(&content{listed: rest})
+	s.warm(&difference.Content{Listed: rest})
 	edits := make([]resource.Edit, len(rest))
 	for i, r := range rest {
 		edits[i] = resource.Edit{Name: r.Name, Resource: s.target().Find(r.Name)}

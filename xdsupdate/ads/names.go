@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -86,10 +87,10 @@ func (h *holding) rename(r *received, first bool, topics []*topic) {
 		// Envoy waits for the answer before it starts, even if there is nothing; and
 		// nothing may be left of what a client comes back with.
 		back := r.Version != ""
-		h.mustAnswer = wildcard || back && fullState(h.typeURL, wildcard)
+		h.mustAnswer = wildcard || back && difference.FullState(h.typeURL, wildcard)
 		h.returning = back && h.typeURL == envoy.LoadAssignmentType
-		if back && !wildcard && hasStandIns(h.typeURL) && h.view.Client == envoy.ForGRPC {
-			h.sent = standIns(h.typeURL, topics)
+		if back && !wildcard && difference.HasStandIns(h.typeURL) && h.view.Client == envoy.ForGRPC {
+			h.sent = difference.StandIns(h.typeURL, topics)
 		}
 	}
 	h.wildcard, h.topics = wildcard, topics
@@ -192,7 +193,7 @@ func (h *holding) keepOnly(topics []*topic) {
 // of the types of the protocol only for clusters and listeners.
 func legacyWildcard(typeURL string) bool {
 	switch typeURL {
-	case envoy.LoadAssignmentType, envoy.RouteType, scopedRouteType, virtualHostType, secretType, runtimeType, extensionType:
+	case envoy.LoadAssignmentType, envoy.RouteType, scopedRouteType, virtualHostType, difference.SecretType, runtimeType, extensionType:
 		return false
 	default:
 		return true
@@ -202,7 +203,6 @@ func legacyWildcard(typeURL string) bool {
 const (
 	scopedRouteType = "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration"
 	virtualHostType = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
-	secretType      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret" //nolint:gosec // a type URL
 	runtimeType     = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
 	extensionType   = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 )

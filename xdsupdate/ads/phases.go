@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -79,14 +80,14 @@ func (c *cache) overdue(o *acks.Response, now time.Time) bool {
 }
 
 // sends notes that listeners are sent, of which there were others before.
-func (s *subscription) sends(c *content, from *resource.Snapshot) {
+func (s *subscription) sends(c *difference.Content, from *resource.Snapshot) {
 	if s.typeURL != envoy.ListenerType || from.List.Len() == 0 || !s.conn.phased() {
 		return
 	}
 	p, delay, now := &s.conn.phases, s.conn.cache.removalDelay, time.Now()
 	var left []uint64
 	routes := s.conn.subscriptions[envoy.RouteType]
-	for _, r := range c.listed {
+	for _, r := range c.Listed {
 		p.tightened = append(p.tightened, from.Find(r.Name).References().Tightened(r.References())...)
 		p.switching = p.switching || from.Find(r.Name) != nil || len(p.tightened) > 0
 		for _, name := range r.References().Routes {
@@ -99,11 +100,11 @@ func (s *subscription) sends(c *content, from *resource.Snapshot) {
 		}
 	}
 	if delay > 0 {
-		for _, name := range c.removed {
+		for _, name := range c.Removed {
 			left = from.Find(name).References().Clusters.Without(left, nil)
 		}
 	}
-	p.stopAwaiting(c.after)
+	p.stopAwaiting(c.After)
 	s.conn.drain(left, delay)
 }
 

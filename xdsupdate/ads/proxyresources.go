@@ -16,6 +16,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/redact"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
@@ -158,7 +159,7 @@ func (l *liveStreams) all() []*stream {
 // subscribed is what is known of a subscription at one moment.
 type subscribed struct {
 	selectionState
-	clientTraits
+	difference.Traits
 	prepared   bool // else there is no snapshot yet
 	sent       *resource.Snapshot
 	unanswered []acks.Response
@@ -174,11 +175,11 @@ func (c *connection) subscribed() (node *core.Node, out []subscribed) {
 	}
 	for _, s := range c.order {
 		h := subscribed{sent: s.sent, unanswered: slices.Clone(s.acks.Unanswered), leftOut: s.leftOut()}
-		h.typeURL = s.typeURL
+		h.TypeURL = s.typeURL
 		if s.selection != nil {
-			h.topics, h.clientTraits = s.selection.topics, s.traits()
+			h.Topics, h.Traits = s.selection.topics, s.traits()
 			if h.prepared = s.selection.snapshot != nil; h.prepared {
-				h.snapshot = s.target()
+				h.Snapshot = s.target()
 			}
 		}
 		if s.refusals != nil {
@@ -192,17 +193,17 @@ func (c *connection) subscribed() (node *core.Node, out []subscribed) {
 // resources returns what is known of each resource, by name.
 func (h *subscribed) resources() (out []ProxyResource) {
 	if !h.prepared {
-		h.snapshot = h.sent
+		h.Snapshot = h.sent
 	}
 	var names []string
-	for _, list := range []*resource.Snapshot{h.sent, h.snapshot} {
+	for _, list := range []*resource.Snapshot{h.sent, h.Snapshot} {
 		for r := range list.List.All() {
 			if r.IsPresent() {
 				names = append(names, r.Name)
 			}
 		}
 	}
-	for _, t := range h.topics {
+	for _, t := range h.Topics {
 		names = append(names, t.Name)
 	}
 	slices.Sort(names)
@@ -227,8 +228,8 @@ func (h *subscribed) resources() (out []ProxyResource) {
 // resource returns what is known of a resource, of which there may be a response that was
 // not answered.
 func (h *subscribed) resource(name string, unanswered *acks.Response) ProxyResource {
-	sent, now := h.sent.Find(name), h.snapshot.Find(name)
-	p := ProxyResource{TypeURL: h.typeURL, Name: name, Pending: !h.prepared || h.isPending(sent, now)}
+	sent, now := h.sent.Find(name), h.Snapshot.Find(name)
+	p := ProxyResource{TypeURL: h.TypeURL, Name: name, Pending: !h.prepared || h.isPending(sent, now)}
 	if !sent.IsPresent() {
 		p.Status = StatusNotSent
 		return p
@@ -266,7 +267,7 @@ func (h *subscribed) isPending(sent, now *resource.State) bool {
 	case now.IsPresent():
 		return !sent.IsPresent() || !now.Same(sent)
 	case sent.IsPresent():
-		return h.removalOf(sent, now, h.clientTraits) != isKept
+		return !h.Keeps(sent, now, h.Traits)
 	default:
 		return false
 	}

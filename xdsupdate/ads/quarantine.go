@@ -11,6 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
@@ -57,8 +58,8 @@ type quarantines struct {
 	target, base, sent *resource.Snapshot
 	targetVersion      int
 	// difference is the one to target, of differenceKey.
-	difference *difference
-	differenceKey
+	difference *difference.Difference
+	difference.Key
 }
 
 // quarantine is one resource that a client refuses. It is guarded by the cache's mutex.
@@ -274,10 +275,10 @@ func (s *subscription) target() *resource.Snapshot {
 }
 
 // ownDifference is difference for a client in quarantine.
-func (s *subscription) ownDifference() *difference {
+func (s *subscription) ownDifference() *difference.Difference {
 	list := s.quarantines
-	if key := s.differenceKey(); list.difference == nil || list.differenceKey != key {
-		list.difference, list.differenceKey = s.state().newDifference(s.sent, key.clientTraits), key
+	if key := s.differenceKey(); list.difference == nil || list.Key != key {
+		list.difference, list.Key = s.state().Difference(s.sent, key.Traits), key
 	}
 	return list.difference
 }

@@ -76,7 +76,7 @@ func (c *connection) removeFirst() {
 	if r.passed {
 		c.removeClusters(clusters)
 	}
-	if d := clusters.difference(); d != nil && d.update != nil && clusters.open {
+	if d := clusters.difference(); d != nil && d.Update != nil && clusters.open {
 		r.passed = true
 	}
 }
@@ -86,7 +86,7 @@ func (c *connection) removeClusters(clusters *subscription) {
 	p, now := &c.phases, time.Now()
 	later := c.asksLater(clusters, now)
 	d := clusters.difference()
-	if d == nil || d.removal == nil {
+	if d == nil || d.Removal == nil {
 		p.removal = nil
 		return
 	}
@@ -158,7 +158,7 @@ func (c *connection) removeOf(clusters *subscription, target *resource.Snapshot,
 	d := clusters.difference()
 	var due []string
 	kept := false
-	for _, name := range d.removal.removed {
+	for _, name := range d.Removal.Removed {
 		switch {
 		case target.Find(name) != nil:
 			kept = true // it has gone since
@@ -168,12 +168,12 @@ func (c *connection) removeOf(clusters *subscription, target *resource.Snapshot,
 		}
 	}
 	switch {
-	case d.update == nil && (clusters.returning || len(due) == len(d.removal.removed)):
+	case d.Update == nil && (clusters.returning || len(due) == len(d.Removal.Removed)):
 		clusters.removals()
 	case len(due) > 0:
-		part := clusters.state().newContent(nil, clusters.traits())
-		part.removed, part.after = due, clusters.sent.Without(due)
-		clusters.answer(part, part.after, false)
+		part := clusters.state().NewContent(nil, clusters.traits())
+		part.Removed, part.After = due, clusters.sent.Without(due)
+		clusters.answer(part, part.After, false)
 	case kept:
 		return false
 	default:
@@ -227,11 +227,11 @@ func (c *connection) removeAssignments(clusters, s *subscription) {
 		return
 	}
 	d := s.difference()
-	if d == nil || d.update != nil || d.removal == nil {
+	if d == nil || d.Update != nil || d.Removal == nil {
 		return
 	}
 	var edits []resource.Edit
-	part := s.state().newContent(nil, s.traits())
+	part := s.state().NewContent(nil, s.traits())
 	now, changing := time.Now(), false
 	for i := range clusters.acks.Unanswered {
 		changing = changing || !c.cache.overdue(&clusters.acks.Unanswered[i], now)
@@ -240,22 +240,22 @@ func (c *connection) removeAssignments(clusters, s *subscription) {
 		return s.sent.Find(name).IsPresent() && clusters.sent.Find(name).IsPresent() &&
 			(changing || !clusters.target().Find(name).IsPresent())
 	}
-	for _, name := range d.removal.removed {
+	for _, name := range d.Removal.Removed {
 		if !inUse(name) {
-			part.removed, edits = append(part.removed, name), append(edits, resource.Edit{Name: name})
+			part.Removed, edits = append(part.Removed, name), append(edits, resource.Edit{Name: name})
 		}
 	}
-	for _, r := range d.removal.listed {
+	for _, r := range d.Removal.Listed {
 		if !inUse(r.Name) {
-			part.listed, edits = append(part.listed, r), append(edits, resource.Edit{Name: r.Name, Resource: s.target().Find(r.Name)})
+			part.Listed, edits = append(part.Listed, r), append(edits, resource.Edit{Name: r.Name, Resource: s.target().Find(r.Name)})
 		}
 	}
 	switch {
-	case s.returning || len(edits) == len(d.removal.removed)+len(d.removal.listed):
+	case s.returning || len(edits) == len(d.Removal.Removed)+len(d.Removal.Listed):
 		s.removals()
 	case len(edits) > 0:
-		part.after = s.sent.With(edits)
-		s.answer(part, part.after, false)
+		part.After = s.sent.With(edits)
+		s.answer(part, part.After, false)
 	case !changing:
 		s.lingering = lingering{s.sent, s.target()}
 	}

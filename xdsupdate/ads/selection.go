@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"weak"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -47,17 +47,16 @@ type selection struct {
 	dirty []string
 	// differences are what brings clients up to date with the snapshot; current counts
 	// those that are: when all are, they are not needed.
-	differences differences
+	differences difference.Known
 	current     int
 	// announcements are those of its route configurations to clients that have others.
 	announcements map[announcementKey]announcement
 	// failing are the resources that are not as they should be, by name.
 	failing failing
-	// first are the differences for clients that have nothing, even when they are not
-	// needed: as long as the memory is not, clients that come one after the other
-	// share the first answer.
-	first map[clientTraits]weak.Pointer[difference]
 }
+
+// selectionState is what a selection is and has at one moment.
+type selectionState = difference.State[*selection]
 
 // topic is a name that selections have.
 type topic = index.Topic[*selection]
@@ -212,7 +211,7 @@ func (s *selection) publish(next *resource.Snapshot) {
 	if next == s.snapshot {
 		return
 	}
-	s.snapshot, s.differences, s.first, s.current, s.announcements = next, differences{}, nil, 0, nil
+	s.snapshot, s.differences, s.current, s.announcements = next, difference.Known{}, 0, nil
 	for _, sub := range s.subscribers {
 		if sub.sent == next {
 			s.current++
@@ -249,7 +248,25 @@ func (s *selection) has(sub *subscription, sent *resource.Snapshot) {
 	sub.sent = sent
 	if sent == s.snapshot {
 		if s.current++; s.current == len(s.subscribers) {
-			s.differences, s.announcements = differences{}, nil
+			s.differences.Release()
+			s.announcements = nil
 		}
 	}
+}
+
+// state returns what the selection is and has now. It is called with the cache's mutex
+// held.
+func (s *selection) state() selectionState {
+	return selectionState{TypeURL: s.typeURL, Wildcard: s.wildcard, Topics: s.topics, Snapshot: s.snapshot}
+}
+
+// difference returns what a client that has from is to be sent.
+func (s *selection) difference(from *resource.Snapshot, d difference.Traits) *difference.Difference {
+	key := difference.Key{From: from, Traits: d}
+	found := s.differences.Get(key)
+	if found == nil {
+		found = s.state().Difference(from, d)
+	}
+	s.differences.Add(key, found)
+	return found
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
@@ -305,10 +306,10 @@ func (s *stream) drain() {
 			s.conn.queue = nil
 		}
 		s.conn.cache.mu.Unlock()
-		if !s.takeTurn(len(next.content.encode())) {
+		if !s.takeTurn(len(next.content.Encode())) {
 			return
 		}
-		m := next.message()
+		m := next.content.Message(next.version, next.nonce)
 		s.responses.Inc()
 		if err := s.grpc.SendMsg(m); err != nil {
 			s.end(err)
@@ -316,8 +317,8 @@ func (s *stream) drain() {
 		}
 		s.server.observing(func(o Observer) {
 			o.Response(*s.about.Load(), ResponseEvent{
-				TypeURL: next.content.typeURL, Version: next.version, Nonce: next.nonce,
-				Resources: next.content.count(), Removed: len(next.content.removed), Bytes: proto.Size(m),
+				TypeURL: next.content.TypeURL, Version: next.version, Nonce: next.nonce,
+				Resources: next.content.Count(), Removed: len(next.content.Removed), Bytes: proto.Size(m),
 			})
 		})
 	}
@@ -325,15 +326,8 @@ func (s *stream) drain() {
 
 // response is a response that waits to be sent.
 type response struct {
-	content        *content
+	content        *difference.Content
 	version, nonce string
-}
-
-// message returns the response.
-func (r *response) message() proto.Message {
-	return wire.NewResponse(wire.Header{
-		Delta: r.content.delta, TypeURL: r.content.typeURL, Version: r.version, Nonce: r.nonce, Removed: r.content.removed,
-	}, r.content.encode())
 }
 
 // liveStreams are the streams to be ended when the server stops.

@@ -5,6 +5,7 @@ package ads
 import (
 	"slices"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
@@ -197,7 +198,7 @@ func (c *cache) rename(s *selection, key selectionKey, n names) {
 	index.Add(s, n.come)
 	c.index.Change(s.typeURL, func(t *index.Type[*selection]) { t.Remove(s, n.left) })
 	s.selectionKey, s.topics = key, n.topics
-	s.differences, s.first = differences{}, nil // they have answers about names
+	s.differences = difference.Known{} // they have answers about names
 	c.rememberSelection(s)
 	s.publish(s.snapshot.With(gone))
 }
@@ -229,13 +230,13 @@ func (c *cache) prepare(list []*selection) {
 	behind := false
 	for _, j := range jobs {
 		j.of.preparing = nil
-		if j.snapshot == nil {
+		if j.Snapshot == nil {
 			if len(j.of.subscribers) > 0 {
 				c.unprepared = append(c.unprepared, j.of)
 			}
 			continue
 		}
-		behind = j.publish() && j.snapshot.List.Len() >= c.largeSize || behind
+		behind = j.publish() && j.Snapshot.List.Len() >= c.largeSize || behind
 		for _, sub := range j.of.subscribers {
 			touched[sub.conn] = struct{}{}
 		}
@@ -256,8 +257,8 @@ type preparation struct {
 	of   *selection
 	from resolver
 	// starts are what clients have that wait for it.
-	starts []differenceKey
-	made   []*difference
+	starts []difference.Key
+	made   []*difference.Difference
 	// failing are those of the snapshot.
 	failing failing
 }
@@ -279,21 +280,21 @@ func (c *cache) preparation(s *selection) *preparation {
 }
 
 func (p *preparation) make() {
-	if p.snapshot, p.failing = p.of.prepare(p.from, p.topics); p.snapshot == nil {
+	if p.Snapshot, p.failing = p.of.prepare(p.from, p.Topics); p.Snapshot == nil {
 		return
 	}
 	for _, start := range p.starts {
-		p.made = append(p.made, p.newDifference(start.from, start.clientTraits))
+		p.made = append(p.made, p.Difference(start.From, start.Traits))
 	}
 }
 
 // publish shows the snapshot. It reports whether that is not of this moment any more. It
 // is called with the mutex held.
 func (p *preparation) publish() (behind bool) {
-	p.of.publish(p.snapshot)
+	p.of.publish(p.Snapshot)
 	p.of.failing = p.failing
 	for i, start := range p.starts {
-		p.of.remember(start, p.made[i])
+		p.of.differences.Add(start, p.made[i])
 	}
 	return len(p.of.dirty) > 0
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -66,7 +67,7 @@ func (s *subscription) topics() []*topic {
 
 // difference returns what the client is to be sent; nil if it is up to date, or
 // if the selection is not ready.
-func (s *subscription) difference() *difference {
+func (s *subscription) difference() *difference.Difference {
 	if s.selection == nil || s.selection.snapshot == nil {
 		return nil
 	}
@@ -77,23 +78,25 @@ func (s *subscription) difference() *difference {
 	if s.quarantines != nil {
 		return s.ownDifference()
 	}
-	if key := s.differenceKey(); s.ahead != nil && s.ahead.differenceKey == key {
-		return s.ahead.difference
+	if key := s.differenceKey(); s.ahead != nil && s.ahead.key == key {
+		return s.ahead.found
 	}
 	return s.selection.difference(s.sent, s.traits())
 }
 
 // traits returns what the client is sent differently. There is a selection.
-func (s *subscription) traits() clientTraits {
-	return clientTraits{delta: s.conn.delta, grpc: s.selection.view.Client == envoy.ForGRPC, returning: s.returning}
+func (s *subscription) traits() difference.Traits {
+	return difference.Traits{Delta: s.conn.delta, GRPC: s.selection.view.Client == envoy.ForGRPC, Returning: s.returning}
 }
 
-func (s *subscription) differenceKey() differenceKey { return differenceKey{s.sent, s.traits()} }
+func (s *subscription) differenceKey() difference.Key {
+	return difference.Key{From: s.sent, Traits: s.traits()}
+}
 
 // state returns what the client is to have.
 func (s *subscription) state() selectionState {
 	m := s.selection.state()
-	m.snapshot = s.target()
+	m.Snapshot = s.target()
 	return m
 }
 
@@ -124,7 +127,7 @@ func (s *subscription) updating() bool {
 		return true
 	}
 	d := s.difference()
-	return d != nil && d.update != nil
+	return d != nil && d.Update != nil
 }
 
 // complete reports whether the client was sent everything.
@@ -136,7 +139,7 @@ func (s *subscription) complete() bool {
 		return false
 	}
 	d := s.difference()
-	return d == nil || d.update == nil && d.removal == nil || s.lingering == lingering{s.sent, s.target()}
+	return d == nil || d.Update == nil && d.Removal == nil || s.lingering == lingering{s.sent, s.target()}
 }
 
 // updates sends what is new or changed.
@@ -146,26 +149,26 @@ func (s *subscription) updates() {
 		return
 	}
 	d := s.difference()
-	if d != nil && d.update != nil {
-		if g, waits := s.behind(d.update); waits {
+	if d != nil && d.Update != nil {
+		if g, waits := s.behind(d.Update); waits {
 			s.updatesBehind(g)
 			return
 		}
-		if s.announces(d.update) || s.keepsLeft(d.update) {
+		if s.announces(d.Update) || s.keepsLeft(d.Update) {
 			return
 		}
 		s.held, s.waiting = nil, time.Time{}
 	}
 	switch {
-	case d != nil && d.update != nil:
-		s.warm(d.update)
-		s.answer(d.update, d.update.after, !d.more && d.removal == nil)
-		s.returning = s.returning && (d.more || d.removal != nil)
+	case d != nil && d.Update != nil:
+		s.warm(d.Update)
+		s.answer(d.Update, d.Update.After, !d.More && d.Removal == nil)
+		s.returning = s.returning && (d.More || d.Removal != nil)
 	case s.mustAnswer:
-		s.answer(s.state().newContent(nil, clientTraits{delta: s.conn.delta}), s.sent, true)
-	case d != nil && d.removal == nil:
+		s.answer(s.state().NewContent(nil, difference.Traits{Delta: s.conn.delta}), s.sent, true)
+	case d != nil && d.Removal == nil:
 		s.returning = false
-		s.has(d.rest)
+		s.has(d.Rest)
 	}
 }
 
@@ -174,16 +177,16 @@ func (s *subscription) removals() {
 	if !s.open {
 		return
 	}
-	if d := s.difference(); d != nil && d.update == nil && d.removal != nil && !s.keepsLeft(d.removal) {
+	if d := s.difference(); d != nil && d.Update == nil && d.Removal != nil && !s.keepsLeft(d.Removal) {
 		s.returning = false
-		s.answer(d.removal, d.removal.after, true)
+		s.answer(d.Removal, d.Removal.After, true)
 	}
 }
 
 // warm sends the load assignments of clusters that changed once more. Envoy waits
 // for them before it uses the new state of the cluster, and does not ask for what
 // it is already subscribed to (xDS protocol, "Resource warming").
-func (s *subscription) warm(update *content) {
+func (s *subscription) warm(update *difference.Content) {
 	if s.typeURL != envoy.ClusterType || s.acks.Pushed == 0 && !s.resumed {
 		return // it has no clusters yet
 	}
@@ -192,7 +195,7 @@ func (s *subscription) warm(update *content) {
 		return
 	}
 	var names []string
-	for _, r := range update.listed {
+	for _, r := range update.Listed {
 		if eds == nil || eds.sent.Find(r.Name) != nil && eds.offers(r.Name) {
 			names = append(names, r.Name)
 		}
@@ -215,13 +218,13 @@ func (s *subscription) offers(name string) bool {
 
 // answer queues a response, after which the client has sent. last: no other follows to
 // the same difference.
-func (s *subscription) answer(c *content, sent *resource.Snapshot, last bool) {
+func (s *subscription) answer(c *difference.Content, sent *resource.Snapshot, last bool) {
 	before, left := s.record(c, sent)
-	if c.parts == nil {
+	if c.Parts == nil {
 		s.conn.enqueue(s, c, before, sent.Sum, false, last)
 	}
-	for i, part := range c.parts {
-		s.conn.enqueue(s, part.content, before, part.sum, len(c.parts) > 1, last && i == len(c.parts)-1)
+	for i, part := range c.Parts {
+		s.conn.enqueue(s, part.Content, before, part.Sum, len(c.Parts) > 1, last && i == len(c.Parts)-1)
 	}
 	s.acks.Unanswered[len(s.acks.Unanswered)-1].Left = left
 }
@@ -229,9 +232,9 @@ func (s *subscription) answer(c *content, sent *resource.Snapshot, last bool) {
 // record notes that the client is sent a response, and returns what it had before, and
 // which clusters its calls leave. It is apart from answer because the stack of a stream is
 // deepest below that: with this in it, each takes 8 kB more.
-func (s *subscription) record(c *content, sent *resource.Snapshot) (before *resource.Snapshot, left []uint64) {
-	if c.after == nil { // an answer without anything new
-		c.after = sent
+func (s *subscription) record(c *difference.Content, sent *resource.Snapshot) (before *resource.Snapshot, left []uint64) {
+	if c.After == nil { // an answer without anything new
+		c.After = sent
 	}
 	s.mustAnswer, s.open = false, false
 	before = cmp.Or(s.forgotten, s.sent)
@@ -239,11 +242,11 @@ func (s *subscription) record(c *content, sent *resource.Snapshot) (before *reso
 	s.forgotten = nil
 	left = s.leaves(c)
 	s.has(sent)
-	if c.full || len(c.removed) > 0 {
+	if c.Full || len(c.Removed) > 0 {
 		s.refusals.forgetGone(sent)
 	}
 	if r := s.conn.phases.removal; r != nil && s.typeURL == envoy.ClusterType {
-		r.target = r.target.WithAll(c.listed) // see removal.keep
+		r.target = r.target.WithAll(c.Listed) // see removal.keep
 	}
 	return before, left
 }

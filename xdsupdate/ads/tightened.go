@@ -90,6 +90,6 @@ func (s *subscription) isRefused(g *gate, r *resource.State) bool {
 func (s *subscription) keepsRefused(target *resource.Snapshot) {
 	s.lingering = lingering{s.sent, target}
 	if s.mustAnswer {
-		s.answer(s.state().newContent(nil, s.traits()), s.sent, true)
+		s.answer(s.state().NewContent(nil, s.traits()), s.sent, true)
 	}
 }

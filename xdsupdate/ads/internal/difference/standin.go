@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package difference
 
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// standIns returns a snapshot with what a gRPC client may have that comes back on a
+// StandIns returns a snapshot with what a gRPC client may have that comes back on a
 // new stream (SotW). Its first answer lists all listeners or clusters that it is to
 // keep, and the server that sent them may be another one: what does not exist, or is
 // hidden from the client, is therefore in the answer as the name alone says that it
 // looks like. Of what exists the client is sent the present state, as it is another
 // one, or the same. So a stand-in says nothing of what there is.
-func standIns(typeURL string, topics []*topic) *resource.Snapshot {
+func StandIns[H comparable](typeURL string, topics []*index.Topic[H]) *resource.Snapshot {
 	var list []*resource.State
 	for _, t := range topics {
 		r := &resource.State{TypeURL: typeURL, Name: t.Name, Build: func() (proto.Message, error) { return standIn(typeURL, t.Name), nil }}
@@ -28,10 +29,10 @@ func standIns(typeURL string, topics []*topic) *resource.Snapshot {
 	return resource.NewSnapshot(list)
 }
 
-// hasStandIns reports whether there are stand-ins for resources of a type: for those
+// HasStandIns reports whether there are stand-ins for resources of a type: for those
 // that a SotW response removes by not listing them. Routes and assignments are only
 // removed with what points to them.
-func hasStandIns(typeURL string) bool {
+func HasStandIns(typeURL string) bool {
 	return typeURL == envoy.ListenerType || typeURL == envoy.ClusterType
 }
 

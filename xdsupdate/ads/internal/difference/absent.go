@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ads
+package difference
 
 import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -18,18 +18,21 @@ import (
 // this is the answer that is expected. Until the secret is there it closes
 // the connections that need it.
 
+// SecretType is the type URL of secrets.
+const SecretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret" //nolint:gosec // a type URL
+
 // tellsAbsent reports whether clients with some traits are told that there is no resource by
 // one that they cannot read.
-func (s selectionState) tellsAbsent(d clientTraits) bool {
-	return s.typeURL == secretType && !d.delta && !d.grpc && !s.wildcard
+func (s State[H]) tellsAbsent(d Traits) bool {
+	return s.TypeURL == SecretType && !d.Delta && !d.GRPC && !s.Wildcard
 }
 
 // untold returns the names of which there is nothing, as what a client has that knows.
-func (s selectionState) untold(from *resource.Snapshot) []resource.Edit {
+func (s State[H]) untold(from *resource.Snapshot) []resource.Edit {
 	var out []resource.Edit
 	for _, name := range s.missing() {
 		if from.Find(name) == nil {
-			out = append(out, resource.Edit{Name: name, Resource: resource.NewMarker(s.typeURL, name, resource.Absent)})
+			out = append(out, resource.Edit{Name: name, Resource: resource.NewMarker(s.TypeURL, name, resource.Absent)})
 		}
 	}
 	return out
@@ -37,7 +40,7 @@ func (s selectionState) untold(from *resource.Snapshot) []resource.Edit {
 
 // tell adds to what a client is sent, after all others, that there is nothing under the
 // names that it does not know this of yet.
-func (s selectionState) tell(from *resource.Snapshot, edits *[]resource.Edit, changed *[]*resource.State) {
+func (s State[H]) tell(from *resource.Snapshot, edits *[]resource.Edit, changed *[]*resource.State) {
 	if untold := s.untold(from); len(untold) > 0 {
 		*edits = append(*edits, untold...)
 		*changed = append(*changed, unreadable(untold[0].Name))
@@ -46,7 +49,7 @@ func (s selectionState) tell(from *resource.Snapshot, edits *[]resource.Edit, ch
 
 // unreadable returns a secret that no Envoy takes.
 func unreadable(name string) *resource.State {
-	r := &resource.State{TypeURL: secretType, Name: name, Marker: resource.Absent, Build: func() (proto.Message, error) {
+	r := &resource.State{TypeURL: SecretType, Name: name, Marker: resource.Absent, Build: func() (proto.Message, error) {
 		noKeys := &tlsv3.Secret_SessionTicketKeys{SessionTicketKeys: &tlsv3.TlsSessionTicketKeys{}} // one is required
 		return &tlsv3.Secret{Name: name, Type: noKeys}, nil
 	}}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package difference
+
+import (
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
+)
+
+// Content is the content of one response.
+type Content struct {
+	TypeURL string
+	delta   bool
+	// Listed are the resources in it, by name, unless Full is set: then everything in After
+	// is, because the client takes what is not listed for removed.
+	Listed []*resource.State
+	Full   bool
+	// Removed are the names in a delta response.
+	Removed []string
+	// Fresh are the clusters of Listed that the client does not have.
+	Fresh reference.ClusterNames
+	// After is what the client has then.
+	After *resource.Snapshot
+	// Parts are the content in responses of their own; nil: it is in one.
+	Parts []Part
+
+	once    sync.Once
+	encoded []byte // the resources, encoded as a field of the response
+}
+
+// Part is a part of a content. With it, and those before it, what the client has
+// sums up to Sum.
+type Part struct {
+	*Content
+	Sum uint64
+}
+
+// Encode returns the field "resources" of a response, as the two protocols have
+// it: Any, or Resource. It is made once, by the first stream that sends it.
+func (c *Content) Encode() []byte {
+	c.once.Do(func() {
+		size := 0
+		each := func(visit func(r *resource.State)) {
+			if !c.Full {
+				for _, r := range c.Listed {
+					visit(r)
+				}
+				return
+			}
+			for r := range c.After.List.All() {
+				if r.Marker == resource.Present {
+					visit(r)
+				}
+			}
+		}
+		each(func(r *resource.State) { size += wire.ResourceSize(r) })
+		c.encoded = make([]byte, 0, size)
+		each(func(r *resource.State) { c.encoded = wire.AppendResource(c.encoded, r, c.delta) })
+	})
+	return c.encoded
+}
+
+// Count returns the number of resources in the response.
+func (c *Content) Count() int {
+	if c.Full {
+		return c.After.List.Len()
+	}
+	return len(c.Listed)
+}
+
+// Message returns the response.
+func (c *Content) Message(version, nonce string) proto.Message {
+	return wire.NewResponse(wire.Header{
+		Delta: c.delta, TypeURL: c.TypeURL, Version: version, Nonce: nonce, Removed: c.Removed,
+	}, c.Encode())
+}
