@@ -3,7 +3,6 @@
 package ads
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -136,38 +135,3 @@ func (NoObserver) Failed(error) {}
 
 // Panicked does nothing.
 func (NoObserver) Panicked(PanicEvent) {}
-
-// observe reports a request that was handled.
-func (s *stream) observe(r *received, h handling) {
-	for _, refusal := range h.refused {
-		s.server.refusal(s, r.TypeURL, refusal)
-	}
-	refused, text := r.Refused, r.Text
-	if r.answered.TellsAbsence() {
-		refused, text = false, ""
-	}
-	s.server.observing(func(o Observer) {
-		o.Request(*s.about.Load(), RequestEvent{TypeURL: r.TypeURL, Bytes: r.Bytes, Nonce: r.Nonce, Refused: refused, Error: text})
-		if h.isAnswer && !refused && !r.answered.PushedAt.IsZero() {
-			o.Converged(*s.about.Load(), r.TypeURL, time.Since(r.answered.PushedAt))
-		}
-	})
-}
-
-// refusal logs that a proxy has refused a resource, or a response of which it is not
-// known yet what it refuses. What is refused again for the same reason is not logged
-// again.
-func (s *Server) refusal(st *stream, typeURL string, r Refusal) {
-	s.logger.Warn("resources refused", slog.String("node", st.about.Load().Node), slog.String("type_url", typeURL),
-		slog.String("resource", r.Name), slog.String("version", r.Version), slog.String("reason", r.Error))
-}
-
-// overdue reports that a client does not answer responses of some types.
-func (s *stream) overdue(types []string, after time.Duration) {
-	about := *s.about.Load()
-	for _, typeURL := range types {
-		s.server.logger.Warn("response not answered", slog.String("node", about.Node),
-			slog.String("type_url", typeURL), slog.Duration("after", after))
-		s.server.observing(func(o Observer) { o.Overdue(about, typeURL, after) })
-	}
-}

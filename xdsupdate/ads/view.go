@@ -3,15 +3,16 @@
 package ads
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
-	"reflect"
+	"net/netip"
 	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -55,107 +56,105 @@ func (v View) String() string {
 	return out.String()
 }
 
-// view is the state of a View. All of it is guarded by the cache's mutex.
-type view struct {
-	View
-	// ready is false until the generators have been called for the first time.
-	ready bool
-	// proxies counts the connections; the view ends with the last one.
-	proxies int
-	overlay overlay
-	// waiting are the selections that are made when the view is ready.
-	waiting []*selection
+// viewJSON is the JSON of a View.
+type viewJSON struct {
+	Namespace string             `json:"namespace"`
+	Cluster   registry.ClusterID `json:"cluster,omitempty"`
+	Addresses addressesJSON      `json:"addresses"`
+	Client    string             `json:"client"`
+	Group     string             `json:"group,omitempty"`
+	Policy    string             `json:"policy,omitempty"`
 }
 
-// wrap says for which view something has failed.
-func (v *view) wrap(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("view (%s): %w", v, err)
+type addressesJSON struct {
+	IPv4      bool `json:"ipv4"`
+	IPv6      bool `json:"ipv6"`
+	Allocated bool `json:"allocated"`
 }
 
-// make makes a resource, which may be nil, for the view. Why it cannot be made is noted
-// once, with the view, however many share the resource.
-func (v *view) make(r *resource.State, failed *failure.List) {
-	if err := r.Make(); err != nil {
-		failed.Add(v.wrap(err))
-	}
+// MarshalJSON implements json.Marshaler. Group and Policy may be any values, of which some
+// have no JSON and others would fail for all that is beside them, so that they are text.
+func (v View) MarshalJSON() ([]byte, error) {
+	return json.Marshal(viewJSON{
+		Namespace: v.Namespace, Cluster: v.Cluster, Addresses: addressesJSON(v.Addresses),
+		Client: v.Client.String(), Group: textOf(v.Group), Policy: textOf(v.Policy),
+	})
 }
 
-// resolver is what resources are looked up in at one moment: it is immutable, so
-// that a new selection is made without a lock.
-type resolver struct {
-	view    *view
-	overlay overlay
-	layers  layers
-	failed  *failure.List
+// textOf returns the text of a value, "" for nil.
+func textOf(v any) string {
+	if v == nil {
+		return ""
+	}
+	return excerpt.Cut(fmt.Sprint(v))
 }
 
-// make makes a resource, which may be nil, for the view.
-func (s resolver) make(r *resource.State) { s.view.make(r, s.failed) }
-
-// named returns the resource that is served under a name to those who ask for
-// it, or nil.
-func (s resolver) named(typeURL, name string) *resource.State {
-	if made, ok := s.overlay.get(typeURL, name); ok {
-		return made.resource
-	}
-	r, _ := s.layers.lookup(s.view.View, typeURL, name, s.failed)
-	return r
+// Addresses says which addresses of services a proxy can use. It is comparable. The
+// zero value is a proxy of which nothing is known.
+type Addresses struct {
+	// IPv4 and IPv6: the proxy has addresses of this family. Neither: unknown, which
+	// counts as both.
+	IPv4, IPv6 bool
+	// Allocated: the proxy answers the DNS queries of its application with
+	// automatically allocated addresses.
+	Allocated bool
 }
 
-// covered returns the resource that a wildcard subscription covers under a name,
-// or nil: the rest is sent to those who name it.
-func (s resolver) covered(typeURL, name string) *resource.State {
-	if made, ok := s.overlay.get(typeURL, name); ok {
-		return made.resource
-	}
-	covered, err := s.layers.covers(s.view.View, typeURL, name)
-	if err != nil {
-		s.failed.Undone(err)
-		return resource.NewMarker(typeURL, name, resource.Unavailable)
-	}
-	if !covered {
-		return nil
-	}
-	return s.named(typeURL, name)
-}
-
-// all returns the resources that a wildcard subscription covers, in any order, none
-// of them nil. A name may be in there twice, with the same resource. Not ok: what there
-// is could not be found out.
-func (s resolver) all(typeURL string) (out []*resource.State, ok bool) {
-	made := s.overlay[typeURL]
-	err := s.layers.each(s.view.View, typeURL, s.failed, func(name string, r *resource.State) {
-		if r == nil {
-			return
+// addressesOf returns what a proxy can use.
+func addressesOf(proxy *registry.Proxy) Addresses {
+	a := Addresses{Allocated: proxy.DNSCapture && proxy.DNSAutoAllocate}
+	for _, text := range proxy.IPAddresses {
+		if parsed, err := netip.ParseAddr(text); err == nil {
+			four := parsed.Unmap().Is4()
+			a.IPv4, a.IPv6 = a.IPv4 || four, a.IPv6 || !four
 		}
-		if made.Len() > 0 {
-			if _, set := made.Get(name); set {
-				return
+	}
+	return a
+}
+
+// ServiceAddresses returns the addresses under which the proxies of the view reach a
+// service, by the rules of registry.Service.AddressesFor.
+func (v View) ServiceAddresses(svc *registry.Service) []string {
+	return v.ofServices().AddressesOf(svc)
+}
+
+// ofServices returns what of the view matters to the resources of services.
+func (v View) ofServices() services.View {
+	return services.View{Namespace: v.Namespace, Cluster: v.Cluster, Client: v.Client, Addresses: services.Addresses(v.Addresses)}
+}
+
+// policy is what a provider other than the first one has made of a proxy; next is that
+// of another one, or nil. It is comparable if of is, and so are views.
+type policy struct {
+	provider int
+	of, next any
+}
+
+// group sets what the providers make of a proxy.
+func (v *View) group(providers []Provider, node *core.Node, proxy *registry.Proxy) {
+	for i, p := range providers {
+		switch made := p.Group(node, proxy); {
+		case i == 0:
+			v.Policy = made
+		case made != nil:
+			v.others = policy{i, made, v.others}
+		}
+	}
+}
+
+// seenBy returns the view as a provider is given it.
+func (v View) seenBy(provider int) View {
+	if provider == 0 && v.others == nil {
+		return v
+	}
+	if provider > 0 {
+		v.Policy = nil
+		for next := v.others; next != nil; next = next.(policy).next {
+			if p := next.(policy); p.provider == provider {
+				v.Policy = p.of
 			}
 		}
-		out = append(out, r)
-	})
-	if err != nil {
-		s.failed.Undone(err)
-		return nil, false
 	}
-	for _, m := range made.All() {
-		if m.resource != nil {
-			out = append(out, m.resource)
-		}
-	}
-	return out, true
-}
-
-var errIncomparable = errors.New("not comparable")
-
-// checkKey refuses a value that cannot be the key of a map.
-func checkKey(v any) error {
-	if v == nil || reflect.ValueOf(v).Comparable() {
-		return nil
-	}
-	return fmt.Errorf("%T is %w", v, errIncomparable)
+	v.others = nil
+	return v
 }

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+)
+
+// view is the state of a View. All of it is guarded by the cache's mutex.
+type view struct {
+	View
+	// ready is false until the generators have been called for the first time.
+	ready bool
+	// proxies counts the connections; the view ends with the last one.
+	proxies int
+	overlay overlay
+	// waiting are the selections that are made when the view is ready.
+	waiting []*selection
+}
+
+// wrap says for which view something has failed.
+func (v *view) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("view (%s): %w", v, err)
+}
+
+// make makes a resource, which may be nil, for the view. Why it cannot be made is noted
+// once, with the view, however many share the resource.
+func (v *view) make(r *resource.State, failed *failure.List) {
+	if err := r.Make(); err != nil {
+		failed.Add(v.wrap(err))
+	}
+}
+
+// resolver is what resources are looked up in at one moment: it is immutable, so
+// that a new selection is made without a lock.
+type resolver struct {
+	view    *view
+	overlay overlay
+	layers  layers
+	failed  *failure.List
+}
+
+// make makes a resource, which may be nil, for the view.
+func (s resolver) make(r *resource.State) { s.view.make(r, s.failed) }
+
+// named returns the resource that is served under a name to those who ask for
+// it, or nil.
+func (s resolver) named(typeURL, name string) *resource.State {
+	if made, ok := s.overlay.get(typeURL, name); ok {
+		return made.resource
+	}
+	r, _ := s.layers.lookup(s.view.View, typeURL, name, s.failed)
+	return r
+}
+
+// covered returns the resource that a wildcard subscription covers under a name,
+// or nil: the rest is sent to those who name it.
+func (s resolver) covered(typeURL, name string) *resource.State {
+	if made, ok := s.overlay.get(typeURL, name); ok {
+		return made.resource
+	}
+	covered, err := s.layers.covers(s.view.View, typeURL, name)
+	if err != nil {
+		s.failed.Undone(err)
+		return resource.NewMarker(typeURL, name, resource.Unavailable)
+	}
+	if !covered {
+		return nil
+	}
+	return s.named(typeURL, name)
+}
+
+// all returns the resources that a wildcard subscription covers, in any order, none
+// of them nil. A name may be in there twice, with the same resource. Not ok: what there
+// is could not be found out.
+func (s resolver) all(typeURL string) (out []*resource.State, ok bool) {
+	made := s.overlay[typeURL]
+	err := s.layers.each(s.view.View, typeURL, s.failed, func(name string, r *resource.State) {
+		if r == nil {
+			return
+		}
+		if made.Len() > 0 {
+			if _, set := made.Get(name); set {
+				return
+			}
+		}
+		out = append(out, r)
+	})
+	if err != nil {
+		s.failed.Undone(err)
+		return nil, false
+	}
+	for _, m := range made.All() {
+		if m.resource != nil {
+			out = append(out, m.resource)
+		}
+	}
+	return out, true
+}
+
+var errIncomparable = errors.New("not comparable")
+
+// checkKey refuses a value that cannot be the key of a map.
+func checkKey(v any) error {
+	if v == nil || reflect.ValueOf(v).Comparable() {
+		return nil
+	}
+	return fmt.Errorf("%T is %w", v, errIncomparable)
+}
