@@ -92,7 +92,7 @@
 // The resources of services are made by package internal/services, which knows nothing of
 // streams. Package internal/resource has what this one serves, resources and snapshots;
 // internal/wire the bytes that streams receive and send; internal/index says who has a name;
-// internal/difference finds what a client is to be sent; internal/acks what clients have said to responses; internal/reference finds the names in
+// internal/shared keeps what views share; internal/difference finds what a client is to be sent; internal/acks what clients have said to responses; internal/reference finds the names in
 // resources by which the phases go; internal/failure calls
 // what is the program's, and keeps what has failed until it can be reported; internal/pace has
 // the turns and allowances of clients, and internal/trial the search for what a client refuses.

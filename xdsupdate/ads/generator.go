@@ -60,8 +60,8 @@ func EveryView(View) bool { return true }
 type Resources struct {
 	owner   string // the generator's name
 	overlay overlay
-	staged  map[resourceName]*overlaid // nil: deleted
-	order   []resourceName
+	staged  map[resource.Name]*overlaid // nil: deleted
+	order   []resource.Name
 	errs    []error
 }
 
@@ -74,11 +74,11 @@ func (r *Resources) Set(typeURL, name string, message proto.Message) {
 		return
 	}
 	if old, ok := r.overlay.get(typeURL, name); ok && old.owner == r.owner && old.message == message {
-		if _, again := r.staged[resourceName{typeURL, name}]; !again {
+		if _, again := r.staged[resource.Name{TypeURL: typeURL, Name: name}]; !again {
 			return
 		}
 	}
-	r.stage(resourceName{typeURL, name}, &overlaid{message: message, resource: &resource.State{
+	r.stage(resource.Name{TypeURL: typeURL, Name: name}, &overlaid{message: message, resource: &resource.State{
 		TypeURL: typeURL, Name: name, Build: func() (proto.Message, error) { return message, nil },
 	}})
 }
@@ -89,7 +89,7 @@ func (r *Resources) Set(typeURL, name string, message proto.Message) {
 // Set it always counts as a change: for those who are subscribed it is built.
 func (r *Resources) SetLazy(typeURL, name string, build func() (proto.Message, error)) {
 	owner := r.owner
-	r.stage(resourceName{typeURL, name}, &overlaid{resource: &resource.State{
+	r.stage(resource.Name{TypeURL: typeURL, Name: name}, &overlaid{resource: &resource.State{
 		TypeURL: typeURL, Name: name, Build: func() (proto.Message, error) {
 			var m proto.Message
 			err := failure.Part{In: failure.InGenerator, Name: owner}.Call(func() (err error) {
@@ -111,12 +111,14 @@ func (r *Resources) Hide(typeURL, name string) {
 	if old, ok := r.overlay.get(typeURL, name); ok && old.owner == r.owner && old.resource == nil {
 		return
 	}
-	r.stage(resourceName{typeURL, name}, &overlaid{})
+	r.stage(resource.Name{TypeURL: typeURL, Name: name}, &overlaid{})
 }
 
 // Delete deletes what the generator has set or hidden under a name: the
 // resource of a provider shows again, if there is one. What was not set needs no deletion.
-func (r *Resources) Delete(typeURL, name string) { r.stage(resourceName{typeURL, name}, nil) }
+func (r *Resources) Delete(typeURL, name string) {
+	r.stage(resource.Name{TypeURL: typeURL, Name: name}, nil)
+}
 
 // Names yields the names of a type that the generator had set or hidden before
 // this call.
@@ -130,8 +132,8 @@ func (r *Resources) Names(typeURL string) iter.Seq[string] {
 	}
 }
 
-func (r *Resources) stage(name resourceName, next *overlaid) {
-	if name.typeURL == "" || name.name == "" {
+func (r *Resources) stage(name resource.Name, next *overlaid) {
+	if name.TypeURL == "" || name.Name == "" {
 		r.fail(name, resource.ErrNoName)
 		return
 	}
@@ -147,13 +149,13 @@ func (r *Resources) stage(name resourceName, next *overlaid) {
 		r.order = append(r.order, name)
 	}
 	if r.staged == nil {
-		r.staged = make(map[resourceName]*overlaid)
+		r.staged = make(map[resource.Name]*overlaid)
 	}
 	r.staged[name] = next
 }
 
-func (r *Resources) fail(name resourceName, err error) {
-	r.errs = append(r.errs, fmt.Errorf("generator %s: %s %s: %w", r.owner, name.typeURL, name.name, err))
+func (r *Resources) fail(name resource.Name, err error) {
+	r.errs = append(r.errs, fmt.Errorf("generator %s: %s %s: %w", r.owner, name.TypeURL, name.Name, err))
 }
 
 func (r *Resources) joined() error { return errors.Join(r.errs...) }
@@ -201,7 +203,7 @@ func (g *generatorOfAll) Generate(view View, push *PushContext, out *Resources) 
 	now := make(map[string]struct{}, len(list))
 	for _, r := range list {
 		if _, again := now[r.Name]; again {
-			out.fail(resourceName{g.typeURL, r.Name}, errTwice)
+			out.fail(resource.Name{TypeURL: g.typeURL, Name: r.Name}, errTwice)
 			continue
 		}
 		now[r.Name] = struct{}{}
@@ -241,7 +243,7 @@ func newGenerators(list []Generator) []namedGenerator {
 
 // generate calls the generator for one view and returns the overlay that this
 // makes, and the names that changed. A panic is an error.
-func (g namedGenerator) generate(v View, before overlay, push *PushContext) (after overlay, changed []resourceName, err error) {
+func (g namedGenerator) generate(v View, before overlay, push *PushContext) (after overlay, changed []resource.Name, err error) {
 	staged := &Resources{owner: g.part.Name, overlay: before}
 	var refused error
 	err = g.part.Call(func() error {

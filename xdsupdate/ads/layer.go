@@ -5,14 +5,13 @@ package ads
 import (
 	"errors"
 	"fmt"
-	"sync"
-	"weak"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/shared"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
 
@@ -21,40 +20,10 @@ import (
 type layer struct {
 	Provided
 	*namedProvider
-	made *madeResources // nil: built in
+	made *shared.Resources // nil: built in
 	// number counts the layers of a provider.
 	number uint64
 }
-
-// madeResources are those that a provider's answers have led to, so that views
-// share them. They belong to the newest layer; older ones, which may still be read
-// by who prepares a selection, make their own.
-//
-// They are kept only as long as a client or its selection has them: a share key of
-// views that are gone, or a name that is not asked for any more, leaves an entry
-// behind, which is swept when there are as many of them as others.
-type madeResources struct {
-	mu     sync.Mutex
-	number uint64 // of the layer that they belong to
-	// changed is the layer in which everything may have changed the last time.
-	changed uint64
-	entries map[resourceName]map[any]*madeResource
-	count   int // of all share keys
-	limit   int // of count, at which it is swept
-}
-
-// madeResource is a resource, or a former state of it.
-type madeResource struct {
-	resource weak.Pointer[resource.State]
-	// good is what resource falls back to. If both turn out equal, clients keep this one.
-	good weak.Pointer[resource.State]
-	// number is that of the layer that it is of.
-	number uint64
-	// stale: its name may have changed since.
-	stale bool
-}
-
-const sweepAtLeast = 1024
 
 // newLayer returns the layer that takes the place of another, which may be nil.
 func newLayer(old *layer, of *namedProvider, next Provided, changes Changes) *layer {
@@ -63,46 +32,18 @@ func newLayer(old *layer, of *namedProvider, next Provided, changes Changes) *la
 		return out
 	}
 	if old == nil {
-		out.made = &madeResources{entries: make(map[resourceName]map[any]*madeResource), limit: sweepAtLeast}
+		out.made = shared.New()
 		return out
 	}
 	out.made, out.number = old.made, old.number+1
-	out.made.advance(out.number, changes)
-	return out
-}
-
-// advance makes resources stale that may have changed. If the new one cannot be built a stale one stays.
-func (m *madeResources) advance(number uint64, changes Changes) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.number = number
-	if changes.Everything != nil {
-		m.changed = number
-	} else if m.count > 0 {
+	out.made.Advance(out.number, changes.Everything != nil, func(yield func(resource.Name) bool) {
 		for _, c := range changes.Names {
-			for _, made := range m.entries[resourceName{c.TypeURL, c.Name}] {
-				made.stale = true
+			if !yield(resource.Name{TypeURL: c.TypeURL, Name: c.Name}) {
+				return
 			}
 		}
-	}
-	if m.count >= m.limit {
-		m.sweep()
-	}
-}
-
-func (m *madeResources) sweep() {
-	for name, shared := range m.entries {
-		for share, made := range shared {
-			if made.resource.Value() == nil && made.good.Value() == nil {
-				delete(shared, share)
-				m.count--
-			}
-		}
-		if len(shared) == 0 {
-			delete(m.entries, name)
-		}
-	}
-	m.limit = max(sweepAtLeast, 2*m.count)
+	})
+	return out
 }
 
 // names yields what Provided.Names does, but for empty names.
@@ -239,51 +180,17 @@ func (l *layer) resource(typeURL, name string, a Answer, failed *failure.List) *
 	case a.Build == nil:
 		return nil
 	default:
-		return l.share(resourceName{typeURL, name}, a)
+		name := resource.Name{TypeURL: typeURL, Name: name}
+		return l.made.Get(l.number, name, a.Share, func() *resource.State { return l.newResource(name, a) })
 	}
 }
 
 var errOtherState = errors.New("answered with the state of another resource")
 
-// share returns the resource of an answer: one that was made for a view that shares
-// it, or a new one.
-func (l *layer) share(name resourceName, a Answer) *resource.State {
-	m := l.made
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.number != l.number {
-		return l.newResource(name, a)
-	}
-	var former *resource.State
-	made := m.entries[name][a.Share]
-	if made != nil {
-		former = made.resource.Value()
-		if former != nil && !made.stale && made.number >= m.changed {
-			return former
-		}
-		if former == nil {
-			former = made.good.Value()
-		}
-	}
-	out := l.newResource(name, a)
-	if former != nil {
-		out.Fallback, out.Reported = former.LastGood(), former.Failure()
-	}
-	if made == nil {
-		if m.entries[name] == nil {
-			m.entries[name] = make(map[any]*madeResource)
-		}
-		made = &madeResource{}
-		m.entries[name][a.Share] = made
-		m.count++
-	}
-	made.resource, made.good, made.number, made.stale = weak.Make(out), weak.Make(out.Fallback), l.number, false
-	return out
-}
-
-func (l *layer) newResource(name resourceName, a Answer) *resource.State {
-	return &resource.State{TypeURL: name.typeURL, Name: name.name, StandIn: a.StandIn, Build: func() (proto.Message, error) {
-		m, err := l.build(name.typeURL, a.Build)
+// newResource returns a resource that an answer makes.
+func (l *layer) newResource(name resource.Name, a Answer) *resource.State {
+	return &resource.State{TypeURL: name.TypeURL, Name: name.Name, StandIn: a.StandIn, Build: func() (proto.Message, error) {
+		m, err := l.build(name.TypeURL, a.Build)
 		if m == nil && err != nil && a.Without != nil {
 			if rest, left := l.salvage(name, a, err); rest != nil {
 				return rest, errors.Join(left...)
@@ -312,10 +219,10 @@ func (l *layer) build(typeURL string, f func() (proto.Message, error)) (m proto.
 // salvage makes a resource that cannot be made without what keeps it from that, and says
 // what that is; nil if nothing helps. So one object that nobody has foreseen costs the
 // others of a shared resource nothing, also where no client has a former state.
-func (l *layer) salvage(name resourceName, a Answer, err error) (m proto.Message, left []error) {
+func (l *layer) salvage(name resource.Name, a Answer, err error) (m proto.Message, left []error) {
 	var parts []Contribution
 	attempt := func(out trial.Set[Contribution]) (made proto.Message, failed error) {
-		made, failed = l.build(name.typeURL, func() (proto.Message, error) {
+		made, failed = l.build(name.TypeURL, func() (proto.Message, error) {
 			built, all, failed := a.Without(out.Has)
 			if all != nil {
 				parts = all
@@ -347,7 +254,7 @@ func (l *layer) salvage(name resourceName, a Answer, err error) (m proto.Message
 		return nil, nil
 	}
 	for _, c := range search.Bad {
-		left = append(left, &LeftOutError{TypeURL: name.typeURL, Resource: name.name, Object: c.Object, Err: err})
+		left = append(left, &LeftOutError{TypeURL: name.TypeURL, Resource: name.Name, Object: c.Object, Err: err})
 	}
 	return m, append(left, failed)
 }
@@ -366,3 +273,92 @@ func (e *LeftOutError) Error() string { return fmt.Sprintf("%s is left out: %v",
 
 // Unwrap returns Err.
 func (e *LeftOutError) Unwrap() error { return e.Err }
+
+// layers is what all providers have at one moment, in their order: the first one that
+// has an answer for a name counts. It is immutable. An entry is nil until its provider
+// has provided something.
+type layers []*layer
+
+// lookup returns the resource of a name; not ok: no provider has an answer. The resource
+// may be nil: there is none.
+func (ls layers) lookup(v View, typeURL, name string, failed *failure.List) (r *resource.State, ok bool) {
+	for _, l := range ls {
+		if r, ok = l.lookup(v, typeURL, name, failed); ok {
+			return r, true
+		}
+	}
+	return nil, false
+}
+
+// covers reports whether a wildcard subscription covers a name.
+func (ls layers) covers(v View, typeURL, name string) (bool, error) {
+	for _, l := range ls {
+		covered, only, err := l.covers(v, typeURL, name)
+		if err != nil || covered || only {
+			return covered, err
+		}
+	}
+	return false, nil
+}
+
+// each calls visit with the resources that a wildcard subscription covers, in any order.
+// A name may be visited twice, then with the same resource, which may be nil.
+func (ls layers) each(v View, typeURL string, failed *failure.List, visit func(name string, r *resource.State)) error {
+	for i, l := range ls {
+		only, err := l.each(v, typeURL, func(name string, a Answer, known bool) {
+			r, ok := ls[:i].lookup(v, typeURL, name, failed)
+			switch {
+			case ok:
+			case !known || a.Next:
+				r, _ = ls[i:].lookup(v, typeURL, name, failed)
+			default:
+				r = l.resource(typeURL, name, a, failed)
+			}
+			visit(name, r)
+		})
+		if err != nil || only {
+			return err
+		}
+	}
+	return nil
+}
+
+// names returns the names that a wildcard subscription covers. A name may be in it twice.
+func (ls layers) names(v View, typeURL string) (out []string, err error) {
+	for _, l := range ls {
+		only, err := l.names(v, typeURL, func(name string) { out = append(out, name) })
+		if err != nil || only {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// answer returns what the first provider that has an answer for a name says, and its
+// layer; nil: none has one, or that could not be found out.
+func (ls layers) answer(v View, typeURL, name string) (*layer, Answer) {
+	for _, l := range ls {
+		if l == nil {
+			continue
+		}
+		a, err := l.answer(v, typeURL, name)
+		if err != nil {
+			return nil, Answer{}
+		}
+		if !a.Next {
+			return l, a
+		}
+	}
+	return nil, Answer{}
+}
+
+// mayBeCovered reports whether a provider of the program's comes before another one, so that
+// wildcard subscriptions may cover also those names of the other that it does not cover.
+func (ls layers) mayBeCovered(before int) bool {
+	for _, l := range ls[:before] {
+		if l != nil && !l.builtIn {
+			return true
+		}
+	}
+	return false
+}

@@ -28,7 +28,7 @@ func (o overlay) get(typeURL, name string) (overlaid, bool) { return o[typeURL].
 
 // apply returns the overlay after what a generator has staged, and the names that
 // changed. What cannot be taken is in the error; the rest is applied.
-func (o overlay) apply(staged *Resources) (overlay, []resourceName, error) {
+func (o overlay) apply(staged *Resources) (overlay, []resource.Name, error) {
 	if len(staged.order) == 0 {
 		return o, nil, staged.joined()
 	}
@@ -36,10 +36,10 @@ func (o overlay) apply(staged *Resources) (overlay, []resourceName, error) {
 	if out == nil {
 		out = make(overlay)
 	}
-	var changed []resourceName
+	var changed []resource.Name
 	for _, name := range staged.order {
 		next := staged.staged[name]
-		old, had := out.get(name.typeURL, name.name)
+		old, had := out.get(name.TypeURL, name.Name)
 		if had && old.owner != staged.owner {
 			if next != nil { // it cannot delete what is not its own
 				staged.fail(name, fmt.Errorf("%w %q", errTaken, old.owner))
@@ -48,7 +48,7 @@ func (o overlay) apply(staged *Resources) (overlay, []resourceName, error) {
 		}
 		if next == nil {
 			if had {
-				out[name.typeURL] = out[name.typeURL].Delete(name.name)
+				out[name.TypeURL] = out[name.TypeURL].Delete(name.Name)
 				changed = append(changed, name)
 			}
 			continue
@@ -58,7 +58,7 @@ func (o overlay) apply(staged *Resources) (overlay, []resourceName, error) {
 				continue
 			}
 		}
-		out[name.typeURL] = out[name.typeURL].Set(name.name, *next)
+		out[name.TypeURL] = out[name.TypeURL].Set(name.Name, *next)
 		changed = append(changed, name)
 	}
 	return out, changed, staged.joined()
@@ -71,14 +71,14 @@ var (
 
 // check makes a resource that is not lazy at once: one that is not valid leaves
 // the former in place. A lazy one falls back to the former when it is built.
-func (r *Resources) check(name resourceName, next *overlaid, former overlaid) error {
+func (r *Resources) check(name resource.Name, next *overlaid, former overlaid) error {
 	if next.message == nil {
 		if former.resource != nil {
 			next.resource.Fallback, next.resource.Reported = former.resource.LastGood(), former.resource.Failure()
 		}
 		return nil
 	}
-	err := resource.Valid(name.typeURL, next.message)
+	err := resource.Valid(name.TypeURL, next.message)
 	if err == nil {
 		next.resource.Exists()
 		err = next.resource.Err

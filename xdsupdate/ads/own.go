@@ -14,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // SetResource sets a resource of the program's own, of any type, for all proxies; the type URL is
@@ -34,7 +35,7 @@ func (s *Server) SetResource(name string, message proto.Message) error {
 		return fmt.Errorf("set resource: %w", err)
 	}
 	typeURL := state.resource.TypeURL
-	s.own.set(resourceName{typeURL, name}, state)
+	s.own.set(resource.Name{TypeURL: typeURL, Name: name}, state)
 	s.pushOwn(typeURL, name)
 	return nil
 }
@@ -42,7 +43,7 @@ func (s *Server) SetResource(name string, message proto.Message) error {
 // DeleteResource deletes what SetResource has set under a name: what a provider
 // makes shows again, if there is something. What was not set needs no deletion.
 func (s *Server) DeleteResource(typeURL, name string) {
-	s.own.set(resourceName{typeURL, name}, nil)
+	s.own.set(resource.Name{TypeURL: typeURL, Name: name}, nil)
 	s.pushOwn(typeURL, name)
 }
 
@@ -145,23 +146,23 @@ type ownResources struct {
 }
 
 // set sets a resource; nil deletes it.
-func (o *ownResources) set(name resourceName, r *ResourceState) {
+func (o *ownResources) set(name resource.Name, r *ResourceState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last = nil
-	list := o.byType[name.typeURL]
+	list := o.byType[name.TypeURL]
 	switch {
 	case r != nil && list == nil:
 		list = pmap.Map[string, *ResourceState]{}.Live()
 		if o.byType == nil {
 			o.byType = make(map[string]*pmap.Live[string, *ResourceState])
 		}
-		o.byType[name.typeURL] = list
-		list.Set(name.name, r)
+		o.byType[name.TypeURL] = list
+		list.Set(name.Name, r)
 	case r != nil:
-		list.Set(name.name, r)
+		list.Set(name.Name, r)
 	case list != nil:
-		list.Delete(name.name) // an empty list stays: changedSince looks at all types
+		list.Delete(name.Name) // an empty list stays: changedSince looks at all types
 	}
 }
 

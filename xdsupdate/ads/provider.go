@@ -249,6 +249,3 @@ func NewResourceState(name string, message proto.Message) (*ResourceState, error
 	}
 	return out, nil
 }
-
-// resourceName is the name of a resource of a type.
-type resourceName struct{ typeURL, name string }

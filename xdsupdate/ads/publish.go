@@ -37,7 +37,7 @@ type change struct {
 type viewChange struct {
 	view    *view
 	overlay overlay
-	names   []resourceName
+	names   []resource.Name
 }
 
 // publish makes a change visible and queues what is new to whom. Pushes come one
@@ -179,7 +179,7 @@ func (c *cache) eachAffected(ch *change, visit func(s *selection, name string)) 
 			if n.In != nil {
 				in = func(of *view) bool { return c.accepts(ch.layers[i], of.View, n.In) }
 			}
-			c.having(resourceName{n.TypeURL, n.Name}, !n.Uncovered || mayBeCovered, in, visit)
+			c.having(resource.Name{TypeURL: n.TypeURL, Name: n.Name}, !n.Uncovered || mayBeCovered, in, visit)
 		}
 	}
 	c.everythingOf(ch, visit)
@@ -196,22 +196,22 @@ func (c *cache) accepts(l *layer, v View, f func(View) bool) (accepted bool) {
 }
 
 // having visits the selections that have a resource, in some views; nil: in all.
-func (c *cache) having(n resourceName, wildcards bool, in func(*view) bool, visit func(s *selection, name string)) {
+func (c *cache) having(n resource.Name, wildcards bool, in func(*view) bool, visit func(s *selection, name string)) {
 	each := func(list []*selection) {
 		for _, s := range list {
 			if in == nil || in(s.view) {
-				visit(s, n.name)
+				visit(s, n.Name)
 			}
 		}
 	}
-	of := c.index.Of(n.typeURL)
-	each(of.Having(n.name))
+	of := c.index.Of(n.TypeURL)
+	each(of.Having(n.Name))
 	if wildcards {
 		each(of.HavingAll())
 	}
-	if n.typeURL == envoy.ClusterType {
+	if n.TypeURL == envoy.ClusterType {
 		// Whether there is a cluster decides what becomes of its assignment.
-		each(c.index.Of(envoy.LoadAssignmentType).Having(n.name))
+		each(c.index.Of(envoy.LoadAssignmentType).Having(n.Name))
 	}
 }
 

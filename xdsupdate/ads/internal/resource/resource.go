@@ -57,6 +57,9 @@ type State struct {
 	named atomic.Pointer[reference.Set]
 }
 
+// Name is the name of a resource of a type.
+type Name struct{ TypeURL, Name string }
+
 // Marker distinguishes what stands for a resource in a snapshot.
 type Marker uint8
 

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shared keeps the resources that were made of what a provider has answered, so that
+// views share them, for as long as somebody has them.
+package shared
+
+import (
+	"iter"
+	"sync"
+	"weak"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+)
+
+// Resources are those of one provider. They belong to the newest of its layers, by number; who
+// still reads an older one makes its own.
+//
+// They are kept only as long as a client or its selection has them: a share key of views that
+// are gone, or a name that is not asked for any more, leaves an entry behind, which is swept
+// when there are as many of them as others. Methods may be called from any goroutine.
+type Resources struct {
+	mu     sync.Mutex
+	number uint64 // of the layer that they belong to
+	// changed is the layer in which everything may have changed the last time.
+	changed uint64
+	entries map[resource.Name]map[any]*entry
+	count   int // of all share keys
+	limit   int // of count, at which it is swept
+}
+
+// entry is a resource, or a former state of it.
+type entry struct {
+	resource weak.Pointer[resource.State]
+	// good is what resource falls back to. If both turn out equal, clients keep this one.
+	good weak.Pointer[resource.State]
+	// number is that of the layer that it is of.
+	number uint64
+	// stale: its name may have changed since.
+	stale bool
+}
+
+const sweepAtLeast = 1024
+
+// New returns none, of a layer with the number 0.
+func New() *Resources {
+	return &Resources{entries: make(map[resource.Name]map[any]*entry), limit: sweepAtLeast}
+}
+
+// Advance has the resources belong to the next layer, in which everything or some names may have
+// changed. If the new state of one cannot be made the former stays.
+func (s *Resources) Advance(number uint64, everything bool, names iter.Seq[resource.Name]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.number = number
+	if everything {
+		s.changed = number
+	} else if s.count > 0 {
+		for name := range names {
+			for _, e := range s.entries[name] {
+				e.stale = true
+			}
+		}
+	}
+	if s.count >= s.limit {
+		s.sweep()
+	}
+}
+
+func (s *Resources) sweep() {
+	for name, keys := range s.entries {
+		for share, e := range keys {
+			if e.resource.Value() == nil && e.good.Value() == nil {
+				delete(keys, share)
+				s.count--
+			}
+		}
+		if len(keys) == 0 {
+			delete(s.entries, name)
+		}
+	}
+	s.limit = max(sweepAtLeast, 2*s.count)
+}
+
+// Get returns the resource of a name in a layer: one that was made for a view with an equal
+// share key, or a new one, whose fallback is the former state if there is one.
+func (s *Resources) Get(number uint64, name resource.Name, share any, fresh func() *resource.State) *resource.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.number != number {
+		return fresh()
+	}
+	e := s.entries[name][share]
+	var former *resource.State
+	if e != nil {
+		former = e.resource.Value()
+		if former != nil && !e.stale && e.number >= s.changed {
+			return former
+		}
+		if former == nil {
+			former = e.good.Value()
+		}
+	}
+	out := fresh()
+	if former != nil {
+		out.Fallback, out.Reported = former.LastGood(), former.Failure()
+	}
+	if e == nil {
+		e = s.add(name, share)
+	}
+	e.resource, e.good, e.number, e.stale = weak.Make(out), weak.Make(out.Fallback), number, false
+	return out
+}
+
+func (s *Resources) add(name resource.Name, share any) *entry {
+	keys := s.entries[name]
+	if keys == nil {
+		keys = make(map[any]*entry)
+		s.entries[name] = keys
+	}
+	e := &entry{}
+	keys[share] = e
+	s.count++
+	return e
+}
