@@ -89,13 +89,22 @@
 // few names, takes its own along. A new selection is attached to the reverse index, in
 // parts; then its first subscription prepares its snapshot, without the lock.
 //
-// The resources of services are made by package internal/services, which knows nothing of
-// streams. Package internal/resource has what this one serves, resources and snapshots;
-// internal/wire the bytes that streams receive and send; internal/index says who has a name;
-// internal/shared keeps what views share; internal/difference finds what a client is to be sent; internal/acks what clients have said to responses; internal/reference finds the names in
-// resources by which the phases go; internal/failure calls
-// what is the program's, and keeps what has failed until it can be reported; internal/pace has
-// the turns and allowances of clients, and internal/trial the search for what a client refuses.
+// # Packages
+//
+// This one has the program's side (Server, Options, Provider, Generator), streams, subscriptions,
+// and the order in which clients are sent what there is. What can do without them is below it:
+//
+//	internal/services   | what becomes of services and their endpoints, a provider
+//	internal/resource   | resources, encoded once, and snapshots of them
+//	internal/shared     | the resources of a provider that views share
+//	internal/index      | who has a name
+//	internal/difference | what a client is sent that has one snapshot and is to have another
+//	internal/wire       | the bytes of requests and responses
+//	internal/acks       | what clients have said to responses, and have not
+//	internal/reference  | the names in resources, by which the phases go
+//	internal/trial      | the search for what a client refuses
+//	internal/failure    | calls of what is the program's, and what has failed until it is reported
+//	internal/pace       | turns and allowances of clients
 //
 // # Invariants
 //

@@ -44,9 +44,6 @@ func FullState(typeURL string, wildcard bool) bool {
 	return wildcard || typeURL == envoy.ClusterType || typeURL == envoy.ListenerType
 }
 
-// FullState is that function for what clients are subscribed to.
-func (s State[H]) FullState() bool { return FullState(s.TypeURL, s.Wildcard) }
-
 // State is what clients are subscribed to, and what there is of it, at one moment. It is
 // immutable, so that differences are found without a lock.
 type State[H comparable] struct {
@@ -55,6 +52,9 @@ type State[H comparable] struct {
 	Topics   []*index.Topic[H]
 	Snapshot *resource.Snapshot
 }
+
+// FullState is that function for what clients are subscribed to.
+func (s State[H]) FullState() bool { return FullState(s.TypeURL, s.Wildcard) }
 
 // Difference returns what a client that has from is to be sent. It decides what becomes of each
 // name:
