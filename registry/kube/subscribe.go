@@ -14,7 +14,7 @@ func (c *Controller) AppendServiceHandler(handler registry.ServiceHandler) {
 }
 
 // AppendWorkloadHandler implements registry.Controller. Handlers are notified of
-// the pods that are running or pending, and ready, and are not being deleted. They
+// the pods that are ready, have not ended, and are not being deleted. They
 // never see the workloads of others.
 func (c *Controller) AppendWorkloadHandler(handler func(*registry.WorkloadInstance, registry.Event)) {
 	c.SubscribeWorkloads(handler)
