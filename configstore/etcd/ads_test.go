@@ -4,18 +4,16 @@ package etcd_test
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore/etcd"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -31,28 +29,10 @@ func serve(t *testing.T, r *replica) *grpc.ClientConn {
 	registries := aggregate.NewController()
 	server := ads.New(registries, ads.Options{Providers: []ads.Provider{traffic.New(r)}})
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(r, updater) })
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	g := grpc.NewServer(ads.ServerOptions()...)
 	server.Register(g)
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() { registries.Run(stop) })
-	running.Go(func() { server.Run(stop) })
-	running.Go(func() { _ = g.Serve(listener) })
+	conn, _ := testserver.ServeMemory(t, g, registries.Run, server.Run)
 	r.run(t)
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = conn.Close()
-		close(stop)
-		g.Stop()
-		running.Wait()
-	})
 	eventually(t, "the replica has synced", r.HasSynced)
 	return conn
 }

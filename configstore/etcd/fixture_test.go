@@ -294,10 +294,23 @@ func (p *proxy) forward(from, to net.Conn) {
 		}
 		for p.isSilent() {
 		}
-		time.Sleep(p.delay.Load()) // a slow network
+		p.late()
 		if _, err := io.Writer(to).Write(buf[:n]); err != nil {
 			return
 		}
+	}
+}
+
+// late waits as long as a slow network does, or until the state changes.
+func (p *proxy) late() {
+	p.mu.Lock()
+	moved := p.moved
+	p.mu.Unlock()
+	delay := time.NewTimer(p.delay.Load())
+	defer delay.Stop()
+	select {
+	case <-delay.C:
+	case <-moved:
 	}
 }
 

@@ -3,6 +3,7 @@
 package file_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -366,9 +367,15 @@ func TestFreshness(t *testing.T) {
 		w.await("add ns/a=one")
 		is := func(want configstore.Freshness) {
 			t.Helper()
-			deadline := time.Now().Add(maxWait)
-			for source.SourceState().Freshness != want && time.Now().Before(deadline) {
-				time.Sleep(time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), maxWait)
+			defer cancel()
+			again := time.NewTicker(time.Millisecond)
+			defer again.Stop()
+			for source.SourceState().Freshness != want && ctx.Err() == nil {
+				select {
+				case <-again.C:
+				case <-ctx.Done():
+				}
 			}
 			if s := source.SourceState(); s.Freshness != want || s.StaleSince.IsZero() != (want != configstore.Stale) || s.Content.IsZero() {
 				t.Fatalf("state %+v, want that it is %v", s, want)

@@ -60,11 +60,16 @@ func runChild(text string) error {
 	go c.Run(ctx.Done())
 	go w.Run(ctx.Done())
 	key := configstore.ConfigKey{Kind: schemas.All()[0].GroupVersionKind, Namespace: config.Namespace, Name: "a"}
-	for i := 0; ctx.Err() == nil; i++ {
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for i := 0; ; i++ {
 		w.Report(key, kube.Condition{Type: "Host", True: true, Reason: "Child", Message: fmt.Sprint(i)})
-		time.Sleep(time.Millisecond)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil
+		}
 	}
-	return nil
 }
 
 // startChild starts it, as a process that ends with the test.

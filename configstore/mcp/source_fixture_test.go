@@ -3,8 +3,6 @@
 package mcp
 
 import (
-	"context"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -14,14 +12,13 @@ import (
 	"go.uber.org/atomic"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
-	"github.com/pilotkit/pilotkit/internal/memnet"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 )
 
 // Nearly all tests of sources run in bubbles of testing/synctest, over gRPC in memory:
@@ -39,21 +36,9 @@ func serveADS(
 	tb testing.TB, service discovery.AggregatedDiscoveryServiceServer, opts ...grpc.ServerOption,
 ) (conn *grpc.ClientConn, end func()) {
 	tb.Helper()
-	listener := memnet.Listen()
 	server := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(64<<20))...)
 	discovery.RegisterAggregatedDiscoveryServiceServer(server, service)
-	conn, err := grpc.NewClient("passthrough:memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.Dial(ctx) }))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) })
-	return conn, func() {
-		_ = conn.Close()
-		server.Stop()
-		serving.Wait()
-	}
+	return testserver.ServeMemory(tb, server)
 }
 
 // run runs a source, and returns what stops it and waits for its end.

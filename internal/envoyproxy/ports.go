@@ -3,29 +3,18 @@
 package envoyproxy
 
 import (
-	"math/rand/v2"
 	"net"
 	"strconv"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/testserver"
 )
 
-// FreePorts returns ports of the loopback interface that are free. They are below
-// those that systems give to connections, and to listeners that name none, so that
-// nobody takes them before the proxy does.
+// FreePorts returns ports of 127.0.0.1 that are free, and that nobody takes before the proxy
+// does.
 func FreePorts(tb testing.TB, n int) []uint32 {
 	tb.Helper()
-	var ports []uint32
-	for try := 0; len(ports) < n; try++ {
-		port := uint32(10_000 + rand.IntN(10_000))
-		l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", joinAddress("127.0.0.1", port))
-		if err == nil {
-			defer l.Close() // at the end, so that no port is found twice
-			ports = append(ports, port)
-		} else if try == 100 {
-			tb.Fatal(err)
-		}
-	}
-	return ports
+	return testserver.FreePorts(tb, "127.0.0.1", n)
 }
 
 func joinAddress(host string, port uint32) string {

@@ -3,11 +3,8 @@
 package gatewayconformance
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -22,6 +19,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -96,26 +94,14 @@ func newBenchPlane(b *testing.B, objects []configstore.Config) *benchPlane {
 		Providers: []ads.Provider{traffic.New(configs, traffic.Options{})}, Configs: func() ads.ConfigReader { return configs },
 		Pusher: xdsupdate.PusherOptions{DebounceAfter: -1},
 	})
-	listener, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
 	s := grpc.NewServer(ads.ServerOptions()...)
 	server.Register(s)
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, run := range []func(<-chan struct{}){p.objects.Run, configs.Run, registries.Run, server.Run} {
-		running.Go(func() { run(ctx.Done()) })
-	}
-	running.Go(func() { _ = s.Serve(listener) })
-	b.Cleanup(func() {
-		cancel()
-		s.Stop()
-		running.Wait()
-	})
+	listener := testserver.Listen(b, "127.0.0.1:0")
+	testserver.Serve(b, listener, s, p.objects.Run, configs.Run, registries.Run, server.Run)
 	if err := configstore.WaitForSync(b.Context(), configs); err != nil {
 		b.Fatal(err)
 	}
+	var err error
 	if p.conn, err = grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20))); err != nil {
 		b.Fatal(err)

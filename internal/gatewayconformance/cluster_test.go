@@ -28,6 +28,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/kubetest"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
@@ -63,10 +64,7 @@ func startCluster(t *testing.T) *environment {
 		t.Fatal(err)
 	}
 	t.Cleanup(logs.Close)
-	lis, err := new(net.ListenConfig).Listen(t.Context(), "tcp", hostAddress+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := testserver.Listen(t, hostAddress+":0")
 	c := &environment{config: config, envoys: newEnvoys(n, program, lis.Addr().String())}
 	t.Cleanup(c.envoys.stop)
 	if c.plane, err = newPlane(rest.CopyConfig(config), c.envoys, logger); err != nil {
@@ -109,12 +107,7 @@ func serve(t *testing.T, server *ads.Server, lis net.Listener) {
 	t.Helper()
 	g := grpc.NewServer(ads.ServerOptions()...)
 	server.Register(g)
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = g.Serve(lis) }) // It ends when stopped.
-	t.Cleanup(func() {
-		g.Stop()
-		serving.Wait()
-	})
+	testserver.Serve(t, lis, g)
 }
 
 // createClass creates the GatewayClass.

@@ -11,44 +11,53 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
+	"testing"
 )
 
-// startProgram makes calls with a program, which reads calls as lines of JSON and writes answers so. It ends when its
-// standard input does.
-func (c *Caller) startProgram(bootstrap []byte, program string, args ...string) func(Call) error {
-	c.tb.Helper()
-	file := filepath.Join(c.tb.TempDir(), "bootstrap.json")
+// StartProgram starts a client or server of gRPC in a process of its own, which has a bootstrap, and nothing else of the
+// environment: proxies, for example, are for the world and not for the loopback interface. It ends when its standard input
+// does, at the end of the test; that it fails fails the test. read reads its standard output, all of it.
+func StartProgram(tb testing.TB, bootstrap []byte, env []string, read func(io.Reader), program string, args ...string) (stdin io.Writer) {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "bootstrap.json")
 	if err := os.WriteFile(file, bootstrap, 0o600); err != nil {
-		c.tb.Fatal(err)
+		tb.Fatal(err)
 	}
-	cmd := exec.CommandContext(c.tb.Context(), program, args...)
-	// Nothing else of the environment: proxies, for example, are for the world and not for the loopback interface.
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.tb.TempDir(), "GRPC_XDS_BOOTSTRAP=" + file}
+	cmd := exec.CommandContext(tb.Context(), program, args...)
+	cmd.Env = append(slices.Clone(env), "PATH="+os.Getenv("PATH"), "HOME="+tb.TempDir(), "GRPC_XDS_BOOTSTRAP="+file)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	stdin, errIn := cmd.StdinPipe()
-	stdout, errOut := cmd.StdoutPipe()
+	in, errIn := cmd.StdinPipe()
+	out, errOut := cmd.StdoutPipe()
+	// Wait need not report this end; the program is killed only if that does not end it.
 	cmd.Cancel = func() error {
-		_ = stdin.Close() // It ends by itself.
+		_ = in.Close()
 		return os.ErrProcessDone
 	}
 	cmd.WaitDelay = patience
 	if err := errors.Join(errIn, errOut, cmd.Start()); err != nil {
-		c.tb.Fatal(err)
+		tb.Fatal(err)
 	}
 	var running sync.WaitGroup
-	running.Go(func() { c.read(stdout) })
-	c.tb.Cleanup(func() {
+	running.Go(func() { read(out) })
+	tb.Cleanup(func() {
 		running.Wait()
 		if err := cmd.Wait(); err != nil {
-			c.tb.Errorf("%s: %v", program, err)
+			tb.Errorf("%s: %v", program, err)
 		}
-		if c.tb.Failed() && stderr.Len() > 0 {
-			c.tb.Logf("%s wrote to its standard error:\n%s", program, stderr.String())
+		if tb.Failed() && stderr.Len() > 0 {
+			tb.Logf("%s wrote to its standard error:\n%.4000s", program, stderr.String())
 		}
 	})
-	lines := json.NewEncoder(stdin)
+	return in
+}
+
+// startProgram makes calls with a program, which reads calls as lines of JSON and writes answers so.
+func (c *Caller) startProgram(bootstrap []byte, program string, args ...string) func(Call) error {
+	c.tb.Helper()
+	lines := json.NewEncoder(StartProgram(c.tb, bootstrap, nil, c.read, program, args...))
 	return func(call Call) error { return lines.Encode(call) }
 }
 

@@ -4,14 +4,14 @@ package realclients
 
 import (
 	"context"
-	"net"
-	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/internal/testserver"
 )
 
 // backend is a health service that says its name in a header, so that clients
@@ -25,19 +25,11 @@ type backend struct {
 // startBackend serves on a free port of 127.0.0.1 until the test ends.
 func startBackend(t *testing.T, name string) *backend {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &backend{name: name, port: uint32(listener.Addr().(*net.TCPAddr).Port)}
+	listener := testserver.Listen(t, "127.0.0.1:0")
+	b := &backend{name: name, port: testserver.Port(listener)}
 	server := grpc.NewServer()
 	healthpb.RegisterHealthServer(server, b)
-	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(listener) }) // ends when stopped
-	t.Cleanup(func() {
-		server.Stop()
-		running.Wait()
-	})
+	testserver.Serve(t, listener, server)
 	return b
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/mcp"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -53,17 +54,9 @@ func (c *control) set(host string, b *backend) {
 // serve starts a server, at the address of the one before.
 func (c *control) serve() {
 	c.t.Helper()
-	listener := listen(c.t, c.address)
+	listener := testserver.Listen(c.t, c.address)
 	c.address = listener.Addr().String()
 	server, streams := grpc.NewServer(), mcp.NewServer(c.configs)
 	streams.Register(server)
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() { streams.Run(stop) })
-	running.Go(func() { _ = server.Serve(listener) }) // ends when stopped
-	c.stop = sync.OnceFunc(func() {
-		server.Stop()
-		close(stop)
-		running.Wait()
-	})
+	c.stop = testserver.Serve(c.t, listener, server, streams.Run)
 }

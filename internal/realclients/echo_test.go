@@ -3,9 +3,7 @@
 package realclients
 
 import (
-	"net"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +13,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/pilotkit/pilotkit/internal/testserver"
 )
 
 // echo is a backend that answers every method with its name in a header. What a
@@ -27,11 +27,8 @@ type echo struct {
 
 func startEcho(t *testing.T, name string) *echo {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &echo{port: uint32(listener.Addr().(*net.TCPAddr).Port)}
+	listener := testserver.Listen(t, "127.0.0.1:0")
+	b := &echo{port: testserver.Port(listener)}
 	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		b.calls.Inc()
 		if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
@@ -52,12 +49,7 @@ func startEcho(t *testing.T, name string) *echo {
 		}
 		return stream.SendMsg(&emptypb.Empty{})
 	}))
-	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(listener) })
-	t.Cleanup(func() {
-		server.Stop()
-		running.Wait()
-	})
+	testserver.Serve(t, listener, server)
 	return b
 }
 

@@ -4,10 +4,6 @@ package realclients
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
-	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
@@ -64,42 +61,11 @@ func startPlaneOn(t *testing.T, server *grpc.Server, address string, options fun
 	p.create(configs...)
 	p.configs.Drain()
 
-	listener := listen(t, address)
-	p.address = listener.Addr().String()
 	p.server.Register(server)
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	for _, run := range []func(<-chan struct{}){p.configs.Run, registries.Run, p.server.Run} {
-		running.Go(func() { run(stop) })
-	}
-	running.Go(func() { _ = server.Serve(listener) }) // ends when stopped
-	p.stop = sync.OnceFunc(func() {
-		server.Stop()
-		close(stop)
-		running.Wait()
-	})
-	t.Cleanup(p.stop)
+	listener := testserver.Listen(t, address)
+	p.address = listener.Addr().String()
+	p.stop = testserver.Serve(t, listener, server, p.configs.Run, registries.Run, p.server.Run)
 	return p
-}
-
-// listen listens on an address, or, if it is "", on a port below those that systems
-// give to connections: so no connection has the port when a server takes the place of
-// one that listened there.
-func listen(t *testing.T, address string) net.Listener {
-	t.Helper()
-	for try := 0; ; try++ {
-		at := address
-		if at == "" {
-			at = fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
-		}
-		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", at)
-		if err == nil {
-			return listener
-		}
-		if address != "" || try == 100 {
-			t.Fatal(err)
-		}
-	}
 }
 
 func (p *plane) create(configs ...configstore.Config) {
@@ -129,26 +95,13 @@ func (p *plane) remove(c configstore.Config) {
 // what was written before.
 func (p *plane) applied() {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
-	defer cancel()
-	if err := p.configs.Flush(ctx); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := p.server.WaitApplied(ctx, nil); err != nil {
-		p.t.Fatal(err)
-	}
+	testserver.Applied(p.t, p.configs, p.server)
 }
 
 // accepted fails the test if a client refused something.
 func (p *plane) accepted() {
 	p.t.Helper()
-	for _, proxy := range p.server.Proxies() {
-		for typeURL, status := range proxy.Types {
-			if status.Rejections > 0 {
-				p.t.Errorf("%s refused %s %d times: %s", proxy.ID, typeURL, status.Rejections, status.Error)
-			}
-		}
-	}
+	testserver.Accepted(p.t, p.server)
 }
 
 // connected returns when a client has asked for something.

@@ -17,6 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/mcp"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/bridge"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
@@ -77,7 +78,7 @@ func startReplica(t *testing.T, o *outside) *replica {
 // listen serves on another address; "" takes a free one.
 func (r *replica) listen(t *testing.T, address string) string {
 	t.Helper()
-	listener := listen(t, address)
+	listener := testserver.Listen(t, address)
 	r.running.Go(func() { r.serve(listener) })
 	return listener.Addr().String()
 }

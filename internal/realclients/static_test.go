@@ -4,8 +4,6 @@ package realclients
 
 import (
 	"context"
-	"encoding/json"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -46,21 +45,13 @@ func startStatic(t *testing.T) *staticPlane {
 		p.caches[typeURL] = cache.NewLinearCache(typeURL)
 		mux.Caches[typeURL] = p.caches[typeURL]
 	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testserver.Listen(t, "127.0.0.1:0")
 	p.address = listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
 	server := grpc.NewServer()
 	discovery.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(ctx, mux, serverv3.CallbackFuncs{StreamRequestFunc: p.note}))
-	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(listener) })
-	t.Cleanup(func() {
-		cancel()
-		server.Stop()
-		running.Wait()
-	})
+	testserver.Serve(t, listener, server)
 	return p
 }
 
@@ -124,19 +115,5 @@ func (p *staticPlane) target(t *testing.T, host string, routes []*route.Route) s
 // bootstrap is a client's.
 func (p *staticPlane) bootstrap(t *testing.T) []byte {
 	t.Helper()
-	return bootstrapOf(t, p.address)
-}
-
-func bootstrapOf(t *testing.T, address string) []byte {
-	t.Helper()
-	out, err := json.Marshal(map[string]any{
-		"xds_servers": []any{map[string]any{
-			"server_uri": address, "channel_creds": []any{map[string]any{"type": "insecure"}}, "server_features": []string{"xds_v3"},
-		}},
-		"node": map[string]any{"id": "sidecar~127.0.0.1~client.apps~apps.svc.cluster.local", "locality": map[string]any{}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return bootstrap(t, p.address)
 }

@@ -75,7 +75,7 @@ func share(subset string, weight int) string {
 
 func (s *scene) asker(p *plane) *grpccall.Caller {
 	s.Helper()
-	return s.client.Start(s.T, bootstrapOf(s.T, p.address))
+	return s.client.Start(s.T, bootstrap(s.T, p.address))
 }
 
 // countAnswers makes n calls, some at a time, and returns how often each backend answered,

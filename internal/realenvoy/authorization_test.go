@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 )
 
 // protected is a gateway with a port for HTTP and one for TCP, that AuthorizationPolicies are for.
@@ -59,20 +59,10 @@ func (authorizer) Check(_ context.Context, r *authv3.CheckRequest) (*authv3.Chec
 // startAuthorizer runs an authorizer until the test ends, or it is stopped.
 func startAuthorizer(t *testing.T) (port string, stop func()) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testserver.Listen(t, "127.0.0.1:0")
 	server := grpc.NewServer()
 	authv3.RegisterAuthorizationServer(server, authorizer{})
-	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(l) })
-	stop = sync.OnceFunc(func() {
-		server.Stop()
-		running.Wait()
-	})
-	t.Cleanup(stop)
-	return portOf(l), stop
+	return portOf(l), testserver.Serve(t, l, server)
 }
 
 // guarded is a running gateway of protected.

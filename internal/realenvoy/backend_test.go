@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/testserver"
 )
 
 // backend is an HTTP server that answers with its name and the path.
@@ -38,10 +40,7 @@ func portOf(l net.Listener) string { return strconv.Itoa(l.Addr().(*net.TCPAddr)
 // startEcho is a TCP server that sends back what it gets.
 func startEcho(t *testing.T) (port string) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testserver.Listen(t, "127.0.0.1:0")
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 
@@ -25,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 )
 
 // meshRoutes lead to the servers of TestMeshTLS.
@@ -91,21 +91,10 @@ func (m *meshServers) http(name, protocol string, offered ...string) string {
 
 // grpc is a server of grpc-go that knows whether it is healthy.
 func (m *meshServers) grpc() string {
-	l, err := (&net.ListenConfig{}).Listen(m.t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	l := testserver.Listen(m.t, "127.0.0.1:0")
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(m.config())))
 	healthpb.RegisterHealthServer(server, health.NewServer())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(l)
-	}()
-	m.t.Cleanup(func() {
-		server.Stop()
-		<-ended
-	})
+	testserver.Serve(m.t, l, server)
 	return m.entry("grpc", "GRPC", portOf(l))
 }
 

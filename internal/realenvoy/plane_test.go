@@ -3,11 +3,10 @@
 package realenvoy
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -93,29 +93,11 @@ func startPlane(tb testing.TB, o planeOptions) *plane {
 // serve runs the parts of the plane.
 func (p *plane) serve(parts ...func(stop <-chan struct{})) {
 	p.t.Helper()
-	address := p.options.address
-	if address == "" {
-		address = "127.0.0.1:0"
-	}
-	listener, err := (&net.ListenConfig{}).Listen(p.t.Context(), "tcp", address)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.address = listener.Addr().String()
 	server := grpc.NewServer(p.options.grpc...)
 	p.server.Register(server)
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	for _, run := range append(parts, p.store.Run, p.server.Run, p.policies.Run) {
-		running.Go(func() { run(stop) })
-	}
-	running.Go(func() { _ = server.Serve(listener) })
-	p.stop = sync.OnceFunc(func() {
-		server.Stop()
-		close(stop)
-		running.Wait()
-	})
-	p.t.Cleanup(p.stop)
+	listener := testserver.Listen(p.t, cmp.Or(p.options.address, "127.0.0.1:0"))
+	p.address = listener.Addr().String()
+	p.stop = testserver.Serve(p.t, listener, server, append(parts, p.store.Run, p.server.Run, p.policies.Run)...)
 }
 
 // again returns the options of a plane that takes the place of this one.
@@ -167,22 +149,13 @@ func (p *plane) flush() {
 // applied waits until the proxies have taken what there is for them.
 func (p *plane) applied() {
 	p.t.Helper()
-	p.flush()
-	if err := p.server.WaitApplied(p.context(), nil); err != nil {
-		p.t.Fatal(err)
-	}
+	testserver.Applied(p.t, p.store, p.server)
 }
 
 // accepted fails the test if a proxy refused something.
 func (p *plane) accepted() {
 	p.t.Helper()
-	for _, proxy := range p.server.Proxies() {
-		for typeURL, status := range proxy.Types {
-			if status.Rejections > 0 {
-				p.t.Errorf("%s refused %s %d times: %s", proxy.ID, typeURL, status.Rejections, status.Error)
-			}
-		}
-	}
+	testserver.Accepted(p.t, p.server)
 }
 
 // edge starts a gateway with the label app=edge, in the namespace ingress, that has

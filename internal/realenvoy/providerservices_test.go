@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/pilotkit/pilotkit/internal/testserver"
 )
 
 // What a service does that is asked about a request, by its header x-do.
@@ -110,10 +112,7 @@ func startAsked(t *testing.T, serve func(l net.Listener) (stop func())) *askedSe
 // come has the service serve, at the address that it had.
 func (s *askedService) come() {
 	s.t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(s.t.Context(), "tcp", local(s.port))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	l := testserver.Listen(s.t, local(s.port))
 	s.port = portOf(l)
 	s.leave = sync.OnceFunc(s.serve(l))
 }

@@ -4,10 +4,10 @@ package realenvoy
 
 import (
 	"errors"
-	"net"
 	"strings"
 	"testing"
 
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
@@ -16,10 +16,7 @@ import (
 func TestTakenPort(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
 		t.Helper()
-		taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		taken := testserver.Listen(t, "127.0.0.1:0")
 		defer taken.Close()
 		s := newShared(t)
 		s.route("a", "prefix: /", "hello")

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/testserver"
 )
 
 // target is a workload that answers with its name, on ports for HTTP of both versions
@@ -33,10 +35,7 @@ func startTarget(t *testing.T, name string, certificate tls.Certificate) *target
 // listen opens a port until the test ends, and has it served until then.
 func (w *target) listen(t *testing.T, port string, serve func(net.Listener), closing func()) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testserver.Listen(t, "127.0.0.1:0")
 	w.ports[port] = portOf(l)
 	var running sync.WaitGroup
 	running.Go(func() { serve(l) })

@@ -3,9 +3,6 @@
 package realservers
 
 import (
-	"context"
-	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -47,24 +45,11 @@ func startPlane(t *testing.T, text string) *plane {
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(p.configs, updater) })
 	p.apply(text)
 	p.configs.Drain()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.address = listener.Addr().String()
 	server := grpc.NewServer()
 	p.server.Register(server)
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	for _, run := range []func(<-chan struct{}){p.configs.Run, registries.Run, p.server.Run} {
-		running.Go(func() { run(stop) })
-	}
-	running.Go(func() { _ = server.Serve(listener) }) // ends when stopped
-	t.Cleanup(func() {
-		server.Stop()
-		close(stop)
-		running.Wait()
-	})
+	listener := testserver.Listen(t, "127.0.0.1:0")
+	p.address = listener.Addr().String()
+	testserver.Serve(t, listener, server, p.configs.Run, registries.Run, p.server.Run)
 	return p
 }
 
@@ -119,24 +104,11 @@ func (p *plane) remove(text string) {
 // applied returns when all servers have answered what they were sent.
 func (p *plane) applied() {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
-	defer cancel()
-	if err := p.configs.Flush(ctx); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := p.server.WaitApplied(ctx, nil); err != nil {
-		p.t.Fatal(err)
-	}
+	testserver.Applied(p.t, p.configs, p.server)
 }
 
 // accepted fails the test if a server has refused something.
 func (p *plane) accepted() {
 	p.t.Helper()
-	for _, proxy := range p.server.Proxies() {
-		for typeURL, status := range proxy.Types {
-			if status.Rejections > 0 {
-				p.t.Errorf("%s refused %s %d times: %s", proxy.ID, typeURL, status.Rejections, status.Error)
-			}
-		}
-	}
+	testserver.Accepted(p.t, p.server)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/authority"
 	"github.com/pilotkit/pilotkit/internal/routesim"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 )
 
 // TestServersDecideAsPoliciesSay: the engine of grpc-go decides about calls as PeerAuthentications and AuthorizationPolicies
@@ -49,7 +50,7 @@ func decideOnce(t *testing.T, d dice, counts map[codes.Code]int) int {
 	if d.IntN(2) == 0 {
 		labels["security.istio.io/tlsMode"], more = "istio", ", security.istio.io/tlsMode: istio"
 	}
-	listener := listen(t, "127.0.0.1:0")
+	listener := testserver.Listen(t, "127.0.0.1:0")
 	server := netip.MustParseAddrPort(listener.Addr().String())
 	text := workload(server.String(), more)
 	if m := security.PeerAuthentication_MutualTLS_Mode(d.IntN(4)); m > 0 { //nolint:gosec // four modes

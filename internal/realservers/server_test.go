@@ -3,13 +3,11 @@
 package realservers
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
+	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -22,6 +20,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/authority"
 	"github.com/pilotkit/pilotkit/internal/grpccall"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 )
 
 // kind is a library.
@@ -80,17 +79,8 @@ func TestPrerequisites(t *testing.T) { eachKind(t, func(*testing.T, kind) {}) }
 func startGo(t *testing.T, bootstrap []byte, addresses ...string) {
 	t.Helper()
 	for _, address := range addresses {
-		serveGo(t, listen(t, address), bootstrap)
+		serveGo(t, testserver.Listen(t, address), bootstrap)
 	}
-}
-
-func listen(t *testing.T, address string) net.Listener {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return listener
 }
 
 // serveGo has a server of grpc-go serve until the test ends.
@@ -110,20 +100,12 @@ func serveGo(t *testing.T, listener net.Listener, bootstrap []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(listener) // ends when stopped
-	}()
-	t.Cleanup(func() {
-		server.Stop()
-		<-done
-	})
+	testserver.Serve(t, listener, server)
 }
 
 func startPython(t *testing.T, bootstrap []byte, addresses ...string) {
 	t.Helper()
-	startProgram(t, bootstrap, nil, grpccall.Python(), append([]string{filepath.Join("testdata", "server.py")}, addresses...)...)
+	grpccall.StartProgram(t, bootstrap, nil, discard, grpccall.Python(), append([]string{filepath.Join("testdata", "server.py")}, addresses...)...)
 }
 
 func startNode(t *testing.T, bootstrap []byte, addresses ...string) {
@@ -134,51 +116,17 @@ func startNode(t *testing.T, bootstrap []byte, addresses ...string) {
 	}
 	// Without the second grpc-js refuses every listener with policies.
 	env := []string{"NODE_MODULES=" + modules, "GRPC_XDS_EXPERIMENTAL_RBAC=true"}
-	startProgram(t, bootstrap, env, "node", append([]string{filepath.Join("testdata", "server.js")}, addresses...)...)
+	grpccall.StartProgram(t, bootstrap, env, discard, "node", append([]string{filepath.Join("testdata", "server.js")}, addresses...)...)
 }
 
-// startProgram starts a server in a process of its own, which ends with its standard input.
-func startProgram(t *testing.T, bootstrap []byte, env []string, program string, args ...string) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "bootstrap.json")
-	if err := os.WriteFile(file, bootstrap, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), program, args...)
-	cmd.Env = append(env, "PATH="+os.Getenv("PATH"), "HOME="+t.TempDir(), "GRPC_XDS_BOOTSTRAP="+file)
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Cancel = func() error {
-		_ = stdin.Close()
-		return os.ErrProcessDone
-	}
-	cmd.WaitDelay = patience
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = stdin.Close()
-		_ = cmd.Wait()
-		if t.Failed() && output.Len() > 0 {
-			t.Logf("%s wrote: %.4000s", program, output.String())
-		}
-	})
-}
+// discard reads what a server has to say.
+func discard(r io.Reader) { _, _ = io.Copy(io.Discard, r) }
 
-// freeAddresses returns addresses with an IP of the loopback interface at which nobody listens. Their ports are below those that systems
-// give to connections.
+// freeAddresses returns addresses with an IP of the loopback interface at which nobody listens.
 func freeAddresses(t *testing.T, ip string, n int) (out []string) {
 	t.Helper()
-	for len(out) < n {
-		address := fmt.Sprintf("%s:%d", ip, 20000+rand.IntN(10000))
-		if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address); err == nil {
-			defer l.Close() // all at the end: so they differ
-			out = append(out, address)
-		}
+	for _, port := range testserver.FreePorts(t, ip, n) {
+		out = append(out, fmt.Sprintf("%s:%d", ip, port))
 	}
 	return out
 }

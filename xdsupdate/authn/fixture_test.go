@@ -26,6 +26,7 @@ import (
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/internal/authority"
 	"github.com/pilotkit/pilotkit/internal/memnet"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -129,17 +130,7 @@ func startPlane(t *testing.T, o planeOptions) *plane {
 	if o.register != nil {
 		o.register(p)
 	}
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	for _, run := range []func(<-chan struct{}){registries.Run, p.Run, p.tls.Run} {
-		running.Go(func() { run(stop) })
-	}
-	running.Go(func() { _ = p.grpc.Serve(p.listener) }) // ends when stopped
-	t.Cleanup(func() {
-		close(stop)
-		p.grpc.Stop()
-		running.Wait()
-	})
+	testserver.Serve(t, p.listener, p.grpc, registries.Run, p.Run, p.tls.Run)
 	return p
 }
 

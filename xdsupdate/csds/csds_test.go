@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,12 +25,12 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/csds"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -67,27 +65,10 @@ func serve(t *testing.T, options csds.Options) *fixture {
 	} {
 		f.set(name, m)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := grpc.NewServer()
 	f.server.Register(server)
 	csds.New(f.server, options).Register(server)
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(listener) })
-	running.Go(func() { f.server.Run(stop) })
-	t.Cleanup(func() {
-		close(stop)
-		server.Stop()
-		running.Wait()
-	})
-	f.conn, err = grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.conn.Close() })
+	f.conn, _ = testserver.ServeMemory(t, server, f.server.Run)
 	return f
 }
 

@@ -7,18 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/pilotkit/pilotkit/aggregate"
@@ -26,7 +23,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/configstore/memory"
-	"github.com/pilotkit/pilotkit/internal/memnet"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
@@ -124,24 +121,9 @@ func newPlane(tb testing.TB, edit func(*debug.Options)) *plane {
 // serve runs the server until the end of the test.
 func (p *plane) serve() {
 	p.t.Helper()
-	listener := memnet.Listen()
 	server := grpc.NewServer(ads.ServerOptions()...)
 	p.server.Register(server)
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() { p.server.Run(stop) })
-	running.Go(func() { _ = server.Serve(listener) })
-	var err error
-	p.conn, err = grpc.NewClient("passthrough:///", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.Dial(ctx) }))
-	p.must(err)
-	p.t.Cleanup(func() {
-		_ = p.conn.Close()
-		server.Stop()
-		close(stop)
-		running.Wait()
-	})
+	p.conn, _ = testserver.ServeMemory(p.t, server, p.server.Run)
 }
 
 func (p *plane) must(err error) {

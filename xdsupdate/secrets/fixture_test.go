@@ -14,7 +14,6 @@ import (
 	"errors"
 	"log/slog"
 	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,12 +24,11 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
-	"github.com/pilotkit/pilotkit/internal/memnet"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
@@ -111,25 +109,9 @@ func serve(tb testing.TB, opts secrets.Options) *plane {
 	}
 	options.Pusher.DebounceAfter = -1
 	p.server = ads.New(memory.New(), options)
-	listener := memnet.Listen()
 	server := grpc.NewServer()
 	p.server.Register(server)
-	conn, err := grpc.NewClient("passthrough:///", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.Dial(ctx) }))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p.conn = conn
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() { p.server.Run(stop) })
-	running.Go(func() { _ = server.Serve(listener) })
-	tb.Cleanup(func() {
-		_ = conn.Close()
-		close(stop)
-		server.Stop()
-		running.Wait()
-	})
+	p.conn, _ = testserver.ServeMemory(tb, server, p.server.Run)
 	return p
 }
 

@@ -16,7 +16,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +38,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
@@ -193,12 +193,7 @@ func (m *mesh) startSecure(listener net.Listener, dir string) *backend {
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 50 * time.Millisecond, MaxConnectionAgeGrace: 10 * time.Second}))
 	m.must(err)
 	healthpb.RegisterHealthServer(server, b)
-	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(listener) })
-	m.t.Cleanup(func() {
-		server.Stop()
-		running.Wait()
-	})
+	testserver.Serve(m.t, listener, server)
 	return b
 }
 

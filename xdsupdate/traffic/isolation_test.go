@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -29,6 +27,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
@@ -129,23 +128,12 @@ func startTown(tb testing.TB, configs []configstore.Config, options ads.Options)
 	w.set(configs...)
 	grpcServer := grpc.NewServer()
 	w.server.Register(grpcServer)
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	w.must(err)
-	end := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() { _ = grpcServer.Serve(listener) })
-	running.Go(func() { w.server.Run(end) })
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
-	w.must(err)
+	conn, end := testserver.ServeMemory(tb, grpcServer, w.server.Run)
 	w.stop = sync.OnceFunc(func() {
 		for _, c := range w.clients {
 			c.Close()
 		}
-		_ = conn.Close()
-		close(end)
-		grpcServer.Stop()
-		running.Wait()
+		end()
 	})
 	tb.Cleanup(w.stop)
 	w.connect(conn, "router", map[string]any{"NAMESPACE": "ingress", "LABELS": map[string]any{"app": "edge"}}, map[string][]string{

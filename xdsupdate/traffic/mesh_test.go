@@ -5,7 +5,6 @@ package traffic_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
@@ -30,6 +29,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -93,16 +93,10 @@ func startMesh(tb testing.TB, options traffic.Options, generators ...ads.Generat
 // serve runs a gRPC server until the end of the test and returns its address.
 func (m *mesh) serve(register func(grpc.ServiceRegistrar), options ...grpc.ServerOption) string {
 	m.t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(m.ctx, "tcp", "127.0.0.1:0")
-	m.must(err)
+	listener := testserver.Listen(m.t, "127.0.0.1:0")
 	server := grpc.NewServer(options...)
 	register(server)
-	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(listener) })
-	m.t.Cleanup(func() {
-		server.Stop()
-		running.Wait()
-	})
+	testserver.Serve(m.t, listener, server)
 	return listener.Addr().String()
 }
 
@@ -188,36 +182,11 @@ func newEndpoint(attributes []string) *registry.Endpoint {
 // listen serves the backend at an address, "" for any, until it is stopped.
 func (b *backend) listen(m *mesh, address string) {
 	m.t.Helper()
-	listener := m.listen(address)
+	listener := testserver.Listen(m.t, address)
 	b.server = grpc.NewServer()
 	healthpb.RegisterHealthServer(b.server, b)
-	var running sync.WaitGroup
-	running.Go(func() { _ = b.server.Serve(listener) })
-	b.stop = sync.OnceFunc(func() {
-		b.server.Stop()
-		running.Wait()
-	})
-	m.t.Cleanup(b.stop)
+	b.stop = testserver.Serve(m.t, listener, b.server)
 	b.endpoint.Addresses, b.endpoint.EndpointPort = splitAddress(m.t, listener.Addr().String())
-}
-
-// listen listens on an address, or, if it is "", on a port below those that systems
-// give to connections: one that is stopped can return to its port.
-func (m *mesh) listen(address string) net.Listener {
-	m.t.Helper()
-	for try := 0; ; try++ {
-		at := address
-		if at == "" {
-			at = fmt.Sprintf("127.0.0.1:%d", 30_000+rand.IntN(2_700))
-		}
-		listener, err := (&net.ListenConfig{}).Listen(m.ctx, "tcp", at)
-		if err == nil {
-			return listener
-		}
-		if address != "" || try == 100 {
-			m.t.Fatal(err)
-		}
-	}
 }
 
 func splitAddress(tb testing.TB, address string) ([]string, uint32) {

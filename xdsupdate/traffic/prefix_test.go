@@ -3,11 +3,9 @@
 package traffic_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -17,14 +15,13 @@ import (
 
 	"go.uber.org/atomic"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
-	"github.com/pilotkit/pilotkit/internal/memnet"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -66,27 +63,16 @@ func startPrefixPlane(t *testing.T, configs configstore.ConfigStoreCache) *prefi
 		}
 		p.server.EDSUpdate(xdsupdate.ShardKey{}, registry.Hostname(host), "shop", endpoints)
 	}
-	listener := memnet.Listen()
 	server := grpc.NewServer()
 	p.server.Register(server)
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() { configs.Run(stop) })
-	running.Go(func() { p.server.Run(stop) })
-	running.Go(func() { _ = server.Serve(listener) })
-	conn, err := grpc.NewClient("passthrough:///", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.Dial(ctx) }))
-	p.must(err)
+	conn, end := testserver.ServeMemory(t, server, configs.Run, p.server.Run)
 	p.connect(conn, "sidecar", "80", "15001")
 	p.connect(conn, "router", "http.80", "http.81")
 	p.stop = func() {
 		for _, c := range p.clients {
 			c.Close()
 		}
-		_ = conn.Close()
-		close(stop)
-		server.Stop()
-		running.Wait()
+		end()
 	}
 	return p
 }

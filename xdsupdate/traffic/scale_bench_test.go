@@ -5,15 +5,12 @@ package traffic_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	networking "istio.io/api/networking/v1alpha3"
@@ -22,7 +19,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
-	"github.com/pilotkit/pilotkit/internal/memnet"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -127,26 +124,9 @@ func newBench(b *testing.B, sidecars bool) *bench {
 }
 
 func (x *bench) serve() {
-	listener := memnet.Listen()
 	server := grpc.NewServer()
 	x.server.Register(server)
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(listener) })
-	running.Go(func() { x.server.Run(stop) })
-	var err error
-	x.conn, err = grpc.NewClient("passthrough:///", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.Dial(ctx) }))
-	if err != nil {
-		x.b.Fatal(err)
-	}
-	x.b.Cleanup(func() {
-		_ = x.conn.Close()
-		close(stop)
-		server.Stop()
-		running.Wait()
-	})
+	x.conn, _ = testserver.ServeMemory(x.b, server, x.server.Run)
 }
 
 // connect connects a client and waits for the answers to its subscriptions.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +20,6 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -30,7 +28,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
-	"github.com/pilotkit/pilotkit/internal/memnet"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
@@ -149,25 +147,9 @@ func (s *scene) wire(options ads.Options) {
 // serve runs the server until the end of the test.
 func (s *scene) serve() {
 	s.t.Helper()
-	listener := memnet.Listen()
 	server := grpc.NewServer(ads.ServerOptions()...)
 	s.server.Register(server)
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() { s.server.Run(stop) })
-	running.Go(func() { _ = server.Serve(listener) })
-	var err error
-	s.conn, err = grpc.NewClient("passthrough:///", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.Dial(ctx) }))
-	s.must(err)
-	s.close = sync.OnceFunc(func() {
-		_ = s.conn.Close()
-		server.Stop()
-		close(stop)
-		running.Wait()
-	})
-	s.t.Cleanup(s.close)
+	s.conn, s.close = testserver.ServeMemory(s.t, server, s.server.Run)
 }
 
 func (s *scene) must(err error) {

@@ -5,10 +5,8 @@ package traffic
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -16,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/authority"
 	"github.com/pilotkit/pilotkit/internal/corpus"
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/testserver"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
 )
@@ -130,23 +129,11 @@ func startSystemForEnvoys(t *testing.T, s *scenario) (*envoySystem, *envoyproxy.
 		t.Fatal(err)
 	}
 	sys := &envoySystem{system: base, sent: newSent()}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sys.address = listener.Addr().String()
 	adapter := envoyproxy.NewAdapter(t)
 	server := grpc.NewServer(grpc.ChainStreamInterceptor(sys.sent.intercept, adapter.Intercept))
 	sys.server.Register(server)
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(listener) })
-	running.Go(func() { sys.server.Run(stop) })
-	running.Go(func() { generator.Run(sys.server, stop) })
-	t.Cleanup(func() {
-		server.Stop()
-		close(stop)
-		running.Wait()
-	})
+	listener := testserver.Listen(t, "127.0.0.1:0")
+	sys.address = listener.Addr().String()
+	testserver.Serve(t, listener, server, sys.server.Run, func(stop <-chan struct{}) { generator.Run(sys.server, stop) })
 	return sys, adapter
 }
