@@ -23,24 +23,7 @@ import (
 )
 
 // protected is a gateway with a port for HTTP and one for TCP, that AuthorizationPolicies are for.
-const protected = `
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers:
-  - {port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
-  - {port: {number: TCPPORT, name: tcp, protocol: TCP}, bind: 127.0.0.1, hosts: ["*"]}
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: all, namespace: ingress}
-spec:
-  hosts: ["*"]
-  gateways: [edge]
-  http: [{directResponse: {status: 200}}]
-  tcp: [{match: [{port: TCPPORT}], route: [{destination: {host: echo.local.test}}]}]
+const protected = openEdge + `[{directResponse: {status: 200}}]
 `
 
 // authorizer decides by the header x-let-in, of whatever it is asked.
@@ -87,15 +70,10 @@ func startGuarded(t *testing.T, o envoyproxy.Options) *guarded {
 	g := &guarded{plane: startPlane(t, planeOptions{mesh: mesh}), silence: silence}
 	ports := envoyproxy.FreePorts(t, 2)
 	g.http, g.tcp = strconv.Itoa(int(ports[0])), strconv.Itoa(int(ports[1]))
-	g.apply(service("echo", "TCP", fmt.Sprintf("{address: 127.0.0.1, ports: {p: %s}}", startEcho(t)))+"---"+
-		service("authz", "GRPC", fmt.Sprintf("{address: 127.0.0.1, ports: {p: %s}}", authorizerPort))+"---"+protected,
+	g.apply(service("echo", "TCP", onPort(startEcho(t)))+"---"+
+		service("authz", "GRPC", onPort(authorizerPort))+"---"+protected,
 		"HTTPPORT", g.http, "TCPPORT", g.tcp)
-	g.applied()
-	o.Node = envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}}
-	o.Server = g.address
-	g.proxy = envoyproxy.Start(t, o)
-	g.proxy.AwaitReady()
-	g.applied()
+	g.proxy = g.readyEdge(o)
 	return g
 }
 

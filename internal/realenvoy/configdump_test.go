@@ -179,8 +179,7 @@ spec:
   - {port: {number: PORT, name: https, protocol: HTTPS}, bind: 127.0.0.1, hosts: ["*"], tls: {mode: SIMPLE, credentialName: edge}}
 `, "PORT", strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0])))
 	s.proxy = envoyproxy.Start(t, envoyproxy.Options{
-		Program: program, Server: s.address, Delta: delta,
-		Node: envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}},
+		Program: program, Server: s.address, Delta: delta, Node: edgeNode(),
 	})
 	s.proxy.AwaitReady()
 	refused, kinds := false, make(map[string]bool)

@@ -229,23 +229,7 @@ func (c *checked) replace(protocol string) []string {
 // answer has the gateway answer everything with a status.
 func (c *checked) answer(port uint32, code int) {
 	c.t.Helper()
-	c.apply(`
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers:
-  - {port: {number: PLAIN, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: [shop.example.com]}
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: shop, namespace: ingress}
-spec:
-  hosts: [shop.example.com]
-  gateways: [edge]
-  http: [{directResponse: {status: CODE}}]
-`, "PLAIN", fmt.Sprint(port), "CODE", strconv.Itoa(code))
+	c.apply(fmt.Sprintf("%s[{directResponse: {status: %d}}]", shopGateway, code), "HTTPPORT", fmt.Sprint(port))
 	c.flush()
 }
 

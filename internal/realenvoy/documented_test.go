@@ -62,22 +62,7 @@ func testDocumented(t *testing.T, program envoyproxy.Program, protocol string) {
 	p := startPlane(t, planeOptions{})
 	ports := envoyproxy.FreePorts(t, 3)
 	one := startBackend(t, "one")
-	p.apply(`
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers:
-  - {port: {number: PLAIN, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: [shop.example.com]}
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: shop, namespace: ingress}
-spec:
-  hosts: [shop.example.com]
-  gateways: [edge]
-  http: [{match: [{uri: {regex: "/|`+largeExpression+`"}}], route: [{destination: {host: shop.local.test}}]}]
+	p.apply(shopGateway+`[{match: [{uri: {regex: "/|`+largeExpression+`"}}], route: [{destination: {host: shop.local.test}}]}]
 ---`+serviceEntry("shop.local.test", "HTTP", one)+`
 ---
 apiVersion: networking.istio.io/v1
@@ -88,7 +73,7 @@ spec:
   resolution: STATIC
   ports: [{number: 5432, name: p, protocol: TCP}]
   endpoints: [{address: 127.0.0.1, ports: {p: ECHO}}]
-`, "PLAIN", fmt.Sprint(ports[0]), "ECHO", startEcho(t))
+`, "HTTPPORT", fmt.Sprint(ports[0]), "ECHO", startEcho(t))
 	p.applied()
 	host, port, err := net.SplitHostPort(p.address)
 	if err != nil {

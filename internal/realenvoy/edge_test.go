@@ -25,16 +25,46 @@ type edge struct {
 	client *http.Client
 }
 
-// edgeObjects is the Gateway; PLAIN is its port.
-const edgeObjects = `
+// edgeServers begins scenes: a Gateway "edge" in namespace ingress, whose servers follow.
+const edgeServers = `
 apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: edge, namespace: ingress}
 spec:
   selector: {app: edge}
-  servers:
-  - {port: {number: PLAIN, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
-`
+  servers:`
+
+// edgeGateway is that Gateway with a server that has HTTP for all hosts.
+const edgeGateway = edgeServers + `
+  - {port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
+---`
+
+// shopGateway is that Gateway with a server that has HTTP for one host, to which the rules of a VirtualService follow.
+const shopGateway = edgeServers + `
+  - {port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: [shop.example.com]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: shop, namespace: ingress}
+spec:
+  hosts: [shop.example.com]
+  gateways: [edge]
+  http: `
+
+// openEdge is that Gateway with a server that has HTTP and one that leads TCP to the service echo, to which the rules of a
+// VirtualService for HTTP follow.
+const openEdge = edgeServers + `
+  - {port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
+  - {port: {number: TCPPORT, name: tcp, protocol: TCP}, bind: 127.0.0.1, hosts: ["*"]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: all, namespace: ingress}
+spec:
+  hosts: ["*"]
+  gateways: [edge]
+  tcp: [{match: [{port: TCPPORT}], route: [{destination: {host: echo.local.test}}]}]
+  http: `
 
 // startEdge starts one in us/a/1, with further objects.
 func startEdge(t *testing.T, delta bool, objects string, replace ...string) *edge {
@@ -50,7 +80,7 @@ func startEdgeOf(t *testing.T, o envoyproxy.Options, objects string, replace ...
 		Transport: newTransport(t), Timeout: testTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	e.apply(edgeObjects+"---"+objects, append(replace, "PLAIN", e.port)...)
+	e.apply(edgeGateway+objects, append(replace, "HTTPPORT", e.port)...)
 	e.applied()
 	e.start(o)
 	return e
@@ -66,6 +96,9 @@ func (e *edge) start(o envoyproxy.Options) {
 	e.proxy = envoyproxy.Start(e.t, o)
 	e.proxy.AwaitReady()
 }
+
+// onPort is an endpoint of service.
+func onPort(port string) string { return fmt.Sprintf("{address: 127.0.0.1, ports: {p: %s}}", port) }
 
 // service is a ServiceEntry of HOST.local.test in the namespace ingress, with port 80.
 func service(name, protocol string, endpoints ...string) string {

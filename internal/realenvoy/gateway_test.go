@@ -28,13 +28,7 @@ spec:
   resolution: STATIC
   ports: [{number: 80, name: p, protocol: TCP}]
   endpoints: [{address: 127.0.0.1, ports: {p: ECHO}}]
----
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers:
+---` + edgeServers + `
   - {port: {number: PLAIN, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
   - {port: {number: RAW, name: tcp, protocol: TCP}, bind: 127.0.0.1, hosts: ["*"]}
   - port: {number: SECURE, name: https, protocol: HTTPS}

@@ -59,7 +59,7 @@ func TestGatewayModes(t *testing.T) {
 		for _, n := range envoyproxy.FreePorts(t, 4) {
 			port = append(port, strconv.Itoa(int(n)))
 		}
-		p.apply(service("echo", "TCP", fmt.Sprintf("{address: 127.0.0.1, ports: {p: %s}}", startEcho(t)))+"---"+gatewayModes,
+		p.apply(service("echo", "TCP", onPort(startEcho(t)))+"---"+gatewayModes,
 			"ASKING", port[0], "MODERN", port[1], "RAW", port[2], "REDIRECT", port[3])
 		p.applied()
 		proxy := p.edge(delta)

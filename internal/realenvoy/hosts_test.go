@@ -13,24 +13,6 @@ import (
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
 )
 
-const hostObjects = `
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers:
-  - {port: {number: PLAIN, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: [shop.example.com]}
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: shop, namespace: ingress}
-spec:
-  hosts: [shop.example.com]
-  gateways: [edge]
-  http: [{directResponse: {status: 200}}]
-`
-
 // TestHostsOfRequests: a gateway finds a host also by its name with a dot at the end, and
 // serves HTTP/1.0 if it is told to.
 func TestHostsOfRequests(t *testing.T) {
@@ -39,7 +21,7 @@ func TestHostsOfRequests(t *testing.T) {
 		for _, http10 := range []bool{false, true} {
 			p := startPlane(t, planeOptions{mesh: withoutMeshTLS(), http10: http10})
 			port := strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))
-			p.apply(hostObjects, "PLAIN", port)
+			p.apply(shopGateway+"[{directResponse: {status: 200}}]", "HTTPPORT", port)
 			p.applied()
 			p.edge(delta).AwaitReady()
 			old := map[bool]int{false: http.StatusUpgradeRequired, true: http.StatusOK}[http10]

@@ -17,13 +17,7 @@ import (
 )
 
 // conditions are TCP and TLS routes for some connections, on all addresses.
-const conditions = `
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers:
+const conditions = edgeServers + `
   - {port: {number: RAW, name: tcp, protocol: TCP}, hosts: ["*"]}
   - {port: {number: SECURE, name: tls, protocol: TLS}, hosts: ["*.example.com"], tls: {mode: PASSTHROUGH}}
 ---

@@ -69,7 +69,7 @@ type meshServers struct {
 
 // entry is a service that is called by mutual TLS of the mesh.
 func (m *meshServers) entry(name, protocol, port string) string {
-	return service(name, protocol, fmt.Sprintf("{address: 127.0.0.1, ports: {p: %s}}", port)) + "---" +
+	return service(name, protocol, onPort(port)) + "---" +
 		policy(name, "  trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}\n") + "---"
 }
 

@@ -79,13 +79,7 @@ func testMisdirected(t *testing.T, program envoyproxy.Program, delta bool) {
 	p.vault.set("ingress", "kubernetes://shared", issuer.secret("*.example.com", "*.wild.example.com"))
 	port := strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))
 	p.apply(sharedPort, "PORT", port)
-	p.applied()
-	proxy := envoyproxy.Start(t, envoyproxy.Options{
-		Program: program, Node: envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}},
-		Server: p.address, Delta: delta,
-	})
-	proxy.AwaitReady()
-	p.applied()
+	proxy := p.readyEdge(envoyproxy.Options{Program: program, Delta: delta})
 	connections := make(map[string]*coalesced)
 	for _, name := range []string{"one.example.com", "two.example.com", "x.wild.example.com"} {
 		connections[name] = coalesce(t, issuer, port, name)

@@ -122,13 +122,7 @@ func TestDocumentedPaths(t *testing.T) {
 		p := startPlane(t, planeOptions{mesh: mesh})
 		port := fmt.Sprint(envoyproxy.FreePorts(t, 1)[0])
 		p.apply(documentedPolicy, "HTTPPORT", port)
-		p.flush()
-		proxy := envoyproxy.Start(t, envoyproxy.Options{
-			Program: program, Server: p.address, Delta: column%2 == 0,
-			Node: envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}},
-		})
-		proxy.AwaitReady()
-		p.applied()
+		p.readyEdge(envoyproxy.Options{Program: program, Delta: column%2 == 0})
 		for _, row := range rows {
 			if got, _ := answerToTarget(t, local(port), row[0]); got != row[1+column] || got != explained(p, port, row[0]) {
 				t.Errorf("%s, %s: %s is %s, documented as %s, explained as %s", program, normalization, row[0], got, row[1+column], explained(p, port, row[0]))

@@ -158,14 +158,26 @@ func (p *plane) accepted() {
 	testserver.Accepted(p.t, p.server)
 }
 
-// edge starts a gateway with the label app=edge, in the namespace ingress, that has
-// the plane as its server.
+// edgeNode is a gateway with the label app=edge, in the namespace ingress.
+func edgeNode() envoyproxy.Node {
+	return envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}}
+}
+
+// edge starts a gateway of edgeNode that has the plane as its server.
 func (p *plane) edge(delta bool) *envoyproxy.Proxy {
 	p.t.Helper()
-	return envoyproxy.Start(p.t, envoyproxy.Options{
-		Node:   envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}},
-		Server: p.address, Delta: delta,
-	})
+	return envoyproxy.Start(p.t, envoyproxy.Options{Node: edgeNode(), Server: p.address, Delta: delta})
+}
+
+// readyEdge is edge with options, and returns when the gateway serves what was applied before.
+func (p *plane) readyEdge(o envoyproxy.Options) *envoyproxy.Proxy {
+	p.t.Helper()
+	p.applied() // so that the Envoy listens when it is ready
+	o.Node, o.Server = edgeNode(), p.address
+	proxy := envoyproxy.Start(p.t, o)
+	proxy.AwaitReady()
+	p.applied()
+	return proxy
 }
 
 // eachProtocol runs a test once for each protocol of xDS.

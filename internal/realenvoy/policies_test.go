@@ -138,15 +138,10 @@ func startCourt(t *testing.T, o envoyproxy.Options, providers []string) *policyC
 	ports := envoyproxy.FreePorts(t, 3)
 	c.ports = gatePorts{uint16(ports[0]), uint16(ports[1]), uint16(ports[2])} //nolint:gosec // ports
 	text := func(port uint16) string { return strconv.Itoa(int(port)) }
-	c.apply(service("echo", "TCP", fmt.Sprintf("{address: 127.0.0.1, ports: {p: %s}}", startEcho(t)))+"---"+
-		service("authz", "GRPC", fmt.Sprintf("{address: 127.0.0.1, ports: {p: %s}}", authorizerPort))+"---"+policyGate,
+	c.apply(service("echo", "TCP", onPort(startEcho(t)))+"---"+
+		service("authz", "GRPC", onPort(authorizerPort))+"---"+policyGate,
 		"HTTPPORT", text(c.ports.http), "HTTPSPORT", text(c.ports.https), "TCPPORT", text(c.ports.tcp))
-	c.applied()
-	o.Node = envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}}
-	o.Server = c.address
-	c.proxy = envoyproxy.Start(t, o)
-	c.proxy.AwaitReady()
-	c.applied()
+	c.proxy = c.readyEdge(o)
 	return c
 }
 

@@ -20,24 +20,7 @@ import (
 )
 
 // askingGate is a gateway with requests and connections that are asked about.
-const askingGate = `
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers:
-  - {port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
-  - {port: {number: TCPPORT, name: tcp, protocol: TCP}, bind: 127.0.0.1, hosts: ["*"]}
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: all, namespace: ingress}
-spec:
-  hosts: ["*"]
-  gateways: [edge]
-  http: [{route: [{destination: {host: shop.local.test}}]}]
-  tcp: [{match: [{port: TCPPORT}], route: [{destination: {host: echo.local.test}}]}]
+const askingGate = openEdge + `[{route: [{destination: {host: shop.local.test}}]}]
 `
 
 // Providers that differ in what becomes of calls when they fail.
@@ -86,17 +69,11 @@ func startAsking(t *testing.T, o envoyproxy.Options) *asking {
 	a.services = map[string]*askedService{"grpc": startAsked(t, a.decisions.serveGRPC), "http": startAsked(t, serveHTTP)}
 	ports := envoyproxy.FreePorts(t, 2)
 	a.web, a.tcp = strconv.Itoa(int(ports[0])), strconv.Itoa(int(ports[1]))
-	at := func(port string) string { return fmt.Sprintf("{address: 127.0.0.1, ports: {p: %s}}", port) }
 	a.apply(strings.Join([]string{
-		service("shop", "HTTP", startReporter(t, "shop").endpoint("")), service("echo", "TCP", at(startEcho(t))),
-		service("grpc", "GRPC", at(a.services["grpc"].port)), service("http", "HTTP", at(a.services["http"].port)), askingGate,
+		service("shop", "HTTP", startReporter(t, "shop").endpoint("")), service("echo", "TCP", onPort(startEcho(t))),
+		service("grpc", "GRPC", onPort(a.services["grpc"].port)), service("http", "HTTP", onPort(a.services["http"].port)), askingGate,
 	}, "---"), "HTTPPORT", a.web, "TCPPORT", a.tcp)
-	a.applied()
-	o.Node = envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}}
-	o.Server = a.address
-	a.proxy = envoyproxy.Start(t, o)
-	a.proxy.AwaitReady()
-	a.applied()
+	a.proxy = a.readyEdge(o)
 	return a
 }
 

@@ -32,13 +32,7 @@ type shared struct {
 func newShared(t *testing.T) *shared {
 	t.Helper()
 	s := &shared{plane: startPlane(t, planeOptions{mesh: withoutMeshTLS()}), port: strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))}
-	s.apply(`
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers:
+	s.apply(edgeServers+`
   - {port: {number: PORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
 `, "PORT", s.port)
 	return s

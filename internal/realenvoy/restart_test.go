@@ -22,8 +22,8 @@ func TestRestart(t *testing.T) {
 		plain := strconv.Itoa(int(ports[0]))
 		// Connections of others do not have this port when the server takes it again.
 		p := startPlane(t, planeOptions{mesh: withoutMeshTLS(), address: local(strconv.Itoa(int(ports[1])))})
-		p.apply(edgeObjects+"---"+service("shop", "HTTP", one.endpoint(""), two.endpoint(""))+"---"+policy("shop", oneAndTwo)+"---"+
-			rules("\n  - route: [{destination: {host: shop.local.test, subset: one}}]\n"), "PLAIN", plain)
+		p.apply(edgeGateway+service("shop", "HTTP", one.endpoint(""), two.endpoint(""))+"---"+policy("shop", oneAndTwo)+"---"+
+			rules("\n  - route: [{destination: {host: shop.local.test, subset: one}}]\n"), "HTTPPORT", plain)
 		p.applied()
 		proxy := p.edge(delta)
 		proxy.AwaitReady()

@@ -14,13 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/envoyproxy"
 )
 
-const secureObjects = `
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers:
+const secureObjects = edgeServers + `
   - port: {number: SECURE, name: https, protocol: HTTPS}
     bind: 127.0.0.1
     hosts: [shop.example.com]

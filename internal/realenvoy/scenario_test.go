@@ -102,13 +102,7 @@ const shopHost = "shop.example.com"
 var gatewayPorts = []string{"PLAIN", "RAW", "PASSED", "SECURE"}
 
 // allPorts is a Gateway with all of them.
-const allPorts = `---
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers:
+const allPorts = `---` + edgeServers + `
   - {port: {number: PLAIN, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
   - {port: {number: RAW, name: tcp, protocol: TCP}, bind: 127.0.0.1, hosts: ["*"]}
   - {port: {number: PASSED, name: tls, protocol: TLS}, bind: 127.0.0.1, hosts: [shop.example.com], tls: {mode: PASSTHROUGH}}

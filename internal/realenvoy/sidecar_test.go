@@ -130,7 +130,7 @@ func TestSidecar(t *testing.T) {
 		t.Helper()
 		one, two, hidden := startReporter(t, "one"), startReporter(t, "two"), startReporter(t, "hidden")
 		s := startSidecar(t, delta, service("shop", "HTTP", one.endpoint(""), two.endpoint(""))+"---"+service("hidden", "HTTP", hidden.endpoint(""))+"---"+
-			service("echo", "TCP", fmt.Sprintf("{address: 127.0.0.1, ports: {p: %s}}", startEcho(t)))+"---"+policy("shop", oneAndTwo)+"---"+sidecarObjects)
+			service("echo", "TCP", onPort(startEcho(t)))+"---"+policy("shop", oneAndTwo)+"---"+sidecarObjects)
 		shop := []string{"host", "shop.local.test"}
 		for _, c := range []struct {
 			path    string

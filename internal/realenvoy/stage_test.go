@@ -44,16 +44,6 @@ func (v variant) String() string {
 // that it is seen when another one does.
 const targetCount = 6
 
-// edgeGateway begins scenes: a Gateway "edge" in namespace ingress, which serves HTTP for all hosts.
-const edgeGateway = `
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers: [{port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}]
----`
-
 func allTargets() (names []string) {
 	for i := range targetCount {
 		names = append(names, targetName(i))

@@ -43,13 +43,7 @@ spec:
   subsets:
   - name: secure
     trafficPolicy: {tls: {mode: SIMPLE, sni: x, credentialName: edge, subjectAltNames: [x.example.com, "spiffe://x/y", 10.0.0.1]}}
----
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: ingress}
-spec:
-  selector: {app: edge}
-  servers:
+---` + edgeServers + `
   - {port: {number: PLAIN, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
   - port: {number: SECURE, name: https, protocol: HTTPS}
     bind: 127.0.0.1

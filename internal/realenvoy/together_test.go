@@ -96,12 +96,7 @@ func togetherPlane(t *testing.T, o envoyproxy.Options) (p *plane, proxy *envoypr
 	p = startPlane(t, planeOptions{mesh: withoutMeshTLS()})
 	port := strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))
 	p.apply(openGateway, "HTTPPORT", port)
-	p.applied()
-	o.Server, o.Node = p.address, envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}}
-	proxy = envoyproxy.Start(t, o)
-	proxy.AwaitReady()
-	p.applied()
-	return p, proxy, "http://" + local(port)
+	return p, p.readyEdge(o), "http://" + local(port)
 }
 
 func writeTogether(t *testing.T, n int, o envoyproxy.Options) {

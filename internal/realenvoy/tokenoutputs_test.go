@@ -63,13 +63,7 @@ func TestTokenOutputs(t *testing.T) {
 			issuer, port := startTokenIssuer(t), fmt.Sprint(envoyproxy.FreePorts(t, 1)[0])
 			p := startPlane(t, planeOptions{mesh: withoutMeshTLS()})
 			p.apply(outputGate+serviceEntry("told.local.test", "HTTP", told), "HTTPPORT", port, "ISSUER", issuer.url, "KEYS", issuer.set(issuer.published))
-			p.flush()
-			proxy := envoyproxy.Start(t, envoyproxy.Options{
-				Program: program, Server: p.address, Delta: i%2 == 0,
-				Node: envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}},
-			})
-			proxy.AwaitReady()
-			p.applied()
+			p.readyEdge(envoyproxy.Options{Program: program, Delta: i%2 == 0})
 			token := issuer.token(map[string]any{
 				"sub": "ann", "level": 7, "share": 0.25, "admin": true, "roles": []string{"user", "admin"}, "team": map[string]any{"lead": "eve"},
 			})

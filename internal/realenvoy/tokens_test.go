@@ -62,12 +62,7 @@ func startTokenCourt(t *testing.T, o envoyproxy.Options) *tokenCourt {
 	c.away.leave(true)
 	c.apply(tokenGate, "HTTPPORT", c.port, "PUBLISHED", c.published.url, "DISCOVERED", c.discovered.url,
 		"INLINEKEYS", c.inline.set(c.inline.published), "INLINE", c.inline.url, "AWAY", c.away.url)
-	c.applied()
-	o.Node = envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}}
-	o.Server = c.address
-	c.proxy = envoyproxy.Start(t, o)
-	c.proxy.AwaitReady()
-	c.applied()
+	c.proxy = c.readyEdge(o)
 	return c
 }
 

@@ -4,6 +4,7 @@ package testserver
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -29,7 +30,11 @@ func Serve(tb testing.TB, l net.Listener, server Server, parts ...func(stop <-ch
 	for _, run := range parts {
 		running.Go(func() { run(ended) })
 	}
-	running.Go(func() { _ = server.Serve(l) }) // an error: it was stopped
+	running.Go(func() {
+		if err := server.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			tb.Errorf("Serve: %v", err)
+		}
+	})
 	stop = sync.OnceFunc(func() {
 		server.Stop()
 		close(ended)
