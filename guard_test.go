@@ -131,19 +131,20 @@ var allowed = map[string][]string{
 	},
 	"configstore/kube/ingress": {
 		"configstore", "configstore/istio", "configstore/memory", "configstore/kube", "configstore/kube/internal/follow",
-		"configstore/kube/internal/statusqueue", "configstore/internal/derived",
+		"configstore/kube/internal/statuswriter", "configstore/internal/derived",
 	},
 	"configstore/kube/gatewayapi": {"configstore", "configstore/istio", "configstore/memory", "configstore/internal/derived"},
 	"configstore/kube/gatewayapi/cluster": {
 		"configstore", "configstore/kube", "configstore/kube/gatewayapi", "configstore/kube/internal/follow",
-		"configstore/kube/internal/statusqueue",
+		"configstore/kube/internal/statuswriter",
 	},
 	"configstore/kube/gatewayapi/refusals": {"configstore", "configstore/kube/gatewayapi", "xdsupdate/ads"},
 	"configstore/kube/gatewayapi/credentials": {
 		"configstore", "configstore/istio", "configstore/kube/gatewayapi", "xdsupdate/envoy", "xdsupdate/secrets",
 	},
-	"configstore/kube/internal/follow":      {},
-	"configstore/kube/internal/statusqueue": {"configstore"},
+	"configstore/kube/internal/follow":       {},
+	"configstore/kube/internal/statuswriter": {"configstore", "configstore/kube", "configstore/kube/internal/statusqueue"},
+	"configstore/kube/internal/statusqueue":  {"configstore"},
 	"registry/kube": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "registry/internal/publish", "registry/kube/internal/reach",
 	},
@@ -198,6 +199,9 @@ func TestImportDirection(t *testing.T) {
 				continue
 			}
 			switch {
+			case to == "internal/testserver" && !strings.HasPrefix(from, "internal/"):
+				t.Errorf("%s imports %s, which is for tests", from, to)
+			case from == "internal/testserver": // it runs control planes
 			case strings.HasPrefix(from, "internal/"):
 				if !strings.HasPrefix(to, "internal/") && from != "internal/notify" && (from != "internal/listing" && from != "internal/configfeed" || to != "configstore") {
 					t.Errorf("%s imports %s: internal packages import none but internal ones", from, to)

@@ -71,7 +71,7 @@ type Cache struct {
 	// changed are the Ingresses whose own status has come since the last batch.
 	changed []Key
 	// look is called with Ingresses whose status may not be what it should.
-	look func(Key)
+	look func(...Key)
 }
 
 // shownStatus is the status that an Ingress has.
@@ -84,19 +84,11 @@ type shownStatus struct {
 // The error is that of an unusable config, which New copies. Requests are limited only if
 // config says so.
 func New(config *rest.Config, opts ...CacheOptions) (*Cache, error) {
-	client, err := newClient(config)
+	client, err := follow.NewClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("ingress.New: %w", err)
 	}
 	return newCache(client, options.One("ingress.New", opts)), nil
-}
-
-func newClient(config *rest.Config) (kubernetes.Interface, error) {
-	config = rest.CopyConfig(config)
-	if config.QPS == 0 && config.RateLimiter == nil {
-		config.QPS = -1 // The API server is fair to its clients; five requests per second are too few.
-	}
-	return kubernetes.NewForConfig(config)
 }
 
 func newCache(client kubernetes.Interface, o CacheOptions) *Cache {
@@ -198,9 +190,7 @@ func (c *Cache) apply(changes ...Change) {
 	}
 	c.mu.Unlock()
 	if look != nil {
-		for _, key := range keys {
-			look(key)
-		}
+		look(keys...)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"go.uber.org/atomic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -68,7 +67,7 @@ func New(config *rest.Config, opts ...Options) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster.New: %w", err)
 	}
-	client, err := newClient(config)
+	client, err := follow.NewClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("cluster.New: %w", err)
 	}
@@ -79,14 +78,6 @@ func New(config *rest.Config, opts ...Options) (*Cache, error) {
 	}
 	c.Cache = gatewayapi.NewCache(objects, o.CacheOptions)
 	return c, nil
-}
-
-func newClient(config *rest.Config) (kubernetes.Interface, error) {
-	config = rest.CopyConfig(config)
-	if config.QPS == 0 && config.RateLimiter == nil {
-		config.QPS = -1 // The API server is fair to its clients; five requests per second are too few.
-	}
-	return kubernetes.NewForConfig(config)
 }
 
 // optionalKinds returns the kinds of the Gateway API whose resources are named.

@@ -6,8 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
+	"iter"
 	"time"
 
 	"go.uber.org/atomic"
@@ -16,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/kube"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
-	"github.com/pilotkit/pilotkit/configstore/kube/internal/statusqueue"
+	"github.com/pilotkit/pilotkit/configstore/kube/internal/statuswriter"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
@@ -27,83 +26,54 @@ import (
 // of other controllers are never lost. What has changed comes before what a new leader looks at.
 // Create it with NewStatusWriter; a Cache has at most one.
 type StatusWriter struct {
-	cache    *Cache
-	opts     kube.StatusOptions
-	election *kube.Election
-	now      func() time.Time
-	ran      atomic.Bool
-	written  atomic.Uint64
-	queue    *statusqueue.Queue[gatewayapi.ObjectKey] // since Run
+	cache   *Cache
+	writer  *statuswriter.Writer[gatewayapi.ObjectKey]
+	now     func() time.Time
+	written atomic.Uint64
 }
 
 // NewStatusWriter returns the writer of the statuses of a cache's objects, which uses config for
 // the Lease. The error is that of an unusable config. It needs patch of the statuses of the kinds
 // of gateway.networking.k8s.io, and get, create and update of leases.coordination.k8s.io.
 func NewStatusWriter(cache *Cache, config *rest.Config, opts ...kube.StatusOptions) (*StatusWriter, error) {
-	o := options.One("cluster.NewStatusWriter", opts)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Rate <= 0 {
-		o.Rate = statusqueue.DefaultRate
-	}
-	if o.Workers < 1 {
-		o.Workers = statusqueue.DefaultWorkers
-	}
-	election, err := kube.NewElection(config, o)
+	w := &StatusWriter{cache: cache, now: time.Now}
+	var err error
+	w.writer, err = statuswriter.New(config, options.One("cluster.NewStatusWriter", opts), statuswriter.Statuses[gatewayapi.ObjectKey]{
+		Package: "cluster", Cache: cache, Subscribe: w.subscribe, Ours: w.ours, Object: gatewayapi.ObjectKey.String,
+		Pending: w.pending, Write: w.write,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cluster.NewStatusWriter: %w", err)
 	}
-	return &StatusWriter{cache: cache, opts: o, election: election, now: time.Now}, nil
+	return w, nil
 }
 
 // Leading reports whether this process is the one that writes.
-func (w *StatusWriter) Leading() bool { return w.election.Leading() }
+func (w *StatusWriter) Leading() bool { return w.writer.Leading() }
 
 // Written is how many statuses this process has written.
 func (w *StatusWriter) Written() uint64 { return w.written.Load() }
 
 // Run writes statuses once the cache has synced, until stop is closed, while this process
 // leads. The cache must run, too. A second call panics.
-func (w *StatusWriter) Run(stop <-chan struct{}) {
-	if w.ran.Swap(true) {
-		panic("cluster: StatusWriter.Run was called twice")
+func (w *StatusWriter) Run(stop <-chan struct{}) { w.writer.Run(stop) }
+
+func (w *StatusWriter) subscribe(look func(...gatewayapi.ObjectKey)) {
+	if look == nil {
+		w.cache.SubscribeStatuses(nil)
+		return
 	}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
-	w.queue = statusqueue.New[gatewayapi.ObjectKey]()
-	var running sync.WaitGroup
-	running.Go(func() { w.run(ctx) })
-	<-stop
-	cancel()
-	w.queue.ShutDown()
-	running.Wait()
-	w.election.Release()
+	w.cache.SubscribeStatuses(func(keys []gatewayapi.ObjectKey) { look(keys...) })
 }
 
-func (w *StatusWriter) run(ctx context.Context) {
-	if configstore.WaitForSync(ctx, w.cache) != nil {
-		return // It was stopped.
-	}
-	w.cache.SubscribeStatuses(func(keys []gatewayapi.ObjectKey) {
-		if !w.Leading() {
-			return // Whoever becomes the leader looks at everything.
+// ours returns all objects that have a status of ours.
+func (w *StatusWriter) ours() iter.Seq[gatewayapi.ObjectKey] {
+	return func(yield func(gatewayapi.ObjectKey) bool) {
+		for key := range w.cache.Snapshot().Statuses() {
+			if !yield(key) {
+				return
+			}
 		}
-		for _, key := range keys {
-			w.queue.AddUrgent(key)
-		}
-	})
-	defer w.cache.SubscribeStatuses(nil)
-	defer w.queue.Start(ctx, statusqueue.Work[gatewayapi.ObjectKey]{
-		Rate: w.opts.Rate, Workers: w.opts.Workers, Logger: w.opts.Logger, Object: gatewayapi.ObjectKey.String,
-		Remaining: w.election.Remaining, Pending: w.pending, Write: w.write,
-	})()
-	w.election.Run(ctx.Done(), w.sweep) //nolint:contextcheck // It ends with ctx.
-}
-
-// sweep has all objects looked at that have a status of ours.
-func (w *StatusWriter) sweep() {
-	for key := range w.cache.Snapshot().Statuses() {
-		w.queue.Add(key)
 	}
 }
 
