@@ -11,13 +11,18 @@ import "github.com/pilotkit/pilotkit/configstore"
 // those who fill it.
 type Cache interface {
 	configstore.Reader
+	configstore.Syncer
+	events
+	configstore.Drainer
+	configstore.Flusher
+	configstore.Deliverer
+}
+
+// events are the ways to hear of changes.
+type events interface {
 	RegisterEventHandler(kind configstore.GroupVersionKind, handler configstore.EventHandler)
-	HasSynced() bool
 	configstore.Subscriber
 	configstore.BatchSubscriber
 	configstore.ListSubscriber
 	configstore.Watcher
-	configstore.Drainer
-	configstore.Flusher
-	configstore.Deliverer
 }
