@@ -39,10 +39,8 @@ const edgeGateway = edgeServers + `
   - {port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
 ---`
 
-// shopGateway is that Gateway with a server that has HTTP for one host, to which the rules of a VirtualService follow.
-const shopGateway = edgeServers + `
-  - {port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: [shop.example.com]}
----
+// shopRoutes begins a VirtualService for shop.example.com of that Gateway; its HTTP rules follow.
+const shopRoutes = `
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: shop, namespace: ingress}
@@ -50,6 +48,11 @@ spec:
   hosts: [shop.example.com]
   gateways: [edge]
   http: `
+
+// shopGateway is that Gateway with a server that has HTTP for one host, to which the rules of a VirtualService follow.
+const shopGateway = edgeServers + `
+  - {port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: [shop.example.com]}
+---` + shopRoutes
 
 // openEdge is that Gateway with a server that has HTTP and one that leads TCP to the service echo, to which the rules of a
 // VirtualService for HTTP follow.
@@ -117,17 +120,7 @@ spec:
 }
 
 // rules is a VirtualService for shop.example.com, with HTTP rules in YAML.
-func rules(text string) string {
-	return `
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: shop, namespace: ingress}
-spec:
-  hosts: [shop.example.com]
-  gateways: [edge]
-  http:
-` + text
-}
+func rules(text string) string { return shopRoutes + "\n" + text }
 
 // policy is a DestinationRule for HOST.local.test, with a spec in YAML.
 func policy(name, spec string) string {

@@ -42,7 +42,7 @@ func TestRoutesThatAreGone(t *testing.T) {
 			proxy.AwaitReady()
 			for name, n := range proxy.Stats("init_fetch_timeout$") {
 				if n > 0 {
-					t.Errorf("something was waited for in vain: %s", name)
+					t.Errorf("something was waited for that did not come: %s", name)
 				}
 			}
 			return proxy

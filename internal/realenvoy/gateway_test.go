@@ -35,14 +35,7 @@ spec:
     bind: 127.0.0.1
     hosts: ["*"]
     tls: {mode: MUTUAL, credentialName: edge}
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: shop, namespace: ingress}
-spec:
-  hosts: [shop.example.com]
-  gateways: [edge]
-  http:
+---` + shopRoutes + `
   - match: [{uri: {prefix: /old}}]
     rewrite: {uri: /new}
     route: [{destination: {host: shop.local.test}}]

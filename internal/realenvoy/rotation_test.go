@@ -19,14 +19,7 @@ const secureObjects = edgeServers + `
     bind: 127.0.0.1
     hosts: [shop.example.com]
     tls: {mode: SIMPLE, credentialName: edge}
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: shop, namespace: ingress}
-spec:
-  hosts: [shop.example.com]
-  gateways: [edge]
-  http: [{directResponse: {status: 200}}]
+---` + shopRoutes + `[{directResponse: {status: 200}}]
 `
 
 // TestRotation: a certificate is replaced under load. Each new connection has the old

@@ -49,14 +49,7 @@ spec:
     bind: 127.0.0.1
     hosts: ["*"]
     tls: {mode: MUTUAL, credentialName: edge, subjectAltNames: [client.example.com]}
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: shop, namespace: ingress}
-spec:
-  hosts: [shop.example.com]
-  gateways: [edge]
-  http:
+---` + shopRoutes + `
   - {match: [{uri: {prefix: /logical}}], route: [{destination: {host: logical.local.test}}]}
   - {match: [{uri: {prefix: /limited}}], timeout: 0.3s, route: [{destination: {host: strict.local.test}}]}
   - {route: [{destination: {host: strict.local.test}}]}

@@ -131,8 +131,8 @@ func (l servicesLayer) List(v View, typeURL string) (iter.Seq2[string, Answer], 
 var ErrSilentRegistry = errors.New("shows services but never reported endpoints to this server, so that their clusters stay empty: " +
 	"give the registry this server as its updater")
 
-// CheckRegistries says which registries show services in vain: those that take their
-// endpoints from load assignments, and whose clusters all stay empty, because none of the
+// CheckRegistries says which registries show services that nobody can call: those that take
+// their endpoints from load assignments, and whose clusters all stay empty, because none of the
 // registries of their provider ever called the server. The error wraps ErrSilentRegistry
 // for each; nil: there is none. Any call is enough, so a registry that has no endpoints is not
 // silent; nor is a provider for which another reports endpoints, and services without a
