@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
@@ -110,4 +112,23 @@ func TestNetworkOfPanics(t *testing.T) {
 		got[i.Endpoint.Address()] = i.Endpoint.Attributes().Network
 	}
 	diff(t, "networks", got, map[string]string{"1.1.1.1": "", "1.1.1.2": "net"})
+}
+
+// TestOrderOfConversions: what a change of the mesh converts anew is notified in the order of names.
+func TestOrderOfConversions(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, serviceentry.Options{})
+	var want []string
+	for i := range 9 {
+		name := fmt.Sprint("w", i)
+		w := workloadEntry(name, fmt.Sprint("1.1.1.", i), nil)
+		w.Spec.(*networking.WorkloadEntry).ServiceAccount = "sa"
+		s.apply(w)
+		want = append(want, fmt.Sprintf("update ns/%s 1.1.1.%d", name, i))
+	}
+	received := s.recordWorkloads()
+	s.registry.Drain()
+	*received = nil
+	s.registry.UpdateMesh(serviceentry.Mesh{TrustDomain: "example.org"})
+	diff(t, "handlers received", *received, want)
 }

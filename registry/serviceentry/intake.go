@@ -209,20 +209,23 @@ func (c *Controller) setNamespace(n Namespace, deleted bool) {
 	c.settings.namespaces = namespaces
 }
 
-// convertAgain adds the objects of a namespace that may look different now:
-// entries, and if the mesh changed WorkloadEntries, too.
+// convertAgain adds the objects of a namespace that may look different now, in the order of
+// their names: entries, and if the mesh changed WorkloadEntries, too.
 func (c *Controller) convertAgain(p *pending, namespace string, mesh bool) {
 	s := c.spaces[namespace]
 	if s == nil {
 		return
 	}
-	for _, e := range s.entries {
-		if !p.entries.has(e.name) {
+	for _, name := range slices.Sorted(maps.Keys(s.entries)) {
+		if e := s.entries[name]; !p.entries.has(e.name) {
 			p.entries.put(e.name, e.config)
 		}
 	}
-	for _, w := range s.own {
-		if config := w.config.Load(); mesh && !p.own.has(nameOf(config)) {
+	if !mesh {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.own)) {
+		if config := s.own[name].config.Load(); !p.own.has(nameOf(config)) {
 			p.own.put(nameOf(config), config)
 		}
 	}
