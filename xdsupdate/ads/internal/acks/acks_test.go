@@ -5,6 +5,8 @@ package acks
 import (
 	"strconv"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // TestUnansweredResponsesAreBounded: a delta client may ask, and be answered, as
@@ -29,4 +31,40 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 	if len(a.Unanswered) != 9 || a.Unanswered[8].Nonce != "9999" {
 		t.Errorf("unanswered are %+v", a.Unanswered)
 	}
+}
+
+// TestAnswers: a refusal leaves the accepted version as it was, unless the response was sent to be
+// refused; an answer counts for the responses before it; and no nonce, or one again, is no answer.
+func TestAnswers(t *testing.T) {
+	var a Tracker
+	send := func(nonce string, listed ...*resource.State) {
+		o := a.Sent("version of " + nonce)
+		o.Nonce, o.Epoch, o.Listed, o.IsPart = nonce, 1, listed, nonce == "part"
+	}
+	var o Response
+	answer := func(nonce string, refused, counts bool, version string, refusals int) {
+		t.Helper()
+		if ok := a.Answer(nonce, refused, &o); ok != counts || a.AckedVersion != version || a.Refused != refusals {
+			t.Errorf("the answer %q counts: %v; %q is accepted, and %d are refused, want %q and %d", nonce, ok, a.AckedVersion, a.Refused, version, refusals)
+		}
+	}
+	send("first")
+	send("second", &resource.State{Name: "a"})
+	if !a.Awaits("a") || a.Awaits("b") {
+		t.Error("what is sent is not awaited, or something else is")
+	}
+	answer("", false, false, "", 0)
+	answer("second", false, true, "version of second", 0)
+	answer("first", false, false, "version of second", 0)
+	answer("second", true, false, "version of second", 0)
+	send("part")
+	if !a.AwaitsParts() {
+		t.Error("a part is not awaited")
+	}
+	answer("part", true, true, "version of second", 1)
+	if a.AwaitsParts() {
+		t.Error("a part that is answered is awaited")
+	}
+	send("absent", &resource.State{Name: "c", Marker: resource.Absent})
+	answer("absent", true, true, "version of absent", 1)
 }
