@@ -167,7 +167,7 @@ func TestReadmeVersions(t *testing.T) {
 		{"registry/kube/go.mod", "…/configstore/kube", map[string]string{"k8s.io/client-go": "client-go"}},
 		{"examples/kubernetes/go.mod", "…/configstore/kube", map[string]string{"k8s.io/client-go": "client-go"}},
 		{"xdsupdate/prometheus/go.mod", "…/xdsupdate/prometheus", map[string]string{"github.com/prometheus/client_golang": "client_golang"}},
-		{"internal/kubetest/testdata/apiserver/go.mod", "…/configstore/kube", map[string]string{"k8s.io/kubernetes": "kube-apiserver"}},
+		{"internal/test/kubetest/testdata/apiserver/go.mod", "…/configstore/kube", map[string]string{"k8s.io/kubernetes": "kube-apiserver"}},
 	} {
 		data, err := os.ReadFile(of.file)
 		if err != nil {

@@ -190,7 +190,7 @@ func TestImportDirection(t *testing.T) {
 	for _, p := range packages(t) {
 		from := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 		seen[from] = true
-		if strings.HasPrefix(from, "examples/") || from == "internal/everything" || from == "internal/conformance" {
+		if strings.HasPrefix(from, "examples/") || strings.HasPrefix(from, "internal/test/") {
 			continue
 		}
 		for _, imported := range p.Imports {
@@ -199,9 +199,10 @@ func TestImportDirection(t *testing.T) {
 				continue
 			}
 			switch {
-			case to == "internal/testserver" && !strings.HasPrefix(from, "internal/"):
-				t.Errorf("%s imports %s, which is for tests", from, to)
-			case from == "internal/testserver": // it runs control planes
+			case strings.HasPrefix(to, "internal/test/"):
+				if !strings.HasSuffix(from, "test") {
+					t.Errorf("%s imports %s, which is for tests", from, to)
+				}
 			case strings.HasPrefix(from, "internal/"):
 				if !strings.HasPrefix(to, "internal/") && from != "internal/notify" && (from != "internal/listing" && from != "internal/configfeed" || to != "configstore") {
 					t.Errorf("%s imports %s: internal packages import none but internal ones", from, to)
@@ -263,7 +264,7 @@ func TestBudget(t *testing.T) {
 	if err := json.Unmarshal(data, &budget); err != nil {
 		t.Fatal(err)
 	}
-	deps := goList(t, "-deps", "./internal/everything")
+	deps := goList(t, "-deps", "./internal/test/everything")
 	modules := map[string]bool{}
 	for _, p := range deps {
 		if p.Module != nil {
@@ -271,7 +272,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	binary := filepath.Join(t.TempDir(), "everything")
-	run(t, "build", "-ldflags=-s -w", "-o", binary, "./internal/everything")
+	run(t, "build", "-ldflags=-s -w", "-o", binary, "./internal/test/everything")
 	stat, err := os.Stat(binary)
 	if err != nil {
 		t.Fatal(err)
@@ -296,7 +297,7 @@ func TestBudget(t *testing.T) {
 // TestEverythingIsEverything keeps the program of TestBudget honest.
 func TestEverythingIsEverything(t *testing.T) {
 	var imported []string
-	for _, p := range goList(t, "./internal/everything") {
+	for _, p := range goList(t, "./internal/test/everything") {
 		imported = p.Imports
 	}
 	for _, p := range goList(t, "./...") {
@@ -305,7 +306,7 @@ func TestEverythingIsEverything(t *testing.T) {
 			continue
 		}
 		if !slices.Contains(imported, p.ImportPath) {
-			t.Errorf("internal/everything does not import %s", p.ImportPath)
+			t.Errorf("internal/test/everything does not import %s", p.ImportPath)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func operationsPage(t *testing.T) string {
 // libraryFiles returns the Go files that programs of users run: no tests, no kits for tests, no examples.
 func libraryFiles(t *testing.T) (files []string) {
 	t.Helper()
-	kits := []string{"storetest", "registrytest", "xdstest", "kubetest", "envoyproxy", "examples", "testdata", "node_modules", ".cache", ".git"}
+	kits := []string{"storetest", "registrytest", "xdstest", "test", "examples", "testdata", "node_modules", ".cache", ".git"}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

@@ -13,7 +13,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore/etcd"
-	"github.com/pilotkit/pilotkit/internal/testserver"
+	"github.com/pilotkit/pilotkit/internal/test/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"

@@ -32,7 +32,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/configstore/kube"
-	"github.com/pilotkit/pilotkit/internal/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
 // webhookGroup is the group of the kind that webhooks are asked about.

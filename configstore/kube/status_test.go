@@ -13,7 +13,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/kube"
-	"github.com/pilotkit/pilotkit/internal/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
 // plane is a cache with a writer of its statuses, as one process has them.

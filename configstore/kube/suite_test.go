@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/kube"
 	"github.com/pilotkit/pilotkit/configstore/storetest"
-	"github.com/pilotkit/pilotkit/internal/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
 // TestSuite: the cache keeps the promises of package configstore, over a real API

@@ -23,7 +23,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/internal/memnet"
+	"github.com/pilotkit/pilotkit/internal/test/memnet"
 )
 
 // controlPlane returns the node of a control plane, as Istio's client says it.

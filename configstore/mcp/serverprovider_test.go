@@ -17,7 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
-	"github.com/pilotkit/pilotkit/internal/memnet"
+	"github.com/pilotkit/pilotkit/internal/test/memnet"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"

@@ -18,7 +18,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
-	"github.com/pilotkit/pilotkit/internal/testserver"
+	"github.com/pilotkit/pilotkit/internal/test/testserver"
 )
 
 // Nearly all tests of sources run in bubbles of testing/synctest, over gRPC in memory:

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/contract"
+	"github.com/pilotkit/pilotkit/internal/test/contract"
 )
 
 const promisedFree = "package configstore, Events: a handler may write, register handlers, or block"

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/contract"
+	"github.com/pilotkit/pilotkit/internal/test/contract"
 )
 
 func lifecycleChecks() []check {

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/contract"
+	"github.com/pilotkit/pilotkit/internal/test/contract"
 )
 
 func orderChecks() []check {

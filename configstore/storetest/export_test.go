@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pilotkit/pilotkit/internal/contract"
+	"github.com/pilotkit/pilotkit/internal/test/contract"
 )
 
 // ExpectTeeth demands that every check finds the faults that teeth has by its

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/contract"
+	"github.com/pilotkit/pilotkit/internal/test/contract"
 )
 
 // Call is one call of an event handler.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/storetest"
-	"github.com/pilotkit/pilotkit/internal/contract"
+	"github.com/pilotkit/pilotkit/internal/test/contract"
 )
 
 func TestRecorderExpect(t *testing.T) {

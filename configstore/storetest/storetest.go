@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/contract"
+	"github.com/pilotkit/pilotkit/internal/test/contract"
 )
 
 // Subject is one fresh, empty store and what the suite may ask of it.

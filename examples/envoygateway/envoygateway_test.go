@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,8 +11,8 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"github.com/pilotkit/pilotkit/internal/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/headerformat"
+	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 )
 
 // TestEnvoyAgrees asks all supported releases about the tables and about random

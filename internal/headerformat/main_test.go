@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -17,8 +17,8 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
-	"github.com/pilotkit/pilotkit/internal/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/re2"
+	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 )
 
 // TestEnvoyAgrees asks all supported releases about the tables and about random

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 )
 

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/pilotkit/pilotkit/internal/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/corpus"
 )
 
 // corpusVariable names the environment variable of another corpus.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	sigsyaml "sigs.k8s.io/yaml"
 
-	"github.com/pilotkit/pilotkit/internal/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/corpus"
 )
 
 // scenario is the input of one case: README.md of the corpus, sections 2 and 3.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/pilotkit/pilotkit/internal/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/kube"
 	"github.com/pilotkit/pilotkit/xdsupdate"

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pilotkit/pilotkit/internal/contract"
+	"github.com/pilotkit/pilotkit/internal/test/contract"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/registry/registrytest"

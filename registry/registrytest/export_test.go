@@ -5,7 +5,7 @@ package registrytest
 import (
 	"testing"
 
-	"github.com/pilotkit/pilotkit/internal/contract"
+	"github.com/pilotkit/pilotkit/internal/test/contract"
 )
 
 // ExpectTeeth demands that every check finds the faults that teeth has by its

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/atomic"
 
-	"github.com/pilotkit/pilotkit/internal/contract"
+	"github.com/pilotkit/pilotkit/internal/test/contract"
 	"github.com/pilotkit/pilotkit/registry"
 )
 

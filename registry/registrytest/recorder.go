@@ -3,7 +3,7 @@
 package registrytest
 
 import (
-	"github.com/pilotkit/pilotkit/internal/contract"
+	"github.com/pilotkit/pilotkit/internal/test/contract"
 	"github.com/pilotkit/pilotkit/registry"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pilotkit/pilotkit/internal/contract"
+	"github.com/pilotkit/pilotkit/internal/test/contract"
 	"github.com/pilotkit/pilotkit/registry"
 )
 

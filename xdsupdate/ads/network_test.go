@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/pilotkit/pilotkit/internal/memnet"
+	"github.com/pilotkit/pilotkit/internal/test/memnet"
 )
 
 // Nearly all tests here run in bubbles of testing/synctest, over a network in

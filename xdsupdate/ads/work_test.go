@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/pilotkit/pilotkit/internal/memnet"
+	"github.com/pilotkit/pilotkit/internal/test/memnet"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"

@@ -25,8 +25,8 @@ import (
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/internal/authority"
-	"github.com/pilotkit/pilotkit/internal/memnet"
-	"github.com/pilotkit/pilotkit/internal/testserver"
+	"github.com/pilotkit/pilotkit/internal/test/memnet"
+	"github.com/pilotkit/pilotkit/internal/test/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/xdsupdate"

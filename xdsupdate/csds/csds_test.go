@@ -30,7 +30,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/pilotkit/pilotkit/internal/testserver"
+	"github.com/pilotkit/pilotkit/internal/test/testserver"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/csds"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"

@@ -8,7 +8,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotkit/pilotkit/internal/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 

@@ -11,7 +11,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
-	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )

@@ -26,7 +26,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 )
 
 // issuer makes certificates, each for a key of its own.

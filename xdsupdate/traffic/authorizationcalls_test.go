@@ -5,7 +5,7 @@ package traffic_test
 import (
 	"net/netip"
 
-	"github.com/pilotkit/pilotkit/internal/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/routesim"
 )
 
 // callWords are what calls are made of.

@@ -11,7 +11,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 	apitype "istio.io/api/type/v1beta1"
 
-	"github.com/pilotkit/pilotkit/internal/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/routesim"
 )
 
 // Values of AuthorizationPolicies. Those of callWords meet them often.

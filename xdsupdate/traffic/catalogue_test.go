@@ -14,7 +14,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/internal/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )

@@ -27,7 +27,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
-	"github.com/pilotkit/pilotkit/internal/testserver"
+	"github.com/pilotkit/pilotkit/internal/test/testserver"
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/pilotkit/pilotkit/internal/envoyproxy"
-	"github.com/pilotkit/pilotkit/internal/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/test/routesim"
 )
 
 // TestPrerequisites is skipped where there is no Envoy; ./test.sh shows what it says.

@@ -16,7 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
-	"github.com/pilotkit/pilotkit/internal/testserver"
+	"github.com/pilotkit/pilotkit/internal/test/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"

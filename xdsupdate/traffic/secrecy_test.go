@@ -13,7 +13,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/internal/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"

@@ -10,7 +10,7 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"github.com/pilotkit/pilotkit/internal/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 

@@ -14,7 +14,7 @@ import (
 	apitype "istio.io/api/type/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/internal/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"

@@ -17,7 +17,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 	apitype "istio.io/api/type/v1beta1"
 
-	"github.com/pilotkit/pilotkit/internal/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/routesim"
 )
 
 // tokenWorld has keys, key sets, and tokens that were signed with them.

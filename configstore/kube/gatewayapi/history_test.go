@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pilotkit/pilotkit/internal/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/corpus"
 )
 
 var historySteps = flag.Int("history-steps", 120, "steps of each random history")

@@ -18,7 +18,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
-	"github.com/pilotkit/pilotkit/internal/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/corpus"
 
 	networking "istio.io/api/networking/v1alpha3"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pilotkit/pilotkit/internal/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/corpus"
 )
 
 // TestTeeth changes recordings, one value at a time, and demands that the comparison sees it:

@@ -34,7 +34,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/ingress"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/configstore/storetest"
-	"github.com/pilotkit/pilotkit/internal/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
 // patience is how long a test waits for what must happen.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/configstore/kube/ingress"
-	"github.com/pilotkit/pilotkit/internal/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/corpus"
 )
 
 // corpusVariable names the environment variable of another corpus of the same format.

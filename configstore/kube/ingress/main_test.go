@@ -5,7 +5,7 @@ package ingress_test
 import (
 	"testing"
 
-	"github.com/pilotkit/pilotkit/internal/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
 var apiserver kubetest.Shared

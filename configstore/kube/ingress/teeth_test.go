@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pilotkit/pilotkit/internal/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/corpus"
 )
 
 // tampering is a wrong recording, which the comparison must find. apply changes a section if

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/pilotkit/pilotkit/internal/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
 var apiserver kubetest.Shared

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/pilotkit/pilotkit/internal/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/kube/multicluster"
 )

@@ -25,7 +25,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/cluster"
-	"github.com/pilotkit/pilotkit/internal/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
 var apiserver kubetest.Shared

@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/kube"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/cluster"
-	"github.com/pilotkit/pilotkit/internal/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
 // TestLateKinds: a server without the kinds has synced at once; kinds that come later, and under an

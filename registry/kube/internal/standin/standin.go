@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package standin is for tests that say themselves what an API server answers. Where
-// its behaviour matters, tests use a real one: see internal/kubetest.
+// its behaviour matters, tests use a real one: see internal/test/kubetest.
 package standin
 
 import (

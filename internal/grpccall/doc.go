@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-// Package grpccall makes calls, for tests, with the clients that gRPC programs really have: grpc-go in the test's own
-// process, grpc-js as a Node program, and the C-core of Python as a Python program. All read their configuration by
-// xDS, and use the certificates of their bootstraps where it says so.
-//
-// The programs and what they need are in internal/realclients/testdata; tests of the packages beside that one find them.
-package grpccall

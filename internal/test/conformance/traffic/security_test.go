@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/test/corpus"
+)
+
+// securityVariable names the environment variable of another corpus of the security kinds.
+const securityVariable = "PILOTKIT_CONFORMANCE_SECURITY"
+
+// ownSecurity holds the corpus of this module.
+const ownSecurity = "../../../../testdata/conformance/security"
+
+// securityTopics begin the names of the scenarios that are replayed: those of what takes effect.
+var securityTopics = []string{
+	"authorization/",
+	"istio-authz/",
+	"changes/dry-run-toggles", "changes/jwt-life", "changes/policy-", "changes/refused-update",
+	"request-authentication/",
+	"random/a",
+	"grpc-server/",
+	"clients/",
+	"changes/",
+	"random/g",
+	"random/c",
+}
+
+// securityScenario reports whether a scenario is of what takes effect. What else is in it is left out of the comparison.
+func securityScenario(name string) bool {
+	return slices.ContainsFunc(securityTopics, func(topic string) bool { return strings.HasPrefix(name, topic) })
+}
+
+// TestConformanceSecurity replays every scenario of what takes effect.
+func TestConformanceSecurity(t *testing.T) {
+	dir, names := securityScenarios(t)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			for _, d := range replay(t, filepath.Join(dir, filepath.FromSlash(name))) {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// securityScenarios returns the directory of the scenarios, and the names of those that are replayed.
+func securityScenarios(t *testing.T) (dir string, names []string) {
+	t.Helper()
+	dir = ownSecurity
+	if given := os.Getenv(securityVariable); given != "" {
+		dir = directory(given)
+	}
+	all, err := corpus.Names(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range all {
+		if securityScenario(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		t.Fatalf("no scenario in %s", dir)
+	}
+	return dir, names
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gatewayconformance runs the Gateway API project's own conformance suite
+// against this repository: configstore/kube/gatewayapi over a real API server
+// (internal/test/kubetest), and real Envoys (internal/test/envoyproxy) as data plane.
+//
+// There is no kubelet and no controller manager, so a small node of the tests makes
+// Pods and EndpointSlices of the suite's Deployments and Services, runs the suite's own
+// echo servers in them, and answers for their logs. Each Pod has a network namespace of
+// its own, attached to a bridge, as in a cluster; so has each Envoy of a Gateway, which
+// the Infrastructure of the tests starts. The bridge is in a network namespace in which
+// the test runs itself again: nothing of it is seen outside.
+//
+//	go test ./...                                              the whole suite
+//	go test -run 'TestConformance/HTTPRouteWeight' -v ./...    one test of it
+//	go test -run TestEndToEnd ./...                            changes under load: no request fails
+//	go test -run 'TestConformance$' -update ./...              writes docs/gateway-api.md and the report
+//	go test -run 'TestConformance$' -envoy oldest -sotw ./...  with the oldest Envoy, by SotW and not by delta
+//
+// The test needs Linux, root or the right to make user namespaces, Envoy, and an API
+// server that can be built; without them it is skipped with the reason. A run of the whole
+// suite ends by comparing its results with docs/gateway-api.md and
+// testdata/report.yaml, in the suite's own format, which must be true.
+//
+// It is a module of its own, which is not released: what the suite requires is in
+// nobody's graph.
+package gatewayconformance

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package realenvoy
+
+import (
+	"net/http"
+	"testing"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// routedListener is a listener of the program's, on any port, that serves HTTP by a route
+// configuration of the server.
+func routedListener(routes string) *listenerv3.Listener {
+	return &listenerv3.Listener{
+		Name: routes, Address: envoyproxy.Address("127.0.0.1", 0),
+		FilterChains: []*listenerv3.FilterChain{
+			envoy.FilterChain(nil, nil, envoy.GatewayConnectionManager(routes, registry.ProtocolHTTP, nil, envoy.HTTPOptions{})),
+		},
+	}
+}
+
+// TestRoutesThatAreGone: a listener of the program's does not keep a sidecar from starting
+// when the last service of its port is gone, or a Sidecar does not import it; it serves
+// what comes later.
+func TestRoutesThatAreGone(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
+		p := startPlane(t, planeOptions{mesh: withoutMeshTLS()})
+		backend := startBackend(t, "one")
+		start := func() *envoyproxy.Proxy {
+			t.Helper()
+			proxy := envoyproxy.Start(t, envoyproxy.Options{
+				Server: p.address, Delta: delta, OwnListeners: true, Listeners: []*listenerv3.Listener{routedListener("80")},
+				Node: envoyproxy.Node{Kind: "sidecar", Name: "web", Namespace: "ingress"},
+			})
+			proxy.AwaitReady()
+			for name, n := range proxy.Stats("init_fetch_timeout$") {
+				if n > 0 {
+					t.Errorf("something was waited for that did not come: %s", name)
+				}
+			}
+			return proxy
+		}
+		answers := func(proxy *envoyproxy.Proxy, want int) {
+			t.Helper()
+			proxy.Await(http.StatusText(want), func() bool {
+				status, err := statusOf(t, proxy.Listeners()["80"], "shop.local.test")
+				return err == nil && status == want
+			})
+		}
+		only := func(egress string) string {
+			return `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: default, namespace: ingress}
+spec: {egress: [{port: {number: ` + egress + `, name: p, protocol: HTTP}, hosts: ["./*"]}]}
+`
+		}
+		p.apply(only("81"))
+		p.applied()
+		first := start()
+		answers(first, http.StatusNotFound)
+		p.apply(only("80") + "---" + serviceEntry("shop.local.test", "HTTP", backend))
+		answers(first, http.StatusOK)
+		answers(start(), http.StatusOK)
+		p.remove(istio.ServiceEntry, "ingress", "shop.local.test")
+		p.apply(only("81"))
+		answers(first, http.StatusNotFound)
+		p.applied()
+		answers(start(), http.StatusNotFound)
+		p.accepted()
+	})
+}
+
+// statusOf sends a request for a host to an address.
+func statusOf(t *testing.T, address, host string) (int, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	res, err := newTransport(t).RoundTrip(req)
+	if err != nil {
+		return 0, err
+	}
+	return res.StatusCode, res.Body.Close()
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package realenvoy
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// TestOverdueGateway: a gateway that is stopped for longer than the server waits for its
+// answers is reported, loses what it is sent too early, and nothing once it has caught up;
+// another gateway loses nothing at any time.
+func TestOverdueGateway(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, delta bool) {
+		t.Helper()
+		s := newStage(t, scenario{
+			write: inOneBatch, state: toANewService,
+			options: func(s *stage) planeOptions {
+				s.adapter = envoyproxy.NewAdapter(s.t)
+				return planeOptions{
+					grpc: []grpc.ServerOption{grpc.ChainStreamInterceptor(s.adapter.Intercept)},
+					ads:  ads.Options{PhaseTimeout: 100 * time.Millisecond},
+				}
+			},
+		}.withDefaults(), variant{delta: delta})
+		going, stopped := s.gateway(), s.gateway()
+		going.AwaitReady()
+		stopped.AwaitReady()
+		s.plane.applied()
+		c := s.startCalls(s.addressAt(0))
+		signal(t, stopped, syscall.SIGSTOP)
+		s.move(1, func() { s.appliedAt(going) }, c)
+		going.Await("report of the gateway that is stopped", func() bool {
+			return slices.ContainsFunc(s.plane.server.Proxies(), func(p ads.ProxyStatus) bool {
+				return p.ID == nodeOf(1).ID() && p.Types[envoy.ClusterType].Overdue
+			})
+		})
+		s.move(2, func() { s.appliedAt(going) }, c)
+		signal(t, stopped, syscall.SIGCONT)
+		s.plane.applied()
+		caughtUp := s.startCalls(s.addressAt(1))
+		for state := 3; state < shortRound; state++ {
+			s.move(state, s.plane.applied, c, caughtUp)
+		}
+		s.finish(c, caughtUp)
+	})
+}
