@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command run passes the tests of all modules of this repository. ./test.sh calls it, and
+// says how it is used.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		if !errors.Is(err, errFailed) {
+			fmt.Fprintln(os.Stderr, "test.sh:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// errFailed means that tests failed, which the report has said.
+var errFailed = errors.New("tests failed")
+
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	folders, err := modules(".")
+	if err != nil {
+		return err
+	}
+	packages, err := list(ctx, folders, o.patterns)
+	if err != nil {
+		return err
+	}
+	calls := o.calls(packages)
+	if err := ready(ctx, calls); err != nil {
+		return err
+	}
+	if o.budget > 0 {
+		return o.rotate(ctx, calls)
+	}
+	report := newReport(os.Stdout, o.verbose)
+	for _, c := range calls {
+		if err := c.test(ctx, report); err != nil {
+			return err
+		}
+	}
+	return report.close()
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tier tells a test how much of it is to run.
+//
+// There are three tiers. The short one (go test -short) is for while one works. The
+// default one is what a change has to pass: each property has one judge in it. The full
+// one (PILOTKIT_TESTS=full, which ./test.sh -full sets) has the second judges, long random
+// histories, further releases, protocols and clients, and soak tests.
+package tier
+
+import (
+	"os"
+	"testing"
+)
+
+// variable is the environment variable that selects the full tier.
+const variable = "PILOTKIT_TESTS"
+
+// Full reports whether the full tier runs.
+func Full() bool { return os.Getenv(variable) == "full" && !testing.Short() }
+
+// OnlyFull skips the test outside the full tier. The reason says what is not run: ./test.sh
+// lists it at its end.
+func OnlyFull(tb testing.TB, reason string) {
+	tb.Helper()
+	if !Full() {
+		tb.Skipf("only with -full: %s", reason)
+	}
+}
+
+// NotShort skips the test in the short tier.
+func NotShort(tb testing.TB, reason string) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skipf("not with -short: %s", reason)
+	}
+}
+
+// Share returns how many of n repetitions run: all in the full tier, a fifth by default, and a
+// tenth in the short tier, but at least one.
+func Share(n int) int {
+	switch {
+	case Full():
+		return n
+	case testing.Short():
+		return max(1, n/10)
+	default:
+		return max(1, n/5)
+	}
+}
