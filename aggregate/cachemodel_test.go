@@ -14,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
 func kind(name string) configstore.GroupVersionKind {
@@ -193,11 +194,7 @@ func write(rng *rand.Rand, m *memory.Controller, step string) string {
 // TestCacheRandomHistories compares the aggregate with a recomputation from its
 // members, and its events with its reads, after random changes of the members.
 func TestCacheRandomHistories(t *testing.T) {
-	seeds := uint64(12)
-	if testing.Short() {
-		seeds = 4
-	}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 12) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		// With a history of 4 changes a read often finds that it does not reach back.
 		w := newWorld(t, memory.Options{HistoryLimit: 4 + int(seed%2)*100, DetectMutations: true})
@@ -236,11 +233,7 @@ func TestCacheRandomHistories(t *testing.T) {
 // TestCacheOfPlainCachesRandomHistories is the same for members that can do
 // nothing beyond their interface: what is seen are their events.
 func TestCacheOfPlainCachesRandomHistories(t *testing.T) {
-	seeds := uint64(6)
-	if testing.Short() {
-		seeds = 3
-	}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 6) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		w := newWorldOf(t, memory.Options{}, func(m *memory.Controller) configstore.ConfigStoreCache { return plain{m} })
 		line := (&timeline{t: t}).register(w.cache)
@@ -279,11 +272,7 @@ func (w *world) checkValues(when string) {
 
 // TestCacheConcurrentHistories does the same with everything at the same time.
 func TestCacheConcurrentHistories(t *testing.T) {
-	seeds := uint64(4)
-	if testing.Short() {
-		seeds = 2
-	}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 4) {
 		w := newWorld(t, memory.Options{HistoryLimit: 1 + int(seed)*8})
 		stop, ended := make(chan struct{}), make(chan struct{})
 		lines := []*timeline{(&timeline{t: t}).register(w.cache)}

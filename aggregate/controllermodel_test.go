@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/memory"
 )
@@ -196,11 +197,7 @@ func (h *history) expect(when string, members []*memory.Registry) {
 // TestControllerRandomHistories compares reads and events with a recomputation
 // from the registries after random changes in them and of them.
 func TestControllerRandomHistories(t *testing.T) {
-	seeds := uint64(20)
-	if testing.Short() {
-		seeds = 6
-	}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		m := &mesh{t: t, c: aggregate.NewController(aggregate.Options{}), spare: []*memory.Registry{
 			newRegistry(registry.Kubernetes, "c1"), newRegistry(registry.External, "c1"), newRegistry(registry.Kubernetes, "c2"),

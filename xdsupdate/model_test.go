@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -330,10 +331,7 @@ func removeShard(t *testing.T, step int, m model, index *xdsupdate.EndpointIndex
 
 // TestModel replays random histories of lists, deltas and deletes.
 func TestModel(t *testing.T) {
-	histories := 500
-	if testing.Short() || raceEnabled {
-		histories = 50
-	}
+	histories := tier.Share(500)
 	for seed := range uint64(histories) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		data := make([]byte, 2000)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/atomic"
 
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -94,7 +95,7 @@ type lostUpdates struct {
 }
 
 func newLostUpdates(rounds int) *lostUpdates {
-	if testing.Short() || raceEnabled {
+	if !tier.Full() || raceEnabled {
 		rounds /= 10
 	}
 	return &lostUpdates{
@@ -124,10 +125,7 @@ func (l *lostUpdates) report(t *testing.T) {
 // TestOneRacerCreates: of the shards that bring the first endpoints of a service
 // at the same time one causes a full push. In Istio 1.30 all may.
 func TestOneRacerCreates(t *testing.T) {
-	rounds := 20_000
-	if testing.Short() || raceEnabled {
-		rounds = 1000
-	}
+	rounds := tier.Share(20_000)
 	const racers = 4
 	index, begin := xdsupdate.NewEndpointIndex(), barrier{parties: racers}
 	created := make([][]bool, racers)
@@ -255,7 +253,7 @@ func TestInterleavingsOfServicesThatComeAndGo(t *testing.T) {
 }
 
 func seeds() uint64 {
-	if testing.Short() || raceEnabled {
+	if !tier.Full() || raceEnabled {
 		return 6
 	}
 	return 20

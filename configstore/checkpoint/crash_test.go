@@ -19,6 +19,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // errCrashed is what a crashing disk answers.
@@ -161,9 +162,7 @@ func TestChild(t *testing.T) {
 // TestKill: a process that is killed at any moment leaves a whole file, of the generation
 // that it saved last or of the next one.
 func TestKill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes")
-	}
+	tier.NotShort(t, "processes that are killed")
 	path := filepath.Join(t.TempDir(), "checkpoint")
 	for range 10 {
 		last := killed(t, path)

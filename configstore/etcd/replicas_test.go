@@ -20,6 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/etcd"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // history returns all that etcd tells of a prefix, from the beginning up to a revision, each
@@ -137,10 +138,7 @@ func (w *writer) write(t *testing.T) {
 // TestReplicas: three replicas that write at random end equal, and each was told what etcd
 // tells, each transaction as one batch.
 func TestReplicas(t *testing.T) {
-	writes := 10_000
-	if testing.Short() {
-		writes = 600
-	}
+	writes := tier.Share(10_000)
 	srv, prefix := shared.get(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

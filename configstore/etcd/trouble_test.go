@@ -16,6 +16,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/etcd"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // TestReplicasInTrouble: three replicas write at random while their ways to etcd are cut or
@@ -23,10 +24,7 @@ import (
 // the handlers of each were told is a history that leads there: nothing is lost or doubled.
 func TestReplicasInTrouble(t *testing.T) {
 	t.Parallel()
-	rounds := 12
-	if testing.Short() {
-		rounds = 4
-	}
+	rounds := tier.Share(12)
 	srv := newServer(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

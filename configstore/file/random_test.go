@@ -11,6 +11,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/file"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
 // randomText returns a document that does not depend on what was there before: an
@@ -38,11 +39,7 @@ func randomText(r *rand.Rand) string {
 // Over random histories of edits, a source that reads what has changed says and
 // stores what one says and stores that reads everything for the first time.
 func TestRandomEditsAgainstReadingEverything(t *testing.T) {
-	seeds := uint64(6)
-	if testing.Short() {
-		seeds = 2
-	}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			f, _ := zoneFixture(t, file.Options{MaxErrors: 5})

@@ -18,14 +18,13 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/configstore/storetest"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // TestReadSide proves that a store that is filled by files keeps what stores
 // promise to their readers.
 func TestReadSide(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a second or two on a quiet machine")
-	}
+	tier.OnlyFull(t, "the promises of stores, by a store that files fill")
 	storetest.TestStore(t, readSide)
 	storetest.TestCache(t, readSide)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // maxFindings bounds the text of all findings of one object.
@@ -45,7 +46,7 @@ func BenchmarkGrowth(b *testing.B) {
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	length := 1 << 20
-	if testing.Short() {
+	if !tier.Full() {
 		length >>= 3
 	}
 	for _, schema := range istio.Schemas().All() {
@@ -193,7 +194,7 @@ func configOf(schema configstore.Schema, spec proto.Message) configstore.Config 
 func TestLongStrings(t *testing.T) {
 	t.Parallel()
 	length := 1 << 21
-	if testing.Short() {
+	if !tier.Full() {
 		length >>= 3
 	}
 	long := strings.Repeat("a", length)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
 // everything builds a message with fields of every type that JSON treats in a
@@ -115,11 +116,7 @@ func everythingSchema(t *testing.T) configstore.Schema {
 func TestCustomKindWithEveryType(t *testing.T) {
 	schema := everythingSchema(t)
 	schemas := configstore.NewSchemasBuilder().MustAdd(schema).Build()
-	seeds := uint64(200)
-	if testing.Short() {
-		seeds = 40
-	}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 200) {
 		g := generator{Rand: rand.New(rand.NewPCG(seed, 2))}
 		c := configstore.Config{Meta: g.meta(schema.GroupVersionKind), Spec: schema.NewSpec()}
 		m := c.Spec.ProtoReflect()

@@ -20,6 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
 // samples returns the documents of testdata/kinds of one kind.
@@ -102,11 +103,7 @@ func TestRandomObjectsSurvive(t *testing.T) {
 	schemas := istio.Schemas()
 	for _, schema := range schemas.All() {
 		t.Run(schema.GroupVersionKind.Kind, func(t *testing.T) {
-			seeds := uint64(60)
-			if testing.Short() {
-				seeds = 12
-			}
-			for seed := range seeds {
+			for _, seed := range histories.Seeds(t, 60) {
 				g := generator{Rand: rand.New(rand.NewPCG(seed, 1))}
 				c := configstore.Config{Meta: g.meta(schema.GroupVersionKind), Spec: schema.NewSpec()}
 				g.fill(c.Spec.ProtoReflect(), 6)

@@ -10,19 +10,17 @@ import (
 	"testing/synctest"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
 // TestServerHistory: whatever is written, in batches or not, and whenever clients leave and
 // come back, what they have equals what the cache has for their revision, every time that
 // all is quiet.
 func TestServerHistory(t *testing.T) {
-	seeds, rounds := 6, 30
-	if testing.Short() {
-		seeds = 2
-	}
-	for seed := range seeds {
+	const rounds = 30
+	for _, seed := range histories.Seeds(t, 6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { serverHistory(t, rand.New(rand.NewPCG(uint64(seed), 23)), rounds) }) //nolint:gosec // no secret
+			synctest.Test(t, func(t *testing.T) { serverHistory(t, rand.New(rand.NewPCG(seed, 23)), rounds) }) //nolint:gosec // no secret
 		})
 	}
 }

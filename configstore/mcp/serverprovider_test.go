@@ -18,6 +18,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/test/memnet"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -114,10 +115,7 @@ func (c countingServed) List(v ads.View, typeURL string) (iter.Seq2[string, ads.
 // for all clients, and by delta only that one is sent.
 func TestServerOfIdleObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		objects := 10_000
-		if testing.Short() {
-			objects = 1000
-		}
+		objects := tier.Share(10_000)
 		store := memory.Make(istio.Schemas())
 		e := &exporter{Store: store, tb: t, cache: memory.NewController(store), listener: memnet.Listen()}
 		var batch []configstore.Mutation

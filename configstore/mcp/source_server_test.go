@@ -20,6 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/test/memnet"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // dialed is dial until the test ends.
@@ -67,7 +68,7 @@ func differing(before, after contents) (n int) {
 // only where the two differed.
 func TestSourceWritesDifferences(t *testing.T) {
 	seeds, steps := 2, 50
-	if testing.Short() {
+	if !tier.Full() {
 		seeds, steps = 1, 25
 	}
 	for _, o := range []SourceOptions{{}, {Delta: true}, {Revision: "canary"}, {Revision: "canary", Delta: true}} {

@@ -13,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/configstore/storetest"
 	"github.com/pilotkit/pilotkit/internal/test/memnet"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
@@ -21,9 +22,7 @@ import (
 // their readers. By delta, as by SotW thousands of writes are as many responses with all
 // objects.
 func TestReadSide(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+	tier.OnlyFull(t, "the promises of stores, by a store that a server fills")
 	storetest.TestStore(t, readSide)
 	storetest.TestCache(t, readSide)
 }

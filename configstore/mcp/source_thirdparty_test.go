@@ -28,6 +28,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // thirdParty is a server made of go-control-plane: its streams, its LinearCaches for
@@ -282,7 +283,7 @@ func (h *history) check(t *testing.T, when string, store configstore.Reader) {
 // cut and objects that are bad, the store has what the server has.
 func TestThirdPartyServer(t *testing.T) {
 	seeds, steps := 3, 50
-	if testing.Short() {
+	if !tier.Full() {
 		seeds, steps = 1, 30
 	}
 	for _, delta := range []bool{false, true} {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 var modelDuration = flag.Duration("model.duration", 3*time.Second, "how long TestModel runs")
@@ -26,7 +27,7 @@ var modelDuration = flag.Duration("model.duration", 3*time.Second, "how long Tes
 // every event, every list and every snapshot is the one of the map at one moment
 // between the call and its return.
 func TestModel(t *testing.T) {
-	if testing.Short() {
+	if !tier.Full() {
 		*modelDuration /= 10
 	}
 	seed := uint64(time.Now().UnixNano())

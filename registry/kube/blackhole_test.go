@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // What either side sends vanishes, and the connections stay: what was known is kept,
 // the error shows, and when connections can be made again what has changed is seen.
 func TestBlackhole(t *testing.T) {
-	if testing.Short() {
-		t.Skip("dead connections take seconds to be found")
-	}
+	tier.OnlyFull(t, "faults of an API server")
 	// client-go finds dead connections by HTTP/2 pings, after 30 s of silence and 15 s
 	// without an answer unless these say otherwise.
 	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // corpusVariable names the environment variable of another corpus.
@@ -41,7 +42,7 @@ func TestConformanceKube(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, deltas := range []bool{false, true} {
-				if testing.Short() && deltas != (i%2 == 0) {
+				if !tier.Full() && deltas != (i%2 == 0) {
 					continue
 				}
 				differences, err := replay(s, recorded, deltas)

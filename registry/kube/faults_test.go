@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // config is where clients find their configuration: a server, or a proxy.
@@ -30,9 +31,7 @@ func newClient(t *testing.T, of config) kubernetes.Interface {
 // The API server is killed and started again, twice, while everything changes: the
 // state stays meanwhile, and nothing is lost or doubled.
 func TestServerRestartsUnderLoad(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a server of its own")
-	}
+	tier.OnlyFull(t, "faults of an API server")
 	server := kubetest.Start(t)
 	namespace := server.Namespace(t)
 	s := newScene(t, restConfig(server.Config()))
@@ -90,9 +89,7 @@ func TestCutWatchesUnderLoad(t *testing.T) {
 // What the registry has not seen is compacted away in etcd: its watches end with
 // "too old resource version", and it lists anew, as everything changes.
 func TestCompactionUnderLoad(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a server of its own")
-	}
+	tier.OnlyFull(t, "faults of an API server")
 	// Without its cache the server reads changes from etcd.
 	server := kubetest.Start(t, "--watch-cache=false", "--etcd-compaction-interval=1s")
 	direct := newClient(t, server)

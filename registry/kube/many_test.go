@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // manyObjects is how many there are to be; fillTime bounds how long they are written:
@@ -30,9 +31,7 @@ const (
 // TestManyObjects reads as many objects as can be written in time, and loses and
 // repeats none when the connection breaks.
 func TestManyObjects(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a server of its own, and many objects")
-	}
+	tier.OnlyFull(t, "many objects in an API server")
 	server := kubetest.Start(t)
 	front := server.Front(t)
 	namespace := server.Namespace(t)

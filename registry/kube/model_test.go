@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/kube"
 	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
@@ -21,15 +22,11 @@ import (
 // these, in another order, shows the same.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
-	histories := 16
-	if testing.Short() {
-		histories = 4
-	}
-	for seed := range histories {
+	for _, seed := range histories.Seeds(t, 16) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			h := &history{
-				Rand: rand.New(rand.NewPCG(uint64(seed), 0)), discovery: seed%4 == 3, clusters: []string{""}, slices: map[string][]object{},
+				Rand: rand.New(rand.NewPCG(seed, 0)), discovery: seed%4 == 3, clusters: []string{""}, slices: map[string][]object{},
 			}
 			s := &scenario{Options: scenarioOpts{ClusterID: "cluster-1", ServiceEntries: seed%2 == 1}, Proxies: h.proxies()}
 			if seed%4 >= 2 {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/kube"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -219,9 +220,7 @@ func TestCutConnection(t *testing.T) {
 
 // A server that is restarted has forgotten the revisions that watches were at.
 func TestRestartedServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a server of its own")
-	}
+	tier.OnlyFull(t, "faults of an API server")
 	server := kubetest.Start(t)
 	namespace := server.Namespace(t)
 	s := newScene(t, restConfig(server.Config()))

@@ -15,6 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
@@ -26,11 +27,7 @@ import (
 // that every report of endpoints changes something.
 func TestChurn(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(5)
-	if testing.Short() {
-		seeds = 2
-	}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 5) {
 		for _, deltas := range []bool{false, true} {
 			t.Run(fmt.Sprintf("seed=%d,deltas=%t", seed, deltas), func(t *testing.T) {
 				t.Parallel()

@@ -3,12 +3,7 @@
 package serviceentry_test
 
 import (
-	"bufio"
-	"errors"
-	"flag"
-	"io/fs"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
@@ -25,53 +21,18 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-var (
-	modelSeeds = flag.Int("model.seeds", 10, "number of random histories of the model test")
-	modelFirst = flag.Uint64("model.first", 1, "seed of the first of them")
-)
-
 const modelSteps = 250
-
-// seedFile holds seeds that failed once.
-const seedFile = "testdata/model-seeds.txt"
 
 // TestModel makes random histories and compares, after every delivery, all that
 // the registry shows and all that it said with what an oracle computes from
 // scratch.
 func TestModel(t *testing.T) {
-	seeds := failedSeeds(t)
-	histories := *modelSeeds
-	if testing.Short() {
-		histories = min(histories, 3)
-	}
-	for i := range histories {
-		seeds = append(seeds, *modelFirst+uint64(i))
-	}
-	for _, seed := range seeds {
+	for _, seed := range histories.Seeds(t, 15) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			runHistory(t, seed)
 		})
 	}
-}
-
-func failedSeeds(t *testing.T) []uint64 {
-	t.Helper()
-	f, err := os.Open(seedFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var out []uint64
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if seed, err := strconv.ParseUint(lines.Text(), 10, 64); err == nil {
-			out = append(out, seed)
-		}
-	}
-	return out
 }
 
 func runHistory(t *testing.T, seed uint64) {

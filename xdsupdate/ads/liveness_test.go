@@ -5,15 +5,14 @@ package ads_test
 import (
 	"testing"
 	"time"
+
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // TestPushesOfEverythingUnderChurn: registries change endpoints all the time, and
 // pushes of everything come through.
 func TestPushesOfEverythingUnderChurn(t *testing.T) {
-	n := 20_000
-	if testing.Short() {
-		n = 1000
-	}
+	n := tier.Share(20_000)
 	m := newMesh(t, n, 4)
 	stop := m.churn()
 	defer stop()

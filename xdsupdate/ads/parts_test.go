@@ -5,6 +5,8 @@ package ads_test
 import (
 	"fmt"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // TestInParts: what is promised of a few names holds of so many that the work on them
@@ -15,7 +17,7 @@ func TestInParts(t *testing.T) {
 	}
 	defer func() { *parts = 0 }()
 	sizes := []int{1, 3}
-	if testing.Short() {
+	if !tier.Full() {
 		sizes = sizes[1:]
 	}
 	for _, *parts = range sizes {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protorange"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -28,13 +29,9 @@ import (
 // which the client has accepted; and in the end it has everything. A refusal ends the waiting:
 // then only removals are followed.
 func TestPhasesModel(t *testing.T) {
-	seeds := uint64(40)
-	if testing.Short() {
-		seeds = 12
-	}
 	for protocol, delta := range protocols() {
 		for _, refuses := range []bool{false, true} {
-			for seed := range seeds {
+			for _, seed := range histories.Seeds(t, 40) {
 				t.Run(fmt.Sprintf("%s/refuses=%t/%d", protocol, refuses, seed), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { runPhasesModel(t, seed, delta, refuses) })
 				})

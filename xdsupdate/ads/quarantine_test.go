@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -292,15 +293,11 @@ func TestQuarantineOfWhatIsRefusedAnyway(t *testing.T) {
 // TestModelOfQuarantine: whatever is refused, and whatever changes meanwhile, in the end
 // the client has all that it accepts of each resource, and what is left out is the rest.
 func TestModelOfQuarantine(t *testing.T) {
-	seeds := 30
-	if testing.Short() {
-		seeds = 10
-	}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			eachShared(t, func(t *testing.T, typeURL string, delta bool) {
 				t.Helper()
-				modelOfQuarantine(t, uint64(seed), typeURL, delta)
+				modelOfQuarantine(t, seed, typeURL, delta)
 			})
 		})
 	}

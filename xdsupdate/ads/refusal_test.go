@@ -23,6 +23,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -301,15 +302,11 @@ func TestRefusedAndGone(t *testing.T) {
 // TestModelOfRefusals: whatever is refused among whatever else, in the end the client has
 // all that is good, of what is bad what it had, and the refusals are those of what is bad.
 func TestModelOfRefusals(t *testing.T) {
-	seeds := 20
-	if testing.Short() {
-		seeds = 8
-	}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			eachRefusable(t, func(t *testing.T, typeURL string, delta bool) {
 				t.Helper()
-				modelOfRefusals(t, uint64(seed), typeURL, delta)
+				modelOfRefusals(t, seed, typeURL, delta)
 			})
 		})
 	}

@@ -6,14 +6,14 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // TestSoak churns for a minute. What clients have then equals what a fresh server
 // sends, and when they have left the server holds no more than before they came.
 func TestSoak(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a soak takes a minute")
-	}
+	tier.OnlyFull(t, "a soak of a minute")
 	w := newChurnWorld(t, true)
 	fleet := newFleet(w.f, w.hosts, w.random)
 

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -122,13 +123,9 @@ func (g *gauge) streams() (n int, byNode map[string]int) {
 // TestGauge: whatever happens to streams, and whatever panics, a gauge that is written
 // from the comments of Observer is right, and 0 in the end.
 func TestGauge(t *testing.T) {
-	seeds := 60
-	if testing.Short() {
-		seeds = 15
-	}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { gaugeModel(t, uint64(seed)) })
+			synctest.Test(t, func(t *testing.T) { gaugeModel(t, seed) })
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/authn"
 	"github.com/pilotkit/pilotkit/xdsupdate/csds"
@@ -42,10 +43,7 @@ func (c *counter) StreamRefused(_ ads.Stream, err error) {
 func TestRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pause = 100 * time.Millisecond
-		attempts := 10_000
-		if testing.Short() {
-			attempts = 2000
-		}
+		attempts := tier.Share(10_000)
 		observer := new(counter)
 		p := startPlane(t, planeOptions{observer: observer})
 		conn := p.dial(spiffe("a"))

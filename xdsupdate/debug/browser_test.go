@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/xdsupdate/debug"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -33,9 +34,7 @@ func TestPrerequisites(t *testing.T) { browser(t) }
 // browser returns a Chromium, or skips the test.
 func browser(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a browser is for longer tests")
-	}
+	tier.NotShort(t, "a browser")
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path

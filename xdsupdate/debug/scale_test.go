@@ -13,6 +13,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -62,10 +63,7 @@ func crowd(t *testing.T, services, proxies int) *plane {
 // be found.
 func TestLarge(t *testing.T) {
 	t.Parallel()
-	services, proxies := 10_000, 1000
-	if testing.Short() {
-		services, proxies = 2000, 50
-	}
+	services, proxies := tier.Share(10_000), tier.Share(1000)
 	p := crowd(t, services, proxies)
 	last := fmt.Sprintf("%05d", services-1)
 	for target, parts := range map[string][]string{

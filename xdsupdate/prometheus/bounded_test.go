@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -27,10 +28,7 @@ import (
 // TestBounded: 10,000 clients, each with a name, a type URL and a text of a refusal of its
 // own, make no series.
 func TestBounded(t *testing.T) {
-	clients, together := 10_000, 500
-	if testing.Short() {
-		clients = 1_000
-	}
+	clients, together := tier.Share(10_000), 500
 	synctest.Test(t, func(t *testing.T) {
 		metrics := prometheus.New()
 		f := serve(t, ads.Options{Observer: metrics}, "a")

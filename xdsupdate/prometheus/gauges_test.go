@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -59,13 +60,9 @@ func (p *panicking) Request(s ads.Stream, r ads.RequestEvent) {
 // TestGauges: in any order of opens, refusals, panics and stops the gauges are those of
 // the proxies that are connected, and 0 in the end.
 func TestGauges(t *testing.T) {
-	seeds := 40
-	if testing.Short() {
-		seeds = 10
-	}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { gaugesModel(t, uint64(seed)) })
+			synctest.Test(t, func(t *testing.T) { gaugesModel(t, seed) })
 		})
 	}
 }

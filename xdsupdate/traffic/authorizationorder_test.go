@@ -16,6 +16,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -146,12 +147,8 @@ func (m *guardModel) change(tb testing.TB) (batch []configstore.Mutation) {
 // they come, change and go, together with it or apart; also to a client that was away meanwhile, by both protocols.
 func TestPoliciesInAnyOrder(t *testing.T) {
 	t.Parallel()
-	histories := uint64(20)
-	if testing.Short() {
-		histories = 4
-	}
 	received := 0
-	for seed := range histories {
+	for _, seed := range histories.Seeds(t, 20) {
 		s := stage(t, traffic.Options{}, nil, populate())
 		m := &guardModel{Rand: rand.New(rand.NewPCG(seed, 27)), ports: map[int]bool{}, policies: map[string]int{}}
 		h := &guardHistory{moments: []map[string]string{{}}, seen: map[string]int{}}

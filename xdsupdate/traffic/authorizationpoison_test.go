@@ -17,6 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
@@ -56,7 +57,7 @@ func mutants(tb testing.TB) (out []mutant) {
 	var list configList
 	for i, text := range poisonedPolicies {
 		base := spec(tb, text, &security.AuthorizationPolicy{})
-		for where, m := range poisoned(base, !testing.Short()) {
+		for where, m := range poisoned(base, tier.Full()) {
 			if possible.MatchString(where) {
 				continue
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
@@ -115,10 +116,7 @@ func readPolicies(policies configList, many bool) *routesim.Authorization {
 func TestReadingsOfAuthorizationAgree(t *testing.T) {
 	t.Parallel()
 	const namespaces, calls = 40, 100
-	scenes := uint64(75)
-	if testing.Short() {
-		scenes = 6
-	}
+	scenes := uint64(tier.Share(75))
 	counts := map[string]int{}
 	for seed := range scenes {
 		d := policyDice{rand.New(rand.NewPCG(seed, 26))}

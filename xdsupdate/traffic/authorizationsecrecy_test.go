@@ -15,6 +15,7 @@ import (
 	apitype "istio.io/api/type/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -57,13 +58,9 @@ func markOf(namespace, app string) string { return fmt.Sprintf("mark-%s-%s-", na
 // TestPoliciesStaySecret: by whatever name a proxy asks, it is sent nothing of policies that are not in force for it.
 func TestPoliciesStaySecret(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(12)
-	if testing.Short() {
-		seeds = 3
-	}
 	seen := 0
 	namespaces := []string{"shop", "billing", "ingress"}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 12) {
 		d := policyDice{rand.New(rand.NewPCG(seed, 28))}
 		objects := append(objectsOf(t, guardedGateway, guardedRoutes), markedPolicies(d, namespaces)...)
 		s := stage(t, traffic.Options{}, objects, populate(

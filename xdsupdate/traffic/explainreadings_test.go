@@ -21,6 +21,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -242,10 +243,7 @@ func TestExplainedDecisionsOfGateways(t *testing.T) {
 // explainedCalls is how many calls each proxy of a test gets.
 func explainedCalls(t *testing.T) int {
 	t.Helper()
-	if testing.Short() {
-		return 10
-	}
-	return 30
+	return tier.Share(30)
 }
 
 // randomTokenRules are RequestAuthentications of namespaces and the root, for tokens of issuers with key sets.

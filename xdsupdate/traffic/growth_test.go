@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
@@ -20,10 +21,10 @@ const linear = 7
 
 // growthSize is how long a field is that is made four times as long.
 func growthSize() int {
-	if testing.Short() {
-		return 60
+	if tier.Full() {
+		return 120
 	}
-	return 120
+	return 60
 }
 
 // TestGrowth makes each repeated field of each kind four times as long, and counts what is

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
@@ -196,10 +197,7 @@ func TestDistributionOfRealCalls(t *testing.T) {
 	m.place(m.start("near", "locality=eu/a"), m.start("far", "locality=us/a"), m.start("none", "locality=asia/a"))
 	m.apply(istio.DestinationRule, "quotes", `{"host":"`+host+`","trafficPolicy":{"loadBalancer":{"localityLbSetting":{
 		"distribute":[{"from":"eu/*","to":{"eu/*":80,"us/*":20}}]}}}}`)
-	n := 10_000
-	if testing.Short() {
-		n = 2_000
-	}
+	n := tier.Share(10_000)
 	got := m.calls(m.client("eu/a"), n, noHeader)
 	want := []float64{0.8 * float64(n), 0.2 * float64(n)}
 	if got["none"] != 0 || !plausible([]int{got["near"], got["far"]}, want) {

@@ -23,6 +23,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -66,10 +67,7 @@ func TestModelOfLimits(t *testing.T) {
 }
 
 func modelSteps(n int) int {
-	if testing.Short() {
-		return n / 3
-	}
-	return n
+	return tier.Share(n)
 }
 
 // modelMesh has a provider for CUSTOM policies, whose service comes and goes.

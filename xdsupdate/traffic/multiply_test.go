@@ -15,6 +15,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
@@ -174,8 +175,8 @@ func (m *multiplying) wire(part proto.Message) []byte {
 func TestMultiplications(t *testing.T) {
 	for name, tc := range multiplications {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && slices.Contains(longMultiplications, name) {
-				t.Skip("takes ten seconds with the race detector")
+			if slices.Contains(longMultiplications, name) {
+				tier.NotShort(t, "multiplications that take seconds")
 			}
 			m := newMultiplying(t)
 			want, _, _ := m.partsOf(m.stage(multiplyLimits()), "good")

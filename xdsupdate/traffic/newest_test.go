@@ -15,6 +15,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
@@ -158,10 +159,7 @@ func TestOldServicesFirst(t *testing.T) {
 // one port of a gateway, and 10,000 services of which one VirtualService and one
 // DestinationRule are about all.
 func TestLargeMesh(t *testing.T) {
-	many := 10_000
-	if testing.Short() {
-		many = 1000
-	}
+	many := tier.Share(10_000)
 	var configs configList
 	configs.add(istio.Gateway, "ingress/a", gatewayOf(serverOf(80, "HTTP", "", "*"), serverOf(15443, "TLS", "auto", "*.local")))
 	var services []*registry.Service

@@ -21,6 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
@@ -265,12 +266,9 @@ func delay(cache configstore.ConfigStoreCache, took func() time.Duration) {
 // new control plane would send that has the first batches of each store, whatever
 // handlers of the program do, and never fewer of them than before. In the end they have all.
 func TestClientsHavePrefixes(t *testing.T) {
-	seeds, steps := uint64(4), 25
-	if testing.Short() {
-		seeds = 2
-	}
+	const steps = 25
 	for _, n := range []int{1, 2, 3} {
-		for seed := range seeds {
+		for _, seed := range histories.Seeds(t, 5) {
 			t.Run(fmt.Sprintf("stores=%d/%d", n, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					stores := newPrefixStores(n)

@@ -13,6 +13,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -24,12 +25,8 @@ import (
 // or that its Sidecar does not import, and no route of a VirtualService that it must
 // not see.
 func TestProxiesGetNothingHidden(t *testing.T) {
-	meshes := uint64(60)
-	if testing.Short() {
-		meshes = 30
-	}
 	hidden := 0
-	for seed := range meshes {
+	for _, seed := range histories.Seeds(t, 60) {
 		s := newSimulation(seed + 3_000_000)
 		services := populate(s.services...)
 		for i, svc := range s.services {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
@@ -110,10 +111,7 @@ func readServer(peers, policies configList) *routesim.Server {
 func TestReadingsOfServersAgree(t *testing.T) {
 	t.Parallel()
 	const namespaces, calls = 40, 250
-	scenes := uint64(10)
-	if testing.Short() {
-		scenes = 2
-	}
+	scenes := uint64(tier.Share(10))
 	counts := map[string]int{}
 	for seed := range scenes {
 		d := policyDice{rand.New(rand.NewPCG(seed, 28))}

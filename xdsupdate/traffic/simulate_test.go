@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -18,12 +19,8 @@ import (
 // TestSimulatedSidecars: what Envoys do with requests by our routes is what the
 // VirtualServices say.
 func TestSimulatedSidecars(t *testing.T) {
-	meshes := uint64(400)
-	if testing.Short() {
-		meshes = 60
-	}
 	outcomes := map[string]int{}
-	for seed := range meshes {
+	for _, seed := range histories.Seeds(t, 400) {
 		s := newSimulation(seed)
 		mesh := s.mesh()
 		s.sidecars(mesh)
@@ -64,12 +61,8 @@ func TestSimulatedSidecars(t *testing.T) {
 // TestSimulatedGateways: what gateways do with requests by our routes is what the
 // Gateways and VirtualServices say.
 func TestSimulatedGateways(t *testing.T) {
-	meshes := uint64(600)
-	if testing.Short() {
-		meshes = 80
-	}
 	outcomes := map[string]int{}
-	for seed := range meshes {
+	for _, seed := range histories.Seeds(t, 600) {
 		s := newSimulation(seed + 1_000_000)
 		mesh := s.mesh()
 		s.gateways(mesh)
@@ -102,14 +95,10 @@ func TestSimulatedGateways(t *testing.T) {
 // TestSimulatedCalls: what each of the gRPC clients does with calls by our routes is
 // what the VirtualServices say, and none refuses them.
 func TestSimulatedCalls(t *testing.T) {
-	meshes := uint64(400)
-	if testing.Short() {
-		meshes = 60
-	}
 	// How a VirtualService is expressed that is about no calls.
 	failsAll := routesim.Outcome{Fault: "fails with Unimplemented"}.String()
 	outcomes := map[string]int{}
-	for seed := range meshes {
+	for _, seed := range histories.Seeds(t, 400) {
 		s := newSimulation(seed + 2_000_000)
 		for _, c := range s.configs { // gRPC clients do not look at these.
 			for _, r := range c.Spec.(*networking.VirtualService).GetHttp() {

@@ -15,6 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
@@ -142,10 +143,7 @@ func (d policyDice) withOutputs(r *security.JWTRule) {
 func TestReadingsOfTokensAgree(t *testing.T) {
 	t.Parallel()
 	const namespaces, calls = 40, 500
-	scenes := uint64(10)
-	if testing.Short() {
-		scenes = 2
-	}
+	scenes := uint64(tier.Share(10))
 	w, signatures, counts := newTokenWorld(t), &routesim.Signatures{}, map[string]int{}
 	for seed := range scenes {
 		d := policyDice{rand.New(rand.NewPCG(seed, 27))}

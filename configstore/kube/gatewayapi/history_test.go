@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 var historySteps = flag.Int("history-steps", 120, "steps of each random history")
@@ -24,7 +25,7 @@ func TestHistories(t *testing.T) {
 	t.Parallel()
 	pool := documentsOfCorpus(t)
 	steps, seeds := *historySteps, uint64(2)
-	if testing.Short() {
+	if !tier.Full() {
 		steps, seeds = 60, 1
 	}
 	for seed := range seeds {
@@ -62,10 +63,7 @@ func TestHistories(t *testing.T) {
 func TestLongHistory(t *testing.T) {
 	t.Parallel()
 	pool := documentsOfCorpus(t)
-	steps := 5000
-	if testing.Short() {
-		steps = 500
-	}
+	steps := tier.Share(5000)
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

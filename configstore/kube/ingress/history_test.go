@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pilotkit/pilotkit/configstore/kube/ingress"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
 var historySteps = flag.Int("history-steps", 120, "steps of each random history")
@@ -23,11 +24,7 @@ var historySteps = flag.Int("history-steps", 120, "steps of each random history"
 // conversion, and what the model makes of the objects; updates say what has changed, and
 // earlier snapshots are as they were.
 func TestRandomHistories(t *testing.T) {
-	seeds := uint64(6)
-	if testing.Short() {
-		seeds = 2
-	}
-	for seed := range seeds {
+	for _, seed := range histories.Seeds(t, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 1))

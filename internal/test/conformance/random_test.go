@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 )
 
@@ -18,11 +19,7 @@ import (
 // an updater that takes complete lists and with one that takes deltas: both must
 // see the same, and neither anything that changes nothing.
 func TestUpdatersAgree(t *testing.T) {
-	scenarios := uint64(12)
-	if testing.Short() {
-		scenarios = 4
-	}
-	for seed := range scenarios {
+	for _, seed := range histories.Seeds(t, 12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := randomScenario(rand.New(rand.NewPCG(seed, 5)))
 			lists, deltas := start(t, s, false), start(t, s, true)

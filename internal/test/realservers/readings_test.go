@@ -17,6 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/authority"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // TestServersDecideAsPoliciesSay: the engine of grpc-go decides about calls as PeerAuthentications and AuthorizationPolicies
@@ -24,10 +25,7 @@ import (
 // decide about all calls in one way, and tell little.
 func TestServersDecideAsPoliciesSay(t *testing.T) {
 	t.Parallel()
-	rounds := uint64(150)
-	if testing.Short() {
-		rounds = 10
-	}
+	rounds := uint64(tier.Share(150))
 	counts, policies := map[codes.Code]int{}, 0
 	for seed := range rounds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

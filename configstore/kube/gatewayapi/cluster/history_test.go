@@ -20,6 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/cluster"
 	"github.com/pilotkit/pilotkit/internal/authority"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // history is random changes of the objects of a namespace, of which two replicas make configs and
@@ -40,10 +41,7 @@ type history struct {
 // follow each other as the leader, configs and statuses are those of a fresh start, which would
 // write nothing; only the leader has written, and the entries of another controller are there.
 func TestHistories(t *testing.T) {
-	steps, interval := 300, 50
-	if testing.Short() {
-		steps = 50
-	}
+	steps, interval := tier.Share(300), 50
 	s := newSite(t)
 	certificate, key := authority.New(t).Issue("a.example.com")
 	h := &history{
