@@ -25,10 +25,6 @@ func TestMain(m *testing.M) {
 	apiserver.Main(m)
 }
 
-// TestPrerequisites is skipped if there is no API server; ./test.sh shows what it
-// says.
-func TestPrerequisites(t *testing.T) { kubetest.Require(t) }
-
 // restConfig is how client-go reaches a server.
 func restConfig(c kubetest.Config) *rest.Config {
 	return &rest.Config{

@@ -26,9 +26,6 @@ const requireEnv = "PILOTKIT_REQUIRE_CLIENTS"
 // operationsPrograms are those that the commands of docs/operations.md need.
 var operationsPrograms = []string{"bash", "curl", "jq"}
 
-// TestPrerequisites says which tests are skipped for what is missing.
-func TestPrerequisites(t *testing.T) { requirePrograms(t) }
-
 func requirePrograms(t *testing.T) {
 	t.Helper()
 	for _, program := range operationsPrograms {

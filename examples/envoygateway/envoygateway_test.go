@@ -21,9 +21,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestPrerequisites is skipped where there is no Envoy; ./test.sh shows what it says.
-func TestPrerequisites(t *testing.T) { envoyproxy.Require(t) }
-
 // TestDemonstration runs what "go run ./examples/envoygateway" runs, with each Envoy
 // that is installed and by both protocols.
 func TestDemonstration(t *testing.T) {

@@ -28,10 +28,6 @@ var apiserver kubetest.Shared
 
 func TestMain(m *testing.M) { apiserver.Main(m) }
 
-// TestPrerequisites is skipped if there is no API server; ./test.sh shows what it
-// says.
-func TestPrerequisites(t *testing.T) { kubetest.Require(t) }
-
 // clientConfig is how client-go reaches a server.
 func clientConfig(c kubetest.Config) *rest.Config {
 	return &rest.Config{

@@ -20,9 +20,6 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 )
 
-// TestPrerequisites is skipped where there is no Envoy; ./test.sh shows what it says.
-func TestPrerequisites(t *testing.T) { envoyproxy.Require(t) }
-
 // sample is a resource, and whether Envoys take it.
 type sample struct {
 	name  string

@@ -28,9 +28,6 @@ import (
 // requireClients makes a browser that is missing a failure instead of a reason to skip.
 const requireClients = "PILOTKIT_REQUIRE_CLIENTS"
 
-// TestPrerequisites is skipped with the reason if there is no browser.
-func TestPrerequisites(t *testing.T) { browser(t) }
-
 // browser returns a Chromium, or skips the test.
 func browser(t *testing.T) string {
 	t.Helper()

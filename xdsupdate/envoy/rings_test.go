@@ -16,9 +16,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// TestPrerequisites is skipped where there is no Envoy; ./test.sh shows what it says.
-func TestPrerequisites(t *testing.T) { envoyproxy.Require(t) }
-
 func hashedBy(hash string) string {
 	return `{"host":"a.com","trafficPolicy":{"loadBalancer":{"consistentHash":{"httpHeaderName":"x"` + hash + `}}}}`
 }

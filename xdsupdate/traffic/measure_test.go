@@ -21,9 +21,6 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 )
 
-// TestPrerequisites is skipped where there is no Envoy; ./test.sh shows what it says.
-func TestPrerequisites(t *testing.T) { envoyproxy.Require(t) }
-
 // TestSimulationIsEnvoy: package routesim reads the routes of random meshes as real
 // Envoys do, request by request. So what the other simulations show of our routes
 // holds for Envoys.

@@ -23,5 +23,4 @@
 //
 // Without an Envoy, and with -short, tests are skipped with the reason; with
 // PILOTKIT_REQUIRE_CLIENTS in the environment they fail instead where there is none.
-// A package that uses this one has a TestPrerequisites that calls Require.
 package envoyproxy

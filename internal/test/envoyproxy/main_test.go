@@ -9,6 +9,3 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// TestPrerequisites is skipped where there is no Envoy; ./test.sh shows what it says.
-func TestPrerequisites(t *testing.T) { Require(t) }

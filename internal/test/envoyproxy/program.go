@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // The environment variables of this package.
@@ -42,15 +44,16 @@ func Require(tb testing.TB) {
 	Programs(tb)
 }
 
-// Programs returns the installed Envoys, the oldest first; at least one. It skips or
-// fails the test as Require does.
+// Programs returns the installed Envoys, the oldest first; at least one, and outside the full
+// tier the newest alone. It skips or fails the test as Require does.
 func Programs(tb testing.TB) []Program {
 	tb.Helper()
-	if testing.Short() {
-		tb.Skip("-short: no Envoy")
-	}
+	tier.NotShort(tb, "an Envoy")
 	programs, err := found()
 	if err == nil {
+		if !tier.Full() {
+			programs = programs[len(programs)-1:]
+		}
 		return slices.Clone(programs)
 	}
 	if os.Getenv(requireVariable) != "" {

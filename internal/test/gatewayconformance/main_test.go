@@ -15,6 +15,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 var (
@@ -40,11 +41,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestPrerequisites(t *testing.T) { require(t) }
-
 // require skips the test, with the reason, where something is missing.
 func require(t *testing.T) {
 	t.Helper()
+	tier.OnlyFull(t, "the conformance suite of the Gateway API")
 	envoyproxy.Require(t)
 	kubetest.Require(t)
 	requireNamespace(t)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // Kind is one of the clients.
@@ -30,6 +32,24 @@ func Kinds() []Kind {
 		{Name: "C-core", External: true, Missing: missingPython, start: func(c *Caller, bootstrap []byte) func(Call) error {
 			return c.startProgram(bootstrap, Python(), filepath.Join(Programs, "python", "ask.py"))
 		}},
+	}
+}
+
+// requireVariable is the environment variable that makes a client that is not installed a failure.
+const requireVariable = "PILOTKIT_REQUIRE_CLIENTS"
+
+// Require skips the test if the client is not installed, with the reason, and one whose client is
+// External outside the full tier. If PILOTKIT_REQUIRE_CLIENTS is set, it fails where it is not installed.
+func (k Kind) Require(tb testing.TB) {
+	tb.Helper()
+	if k.External {
+		tier.OnlyFull(tb, "gRPC clients and servers in other processes")
+	}
+	if why := k.Missing(); why != "" {
+		if os.Getenv(requireVariable) != "" {
+			tb.Fatalf("%s (%s is set)", why, requireVariable)
+		}
+		tb.Skip(why)
 	}
 }
 

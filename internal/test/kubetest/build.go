@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // requireAPIServer is the environment variable that makes a server that cannot be
@@ -28,16 +31,8 @@ const Version = "v1.36.3"
 // PILOTKIT_REQUIRE_APISERVER is set, it fails the test. Start calls it.
 func Require(tb testing.TB) {
 	tb.Helper()
-	skipShort(tb)
+	tier.NotShort(tb, "an API server")
 	requireBinary(tb)
-}
-
-// skipShort skips the test if tests are to be short: then there is no server.
-func skipShort(tb testing.TB) {
-	tb.Helper()
-	if testing.Short() {
-		tb.Skip("-short: no API server")
-	}
 }
 
 func requireBinary(tb testing.TB) (path string) {
@@ -45,6 +40,9 @@ func requireBinary(tb testing.TB) (path string) {
 	ctx, cancel := beforeTimeout(tb)
 	defer cancel()
 	path, err := binary(ctx)
+	if errors.Is(err, errNotBuilt) {
+		tb.Skip("no API server has been built: PILOTKIT_REQUIRE_APISERVER=1 ./test.sh, or -full, builds it (8 minutes of CPU, a network, 2 GB of memory)")
+	}
 	if err != nil {
 		why := fmt.Sprintf("kube-apiserver %s cannot be built: %v", Version, err)
 		if os.Getenv(requireAPIServer) != "" {
@@ -91,8 +89,14 @@ func binary(ctx context.Context) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
+	if !tier.Full() && os.Getenv(requireAPIServer) == "" {
+		return "", errNotBuilt
+	}
 	return path, build(ctx, source, path)
 }
+
+// errNotBuilt says that there is no server yet, and that this is no run that builds one.
+var errNotBuilt = errors.New("no API server has been built")
 
 // build makes the binary. Processes that build at the same time do not disturb
 // each other: each puts a complete file in place.

@@ -8,8 +8,7 @@
 //	var apiserver kubetest.Shared
 //
 //	func TestMain(m *testing.M)          { apiserver.Main(m) }
-//	func TestPrerequisites(t *testing.T) { kubetest.Require(t) }
-//
+//	//
 //	func TestSomething(t *testing.T) {
 //		config := apiserver.Server(t).Config() // where it is, and as whom to call
 //
@@ -22,9 +21,10 @@
 // The server is built from its Go module, in testdata/apiserver, into the
 // repository's .cache folder: 4 to 5 minutes on two idle cores when the caches are
 // empty, nothing when it is there. A server starts in about 3 seconds and needs
-// about 300 MB. Where it cannot be built, because there is no network for example,
-// tests that need it are skipped with the reason; if the environment variable
-// PILOTKIT_REQUIRE_APISERVER is set, they fail.
+// about 300 MB. The full tier builds it, and so does any run with the environment
+// variable PILOTKIT_REQUIRE_APISERVER; the default tier uses one that is there, and
+// skips the tests that need it otherwise. Where it cannot be built, because there is no
+// network for example, they are skipped with the reason, or fail if the variable is set.
 //
 // # Faults
 //

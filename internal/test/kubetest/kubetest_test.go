@@ -19,10 +19,6 @@ var apiserver kubetest.Shared
 
 func TestMain(m *testing.M) { apiserver.Main(m) }
 
-// TestPrerequisites is skipped if there is no server; ./test.sh shows what it
-// says.
-func TestPrerequisites(t *testing.T) { kubetest.Require(t) }
-
 // answer is an object, a list, an error, or an event of a watch.
 type answer struct {
 	Metadata struct {

@@ -21,6 +21,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // adminToken is the bearer token of the user admin in the group system:masters.
@@ -55,7 +57,7 @@ type process struct {
 // tests are to be short.
 func Start(tb testing.TB, flags ...string) *Server {
 	tb.Helper()
-	skipShort(tb)
+	tier.NotShort(tb, "an API server")
 	s, err := start(requireBinary(tb), tb.TempDir(), flags)
 	if err != nil {
 		tb.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // Shared is the server that the tests of one package share. The zero value is
@@ -39,7 +41,7 @@ func (s *sharing) Run() int {
 // tests are to be short.
 func (s *Shared) Server(tb testing.TB) *Server {
 	tb.Helper()
-	skipShort(tb)
+	tier.NotShort(tb, "an API server")
 	path := requireBinary(tb)
 	s.mu.Lock()
 	defer s.mu.Unlock()

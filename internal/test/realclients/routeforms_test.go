@@ -123,7 +123,7 @@ var formCases = []formCase{
 func TestRouteForms(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.Name, func(t *testing.T) {
-			k.require(t)
+			k.Require(t)
 			p := startStatic(t)
 			a, b, rest := startEcho(t, "a"), startEcho(t, "b"), startEcho(t, "rest")
 			p.cluster(t, "a", a.port)

@@ -4,7 +4,6 @@ package realclients
 
 import (
 	"encoding/json"
-	"os"
 	"testing"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -17,34 +16,15 @@ type scene struct {
 	client kind
 }
 
-// requireClients is the environment variable that makes a client that is not
-// installed a failure.
-const requireClients = "PILOTKIT_REQUIRE_CLIENTS"
-
 // eachClient runs a scenario with each of the clients.
 func eachClient(t *testing.T, scenario func(s *scene)) {
 	t.Helper()
 	for _, k := range kinds() {
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
-			k.require(t)
+			k.Require(t)
 			scenario(&scene{t, k})
 		})
-	}
-}
-
-// require skips a test whose client is not installed, with the reason, and one whose
-// client is a process of its own if the tests are to be short.
-func (k kind) require(t *testing.T) {
-	t.Helper()
-	if testing.Short() && k.External {
-		t.Skip("-short: no client in a process of its own")
-	}
-	if why := k.Missing(); why != "" {
-		if os.Getenv(requireClients) != "" {
-			t.Fatalf("%s (%s is set)", why, requireClients)
-		}
-		t.Skip(why)
 	}
 }
 
@@ -89,7 +69,3 @@ func bootstrap(t *testing.T, address string) []byte {
 	}
 	return content
 }
-
-// TestPrerequisites is skipped for a client that is not installed; ./test.sh shows
-// what it says.
-func TestPrerequisites(t *testing.T) { eachClient(t, func(*scene) {}) }

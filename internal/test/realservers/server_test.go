@@ -21,6 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/authority"
 	"github.com/pilotkit/pilotkit/internal/test/grpccall"
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // kind is a library.
@@ -50,9 +51,7 @@ func eachKind(t *testing.T, test func(t *testing.T, k kind)) {
 	t.Helper()
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
-			if reason := k.missing(); reason != "" {
-				t.Skip(reason)
-			}
+			k.client().Require(t)
 			test(t, k)
 		})
 	}
@@ -67,14 +66,11 @@ func (k kind) client() grpccall.Kind {
 // missing says why the library cannot be tried; "": it can.
 func (k kind) missing() string {
 	c := k.client()
-	if testing.Short() && c.External {
-		return "a process of its own"
+	if c.External && !tier.Full() {
+		return "only with -full: a process of its own"
 	}
 	return c.Missing()
 }
-
-// TestPrerequisites is skipped for a library that is not installed.
-func TestPrerequisites(t *testing.T) { eachKind(t, func(*testing.T, kind) {}) }
 
 func startGo(t *testing.T, bootstrap []byte, addresses ...string) {
 	t.Helper()

@@ -9,8 +9,12 @@
 package tier
 
 import (
+	"hash/fnv"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 )
 
 // variable is the environment variable that selects the full tier.
@@ -46,5 +50,35 @@ func Share(n int) int {
 		return max(1, n/10)
 	default:
 		return max(1, n/5)
+	}
+}
+
+// dayVariable is the environment variable that chooses the sample of another day, counted from 1970.
+const dayVariable = "PILOTKIT_DAY"
+
+// Sampled reports whether one case of many runs: all do in the full tier, otherwise one in n,
+// others each day.
+func Sampled(tb testing.TB, name string, n int) bool {
+	tb.Helper()
+	if Full() {
+		return true
+	}
+	day := uint64(time.Now().Unix() / int64(24*60*60))
+	if given := os.Getenv(dayVariable); given != "" {
+		var err error
+		if day, err = strconv.ParseUint(given, 10, 32); err != nil {
+			tb.Fatalf("%s=%s is not a number of days", dayVariable, given)
+		}
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(name))
+	return (hash.Sum64()%uint64(n)+day)%uint64(n) == 0
+}
+
+// Sample skips the test unless it is Sampled.
+func Sample(tb testing.TB, n int) {
+	tb.Helper()
+	if name, _, _ := strings.Cut(tb.Name(), "/"); !Sampled(tb, name, n) {
+		tb.Skipf("only with -full, or another day: one in %d runs", n)
 	}
 }

@@ -14,8 +14,6 @@ var apiserver kubetest.Shared
 
 func TestMain(m *testing.M) { apiserver.Main(m) }
 
-func TestPrerequisites(t *testing.T) { kubetest.Require(t) }
-
 // restConfig is how client-go reaches a server.
 func restConfig(c kubetest.Config) *rest.Config {
 	return &rest.Config{

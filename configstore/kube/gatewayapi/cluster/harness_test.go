@@ -32,9 +32,6 @@ var apiserver kubetest.Shared
 
 func TestMain(m *testing.M) { apiserver.Main(m) }
 
-// TestPrerequisites is skipped if there is no API server; ./test.sh shows what it says.
-func TestPrerequisites(t *testing.T) { kubetest.Require(t) }
-
 // patience is how long a test waits for what must happen.
 const patience = time.Minute
 

@@ -15,16 +15,17 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
 )
 
-// TestPrerequisites is skipped where there is no Envoy; ./test.sh shows what it says.
-func TestPrerequisites(t *testing.T) { envoyproxy.Require(t) }
+// sampled says that one scenario in so many is replayed to Envoys outside the full tier, others each day.
+const sampled = 12
 
-// TestEnvoys replays every scenario to real Envoys, one for each sidecar and gateway,
-// by both protocols and to the newest and the oldest release: they refuse nothing, and
-// after each step everything that they were sent is active.
+// TestEnvoys replays scenarios to real Envoys, one for each sidecar and gateway: they
+// refuse nothing, and after each step everything that they were sent is active. In the full
+// tier it replays all, by both protocols and to the newest and the oldest release.
 func TestEnvoys(t *testing.T) {
 	dir := directory(os.Getenv(directoryVariable))
 	names, err := corpus.Names(dir)
@@ -44,7 +45,14 @@ func TestEnvoysSecurity(t *testing.T) {
 func testEnvoys(t *testing.T, dir string, names []string) {
 	t.Helper()
 	programs := envoyproxy.Programs(t)
+	protocols := map[string]bool{"SotW": false, "delta": true}
+	if !tier.Full() {
+		delete(protocols, "SotW")
+	}
 	for _, name := range names {
+		if !tier.Sampled(t, name, sampled) {
+			continue
+		}
 		s, err := loadScenario(filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +65,7 @@ func testEnvoys(t *testing.T, dir string, names []string) {
 			continue
 		}
 		for _, program := range programs {
-			for protocol, delta := range map[string]bool{"SotW": false, "delta": true} {
+			for protocol, delta := range protocols {
 				t.Run(fmt.Sprintf("%s/%s/%s", name, program, protocol), func(t *testing.T) {
 					t.Parallel()
 					replayToEnvoys(t, s, g, envoyproxy.Options{Program: program, Delta: delta})
