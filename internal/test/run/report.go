@@ -45,8 +45,10 @@ func (r *report) print(text string) { fmt.Fprint(r.out, text) }
 func (r *report) add(e event) {
 	key := e.Package + " " + e.Test
 	switch e.Action {
-	case "output", "build-output":
+	case "output":
 		r.output(key, e)
+	case "build-output":
+		r.print(e.Output)
 	case "pass", "fail", "skip":
 		if e.Test != "" {
 			r.test(key, e)
