@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -19,7 +20,7 @@ import (
 // each of them.
 func TestFirstMerge(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for _, seed := range histories.Seeds(t, 20) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		atOnce, oneByOne := aggregate.NewController(), aggregate.NewController()
 		for n := range 1 + rng.IntN(5) {

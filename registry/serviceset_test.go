@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -84,7 +85,7 @@ func someServices(r *rand.Rand, host registry.Hostname) []*registry.Service {
 // from near and far ones.
 func TestServiceSetHistories(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for _, seed := range histories.Seeds(t, 20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		now := setModel{&registry.ServiceSet{}, map[registry.Hostname][]*registry.Service{}}
 		var old []setModel

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -88,7 +89,7 @@ func (l *timeline) push(t *testing.T, at time.Duration, requests int, fullPush b
 // TestDebounceByTheBook asks at random times, pushes take random times, and every
 // push has to come at the very moment that the rules say.
 func TestDebounceByTheBook(t *testing.T) {
-	for seed := range uint64(60) {
+	for _, seed := range histories.Seeds(t, 60) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 4))
 			l := newTimeline(xdsupdate.PusherOptions{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -66,7 +67,7 @@ func TestModelOfOwners(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(20) {
+			for _, seed := range histories.Seeds(t, 20) {
 				p := newQuietPusher()
 				testModelOfOwners(t, rand.New(rand.NewPCG(seed, 1)), p, xdsupdate.NewOwners(newUpdater(p)))
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/test/memnet"
 )
 
@@ -59,10 +60,10 @@ func (i *importer) contents() contents { return (&exporter{Store: i.Store}).want
 // TestSourceOfServer: a Source has what a Server serves to its revision, whatever is written
 // and however often the server goes away and comes back, by SotW and by delta.
 func TestSourceOfServer(t *testing.T) {
-	for seed := range 3 {
+	for _, seed := range histories.Seeds(t, 3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				random := rand.New(rand.NewPCG(uint64(seed), 29)) //nolint:gosec // no secret
+				random := rand.New(rand.NewPCG(seed, 29)) //nolint:gosec // no secret
 				e := export(t, ServerOptions{})
 				sources := make(map[string]*importer)
 				for _, revision := range []string{"", "stable"} {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pilotkit/pilotkit/internal/cow"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -134,7 +135,7 @@ func TestAllStopsEarly(t *testing.T) {
 // TestHistories makes random changes and compares with a plain slice, also every
 // earlier version, which no later change may touch.
 func TestHistories(t *testing.T) {
-	for seed := range uint64(40) {
+	for _, seed := range histories.Seeds(t, 40) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		steps := make([]byte, 1200)
 		for i := range steps {

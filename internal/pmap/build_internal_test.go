@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
 // TestFromEntries compares maps that are made at once with ones that are made by Set:
@@ -15,7 +17,7 @@ func TestFromEntries(t *testing.T) {
 	for name, hash := range hashes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(60) {
+			for _, seed := range histories.Seeds(t, 60) {
 				r := rand.New(rand.NewPCG(seed, 3))
 				start := Map[int, int]{}
 				start.hash.test = hash

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/internal/ptrtable"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
 // object has several keys.
@@ -31,7 +32,7 @@ type noted struct {
 // objects that have two keys, one of them several times.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
+	for _, seed := range histories.Seeds(t, 4) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		table, model := newTable(), map[string]noted{}
 		for step := range 20000 {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/kube"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -22,7 +23,7 @@ import (
 // one shows that sees only the objects that are left.
 func TestStrangeObjects(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for _, seed := range histories.Seeds(t, 20) {
 		r := strangeness{rand.New(rand.NewPCG(seed, 0))}
 		options := kube.Options{ClusterID: "c", DualStack: seed%2 == 0, FindProxiesByAddress: seed%3 > 0}
 		index := xdsupdate.NewEndpointIndex()

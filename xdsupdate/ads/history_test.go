@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -99,7 +100,7 @@ func (f *fixture) subscribeAll(c *xdstest.Client, shuffle func(int, func(int, in
 // TestRandomHistories compares clients that saw a whole history with clients that
 // come to its end.
 func TestRandomHistories(t *testing.T) {
-	for seed := range uint64(6) {
+	for _, seed := range histories.Seeds(t, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := serve(t, ads.Options{})

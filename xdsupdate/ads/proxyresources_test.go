@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -104,7 +105,7 @@ func (s *quarantineScene) knows(j *judge, name string) {
 // TestResourcesOfHistories: after whatever has happened the server says what clients have,
 // also of those that come again and refuse some of it.
 func TestResourcesOfHistories(t *testing.T) {
-	for seed := range uint64(6) {
+	for _, seed := range histories.Seeds(t, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := serve(t, ads.Options{})

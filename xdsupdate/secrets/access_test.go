@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
@@ -17,7 +18,7 @@ import (
 func TestAccess(t *testing.T) {
 	namespaces := []string{"a", "b", "c"}
 	credentials := []string{"x", "y"}
-	for seed := range uint64(20) {
+	for _, seed := range histories.Seeds(t, 20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			all := make(map[secrets.Name]*secrets.Secret)

@@ -20,6 +20,7 @@ import (
 	apitype "istio.io/api/type/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
@@ -200,7 +201,7 @@ func TestExplainedDecisionsOfGateways(t *testing.T) {
 	for _, issuer := range ruleIssuers {
 		sets[issuer] = keySet(t, x.keys, []string{issuer})
 	}
-	for seed := range uint64(3) {
+	for _, seed := range histories.Seeds(t, 3) {
 		d := policyDice{rand.New(rand.NewPCG(seed, 2601))}
 		policies, many := d.randomPolicies(namespaces), d.chance(50)
 		tokens := d.randomTokenRules(sets, namespaces)
@@ -288,7 +289,7 @@ func TestExplainedDecisionsOfServers(t *testing.T) {
 	const namespaces = 10
 	calls := explainedCalls(t)
 	x := &explanations{counts: map[string]int{}}
-	for seed := range uint64(3) {
+	for _, seed := range histories.Seeds(t, 3) {
 		d := policyDice{rand.New(rand.NewPCG(seed, 2602))}
 		policies := d.randomPolicies(namespaces)
 		objects := append(append(configList{}, policies...), d.randomPeers(namespaces)...)

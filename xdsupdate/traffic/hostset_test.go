@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -17,7 +18,7 @@ import (
 // or many.
 func TestHostSet(t *testing.T) {
 	labels := []string{"a", "b", "ab", "ba", "com", "x-a"}
-	for seed := range uint64(300) {
+	for _, seed := range histories.Seeds(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		host := func() registry.Hostname {
 			parts := make([]string, 1+random.IntN(3))

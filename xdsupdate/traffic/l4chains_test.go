@@ -16,6 +16,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -144,7 +145,7 @@ func (r modelRoute) has(to, from netip.Addr, name string) bool {
 func TestL4Order(t *testing.T) {
 	subnets := []string{"", "10.0.0.0/8", "10.1.0.0/16", "10.1.1.0/24", "10.2.0.0/16", "0.0.0.0/0", "fd00::/8"}
 	addrs := []string{"10.0.0.1", "10.1.0.1", "10.1.1.1", "10.2.0.1", "9.9.9.9", "fd00::1", "fe80::1"}
-	for seed := range uint64(150) {
+	for _, seed := range histories.Seeds(t, 150) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		var model []modelRoute
 		var routes []string

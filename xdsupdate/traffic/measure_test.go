@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 )
 
@@ -28,7 +29,7 @@ func TestSimulationIsEnvoy(t *testing.T) {
 	for _, program := range envoyproxy.Programs(t) {
 		t.Run(program.String(), func(t *testing.T) {
 			m := &measurement{t: t, backend: startMirror(t)}
-			for seed := range uint64(90) {
+			for _, seed := range histories.Seeds(t, 90) {
 				m.addSidecars(seed)
 				m.addGateways(seed)
 			}

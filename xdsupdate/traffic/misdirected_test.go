@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -281,7 +282,7 @@ func TestMisdirectedAtScale(t *testing.T) {
 // but those for which it has routes itself, and a client that has been there all the time
 // has what a new one is sent.
 func TestMisdirectedModel(t *testing.T) {
-	for seed := range uint64(4) {
+	for _, seed := range histories.Seeds(t, 4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			m := &misdirectedModel{scene: newScene(t, traffic.Options{}), rand: rand.New(rand.NewPCG(seed, 3)), servers: make(map[string]tlsServer), routed: make(map[string][]string)}

@@ -23,6 +23,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -42,7 +43,7 @@ const modelTimeout = 2 * time.Minute
 // a server that starts then sends a new client, and was sent nothing that it had. Clients
 // come and go, so that what only they see is not needed for some time.
 func TestModel(t *testing.T) {
-	for seed := range uint64(4) {
+	for _, seed := range histories.Seeds(t, 4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			options := traffic.Options{FilterGatewayClusters: seed%2 == 1, Mesh: modelMesh()}
@@ -54,7 +55,7 @@ func TestModel(t *testing.T) {
 // TestModelOfLimits is TestModel with limits that nearly every object exceeds: what there
 // is room for depends on objects that are about something else.
 func TestModelOfLimits(t *testing.T) {
-	for seed := range uint64(4) {
+	for _, seed := range histories.Seeds(t, 4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			limits := traffic.Limits{

@@ -294,7 +294,7 @@ func TestCachesOfHosts(t *testing.T) {
 			return struct{ configstore.ConfigStoreCache }{s}
 		},
 	} {
-		for seed := range uint64(4) {
+		for _, seed := range histories.Seeds(t, 4) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					stores := newPrefixStores(1)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
@@ -64,7 +65,7 @@ func TestLongHistory(t *testing.T) {
 	t.Parallel()
 	pool := documentsOfCorpus(t)
 	steps := tier.Share(5000)
-	for seed := range uint64(2) {
+	for _, seed := range histories.Seeds(t, 2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			longHistory(t, rand.New(rand.NewPCG(seed, 10_000)), pool, steps)

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -195,7 +196,7 @@ func walked(tb testing.TB, m proto.Message) *Set {
 
 // TestFindReferences: what is found in an encoded resource is what is in its message.
 func TestFindReferences(t *testing.T) {
-	for seed := range uint64(500) {
+	for _, seed := range histories.Seeds(t, 500) {
 		n := namer{rand.New(rand.NewPCG(seed, 1))}
 		routes := n.routes()
 		routes.RequestMirrorPolicies = n.mirrors()

@@ -7,11 +7,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
 // TestSearch: exactly what is refused is found, with few trials, also while parts change.
 func TestSearch(t *testing.T) {
-	for seed := range uint64(3000) {
+	for _, seed := range histories.Seeds(t, 3000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		var parts, bad, likely []int
 		for i := range 1 + random.IntN(200) {
