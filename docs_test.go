@@ -141,22 +141,22 @@ func namedTests(t *testing.T, path, text string) int {
 	return tests
 }
 
-// TestReadmeVersions: the README names the versions that the modules are tested with.
-func TestReadmeVersions(t *testing.T) {
+// TestVersions: docs/compatibility.md names the versions that the modules are tested with.
+func TestVersions(t *testing.T) {
 	t.Parallel()
-	readme := documents(t)["README.md"]
+	page := documents(t)["docs/compatibility.md"]
 	row := func(name string) string {
-		for line := range strings.Lines(readme) {
+		for line := range strings.Lines(page) {
 			if strings.HasPrefix(line, "| `"+name) {
 				return line
 			}
 		}
-		t.Fatalf("README.md has no row for %s", name)
+		t.Fatalf("docs/compatibility.md has no row for %s", name)
 		return ""
 	}
 	for _, of := range []struct {
 		file, row string
-		modules   map[string]string // the names in the README, by path
+		modules   map[string]string // the names in the page, by path
 	}{
 		{"go.mod", module + "`", map[string]string{
 			"google.golang.org/grpc": "grpc", "github.com/envoyproxy/go-control-plane/envoy": "go-control-plane/envoy",
@@ -186,7 +186,7 @@ func TestReadmeVersions(t *testing.T) {
 		}
 		for name, version := range want {
 			if !regexp.MustCompile(regexp.QuoteMeta(name+" "+version) + `\b`).MatchString(row(of.row)) {
-				t.Errorf("README.md, row %s: not %q, as %s has it", of.row, name+" "+version, of.file)
+				t.Errorf("docs/compatibility.md, row %s: not %q, as %s has it", of.row, name+" "+version, of.file)
 			}
 		}
 	}

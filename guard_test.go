@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/build"
 	"io"
 	"os"
@@ -263,6 +264,10 @@ func TestBudget(t *testing.T) {
 	}
 	if err := json.Unmarshal(data, &budget); err != nil {
 		t.Fatal(err)
+	}
+	row := fmt.Sprintf("| all of pilotkit | %d | 0 | %d | %d MB |", budget.Pilotkit.Packages, budget.Pilotkit.Modules, budget.Pilotkit.BinaryMB)
+	if !strings.Contains(documents(t)["README.md"], row) {
+		t.Errorf("README.md does not have the figures of testdata/budget.json: %s", row)
 	}
 	deps := goList(t, "-deps", "./internal/test/everything")
 	modules := map[string]bool{}
