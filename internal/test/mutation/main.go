@@ -8,8 +8,8 @@
 //	go run ./internal/test/mutation -only aggregate     entries whose title or file matches
 //	go run ./internal/test/mutation -list               what there is, without running it
 //
-// It exits with 1 if a fault survives, or does not compile. The catalogue is in files of the
-// folder of the same name: see parse for what an entry consists of. No file of the repository is changed.
+// It exits with 1 if a fault survives, or does not compile. What is in the files of the
+// catalogue is said at parse. No file of the repository is changed.
 package main
 
 import (
@@ -52,28 +52,35 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	entries = slices.DeleteFunc(entries, func(e entry) bool { return !pattern.MatchString(e.title) && !pattern.MatchString(e.file) })
-	r := runner{root: ".", full: *tier == "full", timeout: *timeout}
-	failed := 0
+	if *list {
+		for _, e := range entries {
+			fmt.Printf("%-18s %-50s %s\n", e.at, e.file, e.title)
+		}
+		return nil
+	}
+	return runner{root: ".", full: *tier == "full", timeout: *timeout}.all(ctx, entries)
+}
+
+// all tries the entries, and prints a row of each. It is an error if one is alive.
+func (r runner) all(ctx context.Context, entries []entry) error {
+	alive := 0
 	for _, e := range entries {
-		v := verdict{}
+		v := verdict{text: "left to the full tier: " + e.full}
 		start := time.Now()
-		switch {
-		case *list:
-		case e.full != "" && !r.full:
-			v.text = "left to the full tier: " + e.full
-		default:
+		if e.full == "" || r.full {
+			var err error
 			if v, err = r.try(ctx, e); err != nil {
 				return err
 			}
 		}
 		if v.alive {
-			failed++
+			alive++
 		}
-		fmt.Printf("%-45s %-75s %s %.0fs\n", e.file, e.title, v.text, time.Since(start).Seconds())
+		fmt.Printf("%-50s %-80s %4.0fs %s\n", e.file, e.title, time.Since(start).Seconds(), v.text)
 	}
 	fmt.Printf("%d entries\n", len(entries))
-	if failed > 0 {
-		return fmt.Errorf("%d of %d were not killed", failed, len(entries))
+	if alive > 0 {
+		return fmt.Errorf("%d of %d are alive", alive, len(entries))
 	}
 	return nil
 }

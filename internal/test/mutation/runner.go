@@ -23,8 +23,9 @@ type runner struct {
 
 // verdict is what the tests said of a fault.
 type verdict struct {
-	alive bool // no test failed, or none could run
-	text  string
+	alive  bool // no test failed
+	broken bool // and none could run: it does not compile
+	text   string
 }
 
 // try runs the tests of an entry until one fails: those of its pattern first, then all of its
@@ -50,7 +51,7 @@ func (r runner) try(ctx context.Context, e entry) (verdict, error) {
 			if err != nil {
 				return verdict{}, err
 			}
-			if v = judge(out, ok); !v.alive || strings.Contains(v.text, "compile") {
+			if v = judge(out, ok); !v.alive || v.broken {
 				return v, nil
 			}
 		}
@@ -110,7 +111,7 @@ func judge(out string, ok bool) verdict {
 	case ok:
 		return verdict{alive: true, text: "SURVIVED"}
 	case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
-		return verdict{alive: true, text: "does not compile:\n" + out}
+		return verdict{alive: true, broken: true, text: "does not compile:\n" + out}
 	case killer != nil:
 		return verdict{text: "killed by " + killer[1]}
 	case running != nil:
