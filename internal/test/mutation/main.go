@@ -25,7 +25,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // the life of the program
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "mutation:", err)
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 	entries = slices.DeleteFunc(entries, func(e entry) bool { return !pattern.MatchString(e.title) && !pattern.MatchString(e.file) })
 	if *list {
 		for _, e := range entries {
-			fmt.Printf("%-18s %-50s %s\n", e.at, e.file, e.title)
+			fmt.Fprintf(os.Stdout, "%-18s %-50s %s\n", e.at, e.file, e.title)
 		}
 		return nil
 	}
@@ -76,9 +76,9 @@ func (r runner) all(ctx context.Context, entries []entry) error {
 		if v.alive {
 			alive++
 		}
-		fmt.Printf("%-50s %-80s %4.0fs %s\n", e.file, e.title, time.Since(start).Seconds(), v.text)
+		fmt.Fprintf(os.Stdout, "%-50s %-80s %4.0fs %s\n", e.file, e.title, time.Since(start).Seconds(), v.text)
 	}
-	fmt.Printf("%d entries\n", len(entries))
+	fmt.Fprintf(os.Stdout, "%d entries\n", len(entries))
 	if alive > 0 {
 		return fmt.Errorf("%d of %d are alive", alive, len(entries))
 	}
