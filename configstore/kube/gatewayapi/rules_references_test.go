@@ -146,7 +146,7 @@ func (c *comparison) loses(o *gatewayv1.BackendTLSPolicy, policies []*gatewayv1.
 	return slices.ContainsFunc(policies, func(other *gatewayv1.BackendTLSPolicy) bool {
 		older := other.CreationTimestamp.Before(&o.CreationTimestamp) ||
 			other.CreationTimestamp.Equal(&o.CreationTimestamp) && keyOf(other).Compare(keyOf(o)) < 0
-		return older && other.Namespace == o.Namespace && fmt.Sprint(targetServices(other)) == fmt.Sprint(targetServices(o)) &&
-			fmt.Sprint(sections(other, targetServices(o)[0])) == fmt.Sprint(sections(o, targetServices(o)[0]))
+		return older && other.Namespace == o.Namespace && fmt.Sprint(targets(other)) == fmt.Sprint(targets(o)) &&
+			fmt.Sprint(sections(other, targets(o)[0])) == fmt.Sprint(sections(o, targets(o)[0]))
 	})
 }
