@@ -15,6 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
+	"github.com/pilotkit/pilotkit/configstore/manifest"
+	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
 // badObjects are objects of one tenant with texts that no proxy takes, as the CRDs of an API server, or a directory, let
@@ -176,4 +178,58 @@ func conditions(c *gatewayapi.Cache) string {
 		}
 	}
 	return out.String()
+}
+
+// TestUnknownFieldsOfGrants: a field that is not known may restrict a ReferenceGrant, which grants nothing with one, at any
+// depth, and says so; without it, it grants again.
+func TestUnknownFieldsOfGrants(t *testing.T) {
+	source := memory.NewController(memory.Make(gatewayapi.Schemas().Union(istio.Schemas())))
+	cache := gatewayapi.NewCache(source)
+	apply := func(text string) {
+		t.Helper()
+		if err := manifest.Apply(source.Store, []byte(text), manifest.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		source.Drain()
+		cache.HasSynced()
+		cache.Drain()
+	}
+	grant := func(spec string) string {
+		return "apiVersion: gateway.networking.k8s.io/v1beta1\nkind: ReferenceGrant\nmetadata: {name: g, namespace: bank}\nspec: " + spec
+	}
+	apply(edgeClass + "---\n" + edgeGateway + "---\n" + strings.ReplaceAll(cartRoute, "cart.internal", "db.bank.svc.cluster.local") + "---\n" +
+		strings.ReplaceAll(strings.ReplaceAll(cartEntry, "cart.internal", "db.bank.svc.cluster.local"), "namespace: shop", "namespace: bank"))
+	granted := func() bool {
+		return cache.List(istio.VirtualService, "")[0].Spec.(*networking.VirtualService).GetHttp()[0].GetRoute()[0].GetDestination().GetHost() != ""
+	}
+	const from, to = "{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: shop}", `{group: "", kind: Service}`
+	if granted() {
+		t.Error("no grant is needed")
+	}
+	for spec, want := range map[string]string{
+		"{from: [" + from + "], to: [" + to + "]}":                                                         "",
+		"{from: [" + from + "], to: [" + to + "], until: tomorrow}":                                        "spec.until",
+		"{from: [" + strings.Replace(from, "}", ", only: {names: [a]}}", 1) + "], to: [" + to + "]}":       "spec.from[0].only",
+		"{from: [" + from + "], to: [" + strings.Replace(to, "}", ", selector: {a: b}}", 1) + "]}":         "spec.to[0].selector",
+		"{from: [" + from + "], to: [" + to + ", " + strings.Replace(to, "}", ", except: [db]}", 1) + "]}": "spec.to[1].except",
+	} {
+		apply(grant(spec))
+		errs := cache.Errors()
+		if granted() != (want == "") || (want == "") != (len(errs) == 0) {
+			t.Errorf("%s: granted %t, errors %v", spec, granted(), errs)
+		}
+		if want == "" {
+			continue
+		}
+		if text := want + ": unknown field: the ReferenceGrant has no effect"; errs[0].Err.Error() != text || errs[0].Object.Name != "g" {
+			t.Errorf("%v, want %s", errs[0], text)
+		}
+		if problems := cache.SourceState().Problems; len(problems) != 1 || problems[0].Object != errs[0].Object {
+			t.Errorf("problems %v", problems)
+		}
+	}
+	apply(grant("{from: [" + from + "], to: [" + to + "]}"))
+	if !granted() || len(cache.Errors()) > 0 {
+		t.Errorf("granted %t, errors %v", granted(), cache.Errors())
+	}
 }
