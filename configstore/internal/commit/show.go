@@ -21,6 +21,9 @@ type Refused struct {
 // store has stays. What was left out before does not matter to later batches, because a creation or an update is an
 // upsert, and the deletion of an object that the store does not have is none.
 func Show(store Shown, mutations []configstore.Mutation) []Refused {
+	if len(mutations) == 0 {
+		return nil
+	}
 	_, err := store.Apply(mutations...)
 	if err == nil {
 		return nil

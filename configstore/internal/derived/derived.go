@@ -27,8 +27,8 @@ type Cache struct{ reads }
 // Of returns the cache that shows what is published.
 func Of(published *Published) Cache { return Cache{published.Controller} }
 
-// Published is the controller of the configs that a converter makes, and what it does not take of them. Make it with
-// Publisher.
+// Published is a controller that one source fills alone, such as a converter, and what it does not take. Make it with
+// NewPublished or Publisher.
 type Published struct {
 	*memory.Controller
 
@@ -36,6 +36,11 @@ type Published struct {
 
 	mu      sync.Mutex
 	refused map[configstore.ConfigKey]error
+}
+
+// NewPublished returns what publishes to a controller. logger must not be nil.
+func NewPublished(c *memory.Controller, logger *slog.Logger) *Published {
+	return &Published{Controller: c, logger: logger, refused: map[configstore.ConfigKey]error{}}
 }
 
 // Publisher returns what shows configs of some of the kinds that all has, which must
@@ -52,15 +57,12 @@ func Publisher(
 		memory.Make(b.Build(), memory.Options{SkipValidation: true}), memory.ControllerOptions{Logger: logger},
 	)
 	c.RegisterHasSyncedHandler(synced)
-	return &Published{Controller: c, logger: logger, refused: map[configstore.ConfigKey]error{}}
+	return NewPublished(c, logger)
 }
 
 // Publish commits changes as one batch. A config that cannot be published stays as it was, is in Refused until it can
 // be or is gone, and keeps back no other.
 func (p *Published) Publish(mutations []configstore.Mutation) {
-	if len(mutations) == 0 {
-		return
-	}
 	refused := commit.Show(p.Controller, mutations)
 	p.mu.Lock()
 	for i := range mutations {

@@ -21,7 +21,7 @@ func NewReadSide(schemas configstore.Schemas) (*Cache, *memory.Controller) {
 	c := newCache(client, CacheOptions{})
 	published := memory.NewController(memory.Make(schemas))
 	published.RegisterHasSyncedHandler(c.listed)
-	c.published = &derived.Published{Controller: published}
+	c.published = derived.NewPublished(published, c.opts.Logger)
 	c.readOnly, c.sources, c.ready = derived.Of(c.published), nil, true
 	return c, published
 }
