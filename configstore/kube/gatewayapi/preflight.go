@@ -12,16 +12,13 @@ import (
 // preflightSuffix ends the names of routes for preflights. The names of rules have no tilde.
 const preflightSuffix = "~preflight"
 
-// unknownPreflight is the status of a preflight that the CORS policy of a rule does not answer.
-const unknownPreflight = 404
-
 // preflightOf returns the route of the preflights for one match of a rule; nil: the match takes them, or there is no CORS
 // policy. A browser asks with the method OPTIONS, and without the headers of the request, before it sends a request of
-// another origin, so that a match of a method or of headers does not take what it asks. Only the policy answers: requests
-// that it does not know must not reach a backend that the rule does not lead them to.
+// another origin, so that a match of a method or of headers does not take what it asks. The policy of the route answers it,
+// of whatever origin it is, so that it reaches no backend; Envoy looks at policies of routes with backends only.
 func preflightOf(of *networking.HTTPRoute, match *networking.HTTPMatchRequest) *networking.HTTPRoute {
 	method := match.GetMethod().GetExact()
-	if of.GetCorsPolicy() == nil || len(match.GetHeaders()) == 0 && (method == "" || method == http.MethodOptions) {
+	if of.GetCorsPolicy() == nil || len(of.GetRoute()) == 0 || len(match.GetHeaders()) == 0 && (method == "" || method == http.MethodOptions) {
 		return nil
 	}
 	asked := &networking.StringMatch{} // any value
@@ -29,8 +26,7 @@ func preflightOf(of *networking.HTTPRoute, match *networking.HTTPMatchRequest) *
 		asked = exact(method)
 	}
 	return &networking.HTTPRoute{
-		Name: of.GetName() + preflightSuffix, CorsPolicy: of.GetCorsPolicy(),
-		DirectResponse: &networking.HTTPDirectResponse{Status: unknownPreflight},
+		Name: of.GetName() + preflightSuffix, CorsPolicy: of.GetCorsPolicy(), Route: of.GetRoute(),
 		Match: []*networking.HTTPMatchRequest{{
 			Uri: match.GetUri(), QueryParams: match.GetQueryParams(), Method: exact(http.MethodOptions),
 			Headers: map[string]*networking.StringMatch{"origin": {}, "access-control-request-method": asked},

@@ -130,10 +130,11 @@ spec: {hosts: [a.example.net, b.example.net], ports: [{number: 80, name: http, p
 	{
 		"G61 preflights beside a method, after the other rules for the path", httpRoute("r", `[
   {matches: [{path: {value: /a}, method: GET}, {path: {value: /a}, headers: [{name: x, value: y}]}], filters: [{type: CORS, cors: {allowOrigins: ["https://a.test"]}}], `+toCart+`},
-  {matches: [{path: {value: /a}}], `+toCart+`}, {filters: [{type: CORS, cors: {allowOrigins: ["https://a.test"]}}], `+toCart+`}]`),
+  {matches: [{path: {value: /a}}], `+toCart+`}, {filters: [{type: CORS, cors: {allowOrigins: ["https://a.test"]}}], `+toCart+`},
+  {matches: [{path: {value: /b}, method: GET}], filters: [{type: CORS, cors: {allowOrigins: ["https://a.test"]}}, {type: RequestRedirect, requestRedirect: {statusCode: 301}}]}]`),
 		[]string{"matches"},
 		[]string{
-			"[{method:{exact:GET},uri:{prefix:/a}}] [{headers:{x:{exact:y}},uri:{prefix:/a}}] [{uri:{prefix:/a}}] " +
+			"[{method:{exact:GET},uri:{prefix:/a}}] [{method:{exact:GET},uri:{prefix:/b}}] [{headers:{x:{exact:y}},uri:{prefix:/a}}] [{uri:{prefix:/a}}] " +
 				"[{headers:{access-control-request-method:{exact:GET},origin:{}},method:{exact:OPTIONS},uri:{prefix:/a}}] " +
 				"[{headers:{access-control-request-method:{},origin:{}},method:{exact:OPTIONS},uri:{prefix:/a}}] [{uri:{prefix:/}}]",
 		},
