@@ -15,6 +15,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/configstore/internal/reading"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/options"
@@ -41,7 +42,7 @@ type reads = reading.Cache
 // synced, what it showed last. Create it with New.
 type Cache struct {
 	reads  // which is shown
-	shown  *memory.Controller
+	shown  *derived.Published
 	source configstore.ConfigStoreCache
 	path   string
 	opts   Options
@@ -103,11 +104,12 @@ func newCache(source configstore.ConfigStoreCache, path string, d disk, o Option
 		memory.Make(source.Schemas(), memory.Options{Mirror: true, SkipValidation: true, HistoryLimit: o.HistoryLimit}),
 		memory.ControllerOptions{Logger: o.Logger})
 	c := &Cache{
-		reads: shown, shown: shown, source: source, path: path, opts: o, logger: o.Logger, disk: d,
+		reads: shown, source: source, path: path, opts: o, logger: o.Logger, disk: d,
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
+	c.shown = derived.NewPublished(shown, c.logger)
 	shown.RegisterHasSyncedHandler(func() bool { return c.warm.Load() || c.live.Load() })
 	c.load()
 	c.follow()
@@ -124,15 +126,13 @@ func (c *Cache) load() {
 	if err == nil {
 		objects, c.status.Written, err = read(data, c.Schemas())
 	}
-	if err == nil {
-		_, err = c.shown.Apply(creations(objects)...)
-	}
 	if err != nil {
 		c.status.Written = time.Time{}
 		c.status.Refused = fmt.Errorf("load %s: %w", c.path, err)
 		c.logger.Error("checkpoint is refused", slog.Any("error", c.status.Refused))
 		return
 	}
+	c.shown.Publish(creations(objects))
 	c.saved = c.shown.Revision()
 	c.status.Stale = true
 	c.pending = map[configstore.ConfigKey]*configstore.Config{}

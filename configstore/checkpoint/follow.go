@@ -4,7 +4,6 @@ package checkpoint
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -50,7 +49,7 @@ func (c *Cache) show(changes []configstore.Change) {
 			batch[i] = deletion(ch.Curr)
 		}
 	}
-	c.apply(batch)
+	c.shown.Publish(batch)
 }
 
 func deletion(config *configstore.Config) configstore.Mutation {
@@ -58,16 +57,6 @@ func deletion(config *configstore.Config) configstore.Mutation {
 	m.Op = configstore.OpDelete
 	m.Config.GroupVersionKind, m.Config.Name, m.Config.Namespace = config.GroupVersionKind, config.Name, config.Namespace
 	return m
-}
-
-// apply commits a batch, which the source has checked.
-func (c *Cache) apply(batch []configstore.Mutation) {
-	if len(batch) == 0 {
-		return
-	}
-	if _, err := c.shown.Apply(batch...); err != nil {
-		c.logger.Error("configs are not shown", slog.Any("error", err)) // not from a cache that keeps its promises
-	}
 }
 
 // goLive shows what the source has, if it has synced: the difference to what is shown
@@ -82,7 +71,7 @@ func (c *Cache) goLive() {
 		return
 	}
 	if c.pending != nil {
-		c.apply(c.difference())
+		c.shown.Publish(c.difference())
 		c.pending = nil
 	}
 	c.mu.Lock()

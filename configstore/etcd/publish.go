@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 )
 
 // version is what the cache knows of a key. One that was created again is another object.
@@ -84,11 +85,9 @@ func (b *batch) add(op configstore.Op, config configstore.Config) {
 // publish shows the batch, as the state of a revision.
 func (b *batch) publish(revision int64) {
 	c := b.cache
-	if len(b.mutations) > 0 {
-		if _, err := c.published.Apply(b.mutations...); err != nil {
-			// Not to be expected: decode has checked the objects.
-			c.opts.Logger.Error("configs are not shown", slog.Any("error", err))
-		}
+	for _, r := range commit.Show(c.published, b.mutations) { // Not to be expected: decode has checked the objects.
+		key := c.codec.keys.of(r.Object)
+		b.errs[key] = &Error{Key: key, Object: r.Object, Revision: c.known[key].mod, Since: time.Now(), Err: r.Err}
 	}
 	c.noteErrors(b.errs)
 	c.show(revision)

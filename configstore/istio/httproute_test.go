@@ -285,5 +285,22 @@ func TestHTTPRouteSettings(t *testing.T) {
 				"spec.http[0].corsPolicy.allowOrigin: is deprecated; use allowOrigins",
 			},
 		},
+		{
+			name: "CORS that no preflight reaches",
+			spec: `http:
+- {match: [{uri: {prefix: /a}, method: {exact: GET}}, {uri: {prefix: /b}, headers: {X-Tenant: {exact: a}}}, {uri: {prefix: /c}, headers: {Origin: {exact: a}}}, {uri: {prefix: /d}, method: {regex: "GET|OPTIONS"}}], route: [{destination: {host: b}}], corsPolicy: {}}
+- {match: [{uri: {prefix: /e}, method: {exact: GET}}], route: [{destination: {host: b}}]}`,
+			warnings: []string{
+				"spec.http[0].match[0]: takes no preflights for corsPolicy, which have the method OPTIONS and none of the headers of the request: add a route with the policy for them",
+				"spec.http[0].match[1]: takes no preflights for corsPolicy, which have the method OPTIONS and none of the headers of the request: add a route with the policy for them",
+			},
+		},
+		{
+			name: "CORS whose preflights have a route of their own",
+			spec: `http:
+- {match: [{uri: {prefix: /a}, method: {exact: GET}}], route: [{destination: {host: b}}], corsPolicy: {}}
+- {match: [{uri: {prefix: /a}, method: {exact: OPTIONS}}], route: [{destination: {host: b}}], corsPolicy: {}}`,
+		},
+		{name: "CORS of all routes", spec: `http: [{match: [{method: {exact: GET}}], route: [{destination: {host: b}}], corsPolicy: {}}, {route: [{destination: {host: b}}], corsPolicy: {}}]`},
 	})
 }

@@ -37,6 +37,9 @@ func virtualServiceRules(spec *field, c configstore.Config, service *networking.
 	checkExportTo(spec, c, service.ExportTo, false)
 	checkPrograms(spec)
 	warnUnreachable(spec, service)
+	if !scope.generated {
+		warnUnmatchedPreflights(spec, service.Http)
+	}
 }
 
 func checkEmptyInDelegate(at *field, count int) {

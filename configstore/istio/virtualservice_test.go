@@ -25,6 +25,7 @@ http:
     sourceLabels: {app: a}
     sourceNamespace: prod
     gateways: [mesh]
+  - {uri: {prefix: /a}, method: {exact: OPTIONS}}
   route:
   - destination: {host: reviews, subset: v1, port: {number: 80}}
     weight: 90

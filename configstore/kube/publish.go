@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 )
 
 // publisher puts what the API server says of one scope into the cache. It is what
@@ -28,7 +29,8 @@ func (p *publisher) Update(obj any) error {
 	if o, ok := obj.(*object); ok {
 		p.put(o)
 	}
-	return p.commit()
+	p.commit()
+	return nil
 }
 
 // Delete implements cache.ReflectorStore.
@@ -36,7 +38,8 @@ func (p *publisher) Delete(obj any) error {
 	if o, ok := obj.(*object); ok {
 		p.remove(objectKey{o.Namespace, o.Name})
 	}
-	return p.commit()
+	p.commit()
+	return nil
 }
 
 // Replace implements cache.ReflectorStore. The difference to what is published
@@ -64,9 +67,7 @@ func (p *publisher) Replace(list []any, _ string) error {
 		}
 	}
 	k.retain(p.scope.namespace, there)
-	if err := p.commit(); err != nil {
-		return err
-	}
+	p.commit()
 	p.scope.resolve()
 	return nil
 }
@@ -81,7 +82,7 @@ func (p *publisher) clear() {
 		p.remove(objectKey{old.Namespace, old.Name})
 	}
 	k.retain(p.scope.namespace, nil)
-	_ = p.commit() // It is noted.
+	p.commit()
 }
 
 // put adds what an object needs to the batch: nothing if it is published as it is. If
@@ -134,17 +135,12 @@ func (p *publisher) add(op configstore.Op, config configstore.Config) {
 }
 
 // commit publishes the batch.
-func (p *publisher) commit() error {
+func (p *publisher) commit() {
 	mutations := p.mutations
 	p.mutations = nil
-	if len(mutations) == 0 {
-		return nil
+	for _, r := range commit.Show(p.scope.kind.cache.published, mutations) {
+		p.scope.note(r.Err) // Not to be expected: decode has checked the objects.
 	}
-	_, err := p.scope.kind.cache.published.Apply(mutations...)
-	if err != nil {
-		p.scope.note(err) // Not to be expected: decode has checked the objects.
-	}
-	return err
 }
 
 // revisionLabel is the label of objects that are for one revision of a control

@@ -112,6 +112,9 @@ func (c command) check() error {
 }
 
 func notSupported(name string) error {
+	if name == "ENVIRONMENT" {
+		return refused("ENVIRONMENT shows the environment of the proxy's process, which may hold secrets")
+	}
 	if isNew(name) {
 		return refused("Not supported field in StreamInfo: %s, by releases of Envoy before 1.40", name)
 	}

@@ -20,7 +20,7 @@ func syntaxOf(name string) (s syntax, known bool) {
 	switch name {
 	case "REQ", "RESP", "TRAILER", "STREAM_INFO_REQ":
 		return syntax{argument: headerNames, required: true, limit: true}, true
-	case "QUERY_PARAM", "ENVIRONMENT":
+	case "QUERY_PARAM":
 		return syntax{argument: anything, required: true, limit: true}, true
 	case "CLUSTER_METADATA":
 		return syntax{argument: anything, required: true}, true

@@ -12,6 +12,8 @@
 // what all of the supported releases, 1.36 to 1.40, accept: a test asks them. It also
 // refuses a few texts that they accept:
 //
+//   - the command ENVIRONMENT, which reads the environment of the proxy's process: who writes a route must not see what
+//     that was started with;
 //   - commands and arguments that only the newer releases know;
 //   - CEL expressions that nest deep, build messages, or have the largest numbers: how
 //     deep Envoy finds them, and which messages it has, would take its parser;

@@ -86,7 +86,7 @@ func ask(t *testing.T, program envoyproxy.Program, values []string) []string {
 func randomValue(random *rand.Rand) string {
 	pick := func(list []string) string { return list[random.IntN(len(list))] }
 	names := []string{
-		"REQ", "RESP", "TRAILER", "STREAM_INFO_REQ", "QUERY_PARAM", "ENVIRONMENT", "CLUSTER_METADATA", "UPSTREAM_METADATA", "DYNAMIC_METADATA",
+		"REQ", "RESP", "TRAILER", "STREAM_INFO_REQ", "QUERY_PARAM", "CLUSTER_METADATA", "UPSTREAM_METADATA", "DYNAMIC_METADATA",
 		"METADATA", "FILTER_STATE", "UPSTREAM_FILTER_STATE", "PER_REQUEST_STATE", "START_TIME", "EMIT_TIME_LOCAL", "DOWNSTREAM_PEER_CERT_V_END",
 		"COMMON_DURATION", "RESPONSE_CODE_DETAILS", "GRPC_STATUS", "PATH", "XFCC_VALUE", "CEL", "CEL", "CEL", "HOSTNAME", "PROTOCOL",
 		"DOWNSTREAM_PEER_CERT", "FOO", "LISTENER_NAME", "Req", "",

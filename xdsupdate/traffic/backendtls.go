@@ -9,6 +9,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // parentsAnnotation names the objects of Kubernetes that a config was made of, each
@@ -41,11 +43,48 @@ func namingServers(c *configstore.Config, spec *networking.DestinationRule) *net
 	return out
 }
 
-// certificateFor returns the credential that a proxy shows to servers with the policy of a
-// rule, which may be nil: a router that of its Gateway, by BackendTLSPolicies; "": none.
-func (st *state) certificateFor(p *proxy, m *rule) string {
-	if p.role != router || m == nil || !standsForPolicies(m.of[0].config) {
-		return ""
+// policiesOf returns the rules that were made of BackendTLSPolicies for a host, whose service is in a namespace, as a proxy
+// sees it, and by which step they were found. What rules of users say, whether they are found by the same step or not,
+// comes before what these say (Istio of August 2026, within a namespace).
+func (x *index) policiesOf(p *proxy, host registry.Hostname, namespace string) ([]*destinationRule, ruleStep) {
+	for i, at := range []string{p.namespace, namespace, x.settings.rootNamespace()} {
+		if h, ok := x.rules.hosts.Get(ruleKey{at, lower(host)}); ok && len(h.policies) > 0 {
+			return h.policies, clientNamespace + ruleStep(i) //nolint:gosec // one of three
+		}
 	}
-	return st.routerOf(p).certificate
+	return nil, noRule
+}
+
+// policyTLS returns the settings that BackendTLSPolicies have for a port of a host; nil for none.
+func policyTLS(policies []*destinationRule, port uint32) *networking.ClientTLSSettings {
+	for _, r := range policies {
+		for _, at := range r.spec.GetTrafficPolicy().GetPortLevelSettings() {
+			if at.GetPort().GetNumber() == port && at.GetTls() != nil {
+				return at.GetTls()
+			}
+		}
+	}
+	for _, r := range policies {
+		if tls := r.spec.GetTrafficPolicy().GetTls(); tls != nil {
+			return tls
+		}
+	}
+	return nil
+}
+
+// applyPolicies gives the policy of a cluster the TLS settings of BackendTLSPolicies, unless a rule of a user has some, and
+// a router the certificate of its Gateway for servers with these settings.
+func (st *state) applyPolicies(u *envoy.Upstream, p *proxy, at clusterPlace) {
+	policies, _ := st.policiesOf(p, at.host, at.port.of.Attributes.Namespace)
+	tls := policyTLS(policies, at.port.Number)
+	if tls == nil || u.Policy.GetTls() != nil {
+		return
+	}
+	if u.Policy == nil {
+		u.Policy = &networking.TrafficPolicy{}
+	}
+	u.Policy.Tls = tls // The policy is this cluster's own.
+	if p.role == router {
+		u.Certificate = st.routerOf(p).certificate
+	}
 }

@@ -47,7 +47,13 @@ func (st *state) checkedCluster(p *proxy, name string) (*clusterv3.Cluster, erro
 // without one is named by its cluster.
 func (st *state) clusterLeftOut(p *proxy, name string, reason error) error {
 	at, ok := st.clusterPlaceOf(p, name)
-	if !ok || at.rule == nil {
+	if !ok {
+		return reason
+	}
+	if at.rule == nil {
+		if policies, _ := st.policiesOf(p, at.host, at.port.of.Attributes.Namespace); len(policies) > 0 {
+			return leftOut(policies[0].config, "spec.trafficPolicy", reason)
+		}
 		return reason
 	}
 	owner, field := at.rule.owner(at.subset)

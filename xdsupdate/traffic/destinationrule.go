@@ -45,6 +45,9 @@ func newDestinationRule(c *configstore.Config, s *settings) *destinationRule {
 // selective reports whether it is for some workloads of its namespace only.
 func (r *destinationRule) selective() bool { return r.spec.GetWorkloadSelector() != nil }
 
+// ofPolicies reports whether it was made of BackendTLSPolicies.
+func (r *destinationRule) ofPolicies() bool { return standsForPolicies(r.config) }
+
 // passesThrough reports whether some policy of the rule sends connections to where
 // clients wanted to go.
 func (r *destinationRule) passesThrough() bool {

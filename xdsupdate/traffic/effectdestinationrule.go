@@ -41,7 +41,7 @@ func (f *findings) destinationRule(r *destinationRule, of *hostRules) {
 
 // replacing returns the rules that count wherever this one could; nil for none.
 func replacing(r *destinationRule, of *hostRules) *rule {
-	if r.selective() {
+	if r.selective() || r.ofPolicies() {
 		return nil
 	}
 	own := slices.IndexFunc(of.merged, func(m *rule) bool { return slices.Contains(m.of, r) })
@@ -65,6 +65,9 @@ func (f *findings) servesIn(r *destinationRule) bool {
 
 // merged finds what an older rule has already said.
 func (f *findings) merged(r *destinationRule, of *hostRules) {
+	if r.ofPolicies() {
+		return // It fills in what others leave open.
+	}
 	i := slices.IndexFunc(of.merged, func(m *rule) bool { return slices.Contains(m.of, r) })
 	for _, older := range of.merged[i].of {
 		if older == r {

@@ -53,7 +53,7 @@ type ExplainedDestination struct {
 	Cluster string
 	// Weight is its share of the calls; 0 if there is only one destination.
 	Weight uint32
-	// DestinationRules ("namespace/name") make up its policy, the oldest first; they
+	// DestinationRules ("namespace/name") make up its policy, the oldest first, then those of BackendTLSPolicies; they
 	// were found in FoundIn, such as "the client's namespace".
 	DestinationRules []string
 	FoundIn          string

@@ -251,6 +251,11 @@ func (x *explaining) addDestination(name string, weight uint32) {
 			d.DestinationRules = append(d.DestinationRules, r.String())
 		}
 	}
+	policies, at := x.policiesOf(x.proxy, svc.host, svc.namespace)
+	for _, r := range policies {
+		d.FoundIn = cmp.Or(d.FoundIn, at.String())
+		d.DestinationRules = append(d.DestinationRules, r.String())
+	}
 	u, endpoints := x.upstream(x.proxy, name)
 	_, hasPort := svc.port(port)
 	switch {

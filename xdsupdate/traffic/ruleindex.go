@@ -29,7 +29,23 @@ type ruleKey struct {
 // hostRules are the rules of a host in a namespace. It is immutable.
 type hostRules struct {
 	objects []*destinationRule // sorted by compareRules
-	merged  []*rule
+	// merged is what the rules of users come to, and policies are those that were made of BackendTLSPolicies.
+	merged   []*rule
+	policies []*destinationRule
+}
+
+func newHostRules(objects []*destinationRule) *hostRules {
+	h := &hostRules{objects: objects}
+	var own []*destinationRule
+	for _, r := range objects {
+		if r.ofPolicies() {
+			h.policies = append(h.policies, r)
+		} else {
+			own = append(own, r)
+		}
+	}
+	h.merged = newRules(own)
+	return h
 }
 
 // newRuleIndex returns the index of rules in any order.
@@ -79,7 +95,7 @@ func (x ruleIndex) change(r *destinationRule, edit func([]*destinationRule) []*d
 	list = edit(list)
 	has := len(list) > 0
 	if has {
-		x.hosts = x.hosts.Set(key, &hostRules{list, newRules(list)})
+		x.hosts = x.hosts.Set(key, newHostRules(list))
 	} else {
 		x.hosts = x.hosts.Delete(key)
 	}
@@ -137,11 +153,12 @@ func (x ruleIndex) about(name registry.Hostname) iter.Seq[*destinationRule] {
 	}
 }
 
-// find returns the rules of the most specific host in a namespace that covers a
+// find returns the rules of users for the most specific host in a namespace that covers a
 // name, of those with a rule that accept is true of; nil for none.
 func (x ruleIndex) find(namespace string, name registry.Hostname, accept func(*destinationRule) bool) []*rule {
 	at := func(host registry.Hostname) []*rule {
-		if h, ok := x.hosts.Get(ruleKey{namespace, host}); ok && slices.ContainsFunc(h.objects, accept) {
+		counts := func(r *destinationRule) bool { return !r.ofPolicies() && accept(r) }
+		if h, ok := x.hosts.Get(ruleKey{namespace, host}); ok && slices.ContainsFunc(h.objects, counts) {
 			return h.merged
 		}
 		return nil

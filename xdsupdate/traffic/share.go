@@ -18,6 +18,8 @@ type share struct {
 	// is the first.
 	service *registry.Service
 	rule    objectName
+	// policy is the first rule that was made of BackendTLSPolicies.
+	policy objectName
 	// certificate is the credential that the proxy shows to backends.
 	certificate string
 	// addresses decide the family of names that are looked up.
@@ -47,7 +49,11 @@ func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string) any {
 		s.service = at.port.of
 		if at.rule != nil {
 			s.rule = at.rule.of[0].objectName
-			s.certificate = x.state.certificateFor(p, at.rule)
+		}
+		if policies, _ := x.state.policiesOf(p, at.host, at.port.of.Attributes.Namespace); len(policies) > 0 {
+			if s.policy = policies[0].objectName; p.role == router {
+				s.certificate = x.state.routerOf(p).certificate
+			}
 		}
 		if s.addresses = strings.Join(p.addresses, ","); typeURL == envoy.LoadAssignmentType || s.service.Resolution.IsDNS() {
 			s.location = location{p.cluster, g.locality, g.network, g.labels}

@@ -91,10 +91,10 @@ func (st *state) upstreamOf(p *proxy, from *registry.Proxy, at clusterPlace) *en
 		Networks:         st.settings.gateways,
 		OutliersForGRPC:  st.settings.outliersForGRPC,
 		Gateway:          p.role == router,
-		Certificate:      st.certificateFor(p, at.rule),
 		AutoPassthrough:  at.passed,
 		Proxy:            from,
 	}
+	st.applyPolicies(u, p, at)
 	if p.role == grpcClient {
 		u.Client = envoy.ForGRPC
 	}

@@ -8,8 +8,12 @@ package derived
 import (
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 	"github.com/pilotkit/pilotkit/configstore/internal/reading"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
@@ -20,14 +24,30 @@ type reads = reading.Cache
 // Cache shows what is in a controller, and takes no writes.
 type Cache struct{ reads }
 
-// Of returns the cache that shows what is in a controller.
-func Of(published *memory.Controller) Cache { return Cache{published} }
+// Of returns the cache that shows what is published.
+func Of(published *Published) Cache { return Cache{published.Controller} }
 
-// Publisher returns the controller for configs of some of the kinds that all has, which must
+// Published is a controller that one source fills alone, such as a converter, and what it does not take. Make it with
+// NewPublished or Publisher.
+type Published struct {
+	*memory.Controller
+
+	logger *slog.Logger
+
+	mu      sync.Mutex
+	refused map[configstore.ConfigKey]error
+}
+
+// NewPublished returns what publishes to a controller. logger must not be nil.
+func NewPublished(c *memory.Controller, logger *slog.Logger) *Published {
+	return &Published{Controller: c, logger: logger, refused: map[configstore.ConfigKey]error{}}
+}
+
+// Publisher returns what shows configs of some of the kinds that all has, which must
 // have them. They are not validated: the converter has. HasSynced is false until synced is true.
 func Publisher(
 	all configstore.Schemas, kinds []configstore.GroupVersionKind, synced func() bool, logger *slog.Logger,
-) *memory.Controller {
+) *Published {
 	b := configstore.NewSchemasBuilder()
 	for _, kind := range kinds {
 		schema, _ := all.Find(kind)
@@ -37,7 +57,35 @@ func Publisher(
 		memory.Make(b.Build(), memory.Options{SkipValidation: true}), memory.ControllerOptions{Logger: logger},
 	)
 	c.RegisterHasSyncedHandler(synced)
-	return c
+	return NewPublished(c, logger)
+}
+
+// Publish commits changes as one batch. A config that cannot be published stays as it was, is in Refused until it can
+// be or is gone, and keeps back no other.
+func (p *Published) Publish(mutations []configstore.Mutation) {
+	refused := commit.Show(p.Controller, mutations)
+	p.mu.Lock()
+	for i := range mutations {
+		delete(p.refused, mutations[i].Config.Key())
+	}
+	for _, r := range refused {
+		p.refused[r.Object] = r.Err
+	}
+	p.mu.Unlock()
+	for _, r := range refused {
+		p.logger.Error("config was not published", slog.String("object", r.Object.Object()), slog.Any("error", r.Err))
+	}
+}
+
+// Refused returns the configs that cannot be published, sorted.
+func (p *Published) Refused() []commit.Refused {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []commit.Refused
+	for _, key := range slices.SortedFunc(maps.Keys(p.refused), configstore.ConfigKey.Compare) {
+		out = append(out, commit.Refused{Object: key, Err: p.refused[key]})
+	}
+	return out
 }
 
 // Mutations returns the batch that makes the changes of a converter.

@@ -14,9 +14,10 @@ import (
 type attachment struct {
 	listener *listenerView
 	owner    parentKey // of the listener
-	// hosts are those of the mesh, and port is that of the parentRef; 0: all.
-	hosts []string
-	port  int32
+	// hosts are those of the mesh, of a Service or ServiceEntry in a namespace, and port is that of the parentRef; 0: all.
+	hosts     []string
+	namespace string
+	port      int32
 	// banned are the hosts of other listeners that are nearer to what they match.
 	banned []string
 }
@@ -42,7 +43,7 @@ func (v view) resolveParents(kind Kind, ns string, refs []gatewayv1.ParentRefere
 			result = v.resolveListeners(parentKey{Kind(parent), key}, kind, ns, ref, hostnames)
 		case group == "" && parent == kindService:
 			result = v.resolveService(key, ref)
-		case group == groupIstio && parent == "ServiceEntry":
+		case group == groupIstio && parent == kindServiceEntry:
 			result = v.resolveServiceEntry(key, ref)
 		}
 		if result != nil {
@@ -165,8 +166,15 @@ func (v view) resolveService(key Key, ref *gatewayv1.ParentReference) *parentRes
 		result.denied = problem{string(gatewayv1.RouteReasonNoMatchingParent), "Service " + key.String() + " has no such port"}
 		return result
 	}
-	result.found = []attachment{{hosts: []string{v.c.serviceHost(key)}, port: port}}
+	result.found = []attachment{{hosts: []string{v.c.serviceHost(key)}, namespace: key.Namespace, port: port}}
 	return result
+}
+
+// consumes reports whether a route of a namespace that is attached to a host of the mesh is for clients of its own
+// namespace only (a consumer route): the host is of a Service or ServiceEntry of another namespace, or has the name of one.
+func (v view) consumes(a *attachment, host, ns string) bool {
+	service, is := v.c.serviceOfHost(host)
+	return a.namespace != ns || is && service.Namespace != ns
 }
 
 // hasForeignWaypoint reports whether a Service is behind a waypoint of another controller,
@@ -211,6 +219,6 @@ func (v view) resolveServiceEntry(key Key, ref *gatewayv1.ParentReference) *pare
 		result.denied = problem{string(gatewayv1.RouteReasonNoMatchingParent), "ServiceEntry " + key.String() + " has no such port"}
 		return result
 	}
-	result.found = []attachment{{hosts: entry.Spec.GetHosts(), port: port}}
+	result.found = []attachment{{hosts: entry.Spec.GetHosts(), namespace: key.Namespace, port: port}}
 	return result
 }

@@ -3,11 +3,14 @@
 package gatewayapi
 
 import (
+	"strconv"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 	"k8s.io/apimachinery/pkg/util/validation"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 // resolver finds the backends of a route. In the mesh a route of any namespace may name any
@@ -21,8 +24,8 @@ type resolver struct {
 
 	// unresolved is a reference that cannot be resolved.
 	unresolved problem
-	// named are the Services that the route names.
-	named map[Key]struct{}
+	// named are the Services and ServiceEntries that the route names.
+	named map[target]struct{}
 }
 
 // destination resolves a reference. What does not exist keeps its host, so that it works as
@@ -31,11 +34,8 @@ type resolver struct {
 func (r *resolver) destination(ref *gatewayv1.BackendObjectReference) (*networking.Destination, problem) {
 	group, kind, name := groupOf(ref.Group, ""), kindOf(ref.Kind, kindService), string(ref.Name)
 	key := Key{namespaceOf(ref.Namespace, r.ns), name}
-	from := reference{gatewayv1.GroupName, string(r.kind), r.ns, ""}
-	if !r.mesh && !r.granted(from, reference{group, kind, key.Namespace, key.Name}) {
-		return &networking.Destination{}, problem{
-			string(gatewayv1.RouteReasonRefNotPermitted), "no ReferenceGrant allows a " + string(r.kind) + " of " + r.ns + " the backend " + key.String(),
-		}
+	if wrong := r.notGranted(group, kind, key); wrong.is() {
+		return &networking.Destination{}, wrong
 	}
 	switch {
 	case group == "" && kind == kindService:
@@ -50,6 +50,17 @@ func (r *resolver) destination(ref *gatewayv1.BackendObjectReference) (*networki
 	}
 }
 
+// notGranted is why a route may not have a backend: one of another namespace needs a grant, but not in the mesh.
+func (r *resolver) notGranted(group, kind string, key Key) problem {
+	from := reference{gatewayv1.GroupName, string(r.kind), r.ns, ""}
+	if r.mesh || r.granted(from, reference{group, kind, key.Namespace, key.Name}) {
+		return problem{}
+	}
+	return problem{
+		string(gatewayv1.RouteReasonRefNotPermitted), "no ReferenceGrant allows a " + string(r.kind) + " of " + r.ns + " the backend " + key.String(),
+	}
+}
+
 func (r *resolver) serviceDestination(key Key, ref *gatewayv1.BackendObjectReference) (*networking.Destination, problem) {
 	if !isLabel(key.Name) || !isLabel(key.Namespace) {
 		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + key.String() + " is no name of a Service"}
@@ -57,7 +68,7 @@ func (r *resolver) serviceDestination(key Key, ref *gatewayv1.BackendObjectRefer
 	if !isPort(ref.Port) {
 		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + key.String() + " needs a port"}
 	}
-	r.named[key] = struct{}{}
+	r.named[target{kindService, key}] = struct{}{}
 	out := destinationOf(r.c.serviceHost(key), *ref.Port)
 	if r.service(key) == nil {
 		return out, problem{string(gatewayv1.RouteReasonBackendNotFound), "Service " + key.String() + " does not exist"}
@@ -65,23 +76,42 @@ func (r *resolver) serviceDestination(key Key, ref *gatewayv1.BackendObjectRefer
 	return out, problem{}
 }
 
+// hostDestination resolves a host. That of a Service is the Service, which may need a grant, by whatever name.
 func (r *resolver) hostDestination(host string, ref *gatewayv1.BackendObjectReference) (*networking.Destination, problem) {
 	if len(validation.IsDNS1123Subdomain(host)) > 0 {
-		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + host + " is no host"}
+		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + strconv.Quote(excerpt.Name(host)) + " is no host"}
 	}
 	if !isPort(ref.Port) {
 		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + host + " needs a port"}
 	}
-	out := destinationOf(host, *ref.Port)
-	if r.sees(r.ns, host) {
-		return out, problem{}
+	if !strings.Contains(host, ".") { // The namespace of the VirtualService may be that of another route.
+		host = r.c.serviceHost(Key{r.ns, host})
 	}
-	name, suffix, _ := strings.Cut(host, ".")
-	ns, domain, _ := strings.Cut(suffix, ".")
-	if domain == "svc."+r.c.opts.Domain && r.service(Key{ns, name}) != nil {
-		return out, problem{}
+	key, isService := r.c.serviceOfHost(host)
+	if isService {
+		if wrong := r.notGranted("", kindService, key); wrong.is() {
+			return &networking.Destination{}, wrong
+		}
 	}
-	return out, problem{string(gatewayv1.RouteReasonBackendNotFound), "no host " + host + " can be seen"}
+	entries, hidden := r.entriesSeen(r.ns, host)
+	seen := len(entries) > 0
+	for _, entry := range entries {
+		r.named[target{kindServiceEntry, entry}] = struct{}{}
+	}
+	if isService {
+		if s := r.service(key); s != nil {
+			exported := exportedTo(s.exportTo, r.c.opts.DefaultServiceExportTo, key.Namespace, r.ns)
+			seen, hidden = seen || exported, hidden || !exported
+		}
+	}
+	switch {
+	case seen:
+		return destinationOf(host, *ref.Port), problem{}
+	case hidden && !r.mesh: // The proxies of the Gateway may see it.
+		return &networking.Destination{}, problem{string(gatewayv1.RouteReasonBackendNotFound), "the host " + host + " is not exported to " + r.ns}
+	default:
+		return destinationOf(host, *ref.Port), problem{string(gatewayv1.RouteReasonBackendNotFound), "no host " + host + " can be seen"}
+	}
 }
 
 // isLabel reports whether a name is one of a Service or a Namespace.

@@ -4,14 +4,18 @@ package gatewayapi
 
 import (
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 // invalidCredential is of no certificate: connections with it fail.
@@ -20,71 +24,56 @@ const invalidCredential = "invalid://"
 // maxAncestors is how many entries the status of a policy may have.
 const maxAncestors = 16
 
-// policyState is what has become of the BackendTLSPolicies of a Service.
-type policyState struct{ verdicts map[Key]verdict }
+// policyState is what has become of the BackendTLSPolicies of a Service or ServiceEntry.
+type policyState struct {
+	verdicts map[Key]verdict
+	configs  map[Key]*configstore.Config
+}
 
 // verdict is what is wrong with a policy.
 type verdict struct{ unaccepted, noRefs problem }
 
-// targetServices are the Services that a policy is for. Other kinds are not supported.
-func targetServices(o *gatewayv1.BackendTLSPolicy) []Key {
-	var out []Key
-	if o == nil {
-		return nil
-	}
-	for i := range o.Spec.TargetRefs {
-		ref := &o.Spec.TargetRefs[i]
-		key := Key{o.Namespace, string(ref.Name)}
-		if ref.Group == "" && ref.Kind == kindService && !slices.Contains(out, key) {
-			out = append(out, key)
-		}
-	}
-	return out
-}
-
-// sections are the ports of a Service, by name, that a policy is for; "": all.
-func sections(o *gatewayv1.BackendTLSPolicy, target Key) []string {
-	var out []string
-	for i := range o.Spec.TargetRefs {
-		ref := &o.Spec.TargetRefs[i]
-		if ref.Group == "" && ref.Kind == kindService && string(ref.Name) == target.Name {
-			out = append(out, string(deref(ref.SectionName, "")))
-		}
-	}
-	return out
-}
-
-// computePolicies makes the DestinationRule of a Service anew. Of several policies for the
-// same port, or for the same Service without one, the oldest counts.
+// computePolicies makes the DestinationRules of a Service or ServiceEntry anew. Of several policies for the
+// same port, or for the same target without one, the oldest counts.
 func (c *Converter) computePolicies(n node) {
-	v := view{c, n}
-	key := Key{n.key.Namespace, n.key.Name + "~" + infix}
-	policies := slices.SortedFunc(maps.Keys(c.policiesOf[n.key]), func(a, b Key) int {
+	v, of := view{c, n}, target{string(n.route), n.key}
+	old := c.policyStates[of]
+	if old == nil {
+		old = &policyState{}
+	}
+	next := &policyState{verdicts: map[Key]verdict{}, configs: map[Key]*configstore.Config{}}
+	if policies := c.policiesByAge(of); len(policies) > 0 {
+		v.convertPolicies(of, policies, next)
+		c.policyStates[of] = next
+	} else {
+		delete(c.policyStates, of)
+	}
+	c.replaceConfigs(istio.DestinationRule, old.configs, next.configs)
+}
+
+// policiesByAge returns the policies of a target, the oldest first.
+func (c *Converter) policiesByAge(of target) []Key {
+	return slices.SortedFunc(maps.Keys(c.policiesOf[of]), func(a, b Key) int {
 		if byAge := c.policies[a].CreationTimestamp.Compare(c.policies[b].CreationTimestamp.Time); byAge != 0 {
 			return byAge
 		}
 		return a.Compare(b)
 	})
-	for _, policy := range policies {
-		c.mark(node{nodePolicyStatus, "", policy})
-	}
-	if len(policies) == 0 {
-		delete(c.policyStates, n.key)
-		c.publish(istio.DestinationRule, key, nil)
-		return
-	}
-	state := &policyState{verdicts: map[Key]verdict{}}
-	c.policyStates[n.key] = state
-	s := v.service(n.key)
+}
+
+// convertPolicies fills the state of a target with what becomes of its policies.
+func (v view) convertPolicies(of target, policies []Key, state *policyState) {
+	backend := v.backendOf(of)
 	traffic := &networking.TrafficPolicy{}
 	taken := map[string]bool{}
 	var parents []string
 	for _, at := range policies {
-		policy := c.policies[at]
+		v.c.mark(node{nodePolicyStatus, "", at})
+		policy := v.c.policies[at]
 		tls, wrong := v.clientTLS(policy)
 		used, unused := false, problem{}
-		for _, section := range sections(policy, n.key) {
-			why := addPolicy(traffic, taken, s, section, tls)
+		for _, section := range sections(policy, of) {
+			why := addPolicy(traffic, taken, backend, section, tls)
 			used, unused = used || !why.is(), unused.or(why)
 		}
 		if used {
@@ -95,27 +84,28 @@ func (c *Converter) computePolicies(n node) {
 		state.verdicts[at] = wrong
 	}
 	if len(parents) == 0 {
-		c.publish(istio.DestinationRule, key, nil)
 		return
 	}
-	config := c.config(istio.DestinationRule, key, metav1.Time{}, map[string]string{annotationParents: strings.Join(parents, ",")})
-	config.Spec = &networking.DestinationRule{Host: c.serviceHost(n.key), TrafficPolicy: traffic}
-	c.publish(istio.DestinationRule, key, config)
+	for host, key := range backend.configs {
+		config := v.c.config(istio.DestinationRule, key, metav1.Time{}, map[string]string{annotationParents: strings.Join(parents, ",")})
+		config.Spec = &networking.DestinationRule{Host: host, TrafficPolicy: traffic}
+		state.configs[key] = config
+	}
 }
 
-// addPolicy adds the settings of a policy for one port of a Service, or for all others, and
+// addPolicy adds the settings of a policy for one port of a target, which may be nil, or for all others, and
 // returns why it does not.
 func addPolicy(
-	traffic *networking.TrafficPolicy, taken map[string]bool, s *service, section string, tls *networking.ClientTLSSettings,
+	traffic *networking.TrafficPolicy, taken map[string]bool, of *backend, section string, tls *networking.ClientTLSSettings,
 ) problem {
 	notFound := string(gatewayv1.PolicyReasonTargetNotFound)
-	if s == nil {
-		return problem{notFound, "the Service does not exist"}
+	if of == nil {
+		return problem{notFound, "the target does not exist"}
 	}
-	port, has := s.portNamed(section)
+	port, has := of.portNamed(section)
 	switch {
 	case section != "" && !has:
-		return problem{notFound, "the Service has no port " + section}
+		return problem{notFound, "the target has no port " + section}
 	case taken[section]:
 		return problem{string(gatewayv1.PolicyReasonConflicted), "an older policy is for the same"}
 	case section == "":
@@ -133,6 +123,9 @@ func addPolicy(
 // connections fail.
 func (v view) clientTLS(o *gatewayv1.BackendTLSPolicy) (*networking.ClientTLSSettings, verdict) {
 	validation := &o.Spec.Validation
+	if wrong := badServerNames(validation); wrong.is() {
+		return &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_SIMPLE, CredentialName: invalidCredential}, verdict{unaccepted: wrong}
+	}
 	out := &networking.ClientTLSSettings{Mode: networking.ClientTLSSettings_SIMPLE, Sni: string(validation.Hostname)}
 	for _, name := range validation.SubjectAltNames {
 		switch name.Type {
@@ -164,6 +157,27 @@ func (v view) clientTLS(o *gatewayv1.BackendTLSPolicy) (*networking.ClientTLSSet
 	return out, wrong
 }
 
+// badServerNames is what is wrong with the names that a policy wants of servers.
+func badServerNames(of *gatewayv1.BackendTLSPolicyValidation) problem {
+	names := []string{string(of.Hostname)}
+	for _, name := range of.SubjectAltNames {
+		switch name.Type {
+		case gatewayv1.HostnameSubjectAltNameType:
+			names = append(names, string(name.Hostname))
+		case gatewayv1.URISubjectAltNameType:
+			if _, err := url.Parse(string(name.URI)); err != nil {
+				return problem{string(gatewayv1.PolicyReasonInvalid), "a subjectAltName is no URI"}
+			}
+		}
+	}
+	for _, name := range names {
+		if !isHostname(name) {
+			return problem{string(gatewayv1.PolicyReasonInvalid), strconv.Quote(excerpt.Name(name)) + " is no host name"}
+		}
+	}
+	return problem{}
+}
+
 func (v view) policyAuthority(ns string, ref gatewayv1.LocalObjectReference) (string, problem) {
 	kind := string(ref.Kind)
 	if ref.Group != "" || kind != kindConfigMap && kind != kindSecret {
@@ -183,7 +197,7 @@ type ancestor struct {
 	verdict    verdict
 }
 
-// computePolicyStatus makes the status of a BackendTLSPolicy anew: an entry for each Service
+// computePolicyStatus makes the status of a BackendTLSPolicy anew: an entry for each object
 // that it is for, and for each Gateway with a route that names one of these.
 func (c *Converter) computePolicyStatus(n node) {
 	v := view{c, n}
@@ -222,12 +236,10 @@ func (c *Converter) computePolicyStatus(n node) {
 func (v view) ancestors(o *gatewayv1.BackendTLSPolicy) []ancestor {
 	var out, gateways []ancestor
 	seen := map[Key]bool{}
-	for _, target := range targetServices(o) {
-		wrong := v.c.policyStates[target].verdicts[keyOf(o)]
-		out = append(out, ancestor{meshController, gatewayv1.ParentReference{
-			Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind(kindService)), Name: gatewayv1.ObjectName(target.Name),
-		}, wrong})
-		for _, gateway := range v.usersOf(target) {
+	for _, of := range targets(o) {
+		wrong := v.c.policyStates[of].verdicts[keyOf(o)]
+		out = append(out, ancestor{meshController, of.parent(), wrong})
+		for _, gateway := range v.usersOf(of) {
 			if seen[gateway] {
 				continue
 			}
@@ -241,5 +253,5 @@ func (v view) ancestors(o *gatewayv1.BackendTLSPolicy) []ancestor {
 			gateways = append(gateways, ancestor{ControllerName, ref, wrong})
 		}
 	}
-	return append(out, gateways...)
+	return slices.Concat(out, unsupported(o), gateways)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
@@ -47,7 +46,7 @@ type Cache struct {
 	opts      CacheOptions
 	source    configstore.ConfigStoreCache
 	resources map[configstore.GroupVersionKind]*resource
-	published *memory.Controller
+	published *derived.Published
 	awaited   []configstore.Syncer
 	hosting   *hosting // nil: there is no Infrastructure
 	ran       atomic.Bool
@@ -58,6 +57,8 @@ type Cache struct {
 	ready bool
 	// objects are those that have a status, as the converter has them.
 	objects map[ObjectKey]*configstore.Config
+	// unread are the objects of the source that are not converted as they are, with the reasons.
+	unread map[configstore.ConfigKey]error
 	// look is called with objects whose status may not be what it should.
 	look func([]ObjectKey)
 }
@@ -76,6 +77,7 @@ func NewCache(source configstore.ConfigStoreCache, opts ...CacheOptions) *Cache 
 	c := &Cache{
 		opts: o, source: source, resources: map[configstore.GroupVersionKind]*resource{}, converter: NewConverter(o.Options),
 		awaited: append([]configstore.Syncer{source}, o.Inputs...), objects: map[ObjectKey]*configstore.Config{},
+		unread: map[configstore.ConfigKey]error{},
 	}
 	c.published = derived.Publisher(istio.Schemas(), outputKinds(), c.isReady, o.Logger)
 	c.readOnly = derived.Of(c.published)

@@ -74,7 +74,7 @@ func Set[T Object](object T) Change {
 	case *gatewayv1.BackendTLSPolicy:
 		return Change{func(c *Converter) { c.setPolicy(keyOf(o), o) }}
 	case *corev1.Namespace:
-		return Change{func(c *Converter) { c.setNamespace(o.Name, &namespace{o.Labels}) }}
+		return Change{func(c *Converter) { c.setNamespace(o.Name, namespaceOfObject(o)) }}
 	case *corev1.Service:
 		return Change{func(c *Converter) { c.setService(keyOf(o), serviceOf(o)) }}
 	case *corev1.Secret:
@@ -189,13 +189,27 @@ func (c *Converter) setRoute(key routeKey, o metav1.Object) {
 			return
 		}
 		delete(c.routeObjects, key)
+		if c.routesIn.remove(key.Namespace, key); len(c.routesIn[key.Namespace]) == 0 {
+			c.touchUnknown(key.Namespace)
+		}
 	} else {
 		if old := c.routeObjects[key]; old != nil && reflect.DeepEqual(old, o) {
 			return
 		}
 		c.routeObjects[key] = o
+		if c.routesIn.add(key.Namespace, key); len(c.routesIn[key.Namespace]) == 1 {
+			c.touchUnknown(key.Namespace)
+		}
 	}
 	c.mark(node{nodeRoute, key.Kind, key.Key})
+}
+
+// touchUnknown says that there are routes now, or not any more, in a namespace, which counts only where it is known by
+// them alone.
+func (c *Converter) touchUnknown(namespace string) {
+	if c.namespaces[Key{Name: namespace}] == nil {
+		c.touch(topic{allNamespaces, Key{}})
+	}
 }
 
 func (c *Converter) setGrant(key Key, o *gatewayv1.ReferenceGrant) {
@@ -215,13 +229,13 @@ func (c *Converter) setPolicy(key Key, o *gatewayv1.BackendTLSPolicy) {
 	if !c.policies.set(key, o) {
 		return
 	}
-	for _, target := range targetServices(old) {
-		c.policiesOf.remove(target, key)
-		c.mark(node{nodePolicies, "", target})
+	for _, of := range targets(old) {
+		c.policiesOf.remove(of, key)
+		c.mark(of.node())
 	}
-	for _, target := range targetServices(o) {
-		c.policiesOf.add(target, key)
-		c.mark(node{nodePolicies, "", target})
+	for _, of := range targets(o) {
+		c.policiesOf.add(of, key)
+		c.mark(of.node())
 	}
 	c.mark(node{nodePolicyStatus, "", key})
 }

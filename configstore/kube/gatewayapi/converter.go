@@ -41,13 +41,15 @@ type routeKey struct {
 // objects up to date. Create it with NewConverter. Its methods must not be called at the same
 // time; the snapshots that it gives may be read by any goroutine.
 type Converter struct {
-	opts Options
+	opts  Options
+	texts configstore.Schema // textSchema
 
 	// The inputs.
 	classes        store[gatewayv1.GatewayClass]
 	gateways       store[gatewayv1.Gateway]
 	listenerSets   store[gatewayv1.ListenerSet]
 	routeObjects   map[routeKey]metav1.Object
+	routesIn       index[string, routeKey] // by namespace
 	grants         store[gatewayv1.ReferenceGrant]
 	policies       store[gatewayv1.BackendTLSPolicy]
 	namespaces     store[namespace]
@@ -64,7 +66,7 @@ type Converter struct {
 	grantsIn   index[string, Key] // the ReferenceGrants of a namespace
 	slicesOf   index[Key, Key]    // the EndpointSlices of a Service
 	entriesOf  index[string, Key] // the ServiceEntries of a host
-	policiesOf index[Key, Key]    // the BackendTLSPolicies of a Service
+	policiesOf index[target, Key] // the BackendTLSPolicies of a Service or ServiceEntry
 
 	tracker
 
@@ -73,12 +75,12 @@ type Converter struct {
 	setStates     map[Key]*setState
 	serverOf      map[Key]Key // the Gateways of Gateway configs
 	routeStates   map[routeKey]*routeState
-	policyStates  map[Key]*policyState
+	policyStates  map[target]*policyState
 	hosts         map[hostKey]map[routeKey]*contribution
 	hostConfigs   map[hostKey]Key // the VirtualService of a host
 	dirtyHosts    map[hostKey]struct{}
 	attached      counts[parentKey, string] // routes by parent and listener
-	users         counts[Key, Key]          // Gateways by the Services that their routes name
+	users         counts[target, Key]       // Gateways by what their routes name
 
 	published *Snapshot
 	changed   map[configKey]*configstore.Config // the configs that were touched, as they were
@@ -109,16 +111,16 @@ func NewConverter(opts ...Options) *Converter {
 	o := options.One("gatewayapi.NewConverter", opts)
 	o.Domain = cmp.Or(o.Domain, "cluster.local")
 	return &Converter{
-		opts: o, classes: store[gatewayv1.GatewayClass]{}, gateways: store[gatewayv1.Gateway]{},
-		listenerSets: store[gatewayv1.ListenerSet]{}, routeObjects: map[routeKey]metav1.Object{},
+		opts: o, texts: textSchema(), classes: store[gatewayv1.GatewayClass]{}, gateways: store[gatewayv1.Gateway]{},
+		listenerSets: store[gatewayv1.ListenerSet]{}, routeObjects: map[routeKey]metav1.Object{}, routesIn: index[string, routeKey]{},
 		grants: store[gatewayv1.ReferenceGrant]{}, policies: store[gatewayv1.BackendTLSPolicy]{},
 		namespaces: store[namespace]{}, services: store[service]{}, secrets: store[secret]{}, configMaps: store[configMap]{},
 		slices: store[slice]{}, serviceEntries: map[Key]*ServiceEntry{}, provided: map[Key]*Provided{},
 		setsOf: index[Key, Key]{}, grantsIn: index[string, Key]{}, slicesOf: index[Key, Key]{},
-		entriesOf: index[string, Key]{}, policiesOf: index[Key, Key]{}, tracker: newTracker(),
+		entriesOf: index[string, Key]{}, policiesOf: index[target, Key]{}, tracker: newTracker(),
 		gatewayStates: map[Key]*gatewayState{}, setStates: map[Key]*setState{}, serverOf: map[Key]Key{}, routeStates: map[routeKey]*routeState{},
-		policyStates: map[Key]*policyState{}, hosts: map[hostKey]map[routeKey]*contribution{}, hostConfigs: map[hostKey]Key{},
-		dirtyHosts: map[hostKey]struct{}{}, attached: counts[parentKey, string]{}, users: counts[Key, Key]{},
+		policyStates: map[target]*policyState{}, hosts: map[hostKey]map[routeKey]*contribution{}, hostConfigs: map[hostKey]Key{},
+		dirtyHosts: map[hostKey]struct{}{}, attached: counts[parentKey, string]{}, users: counts[target, Key]{},
 		published: &Snapshot{}, changed: map[configKey]*configstore.Config{}, statuses: map[ObjectKey]struct{}{},
 		converted: map[Key]struct{}{},
 	}

@@ -51,7 +51,7 @@ const toCart = `backendRefs: [{name: cart, port: 80}]`
 // and conditions that are asked for.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
-	for _, c := range decisions {
+	for _, c := range slices.Concat(decisions, tenantDecisions) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			sys := newSystem()
@@ -73,7 +73,8 @@ func TestDecisions(t *testing.T) {
 }
 
 // answer says what is there: "servers" are those of all Gateways, "http", "tls" and "tcp" the
-// routes of all VirtualServices, "hosts" their Gateways and hosts, and
+// routes of all VirtualServices, "matches" the matches in order, "hosts" their Gateways and hosts, "exports" their hosts and exportTo,
+// "rules" all DestinationRules, "attached" the routes of the listeners of edge, and
 // "Kind/namespace/name Condition" and "Kind/namespace/name LIST Condition" conditions.
 func (s *system) answer(ask string) string {
 	snapshot := s.state()
@@ -87,6 +88,28 @@ func (s *system) answer(ask string) string {
 		for _, c := range snapshot.virtualServices {
 			parts = append(parts, fmt.Sprint(dig(c, "spec", "gateways"), dig(c, "spec", "hosts")))
 		}
+	case "exports":
+		for _, c := range snapshot.virtualServices {
+			for _, host := range dig(c, "spec", "hosts").([]any) {
+				parts = append(parts, fmt.Sprint(host, " ", dig(c, "spec", "exportTo")))
+			}
+		}
+	case "rules":
+		for _, c := range snapshot.destinationRules {
+			parts = append(parts, compact(c["spec"]))
+		}
+	case "matches":
+		for _, c := range s.converter.Snapshot().Configs(istio.VirtualService) {
+			for _, route := range each(dig(asMap(c.Spec), "http")) {
+				parts = append(parts, compact(route["match"]))
+			}
+		}
+		return strings.Join(parts, " ")
+	case "attached":
+		for _, l := range each(snapshot.statuses["Gateway/infra/edge"]["listeners"]) {
+			parts = append(parts, fmt.Sprint(l["name"], " ", l["attachedRoutes"]))
+		}
+		return strings.Join(parts, " ")
 	case "http", "tls", "tcp":
 		for _, c := range s.converter.Snapshot().Configs(istio.VirtualService) {
 			if list := dig(asMap(c.Spec), fields[0]); list != nil {

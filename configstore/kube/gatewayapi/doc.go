@@ -56,17 +56,19 @@
 //     namespace of routes, host and port, of the gateway mesh.
 //   - TCPRoutes and TLSRoutes are VirtualServices of their own. Of several for one listener,
 //     or one host, the oldest counts in the end: VirtualServices have its creation time.
-//   - A rule with a filter that is not supported is answered with 500, and one with a regular
-//     expression that does not compile is left out; the status says so, and the other rules
+//   - A rule with a filter that is not supported, or with control characters, is answered with 500, and
+//     one with a regular expression that does not compile is left out; the status says so, and the other rules
 //     stay. A backend that may not be used is the empty destination, which the proxy answers
 //     with 500; one that does not exist keeps its name, and works once it does.
-//   - BackendTLSPolicies of a Service are its DestinationRule. Without subjectAltNames servers
+//   - A route of another namespace than its Service's, in the mesh, is for clients of its own namespace.
+//   - BackendTLSPolicies of a Service or ServiceEntry are a DestinationRule for each of its hosts, and fill in what
+//     DestinationRules of users leave open. Without subjectAltNames servers
 //     must have the hostname, which is its sni (xdsupdate/traffic sees to that). Without an authority that can be
 //     used it names the credential invalid://, so that connections fail: never plain text.
 //
 // Names, annotations and what is not said here are as in Istio of August 2026, from which the
 // scenarios in testdata/conformance are recorded; where that errs, its DECISIONS.md
-// says what is right (G1 to G57). VirtualServices have the annotation internal.istio.io/route-semantics:
+// says what is right (G1 to G66). VirtualServices have the annotation internal.istio.io/route-semantics:
 // gateway: prefixes match whole elements of paths.
 //
 // # Statuses
@@ -91,6 +93,6 @@
 // # What is ignored
 //
 // UDPRoutes; sessionPersistence; ExternalAuth and ExtensionRef filters, which are refused;
-// parametersRef of a GatewayClass; BackendTLSPolicies for other kinds than Service; default
-// Gateways; waypoints.
+// parametersRef of a GatewayClass; default Gateways; waypoints. BackendTLSPolicies for other kinds than Service and
+// ServiceEntry are not accepted.
 package gatewayapi

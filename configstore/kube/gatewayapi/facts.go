@@ -4,8 +4,11 @@ package gatewayapi
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"maps"
 	"net"
 	"slices"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +19,16 @@ import (
 // namespace is what counts of a Namespace.
 type namespace struct{ labels map[string]string }
 
+// namespaceOfObject has the label that an API server gives each Namespace.
+func namespaceOfObject(o *corev1.Namespace) *namespace {
+	labels := maps.Clone(o.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[corev1.LabelMetadataName] = o.Name
+	return &namespace{labels}
+}
+
 // service is what counts of a Service.
 type service struct {
 	// ports are the names of its ports by their numbers.
@@ -24,11 +37,17 @@ type service struct {
 	// externalIPs.
 	addresses, external []string
 	loadBalancer        bool
+	exportTo            []string
 	labels              map[string]string // only those of waypoints
 }
 
 func serviceOf(o *corev1.Service) *service {
 	s := &service{ports: map[int32]string{}, loadBalancer: o.Spec.Type == corev1.ServiceTypeLoadBalancer}
+	for to := range strings.SplitSeq(o.Annotations[annotationExportTo], ",") {
+		if to = strings.TrimSpace(to); to != "" {
+			s.exportTo = append(s.exportTo, to)
+		}
+	}
 	for i := range o.Spec.Ports {
 		s.ports[o.Spec.Ports[i].Port] = o.Spec.Ports[i].Name
 	}
@@ -107,34 +126,56 @@ func secretOf(o *corev1.Secret) *secret {
 	} else if _, err := tls.X509KeyPair(certificate, key); err != nil {
 		s.certificate = "has a malformed certificate or key"
 	}
-	if len(o.Data["ca.crt"]) == 0 && len(o.Data["cacert"]) == 0 {
-		s.authority = "has no ca.crt"
-	}
+	s.authority = badAuthority(o.Data["ca.crt"], o.Data["cacert"])
 	return s
+}
+
+// badAuthority is what is wrong with the certificate of an authority, which has one of two keys; "" for nothing. Envoys
+// refuse one that has no certificate that can be read.
+func badAuthority(data, otherwise []byte) string {
+	if len(data) == 0 {
+		data = otherwise
+	}
+	switch {
+	case len(data) == 0:
+		return "has no ca.crt"
+	case !x509.NewCertPool().AppendCertsFromPEM(data):
+		return "has a malformed ca.crt"
+	default:
+		return ""
+	}
 }
 
 // configMap is whether a ConfigMap can be used.
 type configMap struct{ authority string }
 
 func configMapOf(o *corev1.ConfigMap) *configMap {
-	if o.Data["ca.crt"] == "" && o.Data["cacert"] == "" {
-		return &configMap{"has no ca.crt"}
-	}
-	return &configMap{}
+	return &configMap{badAuthority([]byte(o.Data["ca.crt"]), []byte(o.Data["cacert"]))}
 }
 
 func sameServiceEntry(a, b *ServiceEntry) bool {
 	return slices.Equal(a.Spec.GetHosts(), b.Spec.GetHosts()) && slices.Equal(a.Spec.GetExportTo(), b.Spec.GetExportTo()) &&
-		slices.EqualFunc(a.Spec.GetPorts(), b.Spec.GetPorts(), func(p, q *networking.ServicePort) bool { return p.GetNumber() == q.GetNumber() })
+		slices.EqualFunc(a.Spec.GetPorts(), b.Spec.GetPorts(), func(p, q *networking.ServicePort) bool {
+			return p.GetNumber() == q.GetNumber() && p.GetName() == q.GetName()
+		})
 }
 
-// exportedTo reports whether a namespace sees an entry's hosts: Istio's exportTo.
-func (s *ServiceEntry) exportedTo(ns string, byDefault []string) bool {
-	to := s.Spec.GetExportTo()
+// portNamed returns the number of a port by its name, the lowest of several.
+func (s *ServiceEntry) portNamed(name string) (number int32, ok bool) {
+	for _, p := range s.Spec.GetPorts() {
+		if n := int32(p.GetNumber()); p.GetName() == name && (!ok || n < number) { //nolint:gosec // 1 to 65535
+			number, ok = n, true
+		}
+	}
+	return number, ok
+}
+
+// exportedTo reports whether a namespace sees the hosts of a Service or ServiceEntry of an owner: Istio's exportTo.
+func exportedTo(to, byDefault []string, owner, ns string) bool {
 	if len(to) == 0 {
 		to = byDefault
 	}
-	return len(to) == 0 || slices.Contains(to, "*") || slices.Contains(to, ns) || slices.Contains(to, ".") && ns == s.Namespace
+	return len(to) == 0 || slices.Contains(to, "*") || slices.Contains(to, ns) || slices.Contains(to, ".") && ns == owner
 }
 
 func gatewayOfSet(o *gatewayv1.ListenerSet) Key {

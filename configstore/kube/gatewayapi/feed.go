@@ -47,13 +47,16 @@ func (c *Cache) changed(batch []configstore.Change) {
 		key := ObjectKey{Kind(r.gvk.Kind), Key{config.Namespace, config.Name}}
 		if change.Event == configstore.EventDelete {
 			changes = append(changes, r.del(config.Namespace, config.Name))
-			noted = append(noted, func() { delete(c.objects, key) })
+			noted = append(noted, func() {
+				delete(c.objects, key)
+				delete(c.unread, config.Key())
+			})
 			continue
 		}
 		object, found := r.decode(config)
+		err := r.refusal(found)
+		noted = append(noted, func() { c.noteUnread(config.Key(), err) })
 		if len(found.wrong) > 0 { // Of a source that does not validate.
-			c.opts.Logger.Warn("object cannot be read, and stays as it was",
-				slog.String("object", config.Key().Object()), slog.String("error", found.wrong[0].String()))
 			continue
 		}
 		changes = append(changes, r.set(object))
@@ -63,6 +66,16 @@ func (c *Cache) changed(batch []configstore.Change) {
 		}
 	}
 	c.apply(changes, keys, noted)
+}
+
+// noteUnread notes why an object is not converted as it is; nil: it is.
+func (c *Cache) noteUnread(key configstore.ConfigKey, err error) {
+	if err == nil {
+		delete(c.unread, key)
+		return
+	}
+	c.unread[key] = err
+	c.opts.Logger.Warn("object is not converted as it is", slog.String("object", key.Object()), slog.Any("error", err))
 }
 
 // entriesChanged takes a batch of ServiceEntries.
@@ -145,16 +158,11 @@ func oldest() time.Time { return time.Unix(0, 0).UTC() }
 
 // publish commits changes.
 func (c *Cache) publish(changes []configstore.Change) {
-	if len(changes) == 0 {
-		return
-	}
 	mutations := derived.Mutations(changes)
 	for i := range mutations {
 		if config := &mutations[i].Config; config.CreationTimestamp.IsZero() {
 			config.CreationTimestamp = oldest() // not when it was made here: replicas have one order
 		}
 	}
-	if _, err := c.published.Apply(mutations...); err != nil {
-		c.opts.Logger.Error("configs of the Gateway API were not published", slog.Any("error", err)) // Not to be expected.
-	}
+	c.published.Publish(mutations)
 }

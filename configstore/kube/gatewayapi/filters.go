@@ -49,7 +49,8 @@ func headerOperations(f *gatewayv1.HTTPHeaderFilter) *networking.Headers_HeaderO
 	return &networking.Headers_HeaderOperations{Set: headerMap(f.Set), Add: headerMap(f.Add), Remove: f.Remove}
 }
 
-// headerMap returns headers by name; of several of one name the first counts.
+// headerMap returns headers by name; of several of one name the first counts. The values of VirtualServices are formats, in
+// which a percent sign begins a command; those of routes are literal.
 func headerMap(list []gatewayv1.HTTPHeader) map[string]string {
 	if len(list) == 0 {
 		return nil
@@ -58,7 +59,7 @@ func headerMap(list []gatewayv1.HTTPHeader) map[string]string {
 	for _, h := range list {
 		name := strings.ToLower(string(h.Name))
 		if _, again := out[name]; !again {
-			out[name] = h.Value
+			out[name] = strings.ReplaceAll(h.Value, "%", "%%")
 		}
 	}
 	return out

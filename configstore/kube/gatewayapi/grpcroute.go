@@ -18,12 +18,7 @@ func (r *resolver) convertGRPCRoute(o *gatewayv1.GRPCRoute) *rules {
 			continue
 		}
 		action, wrong := r.grpcAction(spec)
-		if wrong.is() {
-			r.note(wrong)
-			out.drop(i, wrong.message)
-			action = refused()
-		}
-		out.add(keyOf(o), i, rule{spec.Name, matches, action})
+		r.addRule(out, keyOf(o), i, rule{spec.Name, matches, action}, wrong)
 	}
 	out.unresolved = r.unresolved
 	return out

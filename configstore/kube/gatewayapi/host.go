@@ -55,10 +55,12 @@ type contribution struct {
 	from    routeKey
 	created metav1.Time
 	routes  []*networking.HTTPRoute
+	// consumer: it is for clients of the route's namespace only.
+	consumer bool
 }
 
 func (a *contribution) equal(b *contribution) bool {
-	return a.created.Equal(&b.created) && slices.EqualFunc(a.routes, b.routes, func(x, y *networking.HTTPRoute) bool {
+	return a.created.Equal(&b.created) && a.consumer == b.consumer && slices.EqualFunc(a.routes, b.routes, func(x, y *networking.HTTPRoute) bool {
 		return x == y || proto.Equal(x, y)
 	})
 }
@@ -91,6 +93,9 @@ func (c *Converter) computeHost(key hostKey) {
 	if !key.mesh {
 		spec.Gateways = []string{key.namespace + "/" + key.gateway}
 	}
+	if slices.ContainsFunc(parts, func(p *contribution) bool { return p.consumer }) {
+		spec.ExportTo = ownNamespace()
+	}
 	var parents []string
 	for _, part := range parts {
 		parents = append(parents, string(part.from.Kind)+"/"+part.from.Name+"."+part.from.Namespace)
@@ -104,9 +109,14 @@ func (c *Converter) computeHost(key hostKey) {
 	c.publish(istio.VirtualService, at, config)
 }
 
+// ownNamespace is the exportTo of what counts for clients of its own namespace only. There it comes before what is
+// exported to all.
+func ownNamespace() []string { return []string{"."} }
+
 // byPrecedence orders routes of one host: exact paths, prefixes and regular expressions,
 // longer ones first; then those with a method, with more headers, with more query parameters.
-// What is equal stays in the order of the routes and of their rules.
+// What is equal stays in the order of the routes and of their rules. Routes of preflights come after those that
+// rules have for the same path.
 func byPrecedence(a, b *networking.HTTPRoute) int {
 	if len(a.Match) == 0 || len(b.Match) == 0 {
 		return cmp.Compare(len(b.Match), len(a.Match))
@@ -114,7 +124,14 @@ func byPrecedence(a, b *networking.HTTPRoute) int {
 	x, y := a.Match[0], b.Match[0]
 	rankX, lengthX := pathRank(x.Uri)
 	rankY, lengthY := pathRank(y.Uri)
-	return cmp.Or(cmp.Compare(rankX, rankY), cmp.Compare(lengthY, lengthX), cmp.Compare(count(y.Method), count(x.Method)),
+	preflight := 0
+	if isPreflight(a) != isPreflight(b) {
+		preflight = -1
+		if isPreflight(a) {
+			preflight = 1
+		}
+	}
+	return cmp.Or(cmp.Compare(rankX, rankY), cmp.Compare(lengthY, lengthX), preflight, cmp.Compare(count(y.Method), count(x.Method)),
 		cmp.Compare(len(y.Headers), len(x.Headers)), cmp.Compare(len(y.QueryParams), len(x.QueryParams)))
 }
 

@@ -3,6 +3,7 @@
 package gatewayapi
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,8 @@ type rules struct {
 	// dropped says what is wrong with rules that are answered with 500, or left out; of total.
 	dropped []string
 	total   int
+	// badHosts says what is wrong with hostnames that are left out.
+	badHosts []string
 	// unresolved is a reference that cannot be resolved.
 	unresolved problem
 }
@@ -38,7 +41,17 @@ func (r *rules) invalid() problem {
 	return problem{string(gatewayv1.RouteReasonUnsupportedValue), r.droppedText()}
 }
 
-func (r *rules) droppedText() string { return "Dropped Rule: " + strings.Join(r.dropped, "; ") }
+// partial is why a route is accepted in part only.
+func (r *rules) partial() problem {
+	if len(r.dropped)+len(r.badHosts) == 0 || r.invalid().is() {
+		return problem{}
+	}
+	return problem{string(gatewayv1.RouteReasonUnsupportedValue), r.droppedText()}
+}
+
+func (r *rules) droppedText() string {
+	return "Dropped Rule: " + strings.Join(slices.Concat(r.dropped, r.badHosts), "; ")
+}
 
 // rule is what rules of HTTPRoutes and GRPCRoutes have in common once they are converted.
 type rule struct {
@@ -57,8 +70,10 @@ func (r *rules) add(key Key, i int, of rule) {
 		r.routes = append(r.routes, of.action)
 	}
 	for _, match := range of.matches {
-		route := withMatch(of.action, match)
-		r.routes = append(r.routes, route)
+		r.routes = append(r.routes, withMatch(of.action, match))
+		if preflight := preflightOf(of.action, match); preflight != nil {
+			r.routes = append(r.routes, preflight)
+		}
 	}
 }
 
@@ -85,15 +100,31 @@ func (r *resolver) convertHTTPRoute(o *gatewayv1.HTTPRoute) *rules {
 			continue
 		}
 		action, wrong := r.httpAction(spec)
-		if wrong.is() {
-			r.note(wrong)
-			out.drop(i, wrong.message)
-			action = refused()
-		}
-		out.add(keyOf(o), i, rule{spec.Name, matches, action})
+		r.addRule(out, keyOf(o), i, rule{spec.Name, matches, action}, wrong)
 	}
 	out.unresolved = r.unresolved
 	return out
+}
+
+// addRule adds a rule, or what is there in its place if its action is wrong, or has texts that no proxy takes: requests
+// for it are answered with 500. A rule whose matches, or whose name, have such texts is left out.
+func (r *resolver) addRule(out *rules, key Key, i int, of rule, wrong problem) {
+	for _, match := range of.matches {
+		if why := r.c.badText(withMatch(&networking.HTTPRoute{Name: string(deref(of.name, ""))}, match)); why != "" {
+			out.drop(i, why)
+			return
+		}
+	}
+	r.note(wrong)
+	why := wrong.message
+	if !wrong.is() {
+		why = r.c.badText(of.action)
+	}
+	if why != "" {
+		out.drop(i, why)
+		of.action = refused()
+	}
+	out.add(key, i, of)
 }
 
 func httpMatches(list []gatewayv1.HTTPRouteMatch) ([]*networking.HTTPMatchRequest, error) {

@@ -3,6 +3,7 @@
 package gatewayapi
 
 import (
+	"errors"
 	"reflect"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -23,6 +24,8 @@ type resource struct {
 	plural        string
 	clusterScoped bool
 	hasStatus     bool
+	// closed: an object with a field that is not known has no effect, because the field may restrict it.
+	closed bool
 	// empty returns a new object of the kind.
 	empty func() metav1.Object
 	// set and del are Set and Delete for the kind.
@@ -60,6 +63,8 @@ func (k Kind) GroupVersionKind() configstore.GroupVersionKind {
 func gatewayResources() []*resource {
 	class := newResource[*gatewayv1.GatewayClass](KindGatewayClass.GroupVersionKind(), "gatewayclasses", true, "v1beta1")
 	class.clusterScoped = true
+	grant := newResource[*gatewayv1.ReferenceGrant](KindReferenceGrant.GroupVersionKind(), "referencegrants", false, "v1beta1", "v1alpha2")
+	grant.closed = true
 	return []*resource{
 		newResource[*gatewayv1.BackendTLSPolicy](KindBackendTLSPolicy.GroupVersionKind(), "backendtlspolicies", true, "v1alpha3"),
 		newResource[*gatewayv1.GRPCRoute](KindGRPCRoute.GroupVersionKind(), "grpcroutes", true, "v1alpha2"),
@@ -67,7 +72,7 @@ func gatewayResources() []*resource {
 		class,
 		newResource[*gatewayv1.HTTPRoute](KindHTTPRoute.GroupVersionKind(), "httproutes", true, "v1beta1"),
 		newResource[*gatewayv1.ListenerSet](KindListenerSet.GroupVersionKind(), "listenersets", true),
-		newResource[*gatewayv1.ReferenceGrant](KindReferenceGrant.GroupVersionKind(), "referencegrants", false, "v1beta1", "v1alpha2"),
+		grant,
 		newResource[*gatewayv1.TCPRoute](KindTCPRoute.GroupVersionKind(), "tcproutes", true, "v1alpha2"),
 		newResource[*gatewayv1.TLSRoute](KindTLSRoute.GroupVersionKind(), "tlsroutes", true, "v1alpha3", "v1alpha2"),
 	}
@@ -81,6 +86,18 @@ func coreResources() []*resource {
 	namespace := newResource[*corev1.Namespace](core("Namespace"), "namespaces", true)
 	namespace.clusterScoped = true
 	return []*resource{namespace, newResource[*corev1.Service](core(kindService), "services", true)}
+}
+
+// refusal returns why an object does not have the effect that is written; nil: it has.
+func (r *resource) refusal(found findings) error {
+	switch {
+	case len(found.wrong) > 0:
+		return errors.New(found.wrong[0].String())
+	case r.closed && len(found.unknown) > 0:
+		return errors.New(found.unknown[0].String())
+	default:
+		return nil
+	}
 }
 
 // decode returns the object of a config of the kind, and what is wrong with it.
@@ -98,6 +115,12 @@ func (r *resource) decode(c *configstore.Config) (metav1.Object, findings) {
 	value := reflect.ValueOf(o).Elem()
 	if spec, ok := c.Spec.(*structpb.Struct); ok {
 		found.decode("spec", structpb.NewStructValue(spec), value.FieldByName("Spec"))
+	}
+	if r.closed && len(found.unknown) > 0 {
+		value.FieldByName("Spec").SetZero()
+		for i := range found.unknown {
+			found.unknown[i].Message += ": the " + r.gvk.Kind + " has no effect"
+		}
 	}
 	if status, ok := c.Status.(*structpb.Struct); ok && r.hasStatus {
 		var ofStatus findings // One that cannot be read is replaced.

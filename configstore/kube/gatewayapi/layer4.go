@@ -3,6 +3,8 @@
 package gatewayapi
 
 import (
+	"slices"
+
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -30,6 +32,9 @@ func (r *resolver) layer4(refs []gatewayv1.BackendRef) []*networking.RouteDestin
 // addLayer4 adds the VirtualService of a TCPRoute or TLSRoute for one parent.
 func (of common) addLayer4(v view, state *routeState, at *attachment, what converted) {
 	spec := &networking.VirtualService{Gateways: []string{"mesh"}, Hosts: at.hosts}
+	if slices.ContainsFunc(at.hosts, func(host string) bool { return v.consumes(at, host, of.object.GetNamespace()) }) {
+		spec.ExportTo = ownNamespace()
+	}
 	if at.listener != nil {
 		spec.Gateways = []string{at.owner.Namespace + "/" + at.listener.Config}
 		spec.Hosts = nil

@@ -4,10 +4,14 @@ package gatewayapi
 
 import (
 	"slices"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 // parentKey names what routes name as their parent: a Gateway or a ListenerSet.
@@ -91,6 +95,10 @@ func newListener(owner parentKey, gateway Key, config string, spec gatewayv1.Lis
 		l.unsupported = problem{string(gatewayv1.ListenerReasonInvalid), "the port must be 1 to 65535"}
 	}
 	l.view.Kinds = possible
+	if wrong := l.view.badNames(); wrong.is() {
+		l.unsupported, l.view.Kinds = wrong, nil // No VirtualService can be for it.
+		return l
+	}
 	if spec.AllowedRoutes == nil {
 		return l
 	}
@@ -113,6 +121,19 @@ func newListener(owner parentKey, gateway Key, config string, spec gatewayv1.Lis
 	return l
 }
 
+// badNames is what is wrong with the texts of a listener, which a directory may have.
+func (l *listenerView) badNames() problem {
+	invalid := string(gatewayv1.ListenerReasonInvalid)
+	switch {
+	case l.Section != "" && len(validation.IsDNS1123Subdomain(l.Section)) > 0:
+		return problem{invalid, strconv.Quote(excerpt.Name(l.Section)) + " is no name of a listener"}
+	case !isHostname(l.Host):
+		return problem{invalid, strconv.Quote(excerpt.Name(l.Host)) + " is no host name"}
+	default:
+		return problem{}
+	}
+}
+
 // selects returns the test of a selector. One that is malformed selects nothing.
 func selects(s *metav1.LabelSelector) func(map[string]string) bool {
 	selector, err := metav1.LabelSelectorAsSelector(s)
@@ -130,8 +151,7 @@ func (v view) allows(from gatewayv1.FromNamespaces, selector *metav1.LabelSelect
 	case gatewayv1.NamespacesFromSame:
 		return owner == ns
 	case gatewayv1.NamespacesFromSelector:
-		l, ok := v.namespaceLabels(ns)
-		return ok && selects(selector)(l)
+		return v.selects(selector, ns)
 	default: // None
 		return false
 	}
@@ -147,7 +167,7 @@ func (v view) serverHosts(l *listenerView) []string {
 		return []string{l.Namespace + "/" + l.Host}
 	case gatewayv1.NamespacesFromSelector:
 		var out []string
-		for _, ns := range v.namespacesWhere(selects(l.Selector)) {
+		for _, ns := range v.namespacesWhere(l.Selector) {
 			out = append(out, ns+"/"+l.Host)
 		}
 		if len(out) > 0 {

@@ -5,6 +5,7 @@ package gatewayapi
 import (
 	"cmp"
 	"strconv"
+	"strings"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -44,6 +45,7 @@ const (
 	annotationNameOverride      = "gateway.istio.io/name-override"
 	annotationSetServiceAccount = "gateway.istio.io/service-account"
 	annotationAddressType       = "networking.istio.io/address-type"
+	annotationExportTo          = "networking.istio.io/exportTo"           // of Services
 	labelGatewayName            = "gateway.networking.k8s.io/gateway-name" // of proxies, too
 	labelUseWaypoint            = "istio.io/use-waypoint"
 	labelUseWaypointNamespace   = "istio.io/use-waypoint-namespace"
@@ -99,9 +101,10 @@ const (
 const KindReferenceGrant Kind = "ReferenceGrant"
 
 const (
-	kindService   = "Service"
-	kindSecret    = "Secret"
-	kindConfigMap = "ConfigMap"
+	kindService      = "Service"
+	kindServiceEntry = "ServiceEntry"
+	kindSecret       = "Secret"
+	kindConfigMap    = "ConfigMap"
 )
 
 // listenerConfig is the name of the Gateway config of a listener.
@@ -125,6 +128,16 @@ func layer4Config(route, protocol string, i int) string {
 func (c *Converter) serviceHost(key Key) string {
 	return key.Name + "." + key.Namespace + ".svc." + c.opts.Domain
 }
+
+// serviceOfHost returns the Service that a host is of by its name, whether it exists or not.
+func (c *Converter) serviceOfHost(host string) (key Key, is bool) {
+	name, rest, _ := strings.Cut(host, ".")
+	ns, domain, _ := strings.Cut(rest, ".")
+	return Key{ns, name}, domain == "svc."+c.opts.Domain
+}
+
+// entryConfig is the name of the DestinationRule of a host of a ServiceEntry.
+func entryConfig(entry, host string) string { return entry + "~" + host + "~" + infix }
 
 // secretCredential is how a server names a Secret.
 func secretCredential(key Key) string { return "kubernetes-gateway://" + key.String() }

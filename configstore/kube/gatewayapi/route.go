@@ -5,6 +5,7 @@ package gatewayapi
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 // routeState is what a route contributes.
@@ -23,7 +25,7 @@ type routeState struct {
 	configs map[Key]*configstore.Config
 	// attached are the listeners that have taken it.
 	attached map[listenerKey]struct{}
-	// uses are the Services that it names, with the Gateways that have taken it.
+	// uses are the Services and ServiceEntries that it names, with the Gateways that have taken it.
 	uses map[use]struct{}
 }
 
@@ -32,7 +34,10 @@ type listenerKey struct {
 	section string
 }
 
-type use struct{ service, gateway Key }
+type use struct {
+	target  target
+	gateway Key
+}
 
 // common is what all kinds of routes have.
 type common struct {
@@ -40,7 +45,9 @@ type common struct {
 	object     metav1.Object
 	parentRefs []gatewayv1.ParentReference
 	hostnames  []string // anyHost for none
-	status     gatewayv1.RouteStatus
+	// badHosts are those that are left out, because they are no host names.
+	badHosts []string
+	status   gatewayv1.RouteStatus
 }
 
 func commonOf(kind Kind, object metav1.Object) common {
@@ -56,11 +63,25 @@ func commonOf(kind Kind, object metav1.Object) common {
 	case *gatewayv1.TCPRoute:
 		out.parentRefs, out.status = o.Spec.ParentRefs, o.Status.RouteStatus
 	}
-	out.hostnames = texts(hostnames)
-	if len(out.hostnames) == 0 {
+	for _, host := range hostnames {
+		if isHostname(string(host)) {
+			out.hostnames = append(out.hostnames, string(host))
+		} else {
+			out.badHosts = append(out.badHosts, "hostname "+strconv.Quote(excerpt.Name(string(host)))+" is no host name")
+		}
+	}
+	if len(hostnames) == 0 {
 		out.hostnames = []string{anyHost}
 	}
 	return out
+}
+
+// unusable is why a route cannot attach anywhere: it has hostnames, but none that can be used.
+func (of common) unusable() problem {
+	if len(of.hostnames) > 0 {
+		return problem{}
+	}
+	return problem{string(gatewayv1.RouteReasonUnsupportedValue), of.badHosts[0]}
 }
 
 // computeRoute makes what a route contributes anew, and what depends on that.
@@ -91,13 +112,13 @@ func (c *Converter) computeRoute(n node) {
 		}
 	}
 	for u := range old.uses {
-		if _, stays := next.uses[u]; !stays && c.users.add(u.service, u.gateway, -1) {
-			c.touch(topic{usersOf, u.service})
+		if _, stays := next.uses[u]; !stays && c.users.add(u.target, u.gateway, -1) {
+			c.touch(topic{usersOf, u.target.Key})
 		}
 	}
 	for u := range next.uses {
-		if _, was := old.uses[u]; !was && c.users.add(u.service, u.gateway, 1) {
-			c.touch(topic{usersOf, u.service})
+		if _, was := old.uses[u]; !was && c.users.add(u.target, u.gateway, 1) {
+			c.touch(topic{usersOf, u.target.Key})
 		}
 	}
 }
@@ -121,10 +142,15 @@ func (c *Converter) convertRoute(n node, of common) *routeState {
 	}
 	results := v.resolveParents(of.kind, n.key.Namespace, of.parentRefs, of.hostnames)
 	converted := map[bool]converted{}
-	for _, result := range results {
+	for i, result := range results {
+		if none := of.unusable(); none.is() {
+			result.denied, result.found = none, nil
+			results[i] = result
+		}
 		if _, done := converted[result.mesh]; !done {
-			r := &resolver{view: v, kind: of.kind, ns: n.key.Namespace, mesh: result.mesh, named: map[Key]struct{}{}}
+			r := &resolver{view: v, kind: of.kind, ns: n.key.Namespace, mesh: result.mesh, named: map[target]struct{}{}}
 			converted[result.mesh] = r.convert(of.object)
+			converted[result.mesh].badHosts = of.badHosts
 		}
 		of.add(v, state, &result, converted[result.mesh])
 	}
@@ -138,7 +164,7 @@ type converted struct {
 
 	// lists are the destinations of the rules of TCPRoutes and TLSRoutes.
 	lists [][]*networking.RouteDestination
-	named map[Key]struct{}
+	named map[target]struct{}
 }
 
 func (r *resolver) convert(object metav1.Object) converted {
@@ -168,8 +194,8 @@ func (of common) add(v view, state *routeState, result *parentResult, what conve
 		at := &result.found[i]
 		if at.listener != nil && !what.invalid().is() {
 			state.attached[listenerKey{at.owner, at.listener.Section}] = struct{}{}
-			for service := range what.named {
-				state.uses[use{service, at.listener.Gateway}] = struct{}{}
+			for named := range what.named {
+				state.uses[use{named, at.listener.Gateway}] = struct{}{}
 			}
 		}
 		if of.kind == KindTCPRoute || of.kind == KindTLSRoute {
@@ -190,7 +216,10 @@ func (of common) add(v view, state *routeState, result *parentResult, what conve
 		}
 		for _, key := range keys {
 			if len(routes) > 0 {
-				state.hosts[key] = &contribution{routeKey{of.kind, keyOf(of.object)}, of.object.GetCreationTimestamp(), routes}
+				state.hosts[key] = &contribution{
+					from: routeKey{of.kind, keyOf(of.object)}, created: of.object.GetCreationTimestamp(), routes: routes,
+					consumer: key.mesh && v.consumes(at, key.host, ns),
+				}
 			}
 		}
 	}
@@ -230,10 +259,9 @@ func (c *Converter) routeStatus(of common, results []parentResult, what map[bool
 			goodUnless(accepted, "the route is taken", result.denied.or(rules.invalid()).or(refused)),
 			goodUnless(resolvedRefs, "all references are resolved", rules.unresolved),
 		}
-		if len(rules.dropped) > 0 && !result.denied.is() && !rules.invalid().is() {
+		if partial := rules.partial(); partial.is() && !result.denied.is() {
 			conditions = append(conditions, metav1.Condition{
-				Type: partiallyInvalid, Status: metav1.ConditionTrue, Reason: string(gatewayv1.RouteReasonUnsupportedValue),
-				Message: rules.droppedText(),
+				Type: partiallyInvalid, Status: metav1.ConditionTrue, Reason: partial.reason, Message: partial.message,
 			})
 		}
 		status.Parents = append(status.Parents, gatewayv1.RouteParentStatus{

@@ -88,6 +88,22 @@ func (c *comparison) ruleServicePorts() {
 	}
 }
 
+// ruleConsumers is G50: the VirtualServices of consumer routes are for their own namespace.
+func (c *comparison) ruleConsumers() {
+	for _, v := range c.want.virtualServices {
+		spec, _ := v["spec"].(map[string]any)
+		hosts, _ := spec["hosts"].([]any)
+		if fmt.Sprint(spec["gateways"]) != "[mesh]" || spec["exportTo"] != nil {
+			continue
+		}
+		for _, host := range hosts {
+			if service, is := c.converter.serviceOfHost(fmt.Sprint(host)); is && service.Namespace != v["namespace"] {
+				spec["exportTo"] = []any{"."}
+			}
+		}
+	}
+}
+
 // ruleServerNames is G31: hosts of TLSRoutes that a nearer listener has are routed there alone.
 func (c *comparison) ruleServerNames() {
 	for _, o := range objects[*gatewayv1.Gateway](c.system) {
@@ -141,12 +157,12 @@ func (c *comparison) rulePolicies() {
 	}
 }
 
-// loses reports whether an older policy is for the same Services.
+// loses reports whether an older policy is for the same targets.
 func (c *comparison) loses(o *gatewayv1.BackendTLSPolicy, policies []*gatewayv1.BackendTLSPolicy) bool {
 	return slices.ContainsFunc(policies, func(other *gatewayv1.BackendTLSPolicy) bool {
 		older := other.CreationTimestamp.Before(&o.CreationTimestamp) ||
 			other.CreationTimestamp.Equal(&o.CreationTimestamp) && keyOf(other).Compare(keyOf(o)) < 0
-		return older && other.Namespace == o.Namespace && fmt.Sprint(targetServices(other)) == fmt.Sprint(targetServices(o)) &&
-			fmt.Sprint(sections(other, targetServices(o)[0])) == fmt.Sprint(sections(o, targetServices(o)[0]))
+		return older && other.Namespace == o.Namespace && fmt.Sprint(targets(other)) == fmt.Sprint(targets(o)) &&
+			fmt.Sprint(sections(other, targets(o)[0])) == fmt.Sprint(sections(o, targets(o)[0]))
 	})
 }

@@ -53,6 +53,7 @@ func decide(s *system, want, got *state) []string {
 		}
 	}
 	c.ruleRoutes()
+	c.ruleConsumers()
 	c.rulePolicies()
 	for _, st := range []*state{want, got} {
 		st.ruleUnreachable()

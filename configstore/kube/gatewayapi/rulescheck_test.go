@@ -153,6 +153,15 @@ var ruleCases = []struct {
 		},
 	},
 	{
+		"G50",
+		[]string{"{apiVersion: v1, kind: Namespace, metadata: {name: blog}}\n---\n" + `
+kind: HTTPRoute
+metadata: {name: r, namespace: blog}
+spec: {parentRefs: [{group: "", kind: Service, name: cart, namespace: shop}], rules: [{` + strings.Replace(toCart, "cart,", "cart, namespace: shop,", 1) + `}]}`},
+		func(o *observation) { delete(o.VirtualServices.list[0]["spec"].(map[string]any), "exportTo") },
+		func(o *observation) { o.VirtualServices.list[0]["spec"].(map[string]any)["exportTo"] = []any{"*"} },
+	},
+	{
 		"G51",
 		[]string{`
 kind: TCPRoute

@@ -16,7 +16,7 @@ type nodeKind uint8
 const (
 	nodeGateway           nodeKind = iota // the listeners of a Gateway and its ListenerSets, and their configs
 	nodeRoute                             // a route: what it contributes to hosts, and its status
-	nodePolicies                          // the DestinationRule of a Service
+	nodePolicies                          // the DestinationRules of a Service or ServiceEntry
 	nodeClassStatus                       // a GatewayClass
 	nodeGatewayStatus                     // a Gateway
 	nodeListenerSetStatus                 // a ListenerSet
@@ -27,7 +27,7 @@ const (
 // node is one result.
 type node struct {
 	kind  nodeKind
-	route Kind // of nodeRoute
+	route Kind // of nodeRoute; of nodePolicies the kind of the target
 	key   Key
 }
 
@@ -55,7 +55,7 @@ const (
 	// What of results is read by later ones.
 	listenersOfGateway // what routes see of a Gateway's listeners
 	listenersOfSet     // of a ListenerSet's
-	usersOf            // the Gateways whose routes name a Service
+	usersOf            // the Gateways whose routes name a Service, or a ServiceEntry, of a key
 )
 
 // topic is one thing that can be read, whether it is there or not.

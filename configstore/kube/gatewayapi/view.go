@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -27,22 +29,47 @@ func (v view) gateway(key Key) *gatewayv1.Gateway {
 	return v.c.gateways[key]
 }
 
+// namespaceLabels returns the labels of a namespace. An API server gives each one the label of its name, so that one
+// that is not known, as in a directory, has this one at least; of its others nothing is known, and ok is false.
 func (v view) namespaceLabels(name string) (labels map[string]string, ok bool) {
 	v.read(aNamespace, Key{Name: name})
 	ns := v.c.namespaces[Key{Name: name}]
 	if ns == nil {
-		return nil, false
+		return map[string]string{corev1.LabelMetadataName: name}, false
 	}
 	return ns.labels, true
 }
 
-// namespacesWhere returns the names of the namespaces whose labels are as asked, sorted.
-func (v view) namespacesWhere(matches func(map[string]string) bool) []string {
+// selects reports whether a selector selects a namespace.
+func (v view) selects(s *metav1.LabelSelector, name string) bool {
+	labels, known := v.namespaceLabels(name)
+	return (known || onlyOfName(s)) && selects(s)(labels)
+}
+
+// onlyOfName reports whether a selector asks for no other label than that of the name of a namespace.
+func onlyOfName(s *metav1.LabelSelector) bool {
+	for label := range s.MatchLabels {
+		if label != corev1.LabelMetadataName {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key != corev1.LabelMetadataName })
+}
+
+// namespacesWhere returns the names of the namespaces that a selector selects, sorted: of those that are known, and of
+// those of routes.
+func (v view) namespacesWhere(s *metav1.LabelSelector) []string {
 	v.read(allNamespaces, Key{})
+	matches := selects(s)
 	var out []string
 	for key, ns := range v.c.namespaces {
 		if matches(ns.labels) {
 			out = append(out, key.Name)
+		}
+	}
+	for name := range v.c.routesIn {
+		if v.c.namespaces[Key{Name: name}] == nil && v.selects(s, name) {
+			out = append(out, name)
 		}
 	}
 	slices.Sort(out)
@@ -81,15 +108,17 @@ func (v view) serviceEntry(key Key) *ServiceEntry {
 	return v.c.serviceEntries[key]
 }
 
-// sees reports whether a namespace sees a host of some ServiceEntry.
-func (v view) sees(ns, host string) bool {
+// entriesSeen returns the ServiceEntries of a host that a namespace sees, and whether there are others.
+func (v view) entriesSeen(ns, host string) (seen []Key, hidden bool) {
 	v.read(aHost, Key{Name: host})
 	for key := range v.c.entriesOf[host] {
-		if v.c.serviceEntries[key].exportedTo(ns, v.c.opts.DefaultServiceExportTo) {
-			return true
+		if exportedTo(v.c.serviceEntries[key].Spec.GetExportTo(), v.c.opts.DefaultServiceExportTo, key.Namespace, ns) {
+			seen = append(seen, key)
+		} else {
+			hidden = true
 		}
 	}
-	return false
+	return seen, hidden
 }
 
 // granted reports whether an object of a kind and namespace may refer to a name of another
@@ -107,8 +136,8 @@ func (v view) granted(from, to reference) bool {
 	return false
 }
 
-// usersOf returns the Gateways whose routes name a Service, sorted.
-func (v view) usersOf(key Key) []Key {
-	v.read(usersOf, key)
-	return slices.SortedFunc(maps.Keys(v.c.users[key]), Key.Compare)
+// usersOf returns the Gateways whose routes name a Service or a ServiceEntry, sorted.
+func (v view) usersOf(of target) []Key {
+	v.read(usersOf, of.Key)
+	return slices.SortedFunc(maps.Keys(v.c.users[of]), Key.Compare)
 }

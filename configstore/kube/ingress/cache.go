@@ -20,7 +20,6 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/kube/internal/follow"
-	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
@@ -58,7 +57,7 @@ type Cache struct {
 	readOnly
 	opts      CacheOptions
 	client    kubernetes.Interface
-	published *memory.Controller
+	published *derived.Published
 	sources   []*follow.Source
 	followed  atomic.Bool
 
@@ -135,31 +134,53 @@ func (c *Cache) Run(stop <-chan struct{}) {
 	c.published.Run(stop)
 }
 
-// SourceError says why a kind of objects cannot be read at present. What was read of it
-// before stays.
+// SourceError says why a kind of objects cannot be read at present, or a config not be published. What was read or
+// published of it before stays.
 type SourceError struct {
-	// Kind is the resource: "ingresses", "ingressclasses", "services", "pods" or "nodes".
+	// Kind is the resource: "ingresses", "ingressclasses", "services", "pods" or "nodes"; empty for a config.
 	Kind string
-	Err  error
+	// Config is the Gateway or VirtualService that cannot be published; the zero key for a kind.
+	Config configstore.ConfigKey
+	Err    error
 }
 
-// Error returns "list ingresses: " and the cause.
-func (e SourceError) Error() string { return "list " + e.Kind + ": " + e.Err.Error() }
+// Error returns "list ingresses: " or "publish VirtualService namespace/name: " and the cause.
+func (e SourceError) Error() string {
+	if e.Kind == "" {
+		return "publish " + e.Config.Object() + ": " + e.Err.Error()
+	}
+	return "list " + e.Kind + ": " + e.Err.Error()
+}
 
 // Unwrap returns Err.
 func (e SourceError) Unwrap() error { return e.Err }
 
 // Errors returns the kinds of objects that cannot be read at present, because the API server
-// is not reached or refuses; none if all is well. What is wrong with Ingresses is in
-// Snapshot.
+// is not reached or refuses, and configs that cannot be published; none if all is well. What is wrong with Ingresses is
+// in Snapshot.
 func (c *Cache) Errors() []SourceError {
 	var out []SourceError
 	for _, s := range c.sources {
 		if err := s.Err(); err != nil {
-			out = append(out, SourceError{s.Kind(), err})
+			out = append(out, SourceError{Kind: s.Kind(), Err: err})
 		}
 	}
+	for _, r := range c.published.Refused() {
+		out = append(out, SourceError{Config: r.Object, Err: r.Err})
+	}
 	return out
+}
+
+// SourceState implements configstore.SourceStater, by Errors.
+func (c *Cache) SourceState() configstore.SourceState {
+	s, errs := configstore.SourceState{Synced: c.HasSynced()}, c.Errors()
+	for _, e := range errs {
+		s.Problems = append(s.Problems, configstore.SourceProblem{Object: e.Config, Text: e.Error()})
+	}
+	if s.Synced {
+		s.Freshness = configstore.FreshnessOf(slices.ContainsFunc(errs, func(e SourceError) bool { return e.Kind != "" }))
+	}
+	return s
 }
 
 func (c *Cache) listed() bool {
@@ -177,7 +198,7 @@ func (c *Cache) apply(changes ...Change) {
 	c.changed = nil
 	switch {
 	case c.ready:
-		c.publish(update.Changes)
+		c.published.Publish(derived.Mutations(update.Changes))
 	case !slices.ContainsFunc(c.sources, func(s *follow.Source) bool { return !s.HasSynced() }):
 		var all []configstore.Change
 		for _, kind := range []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService} {
@@ -185,22 +206,12 @@ func (c *Cache) apply(changes ...Change) {
 				all = append(all, configstore.Change{Event: configstore.EventAdd, Curr: config})
 			}
 		}
-		c.publish(all)
+		c.published.Publish(derived.Mutations(all))
 		c.ready = true
 	}
 	c.mu.Unlock()
 	if look != nil {
 		look(keys...)
-	}
-}
-
-// publish commits changes.
-func (c *Cache) publish(changes []configstore.Change) {
-	if len(changes) == 0 {
-		return
-	}
-	if _, err := c.published.Apply(derived.Mutations(changes)...); err != nil {
-		c.opts.Logger.Error("configs of Ingresses were not published", slog.Any("error", err)) // Not to be expected.
 	}
 }
 

@@ -19,8 +19,9 @@ func NewReadSide(schemas configstore.Schemas) (*Cache, *memory.Controller) {
 		panic(err)
 	}
 	c := newCache(client, CacheOptions{})
-	c.published = memory.NewController(memory.Make(schemas))
-	c.published.RegisterHasSyncedHandler(c.listed)
+	published := memory.NewController(memory.Make(schemas))
+	published.RegisterHasSyncedHandler(c.listed)
+	c.published = derived.NewPublished(published, c.opts.Logger)
 	c.readOnly, c.sources, c.ready = derived.Of(c.published), nil, true
-	return c, c.published
+	return c, published
 }

@@ -58,6 +58,15 @@ const routingRules = `
   - match: [{uri: {prefix: /cors}}]
     corsPolicy: {allowOrigins: [{exact: "https://a.example"}], allowMethods: [PUT], maxAge: 60s, allowCredentials: true}
     route: [{destination: {host: shop.local.test, subset: one}}]
+  - match: [{uri: {prefix: /get}, method: {exact: GET}}]
+    corsPolicy: {allowOrigins: [{exact: "https://a.example"}], unmatchedPreflights: IGNORE}
+    route: [{destination: {host: shop.local.test, subset: one}}]
+  - name: get~preflight
+    match: [{uri: {prefix: /get}, method: {exact: OPTIONS}, headers: {origin: {}, access-control-request-method: {exact: GET}}}]
+    corsPolicy: {allowOrigins: [{exact: "https://a.example"}], unmatchedPreflights: IGNORE}
+    route: [{destination: {host: shop.local.test, subset: one}}]
+  - match: [{uri: {prefix: /get}}]
+    directResponse: {status: 405}
   - match: [{uri: {prefix: /mirrored}}]
     mirror: {host: shop.local.test, subset: two}
     route: [{destination: {host: shop.local.test, subset: one}}]
@@ -185,6 +194,26 @@ func (e *edge) testCORS() {
 		got, err := e.call(http.MethodOptions, "/cors", "origin", origin, "access-control-request-method", "PUT")
 		if err != nil || got.Response.Header.Get("Access-Control-Allow-Origin") != allowed {
 			e.t.Errorf("preflight of %s: %v, %v", origin, got.Response, err)
+		}
+	}
+	// As routes of the Gateway API have them: the CORS policy answers, and no backend.
+	for _, c := range []struct {
+		method, origin, asked, allowed string
+		status                         int
+	}{
+		{"OPTIONS", "https://a.example", "GET", "https://a.example", 200}, {"OPTIONS", "https://b.example", "GET", "", 200},
+		{"OPTIONS", "https://a.example", "PUT", "", 405}, {"OPTIONS", "", "", "", 405}, {"GET", "https://a.example", "", "https://a.example", 200},
+	} {
+		var headers []string
+		if c.origin != "" {
+			headers = append(headers, "origin", c.origin)
+		}
+		if c.asked != "" {
+			headers = append(headers, "access-control-request-method", c.asked)
+		}
+		got, err := e.call(c.method, "/get", headers...)
+		if err != nil || got.Response.StatusCode != c.status || got.Response.Header.Get("Access-Control-Allow-Origin") != c.allowed || c.method == "OPTIONS" && got.By != "" {
+			e.t.Errorf("%+v: by %q, %v, %v", c, got.By, got.Response, err)
 		}
 	}
 }

@@ -126,8 +126,9 @@ func (e SourceError) Error() string { return "list " + e.Kind + ": " + e.Err.Err
 // Unwrap returns Err.
 func (e SourceError) Unwrap() error { return e.Err }
 
-// Errors returns what cannot be read at present: kinds of Kubernetes as a SourceError, and of
-// the Gateway API what kube.Cache.Errors says. What is wrong with objects is in their statuses.
+// Errors returns what cannot be read at present: kinds of Kubernetes as a SourceError, of
+// the Gateway API what kube.Cache.Errors says, and what gatewayapi.Cache.Errors says. What else is wrong with objects is in
+// their statuses.
 func (c *Cache) Errors() []error {
 	var out []error
 	for _, s := range c.core {
@@ -138,5 +139,22 @@ func (c *Cache) Errors() []error {
 	for _, err := range c.objects.Errors() {
 		out = append(out, err)
 	}
+	for _, err := range c.Cache.Errors() {
+		out = append(out, err)
+	}
 	return out
+}
+
+// SourceState implements configstore.SourceStater: that of Objects, with all Errors.
+func (c *Cache) SourceState() configstore.SourceState {
+	s := c.objects.SourceState()
+	s.Synced = c.HasSynced()
+	for _, source := range c.core {
+		if err := source.Err(); err != nil {
+			s.Freshness = configstore.Stale
+			s.Problems = append(s.Problems, configstore.SourceProblem{Text: SourceError{source.Kind(), err}.Error()})
+		}
+	}
+	s.Problems = append(s.Problems, c.Cache.SourceState().Problems...)
+	return s
 }

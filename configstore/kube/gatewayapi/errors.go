@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gatewayapi
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// Error is one thing that keeps an object of the source from being converted as it is, or a config from being published.
+type Error struct {
+	// Object is an object of the source, or a Gateway, VirtualService or DestinationRule that was made.
+	Object configstore.ConfigKey
+	// Err says what is wrong. It is never nil.
+	Err error
+}
+
+// Error returns "Kind namespace/name: reason".
+func (e *Error) Error() string { return e.Object.Object() + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errors returns what is not as its object says, sorted: objects that cannot be read, which stay as they were;
+// ReferenceGrants with fields that are not known, which grant nothing; and configs that cannot be published, which stay
+// as they were. What else is wrong with an object is in its status.
+func (c *Cache) Errors() []*Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []*Error
+	for _, key := range slices.SortedFunc(maps.Keys(c.unread), configstore.ConfigKey.Compare) {
+		out = append(out, &Error{key, c.unread[key]})
+	}
+	for _, r := range c.published.Refused() {
+		out = append(out, &Error{r.Object, r.Err})
+	}
+	return out
+}
+
+var _ configstore.SourceStater = (*Cache)(nil)
+
+// SourceState implements configstore.SourceStater, by Errors. Whether the source is fresh, it says itself.
+func (c *Cache) SourceState() configstore.SourceState {
+	s := configstore.SourceState{Synced: c.HasSynced()}
+	for _, e := range c.Errors() {
+		s.Problems = append(s.Problems, configstore.SourceProblem{Object: e.Object, Text: e.Error()})
+	}
+	return s
+}
