@@ -27,6 +27,7 @@ type liveStreams struct {
 	next    uint64
 	// unidentified are those of clients of which it is not known who they are, by connection.
 	unidentified map[*pace.Allowance]map[*stream]struct{}
+	unknown      int // all of them
 	// work counts streams and their goroutines.
 	work sync.WaitGroup
 }
@@ -36,16 +37,12 @@ type liveStreams struct {
 func (l *liveStreams) add(s *stream, limit, unidentified int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	unknown := 0
-	for _, of := range l.unidentified {
-		unknown += len(of)
-	}
 	switch {
 	case l.stopped:
 		return errStopping()
 	case limit > 0 && len(l.live) >= limit && !l.makePlaceLocked():
 		return exceeds(LimitStreams, "more than %d streams", limit)
-	case unidentified > 0 && unknown >= unidentified && !l.makePlaceLocked():
+	case unidentified > 0 && l.unknown >= unidentified && !l.makePlaceLocked():
 		return exceeds(LimitUnidentified, "more than %d streams of clients that have not said who they are", unidentified)
 	}
 	if l.live == nil {
@@ -60,6 +57,7 @@ func (l *liveStreams) add(s *stream, limit, unidentified int) error {
 		l.unidentified[s.allowance] = make(map[*stream]struct{})
 	}
 	l.unidentified[s.allowance][s] = struct{}{}
+	l.unknown++
 	s.about.Store(&Stream{ID: l.next, Delta: s.conn.delta})
 	l.work.Add(2)
 	return nil
@@ -101,6 +99,10 @@ func (l *liveStreams) identified(s *stream) {
 
 func (l *liveStreams) identifiedLocked(s *stream) {
 	of := l.unidentified[s.allowance]
+	if _, there := of[s]; !there {
+		return
+	}
+	l.unknown--
 	if delete(of, s); len(of) == 0 {
 		delete(l.unidentified, s.allowance)
 	}
