@@ -26,6 +26,8 @@ type window struct {
 	// it came; last is kept when it is taken. atOnce: it is due, whatever comes.
 	open, atOnce bool
 	first, last  time.Duration
+	// by is when it is due at the latest.
+	by time.Duration
 	// pushed is when something was last taken.
 	pushed time.Duration
 }
@@ -40,7 +42,7 @@ const (
 func newWindow(quiet, longest, interval time.Duration, leading bool) window {
 	return window{
 		quiet: max(quiet, 0), max: max(longest, 0), interval: max(interval, 0), leading: leading,
-		last: longAgo, pushed: longAgo,
+		last: longAgo, pushed: longAgo, by: forever,
 	}
 }
 
@@ -57,12 +59,21 @@ func (w *window) ask(now time.Duration) (opened bool) {
 	return opened
 }
 
+// hurry has what waits be due at a time at the latest. It reports whether due has become
+// earlier.
+func (w *window) hurry(by time.Duration) (earlier bool) {
+	before, _ := w.due()
+	w.by = min(w.by, by)
+	after, _ := w.due()
+	return after < before
+}
+
 // due returns when what waits has to be pushed, and whether anything waits.
 func (w *window) due() (time.Duration, bool) {
 	if w.atOnce {
 		return w.first, w.open
 	}
-	return max(min(w.last+w.quiet, w.first+w.max), w.pushed+w.interval), w.open
+	return max(min(w.last+w.quiet, w.first+w.max, w.by), w.pushed+w.interval), w.open
 }
 
 // commit fixes that what is due at a time is pushed next: requests that come
@@ -75,6 +86,6 @@ func (w *window) commit(until time.Duration) {
 
 // take notes that what waits is pushed now.
 func (w *window) take(now time.Duration) {
-	w.open, w.atOnce = false, false
+	w.open, w.atOnce, w.by = false, false, forever
 	w.pushed = now
 }

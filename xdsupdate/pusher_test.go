@@ -180,7 +180,7 @@ func TestEndpointsDoNotWaitForOtherChanges(t *testing.T) {
 							delete(asked, key.Name)
 						}
 					}
-				})
+				}, xdsupdate.PusherOptions{DebounceMax: 10 * time.Second})
 				stop := make(chan struct{})
 				var run sync.WaitGroup
 				run.Go(func() { p.Run(stop) })

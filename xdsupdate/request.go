@@ -85,6 +85,16 @@ func (r *PushRequest) HasKind(kind configstore.GroupVersionKind) bool {
 	return false
 }
 
+// aboutSecurity reports whether the request names an object that says who may do what.
+func (r *PushRequest) aboutSecurity() bool {
+	for key := range r.ConfigsUpdated {
+		if key.Kind.Group == "security.istio.io" {
+			return true
+		}
+	}
+	return false
+}
+
 // Keys returns ConfigsUpdated, sorted by ConfigKey.Compare; nil if the request
 // is for everything.
 func (r *PushRequest) Keys() []ConfigKey {

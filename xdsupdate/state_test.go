@@ -31,7 +31,7 @@ func TestState(t *testing.T) {
 			}
 		})
 		idle := xdsupdate.PusherState{
-			DebounceAfter: 100 * time.Millisecond, DebounceMax: 10 * time.Second, EndpointInterval: 10 * time.Millisecond,
+			DebounceAfter: 100 * time.Millisecond, DebounceMax: 500 * time.Millisecond, EndpointInterval: 10 * time.Millisecond,
 		}
 		compare := func(when string, got, want xdsupdate.PusherState) {
 			t.Helper()

@@ -38,9 +38,12 @@ func (p *Pusher) ConfigUpdate(req *PushRequest) {
 	p.mu.Lock()
 	l := p.lane(!req.Full && !req.Forced)
 	l.add(req)
-	opened := l.ask(now, p.epoch)
+	earlier := l.ask(now, p.epoch)
+	if p.opts.SecurityMax >= 0 && l == &p.all && req.aboutSecurity() {
+		earlier = l.hurry(now+p.opts.SecurityMax) || earlier
+	}
 	p.mu.Unlock()
-	if opened {
+	if earlier {
 		p.poke()
 	}
 }

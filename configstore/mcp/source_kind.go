@@ -4,6 +4,8 @@ package mcp
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/anypb"
@@ -33,6 +35,9 @@ type sourceKind struct {
 	// round counts the responses, and usable what the last one had that is good.
 	round  uint64
 	usable int
+	// unread is how many resources of the last response have no name that can be read, and overlooked how many bad
+	// objects of it are not kept.
+	unread, overlooked int
 	// written is how many objects are in the store.
 	written int
 	// synced: the kind was answered on any stream.
@@ -105,8 +110,9 @@ func newSourceKind(schema configstore.Schema, typeURL string) *sourceKind {
 	}
 }
 
-// maxUnnamed is how many errors of unnamed resources of earlier deltas are kept.
-const maxUnnamed = 1000
+// maxUnnamed is how many errors of resources without a readable name are kept of one response, and of earlier deltas; maxNew is how
+// many bad objects of a response are kept that have no good state. Others are counted.
+const maxUnnamed, maxNew = 1000, 1000
 
 // maxRefusalWait is the longest time, but for chance, that an equal NACK waits.
 const maxRefusalWait = 30 * time.Second
@@ -157,7 +163,7 @@ func (k *sourceKind) take(r *response, decode func(*sourceObject)) (dirty []*sou
 	if !r.delta || len(k.unnamed) > maxUnnamed {
 		k.unnamed = nil
 	}
-	k.fresh = len(k.unnamed)
+	k.fresh, k.unread = len(k.unnamed), 0
 	for i := range r.resources {
 		in := &r.resources[i]
 		if in.resource.GetTypeUrl() == k.typeURL {
@@ -165,9 +171,9 @@ func (k *sourceKind) take(r *response, decode func(*sourceObject)) (dirty []*sou
 		}
 		name, err := identify(in)
 		if err != nil {
-			k.unnamed = append(k.unnamed, &Error{
-				TypeURL: k.typeURL, Resource: i + 1, Object: configstore.ConfigKey{Kind: k.schema.GroupVersionKind}, Err: err,
-			})
+			if k.unread++; k.unread <= maxUnnamed {
+				k.unnamed = append(k.unnamed, k.unnamedError(i+1, err))
+			}
 			continue
 		}
 		o := k.object(name)
@@ -180,17 +186,45 @@ func (k *sourceKind) take(r *response, decode func(*sourceObject)) (dirty []*sou
 			k.judged = append(k.judged, o)
 		}
 	}
-	for _, o := range dirty {
-		decode(o)
-		k.note(o)
+	if k.unread > maxUnnamed {
+		k.unnamed = append(k.unnamed, k.unnamedError(len(r.resources), fmt.Errorf("%d more resources have no name that can be read", k.unread-maxUnnamed)))
 	}
-	k.usable = len(r.resources) - len(k.unnamed) + k.fresh
+	dirty = k.decodeAll(dirty, decode, len(r.resources))
+	k.usable = len(r.resources) - k.unread - k.overlooked
 	for _, o := range k.judged {
 		if o.err != nil {
 			k.usable--
 		}
 	}
 	return append(dirty, k.remove(r)...)
+}
+
+// decodeAll decodes objects, and returns those that are kept: of bad ones without a good state, maxNew.
+func (k *sourceKind) decodeAll(dirty []*sourceObject, decode func(*sourceObject), last int) []*sourceObject {
+	bad := 0
+	k.overlooked = 0
+	kept := slices.DeleteFunc(dirty, func(o *sourceObject) bool {
+		decode(o)
+		if o.err != nil && o.good == nil && o.stored == nil && o.published == [2]*Error{} {
+			if bad++; bad > maxNew {
+				delete(k.objects, sourceName{o.key.Namespace, o.key.Name})
+				k.overlooked++
+				return true
+			}
+		}
+		k.note(o)
+		return false
+	})
+	if k.overlooked > 0 {
+		k.judged = slices.DeleteFunc(k.judged, func(o *sourceObject) bool { return k.objects[sourceName{o.key.Namespace, o.key.Name}] != o })
+		k.unnamed = append(k.unnamed, k.unnamedError(last, fmt.Errorf("%d more resources are no objects, like those before them", k.overlooked)))
+	}
+	return kept
+}
+
+// unnamedError returns the error of a resource without a name that can be read.
+func (k *sourceKind) unnamedError(resource int, err error) *Error {
+	return &Error{TypeURL: k.typeURL, Resource: resource, Object: configstore.ConfigKey{Kind: k.schema.GroupVersionKind}, Err: err}
 }
 
 // identify returns of which object a resource is. The error says why that is not known.
@@ -294,7 +328,7 @@ func (k *sourceKind) remove(r *response) (dirty []*sourceObject) {
 		}
 		return dirty
 	}
-	if len(k.unnamed) > 0 {
+	if k.unread > 0 {
 		return nil // any that is missing may be one of them
 	}
 	for _, o := range k.objects {

@@ -42,6 +42,7 @@ func (s *stream) enter(r *received) error {
 	if err := s.identify(func() bool { return seen != c.proxyUpdates }); err != nil {
 		return err
 	}
+	s.server.streams.identified(s)
 	s.server.connected(s)
 	return nil
 }

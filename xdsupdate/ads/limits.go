@@ -20,6 +20,9 @@ type Limits struct {
 	// Streams is how many streams there may be at a time. Default 50,000: with
 	// what gRPC needs a stream takes about 80 kB.
 	Streams int
+	// Unidentified is how many streams there may be at a time of clients that have not said who they are, or of which it is not known
+	// yet. Where they are more, or Streams is reached, the oldest of the connection with the most of them makes place for a new one. Those that say nothing for 10 seconds are ended. Default 2,000.
+	Unidentified int
 	// StreamsPerNode is how many streams with one node ID there may be at a time.
 	// While a client reconnects its old stream may still be there: leave room. Default:
 	// no limit, as a node says itself who it is.
@@ -33,11 +36,14 @@ type Limits struct {
 	// AllNames is how many different names, of each type, all streams together may be
 	// subscribed to: those of resources that exist count once for however many clients,
 	// and those that clients invent have a bound. Those of a request count as new ones
-	// when it is checked. Default 10,000,000.
+	// when it is checked. Where they are more, a client may still subscribe within the share of its namespace: the limit divided by the
+	// number of namespaces that clients have. Default 10,000,000.
 	AllNames int
 	// RequestBytes is the largest request. Default 4 MiB, which is gRPC's own limit too,
 	// unless the server has another.
 	RequestBytes int
+	// NodeBytes is the largest node: it is kept as long as the stream. Default 256 KiB.
+	NodeBytes int
 	// RequestsPerSecond is how many requests a second a stream may send in the long
 	// run, RequestBurst how many at once; at least one. An ACK is a request: a
 	// client sends one for each response. Default: no limit.
@@ -51,11 +57,13 @@ type Limit string
 // The limits that can end a stream. RequestBurst is a part of LimitRequestsPerSecond.
 const (
 	LimitStreams           Limit = "Streams"
+	LimitUnidentified      Limit = "Unidentified"
 	LimitStreamsPerNode    Limit = "StreamsPerNode"
 	LimitNames             Limit = "Names"
 	LimitTypes             Limit = "Types"
 	LimitAllNames          Limit = "AllNames"
 	LimitRequestBytes      Limit = "RequestBytes"
+	LimitNodeBytes         Limit = "NodeBytes"
 	LimitRequestsPerSecond Limit = "RequestsPerSecond"
 )
 
@@ -79,7 +87,7 @@ func (e *LimitError) GRPCStatus() *status.Status { return status.New(codes.Resou
 // withDefaults returns limits of which zero means none.
 func (l Limits) withDefaults() Limits {
 	for limit, otherwise := range map[*int]int{
-		&l.Streams: 50_000, &l.StreamsPerNode: 0, &l.Names: 100_000, &l.Types: 10, &l.AllNames: 10_000_000, &l.RequestBytes: 4 << 20,
+		&l.Streams: 50_000, &l.Unidentified: 2000, &l.NodeBytes: 256 << 10, &l.StreamsPerNode: 0, &l.Names: 100_000, &l.Types: 10, &l.AllNames: 10_000_000, &l.RequestBytes: 4 << 20,
 	} {
 		*limit = max(0, cmp.Or(*limit, otherwise))
 	}
@@ -92,6 +100,8 @@ func (s *stream) check(r *received) error {
 	switch {
 	case limits.RequestBytes > 0 && r.Bytes > limits.RequestBytes:
 		return exceeds(LimitRequestBytes, "request of %d bytes, more than %d", r.Bytes, limits.RequestBytes)
+	case limits.NodeBytes > 0 && r.NodeBytes > limits.NodeBytes:
+		return exceeds(LimitNodeBytes, "node of %d bytes, more than %d", r.NodeBytes, limits.NodeBytes)
 	case r.TypeURL == "":
 		return status.Error(codes.InvalidArgument, "type URL is required for ADS")
 	case !s.bucket.Take(time.Now(), 1):
@@ -107,7 +117,8 @@ func (s *stream) checkNames(sub *subscription, r *received) error {
 	if r.Same {
 		return nil
 	}
-	if come := r.Names.Count + r.Subscribe.Count; all > 0 && come > 0 && s.server.cache.index.Len()+come > all {
+	if come := r.Names.Count + r.Subscribe.Count; all > 0 && come > 0 && s.server.cache.index.Len()+come > all &&
+		!s.server.cache.withinShare(s.conn, come, all) {
 		return exceeds(LimitAllNames, "more than %d resources subscribed by name by all clients", all)
 	}
 	if limit == 0 {
@@ -123,4 +134,19 @@ func (s *stream) checkNames(sub *subscription, r *received) error {
 		return exceeds(LimitNames, "more than %d resources subscribed by name", limit)
 	}
 	return nil
+}
+
+// withinShare reports whether a connection may subscribe to more names although all clients together have a limit of them: because those
+// of its namespace are no more than their share. It is called with the cache's mutex held.
+func (c *cache) withinShare(conn *connection, come, limit int) bool {
+	namespaces, names := make(map[string]struct{}), come
+	for other := range c.conns {
+		namespaces[other.view.Namespace] = struct{}{}
+		if other.view.Namespace == conn.view.Namespace {
+			for _, sub := range other.order {
+				names += len(sub.topics())
+			}
+		}
+	}
+	return len(namespaces) > 1 && names <= limit/len(namespaces)
 }

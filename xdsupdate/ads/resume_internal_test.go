@@ -25,7 +25,7 @@ func TestRecalledIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &received{Request: wire.NewRequest(true, 0)}
+		r := &received{Request: wire.NewRequest(true, 0, 0)}
 		if err := r.Decode(data); err != nil {
 			t.Fatal(err)
 		}

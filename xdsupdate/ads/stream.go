@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.uber.org/atomic"
@@ -82,7 +83,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 	}
 	st.conn = &connection{cache: s.cache, delta: delta, stream: st}
 	st.about.Store(&Stream{Delta: delta})
-	if err := s.streams.add(st, s.limits.Streams); err != nil {
+	if err := s.streams.add(st, s.limits.Streams, s.limits.Unidentified); err != nil {
 		s.refused(st, err)
 		return err
 	}
@@ -119,9 +120,13 @@ func (s *stream) receiveAll() {
 	if opened := s.await(streamWork); opened != nil {
 		opened()
 	}
-	r := &received{Request: wire.NewRequest(s.conn.delta, s.server.limits.RequestBytes)}
+	silent := time.AfterFunc(identifyWithin, func() { s.end(errSilent()) })
+	defer silent.Stop()
+	r := &received{Request: wire.NewRequest(s.conn.delta, s.server.limits.RequestBytes, s.server.limits.NodeBytes)}
 	for {
-		if err := s.grpc.RecvMsg(r.Request); err != nil {
+		err := s.grpc.RecvMsg(r.Request)
+		silent.Stop()
+		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
@@ -328,53 +333,4 @@ func (s *stream) drain() {
 type response struct {
 	content        *difference.Content
 	version, nonce string
-}
-
-// liveStreams are the streams to be ended when the server stops.
-type liveStreams struct {
-	mu      sync.Mutex
-	stopped bool
-	live    map[*stream]struct{}
-	next    uint64
-	// work counts streams and their goroutines.
-	work sync.WaitGroup
-}
-
-// add counts a stream and its receiver, unless the server has stopped or there are
-// too many.
-func (l *liveStreams) add(s *stream, limit int) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.stopped:
-		return errStopping()
-	case limit > 0 && len(l.live) >= limit:
-		return exceeds(LimitStreams, "more than %d streams", limit)
-	}
-	if l.live == nil {
-		l.live = make(map[*stream]struct{})
-	}
-	l.live[s] = struct{}{}
-	l.next++
-	s.about.Store(&Stream{ID: l.next, Delta: s.conn.delta})
-	l.work.Add(2)
-	return nil
-}
-
-func (l *liveStreams) remove(s *stream) {
-	l.mu.Lock()
-	delete(l.live, s)
-	l.mu.Unlock()
-	l.work.Done()
-}
-
-// stop ends all streams and returns when they have ended.
-func (l *liveStreams) stop() {
-	l.mu.Lock()
-	l.stopped = true
-	for s := range l.live {
-		s.end(errStopping())
-	}
-	l.mu.Unlock()
-	l.work.Wait()
 }

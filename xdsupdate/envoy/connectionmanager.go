@@ -4,6 +4,7 @@ package envoy
 
 import (
 	"slices"
+	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	cors "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
@@ -53,7 +54,9 @@ func GatewayConnectionManager(
 		UseRemoteAddress:         wrapperspb.Bool(true),
 		XffNumTrustedHops:        topology.GetNumTrustedProxies(),
 		ForwardClientCertDetails: forwardClientCert(topology.GetForwardClientCertDetails()),
-		// Streams may be idle as long as they like.
+		// Connections without a request are closed after an hour, which is Envoy's default.
+		RequestHeadersTimeout: durationpb.New(requestHeadersTimeout),
+		// Streams may be idle as long as they like: those of WebSockets and gRPC are.
 		StreamIdleTimeout: durationpb.New(0),
 		UpgradeConfigs:    []*hcm.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		// The domains of gateways have no dot at their end.
@@ -72,6 +75,9 @@ func GatewayConnectionManager(
 	normalizePaths(m, mesh.GetPathNormalization().GetNormalization())
 	return NetworkFilter("envoy.filters.network.http_connection_manager", m)
 }
+
+// requestHeadersTimeout is how long a client of a gateway has for the headers of a request: Envoy's default is no limit.
+const requestHeadersTimeout = 15 * time.Second
 
 // httpFilters returns the filters that the routes of VirtualServices make use of.
 func httpFilters(protocol registry.Protocol) []*hcm.HttpFilter {

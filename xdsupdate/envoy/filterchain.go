@@ -6,10 +6,12 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -38,6 +40,9 @@ func ServerNames(hosts []string) (names []string, ok bool) {
 	return names, len(names) > 0
 }
 
+// handshakeTimeout is how long a client has for its part of a TLS handshake, as in Istio 1.30: Envoy's default is no limit.
+const handshakeTimeout = 15 * time.Second
+
 // FilterChain returns the filter chain for connections to the names of ServerNames.
 // With a TLS context it terminates TLS; nil: it does not. A connection passes the filters before, in
 // their order, and then the last one, which handles it.
@@ -53,6 +58,7 @@ func FilterChain(
 			Name:       "envoy.transport_sockets.tls",
 			ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: packed(tls)},
 		}
+		chain.TransportSocketConnectTimeout = durationpb.New(handshakeTimeout)
 	}
 	return chain
 }
@@ -69,7 +75,10 @@ func MatchRanges(c *listenerv3.FilterChain, names []string, destinations, source
 	if len(m.ServerNames)+len(m.ApplicationProtocols)+len(m.PrefixRanges)+len(m.SourcePrefixRanges) == 0 {
 		m = nil
 	}
-	return &listenerv3.FilterChain{FilterChainMatch: m, Filters: c.GetFilters(), TransportSocket: c.GetTransportSocket()}
+	return &listenerv3.FilterChain{
+		FilterChainMatch: m, Filters: c.GetFilters(),
+		TransportSocket: c.GetTransportSocket(), TransportSocketConnectTimeout: c.GetTransportSocketConnectTimeout(),
+	}
 }
 
 func cidrRanges(ranges []netip.Prefix) []*core.CidrRange {

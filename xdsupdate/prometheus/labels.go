@@ -63,7 +63,7 @@ func statusCodes() []string {
 func limits() []string {
 	out := []string{}
 	for _, limit := range []ads.Limit{
-		ads.LimitStreams, ads.LimitStreamsPerNode, ads.LimitNames, ads.LimitTypes, ads.LimitAllNames, ads.LimitRequestBytes,
+		ads.LimitStreams, ads.LimitUnidentified, ads.LimitStreamsPerNode, ads.LimitNames, ads.LimitTypes, ads.LimitAllNames, ads.LimitRequestBytes, ads.LimitNodeBytes,
 		ads.LimitRequestsPerSecond,
 	} {
 		out = append(out, string(limit))

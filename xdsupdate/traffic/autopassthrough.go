@@ -41,34 +41,37 @@ func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer, guard *protec
 }
 
 // passedServices returns the services that an AUTO_PASSTHROUGH server has filter chains
-// of, by host name: the oldest for whose chains there is room, and why there are no
+// of, by host name: those for whose chains there is room, and why there are no
 // others. The servers of a Gateway divide the room among them.
 func (st *state) passedServices(p *proxy, s *gatewayServer) ([]*service, error) {
-	var out []*service
-	sizes := make(map[*service]int)
-	total := 0
+	var covered []*service
 	for _, svc := range st.scopeOf(p).sorted {
 		if s.covers(svc) {
-			out = append(out, svc)
-			sizes[svc] = len(st.passedNames(p, svc))
-			total += sizes[svc]
+			covered = append(covered, svc)
 		}
 	}
-	limit := st.settings.limits.FilterChains
-	if !exceeds(total*s.gateway.passing(), limit) {
-		return out, nil
-	}
-	slices.SortFunc(out, func(a, b *service) int {
+	byAge := slices.Clone(covered)
+	slices.SortFunc(byAge, func(a, b *service) int {
 		return cmp.Or(a.of[0].CreationTime.Compare(b.of[0].CreationTime), compareServices(a, b))
 	})
-	n, chains := 0, 0
-	for n < len(out) && !exceeds((chains+sizes[out[n]])*s.gateway.passing(), limit) {
-		chains += sizes[out[n]]
-		n++
+	claims := make([]claim, len(byAge))
+	for i, svc := range byAge {
+		claims[i] = claim{svc.namespace, len(st.passedNames(p, svc)) * s.gateway.passing()}
 	}
-	err := fmt.Errorf("for all services there would be more than %d filter chains: there are none for %s, and for services that are newer", limit, out[n].host)
-	slices.SortFunc(out[:n], compareServices)
-	return out[:n], err
+	limit := st.settings.limits.FilterChains
+	without := make(map[*service]struct{})
+	for i, over := range allot(limit, claims) {
+		if over {
+			without[byAge[i]] = struct{}{}
+		}
+	}
+	if len(without) == 0 {
+		return covered, nil
+	}
+	first := slices.IndexFunc(byAge, func(svc *service) bool { _, left := without[svc]; return left })
+	err := fmt.Errorf("for all services there would be more than %d filter chains%s: there are none for %s, and for %d others",
+		limit, beyondShare, byAge[first].host, len(without)-1)
+	return slices.DeleteFunc(covered, func(svc *service) bool { _, left := without[svc]; return left }), err
 }
 
 // passing returns how many AUTO_PASSTHROUGH servers a Gateway has.

@@ -170,7 +170,7 @@ func (f *findings) withoutReach(alone *rule) {
 		f.addOnce("spec.trafficPolicy", err)
 	}
 	if reach.policy < len(hosts) {
-		f.addOnce("spec.trafficPolicy", fmt.Errorf("the clusters of %s, and of services that are newer, are left out: %w",
+		f.addOnce("spec.trafficPolicy", fmt.Errorf("the clusters of %s, and of services beyond the shares of their namespaces, are left out: %w",
 			hosts[reach.policy], f.noRoomForPolicy(alone, hosts[reach.policy])))
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"slices"
 
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -24,7 +22,7 @@ func (x *explaining) routerCall() {
 			continue
 		}
 		of, left := x.without(func(listener string) bool { return listener == name })
-		m, _ := x.gatewayListener(of, name)
+		m, problems := x.gatewayListener(of, name)
 		listening = listening || m != nil
 		d := x.newDeciding(port)
 		if l.TLS {
@@ -36,7 +34,10 @@ func (x *explaining) routerCall() {
 		}
 		d.mutualWords = "the server of the Gateway takes connections of callers with a certificate alone, and the caller has none"
 		d.decide(chain)
-		x.decided(d, append(left, x.protectionProblems(of, m)...))
+		if d.to.GetCluster() != envoy.BlackHole {
+			problems = x.protectionOf(of).problems // and not what else is left out of the listener
+		}
+		x.decided(d, append(left, problems...))
 		x.call.Path = d.call.Path // routes see what policies see
 		if d.to != nil {
 			x.passedOn(d)
@@ -50,16 +51,6 @@ func (x *explaining) routerCall() {
 		return
 	}
 	x.out.Outcome = fmt.Sprintf("no server of a Gateway takes such connections on port %d: they are closed", x.call.Port)
-}
-
-// protectionProblems returns what of the policies of a router is not as the objects say.
-func (x *explaining) protectionProblems(p *proxy, l *listenerv3.Listener) []error {
-	guard := x.protectionOf(p)
-	problems := guard.problems
-	if err := guard.tooLarge(l.GetFilterChains(), x.settings.limits.SharedBytes); err != nil {
-		problems = append(slices.Clip(problems), err)
-	}
-	return problems
 }
 
 // passedOn says where a connection goes of which no request is known.

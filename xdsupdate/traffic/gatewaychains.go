@@ -23,14 +23,11 @@ func (st *state) gatewayListener(p *proxy, name string) (*listenerv3.Listener, [
 	}
 	guard := st.protectionOf(p)
 	chains, leftOut := st.filterChains(p, l, guard)
-	if err := guard.tooLarge(chains, st.settings.limits.SharedBytes); err != nil {
-		return l.Build([]*listenerv3.FilterChain{closedChain()}), append(leftOut, err)
-	}
 	return l.Build(chains), append(leftOut, guard.problems...)
 }
 
 // filterChains returns the filter chains of a listener with what protects it, and why others are left out of
-// it although an object asks for them. Envoy refuses a listener in which two have the
+// it, or closed, although an object asks for them. Envoy refuses a listener in which two have the
 // same match, so a chain is left out if a server name of its is taken by an earlier one.
 func (st *state) filterChains(p *proxy, l *gatewayListener, guard *protection) ([]*listenerv3.FilterChain, []error) {
 	var chains []gatewayChain
@@ -42,8 +39,13 @@ func (st *state) filterChains(p *proxy, l *gatewayListener, guard *protection) (
 			chains = append(chains, c)
 		}
 	}
-	out, errs := st.spreadChains(chains)
-	return out, append(leftOut, errs...)
+	chains, errs := st.spreadChains(chains)
+	closed := guard.closeBeyond(chains, st.settings.limits.SharedBytes)
+	out := make([]*listenerv3.FilterChain, len(chains))
+	for i, c := range chains {
+		out[i] = c.FilterChain
+	}
+	return out, slices.Concat(leftOut, errs, closed)
 }
 
 // candidateChains yields what servers want as filter chains of a listener, in the order
@@ -64,6 +66,7 @@ func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection
 		over := st.admitPassed(p, l)
 		for _, s := range l.servers {
 			for c, err := range st.serverChains(p, s, over, guard) {
+				c.server = s
 				if !yield(c, err) {
 					return
 				}
@@ -120,14 +123,15 @@ func (st *state) terminatedChains(p *proxy, s *gatewayServer, over map[passedRou
 
 // leftOut says why connections to a server are closed.
 func (s *gatewayServer) leftOut(reason error) error {
-	field := element("spec.servers", slices.Index(s.gateway.spec.GetServers(), s.spec))
-	return leftOut(s.gateway.config, field, closedConnections(reason))
+	return leftOut(s.gateway.config, s.field(), closedConnections(reason))
 }
+
+// field is where the server is in its Gateway.
+func (s *gatewayServer) field() string { return element("spec.servers", s.position-1) }
 
 // notBound says why nothing listens for a server.
 func (s *gatewayServer) notBound(reason error) error {
-	field := element("spec.servers", slices.Index(s.gateway.spec.GetServers(), s.spec))
-	return leftOut(s.gateway.config, field+".bind", fmt.Errorf("nothing listens for the server: %w", reason))
+	return leftOut(s.gateway.config, s.field()+".bind", fmt.Errorf("nothing listens for the server: %w", reason))
 }
 
 // serverChain returns the filter chain of a server for connections to its hosts that a

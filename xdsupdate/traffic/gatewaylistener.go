@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -30,6 +31,9 @@ type gatewayListener struct {
 //   - A TLS server is left out as a whole if it shares a host with an earlier one:
 //     connections could not be told apart. Namespaces of hosts make no difference,
 //     because they are not in the server name that a client sends.
+//   - A server on one address is left out if a server of another namespace has all
+//     addresses of the port: connections to the address would go to the newer server
+//     alone. A namespace may divide its own addresses.
 func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 	var out []*gatewayListener
 	at := make(map[string]*gatewayListener)
@@ -50,6 +54,9 @@ func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 			address.TLS = server.tls()
 			address.ProxyProtocol = x.settings.configOf(p).GetGatewayTopology().GetProxyProtocol() != nil
 			name := address.Name()
+			if at[wildcardName(address)].excludes(server) {
+				continue
+			}
 			if at[name] == nil {
 				at[name] = &gatewayListener{GatewayListener: address, taken: make(map[registry.Hostname]struct{})}
 				out = append(out, at[name])
@@ -58,6 +65,26 @@ func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 		}
 	}
 	return out
+}
+
+// wildcardName returns the name of the listener on all addresses that a listener on one
+// address takes connections from; "" for all others, which take none.
+func wildcardName(l envoy.GatewayListener) string {
+	addr, err := netip.ParseAddr(l.Bind)
+	if err != nil || addr.IsUnspecified() {
+		return ""
+	}
+	l.Bind = "::"
+	if addr.Is4() {
+		l.Bind = "0.0.0.0"
+	}
+	return l.Name()
+}
+
+// excludes reports whether a listener on all addresses, which may be nil, has a server of
+// another namespace than a server on one of them.
+func (l *gatewayListener) excludes(s *gatewayServer) bool {
+	return l != nil && slices.ContainsFunc(l.servers, func(o *gatewayServer) bool { return o.gateway.namespace != s.gateway.namespace })
 }
 
 // join adds a server unless it conflicts with an earlier one.

@@ -49,8 +49,10 @@ type serverRoutes struct {
 	names []registry.Hostname
 	// rules are nil until it is decided that there may be room for them.
 	rules *gatewayRules
-	// over: there is no room for them.
-	over bool
+	// cost is what they add to the route configuration.
+	cost routeCost
+	// left is why they are left out; nil: they are not.
+	left error
 }
 
 // serverRoutes returns which VirtualServices have routes for servers, by server. Chains
@@ -164,7 +166,7 @@ func newGatewayHosts(servers []*gatewayServer, parts []*serverRoutes) *gatewayHo
 	for _, s := range servers {
 		for len(parts) > 0 && parts[0].server == s {
 			part := parts[0]
-			if parts = parts[1:]; part.over {
+			if parts = parts[1:]; part.left != nil {
 				over = append(over, part)
 				continue
 			}

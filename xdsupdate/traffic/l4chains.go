@@ -3,9 +3,7 @@
 package traffic
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -32,6 +31,29 @@ type gatewayChain struct {
 	// of has the route whose chain it is, at a field; nil: a server without such routes.
 	of    *virtualService
 	field string
+	// server is the server of a Gateway that the chain is for.
+	server *gatewayServer
+}
+
+// chainOwner is an object that filter chains are made of.
+type chainOwner struct {
+	config *configstore.Config
+	field  string
+}
+
+// owner returns the VirtualService of a chain, or the server of a Gateway if there is none.
+func (c gatewayChain) owner() chainOwner {
+	if c.of != nil {
+		return chainOwner{c.of.config, c.field}
+	}
+	return chainOwner{c.server.gateway.config, c.server.field()}
+}
+
+// byAge returns chains with the oldest owners first.
+func byAge(chains []gatewayChain) []gatewayChain {
+	out := slices.Clone(chains)
+	slices.SortStableFunc(out, func(a, b gatewayChain) int { return compareConfigs(a.owner().config, b.owner().config) })
+	return out
 }
 
 // chainClaim is what chains can be told apart by, but for the source.
@@ -51,16 +73,20 @@ type chainSpreader struct {
 
 // spreadChains returns the filter chains of a listener, and why chains are left out
 // because there would be too many.
-func (st *state) spreadChains(chains []gatewayChain) ([]*listenerv3.FilterChain, []error) {
+func (st *state) spreadChains(chains []gatewayChain) ([]gatewayChain, []error) {
 	if !slices.ContainsFunc(chains, func(c gatewayChain) bool { return !c.empty() }) {
 		return distinctChains(chains), nil
 	}
 	destinations, over, errs := st.admitDestinations(chains)
 	s := &chainSpreader{destinations: destinations, taken: make(map[chainClaim]rangeSet)}
-	var out []*listenerv3.FilterChain
+	var out []gatewayChain
 	for _, c := range chains {
-		if _, left := over[c.of]; c.of == nil || !left {
-			out = append(out, s.spread(c)...)
+		if _, left := over[c.owner()]; left {
+			continue
+		}
+		for _, part := range s.spread(c) {
+			c.FilterChain = part
+			out = append(out, c)
 		}
 	}
 	return out, errs
@@ -68,12 +94,12 @@ func (st *state) spreadChains(chains []gatewayChain) ([]*listenerv3.FilterChain,
 
 // distinctChains returns chains without ranges, but those of which an earlier one has a
 // server name.
-func distinctChains(chains []gatewayChain) []*listenerv3.FilterChain {
-	var out []*listenerv3.FilterChain
+func distinctChains(chains []gatewayChain) []gatewayChain {
+	var out []gatewayChain
 	taken := make(map[string]struct{}, len(chains))
 	for _, c := range chains {
 		if claimMatch(taken, c.GetFilterChainMatch()) {
-			out = append(out, c.FilterChain)
+			out = append(out, c)
 		}
 	}
 	return out
@@ -95,45 +121,6 @@ func claimMatch(taken map[string]struct{}, m *listenerv3.FilterChainMatch) bool 
 		taken[n+" "+protocols] = struct{}{}
 	}
 	return true
-}
-
-// admitDestinations returns the ranges by which destinations are told apart, those of the
-// oldest VirtualServices for which there is room: each can repeat every chain of the
-// listener.
-func (st *state) admitDestinations(chains []gatewayChain) ([]netip.Prefix, map[*virtualService]struct{}, []error) {
-	out := []netip.Prefix{anywhere}
-	claims, by := 0, make(map[*virtualService][]netip.Prefix)
-	for _, c := range chains {
-		claims += max(1, len(c.GetFilterChainMatch().GetServerNames())) * max(1, len(c.sources))
-		if len(c.destinations) > 0 {
-			by[c.of] = append(by[c.of], c.destinations...)
-		}
-	}
-	known, left := newRangeSet(out), make(map[*virtualService]struct{})
-	var errs []error
-	limit := st.settings.limits.FilterChains
-	for _, v := range slices.SortedFunc(maps.Keys(by), compareVirtualServices) {
-		added := slices.DeleteFunc(by[v], func(r netip.Prefix) bool { _, ok := known[r]; return ok })
-		slices.SortFunc(added, func(a, b netip.Prefix) int {
-			return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
-		})
-		added = slices.Compact(added)
-		if exceeds((len(out)+len(added))*claims, limit) {
-			left[v] = struct{}{}
-			err := fmt.Errorf("with its destinationSubnets the listener would have more than %d matches", limit)
-			errs = append(errs, leftOut(v.config, fieldOf(chains, v), closedConnections(err)))
-			continue
-		}
-		for _, r := range added {
-			known[r] = struct{}{}
-		}
-		out = append(out, added...)
-	}
-	return out, left, errs
-}
-
-func fieldOf(chains []gatewayChain, v *virtualService) string {
-	return chains[slices.IndexFunc(chains, func(c gatewayChain) bool { return c.of == v })].field
 }
 
 // chainPart is a part of a chain: Envoy matches each of its names with each of its ranges.

@@ -20,9 +20,10 @@ import (
 // server the routes of a wildcard, each service the subsets of one. What is over a limit
 // is left out and reported like everything that is left out (Policies.Ineffective, the
 // log of the server): requests fail with 500 where there are routes for them. Other
-// objects are served as without it. Where several objects share a resource the newest
-// are left out, as far as they do not fit: nobody's object fails because another one came
-// later. Of two that are equally old the order is that of their names.
+// objects are served as without it. Where several objects share a resource and do not fit, the
+// namespace that has the most loses first, and of its objects the newest: what a namespace has within
+// its share, the limit divided by the number of namespaces, stays whatever others have. Of two that are
+// equally old the order is that of their names.
 //
 // A limit of 0 has its default, a negative one is none.
 type Limits struct {
@@ -62,8 +63,8 @@ type Limits struct {
 	// HashEntries is how many entries the rings and tables have, by which the requests to
 	// the clusters of the DestinationRules of a namespace for one host are hashed: of each
 	// port and subset of each service that the host covers, for each priority that the
-	// policy can make. An entry is of 48 bytes in an Envoy. The requests to the newest
-	// services are not hashed if it would be more. The default is 4 Mi, which is the default
+	// policy can make. An entry is of 48 bytes in an Envoy. The requests to services beyond the shares
+	// of their namespaces are not hashed if it would be more. The default is 4 Mi, which is the default
 	// ring, of 1,024 entries, for 4,096 clusters.
 	HashEntries int
 	// FilterChains is how many filter chains all AUTO_PASSTHROUGH servers of a Gateway have:

@@ -11,7 +11,7 @@ import (
 
 // The TLS routes of VirtualServices share a listener as HTTP routes share a route
 // configuration: each match has a filter chain with all destinations of its route. The
-// same limits hold, from the oldest VirtualService to the newest.
+// same limits hold, and are allotted to the namespaces.
 
 const (
 	// chainBytes is more than a filter chain has but for its server names and
@@ -43,18 +43,21 @@ func (st *state) admitPassed(p *proxy, l *gatewayListener) map[passedRoutes]erro
 	slices.SortStableFunc(parts, func(a, b passedRoutes) int { return compareVirtualServices(a.of, b.of) })
 	limits := st.settings.limits
 	out := make(map[passedRoutes]error)
-	shared := 0
-	for _, part := range parts {
-		bytes := st.tlsBytes(part.of)
-		switch {
+	claims := make([]claim, len(parts))
+	for i, part := range parts {
+		claims[i].namespace = part.of.namespace
+		switch bytes := st.tlsBytes(part.of); {
 		case exceeds(bytes, limits.RouteBytes):
 			out[part] = fmt.Errorf("its routes have more than %d bytes", limits.RouteBytes)
 		case exceeds(bytes*part.server.repetition(part.of), limits.RepeatedBytes):
 			out[part] = tooManyRepetitions(limits.RepeatedBytes)
-		case exceeds(shared+bytes, limits.SharedBytes):
-			out[part] = fmt.Errorf("with it the VirtualServices of the listener have more than %d bytes", limits.SharedBytes)
 		default:
-			shared += bytes
+			claims[i].cost = bytes
+		}
+	}
+	for i, over := range allot(limits.SharedBytes, claims) {
+		if over {
+			out[parts[i]] = tooManyBytes("listener", limits.SharedBytes)
 		}
 	}
 	return out

@@ -75,21 +75,35 @@ func (b *virtualHosts) portRoutes(e *egress, port portForm) []*portRoutes {
 func (b *virtualHosts) admit(parts []*portRoutes) {
 	byAge := slices.Clone(parts)
 	slices.SortStableFunc(byAge, func(x, y *portRoutes) int { return compareVirtualServices(x.of, y.of) })
-	budget := routeBudget{limits: b.st.settings.limits}
+	budget := routeBudget{b.st.settings.limits, make(map[string]int)}
+	var built []*portRoutes
+	var costs []routeCost
 	for _, part := range byAge {
 		least, times := leastBytes*b.st.matchesOf(part.of), part.repetition()
-		err := budget.check(least, least*times)
+		err := budget.check(part.of, least, least*times)
 		if err == nil {
 			var missing []error
 			part.routes, missing = b.st.ruleRoutes(b.proxy, part.of, place{gateway: meshGateway, port: part.port.number})
 			b.leftOut = append(b.leftOut, missing...)
 			size := sizeOf(part.routes)
-			err = budget.take(part.bytes(size), len(part.others), size*times)
+			cost := routeCost{part.of, part.bytes(size), len(part.others)}
+			if err = budget.take(part.of, cost.bytes, size*times); err == nil {
+				built, costs = append(built, part), append(costs, cost)
+			}
 		}
-		if err != nil {
-			part.over, part.routes = true, (&envoy.RouteScope{}).FailingRoutes()
-			b.leftOut = append(b.leftOut, leftOut(part.of.config, "spec.http", failedRequests(err)))
-		}
+		b.withoutRoom(part, err)
+	}
+	for i, err := range budget.allot(costs) {
+		b.withoutRoom(built[i], err)
+	}
+}
+
+// withoutRoom has requests fail that a VirtualService has no room for, for a reason; nil:
+// it has.
+func (b *virtualHosts) withoutRoom(part *portRoutes, reason error) {
+	if reason != nil {
+		part.over, part.routes = true, (&envoy.RouteScope{}).FailingRoutes()
+		b.leftOut = append(b.leftOut, leftOut(part.of.config, "spec.http", failedRequests(reason)))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	security "istio.io/api/security/v1beta1"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/rbac"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -220,26 +221,57 @@ func (b *protectionBuilder) finish() *protection {
 	return &protection{http: newFilters(b.http, b.refused), problems: b.problems}
 }
 
-// tooLarge returns why a listener with some filter chains closes all connections: the policies would be
-// repeated too often, and without them it must not serve.
-func (x *protection) tooLarge(chains []*listenerv3.FilterChain, limit int) error {
-	bytes := 0
-	for _, c := range chains {
-		if takesRequests(c) {
-			bytes += x.http.bytes
-		} else {
-			bytes += x.connections().bytes
+// closeBeyond closes the connections of filter chains without room for the policies, which each chain repeats: without
+// them they must not serve. It returns an error for each object of which chains are closed.
+func (x *protection) closeBeyond(chains []gatewayChain, limit int) []error {
+	positions := make([]int, len(chains))
+	for i := range positions {
+		positions[i] = i
+	}
+	slices.SortStableFunc(positions, func(i, j int) int { return compareConfigs(chains[i].owner().config, chains[j].owner().config) })
+	claims := make([]claim, len(chains))
+	for at, i := range positions {
+		claims[at] = claim{chains[i].owner().config.Namespace, x.bytesIn(chains[i].FilterChain)}
+	}
+	var objects []*configstore.Config
+	closed, count := make(map[*configstore.Config][]string), 0
+	for at, over := range allot(limit, claims) {
+		if !over {
+			continue
 		}
+		c := &chains[positions[at]]
+		owner := c.owner()
+		if closed[owner.config] == nil {
+			objects = append(objects, owner.config)
+		}
+		closed[owner.config] = append(closed[owner.config], owner.field)
+		c.FilterChain, count = closedChain(c.GetFilterChainMatch()), count+1
 	}
-	if exceeds(bytes, limit) {
-		return fmt.Errorf("all connections are closed: its policies, in each of %d filter chains, have more than %d bytes", len(chains), limit)
+	if count > 0 && count == len(chains) {
+		return []error{fmt.Errorf("all connections are closed: its policies, in each of %d filter chains, have more than %d bytes", count, limit)}
 	}
-	return nil
+	var errs []error
+	for _, of := range objects {
+		reason := fmt.Errorf("the policies of the listener, in each of %d filter chains, would have more than %d bytes%s, for %d filter chains",
+			len(chains), limit, beyondShare, len(closed[of]))
+		errs = append(errs, leftOut(of, closed[of][0], closedConnections(reason)))
+	}
+	return errs
 }
 
-// closedChain closes all connections.
-func closedChain() *listenerv3.FilterChain {
-	return envoy.FilterChain(nil, nil, envoy.TCPProxy{Cluster: envoy.BlackHole}.Filter())
+// bytesIn returns how many bytes the policies have in a filter chain.
+func (x *protection) bytesIn(c *listenerv3.FilterChain) int {
+	if takesRequests(c) {
+		return x.http.bytes
+	}
+	return x.connections().bytes
+}
+
+// closedChain closes the connections that it matches.
+func closedChain(match *listenerv3.FilterChainMatch) *listenerv3.FilterChain {
+	c := envoy.FilterChain(nil, nil, envoy.TCPProxy{Cluster: envoy.BlackHole}.Filter())
+	c.FilterChainMatch = match
+	return c
 }
 
 // trust returns the trust domains of the mesh.

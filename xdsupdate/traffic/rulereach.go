@@ -18,10 +18,10 @@ import (
 
 // ruleReach says for which services there is room for what a rule adds to clusters: a
 // cluster for each of its subsets, and its policy in each cluster, of every port of every
-// service that its host covers. The oldest services come first. It is immutable; nil:
-// there is room for all.
+// service that its host covers. The services come in the order of byShares. It is immutable;
+// nil: there is room for all.
 type ruleReach struct {
-	// ranks are the positions of the services by age, by host names in lower case.
+	// ranks are the positions of the services, by host names in lower case.
 	ranks map[registry.Hostname]int
 	// policy is for how many of them the policy of the rule counts.
 	policy int
@@ -56,9 +56,10 @@ func (st *state) reachOf(m *rule) *ruleReach {
 
 // coveredService is a host name that a rule covers.
 type coveredService struct {
-	host    registry.Hostname
-	created time.Time
-	ports   int
+	host      registry.Hostname
+	namespace string
+	created   time.Time
+	ports     int
 }
 
 // coveredBy returns the services that a host name of a rule covers, in any order.
@@ -68,11 +69,11 @@ func (st *state) coveredBy(host registry.Hostname) []coveredService {
 		if len(services) == 0 {
 			return
 		}
-		c := coveredService{host: name, created: services[0].CreationTime}
+		c := coveredService{host: name, namespace: services[0].Attributes.Namespace, created: services[0].CreationTime}
 		for _, s := range services {
 			c.ports += len(s.Ports)
 			if s.CreationTime.Before(c.created) {
-				c.created = s.CreationTime
+				c.namespace, c.created = s.Attributes.Namespace, s.CreationTime
 			}
 		}
 		out = append(out, c)
@@ -103,6 +104,14 @@ func newRuleReach(m *rule, services []coveredService, limits Limits) *ruleReach 
 	slices.SortFunc(services, func(a, b coveredService) int {
 		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.host, b.host))
 	})
+	claims := make([]claim, len(services))
+	for i, s := range services {
+		claims[i] = claim{s.namespace, s.ports} // Each port has the same of the rule.
+	}
+	byAge := slices.Clone(services)
+	for i, at := range byShares(claims) {
+		services[i] = byAge[at]
+	}
 	out := &ruleReach{ranks: make(map[registry.Hostname]int, len(services))}
 	for i, s := range services {
 		out.ranks[s.host] = i
@@ -138,13 +147,13 @@ func servicesHashed(services []coveredService, entries, limit int) int {
 }
 
 // noRoomForHash returns why requests to a host are not hashed although a rule says so;
-// first: it is the oldest one.
+// first: no service before it is without.
 func (st *state) noRoomForHash(m *rule, host registry.Hostname) (first bool, reason error) {
 	reach := st.reachOf(m)
 	if reach == nil || reach.ranks[lower(host)] < reach.hashed {
 		return false, nil
 	}
-	reason = fmt.Errorf("the requests to %s, and to services that are newer, are not hashed: for all ports, subsets and priorities of all services rings and tables would have more than %d entries",
+	reason = fmt.Errorf("the requests to %s, and to services beyond the shares of their namespaces, are not hashed: for all ports, subsets and priorities of all services rings and tables would have more than %d entries",
 		host, st.settings.limits.HashEntries)
 	return reach.ranks[lower(host)] == reach.hashed, reason
 }
@@ -226,7 +235,7 @@ func (st *state) noRoomForSubsets(m *rule, host registry.Hostname) []error {
 
 func (st *state) tooManySubsets(host registry.Hostname) error {
 	limits := st.settings.limits
-	return fmt.Errorf("%s, and services that are newer, have no clusters for the subsets: for all ports of all services they would be more than %d, or their policies more than %d bytes",
+	return fmt.Errorf("%s, and services beyond the shares of their namespaces, have no clusters for the subsets: for all ports of all services they would be more than %d, or their policies more than %d bytes",
 		host, limits.Clusters, limits.RepeatedBytes)
 }
 

@@ -3,8 +3,8 @@
 package traffic
 
 import (
-	"fmt"
 	"iter"
+	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1alpha3"
@@ -70,26 +70,22 @@ func (r *tcpRoute) setRanges(p *proxy, s *gatewayServer) (fits bool, failed erro
 // that no later route gets them.
 func (st *state) tcpChains(p *proxy, s *gatewayServer, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
-		bytes := make(map[*virtualService]int)
-		shared := 0
+		var routes []tcpRoute
 		for r, err := range st.tcpRoutes(p, s) {
-			if err != nil {
-				if !yield(gatewayChain{}, err) {
-					return
-				}
-				continue
+			if err == nil {
+				routes = append(routes, r)
+			} else if !yield(gatewayChain{}, err) {
+				return
 			}
-			n := st.tcpBytes(r)
-			bytes[r.of] += n
+		}
+		over := st.admitTCP(s, routes)
+		for i, r := range routes {
 			left := p.leaves(r.of.config, r.of)
-			if err := st.tcpTooOften(r.of, s, bytes[r.of], shared+n); err != nil && !left {
+			if over[i] != nil && !left {
 				left = true
-				if !yield(gatewayChain{}, leftOut(r.of.config, "spec.tcp", closedConnections(err))) {
+				if !yield(gatewayChain{}, leftOut(r.of.config, "spec.tcp", closedConnections(over[i]))) {
 					return
 				}
-			}
-			if !left {
-				shared += n
 			}
 			if !st.yieldTCPChains(p, s, r, left, guard, yield) {
 				return
@@ -141,14 +137,31 @@ func (st *state) tcpBytes(r tcpRoute) int {
 	return bytes
 }
 
-// tcpTooOften returns why a server does not have a TCP route of a VirtualService, which
-// has some bytes with those before it, and of which all of the server have some.
-func (st *state) tcpTooOften(v *virtualService, s *gatewayServer, bytes, shared int) error {
-	if limit := st.settings.limits.RepeatedBytes; exceeds(bytes*s.repetition(v), limit) {
-		return tooManyRepetitions(limit)
+// admitTCP returns why there is no room for TCP routes of a server; nil for those that there is room for.
+func (st *state) admitTCP(s *gatewayServer, routes []tcpRoute) []error {
+	out := make([]error, len(routes))
+	byAge := make([]int, len(routes))
+	for i := range byAge {
+		byAge[i] = i
 	}
-	if limit := st.settings.limits.SharedBytes; exceeds(shared, limit) {
-		return fmt.Errorf("with it the VirtualServices of the listener have more than %d bytes", limit)
+	slices.SortStableFunc(byAge, func(i, j int) int { return compareVirtualServices(routes[i].of, routes[j].of) })
+	limits, bytes := st.settings.limits, make(map[*virtualService]int)
+	claims := make([]claim, len(routes))
+	for at, i := range byAge {
+		r := routes[i]
+		n := st.tcpBytes(r)
+		bytes[r.of] += n
+		claims[at].namespace = r.of.namespace
+		if exceeds(bytes[r.of]*s.repetition(r.of), limits.RepeatedBytes) {
+			out[i] = tooManyRepetitions(limits.RepeatedBytes)
+		} else {
+			claims[at].cost = n
+		}
 	}
-	return nil
+	for at, over := range allot(limits.SharedBytes, claims) {
+		if over {
+			out[byAge[at]] = tooManyBytes("listener", limits.SharedBytes)
+		}
+	}
+	return out
 }

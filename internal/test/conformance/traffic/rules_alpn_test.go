@@ -25,3 +25,14 @@ func (c *comparison) t71() {
 		each(r, func(o tree) { delete(o, "stripTrailingHostDot") })
 	}
 }
+
+// t76: clients of gateways have a time for the headers of a request.
+func (c *comparison) t76() {
+	for _, r := range c.got[listeners] {
+		each(r, func(o tree) {
+			if o["requestHeadersTimeout"] == "15s" {
+				delete(o, "requestHeadersTimeout")
+			}
+		})
+	}
+}

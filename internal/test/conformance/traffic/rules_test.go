@@ -15,6 +15,7 @@ var rules = []func(*comparison){
 	(*comparison).t68,
 	(*comparison).t69,
 	(*comparison).t71,
+	(*comparison).t76,
 	(*comparison).t72,
 	(*comparison).t73,
 	(*comparison).t50, (*comparison).t42, (*comparison).reachable, (*comparison).t53, (*comparison).t45, (*comparison).t04Gateways,

@@ -29,7 +29,7 @@ const MaxRefusal = 4096
 type Request struct {
 	protoreflect.Message // an empty one: what reflection sees
 	methods              *protoiface.Methods
-	limit                int // see NewRequest
+	limit, nodeLimit     int // see NewRequest
 	// known has the names of the last SotW request of each type. It is the
 	// receiving goroutine's.
 	known map[string]nameHash
@@ -37,6 +37,8 @@ type Request struct {
 	// Delta: it is a DeltaDiscoveryRequest. Bytes is its size.
 	Delta bool
 	Bytes int
+	// NodeBytes is the size of the node.
+	NodeBytes int
 	// Node, TypeURL and Nonce are those fields; nil or "" if they are not there.
 	Node           *core.Node
 	TypeURL, Nonce string
@@ -65,9 +67,10 @@ type nameHash struct {
 var errRequest = errors.New("not a discovery request")
 
 // NewRequest returns a request of SotW or of delta, which is used for all of one stream, one
-// after the other. Of one with more than limit bytes only their number is decoded; 0: of none.
-func NewRequest(delta bool, limit int) *Request {
-	r := &Request{Message: (&emptypb.Empty{}).ProtoReflect(), Delta: delta, limit: limit, known: make(map[string]nameHash)}
+// after the other. Of one with more than limit bytes only their number is decoded, and the
+// same of a node with more than nodeLimit; 0: of none.
+func NewRequest(delta bool, limit, nodeLimit int) *Request {
+	r := &Request{Message: (&emptypb.Empty{}).ProtoReflect(), Delta: delta, limit: limit, nodeLimit: nodeLimit, known: make(map[string]nameHash)}
 	r.methods = &protoiface.Methods{Unmarshal: func(in protoiface.UnmarshalInput) (protoiface.UnmarshalOutput, error) {
 		return protoiface.UnmarshalOutput{Flags: protoiface.UnmarshalInitialized}, r.Decode(in.Buf)
 	}}
@@ -76,7 +79,7 @@ func NewRequest(delta bool, limit int) *Request {
 
 // Reset is called before a message is decoded.
 func (r *Request) Reset() {
-	*r = Request{Message: r.Message, methods: r.methods, Delta: r.Delta, limit: r.limit, known: r.known}
+	*r = Request{Message: r.Message, methods: r.methods, Delta: r.Delta, limit: r.limit, nodeLimit: r.nodeLimit, known: r.known}
 }
 
 // ProtoReflect implements proto.Message.
@@ -179,6 +182,9 @@ func (r *Request) field(number protowire.Number, value []byte) error {
 	}
 	switch field {
 	case node:
+		if r.NodeBytes += len(value); r.nodeLimit > 0 && r.NodeBytes > r.nodeLimit {
+			return nil // it is refused for its size
+		}
 		if r.Node == nil {
 			r.Node = &core.Node{}
 		}

@@ -37,7 +37,7 @@ func FuzzRequest(f *testing.F) {
 	}
 	f.Add(false, []byte{0x9a, 0x00, 0x01, 'a'}) // a tag that is not written in the shortest way
 	f.Fuzz(func(t *testing.T, delta bool, data []byte) {
-		r := NewRequest(delta, 0)
+		r := NewRequest(delta, 0, 0)
 		if r.Decode(data) != nil {
 			return
 		}
