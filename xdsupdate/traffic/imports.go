@@ -70,7 +70,7 @@ func (c *affected) imports() {
 	c.before.mu.Unlock()
 	for key, b := range bases {
 		if b.listeners > 1 && exceeds(b.imports+b.listeners*len(c.services), c.after.settings.limits.Imports) {
-			c.sidecars(key.sidecar)
+			c.affect(key.namespace, "", func(p *proxy) bool { return p.role != router })
 		}
 	}
 }

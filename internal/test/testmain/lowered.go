@@ -17,7 +17,7 @@ const limitVariable = "PILOTKIT_LIMIT"
 func IsLowered() bool { return os.Getenv(limitVariable) != "" }
 
 // Lowered runs the tests that match a pattern, as for -run, in processes of their own in
-// which no size of internal/limit is more than 1, and then 3, with -short. A test that does no more than
+// which no size of internal/limit is more than 1, and then 3. A test that does no more than
 // call it is skipped in them.
 func Lowered(t *testing.T, pattern string) {
 	t.Helper()
@@ -27,7 +27,11 @@ func Lowered(t *testing.T, pattern string) {
 	for _, most := range []int{1, 3} {
 		t.Run(strconv.Itoa(most), func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+pattern, "-test.short")
+			args := []string{"-test.run=" + pattern}
+			if testing.Short() {
+				args = append(args, "-test.short")
+			}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 			cmd.Env = append(os.Environ(), limitVariable+"="+strconv.Itoa(most))
 			out, err := cmd.CombinedOutput()
 			if err != nil {
