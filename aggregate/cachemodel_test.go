@@ -15,6 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/test/histories"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
 func kind(name string) configstore.GroupVersionKind {
@@ -339,4 +340,10 @@ func (w *world) readUntil(done chan struct{}) {
 			return
 		}
 	}
+}
+
+// TestLoweredSizes runs the models with all buffers too small.
+func TestLoweredSizes(t *testing.T) {
+	t.Parallel()
+	testmain.Lowered(t, "RandomHistories$")
 }

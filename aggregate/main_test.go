@@ -5,13 +5,12 @@ package aggregate_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 // given returns a function for AddRegistry that returns a registry which has its
 // updater already.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/configfeed"
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/internal/listing"
 )
 
@@ -54,7 +55,7 @@ func (m *member) subscribe(feed func(*member, []configstore.Change)) {
 
 // maxExpected is for how many changes room is made before it is known whether the
 // history has them.
-const maxExpected = 256
+const maxExpected limit.Size = 256
 
 // since returns the member's changes after a revision, up to the present one. It
 // is called without a lock. The error is that of Watch.
@@ -63,7 +64,7 @@ func (m *member) since(revision uint64) ([]configstore.Change, error) {
 	if target <= revision {
 		return nil, nil
 	}
-	changes := make([]configstore.Change, 0, min(target-revision, maxExpected))
+	changes := make([]configstore.Change, 0, min(target-revision, uint64(maxExpected.Get())))
 	// The watch ends at a revision that is committed: it has nothing to wait for.
 	for c, err := range m.watcher.Watch(context.Background(), revision) { //nolint:forbidigo // a read has no context
 		if err != nil {

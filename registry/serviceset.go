@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
@@ -197,7 +198,7 @@ func (s *ServiceSet) successor(changes int) *ServiceSet {
 		next.unlisted = changes
 	}
 	// A listing keeps the services alive that were replaced since.
-	if next.unlisted <= s.hosts.Len()/maxUnlisted+1 {
+	if next.unlisted <= s.hosts.Len()/maxUnlisted.Get()+1 {
 		next.listing.Store(l)
 	}
 	return next
@@ -205,7 +206,7 @@ func (s *ServiceSet) successor(changes int) *ServiceSet {
 
 // maxUnlisted is the part of a set's hosts that may be set before its last list
 // is of no use any more.
-const maxUnlisted = 4
+const maxUnlisted limit.Size = 4
 
 func checkHost(host Hostname, services []*Service) {
 	for _, s := range services {

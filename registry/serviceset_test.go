@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/internal/test/histories"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -206,3 +207,6 @@ func BenchmarkServiceSetWith(b *testing.B) {
 		})
 	}
 }
+
+// TestLoweredSizes runs the histories with lists that are of no use any more at once.
+func TestLoweredSizes(t *testing.T) { testmain.Lowered(t, "^TestServiceSetHistories$") }

@@ -35,7 +35,10 @@
 // A write is one transaction, on the condition that what it was decided upon is what etcd
 // has; if it is not, it is decided again. So of all processes' concurrent writes with the same
 // ResourceVersion exactly one succeeds. A batch (Apply) is one transaction, too, of as many
-// objects as Options.MaxTxnOps allows.
+// objects as Options.MaxTxnOps allows. A larger one is refused with ErrTooLarge, because etcd
+// has no transaction for it: a source that fills the store, as configstore/file does, then writes
+// its objects one by one, so that readers see such a change in steps. Raise MaxTxnOps and the
+// servers' --max-txn-ops where that matters.
 //
 // A write returns when this cache shows it. Other replicas show it when their watch tells
 // them, at nearly the same time, and not before it is committed. All see the same

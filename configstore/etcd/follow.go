@@ -12,13 +12,15 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
 const (
 	// firstBackoff is the time until the second attempt to reach etcd.
 	firstBackoff = 100 * time.Millisecond
 	// listPage is how many objects one answer holds.
-	listPage = 1000
+	listPage limit.Size = 1000
 	// catchUpInterval is how often a call that wants to be up to date asks whether it is:
 	// a server does not answer that while it has not caught up.
 	catchUpInterval = 5 * time.Millisecond
@@ -175,7 +177,7 @@ func (c *Cache) pump(ctx context.Context, s *stream, interval, silence time.Dura
 func (c *Cache) list(ctx context.Context) error {
 	var kvs []*mvccpb.KeyValue
 	var header *etcdserverpb.ResponseHeader
-	opts := []clientv3.OpOption{clientv3.WithRange(c.keys.end()), clientv3.WithLimit(listPage)}
+	opts := []clientv3.OpOption{clientv3.WithRange(c.keys.end()), clientv3.WithLimit(int64(listPage.Get()))}
 	for from := c.keys.prefix; ; {
 		page, err := c.get(ctx, from, opts...)
 		if err != nil {

@@ -5,10 +5,10 @@ package etcd_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(sharing{m}) }
+func TestMain(m *testing.M) { testmain.Verify(sharing{m}) }
 
 // sharing ends the shared server before leaks are looked for.
 type sharing struct{ m *testing.M }

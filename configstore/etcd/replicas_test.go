@@ -20,6 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/etcd"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
@@ -239,3 +240,6 @@ func TestWholeTransactions(t *testing.T) {
 		t.Errorf("%d events, want %d", told, 3*rounds)
 	}
 }
+
+// TestLoweredSizes reads objects in pages of one and of three.
+func TestLoweredSizes(t *testing.T) { testmain.Lowered(t, "^TestReplicas$") }

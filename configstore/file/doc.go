@@ -78,7 +78,8 @@
 // An object that has not changed is not written: it keeps its revision and
 // causes no event. All changes that one look at the directory has found are
 // written as one batch if the store is a configstore.BatchWriter, so that
-// readers see all of them or none.
+// readers see all of them or none. If the store refuses the batch, as
+// configstore/etcd does of one that is too large for it, they are written one by one.
 //
 // # Concurrency
 //

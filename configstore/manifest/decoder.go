@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
 // decoder walks the tree of one object and collects what is wrong with it. The
@@ -118,7 +120,7 @@ type entryList struct {
 	keys map[string]struct{}
 }
 
-const fewKeys = 12
+const fewKeys limit.Size = 12
 
 // add returns false if there is an entry of the key already.
 func (l *entryList) add(e entry) bool {
@@ -126,7 +128,7 @@ func (l *entryList) add(e entry) bool {
 		return false
 	}
 	l.entries = append(l.entries, e)
-	if l.keys == nil && len(l.entries) > fewKeys {
+	if l.keys == nil && len(l.entries) > fewKeys.Get() {
 		l.keys = make(map[string]struct{}, cap(l.entries))
 		for _, e := range l.entries {
 			l.keys[e.key] = struct{}{}

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 // maxNodes is the largest number of nodes that a document may have, judging by
@@ -80,8 +82,8 @@ func invalidLine(text []byte) int {
 func parseYAML(text []byte) (roots []*yaml.Node, message string) {
 	// go.yaml.in/yaml/v3 panics on some inputs that its parser did not foresee.
 	defer func() {
-		if r := recover(); r != nil {
-			message = fmt.Sprint(r)
+		if p := guard.Recovered(recover()); p != nil {
+			message = fmt.Sprint(p.Value)
 		}
 	}()
 	dec := yaml.NewDecoder(bytes.NewReader(text))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
@@ -367,4 +368,11 @@ func (m *model) watchAll(t *testing.T) (wait func()) {
 		create(t, m.store, object(node(), "", "end", ""))
 		watching.Wait()
 	}
+}
+
+// TestLoweredSizes runs the model and the suites with buffers that are never kept, and watches
+// that take one change at a time.
+func TestLoweredSizes(t *testing.T) {
+	t.Parallel()
+	testmain.Lowered(t, "^(TestModel|TestStoreSuite|TestControllerSuite)$")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
 // plan collects the changes of a batch. Nothing is visible before the commit.
@@ -51,11 +52,11 @@ func (p *plan) begin(s *Store) {
 }
 
 // maxKept is the largest plan, in changes, whose memory is kept for the next one.
-const maxKept = 64
+const maxKept limit.Size = 64
 
 // end empties the plan.
 func (p *plan) end() {
-	if len(p.changes) > maxKept {
+	if len(p.changes) > maxKept.Get() {
 		p.changes, p.versions, p.byKey = nil, nil, nil
 		return
 	}

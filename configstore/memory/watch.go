@@ -8,10 +8,11 @@ import (
 	"iter"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
 // watchChunk is how many changes a watch takes from the history at a time.
-const watchChunk = 64
+const watchChunk limit.Size = 64
 
 // Watch yields every change after a revision, of all kinds, in the order of the
 // revisions, which are consecutive, and then waits for more until ctx ends. To
@@ -31,7 +32,7 @@ func (s *Store) Watch(ctx context.Context, from uint64) iter.Seq2[configstore.Ch
 			return
 		}
 		last := from
-		buf := make([]configstore.Change, 0, watchChunk)
+		buf := make([]configstore.Change, 0, watchChunk.Get())
 		for ctx.Err() == nil {
 			changes, more, ok := s.history.after(last, buf)
 			if !ok {
@@ -47,7 +48,7 @@ func (s *Store) Watch(ctx context.Context, from uint64) iter.Seq2[configstore.Ch
 			if more == nil {
 				continue
 			}
-			clear(buf[:watchChunk]) // no object is kept alive by waiting
+			clear(buf[:cap(buf)]) // no object is kept alive by waiting
 			select {
 			case <-ctx.Done():
 			case <-more:

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 // testPatience is how long a test waits for what has to happen.
 const testPatience = time.Minute

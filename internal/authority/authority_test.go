@@ -7,10 +7,10 @@ import (
 	"encoding/pem"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 // TestIssue: what one authority issues, it verifies, and no other does.
 func TestIssue(t *testing.T) {

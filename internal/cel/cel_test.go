@@ -6,12 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/pilotkit/pilotkit/internal/cel"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 // expressions are of CEL, by rule of the grammar.
 func expressions() []string {

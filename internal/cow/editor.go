@@ -135,7 +135,7 @@ func (e *Editor[T]) deleteAt(p position) {
 // split divides a leaf that has become too large, and is the editor's own.
 func (e *Editor[T]) split(i int) {
 	l := e.s.leaves[i]
-	if len(l.items) <= maxLeaf {
+	if len(l.items) <= maxLeaf.Get() {
 		return
 	}
 	half := len(l.items) / 2
@@ -148,7 +148,7 @@ func (e *Editor[T]) split(i int) {
 // join unites a leaf that has become small with a neighbour that has room, so
 // that many deletes do not leave many small leaves.
 func (e *Editor[T]) join(i int) {
-	if len(e.s.leaves[i].items) < minLeaf && !e.joinNext(i-1) {
+	if len(e.s.leaves[i].items) < minLeaf.Get() && !e.joinNext(i-1) {
 		e.joinNext(i)
 	}
 }
@@ -159,7 +159,7 @@ func (e *Editor[T]) joinNext(i int) bool {
 		return false
 	}
 	a, b := e.s.leaves[i].items, e.s.leaves[i+1].items
-	if len(a)+len(b) > fillLeaf {
+	if len(a)+len(b) > fillLeaf.Get() {
 		return false
 	}
 	e.s.leaves[i] = &leaf[T]{items: slices.Concat(a, b), owner: e.edit}

@@ -6,18 +6,20 @@ import (
 	"iter"
 	"slices"
 	"sort"
+
+	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
 const (
 	// maxLeaf is the largest number of elements in a leaf: a change copies one
 	// leaf and one pointer per leaf, and 128 balances the two up to 10,000
 	// elements and more.
-	maxLeaf = 128
+	maxLeaf limit.Size = 128
 	// fillLeaf is how full the leaves of a new sequence are, so that the first
 	// inserts do not split them.
-	fillLeaf = 96
+	fillLeaf limit.Size = 96
 	// minLeaf is the size below which a leaf is joined with a neighbour.
-	minLeaf = 32
+	minLeaf limit.Size = 32
 )
 
 // Sorted is an immutable sequence of elements, sorted by a comparison that the
@@ -52,7 +54,8 @@ func Adopt[T any](sorted []T) Sorted[T] {
 	if len(sorted) == 0 {
 		return Sorted[T]{}
 	}
-	count := (len(sorted) + fillLeaf - 1) / fillLeaf
+	full := fillLeaf.Get()
+	count := (len(sorted) + full - 1) / full
 	if count == 1 { // most sequences are short: one allocation
 		one := &struct {
 			leaf  leaf[T]

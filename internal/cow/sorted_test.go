@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/pilotkit/pilotkit/internal/cow"
 	"github.com/pilotkit/pilotkit/internal/test/histories"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 // entry has an order, key, and an identity, id: several entries have one key.
 type entry struct{ key, id int }
@@ -368,3 +368,6 @@ func sequence(n int) cow.Sorted[entry] {
 	}
 	return cow.FromSlice(in)
 }
+
+// TestLoweredSizes runs the histories with leaves of one and of three elements.
+func TestLoweredSizes(t *testing.T) { testmain.Lowered(t, "^TestHistories$") }

@@ -4,6 +4,8 @@
 // function of the program, or converts one object of many, calls it by [Call], keeps
 // the last state of what the call was for if it panicked, and logs the [PanicError].
 //
+// All panics that the library recovers pass through [Recovered], where tests [Watch] them.
+//
 // Not everything is kept: a [Defect] passes, as do runtime.Goexit and what the
 // runtime ends the process for (an overflow of the stack, concurrent map writes).
 package guard
@@ -65,7 +67,9 @@ func Recovered(value any) *PanicError {
 	case *PanicError:
 		return value
 	default:
-		return &PanicError{Value: value, Stack: string(debug.Stack())}
+		p := &PanicError{Value: value, Stack: string(debug.Stack())}
+		watched(p)
+		return p
 	}
 }
 
@@ -88,6 +92,6 @@ func (p *PanicError) Log(logger *slog.Logger, what string, attrs ...slog.Attr) {
 	for _, a := range attrs {
 		args = append(args, a)
 	}
-	defer func() { _ = recover() }()
+	defer func() { _ = Recovered(recover()) }()
 	logger.Error("panic", append(args, slog.String("stack", p.Stack))...)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
 func explode() { panic(io.EOF) }
@@ -31,6 +32,7 @@ func TestCallReturnsThePanic(t *testing.T) {
 	if p := guard.Call(func() {}); p != nil {
 		t.Errorf("a call that returns: %v", p)
 	}
+	testmain.ExpectPanic(t, "nil pointer")
 	var none *int
 	if p := guard.Call(func() { *none = 1 }); p == nil || p.Unwrap() == nil {
 		t.Errorf("an error of the runtime: %v", p)

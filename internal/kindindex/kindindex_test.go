@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/pilotkit/pilotkit/internal/kindindex"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 func name(i int, version string) kindindex.Name {
 	return kindindex.Name{Group: "g", Version: version, Kind: fmt.Sprintf("K%d", i)}

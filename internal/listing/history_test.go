@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
 // After each step of a random history the invariants hold, and lists that are read
@@ -56,3 +57,6 @@ func TestRandomHistories(t *testing.T) {
 		}
 	})
 }
+
+// TestLoweredSizes runs the histories with lists that forget at once what has changed.
+func TestLoweredSizes(t *testing.T) { testmain.Lowered(t, "^TestRandomHistories$") }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
 // list is the list of one namespace, or of all. The package comment has its
@@ -53,7 +54,7 @@ const (
 )
 
 // minRoom is how many keys are remembered of the smallest list.
-const minRoom = 64
+const minRoom limit.Size = 64
 
 func (l *list) note(k Key, c Change) {
 	if l.fresh.Load() != nil {
@@ -65,7 +66,7 @@ func (l *list) note(k Key, c Change) {
 		return
 	}
 	l.pending = append(l.pending, k)
-	if len(l.pending) > l.room+minRoom {
+	if len(l.pending) > l.room+minRoom.Get() {
 		l.shorten()
 	}
 }
@@ -76,7 +77,7 @@ func (l *list) shorten() {
 	later := slices.Clone(l.pending[l.taken:])
 	slices.SortFunc(later, Key.Compare)
 	l.pending = append(slices.Clip(l.pending[:l.taken]), slices.Compact(later)...)
-	if len(l.pending) > (l.room+minRoom)/2 {
+	if len(l.pending) > (l.room+minRoom.Get())/2 {
 		l.lose()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
@@ -127,7 +128,7 @@ func (ls *Lists) refresh(l *list, namespace string) *Version {
 // held and returns without.
 func (ls *Lists) make(c Capture) []*configstore.Config {
 	var objects Objects = ls.objects
-	if c.lost || len(c.pending) > resolveLocked {
+	if c.lost || len(c.pending) > resolveLocked.Get() {
 		if frozen := ls.objects.Freeze(); frozen != nil {
 			ls.mu.Unlock()
 			return c.List(frozen)
@@ -146,7 +147,7 @@ func (ls *Lists) make(c Capture) []*configstore.Config {
 // resolveLocked is how many pending keys are looked up under the store's lock.
 // More of them are looked up among frozen objects, at the price of some copying by
 // the writes that follow.
-const resolveLocked = 32
+const resolveLocked limit.Size = 32
 
 // Capture is the list of all at one moment, to be made later or never.
 type Capture struct {

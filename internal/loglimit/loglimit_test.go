@@ -8,12 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/pilotkit/pilotkit/internal/loglimit"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 // TestOncePerMinute: what happens every second for an hour is logged once a minute.
 func TestOncePerMinute(t *testing.T) {

@@ -11,12 +11,11 @@ import (
 	"time"
 	"weak"
 
-	"go.uber.org/goleak"
-
 	"github.com/pilotkit/pilotkit/internal/notify"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 type (
 	queue        = notify.Queue[int]

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/internal/notify"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
 func TestReplayAtItsPosition(t *testing.T) {
@@ -178,4 +179,9 @@ func panics(f func()) (yes bool) {
 	defer func() { yes = recover() != nil }()
 	f()
 	return false
+}
+
+// TestLoweredSizes runs tests of delivery with buffers that are never kept.
+func TestLoweredSizes(t *testing.T) {
+	testmain.Lowered(t, "^Test(Order|Replay|Batch|Cancel|Flush|HasSynced|Run|Handlers)")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
 // work is the batch in progress. It is a state machine rather than a set of
@@ -60,7 +61,7 @@ func (q *Queue[T]) load() bool {
 		q.wakeFlush()
 		w.next = 0
 		clear(w.batch)
-		if w.batch = w.batch[:0]; cap(w.batch) > maxKept {
+		if w.batch = w.batch[:0]; cap(w.batch) > maxKept.Get() {
 			w.batch = nil
 		}
 	}
@@ -92,8 +93,8 @@ const pause = time.Millisecond
 // maxKept is the largest buffer, in entries, that is kept for the next batch;
 // maxKeptBatch is that of each batch handler.
 const (
-	maxKept      = 4096
-	maxKeptBatch = 256
+	maxKept      limit.Size = 4096
+	maxKeptBatch limit.Size = 256
 )
 
 // values hands the entries of the batch to the handlers of single values and
@@ -192,7 +193,7 @@ func (q *Queue[T]) batches() {
 		first := batch[0]
 		q.handleBatch(s, batch)
 		q.measure(first, len(batch))
-		if clear(batch); cap(batch) <= maxKeptBatch {
+		if clear(batch); cap(batch) <= maxKeptBatch.Get() {
 			s.batch = batch[:0]
 		}
 	}

@@ -5,12 +5,11 @@ package options_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/pilotkit/pilotkit/internal/options"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 func TestOne(t *testing.T) {
 	t.Parallel()

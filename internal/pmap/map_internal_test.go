@@ -9,10 +9,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 // The hashes under which the model test runs: one as in real life, and weak ones
 // that make long common prefixes and full collisions.

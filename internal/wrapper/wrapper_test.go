@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/internal/wrapper"
 )
 
@@ -31,7 +30,7 @@ type failed struct{ error }
 
 func (failed) Unwrap() error { return nil }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 func TestAs(t *testing.T) {
 	for name, tt := range map[string]struct {

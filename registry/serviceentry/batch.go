@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/internal/publish"
 )
@@ -15,7 +16,7 @@ import (
 // batch and what readers do not see is changed; announce then publishes the next state,
 // all at once.
 //
-// There is one, which is used again for every batch.
+// There is one, Controller.batch, which is used again until a large one takes its place.
 type batch struct {
 	*Controller
 	conversion conversion
@@ -56,7 +57,7 @@ func newBatch(c *Controller) *batch {
 
 // maxSpare is how much room, in elements, is kept for the next batch. What a
 // large one needed is not.
-const maxSpare = 256
+const maxSpare limit.Size = 256
 
 // reset makes the batch ready for the next one.
 func (b *batch) reset() {
@@ -67,8 +68,8 @@ func (b *batch) reset() {
 	for _, e := range b.entries {
 		e.touched = false
 	}
-	if len(b.hosts) > maxSpare || len(b.located) > maxSpare || len(b.workloads) > maxSpare {
-		*b = *newBatch(b.Controller)
+	if max(len(b.hosts), len(b.located), len(b.workloads)) > maxSpare.Get() {
+		b.batch = newBatch(b.Controller) // not a copy: the functions of a change are bound to its batch
 		return
 	}
 	b.pending.reset()
@@ -84,7 +85,7 @@ func (b *batch) reset() {
 // recycle keeps the room that the changes of a host needed. The changes
 // themselves belong to the updater now.
 func (b *batch) recycle(w *hostWork) {
-	if len(b.spare) >= maxSpare {
+	if len(b.spare) >= maxSpare.Get() {
 		return
 	}
 	*w = hostWork{added: publish.Emptied(w.added[:cap(w.added)]), removed: publish.Emptied(w.removed[:cap(w.removed)])}

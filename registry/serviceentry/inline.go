@@ -7,6 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -74,14 +75,14 @@ type inlineContributions struct {
 
 // addressBlock is for how many endpoints room is made at once. One of them that
 // stays when the others are replaced keeps the whole room alive.
-const addressBlock = 8
+const addressBlock limit.Size = 8
 
 // convert returns the contribution for an endpoint; former is the one that was at its
 // position, or nil.
 func (l *inlineContributions) convert(index int, spec *networking.WorkloadEntry, former *contribution) *contribution {
 	d := l.definition
 	if len(l.addresses) == 0 {
-		l.addresses = make([]string, min(len(d.inline())-index, addressBlock))
+		l.addresses = make([]string, min(len(d.inline())-index, addressBlock.Get()))
 	}
 	t := inlineTemplate(d.config, index, spec, former.workloadName())
 	m := newContribution(l.entry, len(d.ports))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -231,7 +232,7 @@ func pointers(list []registry.ServiceInstance) []*registry.ServiceInstance {
 	}
 	var copies []registry.ServiceInstance
 	var out []*registry.ServiceInstance
-	if len(list) <= few {
+	if len(list) <= few.Get() {
 		block := &fewInstances{}
 		copies, out = block.instances[:len(list)], block.pointers[:len(list)]
 	} else {
@@ -244,7 +245,7 @@ func pointers(list []registry.ServiceInstance) []*registry.ServiceInstance {
 	return out
 }
 
-const few = 4
+const few limit.Size = 4
 
 type fewInstances struct {
 	instances [few]registry.ServiceInstance

@@ -18,8 +18,8 @@ import (
 )
 
 // TestUnansweredResponsesOfAStreamAreBounded: of a client that asks and is answered
-// without ever answering the server forgets the oldest responses: their refusals
-// come too late to count.
+// without ever answering the server remembers the oldest responses as one: the refusal of
+// one of them counts once, and that of a response before an answered one does not.
 func TestUnansweredResponsesOfAStreamAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{}, service("a", "shop"))
@@ -50,10 +50,10 @@ func TestUnansweredResponsesOfAStreamAreBounded(t *testing.T) {
 			synctest.Wait()
 			return f.Proxies()[0].Types[envoy.LoadAssignmentType].Rejections
 		}
-		check(t, "refusals after one of the first response", refuse(nonces[0]), 0)
-		check(t, "refusals after one of a late response", refuse(nonces[90]), 1)
-		check(t, "refusals after one of an earlier response", refuse(nonces[85]), 1)
-		check(t, "refusals after one of the last response", refuse(nonces[99]), 2)
+		check(t, "refusals after one of the first response", refuse(nonces[0]), 1)
+		check(t, "refusals after one of a late response", refuse(nonces[90]), 2)
+		check(t, "refusals after one of an earlier response", refuse(nonces[85]), 2)
+		check(t, "refusals after one of the last response", refuse(nonces[99]), 3)
 	})
 }
 

@@ -71,8 +71,8 @@ func newCache(generators bool) *cache {
 		generators: generators,
 		none:       &resource.Snapshot{},
 		failures:   &failure.List{},
-		partSize:   partSize,
-		largeSize:  largeSize,
+		partSize:   partSize.Get(),
+		largeSize:  largeSize.Get(),
 
 		phaseTimeout: defaultPhaseTimeout,
 		views:        make(map[View]*view),

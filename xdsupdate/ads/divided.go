@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
@@ -20,8 +21,8 @@ import (
 // partSize is how many names are worked on before others may have the lock, largeSize
 // from how many on a difference is found without it.
 const (
-	partSize  = 256
-	largeSize = 1024
+	partSize  limit.Size = 256
+	largeSize limit.Size = 1024
 )
 
 // divided calls f for consecutive parts of n things, with the lock held for each.

@@ -13,13 +13,13 @@ import (
 // TestDivided: each thing is worked on once, in order, no more of them at a time than
 // a part has, with the lock held, which others can have in between.
 func TestDivided(t *testing.T) {
-	for _, n := range []int{0, 1, partSize, partSize + 1, 3*partSize + 7} {
+	for _, n := range []int{0, 1, partSize.Get(), partSize.Get() + 1, 3*partSize.Get() + 7} {
 		c, next := newCache(false), 0
 		c.divided(n, func(from, to int) {
 			if c.mu.TryLock() {
 				t.Fatal("the lock is not held")
 			}
-			if from != next || to <= from || to-from > partSize {
+			if from != next || to <= from || to-from > partSize.Get() {
 				t.Fatalf("part %d to %d after %d", from, to, next)
 			}
 			next = to

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
@@ -236,7 +237,7 @@ func lacking(s *resource.Snapshot, topics []*topic) []string {
 }
 
 // maxRecalled bounds how many different ones are remembered.
-const maxRecalled = 16
+const maxRecalled limit.Size = 16
 
 // recalled is a snapshot that was decoded from them. It lasts as long as a client
 // has it, so that those who come back at once share it, and what they are sent.
@@ -255,7 +256,7 @@ func (c *cache) recall(conn *connection, r *received) *resource.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.recalled = slices.DeleteFunc(c.recalled, func(old recalled) bool { return old.snapshot.Value() == nil })
-	if len(c.recalled) == maxRecalled {
+	if len(c.recalled) >= maxRecalled.Get() {
 		c.recalled = slices.Delete(c.recalled, 0, 1)
 	}
 	c.recalled = append(c.recalled, recalled{r.InitialVersions.VersionsKey, weak.Make(made)})

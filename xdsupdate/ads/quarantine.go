@@ -321,7 +321,8 @@ type recentChange struct {
 	keys  []configstore.ConfigKey
 }
 
-// manyChanges is how many objects of one push are no hint at any of them.
+// manyChanges is how many objects of one push are no hint at any of them: beyond it the search leaves
+// out objects that are good, for as long as a trial lasts.
 const manyChanges = 1000
 
 func (r *recentChanges) add(epoch uint64, keys []configstore.ConfigKey) {

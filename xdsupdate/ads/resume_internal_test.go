@@ -33,10 +33,10 @@ func TestRecalledIsBounded(t *testing.T) {
 	}
 	// All of them are held, as if each had its client.
 	var held []*resource.Snapshot
-	for i := range maxRecalled + 3 {
+	for i := range maxRecalled.Get() + 3 {
 		held = append(held, recall(i))
 	}
-	if n := len(c.recalled); n != maxRecalled {
+	if n := len(c.recalled); n != maxRecalled.Get() {
 		t.Errorf("%d claims are remembered, want %d", n, maxRecalled)
 	}
 	for i, old := range held[3:] {

@@ -5,6 +5,7 @@ package ads
 import (
 	"slices"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
@@ -265,13 +266,13 @@ type preparation struct {
 
 // maxStarts bounds how many differences are found ahead for one selection: mostly all
 // of its clients have nothing.
-const maxStarts = 8
+const maxStarts limit.Size = 8
 
 // preparation is called with the mutex held. What changes from here on is dirty.
 func (c *cache) preparation(s *selection) *preparation {
 	p := &preparation{selectionState: s.state(), of: s, from: c.resolver(s.view)}
 	s.dirty, s.preparing = nil, p.from.layers
-	for _, sub := range s.subscribers[:min(maxStarts, len(s.subscribers))] {
+	for _, sub := range s.subscribers[:min(maxStarts.Get(), len(s.subscribers))] {
 		if key := sub.differenceKey(); !slices.Contains(p.starts, key) {
 			p.starts = append(p.starts, key)
 		}

@@ -3,109 +3,58 @@
 package ads_test
 
 import (
-	"strconv"
+	"fmt"
+	"slices"
 	"testing"
-	"time"
+	"testing/synctest"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
-
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// dnsCluster is a cluster that is resolved by its client.
-func dnsCluster(name string) change {
-	return func(f *fixture) {
-		f.t.Helper()
-		f.setResource(name, &clusterv3.Cluster{
-			Name: name, ConnectTimeout: durationpb.New(time.Second), ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS},
+// TestLoweredSizes runs the models with all caches and buffers too small.
+func TestLoweredSizes(t *testing.T) {
+	t.Parallel()
+	testmain.Lowered(t, "^(TestModelOf.*|TestPhasesModel|TestRandomHistories|TestRefusalBehindManyResponses)$")
+}
+
+// TestRefusalBehindManyResponses: the refusal of a response to which so many followed without an
+// answer that it is not remembered apart is found, and nothing else counts as refused.
+func TestRefusalBehindManyResponses(t *testing.T) {
+	for _, typeURL := range []string{envoy.RouteType, envoy.ClusterType, envoy.LoadAssignmentType} {
+		t.Run(typeURL, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const refused = "r04"
+				values := make(map[string]string)
+				for i := range 40 {
+					values[fmt.Sprintf("r%02d", i)] = "1"
+				}
+				s := newRefusalScene(t, typeURL, true, values)
+				c := s.fixture.client(xdstest.ClientOptions{Delta: true, Node: node("slow", "shop"), Manual: true})
+				for i := range 40 {
+					s.subscribe(c, typeURL, fmt.Sprintf("r%02d", i))
+					synctest.Wait()
+				}
+				check(t, "responses without an answer", len(c.Responses()), 40)
+				for answered := 0; answered < len(c.Responses()); answered++ {
+					answer := c.Ack
+					r := c.Responses()[answered]
+					if slices.Contains(r.Names(), refused) {
+						answer = func(r xdstest.Response) error { return c.Nack(r, "something is bad") }
+					}
+					if err := answer(r); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+				}
+				statuses := s.fixture.Proxies()
+				i := slices.IndexFunc(statuses, func(p ads.ProxyStatus) bool { return p.ID == node("slow", "shop").GetId() })
+				if status := statuses[i].Types[typeURL]; len(status.Refusals) != 1 || status.Refusals[0].Name != refused || status.Pending {
+					t.Errorf("of the client is known: %+v", status)
+				}
+			})
 		})
 	}
-}
-
-// TestClustersBesideALateAnswer: a client that does not answer a cluster, because it cannot
-// be resolved, gets those of others in half a second, and uses them when it has accepted
-// their endpoints.
-func TestClustersBesideALateAnswer(t *testing.T) {
-	phasesTest(t, ads.Options{}, atFirst(), func(f *fixture, m *manual) {
-		f.batch(dnsCluster("dns"))
-		check(f.t, "the cluster", m.news(), []string{"CDS dns"})
-		time.Sleep(10 * time.Millisecond)
-		f.batch(clusters("b"), routes("r", "x", "b"))
-		check(f.t, "the endpoints of another", m.news(), []string{"EDS b"})
-		check(f.t, "accepted", m.accepts("EDS"), []string{})
-		time.Sleep(490*time.Millisecond - 1)
-		check(f.t, "before half a second", m.news(), []string{})
-		time.Sleep(2 * time.Nanosecond)
-		check(f.t, "after it", m.news(), []string{"CDS b", "EDS b"})
-		check(f.t, "accepted the endpoints", m.accepts("EDS"), []string{"RDS r"})
-		m.accepts("RDS")
-		f.batch(clusters("c"), noClusters("a"), routes("r", "x", "c"), routes("s", "y", "c"))
-		check(f.t, "the endpoints of a third", m.news(), []string{"EDS c"})
-		m.accepts("EDS")
-		time.Sleep(500 * time.Millisecond)
-		check(f.t, "half a second later", m.news(), []string{"CDS c", "EDS c"})
-		check(f.t, "accepted its endpoints", m.accepts("EDS"), []string{"RDS r", "RDS s"})
-		check(f.t, "accepted routes", m.accepts("RDS"), []string{})
-		check(f.t, "answered clusters", m.accepts("CDS"), []string{"CDS -a", "EDS -a"})
-	})
-}
-
-// TestUnresolvedClusterOfOneRoute: routes to a cluster that cannot be resolved hold up
-// others of their route configuration for two seconds.
-func TestUnresolvedClusterOfOneRoute(t *testing.T) {
-	phasesTest(t, ads.Options{}, atFirst(), func(f *fixture, m *manual) {
-		f.batch(dnsCluster("dns"), clusters("b"), routes("r", "x", "dns", "y", "b"), routes("s", "y", "b"))
-		check(f.t, "clusters", m.news(), []string{"CDS b", "CDS dns", "EDS b"})
-		check(f.t, "accepted the endpoints", m.accepts("EDS"), []string{})
-		time.Sleep(500 * time.Millisecond)
-		check(f.t, "routes to the other cluster", m.news(), []string{"RDS s"})
-		m.accepts("RDS")
-		time.Sleep(1500*time.Millisecond - 1)
-		check(f.t, "before two seconds", m.news(), []string{})
-		time.Sleep(2 * time.Nanosecond)
-		check(f.t, "after them", m.news(), []string{"RDS r"})
-	})
-}
-
-// TestUnansweredEndpoints: that a cluster's answer is late does not let routes to it go as
-// long as its endpoints are not accepted.
-func TestUnansweredEndpoints(t *testing.T) {
-	phasesTest(t, ads.Options{}, atFirst(), func(f *fixture, m *manual) {
-		f.batch(clusters("b"), routes("r", "x", "b"))
-		check(f.t, "the cluster", m.news(), []string{"CDS b", "EDS b"})
-		time.Sleep(10 * time.Second)
-		check(f.t, "ten seconds later", m.news(), []string{})
-		check(f.t, "accepted the endpoints", m.accepts("EDS"), []string{"RDS r"})
-	})
-}
-
-// TestUnresolvedClustersWithoutEnd: routes to clusters that cannot be resolved, and that
-// take one another's place all the time, hold up others of their route configuration for no
-// longer than one of them does, and clusters of others for half a second.
-func TestUnresolvedClustersWithoutEnd(t *testing.T) {
-	phasesTest(t, ads.Options{}, atFirst(), func(f *fixture, m *manual) {
-		const period = 300 * time.Millisecond
-		sent := map[string]time.Time{} // when it was sent last
-		for i := range 100 {
-			name := "dns" + strconv.Itoa(i)
-			f.batch(dnsCluster(name), routes("r", "x", name, "y", "a"))
-			if i > 0 {
-				f.batch(without(envoy.ClusterType, "dns"+strconv.Itoa(i-1)))
-			}
-			for range 3 {
-				time.Sleep(period / 3)
-				for _, news := range m.news() {
-					sent[news[:4]] = time.Now()
-				}
-				m.accepts("EDS", "RDS")
-			}
-			for what, limit := range map[string]time.Duration{"CDS ": time.Second, "RDS ": 3 * time.Second} {
-				if late := time.Since(sent[what]); i > 10 && late > limit {
-					f.t.Fatalf("%d: no %sfor %v", i, what, late)
-				}
-			}
-		}
-	})
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
 const (
@@ -210,7 +212,7 @@ func (l *lookups[K, V]) work(key K, e *lookup[V], done chan struct{}, last V) {
 	var value V
 	err := errEnded // which runtime.Goexit leaves it at
 	defer func() {
-		if recover() != nil {
+		if guard.Recovered(recover()) != nil {
 			err = newPanicError()
 		}
 		overdue.Stop()

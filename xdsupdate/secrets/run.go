@@ -5,6 +5,7 @@ package secrets
 import (
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
@@ -109,7 +110,7 @@ func (g *Generator) report(updater Updater) {
 // when it begins.
 func (g *Generator) tryReport(updater Updater) {
 	defer func() {
-		if recover() != nil {
+		if guard.Recovered(recover()) != nil {
 			if err := newPanicError(); g.updaterFailed.CompareAndSwap(false, true) {
 				g.store.opts.Logger.Error("changed secrets are not reported to the updater", g.store.opts.attrs("updater", err)...)
 			}

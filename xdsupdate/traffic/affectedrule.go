@@ -37,15 +37,21 @@ func (c *affected) rulesFor(host registry.Hostname) {
 	c.passingListeners()
 }
 
-// reaches adds what rules for many services are about if there is not room for all of
-// them: with other services it is others that there is room for.
+// reaches adds what rules for wildcards are about that cover a changed service, if there is
+// not room for all of their services: with other services it is others that there is room for.
 func (c *affected) reaches() {
-	if len(c.services) == 0 {
-		return
-	}
-	for m, before := range c.before.looked() {
-		if before != nil || c.after.reachOf(m) != nil {
-			c.rules(m.of...)
+	looked := make(map[*rule]struct{})
+	for _, host := range c.services {
+		for h := range c.before.rules.hostsAbout(lower(host)) {
+			for _, m := range h.merged {
+				if _, again := looked[m]; again || !m.of[0].host.IsWildcard() {
+					continue
+				}
+				looked[m] = struct{}{}
+				if c.before.reachOf(m) != nil || c.after.reachOf(m) != nil {
+					c.rules(m.of...)
+				}
+			}
 		}
 	}
 }

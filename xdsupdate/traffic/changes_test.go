@@ -182,16 +182,11 @@ func TestChangesOfEndpoints(t *testing.T) {
 // TestChangesOfImports: a service that comes takes the place of a newer one where there is
 // no room for both.
 func TestChangesOfImports(t *testing.T) {
-	aged := func(host registry.Hostname, seconds int64) *registry.Service {
-		svc := testService("shop", host, 80)
-		svc.CreationTime = time.Unix(seconds, 0)
-		return svc
-	}
 	s := stage(t, traffic.Options{Limits: traffic.Limits{Imports: 3}}, objectsOf(t,
 		`Sidecar shop/s {"egress": [{"port": {"number": 80, "protocol": "HTTP", "name": "http"}, "hosts": ["*/a.com"]}, {"hosts": ["*/*"]}]}`),
-		populate(aged("a.com", 1), aged("b.com", 9)))
+		populate(agedService("a.com", 1), agedService("b.com", 9)))
 	f := s.follow(in("sidecar", "shop"), envoy.ClusterType)
-	s.must(s.kubernetes.SetService(aged("c.com", 2)))
+	s.must(s.kubernetes.SetService(agedService("c.com", 2)))
 	s.applied()
 	f.check()
 	if got := f.sent(); !slices.Equal(got, []string{"outbound|80||b.com", "outbound|80||c.com"}) {

@@ -64,7 +64,7 @@ func (e egressHosts) indexed() egressHosts {
 }
 
 func (l egressHostList) indexed() egressHostList {
-	if len(l.list) <= fewHosts {
+	if len(l.list) <= fewHosts.Get() {
 		return l
 	}
 	l.known = make(map[egressHost]struct{}, len(l.list))

@@ -25,12 +25,12 @@ func TestEgressHostsIndexed(t *testing.T) {
 	found := 0
 	for range 2000 {
 		var hosts []string
-		for range fewHosts + 1 + r.IntN(9) {
+		for range fewHosts.Get() + 1 + r.IntN(9) {
 			hosts = append(hosts, pick("n1", "n2", "n3", "*", ".", "~n1", "~n2", "~")+"/"+pick("q.net", host()))
 		}
 		list := newEgressHosts(hosts, "n3")
 		index := list.indexed()
-		if len(list.include.list) > fewHosts && index.include.known == nil {
+		if len(list.include.list) > fewHosts.Get() && index.include.known == nil {
 			t.Fatal("no index")
 		}
 		namespace := pick("n1", "n2", "n3", "n4")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -27,11 +28,11 @@ type reversedHost struct {
 }
 
 // fewHosts are compared one by one, which costs less than looking for them.
-const fewHosts = 16
+const fewHosts limit.Size = 16
 
 func newHostSet(names []registry.Hostname) *hostSet {
 	s := &hostSet{names: names}
-	if len(names) <= fewHosts {
+	if len(names) <= fewHosts.Get() {
 		return s
 	}
 	s.positions = make(map[registry.Hostname][]int, len(names))

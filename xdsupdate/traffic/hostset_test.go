@@ -31,7 +31,7 @@ func TestHostSet(t *testing.T) {
 			}
 			return registry.Hostname(prefix + strings.Join(parts, "."))
 		}
-		names := make([]registry.Hostname, 1+random.IntN(4*fewHosts))
+		names := make([]registry.Hostname, 1+random.IntN(4*fewHosts.Get()))
 		for i := range names {
 			names[i] = host()
 		}
@@ -63,7 +63,7 @@ func TestHostSet(t *testing.T) {
 // TestManyPorts: a service with many ports has each of them by its number, the first
 // of several.
 func TestManyPorts(t *testing.T) {
-	for _, n := range []uint32{1, fewPorts, fewPorts + 1, 200} {
+	for _, n := range []uint32{1, uint32(fewPorts), uint32(fewPorts) + 1, 200} {
 		svc := &registry.Service{Hostname: "cart.example.com"}
 		for i := range n {
 			svc.Ports = append(svc.Ports, &registry.Port{Number: i + 1, Name: "first"}, nil, &registry.Port{Number: i + 1, Name: "second"})

@@ -65,25 +65,12 @@ func (c *affected) imports() {
 	if len(c.services) == 0 {
 		return
 	}
-	for _, s := range c.before.scopesMade() {
-		if n := len(s.egress); n > 1 && exceeds(s.imports+n*len(c.services), c.after.settings.limits.Imports) {
-			c.sidecars(s.sidecar)
+	c.before.mu.Lock()
+	bases := c.before.scopeBases()
+	c.before.mu.Unlock()
+	for key, b := range bases {
+		if b.listeners > 1 && exceeds(b.imports+b.listeners*len(c.services), c.after.settings.limits.Imports) {
+			c.affect(key.namespace, "", func(p *proxy) bool { return p.role != router })
 		}
 	}
-}
-
-// scopesMade returns the scopes that there are of a state, or of states before it.
-func (st *state) scopesMade() []*scope {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	var out []*scope
-	for _, s := range st.scopes {
-		out = append(out, s)
-	}
-	for key, base := range st.bases {
-		if st.scopes[key] == nil {
-			out = append(out, base.scope)
-		}
-	}
-	return out
 }

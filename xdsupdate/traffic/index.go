@@ -10,6 +10,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
@@ -154,11 +155,13 @@ func compareVirtualServices(a, b *virtualService) int { return compareConfigs(a.
 
 func compareGateways(a, b *gateway) int { return compareConfigs(a.config, b.config) }
 
+// fewChanges is for how many changes an index is made of the last one in any case.
+const fewChanges limit.Size = 64
+
 // withAll returns the index after changes of different objects. Each costs a copy of
 // the lists that it is in, so that of many a new index is made.
 func (x *index) withAll(changes []objectChange) *index {
-	const few = 64
-	if len(changes) <= max(few, x.objects.Len()/few) {
+	if len(changes) <= max(fewChanges.Get(), x.objects.Len()/64) {
 		for _, ch := range changes {
 			x = x.with(ch.key, ch.before, ch.after)
 		}

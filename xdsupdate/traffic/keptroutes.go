@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -33,7 +34,7 @@ type keptPlace struct {
 
 // maxKeptPlaces bounds what is kept of one VirtualService. Gateways and routers that
 // are gone leave theirs behind.
-const maxKeptPlaces = 64
+const maxKeptPlaces limit.Size = 64
 
 func (k keptRoutes) get(v *virtualService, at keptPlace) *gatewayRules {
 	list, _ := k.of.Get(v)
@@ -47,7 +48,7 @@ func (k keptRoutes) get(v *virtualService, at keptPlace) *gatewayRules {
 
 func (k keptRoutes) with(at keptPlace, rules *gatewayRules) keptRoutes {
 	list, _ := k.of.Get(rules.of)
-	if len(list) >= maxKeptPlaces {
+	if len(list) >= maxKeptPlaces.Get() {
 		list = nil
 	}
 	return keptRoutes{k.of.Set(rules.of, append(slices.Clip(list), keptRules{at, rules}))}

@@ -9,11 +9,11 @@ import "testing"
 func TestKeptPlacesAreBounded(t *testing.T) {
 	var kept keptRoutes
 	rules := &gatewayRules{of: &virtualService{}}
-	for port := range uint32(3 * maxKeptPlaces) {
+	for port := range uint32(3 * maxKeptPlaces.Get()) {
 		at := keptPlace{place: place{port: port}}
 		kept = kept.with(at, rules)
-		if list, _ := kept.of.Get(rules.of); len(list) > maxKeptPlaces {
-			t.Fatalf("routes of %d places are kept, want %d at most", len(list), maxKeptPlaces)
+		if list, _ := kept.of.Get(rules.of); len(list) > maxKeptPlaces.Get() {
+			t.Fatalf("routes of %d places are kept, want %d at most", len(list), maxKeptPlaces.Get())
 		}
 		if kept.get(rules.of, at) != rules {
 			t.Fatal("the last routes are not kept")

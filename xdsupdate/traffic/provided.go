@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -28,7 +29,7 @@ type provided struct {
 
 // maxShared is for how many pushes of endpoints what is computed is kept as it is: it
 // grows with views that may be gone.
-const maxShared = 256
+const maxShared limit.Size = 256
 
 // proxies are what makes a difference in the proxies of each view.
 type proxies struct {
@@ -91,7 +92,7 @@ func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	w := newPushWorld(last.world, push)
 	d := p.difference(push, last.state)
 	next := &provided{world: w}
-	if d.endpointsOnly() && last.shared < maxShared {
+	if d.endpointsOnly() && last.shared < maxShared.Get() {
 		next.state, next.proxies, next.shared = last.state.withEndpoints(w), last.proxies, last.shared+1
 	} else {
 		next.state, next.proxies = last.state.next(last.state.withAll(d.objects), w, d), newProxies()

@@ -130,14 +130,24 @@ func (x ruleIndex) namespacesWith(key ruleKey, has bool) pmap.Map[registry.Hostn
 // about yields the rules of all namespaces that may be for a host name.
 func (x ruleIndex) about(name registry.Hostname) iter.Seq[*destinationRule] {
 	return func(yield func(*destinationRule) bool) {
+		for h := range x.hostsAbout(name) {
+			for _, r := range h.objects {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// hostsAbout yields the rules of about by their hosts and namespaces.
+func (x ruleIndex) hostsAbout(name registry.Hostname) iter.Seq[*hostRules] {
+	return func(yield func(*hostRules) bool) {
 		at := func(host registry.Hostname) bool {
 			namespaces, _ := x.namespaces.Get(host)
 			for _, ns := range namespaces {
-				h, _ := x.hosts.Get(ruleKey{ns, host})
-				for _, r := range h.objects {
-					if !yield(r) {
-						return false
-					}
+				if h, _ := x.hosts.Get(ruleKey{ns, host}); !yield(h) {
+					return false
 				}
 			}
 			return true

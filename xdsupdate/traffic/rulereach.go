@@ -5,7 +5,6 @@ package traffic
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -253,13 +252,6 @@ func bytesOf(p *networking.TrafficPolicy) int {
 		ports, most = ports+n, max(most, n)
 	}
 	return proto.Size(p) - ports + most
-}
-
-// looked returns the reaches of the rules for wildcards that were looked at.
-func (st *state) looked() map[*rule]*ruleReach {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return maps.Clone(st.reaches)
 }
 
 // reachesAfter returns those that a difference does not change.

@@ -3,15 +3,21 @@
 package traffic
 
 import (
+	"maps"
 	"slices"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
 // scopeBase is a scope of an earlier state, and what has changed since. A scope is
 // made of it when it is needed, at the cost of what concerns it.
 type scopeBase struct {
+	// scope is nil if it was dropped.
 	scope *scope
+	// listeners are those of the Sidecar, and imports is how many services they import now,
+	// at most. Both stay when the scope is dropped: clients may have what it had.
+	listeners, imports int
 	// hosts are the names in lower case whose services have changed.
 	hosts []registry.Hostname
 	// virtualServices are those that have changed, in their old and new states.
@@ -20,25 +26,66 @@ type scopeBase struct {
 	age int
 }
 
-// A base is dropped when so much has changed that a new scope costs no more, or
-// when it has not been needed for so long.
+// A scope is dropped when so much has changed that a new one costs no more, or when it
+// has not been needed for so long.
 const (
-	maxBaseChanges = 256
-	maxBaseAge     = 64
+	maxBaseChanges limit.Size = 256
+	maxBaseAge     limit.Size = 64
 )
+
+func newScopeBase(s *scope) *scopeBase {
+	return &scopeBase{scope: s, listeners: len(s.egress), imports: s.imports}
+}
 
 // since returns the base after more changes, or nil.
 func (b scopeBase) since(d *difference) *scopeBase {
+	b.imports += b.listeners * len(d.services)
 	if len(d.services) > 0 {
 		b.hosts = slices.Concat(b.hosts, d.services)
 	}
 	if changed := d.virtualServices(); len(changed) > 0 {
 		b.virtualServices = slices.Concat(b.virtualServices, changed)
 	}
-	if b.age++; b.age > maxBaseAge || len(b.hosts)+len(b.virtualServices) > maxBaseChanges {
+	if b.age++; b.scope != nil && b.age <= maxBaseAge.Get() && len(b.hosts)+len(b.virtualServices) <= maxBaseChanges.Get() {
+		return &b
+	}
+	if b.listeners <= 1 { // there is no limit of imports
 		return nil
 	}
-	return &b
+	return &scopeBase{listeners: b.listeners, imports: b.imports}
+}
+
+// scopeBases returns what is known of the scopes of a state, and of states before it. The
+// caller has the lock.
+func (st *state) scopeBases() map[scopeKey]*scopeBase {
+	out := maps.Clone(st.bases)
+	if out == nil {
+		out = make(map[scopeKey]*scopeBase, len(st.scopes))
+	}
+	for key, s := range st.scopes {
+		out[key] = newScopeBase(s)
+	}
+	return out
+}
+
+// basesAfter returns the bases after a difference.
+func (st *state) basesAfter(d *difference) map[scopeKey]*scopeBase {
+	out := st.scopeBases()
+	gone := make(map[*sidecar]struct{})
+	for _, o := range d.objects {
+		if o.before.sidecar != nil {
+			gone[o.before.sidecar] = struct{}{}
+		}
+	}
+	for key, base := range out {
+		next := base.since(d)
+		if _, is := gone[key.sidecar]; is || next == nil {
+			delete(out, key)
+		} else {
+			out[key] = next
+		}
+	}
+	return out
 }
 
 // in returns the scope in a new state.

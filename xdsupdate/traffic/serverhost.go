@@ -46,7 +46,7 @@ func (h serverHost) admits(namespace string) bool {
 // has the names of the server's hosts.
 func intersect(server []serverHost, names *hostSet, hosts []registry.Hostname, namespace string) []registry.Hostname {
 	var out []registry.Hostname
-	have := make(map[registry.Hostname]struct{}, min(len(hosts), fewHosts))
+	have := make(map[registry.Hostname]struct{}, min(len(hosts), fewHosts.Get()))
 	for _, h := range hosts {
 		for _, i := range names.matching(h) {
 			s := server[i]

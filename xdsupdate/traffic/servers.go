@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/pilotkit/pilotkit/internal/ipaddr"
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -30,7 +31,7 @@ type servers struct {
 type serverPlace struct{ namespace, address string }
 
 // leastAsked is how many places are remembered without looking whether clients are still there.
-const leastAsked = 4096
+const leastAsked limit.Size = 4096
 
 // of returns the addresses of a client, in their canonical form, if there are workloads at some of them, else none.
 func (s *servers) of(namespace string, addresses []string) []string {
@@ -71,7 +72,7 @@ func (s *servers) of(namespace string, addresses []string) []string {
 func (s *servers) appeared(d *difference) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.asked) > max(s.limit, leastAsked) {
+	if len(s.asked) > max(s.limit, leastAsked.Get()) {
 		s.limit = 2 * len(s.asked)
 		s.asked = nil
 		return true

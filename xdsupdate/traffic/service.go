@@ -5,6 +5,7 @@ package traffic
 import (
 	"slices"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -25,7 +26,7 @@ type service struct {
 }
 
 // fewPorts are looked through one by one.
-const fewPorts = 16
+const fewPorts limit.Size = 16
 
 // servicePort is a port, and the service that it is of.
 type servicePort struct {
@@ -52,7 +53,7 @@ func (s *service) addPort(p servicePort) {
 	if _, taken := s.port(p.Number); taken {
 		return
 	}
-	if s.ports = append(s.ports, p); len(s.ports) <= fewPorts {
+	if s.ports = append(s.ports, p); len(s.ports) <= fewPorts.Get() {
 		return
 	}
 	if s.byNumber == nil {

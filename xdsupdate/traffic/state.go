@@ -65,20 +65,7 @@ func (st *state) next(x *index, w world, d *difference) *state {
 	defer st.mu.Unlock()
 	out.kept = st.kept.after(d, w, st.index, x)
 	out.reaches = st.reachesAfter(d, x)
-	out.bases = make(map[scopeKey]*scopeBase, len(st.scopes))
-	keep := func(key scopeKey, base scopeBase) {
-		if next := base.since(d); next != nil {
-			out.bases[key] = next
-		}
-	}
-	for key, s := range st.scopes {
-		keep(key, scopeBase{scope: s})
-	}
-	for key, base := range st.bases {
-		if st.scopes[key] == nil {
-			keep(key, *base)
-		}
-	}
+	out.bases = st.basesAfter(d)
 	return out
 }
 
@@ -90,7 +77,7 @@ func (st *state) scopeOf(p *proxy) *scope {
 	defer st.mu.Unlock()
 	s := st.scopes[key]
 	if s == nil {
-		if base := st.bases[key]; base != nil {
+		if base := st.bases[key]; base != nil && base.scope != nil {
 			s = base.in(st.index, st.world)
 		} else {
 			s = newScope(st.index, st.world, key.sidecar, key.namespace)

@@ -5,7 +5,7 @@ package contract_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }

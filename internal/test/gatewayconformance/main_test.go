@@ -8,13 +8,13 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/go-logr/logr"
 
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	if isInside() {
 		os.Exit(m.Run()) // The suite keeps connections, and what waits for them, beyond its end.
 	}
-	goleak.VerifyTestMain(m)
+	testmain.Verify(m)
 }
 
 // require skips the test, with the reason, where something is missing.

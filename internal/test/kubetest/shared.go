@@ -7,8 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
@@ -22,7 +21,7 @@ type Shared struct {
 
 // Main runs the tests, stops the server, and fails if a goroutine is left. Call it
 // in TestMain.
-func (s *Shared) Main(m *testing.M) { goleak.VerifyTestMain(&sharing{m: m, shared: s}) }
+func (s *Shared) Main(m *testing.M) { testmain.Verify(&sharing{m: m, shared: s}) }
 
 type sharing struct {
 	m      *testing.M

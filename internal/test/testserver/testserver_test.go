@@ -6,15 +6,15 @@ import (
 	"slices"
 	"testing"
 
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 // TestServe: all has ended when stop returns, and its address can be listened on again.
 func TestServe(t *testing.T) {

@@ -5,6 +5,7 @@ package publish
 import (
 	"iter"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -74,7 +75,7 @@ type ServiceChange struct {
 
 // maxSpare is how much room, in elements, is kept for the next batch. What a large
 // one needed is not.
-const maxSpare = 256
+const maxSpare limit.Size = 256
 
 // Reset makes the change empty, but for the functions, which stay. Lists keep their
 // room, unless there is much of it.
@@ -88,7 +89,7 @@ func (c *Change) Reset() {
 // Emptied returns a list without elements that has the room of a given one, for the
 // next batch of a registry; no room if there is much of it.
 func Emptied[T any](list []T) []T {
-	if cap(list) > maxSpare {
+	if cap(list) > maxSpare.Get() {
 		return nil
 	}
 	clear(list)

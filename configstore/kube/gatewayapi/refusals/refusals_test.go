@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -18,10 +17,11 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/cluster"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/refusals"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testmain.Verify(m) }
 
 var (
 	_ refusals.Server   = (*ads.Server)(nil)

@@ -9,18 +9,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// maxUnanswered bounds what is remembered of a client that never answers. Delta
-// clients may send requests, and be answered, without answering; SotW clients
-// have one response unanswered at most.
-const maxUnanswered = 32
+// maxUnanswered bounds how many responses are remembered apart of a client that never answers.
+// Delta clients may send requests, and be answered, without answering; SotW clients have one
+// response unanswered at most.
+const maxUnanswered limit.Size = 32
 
 // Tracker tracks what a subscription was sent and what the client said to it.
 type Tracker struct {
-	// Unanswered are the last responses that the client has not answered, in their order.
+	// Unanswered are the responses that the client has not answered, in their order. The
+	// first may stand for several.
 	Unanswered []Response
 	// Pushed counts the responses, Refused those that the client has refused.
 	Pushed  uint64
@@ -35,7 +37,10 @@ type Tracker struct {
 
 // Response is a response that the client has not answered.
 type Response struct {
+	// Nonce is a number that grows with each response to the client.
 	Nonce, Version string
+	// Oldest is the nonce of the first response if this one stands for several, else "".
+	Oldest string
 	// Epoch: with this response the client has everything of that epoch; 0: there
 	// is more to come.
 	Epoch uint64
@@ -78,7 +83,8 @@ func (o *Response) TellsAbsence() bool {
 // Sent returns a record of one more response, which the caller fills in.
 func (a *Tracker) Sent(version string) *Response {
 	a.Pushed++
-	if len(a.Unanswered) == maxUnanswered {
+	if len(a.Unanswered) > maxUnanswered.Get() {
+		a.Unanswered[1].join(&a.Unanswered[0])
 		a.Unanswered = append(a.Unanswered[:0], a.Unanswered[1:]...)
 	}
 	a.Unanswered = append(a.Unanswered, Response{})
@@ -119,10 +125,11 @@ func (a *Tracker) Awaits(name string) bool {
 
 // Answer records the client's answer to the response with a nonce, and to
 // those before it, and sets that response. Without a nonce, or with a stale
-// one, it is no answer.
+// one, it is no answer. The refusal of one of several responses that are remembered as
+// one is that of all of them; that it is accepted says nothing of the others.
 func (a *Tracker) Answer(nonce string, refused bool, of *Response) bool {
 	for i := range a.Unanswered {
-		if a.Unanswered[i].Nonce != nonce || nonce == "" {
+		if o := &a.Unanswered[i]; nonce == "" || o.Nonce != nonce && !(refused && o.standsFor(nonce)) {
 			continue
 		}
 		*of = a.Unanswered[i]

@@ -5,6 +5,7 @@ package acks
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
@@ -17,8 +18,8 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 		o := a.Sent("v" + strconv.Itoa(i))
 		o.Nonce, o.Epoch = strconv.Itoa(i), uint64(i)
 	}
-	if n := cap(a.Unanswered); n > 2*maxUnanswered {
-		t.Errorf("room for %d responses is kept, want at most %d", n, 2*maxUnanswered)
+	if n := cap(a.Unanswered); n > 2*maxUnanswered.Get() {
+		t.Errorf("room for %d responses is kept, want at most %d", n, 2*maxUnanswered.Get())
 	}
 	var o Response
 	if a.Answer("5", false, &o) {
@@ -67,4 +68,42 @@ func TestAnswers(t *testing.T) {
 	}
 	send("absent", &resource.State{Name: "c", Marker: resource.Absent})
 	answer("absent", true, true, "version of absent", 1)
+}
+
+// TestForgottenResponses: of responses that are remembered as one the refusal of any is that of
+// all; that one of them but the last is accepted says nothing, and stale nonces are no answers.
+func TestForgottenResponses(t *testing.T) {
+	var a Tracker
+	var o Response
+	send := func(i int, listed ...*resource.State) {
+		r := a.Sent("version")
+		r.Nonce, r.Listed, r.SentAt = strconv.Itoa(i), listed, time.Unix(int64(i), 0)
+	}
+	send(7)
+	if !a.Answer("7", false, &o) {
+		t.Fatal("no answer")
+	}
+	last := 8 + maxUnanswered.Get() + 5
+	for i := 8; i <= last; i++ {
+		send(i, &resource.State{Name: strconv.Itoa(i % 10)})
+	}
+	for _, nonce := range []string{"", "7", "9", "x", strconv.Itoa(last + 1)} {
+		if a.Answer(nonce, false, &o) {
+			t.Errorf("the nonce %q is an answer", nonce)
+		}
+	}
+	if a.Answer("7", true, &o) {
+		t.Error("a stale refusal counts")
+	}
+	if !a.Answer("10", true, &o) || a.Refused != 1 || o.Oldest != "8" || !o.SentAt.Equal(time.Unix(8, 0)) {
+		t.Errorf("refused: %d; the response %+v", a.Refused, o)
+	}
+	for _, name := range []string{"8", "9", "0", "1"} {
+		if o.Find(name) == nil {
+			t.Errorf("the response lacks %s", name)
+		}
+	}
+	if !a.Answer(strconv.Itoa(last), false, &o) || len(a.Unanswered) > 0 {
+		t.Errorf("unanswered: %+v", a.Unanswered)
+	}
 }

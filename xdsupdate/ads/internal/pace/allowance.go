@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/peer"
+
+	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
 // WorkAtOnce is what a connection may ask for at once, WorkPerSecond in the long run, in
@@ -56,13 +58,15 @@ func (a *Allowances) Open(ctx context.Context) (of *Allowance, done func()) {
 	}
 }
 
+// sweepAtLeast is how many allowances are kept without a look at whether they are needed.
+const sweepAtLeast limit.Size = 64
+
 // drop drops the allowances that are not needed, now and then. The caller holds mu.
 func (a *Allowances) drop() {
-	const atLeast = 64
 	if a.of == nil {
 		a.of = make(map[net.Addr]*Allowance)
 	}
-	if len(a.of) < max(atLeast, a.sweep) {
+	if len(a.of) < max(sweepAtLeast.Get(), a.sweep) {
 		return
 	}
 	now := time.Now()

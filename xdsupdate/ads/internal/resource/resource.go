@@ -195,7 +195,7 @@ func Marshal(m proto.Message) ([]byte, error) {
 // encodedStandIn returns the encoded stand-in; nil: there is none.
 func (r *State) encodedStandIn() (value []byte) {
 	defer func() {
-		if recover() != nil {
+		if guard.Recovered(recover()) != nil {
 			value = nil
 		}
 	}()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"weak"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
@@ -39,11 +40,11 @@ type entry struct {
 	stale bool
 }
 
-const sweepAtLeast = 1024
+const sweepAtLeast limit.Size = 1024
 
 // New returns none, of a layer with the number 0.
 func New() *Resources {
-	return &Resources{entries: make(map[resource.Name]map[any]*entry), limit: sweepAtLeast}
+	return &Resources{entries: make(map[resource.Name]map[any]*entry), limit: sweepAtLeast.Get()}
 }
 
 // Advance has the resources belong to the next layer, in which everything or some names may have
@@ -78,7 +79,7 @@ func (s *Resources) sweep() {
 			delete(s.entries, name)
 		}
 	}
-	s.limit = max(sweepAtLeast, 2*s.count)
+	s.limit = max(sweepAtLeast.Get(), 2*s.count)
 }
 
 // Get returns the resource of a name in a layer: one that was made for a view with an equal

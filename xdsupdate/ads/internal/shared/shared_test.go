@@ -53,14 +53,14 @@ func TestShared(t *testing.T) {
 // TestSwept: what nobody has is forgotten, when it is as much as there was.
 func TestSwept(t *testing.T) {
 	s := New()
-	for i := range 10 * sweepAtLeast {
+	for i := range 10 * sweepAtLeast.Get() {
 		s.Get(uint64(i), resource.Name{TypeURL: "type", Name: strconv.Itoa(i)}, nil, makes("1"))
-		if i%sweepAtLeast == 0 {
+		if i%sweepAtLeast.Get() == 0 {
 			runtime.GC()
 		}
 		s.Advance(uint64(i+1), false, slices.Values([]resource.Name(nil)))
 	}
-	if s.count > 3*sweepAtLeast || len(s.entries) != s.count {
+	if s.count > 3*sweepAtLeast.Get() || len(s.entries) != s.count {
 		t.Errorf("%d entries of %d names are left", s.count, len(s.entries))
 	}
 }

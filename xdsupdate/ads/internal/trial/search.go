@@ -3,7 +3,9 @@
 // Package trial finds out which of several parts of a resource are refused, by trials.
 package trial
 
-import "slices"
+import (
+	"slices"
+)
 
 // Search finds which of several parts a client refuses, by trials: in each the client is
 // sent what some of the parts make together. It assumes that what is refused is so with
@@ -35,7 +37,8 @@ const (
 	ofOthers // than one suspect
 )
 
-// maxAlone bounds how many likely parts are left out alone.
+// maxAlone bounds how many likely parts are left out alone: of more than that halves are left out,
+// with what is good in them, for as long as a trial lasts.
 const maxAlone = 16
 
 // maxTrials bounds what a client that refuses everything costs: after that all that it

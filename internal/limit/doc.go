@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package limit has the type of the sizes at which the library reaches the same result in
+// another way: how much of a buffer is kept, how many elements are compared one by one, when a
+// cache forgets. A size of a result, as a bound on what a client may ask for, is not one of them.
+//
+// A fault behind such a size is seen by large meshes only, so that tests lower all of them by one
+// switch: testmain.Lowered runs models of a package with sizes of at most 1 and 3. Set
+// PILOTKIT_LIMIT=1 to do so for any test.
+//
+// # Catalogue
+//
+// These are all sizes, with the tests that cross them; a test without a folder is in that of its size.
+//
+//	aggregate.maxExpected                        256  TestLoweredSizes
+//	configstore/etcd.listPage                   1000  TestLoweredSizes
+//	configstore/manifest.fewKeys                  12  TestLoweredSizes
+//	configstore/memory.maxKept                    64  TestLoweredSizes
+//	configstore/memory.watchChunk                 64  TestLoweredSizes
+//	internal/cow.fillLeaf                         96  TestLoweredSizes
+//	internal/cow.maxLeaf                         128  TestLoweredSizes
+//	internal/cow.minLeaf                          32  TestLoweredSizes
+//	internal/listing.minRoom                      64  TestLoweredSizes
+//	internal/listing.resolveLocked                32  TestLoweredSizes
+//	internal/notify.maxKept                     4096  TestLoweredSizes
+//	internal/notify.maxKeptBatch                 256  TestLoweredSizes
+//	registry.maxUnlisted                           4  TestLoweredSizes
+//	registry/internal/publish.maxSpare           256  registry/serviceentry.TestLoweredSizes
+//	registry/serviceentry.addressBlock             8  TestLoweredSizes
+//	registry/serviceentry.few                      4  TestLoweredSizes
+//	registry/serviceentry.maxSpare               256  TestLoweredSizes TestAfterLargeBatch
+//	xdsupdate/ads.largeSize                     1024  TestLoweredSizes
+//	xdsupdate/ads.maxRecalled                     16  TestLoweredSizes
+//	xdsupdate/ads.maxStarts                        8  TestLoweredSizes
+//	xdsupdate/ads.partSize                       256  TestLoweredSizes TestDivided
+//	xdsupdate/ads/internal/acks.maxUnanswered     32  xdsupdate/ads.TestLoweredSizes TestForgottenResponses
+//	xdsupdate/ads/internal/pace.sweepAtLeast      64  xdsupdate/ads.TestLoweredSizes
+//	xdsupdate/ads/internal/shared.sweepAtLeast  1024  xdsupdate/ads.TestLoweredSizes TestSwept
+//	xdsupdate/traffic.fewChanges                  64  TestLoweredSizes TestServicesAfterManyObjects
+//	xdsupdate/traffic.fewHosts                    16  TestLoweredSizes TestEgressHostsIndexed
+//	xdsupdate/traffic.fewPorts                    16  TestLoweredSizes TestManyPorts
+//	xdsupdate/traffic.leastAsked                4096  TestLoweredSizes
+//	xdsupdate/traffic.maxBaseAge                  64  TestLoweredSizes TestImportsAfterManyPushes
+//	xdsupdate/traffic.maxBaseChanges             256  TestLoweredSizes
+//	xdsupdate/traffic.maxKeptPlaces               64  TestLoweredSizes TestKeptPlacesAreBounded
+//	xdsupdate/traffic.maxShared                  256  TestLoweredSizes
+package limit

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package limit
+
+import "go.uber.org/atomic"
+
+// Size is a size at which code chooses another way to the same result, as how many
+// elements a buffer may have to be used again. It never decides what the result is.
+type Size int
+
+// lowered is what all sizes are at most, unless it is 0. Only the tests of a package that
+// run with lowered sizes set it, before they begin.
+var lowered atomic.Int64 //nolint:gochecknoglobals // One switch for all packages, which no product code sets.
+
+// Get returns the size.
+func (s Size) Get() int {
+	if most := lowered.Load(); most > 0 {
+		return min(int(s), int(most))
+	}
+	return int(s)
+}
+
+// Lower makes no size more than most from now on; 0 restores them. It is for tests only,
+// before anything runs, because what was made with one size must not meet another.
+func Lower(most int) { lowered.Store(int64(most)) }
