@@ -30,7 +30,8 @@ type Document struct {
 	// and the namespace as written, for it is not known whether objects of this
 	// kind have one.
 	Key configstore.ConfigKey
-	// Config is the object if Err is nil.
+	// Config is the object if Err is nil, else what could be read of it, if Key says which one it is. Fields of the spec
+	// that Options.Lenient drops, and those that cannot be read, are what configstore.Unread returns.
 	Config configstore.Config
 	// Err is nil or an *Error, which matches ErrMalformed or
 	// configstore.ErrUnknownKind.
@@ -141,6 +142,6 @@ func (p *parser) fail(t Text, problem Problem) {
 		e.Problems[0].Message, e.cause = unknown.Problems[0].Message, configstore.ErrUnknownKind
 	}
 	p.docs = append(p.docs, Document{
-		Number: p.number, Line: problem.Line, Column: problem.Column, Key: doc.Key, Err: e, Foreign: doc.Foreign,
+		Number: p.number, Line: problem.Line, Column: problem.Column, Key: doc.Key, Config: doc.Config, Err: e, Foreign: doc.Foreign,
 	})
 }

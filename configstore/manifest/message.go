@@ -7,6 +7,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pilotkit/pilotkit/configstore"
 )
 
 // message reads a mapping into an empty message, by the rules of protobuf's
@@ -30,11 +32,16 @@ func (d *decoder) message(n *yaml.Node, m protoreflect.Message) {
 			if !d.lenient {
 				d.fieldErrorf(e.keyNode, e.key, "unknown field")
 			}
+			configstore.MarkUnread(m, e.key)
 			continue
 		}
+		before := d.wrong
 		d.pushField(e.key)
 		d.field(e, fd, m)
 		d.pop()
+		if d.wrong > before {
+			configstore.MarkUnread(m, fd.JSONName())
+		}
 	}
 }
 

@@ -63,8 +63,10 @@ func (p *parser) object(n *yaml.Node, item string, kind configstore.GroupVersion
 	switch {
 	case !known:
 		p.unknown(d, n, Document{Item: item, Key: key, Foreign: p.in.foreign(kind.APIVersion(), kind.Kind)}, kind, entries)
+	case len(d.problems) > 0 && sound:
+		p.refuse(d, n, Document{Item: item, Key: key, Config: config})
 	case len(d.problems) > 0:
-		p.refuse(d, n, Document{Item: item, Key: key})
+		p.refuse(d, n, Document{Item: item})
 	default:
 		p.add(d, n, Document{Item: item, Key: key, Config: config})
 	}

@@ -10,6 +10,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // authorizationPolicy finds what of an AuthorizationPolicy has no effect.
@@ -24,6 +25,7 @@ func (f *findings) authorizationPolicy(a *authorizationPolicy) {
 	f.protects(&a.policyTarget, nobody)
 	f.tokens(a)
 	f.provider(a)
+	f.unverified(a)
 	f.unchecked(a, rbac.HTTP)
 	if slices.ContainsFunc(f.gateways, (*gateway).servesTCP) {
 		f.unchecked(a, rbac.TCP)
@@ -40,6 +42,25 @@ func (f *findings) protects(t *policyTarget, nobody string) {
 	}
 	if nobody != "" && len(t.targets) == 0 && !f.selectsGateways(t) {
 		f.add("", "%s", nobody)
+	}
+}
+
+// unverified finds rules by identities for servers of Gateways that take certificates that nobody verifies.
+func (f *findings) unverified(a *authorizationPolicy) {
+	field := identityField(a.spec)
+	if field == "" {
+		return
+	}
+	for _, g := range f.gateways {
+		if len(a.targets) == 0 && !compatible(a.selector, g.spec.GetSelector()) {
+			continue
+		}
+		for i, s := range g.spec.GetServers() {
+			if envoy.TakesUnverified(s.GetTls()) {
+				f.add(field, "nobody verifies the certificates of the clients of %s of Gateway %s: there nobody has an identity", element("spec.servers", i), g)
+				return
+			}
+		}
 	}
 }
 

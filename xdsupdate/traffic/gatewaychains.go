@@ -78,6 +78,7 @@ func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection
 // serverChains yields the filter chains of a server, or why one is left out; over says
 // which TLS routes there is no room for.
 func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
+	guard = guard.of(s)
 	switch s.kind {
 	case passthrough:
 		return st.tlsChains(p, s, over, guard)
