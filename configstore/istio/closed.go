@@ -3,6 +3,7 @@
 package istio
 
 import (
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -28,7 +29,7 @@ func closing[T proto.Message](s configstore.Schema, closed func(spec T) T) confi
 func closedAuthorizationPolicy(spec *security.AuthorizationPolicy) *security.AuthorizationPolicy {
 	out := &security.AuthorizationPolicy{}
 	out.Selector, out.TargetRef, out.TargetRefs = selection(spec, out)
-	if spec == nil || spec.GetAction() != security.AuthorizationPolicy_ALLOW || SelectionUnread(spec, "action") {
+	if spec == nil || spec.GetAction() != security.AuthorizationPolicy_ALLOW || ActionUnread(configstore.Unread(spec)) {
 		out.Action, out.Rules = security.AuthorizationPolicy_DENY, []*security.Rule{{}}
 	}
 	return out
@@ -44,7 +45,7 @@ func closedRequestAuthentication(spec *security.RequestAuthentication) *security
 // closedPeerAuthentication takes nothing but mutual TLS.
 func closedPeerAuthentication(spec *security.PeerAuthentication) *security.PeerAuthentication {
 	out := &security.PeerAuthentication{Mtls: &security.PeerAuthentication_MutualTLS{Mode: security.PeerAuthentication_MutualTLS_STRICT}}
-	if spec == nil || SelectionUnread(spec) {
+	if spec == nil || SelectionUnread(configstore.Unread(spec)) {
 		configstore.MarkUnread(out.ProtoReflect(), selectorField)
 	} else {
 		out.Selector = spec.GetSelector()
@@ -62,7 +63,7 @@ type selecting interface {
 
 // selection returns what a spec is for. If that cannot be read, it notes so in out.
 func selection[T selecting](spec, out T) (*apitype.WorkloadSelector, *apitype.PolicyTargetReference, []*apitype.PolicyTargetReference) {
-	if !spec.ProtoReflect().IsValid() || SelectionUnread(spec) {
+	if !spec.ProtoReflect().IsValid() || SelectionUnread(configstore.Unread(spec)) {
 		configstore.MarkUnread(out.ProtoReflect(), selectorField)
 		return nil, nil, nil
 	}
@@ -71,17 +72,22 @@ func selection[T selecting](spec, out T) (*apitype.WorkloadSelector, *apitype.Po
 
 const selectorField = "selector"
 
-// SelectionUnread reports whether a part of the spec of a policy cannot be read (configstore.Unread) that says what the policy
-// is for, or one of some further fields of the spec.
-func SelectionUnread(spec proto.Message, fields ...string) bool {
-	for _, u := range configstore.Unread(spec) {
-		at, _, _ := strings.Cut(strings.TrimPrefix(u.Field, "spec."), ".")
-		at, _, _ = strings.Cut(at, "[")
-		for _, field := range append(fields, selectorField, "targetRef", "targetRefs") {
-			if at == field {
-				return true
-			}
+// SelectionUnread reports whether one of the parts of a policy that cannot be read (configstore.Unread) says what the policy
+// is for.
+func SelectionUnread(unread []configstore.Violation) bool {
+	return anyIn(unread, selectorField, "targetRef", "targetRefs")
+}
+
+// ActionUnread reports whether one of the parts of an AuthorizationPolicy that cannot be read (configstore.Unread) is its action.
+func ActionUnread(unread []configstore.Violation) bool { return anyIn(unread, "action") }
+
+// anyIn reports whether one of the parts is in a field of the spec.
+func anyIn(unread []configstore.Violation, fields ...string) bool {
+	return slices.ContainsFunc(unread, func(u configstore.Violation) bool {
+		at := strings.TrimPrefix(u.Field, "spec.")
+		if end := strings.IndexAny(at, ".["); end >= 0 {
+			at = at[:end]
 		}
-	}
-	return false
+		return slices.Contains(fields, at)
+	})
 }

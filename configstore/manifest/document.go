@@ -135,6 +135,7 @@ func (p *parser) add(d *decoder, root *yaml.Node, doc Document) {
 func (p *parser) fail(t Text, problem Problem) {
 	problem.Line += t.Lines
 	doc := p.salvage(t)
+	doc.Config.Spec = nil
 	e := &Error{Document: p.number, Key: doc.Key, Problems: []Problem{problem}, cause: ErrMalformed}
 	var unknown *Error
 	if errors.As(doc.Err, &unknown) && errors.Is(unknown, configstore.ErrUnknownKind) {

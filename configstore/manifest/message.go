@@ -32,7 +32,7 @@ func (d *decoder) message(n *yaml.Node, m protoreflect.Message) {
 			if !d.lenient {
 				d.fieldErrorf(e.keyNode, e.key, "unknown field")
 			}
-			configstore.MarkUnread(m, e.key)
+			d.unread(m, e.key)
 			continue
 		}
 		before := d.wrong
@@ -40,8 +40,15 @@ func (d *decoder) message(n *yaml.Node, m protoreflect.Message) {
 		d.field(e, fd, m)
 		d.pop()
 		if d.wrong > before {
-			configstore.MarkUnread(m, fd.JSONName())
+			d.unread(m, fd.JSONName())
 		}
+	}
+}
+
+// unread notes that a field of a message of the spec cannot be read.
+func (d *decoder) unread(m protoreflect.Message, name string) {
+	if d.path[0].name == fieldSpec {
+		configstore.MarkUnread(m, name)
 	}
 }
 

@@ -207,7 +207,9 @@ func (d *decoder) content(config *configstore.Config, schema configstore.Schema,
 		}
 		d.pop()
 	}
-	if err := proto.CheckInitialized(config.Spec); err != nil && len(d.problems) == 0 {
+	if spec, given := find(entries, fieldSpec); given && !isNull(follow(spec.value)) && follow(spec.value).Kind != yaml.MappingNode {
+		config.Spec = nil // It has been said why.
+	} else if err := proto.CheckInitialized(config.Spec); err != nil && len(d.problems) == 0 {
 		d.errorf(&yaml.Node{}, "%s", cleanProtoError(err))
 	}
 }

@@ -21,6 +21,8 @@ type requestAuthentication struct {
 	config *configstore.Config
 	spec   *security.RequestAuthentication
 	rules  []tokenRule
+	// unread are the parts that cannot be read. With some all requests are denied.
+	unread []configstore.Violation
 }
 
 // tokenRule is a rule of it.
@@ -38,7 +40,10 @@ func newRequestAuthentication(c *configstore.Config, s *settings) *requestAuthen
 	if spec == nil {
 		return nil
 	}
-	out := &requestAuthentication{objectName: objectName{c.Namespace, c.Name}, policyTarget: newPolicyTarget(spec), config: c, spec: spec}
+	unread := configstore.Unread(spec)
+	out := &requestAuthentication{
+		objectName: objectName{c.Namespace, c.Name}, policyTarget: newPolicyTarget(spec, unread), config: c, spec: spec, unread: unread,
+	}
 	for _, r := range spec.GetJwtRules() {
 		out.rules = append(out.rules, s.tokenRule(r))
 	}
