@@ -3,6 +3,7 @@
 package mcp
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/test/memnet"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -33,9 +35,13 @@ func TestProviderBesideProxies(t *testing.T) {
 		e.create(entry("shop", "a"))
 		e.create(labelled(entry("shop", "b"), "canary"))
 		server := ads.New(nil, ads.Options{
-			Providers: []ads.Provider{NewProvider(e.cache, ProviderOptions{Revision: "stable"})},
+			Providers: []ads.Provider{NewProvider(e.cache, ProviderOptions{Revision: "stable", ControlPlanes: []string{"istiod"}})},
 			Limits:    ads.Limits{Types: 100},
 			Pusher:    xdsupdate.PusherOptions{DebounceAfter: -1},
+			Proxy: func(_ context.Context, node *core.Node) (*registry.Proxy, error) { // as if by certificates
+				who := map[string]string{"pilot": "istiod", "canary": "istiod", "thief": "web"}[node.GetId()]
+				return &registry.Proxy{ID: node.GetId(), Identity: who}, nil
+			},
 		})
 		if err := server.SetResource("l", &listenerv3.Listener{Name: "l"}); err != nil {
 			t.Fatal(err)
@@ -43,6 +49,9 @@ func TestProviderBesideProxies(t *testing.T) {
 		serveOn(t, e.listener, server.Register, e.cache.Run, server.Run)
 		control := stockClient(t, e.listener, controlPlane("pilot", ""), nil, stockTypes()...)
 		canary := deltaClient(t, e.listener, controlPlane("canary", "canary"), nil, stockTypes()...)
+		// It says that it is a control plane, and is not.
+		thief := stockClient(t, e.listener, controlPlane("thief", "canary"), nil, stockTypes()...)
+		nobody := deltaClient(t, e.listener, controlPlane("nobody", ""), nil, stockTypes()...)
 		conn := dial(t, e.listener)
 		t.Cleanup(func() { _ = conn.Close() })
 		proxy := xdstest.NewClient(conn, xdstest.ClientOptions{Node: &core.Node{Id: "proxy"}})
@@ -59,6 +68,8 @@ func TestProviderBesideProxies(t *testing.T) {
 			synctest.Wait()
 			same(t, "control plane", control.contents(), e.wanted("stable"))
 			same(t, "canary", canary.contents(), e.wanted("canary"))
+			same(t, "thief", len(thief.contents()), 0)
+			same(t, "nobody", len(nobody.contents()), 0)
 			same(t, "listeners of the proxy", proxy.State().Names(envoy.ListenerType), []string{"l"})
 			same(t, "configs of the proxy", len(proxy.State().Names(entryType())), 0)
 			e.create(entry("shop", fmt.Sprint("c", i)))
@@ -127,7 +138,7 @@ func TestServerOfIdleObjects(t *testing.T) {
 		if _, err := e.Apply(batch...); err != nil {
 			t.Fatal(err)
 		}
-		p := countingProvider{NewProvider(e.cache).(*provider), &atomic.Int64{}}
+		p := countingProvider{NewProvider(e.cache, ProviderOptions{ControlPlanes: []string{""}}).(*provider), &atomic.Int64{}}
 		server := ads.New(nil, ads.Options{Providers: []ads.Provider{p}, Limits: ads.Limits{Types: 100}, Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}})
 		serveOn(t, e.listener, server.Register, e.cache.Run, server.Run)
 		synctest.Wait() // the first push is done: clients of different pushes may share less

@@ -75,6 +75,9 @@ func (c *comparison) authorizations() {
 		c.withoutEmptyFilters(l)
 	}
 	for _, l := range c.got[listeners] {
+		// The good state that was there before stays with us.
+		eachAuthorization(l, func(_ string, config tree) { c.refusedByUs(config) })
+		c.withoutEmptyFilters(l)
 		each(l, withoutSource)
 		each(l, s95)
 	}
