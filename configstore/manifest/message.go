@@ -23,7 +23,10 @@ func (d *decoder) message(n *yaml.Node, m protoreflect.Message) {
 		return
 	}
 	fields := m.Descriptor().Fields()
-	for _, e := range d.entries(target) {
+	start := d.wrong
+	entries := d.entries(target)
+	ambiguous := d.wrong > start // as to which fields, if one is given twice
+	for _, e := range entries {
 		fd := fields.ByJSONName(e.key)
 		if fd == nil {
 			fd = fields.ByTextName(e.key)
@@ -39,7 +42,7 @@ func (d *decoder) message(n *yaml.Node, m protoreflect.Message) {
 		d.pushField(e.key)
 		d.field(e, fd, m)
 		d.pop()
-		if d.wrong > before {
+		if ambiguous || d.wrong > before {
 			d.unread(m, fd.JSONName())
 		}
 	}

@@ -43,7 +43,7 @@ func ExampleNewProvider() {
 		Providers: []ads.Provider{mcp.NewProvider(configs, mcp.ProviderOptions{
 			ControlPlanes: []string{"spiffe://example.org/ns/istio-system/sa/istiod"}, // of those whom ads.Options.Proxy has verified
 		})},
-		Limits:    ads.Limits{Types: 100}, // a control plane asks for many
+		Limits: ads.Limits{Types: 100}, // a control plane asks for many
 	})
 	grpcServer := grpc.NewServer()
 	server.Register(grpcServer)
