@@ -3,6 +3,8 @@
 package configstore
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -43,6 +45,11 @@ type Schema struct {
 	// proto.Equal does, but faster; nil means proto.Equal. Stores compare specs on
 	// every update.
 	Equal func(a, b proto.Message) bool
+
+	// Closed, of a kind whose absence lets in what an object of it may keep out, returns the spec that takes the place of
+	// one that cannot be read: nothing is let in of what that concerns. spec is what could be read of it (see Unread), or nil.
+	// Nil: an object that cannot be read is as one that is not there, and unknown fields have no effect.
+	Closed func(spec proto.Message) proto.Message
 
 	// added is nil if the schema is in no Schemas.
 	added *addedSchema
@@ -89,11 +96,14 @@ func (s *Schema) EqualSpecs(a, b proto.Message) bool {
 func (s Schema) Check(c Config) (warnings []Violation, err error) {
 	violations := s.checkShape(c)
 	if len(violations) == 0 {
-		sound := false
-		if violations, sound = s.checkText(&c); sound && s.Validate != nil {
+		var plain, sound bool
+		if violations, plain, sound = s.checkText(&c); sound && s.Validate != nil {
 			var more []Violation
 			warnings, more = s.validate(c)
 			violations = append(violations, more...)
+		}
+		if !plain && len(violations) == 0 {
+			warnings = append(slices.Clip(warnings), s.unread(c.Spec)...)
 		}
 	}
 	warnings = bounded(warnings)
@@ -101,6 +111,19 @@ func (s Schema) Check(c Config) (warnings []Violation, err error) {
 		return warnings, &ValidationError{Key: c.Key(), Violations: bounded(violations)}
 	}
 	return warnings, nil
+}
+
+// unread returns warnings of what cannot be read of a spec.
+func (s Schema) unread(spec proto.Message) []Violation {
+	out := Unread(spec)
+	for i := range out {
+		if s.Closed != nil {
+			out[i].Message += ": nothing is let in of what the object may concern"
+		} else {
+			out[i].Message += ", and has no effect"
+		}
+	}
+	return out
 }
 
 // validate calls Validate, of which a panic is a violation.

@@ -51,13 +51,13 @@ func hasControl(s string, tabs bool) bool {
 }
 
 // checkText checks the strings of an object against the rules of its kind. sound is
-// false if it cannot be encoded. Nearly every object is plain text, which the
+// false if it cannot be encoded, and plain if all of the spec is known, besides. Nearly every object is plain text, which the
 // scanner finds out without a path to any field; the rest is walked.
-func (s *Schema) checkText(c *Config) (violations []Violation, sound bool) {
+func (s *Schema) checkText(c *Config) (violations []Violation, plain, sound bool) {
 	spec, status := s.scanners()
 	plainSpec, plainStatus := spec.plain(c.Spec), c.Status == nil || status.plain(c.Status)
 	if plainSpec && plainStatus && c.plain() {
-		return nil, true
+		return nil, true, true
 	}
 	w := textWalk{rule: s.Text}
 	w.metadata(&c.Meta)
@@ -68,7 +68,7 @@ func (s *Schema) checkText(c *Config) (violations []Violation, sound bool) {
 		w.rule = nil
 		w.message(c.Status.ProtoReflect(), &textPlace{name: "status"}, nil, 0)
 	}
-	return w.out.list(), !w.broken
+	return w.out.list(), plainSpec, !w.broken
 }
 
 // metadata checks that what names an object is of one line. Annotations are texts:

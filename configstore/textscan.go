@@ -12,7 +12,7 @@ import (
 )
 
 // textScanner finds out whether a message holds nothing but plain text, which no
-// rule forbids. It reads the fields of the generated Go types and allocates
+// rule forbids, and nothing that its type does not know (see Unread). It reads the fields of the generated Go types and allocates
 // nothing, so that the objects of which there are many cost what reading their
 // strings does. A nil scanner finds nothing plain, nor does one that is not sure:
 // then textWalk looks.
@@ -21,9 +21,11 @@ type textScanner struct {
 	plan    *scanPlan
 }
 
-// scanPlan lists the fields of a struct that can hold strings.
+// scanPlan lists the fields of a struct that are strings, enums or messages.
 type scanPlan struct {
 	fields []scanField
+	// unknown is the index of the field for unknown fields; -1: there is none.
+	unknown int
 	// opaque: there may be strings in no field, as in extensions and Any.
 	opaque bool
 }
@@ -35,6 +37,8 @@ type scanField struct {
 	plan *scanPlan
 	// members are the plans of a oneof, by the types of its wrappers.
 	members map[reflect.Type]*scanPlan
+	// values are those of an enum.
+	values protoreflect.EnumValueDescriptors
 }
 
 type scanKind int
@@ -46,6 +50,8 @@ const (
 	scanMessage
 	scanMessages
 	scanOneof
+	scanEnum
+	scanEnums
 )
 
 // maxScanDepth keeps the scanner to shallow messages; deeper ones are walked.
@@ -58,7 +64,7 @@ func (s *textScanner) plain(m proto.Message) bool {
 }
 
 func (p *scanPlan) plain(v reflect.Value, depth int) bool {
-	if p.opaque || depth > maxScanDepth {
+	if p.opaque || depth > maxScanDepth || p.unknown >= 0 && v.Field(p.unknown).Len() > 0 {
 		return false
 	}
 	for i := range p.fields {
@@ -92,6 +98,15 @@ func (f *scanField) plain(v reflect.Value, depth int) bool {
 			}
 		}
 		return true
+	case scanEnum:
+		return f.knows(v)
+	case scanEnums:
+		for i := range v.Len() {
+			if !f.knows(v.Index(i)) {
+				return false
+			}
+		}
+		return true
 	default: // scanOneof
 		if v.IsNil() || v.Elem().IsNil() {
 			return true
@@ -99,6 +114,17 @@ func (f *scanField) plain(v reflect.Value, depth int) bool {
 		plan := f.members[v.Elem().Type()]
 		return plan == nil || plan.plain(v.Elem().Elem(), depth)
 	}
+}
+
+// knows reports whether a number is that of a value of the enum. One with presence is a pointer.
+func (f *scanField) knows(v reflect.Value) bool {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return true
+		}
+		v = v.Elem()
+	}
+	return f.values.ByNumber(protoreflect.EnumNumber(v.Int())) != nil //nolint:gosec // enums have 32 bits
 }
 
 // plainMap ranges over the maps of labels and ports without reflection, which
@@ -153,7 +179,6 @@ func isPlain(s string) bool {
 // scanCompiler makes the plans of messages and of those that they hold.
 type scanCompiler struct {
 	plans map[reflect.Type]*scanPlan
-	texts map[protoreflect.FullName]bool
 	// foreign: a message is of no generated Go type with a field for each field.
 	foreign bool
 }
@@ -161,7 +186,7 @@ type scanCompiler struct {
 // newTextScanner returns the scanner for messages of the type of m, or nil if it is
 // of a kind that the scanner cannot read.
 func newTextScanner(m proto.Message) *textScanner {
-	c := scanCompiler{plans: map[reflect.Type]*scanPlan{}, texts: map[protoreflect.FullName]bool{}}
+	c := scanCompiler{plans: map[reflect.Type]*scanPlan{}}
 	plan := c.message(m.ProtoReflect())
 	if c.foreign {
 		return nil
@@ -179,13 +204,13 @@ func (c *scanCompiler) message(m protoreflect.Message) *scanPlan {
 		return plan
 	}
 	descriptor := m.Descriptor()
-	plan := &scanPlan{opaque: isOpaque(descriptor)}
+	plan := &scanPlan{opaque: isOpaque(descriptor), unknown: unknownFields(pointer.Elem())}
 	c.plans[pointer] = plan
 	oneofs := map[int]*scanField{}
 	for i := range descriptor.Fields().Len() {
 		fd := descriptor.Fields().Get(i)
 		switch oneof := fd.ContainingOneof(); {
-		case !c.holdsText(fd):
+		case !scanned(fd):
 		case oneof != nil && !oneof.IsSynthetic():
 			c.member(m, fd, oneofs)
 		default:
@@ -216,10 +241,14 @@ func (c *scanCompiler) field(m protoreflect.Message, fd protoreflect.FieldDescri
 		}
 	case fd.IsList() && fd.Message() != nil:
 		f.kind, f.plan = scanMessages, c.message(m.NewField(fd).List().NewElement().Message())
+	case fd.IsList() && fd.Enum() != nil:
+		f.kind, f.values = scanEnums, fd.Enum().Values()
 	case fd.IsList():
 		f.kind = scanStrings
 	case fd.Message() != nil:
 		f.kind, f.plan = scanMessage, c.message(m.NewField(fd).Message())
+	case fd.Enum() != nil:
+		f.kind, f.values = scanEnum, fd.Enum().Values()
 	default:
 		// A string with presence is a pointer, which no kind here has.
 		c.foreign = c.foreign || holder.Field(index).Type.Kind() != reflect.String
@@ -241,7 +270,7 @@ func (c *scanCompiler) member(m protoreflect.Message, fd protoreflect.FieldDescr
 		oneofs[index] = &scanField{index: index, kind: scanOneof, members: map[reflect.Type]*scanPlan{}}
 	}
 	wrapper := v.Field(index).Elem().Type()
-	oneofs[index].members[wrapper] = &scanPlan{fields: []scanField{c.field(m, fd, 0, wrapper.Elem())}}
+	oneofs[index].members[wrapper] = &scanPlan{fields: []scanField{c.field(m, fd, 0, wrapper.Elem())}, unknown: -1}
 }
 
 // structField returns the index of the field with a part in one of its tags, or -1.
@@ -256,26 +285,20 @@ func structField(t reflect.Type, tag, part string) int {
 	return -1
 }
 
-// holdsText reports whether a field is a string, or can hold one.
-func (c *scanCompiler) holdsText(fd protoreflect.FieldDescriptor) bool {
-	switch {
-	case fd.IsMap():
-		return c.holdsText(fd.MapKey()) || c.holdsText(fd.MapValue())
-	case fd.Message() == nil:
-		return fd.Kind() == protoreflect.StringKind
+// unknownFields returns the index of the field of a generated struct that holds what its type does not know, or -1.
+func unknownFields(t reflect.Type) int {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Name == "unknownFields" && f.Type.Kind() == reflect.Slice {
+			return i
+		}
 	}
-	name := fd.Message().FullName()
-	held, known := c.texts[name]
-	if known {
-		return held
+	return -1
+}
+
+// scanned reports whether a field is one of the plans.
+func scanned(fd protoreflect.FieldDescriptor) bool {
+	if fd.IsMap() {
+		return scanned(fd.MapKey()) || scanned(fd.MapValue())
 	}
-	// A message that holds itself is taken to hold text: it is planned, and its plan
-	// is empty if there is none.
-	c.texts[name] = true
-	held = isOpaque(fd.Message())
-	for i := range fd.Message().Fields().Len() {
-		held = c.holdsText(fd.Message().Fields().Get(i)) || held
-	}
-	c.texts[name] = held
-	return held
+	return fd.Message() != nil || fd.Enum() != nil || fd.Kind() == protoreflect.StringKind
 }

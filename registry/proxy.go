@@ -10,6 +10,8 @@ type Proxy struct {
 	ID string
 	// Namespace is where the proxy runs; empty if unknown.
 	Namespace string
+	// Identity is who the client is by what somebody has verified, such as a SPIFFE ID; empty: nobody has.
+	Identity string
 	// ClusterID is the cluster that it runs in; empty if unknown.
 	ClusterID ClusterID
 	// IPAddresses are its own addresses, the primary one first.

@@ -61,6 +61,9 @@ func (c *codec) encode(config configstore.Config) (string, error) {
 		}
 		config.Annotations[domainAnnotation] = config.Domain
 	}
+	if unread := configstore.Unread(config.Spec); len(unread) > 0 { // It would be lost.
+		return "", &configstore.ValidationError{Key: config.Key(), Violations: unread}
+	}
 	data, err := manifest.MarshalJSON(config)
 	if err != nil {
 		return "", &configstore.ValidationError{
@@ -71,7 +74,7 @@ func (c *codec) encode(config configstore.Config) (string, error) {
 }
 
 // decode returns the object that etcd has under a key. Every replica makes the same
-// object of it. The key of the object is returned with an error, too, if it is known.
+// object of it. The key of the object, and what could be read of it, is returned with an error, too, if it is known.
 func (c *codec) decode(kv *mvccpb.KeyValue) (config configstore.Config, object configstore.ConfigKey, err error) {
 	if object, err = c.keys.parse(string(kv.GetKey())); err != nil {
 		return config, object, err
@@ -88,12 +91,31 @@ func (c *codec) decode(kv *mvccpb.KeyValue) (config configstore.Config, object c
 			config.Annotations = nil
 		}
 	}
+	stamp(&config, kv)
+	_, err = c.checks.Recheck(config, nil)
+	return config, object, err
+}
+
+// stamp sets what is of the key rather than of the value.
+func stamp(config *configstore.Config, kv *mvccpb.KeyValue) {
 	if config.CreationTimestamp.IsZero() {
 		config.CreationTimestamp = time.Unix(0, kv.GetCreateRevision()).UTC()
 	}
 	config.ResourceVersion = formatRevision(kv.GetModRevision())
-	_, err = c.checks.Recheck(config, nil)
-	return config, object, err
+}
+
+// placeholder returns what takes the place of an object that cannot be decoded for a reason, if its kind has such things.
+func (c *codec) placeholder(kv *mvccpb.KeyValue, read configstore.Config, object configstore.ConfigKey, err error) (configstore.Config, bool) {
+	schema, known := c.schemas.Find(object.Kind)
+	if !known {
+		return read, false
+	}
+	if read.Domain = c.domain; read.Key() != object {
+		read.Spec = nil // It is another one's.
+	}
+	read.Name, read.Namespace = object.Name, object.Namespace
+	stamp(&read, kv)
+	return schema.Placeholder(read, err)
 }
 
 // parse reads a value, which has to be one object.
@@ -103,7 +125,7 @@ func (c *codec) parse(value []byte) (config configstore.Config, err error) {
 	case len(docs) == 0:
 		return config, fmt.Errorf("%w: the value is empty", manifest.ErrMalformed)
 	case docs[0].Err != nil:
-		return config, valueError(docs[0].Err)
+		return docs[0].Config, valueError(docs[0].Err)
 	case len(docs) > 1 || docs[0].Item != "":
 		return config, fmt.Errorf("%w: the value has to be one object", manifest.ErrMalformed)
 	}

@@ -18,8 +18,8 @@ import (
 type version struct {
 	create, mod int64
 	object      configstore.ConfigKey
-	// shown: a state of the object is published.
-	shown bool
+	// shown: a state of the object is published, or, if it is a placeholder, that takes its place.
+	shown, placeholder bool
 }
 
 // batch is what one transaction, or one list, changes.
@@ -33,11 +33,12 @@ type batch struct {
 func (c *Cache) newBatch() *batch { return &batch{cache: c, errs: map[string]*Error{}} }
 
 // put takes what etcd has under a key. If it is no object that can be shown, the state of the
-// same object stays, and that of one of its name that was deleted before goes.
+// same object stays, and that of one of its name that was deleted before goes. Without such a state a placeholder takes its
+// place, if its kind has them.
 func (b *batch) put(kv *mvccpb.KeyValue) {
 	c, key := b.cache, string(kv.GetKey())
 	old := c.known[key]
-	next := version{create: kv.GetCreateRevision(), mod: kv.GetModRevision(), shown: old.shown}
+	next := version{create: kv.GetCreateRevision(), mod: kv.GetModRevision(), shown: old.shown, placeholder: old.placeholder}
 	var config configstore.Config
 	var err error
 	config, next.object, err = c.codec.decode(kv)
@@ -45,17 +46,23 @@ func (b *batch) put(kv *mvccpb.KeyValue) {
 		b.drop(old.object)
 		next.shown = false
 	}
-	switch {
-	case err != nil:
+	b.errs[key] = nil
+	usable := err == nil
+	if err != nil {
 		b.errs[key] = &Error{Key: key, Object: next.object, Revision: next.mod, Since: time.Now(), Err: err}
+		if !next.shown || next.placeholder {
+			config, usable = c.codec.placeholder(kv, config, next.object, err)
+		}
+	}
+	switch {
+	case !usable:
 	case next.shown:
 		b.add(configstore.OpUpdate, config)
 	default:
 		b.add(configstore.OpCreate, config)
-		next.shown = true
 	}
-	if err == nil {
-		b.errs[key] = nil
+	if usable {
+		next.shown, next.placeholder = true, err != nil
 	}
 	c.known[key] = next
 }

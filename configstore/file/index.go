@@ -77,12 +77,17 @@ func (x index) set(key configstore.ConfigKey, definitions []*definition) {
 }
 
 // effective returns the definition that says what the object is: the first that has
-// a state of it; nil if none has.
+// a state of it, or else a placeholder; nil if none has.
 func (x index) effective(key configstore.ConfigKey) *definition {
+	var placeholder *definition
 	for _, c := range x.definitions[key] {
-		if c.config != nil {
+		switch {
+		case c.config == nil:
+		case !configstore.IsPlaceholder(c.config):
 			return c
+		case placeholder == nil:
+			placeholder = c
 		}
 	}
-	return nil
+	return placeholder
 }

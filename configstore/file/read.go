@@ -31,7 +31,7 @@ func (e *edit) document(s *section, doc manifest.Document) {
 	case errors.Is(doc.Err, configstore.ErrUnknownKind):
 		s.findings = append(s.findings, &finding{position: problemOf(doc), object: doc.Key, err: doc.Err, class: classOf(doc)})
 	case doc.Key.Name != "":
-		e.bad(s.definition(doc), problemOf(doc), doc.Err)
+		e.bad(s.definition(doc), problemOf(doc), doc.Config, doc.Err)
 	default:
 		if doc.Foreign {
 			s.others++
@@ -76,16 +76,23 @@ func (e *edit) invalid(d *definition, doc manifest.Document, err error) {
 			invalid.Violations = slices.Clone(invalid.Violations[:maxViolations])
 		}
 	}
-	e.bad(d, p, err)
+	e.bad(d, p, doc.Config, err)
 }
 
-// bad says that a document is bad: the last good state of its object stays.
-func (e *edit) bad(d *definition, at position, err error) {
+// bad says that a document is bad: the last good state of its object stays. Without one a placeholder takes its place, if
+// its kind has them. read is what could be read of the object.
+func (e *edit) bad(d *definition, at position, read configstore.Config, err error) {
+	var kept *configstore.Config
 	if lost := e.lost[d.key]; lost != nil {
-		d.keep(lost.config)
-	} else {
-		d.keep(nil)
+		kept = lost.config
 	}
+	if schema, _ := e.schemas.Find(d.key.Kind); kept == nil || configstore.IsPlaceholder(kept) {
+		read.ResourceVersion, read.Generation = "", 0
+		if placeholder, ok := schema.Placeholder(read, err); ok {
+			kept = &placeholder
+		}
+	}
+	d.keep(kept)
 	d.section.findings = append(d.section.findings, &finding{position: at, object: d.key, err: err})
 }
 

@@ -24,13 +24,13 @@ func Schemas(opts ...Options) configstore.Schemas {
 	workloadEntry.Equal = equalWorkloadEntries
 	b := configstore.NewSchemasBuilder()
 	for _, s := range []configstore.Schema{
-		schema(AuthorizationPolicy, "authorizationpolicies", authorizationPolicyRules),
+		closing(schema(AuthorizationPolicy, "authorizationpolicies", authorizationPolicyRules), closedAuthorizationPolicy),
 		schema(DestinationRule, "destinationrules", destinationRuleRules),
 		schema(EnvoyFilter, "envoyfilters", envoyFilterRules(o.EnvoyTypes)),
 		schema(Gateway, "gateways", gatewayRules),
-		schema(PeerAuthentication, "peerauthentications", peerAuthenticationRules),
+		closing(schema(PeerAuthentication, "peerauthentications", peerAuthenticationRules), closedPeerAuthentication),
 		schema(ProxyConfig, "proxyconfigs", proxyConfigRules),
-		schema(RequestAuthentication, "requestauthentications", requestAuthenticationRules),
+		closing(schema(RequestAuthentication, "requestauthentications", requestAuthenticationRules), closedRequestAuthentication),
 		serviceEntry,
 		schema(Sidecar, "sidecars", sidecarRules),
 		schema(Telemetry, "telemetries", telemetryRules),

@@ -42,7 +42,8 @@ func (k *kind) decoder() *decoder {
 	return &decoder{schema: &k.schema, schemas: k.cache.Schemas(), domain: k.cache.opts.Domain, skipValidation: k.cache.opts.SkipValidation}
 }
 
-// decode returns an object as a config, and what is to be said about it.
+// decode returns an object as a config, and what is to be said about it. If that is an error, the spec is what could be
+// read of it, or nil.
 func (d *decoder) decode(o *object) (config configstore.Config, found findings) {
 	config = configstore.Config{Meta: d.meta(o)}
 	if config.Spec, found.err = d.decodeSpec(o); found.err != nil {
@@ -74,7 +75,7 @@ func (d *decoder) meta(o *object) configstore.Meta {
 }
 
 // decodeSpec decodes the spec, at once if it has nothing unusual in it, which is so for
-// nearly all of them.
+// nearly all of them. With an error it returns what could be read, or nil.
 func (d *decoder) decodeSpec(o *object) (proto.Message, error) {
 	if spec, ok := unmarshal(o.Spec, d.schema.NewSpec()); ok {
 		return spec, nil
@@ -94,7 +95,10 @@ func (d *decoder) decodeStatus(o *object) (proto.Message, error) {
 		return status, nil
 	}
 	config, err := d.decodeLenient(o, "status", o.Status)
-	return config.Status, err
+	if err != nil {
+		return nil, err
+	}
+	return config.Status, nil
 }
 
 func unmarshal(text json.RawMessage, into proto.Message) (proto.Message, bool) {
@@ -107,8 +111,7 @@ func unmarshal(text json.RawMessage, into proto.Message) (proto.Message, bool) {
 func isNull(text json.RawMessage) bool { return len(text) == 0 || bytes.Equal(text, []byte("null")) }
 
 // decodeLenient decodes one field as package manifest does with Options.Lenient, and
-// says what is wrong with which part of it. On an error there is neither a spec nor a
-// status.
+// says what is wrong with which part of it. On an error there is what could be read.
 func (d *decoder) decodeLenient(o *object, field string, text json.RawMessage) (configstore.Config, error) {
 	return d.parse(o, field, text, manifest.Options{Lenient: true})
 }
@@ -127,7 +130,7 @@ func (d *decoder) parse(o *object, field string, text json.RawMessage, opts mani
 	opts.MaxBytes, opts.MaxDocuments = -1, -1
 	for _, doc := range manifest.Parse(d.schemas, data, opts) {
 		if doc.Err != nil {
-			return configstore.Config{}, doc.Err
+			return doc.Config, doc.Err
 		}
 		config = doc.Config
 	}

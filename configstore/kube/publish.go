@@ -87,7 +87,7 @@ func (p *publisher) clear() {
 
 // put adds what an object needs to the batch: nothing if it is published as it is. If
 // it cannot be decoded, or is invalid, the state of the same object stays, and that of
-// one of its name that was deleted before goes.
+// one of its name that was deleted before goes. Without such a state a placeholder takes its place, if its kind has them.
 func (p *publisher) put(o *object) {
 	k := p.scope.kind
 	key := objectKey{o.Namespace, o.Name}
@@ -105,8 +105,17 @@ func (p *publisher) put(o *object) {
 	if again {
 		p.drop(key)
 	}
+	if found.err != nil {
+		if old != nil && !again && !configstore.IsPlaceholder(old) {
+			return // The last good state stays, unless it is that of another object.
+		}
+		placeholder, ok := k.schema.Placeholder(config, found.err)
+		if !ok {
+			return
+		}
+		config = placeholder
+	}
 	switch {
-	case found.err != nil: // The last good state stays, unless it is that of another object.
 	case old == nil || again:
 		p.add(configstore.OpCreate, config)
 	default:

@@ -85,7 +85,22 @@ func (w *write) setContent(s *stored) error {
 	if live.Spec != nil && w.kind.schema.EqualSpecs(live.Spec, c.Spec) {
 		return nil
 	}
+	if err := w.keepsUnread(live.Spec); err != nil {
+		return err
+	}
 	return setMessage(s.fields, "spec", live.Spec, c.Spec)
+}
+
+// keepsUnread returns an error if the spec has what text cannot say, and the API server does not have: written without it, a
+// policy would say something else.
+func (w *write) keepsUnread(live proto.Message) error {
+	has := configstore.Unread(live)
+	for _, u := range configstore.Unread(w.config.Spec) {
+		if !slices.Contains(has, u) {
+			return &configstore.ValidationError{Key: w.config.Key(), Violations: []configstore.Violation{u}}
+		}
+	}
+	return nil
 }
 
 func orNil(value any, absent bool) any {
@@ -217,7 +232,9 @@ func (w *write) changesNothing(s *stored) bool {
 func (w *write) decoded(s *stored) configstore.Config {
 	d := w.kind.decoder()
 	config := configstore.Config{Meta: d.meta(&s.object)}
-	config.Spec, _ = d.decodeSpec(&s.object)
+	if spec, err := d.decodeSpec(&s.object); err == nil {
+		config.Spec = spec
+	}
 	config.Status, _ = d.decodeStatus(&s.object)
 	return config
 }

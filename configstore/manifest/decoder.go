@@ -22,6 +22,8 @@ type decoder struct {
 	above    int
 	path     []step
 	problems []Problem
+	// wrong counts the problems, also those beyond what is kept.
+	wrong int
 }
 
 // step is one element of a path: a field, a map key or an index.
@@ -47,6 +49,7 @@ func (d *decoder) pop()            { d.path = d.path[:len(d.path)-1] }
 
 // errorf notes a problem of the field that the decoder is at.
 func (d *decoder) errorf(n *yaml.Node, format string, args ...any) {
+	d.wrong++
 	if len(d.problems) >= maxProblems {
 		return
 	}

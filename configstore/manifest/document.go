@@ -30,7 +30,8 @@ type Document struct {
 	// and the namespace as written, for it is not known whether objects of this
 	// kind have one.
 	Key configstore.ConfigKey
-	// Config is the object if Err is nil.
+	// Config is the object if Err is nil, else what could be read of it, if Key says which one it is. Fields of the spec
+	// that Options.Lenient drops, and those that cannot be read, are what configstore.Unread returns.
 	Config configstore.Config
 	// Err is nil or an *Error, which matches ErrMalformed or
 	// configstore.ErrUnknownKind.
@@ -134,6 +135,7 @@ func (p *parser) add(d *decoder, root *yaml.Node, doc Document) {
 func (p *parser) fail(t Text, problem Problem) {
 	problem.Line += t.Lines
 	doc := p.salvage(t)
+	doc.Config.Spec = nil
 	e := &Error{Document: p.number, Key: doc.Key, Problems: []Problem{problem}, cause: ErrMalformed}
 	var unknown *Error
 	if errors.As(doc.Err, &unknown) && errors.Is(unknown, configstore.ErrUnknownKind) {
@@ -141,6 +143,6 @@ func (p *parser) fail(t Text, problem Problem) {
 		e.Problems[0].Message, e.cause = unknown.Problems[0].Message, configstore.ErrUnknownKind
 	}
 	p.docs = append(p.docs, Document{
-		Number: p.number, Line: problem.Line, Column: problem.Column, Key: doc.Key, Err: e, Foreign: doc.Foreign,
+		Number: p.number, Line: problem.Line, Column: problem.Column, Key: doc.Key, Config: doc.Config, Err: e, Foreign: doc.Foreign,
 	})
 }

@@ -7,6 +7,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pilotkit/pilotkit/configstore"
 )
 
 // message reads a mapping into an empty message, by the rules of protobuf's
@@ -21,7 +23,10 @@ func (d *decoder) message(n *yaml.Node, m protoreflect.Message) {
 		return
 	}
 	fields := m.Descriptor().Fields()
-	for _, e := range d.entries(target) {
+	start := d.wrong
+	entries := d.entries(target)
+	ambiguous := d.wrong > start // as to which fields, if one is given twice
+	for _, e := range entries {
 		fd := fields.ByJSONName(e.key)
 		if fd == nil {
 			fd = fields.ByTextName(e.key)
@@ -30,11 +35,23 @@ func (d *decoder) message(n *yaml.Node, m protoreflect.Message) {
 			if !d.lenient {
 				d.fieldErrorf(e.keyNode, e.key, "unknown field")
 			}
+			d.unread(m, e.key)
 			continue
 		}
+		before := d.wrong
 		d.pushField(e.key)
 		d.field(e, fd, m)
 		d.pop()
+		if ambiguous || d.wrong > before {
+			d.unread(m, fd.JSONName())
+		}
+	}
+}
+
+// unread notes that a field of a message of the spec cannot be read.
+func (d *decoder) unread(m protoreflect.Message, name string) {
+	if d.path[0].name == fieldSpec {
+		configstore.MarkUnread(m, name)
 	}
 }
 

@@ -63,8 +63,10 @@ func (p *parser) object(n *yaml.Node, item string, kind configstore.GroupVersion
 	switch {
 	case !known:
 		p.unknown(d, n, Document{Item: item, Key: key, Foreign: p.in.foreign(kind.APIVersion(), kind.Kind)}, kind, entries)
+	case len(d.problems) > 0 && sound:
+		p.refuse(d, n, Document{Item: item, Key: key, Config: config})
 	case len(d.problems) > 0:
-		p.refuse(d, n, Document{Item: item, Key: key})
+		p.refuse(d, n, Document{Item: item})
 	default:
 		p.add(d, n, Document{Item: item, Key: key, Config: config})
 	}
@@ -205,7 +207,9 @@ func (d *decoder) content(config *configstore.Config, schema configstore.Schema,
 		}
 		d.pop()
 	}
-	if err := proto.CheckInitialized(config.Spec); err != nil && len(d.problems) == 0 {
+	if spec, given := find(entries, fieldSpec); given && !isNull(follow(spec.value)) && follow(spec.value).Kind != yaml.MappingNode {
+		config.Spec = nil // It has been said why.
+	} else if err := proto.CheckInitialized(config.Spec); err != nil && len(d.problems) == 0 {
 		d.errorf(&yaml.Node{}, "%s", cleanProtoError(err))
 	}
 }

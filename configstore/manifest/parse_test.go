@@ -261,7 +261,14 @@ func TestOptions(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lenient (-want +got):\n%s", diff)
 	}
-	if spec := (&networking.ServiceEntry{Hosts: []string{"b"}, Ports: []*networking.ServicePort{{}}}); !proto.Equal(configs[1].Spec, spec) || configs[1].Status != nil {
+	dropped := fmt.Sprint(configstore.Unread(configs[1].Spec))
+	if want := "[spec.hostz: is not known spec.ports[0].nummer: is not known]"; dropped != want {
+		t.Errorf("lenient reading drops %s, want %s", dropped, want)
+	}
+	unmarked := proto.CloneOf(configs[1].Spec.(*networking.ServiceEntry))
+	unmarked.ProtoReflect().SetUnknown(nil)
+	unmarked.Ports[0].ProtoReflect().SetUnknown(nil)
+	if spec := (&networking.ServiceEntry{Hosts: []string{"b"}, Ports: []*networking.ServicePort{{}}}); !proto.Equal(unmarked, spec) || configs[1].Status != nil {
 		t.Errorf("lenient spec = %v, status %v, want %v without status", configs[1].Spec, configs[1].Status, spec)
 	}
 	for _, broken := range []string{head + "spec: {hosts: a}\n", head + "spec: {hosts: [], hosts: []}\n"} {

@@ -40,8 +40,10 @@ func ExampleNewServer() {
 func ExampleNewProvider() {
 	configs := memory.NewController(memory.Make(istio.Schemas()))
 	server := ads.New(nil, ads.Options{
-		Providers: []ads.Provider{mcp.NewProvider(configs)},
-		Limits:    ads.Limits{Types: 100}, // a control plane asks for many
+		Providers: []ads.Provider{mcp.NewProvider(configs, mcp.ProviderOptions{
+			ControlPlanes: []string{"spiffe://example.org/ns/istio-system/sa/istiod"}, // of those whom ads.Options.Proxy has verified
+		})},
+		Limits: ads.Limits{Types: 100}, // a control plane asks for many
 	})
 	grpcServer := grpc.NewServer()
 	server.Register(grpcServer)

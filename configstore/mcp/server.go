@@ -54,7 +54,7 @@ func NewServer(cache configstore.ConfigStoreCache, opts ...ServerOptions) *Serve
 	if cache == nil {
 		panic("mcp.NewServer: the cache is nil")
 	}
-	p := newProvider(cache, ProviderOptions{Revision: o.Revision}, func(*core.Node) bool { return true })
+	p := newProvider(cache, ProviderOptions{Revision: o.Revision}, func(*core.Node, *registry.Proxy) bool { return true })
 	streams := o.ADS
 	streams.Providers = slices.Concat([]ads.Provider{p}, o.ADS.Providers)
 	streams.Proxy = identified(o.ADS.Proxy)

@@ -3,6 +3,8 @@
 package mcp
 
 import (
+	"slices"
+
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -13,8 +15,12 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// ProviderOptions for NewProvider. The zero value works.
+// ProviderOptions for NewProvider. With the zero value nobody is sent configs.
 type ProviderOptions struct {
+	// ControlPlanes are the identities (registry.Proxy.Identity) of the clients that may have configs, which is all of them
+	// with the keys in them: whoever else asks is sent none, whatever its node says. "" stands for clients whom nobody has
+	// verified, and is for ports that only control planes reach.
+	ControlPlanes []string
 	// Revision is that of clients whose node says none: see the package comment. Default:
 	// none, and they are sent all objects.
 	Revision string
@@ -29,11 +35,14 @@ const (
 
 // NewProvider returns what makes an ads.Server that serves proxies a Server, too, on the
 // same port: nodes whose metadata has GENERATOR "api", as Istio's control planes say, are
-// sent configs and nothing else, all others no configs.
+// sent configs and nothing else if they are one of ProviderOptions.ControlPlanes, all others no configs.
 //
 //	server := ads.New(services, ads.Options{
-//		Providers: []ads.Provider{mcp.NewProvider(cache)},
-//		Limits:    ads.Limits{Types: 100},
+//		Proxy: clients.Proxy, // of package authn
+//		Providers: []ads.Provider{mcp.NewProvider(cache, mcp.ProviderOptions{
+//			ControlPlanes: []string{"spiffe://example.org/ns/istio-system/sa/istiod"},
+//		})},
+//		Limits: ads.Limits{Types: 100},
 //	})
 //
 // Limits.Types has to leave room for all kinds that a control plane asks for: a stock Istio
@@ -45,7 +54,9 @@ func NewProvider(cache configstore.ConfigStoreCache, opts ...ProviderOptions) ad
 	if cache == nil {
 		panic("mcp.NewProvider: the cache is nil")
 	}
-	return newProvider(cache, o, func(node *core.Node) bool { return textOf(node, generatorKey) == generatorAPI })
+	return newProvider(cache, o, func(node *core.Node, client *registry.Proxy) bool {
+		return textOf(node, generatorKey) == generatorAPI && slices.Contains(o.ControlPlanes, client.Identity)
+	})
 }
 
 // textOf returns a text of a node's metadata; "" for none.
@@ -59,8 +70,8 @@ type provider struct {
 	// unlisted: what the cache had when it was subscribed to may not be in the feed yet.
 	unlisted bool
 	revision string
-	// selects tells the nodes that are sent configs.
-	selects func(*core.Node) bool
+	// selects tells the clients that are sent configs.
+	selects func(*core.Node, *registry.Proxy) bool
 	// types has the kind of each type URL, typesOf the type URLs of each kind: those of all
 	// its versions, for control planes that ask for another one.
 	types   map[string]configstore.GroupVersionKind
@@ -71,7 +82,7 @@ type provider struct {
 
 var _ ads.Provider = (*provider)(nil)
 
-func newProvider(cache configstore.ConfigStoreCache, o ProviderOptions, selects func(*core.Node) bool) *provider {
+func newProvider(cache configstore.ConfigStoreCache, o ProviderOptions, selects func(*core.Node, *registry.Proxy) bool) *provider {
 	p := &provider{
 		feed: configfeed.New(cache, kindsOf(cache)), revision: o.Revision, selects: selects,
 		types: make(map[string]configstore.GroupVersionKind), typesOf: make(map[configstore.GroupVersionKind][]string),
@@ -115,9 +126,9 @@ func (p *provider) Attach(updater xdsupdate.XDSUpdater) {
 // clientPolicy is what makes a difference between clients. It is the policy of their views.
 type clientPolicy struct{ revision string }
 
-// Group implements ads.Provider. It returns nil for nodes that are sent no configs.
-func (p *provider) Group(node *core.Node, _ *registry.Proxy) any {
-	if !p.selects(node) {
+// Group implements ads.Provider. It returns nil for clients that are sent no configs.
+func (p *provider) Group(node *core.Node, client *registry.Proxy) any {
+	if !p.selects(node, client) {
 		return nil
 	}
 	if said := textOf(node, revisionKey); said != "" {

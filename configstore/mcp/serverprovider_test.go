@@ -3,8 +3,10 @@
 package mcp
 
 import (
+	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/test/memnet"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -34,9 +37,19 @@ func TestProviderBesideProxies(t *testing.T) {
 		e.create(entry("shop", "a"))
 		e.create(labelled(entry("shop", "b"), "canary"))
 		server := ads.New(nil, ads.Options{
-			Providers: []ads.Provider{NewProvider(e.cache, ProviderOptions{Revision: "stable"})},
+			Providers: []ads.Provider{NewProvider(e.cache, ProviderOptions{Revision: "stable", ControlPlanes: []string{"istiod"}})},
 			Limits:    ads.Limits{Types: 100},
 			Pusher:    xdsupdate.PusherOptions{DebounceAfter: -1},
+			Proxy: func(_ context.Context, node *core.Node) (*registry.Proxy, error) { // as if by certificates
+				out := &registry.Proxy{ID: node.GetId()}
+				switch {
+				case strings.Contains(node.GetId(), "thief"):
+					out.Identity = "web"
+				case !strings.Contains(node.GetId(), "nobody"):
+					out.Identity = "istiod"
+				}
+				return out, nil
+			},
 		})
 		if err := server.SetResource("l", &listenerv3.Listener{Name: "l"}); err != nil {
 			t.Fatal(err)
@@ -44,6 +57,9 @@ func TestProviderBesideProxies(t *testing.T) {
 		serveOn(t, e.listener, server.Register, e.cache.Run, server.Run)
 		control := stockClient(t, e.listener, controlPlane("pilot", ""), nil, stockTypes()...)
 		canary := deltaClient(t, e.listener, controlPlane("canary", "canary"), nil, stockTypes()...)
+		// It says that it is a control plane, and is not.
+		thief := stockClient(t, e.listener, controlPlane("thief", "canary"), nil, stockTypes()...)
+		nobody := deltaClient(t, e.listener, controlPlane("nobody", ""), nil, stockTypes()...)
 		conn := dial(t, e.listener)
 		t.Cleanup(func() { _ = conn.Close() })
 		proxy := xdstest.NewClient(conn, xdstest.ClientOptions{Node: &core.Node{Id: "proxy"}})
@@ -60,6 +76,8 @@ func TestProviderBesideProxies(t *testing.T) {
 			synctest.Wait()
 			same(t, "control plane", control.contents(), e.wanted("stable"))
 			same(t, "canary", canary.contents(), e.wanted("canary"))
+			same(t, "thief", objectsIn(thief.contents()), 0)
+			same(t, "nobody", objectsIn(nobody.contents()), 0)
 			same(t, "listeners of the proxy", proxy.State().Names(envoy.ListenerType), []string{"l"})
 			same(t, "configs of the proxy", len(proxy.State().Names(entryType())), 0)
 			e.create(entry("shop", fmt.Sprint("c", i)))
@@ -68,6 +86,14 @@ func TestProviderBesideProxies(t *testing.T) {
 			}
 		}
 	})
+}
+
+// objectsIn is how many objects of all kinds there are.
+func objectsIn[M ~map[string]V, V ~map[K]C, K comparable, C any](contents M) (n int) {
+	for _, objects := range contents {
+		n += len(objects)
+	}
+	return n
 }
 
 // countingProvider counts how often resources are made.
@@ -125,7 +151,7 @@ func TestServerOfIdleObjects(t *testing.T) {
 		if _, err := e.Apply(batch...); err != nil {
 			t.Fatal(err)
 		}
-		p := countingProvider{NewProvider(e.cache).(*provider), &atomic.Int64{}}
+		p := countingProvider{NewProvider(e.cache, ProviderOptions{ControlPlanes: []string{""}}).(*provider), &atomic.Int64{}}
 		server := ads.New(nil, ads.Options{Providers: []ads.Provider{p}, Limits: ads.Limits{Types: 100}, Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}})
 		serveOn(t, e.listener, server.Register, e.cache.Run, server.Run)
 		synctest.Wait() // the first push is done: clients of different pushes may share less

@@ -131,7 +131,7 @@ func (k *sourceKind) disconnect() {
 func (k *sourceKind) known() map[string]string {
 	out := make(map[string]string, len(k.objects))
 	for name, o := range k.objects {
-		if !o.gone && (o.err == nil || o.good != nil) {
+		if !o.gone && (o.err == nil || o.good != nil && !configstore.IsPlaceholder(o.good)) {
 			out[resourceName(name.name, name.namespace)] = o.goodVersion
 		}
 	}
@@ -283,33 +283,48 @@ func (o *sourceObject) arrive(in *received, round uint64) bool {
 // decode decodes and validates the last resource of an object.
 func (s *Source) decode(o *sourceObject) {
 	o.err = nil
-	if err := s.decodeObject(o); err != nil {
-		o.err = &Error{TypeURL: o.kind.typeURL, Object: o.key, Kept: o.stored != nil, Err: err}
+	if read, err := s.decodeObject(o); err != nil {
+		kept := o.stored != nil && !configstore.IsPlaceholder(o.stored)
+		o.err = &Error{TypeURL: o.kind.typeURL, Object: o.key, Kept: kept, Err: err}
+		s.hold(o, read, err)
 	}
 }
 
-func (s *Source) decodeObject(o *sourceObject) error {
+// hold has a placeholder take the place of an object that has no good state, if its kind has them. read is what could be
+// read of it.
+func (s *Source) hold(o *sourceObject, read configstore.Config, err error) {
+	if o.good != nil && !configstore.IsPlaceholder(o.good) || !inRevision(read.Labels, s.opts.Revision) {
+		return
+	}
+	read.Name, read.Namespace, read.Domain, read.ResourceVersion = o.key.Name, o.key.Namespace, s.opts.Domain, ""
+	if placeholder, ok := o.kind.schema.Placeholder(read, err); ok {
+		o.good, o.checked, o.goodVersion = &placeholder, nil, ""
+	}
+}
+
+// decodeObject returns what could be read if there is an error.
+func (s *Source) decodeObject(o *sourceObject) (c configstore.Config, err error) {
 	if o.duplicate {
 		o.resource = nil
-		return ErrDuplicate
+		return c, ErrDuplicate
 	}
-	c, err := decode(o.resource, &o.kind.schema)
+	c, err = decode(o.resource, &o.kind.schema)
 	switch {
 	case err != nil:
-		return err
+		return c, err
 	case c.Name != o.key.Name || c.Namespace != o.key.Namespace:
-		return fieldErrorf("metadata.name", "must be that of the resource, is %q", resourceName(c.Name, c.Namespace))
+		return c, fieldErrorf("metadata.name", "must be that of the resource, is %q", resourceName(c.Name, c.Namespace))
 	case !inRevision(c.Labels, s.opts.Revision):
 		o.good, o.checked, o.goodVersion = nil, nil, o.version
-		return nil
+		return c, nil
 	}
 	c.ResourceVersion, c.Domain = "", s.opts.Domain // the version is that of another store
 	checked, _, err := s.schemas.Check(c)
 	if err != nil {
-		return err //nolint:wrapcheck // names the object and the field
+		return c, err //nolint:wrapcheck // names the object and the field
 	}
 	o.good, o.checked, o.goodVersion = &c, checked, o.version
-	return nil
+	return c, nil
 }
 
 // remove notes what is gone, and returns what has to be deleted.

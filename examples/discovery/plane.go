@@ -76,7 +76,7 @@ func (p *plane) connect() {
 	p.secrets = secrets.New(secrets.Options{Logger: p.log})
 	p.server = ads.New(p.registries, ads.Options{
 		Logger: p.log, Observer: p.metrics, Proxy: p.xds.proxy(),
-		Providers: []ads.Provider{mcp.NewProvider(configs), p.policies}, Generators: []ads.Generator{p.secrets},
+		Providers: []ads.Provider{mcp.NewProvider(configs, mcp.ProviderOptions{ControlPlanes: p.settings.controlPlaneIDs()}), p.policies}, Generators: []ads.Generator{p.secrets},
 		Configs: func() ads.ConfigReader { return configs },
 		Limits:  ads.Limits{Types: kindsOfControlPlanes},
 	})

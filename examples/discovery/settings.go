@@ -32,6 +32,8 @@ type settings struct {
 	// cert, key and clientCA are files; "" serves without TLS. trustDomain is that of the
 	// clients' identities, and operators the namespace of those who may ask what proxies have.
 	cert, key, clientCA, trustDomain, operators string
+	// controlPlanes are the identities of the clients that may have all configs, separated by commas.
+	controlPlanes string
 
 	// drain is how long the program serves after it has said that it is not ready any more,
 	// and patience how long each part has to stop after that.
@@ -61,9 +63,15 @@ func (s *settings) flags() *flag.FlagSet {
 	f.StringVar(&s.clientCA, "tls-client-ca", "", "`file` with the authorities of the clients' certificates")
 	f.StringVar(&s.trustDomain, "trust-domain", "cluster.local", "trust `domain` of the clients' identities")
 	f.StringVar(&s.operators, "operators", "istio-system", "`namespace` of the clients that may ask by CSDS what proxies have")
+	f.StringVar(&s.controlPlanes, "control-planes", "", "`identities` (SPIFFE IDs) of the control planes that may have all configs by MCP, separated by commas")
 	f.DurationVar(&s.drain, "drain", time.Second, "`time` to serve after the program has said that it is not ready any more")
 	f.DurationVar(&s.patience, "patience", 5*time.Second, "`time` that each part has to stop")
 	return f
+}
+
+// controlPlaneIDs are the identities of the clients that may have all configs: none without TLS.
+func (s *settings) controlPlaneIDs() []string {
+	return strings.FieldsFunc(s.controlPlanes, func(r rune) bool { return r == ',' })
 }
 
 // parse returns what the arguments say, or the help that they ask for.
@@ -128,6 +136,8 @@ func (s *settings) check() error {
 		return errors.New("no source: give -dir, -etcd, -mcp-from or -kubeconfig")
 	case slices.Contains(tls, "") && strings.Join(tls, "") != "":
 		return errors.New("-tls-cert, -tls-key and -tls-client-ca belong together")
+	case s.controlPlanes != "" && s.cert == "":
+		return errors.New("-control-planes are known by their certificates: give -tls-cert, -tls-key and -tls-client-ca")
 	case s.drain < 0 || s.patience <= 0:
 		return fmt.Errorf("-drain must not be negative, and -patience be positive, are %v and %v", s.drain, s.patience)
 	}

@@ -66,3 +66,26 @@ func public(data []byte) (string, error) {
 	slices.Sort(keys)
 	return `{"keys":[` + strings.Join(slices.Compact(keys), ",") + `]}`, nil
 }
+
+// privateMembers are those of a JSON Web Key that only its owner may know (RFC 7518, section 6).
+type privateMembers struct {
+	D, K, P, Q, DP, DQ, QI, Oth json.RawMessage
+}
+
+// WithoutPrivate returns a set that a user has written without private and symmetric keys: as it is if it has none, else its
+// public keys alone; "" if no key is left.
+func WithoutPrivate(set string) string {
+	var parsed struct {
+		Keys []privateMembers `json:"keys"`
+	}
+	if json.Unmarshal([]byte(set), &parsed) != nil {
+		return "" // nobody can read it as keys
+	}
+	for _, k := range parsed.Keys {
+		if len(k.D)+len(k.K)+len(k.P)+len(k.Q)+len(k.DP)+len(k.DQ)+len(k.QI)+len(k.Oth) > 0 {
+			keys, _ := public([]byte(set)) // else none is left
+			return keys
+		}
+	}
+	return set
+}

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/pilotkit/pilotkit/internal/redact"
 )
 
 // Source says where a key set is published.
@@ -36,11 +38,15 @@ func (s Source) fetch(ctx context.Context, fetch Fetch, maxBytes int) (string, e
 	defer cancel()
 	get := func(uri string) ([]byte, error) {
 		data, err := fetch(ctx, uri)
+		var failed *url.Error
+		if errors.As(err, &failed) { // It has the URI.
+			err = failed.Err
+		}
 		if err == nil && len(data) > maxBytes {
 			err = fmt.Errorf("the answer has more than %d bytes", maxBytes)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", shown(uri), err)
+			return nil, fmt.Errorf("%s: %w", Shown(uri), err)
 		}
 		return data, nil
 	}
@@ -54,25 +60,31 @@ func (s Source) fetch(ctx context.Context, fetch Fetch, maxBytes int) (string, e
 	}
 	keys, err := public(data)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", shown(uri), err)
+		return "", fmt.Errorf("%s: %w", Shown(uri), err)
 	}
 	return keys, nil
 }
 
-// String is where the set is, or whose it is, without a password.
+// String is where the set is, or whose it is, as of Shown.
 func (s Source) String() string {
 	if s.URI != "" {
-		return shown(s.URI)
+		return Shown(s.URI)
 	}
-	return shown(s.Issuer)
+	return Shown(s.Issuer)
 }
 
-// shown is a URI for errors and logs: without a password.
-func shown(uri string) string {
-	if u, err := url.Parse(uri); err == nil && u.User != nil {
-		return u.Redacted()
+// Shown is a URI for errors, logs and pages: without a password and without a query, which may be a token.
+func Shown(uri string) string {
+	before, _, asks := strings.Cut(uri, "?")
+	if u, err := url.Parse(before); err != nil {
+		before = redact.Mark
+	} else if u.User != nil {
+		before = u.Redacted()
 	}
-	return uri
+	if asks {
+		before += "?" + redact.Mark
+	}
+	return before
 }
 
 // keysURI returns where the set is.
@@ -92,10 +104,10 @@ func (s Source) keysURI(get func(uri string) ([]byte, error)) (string, error) {
 		JWKSURI string `json:"jwks_uri"`
 	}
 	if err := json.Unmarshal(data, &configuration); err != nil {
-		return "", fmt.Errorf("%s: it is no OpenID configuration: %w", shown(at), err)
+		return "", fmt.Errorf("%s: it is no OpenID configuration: %w", Shown(at), err)
 	}
 	if configuration.JWKSURI == "" {
-		return "", fmt.Errorf("%s: it names no jwks_uri", shown(at))
+		return "", fmt.Errorf("%s: it names no jwks_uri", Shown(at))
 	}
 	return configuration.JWKSURI, nil
 }

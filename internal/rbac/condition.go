@@ -48,13 +48,13 @@ func (form Form) permissionOf(key string) (f matching[*rbacv3.Permission]) {
 func (t *translation) principalOf(key string) (f matching[*rbacv3.Principal]) {
 	switch key {
 	case "source.principal":
-		f.match = t.principals
+		f.match = t.identity(t.principals)
 	case "source.namespace":
-		f.match = each(namespace)
+		f.match = t.identity(each(namespace))
 	case "source.serviceAccount":
-		f.match = each(t.serviceAccount)
+		f.match = t.identity(each(t.serviceAccount))
 	case "source.trustDomain":
-		f.match = t.trustDomains
+		f.match = t.identity(t.trustDomains)
 	case "source.ip":
 		f.match = each(t.form.directAddress)
 	case "remote.ip":

@@ -23,9 +23,9 @@ type Policy struct {
 	Kept *Translations
 }
 
-// Translations are what a policy is translated to in each form, by Translators with the same Trust and Check. The
+// Translations are what a policy is translated to in each form, for identities that are verified and for those that are not, by Translators with the same Trust and Check. The
 // zero value is ready to use, by several goroutines at once.
-type Translations [forms]atomic.Pointer[translatedPolicy]
+type Translations [2 * forms]atomic.Pointer[translatedPolicy]
 
 // translatedPolicy has the policies of Envoy that a policy becomes, by name, and its problems. It is immutable.
 type translatedPolicy struct {
@@ -44,6 +44,8 @@ type Rules struct {
 type Translator struct {
 	Form  Form
 	Trust Trust
+	// Unverified: nobody verifies the certificates of clients, so that nobody has an identity.
+	Unverified bool
 	// Check says why a part of a rule cannot be sent; nil: everything can.
 	Check func(proto.Message) error
 	// Problem is called for each part of a policy that cannot be checked; nil: for none.
@@ -104,13 +106,21 @@ func (t Translator) kept(p Policy) *translatedPolicy {
 	if p.Kept == nil {
 		return t.translate(p)
 	}
-	place := &p.Kept[t.Form]
+	place := &p.Kept[t.place()]
 	out := place.Load()
 	if out == nil {
 		out = t.translate(p)
 		place.Store(out)
 	}
 	return out
+}
+
+// place returns where in Translations the translation is.
+func (t Translator) place() Form {
+	if t.Unverified {
+		return forms + t.Form
+	}
+	return t.Form
 }
 
 func (t Translator) translate(p Policy) *translatedPolicy {
@@ -126,7 +136,7 @@ func (t Translator) translate(p Policy) *translatedPolicy {
 // rule translates a rule, and adds its problems; nil: it allows nothing.
 func (t Translator) rule(p Policy, i int, rule *security.Rule, out *translatedPolicy) *rbacv3.Policy {
 	allows := p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW
-	one := &translation{form: t.Form, trust: t.Trust, namespace: p.Namespace, rule: i, strict: allows}
+	one := &translation{form: t.Form, trust: t.Trust, unverified: t.Unverified, namespace: p.Namespace, rule: i, strict: allows}
 	policy := one.policy(rule)
 	if policy != nil && t.Check != nil {
 		if err := t.Check(policy); err != nil {

@@ -35,6 +35,8 @@ var errHTTP = errors.New("is of HTTP requests, and is not known of TCP connectio
 type translation struct {
 	form  Form
 	trust Trust
+	// unverified: as of Translator.
+	unverified bool
 	// namespace is that of the policy, rule the index of the rule.
 	namespace string
 	rule      int

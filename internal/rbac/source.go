@@ -23,10 +23,10 @@ const (
 // source adds the fields of the source of a rule.
 func (t *translation) source(d *demands[*rbacv3.Principal], s *security.Source) {
 	type how = matching[*rbacv3.Principal]
-	d.field("principals", s.GetPrincipals(), s.GetNotPrincipals(), how{match: t.principals})
-	d.field("namespaces", s.GetNamespaces(), s.GetNotNamespaces(), how{match: each(namespace)})
-	d.field("serviceAccounts", s.GetServiceAccounts(), s.GetNotServiceAccounts(), how{match: each(t.serviceAccount)})
-	d.field("trustDomains", s.GetTrustDomains(), s.GetNotTrustDomains(), how{match: t.trustDomains})
+	d.field("principals", s.GetPrincipals(), s.GetNotPrincipals(), how{match: t.identity(t.principals)})
+	d.field("namespaces", s.GetNamespaces(), s.GetNotNamespaces(), how{match: t.identity(each(namespace))})
+	d.field("serviceAccounts", s.GetServiceAccounts(), s.GetNotServiceAccounts(), how{match: t.identity(each(t.serviceAccount))})
+	d.field("trustDomains", s.GetTrustDomains(), s.GetNotTrustDomains(), how{match: t.identity(t.trustDomains)})
 	d.field("ipBlocks", s.GetIpBlocks(), s.GetNotIpBlocks(), how{match: each(t.form.directAddress)})
 	d.field("remoteIpBlocks", s.GetRemoteIpBlocks(), s.GetNotRemoteIpBlocks(), how{match: each(t.form.remoteAddress)})
 	d.field("requestPrincipals", s.GetRequestPrincipals(), s.GetNotRequestPrincipals(), how{match: each(t.form.requestPrincipal), http: true})
@@ -44,6 +44,17 @@ func each[M any](match func(string) (M, error)) func([]string) ([]M, error) {
 			out = append(out, m)
 		}
 		return out, nil
+	}
+}
+
+// identity returns how names in certificates are matched: by match, or by nothing where nobody has verified them.
+func (t *translation) identity(match func([]string) ([]*rbacv3.Principal, error)) func([]string) ([]*rbacv3.Principal, error) {
+	if !t.unverified {
+		return match
+	}
+	return func(values []string) ([]*rbacv3.Principal, error) {
+		_, err := match(values)
+		return []*rbacv3.Principal{principals().not(principals().everything())}, err
 	}
 }
 
@@ -114,24 +125,31 @@ func (form Form) remoteAddress(value string) (*rbacv3.Principal, error) {
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_RemoteIp{RemoteIp: r}}, err
 }
 
-// requestPrincipal matches "ISSUER/SUBJECT" of a token, split at the last slash. A star at the end
-// of a text without a slash is that of an issuer's beginning, one at its beginning that of a subject's end.
-// "*/*" is "*" (S52).
+// requestPrincipal matches the identity of a token, which is the text "ISSUER/SUBJECT". Envoy has the two apart, and both may
+// have slashes, so that a value stands for every way to split it (S52).
 func (form Form) requestPrincipal(value string) (*rbacv3.Principal, error) {
-	issuer, subject := regex(".+"), regex(".+")
-	slash := strings.LastIndex(value, "/")
-	switch {
-	case value == anything || value == "*/*":
-	case slash >= 0:
-		issuer, subject = text(value[:slash]), text(value[slash+1:])
-	case strings.HasPrefix(value, "*"):
-		subject = text(value)
-	case strings.HasSuffix(value, "*"):
-		issuer = text(value)
-	default:
-		issuer, subject = exact(value), exact("")
+	some, side := regex(".+"), principals()
+	identity := func(issuer, subject *matcher.StringMatcher) *rbacv3.Principal {
+		return side.and([]*rbacv3.Principal{form.claim(textValue(issuer), "iss"), form.claim(textValue(subject), "sub")})
 	}
-	return principals().and([]*rbacv3.Principal{form.claim(textValue(issuer), "iss"), form.claim(textValue(subject), "sub")}), nil
+	if value == anything || value == "*/*" {
+		return identity(some, some), nil
+	}
+	var ways []*rbacv3.Principal
+	for i := range len(value) {
+		if value[i] == '/' {
+			ways = append(ways, identity(text(value[:i]), text(value[i+1:])))
+		}
+	}
+	switch {
+	case strings.HasPrefix(value, "*"): // the end of a subject
+		ways = append(ways, identity(some, text(value)))
+	case strings.HasSuffix(value, "*"): // the beginning of an issuer
+		ways = append(ways, identity(text(value), some))
+	case len(ways) == 0:
+		ways = append(ways, identity(exact(value), exact("")))
+	}
+	return side.anyOf(ways), nil
 }
 
 // claim matches a claim of a token that was found good.

@@ -107,7 +107,7 @@ func (a *Authenticator) Proxy(ctx context.Context, node *core.Node) (*registry.P
 		return nil, err
 	}
 	proxy := ads.ProxyOf(node)
-	proxy.Namespace = id.Namespace
+	proxy.Namespace, proxy.Identity = id.Namespace, id.String()
 	if a.options.Services != nil {
 		if labels := a.options.Services.GetProxyWorkloadLabels(proxy); labels != nil {
 			proxy.Labels = labels

@@ -8,8 +8,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/structpb"
+	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/keyset"
 	"github.com/pilotkit/pilotkit/internal/redact"
 )
 
@@ -63,6 +65,9 @@ func redactStructs(m protoreflect.Message) {
 			redactValue(value, secretKey(name))
 		}
 		return
+	}
+	if rule, ok := m.Interface().(*security.JWTRule); ok && rule.GetJwks()+rule.GetJwksUri() != "" {
+		rule.Jwks, rule.JwksUri = keyset.WithoutPrivate(rule.GetJwks()), keyset.Shown(rule.GetJwksUri())
 	}
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {

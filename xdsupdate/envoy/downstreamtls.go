@@ -141,6 +141,11 @@ func rootsName(tls *networking.ServerTLSSettings) string {
 // certificates.
 func VerifiesClients(tls *networking.ServerTLSSettings) bool { return rootsName(tls) != "" }
 
+// TakesUnverified reports whether clients of a server that terminates TLS may have certificates that nobody verifies.
+func TakesUnverified(tls *networking.ServerTLSSettings) bool {
+	return VerifiesClients(tls) && tls.GetInsecureSkipVerify().GetValue()
+}
+
 // SameClients reports whether two servers ask clients for the same certificates.
 func SameClients(a, b *networking.ServerTLSSettings) bool {
 	return a.GetMode() == b.GetMode() && rootsName(a) == rootsName(b) && proto.Equal(clientValidation(a), clientValidation(b))

@@ -10,6 +10,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/rbac"
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -24,8 +25,8 @@ type authorizationPolicy struct {
 	config *configstore.Config
 	spec   *security.AuthorizationPolicy
 	dryRun bool
-	// unknown: its action is of a newer API, so that it denies everything. A store that validates has none.
-	unknown      bool
+	// unread are the parts that cannot be read. A policy with some allows nothing, or denies everything.
+	unread       []configstore.Violation
 	translations rbac.Translations
 }
 
@@ -35,13 +36,13 @@ func newAuthorizationPolicy(c *configstore.Config) *authorizationPolicy {
 		return nil
 	}
 	dryRun, _ := strconv.ParseBool(c.Annotations[dryRunAnnotation]) // what is none is enforced
-	_, known := security.AuthorizationPolicy_Action_name[int32(spec.GetAction())]
-	if !known {
+	unread := configstore.Unread(spec)
+	if istio.ActionUnread(unread) {
 		spec = proto.CloneOf(spec)
 		spec.Action = security.AuthorizationPolicy_DENY
 	}
 	return &authorizationPolicy{
-		objectName: objectName{c.Namespace, c.Name}, policyTarget: newPolicyTarget(spec), config: c, spec: spec, dryRun: dryRun, unknown: !known,
+		objectName: objectName{c.Namespace, c.Name}, policyTarget: newPolicyTarget(spec, unread), config: c, spec: spec, dryRun: dryRun, unread: unread,
 	}
 }
 
@@ -56,7 +57,7 @@ func (a *authorizationPolicy) selects(labels registry.Labels) bool {
 
 // policy returns it as it is translated.
 func (a *authorizationPolicy) policy() rbac.Policy {
-	return rbac.Policy{Namespace: a.namespace, Name: a.name, Spec: a.spec, DryRun: a.dryRun, Closed: a.unknown, Kept: &a.translations}
+	return rbac.Policy{Namespace: a.namespace, Name: a.name, Spec: a.spec, DryRun: a.dryRun, Closed: len(a.unread) > 0, Kept: &a.translations}
 }
 
 // authorizationPoliciesOf returns the policies that count for a proxy: those of the root namespace, then

@@ -81,6 +81,10 @@ func (d *deciding) handshake(socket *core.TransportSocket) bool {
 		d.refuse(AnswerClosed, d.mutual, d.mutualWords)
 		return false
 	}
+	trust := context.GetCommonTlsContext().GetCombinedValidationContext().GetDefaultValidationContext().GetTrustChainVerification()
+	if trust == tls.CertificateValidationContext_ACCEPT_UNTRUSTED {
+		return true // nobody has an identity
+	}
 	if context.GetRequireClientCertificate().GetValue() || context.GetCommonTlsContext().GetValidationContextType() != nil {
 		d.see.Identity = d.call.Principal
 		d.out.Identity = d.call.Principal

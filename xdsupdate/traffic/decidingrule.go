@@ -38,8 +38,8 @@ func (d *deciding) ruleOf(name string) PolicyRule {
 	out := PolicyRule{Kind: istio.AuthorizationPolicy.Kind, Name: of.String()}
 	switch a := d.authorizationNamed(of); {
 	case a == nil:
-	case a.unknown:
-		out.Rule = "spec.action"
+	case len(a.unread) > 0:
+		out.Rule = a.unread[0].Field
 	case rule < len(a.spec.GetRules()):
 		out.Rule = element("spec.rules", rule)
 	}
@@ -62,7 +62,7 @@ func (d *deciding) policiesOf(rules *rbacv3.RBAC) string {
 func (d *deciding) whyDenied(name string) (by PolicyRule, reason string) {
 	for _, prefix := range []string{leftOutTokens, refusedTokens} {
 		if of, ok := strings.CutPrefix(name, prefix); ok {
-			return PolicyRule{Kind: istio.RequestAuthentication.Kind, Name: of}, "all requests are denied, because a rule cannot be sent"
+			return PolicyRule{Kind: istio.RequestAuthentication.Kind, Name: of}, "all requests are denied, because a rule cannot be read or sent"
 		}
 	}
 	namespace, policy, _, ok := rbac.ParsePolicyName(name)
@@ -72,8 +72,8 @@ func (d *deciding) whyDenied(name string) (by PolicyRule, reason string) {
 	by, reason = d.ruleOf(name), "a rule denies it"
 	switch a := d.authorizationNamed(objectName{namespace, policy}); {
 	case a == nil:
-	case a.unknown:
-		reason = "the policy denies everything: its action is not known"
+	case len(a.unread) > 0:
+		reason = "the policy denies everything: " + a.unread[0].String()
 	case a.spec.GetAction() == security.AuthorizationPolicy_CUSTOM && d.proxy.role == router:
 		reason = fmt.Sprintf("a rule matches, and the provider %q cannot be asked", a.spec.GetProvider().GetName())
 	case a.spec.GetAction() == security.AuthorizationPolicy_CUSTOM:

@@ -9,14 +9,18 @@ import (
 
 	security "istio.io/api/security/v1beta1"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // authorizationPolicy finds what of an AuthorizationPolicy has no effect.
 func (f *findings) authorizationPolicy(a *authorizationPolicy) {
-	if a.unknown {
-		f.add("spec.action", "it denies everything: the action is not known")
+	closed := "it denies everything"
+	if a.spec.GetAction() == security.AuthorizationPolicy_ALLOW {
+		closed = "it allows nothing"
 	}
+	f.unread(a.unread, closed)
 	nobody := "only gateways and gRPC servers enforce it, and no Gateway is for routers that it selects, and no service has a workload that it does"
 	if f.forServers(a) {
 		nobody = ""
@@ -24,9 +28,17 @@ func (f *findings) authorizationPolicy(a *authorizationPolicy) {
 	f.protects(&a.policyTarget, nobody)
 	f.tokens(a)
 	f.provider(a)
+	f.unverified(a)
 	f.unchecked(a, rbac.HTTP)
 	if slices.ContainsFunc(f.gateways, (*gateway).servesTCP) {
 		f.unchecked(a, rbac.TCP)
+	}
+}
+
+// unread finds the parts of a policy that cannot be read, because of which it is closed.
+func (f *findings) unread(unread []configstore.Violation, closed string) {
+	for _, u := range unread {
+		f.add(u.Field, "%s: it %s", closed, u.Message)
 	}
 }
 
@@ -40,6 +52,25 @@ func (f *findings) protects(t *policyTarget, nobody string) {
 	}
 	if nobody != "" && len(t.targets) == 0 && !f.selectsGateways(t) {
 		f.add("", "%s", nobody)
+	}
+}
+
+// unverified finds rules by identities for servers of Gateways that take certificates that nobody verifies.
+func (f *findings) unverified(a *authorizationPolicy) {
+	field := identityField(a.spec)
+	if field == "" {
+		return
+	}
+	for _, g := range f.gateways {
+		if len(a.targets) == 0 && !compatible(a.selector, g.spec.GetSelector()) {
+			continue
+		}
+		for i, s := range g.spec.GetServers() {
+			if envoy.TakesUnverified(s.GetTls()) {
+				f.add(field, "nobody verifies the certificates of the clients of %s of Gateway %s: there nobody has an identity", element("spec.servers", i), g)
+				return
+			}
+		}
 	}
 }
 

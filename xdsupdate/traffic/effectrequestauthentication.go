@@ -13,6 +13,10 @@ import (
 // requestAuthentication finds what of a RequestAuthentication has no effect, or another one than it seems to have.
 func (f *findings) requestAuthentication(a *requestAuthentication) {
 	f.protects(&a.policyTarget, "only gateways enforce it, and no Gateway is for routers that it selects")
+	f.unread(a.unread, "all requests are denied")
+	if len(a.unread) > 0 {
+		return
+	}
 	if len(a.rules) == 0 {
 		f.add("spec.jwtRules", "there are no rules, and no token is verified")
 	} else if f.verifiesNothing(a.namespace, &a.policyTarget) {

@@ -131,8 +131,8 @@ refused (403): a rule matches, and the provider "nobody" cannot be asked
 			[]string{`AuthorizationPolicy edge/new {"action": 99, "rules": [{"to": [{"operation": {"paths": ["/x"]}}]}]}`},
 			edge, gateway("/"),
 			`AuthorizationPolicies are asked first: DENY edge/new
-denied (403): the policy denies everything: its action is not known (AuthorizationPolicy edge/new, spec.action); identity none, token none
-refused (403): the policy denies everything: its action is not known
+denied (403): the policy denies everything: spec.action: has the value 99, which is not known (AuthorizationPolicy edge/new, spec.action); identity none, token none
+refused (403): the policy denies everything: spec.action: has the value 99, which is not known
 `,
 		},
 		"a token for the audience": {
@@ -278,16 +278,16 @@ refused (PERMISSION_DENIED): a rule matches, and a gRPC server cannot ask the pr
 			[]string{`AuthorizationPolicy shop/new {"action": 99, "rules": [{"to": [{"operation": {"paths": ["/x"]}}]}]}`},
 			server("10.0.0.1"), inbound(""),
 			`service shop/cart.shop.svc.cluster.local
-denied (PERMISSION_DENIED): the policy denies everything: its action is not known (AuthorizationPolicy shop/new, spec.action); identity none, token none
-refused (PERMISSION_DENIED): the policy denies everything: its action is not known
+denied (PERMISSION_DENIED): the policy denies everything: spec.action: has the value 99, which is not known (AuthorizationPolicy shop/new, spec.action); identity none, token none
+refused (PERMISSION_DENIED): the policy denies everything: spec.action: has the value 99, which is not known
 `,
 		},
 		"an action of a newer API at a server, without rules": {
 			[]string{`AuthorizationPolicy shop/new {"action": 99}`},
 			server("10.0.0.1"), inbound(""),
 			`service shop/cart.shop.svc.cluster.local
-denied (PERMISSION_DENIED): the policy denies everything: its action is not known (AuthorizationPolicy shop/new, spec.action); identity none, token none
-refused (PERMISSION_DENIED): the policy denies everything: its action is not known
+denied (PERMISSION_DENIED): the policy denies everything: spec.action: has the value 99, which is not known (AuthorizationPolicy shop/new, spec.action); identity none, token none
+refused (PERMISSION_DENIED): the policy denies everything: spec.action: has the value 99, which is not known
 `,
 		},
 		"a server that is not connected": {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -81,6 +82,10 @@ func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection
 // serverChains yields the filter chains of a server, or why one is left out; over says
 // which TLS routes there is no room for.
 func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
+	if len(s.unread) > 0 {
+		return s.unreadChains()
+	}
+	guard = guard.of(s)
 	switch s.kind {
 	case passthrough:
 		return st.tlsChains(p, s, over, guard)
@@ -128,6 +133,20 @@ func (s *gatewayServer) leftOut(reason error) error {
 
 // field is where the server is in its Gateway.
 func (s *gatewayServer) field() string { return element("spec.servers", s.position-1) }
+
+// unreadChains yields the filter chain that closes the connections to a server of whose tls a part cannot be read, so that no
+// other server gets them, and why it does.
+func (s *gatewayServer) unreadChains() iter.Seq2[gatewayChain, error] {
+	return func(yield func(gatewayChain, error) bool) {
+		at := "tls" + strings.TrimPrefix(s.unread[0].Field, "spec")
+		if !yield(gatewayChain{}, s.leftOut(fmt.Errorf("%s %s", at, s.unread[0].Message))) {
+			return
+		}
+		if names, ok := s.serverNames(); ok {
+			yield(gatewayChain{FilterChain: envoy.FilterChain(names, nil, envoy.TCPProxy{Cluster: envoy.BlackHole}.Filter())}, nil)
+		}
+	}
+}
 
 // notBound says why nothing listens for a server.
 func (s *gatewayServer) notBound(reason error) error {

@@ -8,6 +8,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -44,6 +45,8 @@ type gatewayServer struct {
 	// bind is what the server says of the address it listens on, in its canonical form;
 	// empty: all.
 	bind string
+	// unread are the parts of its tls that cannot be read: it takes no connections.
+	unread []configstore.Violation
 	// routes is the name of its route configuration; empty if it does not serve HTTP.
 	routes string
 }
@@ -61,6 +64,9 @@ func newGatewayServer(g *gateway, index int, listening uint32) *gatewayServer {
 		bind: canonicalBind(spec.GetBind()),
 	}
 	s.names = newHostSet(namesOf(s.hosts))
+	if s.tls() {
+		s.unread = configstore.Unread(spec.GetTls())
+	}
 	switch kind {
 	case plainHTTP:
 		s.routes = fmt.Sprintf("http.%d", listening)

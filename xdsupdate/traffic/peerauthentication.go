@@ -6,6 +6,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -15,6 +16,10 @@ type peerAuthentication struct {
 	config   *configstore.Config
 	spec     *security.PeerAuthentication
 	selector registry.Labels
+	// unread are the parts that cannot be read. With some it is STRICT for all ports. general: they say which workloads it is
+	// for, so that it is for all of its namespace, also before policies without a selector.
+	unread  []configstore.Violation
+	general bool
 }
 
 func newPeerAuthentication(c *configstore.Config) *peerAuthentication {
@@ -22,9 +27,17 @@ func newPeerAuthentication(c *configstore.Config) *peerAuthentication {
 	if spec == nil {
 		return nil
 	}
-	return &peerAuthentication{
+	out := &peerAuthentication{
 		objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec, selector: spec.GetSelector().GetMatchLabels(),
+		unread: configstore.Unread(spec),
 	}
+	if len(out.unread) > 0 {
+		out.spec = &security.PeerAuthentication{Mtls: &security.PeerAuthentication_MutualTLS{Mode: strict}}
+		if out.general = istio.SelectionUnread(out.unread); out.general {
+			out.selector = nil
+		}
+	}
+	return out
 }
 
 func comparePeerAuthentications(a, b *peerAuthentication) int {
@@ -98,7 +111,7 @@ func (x *index) peerPolicyOf(namespace string, labels registry.Labels) *peerAuth
 		return nil
 	}
 	for _, a := range x.peers.in(namespace) {
-		if a.selective() && a.selector.SubsetOf(labels) {
+		if (a.selective() || a.general) && a.selector.SubsetOf(labels) {
 			return a
 		}
 	}
@@ -123,7 +136,7 @@ func (x *index) modes(namespace string) (out []tlsMode) {
 		return out
 	}
 	for _, a := range x.peers.in(namespace) {
-		if !a.selective() {
+		if !a.selective() && !a.general {
 			continue
 		}
 		mode := modeOf(a.spec.GetMtls(), general)

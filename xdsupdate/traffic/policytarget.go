@@ -8,6 +8,8 @@ import (
 
 	typev1beta1 "istio.io/api/type/v1beta1"
 
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -28,7 +30,11 @@ type targeted interface {
 	GetTargetRefs() []*typev1beta1.PolicyTargetReference
 }
 
-func newPolicyTarget(spec targeted) policyTarget {
+// newPolicyTarget returns what the spec of a policy is for. If that cannot be read it is for all workloads that it can be for.
+func newPolicyTarget(spec targeted, unread []configstore.Violation) policyTarget {
+	if istio.SelectionUnread(unread) {
+		return policyTarget{}
+	}
 	out := policyTarget{selector: spec.GetSelector().GetMatchLabels()}
 	if r := spec.GetTargetRef(); r != nil {
 		out.targets = append(out.targets, r)

@@ -26,6 +26,9 @@ type protection struct {
 	http filters[*hcm.HttpFilter]
 	// tcp makes those for connections of which no request is known, once, if the router serves such connections; nil: none.
 	tcp func() filters[*listenerv3.Filter]
+	// unverified makes the protection of servers that take certificates that nobody verifies, once: there nobody has an
+	// identity. Nil: there are no such servers.
+	unverified func() *protection
 	// problems are why rules allow nothing, or deny everything, although they say something else.
 	problems []error
 }
@@ -36,6 +39,14 @@ func (x *protection) connections() filters[*listenerv3.Filter] {
 		return filters[*listenerv3.Filter]{}
 	}
 	return x.tcp()
+}
+
+// of returns the protection of a server.
+func (x *protection) of(s *gatewayServer) *protection {
+	if x.unverified != nil && s.tls() && envoy.TakesUnverified(s.spec.GetTls()) {
+		return x.unverified()
+	}
+	return x
 }
 
 // protectionOf returns the filters of a router.
@@ -56,7 +67,13 @@ func (st *state) protectionOf(p *proxy) *protection {
 }
 
 func (st *state) newProtection(p *proxy) *protection {
-	b := &protectionBuilder{state: st, proxy: p}
+	out := st.protectionFor(p, false)
+	out.unverified = sync.OnceValue(func() *protection { return st.protectionFor(p, true) })
+	return out
+}
+
+func (st *state) protectionFor(p *proxy, unverified bool) *protection {
+	b := &protectionBuilder{state: st, proxy: p, unverified: unverified}
 	for _, a := range st.authorizationPoliciesOf(p) {
 		policy := a.policy()
 		policy.Closed = policy.Closed || p.leaves(a.config, a)
@@ -100,6 +117,8 @@ func (st *state) askedFirst(p *proxy) (out []string) {
 type protectionBuilder struct {
 	*state
 	proxy *proxy
+	// unverified: as of rbac.Translator.
+	unverified bool
 	// policies are those that count, and of the objects that they are.
 	policies []rbac.Policy
 	of       []*authorizationPolicy
@@ -120,7 +139,7 @@ type askedProvider struct {
 // translator returns that for requests.
 func (b *protectionBuilder) translator(form rbac.Form) rbac.Translator {
 	return rbac.Translator{
-		Form: form, Trust: b.settings.trust(), Check: checkOf(form),
+		Form: form, Trust: b.settings.trust(), Unverified: b.unverified, Check: checkOf(form),
 		Problem: func(p rbac.Policy, problem rbac.Problem) { b.problem(p, problem.Field, problem.Err) },
 	}
 }

@@ -25,6 +25,10 @@ func (b *protectionBuilder) tokens() {
 			b.add(rbac.HTTPFilter, rbac.DenyAll(leftOutTokens+a.String()))
 			return
 		}
+		if len(a.unread) > 0 { // Ineffective says so.
+			b.add(rbac.HTTPFilter, rbac.DenyAll(refusedTokens+a.String()))
+			return
+		}
 		for i, r := range a.rules {
 			if err := checkOf(rbac.HTTP)(jwtauthn.Provider(r.Rule)); err != nil {
 				b.problems = append(b.problems, leftOut(a.config, element("spec.jwtRules", i), fmt.Errorf("all requests are denied: %w", err)))

@@ -21,6 +21,8 @@ type requestAuthentication struct {
 	config *configstore.Config
 	spec   *security.RequestAuthentication
 	rules  []tokenRule
+	// unread are the parts that cannot be read. With some all requests are denied.
+	unread []configstore.Violation
 }
 
 // tokenRule is a rule of it.
@@ -33,12 +35,18 @@ type tokenRule struct {
 // errNoIssuer is why a rule takes no token although it may have keys (S73).
 var errNoIssuer = errors.New("requests with tokens are denied: the rule has no issuer")
 
+// errNoPublicKey is why no token of a rule can be verified that has private or symmetric keys alone.
+var errNoPublicKey = errors.New("none of its keys is public: private and symmetric ones are not sent to proxies")
+
 func newRequestAuthentication(c *configstore.Config, s *settings) *requestAuthentication {
 	spec, _ := c.Spec.(*security.RequestAuthentication)
 	if spec == nil {
 		return nil
 	}
-	out := &requestAuthentication{objectName: objectName{c.Namespace, c.Name}, policyTarget: newPolicyTarget(spec), config: c, spec: spec}
+	unread := configstore.Unread(spec)
+	out := &requestAuthentication{
+		objectName: objectName{c.Namespace, c.Name}, policyTarget: newPolicyTarget(spec, unread), config: c, spec: spec, unread: unread,
+	}
 	for _, r := range spec.GetJwtRules() {
 		out.rules = append(out.rules, s.tokenRule(r))
 	}
@@ -47,8 +55,10 @@ func newRequestAuthentication(c *configstore.Config, s *settings) *requestAuthen
 
 // tokenRule returns a rule with the keys that there are now.
 func (s *settings) tokenRule(r *security.JWTRule) tokenRule {
-	out := tokenRule{Rule: jwtauthn.Rule{Spec: r, Keys: r.GetJwks()}}
+	out := tokenRule{Rule: jwtauthn.Rule{Spec: r, Keys: keyset.WithoutPrivate(r.GetJwks())}}
 	switch source, fetched := sourceOf(r); {
+	case out.Keys == "" && r.GetJwks() != "":
+		out.err = errNoPublicKey
 	case r.GetIssuer() == "":
 		out.Keys, out.err = "", errNoIssuer
 	case fetched:

@@ -107,23 +107,31 @@ func (r ruleReader) serviceAccount(value string) bool {
 	})
 }
 
-// requestPrincipal compares "ISSUER/SUBJECT" of a token, at the last slash. A value without a slash is an
-// issuer without a subject, or the beginning of one, or the end of a subject.
+// requestPrincipal compares the identity of a token, the text "ISSUER/SUBJECT". Stars inside a value are those of the
+// issuer's end or the subject's beginning, at any of its slashes (S52).
 func (r ruleReader) requestPrincipal(value string) bool {
-	issuer, subject := r.call.Claims["iss"], r.call.Claims["sub"]
-	i := strings.LastIndexByte(value, '/')
-	switch {
-	case value == "*", value == "*/*": // S52
-		return isText("*", issuer) && isText("*", subject)
-	case i >= 0:
-		return isText(value[:i], issuer) && isText(value[i+1:], subject)
-	case strings.HasPrefix(value, "*"):
-		return isText("*", issuer) && isText(value, subject)
-	case strings.HasSuffix(value, "*"):
-		return isText(value, issuer) && isText("*", subject)
-	default:
-		return issuer == value && subject == ""
+	issuer, known := r.call.Claims["iss"].(string)
+	subject, named := r.call.Claims["sub"].(string)
+	if !known || !named {
+		return false
 	}
+	identity := issuer + "/" + subject
+	switch {
+	case value == "*", value == "*/*":
+		return issuer != "" && subject != ""
+	case value == identity, value == issuer && subject == "":
+		return true
+	case strings.HasPrefix(value, "*") && issuer != "" && wildcard(value, identity):
+		return true
+	case strings.HasSuffix(value, "*") && subject != "" && wildcard(value, identity):
+		return true
+	}
+	for i := range len(value) {
+		if value[i] == '/' && wildcard(value[:i], issuer) && wildcard(value[i+1:], subject) {
+			return true
+		}
+	}
+	return false
 }
 
 // claim compares a claim below objects of a token: a text, or an element of a list.

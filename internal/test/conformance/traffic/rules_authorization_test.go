@@ -75,6 +75,9 @@ func (c *comparison) authorizations() {
 		c.withoutEmptyFilters(l)
 	}
 	for _, l := range c.got[listeners] {
+		// The good state that was there before stays with us.
+		eachAuthorization(l, func(_ string, config tree) { c.refusedByUs(config) })
+		c.withoutEmptyFilters(l)
 		each(l, withoutSource)
 		each(l, s95)
 	}
@@ -155,7 +158,7 @@ func (c *comparison) s54(config tree) {
 	})
 }
 
-// s52: the principal "*/*" of a request is "*".
+// s52: the principal "*/*" of a request is "*", and a principal is matched at each of its slashes.
 func (c *comparison) s52(config tree) {
 	each(config, func(o tree) {
 		ids := objects(object(o, "andIds"), "ids")
@@ -165,8 +168,75 @@ func (c *comparison) s52(config tree) {
 		issuer, subject := object(object(ids[0], "metadata"), "value"), object(object(ids[1], "metadata"), "value")
 		if compact(issuer) == anyText && text(object(subject, "stringMatch"), "exact") == "*" {
 			object(ids[1], "metadata")["value"] = clone(issuer)
+			return
 		}
+		from, ofIssuer := claimText(ids[0], "iss")
+		to, ofSubject := claimText(ids[1], "sub")
+		if !ofIssuer || !ofSubject || from == "*" && to == "*" {
+			return
+		}
+		value := from + "/" + to
+		switch {
+		case from == "*" && strings.HasPrefix(to, "*"):
+			value = to
+		case to == "*" && strings.HasSuffix(from, "*"):
+			value = from
+		}
+		var ways []any
+		add := func(issuer, subject string) {
+			way := clone(tree{"andIds": o["andIds"]})
+			ids := objects(object(way, "andIds"), "ids")
+			object(ids[0], "metadata")["value"], object(ids[1], "metadata")["value"] = claimValue(issuer), claimValue(subject)
+			ways = append(ways, way)
+		}
+		for i := range len(value) {
+			if value[i] == '/' {
+				add(value[:i], value[i+1:])
+			}
+		}
+		if strings.HasPrefix(value, "*") {
+			add("*", value)
+		} else if strings.HasSuffix(value, "*") {
+			add(value, "*")
+		}
+		delete(o, "andIds")
+		o["orIds"] = tree{"ids": ways}
 	})
+}
+
+// claimText returns the value of a policy that a matcher of a claim of tokens was made of.
+func claimText(id tree, claim string) (value string, ok bool) {
+	m := object(id, "metadata")
+	path := objects(m, "path")
+	if len(path) != 2 || text(path[1], "key") != claim {
+		return "", false
+	}
+	match := object(object(m, "value"), "stringMatch")
+	switch {
+	case compact(object(m, "value")) == anyText:
+		return "*", true
+	case match["prefix"] != nil:
+		return text(match, "prefix") + "*", true
+	case match["suffix"] != nil:
+		return "*" + text(match, "suffix"), true
+	}
+	return text(match, "exact"), true
+}
+
+// claimValue returns the matcher of a claim, as of claimText.
+func claimValue(value string) tree {
+	match := tree{"exact": value}
+	end, suffix := strings.CutPrefix(value, "*")
+	start, prefix := strings.CutSuffix(value, "*")
+	switch {
+	case value == "*":
+		match = tree{"safeRegex": tree{"regex": ".+"}}
+	case suffix:
+		match = tree{"suffix": end}
+	case prefix:
+		match = tree{"prefix": start}
+	}
+	return tree{"stringMatch": match}
 }
 
 // s95: where a path template that does not match lets in, ours matches also paths that no template of Envoy can take.

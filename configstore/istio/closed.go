@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	security "istio.io/api/security/v1beta1"
+	apitype "istio.io/api/type/v1beta1"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// The policies of security.istio.io keep out what nothing lets in again when they are missing. What takes the place of one
+// that cannot be read is for what its selection says, or, if that cannot be read, for all of its namespace.
+
+// closing adds how a schema closes (configstore.Schema.Closed).
+func closing[T proto.Message](s configstore.Schema, closed func(spec T) T) configstore.Schema {
+	s.Closed = func(spec proto.Message) proto.Message {
+		read, _ := spec.(T)
+		return closed(read)
+	}
+	return s
+}
+
+// closedAuthorizationPolicy allows nothing, if the policy allows something, or else denies everything.
+func closedAuthorizationPolicy(spec *security.AuthorizationPolicy) *security.AuthorizationPolicy {
+	out := &security.AuthorizationPolicy{}
+	out.Selector, out.TargetRef, out.TargetRefs = selection(spec, out)
+	if spec == nil || spec.GetAction() != security.AuthorizationPolicy_ALLOW || ActionUnread(configstore.Unread(spec)) {
+		out.Action, out.Rules = security.AuthorizationPolicy_DENY, []*security.Rule{{}}
+	}
+	return out
+}
+
+// closedRequestAuthentication has no rules. Its readers refuse all requests.
+func closedRequestAuthentication(spec *security.RequestAuthentication) *security.RequestAuthentication {
+	out := &security.RequestAuthentication{}
+	out.Selector, out.TargetRef, out.TargetRefs = selection(spec, out)
+	return out
+}
+
+// closedPeerAuthentication takes nothing but mutual TLS.
+func closedPeerAuthentication(spec *security.PeerAuthentication) *security.PeerAuthentication {
+	out := &security.PeerAuthentication{Mtls: &security.PeerAuthentication_MutualTLS{Mode: security.PeerAuthentication_MutualTLS_STRICT}}
+	if spec == nil || SelectionUnread(configstore.Unread(spec)) {
+		configstore.MarkUnread(out.ProtoReflect(), selectorField)
+	} else {
+		out.Selector = spec.GetSelector()
+	}
+	return out
+}
+
+// selecting are the specs that say in the same fields what they are for.
+type selecting interface {
+	proto.Message
+	GetSelector() *apitype.WorkloadSelector
+	GetTargetRef() *apitype.PolicyTargetReference
+	GetTargetRefs() []*apitype.PolicyTargetReference
+}
+
+// selection returns what a spec is for. If that cannot be read, it notes so in out.
+func selection[T selecting](spec, out T) (*apitype.WorkloadSelector, *apitype.PolicyTargetReference, []*apitype.PolicyTargetReference) {
+	if !spec.ProtoReflect().IsValid() || SelectionUnread(configstore.Unread(spec)) {
+		configstore.MarkUnread(out.ProtoReflect(), selectorField)
+		return nil, nil, nil
+	}
+	return spec.GetSelector(), spec.GetTargetRef(), spec.GetTargetRefs()
+}
+
+const selectorField = "selector"
+
+// SelectionUnread reports whether one of the parts of a policy that cannot be read (configstore.Unread) says what the policy
+// is for.
+func SelectionUnread(unread []configstore.Violation) bool {
+	return anyIn(unread, selectorField, "targetRef", "targetRefs")
+}
+
+// ActionUnread reports whether one of the parts of an AuthorizationPolicy that cannot be read (configstore.Unread) is its action.
+func ActionUnread(unread []configstore.Violation) bool { return anyIn(unread, "action") }
+
+// anyIn reports whether one of the parts is in a field of the spec.
+func anyIn(unread []configstore.Violation, fields ...string) bool {
+	return slices.ContainsFunc(unread, func(u configstore.Violation) bool {
+		at := strings.TrimPrefix(u.Field, "spec.")
+		if end := strings.IndexAny(at, ".["); end >= 0 {
+			at = at[:end]
+		}
+		return slices.Contains(fields, at)
+	})
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package configstore
+
+import (
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
+)
+
+// What a process cannot read of an object, as it is of a newer API, is kept in the spec as unknown fields of protobuf. So
+// it is copied, compared, stored and sent with the spec. Fields that were read from text have no number of their own, and
+// have the name in one of the numbers that no API uses.
+const (
+	// namedField holds the name of a field.
+	namedField protowire.Number = protowire.MaxValidNumber
+	// placeholderField holds why the object cannot be read that a placeholder stands for.
+	placeholderField = namedField - 1
+)
+
+// MarkUnread notes in a message that the text that it was read from has a field that cannot be read.
+func MarkUnread(m protoreflect.Message, field string) { mark(m, namedField, field) }
+
+func mark(m protoreflect.Message, number protowire.Number, text string) {
+	unknown := protowire.AppendTag(append(protoreflect.RawFields{}, m.GetUnknown()...), number, protowire.BytesType)
+	m.SetUnknown(protowire.AppendString(unknown, text))
+}
+
+// Unread returns the parts of a spec, which may be nil, that the process cannot read: fields that its type does not
+// have, and numbers that its enums do not have. There are MaxViolations at most.
+func Unread(spec proto.Message) []Violation {
+	if spec == nil {
+		return nil
+	}
+	var w unreadWalk
+	w.message(spec.ProtoReflect(), &textPlace{name: "spec"}, 0)
+	return w.out.list()
+}
+
+// unreadWalk visits what a message has that is not known.
+type unreadWalk struct{ out violations }
+
+func (w *unreadWalk) message(m protoreflect.Message, at *textPlace, depth int) {
+	if depth > maxMessageDepth {
+		return
+	}
+	for unknown := m.GetUnknown(); len(unknown) > 0; {
+		number, kind, tag := protowire.ConsumeTag(unknown)
+		size := protowire.ConsumeFieldValue(number, kind, unknown[max(tag, 0):])
+		if tag < 0 || size < 0 {
+			break
+		}
+		w.field(number, unknown[tag:tag+size], at)
+		unknown = unknown[tag+size:]
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.IsMap():
+			v.Map().Range(func(key protoreflect.MapKey, element protoreflect.Value) bool {
+				w.value(fd.MapValue(), element, func() *textPlace { return at.child(fd.JSONName()).child("[" + excerpt.Name(key.String()) + "]") }, depth)
+				return true
+			})
+		case fd.IsList() && (fd.Message() != nil || fd.Enum() != nil):
+			for i := range v.List().Len() {
+				w.value(fd, v.List().Get(i), func() *textPlace { return at.child(fd.JSONName()).child("[" + strconv.Itoa(i) + "]") }, depth)
+			}
+		case !fd.IsList():
+			w.value(fd, v, func() *textPlace { return at.child(fd.JSONName()) }, depth)
+		}
+		return true
+	})
+}
+
+// field reports an unknown field.
+func (w *unreadWalk) field(number protowire.Number, value []byte, at *textPlace) {
+	text, _ := protowire.ConsumeBytes(value)
+	w.out.add(func() Violation {
+		switch number {
+		case placeholderField:
+			return Violation{Field: at.String(), Message: "cannot be read: " + string(text)}
+		case namedField:
+			return Violation{Field: at.child(excerpt.Name(string(text))).String(), Message: "is not known"}
+		default:
+			return Violation{Field: at.String(), Message: "has the field number " + strconv.Itoa(int(number)) + ", which is not known"}
+		}
+	})
+}
+
+// value visits a value that is neither a list nor a map.
+func (w *unreadWalk) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, at func() *textPlace, depth int) {
+	switch {
+	case fd.Message() != nil:
+		w.message(v.Message(), at(), depth+1)
+	case fd.Enum() != nil && fd.Enum().Values().ByNumber(v.Enum()) == nil:
+		w.out.add(func() Violation {
+			return Violation{Field: at().String(), Message: "has the value " + strconv.Itoa(int(v.Enum())) + ", which is not known"}
+		})
+	}
+}
+
+// Placeholder returns what takes the place of an object that exists and cannot be read, if its kind has such things (see
+// Schema.Closed) and the object has a name. c is what could be read of it; its Spec may be nil. err is why the rest cannot
+// be read.
+func (s *Schema) Placeholder(c Config, err error) (placeholder Config, ok bool) {
+	if s.Closed == nil || c.Name == "" {
+		return Config{}, false
+	}
+	if c.Spec != nil && !sameType(c.Spec, s.Spec) {
+		c.Spec = nil
+	}
+	c.GroupVersionKind, c.Status = s.GroupVersionKind, nil
+	for _, spec := range []proto.Message{c.Spec, nil} { // What says what it concerns may be what is wrong.
+		c.Spec = s.Closed(spec)
+		mark(c.Spec.ProtoReflect(), placeholderField, excerpt.Sprintf("%v", err))
+		if _, invalid := s.Check(c); invalid == nil {
+			return c, true
+		}
+	}
+	return Config{}, false
+}
+
+// IsPlaceholder reports whether an object takes the place of one that cannot be read.
+func IsPlaceholder(c *Config) bool {
+	if c == nil || c.Spec == nil {
+		return false
+	}
+	for unknown := c.Spec.ProtoReflect().GetUnknown(); len(unknown) > 0; {
+		number, _, size := protowire.ConsumeField(unknown)
+		if number == placeholderField || size < 0 {
+			return size >= 0
+		}
+		unknown = unknown[size:]
+	}
+	return false
+}
