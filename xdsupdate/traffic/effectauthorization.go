@@ -38,14 +38,18 @@ func (f *findings) protects(t *policyTarget, nobody string) {
 			f.add("spec.targetRefs", "policies for a %s are for waypoints, which are not configured", r.GetKind())
 		}
 	}
-	if nobody != "" && len(t.targets) == 0 && !f.selectsGateways(t) {
+	if nobody != "" && len(t.targets) == 0 && !f.selectsGateways(f.name.namespace, t) {
 		f.add("", "%s", nobody)
 	}
 }
 
-// selectsGateways reports whether the selector of a policy may be one of routers of a Gateway.
-func (f *findings) selectsGateways(t *policyTarget) bool {
-	return slices.ContainsFunc(f.gateways, func(g *gateway) bool { return compatible(t.selector, g.spec.GetSelector()) })
+// selectsGateways reports whether the selector of a policy of a namespace may be one of routers of a Gateway. Those of a Gateway
+// of Kubernetes are in its namespace.
+func (f *findings) selectsGateways(namespace string, t *policyTarget) bool {
+	return slices.ContainsFunc(f.gateways, func(g *gateway) bool {
+		p, within := g.router(), f.reach(namespace)
+		return compatible(t.selector, p.labels) && (within == "" || g.owner == (objectName{}) || p.namespace == within)
+	})
 }
 
 // compatible reports whether something can have the labels of two selectors.
@@ -170,7 +174,7 @@ func (f *findings) protected(namespace string, t *policyTarget) (clients string,
 	switch {
 	case len(gateways) > 0:
 		return fmt.Sprintf("%s of the Kubernetes Gateway %s", clients, strings.Join(gateways, ", ")), true
-	case len(t.targets) > 0 || !f.selectsGateways(t):
+	case len(t.targets) > 0 || !f.selectsGateways(namespace, t):
 		return "", false
 	case namespace == f.settings.rootNamespace():
 		clients = "routers of all namespaces"

@@ -165,6 +165,10 @@ func (f *findings) destination(use routeUse, field string, d *networking.Destina
 	if d == nil {
 		return
 	}
+	if d.GetHost() == "" {
+		f.add(field+".host", "there is none: requests fail")
+		return
+	}
 	host := resolveHost(d.GetHost(), use.of.namespace, f.settings.domain)
 	for seen := 0; f.aliased(host) != "" && seen < len(f.services); seen++ {
 		host = f.aliased(host)
