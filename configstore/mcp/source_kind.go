@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 	"github.com/pilotkit/pilotkit/internal/backoff"
 )
 
@@ -270,6 +271,7 @@ func (s *Source) decodeObject(o *sourceObject) error {
 		return nil
 	}
 	c.ResourceVersion, c.Domain = "", s.opts.Domain // the version is that of another store
+	c = commit.Dated(c)
 	checked, _, err := s.schemas.Check(c)
 	if err != nil {
 		return err //nolint:wrapcheck // names the object and the field
