@@ -196,9 +196,11 @@ func TestQuietWatchIsCurrentAgain(t *testing.T) {
 		b := bridge.New(w, bridge.Options{Interval: 10 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		end := run(b)
 		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		got := log.String()
 		end()
-		if !strings.Contains(log.String(), "catalogue is stale") || strings.Count(log.String(), "current again") != 1 {
-			t.Errorf("after 30 s:\n%s", log.String())
+		if !strings.Contains(got, "catalogue is stale") || strings.Count(got, "current again") != 1 {
+			t.Errorf("after 30 s:\n%s", got)
 		}
 		if n := len(w.lists()); n > 4 {
 			t.Errorf("%d lists", n)
