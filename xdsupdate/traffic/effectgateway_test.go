@@ -85,3 +85,17 @@ func TestDestinationWithoutHost(t *testing.T) {
 		t.Errorf("without effect (-want +got):\n%s", diff)
 	}
 }
+
+// TestHeadersBesideTheDelegates: what a root's rule says of headers is lost beside what its
+// delegate's rule says of them.
+func TestHeadersBesideTheDelegates(t *testing.T) {
+	const headers = `"headers": {"request": {"set": {"x": "y"}}}`
+	s := stage(t, traffic.Options{}, objectsOf(t,
+		`VirtualService shop/root {"hosts": ["cart"], "http": [{`+headers+`, "delegate": {"name": "part"}}]}`,
+		`VirtualService shop/part {"http": [{"route": [{"destination": {"host": "cart"}}]}, {`+headers+`, "route": [{"destination": {"host": "cart"}}]}]}`,
+	), populate(testService("shop", "cart.shop.svc.cluster.local", 80)))
+	want := []string{"VirtualService shop/root: spec.http[0].headers: spec.http[1] of the delegate shop/part has headers of its own, which count instead"}
+	if diff := cmp.Diff(want, s.ineffective()); diff != "" {
+		t.Errorf("without effect (-want +got):\n%s", diff)
+	}
+}

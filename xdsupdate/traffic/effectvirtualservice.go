@@ -130,6 +130,7 @@ func (f *findings) rules(v *virtualService) {
 		if d := r.GetDelegate(); d != nil && f.delegateOf(v, r) == nil {
 			f.add(rule+".delegate", "there is no VirtualService %s that is exported to here", parseDelegate(d, v.namespace))
 		}
+		f.delegatedHeaders(rule+".headers", r, f.delegateOf(v, r))
 		for j, d := range r.GetRoute() {
 			f.destination(use, element(rule+".route", j)+".destination", d.GetDestination())
 		}
@@ -149,6 +150,20 @@ func (f *findings) rules(v *virtualService) {
 	for i, r := range v.spec.GetTls() {
 		for j, d := range r.GetRoute() {
 			f.destination(usedTLS(v, r), element(element("spec.tls", i)+".route", j)+".destination", d.GetDestination())
+		}
+	}
+}
+
+// delegatedHeaders finds headers of a root's rule that do not count for a rule of its delegate,
+// because that has headers of its own: the field is inherited as a whole.
+func (f *findings) delegatedHeaders(field string, root *networking.HTTPRoute, delegate *virtualService) {
+	if root.GetHeaders() == nil || delegate == nil {
+		return
+	}
+	for i, r := range delegate.spec.GetHttp() {
+		if r.GetHeaders() != nil {
+			f.add(field, "%s of the delegate %s has headers of its own, which count instead", element("spec.http", i), delegate)
+			return
 		}
 	}
 }
