@@ -29,8 +29,11 @@ type Meta struct {
 	// Empty means that the object was never stored, or, in a write, that
 	// whatever is stored is to be replaced.
 	ResourceVersion string
-	// CreationTimestamp is set by the store on Create if zero, and kept by an
-	// Update with a zero one.
+	// CreationTimestamp decides which of objects that compete counts: mostly the oldest, and
+	// of those that are equally old the first by namespace and name. It is set by the
+	// store on Create if zero, and kept by an Update with a zero one. A source that knows no
+	// times, such as files, gives its objects time.Unix(0, 0), because the time at which a
+	// process has read them is another one in each process.
 	CreationTimestamp time.Time
 	OwnerReferences   []OwnerReference
 	// Generation is set by the store: 1 on Create, one more whenever the spec

@@ -111,8 +111,8 @@ func (s *Source) mutation(w *write) (configstore.Mutation, error) {
 		// A status that files do not speak of belongs to the writer that set it.
 		config.Status = stored.Status
 	}
-	if w.created = config.CreationTimestamp; w.created.IsZero() {
-		w.created = stored.CreationTimestamp // which an update keeps
+	if w.created = config.CreationTimestamp; !w.created.Equal(stored.CreationTimestamp) {
+		w.created = time.Time{} // as the store says, which may have times of its own
 	}
 	return configstore.Mutation{Op: configstore.OpUpdate, Config: config, Checked: w.definition.checked}, nil
 }

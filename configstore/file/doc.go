@@ -75,6 +75,10 @@
 // status that the document does not have stays even then. Files have no say in
 // resourceVersion and generation, which are the store's.
 //
+// A document without creationTimestamp was created at time.Unix(0, 0): of objects that
+// compete the first by namespace and name counts, in every process that reads the directory,
+// in whichever order the files came.
+//
 // An object that has not changed is not written: it keeps its revision and
 // causes no event. All changes that one look at the directory has found are
 // written as one batch if the store is a configstore.BatchWriter, so that

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
@@ -44,7 +45,7 @@ func (e *edit) document(s *section, doc manifest.Document) {
 // object adds an object that can be read, and validates it, unless that is left to the
 // store. If it breaks the rules of its kind, it is as bad as one that cannot be read.
 func (e *edit) object(s *section, doc manifest.Document) {
-	config, d := doc.Config, s.definition(doc)
+	config, d := commit.Dated(doc.Config), s.definition(doc)
 	// These two are the store's to set.
 	config.ResourceVersion, config.Generation = "", 0
 	var warnings []configstore.Violation

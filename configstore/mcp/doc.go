@@ -15,7 +15,7 @@
 //
 //	metadata.name         "namespace/name"; "/name" for cluster-scoped kinds
 //	metadata.version      a hash of all else: replicas with other stores agree on it
-//	metadata.create_time  the CreationTimestamp
+//	metadata.create_time  the CreationTimestamp; a source takes time.Unix(0, 0) without it
 //	metadata.labels, metadata.annotations
 //	body                  the spec, in an Any
 //

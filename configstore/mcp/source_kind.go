@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 	"github.com/pilotkit/pilotkit/internal/backoff"
 )
 
@@ -319,6 +320,7 @@ func (s *Source) decodeObject(o *sourceObject) (c configstore.Config, err error)
 		return c, nil
 	}
 	c.ResourceVersion, c.Domain = "", s.opts.Domain // the version is that of another store
+	c = commit.Dated(c)
 	checked, _, err := s.schemas.Check(c)
 	if err != nil {
 		return c, err //nolint:wrapcheck // names the object and the field

@@ -103,6 +103,10 @@ func (b *Bridge) Sync(ctx context.Context) error {
 	if err := b.filled.Replace(next.definitions()); err != nil {
 		return fmt.Errorf("publish the list of the catalogue: %w", err) // not after collect
 	}
+	if b.drops(b.shown, next) {
+		b.logger.Warn("a list that drops much is taken", slog.Int("dropped", b.shown.missing(next)),
+			slog.String("before", b.shown.String()), slog.String("now", next.String()))
+	}
 	b.shown, b.held, b.holds, b.doubtful = next, content{}, 0, false
 	b.synced.Store(true)
 	b.current(defects)

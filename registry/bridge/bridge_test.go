@@ -232,6 +232,28 @@ func TestShrink(t *testing.T) {
 	})
 }
 
+// TestTakenDropIsLogged: a list that drops much says so when it is taken, confirmed or accepted.
+func TestTakenDropIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	c := newCatalogue("a", "b", "c")
+	b := bridge.New(c, bridge.Options{Confirmations: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	list(t, b)
+	c.replace("a")
+	hold(t, b, 1)
+	if strings.Contains(log.String(), "is taken") {
+		t.Errorf("a list that is held back is said to be taken:\n%s", log.String())
+	}
+	list(t, b)
+	c.replace()
+	b.Accept()
+	list(t, b)
+	for _, want := range []string{"dropped=2 before=\"3 services with 3 endpoints\" now=\"1 services with 1 endpoints\"", "dropped=1 before="} {
+		if strings.Count(log.String(), want) != 1 {
+			t.Errorf("the log has not %q once:\n%s", want, log.String())
+		}
+	}
+}
+
 // TestDefects: a record with a defect keeps its last good state, hurts no others, and is
 // reported by name and field.
 func TestDefects(t *testing.T) {

@@ -119,7 +119,9 @@ type watched struct {
 func (w *watched) Watch(ctx context.Context, revision string) error {
 	w.asked = append(w.asked, revision)
 	if w.broken != nil {
-		return w.broken()
+		if err := w.broken(); err != nil {
+			return err
+		}
 	}
 	select {
 	case <-w.poked:

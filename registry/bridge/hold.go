@@ -43,14 +43,19 @@ func (b *Bridge) await(next content) error {
 // drops reports whether a content has so little of another one that it has to be
 // confirmed.
 func (b *Bridge) drops(from, to content) bool {
+	return float64(from.missing(to)) > b.opts.MaxDrop*float64(len(from.services)) ||
+		float64(from.endpoints-to.endpoints) > b.opts.MaxDrop*float64(from.endpoints)
+}
+
+// missing counts the services that another content does not have.
+func (c content) missing(in content) int {
 	gone := 0
-	for k := range from.services {
-		if _, ok := to.services[k]; !ok {
+	for k := range c.services {
+		if _, ok := in.services[k]; !ok {
 			gone++
 		}
 	}
-	return float64(gone) > b.opts.MaxDrop*float64(len(from.services)) ||
-		float64(from.endpoints-to.endpoints) > b.opts.MaxDrop*float64(from.endpoints)
+	return gone
 }
 
 // String returns "2 services with 5 endpoints".

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/pilotkit/pilotkit/internal/backoff"
 	"github.com/pilotkit/pilotkit/internal/guard"
@@ -60,20 +61,35 @@ func (b *Bridge) wait(ctx context.Context) error {
 	if b.take(ctx) != nil {
 		return nil
 	}
-	revision := b.revision
+	revision, unwatched := b.revision, b.unwatched
 	b.give()
-	watching, cancel := context.WithTimeout(ctx, backoff.Spread(b.opts.Resync, 0.1))
+	limit := backoff.Spread(b.opts.Resync, 0.1)
+	if trial := b.opts.Interval; unwatched && trial < limit {
+		// In a quiet catalogue a watch that works again does not return.
+		if quiet, err := b.watchFor(ctx, trial, revision); !quiet {
+			return err
+		}
+		limit -= trial
+	}
+	_, err := b.watchFor(ctx, limit, revision)
+	return err
+}
+
+// watchFor watches the catalogue for a time, and notes whether that works. quiet: nothing has
+// happened, and the context has not ended.
+func (b *Bridge) watchFor(ctx context.Context, limit time.Duration, revision string) (quiet bool, err error) {
+	watching, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := b.watch(watching, revision)
-	if watching.Err() != nil {
+	err = b.watch(watching, revision)
+	if quiet = watching.Err() != nil; quiet {
 		err = nil // it has been watched for so long
 	}
 	if b.take(ctx) != nil {
-		return nil
+		return false, nil
 	}
 	defer b.give()
 	b.watched(err)
-	return err
+	return quiet, err
 }
 
 // watch calls the catalogue.

@@ -180,6 +180,34 @@ func TestBrokenWatch(t *testing.T) {
 	}
 }
 
+// TestQuietWatchIsCurrentAgain: after a watch that failed, one that works is known to, also if
+// nothing changes in the catalogue.
+func TestQuietWatchIsCurrentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		failures := 2
+		w := &watched{catalogue: newCatalogue("a"), poked: make(chan struct{})}
+		w.broken = func() error {
+			if failures--; failures < 0 {
+				return nil
+			}
+			return errors.New("connection reset")
+		}
+		b := bridge.New(w, bridge.Options{Interval: 10 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		end := run(b)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		got := log.String()
+		end()
+		if !strings.Contains(got, "catalogue is stale") || strings.Count(got, "current again") != 1 {
+			t.Errorf("after 30 s:\n%s", got)
+		}
+		if n := len(w.lists()); n > 4 {
+			t.Errorf("%d lists", n)
+		}
+	})
+}
+
 // TestHeldListIsAskedForAgain: lists that are to confirm one come by Interval, also where
 // the catalogue could be watched.
 func TestHeldListIsAskedForAgain(t *testing.T) {

@@ -129,7 +129,7 @@ func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *regist
 	}
 	return proxy, key, internal(failure.Part{In: failure.InGroup}.Call(func() error {
 		key = s.viewOf(node, proxy)
-		return errors.Join(checkKey(key.Group), checkKey(key.Policy), checkKey(key.others))
+		return errors.Join(checkKey(key.Group), checkKey(key.Policy), checkKey(key.policies))
 	}))
 }
 

@@ -149,12 +149,10 @@ type namedProvider struct {
 	part failure.Part
 	// builtIn: it is the server's own, whose panics are those of the server.
 	builtIn bool
-	// position is the one in Options.Providers.
-	position int
 }
 
 // view returns a view as the provider is given it.
-func (p *namedProvider) view(v View) View { return v.seenBy(p.position) }
+func (p *namedProvider) view(v View) View { return v.SeenBy(p.part.Name) }
 
 // newProviders returns the providers of a server in their order, its own with them.
 func newProviders(own *ownResources, list []Provider, services *servicesProvider) []namedProvider {
@@ -169,7 +167,7 @@ func newProviders(own *ownResources, list []Provider, services *servicesProvider
 			panic("ads.New: two providers have the name " + name)
 		}
 		names[name] = struct{}{}
-		out = append(out, namedProvider{Provider: p, part: failure.Part{In: failure.InProvider, Name: name}, position: i})
+		out = append(out, namedProvider{Provider: p, part: failure.Part{In: failure.InProvider, Name: name}})
 	}
 	return append(out, namedProvider{Provider: services, builtIn: true})
 }

@@ -33,11 +33,11 @@ type View struct {
 	Group any
 	// Policy is what Provider.Group made of the proxy: each provider is given views with
 	// what it made itself, and everybody else with what the first one of
-	// Options.Providers made. Nil without a provider. Built-in resources do not depend
-	// on it.
+	// Options.Providers made, and has that of another one by SeenBy. Nil without a provider.
+	// Built-in resources do not depend on it.
 	Policy any
-	// others are what the providers after the first one made: see policy.
-	others any
+	// policies are what each of several providers made, a policy; nil with one provider.
+	policies any
 }
 
 // String returns what a reader of logs and errors knows a view by, such as `namespace
@@ -123,38 +123,39 @@ func (v View) ofServices() services.View {
 	return services.View{Namespace: v.Namespace, Cluster: v.Cluster, Client: v.Client, Addresses: services.Addresses(v.Addresses)}
 }
 
-// policy is what a provider other than the first one has made of a proxy; next is that
-// of another one, or nil. It is comparable if of is, and so are views.
+// policy is what a provider has made of a proxy; next is that of another one, or nil. It is
+// comparable if of is, and so are views.
 type policy struct {
-	provider int
+	provider string // its name
 	of, next any
 }
 
 // group sets what the providers make of a proxy.
 func (v *View) group(providers []Provider, node *core.Node, proxy *registry.Proxy) {
 	for i, p := range providers {
-		switch made := p.Group(node, proxy); {
-		case i == 0:
+		made := p.Group(node, proxy)
+		if i == 0 {
 			v.Policy = made
-		case made != nil:
-			v.others = policy{i, made, v.others}
+		}
+		if len(providers) > 1 {
+			v.policies = policy{p.Name(), made, v.policies}
 		}
 	}
 }
 
-// seenBy returns the view as a provider is given it.
-func (v View) seenBy(provider int) View {
-	if provider == 0 && v.others == nil {
+// SeenBy returns the view as the provider of a name is given it: with the Policy that this
+// one made, whichever the order of Options.Providers. Views that a provider was given, and
+// those that a program makes itself, are returned as they are.
+func (v View) SeenBy(provider string) View {
+	if v.policies == nil {
 		return v
 	}
-	if provider > 0 {
-		v.Policy = nil
-		for next := v.others; next != nil; next = next.(policy).next {
-			if p := next.(policy); p.provider == provider {
-				v.Policy = p.of
-			}
+	v.Policy = nil
+	for next := v.policies; next != nil; next = next.(policy).next {
+		if p := next.(policy); p.provider == provider {
+			v.Policy = p.of
 		}
 	}
-	v.others = nil
+	v.policies = nil
 	return v
 }

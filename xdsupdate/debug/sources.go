@@ -53,7 +53,6 @@ func (r *sourceRow) ask(source configstore.Source) {
 	r.Synced, r.Stale, r.StaleSince, r.Content, r.problems = s.Synced, s.Freshness == configstore.Stale, s.StaleSince, s.Content, s.Problems
 	if s.Err != nil {
 		r.Error = redactText(s.Err.Error())
-		s.Err = nil // the row has it apart from the problems
 	}
 	r.Errors, r.Warnings = s.Count()
 }

@@ -61,17 +61,19 @@ func MisdirectedRoutes() []*routev3.Route {
 	return []*routev3.Route{{Match: everyPath(), Action: respond(http.StatusMisdirectedRequest)}}
 }
 
-// CheckRules calls LeftOut for every rule that has a route which Routes would leave
-// out or replace, wherever its matches let it count.
-func (s *RouteScope) CheckRules(rules []*networking.HTTPRoute) {
+// CheckRules returns the routes of rules, wherever their matches let them count. It calls
+// LeftOut for every rule that has a route which Routes would leave out or replace.
+func (s *RouteScope) CheckRules(rules []*networking.HTTPRoute) []*routev3.Route {
+	var out []*routev3.Route
 	for _, rule := range rules {
 		for _, m := range rule.GetMatch() {
-			s.routesOf(rule, m)
+			out = append(out, s.routesOf(rule, m).routes...)
 		}
 		if len(rule.GetMatch()) == 0 {
-			s.routesOf(rule, nil)
+			out = append(out, s.routesOf(rule, nil).routes...)
 		}
 	}
+	return out
 }
 
 // FailingRoutes answer everything with 500, in the place of routes that cannot be

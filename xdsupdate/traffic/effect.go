@@ -68,6 +68,10 @@ type findings struct {
 	roots     map[*virtualService]bool // delegates that some rule delegates to
 	// shared has what is left out of resources that VirtualServices share, by where they do.
 	shared map[string]map[objectName][]error
+	// room is whether there is room in the mesh, if that was measured.
+	measured, room bool
+	// proxies are routers of Gateways, see routerFor.
+	proxies map[string]*proxy
 	// workloadLabels are the labels of workloads, by namespace, that were looked at.
 	workloadLabels map[string][]registry.Labels
 
@@ -87,6 +91,7 @@ func newFindings(st *state) *findings {
 		mesh: make(map[registry.Hostname][]*virtualService), byGateway: make(map[string][]*virtualService),
 		subsets: make(map[subsetName]struct{}), roots: make(map[*virtualService]bool),
 		shared: make(map[string]map[objectName][]error), workloadLabels: make(map[string][]registry.Labels),
+		proxies: make(map[string]*proxy),
 	}
 	for _, v := range st.virtualServices {
 		for _, g := range v.gateways {

@@ -50,7 +50,7 @@ func (f *findings) protects(t *policyTarget, nobody string) {
 			f.add("spec.targetRefs", "policies for a %s are for waypoints, which are not configured", r.GetKind())
 		}
 	}
-	if nobody != "" && len(t.targets) == 0 && !f.selectsGateways(t) {
+	if nobody != "" && len(t.targets) == 0 && !f.selectsGateways(f.name.namespace, t) {
 		f.add("", "%s", nobody)
 	}
 }
@@ -62,7 +62,7 @@ func (f *findings) unverified(a *authorizationPolicy) {
 		return
 	}
 	for _, g := range f.gateways {
-		if len(a.targets) == 0 && !compatible(a.selector, g.spec.GetSelector()) {
+		if len(a.targets) == 0 && !f.mayProtect(f.name.namespace, a.selector, g) {
 			continue
 		}
 		for i, s := range g.spec.GetServers() {
@@ -74,9 +74,16 @@ func (f *findings) unverified(a *authorizationPolicy) {
 	}
 }
 
-// selectsGateways reports whether the selector of a policy may be one of routers of a Gateway.
-func (f *findings) selectsGateways(t *policyTarget) bool {
-	return slices.ContainsFunc(f.gateways, func(g *gateway) bool { return compatible(t.selector, g.spec.GetSelector()) })
+// selectsGateways reports whether the selector of a policy of a namespace may be one of routers of a Gateway.
+func (f *findings) selectsGateways(namespace string, t *policyTarget) bool {
+	return slices.ContainsFunc(f.gateways, func(g *gateway) bool { return f.mayProtect(namespace, t.selector, g) })
+}
+
+// mayProtect reports whether a selector of a policy of a namespace may be one of routers of a Gateway. Those of a Gateway of
+// Kubernetes are in its namespace.
+func (f *findings) mayProtect(namespace string, selector map[string]string, g *gateway) bool {
+	p, within := g.router(), f.reach(namespace)
+	return compatible(selector, p.labels) && (within == "" || g.owner == (objectName{}) || p.namespace == within)
 }
 
 // compatible reports whether something can have the labels of two selectors.
@@ -201,7 +208,7 @@ func (f *findings) protected(namespace string, t *policyTarget) (clients string,
 	switch {
 	case len(gateways) > 0:
 		return fmt.Sprintf("%s of the Kubernetes Gateway %s", clients, strings.Join(gateways, ", ")), true
-	case len(t.targets) > 0 || !f.selectsGateways(t):
+	case len(t.targets) > 0 || !f.selectsGateways(namespace, t):
 		return "", false
 	case namespace == f.settings.rootNamespace():
 		clients = "routers of all namespaces"

@@ -50,7 +50,7 @@ func fitting[M interface {
 // same: they do not see it, or do not know which of its ports is meant.
 func (f *findings) unreachable(use routeUse, field string, d *networking.Destination, host registry.Hostname) {
 	for _, g := range f.gateways {
-		if !use.of.boundTo(g.String()) || !use.of.visibility.in(g.namespace) {
+		if !use.of.boundTo(g.String()) || !use.of.visibility.in(g.router().namespace) {
 			continue
 		}
 		for i, spec := range g.spec.GetServers() {
@@ -68,9 +68,9 @@ func (f *findings) unreachable(use routeUse, field string, d *networking.Destina
 // unreachableFrom finds a destination that a server of a Gateway does not reach, on
 // routers of the Gateway's namespace.
 func (f *findings) unreachableFrom(s *gatewayServer, field string, d *networking.Destination, host registry.Hostname) bool {
-	services := f.services[host]
-	if !slices.ContainsFunc(services, func(svc *registry.Service) bool { return f.settings.visible(svc, s.gateway.namespace) }) {
-		f.add(field+".host", "service %s is not exported to namespace %s of Gateway %s: requests fail there", host, s.gateway.namespace, s.gateway)
+	services, namespace := f.services[host], s.gateway.router().namespace
+	if !slices.ContainsFunc(services, func(svc *registry.Service) bool { return f.settings.visible(svc, namespace) }) {
+		f.add(field+".host", "service %s is not exported to namespace %s of Gateway %s: requests fail there", host, namespace, s.gateway)
 		return true
 	}
 	if f.ambiguous(services, d, s.port()) {

@@ -4,18 +4,40 @@ package traffic
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// gateway finds what of a Gateway has no effect on a router that it selects and that
-// has no other labels than the selector's.
+// routerFor returns the router that a Gateway selects, and that no other labels distinguish.
+// Gateways for the same routers have one in common, of which things are computed once.
+func (f *findings) routerFor(g *gateway) *proxy {
+	p := g.router()
+	key := p.namespace + "/" + joinLabels(p.labels)
+	if f.proxies[key] == nil {
+		f.proxies[key] = p
+	}
+	return f.proxies[key]
+}
+
+// listenersFor returns the listeners of the router of a Gateway, sorted by name.
+func (f *findings) listenersFor(g *gateway) []*gatewayListener {
+	byName := f.routerOf(f.routerFor(g)).listeners
+	out := make([]*gatewayListener, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		out = append(out, byName[name])
+	}
+	return out
+}
+
+// gateway finds what of a Gateway has no effect on its router.
 func (f *findings) gateway(g *gateway) {
-	p := &proxy{role: router, namespace: g.namespace, labels: g.spec.GetSelector()}
-	var served []*gatewayServer
-	for _, l := range f.gatewayListeners(p) {
-		served = append(served, l.servers...)
+	served := make(map[*networking.Server]*gatewayServer)
+	for _, l := range f.listenersFor(g) {
+		for _, s := range l.servers {
+			served[s.spec] = s
+		}
 	}
 	for i, spec := range g.spec.GetServers() {
 		field := element("spec.servers", i)
@@ -24,11 +46,10 @@ func (f *findings) gateway(g *gateway) {
 		if kind, _ := kindOf(spec); kind == passthrough || kind == autoPassthrough {
 			f.unusedTLS(field+".tls", spec.GetTls())
 		}
-		at := slices.IndexFunc(served, func(s *gatewayServer) bool { return s.spec == spec })
-		switch {
-		case at < 0:
+		switch s := served[spec]; {
+		case s == nil:
 			f.add(field, "a server before it, or of an older Gateway, has port %d, or one of the hosts on it", spec.GetPort().GetNumber())
-		case !f.routed(served[at]):
+		case !f.routed(s):
 			f.add(field, "no VirtualService is for its hosts")
 		}
 	}

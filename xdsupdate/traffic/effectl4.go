@@ -34,7 +34,7 @@ func (f *findings) l4Source(v *virtualService, field string, m l4Match) {
 	}
 	selecting := func(name string) bool {
 		return slices.ContainsFunc(f.gateways, func(g *gateway) bool {
-			return g.String() == name && labels.SubsetOf(g.spec.GetSelector())
+			return g.String() == name && labels.SubsetOf(g.router().labels)
 		})
 	}
 	if onlyMesh := slices.Equal(names, []string{meshGateway}); !onlyMesh && !slices.ContainsFunc(names, selecting) {

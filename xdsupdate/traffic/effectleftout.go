@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -32,6 +30,9 @@ func (f *findings) leftOut(o object) {
 	}
 }
 
+// unhindered returns a proxy of a namespace from which no Sidecar hides a service.
+func unhindered(namespace string) *proxy { return &proxy{role: router, namespace: namespace} }
+
 // addOnce records a finding, unless there is one of the field.
 func (f *findings) addOnce(field string, reason error) {
 	if _, again := f.fields[Ineffective{Kind: f.kind, Namespace: f.name.namespace, Name: f.name.name, Field: field}]; !again {
@@ -40,8 +41,9 @@ func (f *findings) addOnce(field string, reason error) {
 }
 
 func (f *findings) refusedRules(v *virtualService) {
+	p := unhindered(v.namespace)
 	for _, name := range v.gateways {
-		_, errs := f.ruleRoutes(&proxy{namespace: v.namespace}, v, place{gateway: name, port: unknownHostPort})
+		_, errs := f.ruleRoutes(p, v, place{gateway: name, port: unknownHostPort})
 		for _, err := range append(errs, f.withoutRoom(v, name)...) {
 			var part *LeftOutError
 			if errors.As(err, &part) {
@@ -50,64 +52,13 @@ func (f *findings) refusedRules(v *virtualService) {
 		}
 	}
 	at := place{gateway: meshGateway, port: unknownHostPort}
-	scope := f.rulesScope(&proxy{namespace: v.namespace}, v, at)
+	scope := f.rulesScope(p, v, at)
 	for i, rule := range v.rules() {
 		scope.LeftOut = func(_ *networking.HTTPRoute, reason error) {
 			f.addOnce(element("spec.http", i), failedRequests(reason))
 		}
 		scope.CheckRules([]*networking.HTTPRoute{rule})
 	}
-}
-
-// withoutRoom returns what of a VirtualService is left out of the route configurations
-// and listeners that it shares with others, on routers of a Gateway or on sidecars of its namespace.
-func (f *findings) withoutRoom(v *virtualService, gateway string) []error {
-	at := gateway
-	if gateway == meshGateway {
-		at = meshGateway + "/" + v.namespace
-	}
-	found, looked := f.shared[at]
-	if !looked {
-		found = make(map[objectName][]error)
-		for _, err := range f.sharedRoutes(v.namespace, gateway) {
-			var part *LeftOutError
-			if errors.As(err, &part) && part.Kind == istio.VirtualService {
-				name := objectName{part.Namespace, part.Name}
-				found[name] = append(found[name], err)
-			}
-		}
-		f.shared[at] = found
-	}
-	return found[v.objectName]
-}
-
-// sharedRoutes returns what is left out of the route configurations and listeners of
-// routers of a Gateway, or of the route configurations of sidecars of a namespace.
-func (f *findings) sharedRoutes(namespace, gateway string) []error {
-	var out []error
-	if gateway == meshGateway {
-		p := &proxy{namespace: namespace}
-		for _, name := range append(f.outboundRouteNames(p), strconv.Itoa(unknownHostPort)) {
-			_, errs := f.outboundRoutes(p, name)
-			out = append(out, errs...)
-		}
-		return out
-	}
-	for _, g := range f.gateways {
-		if g.String() != gateway {
-			continue
-		}
-		p := &proxy{role: router, namespace: g.namespace, labels: g.spec.GetSelector()}
-		for _, name := range f.gatewayRouteNames(p) {
-			_, errs := f.gatewayRoutes(p, name)
-			out = append(out, errs...)
-		}
-		for _, l := range f.gatewayListeners(p) {
-			_, errs := f.filterChains(p, l, f.protectionOf(p))
-			out = append(out, errs...)
-		}
-	}
-	return out
 }
 
 func (f *findings) refusedTLS(v *virtualService) {
@@ -125,8 +76,8 @@ func (f *findings) refusedTLS(v *virtualService) {
 }
 
 func (f *findings) refusedServers(g *gateway) {
-	p := &proxy{role: router, namespace: g.namespace, labels: g.spec.GetSelector()}
-	for _, l := range f.gatewayListeners(p) {
+	p := f.routerFor(g)
+	for _, l := range f.listenersFor(g) {
 		if !slices.ContainsFunc(l.servers, func(s *gatewayServer) bool { return s.gateway == g }) {
 			continue
 		}

@@ -123,12 +123,13 @@ func (f *findings) effectsOfRule(r *destinationRule) []Effect {
 
 func (f *findings) effectsOfGateway(g *gateway) []Effect {
 	clients := "all routers"
-	if labels := registry.Labels(g.spec.GetSelector()); len(labels) > 0 {
+	if g.owner != (objectName{}) {
+		clients = fmt.Sprintf("routers of namespace %s of the Kubernetes Gateway %s", g.owner.namespace, g.owner.name)
+	} else if labels := registry.Labels(g.spec.GetSelector()); len(labels) > 0 {
 		clients = "routers with the labels " + labels.String()
 	}
 	var out []Effect
-	p := &proxy{role: router, namespace: g.namespace, labels: g.spec.GetSelector()}
-	for _, l := range f.gatewayListeners(p) {
+	for _, l := range f.listenersFor(g) {
 		for _, s := range l.servers {
 			if s.gateway == g {
 				out = append(out, Effect{clients, fmt.Sprintf("%s on port %d for %s",

@@ -30,7 +30,7 @@ func (f *findings) reach(namespace string) string {
 func (f *findings) verifiesNothing(namespace string, t *policyTarget) bool {
 	return len(t.targets) == 0 && slices.ContainsFunc(f.labelSets(f.reach(namespace)), func(labels registry.Labels) bool {
 		return t.selector.SubsetOf(labels) && !slices.ContainsFunc(f.gateways, func(g *gateway) bool {
-			router := registry.Labels(g.spec.GetSelector())
+			router := g.router().labels
 			return len(router) > 0 && router.SubsetOf(labels)
 		})
 	})

@@ -130,6 +130,7 @@ func (f *findings) rules(v *virtualService) {
 		if d := r.GetDelegate(); d != nil && f.delegateOf(v, r) == nil {
 			f.add(rule+".delegate", "there is no VirtualService %s that is exported to here", parseDelegate(d, v.namespace))
 		}
+		f.delegatedHeaders(rule+".headers", r, f.delegateOf(v, r))
 		for j, d := range r.GetRoute() {
 			f.destination(use, element(rule+".route", j)+".destination", d.GetDestination())
 		}
@@ -153,6 +154,20 @@ func (f *findings) rules(v *virtualService) {
 	}
 }
 
+// delegatedHeaders finds headers of a root's rule that do not count for a rule of its delegate,
+// because that has headers of its own: the field is inherited as a whole.
+func (f *findings) delegatedHeaders(field string, root *networking.HTTPRoute, delegate *virtualService) {
+	if root.GetHeaders() == nil || delegate == nil {
+		return
+	}
+	for i, r := range delegate.spec.GetHttp() {
+		if r.GetHeaders() != nil {
+			f.add(field, "%s of the delegate %s has headers of its own, which count instead", element("spec.http", i), delegate)
+			return
+		}
+	}
+}
+
 func parseDelegate(d *networking.Delegate, namespace string) objectName {
 	if d.GetNamespace() != "" {
 		namespace = d.GetNamespace()
@@ -163,6 +178,10 @@ func parseDelegate(d *networking.Delegate, namespace string) objectName {
 // destination finds a destination that does not exist, or is not reached.
 func (f *findings) destination(use routeUse, field string, d *networking.Destination) {
 	if d == nil {
+		return
+	}
+	if d.GetHost() == "" {
+		f.add(field+".host", "there is none: requests fail")
 		return
 	}
 	host := resolveHost(d.GetHost(), use.of.namespace, f.settings.domain)

@@ -8,7 +8,7 @@ import (
 )
 
 // Explain says what becomes of a call of the proxies of a view, as of the last push;
-// ads.ProxyStatus has the view of a connected proxy. A view without a Policy is that
+// ads.ProxyStatus has the view of a connected proxy, whichever the order of its server's providers. A view without a Policy is that
 // of a sidecar or gRPC client without labels. Before the first push nothing is known,
 // and the explanation says so. What connected proxies of the view are sent a listener without, because one of them refuses it, is
 // left out, and said to be. It may be called from any goroutine.
@@ -17,7 +17,7 @@ func (p *Policies) Explain(view ads.View, call Call) Explanation {
 	if last == nil {
 		return Explanation{Outcome: "nothing was pushed yet"}
 	}
-	return last.state.explain(last.proxy(view), call, p.listenersLeftOut(view))
+	return last.state.explain(last.proxy(view.SeenBy(p.Name())), call, p.listenersLeftOut(view))
 }
 
 // Ineffective returns what of the policies changes nothing for any client, as of the

@@ -48,6 +48,14 @@ func newGateway(c *configstore.Config) *gateway {
 	return g
 }
 
+// router returns a router that it selects, and that no other labels than those distinguish.
+func (g *gateway) router() *proxy {
+	if g.owner == (objectName{}) {
+		return &proxy{role: router, namespace: g.namespace, labels: g.spec.GetSelector()}
+	}
+	return &proxy{role: router, namespace: g.owner.namespace, labels: registry.Labels{gatewayLabel: g.owner.name}}
+}
+
 // selects reports whether a router is configured by it: one with its labels, of any
 // namespace. One that was made of a Gateway of Kubernetes configures the routers of the
 // namespace of that one that have its label, or are endpoints of its services.

@@ -122,5 +122,5 @@ func (st *state) destinationService(p *proxy, host registry.Hostname, namespace 
 	if p.role == router {
 		return st.serviceFor(p, host, namespace)
 	}
-	return st.scopeOf(p).service(host)
+	return st.seenBy(p, host)
 }

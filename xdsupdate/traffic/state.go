@@ -97,5 +97,18 @@ func (st *state) serviceFor(p *proxy, host registry.Hostname, namespace string) 
 	if own != nil {
 		return own
 	}
+	return st.seenBy(p, host)
+}
+
+// seenBy returns the service that a proxy means by a host name; nil for none. The scope of a
+// namespace costs as much as there are services: it is not made for one of them.
+func (st *state) seenBy(p *proxy, host registry.Hostname) *service {
+	key := scopeKey{st.sidecarOf(p), p.namespace}
+	st.mu.Lock()
+	made := st.scopes[key] != nil || st.bases[key] != nil
+	st.mu.Unlock()
+	if key.sidecar == nil && !made {
+		return (&egress{index: st.index, namespace: p.namespace}).choose(st.world.named(host))
+	}
 	return st.scopeOf(p).service(host)
 }

@@ -6,6 +6,7 @@ package commit
 
 import (
 	"errors"
+	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/guard"
@@ -22,6 +23,15 @@ type Write struct {
 	Mutation func() (configstore.Mutation, error)
 	// Again means that the store has refused the object before.
 	Again bool
+}
+
+// Dated returns a config with a creation time. That of one without is the same in every process,
+// before all others: objects of sources that know no times are in the order of their names.
+func Dated(c configstore.Config) configstore.Config {
+	if c.CreationTimestamp.IsZero() {
+		c.CreationTimestamp = time.Unix(0, 0).UTC()
+	}
+	return c
 }
 
 // All writes, in order, and returns the outcome of each write. All that were not refused before
