@@ -56,7 +56,7 @@ func TestOperationsNamesReasons(t *testing.T) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		for _, call := range calls(t, file, "add") {
+		for _, call := range calls(t, file, "add", "unread") {
 			for _, format := range call {
 				if strings.Count(format, " ") < 2 {
 					continue // the field, not the reason

@@ -16,11 +16,11 @@ import (
 
 // authorizationPolicy finds what of an AuthorizationPolicy has no effect.
 func (f *findings) authorizationPolicy(a *authorizationPolicy) {
-	closed := "it denies everything"
 	if a.spec.GetAction() == security.AuthorizationPolicy_ALLOW {
-		closed = "it allows nothing"
+		f.unread(a.unread, "the policy allows nothing, because the field %s")
+	} else {
+		f.unread(a.unread, "the policy denies everything, because the field %s")
 	}
-	f.unread(a.unread, closed)
 	nobody := "only gateways and gRPC servers enforce it, and no Gateway is for routers that it selects, and no service has a workload that it does"
 	if f.forServers(a) {
 		nobody = ""
@@ -35,10 +35,11 @@ func (f *findings) authorizationPolicy(a *authorizationPolicy) {
 	}
 }
 
-// unread finds the parts of a policy that cannot be read, because of which it is closed.
-func (f *findings) unread(unread []configstore.Violation, closed string) {
+// unread finds the parts of a policy that cannot be read, because of which it is closed: format has a place for what is
+// wrong with the field.
+func (f *findings) unread(unread []configstore.Violation, format string) {
 	for _, u := range unread {
-		f.add(u.Field, "%s: it %s", closed, u.Message)
+		f.add(u.Field, format, u.Message)
 	}
 }
 

@@ -67,8 +67,8 @@ func TestDerivedGatewaysLeftOut(t *testing.T) {
 	s := stage(t, traffic.Options{Limits: traffic.Limits{SharedBytes: 64}}, objects, populate(testService("shop", "cart.shop.svc.cluster.local", 80)))
 	want := []string{
 		"VirtualService shop/cart: spec.http: its routes are left out, and requests to hosts that no other VirtualService is for are answered with 500: " +
-			"with it the VirtualServices of the route configuration have more than 64 bytes",
-		"VirtualService shop/tls: spec.tls: its connections are closed: with it the VirtualServices of the listener have more than 64 bytes",
+			"the VirtualServices of the route configuration would have more than 64 bytes, and its namespace has no room for it in its share",
+		"VirtualService shop/tls: spec.tls: its connections are closed: the VirtualServices of the listener would have more than 64 bytes, and its namespace has no room for it in its share",
 	}
 	if diff := cmp.Diff(want, s.ineffective()); diff != "" {
 		t.Errorf("without effect (-want +got):\n%s", diff)
@@ -80,7 +80,7 @@ func TestDestinationWithoutHost(t *testing.T) {
 	s := stage(t, traffic.Options{}, derivedObjects(t,
 		`VirtualService shop/none {"hosts": ["cart.example.com"], "gateways": ["infra/edge-http"], "http": [{"route": [{"destination": {}}]}]}`,
 	), populate(testService("shop", "cart.shop.svc.cluster.local", 80)))
-	want := []string{"VirtualService shop/none: spec.http[0].route[0].destination.host: there is none: requests fail"}
+	want := []string{"VirtualService shop/none: spec.http[0].route[0].destination.host: the destination has no host: requests fail"}
 	if diff := cmp.Diff(want, s.ineffective()); diff != "" {
 		t.Errorf("without effect (-want +got):\n%s", diff)
 	}

@@ -12,7 +12,7 @@ import (
 // peerAuthentication finds what of a PeerAuthentication has no effect.
 func (f *findings) peerAuthentication(a *peerAuthentication) {
 	root := f.settings.rootNamespace()
-	f.unread(a.unread, "servers take mutual TLS, and nothing else")
+	f.unread(a.unread, "servers take mutual TLS, and nothing else, because the field %s")
 	if a.selective() && a.namespace == root {
 		f.add("spec.selector", "policies of the root namespace are for the mesh: one with a selector is for no workload")
 		return

@@ -13,7 +13,7 @@ import (
 // requestAuthentication finds what of a RequestAuthentication has no effect, or another one than it seems to have.
 func (f *findings) requestAuthentication(a *requestAuthentication) {
 	f.protects(&a.policyTarget, "only gateways enforce it, and no Gateway is for routers that it selects")
-	f.unread(a.unread, "all requests are denied")
+	f.unread(a.unread, "all requests are denied, because the field %s")
 	if len(a.unread) > 0 {
 		return
 	}

@@ -181,7 +181,7 @@ func (f *findings) destination(use routeUse, field string, d *networking.Destina
 		return
 	}
 	if d.GetHost() == "" {
-		f.add(field+".host", "there is none: requests fail")
+		f.add(field+".host", "the destination has no host: requests fail")
 		return
 	}
 	host := resolveHost(d.GetHost(), use.of.namespace, f.settings.domain)

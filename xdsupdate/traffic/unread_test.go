@@ -37,13 +37,13 @@ func TestUnread(t *testing.T) {
 	t.Parallel()
 	const allowsNothing, deniesAll, tokens = "not_id", `"ns[ingress]-policy[p]-rule[0]"`, "refused-ingress/p"
 	for _, c := range []struct{ kind, spec, want, found string }{
-		{"AuthorizationPolicy", `{rules: [{whenever: [{key: a}]}]}`, allowsNothing, "spec.rules[0].whenever: it allows nothing: it is not known"},
-		{"AuthorizationPolicy", `{rules: [{from: [{source: {namespaces: [a], newField: b}}]}]}`, allowsNothing, "spec.rules[0].from[0].source.newField: it allows nothing"},
-		{"AuthorizationPolicy", `{selector: {matchLabels: {app: other}, matchExpressions: []}, rules: [{}]}`, allowsNothing, "spec.selector.matchExpressions: it allows nothing"},
-		{"AuthorizationPolicy", `{action: DENY, rules: [{when: [{key: source.ip, valuesNow: [a]}]}]}`, deniesAll, "spec.rules[0].when[0].valuesNow: it denies everything"},
-		{"AuthorizationPolicy", `{action: LATER, rules: [{}]}`, deniesAll, "spec: it denies everything: it cannot be read: reason"},
-		{"RequestAuthentication", `{jwtRules: [{issuer: a, newer: b}]}`, tokens, "spec.jwtRules[0].newer: all requests are denied: it is not known"},
-		{"RequestAuthentication", `{jwtRules: text}`, tokens, "spec: all requests are denied: it cannot be read: reason"},
+		{"AuthorizationPolicy", `{rules: [{whenever: [{key: a}]}]}`, allowsNothing, "spec.rules[0].whenever: the policy allows nothing, because the field is not known"},
+		{"AuthorizationPolicy", `{rules: [{from: [{source: {namespaces: [a], newField: b}}]}]}`, allowsNothing, "spec.rules[0].from[0].source.newField: the policy allows nothing"},
+		{"AuthorizationPolicy", `{selector: {matchLabels: {app: other}, matchExpressions: []}, rules: [{}]}`, allowsNothing, "spec.selector.matchExpressions: the policy allows nothing"},
+		{"AuthorizationPolicy", `{action: DENY, rules: [{when: [{key: source.ip, valuesNow: [a]}]}]}`, deniesAll, "spec.rules[0].when[0].valuesNow: the policy denies everything"},
+		{"AuthorizationPolicy", `{action: LATER, rules: [{}]}`, deniesAll, "spec: the policy denies everything, because the field cannot be read: reason"},
+		{"RequestAuthentication", `{jwtRules: [{issuer: a, newer: b}]}`, tokens, "spec.jwtRules[0].newer: all requests are denied, because the field is not known"},
+		{"RequestAuthentication", `{jwtRules: text}`, tokens, "spec: all requests are denied, because the field cannot be read: reason"},
 	} {
 		objects := objectsOf(t, `Gateway ingress/edge {"selector": {"app": "edge"}, "servers": [{"hosts": ["*"], "port": {"number": 80, "name": "http", "protocol": "HTTP"}}]}`)
 		config := unreadable(t, c.kind, c.spec)
