@@ -70,9 +70,9 @@ var allowed = map[string][]string{
 	"configstore/file":             {"configstore", "configstore/manifest", "configstore/internal/commit"},
 	"configstore/internal/commit":  {"configstore"},
 	"configstore/internal/reading": {"configstore"},
-	"configstore/internal/derived": {"configstore", "configstore/memory", "configstore/internal/reading"},
+	"configstore/internal/derived": {"configstore", "configstore/memory", "configstore/internal/commit", "configstore/internal/reading"},
 	"configstore/storetest":        {"configstore"},
-	"configstore/checkpoint":       {"configstore", "configstore/memory", "configstore/internal/reading"},
+	"configstore/checkpoint":       {"configstore", "configstore/memory", "configstore/internal/derived", "configstore/internal/reading"},
 	"configstore/mcp":              {"configstore", "configstore/internal/commit", "registry", "xdsupdate", "xdsupdate/ads"},
 	"registry":                     {"configstore"},
 	"registry/registrytest":        {"configstore", "registry"},
@@ -125,10 +125,12 @@ var allowed = map[string][]string{
 	"aggregate":                           {"configstore", "registry", "xdsupdate"},
 
 	// Modules of their own.
-	"configstore/etcd": {"configstore", "configstore/manifest", "configstore/memory", "configstore/internal/reading"},
+	"configstore/etcd": {
+		"configstore", "configstore/manifest", "configstore/memory", "configstore/internal/commit", "configstore/internal/reading",
+	},
 	"configstore/kube": {
-		"configstore", "configstore/manifest", "configstore/memory", "configstore/internal/reading", "registry", "aggregate",
-		"configstore/kube/internal/statusqueue",
+		"configstore", "configstore/manifest", "configstore/memory", "configstore/internal/commit", "configstore/internal/reading", "registry",
+		"aggregate", "configstore/kube/internal/statusqueue",
 	},
 	"configstore/kube/ingress": {
 		"configstore", "configstore/istio", "configstore/memory", "configstore/kube", "configstore/kube/internal/follow",
