@@ -193,10 +193,10 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// TestEffectiveKinds: the kinds that are said to have no effect are those of the README, and
+// TestEffectiveKinds: the kinds that are said to have no effect are those of docs/kinds.md, and
 // the quickstart says the same.
 func TestEffectiveKinds(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/kinds.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestEffectiveKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var row string
-	for line := range strings.Lines(string(readme)) {
+	for line := range strings.Lines(string(page)) {
 		if strings.Contains(line, "| none, but for generators of your own |") {
 			row = line
 		}
@@ -213,7 +213,7 @@ func TestEffectiveKinds(t *testing.T) {
 	for _, s := range istio.Schemas().All() {
 		kind := s.GroupVersionKind
 		if slices.Contains(effective(), kind) == strings.Contains(row, kind.Kind) {
-			t.Errorf("%s has an effect here: %t; the README says %q", kind.Kind, slices.Contains(effective(), kind), row)
+			t.Errorf("%s has an effect here: %t; docs/kinds.md says %q", kind.Kind, slices.Contains(effective(), kind), row)
 		}
 		if slices.Contains(effective(), kind) != regexp.MustCompile(`\bistio\.`+kind.Kind+`\b`).Match(quickstart) {
 			t.Errorf("%s has an effect here: %t; examples/quickstart/report.go says otherwise", kind.Kind, slices.Contains(effective(), kind))
