@@ -27,6 +27,9 @@ func newQuiet(services ...*registry.Service) *quiet {
 	return &quiet{stub: stub{cluster: "c1", services: services}}
 }
 
+// HasSynced: it never has, so that nothing of its predecessors is pruned.
+func (q *quiet) HasSynced() bool { return false }
+
 func (q *quiet) AppendServiceHandler(h registry.ServiceHandler) { q.handlers = append(q.handlers, h) }
 
 func (q *quiet) Services() []*registry.Service {

@@ -216,24 +216,33 @@ func gaugeModel(t *testing.T, seed uint64) {
 // TestStreamRefused: refusals before a stream is opened have the ID that the proxy gave
 // itself, as far as it has said it.
 func TestStreamRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGauge(t, func() bool { return false })
-		f := serve(t, ads.Options{
-			Observer: g, Limits: ads.Limits{Streams: 1},
-			Proxy: func(context.Context, *core.Node) (*registry.Proxy, error) {
+	for name, tt := range map[string]struct {
+		options ads.Options
+		code    codes.Code
+		node    string
+	}{
+		"the limit of streams": {ads.Options{Limits: ads.Limits{Streams: 1}}, codes.ResourceExhausted, ""},
+		"who it is": {ads.Options{Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
+			if n.GetId() == node("b", "shop").GetId() {
 				return nil, status.Error(codes.PermissionDenied, "no")
-			},
+			}
+			return &registry.Proxy{ID: n.GetId(), Namespace: "shop"}, nil
+		}}, codes.PermissionDenied, node("b", "shop").GetId()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGauge(t, func() bool { return false })
+				tt.options.Observer = g
+				f := serve(t, tt.options)
+				f.subscribe(f.client(xdstest.ClientOptions{Node: node("a", "shop")}), envoy.ClusterType)
+				second := f.client(xdstest.ClientOptions{Node: node("b", "shop")})
+				_ = second.Subscribe(envoy.ClusterType)
+				synctest.Wait()
+				check(t, "refused", g.refused, map[codes.Code]int{tt.code: 1})
+				check(t, "nodes", g.nodes, map[string]int{tt.node: 1})
+				n, _ := g.streams()
+				check(t, "streams", n, 1)
+			})
 		})
-		first := f.client(xdstest.ClientOptions{Node: node("a", "shop")}) // has said nothing
-		synctest.Wait()
-		second := f.client(xdstest.ClientOptions{Node: node("b", "shop")})
-		_ = second.Subscribe(envoy.ClusterType)
-		synctest.Wait()
-		f.subscribe(first, envoy.ClusterType)
-		synctest.Wait()
-		check(t, "refused", g.refused, map[codes.Code]int{codes.ResourceExhausted: 1, codes.PermissionDenied: 1})
-		check(t, "nodes", g.nodes, map[string]int{"": 1, node("a", "shop").GetId(): 1})
-		n, _ := g.streams()
-		check(t, "streams", n, 0)
-	})
+	}
 }

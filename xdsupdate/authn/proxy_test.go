@@ -203,7 +203,7 @@ func TestLabels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := &registry.Proxy{Labels: registry.Labels{"of": "said"}, ID: "sidecar~10.0.0.1~web~x", Namespace: "b", IPAddresses: []string{"10.0.0.1"}, Network: "n"}
+		want := &registry.Proxy{Labels: registry.Labels{"of": "said"}, ID: "sidecar~10.0.0.1~web~x", Namespace: "b", Identity: "spiffe://example.org/ns/b/sa/web", IPAddresses: []string{"10.0.0.1"}, Network: "n"}
 		if with != nil {
 			want.Labels = registry.Labels{"of": "b"}
 		}

@@ -37,7 +37,7 @@ apiVersion: security.istio.io/v1
 kind: RequestAuthentication
 metadata: {name: tokens, namespace: infra}
 spec:
-  jwtRules: [{issuer: "https://one", audiences: [shop], jwks: '{"keys": [{"kty": "oct", "kid": "symmetric", "k": "aHVzaC1odXNo"}]}'}]
+  jwtRules: [{issuer: "https://one", audiences: [shop], jwks: '{"keys": [{"kty": "oct", "kid": "symmetric", "k": "aHVzaC1odXNo"}, {"kty": "RSA", "n": "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw", "e": "AQAB"}]}'}]
 ---
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,6 +108,11 @@ func (sys *system) replayStep(ctx context.Context, st step, recorded recordedSte
 	}
 	results, err := sys.step(ctx, st)
 	out := compareResults(recorded.Results, results)
+	for _, r := range recorded.Results {
+		if r.Outcome != outcomeOK { // the good state before stays there, too
+			maps.DeleteFunc(sys.refused, func(ref objectRef, _ any) bool { return ref.String() == r.Object })
+		}
+	}
 	if err != nil {
 		return out, err
 	}

@@ -26,7 +26,7 @@ type facts struct {
 	policies        []*configstore.Config
 	peers           []*configstore.Config
 	workloads       []*configstore.Config
-	// refused are the objects whose last state we refuse, with its specs.
+	// refused are the objects whose last state we refuse and Istio takes, with its specs.
 	refused map[objectRef]any
 	// authentications are RequestAuthentications.
 	authentications []*configstore.Config

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
@@ -17,7 +16,7 @@ import (
 // maxUnanswered bounds how many responses are remembered apart of a client that never answers.
 // Delta clients may send requests, and be answered, without answering; SotW clients have one
 // response unanswered at most.
-const maxUnanswered limit.Size = 32
+const maxUnanswered = 32
 
 // Tracker tracks what a subscription was sent and what the client said to it.
 type Tracker struct {
@@ -83,7 +82,7 @@ func (o *Response) TellsAbsence() bool {
 // Sent returns a record of one more response, which the caller fills in.
 func (a *Tracker) Sent(version string) *Response {
 	a.Pushed++
-	if len(a.Unanswered) > maxUnanswered.Get() {
+	if len(a.Unanswered) > maxUnanswered {
 		a.Unanswered[1].join(&a.Unanswered[0])
 		a.Unanswered = append(a.Unanswered[:0], a.Unanswered[1:]...)
 	}

@@ -18,8 +18,8 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 		o := a.Sent("v" + strconv.Itoa(i))
 		o.Nonce, o.Epoch = strconv.Itoa(i), uint64(i)
 	}
-	if n := cap(a.Unanswered); n > 2*maxUnanswered.Get() {
-		t.Errorf("room for %d responses is kept, want at most %d", n, 2*maxUnanswered.Get())
+	if n := cap(a.Unanswered); n > 2*maxUnanswered {
+		t.Errorf("room for %d responses is kept, want at most %d", n, 2*maxUnanswered)
 	}
 	var o Response
 	if a.Answer("5", false, &o) {
@@ -83,7 +83,7 @@ func TestForgottenResponses(t *testing.T) {
 	if !a.Answer("7", false, &o) {
 		t.Fatal("no answer")
 	}
-	last := 8 + maxUnanswered.Get() + 5
+	last := 8 + maxUnanswered + 5
 	for i := 8; i <= last; i++ {
 		send(i, &resource.State{Name: strconv.Itoa(i % 10)})
 	}
