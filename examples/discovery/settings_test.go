@@ -43,6 +43,7 @@ func TestBadSettings(t *testing.T) {
 		"argument":       {[]string{"-dir", "x", "y"}, `"y"`},
 		"no such flag":   {[]string{"-dri", "x"}, "-dri"},
 		"half of TLS":    {[]string{"-dir", "x", "-tls-cert", "c"}, "-tls-key"},
+		"identities":     {[]string{"-dir", "x", "-control-planes", "spiffe://a/ns/b/sa/c"}, "-tls-cert"},
 		"drain":          {[]string{"-dir", "x", "-drain", "-1s"}, "-drain"},
 		"no file":        {[]string{"-config", filepath.Join(dir, "none")}, "no such file"},
 		"unknown name":   {[]string{"-config", file("name", "dri: x")}, `"dri"`},
