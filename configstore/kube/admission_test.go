@@ -119,7 +119,7 @@ func TestAdmissionVerdicts(t *testing.T) {
 		"unknown field": {
 			reviewOf("CREATE", entryKind, objectOf(entryKind, named, `"spec": {"hostz": 1, "hosts": ["a.test"],
 				"ports": [{"number": 80, "name": "http", "protocol": "HTTP"}], "resolution": "DNS"}`), ""), "",
-			[]string{"ServiceEntry n/a: spec.hostz: unknown field"},
+			[]string{"ServiceEntry n/a: spec.hostz: is not known, and has no effect"},
 		},
 		"malformed status": {
 			reviewOf("CREATE", limitKind, objectOf(limitKind, named, `"spec": {}, "status": "x"`), ""), "",

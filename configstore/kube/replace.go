@@ -85,16 +85,22 @@ func (w *write) setContent(s *stored) error {
 	if live.Spec != nil && w.kind.schema.EqualSpecs(live.Spec, c.Spec) {
 		return nil
 	}
-	if err := w.keepsUnread(live.Spec); err != nil {
+	if err := setMessage(s.fields, "spec", live.Spec, c.Spec); err != nil {
 		return err
 	}
-	return setMessage(s.fields, "spec", live.Spec, c.Spec)
+	return w.keepsUnread(s)
 }
 
-// keepsUnread returns an error if the spec has what text cannot say, and the API server does not have: written without it, a
-// policy would say something else.
-func (w *write) keepsUnread(live proto.Message) error {
-	has := configstore.Unread(live)
+// keepsUnread returns an error if the spec has what the text to write does not say, as text cannot, or as the API server
+// does not have it: written without it, a policy would say something else.
+func (w *write) keepsUnread(s *stored) error {
+	written := s.object
+	written.Spec = s.fields["spec"]
+	spec, err := w.kind.decoder().decodeSpec(&written)
+	if err != nil {
+		return err
+	}
+	has := configstore.Unread(spec)
 	for _, u := range configstore.Unread(w.config.Spec) {
 		if !slices.Contains(has, u) {
 			return &configstore.ValidationError{Key: w.config.Key(), Violations: []configstore.Violation{u}}

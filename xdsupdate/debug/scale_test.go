@@ -63,7 +63,7 @@ func crowd(t *testing.T, services, proxies int) *plane {
 // be found.
 func TestLarge(t *testing.T) {
 	t.Parallel()
-	services, proxies := tier.Share(10_000), tier.Share(1000)
+	services, proxies := max(2000, tier.Share(10_000)), tier.Share(1000)
 	p := crowd(t, services, proxies)
 	last := fmt.Sprintf("%05d", services-1)
 	for target, parts := range map[string][]string{

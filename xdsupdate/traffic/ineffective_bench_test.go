@@ -62,7 +62,10 @@ func (r reported) stage(tb testing.TB) *scene {
 
 func BenchmarkIneffective(b *testing.B) {
 	for _, r := range []reported{
-		{10_000, 1, 200, false, false}, {10_000, 200, 200, false, false}, {10_000, 200, 400, true, false}, {10_000, 200, 200, false, true},
+		{10_000, 1, 200, false, false},
+		{10_000, 200, 200, false, false},
+		{10_000, 200, 400, true, false},
+		{10_000, 200, 200, false, true},
 		{10_000, 200, 2000, false, false},
 	} {
 		b.Run(fmt.Sprintf("namespaces=%d/virtualservices=%d/private=%t/sidecars=%t", r.namespaces, r.virtualServices, r.private, r.sidecars), func(b *testing.B) {

@@ -34,7 +34,8 @@ func TestShow(t *testing.T) {
 	}{
 		{
 			[]configstore.Mutation{of(configstore.OpCreate, config("a", 1)), of(configstore.OpCreate, bad), of(configstore.OpCreate, unknown), of(configstore.OpCreate, config("b", 1))},
-			[]string{"bad\n", "unknown"}, "a=1 b=1",
+			[]string{"bad\n", "unknown"},
+			"a=1 b=1",
 		},
 		{ // The source thinks that bad is there.
 			[]configstore.Mutation{of(configstore.OpUpdate, config("a", 2)), of(configstore.OpDelete, bad), of(configstore.OpUpdate, config("late", 2))},
@@ -46,7 +47,8 @@ func TestShow(t *testing.T) {
 				of(configstore.OpCreate, config("brief", 3)), of(configstore.OpDelete, config("brief", 0)), of(configstore.OpDelete, config("b", 0)),
 				of(configstore.OpDelete, config("b", 0)),
 			},
-			[]string{"bad\n"}, "a=3 late=2",
+			[]string{"bad\n"},
+			"a=3 late=2",
 		},
 	} {
 		var refused []string

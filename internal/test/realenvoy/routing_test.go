@@ -201,8 +201,11 @@ func (e *edge) testCORS() {
 		method, origin, asked, allowed string
 		status                         int
 	}{
-		{"OPTIONS", "https://a.example", "GET", "https://a.example", 200}, {"OPTIONS", "https://b.example", "GET", "", 200},
-		{"OPTIONS", "https://a.example", "PUT", "", 405}, {"OPTIONS", "", "", "", 405}, {"GET", "https://a.example", "", "https://a.example", 200},
+		{"OPTIONS", "https://a.example", "GET", "https://a.example", 200},
+		{"OPTIONS", "https://b.example", "GET", "", 200},
+		{"OPTIONS", "https://a.example", "PUT", "", 405},
+		{"OPTIONS", "", "", "", 405},
+		{"GET", "https://a.example", "", "https://a.example", 200},
 	} {
 		var headers []string
 		if c.origin != "" {

@@ -123,7 +123,8 @@ func TestReport(t *testing.T) {
 			{"Action":"fail","Package":"p","Test":"TestA"}
 			{"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
 			{"Action":"fail","Package":"p","Elapsed":0.1}`,
-			[]string{"a_test.go:1: wrong", "FAIL\tp", "failed: p", "0 passed, 1 failed, 0 skipped"}, true,
+			[]string{"a_test.go:1: wrong", "FAIL\tp", "failed: p", "0 passed, 1 failed, 0 skipped"},
+			true,
 		},
 		"a test that passes is silent, and one that is skipped says why at the end": {
 			`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:1: chatter\n"}
@@ -132,17 +133,20 @@ func TestReport(t *testing.T) {
 			{"Action":"skip","Package":"p","Test":"TestB"}
 			{"Action":"output","Package":"p","Output":"ok  \tp\t0.1s\n"}
 			{"Action":"pass","Package":"p","Elapsed":0.1}`,
-			[]string{"ok  \tp", "skipped: only with -full: all of it (1 in p)", "1 passed, 0 failed, 1 skipped"}, false,
+			[]string{"ok  \tp", "skipped: only with -full: all of it (1 in p)", "1 passed, 0 failed, 1 skipped"},
+			false,
 		},
 		"a test that never ended shows what it says": {
 			`{"Action":"output","Package":"p","Test":"TestA","Output":"panic: at once\n"}
 			{"Action":"fail","Package":"p"}`,
-			[]string{"panic: at once", "0 passed, 1 failed"}, true,
+			[]string{"panic: at once", "0 passed, 1 failed"},
+			true,
 		},
 		"a package that does not build": {
 			`{"ImportPath":"p","Action":"build-output","Output":"a.go:1:1: syntax error\n"}
 			{"Action":"fail","Package":"p"}`,
-			[]string{"syntax error", "failed: p"}, true,
+			[]string{"syntax error", "failed: p"},
+			true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
