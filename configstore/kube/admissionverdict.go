@@ -129,10 +129,10 @@ func (d *decoder) reviewWarnings(o *object, key configstore.ConfigKey, found fin
 	return out
 }
 
-// unknownFields returns the fields of a spec that are dropped. A spec without any, which
-// is nearly every one, is decoded at once.
+// unknownFields returns the fields of a spec that are dropped, of an object that is refused with err: one that is accepted
+// has warnings of them.
 func (d *decoder) unknownFields(o *object, err error) []configstore.Violation {
-	if errors.Is(err, manifest.ErrMalformed) {
+	if err == nil || errors.Is(err, manifest.ErrMalformed) {
 		return nil
 	}
 	if _, ok := unmarshal(o.Spec, d.schema.NewSpec()); ok {
