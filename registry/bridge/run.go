@@ -59,7 +59,7 @@ func (b *Bridge) wait(ctx context.Context) error {
 	}
 	backoff.Sleep(ctx, b.opts.MinInterval)
 	if b.take(ctx) != nil {
-		return nil
+		return nil //nolint:nilerr // the bridge stops
 	}
 	revision, unwatched := b.revision, b.unwatched
 	b.give()

@@ -49,7 +49,7 @@ func TestRefusalBehindManyResponses(t *testing.T) {
 					}
 					synctest.Wait()
 				}
-				statuses := s.fixture.Proxies()
+				statuses := s.Proxies()
 				i := slices.IndexFunc(statuses, func(p ads.ProxyStatus) bool { return p.ID == node("slow", "shop").GetId() })
 				if status := statuses[i].Types[typeURL]; len(status.Refusals) != 1 || status.Refusals[0].Name != refused || status.Pending {
 					t.Errorf("of the client is known: %+v", status)

@@ -132,7 +132,7 @@ func TestHostileNamespace(t *testing.T) {
 			s.close()
 			if t.Failed() {
 				for _, c := range hostile {
-					t.Logf("%s %s created %v: %s", c.GroupVersionKind.Kind, c.Key(), c.CreationTimestamp.Unix(), protojson.Format(c.Spec.(proto.Message)))
+					t.Logf("%s %s created %v: %s", c.GroupVersionKind.Kind, c.Key(), c.CreationTimestamp.Unix(), protojson.Format(c.Spec))
 				}
 				t.FailNow()
 			}

@@ -13,16 +13,17 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
 // outage is how long all sources are away.
 func outage() time.Duration {
-	if testing.Short() {
-		return 2 * time.Second
+	if tier.Full() {
+		return time.Minute
 	}
-	return time.Minute
+	return 2 * time.Second
 }
 
 // TestSourcesAway takes every source away for a minute, and moves services in them

@@ -215,7 +215,7 @@ func (e *edge) testCORS() {
 			headers = append(headers, "access-control-request-method", c.asked)
 		}
 		got, err := e.call(c.method, "/get", headers...)
-		if err != nil || got.Response.StatusCode != c.status || got.Response.Header.Get("Access-Control-Allow-Origin") != c.allowed || c.method == "OPTIONS" && got.By != "" {
+		if err != nil || got.StatusCode != c.status || got.Response.Header.Get("Access-Control-Allow-Origin") != c.allowed || c.method == "OPTIONS" && got.By != "" {
 			e.t.Errorf("%+v: by %q, %v, %v", c, got.By, got.Response, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // the program is the caller
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		if !errors.Is(err, errFailed) {

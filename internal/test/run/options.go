@@ -31,6 +31,8 @@ type options struct {
 }
 
 // switches are the flags of go test without a value.
+//
+//nolint:gochecknoglobals // a table
 var switches = []string{"-v", "-json", "-failfast", "-benchmem", "-cover", "-a", "-x", "-n", "-c", "-race"}
 
 func parse(args []string) (options, error) {
@@ -62,7 +64,7 @@ func parse(args []string) (options, error) {
 			o.verbose = o.verbose || name == "-v" || name == "-bench"
 			open = name == arg && !slices.Contains(switches, arg)
 		default:
-			return options{}, fmt.Errorf("%q is neither a flag nor a folder, such as ./aggregate or ./configstore/...", arg)
+			return options{}, fmt.Errorf("%q is neither a flag nor a folder of packages, such as ./aggregate", arg)
 		}
 	}
 	return o.complete()

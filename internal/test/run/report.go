@@ -24,12 +24,11 @@ type report struct {
 	out     io.Writer
 	verbose bool
 
-	lines    map[string][]string // the output of each test that has not ended, by package and test
-	reasons  map[string][]string // packages by the reason for which they skipped tests
-	seconds  map[string]float64  // of each package
-	failed   []string            // packages
-	tests    map[string]int      // by how they ended
-	reported bool                // a failure has been said
+	lines   map[string][]string // the output of each test that has not ended, by package and test
+	reasons map[string][]string // packages by the reason for which they skipped tests
+	seconds map[string]float64  // of each package
+	failed  []string            // packages
+	tests   map[string]int      // by how they ended
 }
 
 func newReport(out io.Writer, verbose bool) *report {

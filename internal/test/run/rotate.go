@@ -65,7 +65,7 @@ func (o options) rotate(ctx context.Context, calls []call) error {
 			return err
 		}
 	}
-	fmt.Printf("ran in full: %v\nleft for another run: %v\n", ran, left)
+	report.print(fmt.Sprintf("ran in full: %v\nleft for another run: %v\n", ran, left))
 	return report.close()
 }
 

@@ -128,7 +128,7 @@ func (a *Tracker) Awaits(name string) bool {
 // one is that of all of them; that it is accepted says nothing of the others.
 func (a *Tracker) Answer(nonce string, refused bool, of *Response) bool {
 	for i := range a.Unanswered {
-		if o := &a.Unanswered[i]; nonce == "" || o.Nonce != nonce && !(refused && o.standsFor(nonce)) {
+		if o := &a.Unanswered[i]; nonce == "" || o.Nonce != nonce && (!refused || !o.standsFor(nonce)) {
 			continue
 		}
 		*of = a.Unanswered[i]
