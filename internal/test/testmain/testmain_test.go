@@ -16,8 +16,7 @@ import (
 const caseVariable = "PILOTKIT_TESTMAIN_CASE"
 
 func runtimeError() {
-	var none map[string]int
-	none["a"]++
+	_ = os.Args[len(os.Args)]
 }
 
 // notClosed is no regular expression.
@@ -35,7 +34,7 @@ var cases = map[string]struct {
 	"a runtime error":   {func(*testing.T) { _ = guard.Call(runtimeError) }, false},
 	"a panic elsewhere": {func(*testing.T) { _ = guard.Call(func() { regexp.MustCompile(notClosed) }) }, false},
 	"an expected runtime error": {func(t *testing.T) {
-		ExpectPanic(t, "nil map")
+		ExpectPanic(t, "index out of range")
 		_ = guard.Call(runtimeError)
 	}, true},
 	"an expected panic, by its stack": {func(t *testing.T) {
@@ -43,13 +42,13 @@ var cases = map[string]struct {
 		_ = guard.Call(runtimeError)
 	}, true},
 	"another one": {func(t *testing.T) {
-		ExpectPanic(t, "index out of range")
+		ExpectPanic(t, "nil map")
 		_ = guard.Call(runtimeError)
 	}, false},
-	"none": {func(t *testing.T) { ExpectPanic(t, "nil map") }, false},
+	"none": {func(t *testing.T) { ExpectPanic(t, "index out of range") }, false},
 	"one of another test": {func(t *testing.T) {
 		t.Run("first", func(t *testing.T) {
-			ExpectPanic(t, "nil map")
+			ExpectPanic(t, "index out of range")
 			_ = guard.Call(runtimeError)
 		})
 		_ = guard.Call(runtimeError)
